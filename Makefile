@@ -1,0 +1,83 @@
+# Everything a contributor or CI does is a target here; `make help` lists them.
+
+SHELL := /usr/bin/env bash -o pipefail
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+BIN := $(CURDIR)/bin
+
+# golangci-lint is built from the Go module proxy into bin/ and pinned here: its hundreds of dependencies would otherwise
+# decide the versions of ours.
+GOLANGCI_LINT_VERSION := v2.15.0
+GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
+
+# A folder with real provider releases in clusterctl's local-repository layout. The scenarios on real releases run when it is set.
+export PROVIDERS
+# How long `make demo` may take until all providers are Ready; DEMO_EXIT=1 ends it then.
+export DEMO_TIMEOUT DEMO_EXIT
+
+##@ Use
+
+.PHONY: demo
+demo: build bed-binaries ## See five Cluster API providers become five Helm releases, on a control plane of your own
+	@$(BIN)/demo
+
+.PHONY: bed
+bed: bed-binaries ## Start a control plane with simulated nodes on loopback, until Ctrl-C
+	@go run ./test/bed/cmd/bed up
+
+##@ Develop
+
+.PHONY: build
+build: ## Build the programs into bin/
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/... ./test/demo
+
+.PHONY: generate
+generate: ## Generate deep-copy methods
+	go tool controller-gen object paths=./api/...
+
+.PHONY: manifests
+manifests: ## Generate CRDs and RBAC
+	go tool controller-gen crd paths=./api/... output:crd:artifacts:config=config/crd/bases
+	go tool controller-gen rbac:roleName=capstan-operator paths=./controllers/... output:rbac:artifacts:config=config/rbac
+
+.PHONY: fmt
+fmt: ## Format the code
+	gofmt -w $(shell git ls-files '*.go')
+
+.PHONY: vet
+vet: ## Look for suspicious code
+	go vet ./...
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Run the linters (.golangci.yml)
+	$(GOLANGCI_LINT) run ./...
+
+$(GOLANGCI_LINT):
+	GOBIN=$(BIN)/.lint go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	mv $(BIN)/.lint/golangci-lint $@ && rmdir $(BIN)/.lint
+
+.PHONY: verify
+verify: generate manifests ## Check that generated files are current and the tree is clean
+	go mod tidy -diff
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted: run make fmt"; exit 1; }
+	@test -z "$$(git status --porcelain)" || { git status --short; echo "generated files are not current, or the tree is not clean: commit the above"; exit 1; }
+
+##@ Test
+
+.PHONY: bed-binaries
+bed-binaries: ## Build etcd, Kubernetes, kwok, helm and a registry into bin/ (minutes the first time, cached afterwards)
+	@go run ./test/bed/cmd/bed build
+
+.PHONY: test
+test: bed-binaries ## Run all tests: units, and scenarios on real control planes
+	go test -timeout 30m ./...
+
+.PHONY: bench
+bench: build bed-binaries ## Measure: five providers until Ready, beside kubectl apply; chart generation
+	@go run ./test/bench
+
+.PHONY: help
+help: ## Show this
+	@awk 'BEGIN {FS = ":.*##"} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*##/ {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
