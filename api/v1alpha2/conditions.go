@@ -1,0 +1,129 @@
+package v1alpha2
+
+// Condition types. Ready, Reconciling and Stalled follow kstatus, so that `kubectl wait`, Flux and Argo CD understand them; the
+// others are cluster-api-operator's.
+const (
+	// ReadyCondition is True when the desired version is installed and healthy.
+	ReadyCondition = "Ready"
+
+	// ReconcilingCondition is True while work on the provider goes on or waits for something, and absent otherwise.
+	ReconcilingCondition = "Reconciling"
+
+	// StalledCondition is True when the operator has given up until the resource or one of its inputs changes, and absent
+	// otherwise.
+	StalledCondition = "Stalled"
+
+	// PreflightCheckCondition is True when nothing stands in the way of installing the provider.
+	PreflightCheckCondition = "PreflightCheckPassed"
+
+	// ProviderInstalledCondition is True when the provider's objects were applied.
+	ProviderInstalledCondition = "ProviderInstalled"
+
+	// ProviderUpgradedCondition is True when the last upgrade went through; it is absent before the first.
+	ProviderUpgradedCondition = "ProviderUpgraded"
+)
+
+// Reasons of PreflightCheckPassed. The strings are cluster-api-operator's up to and including UnsupportedProviderDowngradeReason,
+// the ending "Reason" in some of them too.
+const (
+	// PreflightChecksPassedReason: all checks passed.
+	PreflightChecksPassedReason = "PreflightChecksPassed"
+
+	// MoreThanOneProviderInstanceExistsReason: a second resource asks for the same provider, in whatever namespace.
+	MoreThanOneProviderInstanceExistsReason = "MoreThanOneExists"
+
+	// IncorrectVersionFormatReason: spec.version or the version of a source is not a semantic version.
+	IncorrectVersionFormatReason = "IncorrectVersionFormat"
+
+	// IncorrectCoreProviderNameReason: the CoreProvider is not called cluster-api.
+	IncorrectCoreProviderNameReason = "IncorrectCoreProviderNameReason"
+
+	// FetchConfigValidationErrorReason: spec.fetchConfig is missing for a provider that clusterctl does not know, or is wrong.
+	FetchConfigValidationErrorReason = "FetchConfigValidationError"
+
+	// InvalidGithubTokenReason: GitHub refuses the token in the provider's Secret.
+	InvalidGithubTokenReason = "InvalidGithubTokenError"
+
+	// WaitingForCoreProviderReadyReason: the CoreProvider is absent or not ready yet.
+	WaitingForCoreProviderReadyReason = "WaitingForCoreProviderReady"
+
+	// UnsupportedProviderDowngradeReason: spec.version is below what is installed, and that cannot be undone safely.
+	UnsupportedProviderDowngradeReason = "UnsupportedProviderDowngradeReason"
+
+	// SecretNotFoundReason: the Secret with the variables does not exist.
+	SecretNotFoundReason = "SecretNotFound"
+
+	// MissingVariablesReason: variables without a default have no value. The message and status.missingVariables name them all.
+	MissingVariablesReason = "MissingVariables"
+
+	// CertManagerMissingReason: the provider needs cert-manager, and its API is not served.
+	CertManagerMissingReason = "CertManagerMissing"
+)
+
+// Reasons of ProviderInstalled and ProviderUpgraded. The strings are cluster-api-operator's up to and including
+// ComponentsUpgradeErrorReason.
+const (
+	// ProviderInstalledReason: the provider's objects were applied.
+	ProviderInstalledReason = "ProviderInstalled"
+
+	// ProviderUpgradedReason: the last upgrade went through.
+	ProviderUpgradedReason = "ProviderUpgraded"
+
+	// UnknownProviderReason: clusterctl knows no provider of this kind and name, and spec.fetchConfig is not set.
+	UnknownProviderReason = "UnknownProvider"
+
+	// CAPIVersionIncompatibilityReason: the provider's contract is not known, not supported or does not fit the CoreProvider's.
+	CAPIVersionIncompatibilityReason = "CAPIVersionIncompatibility"
+
+	// ComponentsFetchErrorReason: the source does not answer, or has not what it should have.
+	ComponentsFetchErrorReason = "ComponentsFetchError"
+
+	// ComponentsCustomizationErrorReason: spec.manager, spec.deployment or spec.additionalDeployments do not fit the components.
+	ComponentsCustomizationErrorReason = "ComponentsCustomizationError"
+
+	// ComponentsPatchErrorReason: a patch does not fit the components.
+	ComponentsPatchErrorReason = "ComponentsPatchError"
+
+	// ComponentsImageOverrideErrorReason: an image cannot be replaced.
+	ComponentsImageOverrideErrorReason = "ComponentsImageOverrideError"
+
+	// InstallFailedReason: Helm could not install the chart.
+	InstallFailedReason = "InstallFailed"
+
+	// TimedOutWaitingForDeploymentReason: the provider did not become healthy in time.
+	TimedOutWaitingForDeploymentReason = "TimedOutWaitingForDeployment"
+
+	// ComponentsUpgradeErrorReason: Helm could not upgrade the release.
+	ComponentsUpgradeErrorReason = "ComponentsUpgradeError"
+
+	// VersionNotFoundReason: the source has no version that spec.version asks for.
+	VersionNotFoundReason = "VersionNotFound"
+
+	// InvalidComponentsReason: components or metadata break a rule of the provider contract, e.g. they are not YAML, bring two
+	// Namespaces, or the metadata lacks the version's release series.
+	InvalidComponentsReason = "InvalidComponents"
+
+	// ChartStoreErrorReason: the chart could not be stored or read back.
+	ChartStoreErrorReason = "ChartStoreError"
+
+	// CRDsNotReadyReason: CustomResourceDefinitions were refused or are not established yet.
+	CRDsNotReadyReason = "CRDsNotReady"
+)
+
+// Reasons of Ready, Reconciling and Stalled, which otherwise carry the reason of the step they speak of.
+const (
+	// HealthyReason: every object of the release is healthy.
+	HealthyReason = "Healthy"
+
+	// ProgressingReason: work goes on.
+	ProgressingReason = "Progressing"
+
+	// UnhealthyReason: objects of the release were healthy, and some no longer are. The message names them.
+	UnhealthyReason = "Unhealthy"
+
+	// DeletingReason: the resource was deleted and the provider is being removed.
+	DeletingReason = "Deleting"
+
+	// DeletionBlockedReason: the provider is still in use, so it is not removed. The message says by what.
+	DeletionBlockedReason = "DeletionBlocked"
+)

@@ -1,0 +1,266 @@
+package v1alpha2
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ProviderFields is what every kind carries. The kinds embed it, and with it the methods that Provider asks for.
+type ProviderFields struct {
+	// spec says which provider to install, in what version and how.
+	// +optional
+	Spec ProviderSpec `json:"spec,omitempty"`
+
+	// status says what is installed. It can be rebuilt from spec, the Helm release and the cluster.
+	// +optional
+	Status ProviderStatus `json:"status,omitempty"`
+}
+
+// GetSpec points to the spec.
+func (f *ProviderFields) GetSpec() *ProviderSpec { return &f.Spec }
+
+// GetStatus points to the status.
+func (f *ProviderFields) GetStatus() *ProviderStatus { return &f.Status }
+
+// GetConditions returns status.conditions.
+func (f *ProviderFields) GetConditions() []metav1.Condition { return f.Status.Conditions }
+
+// SetConditions replaces status.conditions.
+func (f *ProviderFields) SetConditions(conditions []metav1.Condition) {
+	f.Status.Conditions = conditions
+}
+
+// items views the elements of a list as Providers.
+func items[T any, P interface {
+	*T
+	Provider
+}](list []T) []Provider {
+	providers := make([]Provider, len(list))
+	for i := range list {
+		providers[i] = P(&list[i])
+	}
+	return providers
+}
+
+// CoreProvider installs core Cluster API itself. There is one in a cluster, and its name is `cluster-api`; all other providers wait until it is ready.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=coreproviders,shortName=cacp,categories=capstan
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.installedVersion`
+// +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 63",message="the name becomes part of labels: it must be at most 63 characters long and contain no dots"
+type CoreProvider struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	ProviderFields    `json:",inline"`
+}
+
+// ProviderType is CoreProviderType.
+func (*CoreProvider) ProviderType() ProviderType { return CoreProviderType }
+
+// CoreProviderList is a list of CoreProviders.
+//
+// +kubebuilder:object:root=true
+type CoreProviderList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []CoreProvider `json:"items"`
+}
+
+// GetItems views the elements as Providers.
+func (l *CoreProviderList) GetItems() []Provider { return items(l.Items) }
+
+// BootstrapProvider installs a provider that turns machines into nodes, e.g. `kubeadm`.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=bootstrapproviders,shortName=cabp,categories=capstan
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.installedVersion`
+// +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 53",message="the name becomes part of labels: it must be at most 53 characters long and contain no dots"
+type BootstrapProvider struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	ProviderFields    `json:",inline"`
+}
+
+// ProviderType is BootstrapProviderType.
+func (*BootstrapProvider) ProviderType() ProviderType { return BootstrapProviderType }
+
+// BootstrapProviderList is a list of BootstrapProviders.
+//
+// +kubebuilder:object:root=true
+type BootstrapProviderList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []BootstrapProvider `json:"items"`
+}
+
+// GetItems views the elements as Providers.
+func (l *BootstrapProviderList) GetItems() []Provider { return items(l.Items) }
+
+// ControlPlaneProvider installs a provider that runs control planes, e.g. `kubeadm`.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=controlplaneproviders,shortName=cacpp,categories=capstan
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.installedVersion`
+// +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 49",message="the name becomes part of labels: it must be at most 49 characters long and contain no dots"
+type ControlPlaneProvider struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	ProviderFields    `json:",inline"`
+}
+
+// ProviderType is ControlPlaneProviderType.
+func (*ControlPlaneProvider) ProviderType() ProviderType { return ControlPlaneProviderType }
+
+// ControlPlaneProviderList is a list of ControlPlaneProviders.
+//
+// +kubebuilder:object:root=true
+type ControlPlaneProviderList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ControlPlaneProvider `json:"items"`
+}
+
+// GetItems views the elements as Providers.
+func (l *ControlPlaneProviderList) GetItems() []Provider { return items(l.Items) }
+
+// InfrastructureProvider installs a provider that makes machines and networks, e.g. `aws`, `azure` or `docker`.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=infrastructureproviders,shortName=caip,categories=capstan
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.installedVersion`
+// +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 48",message="the name becomes part of labels: it must be at most 48 characters long and contain no dots"
+type InfrastructureProvider struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	ProviderFields    `json:",inline"`
+}
+
+// ProviderType is InfrastructureProviderType.
+func (*InfrastructureProvider) ProviderType() ProviderType { return InfrastructureProviderType }
+
+// InfrastructureProviderList is a list of InfrastructureProviders.
+//
+// +kubebuilder:object:root=true
+type InfrastructureProviderList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []InfrastructureProvider `json:"items"`
+}
+
+// GetItems views the elements as Providers.
+func (l *InfrastructureProviderList) GetItems() []Provider { return items(l.Items) }
+
+// IPAMProvider installs a provider that gives out IP addresses, e.g. `in-cluster`.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=ipamproviders,shortName=caipamp,categories=capstan
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.installedVersion`
+// +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 58",message="the name becomes part of labels: it must be at most 58 characters long and contain no dots"
+type IPAMProvider struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	ProviderFields    `json:",inline"`
+}
+
+// ProviderType is IPAMProviderType.
+func (*IPAMProvider) ProviderType() ProviderType { return IPAMProviderType }
+
+// IPAMProviderList is a list of IPAMProviders.
+//
+// +kubebuilder:object:root=true
+type IPAMProviderList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []IPAMProvider `json:"items"`
+}
+
+// GetItems views the elements as Providers.
+func (l *IPAMProviderList) GetItems() []Provider { return items(l.Items) }
+
+// RuntimeExtensionProvider installs a provider of Cluster API runtime extensions.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=runtimeextensionproviders,shortName=carep,categories=capstan
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.installedVersion`
+// +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 45",message="the name becomes part of labels: it must be at most 45 characters long and contain no dots"
+type RuntimeExtensionProvider struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	ProviderFields    `json:",inline"`
+}
+
+// ProviderType is RuntimeExtensionProviderType.
+func (*RuntimeExtensionProvider) ProviderType() ProviderType { return RuntimeExtensionProviderType }
+
+// RuntimeExtensionProviderList is a list of RuntimeExtensionProviders.
+//
+// +kubebuilder:object:root=true
+type RuntimeExtensionProviderList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []RuntimeExtensionProvider `json:"items"`
+}
+
+// GetItems views the elements as Providers.
+func (l *RuntimeExtensionProviderList) GetItems() []Provider { return items(l.Items) }
+
+// AddonProvider installs a provider that installs add-ons into workload clusters, e.g. `helm`.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=addonproviders,shortName=caap,categories=capstan
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.installedVersion`
+// +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 57",message="the name becomes part of labels: it must be at most 57 characters long and contain no dots"
+type AddonProvider struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	ProviderFields    `json:",inline"`
+}
+
+// ProviderType is AddonProviderType.
+func (*AddonProvider) ProviderType() ProviderType { return AddonProviderType }
+
+// AddonProviderList is a list of AddonProviders.
+//
+// +kubebuilder:object:root=true
+type AddonProviderList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []AddonProvider `json:"items"`
+}
+
+// GetItems views the elements as Providers.
+func (l *AddonProviderList) GetItems() []Provider { return items(l.Items) }
