@@ -1,0 +1,92 @@
+// Command bed builds the programs of the test bed and runs a bed by hand:
+//
+//	go run ./test/bed/cmd/bed build
+//	go run ./test/bed/cmd/bed up
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/tools"
+)
+
+const usage = `Usage:
+  bed build    build the programs of the test bed into bin/, those that are missing or not current
+  bed up       build what is missing, start a bed and keep it until Ctrl-C; "bed up -h" lists options
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bed:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	command := ""
+	if len(args) > 0 {
+		command = args[0]
+	}
+	switch command {
+	case "build":
+		return build(ctx, out)
+	case "up":
+		return up(ctx, args[1:], out)
+	}
+	fmt.Fprint(os.Stderr, usage)
+	return fmt.Errorf("unknown command %q", command)
+}
+
+func build(ctx context.Context, out io.Writer) error {
+	set, err := tools.Find()
+	if err != nil {
+		return err
+	}
+	return set.Build(ctx, out)
+}
+
+func up(ctx context.Context, args []string, out io.Writer) (err error) {
+	flags := flag.NewFlagSet("bed up", flag.ContinueOnError)
+	options := bed.Options{Log: out}
+	flags.IntVar(&options.Nodes, "nodes", bed.DefaultNodes, "simulated nodes; a negative number for none")
+	flags.BoolVar(&options.WithoutCertManager, "without-cert-manager", false, "leave out the CRDs of cert-manager")
+	flags.StringVar(&options.LogDir, "logs", "", "folder for logs that stay when the bed goes")
+	registry := flags.Bool("registry", false, "run an OCI registry too")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+
+	if err := build(ctx, out); err != nil {
+		return err
+	}
+	start := time.Now()
+	b, err := bed.Start(ctx, options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Stop()) }()
+	fmt.Fprintf(out, "The bed is up after %.1f s. In another shell:\n\n", time.Since(start).Seconds())
+	fmt.Fprintf(out, "  export KUBECONFIG=%s\n  export PATH=%s:$PATH\n\n", b.Kubeconfig(), filepath.Dir(b.Binary(tools.Kubectl)))
+	if *registry {
+		address, err := b.StartRegistry(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "OCI registry (plain HTTP): %s\n", address)
+	}
+	fmt.Fprintf(out, "Requests are logged in %s. Ctrl-C stops the bed and removes it.\n", b.AuditLog())
+	return b.Wait(ctx)
+}

@@ -1,0 +1,136 @@
+// Package tools builds the programs of the test bed from source. Their versions are pinned in the Go modules in the folders beside it, each
+// with exactly the dependencies that its program was released with. Nothing but Go modules is ever downloaded.
+package tools
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+)
+
+// Programs that a Set holds, by the names of their files.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	Kubectl           = "kubectl"
+	Kwok              = "kwok"
+	Helm3             = "helm"
+	Helm4             = "helm4"
+	Registry          = "registry"
+)
+
+// Manifests that a Set holds, each a YAML stream joined from files of a pinned module.
+const (
+	// KwokStages makes nodes Ready and keeps them so, and makes pods Ready, Succeeded and gone as a kubelet would.
+	KwokStages = "kwok-stages.yaml"
+	// CertManagerCRDs are the CustomResourceDefinitions of cert-manager.
+	CertManagerCRDs = "cert-manager-crds.yaml"
+)
+
+// artifact is one file of a Set: a program if pkg is set, else manifests.
+type artifact struct {
+	name      string
+	pins      string   // the folder beside this file whose go.mod pins it
+	module    string   // what it is made from, whose version is stamped
+	pkg       string   // the main package
+	variables []string // set by the linker; {version}, {major} and {minor} are those of the module
+	files     []string // patterns of the manifests inside module
+}
+
+var artifacts = []artifact{
+	{name: Etcd, pins: "kubernetes", module: "go.etcd.io/etcd/server/v3", pkg: "go.etcd.io/etcd/server/v3"},
+	kubernetes(APIServer),
+	kubernetes(ControllerManager),
+	kubernetes(Scheduler),
+	kubernetes(Kubectl),
+	{name: Kwok, pins: "kwok", module: "sigs.k8s.io/kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok"},
+	{
+		name: Helm3, pins: "helm3", module: "helm.sh/helm/v3", pkg: "helm.sh/helm/v3/cmd/helm",
+		variables: []string{"helm.sh/helm/v3/internal/version.version={version}"},
+	},
+	{
+		name: Helm4, pins: "helm4", module: "helm.sh/helm/v4", pkg: "helm.sh/helm/v4/cmd/helm",
+		variables: []string{"helm.sh/helm/v4/internal/version.version={version}"},
+	},
+	{
+		name: Registry, pins: "registry", module: "github.com/distribution/distribution/v3", pkg: "github.com/distribution/distribution/v3/cmd/registry",
+		variables: []string{"github.com/distribution/distribution/v3/version.version={version}"},
+	},
+	{
+		name: KwokStages, pins: "kwok", module: "sigs.k8s.io/kwok",
+		files: []string{"kustomize/stage/node/fast/node-*.yaml", "kustomize/stage/node/heartbeat/node-*.yaml", "kustomize/stage/pod/fast/pod-*.yaml"},
+	},
+	{
+		name: CertManagerCRDs, pins: "cert-manager", module: "github.com/cert-manager/cert-manager",
+		files: []string{"deploy/crds/*.yaml"},
+	},
+}
+
+// kubernetes is a program of Kubernetes. The version decides what clients are told: Helm's kubeVersion checks and Cluster API's managers refuse
+// an API server that does not know its own.
+func kubernetes(name string) artifact {
+	a := artifact{name: name, pins: "kubernetes", module: "k8s.io/kubernetes", pkg: "k8s.io/kubernetes/cmd/" + name}
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		a.variables = append(a.variables, pkg+".gitVersion={version}", pkg+".gitMajor={major}", pkg+".gitMinor={minor}")
+	}
+	return a
+}
+
+// Set is the built programs and manifests of one checkout, in its bin folder.
+type Set struct {
+	root      string
+	artifacts []artifact
+}
+
+// ErrNoCheckout is returned by Find outside of a checkout of the project.
+var ErrNoCheckout = errors.New("no go.mod of module github.com/capstan-project/capstan in this folder or above it; run inside a checkout of the project")
+
+var moduleLine = regexp.MustCompile(`(?m)^module github\.com/capstan-project/capstan\s*$`)
+
+// Find returns the set of the checkout that holds the current folder. It builds nothing.
+func Find() (*Set, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find the checkout: %w", err)
+	}
+	for {
+		mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("find the checkout: %w", err)
+		}
+		if moduleLine.Match(mod) {
+			return &Set{root: dir, artifacts: artifacts}, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return nil, ErrNoCheckout
+		}
+		dir = parent
+	}
+}
+
+// Dir is the folder of the programs, to be put on PATH.
+func (s *Set) Dir() string { return filepath.Join(s.root, "bin") }
+
+// Program is the path of a program. It exists after Build.
+func (s *Set) Program(name string) string { return filepath.Join(s.Dir(), name) }
+
+// Manifests is the path of a YAML stream. It exists after Build.
+func (s *Set) Manifests(name string) string { return filepath.Join(s.cache(), name) }
+
+// cache holds what is not a program: manifests, stamps, the lock, unfinished work.
+func (s *Set) cache() string { return filepath.Join(s.Dir(), ".bed") }
+
+func (s *Set) path(a artifact) string {
+	if a.pkg == "" {
+		return s.Manifests(a.name)
+	}
+	return s.Program(a.name)
+}
+
+func (s *Set) pins(a artifact) string { return filepath.Join(s.root, "test", "bed", "tools", a.pins) }
