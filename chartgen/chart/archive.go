@@ -1,0 +1,137 @@
+package chart
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Limits of an archive that Read accepts: far above any real provider (3.2 MB in 60 files), far below what hurts.
+const (
+	maxUnpacked = 64 << 20
+	maxFiles    = 4096
+)
+
+// Archive packs the chart as Helm's .tgz. Order, times, owners and modes are fixed, so the bytes depend on the files alone.
+func (c *Chart) Archive() ([]byte, error) {
+	var out bytes.Buffer
+	zip, err := gzip.NewWriterLevel(&out, gzip.DefaultCompression)
+	if err != nil {
+		return nil, err
+	}
+	w := tar.NewWriter(zip)
+	for _, f := range c.all() {
+		header := &tar.Header{
+			Typeflag: tar.TypeReg, Format: tar.FormatUSTAR,
+			Name: c.Metadata.Name + "/" + f.Name, Size: int64(len(f.Data)), Mode: 0o644, ModTime: time.Unix(0, 0),
+		}
+		if err := w.WriteHeader(header); err != nil {
+			return nil, fmt.Errorf("chart %s: file %s: %w", c.Metadata.Name, f.Name, err)
+		}
+		if _, err := w.Write(f.Data); err != nil {
+			return nil, fmt.Errorf("chart %s: file %s: %w", c.Metadata.Name, f.Name, err)
+		}
+	}
+	if err := errors.Join(w.Close(), zip.Close()); err != nil {
+		return nil, fmt.Errorf("chart %s: %w", c.Metadata.Name, err)
+	}
+	return out.Bytes(), nil
+}
+
+// Digest names bytes as OCI does: "sha256:<hex>".
+func Digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// Read unpacks a chart archive. What it reads is bounded in size and number of files; links, devices and names
+// that lead out of the chart are refused.
+func Read(r io.Reader) (*Chart, error) {
+	zip, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, fmt.Errorf("chart archive: not gzip: %w", err)
+	}
+	files, err := unpack(tar.NewReader(zip))
+	if err != nil {
+		return nil, fmt.Errorf("chart archive: %w", err)
+	}
+	i := slices.IndexFunc(files, func(f File) bool { return f.Name == MetadataFile })
+	if i < 0 {
+		return nil, fmt.Errorf("chart archive: no %s", MetadataFile)
+	}
+	var metadata Metadata
+	if err := yaml.Unmarshal(files[i].Data, &metadata); err != nil {
+		return nil, fmt.Errorf("chart archive: %s: %w", MetadataFile, err)
+	}
+	return fromFiles(metadata, files), nil
+}
+
+// unpack reads the regular files below the archive's single top folder.
+func unpack(r *tar.Reader) ([]File, error) {
+	var files []File
+	left := int64(maxUnpacked)
+	for {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return files, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if header.Typeflag == tar.TypeDir {
+			continue
+		}
+		name, err := entryName(header)
+		if err != nil {
+			return nil, err
+		}
+		if left -= header.Size; left < 0 || len(files) == maxFiles {
+			return nil, fmt.Errorf("larger than %d MiB or more than %d files", maxUnpacked>>20, maxFiles)
+		}
+		data := make([]byte, header.Size)
+		if _, err := io.ReadFull(r, data); err != nil {
+			return nil, fmt.Errorf("file %s: %w", name, err)
+		}
+		files = append(files, File{Name: name, Data: data})
+	}
+}
+
+// entryName is the entry's name below the chart's folder.
+func entryName(header *tar.Header) (string, error) {
+	if header.Typeflag != tar.TypeReg {
+		return "", fmt.Errorf("entry %q is not a regular file", header.Name)
+	}
+	_, name, found := strings.Cut(header.Name, "/")
+	if !found || name == "" || path.Clean("/"+header.Name) != "/"+header.Name {
+		return "", fmt.Errorf("entry %q does not lie in the chart's folder", header.Name)
+	}
+	return name, nil
+}
+
+// all gives every file, Chart.yaml first: readers that stream find out at once what they have.
+func (c *Chart) all() []File {
+	files := append(slices.Clone(c.Files), c.CRDs...)
+	sortFiles(files)
+	i := slices.IndexFunc(files, func(f File) bool { return f.Name == MetadataFile })
+	if i > 0 {
+		metadata := files[i]
+		files = append([]File{metadata}, slices.Delete(files, i, i+1)...)
+	}
+	return files
+}
+
+func sortFiles(files []File) {
+	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
+}

@@ -1,0 +1,284 @@
+package chartgen_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+	"sigs.k8s.io/cluster-api/cmd/clusterctl/client/config"
+	"sigs.k8s.io/cluster-api/cmd/clusterctl/client/repository"
+	yamlprocessor "sigs.k8s.io/cluster-api/cmd/clusterctl/client/yamlprocessor"
+	utilyaml "sigs.k8s.io/cluster-api/util/yaml"
+
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/source"
+)
+
+const targetNamespace = "target-namespace"
+
+// The measure of the whole package: what Helm renders from the chart is what clusterctl's library makes of the same components,
+// object for object, whatever the variables are.
+func TestChartsRenderWhatClusterctlApplies(t *testing.T) {
+	for _, folder := range providerFolders(t) {
+		directory, err := source.NewDirectory(folder)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		releases, err := directory.Releases(t.Context())
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		for _, release := range releases {
+			t.Run(filepath.Base(folder)+"/"+release.Version, func(t *testing.T) {
+				t.Parallel()
+				b, err := directory.Fetch(t.Context(), release)
+				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+				compareWithClusterctl(t, b)
+			})
+		}
+	}
+}
+
+// providerFolders are the sample providers of the project and, when PROVIDERS is set, the real releases there.
+func providerFolders(t *testing.T) []string {
+	folders, err := filepath.Glob("../test/data/providers/*")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(folders).NotTo(BeEmpty())
+	if real := os.Getenv("PROVIDERS"); real != "" {
+		more, err := filepath.Glob(filepath.Join(real, "*"))
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(more).NotTo(BeEmpty(), "PROVIDERS=%s holds no provider", real)
+		folders = append(folders, more...)
+	} else {
+		t.Log("PROVIDERS is not set: real releases are left out")
+	}
+	return slices.DeleteFunc(folders, func(f string) bool { info, err := os.Stat(f); return err != nil || !info.IsDir() })
+}
+
+// assignments are the values given to all variables, by what they try.
+var assignments = map[string]func(name string) string{
+	"plain":        func(name string) string { return "value-of-" + strings.ToLower(strings.ReplaceAll(name, "_", "-")) },
+	"empty":        func(string) string { return "" },
+	"boolean":      func(string) string { return "true" },
+	"number":       func(string) string { return "1000000" },
+	"quote":        func(string) string { return `it's "quoted"` },
+	"colon":        func(string) string { return "key: value" },
+	"newline":      func(string) string { return "first\nsecond" },
+	"indented":     func(string) string { return "\n      injected: yes" },
+	"template":     func(string) string { return `{{ fail "rendered" }}` },
+	"dollar":       func(string) string { return "$HOME ${HOME} $$ $1" },
+	"unicode":      func(string) string { return "größe→✓" },
+	"backslash":    func(string) string { return `C:\path\n` },
+	"yaml special": func(string) string { return "- *anchor & | > % @ `" },
+}
+
+func compareWithClusterctl(t *testing.T, b *bundle.Bundle) {
+	g := NewWithT(t)
+	built, err := chartgen.Build(b)
+	g.Expect(err).NotTo(HaveOccurred())
+	required, all, err := chartgen.RequiredVariables(built)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	defaults := map[string]string{}
+	for _, name := range required {
+		defaults[name] = "cmVxdWlyZWQ="
+	}
+	compareOnce(t, "defaults", b, built, defaults)
+	// CRDs are the same whatever the variables are; comparing them once is enough.
+	b.Components = withoutCRDs(b.Components)
+	built.CRDs = nil
+	for _, kind := range slices.Sorted(maps.Keys(assignments)) {
+		variables := map[string]string{}
+		for _, name := range all {
+			variables[name] = assignments[kind](name)
+		}
+		compareOnce(t, kind, b, built, variables)
+	}
+}
+
+func withoutCRDs(components []byte) []byte {
+	documents := bytes.Split(components, []byte("\n---\n"))
+	documents = slices.DeleteFunc(documents, func(d []byte) bool { return bytes.Contains(d, []byte("\nkind: CustomResourceDefinition")) })
+	return bytes.Join(documents, []byte("\n---\n"))
+}
+
+func compareOnce(t *testing.T, kind string, b *bundle.Bundle, built *chart.Chart, variables map[string]string) {
+	t.Helper()
+	g := NewWithT(t)
+	want, wantErr := clusterctlObjects(t.Context(), b, variables)
+	got, gotErr := chartObjects(built, variables)
+	if wantErr != nil {
+		g.Expect(gotErr).To(HaveOccurred(), "%s: clusterctl fails with: %v", kind, wantErr)
+		return
+	}
+	g.Expect(gotErr).NotTo(HaveOccurred(), kind)
+	g.Expect(slices.Sorted(maps.Keys(got))).To(Equal(slices.Sorted(maps.Keys(want))), kind)
+	for name := range want {
+		g.Expect(got[name]).To(MatchJSON(want[name]), "%s: %s", kind, name)
+	}
+}
+
+// clusterctlObjects are the objects that clusterctl would apply, without the Namespace; by kind, namespace and name, as JSON.
+func clusterctlObjects(ctx context.Context, b *bundle.Bundle, variables map[string]string) (map[string]string, error) {
+	reader := config.NewMemoryReader()
+	for name, value := range variables {
+		reader.Set(name, value)
+	}
+	client, err := config.New(ctx, "", config.InjectReader(reader))
+	if err != nil {
+		return nil, err
+	}
+	components, err := repository.NewComponents(repository.ComponentsInput{
+		Provider:     config.NewProvider(b.Provider.Name, "https://example.com/none", clusterctlv1.ProviderType(b.Provider.Type)),
+		ConfigClient: client,
+		Processor:    yamlprocessor.NewSimpleProcessor(),
+		RawYaml:      b.Components,
+		Options:      repository.ComponentsOptions{Version: b.Version, TargetNamespace: targetNamespace},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return index(components.Objs())
+}
+
+// chartObjects are the objects of the rendered chart and its CRDs.
+func chartObjects(c *chart.Chart, variables map[string]string) (map[string]string, error) {
+	rendered, err := renderChart(c, variables)
+	if err != nil {
+		return nil, err
+	}
+	var documents [][]byte
+	for name, content := range rendered {
+		if strings.HasSuffix(name, ".yaml") {
+			documents = append(documents, []byte(content))
+		}
+	}
+	for _, crd := range c.CRDs {
+		documents = append(documents, crd.Data)
+	}
+	objects, err := utilyaml.ToUnstructured(bytes.Join(documents, []byte("\n---\n")))
+	if err != nil {
+		return nil, err
+	}
+	return index(objects)
+}
+
+// renderChart renders as `helm template --namespace target-namespace` does, values checked against the schema.
+func renderChart(c *chart.Chart, variables map[string]string) (map[string]string, error) {
+	loaded, err := loadChart(c)
+	if err != nil {
+		return nil, err
+	}
+	chosen := map[string]any{}
+	for name, value := range variables {
+		chosen[name] = value
+	}
+	values, err := chartutil.ToRenderValues(loaded, map[string]any{"variables": chosen},
+		chartutil.ReleaseOptions{Name: c.Metadata.Name, Namespace: targetNamespace, Revision: 1, IsInstall: true}, chartutil.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Render(loaded, values)
+}
+
+func loadChart(c *chart.Chart) (*helmchart.Chart, error) {
+	archive, err := c.Archive()
+	if err != nil {
+		return nil, err
+	}
+	return loader.LoadArchive(bytes.NewReader(archive))
+}
+
+// index names objects and makes them comparable.
+func index(objects []unstructured.Unstructured) (map[string]string, error) {
+	byName := map[string]string{}
+	for _, o := range objects {
+		if o.GetKind() == "Namespace" {
+			continue
+		}
+		name := fmt.Sprintf("%s %s/%s", o.GroupVersionKind(), o.GetNamespace(), o.GetName())
+		if _, twice := byName[name]; twice {
+			return nil, fmt.Errorf("%s is there twice", name)
+		}
+		if o.GetKind() == "CustomResourceDefinition" {
+			// Where CRDs point to is set when they are applied, since Helm does not render them.
+			unstructured.RemoveNestedField(o.Object, "metadata", "annotations", "cert-manager.io/inject-ca-from")
+			unstructured.RemoveNestedField(o.Object, "spec", "conversion", "webhook", "clientConfig", "service", "namespace")
+			unstructured.RemoveNestedField(o.Object, "status")
+		}
+		if err := throughTypes(&o); err != nil {
+			return nil, err
+		}
+		data, err := json.Marshal(withoutNulls(o.Object))
+		if err != nil {
+			return nil, err
+		}
+		byName[name] = string(data)
+	}
+	return byName, nil
+}
+
+// typed are the kinds that clusterctl reads into Go types and writes back, which adds their empty fields.
+var typed = map[string]func() any{
+	"ClusterRoleBinding":             func() any { return &rbacv1.ClusterRoleBinding{} },
+	"CustomResourceDefinition":       func() any { return &apiextensionsv1.CustomResourceDefinition{} },
+	"DaemonSet":                      func() any { return &appsv1.DaemonSet{} },
+	"Deployment":                     func() any { return &appsv1.Deployment{} },
+	"MutatingWebhookConfiguration":   func() any { return &admissionregistrationv1.MutatingWebhookConfiguration{} },
+	"RoleBinding":                    func() any { return &rbacv1.RoleBinding{} },
+	"ValidatingWebhookConfiguration": func() any { return &admissionregistrationv1.ValidatingWebhookConfiguration{} },
+}
+
+// throughTypes takes an object on the same way that clusterctl takes it.
+func throughTypes(o *unstructured.Unstructured) error {
+	newObject := typed[o.GetKind()]
+	if newObject == nil {
+		return nil
+	}
+	object := newObject()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, object); err != nil {
+		return err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	o.Object = content
+	return err
+}
+
+// withoutNulls drops nulls: clusterctl's Go types turn some fields into one, and the API server ignores them.
+func withoutNulls(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		kept := map[string]any{}
+		for key, child := range value {
+			if child = withoutNulls(child); child != nil {
+				kept[key] = child
+			}
+		}
+		return kept
+	case []any:
+		kept := make([]any, len(value))
+		for i, child := range value {
+			kept[i] = withoutNulls(child)
+		}
+		return kept
+	default:
+		return value
+	}
+}

@@ -1,0 +1,57 @@
+package expr
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/drone/envsubst/v2"
+)
+
+// MissingError says which required variables have no value.
+type MissingError struct {
+	Names []string // sorted
+}
+
+func (e *MissingError) Error() string {
+	return "no value for required variables: " + strings.Join(e.Names, ", ")
+}
+
+// Expand returns the text with its expressions evaluated by drone/envsubst, as
+// clusterctl's processor does. A name that is not in variables is missing; nil
+// leaves only defaults. The error is a *MissingError, or names an expression
+// that drone/envsubst cannot evaluate.
+func (t *Text) Expand(variables map[string]string) (string, error) {
+	var missing []string
+	for _, v := range t.Variables() {
+		if _, set := variables[v.Name]; v.Required && !set {
+			missing = append(missing, v.Name)
+		}
+	}
+	if missing != nil {
+		return "", &MissingError{Names: missing}
+	}
+	var b strings.Builder
+	for _, s := range t.segments {
+		if s.expression == nil {
+			b.WriteString(s.literal)
+			continue
+		}
+		value, err := s.expression.evaluate(variables)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(value)
+	}
+	return b.String(), nil
+}
+
+// evaluate turns the panic of drone/envsubst on a negative length of a
+// substring into an error.
+func (e *expression) evaluate(variables map[string]string) (value string, err error) {
+	defer func() {
+		if recover() != nil {
+			err = fmt.Errorf("line %d: expression %s: the substring ends before it begins: give a length of 0 or more", e.line, shorten(e.written))
+		}
+	}()
+	return envsubst.Eval(e.source, func(name string) string { return variables[name] })
+}

@@ -1,0 +1,73 @@
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"sigs.k8s.io/cluster-api/cmd/clusterctl/client/yamlprocessor"
+)
+
+// render gives what Helm makes of a template's text inside a named template, as
+// the generated charts have it.
+func render(template string, variables map[string]any) (string, error) {
+	const object = "templates/object.yaml"
+	rendered, err := engine.Render(&chart.Chart{
+		Metadata: &chart.Metadata{Name: "provider", Version: "1.0.0"},
+		Templates: []*chart.File{
+			{Name: "templates/_expr.tpl", Data: []byte(Helpers)},
+			{Name: object, Data: []byte(
+				`{{ define "object" }}` + template + `{{ end }}{{ include "object" . }}`)},
+		},
+	}, chartutil.Values{"Values": map[string]any{"variables": variables}})
+	return rendered["provider/"+object], err
+}
+
+// clusterctl gives what clusterctl's processor makes of the text, its panics as
+// errors.
+func clusterctl(text string, variables map[string]string) (out string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	b, err := yamlprocessor.NewSimpleProcessor().Process([]byte(text), func(name string) (string, error) {
+		if value, set := variables[name]; set {
+			return value, nil
+		}
+		return "", errors.New("not set")
+	})
+	return string(b), err
+}
+
+func asValues(variables map[string]string) map[string]any {
+	values := map[string]any{}
+	for name, value := range variables {
+		values[name] = value
+	}
+	return values
+}
+
+// expectEqual fails the test unless the text renders, and expands, as
+// clusterctl has it, errors included.
+func expectEqual(t *testing.T, text *Text, source string, variables map[string]string) {
+	t.Helper()
+	want, wantErr := clusterctl(source, variables)
+	template := text.Template()
+	rendered, renderErr := render(template, asValues(variables))
+	expanded, expandErr := text.Expand(variables)
+	for _, got := range []struct {
+		by, out string
+		err     error
+	}{{"Helm", rendered, renderErr}, {"Expand", expanded, expandErr}} {
+		switch {
+		case (got.err != nil) != (wantErr != nil):
+			t.Fatalf("%s: error %v, clusterctl: %v\ntext: %q\nvariables: %q\ntemplate: %s", got.by, got.err, wantErr, source, variables, template)
+		case wantErr == nil && got.out != want:
+			t.Fatalf("%s: got %q, clusterctl: %q\ntext: %q\nvariables: %q\ntemplate: %s", got.by, got.out, want, source, variables, template)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+// Package store keeps charts: what was generated once is not generated again, and what a release was made from can be
+// read later.
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/capstan-project/capstan/chartgen/chart"
+)
+
+// ErrNotFound says that a store does not hold the chart, or holds it damaged; generating it and calling Put mends both.
+var ErrNotFound = errors.New("chart not found in the store")
+
+// Key names a chart in a store.
+type Key struct {
+	// Namespace of the provider the chart is kept for.
+	Namespace string
+	// Provider is the provider's label, for example "infrastructure-aws".
+	Provider string
+	// Version of the provider, with its "v".
+	Version string
+	// ContentID of what the chart is generated from.
+	ContentID string
+}
+
+// Stored is a chart as a store holds it.
+type Stored struct {
+	Chart *chart.Chart
+	// Reference says where it is kept, for people and for status.
+	Reference string
+	// Digest is the OCI digest of the archive.
+	Digest string
+}
+
+// Store keeps charts. Charts never change: another content has another key.
+type Store interface {
+	// Get reads a chart; ErrNotFound when it must be generated.
+	Get(ctx context.Context, key Key) (*Stored, error)
+	// Put keeps a chart. Putting the same chart again changes nothing.
+	Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, error)
+	// Delete forgets all charts of a provider in a namespace.
+	Delete(ctx context.Context, namespace, provider string) error
+}
