@@ -1,0 +1,178 @@
+package controllers
+
+import (
+	"errors"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/values"
+)
+
+// Between these bounds a problem that a person must solve is looked at again, each time after as long as it has stood.
+// What can be watched is looked at earlier.
+const (
+	shortestRetry = 5 * time.Second
+	longestRetry  = 10 * time.Minute
+)
+
+// outcome is how one reconcile ended, in the words of the API.
+type outcome struct {
+	// condition that is False because of it; empty when all conditions stand as the steps left them.
+	condition string
+	reason    string
+	message   string
+	// next says what brings the resource back.
+	next next
+	// at is the time to come back at, if that is known.
+	at time.Time
+}
+
+// next is what brings a resource back after an unfinished reconcile.
+type next int
+
+const (
+	// nextEvent: something that is watched will change.
+	nextEvent next = iota
+	// nextInput: a person must change the resource or one of its inputs.
+	nextInput
+	// nextRetry: it may work when tried again.
+	nextRetry
+)
+
+// progress is a step's way to say that all is well so far and an event will tell when to go on.
+type progress struct {
+	reason  string
+	message string
+}
+
+func (p *progress) Error() string { return p.message }
+
+// installError is an error of the steps that apply something.
+type installError struct{ err error }
+
+func (e *installError) Error() string { return e.err.Error() }
+func (e *installError) Unwrap() error { return e.err }
+
+// failedError says that the last revision failed and when it is worth trying again.
+type failedError struct {
+	message string
+	until   time.Time
+}
+
+func (e *failedError) Error() string { return e.message }
+
+// classify finds the outcome that an error of a step stands for.
+func classify(err error) outcome {
+	if o, ok := classifyInput(err); ok {
+		return o
+	}
+	var (
+		going    *progress
+		pending  *release.PendingError
+		failed   *failedError
+		applying *installError
+	)
+	o := outcome{condition: v1alpha2.ProviderInstalledCondition, reason: v1alpha2.InstallFailedReason, message: err.Error(), next: nextRetry}
+	switch {
+	case errors.As(err, &going):
+		o = outcome{reason: going.reason, message: o.message, next: nextEvent}
+	case errors.As(err, &failed):
+		o.next, o.at = nextInput, failed.until
+	case errors.As(err, &pending):
+		o.reason, o.next, o.at = v1alpha2.ProgressingReason, nextEvent, pending.Until
+	case errors.As(err, &applying):
+	default:
+		o.reason = v1alpha2.ComponentsFetchErrorReason
+	}
+	return o
+}
+
+// classifyInput finds the outcome of an error that lies in the resource or in what it points to.
+func classifyInput(err error) (outcome, bool) {
+	var (
+		problem    *preflight.Problem
+		config     *fetchConfigError
+		noSecret   *values.SecretNotFoundError
+		noSource   *source.NotFoundError
+		invalid    *bundle.InvalidError
+		refusedCRD *crds.RefusedError
+	)
+	o := outcome{condition: v1alpha2.ProviderInstalledCondition, message: err.Error(), next: nextInput}
+	switch {
+	case errors.As(err, &problem):
+		o.condition, o.reason = v1alpha2.PreflightCheckCondition, problem.Reason
+		if problem.Waiting {
+			o.next = nextEvent
+		}
+	case errors.As(err, &config):
+		o.condition, o.reason = v1alpha2.PreflightCheckCondition, v1alpha2.FetchConfigValidationErrorReason
+	case errors.As(err, &noSecret):
+		o.condition, o.reason = v1alpha2.PreflightCheckCondition, v1alpha2.SecretNotFoundReason
+	case errors.As(err, &noSource):
+		o.reason = v1alpha2.VersionNotFoundReason
+	case errors.As(err, &invalid):
+		o.reason = v1alpha2.InvalidComponentsReason
+	case errors.As(err, &refusedCRD):
+		o.reason = v1alpha2.CRDsNotReadyReason
+	case refusedRelease(err):
+		o.reason = v1alpha2.InstallFailedReason
+	default:
+		return outcome{}, false
+	}
+	return o, true
+}
+
+// refusedRelease says whether the same chart and values would be refused again.
+func refusedRelease(err error) bool {
+	var (
+		render   *release.RenderError
+		kind     *release.UnknownKindError
+		conflict *release.ConflictError
+		rejected *release.RejectedError
+	)
+	return errors.As(err, &render) || errors.As(err, &kind) || errors.As(err, &conflict) || errors.As(err, &rejected)
+}
+
+// conclude writes the outcome of the steps into the summary conditions and says when to come back. Conditions keep the
+// time of their last change, so a problem's age is known without any state of our own.
+func conclude(provider v1alpha2.Provider, err error) (ctrl.Result, error) {
+	if err == nil {
+		conditions.Delete(provider, v1alpha2.ReconcilingCondition)
+		conditions.Delete(provider, v1alpha2.StalledCondition)
+		return ctrl.Result{}, nil
+	}
+	o := classify(err)
+	if o.condition != "" {
+		conditions.MarkFalse(provider, o.condition, o.reason, "%s", o.message)
+	}
+	conditions.MarkFalse(provider, v1alpha2.ReadyCondition, o.reason, "%s", o.message)
+	switch o.next {
+	case nextInput:
+		conditions.MarkStalled(provider, o.reason, "%s", o.message)
+		return ctrl.Result{RequeueAfter: retryAfter(o, conditions.Get(provider, v1alpha2.ReadyCondition))}, nil
+	case nextRetry:
+		conditions.MarkReconciling(provider, o.reason, "%s", o.message)
+		return ctrl.Result{}, err
+	default:
+		conditions.MarkReconciling(provider, o.reason, "%s", o.message)
+		return ctrl.Result{RequeueAfter: max(0, time.Until(o.at))}, nil
+	}
+}
+
+// retryAfter is until the known time, else as long as the condition has stood, within bounds.
+func retryAfter(o outcome, condition *metav1.Condition) time.Duration {
+	if !o.at.IsZero() {
+		return max(time.Until(o.at), time.Second)
+	}
+	return min(max(time.Since(condition.LastTransitionTime.Time), shortestRetry), longestRetry)
+}

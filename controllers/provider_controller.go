@@ -1,0 +1,221 @@
+// Package controllers keeps every provider resource's Helm release as the resource says. One generic reconciler serves
+// all seven kinds; what it knows of a provider while it works lives in its arguments, never in its fields.
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/fluxcd/pkg/runtime/patch"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/values"
+)
+
+// Reconciler reconciles the resources of one kind.
+type Reconciler struct {
+	client.Client
+	// Live reads from the API server itself: Secrets and ConfigMaps are never cached.
+	Live client.Reader
+	// Type is the kind.
+	Type v1alpha2.ProviderType
+
+	Charts    *Charts
+	Preflight *preflight.Checker
+	CRDs      *crds.Applier
+	Releases  *release.Engine
+	Health    *health.Tracker
+	Events    events.EventRecorder
+}
+
+// ownedConditions are those that nobody else writes.
+var ownedConditions = patch.WithOwnedConditions{Conditions: []string{
+	v1alpha2.ReadyCondition, v1alpha2.ReconcilingCondition, v1alpha2.StalledCondition,
+	v1alpha2.PreflightCheckCondition, v1alpha2.ProviderInstalledCondition, v1alpha2.ProviderUpgradedCondition,
+}}
+
+// +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=*,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=*,resources=*,verbs=*
+
+// Reconcile brings one provider nearer to what its resource says, and never waits for it to get there.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
+	provider := r.Type.New()
+	if err := r.Get(ctx, req.NamespacedName, provider); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	patcher := patch.NewSerialPatcher(provider, r.Client)
+	before := conditions.Get(provider, v1alpha2.ReadyCondition).DeepCopy()
+	defer func() {
+		r.announce(provider, before)
+		options := []patch.Option{ownedConditions, patch.WithFieldOwner(v1alpha2.FieldOwner), patch.WithStatusObservedGeneration{}}
+		if patchErr := patcher.Patch(ctx, provider, options...); client.IgnoreNotFound(patchErr) != nil {
+			err = errors.Join(err, patchErr)
+		}
+	}()
+	if !provider.GetDeletionTimestamp().IsZero() {
+		return conclude(provider, r.remove(ctx, provider))
+	}
+	if controllerutil.AddFinalizer(provider, v1alpha2.Finalizer) {
+		if err := patcher.Patch(ctx, provider, patch.WithFieldOwner(v1alpha2.FieldOwner)); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	return conclude(provider, r.install(ctx, provider))
+}
+
+// install is the whole way from a resource to a healthy release. Each step returns what the next needs, or why it goes no
+// further; all steps are cheap when nothing they depend on has changed.
+func (r *Reconciler) install(ctx context.Context, provider v1alpha2.Provider) error {
+	if err := r.Preflight.Identity(ctx, provider); err != nil {
+		return err
+	}
+	chart, err := r.chart(ctx, provider)
+	if err != nil {
+		return err
+	}
+	variables, err := values.Variables(ctx, r.Live, provider)
+	if err != nil {
+		return err
+	}
+	if err := r.preflight(ctx, provider, chart, variables); err != nil {
+		return err
+	}
+	if err := r.crds(ctx, provider, chart); err != nil {
+		return err
+	}
+	record, err := r.release(ctx, provider, chart, variables)
+	if err != nil {
+		return err
+	}
+	return r.health(ctx, provider, record)
+}
+
+// chart resolves the version and finds its chart. The version is pinned in status: a range or an empty version floats
+// only when the spec changes.
+func (r *Reconciler) chart(ctx context.Context, provider v1alpha2.Provider) (*providerChart, error) {
+	from, err := r.Charts.Source(provider)
+	if err != nil {
+		return nil, err
+	}
+	releases, err := from.Releases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	status := provider.GetStatus()
+	picked, err := source.Pick(releases, provider.GetSpec().Version, status.DesiredVersion)
+	if err != nil {
+		return nil, err
+	}
+	status.DesiredVersion = picked.Version
+	chart, err := r.Charts.Get(ctx, provider, from, picked)
+	if err != nil {
+		return nil, err
+	}
+	status.Chart = chart.status()
+	return chart, nil
+}
+
+// preflight makes sure that the chart may be installed, before anything is applied.
+func (r *Reconciler) preflight(ctx context.Context, provider v1alpha2.Provider, chart *providerChart, variables map[string]string) error {
+	status := provider.GetStatus()
+	status.MissingVariables = values.Missing(chart.required, variables)
+	err := r.Preflight.Installation(ctx, preflight.Input{
+		Provider: provider, Contract: chart.contract(), RequiredKinds: chart.requiredKinds(), MissingVariables: status.MissingVariables,
+	})
+	if err != nil {
+		return err
+	}
+	contract := chart.contract()
+	status.Contract = &contract
+	conditions.MarkTrue(provider, v1alpha2.PreflightCheckCondition, v1alpha2.PreflightChecksPassedReason, "All preflight checks passed")
+	return nil
+}
+
+// crds applies the CRDs that have changed; the watch on CRDs brings the resource back once all are served.
+func (r *Reconciler) crds(ctx context.Context, provider v1alpha2.Provider, chart *providerChart) error {
+	sent, err := r.CRDs.Apply(ctx, chart.Chart.CRDs, provider.GetNamespace())
+	if err != nil {
+		return &installError{err}
+	}
+	if len(sent) > 0 {
+		ctrl.LoggerFrom(ctx).Info("applied CustomResourceDefinitions", "count", len(sent), "version", chart.Chart.Metadata.AppVersion)
+	}
+	pending, err := r.CRDs.Pending(ctx, chart.Chart.CRDs)
+	if err != nil {
+		return &installError{err}
+	}
+	if len(pending) > 0 {
+		return &progress{v1alpha2.CRDsNotReadyReason, fmt.Sprintf("waiting for %d CustomResourceDefinitions to be served, %s first", len(pending), pending[0])}
+	}
+	return nil
+}
+
+// remove uninstalls the provider. CRDs, the namespace and everybody's objects stay.
+func (r *Reconciler) remove(ctx context.Context, provider v1alpha2.Provider) error {
+	if !controllerutil.ContainsFinalizer(provider, v1alpha2.Finalizer) {
+		return nil
+	}
+	conditions.MarkFalse(provider, v1alpha2.ReadyCondition, v1alpha2.DeletingReason, "The provider is being removed")
+	if err := r.coreLast(ctx, provider); err != nil {
+		return err
+	}
+	name := releaseName(v1alpha2.Label(provider))
+	if _, err := r.Releases.Uninstall(ctx, provider.GetNamespace(), name); err != nil {
+		return &installError{err}
+	}
+	if err := r.Charts.Delete(ctx, provider); err != nil {
+		return &installError{err}
+	}
+	controllerutil.RemoveFinalizer(provider, v1alpha2.Finalizer)
+	ctrl.LoggerFrom(ctx).Info("uninstalled", "release", name)
+	return nil
+}
+
+// coreLast keeps core until all other providers are gone: none can work, or be removed in order, without it.
+func (r *Reconciler) coreLast(ctx context.Context, provider v1alpha2.Provider) error {
+	if r.Type != v1alpha2.CoreProviderType {
+		return nil
+	}
+	var others []string
+	for _, t := range v1alpha2.ProviderTypes()[1:] {
+		list := t.NewList()
+		if err := r.List(ctx, list); err != nil {
+			return err
+		}
+		for _, p := range list.GetItems() {
+			others = append(others, fmt.Sprintf("%s %s/%s", t, p.GetNamespace(), p.GetName()))
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	return &progress{v1alpha2.DeletionBlockedReason, "core is removed last; delete first: " + strings.Join(others, ", ")}
+}
+
+// announce makes an event of a change of Ready, and a log line.
+func (r *Reconciler) announce(provider v1alpha2.Provider, before *metav1.Condition) {
+	now := conditions.Get(provider, v1alpha2.ReadyCondition)
+	if now == nil || before != nil && before.Reason == now.Reason && before.Message == now.Message {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if conditions.Has(provider, v1alpha2.StalledCondition) {
+		kind = corev1.EventTypeWarning
+	}
+	r.Events.Eventf(provider, nil, kind, now.Reason, "Reconcile", "%s", now.Message)
+}

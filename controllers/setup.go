@@ -1,0 +1,186 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/store"
+	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/release"
+)
+
+// Options are the operator's settings.
+type Options struct {
+	// Holder identifies this process on the releases it works on; no two processes share one.
+	Holder string
+	// Concurrency is how many resources of one kind are worked on at a time.
+	Concurrency int
+	// WatchConfigMaps and WatchSecrets make a change of a source's ConfigMap, or of the Secret with variables, take effect at
+	// once. Without them it takes effect when the resource is next looked at; one that waits for the change sees it at once anyway.
+	WatchConfigMaps, WatchSecrets bool
+}
+
+// providerObjects selects everything that belongs to a provider.
+func providerObjects() labels.Selector {
+	exists, err := labels.NewRequirement("cluster.x-k8s.io/provider", selection.Exists, nil)
+	if err != nil {
+		return labels.Nothing()
+	}
+	return labels.NewSelector().Add(*exists)
+}
+
+// CacheOptions keep out of the manager's cache what nobody reads from it: field managers, and Helm's own Secrets.
+func CacheOptions() cache.Options {
+	notHelm := fields.OneTermNotEqualSelector("type", "helm.sh/release.v1")
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         map[client.Object]cache.ByObject{secretMetadata(): {Field: notHelm}},
+	}
+}
+
+// Setup adds a controller for each kind to the manager.
+func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
+	applier, definitions, err := newApplier(mgr)
+	if err != nil {
+		return err
+	}
+	engine, err := release.NewEngine(mgr.GetConfig(), release.Options{Holder: options.Holder})
+	if err != nil {
+		return err
+	}
+	objects, err := newCache(mgr, mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	live, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+	if err != nil {
+		return err
+	}
+	woken := &wakers{}
+	shared := Reconciler{
+		Client:    mgr.GetClient(),
+		Live:      live,
+		Charts:    &Charts{Reader: live, Store: &store.Cluster{Client: live}},
+		Preflight: &preflight.Checker{Reader: mgr.GetClient(), Mapper: mgr.GetRESTMapper()},
+		CRDs:      applier,
+		Releases:  engine,
+		Health:    health.NewTracker(objects, woken.wake),
+		Events:    mgr.GetEventRecorder("capstan"),
+	}
+	for _, t := range v1alpha2.ProviderTypes() {
+		r := shared
+		r.Type = t
+		if err := r.setup(mgr, options, definitions, woken); err != nil {
+			return fmt.Errorf("set up the controller of %s: %w", t, err)
+		}
+	}
+	return nil
+}
+
+// newApplier makes the CRDs' applier and the cache it reads from, which holds CRDs of providers without their schemas.
+func newApplier(mgr ctrl.Manager) (*crds.Applier, cache.Cache, error) {
+	scheme := runtime.NewScheme()
+	if err := crds.AddToScheme(scheme); err != nil {
+		return nil, nil, err
+	}
+	definitions, err := newCache(mgr, scheme)
+	if err != nil {
+		return nil, nil, err
+	}
+	writer, err := metadata.NewForConfigAndClient(metadata.ConfigFor(mgr.GetConfig()), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, nil, err
+	}
+	return &crds.Applier{Writer: writer, Reader: definitions}, definitions, nil
+}
+
+// newCache adds to the manager a cache of the objects that belong to providers.
+func newCache(mgr manager.Manager, scheme *runtime.Scheme) (cache.Cache, error) {
+	c, err := cache.New(mgr.GetConfig(), cache.Options{
+		Scheme: scheme, Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
+		DefaultLabelSelector: providerObjects(), DefaultTransform: cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, mgr.Add(c)
+}
+
+// setup adds the controller of one kind, with all that brings its resources back.
+func (r *Reconciler) setup(mgr ctrl.Manager, options Options, definitions cache.Cache, woken *wakers) error {
+	touched := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named(string(r.Type)).
+		For(r.Type.New(), builder.WithPredicates(touched)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: options.Concurrency,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, longestRetry),
+		}).
+		WatchesMetadata(&corev1.ConfigMap{}, r.onConfigMap(options.WatchConfigMaps)).
+		WatchesMetadata(&corev1.Secret{}, r.onSecret(options.WatchSecrets)).
+		WatchesRawSource(source.Kind(definitions, &crds.Definition{}, r.onDefinition())).
+		WatchesRawSource(woken.source(r.Type))
+	for _, t := range v1alpha2.ProviderTypes() {
+		b = b.Watches(t.New(), r.onProvider(t))
+	}
+	return b.Complete(r)
+}
+
+// wakers lead from the health of objects to the controllers' queues.
+type wakers struct {
+	mu     sync.Mutex
+	queues map[v1alpha2.ProviderType]func(reconcile.Request)
+}
+
+// source registers a controller's queue once the controller runs.
+func (w *wakers) source(t v1alpha2.ProviderType) source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.queues == nil {
+			w.queues = map[v1alpha2.ProviderType]func(reconcile.Request){}
+		}
+		w.queues[t] = func(req reconcile.Request) { queue.Add(req) }
+		return nil
+	})
+}
+
+// wake queues the resource of a provider's label in a namespace.
+func (w *wakers) wake(label, namespace string) {
+	t, name := v1alpha2.ParseLabel(label)
+	w.mu.Lock()
+	add := w.queues[t]
+	w.mu.Unlock()
+	if add != nil && namespace != "" {
+		add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}})
+	}
+}
+
+func secretMetadata() client.Object {
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	return o
+}

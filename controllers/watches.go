@@ -1,0 +1,95 @@
+package controllers
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/crds"
+)
+
+// enqueue is a handler that queues the kind's resources for which want is true of the changed object.
+func (r *Reconciler) enqueue(want func(v1alpha2.Provider, client.Object) bool) handler.MapFunc {
+	return func(ctx context.Context, changed client.Object) []reconcile.Request {
+		list := r.Type.NewList()
+		if err := r.List(ctx, list); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "cannot list resources to be woken", "kind", r.Type)
+			return nil
+		}
+		var requests []reconcile.Request
+		for _, p := range list.GetItems() {
+			if want(p, changed) {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
+			}
+		}
+		return requests
+	}
+}
+
+// onConfigMap wakes resources whose source a ConfigMap is, or could now be: always, or only while they are not ready.
+func (r *Reconciler) onConfigMap(always bool) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(r.enqueue(func(p v1alpha2.Provider, changed client.Object) bool {
+		fetch := p.GetSpec().FetchConfig
+		if fetch == nil || fetch.Selector == nil || p.GetNamespace() != changed.GetNamespace() || !always && conditions.IsReady(p) {
+			return false
+		}
+		selector, err := metav1.LabelSelectorAsSelector(fetch.Selector)
+		return err == nil && selector.Matches(labels.Set(changed.GetLabels()))
+	}))
+}
+
+// onSecret wakes resources whose variables a Secret holds: always, or only while they are not ready.
+func (r *Reconciler) onSecret(always bool) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(r.enqueue(func(p v1alpha2.Provider, changed client.Object) bool {
+		secret, named := p.GetSpec().VariablesSecret(p.GetNamespace())
+		return named && secret == client.ObjectKeyFromObject(changed) && (always || !conditions.IsReady(p))
+	}))
+}
+
+// onProvider wakes resources that another provider's resource concerns: all that wait for core or for a change of
+// contract, the twin in another namespace, and core while it waits to be deleted.
+func (r *Reconciler) onProvider(t v1alpha2.ProviderType) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(r.enqueue(func(p v1alpha2.Provider, changed client.Object) bool {
+		if conditions.IsReady(p) || p.GetUID() == changed.GetUID() {
+			return false
+		}
+		switch {
+		case t == r.Type:
+			return p.GetName() == changed.GetName()
+		case t == v1alpha2.CoreProviderType:
+			return true
+		default:
+			return r.Type == v1alpha2.CoreProviderType
+		}
+	}))
+}
+
+// onDefinition wakes the provider whose CRD has changed.
+func (r *Reconciler) onDefinition() handler.TypedEventHandler[*crds.Definition, reconcile.Request] {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	wake := func(ctx context.Context, d *crds.Definition, q queue) {
+		find := r.enqueue(func(p v1alpha2.Provider, changed client.Object) bool {
+			return v1alpha2.Label(p) == changed.GetLabels()[crds.ProviderLabel]
+		})
+		for _, req := range find(ctx, d) {
+			q.Add(req)
+		}
+	}
+	return handler.TypedFuncs[*crds.Definition, reconcile.Request]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*crds.Definition], q queue) { wake(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*crds.Definition], q queue) {
+			wake(ctx, e.ObjectNew, q)
+		},
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*crds.Definition], q queue) { wake(ctx, e.Object, q) },
+	}
+}
