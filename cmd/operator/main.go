@@ -1,0 +1,107 @@
+// Command operator is Capstan's controller manager: it keeps Cluster API providers installed as Helm releases, as the
+// resources of operator.cluster.x-k8s.io say.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/fluxcd/pkg/runtime/client"
+	"github.com/fluxcd/pkg/runtime/leaderelection"
+	"github.com/fluxcd/pkg/runtime/logger"
+	"github.com/fluxcd/pkg/runtime/pprof"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+// flags are what the command line says.
+type flags struct {
+	metricsAddress string
+	healthAddress  string
+	showVersion    bool
+	controllers    controllers.Options
+	client         client.Options
+	election       leaderelection.Options
+	log            logger.Options
+}
+
+func main() {
+	f := parse()
+	if f.showVersion {
+		fmt.Println(version)
+		return
+	}
+	logger.SetLogger(logger.NewLogger(f.log))
+	if err := run(f); err != nil {
+		ctrl.Log.Error(err, "the operator stops")
+		os.Exit(1)
+	}
+}
+
+func parse() *flags {
+	f := &flags{}
+	set := pflag.NewFlagSet("operator", pflag.ExitOnError)
+	set.StringVar(&f.metricsAddress, "metrics-bind-address", ":8080", "Address of the metrics and of pprof; 0 turns them off.")
+	set.StringVar(&f.healthAddress, "health-probe-bind-address", ":9440", "Address of /healthz and /readyz.")
+	set.IntVar(&f.controllers.Concurrency, "concurrency", 4, "How many resources of one kind are worked on at a time.")
+	set.BoolVar(&f.controllers.WatchConfigMaps, "watch-configmap", false, "Upgrade a provider as soon as the ConfigMap it was made from changes.")
+	set.BoolVar(&f.controllers.WatchSecrets, "watch-configsecret", false, "Upgrade a provider as soon as the Secret with its variables changes.")
+	set.BoolVar(&f.showVersion, "version", false, "Print the version and exit.")
+	f.client.BindFlags(set)
+	f.election.BindFlags(set)
+	f.log.BindFlags(set)
+	_ = set.Parse(os.Args[1:]) // ExitOnError
+	return f
+}
+
+func run(f *flags) error {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha2.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	f.controllers.Holder = host + "_" + string(uuid.NewUUID())
+	mgr, err := ctrl.NewManager(client.GetConfigOrDie(f.client), ctrl.Options{
+		Scheme:                        scheme,
+		Cache:                         controllers.CacheOptions(),
+		Metrics:                       metricsserver.Options{BindAddress: f.metricsAddress, ExtraHandlers: pprof.GetHandlers()},
+		HealthProbeBindAddress:        f.healthAddress,
+		LeaderElection:                f.election.Enable,
+		LeaderElectionID:              "capstan.operator.cluster.x-k8s.io",
+		LeaderElectionReleaseOnCancel: f.election.ReleaseOnCancel,
+		LeaseDuration:                 &f.election.LeaseDuration,
+		RenewDeadline:                 &f.election.RenewDeadline,
+		RetryPeriod:                   &f.election.RetryPeriod,
+	})
+	if err != nil {
+		return err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	ctx := ctrl.SetupSignalHandler()
+	if err := controllers.Setup(ctx, mgr, f.controllers); err != nil {
+		return err
+	}
+	ctrl.Log.Info("starting", "version", version, "holder", f.controllers.Holder)
+	return mgr.Start(ctx)
+}

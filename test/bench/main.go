@@ -1,0 +1,252 @@
+// Command bench measures what users feel: the time until five providers are ready, what it costs the API server and in
+// memory, and what the operator does while nothing happens, beside `kubectl apply` of the same objects on the same machine
+// in the same run. `make bench` runs it in the module's folder.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/expr"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/fleet"
+)
+
+func main() {
+	runs := flag.Int("runs", 3, "how often each is measured; the table shows the median")
+	idle := flag.Duration("idle", time.Minute, "how long the idle operator is watched, in the last run")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *runs, *idle); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// figures are what one run of the operator gave.
+type figures struct {
+	ready      time.Duration
+	requests   int
+	memory     int64
+	idleWrites int
+}
+
+func run(ctx context.Context, runs int, idle time.Duration) error {
+	folder, real := fleet.Repository(".")
+	if !real {
+		fmt.Println("PROVIDERS is not set: small samples are measured, which says little; set it to a folder of real releases")
+	}
+	var releases []*fleet.Release
+	for _, wanted := range fleet.Standard {
+		release, err := fleet.Load(ctx, folder, wanted)
+		if err != nil {
+			return err
+		}
+		releases = append(releases, release)
+	}
+	var capstan []figures
+	var kubectl []time.Duration
+	for i := range runs {
+		watch := time.Duration(0)
+		if i == runs-1 {
+			watch = idle
+		}
+		f, err := measureOperator(ctx, releases, watch)
+		if err != nil {
+			return err
+		}
+		applied, err := measureKubectl(ctx, releases)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("run %d: operator %.2f s, kubectl %.2f s\n", i+1, f.ready.Seconds(), applied.Seconds())
+		capstan, kubectl = append(capstan, f), append(kubectl, applied)
+	}
+	report(capstan, kubectl, idle)
+	return nil
+}
+
+func report(capstan []figures, kubectl []time.Duration, idle time.Duration) {
+	slices.SortFunc(capstan, func(a, b figures) int { return int(a.ready - b.ready) })
+	slices.Sort(kubectl)
+	median, baseline := capstan[len(capstan)/2], kubectl[len(kubectl)/2]
+	last := slices.MaxFunc(capstan, func(a, b figures) int { return a.idleWrites - b.idleWrites })
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "\nfive providers\toperator\tkubectl apply --server-side, one file after another\tratio\n")
+	fmt.Fprintf(w, "seconds\t%.2f until all are Ready\t%.2f until all is applied\t%.2f\n", median.ready.Seconds(), baseline.Seconds(), median.ready.Seconds()/baseline.Seconds())
+	fmt.Fprintf(w, "API requests\t%d\t\t\n", median.requests)
+	fmt.Fprintf(w, "peak memory\t%.0f MB\t\t\n", float64(median.memory)/1e6)
+	fmt.Fprintf(w, "writes while idle for %s\t%d\t\t\n", idle, last.idleWrites)
+	w.Flush()
+}
+
+// measureOperator takes the time from creating five resources until all are Ready, on a control plane of its own.
+func measureOperator(ctx context.Context, releases []*fleet.Release, idle time.Duration) (f figures, err error) {
+	b, c, err := start(ctx)
+	if err != nil {
+		return f, err
+	}
+	defer func() { err = errors.Join(err, b.Stop()) }()
+	if err := fleet.InstallCRDs(ctx, c, "."); err != nil {
+		return f, err
+	}
+	operator, err := fleet.StartOperator(b, "bin/operator", filepath.Join(b.Dir(), "operator.log"))
+	if err != nil {
+		return f, err
+	}
+	defer func() { err = errors.Join(err, operator.Stop()) }()
+	for _, r := range releases {
+		if err := r.Prepare(ctx, c); err != nil {
+			return f, err
+		}
+	}
+	if err := settled(ctx, b); err != nil {
+		return f, err
+	}
+	before, err := requests(b, all)
+	if err != nil {
+		return f, err
+	}
+	begin := time.Now()
+	for _, r := range releases {
+		if err := c.Create(ctx, r.Resource()); err != nil {
+			return f, err
+		}
+	}
+	if err := allReady(ctx, c, releases); err != nil {
+		return f, err
+	}
+	f.ready = time.Since(begin)
+	after, err := requests(b, all)
+	if err != nil {
+		return f, err
+	}
+	f.requests, f.memory = after-before, operator.PeakMemory()
+	f.idleWrites, err = idleWrites(ctx, b, idle)
+	return f, err
+}
+
+// measureKubectl takes the time of applying the same objects, one file a provider, on a control plane of its own.
+func measureKubectl(ctx context.Context, releases []*fleet.Release) (took time.Duration, err error) {
+	b, _, err := start(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, b.Stop()) }()
+	var files []string
+	for _, r := range releases {
+		text, err := expr.Parse(string(r.Bundle.Components))
+		if err != nil {
+			return 0, err
+		}
+		expanded, err := text.Expand(r.Variables)
+		if err != nil {
+			return 0, err
+		}
+		file := filepath.Join(b.Dir(), r.Bundle.Provider.Label+".yaml")
+		if err := os.WriteFile(file, []byte(expanded), 0o600); err != nil {
+			return 0, err
+		}
+		files = append(files, file)
+	}
+	begin := time.Now()
+	for _, file := range files {
+		apply := exec.CommandContext(ctx, b.Binary("kubectl"), "apply", "--server-side", "-f", file)
+		apply.Env = append(os.Environ(), "KUBECONFIG="+b.Kubeconfig())
+		if out, err := apply.CombinedOutput(); err != nil {
+			return 0, fmt.Errorf("kubectl apply of %s: %w\n%s", file, err, out)
+		}
+	}
+	return time.Since(begin), nil
+}
+
+func start(ctx context.Context) (*bed.Bed, client.Client, error) {
+	b, err := bed.Start(ctx, bed.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := fleet.NewClient(b.Config())
+	if err != nil {
+		return nil, nil, errors.Join(err, b.Stop())
+	}
+	return b, c, nil
+}
+
+// allReady polls until every resource is Ready.
+func allReady(ctx context.Context, c client.Client, releases []*fleet.Release) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	for _, r := range releases {
+		p := r.Resource()
+		for !conditions.IsReady(p) {
+			if err := c.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
+				return fmt.Errorf("%s is not ready (%s): %w", v1alpha2.Label(p), conditions.GetMessage(p, v1alpha2.ReadyCondition), err)
+			}
+			pause(ctx, 20*time.Millisecond)
+		}
+	}
+	return nil
+}
+
+// settled waits until the operator has started and asks for nothing more.
+func settled(ctx context.Context, b *bed.Bed) error {
+	for before := -1; ; {
+		now, err := requests(b, all)
+		if err != nil {
+			return err
+		}
+		if now == before && now > 0 {
+			return nil
+		}
+		before = now
+		pause(ctx, time.Second)
+	}
+}
+
+// idleWrites counts what the operator writes in a stretch of time in which nothing happens.
+func idleWrites(ctx context.Context, b *bed.Bed, idle time.Duration) (int, error) {
+	if idle == 0 {
+		return 0, nil
+	}
+	if err := settled(ctx, b); err != nil {
+		return 0, err
+	}
+	writes := func(r bed.Request) bool { return r.Write() }
+	before, err := requests(b, writes)
+	if err != nil {
+		return 0, err
+	}
+	pause(ctx, idle)
+	after, err := requests(b, writes)
+	return after - before, err
+}
+
+// requests counts the operator's requests so far.
+func requests(b *bed.Bed, keep func(bed.Request) bool) (int, error) {
+	list, err := b.Requests(func(r bed.Request) bool { return r.User == fleet.OperatorUser && keep(r) })
+	return len(list), err
+}
+
+func all(bed.Request) bool { return true }
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,59 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/fleet"
+)
+
+var _ = Describe("A crash of the operator", Ordered, func() {
+	var w *world
+
+	BeforeAll(func(ctx SpecContext) {
+		w = newWorld(context.WithoutCancel(ctx), bed.Options{})
+		w.start()
+		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
+		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+	})
+	AfterEach(func() { w.showLog() })
+
+	// The moments are random, so that over many runs every one is hit; each run covers the whole length of an install.
+	It("at any moment of an install ends, after a restart, with one healthy release", func(ctx SpecContext) {
+		const crashes = 12
+		for i := range crashes {
+			t := newTiny(fmt.Sprintf("crash-%d", i), "v1.0.0")
+			p := t.resource()
+			for _, o := range []client.Object{t.namespace(), t.configMap(), p} {
+				Expect(w.client.Create(ctx, o)).To(Succeed())
+			}
+			moment := time.Duration(i)*30*time.Millisecond + rand.N(30*time.Millisecond)
+			killAfter(ctx, w, moment)
+			w.start()
+
+			By(fmt.Sprintf("killed %s after the resource was created", moment))
+			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+			history := w.helm(ctx, "helm", "history", "infrastructure-"+t.name, "-n", t.name)
+			Expect(history).NotTo(BeEmpty())
+			Expect(history[len(history)-1]).To(HaveField("Status", "deployed"))
+			Expect(history).To(HaveEach(HaveField("Status", Or(Equal("deployed"), Equal("failed"), Equal("superseded")))), "nothing is left pending")
+		}
+	})
+})
+
+// killAfter kills the operator a while from now: waiting is what this scenario is about.
+func killAfter(ctx context.Context, w *world, moment time.Duration) {
+	GinkgoHelper()
+	select {
+	case <-ctx.Done():
+	case <-time.After(moment):
+	}
+	Expect(w.operator.Kill()).To(Succeed())
+}

@@ -1,0 +1,172 @@
+package e2e
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/fleet"
+)
+
+var _ = Describe("The sample providers", Ordered, func() {
+	var w *world
+	var core, docker v1alpha2.Provider
+	dockerDeployment := func(ctx context.Context) *appsv1.Deployment {
+		GinkgoHelper()
+		list := &appsv1.DeploymentList{}
+		Expect(w.client.List(ctx, list, client.InNamespace("infrastructure-docker-system"))).To(Succeed())
+		Expect(list.Items).To(HaveLen(1))
+		return &list.Items[0]
+	}
+
+	BeforeAll(func(ctx SpecContext) {
+		w = newWorld(context.WithoutCancel(ctx), bed.Options{})
+		w.start()
+	})
+	AfterEach(func() { w.showLog() })
+
+	It("make a provider wait for core, and go on when core is ready", func(ctx SpecContext) {
+		docker = w.install(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
+		Eventually(w.read(ctx, docker)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse,
+			v1alpha2.WaitingForCoreProviderReadyReason, "waiting for the CoreProvider cluster-api"))
+		Expect(w.helm(ctx, "helm", "list", "-A")).To(BeEmpty())
+
+		core = w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
+		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+		Eventually(w.read(ctx, docker)).Should(beReady("v1.0.0"))
+	})
+
+	It("are releases that both helm programs list", func(ctx SpecContext) {
+		for _, program := range []string{"helm", "helm4"} {
+			Expect(w.helm(ctx, program, "list", "-A")).To(ConsistOf(
+				And(HaveField("Name", "cluster-api"), HaveField("Chart", "cluster-api-1.0.0"), HaveField("AppVersion", "v1.0.0"), HaveField("Status", "deployed")),
+				And(HaveField("Name", "infrastructure-docker"), HaveField("Chart", "infrastructure-docker-1.0.0"), HaveField("AppVersion", "v1.0.0"), HaveField("Status", "deployed")),
+			), program)
+		}
+	})
+
+	It("show their version, revision and health in kubectl get", func(ctx SpecContext) {
+		Expect(string(w.run(ctx, "kubectl", "get", "infrastructureproviders", "-A"))).To(
+			MatchRegexp(`docker +v1\.0\.0 +1 +True +infrastructure-docker v1\.0\.0 is installed and healthy`))
+	})
+
+	It("tell in events what happened", func(ctx SpecContext) {
+		Eventually(func(g Gomega) {
+			g.Expect(string(w.run(ctx, "kubectl", "get", "events", "-n", docker.GetNamespace()))).To(
+				And(ContainSubstring("WaitingForCoreProviderReady"), ContainSubstring("infrastructure-docker v1.0.0 is installed and healthy")))
+		}).Should(Succeed())
+	})
+
+	It("are upgraded in place: the Deployment stays, its image changes, dropped objects go", func(ctx SpecContext) {
+		before := dockerDeployment(ctx)
+		newer, err := fleet.Load(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(newer.Prepare(ctx, w.client)).To(Succeed())
+		Consistently(w.read(ctx, docker)).WithTimeout(fiveLooks).Should(beReady("v1.0.0"), "a new ConfigMap is no reason to upgrade")
+
+		update(ctx, w, docker, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		Eventually(w.read(ctx, docker)).Should(beReady("v1.1.0"))
+
+		after := dockerDeployment(ctx)
+		Expect(after.UID).To(Equal(before.UID))
+		Expect(after.Spec.Template.Spec.Containers[0].Image).NotTo(Equal(before.Spec.Template.Spec.Containers[0].Image))
+		Expect(w.helm(ctx, "helm", "history", "infrastructure-docker", "-n", docker.GetNamespace())).To(HaveExactElements(
+			And(HaveField("Status", "superseded"), HaveField("AppVersion", "v1.0.0")),
+			And(HaveField("Status", "deployed"), HaveField("AppVersion", "v1.1.0")),
+		))
+		Expect(docker.GetStatus().History).To(HaveExactElements(
+			And(HaveField("Revision", int64(2)), HaveField("Version", "v1.1.0"), HaveField("ChartDigest", docker.GetStatus().Chart.Digest)),
+			And(HaveField("Revision", int64(1)), HaveField("Version", "v1.0.0")),
+		))
+	})
+
+	It("take a changed variable as an upgrade in place", func(ctx SpecContext) {
+		before := dockerDeployment(ctx)
+		update(ctx, w, docker, func(p v1alpha2.Provider) { p.GetSpec().Variables = map[string]string{"EXP_MACHINE_POOL": "changed"} })
+		Eventually(func(g Gomega) {
+			g.Expect(w.read(ctx, docker)(g).GetStatus().Release.Revision).To(Equal(int64(3)))
+			g.Expect(docker).To(beReady("v1.1.0"))
+		}).Should(Succeed())
+		after := dockerDeployment(ctx)
+		Expect(after.UID).To(Equal(before.UID))
+		Expect(after.Spec.Template.Spec.Containers[0].Args).To(ContainElement(ContainSubstring("changed")))
+	})
+
+	It("notice that their objects are no longer well, and that they are again", func(ctx SpecContext) {
+		deployment := dockerDeployment(ctx)
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"template":{"spec":{"nodeSelector":{"no":"such-node"}}},"strategy":{"type":"Recreate","rollingUpdate":null}}}`))
+		Expect(w.client.Patch(ctx, deployment, patch)).To(Succeed())
+		Eventually(w.read(ctx, docker)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse,
+			v1alpha2.UnhealthyReason, "Deployment infrastructure-docker-system/"+deployment.Name))
+		back := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"template":{"spec":{"nodeSelector":null}}}}`))
+		Expect(w.client.Patch(ctx, deployment, back)).To(Succeed())
+		Eventually(w.read(ctx, docker)).Should(beReady("v1.1.0"))
+	})
+
+	It("cost the API server nothing while nothing happens", func(ctx SpecContext) {
+		quiet := func() int { return len(w.operatorWrites(anything)) }
+		settled := -1
+		Eventually(func() bool { before := settled; settled = quiet(); return before == settled }).WithPolling(idleSettle).Should(BeTrue())
+		Consistently(quiet).WithTimeout(idleWatch).Should(Equal(settled))
+	})
+
+	It("refuse a second resource for the same provider, and let it go without harm", func(ctx SpecContext) {
+		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "twin"}})).To(Succeed())
+		twin := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "docker"}}
+		docker.GetSpec().DeepCopyInto(&twin.Spec)
+		Expect(w.client.Create(ctx, twin)).To(Succeed())
+		Eventually(w.read(ctx, twin)).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse,
+			v1alpha2.MoreThanOneProviderInstanceExistsReason, "namespace infrastructure-docker-system"))
+		Expect(w.client.Delete(ctx, twin)).To(Succeed())
+		Eventually(gone(ctx, w, twin)).Should(BeTrue())
+		Expect(w.read(ctx, docker)(Default)).To(beReady("v1.1.0"))
+	})
+
+	It("keep core until the others are gone", func(ctx SpecContext) {
+		Expect(w.client.Delete(ctx, core)).To(Succeed())
+		Eventually(w.read(ctx, core)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse,
+			v1alpha2.DeletionBlockedReason, "InfrastructureProvider infrastructure-docker-system/docker"))
+		Expect(w.helm(ctx, "helm", "list", "-A")).To(HaveLen(2))
+	})
+
+	It("leave CRDs and namespace when they go, and nothing else", func(ctx SpecContext) {
+		Expect(w.client.Delete(ctx, docker)).To(Succeed())
+		Eventually(gone(ctx, w, docker)).Should(BeTrue())
+		Eventually(gone(ctx, w, core)).Should(BeTrue(), "core was only waiting for the last of the others")
+
+		Expect(w.helm(ctx, "helm", "list", "-A", "--all")).To(BeEmpty())
+		of := client.MatchingLabels{"cluster.x-k8s.io/provider": "infrastructure-docker"}
+		for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ServiceList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}} {
+			Expect(w.client.List(ctx, list, of)).To(Succeed())
+			Expect(list).To(HaveField("Items", BeEmpty()))
+		}
+		crds := &apiextensionsv1.CustomResourceDefinitionList{}
+		Expect(w.client.List(ctx, crds, of)).To(Succeed())
+		Expect(crds.Items).NotTo(BeEmpty())
+		Expect(w.client.Get(ctx, client.ObjectKey{Name: docker.GetNamespace()}, &corev1.Namespace{})).To(Succeed())
+	})
+})
+
+// update changes a resource, again if somebody was faster.
+func update(ctx context.Context, w *world, p v1alpha2.Provider, change func(v1alpha2.Provider)) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		change(w.read(ctx, p)(g))
+		g.Expect(w.client.Update(ctx, p)).To(Succeed())
+	}).Should(Succeed())
+}
+
+// gone says whether a resource is no longer there.
+func gone(ctx context.Context, w *world, o client.Object) func() bool {
+	return func() bool { return apierrors.IsNotFound(w.client.Get(ctx, client.ObjectKeyFromObject(o), o)) }
+}

@@ -1,0 +1,94 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gstruct"
+	"github.com/onsi/gomega/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/fleet"
+)
+
+// read gives a function that reads a resource anew, for Eventually.
+func (w *world) read(ctx context.Context, p v1alpha2.Provider) func(Gomega) v1alpha2.Provider {
+	return func(g Gomega) v1alpha2.Provider {
+		g.Expect(w.client.Get(ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
+		return p
+	}
+}
+
+// haveCondition matches a provider whose condition has the status and reason, and a message with all the parts.
+func haveCondition(conditionType string, status metav1.ConditionStatus, reason string, parts ...string) types.GomegaMatcher {
+	message := []types.GomegaMatcher{Not(BeEmpty())}
+	for _, part := range parts {
+		message = append(message, ContainSubstring(part))
+	}
+	return WithTransform(func(p v1alpha2.Provider) []metav1.Condition { return p.GetConditions() },
+		ContainElement(gstruct.MatchFields(gstruct.IgnoreExtras, gstruct.Fields{
+			"Type": Equal(conditionType), "Status": Equal(status), "Reason": Equal(reason), "Message": And(message...),
+		})))
+}
+
+// beReady matches a provider that is installed and healthy at the version.
+func beReady(version string) types.GomegaMatcher {
+	return And(
+		haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.HealthyReason, version),
+		haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionTrue, v1alpha2.ProviderInstalledReason),
+		haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionTrue, v1alpha2.PreflightChecksPassedReason),
+		WithTransform(func(p v1alpha2.Provider) string { return *p.GetStatus().InstalledVersion }, Equal(version)),
+		WithTransform(func(p v1alpha2.Provider) bool { return p.GetStatus().ObservedGeneration == p.GetGeneration() }, BeTrue()),
+	)
+}
+
+// helmRelease is a line of `helm list` or `helm history`.
+type helmRelease struct {
+	Name, Namespace, Status, Chart, Description string
+	AppVersion                                  string `json:"app_version"`
+	Revision                                    json.RawMessage
+}
+
+// revision is the number, which helm list gives as a string and helm history as a number.
+func (r helmRelease) revision() string { return strings.Trim(string(r.Revision), `"`) }
+
+// helm runs one of the helm programs and reads the JSON it prints.
+func (w *world) helm(ctx context.Context, program string, args ...string) []helmRelease {
+	GinkgoHelper()
+	var releases []helmRelease
+	Expect(json.Unmarshal(w.run(ctx, program, append(args, "-o", "json")...), &releases)).To(Succeed())
+	return releases
+}
+
+// run runs a program of the bed as a person would.
+func (w *world) run(ctx context.Context, program string, args ...string) []byte {
+	GinkgoHelper()
+	cmd := exec.CommandContext(ctx, w.bed.Binary(program), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.bed.Kubeconfig())
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	Expect(err).NotTo(HaveOccurred(), "%s %s: %s", program, strings.Join(args, " "), stderr.String())
+	return out
+}
+
+// operatorWrites are the operator's requests that changed, or tried to change, the resources of the kinds; leases and events aside.
+func (w *world) operatorWrites(keep func(bed.Request) bool) []bed.Request {
+	GinkgoHelper()
+	requests, err := w.bed.Requests(func(r bed.Request) bool {
+		return r.User == fleet.OperatorUser && r.Write() && !r.Lease() && r.Resource != "events" && keep(r)
+	})
+	Expect(err).NotTo(HaveOccurred())
+	return requests
+}
+
+// anything keeps every request.
+func anything(bed.Request) bool { return true }

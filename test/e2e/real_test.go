@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"context"
+	"encoding/base64"
+	"os"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/fleet"
+)
+
+// maxReleaseSecret is how large a release's Secret may become; Kubernetes takes 1 MiB, and ten revisions are kept.
+const maxReleaseSecret = 120 << 10
+
+var _ = Describe("Real providers", Ordered, func() {
+	var w *world
+	var providers []v1alpha2.Provider
+
+	BeforeAll(func(ctx SpecContext) {
+		if os.Getenv("PROVIDERS") == "" {
+			Skip("PROVIDERS is not set to a folder of real releases")
+		}
+		w = newWorld(context.WithoutCancel(ctx), bed.Options{})
+		w.start()
+	})
+	AfterEach(func() {
+		if w != nil {
+			w.showLog()
+		}
+	})
+
+	It("become ready, all five at once", func(ctx SpecContext) {
+		for _, wanted := range fleet.Standard {
+			providers = append(providers, w.install(ctx, os.Getenv("PROVIDERS"), wanted))
+		}
+		for i, p := range providers {
+			Eventually(w.read(ctx, p)).Should(beReady(fleet.Standard[i].Version))
+		}
+	})
+
+	It("are five releases that both helm programs list as deployed", func(ctx SpecContext) {
+		for _, program := range []string{"helm", "helm4"} {
+			releases := w.helm(ctx, program, "list", "-A")
+			Expect(releases).To(HaveLen(len(fleet.Standard)))
+			for _, wanted := range fleet.Standard {
+				Expect(releases).To(ContainElement(And(
+					HaveField("Name", wanted.Label), HaveField("Namespace", wanted.Label+"-system"), HaveField("Status", "deployed"),
+					HaveField("Chart", wanted.Label+"-"+wanted.Version[1:]), HaveField("AppVersion", wanted.Version),
+				)), program)
+			}
+		}
+	})
+
+	It("hold back aws while its credentials are missing, and nothing of it is applied until they are there", func(ctx SpecContext) {
+		aws := providers[len(providers)-1]
+		Expect(w.client.Delete(ctx, aws)).To(Succeed())
+		Eventually(gone(ctx, w, aws)).Should(BeTrue())
+		credentials := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: aws.GetNamespace(), Name: "infrastructure-aws-variables"}}
+		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(credentials), credentials)).To(Succeed())
+		data := credentials.Data
+		credentials.Data = nil
+		Expect(w.client.Update(ctx, credentials)).To(Succeed())
+
+		release, err := fleet.Load(ctx, os.Getenv("PROVIDERS"), fleet.Standard[len(fleet.Standard)-1])
+		Expect(err).NotTo(HaveOccurred())
+		aws = release.Resource()
+		Expect(w.client.Create(ctx, aws)).To(Succeed())
+		Eventually(w.read(ctx, aws)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.MissingVariablesReason, "AWS_B64ENCODED_CREDENTIALS"))
+		deployments := &appsv1.DeploymentList{}
+		Expect(w.client.List(ctx, deployments, client.InNamespace(aws.GetNamespace()))).To(Succeed())
+		Expect(deployments.Items).To(BeEmpty())
+
+		credentials.Data = data
+		Expect(w.client.Update(ctx, credentials)).To(Succeed())
+		update(ctx, w, aws, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{"touched": "yes"}) })
+		Eventually(w.read(ctx, aws)).Should(beReady("v2.11.1"))
+	})
+
+	It("never put a credential where it does not belong", func(ctx SpecContext) {
+		secret := fleet.AWSVariables["AWS_B64ENCODED_CREDENTIALS"]
+		plain, err := base64.StdEncoding.DecodeString(secret)
+		Expect(err).NotTo(HaveOccurred())
+		log, err := os.ReadFile(w.log)
+		Expect(err).NotTo(HaveOccurred())
+		for _, place := range []string{
+			string(log),
+			string(w.run(ctx, "kubectl", "get", "capstan", "-A", "-o", "yaml")),
+			string(w.run(ctx, "kubectl", "get", "events", "-A", "-o", "yaml")),
+			string(w.run(ctx, "kubectl", "get", "configmaps", "-A", "-l", "app.kubernetes.io/component=capstan-chart", "-o", "yaml")),
+		} {
+			Expect(place).NotTo(Or(ContainSubstring(secret), ContainSubstring(string(plain))))
+		}
+	})
+
+	It("fit into Helm's storage, the largest of all included", func(ctx SpecContext) {
+		azure := w.install(ctx, os.Getenv("PROVIDERS"), fleet.Wanted{Label: "infrastructure-azure", Version: "v1.26.0"})
+		Eventually(w.read(ctx, azure)).Should(beReady("v1.26.0"))
+		secrets := &corev1.SecretList{}
+		Expect(w.client.List(ctx, secrets, client.MatchingLabels{"owner": "helm"})).To(Succeed())
+		Expect(len(secrets.Items)).To(BeNumerically(">=", len(fleet.Standard)+1))
+		for _, secret := range secrets.Items {
+			Expect(len(secret.Data["release"])).To(BeNumerically("<", maxReleaseSecret), secret.Name)
+		}
+	})
+})

@@ -1,0 +1,96 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+// Scheme knows all that the scenarios look at.
+func Scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha2.AddToScheme} {
+		if err := add(scheme); err != nil {
+			panic(err) // a programming error, found by the first test
+		}
+	}
+	return scheme
+}
+
+// NewClient makes a client that is not throttled.
+func NewClient(config *rest.Config) (client.Client, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	return client.New(config, client.Options{Scheme: Scheme()})
+}
+
+// InstallCRDs applies the operator's own CRDs, from config/crd/bases below the module's folder, and waits until they are served.
+func InstallCRDs(ctx context.Context, c client.Client, root string) error {
+	files, err := filepath.Glob(filepath.Join(root, "config/crd/bases/*.yaml"))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("no CRDs in %s/config/crd/bases: %w", root, err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.Unmarshal(data, crd); err != nil {
+			return err
+		}
+		if err := c.Create(ctx, crd); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		for _, t := range v1alpha2.ProviderTypes() {
+			if err := c.List(ctx, t.NewList()); err != nil {
+				return false, nil //nolint:nilerr // not served yet
+			}
+		}
+		return true, nil
+	})
+}
+
+// Prepare creates what the release's resource refers to: namespace, ConfigMap and Secret.
+func (r *Release) Prepare(ctx context.Context, c client.Client) error {
+	cm, err := r.ConfigMap()
+	if err != nil {
+		return err
+	}
+	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace}}, cm}
+	if len(r.Variables) > 0 {
+		objects = append(objects, r.Secret())
+	}
+	for _, o := range objects {
+		if err := c.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create %T %s: %w", o, o.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// Install prepares the release and creates its resource.
+func (r *Release) Install(ctx context.Context, c client.Client) (v1alpha2.Provider, error) {
+	if err := r.Prepare(ctx, c); err != nil {
+		return nil, err
+	}
+	p := r.Resource()
+	return p, c.Create(ctx, p)
+}

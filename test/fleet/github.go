@@ -1,0 +1,65 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// GitHub is where the Standard providers publish.
+const GitHub = "https://github.com"
+
+// published are the files of the Standard providers' releases: where they are, and as what a local repository has them.
+var published = []struct{ label, version, project, file, as string }{
+	{"cluster-api", "v1.13.5", "kubernetes-sigs/cluster-api", "core-components.yaml", "core-components.yaml"},
+	{"bootstrap-kubeadm", "v1.13.5", "kubernetes-sigs/cluster-api", "bootstrap-components.yaml", "bootstrap-components.yaml"},
+	{"control-plane-kubeadm", "v1.13.5", "kubernetes-sigs/cluster-api", "control-plane-components.yaml", "control-plane-components.yaml"},
+	{"infrastructure-docker", "v1.13.5", "kubernetes-sigs/cluster-api", "infrastructure-components-development.yaml", "infrastructure-components.yaml"},
+	{"infrastructure-aws", "v2.11.1", "kubernetes-sigs/cluster-api-provider-aws", "infrastructure-components.yaml", "infrastructure-components.yaml"},
+}
+
+// Download fills a folder with the releases of the Standard providers, in the layout of a local repository, from GitHub or
+// a server with GitHub's paths. A server that does not answer within seconds counts as not reachable.
+func Download(ctx context.Context, server, folder string) error {
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 5 * time.Second, ResponseHeaderTimeout: 10 * time.Second,
+	}}
+	for _, p := range published {
+		target := filepath.Join(folder, p.label, p.version)
+		if err := os.MkdirAll(target, 0o755); err != nil {
+			return err
+		}
+		for file, as := range map[string]string{p.file: p.as, "metadata.yaml": "metadata.yaml"} {
+			url := fmt.Sprintf("%s/%s/releases/download/%s/%s", server, p.project, p.version, file)
+			if err := download(ctx, client, url, filepath.Join(target, as)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func download(ctx context.Context, client *http.Client, url, file string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, res.Status)
+	}
+	const most = 32 << 20
+	data, err := io.ReadAll(io.LimitReader(res.Body, most))
+	if err != nil {
+		return fmt.Errorf("%s: %w", url, err)
+	}
+	return os.WriteFile(file, data, 0o600)
+}

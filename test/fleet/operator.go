@@ -1,0 +1,100 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/capstan-project/capstan/test/bed"
+)
+
+// OperatorUser is who the operator is in the bed's audit log.
+const OperatorUser = "capstan-operator"
+
+// BuildOperator builds the operator into a folder and returns the program's path.
+func BuildOperator(ctx context.Context, root, folder string) (string, error) {
+	program := filepath.Join(folder, "operator")
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/operator")
+	build.Dir = root
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the operator: %w\n%s", err, out)
+	}
+	return program, nil
+}
+
+// Operator is a running operator process.
+type Operator struct {
+	cmd  *exec.Cmd
+	log  *os.File
+	done chan error
+}
+
+// StartOperator runs the operator against the bed, without leader election unless the flags say otherwise. Its log goes to a file.
+func StartOperator(b *bed.Bed, program, logFile string, flags ...string) (*Operator, error) {
+	kubeconfig, err := b.KubeconfigFor(OperatorUser)
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	flags = append([]string{"--metrics-bind-address=0", "--health-probe-bind-address=0"}, flags...)
+	o := &Operator{cmd: exec.Command(program, flags...), log: log, done: make(chan error, 1)}
+	o.cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	o.cmd.Stdout, o.cmd.Stderr = log, log
+	if err := b.Launch(o.cmd); err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	go func() { o.done <- o.cmd.Wait() }()
+	return o, nil
+}
+
+// Stop ends the operator as a node does that drains: SIGTERM, and waits.
+func (o *Operator) Stop() error { return o.end(syscall.SIGTERM) }
+
+// Kill ends the operator as a crash does: SIGKILL.
+func (o *Operator) Kill() error { return o.end(syscall.SIGKILL) }
+
+func (o *Operator) end(signal syscall.Signal) error {
+	if o.cmd.ProcessState != nil {
+		return nil
+	}
+	if err := o.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	<-o.done
+	return o.log.Close()
+}
+
+// Exited says whether the operator has ended by itself, and with what.
+func (o *Operator) Exited() (bool, error) {
+	select {
+	case err := <-o.done:
+		o.done <- err
+		return true, err
+	default:
+		return false, nil
+	}
+}
+
+// PeakMemory is the most memory the operator has had resident so far, in bytes; 0 where the system does not tell.
+func (o *Operator) PeakMemory() int64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", o.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		var kib int64
+		if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kib); n == 1 {
+			return kib << 10
+		}
+	}
+	return 0
+}
