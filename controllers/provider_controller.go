@@ -160,7 +160,8 @@ func (r *Reconciler) crds(ctx context.Context, provider v1alpha2.Provider, chart
 		return &installError{err}
 	}
 	if len(pending) > 0 {
-		return &progress{v1alpha2.CRDsNotReadyReason, fmt.Sprintf("waiting for %d CustomResourceDefinitions to be served, %s first", len(pending), pending[0])}
+		// The message is the same until all are served: each of dozens would otherwise be a write of its own.
+		return &progress{v1alpha2.CRDsNotReadyReason, "waiting for the API server to serve the provider's CustomResourceDefinitions"}
 	}
 	return nil
 }

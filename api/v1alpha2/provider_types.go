@@ -87,7 +87,7 @@ func ProviderTypes() []ProviderType {
 	return all
 }
 
-// info returns the zero typeInfo for a value that is none of the seven.
+// info returns the zero typeInfo for a value that is none of the seven, so that all methods return zero values then.
 func (t ProviderType) info() typeInfo {
 	for _, known := range typeTable {
 		if known.providerType == t {
@@ -96,9 +96,6 @@ func (t ProviderType) info() typeInfo {
 	}
 	return typeInfo{}
 }
-
-// Valid says whether t is one of the seven types. The other methods are for valid types only.
-func (t ProviderType) Valid() bool { return t.info().newObject != nil }
 
 // Name returns cluster-api-operator's name of the type, e.g. "infrastructure" or "runtimeextension".
 // It is the value of ConfigMapTypeLabel.
@@ -116,7 +113,7 @@ func (t ProviderType) GroupVersionKind() schema.GroupVersionKind {
 	return GroupVersion.WithKind(string(t))
 }
 
-// New returns an empty resource of the type, nil when t is not valid.
+// New returns an empty resource of the type, nil when t is none of the seven.
 func (t ProviderType) New() Provider {
 	if info := t.info(); info.newObject != nil {
 		return info.newObject()
@@ -124,7 +121,7 @@ func (t ProviderType) New() Provider {
 	return nil
 }
 
-// NewList returns an empty list of the type, nil when t is not valid.
+// NewList returns an empty list of the type, nil when t is none of the seven.
 func (t ProviderType) NewList() ProviderList {
 	if info := t.info(); info.newList != nil {
 		return info.newList()

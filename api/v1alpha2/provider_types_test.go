@@ -32,7 +32,6 @@ func TestProviderTypes(t *testing.T) {
 	} {
 		t.Run(string(c.providerType), func(t *testing.T) {
 			g := NewWithT(t)
-			g.Expect(c.providerType.Valid()).To(BeTrue())
 			g.Expect(string(c.providerType)).To(Equal(string(c.clusterctl)))
 			g.Expect(c.clusterctl.Order()).To(Equal(i))
 			g.Expect(v1alpha2.ProviderTypes()[i]).To(Equal(c.providerType))
@@ -57,7 +56,7 @@ func TestProviderTypes(t *testing.T) {
 func TestUnknownProviderType(t *testing.T) {
 	g := NewWithT(t)
 	unknown := v1alpha2.ProviderType("Secret")
-	g.Expect(unknown.Valid()).To(BeFalse())
+	g.Expect(unknown.ComponentsFile()).To(BeEmpty())
 	g.Expect(unknown.New()).To(BeNil())
 	g.Expect(unknown.NewList()).To(BeNil())
 }

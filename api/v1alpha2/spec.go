@@ -42,8 +42,8 @@ type ProviderSpec struct {
 
 	// configSecret is the Secret whose keys are the provider's variables, credentials among them, e.g. the key
 	// `AWS_B64ENCODED_CREDENTIALS`. A variable that has a default need not be there; all that are missing are named in a condition
-	// and in `status.missingVariables`. A changed Secret is taken up with the next change of this resource, or at once
-	// after the annotation `reconcile.fluxcd.io/requestedAt` was set.
+	// and in `status.missingVariables`. A changed Secret is taken up at once while the provider is not ready, and otherwise with
+	// the next change of this resource or of its annotation `reconcile.fluxcd.io/requestedAt`.
 	// +optional
 	ConfigSecret *SecretReference `json:"configSecret,omitempty"`
 

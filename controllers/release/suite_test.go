@@ -62,6 +62,14 @@ func newEngine(holder string, changes ...func(*rest.Config)) *release.Engine {
 	return engine
 }
 
+// newImpatientEngine makes an engine that gives other programs next to no time.
+func newImpatientEngine(holder string) *release.Engine {
+	GinkgoHelper()
+	engine, err := release.NewEngine(cluster.Config(), release.Options{Holder: holder, ForeignGrace: time.Millisecond})
+	Expect(err).NotTo(HaveOccurred())
+	return engine
+}
+
 // chartOf makes a chart of templates, one object each.
 func chartOf(version string, templates ...string) *chart.Chart {
 	GinkgoHelper()
@@ -121,11 +129,24 @@ func history(ctx context.Context, namespace string) []string {
 // run runs a program of the bed.
 func run(ctx context.Context, program string, args ...string) string {
 	GinkgoHelper()
-	cmd := exec.CommandContext(ctx, cluster.Binary(program), args...)
-	cmd.Env = append(cmd.Environ(), "KUBECONFIG="+cluster.Kubeconfig())
-	out, err := cmd.CombinedOutput()
+	out, err := command(ctx, program, args...).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), "%s %s: %s", program, strings.Join(args, " "), out)
 	return string(out)
+}
+
+func command(ctx context.Context, program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, cluster.Binary(program), args...)
+	cmd.Env = append(cmd.Environ(), "KUBECONFIG="+cluster.Kubeconfig())
+	return cmd
+}
+
+// kubectlApply applies YAML.
+func kubectlApply(ctx context.Context, namespace, yaml string) {
+	GinkgoHelper()
+	cmd := command(ctx, "kubectl", "apply", "-n", namespace, "-f", "-")
+	cmd.Stdin = strings.NewReader(yaml)
+	out, err := cmd.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "kubectl apply: %s", out)
 }
 
 // configMaps are the names of the namespace's ConfigMaps, without the one that every namespace has.

@@ -45,7 +45,7 @@ func beReady(version string) types.GomegaMatcher {
 		haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.HealthyReason, version),
 		haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionTrue, v1alpha2.ProviderInstalledReason),
 		haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionTrue, v1alpha2.PreflightChecksPassedReason),
-		WithTransform(func(p v1alpha2.Provider) string { return *p.GetStatus().InstalledVersion }, Equal(version)),
+		WithTransform(func(p v1alpha2.Provider) *string { return p.GetStatus().InstalledVersion }, gstruct.PointTo(Equal(version))),
 		WithTransform(func(p v1alpha2.Provider) bool { return p.GetStatus().ObservedGeneration == p.GetGeneration() }, BeTrue()),
 	)
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,7 +88,9 @@ func (w *world) install(ctx context.Context, repository string, wanted fleet.Wan
 func (w *world) showLog() {
 	if CurrentSpecReport().Failed() {
 		data, _ := os.ReadFile(w.log)
-		AddReportEntry("operator log", string(data[max(0, len(data)-20_000):]))
+		lines := slices.Collect(strings.Lines(string(data)))
+		lines = slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, `"msg":"Starting `) })
+		AddReportEntry("operator log", strings.Join(lines[max(0, len(lines)-60):], ""))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -136,24 +137,33 @@ func (s *Set) make(ctx context.Context, a artifact) (int64, error) {
 
 // compile builds the program a into the file out.
 func (s *Set) compile(ctx context.Context, a artifact, out string) error {
-	version, err := s.goCommand(ctx, a, "list", "-mod=readonly", "-m", "-f", "{{.Version}}", a.module)
+	ldflags, err := s.ldflags(ctx, a)
 	if err != nil {
 		return err
 	}
-	args := slices.Concat([]string{"build"}, buildFlags, []string{"-ldflags", a.ldflags(version), "-o", out, a.pkg})
+	args := slices.Concat([]string{"build"}, buildFlags, []string{"-ldflags", ldflags, "-o", out, a.pkg})
 	_, err = s.goCommand(ctx, a, args...)
 	return err
 }
 
-// ldflags of a program whose module has the given version, such as v1.36.3.
-func (a artifact) ldflags(version string) string {
-	parts := append(strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3), "", "")
-	values := strings.NewReplacer("{version}", version, "{major}", parts[0], "{minor}", parts[1])
-	flags := []string{"-s", "-w"}
+var placeholder = regexp.MustCompile(`\{(version|major|minor) of (.+)\}`)
+
+func (s *Set) ldflags(ctx context.Context, a artifact) (string, error) {
+	flags := "-s -w"
 	for _, variable := range a.variables {
-		flags = append(flags, "-X", values.Replace(variable))
+		if match := placeholder.FindStringSubmatch(variable); match != nil {
+			version, err := s.goCommand(ctx, a, "list", "-mod=readonly", "-m", "-f", "{{.Version}}", match[2])
+			if err != nil {
+				return "", err
+			}
+			major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+			minor, _, _ := strings.Cut(rest, ".")
+			value := map[string]string{"version": version, "major": major, "minor": minor}[match[1]]
+			variable = placeholder.ReplaceAllLiteralString(variable, value)
+		}
+		flags += " -X " + variable
 	}
-	return strings.Join(flags, " ")
+	return flags, nil
 }
 
 // join writes the manifests of a into the file out, in the order of their patterns and names.

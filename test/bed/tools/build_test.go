@@ -24,10 +24,12 @@ func checkout(t *testing.T) *Set {
 	t.Helper()
 	s := &Set{root: t.TempDir(), artifacts: []artifact{
 		{
-			name: "hello", pins: "hello", module: "example.org/hello", pkg: "example.org/hello",
-			variables: []string{"main.version={version}", "main.major={major}", "main.minor={minor}"},
+			name: "hello", pins: "hello", pkg: "example.org/hello",
+			variables: []string{
+				"main.version={version of example.org/hello}", "main.major={major of example.org/hello}", "main.minor={minor of example.org/hello}",
+			},
 		},
-		{name: "other", pins: "other", module: "example.org/other", pkg: "example.org/other"},
+		{name: "other", pins: "other", pkg: "example.org/other"},
 		{name: "all.yaml", pins: "other", module: "example.org/other", files: []string{"b/*.yaml", "a/*.yaml"}},
 	}}
 	for _, name := range []string{"hello", "other"} {

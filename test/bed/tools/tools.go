@@ -36,30 +36,35 @@ const (
 type artifact struct {
 	name      string
 	pins      string   // the folder beside this file whose go.mod pins it
-	module    string   // what it is made from, whose version is stamped
 	pkg       string   // the main package
-	variables []string // set by the linker; {version}, {major} and {minor} are those of the module
+	variables []string // set by the linker; {version of M}, {major of M} and {minor of M} stand for those of module M
+	module    string   // what the manifests are from
 	files     []string // patterns of the manifests inside module
 }
 
 var artifacts = []artifact{
-	{name: Etcd, pins: "kubernetes", module: "go.etcd.io/etcd/server/v3", pkg: "go.etcd.io/etcd/server/v3"},
+	{name: Etcd, pins: "kubernetes", pkg: "go.etcd.io/etcd/server/v3"},
 	kubernetes(APIServer),
 	kubernetes(ControllerManager),
 	kubernetes(Scheduler),
 	kubernetes(Kubectl),
-	{name: Kwok, pins: "kwok", module: "sigs.k8s.io/kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok"},
+	{name: Kwok, pins: "kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok"},
 	{
-		name: Helm3, pins: "helm3", module: "helm.sh/helm/v3", pkg: "helm.sh/helm/v3/cmd/helm",
-		variables: []string{"helm.sh/helm/v3/internal/version.version={version}"},
+		name: Helm3, pins: "helm3", pkg: "helm.sh/helm/v3/cmd/helm",
+		variables: []string{
+			"helm.sh/helm/v3/internal/version.version={version of helm.sh/helm/v3}",
+			// The Kubernetes that `helm template` and `helm lint` assume; helm4 finds it out by itself.
+			"helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor={minor of k8s.io/client-go}",
+			"helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor={minor of k8s.io/client-go}",
+		},
 	},
 	{
-		name: Helm4, pins: "helm4", module: "helm.sh/helm/v4", pkg: "helm.sh/helm/v4/cmd/helm",
-		variables: []string{"helm.sh/helm/v4/internal/version.version={version}"},
+		name: Helm4, pins: "helm4", pkg: "helm.sh/helm/v4/cmd/helm",
+		variables: []string{"helm.sh/helm/v4/internal/version.version={version of helm.sh/helm/v4}"},
 	},
 	{
-		name: Registry, pins: "registry", module: "github.com/distribution/distribution/v3", pkg: "github.com/distribution/distribution/v3/cmd/registry",
-		variables: []string{"github.com/distribution/distribution/v3/version.version={version}"},
+		name: Registry, pins: "registry", pkg: "github.com/distribution/distribution/v3/cmd/registry",
+		variables: []string{"github.com/distribution/distribution/v3/version.version={version of github.com/distribution/distribution/v3}"},
 	},
 	{
 		name: KwokStages, pins: "kwok", module: "sigs.k8s.io/kwok",
@@ -74,9 +79,11 @@ var artifacts = []artifact{
 // kubernetes is a program of Kubernetes. The version decides what clients are told: Helm's kubeVersion checks and Cluster API's managers refuse
 // an API server that does not know its own.
 func kubernetes(name string) artifact {
-	a := artifact{name: name, pins: "kubernetes", module: "k8s.io/kubernetes", pkg: "k8s.io/kubernetes/cmd/" + name}
+	const module = "k8s.io/kubernetes"
+	a := artifact{name: name, pins: "kubernetes", pkg: module + "/cmd/" + name}
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
-		a.variables = append(a.variables, pkg+".gitVersion={version}", pkg+".gitMajor={major}", pkg+".gitMinor={minor}")
+		a.variables = append(a.variables,
+			pkg+".gitVersion={version of "+module+"}", pkg+".gitMajor={major of "+module+"}", pkg+".gitMinor={minor of "+module+"}")
 	}
 	return a
 }
@@ -88,7 +95,7 @@ type Set struct {
 }
 
 // ErrNoCheckout is returned by Find outside of a checkout of the project.
-var ErrNoCheckout = errors.New("no go.mod of module github.com/capstan-project/capstan in this folder or above it; run inside a checkout of the project")
+var ErrNoCheckout = errors.New("neither this folder nor one above it is a checkout of github.com/capstan-project/capstan; go to one")
 
 var moduleLine = regexp.MustCompile(`(?m)^module github\.com/capstan-project/capstan\s*$`)
 

@@ -20,10 +20,9 @@ import (
 	"github.com/capstan-project/capstan/test/bed/tools"
 )
 
-const usage = `Usage:
+const usage = `usage:
   bed build    build the programs of the test bed into bin/, those that are missing or not current
-  bed up       build what is missing, start a bed and keep it until Ctrl-C; "bed up -h" lists options
-`
+  bed up       build what is missing, start a bed and keep it until Ctrl-C; "bed up -h" lists options`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -36,18 +35,16 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	command := ""
-	if len(args) > 0 {
-		command = args[0]
+	if len(args) == 0 {
+		return errors.New(usage)
 	}
-	switch command {
+	switch args[0] {
 	case "build":
 		return build(ctx, out)
 	case "up":
 		return up(ctx, args[1:], out)
 	}
-	fmt.Fprint(os.Stderr, usage)
-	return fmt.Errorf("unknown command %q", command)
+	return fmt.Errorf("unknown command %q; %s", args[0], usage)
 }
 
 func build(ctx context.Context, out io.Writer) error {
@@ -65,7 +62,9 @@ func up(ctx context.Context, args []string, out io.Writer) (err error) {
 	flags.BoolVar(&options.WithoutCertManager, "without-cert-manager", false, "leave out the CRDs of cert-manager")
 	flags.StringVar(&options.LogDir, "logs", "", "folder for logs that stay when the bed goes")
 	registry := flags.Bool("registry", false, "run an OCI registry too")
-	if err := flags.Parse(args); err != nil {
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 
