@@ -55,8 +55,8 @@ func (c *Charts) Source(provider v1alpha2.Provider) (source.Source, error) {
 	}, nil
 }
 
-// Get gives the chart of a release. Nothing is read or made when the same bytes were seen before.
-func (c *Charts) Get(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release) (*providerChart, error) {
+// find gives the chart of a release. Nothing is read or made when the same bytes were seen before.
+func (c *Charts) find(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release) (*providerChart, error) {
 	id := releaseID{client.ObjectKeyFromObject(provider), v1alpha2.Label(provider), release}
 	if known, ok := c.known.Load(id); ok && release.Fingerprint != "" {
 		return known.(*providerChart), nil

@@ -122,7 +122,7 @@ func (r *Reconciler) chart(ctx context.Context, provider v1alpha2.Provider) (*pr
 		return nil, err
 	}
 	status.DesiredVersion = picked.Version
-	chart, err := r.Charts.Get(ctx, provider, from, picked)
+	chart, err := r.Charts.find(ctx, provider, from, picked)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (r *Reconciler) remove(ctx context.Context, provider v1alpha2.Provider) err
 		return nil
 	}
 	conditions.MarkFalse(provider, v1alpha2.ReadyCondition, v1alpha2.DeletingReason, "The provider is being removed")
-	if err := r.coreLast(ctx, provider); err != nil {
+	if err := r.coreLast(ctx); err != nil {
 		return err
 	}
 	name := releaseName(v1alpha2.Label(provider))
@@ -188,7 +188,7 @@ func (r *Reconciler) remove(ctx context.Context, provider v1alpha2.Provider) err
 }
 
 // coreLast keeps core until all other providers are gone: none can work, or be removed in order, without it.
-func (r *Reconciler) coreLast(ctx context.Context, provider v1alpha2.Provider) error {
+func (r *Reconciler) coreLast(ctx context.Context) error {
 	if r.Type != v1alpha2.CoreProviderType {
 		return nil
 	}

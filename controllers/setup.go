@@ -62,7 +62,7 @@ func CacheOptions() cache.Options {
 }
 
 // Setup adds a controller for each kind to the manager.
-func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
+func Setup(mgr ctrl.Manager, options Options) error {
 	applier, definitions, err := newApplier(mgr)
 	if err != nil {
 		return err

@@ -63,10 +63,10 @@ func (r *Reconciler) onProvider(t v1alpha2.ProviderType) handler.EventHandler {
 		if conditions.IsReady(p) || p.GetUID() == changed.GetUID() {
 			return false
 		}
-		switch {
-		case t == r.Type:
+		switch t {
+		case r.Type:
 			return p.GetName() == changed.GetName()
-		case t == v1alpha2.CoreProviderType:
+		case v1alpha2.CoreProviderType:
 			return true
 		default:
 			return r.Type == v1alpha2.CoreProviderType

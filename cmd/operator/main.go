@@ -98,10 +98,9 @@ func run(f *flags) error {
 	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	ctx := ctrl.SetupSignalHandler()
-	if err := controllers.Setup(ctx, mgr, f.controllers); err != nil {
+	if err := controllers.Setup(mgr, f.controllers); err != nil {
 		return err
 	}
 	ctrl.Log.Info("starting", "version", version, "holder", f.controllers.Holder)
-	return mgr.Start(ctx)
+	return mgr.Start(ctrl.SetupSignalHandler())
 }

@@ -72,7 +72,7 @@ func AddToScheme(s *runtime.Scheme) error {
 // DeepCopyObject implements runtime.Object.
 func (d *Definition) DeepCopyObject() runtime.Object {
 	out := *d
-	d.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	d.DeepCopyInto(&out.ObjectMeta)
 	out.Spec.Versions = append([]DefinitionVersion(nil), d.Spec.Versions...)
 	out.Status.Conditions = append([]DefinitionCondition(nil), d.Status.Conditions...)
 	out.Status.StoredVersions = append([]string(nil), d.Status.StoredVersions...)
@@ -81,7 +81,7 @@ func (d *Definition) DeepCopyObject() runtime.Object {
 
 // DeepCopyObject implements runtime.Object.
 func (l *DefinitionList) DeepCopyObject() runtime.Object {
-	out := &DefinitionList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy(), Items: make([]Definition, len(l.Items))}
+	out := &DefinitionList{TypeMeta: l.TypeMeta, ListMeta: *l.DeepCopy(), Items: make([]Definition, len(l.Items))}
 	for i := range l.Items {
 		out.Items[i] = *l.Items[i].DeepCopyObject().(*Definition)
 	}

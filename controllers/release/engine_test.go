@@ -53,12 +53,12 @@ var _ = Describe("The engine", func() {
 
 	It("takes no values over from an earlier revision", func(ctx SpecContext) {
 		engine := newEngine("one")
-		c := chartOf("1.0.0", configMap("config", `{{ default "none" .Values.level }}`))
+		c := chartOf("1.0.0", configMap("config", "{{ .Values.level | default 404 }}"))
 		mustApply(ctx, engine, desired(namespace, c, map[string]any{"level": "debug"}))
 		mustApply(ctx, engine, desired(namespace, c, nil))
 		cm, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, "config", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(cm.Data).To(HaveKeyWithValue("key", "none"))
+		Expect(cm.Data).To(HaveKeyWithValue("key", "404"))
 	})
 
 	It("runs one action on a release at a time, and says that it does", func(ctx SpecContext) {

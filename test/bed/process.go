@@ -52,7 +52,7 @@ func (b *Bed) runAs(name, program string, args ...string) (*process, error) {
 		defer close(p.exited)
 		err := cmd.Wait()
 		if !p.killed.Load() {
-			b.fail(fmt.Errorf("%s has died (%v); the end of its log:\n%s", name, err, p.tail()))
+			b.fail(fmt.Errorf("%s has died (%w); the end of its log:\n%s", name, err, p.tail()))
 		}
 	}()
 	return p, nil

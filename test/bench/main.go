@@ -31,8 +31,9 @@ func main() {
 	idle := flag.Duration("idle", time.Minute, "how long the idle operator is watched, in the last run")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *runs, *idle); err != nil {
+	err := run(ctx, *runs, *idle)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

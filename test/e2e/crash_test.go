@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/fleet"
 )
 
@@ -18,7 +17,7 @@ var _ = Describe("A crash of the operator", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx), bed.Options{})
+		w = newWorld(context.WithoutCancel(ctx))
 		w.start()
 		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))

@@ -21,7 +21,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx), bed.Options{})
+		w = newWorld(context.WithoutCancel(ctx))
 		w.start()
 		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/fleet"
 )
 
@@ -30,7 +29,7 @@ var _ = Describe("The sample providers", Ordered, func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx), bed.Options{})
+		w = newWorld(context.WithoutCancel(ctx))
 		w.start()
 	})
 	AfterEach(func() { w.showLog() })

@@ -54,11 +54,7 @@ func beReady(version string) types.GomegaMatcher {
 type helmRelease struct {
 	Name, Namespace, Status, Chart, Description string
 	AppVersion                                  string `json:"app_version"`
-	Revision                                    json.RawMessage
 }
-
-// revision is the number, which helm list gives as a string and helm history as a number.
-func (r helmRelease) revision() string { return strings.Trim(string(r.Revision), `"`) }
 
 // helm runs one of the helm programs and reads the JSON it prints.
 func (w *world) helm(ctx context.Context, program string, args ...string) []helmRelease {

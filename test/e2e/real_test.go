@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/fleet"
 )
 
@@ -28,7 +27,7 @@ var _ = Describe("Real providers", Ordered, func() {
 		if os.Getenv("PROVIDERS") == "" {
 			Skip("PROVIDERS is not set to a folder of real releases")
 		}
-		w = newWorld(context.WithoutCancel(ctx), bed.Options{})
+		w = newWorld(context.WithoutCancel(ctx))
 		w.start()
 	})
 	AfterEach(func() {

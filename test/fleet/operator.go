@@ -69,7 +69,7 @@ func (o *Operator) end(signal syscall.Signal) error {
 	if err := o.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
-	<-o.done
+	_ = <-o.done // how it ended is what we asked for
 	return o.log.Close()
 }
 
