@@ -31,6 +31,7 @@ func (t *Text) Expand(variables map[string]string) (string, error) {
 		return "", &MissingError{Names: missing}
 	}
 	var b strings.Builder
+	b.Grow(t.literalSize())
 	for _, s := range t.segments {
 		if s.expression == nil {
 			b.WriteString(s.literal)

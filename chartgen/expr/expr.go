@@ -11,7 +11,8 @@
 //
 // A variable that is unset or null is missing, as an environment variable that
 // does not exist; "" is set but empty, which satisfies a required variable and
-// still yields to a default. Numbers and booleans stand as they are written.
+// still yields to a default. Numbers print without an exponent (1000000), other
+// values that are not text as JSON (true).
 //
 // Not supported, and reported by [Parse] as [ErrUnsupported]:
 //   - a nested expression as the pattern of #, ##, % or %%, such as
@@ -44,7 +45,7 @@ import (
 //go:embed helpers.tpl
 var Helpers string
 
-// Text is text that Parse has read, or a part of it.
+// Text is text that Parse has read, or a part of it. It does not change.
 type Text struct {
 	segments []segment
 	required map[string]bool // by the first use in the whole text
@@ -86,18 +87,15 @@ type Variable struct {
 // Variables lists the variables of the text, sorted by name.
 func (t *Text) Variables() []Variable {
 	byName := map[string]*Variable{}
-	for _, s := range t.segments {
-		if s.expression == nil {
-			continue
-		}
-		for fn := range functions(s.expression.root) {
+	for e := range t.expressions() {
+		for _, fn := range functions(e.root) {
 			v := byName[fn.Param]
 			if v == nil {
 				v = &Variable{Name: fn.Param, Required: t.required[fn.Param]}
 				byName[fn.Param] = v
 			}
-			if line := s.expression.line; !slices.Contains(v.Lines, line) {
-				v.Lines = append(v.Lines, line)
+			if !slices.Contains(v.Lines, e.line) {
+				v.Lines = append(v.Lines, e.line)
 			}
 			if word, ok := literalDefault(fn); ok && !slices.Contains(v.Defaults, word) {
 				v.Defaults = append(v.Defaults, word)
@@ -135,21 +133,34 @@ func (t *Text) Slice(start, end int) (*Text, error) {
 	return part, nil
 }
 
-// functions yields an expression and those nested in it, in order of text.
-func functions(root *parse.FuncNode) iter.Seq[*parse.FuncNode] {
-	return func(yield func(*parse.FuncNode) bool) { walk(root, yield) }
-}
-
-func walk(fn *parse.FuncNode, yield func(*parse.FuncNode) bool) bool {
-	if !yield(fn) {
-		return false
-	}
-	for _, arg := range fn.Args {
-		if nested, ok := arg.(*parse.FuncNode); ok && !walk(nested, yield) {
-			return false
+func (t *Text) expressions() iter.Seq[*expression] {
+	return func(yield func(*expression) bool) {
+		for _, s := range t.segments {
+			if s.expression != nil && !yield(s.expression) {
+				return
+			}
 		}
 	}
-	return true
+}
+
+// literalSize is the number of bytes of the text without its expressions.
+func (t *Text) literalSize() int {
+	size := 0
+	for _, s := range t.segments {
+		size += len(s.literal)
+	}
+	return size
+}
+
+// functions returns an expression and those nested in it, in order of text.
+func functions(fn *parse.FuncNode) []*parse.FuncNode {
+	all := []*parse.FuncNode{fn}
+	for _, arg := range fn.Args {
+		if nested, ok := arg.(*parse.FuncNode); ok {
+			all = append(all, functions(nested)...)
+		}
+	}
+	return all
 }
 
 // literalDefault returns the default of an expression that has one without an

@@ -134,7 +134,7 @@ func (r *reader) expression(start int) (int, error) {
 	for end := 0; ; {
 		brace := strings.IndexByte(rest[end:], '}')
 		if brace < 0 {
-			e := r.at(start, rest)
+			e := r.begin(start, rest)
 			return 0, e.syntaxError(r.reason(start))
 		}
 		inner := rest[end : end+brace]
@@ -149,7 +149,7 @@ func (r *reader) expression(start int) (int, error) {
 			continue
 		}
 		if root, ok := tree.Root.(*parse.FuncNode); ok {
-			e := r.at(start, rest[:end])
+			e := r.begin(start, rest[:end])
 			e.source, e.root = source, root
 			r.add(segment{start: start, end: start + end, expression: e})
 			return start + end, nil
@@ -157,8 +157,8 @@ func (r *reader) expression(start int) (int, error) {
 	}
 }
 
-// at begins an expression at an offset that is not before that of the last call.
-func (r *reader) at(start int, written string) *expression {
+// begin makes an expression at an offset that is not before that of the last call.
+func (r *reader) begin(start int, written string) *expression {
 	r.line += strings.Count(r.source[r.counted:start], "\n")
 	r.counted = start
 	lineStart := strings.LastIndexByte(r.source[:start], '\n') + 1
@@ -177,11 +177,7 @@ func (r *reader) add(s segment) {
 // compile gives each expression its action. It comes after reading, because an
 // action depends on whether its variable is required.
 func (r *reader) compile() (err error) {
-	for _, s := range r.text.segments {
-		e := s.expression
-		if e == nil {
-			continue
-		}
+	for e := range r.text.expressions() {
 		if e.action, err = (compiler{r.text.required}).pipeline(e.root); err != nil {
 			return e.syntaxError(err)
 		}

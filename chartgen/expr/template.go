@@ -17,11 +17,7 @@ import (
 // missing. Literal text comes out as it was, braces included.
 func (t *Text) Template() string {
 	var b strings.Builder
-	size := 0
-	for _, s := range t.segments {
-		size += len(s.literal)
-	}
-	b.Grow(size + 64*len(t.segments))
+	b.Grow(t.literalSize() + 64*len(t.segments))
 	t.declare(&b)
 	for _, s := range t.segments {
 		if s.expression != nil {
@@ -37,14 +33,11 @@ func (t *Text) Template() string {
 func (t *Text) declare(b *strings.Builder) {
 	used := false
 	required := map[string]bool{}
-	for _, s := range t.segments {
-		if s.expression == nil {
-			continue
-		}
+	for e := range t.expressions() {
 		used = true
-		for fn := range functions(s.expression.root) {
+		for _, fn := range functions(e.root) {
 			if t.required[fn.Param] {
-				required[strconv.Quote(fn.Param)] = true
+				required[quote(fn.Param)] = true
 			}
 		}
 	}
@@ -52,8 +45,8 @@ func (t *Text) declare(b *strings.Builder) {
 		return
 	}
 	args := append([]string{"$"}, slices.Sorted(maps.Keys(required))...)
-	fmt.Fprintf(b, `{{ $var := include "capstan.variables" (list %s) | fromJson `, strings.Join(args, " "))
-	if strings.ContainsAny(t.segments[0].literal[:min(1, len(t.segments[0].literal))], " \t\r\n") {
+	b.WriteString("{{ $var := " + include("variables", args) + " | fromJson ")
+	if first := t.segments[0].literal; first != "" && strings.ContainsRune(" \t\r\n", rune(first[0])) {
 		b.WriteString("}}") // "-}}" would eat the text's own space
 	} else {
 		b.WriteString("-}}\n")

@@ -9,9 +9,9 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// forms are all kinds of expressions and of text around them, with the template
-// text behind the declaration of $var. V and W are first used with an argument
-// unless the form has none, so they are required where it says $var.V alone.
+// forms are all kinds of expressions, with the template text behind the
+// declaration of $var. A variable whose first use has no argument is required,
+// so that its template needs no default.
 var forms = []struct{ text, template string }{
 	{`${V}`, `{{ $var.V }}`},
 	{`a ${V} b`, `a {{ $var.V }} b`},
@@ -132,7 +132,7 @@ func TestForms(t *testing.T) {
 			}
 			body = strings.TrimPrefix(body, "\n")
 			NewWithT(t).Expect(body).To(Equal(form.template))
-
+			expectSameRequired(t, text, form.text)
 			expectEqual(t, text, form.text, nil)
 			for i, value := range hostile {
 				expectEqual(t, text, form.text, map[string]string{"V": value, "1": value, "Ünï_٣": value})
@@ -231,6 +231,13 @@ func TestValueThatIsNotUTF8Fails(t *testing.T) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	_, err = render(text.Template(), map[string]any{"V": "\xff\xfe"})
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("variable V is not UTF-8")))
+}
+
+func TestDeepNesting(t *testing.T) {
+	source := strings.Repeat("${V:-", 2000) + "x" + strings.Repeat("}", 2000)
+	text, err := Parse(source)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	expectEqual(t, text, source, nil)
 }
 
 func TestVariablesAreOptionalInValues(t *testing.T) {
