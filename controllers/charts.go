@@ -16,9 +16,9 @@ import (
 
 // Charts finds the chart of a release: in memory, in the store, or made anew from the source and stored.
 type Charts struct {
-	// Reader reads from the API server itself.
-	Reader client.Reader
-	Store  store.Store
+	// Metadata reads the metadata of ConfigMaps from the watch, Reader reads from the API server itself.
+	Metadata, Reader client.Reader
+	Store            store.Store
 
 	// known are the charts of releases as they were last seen: releaseID -> *providerChart.
 	known sync.Map
@@ -50,7 +50,7 @@ func (c *Charts) Source(provider v1alpha2.Provider) (source.Source, error) {
 		return nil, &fetchConfigError{"spec.fetchConfig.selector is not set: this version of Capstan takes components from ConfigMaps only, so set it to labels that match them"}
 	}
 	return &source.ConfigMaps{
-		Reader: c.Reader, Namespace: provider.GetNamespace(), Selector: fetch.Selector,
+		Metadata: c.Metadata, Reader: c.Reader, Namespace: provider.GetNamespace(), Selector: fetch.Selector,
 		Provider: source.Provider(provider.ProviderType(), provider.GetName()),
 	}, nil
 }

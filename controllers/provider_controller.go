@@ -95,12 +95,16 @@ func (r *Reconciler) install(ctx context.Context, provider v1alpha2.Provider) er
 	if err := r.preflight(ctx, provider, chart, variables); err != nil {
 		return err
 	}
-	if err := r.crds(ctx, provider, chart); err != nil {
+	if err := r.applyCRDs(ctx, provider, chart); err != nil {
 		return err
 	}
 	record, err := r.release(ctx, provider, chart, variables)
-	if err != nil {
+	served := r.crdsServed(ctx, chart)
+	if unknown := new(release.UnknownKindError); err != nil && (served == nil || !errors.As(err, &unknown)) {
 		return err
+	}
+	if served != nil {
+		return served
 	}
 	return r.health(ctx, provider, record)
 }
@@ -146,8 +150,8 @@ func (r *Reconciler) preflight(ctx context.Context, provider v1alpha2.Provider, 
 	return nil
 }
 
-// crds applies the CRDs that have changed; the watch on CRDs brings the resource back once all are served.
-func (r *Reconciler) crds(ctx context.Context, provider v1alpha2.Provider, chart *providerChart) error {
+// applyCRDs applies the CRDs that have changed.
+func (r *Reconciler) applyCRDs(ctx context.Context, provider v1alpha2.Provider, chart *providerChart) error {
 	sent, err := r.CRDs.Apply(ctx, chart.Chart.CRDs, provider.GetNamespace())
 	if err != nil {
 		return &installError{err}
@@ -155,6 +159,13 @@ func (r *Reconciler) crds(ctx context.Context, provider v1alpha2.Provider, chart
 	if len(sent) > 0 {
 		ctrl.LoggerFrom(ctx).Info("applied CustomResourceDefinitions", "count", len(sent), "version", chart.Chart.Metadata.AppVersion)
 	}
+	return nil
+}
+
+// crdsServed makes sure that the API server serves the CRDs; the watch on them brings the resource back once it does. That
+// takes the API server a while, one CRD after the other, and the release is not held up by it: no object of a release is
+// of such a kind, as a rule, and its pods take longer to start.
+func (r *Reconciler) crdsServed(ctx context.Context, chart *providerChart) error {
 	pending, err := r.CRDs.Pending(ctx, chart.Chart.CRDs)
 	if err != nil {
 		return &installError{err}

@@ -83,7 +83,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	shared := Reconciler{
 		Client:    mgr.GetClient(),
 		Live:      live,
-		Charts:    &Charts{Reader: live, Store: &store.Cluster{Client: live}},
+		Charts:    &Charts{Metadata: mgr.GetClient(), Reader: live, Store: &store.Cluster{Client: live}},
 		Preflight: &preflight.Checker{Reader: mgr.GetClient(), Mapper: mgr.GetRESTMapper()},
 		CRDs:      applier,
 		Releases:  engine,
@@ -141,7 +141,7 @@ func (r *Reconciler) setup(mgr ctrl.Manager, options Options, definitions cache.
 		}).
 		WatchesMetadata(&corev1.ConfigMap{}, r.onConfigMap(options.WatchConfigMaps)).
 		WatchesMetadata(&corev1.Secret{}, r.onSecret(options.WatchSecrets)).
-		WatchesRawSource(source.Kind(definitions, &crds.Definition{}, r.onDefinition())).
+		WatchesRawSource(source.Kind(definitions, &crds.Definition{}, r.onDefinition(), definitionChanged)).
 		WatchesRawSource(woken.source(r.Type))
 	for _, t := range v1alpha2.ProviderTypes() {
 		b = b.Watches(t.New(), r.onProvider(t))

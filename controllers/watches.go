@@ -5,11 +5,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -74,22 +74,16 @@ func (r *Reconciler) onProvider(t v1alpha2.ProviderType) handler.EventHandler {
 	}))
 }
 
-// onDefinition wakes the provider whose CRD has changed.
+// onDefinition wakes the provider that a CRD belongs to.
 func (r *Reconciler) onDefinition() handler.TypedEventHandler[*crds.Definition, reconcile.Request] {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	wake := func(ctx context.Context, d *crds.Definition, q queue) {
-		find := r.enqueue(func(p v1alpha2.Provider, changed client.Object) bool {
-			return v1alpha2.Label(p) == changed.GetLabels()[crds.ProviderLabel]
-		})
-		for _, req := range find(ctx, d) {
-			q.Add(req)
-		}
-	}
-	return handler.TypedFuncs[*crds.Definition, reconcile.Request]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*crds.Definition], q queue) { wake(ctx, e.Object, q) },
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*crds.Definition], q queue) {
-			wake(ctx, e.ObjectNew, q)
-		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*crds.Definition], q queue) { wake(ctx, e.Object, q) },
-	}
+	find := r.enqueue(func(p v1alpha2.Provider, changed client.Object) bool {
+		return v1alpha2.Label(p) == changed.GetLabels()[crds.ProviderLabel]
+	})
+	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, d *crds.Definition) []reconcile.Request { return find(ctx, d) })
+}
+
+// definitionChanged lets through what matters to a provider: a CRD that is served, no longer what it was, or gone.
+var definitionChanged = predicate.TypedFuncs[*crds.Definition]{
+	CreateFunc: func(e event.TypedCreateEvent[*crds.Definition]) bool { return e.Object.Served() },
+	UpdateFunc: func(e event.TypedUpdateEvent[*crds.Definition]) bool { return !e.ObjectNew.Same(e.ObjectOld) },
 }

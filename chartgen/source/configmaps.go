@@ -22,7 +22,9 @@ import (
 // in a label (else the ConfigMap's name is the version), metadata.yaml under the key "metadata", the components under the
 // key "components", gzipped in binaryData when an annotation says so.
 type ConfigMaps struct {
-	// Reader reads from the API server itself; release lists are read as metadata only.
+	// Metadata reads the metadata of ConfigMaps, from a watch if there is one.
+	Metadata client.Reader
+	// Reader reads ConfigMaps from the API server itself.
 	Reader    client.Reader
 	Namespace string
 	Selector  *metav1.LabelSelector
@@ -37,7 +39,7 @@ func (c *ConfigMaps) Releases(ctx context.Context) ([]Release, error) {
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
-	if err := c.Reader.List(ctx, list, client.InNamespace(c.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	if err := c.Metadata.List(ctx, list, client.InNamespace(c.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("list ConfigMaps in namespace %s: %w", c.Namespace, err)
 	}
 	if len(list.Items) == 0 {

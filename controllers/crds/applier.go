@@ -107,10 +107,10 @@ func (a *Applier) Pending(ctx context.Context, files []chart.File) ([]string, er
 			pending = append(pending, name)
 			continue
 		}
-		if c := live.condition("NamesAccepted"); c != nil && c.Status == metav1.ConditionFalse {
-			return nil, &RefusedError{Name: name, Err: errors.New(c.Message)}
+		if refusal := live.refusal(); refusal != "" {
+			return nil, &RefusedError{Name: name, Err: errors.New(refusal)}
 		}
-		if c := live.condition("Established"); c == nil || c.Status != metav1.ConditionTrue {
+		if !live.Served() {
 			pending = append(pending, name)
 		}
 	}

@@ -88,6 +88,27 @@ func (l *DefinitionList) DeepCopyObject() runtime.Object {
 	return out
 }
 
+// Served says whether the API server serves the kind.
+func (d *Definition) Served() bool {
+	c := d.condition("Established")
+	return c != nil && c.Status == metav1.ConditionTrue
+}
+
+// Same says whether two states of a CRD are the same to an Applier.
+func (d *Definition) Same(other *Definition) bool {
+	return d.Served() == other.Served() && d.refusal() == other.refusal() &&
+		d.Annotations[digestAnnotation] == other.Annotations[digestAnnotation] &&
+		d.DeletionTimestamp.IsZero() == other.DeletionTimestamp.IsZero()
+}
+
+// refusal is why the API server does not accept the CRD's names; empty when it does, or has not looked yet.
+func (d *Definition) refusal() string {
+	if c := d.condition("NamesAccepted"); c != nil && c.Status == metav1.ConditionFalse {
+		return c.Message
+	}
+	return ""
+}
+
 // condition finds a condition by its type.
 func (d *Definition) condition(conditionType string) *DefinitionCondition {
 	for i := range d.Status.Conditions {
