@@ -1,0 +1,118 @@
+package bundle
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+const object = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: %\n"
+
+func named(name string) string { return strings.Replace(object, "%", name, 1) }
+
+func TestComponentsAreTakenApart(t *testing.T) {
+	g := NewWithT(t)
+	c, err := ParseComponents([]byte("# a comment\n---\n" + named("one") + "---  # another\n\n---\n" + named("${TWO:=two}") + "---\n" +
+		strings.Replace(named("three"), "ConfigMap", "Namespace", 1) + "--- \n" + named("${FOUR}")))
+	g.Expect(err).NotTo(HaveOccurred())
+	var names []string
+	var lines []int
+	for _, d := range c.Documents {
+		names, lines = append(names, d.Object.GetName()), append(lines, d.Line)
+	}
+	g.Expect(names).To(Equal([]string{"one", "two", "three", placeholder}))
+	g.Expect(lines).To(Equal([]int{3, 10, 15, 20}))
+	g.Expect(c.Namespace).To(Equal("three"))
+	g.Expect(c.Variables).To(HaveLen(2))
+}
+
+func TestWrongComponentsNameFileLineAndReason(t *testing.T) {
+	namespace := "apiVersion: v1\nkind: Namespace\nmetadata: {name: %}\n"
+	for name, test := range map[string]struct{ text, message string }{
+		"nothing":                       {"", "components.yaml: holds no object"},
+		"only comments":                 {"# one\n---\n# two\n", "components.yaml: holds no object"},
+		"YAML that does not parse":      {named("one") + "---\napiVersion: v1\nkind: [ConfigMap\nmetadata:\n", "components.yaml line 7: not valid YAML"},
+		"a list":                        {"- one\n- two\n", "components.yaml line 1: not valid YAML"},
+		"an object without kind":        {named("one") + "---\nmetadata: {name: two}\n", "components.yaml line 6: an object without apiVersion or kind"},
+		"an object without a name":      {"apiVersion: v1\nkind: Secret\n", "components.yaml line 1: a Secret without metadata.name"},
+		"text after the separator":      {named("one") + "--- two\n", "components.yaml line 5: text after the document separator"},
+		"two Namespaces":                {strings.Replace(namespace, "%", "a", 1) + "---\n" + strings.Replace(namespace, "%", "b", 1), "components.yaml line 5: a second Namespace, b beside a"},
+		"an expression left open":       {named("one") + "---\n" + named("${TWO"), "components.yaml line 9: expression ${TWO"},
+		"an expression over a border":   {named("${ONE:=a\n---\nb}"), "components.yaml line 4: expression ${ONE:=a"},
+		"an expression nobody can read": {named("${VAR$FOO}"), "components.yaml line 4: expression ${VAR$FOO}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			_, err := ParseComponents([]byte(test.text))
+			var invalid *InvalidError
+			g.Expect(errors.As(err, &invalid)).To(BeTrue(), "%v", err)
+			g.Expect(err.Error()).To(ContainSubstring(test.message))
+		})
+	}
+}
+
+func TestVariablesValuesNeverAddDocuments(t *testing.T) {
+	g := NewWithT(t)
+	c, err := ParseComponents([]byte(named("${NAME:=one}")))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(c.Documents).To(HaveLen(1))
+	expanded, err := c.Documents[0].Text.Expand(map[string]string{"NAME": "one\n---\n" + named("two")})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(expanded).To(ContainSubstring("---"), "it stays text of the one document")
+}
+
+func TestMetadata(t *testing.T) {
+	series := "releaseSeries:\n- {major: 1, minor: 13, contract: v1beta2}\n- {major: 1, minor: 9, contract: v1beta1}\n"
+	for name, test := range map[string]struct{ text, version, contract, message string }{
+		"a listed series":            {"apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\n" + series, "v1.13.5", "v1beta2", ""},
+		"an older series":            {series, "v1.9.0", "v1beta1", ""},
+		"a pre-release":              {series, "v1.13.0-rc.1", "v1beta2", ""},
+		"no kind, as k0smotron's":    {"apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\n" + series, "v1.13.5", "v1beta2", ""},
+		"a series that is not there": {series, "v2.13.5", "", "metadata.yaml: has no releaseSeries for 2.13"},
+		"no series at all":           {"kind: Metadata\n", "v1.13.5", "", "metadata.yaml: lists no releaseSeries"},
+		"another kind":               {"apiVersion: v1\nkind: ConfigMap\n" + series, "v1.13.5", "", "metadata.yaml: holds ConfigMap of v1"},
+		"no YAML":                    {"a: b: c\n", "v1.13.5", "", "metadata.yaml: not valid YAML"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			m, err := ParseMetadata([]byte(test.text))
+			contract := ""
+			if err == nil {
+				contract, err = m.Contract(test.version)
+			}
+			if test.message != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(test.message)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(contract).To(Equal(test.contract))
+		})
+	}
+}
+
+func TestContentIDNamesTheInputsAndNothingElse(t *testing.T) {
+	g := NewWithT(t)
+	original := Bundle{
+		Provider: Provider{Type: "InfrastructureProvider", Name: "x", Label: "infrastructure-x"}, Version: "v1.0.0",
+		Components: []byte("components"), Metadata: []byte("metadata"), Templates: []File{{"a", []byte("1")}, {"b", []byte("2")}},
+	}
+	same := original
+	same.Source, same.Templates = "somewhere else", []File{{"b", []byte("2")}, {"a", []byte("1")}}
+	g.Expect(same.ContentID()).To(Equal(original.ContentID()))
+	for name, change := range map[string]func(*Bundle){
+		"provider":                  func(b *Bundle) { b.Provider.Name = "y" },
+		"version":                   func(b *Bundle) { b.Version = "v1.0.1" },
+		"components":                func(b *Bundle) { b.Components = []byte("component") },
+		"metadata":                  func(b *Bundle) { b.Metadata = nil },
+		"a template":                func(b *Bundle) { b.Templates = original.Templates[:1] },
+		"where one part ends":       func(b *Bundle) { b.Components, b.Metadata = []byte("componentsm"), []byte("etadata") },
+		"the name of a template":    func(b *Bundle) { b.Templates = []File{{"a", []byte("1")}, {"c", []byte("2")}} },
+		"the content of a template": func(b *Bundle) { b.Templates = []File{{"a", []byte("1")}, {"b", []byte("3")}} },
+	} {
+		other := original
+		change(&other)
+		g.Expect(other.ContentID()).NotTo(Equal(original.ContentID()), name)
+	}
+}

@@ -1,0 +1,115 @@
+package chart
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"helm.sh/helm/v3/pkg/chart/loader"
+)
+
+func sample(t *testing.T) *Chart {
+	c, err := New(Metadata{APIVersion: "v2", Name: "sample", Version: "1.0.0", AppVersion: "v1.0.0"}, []File{
+		{Name: "values.yaml", Data: []byte("variables: {}\n")},
+		{Name: "templates/b.yaml", Data: []byte("b")},
+		{Name: "crds/x.yaml", Data: []byte("x")},
+		{Name: "templates/a.yaml", Data: []byte("a")},
+	})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+func TestAnArchiveIsReadBackAsItWas(t *testing.T) {
+	g := NewWithT(t)
+	c := sample(t)
+	archive, err := c.Archive()
+	g.Expect(err).NotTo(HaveOccurred())
+	back, err := Read(bytes.NewReader(archive))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(back).To(Equal(c))
+	g.Expect(back.CRDs).To(HaveLen(1))
+}
+
+func TestHelmReadsTheArchive(t *testing.T) {
+	g := NewWithT(t)
+	archive, err := sample(t).Archive()
+	g.Expect(err).NotTo(HaveOccurred())
+	loaded, err := loader.LoadArchive(bytes.NewReader(archive))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(loaded.Name()).To(Equal("sample"))
+	g.Expect(loaded.Templates).To(HaveLen(2))
+	g.Expect(loaded.CRDObjects()).To(HaveLen(1))
+}
+
+func TestTheBytesDependOnTheFilesAlone(t *testing.T) {
+	g := NewWithT(t)
+	first, err := sample(t).Archive()
+	g.Expect(err).NotTo(HaveOccurred())
+	shuffled := sample(t)
+	shuffled.Files[0], shuffled.Files[2] = shuffled.Files[2], shuffled.Files[0]
+	second, err := shuffled.Archive()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(Digest(second)).To(Equal(Digest(first)))
+}
+
+func TestHostileArchivesAreRefused(t *testing.T) {
+	metadata := tarFile{tar.Header{Name: "c/Chart.yaml"}, "name: c\nversion: 1.0.0\n"}
+	for name, test := range map[string]struct {
+		files   []tarFile
+		message string
+	}{
+		"no Chart.yaml":                   {[]tarFile{{tar.Header{Name: "c/values.yaml"}, "{}"}}, "no Chart.yaml"},
+		"path traversal":                  {[]tarFile{metadata, {tar.Header{Name: "c/../../etc/passwd"}, "x"}}, "does not lie in the chart's folder"},
+		"an absolute path":                {[]tarFile{metadata, {tar.Header{Name: "/etc/passwd"}, "x"}}, "does not lie in the chart's folder"},
+		"no folder":                       {[]tarFile{metadata, {tar.Header{Name: "passwd"}, "x"}}, "does not lie in the chart's folder"},
+		"a symbolic link":                 {[]tarFile{metadata, {tar.Header{Name: "c/link", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}, ""}}, "is not a regular file"},
+		"a file that lies about its size": {[]tarFile{metadata, {tar.Header{Name: "c/big", Size: maxUnpacked + 1}, ""}}, "larger than 64 MiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Read(pack(t, test.files))
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.message)))
+		})
+	}
+	t.Run("too many files", func(t *testing.T) {
+		files := []tarFile{metadata}
+		for range maxFiles {
+			files = append(files, tarFile{tar.Header{Name: "c/x"}, ""})
+		}
+		_, err := Read(pack(t, files))
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("4096 files")))
+	})
+	t.Run("not an archive", func(t *testing.T) {
+		_, err := Read(strings.NewReader("<html>"))
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("not gzip")))
+	})
+}
+
+type tarFile struct {
+	header  tar.Header
+	content string
+}
+
+func pack(t *testing.T, files []tarFile) *bytes.Buffer {
+	g := NewWithT(t)
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	w := tar.NewWriter(zip)
+	for _, f := range files {
+		if f.header.Size == 0 {
+			f.header.Size = int64(len(f.content))
+		}
+		g.Expect(w.WriteHeader(&f.header)).To(Succeed())
+		_, err := w.Write([]byte(f.content))
+		g.Expect(err).NotTo(HaveOccurred())
+		if int64(len(f.content)) < f.header.Size {
+			g.Expect(zip.Close()).To(Succeed())
+			return &out
+		}
+	}
+	g.Expect(w.Close()).To(Succeed())
+	g.Expect(zip.Close()).To(Succeed())
+	return &out
+}
