@@ -21,11 +21,12 @@ export DEMO_TIMEOUT DEMO_EXIT
 
 .PHONY: demo
 demo: build bed-binaries ## See five Cluster API providers become five Helm releases, on a control plane of your own
-	@$(BIN)/demo
+	@exec $(BIN)/demo
 
 .PHONY: bed
-bed: bed-binaries ## Start a control plane with simulated nodes on loopback, until Ctrl-C
-	@go run ./test/bed/cmd/bed up
+bed: ## Start a control plane with simulated nodes on loopback, until Ctrl-C
+	@go build -o $(BIN)/bed ./test/bed/cmd/bed
+	@exec $(BIN)/bed up
 
 ##@ Develop
 

@@ -75,7 +75,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 			return ctrl.Result{}, err
 		}
 	}
-	return conclude(provider, r.install(ctx, provider))
+	err = r.install(ctx, provider)
+	provider.GetStatus().LastHandledReconcileAt = provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]
+	return conclude(provider, err)
+}
+
+// requested says whether a person asks to look at everything anew, at once.
+func requested(provider v1alpha2.Provider) bool {
+	return provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation] != provider.GetStatus().LastHandledReconcileAt
 }
 
 // install is the whole way from a resource to a healthy release. Each step returns what the next needs, or why it goes no

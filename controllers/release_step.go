@@ -59,7 +59,8 @@ func (r *Reconciler) release(ctx context.Context, provider v1alpha2.Provider, ch
 }
 
 // worthActing says whether the release is to be changed now. A person's own upgrade or rollback is respected until the
-// resource asks for something else than it did before; what failed is tried again, each time later.
+// resource asks for something else than it did before; what failed is tried again, each time later, or when a person
+// asks for it.
 func worthActing(provider v1alpha2.Provider, observed release.Observation, state release.State, digest string) (bool, error) {
 	switch state.Condition {
 	case release.InSync:
@@ -73,7 +74,7 @@ func worthActing(provider v1alpha2.Provider, observed release.Observation, state
 		return true, nil
 	case release.Failed:
 		until := state.Revision.Changed.Add(failedWait(observed, digest))
-		if time.Now().After(until) {
+		if time.Now().After(until) || requested(provider) {
 			return true, nil
 		}
 		message := state.Message

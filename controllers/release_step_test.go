@@ -26,7 +26,7 @@ func ours(number int, status release.Status, digest string) release.Revision {
 	return release.Revision{Number: number, Origin: number, Status: status, Digest: digest, Changed: time.Now()}
 }
 
-func TestWhenARelaseIsChanged(t *testing.T) {
+func TestWhenAReleaseIsChanged(t *testing.T) {
 	theirs := release.Revision{Number: 3, Status: release.StatusDeployed}
 	longAgo := ours(2, release.StatusFailed, "wanted")
 	longAgo.Changed = time.Now().Add(-time.Hour)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -132,11 +133,19 @@ func newCache(mgr manager.Manager, scheme *runtime.Scheme) (cache.Cache, error) 
 // setup adds the controller of one kind, with all that brings its resources back.
 func (r *Reconciler) setup(mgr ctrl.Manager, options Options, definitions cache.Cache, woken *wakers) error {
 	touched := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
+	// Seven controllers with a dozen watches each tell a hundred times that they start: that is for debugging.
+	logger := func(req *reconcile.Request) logr.Logger {
+		if req == nil {
+			return mgr.GetLogger().V(1)
+		}
+		return mgr.GetLogger().WithValues("kind", r.Type, "namespace", req.Namespace, "name", req.Name)
+	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(string(r.Type)).
 		For(r.Type.New(), builder.WithPredicates(touched)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: options.Concurrency,
+			LogConstructor:          logger,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, longestRetry),
 		}).
 		WatchesMetadata(&corev1.ConfigMap{}, r.onConfigMap(options.WatchConfigMaps)).
