@@ -56,7 +56,7 @@ func newWorld(ctx context.Context) *world {
 	w := &world{bed: b, log: filepath.Join(dir, "operator.log")}
 	DeferCleanup(func() {
 		if w.operator != nil {
-			Expect(w.operator.Stop()).To(Or(Succeed(), MatchError(ContainSubstring("already"))))
+			Expect(w.operator.Stop()).To(Succeed())
 		}
 		Expect(b.Stop()).To(Succeed())
 	})

@@ -30,9 +30,10 @@ func BuildOperator(ctx context.Context, root, folder string) (string, error) {
 
 // Operator is a running operator process.
 type Operator struct {
-	cmd  *exec.Cmd
-	log  *os.File
-	done chan error
+	cmd   *exec.Cmd
+	log   *os.File
+	ended chan struct{} // closed when the process is gone; err is set then
+	err   error
 }
 
 // StartOperator runs the operator against the bed, without leader election unless the flags say otherwise. Its log goes to a file.
@@ -46,13 +47,16 @@ func StartOperator(b *bed.Bed, program, logFile string, flags ...string) (*Opera
 		return nil, err
 	}
 	flags = append([]string{"--metrics-bind-address=0", "--health-probe-bind-address=0"}, flags...)
-	o := &Operator{cmd: exec.Command(program, flags...), log: log, done: make(chan error, 1)}
+	o := &Operator{cmd: exec.Command(program, flags...), log: log, ended: make(chan struct{})}
 	o.cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	o.cmd.Stdout, o.cmd.Stderr = log, log
 	if err := b.Launch(o.cmd); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	go func() { o.done <- o.cmd.Wait() }()
+	go func() {
+		defer close(o.ended)
+		o.err = o.cmd.Wait()
+	}()
 	return o, nil
 }
 
@@ -63,22 +67,21 @@ func (o *Operator) Stop() error { return o.end(syscall.SIGTERM) }
 func (o *Operator) Kill() error { return o.end(syscall.SIGKILL) }
 
 func (o *Operator) end(signal syscall.Signal) error {
-	if o.cmd.ProcessState != nil {
+	if ended, _ := o.Exited(); ended {
 		return nil
 	}
 	if err := o.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
-	_ = <-o.done // how it ended is what we asked for
+	<-o.ended
 	return o.log.Close()
 }
 
 // Exited says whether the operator has ended by itself, and with what.
 func (o *Operator) Exited() (bool, error) {
 	select {
-	case err := <-o.done:
-		o.done <- err
-		return true, err
+	case <-o.ended:
+		return true, o.err
 	default:
 		return false, nil
 	}
