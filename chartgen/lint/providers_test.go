@@ -1,0 +1,71 @@
+package lint_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/lint"
+	"github.com/capstan-project/capstan/chartgen/source"
+)
+
+// trueErrors are the errors that real releases have, by release; each was checked by hand.
+var trueErrors = map[string][]string{
+	// K0sControlPlane v1beta2 kept v1beta1's spec.machineTemplate.infrastructureRef. With contract v1beta2 Cluster API's topology
+	// controller sets spec.machineTemplate.spec.infrastructureRef, so a ClusterClass with machineInfrastructure cannot use it.
+	"control-plane-k0smotron/v2.1.0": {"control-plane/machine-template"},
+}
+
+// TestRealProviders looks for false alarms: PROVIDERS names a folder of releases in clusterctl's local-repository layout.
+func TestRealProviders(t *testing.T) {
+	for _, b := range realBundles(t) {
+		name := b.Provider.Label + "/" + b.Version
+		t.Run(name, func(t *testing.T) {
+			var found []string
+			for _, f := range lint.Bundle(b, nil) {
+				t.Logf("%-7s %s:%d %s %s %s: %s", f.Level, f.File, f.Line, f.Rule, f.Kind, f.Object, f.Message)
+				if f.Level == lint.Error {
+					found = append(found, f.Rule)
+				}
+			}
+			NewWithT(t).Expect(found).To(Equal(trueErrors[name]))
+		})
+	}
+}
+
+func realBundles(t testing.TB) []*bundle.Bundle {
+	if os.Getenv("PROVIDERS") == "" {
+		t.Skip("PROVIDERS names no folder with releases of providers")
+	}
+	versions, err := filepath.Glob(filepath.Join(os.Getenv("PROVIDERS"), "*", "*", bundle.MetadataFile))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(versions).NotTo(BeEmpty())
+	var bundles []*bundle.Bundle
+	for _, metadata := range versions {
+		folder := filepath.Dir(metadata)
+		directory, err := source.NewDirectory(filepath.Dir(folder))
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		version := filepath.Base(folder)
+		b, err := directory.Fetch(t.Context(), source.Release{Version: version, Name: version})
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		bundles = append(bundles, b)
+	}
+	return bundles
+}
+
+// BenchmarkBundle measures the rules alone, on components that are parsed already, as chart build runs them.
+func BenchmarkBundle(b *testing.B) {
+	for _, release := range realBundles(b) {
+		components, err := bundle.ParseComponents(release.Components)
+		NewWithT(b).Expect(err).NotTo(HaveOccurred())
+		b.Run(release.Provider.Label+"/"+release.Version, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				lint.Bundle(release, components)
+			}
+		})
+	}
+}

@@ -1,0 +1,107 @@
+package lint
+
+import (
+	"io"
+	"net/url"
+	"path/filepath"
+	"slices"
+)
+
+// The part of SARIF 2.1.0 that a list of findings needs; names are the standard's.
+type (
+	sarifLog struct {
+		Schema  string     `json:"$schema"`
+		Version string     `json:"version"`
+		Runs    []sarifRun `json:"runs"`
+	}
+	sarifRun struct {
+		Tool struct {
+			Driver sarifDriver `json:"driver"`
+		} `json:"tool"`
+		Results []sarifResult `json:"results"`
+	}
+	sarifDriver struct {
+		Name           string      `json:"name"`
+		InformationURI string      `json:"informationUri"`
+		Rules          []sarifRule `json:"rules"`
+	}
+	sarifText struct {
+		Text string `json:"text"`
+	}
+	sarifRule struct {
+		ID                   string    `json:"id"`
+		ShortDescription     sarifText `json:"shortDescription"`
+		FullDescription      sarifText `json:"fullDescription"`
+		Help                 sarifText `json:"help"`
+		HelpURI              string    `json:"helpUri"`
+		DefaultConfiguration struct {
+			Level string `json:"level"`
+		} `json:"defaultConfiguration"`
+	}
+	sarifResult struct {
+		RuleID    string          `json:"ruleId"`
+		RuleIndex int             `json:"ruleIndex"`
+		Level     string          `json:"level"`
+		Message   sarifText       `json:"message"`
+		Locations []sarifLocation `json:"locations"`
+	}
+	sarifLocation struct {
+		PhysicalLocation struct {
+			ArtifactLocation struct {
+				URI string `json:"uri"`
+			} `json:"artifactLocation"`
+			Region *sarifRegion `json:"region,omitempty"`
+		} `json:"physicalLocation"`
+		LogicalLocations []sarifLogicalLocation `json:"logicalLocations,omitempty"`
+	}
+	sarifRegion struct {
+		StartLine int `json:"startLine"`
+	}
+	sarifLogicalLocation struct {
+		Name               string `json:"name"`
+		FullyQualifiedName string `json:"fullyQualifiedName"`
+	}
+)
+
+var sarifLevels = map[Level]string{Error: "error", Warning: "warning", Info: "note"}
+
+func writeSARIF(w io.Writer, findings []Finding) error {
+	rules := Rules()
+	run := sarifRun{Results: []sarifResult{}}
+	run.Tool.Driver = sarifDriver{Name: "capstan", InformationURI: "https://github.com/capstan-project/capstan"}
+	for _, rule := range rules {
+		r := sarifRule{
+			ID: rule.Name, HelpURI: rule.Contract,
+			ShortDescription: sarifText{rule.Demand}, FullDescription: sarifText{rule.Why}, Help: sarifText{rule.Remedy},
+		}
+		r.DefaultConfiguration.Level = sarifLevels[rule.Level]
+		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, r)
+	}
+	for _, f := range findings {
+		run.Results = append(run.Results, sarifResult{
+			RuleID: f.Rule, RuleIndex: slices.IndexFunc(rules, func(rule Rule) bool { return rule.Name == f.Rule }),
+			Level: sarifLevels[f.Level], Message: sarifText{f.sentence()}, Locations: []sarifLocation{f.sarifLocation()},
+		})
+	}
+	return indented(w, sarifLog{
+		Schema:  "https://json.schemastore.org/sarif-2.1.0.json",
+		Version: "2.1.0",
+		Runs:    []sarifRun{run},
+	})
+}
+
+func (f Finding) sarifLocation() sarifLocation {
+	var l sarifLocation
+	uri := url.URL{Path: filepath.ToSlash(f.File)}
+	if filepath.IsAbs(f.File) {
+		uri.Scheme = "file"
+	}
+	l.PhysicalLocation.ArtifactLocation.URI = uri.String()
+	if f.Line > 0 {
+		l.PhysicalLocation.Region = &sarifRegion{f.Line}
+	}
+	if f.Object != "" {
+		l.LogicalLocations = []sarifLogicalLocation{{f.Object, f.Kind + "/" + f.Object}}
+	}
+	return l
+}
