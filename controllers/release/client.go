@@ -115,8 +115,7 @@ func (c *client) infos(objects []*unstructured.Unstructured) (list kube.Resource
 }
 
 func (c *client) info(o *unstructured.Unstructured) (*resource.Info, error) {
-	gvk := o.GroupVersionKind()
-	mapping, err := c.cluster.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	mapping, err := c.cluster.mapping(o.GroupVersionKind())
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +125,7 @@ func (c *client) info(o *unstructured.Unstructured) (*resource.Info, error) {
 	case o.GetNamespace() == "":
 		o.SetNamespace(c.namespace)
 	}
-	rest, err := c.cluster.client(gvk.GroupVersion())
+	rest, err := c.cluster.client(mapping.GroupVersionKind.GroupVersion())
 	if err != nil {
 		return nil, err
 	}

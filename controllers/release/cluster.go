@@ -1,6 +1,7 @@
 package release
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -83,6 +84,19 @@ func (c *cluster) caps() (*chartutil.Capabilities, error) {
 		HelmVersion: chartutil.DefaultCapabilities.HelmVersion,
 	}
 	return c.capabilities, nil
+}
+
+// mapping finds the resource of a kind. A kind that no API has is a NoMatchError; one whose API server does not answer is another error.
+func (c *cluster) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if !meta.IsNoMatchError(err) {
+		return mapping, err
+	}
+	gv := kind.GroupVersion().String()
+	if _, silent := c.discovery.ServerResourcesForGroupVersion(gv); silent != nil && !errors.Is(silent, memory.ErrCacheNotFound) {
+		return nil, fmt.Errorf("the API %s does not answer: %w; see to its APIService and the server behind it", gv, silent)
+	}
+	return nil, err
 }
 
 // client gives the REST client for the kinds of a group version.

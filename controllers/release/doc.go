@@ -1,7 +1,7 @@
 // Package release runs the Helm releases of providers. It is the only importer of Helm's action, kube, storage and release packages, so
 // that another Helm is this package's change alone.
 //
-// One reconcile asks three things of an Engine. Observe lists what storage holds of a release without decoding any of it. Decide, a pure
+// A reconcile asks an Engine for this. Observe lists what storage holds of a release without decoding any of it. Decide, a pure
 // function, tells from that what state the release is in. Apply and Uninstall run one action for that state and return as soon as the API
 // server has taken the objects: nobody waits here for anything to become ready. Read gives the objects of a revision to whoever watches
 // their health.

@@ -111,8 +111,8 @@ type Result struct {
 	Revision int
 	Status   Status
 	// Adopted objects were there and belonged to no release. Replaced ones were deleted and made anew, because of an immutable field.
-	// Pruned ones were deleted. Left ones are no longer in the release, but were kept: by annotation, for their kind, or because
-	// they no longer carry the release's mark.
+	// Pruned ones were deleted. Left ones are no longer in the release, but were kept: because somebody annotated them so, for their
+	// kind, or because they no longer carry the release's mark. What the chart itself annotates to be kept is not listed.
 	Adopted, Replaced, Pruned, Left []Object
 }
 

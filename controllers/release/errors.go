@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -132,7 +133,7 @@ func causes(objects []*ObjectError) []error {
 	return errs
 }
 
-// StorageError says that a record of the release could not be read or written. What was applied stays applied.
+// StorageError says that a record of the release could not be written. What was applied stays applied.
 type StorageError struct {
 	Record string // the Secret: namespace/name
 	Reason string
@@ -234,32 +235,59 @@ func withoutValue(kind string, c metav1.StatusCause) string {
 	return rest
 }
 
+// enumeration matches a list of names in quotes.
+var enumeration = regexp.MustCompile(`'[^']*'(, '[^']*')+`)
+
+// schemaProblems puts what Helm says of values that do not fit a chart's schema into one line and a fixed order: it goes through maps, and a
+// condition whose message changed each time would never rest. Another message is returned as it is.
+func schemaProblems(message string) string {
+	var problems []string
+	for line := range strings.Lines(message) {
+		if problem, ok := strings.CutPrefix(strings.TrimSpace(line), "- "); ok {
+			problems = append(problems, enumeration.ReplaceAllStringFunc(problem, func(names string) string {
+				return strings.Join(slices.Sorted(slices.Values(strings.Split(names, ", "))), ", ")
+			}))
+		}
+	}
+	if len(problems) == 0 {
+		return message
+	}
+	slices.Sort(problems)
+	return "the values do not fit its schema: " + strings.Join(problems, "; ")
+}
+
 // excerpt matches what YAML parsers quote of their input.
 var excerpt = regexp.MustCompile("`[^`]*`")
 
 // redact takes values out of a message of Helm's: any of them may be a credential.
 func redact(message string, values any) string {
 	message = excerpt.ReplaceAllString(message, "`…`")
-	var hide func(node any)
-	hide = func(node any) {
-		switch node := node.(type) {
-		case map[string]any:
-			for _, child := range node {
-				hide(child)
-			}
-		case []any:
-			for _, child := range node {
-				hide(child)
-			}
-		case string:
-			const telling = 4 // shorter ones would blot out parts of words
-			if len(node) >= telling {
-				message = strings.ReplaceAll(message, node, "…")
-			}
+	hidden := texts(values, nil)
+	slices.SortFunc(hidden, func(a, b string) int { return len(b) - len(a) }) // one may be part of another
+	for _, text := range hidden {
+		message = strings.ReplaceAll(message, text, "…")
+	}
+	return shorten(message)
+}
+
+// texts appends to found the strings in values that tell something: shorter ones would blot out parts of words.
+func texts(values any, found []string) []string {
+	const telling = 4
+	switch values := values.(type) {
+	case map[string]any:
+		for _, child := range values {
+			found = texts(child, found)
+		}
+	case []any:
+		for _, child := range values {
+			found = texts(child, found)
+		}
+	case string:
+		if len(values) >= telling {
+			found = append(found, values)
 		}
 	}
-	hide(values)
-	return shorten(message)
+	return found
 }
 
 func shorten(message string) string {

@@ -66,7 +66,7 @@ func TestMessagesNameObjectReasonAndRemedy(t *testing.T) {
 }
 
 func TestRedact(t *testing.T) {
-	values := map[string]any{"variables": map[string]any{"TOKEN": "s3cret", "LIST": []any{"other-secret"}, "SHORT": "a"}}
+	values := map[string]any{"variables": map[string]any{"TOKEN": "s3cret", "LIST": []any{"other-secret", "secret"}, "SHORT": "a"}}
 	for message, want := range map[string]string{
 		"'s3cret' does not match pattern":           "'…' does not match pattern",
 		"cannot unmarshal !!str `s3cr...` into map": "cannot unmarshal !!str `…` into map",
@@ -74,5 +74,16 @@ func TestRedact(t *testing.T) {
 		"many\n  lines":                             "many lines",
 	} {
 		NewWithT(t).Expect(redact(message, values)).To(Equal(want))
+	}
+}
+
+func TestSchemaProblemsAreInOrder(t *testing.T) {
+	const preamble = "values don't meet the specifications of the schema(s) in the following chart(s):\naws:\n"
+	for message, want := range map[string]string{
+		preamble + "- at '/variables': missing properties 'B', 'A'\n- at '/a': got number, want string\n": "the values do not fit its schema: " +
+			"at '/a': got number, want string; at '/variables': missing properties 'A', 'B'",
+		"template: x.yaml:1: it's odd - really": "template: x.yaml:1: it's odd - really",
+	} {
+		NewWithT(t).Expect(schemaProblems(message)).To(Equal(want))
 	}
 }

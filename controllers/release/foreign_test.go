@@ -120,6 +120,11 @@ var _ = Describe("Beside the helm programs", func() {
 		result, err := engine.Apply(ctx, d, seen)
 		Expect(err).To(MatchError(release.ErrChanged))
 		Expect(result).To(Equal(release.Result{}))
+
+		seen = stateOf(ctx, engine, d)
+		run(ctx, "helm", "uninstall", name, "--keep-history", "-n", namespace)
+		_, err = engine.Apply(ctx, d, seen)
+		Expect(err).To(MatchError(release.ErrChanged))
 	})
 })
 

@@ -144,15 +144,26 @@ var _ = Describe("A release", func() {
 		Expect(engine.Read(ctx, namespace, name, revision)).To(BeIdenticalTo(record))
 	})
 
-	It("runs hooks, and keeps custom resources and CRDs in a chart's templates alive", func(ctx SpecContext) {
+	It("brings custom resources back to what they should be", func(ctx SpecContext) {
+		engine := newEngine("one")
+		kubectlApply(ctx, namespace, crd("drifters"))
+		run(ctx, "kubectl", "wait", "--for=condition=Established", "crd/drifters.release.test")
+		mustApply(ctx, engine, desired(namespace, chartOf("1.0.0", custom("drifters", "x")), nil))
+		run(ctx, "kubectl", "patch", "drifters", "x", "-n", namespace, "--type=merge", "-p", `{"spec":{"a":{"b":2},"theirs":true}}`)
+		mustApply(ctx, engine, desired(namespace, chartOf("1.1.0", custom("drifters", "x")), nil))
+		Expect(run(ctx, "kubectl", "get", "drifters", "x", "-n", namespace, "-o", "jsonpath={.spec}")).To(MatchJSON(`{"a":{"b":1},"theirs":true}`))
+	})
+
+	It("runs hooks, and keeps CRDs in a chart's templates and what a person wants kept", func(ctx SpecContext) {
 		engine := newEngine("one")
 		hook := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: hook\n  annotations: {helm.sh/hook: pre-upgrade}\n"
-		mustApply(ctx, engine, desired(namespace, chartOf("1.0.0", hook, crd("survivors"), configMap("config", "")), nil))
-		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
+		mustApply(ctx, engine, desired(namespace, chartOf("1.0.0", hook, crd("survivors"), configMap("config", ""), configMap("wanted", "")), nil))
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "wanted"))
+		run(ctx, "kubectl", "annotate", "configmap", "wanted", "-n", namespace, "helm.sh/resource-policy=keep")
 
 		result := mustApply(ctx, engine, desired(namespace, chartOf("1.1.0", hook, configMap("config", "")), nil))
-		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "hook"))
-		Expect(result.Left).To(ConsistOf(HaveField("Name", "survivors.release.test")))
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "hook", "wanted"))
+		Expect(result.Left).To(ConsistOf(HaveField("Name", "survivors.release.test"), HaveField("Name", "wanted")))
 		run(ctx, "kubectl", "get", "crd", "survivors.release.test")
 	})
 })

@@ -67,8 +67,7 @@ func (e *Engine) record(rel *helmrelease.Release) (*Record, error) {
 		if o.GetNamespace() != "" {
 			continue
 		}
-		gvk := o.GroupVersionKind()
-		mapping, err := e.cluster.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		mapping, err := e.cluster.mapping(o.GroupVersionKind())
 		if err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			o.SetNamespace(rel.Namespace)
 		}

@@ -12,20 +12,17 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// remove deletes objects that the release no longer has. Webhook configurations go first, so that none is left to refuse, without its
-// server, the deletion of the rest. What the API server has accepted to delete is done with, even if finalizers still hold it.
+// remove deletes objects that the release no longer has, all at the same time: if one guards another, as a webhook without its server may,
+// the next attempt finds the guard gone. What the API server has accepted to delete is done with, even if finalizers still hold it.
 func (c *client) remove(list kube.ResourceList) error {
-	webhooks := list.Filter(isWebhookConfiguration)
-	for _, wave := range []kube.ResourceList{webhooks, list.Difference(webhooks)} {
-		err := c.each(wave, c.removeOne)
-		if rejected := (*RejectedError)(nil); errors.As(err, &rejected) {
-			return &RemoveError{rejected.Objects}
-		}
-		if unavailable := (*UnavailableError)(nil); errors.As(err, &unavailable) {
-			return &RemoveError{unavailable.Objects}
-		}
+	err := c.each(list, c.removeOne)
+	if rejected := (*RejectedError)(nil); errors.As(err, &rejected) {
+		return &RemoveError{rejected.Objects}
 	}
-	return nil
+	if unavailable := (*UnavailableError)(nil); errors.As(err, &unavailable) {
+		return &RemoveError{unavailable.Objects}
+	}
+	return err
 }
 
 // removeOne deletes an object if it carries the release's mark and none that says to keep it.
@@ -76,11 +73,6 @@ func protected(info *resource.Info) bool {
 }
 
 func isGone(err error) bool { return apierrors.IsNotFound(err) }
-
-func isWebhookConfiguration(info *resource.Info) bool {
-	kind := info.Mapping.GroupVersionKind.Kind
-	return kind == "ValidatingWebhookConfiguration" || kind == "MutatingWebhookConfiguration"
-}
 
 // dropped are the objects in the lists that target does not have, each once.
 func dropped(lists []kube.ResourceList, target kube.ResourceList) kube.ResourceList {

@@ -34,9 +34,6 @@ func (e *Engine) newSession(ctx context.Context, namespace, name string) *sessio
 
 // load reads the history, and makes of it what Helm's actions share.
 func (s *session) load(ctx context.Context) (*action.Configuration, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	if err := s.store.load(ctx); err != nil {
 		return nil, err
 	}
@@ -149,7 +146,10 @@ func (s *session) uninstall(ctx context.Context) error {
 		return nil
 	}
 	if len(s.store.standIns) == len(s.store.revisions) {
-		return &CorruptError{Record: s.namespace + "/" + secretName(s.name, newest.Version), Reason: "so it is not known what to remove"}
+		return &CorruptError{
+			Record: s.namespace + "/" + secretName(s.name, newest.Version),
+			Reason: "nor can an older one, so it is not known what to remove",
+		}
 	}
 	a := action.NewUninstall(cfg)
 	a.Timeout = s.engine.options.HookTimeout
@@ -167,7 +167,10 @@ func (s *session) explain(err error, d Desired) error {
 	case err == nil:
 		return nil
 	case !s.rendered && d.Chart != nil:
-		return &RenderError{Chart: d.Chart.Metadata.Name + " " + d.Chart.Metadata.Version, Reason: redact(err.Error(), d.Values)}
+		return &RenderError{
+			Chart:  d.Chart.Metadata.Name + " " + d.Chart.Metadata.Version,
+			Reason: redact(schemaProblems(err.Error()), d.Values),
+		}
 	default:
 		return fmt.Errorf("release %s/%s: %s", s.namespace, s.name, redact(err.Error(), d.Values))
 	}

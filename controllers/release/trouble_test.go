@@ -23,6 +23,8 @@ var _ = Describe("When a release cannot be made", func() {
 
 	It("says which object the API server refused and why, leaves the rest as it was, and recovers once it is mended", func(ctx SpecContext) {
 		mustApply(ctx, engine, desired(namespace, chartOf("1.0.0", configMap("dropped", ""), deployment("manager", "2")), nil))
+		before, err := client.AppsV1().Deployments(namespace).Get(ctx, "manager", metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
 
 		broken := desired(namespace, chartOf("1.1.0", configMap("brought", ""), deployment("manager", "-1")), nil)
 		result, err := apply(ctx, engine, broken)
@@ -34,6 +36,10 @@ var _ = Describe("When a release cannot be made", func() {
 		Expect(result.Status).To(Equal(release.StatusFailed))
 		Expect(stateOf(ctx, engine, broken).Condition).To(Equal(release.Failed))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("dropped", "brought"))
+		after, err := client.AppsV1().Deployments(namespace).Get(ctx, "manager", metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(after.UID).To(Equal(before.UID))
+		Expect(after.Spec).To(Equal(before.Spec))
 
 		By("pruning, with the next revision, what any of the earlier ones brought")
 		mustApply(ctx, engine, desired(namespace, chartOf("1.2.0", deployment("manager", "3")), nil))
@@ -73,7 +79,7 @@ var _ = Describe("When a release cannot be made", func() {
 		_, err := apply(ctx, engine, desired(namespace, c, values))
 		var render *release.RenderError
 		Expect(errors.As(err, &render)).To(BeTrue(), "%v", err)
-		Expect(err).To(MatchError(And(ContainSubstring("REGION"), ContainSubstring("does not match pattern"), Not(ContainSubstring("hunter2")))))
+		Expect(err).To(MatchError(And(ContainSubstring("the values do not fit its schema: at '/variables': missing property 'REGION'"), ContainSubstring("does not match pattern"), Not(ContainSubstring("hunter2")))))
 
 		for _, template := range []string{"{{ fail \"no hunter2 here\" }}", "kind: [{{ .Values.variables.TOKEN }}", "not: an object"} {
 			_, err = apply(ctx, engine, desired(namespace, chartOf("1.0.0", template), values))
@@ -97,6 +103,19 @@ var _ = Describe("When a release cannot be made", func() {
 		kubectlApply(ctx, namespace, crd("latecomers"))
 		run(ctx, "kubectl", "wait", "--for=condition=Established", "crd/latecomers.release.test")
 		Eventually(func() error { _, err := apply(ctx, engine, d); return err }).Should(Succeed())
+	})
+
+	It("does not take a kind for gone whose API server is down", func(ctx SpecContext) {
+		kubectlApply(ctx, namespace, `apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1.down.release.test}
+spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, versionPriority: 100, insecureSkipTLSVerify: true,
+  service: {name: nowhere, namespace: `+namespace+`}}
+`)
+		DeferCleanup(func(ctx SpecContext) { run(ctx, "kubectl", "delete", "apiservice", "v1.down.release.test") })
+		d := desired(namespace, chartOf("1.0.0", "apiVersion: down.release.test/v1\nkind: Silent\nmetadata: {name: x}\n"), nil)
+		Eventually(func() error { _, err := apply(ctx, newEngine("one"), d); return err }).Should(
+			MatchError(ContainSubstring("the API down.release.test/v1 does not answer")))
 	})
 
 	It("adopts what belongs to nobody, and changes no more of it than it must", func(ctx SpecContext) {

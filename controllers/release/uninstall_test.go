@@ -55,7 +55,7 @@ var _ = Describe("Uninstalling", func() {
 		run(ctx, "kubectl", "get", "crd", "leftovers.release.test")
 	})
 
-	It("takes webhooks down before what they guard, with what has been put into them left alone until then", func(ctx SpecContext) {
+	It("is not held up by the release's own webhooks, in which upgrades have left alone what others put there", func(ctx SpecContext) {
 		webhook := func(timeout string) string {
 			return `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
