@@ -12,6 +12,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/store"
+	"github.com/capstan-project/capstan/controllers/values"
 )
 
 // Charts finds the chart of a release: in memory, in the store, or made anew from the source and stored.
@@ -27,8 +28,8 @@ type Charts struct {
 // providerChart is what a reconcile needs of a chart.
 type providerChart struct {
 	*store.Stored
-	// required and variables are the names of the variables without a default and of all.
-	required, variables []string
+	// schema is what the chart lets one set.
+	schema *values.Schema
 }
 
 // releaseID identifies the bytes behind a release of a source without reading them.
@@ -65,10 +66,11 @@ func (c *Charts) find(ctx context.Context, provider v1alpha2.Provider, from sour
 	if err != nil {
 		return nil, err
 	}
-	pc := &providerChart{Stored: stored}
-	if pc.required, pc.variables, err = chartgen.RequiredVariables(stored.Chart); err != nil {
+	schema, err := values.ReadSchema(stored.Chart)
+	if err != nil {
 		return nil, err
 	}
+	pc := &providerChart{Stored: stored, schema: schema}
 	c.forget(id.provider, id.label)
 	c.known.Store(id, pc)
 	return pc, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/values"
@@ -106,6 +107,9 @@ func classifyInput(err error) (outcome, bool) {
 		noSource   *source.NotFoundError
 		invalid    *bundle.InvalidError
 		refusedCRD *crds.RefusedError
+		custom     *values.CustomizationError
+		images     *values.ImagesError
+		patch      *patches.Error
 	)
 	o := outcome{condition: v1alpha2.ProviderInstalledCondition, message: err.Error(), next: nextInput}
 	switch {
@@ -124,6 +128,12 @@ func classifyInput(err error) (outcome, bool) {
 		o.reason = v1alpha2.InvalidComponentsReason
 	case errors.As(err, &refusedCRD):
 		o.reason = v1alpha2.CRDsNotReadyReason
+	case errors.As(err, &custom):
+		o.reason = v1alpha2.ComponentsCustomizationErrorReason
+	case errors.As(err, &images):
+		o.reason = v1alpha2.ComponentsImageOverrideErrorReason
+	case errors.As(err, &patch):
+		o.reason, o.message = v1alpha2.ComponentsPatchErrorReason, patch.Error()
 	case refusedRelease(err):
 		o.reason = v1alpha2.InstallFailedReason
 	default:

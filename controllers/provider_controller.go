@@ -102,10 +102,14 @@ func (r *Reconciler) install(ctx context.Context, provider v1alpha2.Provider) er
 	if err := r.preflight(ctx, provider, chart, variables); err != nil {
 		return err
 	}
+	desired, err := r.desired(ctx, provider, chart, variables)
+	if err != nil {
+		return err
+	}
 	if err := r.applyCRDs(ctx, provider, chart); err != nil {
 		return err
 	}
-	record, err := r.release(ctx, provider, chart, variables)
+	record, err := r.release(ctx, provider, desired)
 	served := r.crdsServed(ctx, chart)
 	if unknown := new(release.UnknownKindError); err != nil && (served == nil || !errors.As(err, &unknown)) {
 		return err
@@ -144,7 +148,7 @@ func (r *Reconciler) chart(ctx context.Context, provider v1alpha2.Provider) (*pr
 // preflight makes sure that the chart may be installed, before anything is applied.
 func (r *Reconciler) preflight(ctx context.Context, provider v1alpha2.Provider, chart *providerChart, variables map[string]string) error {
 	status := provider.GetStatus()
-	status.MissingVariables = values.Missing(chart.required, variables)
+	status.MissingVariables = values.Missing(chart.schema.Required, variables)
 	err := r.Preflight.Installation(ctx, preflight.Input{
 		Provider: provider, Contract: chart.contract(), RequiredKinds: chart.requiredKinds(), MissingVariables: status.MissingVariables,
 	})

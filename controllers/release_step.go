@@ -15,7 +15,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/values"
 )
 
 // maxReleaseName is Helm's limit.
@@ -31,12 +30,8 @@ func releaseName(label string) string {
 	return strings.TrimRight(label[:maxReleaseName-hashLength-1], "-.") + "-" + hex.EncodeToString(sum[:])[:hashLength]
 }
 
-// release makes the Helm release what the chart and the values say, if it is not, and gives the record of its current revision.
-func (r *Reconciler) release(ctx context.Context, provider v1alpha2.Provider, chart *providerChart, variables map[string]string) (*release.Record, error) {
-	desired := release.Desired{
-		Namespace: provider.GetNamespace(), Name: releaseName(chart.Chart.Metadata.Name),
-		Chart: chart.Chart, ChartDigest: chart.Digest, Values: values.Chart(chart.variables, variables),
-	}
+// release makes the Helm release what is desired, if it is not, and gives the record of its current revision.
+func (r *Reconciler) release(ctx context.Context, provider v1alpha2.Provider, desired release.Desired) (*release.Record, error) {
 	observed, err := r.Releases.Observe(ctx, desired.Namespace, desired.Name)
 	if err != nil {
 		return nil, &installError{err}

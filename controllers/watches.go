@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,16 +37,27 @@ func (r *Reconciler) enqueue(want func(v1alpha2.Provider, client.Object) bool) h
 	}
 }
 
-// onConfigMap wakes resources whose source a ConfigMap is, or could now be: always, or only while they are not ready.
+// onConfigMap wakes resources that a ConfigMap concerns: always, or only while they are not ready.
 func (r *Reconciler) onConfigMap(always bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(r.enqueue(func(p v1alpha2.Provider, changed client.Object) bool {
-		fetch := p.GetSpec().FetchConfig
-		if fetch == nil || fetch.Selector == nil || p.GetNamespace() != changed.GetNamespace() || !always && conditions.IsReady(p) {
-			return false
-		}
-		selector, err := metav1.LabelSelectorAsSelector(fetch.Selector)
-		return err == nil && selector.Matches(labels.Set(changed.GetLabels()))
+		return (always || !conditions.IsReady(p)) && (isSource(p, changed) || isAdditional(p, changed))
 	}))
+}
+
+// isSource says whether a ConfigMap is, or could now be, the resource's source.
+func isSource(p v1alpha2.Provider, changed client.Object) bool {
+	fetch := p.GetSpec().FetchConfig
+	if fetch == nil || fetch.Selector == nil || p.GetNamespace() != changed.GetNamespace() {
+		return false
+	}
+	selector, err := metav1.LabelSelectorAsSelector(fetch.Selector)
+	return err == nil && selector.Matches(labels.Set(changed.GetLabels()))
+}
+
+// isAdditional says whether a ConfigMap holds the resource's additional manifests.
+func isAdditional(p v1alpha2.Provider, changed client.Object) bool {
+	manifests := p.GetSpec().AdditionalManifests
+	return manifests != nil && manifests.Name == changed.GetName() && cmp.Or(manifests.Namespace, p.GetNamespace()) == changed.GetNamespace()
 }
 
 // onSecret wakes resources whose variables a Secret holds: always, or only while they are not ready.

@@ -34,7 +34,7 @@ type DeploymentSpec struct {
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
-	// containers to change, by name. Containers that are not named stay as they are.
+	// containers to change, by name, init containers among them. Containers that are not named stay as they are.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	Containers []ContainerSpec `json:"containers,omitempty"`
@@ -64,7 +64,7 @@ type ContainerSpec struct {
 	Image *ImageMeta `json:"image,omitempty"`
 
 	// args are flags to set, with their dashes, e.g. `--awscluster-concurrency: "12"`. The others stay. Fields of `manager` win over
-	// them. `--namespace` is ignored: a provider watches all namespaces.
+	// them. `--namespace` of the container `manager` is ignored, with an event: a provider watches all namespaces.
 	// +optional
 	Args map[string]string `json:"args,omitempty"`
 
@@ -72,7 +72,7 @@ type ContainerSpec struct {
 	// +optional
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
-	// resources replaces the container's requests and limits.
+	// resources are requests and limits to set. The others stay.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
@@ -98,11 +98,13 @@ type ImageMeta struct {
 
 // Patch changes objects of the provider before they are installed.
 type Patch struct {
-	// patch is YAML or JSON: a list is a JSON patch (RFC 6902), all else is merged into the object (RFC 7396).
+	// patch is YAML or JSON. A list is a JSON patch (RFC 6902). A map is merged into the object: in Kubernetes' own kinds as a
+	// strategic merge patch, in others as a JSON merge patch (RFC 7396). It never changes which object it is.
 	// +kubebuilder:validation:MinLength=1
 	Patch string `json:"patch,omitempty"`
 
-	// target selects the objects to change; all of its fields that are set must match. Default: all objects.
+	// target selects the objects to change; all of its fields that are set must match. Default: all objects; of a map, those
+	// with its apiVersion, kind, metadata.name and metadata.namespace, where it has them.
 	// +optional
 	Target *PatchTarget `json:"target,omitempty"`
 }

@@ -27,7 +27,7 @@ type ManagerSpec struct {
 	CacheNamespace string `json:"cacheNamespace,omitempty"`
 
 	// gracefulShutDown is how long the manager waits for its work when it is stopped, e.g. `30s`; `0s` does not wait, a negative
-	// duration waits without end.
+	// duration waits without end. Ignored, with an event: Cluster API's managers have no flag for it.
 	// +optional
 	GracefulShutDown *metav1.Duration `json:"gracefulShutDown,omitempty"`
 
@@ -57,7 +57,7 @@ type ManagerSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	MaxConcurrentReconciles *int32 `json:"maxConcurrentReconciles,omitempty"`
 
-	// verbosity of the log: the higher, the more is logged. Flag: --v.
+	// verbosity of the log: the higher, the more is logged. The default 1 leaves what the provider's release says. Flag: --v.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
@@ -72,7 +72,8 @@ type ManagerSpec struct {
 	// +optional
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 
-	// additionalArgs are further flags, with their dashes, e.g. `--awscluster-concurrency: "12"`.
+	// additionalArgs are further flags, with their dashes, e.g. `--awscluster-concurrency: "12"`. They replace those that the
+	// provider's release or a container's `args` sets; the other fields here win over them.
 	// +optional
 	AdditionalArgs map[string]string `json:"additionalArgs,omitempty"`
 }
@@ -104,7 +105,7 @@ type LeaderElection struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be longer than nothing, e.g. 2s"
 	RetryPeriod *metav1.Duration `json:"retryPeriod,omitempty"`
 
-	// resourceLock is the kind of object that serves as the lock, e.g. `leases`.
+	// resourceLock is the kind of object that serves as the lock. Any but `leases` is ignored, with an event.
 	// +optional
 	ResourceLock string `json:"resourceLock,omitempty"`
 
@@ -124,11 +125,13 @@ type ControllerSpec struct {
 	// +optional
 	GroupKindConcurrency map[string]int32 `json:"groupKindConcurrency,omitempty"`
 
-	// cacheSyncTimeout is how long a controller waits for its cache to fill, in nanoseconds.
+	// cacheSyncTimeout is how long a controller waits for its cache to fill, in nanoseconds. Ignored, with an event: Cluster
+	// API's managers have no flag for it.
 	// +optional
 	CacheSyncTimeout *time.Duration `json:"cacheSyncTimeout,omitempty"`
 
-	// recoverPanic says whether a panic in a controller is caught.
+	// recoverPanic says whether a panic in a controller is caught. Ignored, with an event: Cluster API's managers have no flag
+	// for it.
 	// +optional
 	RecoverPanic *bool `json:"recoverPanic,omitempty"`
 }

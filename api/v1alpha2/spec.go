@@ -11,12 +11,6 @@ import (
 //
 // ---- Not implemented yet. Each rule refuses a field that would otherwise be ignored; delete it together with the work that
 // implements the field.
-// +kubebuilder:validation:XValidation:rule="!has(self.manager)",fieldPath=".manager",reason=FieldValueForbidden,message="spec.manager is not supported by this version of Capstan yet"
-// +kubebuilder:validation:XValidation:rule="!has(self.deployment)",fieldPath=".deployment",reason=FieldValueForbidden,message="spec.deployment is not supported by this version of Capstan yet"
-// +kubebuilder:validation:XValidation:rule="!has(self.additionalDeployments)",fieldPath=".additionalDeployments",reason=FieldValueForbidden,message="spec.additionalDeployments is not supported by this version of Capstan yet"
-// +kubebuilder:validation:XValidation:rule="!has(self.patches)",fieldPath=".patches",reason=FieldValueForbidden,message="spec.patches is not supported by this version of Capstan yet"
-// +kubebuilder:validation:XValidation:rule="!has(self.manifestPatches)",fieldPath=".manifestPatches",reason=FieldValueForbidden,message="spec.manifestPatches is not supported by this version of Capstan yet"
-// +kubebuilder:validation:XValidation:rule="!has(self.additionalManifests)",fieldPath=".additionalManifests",reason=FieldValueForbidden,message="spec.additionalManifests is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.suspend) || !self.suspend",fieldPath=".suspend",reason=FieldValueForbidden,message="spec.suspend is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.paused) || !self.paused",fieldPath=".paused",reason=FieldValueForbidden,message="spec.paused is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.release)",fieldPath=".release",reason=FieldValueForbidden,message="spec.release is not supported by this version of Capstan yet"
@@ -65,11 +59,13 @@ type ProviderSpec struct {
 	// +optional
 	FetchConfig *FetchConfiguration `json:"fetchConfig,omitempty"`
 
-	// manager sets flags of the provider's controller manager. Default: what the provider's release says.
+	// manager sets flags of the provider's controller manager, which is the container `manager` of its Deployment.
+	// Default: what the provider's release says.
 	// +optional
 	Manager *ManagerSpec `json:"manager,omitempty"`
 
-	// deployment changes the Deployment of the provider's controller manager. Default: what the provider's release says.
+	// deployment changes the Deployment of the provider's controller manager: the one with a container `manager`, and of several
+	// the one that is the provider's own and not in additionalDeployments. Default: what the provider's release says.
 	// +optional
 	Deployment *DeploymentSpec `json:"deployment,omitempty"`
 
@@ -80,17 +76,20 @@ type ProviderSpec struct {
 	AdditionalDeployments map[string]AdditionalDeployment `json:"additionalDeployments,omitempty"`
 
 	// additionalManifests is a ConfigMap whose key `manifests` holds YAML of objects that are installed, upgraded and
-	// removed together with the provider. The provider's variables may be used in it.
+	// removed together with the provider. The provider's variables may be used in it. Objects that name no namespace are
+	// put into the provider's.
 	// +optional
 	AdditionalManifests *ConfigMapReference `json:"additionalManifests,omitempty"`
 
-	// patches change the provider's objects before they are installed, in the given order.
+	// patches change the provider's objects before they are installed, in the given order. One that matches no object is an
+	// error. CustomResourceDefinitions cannot be patched.
 	// +optional
 	// +kubebuilder:validation:MaxItems=256
 	Patches []Patch `json:"patches,omitempty"`
 
 	// manifestPatches are JSON merge patches (RFC 7396) written as YAML. Each changes the objects with the patch's `kind`, and with its
-	// `apiVersion`, `metadata.name` and `metadata.namespace` where it has them. `patches` can do more.
+	// `apiVersion`, `metadata.name` and `metadata.namespace` where it has them. One that matches no object is an error.
+	// `patches` can do more.
 	// +optional
 	// +kubebuilder:validation:MaxItems=256
 	ManifestPatches []string `json:"manifestPatches,omitempty"`

@@ -30,6 +30,10 @@ func TestAccepted(t *testing.T) {
 		"a Secret, in short":        `{secretName: aws-variables}`,
 		"variables":                 `{variables: {EXP_MACHINE_POOL: "true"}}`,
 		"false where true is not":   `{suspend: false, paused: false}`,
+		"no replicas":               `{deployment: {replicas: 0}, additionalDeployments: {a: {deployment: {replicas: 0, tolerations: []}}}}`,
+		"debug alone":               `{manager: {debug: true}}`,
+		"patches":                   `{patches: [{patch: "a: b"}, {patch: "[]", target: {kind: Deployment}}], additionalManifests: {name: a}}`,
+		"manifestPatches":           `{manifestPatches: ["kind: Deployment"]}`,
 		"null, as if it was absent": `{manager: null, deployment: null, fetchConfig: null}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,12 +117,6 @@ var refused = map[string][]string{
 	},
 
 	// Not implemented yet.
-	"spec.manager is not supported by this version of Capstan yet":               {`{manager: {verbosity: 2}}`},
-	"spec.deployment is not supported by this version of Capstan yet":            {`{deployment: {replicas: 0}}`},
-	"spec.additionalDeployments is not supported by this version of Capstan yet": {`{additionalDeployments: {a: {deployment: {replicas: 2}}}}`},
-	"spec.patches is not supported by this version of Capstan yet":               {`{patches: [{patch: "a: b"}]}`},
-	"spec.manifestPatches is not supported by this version of Capstan yet":       {`{manifestPatches: ["a: b"]}`},
-	"spec.additionalManifests is not supported by this version of Capstan yet":   {`{additionalManifests: {name: a}}`},
 	"spec.suspend is not supported by this version of Capstan yet":               {`{suspend: true}`},
 	"spec.paused is not supported by this version of Capstan yet":                {`{paused: true}`},
 	"spec.release is not supported by this version of Capstan yet":               {`{release: {historyLimit: 9}}`, `{release: {historyLimit: 20, retries: 8}}`},
@@ -149,7 +147,7 @@ func TestRefused(t *testing.T) {
 
 func TestOneMistakeIsOneMessage(t *testing.T) {
 	for _, spec := range []string{
-		`{version: latest}`, `{paused: true}`, `{manager: {debug: true}}`, `{fetchConfig: {}}`, `{fetchConfig: {oci: a}}`,
+		`{version: latest}`, `{paused: true}`, `{manager: {debug: true, verbosity: 2}}`, `{fetchConfig: {}}`, `{fetchConfig: {oci: a}}`,
 		`{release: {historyLimit: 9}}`,
 	} {
 		NewWithT(t).Expect(refusals(t, provider(t, v1alpha2.InfrastructureProviderType, "aws", spec))).To(HaveLen(1), spec)

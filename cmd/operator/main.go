@@ -20,6 +20,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers"
+	"github.com/capstan-project/capstan/controllers/release"
 )
 
 // version is set by the linker.
@@ -43,6 +44,7 @@ func main() {
 		return
 	}
 	logger.SetLogger(logger.NewLogger(f.log))
+	release.RedirectStandardLog(ctrl.Log.WithName("helm"))
 	if err := run(f); err != nil {
 		ctrl.Log.Error(err, "the operator stops")
 		os.Exit(1)

@@ -43,11 +43,17 @@ func (e *PendingError) Error() string { return e.Message }
 
 // RenderError says that chart and values do not make a manifest: a variable is missing, a value does not fit the schema, a template fails.
 // Nothing was done, and nothing can be until chart or values change. The reason shows no value.
-type RenderError struct{ Chart, Reason string }
+type RenderError struct {
+	Chart, Reason string
+	cause         error
+}
 
 func (e *RenderError) Error() string {
 	return fmt.Sprintf("chart %s cannot be rendered: %s; correct the variables, or the version", e.Chart, e.Reason)
 }
+
+// Unwrap gives Helm's error, and with it the post-renderer's. Its message may quote values: it is to be asked, not shown.
+func (e *RenderError) Unwrap() error { return e.cause }
 
 // UnknownKindError says that the API server does not know kinds that the manifest has. Nothing was done.
 type UnknownKindError struct{ Objects []Object }

@@ -170,6 +170,7 @@ func (s *session) explain(err error, d Desired) error {
 		return &RenderError{
 			Chart:  d.Chart.Metadata.Name + " " + d.Chart.Metadata.Version,
 			Reason: redact(schemaProblems(err.Error()), d.Values),
+			cause:  err,
 		}
 	default:
 		return fmt.Errorf("release %s/%s: %s", s.namespace, s.name, redact(err.Error(), d.Values))

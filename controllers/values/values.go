@@ -56,14 +56,36 @@ func Missing(required []string, variables map[string]string) []string {
 	return slices.DeleteFunc(slices.Clone(required), func(name string) bool { _, set := variables[name]; return set })
 }
 
-// Chart makes the chart's values. Only variables that the chart knows go in: a Secret may hold other keys, such as a
-// token for fetching, that have no business in a Helm release.
-func Chart(known []string, variables map[string]string) map[string]any {
+// Values makes the chart's values of what the resource says and of the provider's variables, credentials among them. The
+// warnings tell a person what of the spec has no effect. The error is a *CustomizationError or an *ImagesError when the
+// resource or its Secret is at fault. Nothing is taken from the cluster: the same input gives the same values.
+func (s *Schema) Values(spec *v1alpha2.ProviderSpec, variables map[string]string) (values map[string]any, warnings []string, err error) {
+	values = map[string]any{"variables": s.variables(variables)}
+	deployments, warnings, err := s.deployments(spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(deployments) > 0 {
+		values["deployments"] = deployments
+	}
+	overrides, err := images(s.Label, variables[imagesKey])
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(overrides) > 0 {
+		values[imagesKey] = overrides
+	}
+	return values, warnings, nil
+}
+
+// variables are those that the chart knows. Others stay out: a Secret may hold other keys, such as a token for fetching, that
+// have no business in a Helm release.
+func (s *Schema) variables(set map[string]string) map[string]any {
 	chosen := map[string]any{}
-	for _, name := range known {
-		if value, set := variables[name]; set {
+	for _, name := range s.Variables {
+		if value, ok := set[name]; ok {
 			chosen[name] = value
 		}
 	}
-	return map[string]any{"variables": chosen}
+	return chosen
 }

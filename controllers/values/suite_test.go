@@ -1,0 +1,151 @@
+package values_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/values"
+)
+
+// managerComponents is a provider of one Deployment.
+const managerComponents = `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: tiny-controller-manager
+  namespace: tiny-system
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: tiny}}
+  template:
+    metadata: {labels: {app: tiny}}
+    spec:
+      serviceAccountName: tiny
+      nodeSelector: {kubernetes.io/os: linux}
+      tolerations:
+      - {key: node-role.kubernetes.io/control-plane, effect: NoSchedule}
+      initContainers:
+      - {name: prepare, image: "registry.k8s.io/tiny/prepare:v1.0.0"}
+      containers:
+      - name: proxy
+        image: registry.k8s.io/tiny/proxy:v1.0.0
+        args: [--namespace=own]
+      - name: manager
+        image: registry.k8s.io/tiny/tiny-controller:v1.0.0
+        args:
+        - --leader-elect
+        - --webhook-port=2345
+        - --feature-gates=Pool=${EXP_POOL:=false},Old=true
+        - --v=${TINY_LEVEL:=0}
+        env:
+        - {name: TEST1, value: value1}
+        - {name: TEST2, value: value2}
+        resources: {limits: {cpu: 500m, memory: 1Gi}, requests: {cpu: 100m}}
+        livenessProbe: {httpGet: {path: /healthz, port: healthz}, periodSeconds: 7}
+        readinessProbe: {httpGet: {path: /readyz, port: healthz}}
+`
+
+// deploymentComponents is a Deployment with the containers, written as YAML; labelled ones are the provider's own.
+func deploymentComponents(name string, labelled bool, containers ...string) string {
+	labels := "{app: " + name + "}"
+	if labelled {
+		labels = "{app: " + name + ", cluster.x-k8s.io/provider: infrastructure-tiny}"
+	}
+	list := ""
+	for _, c := range containers {
+		list += "{name: " + c + ", image: \"registry.k8s.io/tiny/" + c + ":v1\"}, "
+	}
+	return "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: " + name + ", namespace: tiny-system, labels: " + labels + "}\n" +
+		"spec: {replicas: 1, selector: {matchLabels: {app: " + name + "}}, template: {metadata: {labels: {app: " + name + "}}, spec: {containers: [" + list + "]}}}\n"
+}
+
+func buildChart(t *testing.T, components string) *chart.Chart {
+	t.Helper()
+	c, err := chartgen.Build(&bundle.Bundle{
+		Provider: bundle.Provider{Type: "InfrastructureProvider", Name: "tiny", Label: "infrastructure-tiny"}, Version: "v1.0.0",
+		Components: []byte(components),
+		Metadata:   []byte("apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries:\n- {major: 1, minor: 0, contract: v1beta2}\n"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// customized is what the spec makes of the chart: the Deployments as Helm renders them, by name, and the warnings.
+func customized(t *testing.T, c *chart.Chart, spec *v1alpha2.ProviderSpec, variables map[string]string) (map[string]*appsv1.Deployment, []string, error) {
+	t.Helper()
+	schema, err := values.ReadSchema(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen, warnings, err := schema.Values(spec, variables)
+	if err != nil {
+		return nil, nil, err
+	}
+	return rendered(t, c, chosen), warnings, nil
+}
+
+// rendered are the Deployments that Helm makes of the chart, whose schema the values must satisfy.
+func rendered(t *testing.T, c *chart.Chart, chosen map[string]any) map[string]*appsv1.Deployment {
+	t.Helper()
+	g := NewWithT(t)
+	archive, err := c.Archive()
+	g.Expect(err).NotTo(HaveOccurred())
+	loaded, err := loader.LoadArchive(bytes.NewReader(archive))
+	g.Expect(err).NotTo(HaveOccurred())
+	all, err := chartutil.ToRenderValues(loaded, chosen, chartutil.ReleaseOptions{Name: "tiny", Namespace: "tiny"}, chartutil.DefaultCapabilities)
+	g.Expect(err).NotTo(HaveOccurred())
+	files, err := engine.Render(loaded, all)
+	g.Expect(err).NotTo(HaveOccurred())
+	deployments := map[string]*appsv1.Deployment{}
+	for name, text := range files {
+		if strings.Contains(name, "/templates/deployment-") {
+			d := &appsv1.Deployment{}
+			g.Expect(yaml.UnmarshalStrict([]byte(text), d)).To(Succeed(), text)
+			deployments[d.Name] = d
+		}
+	}
+	return deployments
+}
+
+// specOf reads a spec as the API server would: a verbosity that is not set is 1.
+func specOf(t *testing.T, text string) *v1alpha2.ProviderSpec {
+	t.Helper()
+	spec := &v1alpha2.ProviderSpec{}
+	if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {
+		t.Fatal(err)
+	}
+	one := int32(1)
+	if spec.Manager != nil && spec.Manager.Verbosity == nil {
+		spec.Manager.Verbosity = &one
+	}
+	return spec
+}
+
+func containerNamed(t *testing.T, d *appsv1.Deployment, name string) *corev1.Container {
+	t.Helper()
+	pod := &d.Spec.Template.Spec
+	for _, list := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
+		}
+	}
+	t.Fatalf("no container %s", name)
+	return nil
+}

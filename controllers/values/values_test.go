@@ -1,0 +1,53 @@
+package values_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/values"
+)
+
+func TestVariables(t *testing.T) {
+	reader := fake.NewClientBuilder().WithObjects(
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tiny", Name: "own"}, Data: map[string][]byte{"A": []byte("secret"), "EMPTY": nil}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "own"}, Data: map[string][]byte{"A": []byte("far")}},
+	).Build()
+	for name, c := range map[string]struct {
+		spec    string
+		want    map[string]string
+		refused string
+	}{
+		"none":                        {spec: `{}`, want: map[string]string{}},
+		"of the spec":                 {spec: `{variables: {A: plain}}`, want: map[string]string{"A": "plain"}},
+		"of the Secret, over those":   {spec: `{variables: {A: plain, B: plain}, secretName: own}`, want: map[string]string{"A": "secret", "B": "plain", "EMPTY": ""}},
+		"of a Secret elsewhere":       {spec: `{configSecret: {name: own, namespace: elsewhere}}`, want: map[string]string{"A": "far"}},
+		"of a Secret that is missing": {spec: `{configSecret: {name: absent}}`, refused: "Secret tiny/absent with the provider's variables does not exist"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			provider := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "tiny", Name: "tiny"}}
+			specOf(t, c.spec).DeepCopyInto(provider.GetSpec())
+			got, err := values.Variables(t.Context(), reader, provider)
+			if c.refused != "" {
+				var missing *values.SecretNotFoundError
+				g.Expect(err).To(And(BeAssignableToTypeOf(missing), MatchError(ContainSubstring(c.refused))))
+				return
+			}
+			g.Expect(got, err).To(Equal(c.want))
+			got["A"] = "changed"
+			g.Expect(provider.GetSpec().Variables["A"]).NotTo(Equal("changed"), "the spec is only read")
+		})
+	}
+}
+
+func TestMissing(t *testing.T) {
+	g := NewWithT(t)
+	required := []string{"A", "B", "C"}
+	g.Expect(values.Missing(required, map[string]string{"B": ""})).To(Equal([]string{"A", "C"}), "empty is set")
+	g.Expect(required).To(Equal([]string{"A", "B", "C"}), "it is only read")
+}
