@@ -6,6 +6,7 @@ import (
 	"embed"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -16,7 +17,7 @@ import (
 
 // Version is the version of the chart format. It is raised when the same bundle gives another chart, and is part of each
 // chart's content ID, so that stored charts of an older format are made anew.
-const Version = "1"
+const Version = "2"
 
 // Annotations of Chart.yaml that say where a chart comes from and what it needs.
 const (
@@ -30,10 +31,14 @@ const (
 	// AnnotationRequiredKinds lists the kinds of the chart's objects that neither Kubernetes nor the chart's own CRDs
 	// bring, as Kind.version.group and comma-separated: cert-manager's, as a rule.
 	AnnotationRequiredKinds = v1alpha2.Prefix + "/required-kinds"
+	// AnnotationConversionWebhooks is how many of the chart's CRDs call a conversion webhook in the default namespace.
+	AnnotationConversionWebhooks = v1alpha2.Prefix + "/conversion-webhooks"
 )
 
-//go:embed templates/_object.tpl
-var templates embed.FS
+// static are the templates that all charts share.
+//
+//go:embed all:templates
+var static embed.FS
 
 // Build makes the chart of a bundle. Its error is a *bundle.InvalidError when the bundle is at fault.
 func Build(b *bundle.Bundle) (*chart.Chart, error) {
@@ -45,11 +50,11 @@ func Build(b *bundle.Bundle) (*chart.Chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	components, err := bundle.ParseComponents(b.Components)
+	components, err := bundle.OutlineComponents(b.Components)
 	if err != nil {
 		return nil, err
 	}
-	files, err := chartFiles(b, components)
+	files, err := chartFiles(b, components, contract)
 	if err != nil {
 		return nil, err
 	}
@@ -79,36 +84,56 @@ func chartMetadata(b *bundle.Bundle, components *bundle.Components, contract str
 			AnnotationChartgenVersion:  Version,
 			AnnotationDefaultNamespace: components.Namespace,
 			AnnotationRequiredKinds:    strings.Join(requiredKinds(components), ","),
+
+			AnnotationConversionWebhooks: strconv.Itoa(conversionWebhooks(components)),
 		},
 	}
 }
 
 // chartFiles makes all files but Chart.yaml.
-func chartFiles(b *bundle.Bundle, components *bundle.Components) ([]chart.File, error) {
+func chartFiles(b *bundle.Bundle, components *bundle.Components, contract string) ([]chart.File, error) {
 	files, err := objectFiles(components, b.Provider.Label)
 	if err != nil {
 		return nil, err
 	}
-	helpers, err := templates.ReadFile("templates/_object.tpl")
+	shared, err := sharedTemplates()
 	if err != nil {
 		return nil, err
 	}
-	files = append(files,
-		chart.File{Name: chart.TemplatesDir + "_object.tpl", Data: helpers},
-		chart.File{Name: chart.TemplatesDir + "_expr.tpl", Data: []byte(expr.Helpers)},
-		chart.File{Name: bundle.MetadataFile, Data: b.Metadata},
-	)
-	variables := components.Variables
-	schema, err := valuesSchema(variables)
+	about := newContents(b, components, contract)
+	schema, err := about.schema()
 	if err != nil {
 		return nil, err
 	}
-	files = append(files,
-		chart.File{Name: chart.ValuesFile, Data: valuesFile(b, variables)},
+	readme, err := about.readme()
+	if err != nil {
+		return nil, err
+	}
+	files = append(append(files, shared...),
+		chart.File{Name: chart.ValuesFile, Data: about.valuesFile()},
 		chart.File{Name: chart.SchemaFile, Data: schema},
+		chart.File{Name: chart.ReadmeFile, Data: readme},
+		chart.File{Name: bundle.MetadataFile, Data: b.Metadata},
 	)
 	for _, t := range b.Templates {
 		files = append(files, chart.File{Name: t.Name, Data: t.Data})
+	}
+	return files, nil
+}
+
+// sharedTemplates are the templates that all charts share.
+func sharedTemplates() ([]chart.File, error) {
+	files := []chart.File{{Name: chart.TemplatesDir + "_expr.tpl", Data: []byte(expr.Helpers)}}
+	entries, err := static.ReadDir("templates")
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		data, err := static.ReadFile("templates/" + entry.Name())
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, chart.File{Name: chart.TemplatesDir + entry.Name(), Data: data})
 	}
 	return files, nil
 }

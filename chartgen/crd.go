@@ -1,13 +1,16 @@
 package chartgen
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
 // Labels that clusterctl puts on every object of a provider.
@@ -15,6 +18,12 @@ const (
 	labelClusterctl = "clusterctl.cluster.x-k8s.io"
 	labelProvider   = "cluster.x-k8s.io/provider"
 )
+
+// annotationInjectCA is where cert-manager reads, as namespace/name, whose certificate to trust.
+const annotationInjectCA = "cert-manager.io/inject-ca-from"
+
+// conversionService is where a CRD says which Service converts its objects.
+var conversionService = []string{"spec", "conversion", "webhook", "clientConfig", "service"}
 
 // crdFile is a CRD as it goes to crds/, which Helm does not render: its text with clusterctl's labels. Expressions are
 // replaced by their defaults, since nothing could give them a value later; a required variable is therefore refused.
@@ -101,8 +110,8 @@ func indentation(text string) string {
 
 // relabel sets clusterctl's labels on an object whose text is not in block style, and so writes all of it anew.
 func relabel(text, label string) ([]byte, error) {
-	object := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+	object, err := readObject([]byte(text))
+	if err != nil {
 		return nil, err
 	}
 	labels := object.GetLabels()
@@ -111,5 +120,56 @@ func relabel(text, label string) ([]byte, error) {
 	}
 	labels[labelClusterctl], labels[labelProvider] = "", label
 	object.SetLabels(labels)
+	return yaml.Marshal(object.Object)
+}
+
+// readObject reads an object and leaves integers integers, however large.
+func readObject(text []byte) (*unstructured.Unstructured, error) {
+	data, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return nil, err
+	}
+	object := &unstructured.Unstructured{}
+	return object, object.UnmarshalJSON(data)
+}
+
+// JoinCRDs makes one file of a chart's CRDs, for kubectl apply --server-side. With a namespace, conversion webhooks are called and
+// certificates taken from there; with none, in the provider's default namespace, where the chart's own CRDs have them.
+func JoinCRDs(c *chart.Chart, namespace string) ([]byte, error) {
+	var out bytes.Buffer
+	for _, f := range c.CRDs {
+		data := f.Data
+		if namespace != "" {
+			var err error
+			if data, err = moveCRD(data, namespace); err != nil {
+				return nil, fmt.Errorf("chart %s: %s: %w", c.Metadata.Name, f.Name, err)
+			}
+		}
+		fmt.Fprintf(&out, "---\n%s\n", bytes.TrimSpace(data))
+	}
+	return out.Bytes(), nil
+}
+
+// moveCRD makes a CRD refer to a namespace; one that refers to none stays as it is written.
+func moveCRD(data []byte, namespace string) ([]byte, error) {
+	object, err := readObject(data)
+	if err != nil {
+		return nil, err
+	}
+	annotations := object.GetAnnotations()
+	_, certificate, annotated := strings.Cut(annotations[annotationInjectCA], "/")
+	_, converted, _ := unstructured.NestedMap(object.Object, conversionService...)
+	if !annotated && !converted {
+		return data, nil
+	}
+	if annotated {
+		annotations[annotationInjectCA] = namespace + "/" + certificate
+		object.SetAnnotations(annotations)
+	}
+	if converted {
+		if err := unstructured.SetNestedField(object.Object, namespace, append(slices.Clone(conversionService), "namespace")...); err != nil {
+			return nil, err
+		}
+	}
 	return yaml.Marshal(object.Object)
 }

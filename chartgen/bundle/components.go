@@ -58,6 +58,12 @@ func (d *Document) String() string {
 // ParseComponents takes a components file apart. Documents are told apart in the text as it was published, before anything
 // is substituted, so no variable's value can ever add an object. Its error is an *InvalidError.
 func ParseComponents(data []byte) (*Components, error) {
+	return parseComponents(data, nil)
+}
+
+// parseComponents reads of each document what outline leaves of its text; nil leaves all. Text that cannot be read then is
+// read whole, so that outline may be wrong, and an error is on the right line.
+func parseComponents(data []byte, outline func(string) string) (*Components, error) {
 	text, err := expr.Parse(string(data))
 	if err != nil {
 		return nil, expressionError(err)
@@ -71,7 +77,7 @@ func ParseComponents(data []byte) (*Components, error) {
 		if p.text, err = text.Slice(p.start, p.end); err != nil {
 			return nil, expressionError(err)
 		}
-		if err := c.add(p); err != nil {
+		if err := c.add(p, outline); err != nil {
 			return nil, err
 		}
 	}
@@ -82,8 +88,8 @@ func ParseComponents(data []byte) (*Components, error) {
 }
 
 // add reads one document and adds it, unless it is empty.
-func (c *Components) add(p part) error {
-	doc, err := p.document()
+func (c *Components) add(p part, outline func(string) string) error {
+	doc, err := p.document(outline)
 	if doc == nil || err != nil {
 		return err
 	}
@@ -148,13 +154,13 @@ func split(data []byte) ([]part, error) {
 }
 
 // document reads the part; nil when it is empty.
-func (p part) document() (*Document, error) {
+func (p part) document(outline func(string) string) (*Document, error) {
 	expanded, err := p.text.Expand(placeholders(p.text))
 	if err != nil {
 		return nil, p.invalid(err.Error(), err)
 	}
-	var content map[string]any
-	if err := yaml.Unmarshal([]byte(expanded), &content); err != nil {
+	content, err := decode(expanded, outline)
+	if err != nil {
 		return nil, p.invalidYAML(err)
 	}
 	if content == nil {
@@ -168,6 +174,16 @@ func (p part) document() (*Document, error) {
 		return nil, p.invalid(fmt.Sprintf("a %s without metadata.name", object.GetKind()), nil)
 	}
 	return &Document{Line: p.line, Text: p.text, Object: object}, nil
+}
+
+// decode reads a YAML mapping; nil when there is none.
+func decode(text string, outline func(string) string) (content map[string]any, err error) {
+	if outline != nil && yaml.Unmarshal([]byte(outline(text)), &content) == nil {
+		return content, nil
+	}
+	content = nil
+	err = yaml.Unmarshal([]byte(text), &content)
+	return content, err
 }
 
 // expressionError is the error of an expression, which knows its line in the file.

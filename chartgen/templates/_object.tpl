@@ -1,7 +1,8 @@
 {{- /*
 Every object of the provider passes through capstan.object, which does at render time what clusterctl does at install time:
 the release's namespace goes wherever the target namespace belongs, and each object gets the labels by which clusterctl and
-"clusterctl move" find it. Objects are changed after they were parsed, so a variable's value cannot hide from it.
+"clusterctl move" find it. Then come the changes that the values ask for. Objects are changed after they were parsed, so a
+variable's value cannot hide from it.
 
 Arguments, as a list: the chart's root context, the name of the template that holds the object's text, "namespaced" or "cluster".
 */ -}}
@@ -13,22 +14,45 @@ Arguments, as a list: the chart's root context, the name of the template that ho
   {{- fail (printf "%s is not valid YAML with these variables: %s" $name $object.Error) -}}
 {{- end -}}
 {{- if $object -}}
-  {{- $metadata := $object.metadata -}}
+  {{- $metadata := $object.metadata | required (printf "%s is no object with these variables: a value has line breaks that end it early" $name) -}}
   {{- $from := $metadata.namespace | default "" -}}
   {{- if eq (index . 2) "namespaced" -}}
     {{- $_ := set $metadata "namespace" $root.Release.Namespace -}}
   {{- end -}}
-  {{- $labels := dict "clusterctl.cluster.x-k8s.io" "" "cluster.x-k8s.io/provider" $root.Chart.Name -}}
-  {{- $_ := set $metadata "labels" (merge $labels ($metadata.labels | default dict)) -}}
+  {{- include "capstan.setAll" (list $metadata "labels" $root.Values.commonLabels) -}}
+  {{- include "capstan.setAll" (list $metadata "annotations" $root.Values.commonAnnotations) -}}
+  {{- include "capstan.setAll" (list $metadata "labels" (dict "clusterctl.cluster.x-k8s.io" "" "cluster.x-k8s.io/provider" $root.Chart.Name)) -}}
   {{- include "capstan.namespace" (list $object $from $root.Release.Namespace) -}}
+  {{- include "capstan.workload" (list $object $root.Values) -}}
   {{- toYaml $object -}}
 {{- end -}}
 {{- end -}}
 
-{{- /*
-capstan.namespace changes the object's references to its own namespace. Arguments: the object, the namespace it was written for, the release's.
-*/ -}}
+{{- define "capstan.setAll" -}}
+{{- /* (list OBJECT FIELD ENTRIES): sets the entries in a field that is a map. Null or empty ENTRIES change nothing. */ -}}
+  {{- if last . -}}
+    {{- $field := index (first .) (index . 1) | default dict -}}
+    {{- range $key, $value := last . }}{{ $_ := set $field $key $value }}{{ end -}}
+    {{- $_ := set (first .) (index . 1) $field -}}
+  {{- end -}}
+{{- end -}}
+
+{{- define "capstan.merge" -}}
+{{- /* (list OBJECT CHANGES): changes an object deeply; null removes a field. */ -}}
+  {{- $object := first . -}}
+  {{- range $key, $value := last . -}}
+    {{- if kindIs "invalid" $value -}}
+      {{- $_ := unset $object $key -}}
+    {{- else if and (kindIs "map" $value) (kindIs "map" (index $object $key)) -}}
+      {{- include "capstan.merge" (list (index $object $key) $value) -}}
+    {{- else -}}
+      {{- $_ := set $object $key $value -}}
+    {{- end -}}
+  {{- end -}}
+{{- end -}}
+
 {{- define "capstan.namespace" -}}
+{{- /* (list OBJECT FROM TO): changes the object's references to its own namespace, from the one it was written for to the release's. */ -}}
 {{- $object := index . 0 -}}
 {{- $from := index . 1 -}}
 {{- $to := index . 2 -}}

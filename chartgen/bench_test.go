@@ -1,0 +1,91 @@
+package chartgen_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/source"
+)
+
+// benchmarked are the providers whose numbers are kept: the largest, and the ones that most people run.
+var benchmarked = []string{"cluster-api", "infrastructure-aws", "infrastructure-azure", "infrastructure-k0smotron"}
+
+// benchmark runs f for the newest release of each of them.
+func benchmark(b *testing.B, f func(b *testing.B, provider *bundle.Bundle)) {
+	folder := os.Getenv("PROVIDERS")
+	if folder == "" {
+		b.Skip("PROVIDERS is not set to a folder of real releases")
+	}
+	for _, label := range benchmarked {
+		directory, err := source.NewDirectory(filepath.Join(folder, label))
+		if err != nil {
+			b.Fatal(err)
+		}
+		releases, err := directory.Releases(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		provider, err := directory.Fetch(b.Context(), releases[0])
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(label, func(b *testing.B) {
+			b.ReportAllocs()
+			f(b, provider)
+		})
+	}
+}
+
+// BenchmarkBuild takes published components to a packed chart; MB/s are of components.
+func BenchmarkBuild(b *testing.B) {
+	benchmark(b, func(b *testing.B, provider *bundle.Bundle) {
+		b.SetBytes(int64(len(provider.Components)))
+		for b.Loop() {
+			built, err := chartgen.Build(provider)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := built.Archive(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// BenchmarkRender is what Helm needs to render a chart that it has loaded.
+func BenchmarkRender(b *testing.B) {
+	benchmark(b, func(b *testing.B, provider *bundle.Bundle) {
+		built, err := chartgen.Build(provider)
+		if err != nil {
+			b.Fatal(err)
+		}
+		loaded, err := loadChart(built)
+		if err != nil {
+			b.Fatal(err)
+		}
+		required, _, err := chartgen.RequiredVariables(built)
+		if err != nil {
+			b.Fatal(err)
+		}
+		variables := map[string]any{}
+		for _, name := range required {
+			variables[name] = "cmVxdWlyZWQ="
+		}
+		for b.Loop() {
+			values, err := chartutil.ToRenderValues(loaded, map[string]any{"variables": variables},
+				chartutil.ReleaseOptions{Name: "bench", Namespace: targetNamespace}, chartutil.DefaultCapabilities)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := engine.Render(loaded, values); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

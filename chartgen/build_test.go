@@ -1,0 +1,155 @@
+package chartgen_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/source"
+)
+
+// chartOut names the file into which a copy of this test program writes a chart, for TestSameInputsGiveSameBytes.
+const chartOut = "CAPSTAN_TEST_CHART_OUT"
+
+// The same files are the same bytes, wherever and whenever, in any time zone, locale and umask, and in any process: maps have another
+// order in each.
+func TestSameInputsGiveSameBytes(t *testing.T) {
+	g := NewWithT(t)
+	if out := os.Getenv(chartOut); out != "" {
+		g.Expect(os.WriteFile(out, archive(t, "."), 0o600)).To(Succeed())
+		return
+	}
+	const sample = "../test/data/providers/infrastructure-aws"
+	want := archive(t, sample)
+	for i, machine := range [][]string{
+		{"TZ=Pacific/Kiritimati", "LC_ALL=tr_TR.UTF-8", "LANG=tr_TR.UTF-8", "GOMAXPROCS=1"},
+		{"TZ=America/Adak", "LC_ALL=C", "HOME=/nowhere"},
+	} {
+		mask := syscall.Umask([]int{0o077, 0}[i])
+		folder := filepath.Join(t.TempDir(), fmt.Sprint(i), "infrastructure-aws")
+		g.Expect(os.CopyFS(folder, os.DirFS(sample))).To(Succeed())
+		syscall.Umask(mask)
+		out := filepath.Join(t.TempDir(), "chart.tgz")
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestSameInputsGiveSameBytes$")
+		cmd.Dir, cmd.Env = folder, append(os.Environ(), append(machine, chartOut+"="+out)...)
+		log, err := cmd.CombinedOutput()
+		g.Expect(err).NotTo(HaveOccurred(), string(log))
+		got, err := os.ReadFile(out)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(chart.Digest(got)).To(Equal(chart.Digest(want)), strings.Join(machine, " "))
+	}
+}
+
+// archive is the packed chart of a provider's folder.
+func archive(t *testing.T, folder string) []byte {
+	t.Helper()
+	g := NewWithT(t)
+	directory, err := source.NewDirectory(folder)
+	g.Expect(err).NotTo(HaveOccurred())
+	releases, err := directory.Releases(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	b, err := directory.Fetch(t.Context(), releases[0])
+	g.Expect(err).NotTo(HaveOccurred())
+	built, err := chartgen.Build(b)
+	g.Expect(err).NotTo(HaveOccurred())
+	packed, err := built.Archive()
+	g.Expect(err).NotTo(HaveOccurred())
+	return packed
+}
+
+// values.yaml tells of each variable where it goes and what it is otherwise, and of each Deployment what is published, in YAML that
+// can be uncommented.
+func TestValuesFileTellsWhatIsPublished(t *testing.T) {
+	g := NewWithT(t)
+	built, err := chartgen.Build(provider("odd", workloads+`---
+apiVersion: v1
+kind: Secret
+metadata: {name: credentials, annotations: {"${ODD_KEY:=key}": x}}
+stringData:
+  token: ${ODD_TOKEN}
+  quoted: ${ODD_QUOTED:="it's"}
+  mixed: ${ODD_NUMBER:=1} ${ODD_NUMBER:=010} ${ODD_TOKEN/a/b}
+  changed: ${ODD_CHANGED^^}
+`))
+	g.Expect(err).NotTo(HaveOccurred())
+	text := string(built.File(chart.ValuesFile))
+	for _, lines := range []string{
+		"  # Deployment manager: container manager, flag --feature-gates\n  # ODD_B: true\n",
+		"  # Secret credentials: stringData.token\n  # ODD_TOKEN: \"\" # required\n",
+		"  # Secret credentials: stringData.quoted\n  # ODD_QUOTED: \"\\\"it's\\\"\"\n",
+		"  # Secret credentials: stringData.mixed\n  # default 1 or '010'\n  # ODD_NUMBER: 1\n",
+		"  # Secret credentials: metadata.annotations\n  # ODD_KEY: key\n",
+		"  # Secret credentials: line 58\n  # ODD_CHANGED: \"\" # required\n",
+		"  #       featureGates:\n  #         B: true\n  #         A: false\n",
+	} {
+		g.Expect(text).To(ContainSubstring(lines))
+	}
+	var values map[string]any
+	g.Expect(yaml.Unmarshal([]byte(text), &values)).To(Succeed())
+	g.Expect(values).To(HaveKeyWithValue("deployments", BeEmpty()))
+
+	_, comments, _ := strings.Cut(text, "\ndeployments: {}\n")
+	var published map[string]any
+	g.Expect(yaml.Unmarshal([]byte(strings.ReplaceAll(comments, "  # ", "")), &published)).To(Succeed())
+	g.Expect(field(published, "manager.replicas")).To(BeEquivalentTo(2))
+	g.Expect(field(published, "manager.serviceAccountName")).To(Equal("manager"))
+	g.Expect(field(published, "manager.containers.manager.args.v")).To(BeEquivalentTo(3), "the last of two counts")
+	g.Expect(field(published, "manager.containers.manager.args.sync")).To(Equal("10m"))
+	g.Expect(field(published, "manager.containers.manager.image")).To(Equal("registry.k8s.io/cluster-api/manager:v1.0.0"))
+	g.Expect(published).To(HaveKey("other"))
+}
+
+func file(name string) bundle.File { return bundle.File{Name: name, Data: []byte("kind: Cluster\n")} }
+
+// The README names what a person looks for.
+func TestReadme(t *testing.T) {
+	g := NewWithT(t)
+	b := odd(t)
+	b.Templates = append(b.Templates, file("cluster-template-small.yaml"), file("clusterclass-quick.yaml"))
+	built, err := chartgen.Build(b)
+	g.Expect(err).NotTo(HaveOccurred())
+	readme := string(built.File(chart.ReadmeFile))
+	for _, text := range []string{
+		"| Contract | `v1beta2` |",
+		"helm install infrastructure-odd infrastructure-odd-1.0.0.tgz --namespace odd-system --create-namespace",
+		"1 of the CRDs call a conversion webhook in the namespace `odd-system`",
+		"| `ODD_EMPTY` | `'\"\"'` | ConfigMap odd-config: data.template |",
+		"| oddities.odd.example.com | Oddity | Cluster | v1 (stored) |",
+		"- `registry.example.com/odd/manager:v1.0.0`",
+		"## Cluster templates\n\n- `cluster-template-small.yaml`\n",
+		"## ClusterClasses\n\n- `clusterclass-quick.yaml`\n",
+	} {
+		g.Expect(readme).To(ContainSubstring(text))
+	}
+}
+
+// NOTES.txt says where to look next, and warns when conversion webhooks are elsewhere.
+func TestNotes(t *testing.T) {
+	g := NewWithT(t)
+	for name, c := range map[string]struct {
+		b       *bundle.Bundle
+		warning OmegaMatcher
+	}{
+		"conversion webhooks in another namespace": {odd(t), ContainSubstring("call the conversion webhook in namespace odd-system, not in " + targetNamespace)},
+		"no conversion webhooks":                   {provider("odd", crdWith("a")), Not(ContainSubstring("WARNING"))},
+	} {
+		built, err := chartgen.Build(c.b)
+		g.Expect(err).NotTo(HaveOccurred())
+		rendered, err := renderChart(built, nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		notes := rendered["infrastructure-odd/"+chart.NotesFile]
+		g.Expect(notes).To(HavePrefix("infrastructure-odd v1.0.0 is installed in namespace "+targetNamespace), name)
+		g.Expect(notes).To(ContainSubstring("capstan generate cluster NAME --infrastructure odd:v1.0.0"), name)
+		g.Expect(notes).To(c.warning, name)
+	}
+}

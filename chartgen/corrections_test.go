@@ -1,0 +1,159 @@
+package chartgen_test
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+)
+
+// withoutNamespace are the objects to which clusterctl gives a namespace although their kind has none, and why it does.
+// clusterctl knows sixteen cluster-scoped kinds, by kind alone. These are all the differences that there are.
+var withoutNamespace = map[string]string{
+	"cert-manager.io/v1, Kind=ClusterIssuer /odd-cluster-issuer":                         "the kind is not among the sixteen",
+	"admissionregistration.k8s.io/v1, Kind=ValidatingAdmissionPolicy /odd-policy":        "the kind is younger than clusterctl's list",
+	"admissionregistration.k8s.io/v1, Kind=ValidatingAdmissionPolicyBinding /odd-policy": "the kind is younger than clusterctl's list",
+	"admissionregistration.k8s.io/v1beta1, Kind=MutatingAdmissionPolicy /odd-policy":     "the kind is younger than clusterctl's list",
+	"odd.example.com/v1, Kind=Oddity /odd-cluster-scoped":                                "only the provider's own CRD says that the kind is cluster-scoped",
+}
+
+// The provider in testdata has everything that is unusual; what Helm renders of it differs from what clusterctl applies only
+// where clusterctl is wrong.
+func TestChartsDifferFromClusterctlOnlyWhereItIsWrong(t *testing.T) {
+	b := odd(t)
+	built, err := chartgen.Build(b)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	_, all, err := chartgen.RequiredVariables(built)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	for _, kind := range append(slices.Sorted(maps.Keys(assignments)), "defaults") {
+		t.Run(kind, func(t *testing.T) {
+			g := NewWithT(t)
+			variables := map[string]string{}
+			for _, name := range all {
+				if assign := assignments[kind]; assign != nil && name != "ODD_REPLICAS" {
+					variables[name] = assign(name)
+				}
+			}
+			want, wantErr := clusterctlObjects(t.Context(), b, variables)
+			got, err := chartObjects(built, variables)
+			if wantErr != nil {
+				g.Expect(err).To(HaveOccurred(), "clusterctl fails with: %v", wantErr)
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			want = corrected(g, want)
+			g.Expect(slices.Sorted(maps.Keys(got))).To(Equal(slices.Sorted(maps.Keys(want))))
+			for name := range want {
+				g.Expect(got[name]).To(MatchJSON(want[name]), name)
+			}
+		})
+	}
+}
+
+// corrected takes the namespace from the objects that have none. Each correction must be one.
+func corrected(g Gomega, objects map[string]string) map[string]string {
+	right := maps.Clone(objects)
+	for name := range withoutNamespace {
+		group, object, _ := strings.Cut(name, " /")
+		wrong := group + " " + targetNamespace + "/" + object
+		g.Expect(objects).To(HaveKey(wrong), "not a difference any more")
+		var content map[string]any
+		g.Expect(json.Unmarshal([]byte(objects[wrong]), &content)).To(Succeed())
+		delete(content["metadata"].(map[string]any), "namespace")
+		data, err := json.Marshal(content)
+		g.Expect(err).NotTo(HaveOccurred())
+		delete(right, wrong)
+		right[name] = string(data)
+	}
+	return right
+}
+
+// odd is a provider with everything that is unusual.
+func odd(t *testing.T) *bundle.Bundle {
+	t.Helper()
+	components, err := os.ReadFile("testdata/odd-components.yaml")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return provider("odd", string(components))
+}
+
+// provider is an infrastructure provider of these components.
+func provider(name, components string) *bundle.Bundle {
+	return &bundle.Bundle{
+		Provider: bundle.Provider{Type: "InfrastructureProvider", Name: name, Label: "infrastructure-" + name},
+		Version:  "v1.0.0", Source: "test", Components: []byte(components),
+		Metadata: []byte("releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]"),
+	}
+}
+
+// What no chart can be made of says where and why.
+func TestBuildRefuses(t *testing.T) {
+	for name, c := range map[string]struct{ components, message string }{
+		"a list": {
+			"apiVersion: v1\nkind: List\nitems: []\n",
+			"components.yaml line 1: a List without metadata.name",
+		},
+		"a second Namespace": {
+			"apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: b}\n",
+			"components.yaml line 5: a second Namespace, b beside a",
+		},
+		"a CRD with a required variable": {
+			crdWith("${ODD}"),
+			"CustomResourceDefinition a uses the variable ODD without a default; CRDs are the same for every release, so give it a default",
+		},
+		"a CRD that is not YAML": {
+			strings.Replace(crdWith("a"), "type: object", "type: [object", 1),
+			"not valid YAML",
+		},
+		"only comments": {"# nothing\n---\n", "holds no object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			_, err := chartgen.Build(provider("odd", c.components))
+			var invalid *bundle.InvalidError
+			g.Expect(err).To(BeAssignableToTypeOf(invalid))
+			g.Expect(err).To(MatchError(ContainSubstring(c.message)))
+		})
+	}
+}
+
+// Defaults are written into CRDs; a variable that only CRDs use could change nothing and is no value.
+func TestVariablesInCRDsHaveTheirDefaults(t *testing.T) {
+	g := NewWithT(t)
+	built, err := chartgen.Build(provider("odd", crdWith("${ODD_ONE:=one} and ${ODD_BOTH:=two}")+
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {both: \"${ODD_BOTH:=two}\"}\n"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(built.CRDs[0].Data)).To(ContainSubstring("description: one and two\n"))
+	_, all, err := chartgen.RequiredVariables(built)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(all).To(ConsistOf("ODD_BOTH"))
+}
+
+// clusterctl would apply what is left of such an object, without a kind and a name.
+func TestAValueCannotEndItsObject(t *testing.T) {
+	g := NewWithT(t)
+	built, err := chartgen.Build(provider("odd", "# ${ODD:=comment}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"))
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = chartObjects(built, map[string]string{"ODD": "\n   injected: yes"})
+	g.Expect(err).To(MatchError(ContainSubstring("configmap-a is no object with these variables: a value has line breaks that end it early")))
+}
+
+func crdWith(description string) string {
+	return `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: a
+spec:
+  description: ` + description + `
+  versions:
+  - name: v1
+    description: {type: object}
+`
+}

@@ -1,0 +1,147 @@
+// Package render renders a provider's chart as Helm does, without a cluster, to tell beforehand what Helm would make of it.
+package render
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/release"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/chart"
+)
+
+// MaxReleaseSize is how many bytes Kubernetes takes in a Secret, and so how large a release may be as Helm encodes it.
+const MaxReleaseSize = 1 << 20
+
+// placeholder stands for required variables that nobody has set; it is text, a name and base64.
+const placeholder = "placeholder0"
+
+// Manifest renders the chart's templates for a namespace, in the order of their names, NOTES.txt aside. Values are checked against
+// the chart's schema, but for required variables, which get a placeholder.
+func Manifest(c *chart.Chart, namespace string, values map[string]any) (string, error) {
+	loaded, err := load(c)
+	if err != nil {
+		return "", err
+	}
+	return manifest(c, loaded, namespace, values)
+}
+
+func manifest(c *chart.Chart, loaded *helmchart.Chart, namespace string, values map[string]any) (string, error) {
+	values, err := complete(c, values)
+	if err != nil {
+		return "", err
+	}
+	options := chartutil.ReleaseOptions{Name: c.Metadata.Name, Namespace: namespace, Revision: 1, IsInstall: true}
+	renderValues, err := chartutil.ToRenderValues(loaded, values, options, chartutil.DefaultCapabilities)
+	if err != nil {
+		return "", fmt.Errorf("chart %s: %w", c.Metadata.Name, err)
+	}
+	files, err := engine.Render(loaded, renderValues)
+	if err != nil {
+		return "", fmt.Errorf("render chart %s: %w", c.Metadata.Name, err)
+	}
+	var out strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if strings.HasSuffix(name, ".yaml") && strings.TrimSpace(files[name]) != "" {
+			fmt.Fprintf(&out, "---\n# Source: %s\n%s\n", name, files[name])
+		}
+	}
+	return out.String(), nil
+}
+
+// Images lists the images of all pods that the chart brings with these values, sorted.
+func Images(c *chart.Chart, values map[string]any) ([]string, error) {
+	text, err := Manifest(c, "default", values)
+	if err != nil {
+		return nil, err
+	}
+	var images []string
+	decoder := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
+	for {
+		var object map[string]any
+		err := decoder.Decode(&object)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("chart %s: %w", c.Metadata.Name, err)
+		}
+		images = append(images, chartgen.ObjectImages(object)...)
+	}
+	slices.Sort(images)
+	return slices.Compact(images), nil
+}
+
+// ReleaseSize is how many bytes Helm stores for a release of the chart, CRDs included: all of the chart and what is rendered of it,
+// as compressed JSON in base64. It is compared with MaxReleaseSize. Values and notes come on top, usually less than 2 KiB.
+func ReleaseSize(c *chart.Chart) (int, error) {
+	loaded, err := load(c)
+	if err != nil {
+		return 0, err
+	}
+	rendered, err := manifest(c, loaded, "default", nil)
+	if err != nil {
+		return 0, err
+	}
+	data, err := json.Marshal(&release.Release{
+		Name: c.Metadata.Name, Namespace: "default", Version: 1, Info: &release.Info{}, Chart: loaded, Manifest: rendered,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("chart %s: %w", c.Metadata.Name, err)
+	}
+	var compressed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
+	if err != nil {
+		return 0, err
+	}
+	_, err = w.Write(data)
+	if err := errors.Join(err, w.Close()); err != nil {
+		return 0, err
+	}
+	return base64.StdEncoding.EncodedLen(compressed.Len()), nil
+}
+
+// load makes of the chart what Helm loads from its archive.
+func load(c *chart.Chart) (*helmchart.Chart, error) {
+	files := make([]*loader.BufferedFile, 0, len(c.Files)+len(c.CRDs))
+	for _, f := range slices.Concat(c.Files, c.CRDs) {
+		files = append(files, &loader.BufferedFile{Name: f.Name, Data: f.Data})
+	}
+	loaded, err := loader.LoadFiles(files)
+	if err != nil {
+		return nil, fmt.Errorf("chart %s: %w", c.Metadata.Name, err)
+	}
+	return loaded, nil
+}
+
+// complete gives required variables that are not set a placeholder.
+func complete(c *chart.Chart, values map[string]any) (map[string]any, error) {
+	required, _, err := chartgen.RequiredVariables(c)
+	if err != nil {
+		return nil, err
+	}
+	variables := map[string]any{}
+	for _, name := range required {
+		variables[name] = placeholder
+	}
+	given, _ := values["variables"].(map[string]any)
+	maps.Copy(variables, given)
+	completed := map[string]any{}
+	maps.Copy(completed, values)
+	completed["variables"] = variables
+	return completed, nil
+}

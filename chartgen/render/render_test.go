@@ -1,0 +1,108 @@
+package render_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	kubefake "helm.sh/helm/v3/pkg/kube/fake"
+	"helm.sh/helm/v3/pkg/storage"
+	"helm.sh/helm/v3/pkg/storage/driver"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/render"
+	"github.com/capstan-project/capstan/chartgen/source"
+)
+
+// The size is that of the Secret that Helm writes, to one part in a hundred.
+func TestReleaseSizeIsWhatHelmStores(t *testing.T) {
+	folders := []string{"../../test/data/providers/infrastructure-docker"}
+	if real := os.Getenv("PROVIDERS"); real != "" {
+		folders = append(folders, filepath.Join(real, "infrastructure-aws"), filepath.Join(real, "infrastructure-k0smotron"))
+	}
+	for _, folder := range folders {
+		t.Run(folder, func(t *testing.T) {
+			g := NewWithT(t)
+			built := build(t, folder)
+			size, err := render.ReleaseSize(built)
+			g.Expect(err).NotTo(HaveOccurred())
+			stored := helmStores(t, built)
+			g.Expect(size).To(BeNumerically("~", stored, stored/100+600), "notes, times and values are not counted")
+
+			built.CRDs = nil
+			without, err := render.ReleaseSize(built)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(without).To(BeNumerically("<", size))
+		})
+	}
+}
+
+// helmStores installs the chart with Helm into a cluster that only keeps Secrets.
+func helmStores(t *testing.T, c *chart.Chart) int {
+	t.Helper()
+	g := NewWithT(t)
+	archive, err := c.Archive()
+	g.Expect(err).NotTo(HaveOccurred())
+	loaded, err := loader.LoadArchive(bytes.NewReader(archive))
+	g.Expect(err).NotTo(HaveOccurred())
+	secrets := fake.NewClientset().CoreV1().Secrets("default")
+	config := &action.Configuration{
+		Releases: storage.Init(driver.NewSecrets(secrets)), KubeClient: &kubefake.PrintingKubeClient{Out: io.Discard},
+		Capabilities: chartutil.DefaultCapabilities, Log: t.Logf,
+	}
+	install := action.NewInstall(config)
+	install.ReleaseName, install.Namespace, install.SkipCRDs = c.Metadata.Name, "default", true
+	_, err = install.Run(loaded, map[string]any{"variables": required(t, c)})
+	g.Expect(err).NotTo(HaveOccurred())
+	list, err := secrets.List(t.Context(), metav1.ListOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(list.Items).To(HaveLen(1))
+	return len(list.Items[0].Data["release"])
+}
+
+func required(t *testing.T, c *chart.Chart) map[string]any {
+	names, _, err := chartgen.RequiredVariables(c)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	variables := map[string]any{}
+	for _, name := range names {
+		variables[name] = "value"
+	}
+	return variables
+}
+
+func build(t *testing.T, folder string) *chart.Chart {
+	t.Helper()
+	g := NewWithT(t)
+	directory, err := source.NewDirectory(folder)
+	g.Expect(err).NotTo(HaveOccurred())
+	releases, err := directory.Releases(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	b, err := directory.Fetch(t.Context(), releases[0])
+	g.Expect(err).NotTo(HaveOccurred())
+	c, err := chartgen.Build(b)
+	g.Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// Images are listed as the values leave them, without variables that the chart requires.
+func TestImages(t *testing.T) {
+	g := NewWithT(t)
+	c := build(t, "../../test/data/providers/infrastructure-aws")
+	images, err := render.Images(c, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(images).To(Equal([]string{"registry.example.com/capi/cluster-api-aws-controller:v1.0.0"}))
+	images, err = render.Images(c, map[string]any{"imageRegistry": "mirror"})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(images).To(Equal([]string{"mirror/capi/cluster-api-aws-controller:v1.0.0"}))
+	_, err = render.Images(c, map[string]any{"imageRegistr": "mirror"})
+	g.Expect(err).To(MatchError(ContainSubstring("chart infrastructure-aws: values don't meet the specifications")))
+}

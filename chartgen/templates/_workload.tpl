@@ -1,0 +1,153 @@
+{{- /*
+What the values change in pods. Each template changes the object that it is given and prints nothing, unless it says what
+it prints. A value that is absent or null changes nothing.
+*/ -}}
+
+{{- define "capstan.workload" -}}
+{{- /* (list OBJECT VALUES): images in every object with a pod, and .Values.deployments. */ -}}
+  {{- $object := first . -}}
+  {{- $values := last . -}}
+  {{- $kind := printf "%s %s" $object.apiVersion $object.kind -}}
+  {{- $pod := dict -}}
+  {{- if has $kind (list "apps/v1 Deployment" "apps/v1 DaemonSet" "apps/v1 StatefulSet" "apps/v1 ReplicaSet" "batch/v1 Job") -}}
+    {{- $pod = $object.spec.template -}}
+  {{- else if eq $kind "batch/v1 CronJob" -}}
+    {{- $pod = $object.spec.jobTemplate.spec.template -}}
+  {{- else if eq $kind "v1 Pod" -}}
+    {{- $pod = $object -}}
+  {{- end -}}
+  {{- with $pod.spec -}}
+    {{- range concat (.initContainers | default list) (.containers | default list) -}}
+      {{- if .image }}{{ $_ := set . "image" (include "capstan.image" (list .image $values)) }}{{ end -}}
+    {{- end -}}
+  {{- end -}}
+  {{- if eq $kind "apps/v1 Deployment" -}}
+    {{- with index ($values.deployments | default dict) $object.metadata.name -}}
+      {{- include "capstan.deployment" (list $object .) -}}
+    {{- end -}}
+  {{- end -}}
+{{- end -}}
+
+{{- define "capstan.deployment" -}}
+{{- /* (list DEPLOYMENT SETTINGS) */ -}}
+  {{- $deployment := first . -}}
+  {{- $settings := last . -}}
+  {{- $pod := $deployment.spec.template -}}
+  {{- if not (kindIs "invalid" $settings.replicas) -}}
+    {{- $_ := set $deployment.spec "replicas" (int64 $settings.replicas) -}}
+  {{- end -}}
+  {{- range $field := list "nodeSelector" "tolerations" "affinity" "serviceAccountName" "imagePullSecrets" -}}
+    {{- $value := index $settings $field -}}
+    {{- if not (kindIs "invalid" $value) }}{{ $_ := set $pod.spec $field $value }}{{ end -}}
+  {{- end -}}
+  {{- range $label, $value := $settings.podLabels -}}
+    {{- if hasKey ($deployment.spec.selector.matchLabels | default dict) $label -}}
+      {{- fail (printf "deployments.%s.podLabels: the Deployment finds its pods by the label %s, which cannot change; take it out" $deployment.metadata.name $label) -}}
+    {{- end -}}
+  {{- end -}}
+  {{- $metadata := $pod.metadata | default dict -}}
+  {{- $_ := set $pod "metadata" $metadata -}}
+  {{- include "capstan.setAll" (list $metadata "labels" $settings.podLabels) -}}
+  {{- include "capstan.setAll" (list $metadata "annotations" $settings.podAnnotations) -}}
+  {{- range $container := concat ($pod.spec.initContainers | default list) ($pod.spec.containers | default list) -}}
+    {{- with index ($settings.containers | default dict) $container.name -}}
+      {{- include "capstan.container" (list $container .) -}}
+    {{- end -}}
+  {{- end -}}
+{{- end -}}
+
+{{- define "capstan.container" -}}
+{{- /* (list CONTAINER SETTINGS) */ -}}
+  {{- $container := first . -}}
+  {{- $settings := last . -}}
+  {{- with $settings.image -}}
+    {{- $image := . -}}
+    {{- if kindIs "map" . }}{{ $image = include "capstan.imageWith" (list ($container.image | default "") .) }}{{ end -}}
+    {{- $_ := set $container "image" $image -}}
+  {{- end -}}
+  {{- if not (kindIs "invalid" $settings.command) }}{{ $_ := set $container "command" $settings.command }}{{ end -}}
+  {{- with $settings.args -}}
+    {{- $_ := set $container "args" (include "capstan.args" (list $container.args .) | fromJsonArray) -}}
+  {{- end -}}
+  {{- with $settings.featureGates -}}
+    {{- $gates := dict "feature-gates" (include "capstan.featureGates" (list $container.args .)) -}}
+    {{- $_ := set $container "args" (include "capstan.args" (list $container.args $gates) | fromJsonArray) -}}
+  {{- end -}}
+  {{- with $settings.env -}}
+    {{- $_ := set $container "env" (include "capstan.env" (list $container.env .) | fromJsonArray) -}}
+  {{- end -}}
+  {{- range $field := list "resources" "livenessProbe" "readinessProbe" -}}
+    {{- with index $settings $field }}{{ include "capstan.merge" (list $container (dict $field .)) }}{{ end -}}
+  {{- end -}}
+{{- end -}}
+
+{{- define "capstan.args" -}}
+{{- /* (list ARGS FLAGS): prints, as a JSON array, ARGS with the FLAGS, a map from names, with or without dashes, to values. A flag
+that is there stays in its place, once, and null removes it; the others follow, sorted. A value apart, as in --flag value, goes with its flag. */ -}}
+  {{- $flags := dict -}}
+  {{- range $flag, $value := last . }}{{ $_ := set $flags (regexReplaceAll "^-+" $flag "") $value }}{{ end -}}
+  {{- $result := list -}}
+  {{- $done := dict -}}
+  {{- $dropValue := false -}}
+  {{- range $arg := first . -}}
+    {{- $flag := "" -}}
+    {{- if hasPrefix "-" $arg }}{{ $flag = regexReplaceAll "(?s)^-+([^=]*).*" $arg "${1}" }}{{ end -}}
+    {{- if and $flag (hasKey $flags $flag) -}}
+      {{- $value := index $flags $flag -}}
+      {{- if not (or (hasKey $done $flag) (kindIs "invalid" $value)) -}}
+        {{- $result = append $result (printf "--%s=%s" $flag (include "capstan.text" $value)) -}}
+      {{- end -}}
+      {{- $_ := set $done $flag true -}}
+      {{- $dropValue = not (contains "=" $arg) -}}
+    {{- else if or (hasPrefix "-" $arg) (not $dropValue) -}}
+      {{- $result = append $result $arg -}}
+      {{- $dropValue = false -}}
+    {{- else -}}
+      {{- $dropValue = false -}}
+    {{- end -}}
+  {{- end -}}
+  {{- range $flag, $value := $flags -}}
+    {{- if not (or (hasKey $done $flag) (kindIs "invalid" $value)) -}}
+      {{- $result = append $result (printf "--%s=%s" $flag (include "capstan.text" $value)) -}}
+    {{- end -}}
+  {{- end -}}
+  {{- toJson $result -}}
+{{- end -}}
+
+{{- define "capstan.featureGates" -}}
+{{- /* (list ARGS GATES): prints the value of --feature-gates, that of ARGS with the GATES over it, sorted. */ -}}
+  {{- $gates := dict -}}
+  {{- $before := "" -}}
+  {{- range $arg := first . -}}
+    {{- if regexMatch "^--?feature-gates=" $arg }}{{ $before = "--feature-gates" }}{{ $arg = regexReplaceAll "(?s)^[^=]*=" $arg "" }}{{ end -}}
+    {{- if regexMatch "^--?feature-gates$" $before -}}
+      {{- range splitList "," (trimAll "\"' " $arg) -}}
+        {{- $gate := splitn "=" 2 . -}}
+        {{- if gt (len $gate) 1 }}{{ $_ := set $gates (trim $gate._0) (trim $gate._1) }}{{ end -}}
+      {{- end -}}
+    {{- end -}}
+    {{- $before = $arg -}}
+  {{- end -}}
+  {{- range $gate, $value := last . }}{{ $_ := set $gates $gate (include "capstan.text" $value) }}{{ end -}}
+  {{- $pairs := list -}}
+  {{- range $gate, $value := $gates }}{{ $pairs = append $pairs (printf "%s=%s" $gate $value) }}{{ end -}}
+  {{- join "," $pairs -}}
+{{- end -}}
+
+{{- define "capstan.env" -}}
+{{- /* (list ENV CHANGES): prints, as a JSON array, ENV with each change in the place of its name, or at the end. */ -}}
+  {{- $changes := dict -}}
+  {{- range last . }}{{ $_ := set $changes .name . }}{{ end -}}
+  {{- $result := list -}}
+  {{- $done := dict -}}
+  {{- range concat (first . | default list) (last .) -}}
+    {{- if not (hasKey $done .name) }}{{ $result = append $result (index $changes .name | default .) }}{{ end -}}
+    {{- if hasKey $changes .name }}{{ $_ := set $done .name true }}{{ end -}}
+  {{- end -}}
+  {{- toJson $result -}}
+{{- end -}}
+
+{{- define "capstan.text" -}}
+{{- /* prints a value as text: numbers without an exponent. */ -}}
+  {{- if kindIs "string" . }}{{ . }}{{ else }}{{ toJson . }}{{ end -}}
+{{- end -}}
