@@ -78,6 +78,7 @@ test: bed-binaries ## Run all tests: units, and scenarios on real control planes
 .PHONY: bench
 bench: build bed-binaries ## Measure: five providers until Ready, beside kubectl apply; chart generation
 	@go run ./test/bench
+	@go test -run '^$$' -bench . -benchtime 2s -cpu 1 ./chartgen ./chartgen/expr
 
 .PHONY: help
 help: ## Show this

@@ -21,6 +21,7 @@ type Charts struct {
 	Metadata, Reader client.Reader
 	Store            store.Store
 
+	building sync.Mutex
 	// known are the charts of releases as they were last seen: releaseID -> *providerChart.
 	known sync.Map
 }
@@ -86,6 +87,10 @@ func (c *Charts) loadOrBuild(ctx context.Context, provider v1alpha2.Provider, fr
 	if !errors.Is(err, store.ErrNotFound) {
 		return stored, err
 	}
+	// One at a time: it is work for the processor alone, takes ten times the components' size in memory, and whoever came
+	// first, core mostly, is not held up by those that wait for it.
+	c.building.Lock()
+	defer c.building.Unlock()
 	built, err := chartgen.Build(b)
 	if err != nil {
 		return nil, err

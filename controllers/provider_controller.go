@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -16,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
-	"github.com/fluxcd/pkg/runtime/patch"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/source"
@@ -43,41 +43,53 @@ type Reconciler struct {
 	Events    events.EventRecorder
 }
 
-// ownedConditions are those that nobody else writes.
-var ownedConditions = patch.WithOwnedConditions{Conditions: []string{
-	v1alpha2.ReadyCondition, v1alpha2.ReconcilingCondition, v1alpha2.StalledCondition,
-	v1alpha2.PreflightCheckCondition, v1alpha2.ProviderInstalledCondition, v1alpha2.ProviderUpgradedCondition,
-}}
-
 // +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=*,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=*,resources=*,verbs=*
 
 // Reconcile brings one provider nearer to what its resource says, and never waits for it to get there.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
+	// From the API server itself: a status that lags behind our own last write would hide that it must change back.
 	provider := r.Type.New()
-	if err := r.Get(ctx, req.NamespacedName, provider); err != nil {
+	if err := r.Live.Get(ctx, req.NamespacedName, provider); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	patcher := patch.NewSerialPatcher(provider, r.Client)
-	before := conditions.Get(provider, v1alpha2.ReadyCondition).DeepCopy()
-	defer func() {
-		r.announce(provider, before)
-		options := []patch.Option{ownedConditions, patch.WithFieldOwner(v1alpha2.FieldOwner), patch.WithStatusObservedGeneration{}}
-		if patchErr := patcher.Patch(ctx, provider, options...); client.IgnoreNotFound(patchErr) != nil {
-			err = errors.Join(err, patchErr)
+	if provider.GetDeletionTimestamp().IsZero() {
+		if err := r.setFinalizer(ctx, provider, controllerutil.AddFinalizer); err != nil {
+			return ctrl.Result{}, err
 		}
+	}
+	before := provider.DeepCopyObject().(v1alpha2.Provider)
+	defer func() {
+		r.announce(provider, conditions.Get(before, v1alpha2.ReadyCondition))
+		provider.GetStatus().ObservedGeneration = provider.GetGeneration()
+		err = errors.Join(err, r.saveStatus(ctx, before, provider))
 	}()
 	if !provider.GetDeletionTimestamp().IsZero() {
 		return conclude(provider, r.remove(ctx, provider))
 	}
-	if controllerutil.AddFinalizer(provider, v1alpha2.Finalizer) {
-		if err := patcher.Patch(ctx, provider, patch.WithFieldOwner(v1alpha2.FieldOwner)); err != nil {
-			return ctrl.Result{}, err
-		}
-	}
 	err = r.install(ctx, provider)
 	provider.GetStatus().LastHandledReconcileAt = provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]
 	return conclude(provider, err)
+}
+
+// saveStatus writes the status if it has changed, in one request. Nobody else writes it.
+func (r *Reconciler) saveStatus(ctx context.Context, before, provider v1alpha2.Provider) error {
+	if equality.Semantic.DeepEqual(before.GetStatus(), provider.GetStatus()) {
+		return nil
+	}
+	err := r.Status().Patch(ctx, provider, client.MergeFrom(before), client.FieldOwner(v1alpha2.FieldOwner))
+	return client.IgnoreNotFound(err)
+}
+
+// setFinalizer adds or removes the finalizer, at once.
+func (r *Reconciler) setFinalizer(ctx context.Context, provider v1alpha2.Provider, set func(client.Object, string) bool) error {
+	before := provider.DeepCopyObject().(v1alpha2.Provider)
+	if !set(provider, v1alpha2.Finalizer) {
+		return nil
+	}
+	changed := provider.DeepCopyObject().(v1alpha2.Provider) // the answer must not undo what the status has become
+	err := r.Patch(ctx, changed, client.MergeFrom(before), client.FieldOwner(v1alpha2.FieldOwner))
+	return client.IgnoreNotFound(err)
 }
 
 // requested says whether a person asks to look at everything anew, at once.
@@ -99,14 +111,15 @@ func (r *Reconciler) install(ctx context.Context, provider v1alpha2.Provider) er
 	if err != nil {
 		return err
 	}
-	if err := r.preflight(ctx, provider, chart, variables); err != nil {
-		return err
-	}
 	desired, err := r.desired(ctx, provider, chart, variables)
 	if err != nil {
 		return err
 	}
-	if err := r.applyCRDs(ctx, provider, chart); err != nil {
+	checked := r.preflight(ctx, provider, chart, variables)
+	if problem := new(preflight.Problem); checked != nil && (!errors.As(checked, &problem) || !problem.CRDs) {
+		return checked
+	}
+	if err := errors.Join(r.applyCRDs(ctx, provider, chart), checked); err != nil {
 		return err
 	}
 	record, err := r.release(ctx, provider, desired)
@@ -204,9 +217,8 @@ func (r *Reconciler) remove(ctx context.Context, provider v1alpha2.Provider) err
 	if err := r.Charts.Delete(ctx, provider); err != nil {
 		return &installError{err}
 	}
-	controllerutil.RemoveFinalizer(provider, v1alpha2.Finalizer)
 	ctrl.LoggerFrom(ctx).Info("uninstalled", "release", name)
-	return nil
+	return r.setFinalizer(ctx, provider, controllerutil.RemoveFinalizer)
 }
 
 // coreLast keeps core until all other providers are gone: none can work, or be removed in order, without it.

@@ -8,12 +8,14 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/metadata"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -72,7 +74,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
-	objects, err := newCache(mgr, mgr.GetScheme())
+	objects, err := newCache(mgr, mgr.GetScheme(), cache.TransformStripManagedFields())
 	if err != nil {
 		return err
 	}
@@ -107,7 +109,7 @@ func newApplier(mgr ctrl.Manager) (*crds.Applier, cache.Cache, error) {
 	if err := crds.AddToScheme(scheme); err != nil {
 		return nil, nil, err
 	}
-	definitions, err := newCache(mgr, scheme)
+	definitions, err := newCache(mgr, scheme, crds.WithoutSchemas)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -119,10 +121,10 @@ func newApplier(mgr ctrl.Manager) (*crds.Applier, cache.Cache, error) {
 }
 
 // newCache adds to the manager a cache of the objects that belong to providers.
-func newCache(mgr manager.Manager, scheme *runtime.Scheme) (cache.Cache, error) {
+func newCache(mgr manager.Manager, scheme *runtime.Scheme, transform toolscache.TransformFunc) (cache.Cache, error) {
 	c, err := cache.New(mgr.GetConfig(), cache.Options{
 		Scheme: scheme, Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
-		DefaultLabelSelector: providerObjects(), DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultLabelSelector: providerObjects(), DefaultTransform: transform,
 	})
 	if err != nil {
 		return nil, err
@@ -150,7 +152,7 @@ func (r *Reconciler) setup(mgr ctrl.Manager, options Options, definitions cache.
 		}).
 		WatchesMetadata(&corev1.ConfigMap{}, r.onConfigMap(options.WatchConfigMaps)).
 		WatchesMetadata(&corev1.Secret{}, r.onSecret(options.WatchSecrets)).
-		WatchesRawSource(source.Kind(definitions, &crds.Definition{}, r.onDefinition(), definitionChanged)).
+		WatchesRawSource(source.Kind(definitions, &apiextensionsv1.CustomResourceDefinition{}, r.onDefinition(), definitionChanged)).
 		WatchesRawSource(woken.source(r.Type))
 	for _, t := range v1alpha2.ProviderTypes() {
 		b = b.Watches(t.New(), r.onProvider(t))

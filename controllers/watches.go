@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -87,15 +88,21 @@ func (r *Reconciler) onProvider(t v1alpha2.ProviderType) handler.EventHandler {
 }
 
 // onDefinition wakes the provider that a CRD belongs to.
-func (r *Reconciler) onDefinition() handler.TypedEventHandler[*crds.Definition, reconcile.Request] {
+func (r *Reconciler) onDefinition() handler.TypedEventHandler[*apiextensionsv1.CustomResourceDefinition, reconcile.Request] {
 	find := r.enqueue(func(p v1alpha2.Provider, changed client.Object) bool {
 		return v1alpha2.Label(p) == changed.GetLabels()[crds.ProviderLabel]
 	})
-	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, d *crds.Definition) []reconcile.Request { return find(ctx, d) })
+	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition) []reconcile.Request {
+		return find(ctx, d)
+	})
 }
 
 // definitionChanged lets through what matters to a provider: a CRD that is served, no longer what it was, or gone.
-var definitionChanged = predicate.TypedFuncs[*crds.Definition]{
-	CreateFunc: func(e event.TypedCreateEvent[*crds.Definition]) bool { return e.Object.Served() },
-	UpdateFunc: func(e event.TypedUpdateEvent[*crds.Definition]) bool { return !e.ObjectNew.Same(e.ObjectOld) },
+var definitionChanged = predicate.TypedFuncs[*apiextensionsv1.CustomResourceDefinition]{
+	CreateFunc: func(e event.TypedCreateEvent[*apiextensionsv1.CustomResourceDefinition]) bool {
+		return crds.Served(e.Object)
+	},
+	UpdateFunc: func(e event.TypedUpdateEvent[*apiextensionsv1.CustomResourceDefinition]) bool {
+		return !crds.Same(e.ObjectNew, e.ObjectOld)
+	},
 }

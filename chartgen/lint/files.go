@@ -101,10 +101,10 @@ var (
 
 // Names checks the names of all files of a release, which a bundle does not keep.
 func Names(p bundle.Provider, names []string) []Finding {
-	var findings []Finding
+	var findings []Finding //nolint:prealloc // hardly a release has one
 	expected := v1alpha2.ProviderType(p.Type).ComponentsFile()
 	for _, name := range names {
-		message := ""
+		var message string
 		switch {
 		case strings.HasSuffix(name, bundle.ComponentsFile) && name != expected && expected != "":
 			message = fmt.Sprintf("holds the components of %s %s, which are called %s", p.Type, p.Name, expected)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/lint"
 	"github.com/capstan-project/capstan/chartgen/render"
-	"github.com/capstan-project/capstan/chartgen/source"
 )
 
 func chartCommand() *cobra.Command {
@@ -84,7 +84,7 @@ func (o *chartBuild) run(ctx context.Context, out, warnings io.Writer) error {
 		fmt.Fprintln(out, crdsFile)
 		built.CRDs = nil
 	}
-	if err := warnOfSize(warnings, built); err != nil {
+	if err := errors.Join(warnOfSize(warnings, built), warnOfFindings(ctx, warnings, o.from)); err != nil {
 		return err
 	}
 	archive, err := built.Archive()
@@ -132,30 +132,29 @@ func openChart(ctx context.Context, from string) (*chart.Chart, error) {
 
 // buildFrom makes the chart of a provider's folder, or of one of its version folders.
 func buildFrom(ctx context.Context, from string) (*chart.Chart, error) {
-	from, version := filepath.Clean(from), ""
-	if base := filepath.Base(from); source.IsExact(base) {
-		from, version = filepath.Dir(from), base
-	}
-	directory, err := source.NewDirectory(from)
+	directory, release, folder, err := openRelease(ctx, from)
 	if err != nil {
 		return nil, err
 	}
-	releases, err := directory.Releases(ctx)
+	b, err := directory.Fetch(ctx, release)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", folder, err)
 	}
-	release, err := source.Pick(releases, version, "")
+	built, err := chartgen.Build(b)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", from, err)
+		return nil, fmt.Errorf("%s: %w", folder, err)
 	}
-	bundle, err := directory.Fetch(ctx, release)
-	if err == nil {
-		var built *chart.Chart
-		if built, err = chartgen.Build(bundle); err == nil {
-			return built, nil
-		}
+	return built, nil
+}
+
+// warnOfFindings tells how well the components keep the provider contracts, and how to read more.
+func warnOfFindings(ctx context.Context, warnings io.Writer, from string) error {
+	findings, err := lintFolder(ctx, from)
+	if err != nil || lint.Count(findings, lint.Error)+lint.Count(findings, lint.Warning) == 0 {
+		return err
 	}
-	return nil, fmt.Errorf("%s: %w", filepath.Join(from, release.Name), err)
+	fmt.Fprintf(warnings, "Warning: the components do not keep the provider contracts in all: %s. `capstan chart lint %s` says more.\n", lint.Summary(findings), from)
+	return nil
 }
 
 // chartFile is where the chart goes; its folder is there then.

@@ -32,7 +32,7 @@ func TestBuildPutsCRDsBesideTheChart(t *testing.T) {
 	dir := t.TempDir()
 	out, log, err := chartCLI(t, "build", "--from", oddFolder(t, "converted"), "--output", dir, "--crds", "separate", "--namespace", "elsewhere")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(log).To(BeEmpty())
+	g.Expect(log).NotTo(ContainSubstring("plain Helm"))
 	lines := strings.Split(out, "\n")
 	g.Expect(lines[:2]).To(Equal([]string{filepath.Join(dir, "infrastructure-odd-1.0.0-crds.yaml"), filepath.Join(dir, "infrastructure-odd-1.0.0.tgz")}))
 
@@ -63,7 +63,7 @@ func TestBuildWarnsOfAChartTooLargeForHelm(t *testing.T) {
 	g.Expect(log).To(MatchRegexp(`^Warning: plain Helm cannot install infrastructure-odd-1\.0\.0\.tgz: it would store a release of 1\d\d\d KiB, and Kubernetes takes 1024 KiB; build it with --crds separate\.`))
 	_, log, err = chartCLI(t, "build", "--from", folder, "--output", t.TempDir(), "--crds", "separate")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(log).To(BeEmpty())
+	g.Expect(log).NotTo(ContainSubstring("plain Helm"))
 }
 
 func TestImages(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,7 +44,7 @@ const annotationInjectCA = "cert-manager.io/inject-ca-from"
 type Applier struct {
 	// Writer patches CRDs and gets back their metadata only, not a megabyte of schemas.
 	Writer metadata.Interface
-	// Reader reads Definitions from a watch.
+	// Reader reads CRDs from a watch, which may leave out their schemas.
 	Reader client.Reader
 }
 
@@ -107,10 +108,10 @@ func (a *Applier) Pending(ctx context.Context, files []chart.File) ([]string, er
 			pending = append(pending, name)
 			continue
 		}
-		if refusal := live.refusal(); refusal != "" {
-			return nil, &RefusedError{Name: name, Err: errors.New(refusal)}
+		if reason := refusal(live); reason != "" {
+			return nil, &RefusedError{Name: name, Err: errors.New(reason)}
 		}
-		if !live.Served() {
+		if !Served(live) {
 			pending = append(pending, name)
 		}
 	}
@@ -118,8 +119,8 @@ func (a *Applier) Pending(ctx context.Context, files []chart.File) ([]string, er
 }
 
 // live reads a CRD from the watch; nil when it is not there.
-func (a *Applier) live(ctx context.Context, name string) (*Definition, error) {
-	d := &Definition{}
+func (a *Applier) live(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	d := &apiextensionsv1.CustomResourceDefinition{}
 	err := a.Reader.Get(ctx, client.ObjectKey{Name: name}, d)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -135,7 +136,7 @@ func (a *Applier) live(ctx context.Context, name string) (*Definition, error) {
 func (a *Applier) send(ctx context.Context, name string, body []byte) error {
 	force := true
 	options := metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner, Force: &force}
-	resource := groupVersionKind.GroupVersion().WithResource("customresourcedefinitions")
+	resource := apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 	_, err := a.Writer.Resource(resource).Patch(ctx, name, types.ApplyPatchType, body, options)
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
 		return &RefusedError{Name: name, Err: err}

@@ -63,7 +63,7 @@ var _ = Describe("CustomResourceDefinitions", Ordered, func() {
 
 		light := runtime.NewScheme()
 		Expect(AddToScheme(light)).To(Succeed())
-		definitions, err := cache.New(b.Config(), cache.Options{Scheme: light})
+		definitions, err := cache.New(b.Config(), cache.Options{Scheme: light, DefaultTransform: WithoutSchemas})
 		Expect(err).NotTo(HaveOccurred())
 		running, stop := context.WithCancel(context.WithoutCancel(ctx))
 		DeferCleanup(stop)

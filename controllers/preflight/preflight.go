@@ -26,6 +26,8 @@ type Problem struct {
 	Message string
 	// Waiting says that another resource, which is watched, will solve it; otherwise a person must.
 	Waiting bool
+	// CRDs says that the provider's CRDs may go ahead: all else is well, core is installed, and only its health is awaited.
+	CRDs bool
 }
 
 func (p *Problem) Error() string { return p.Message }
@@ -56,8 +58,8 @@ type check func(c *Checker, ctx context.Context, in Input) error
 // or chart changes their result.
 var identity = []check{(*Checker).coreName, (*Checker).singleInstance}
 
-// installation are the checks of what is about to be installed.
-var installation = []check{(*Checker).contract, (*Checker).coreReady, (*Checker).variables, (*Checker).apis}
+// installation are the checks of what is about to be installed. What a person must mend comes before what only takes time.
+var installation = []check{(*Checker).contract, (*Checker).variables, (*Checker).apis, (*Checker).coreReady}
 
 // Identity checks that the resource may exist at all. Its error is a *Problem, or says why the check was not possible.
 func (c *Checker) Identity(ctx context.Context, provider v1alpha2.Provider) error {
@@ -161,6 +163,7 @@ func (c *Checker) coreReady(ctx context.Context, in Input) error {
 		return waiting
 	case !conditions.IsReady(core):
 		waiting.Message = fmt.Sprintf("waiting for CoreProvider %s/%s to be ready", core.GetNamespace(), core.GetName())
+		waiting.CRDs = conditions.IsTrue(core, v1alpha2.ProviderInstalledCondition)
 		return waiting
 	}
 	return nil
