@@ -28,6 +28,9 @@ const (
 	AnnotationContentID        = v1alpha2.Prefix + "/content-id"
 	AnnotationChartgenVersion  = v1alpha2.Prefix + "/chartgen-version"
 	AnnotationDefaultNamespace = v1alpha2.Prefix + "/default-namespace"
+	// AnnotationNamespaceLabels are the labels of the provider's Namespace, as "key=value,key=value". A chart has no Namespace;
+	// whoever makes it should put them on it, since some let privileged pods run.
+	AnnotationNamespaceLabels = v1alpha2.Prefix + "/namespace-labels"
 	// AnnotationRequiredKinds lists the kinds of the chart's objects that neither Kubernetes nor the chart's own CRDs
 	// bring, as Kind.version.group and comma-separated: cert-manager's, as a rule.
 	AnnotationRequiredKinds = v1alpha2.Prefix + "/required-kinds"
@@ -83,6 +86,7 @@ func chartMetadata(b *bundle.Bundle, components *bundle.Components, contract str
 			AnnotationContentID:        ContentID(b),
 			AnnotationChartgenVersion:  Version,
 			AnnotationDefaultNamespace: components.Namespace,
+			AnnotationNamespaceLabels:  namespaceLabels(components),
 			AnnotationRequiredKinds:    strings.Join(requiredKinds(components), ","),
 
 			AnnotationConversionWebhooks: strconv.Itoa(conversionWebhooks(components)),

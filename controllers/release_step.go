@@ -98,6 +98,9 @@ func failedWait(observed release.Observation, digest string) time.Duration {
 func (r *Reconciler) act(ctx context.Context, provider v1alpha2.Provider, desired release.Desired, state release.State) (release.Observation, error) {
 	log := ctrl.LoggerFrom(ctx).WithValues("release", desired.Name, "version", desired.Chart.Metadata.AppVersion)
 	log.Info("the release is to be changed", "state", state.Condition, "found", state.Message)
+	if err := r.labelNamespace(ctx, desired.Namespace, desired.Chart); err != nil {
+		return release.Observation{}, &installError{err}
+	}
 	upgraded := state.Condition != release.Absent && provider.GetStatus().InstalledVersion != nil
 	result, err := r.Releases.Apply(ctx, desired, state)
 	if err != nil {

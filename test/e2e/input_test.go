@@ -164,6 +164,20 @@ var _ = Describe("Wrong input", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 
+	It("puts the labels of the provider's Namespace on the namespace, and leaves those that are there", func(ctx SpecContext) {
+		t := newTiny("labels", "v1.0.0")
+		t.components = strings.Replace(t.components, "  name: labels-system\n", "  name: labels-system\n  labels: {pod-security.kubernetes.io/enforce: privileged, team: provider}\n", 1)
+		namespace := t.namespace()
+		namespace.Labels = map[string]string{"team": "ours"}
+		p := t.resource()
+		for _, o := range []client.Object{namespace, t.configMap(), p} {
+			Expect(w.client.Create(ctx, o)).To(Succeed())
+		}
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
+		Expect(namespace.Labels).To(And(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "privileged"), HaveKeyWithValue("team", "ours")))
+	})
+
 	It("takes the newest of several versions under one selector, or the one in a range, and stays with it", func(ctx SpecContext) {
 		older, newer := newTiny("several", "v1.0.0"), newTiny("several", "v1.1.0")
 		p := older.resource()

@@ -1,0 +1,36 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/chart"
+)
+
+// labelNamespace puts the labels of the provider's Namespace on the release's, pod-security levels among them. A label that is
+// there already stays as it is: a person has decided.
+func (r *Reconciler) labelNamespace(ctx context.Context, name string, c *chart.Chart) error {
+	labels, err := chartgen.NamespaceLabels(c)
+	if err != nil || len(labels) == 0 {
+		return err
+	}
+	namespace := &corev1.Namespace{}
+	if err := r.Live.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
+		return fmt.Errorf("read namespace %s: %w", name, err)
+	}
+	before := namespace.DeepCopy()
+	maps.Copy(labels, before.Labels)
+	if namespace.Labels = labels; len(labels) == len(before.Labels) {
+		return nil
+	}
+	if err := r.Patch(ctx, namespace, client.MergeFrom(before), client.FieldOwner(v1alpha2.FieldOwner)); err != nil {
+		return fmt.Errorf("label namespace %s: %w", name, err)
+	}
+	return nil
+}
