@@ -9,14 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
-)
-
-// Labels that clusterctl puts on every object of a provider.
-const (
-	labelClusterctl = "clusterctl.cluster.x-k8s.io"
-	labelProvider   = "cluster.x-k8s.io/provider"
 )
 
 // annotationInjectCA is where cert-manager reads, as namespace/name, whose certificate to trust.
@@ -68,7 +63,7 @@ func insertLabels(text, label string) (string, bool) {
 }
 
 func labelLines(indent, inner, label string) string {
-	return fmt.Sprintf("%slabels:\n%s%s: \"\"\n%s%s: %s\n", indent, inner, labelClusterctl, inner, labelProvider, label)
+	return fmt.Sprintf("%slabels:\n%s%s: \"\"\n%s%s: %s\n", indent, inner, v1alpha2.ClusterctlLabel, inner, v1alpha2.ClusterctlProviderLabel, label)
 }
 
 // withoutLabels leaves out the lines that set clusterctl's labels at the given indentation.
@@ -76,7 +71,7 @@ func withoutLabels(block, indent string) string {
 	var kept strings.Builder
 	for line := range strings.Lines(block) {
 		key, _, _ := strings.Cut(strings.TrimPrefix(line, indent), ":")
-		if key = strings.Trim(key, `"'`); key != labelClusterctl && key != labelProvider {
+		if key = strings.Trim(key, `"'`); key != v1alpha2.ClusterctlLabel && key != v1alpha2.ClusterctlProviderLabel {
 			kept.WriteString(line)
 		}
 	}
@@ -118,7 +113,7 @@ func relabel(text, label string) ([]byte, error) {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[labelClusterctl], labels[labelProvider] = "", label
+	labels[v1alpha2.ClusterctlLabel], labels[v1alpha2.ClusterctlProviderLabel] = "", label
 	object.SetLabels(labels)
 	return yaml.Marshal(object.Object)
 }

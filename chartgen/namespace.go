@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
@@ -18,8 +19,8 @@ func namespaceLabels(components *bundle.Components) string {
 			set = labels.Merge(set, doc.Object.GetLabels())
 		}
 	}
-	delete(set, labelClusterctl)
-	delete(set, labelProvider)
+	delete(set, v1alpha2.ClusterctlLabel)
+	delete(set, v1alpha2.ClusterctlProviderLabel)
 	return set.String()
 }
 

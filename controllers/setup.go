@@ -48,7 +48,7 @@ type Options struct {
 
 // providerObjects selects everything that belongs to a provider.
 func providerObjects() labels.Selector {
-	exists, err := labels.NewRequirement("cluster.x-k8s.io/provider", selection.Exists, nil)
+	exists, err := labels.NewRequirement(v1alpha2.ClusterctlProviderLabel, selection.Exists, nil)
 	if err != nil {
 		return labels.Nothing()
 	}

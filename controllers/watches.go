@@ -90,7 +90,7 @@ func (r *Reconciler) onProvider(t v1alpha2.ProviderType) handler.EventHandler {
 // onDefinition wakes the provider that a CRD belongs to.
 func (r *Reconciler) onDefinition() handler.TypedEventHandler[*apiextensionsv1.CustomResourceDefinition, reconcile.Request] {
 	find := r.enqueue(func(p v1alpha2.Provider, changed client.Object) bool {
-		return v1alpha2.Label(p) == changed.GetLabels()[crds.ProviderLabel]
+		return v1alpha2.Label(p) == changed.GetLabels()[v1alpha2.ClusterctlProviderLabel]
 	})
 	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition) []reconcile.Request {
 		return find(ctx, d)

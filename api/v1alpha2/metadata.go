@@ -36,6 +36,15 @@ const (
 	DigestLabel = Prefix + "/digest"
 )
 
+// Labels of clusterctl, by the provider contract on every object of a provider.
+const (
+	// ClusterctlLabel is empty; `clusterctl move` finds the kinds that it moves by it.
+	ClusterctlLabel = "clusterctl.cluster.x-k8s.io"
+
+	// ClusterctlProviderLabel holds the provider's label, e.g. "infrastructure-aws".
+	ClusterctlProviderLabel = "cluster.x-k8s.io/provider"
+)
+
 // ReconcileRequestAnnotation asks, whenever its value changes, to look at everything anew: source, Secret and cluster.
 // It is Flux's, so that `flux` and other programs that know it work. The answer is status.lastHandledReconcileAt.
 const ReconcileRequestAnnotation = "reconcile.fluxcd.io/requestedAt"

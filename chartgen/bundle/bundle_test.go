@@ -22,7 +22,7 @@ func TestComponentsAreTakenApart(t *testing.T) {
 	for _, d := range c.Documents {
 		names, lines = append(names, d.Object.GetName()), append(lines, d.Line)
 	}
-	g.Expect(names).To(Equal([]string{"one", "two", "three", placeholder}))
+	g.Expect(names).To(Equal([]string{"one", "two", "three", Placeholder}))
 	g.Expect(lines).To(Equal([]int{3, 10, 15, 20}))
 	g.Expect(c.Namespace).To(Equal("three"))
 	g.Expect(c.Variables).To(HaveLen(2))

@@ -14,8 +14,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/expr"
 )
 
-// placeholder stands in for required variables while a document is read. It is a valid name, label value and base64 text.
-const placeholder = "placeholder0"
+// Placeholder stands in for required variables while a document is read. It is a valid name, label value and base64 text.
+const Placeholder = "placeholder0"
 
 // Components is a components file taken apart.
 type Components struct {
@@ -200,7 +200,7 @@ func placeholders(text *expr.Text) map[string]string {
 	values := map[string]string{}
 	for _, v := range text.Variables() {
 		if v.Required {
-			values[v.Name] = placeholder
+			values[v.Name] = Placeholder
 		}
 	}
 	return values

@@ -13,9 +13,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/expr"
 )
 
-// placeholder is what package bundle puts in for a required variable: text that holds it may become anything.
-const placeholder = "placeholder0"
-
 // release is a bundle taken apart for the checks.
 type release struct {
 	*bundle.Bundle
@@ -158,7 +155,7 @@ func (r *release) objects(kinds ...string) []*bundle.Document {
 }
 
 // open says whether a value depends on a variable that has no default, so that nobody knows it yet.
-func open(value string) bool { return strings.Contains(value, placeholder) }
+func open(value string) bool { return strings.Contains(value, bundle.Placeholder) }
 
 // value is a field of an object, nil when there is none.
 func value(object map[string]any, path ...string) any {

@@ -21,14 +21,12 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
 // MaxReleaseSize is how many bytes Kubernetes takes in a Secret, and so how large a release may be as Helm encodes it.
 const MaxReleaseSize = 1 << 20
-
-// placeholder stands for required variables that nobody has set; it is text, a name and base64.
-const placeholder = "placeholder0"
 
 // Manifest renders the chart's templates for a namespace, in the order of their names, NOTES.txt aside. Values are checked against
 // the chart's schema, but for required variables, which get a placeholder.
@@ -136,7 +134,7 @@ func complete(c *chart.Chart, values map[string]any) (map[string]any, error) {
 	}
 	variables := map[string]any{}
 	for _, name := range required {
-		variables[name] = placeholder
+		variables[name] = bundle.Placeholder
 	}
 	given, _ := values["variables"].(map[string]any)
 	maps.Copy(variables, given)

@@ -34,9 +34,6 @@ const digestVersion = "1"
 // concurrency bounds the requests in flight. More does not help: the API server then waits for its own processors.
 const concurrency = 16
 
-// ProviderLabel is on every CRD of a provider.
-const ProviderLabel = "cluster.x-k8s.io/provider"
-
 // annotationInjectCA is where cert-manager reads whose certificate to trust.
 const annotationInjectCA = "cert-manager.io/inject-ca-from"
 

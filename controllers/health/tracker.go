@@ -17,15 +17,12 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
-const (
-	// providerLabel is on every object of a provider.
-	providerLabel = "cluster.x-k8s.io/provider"
-	// releaseNamespaceAnnotation is put by Helm on every object of a release.
-	releaseNamespaceAnnotation = "meta.helm.sh/release-namespace"
-)
+// releaseNamespaceAnnotation is put by Helm on every object of a release.
+const releaseNamespaceAnnotation = "meta.helm.sh/release-namespace"
 
 // Tracker watches the kinds that releases consist of.
 type Tracker struct {
@@ -95,7 +92,7 @@ func (t *Tracker) handler(gvk schema.GroupVersionKind) toolscache.ResourceEventH
 			return
 		}
 		if t.changed(release.Object{GroupVersionKind: gvk, Namespace: o.GetNamespace(), Name: o.GetName()}, o, gone) {
-			t.wake(o.GetLabels()[providerLabel], o.GetAnnotations()[releaseNamespaceAnnotation])
+			t.wake(o.GetLabels()[v1alpha2.ClusterctlProviderLabel], o.GetAnnotations()[releaseNamespaceAnnotation])
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{

@@ -21,12 +21,6 @@ import (
 
 const additionalField = "spec.additionalManifests"
 
-// clusterctl's labels, by which it finds the objects of a provider.
-const (
-	providerLabel   = "cluster.x-k8s.io/provider"
-	clusterctlLabel = "clusterctl.cluster.x-k8s.io"
-)
-
 // Additional is the content of the ConfigMap of spec.additionalManifests.
 type Additional struct {
 	// ConfigMap is where it comes from.
@@ -134,7 +128,7 @@ func (in *Input) place(object *unstructured.Unstructured) error {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[providerLabel], labels[clusterctlLabel] = in.Label, ""
+	labels[v1alpha2.ClusterctlProviderLabel], labels[v1alpha2.ClusterctlLabel] = in.Label, ""
 	object.SetLabels(labels)
 	return nil
 }

@@ -16,10 +16,6 @@ import (
 // managerContainer is what the provider contract calls the container with the controller manager.
 const managerContainer = "manager"
 
-// providerLabel is on every object that a provider publishes, by the provider contract. What it takes over from other
-// projects comes without.
-const providerLabel = "cluster.x-k8s.io/provider"
-
 // Schema is what a provider's chart lets one set. It does not change.
 type Schema struct {
 	// Label is clusterctl's label of the provider, e.g. "infrastructure-aws": the chart's name.
@@ -58,7 +54,7 @@ func ReadSchema(c *chart.Chart) (*Schema, error) {
 	}
 	for name, deployment := range root.Properties.Deployments.Properties {
 		s.containers[name] = slices.Sorted(maps.Keys(deployment.Properties.Containers.Properties))
-		if bytes.Contains(c.File(chart.TemplatesDir+"deployment-"+name+".yaml"), []byte(providerLabel)) {
+		if bytes.Contains(c.File(chart.TemplatesDir+"deployment-"+name+".yaml"), []byte(v1alpha2.ClusterctlProviderLabel)) {
 			s.labelled = append(s.labelled, name)
 		}
 	}
