@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -119,9 +120,19 @@ func (b *Bed) startAPIServer(ctx context.Context) error {
 	})
 }
 
+// stages are the bed's own, beside those of kwok's module: what becomes of images with names such as never-pulled.
+//
+//go:embed stages.yaml
+var stages []byte
+
+const stagesFile = "stages.yaml"
+
 // startControllers starts what acts on objects. kube-controller-manager comes last: it looks whether the API server is ready once, and then a
 // second later.
 func (b *Bed) startControllers(ctx context.Context) error {
+	if err := os.WriteFile(b.file(stagesFile), stages, 0o600); err != nil {
+		return err
+	}
 	if err := b.run(tools.Kwok, b.kwokFlags()...); err != nil {
 		return err
 	}

@@ -91,6 +91,7 @@ func (b *Bed) kwokFlags() []string {
 	return []string{
 		"--kubeconfig=" + b.kubeconfigPath(userOf(tools.Kwok)),
 		"--config=" + b.tools.Manifests(tools.KwokStages),
+		"--config=" + b.file(stagesFile),
 		"--manage-all-nodes",
 	}
 }
