@@ -41,9 +41,10 @@ type PostRenderer interface {
 	Digest() string
 }
 
-func (d Desired) historyLimit() int {
-	if d.HistoryLimit > 0 {
-		return d.HistoryLimit
+// historyLimit is the limit that a number of revisions, or 0, stands for.
+func historyLimit(revisions int) int {
+	if revisions > 0 {
+		return revisions
 	}
 	return DefaultHistoryLimit
 }

@@ -137,6 +137,36 @@ func (e *Engine) Apply(ctx context.Context, d Desired, state State) (Result, err
 	return s.result(), err
 }
 
+// Return is the way back to an earlier revision.
+type Return struct {
+	// Namespace and Name of the release.
+	Namespace, Name string
+	// Revision to return to.
+	Revision int
+	// Digest that stands for what is wanted. Default: that of the revision, so that what was desired then is in sync again.
+	Digest string
+	// Reason why, for the history.
+	Reason string
+	// HistoryLimit is that of Desired.
+	HistoryLimit int
+}
+
+// Rollback makes the objects of an earlier revision those of the release again, by a new revision. What revisions since then have added is
+// pruned, what they dropped is made anew. It is otherwise like Apply; a revision that the history does not have is a *NoRevisionError.
+func (e *Engine) Rollback(ctx context.Context, t Return, state State) (Result, error) {
+	if state.Condition == Pending {
+		return Result{}, &PendingError{Message: state.Message, Until: state.Until}
+	}
+	done, err := e.begin(t.Namespace, t.Name)
+	if err != nil {
+		return Result{}, err
+	}
+	defer done()
+	s := e.newSession(ctx, t.Namespace, t.Name)
+	err = s.rollback(ctx, t, state)
+	return s.result(), err
+}
+
 // Uninstall removes the release: its objects, those of failed revisions included, and its history. CRDs, Namespaces and what carries the
 // annotation "helm.sh/resource-policy: keep" stay. It may be called again at any time, whatever state an earlier attempt or another program
 // has left behind; a release that does not exist is fine. A *CorruptError says that no revision can be read: Apply makes one that can.

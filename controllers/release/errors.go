@@ -41,6 +41,21 @@ type PendingError struct {
 
 func (e *PendingError) Error() string { return e.Message }
 
+// NoRevisionError says that the history does not have a revision. Nothing was done.
+type NoRevisionError struct {
+	Release  string // namespace/name
+	Revision int
+	Present  []int // oldest first
+}
+
+func (e *NoRevisionError) Error() string {
+	present := make([]string, 0, len(e.Present))
+	for _, n := range e.Present {
+		present = append(present, strconv.Itoa(n))
+	}
+	return fmt.Sprintf("release %s has no revision %d that can be returned to; its history has %s", e.Release, e.Revision, strings.Join(present, ", "))
+}
+
 // RenderError says that chart and values do not make a manifest: a variable is missing, a value does not fit the schema, a template fails.
 // Nothing was done, and nothing can be until chart or values change. The reason shows no value.
 type RenderError struct {

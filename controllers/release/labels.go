@@ -20,7 +20,44 @@ const (
 
 	// ChartDigestLabel holds the digest of the chart's archive, encoded to fit.
 	ChartDigestLabel = v1alpha2.Prefix + "/chart-digest"
+
+	// HealthyLabel is "true" once all objects of the revision were healthy: it can be returned to.
+	HealthyLabel = v1alpha2.Prefix + "/healthy"
+
+	// RollbackLabel holds, on a revision made by a rollback, the number of the revision that it returned to.
+	RollbackLabel = v1alpha2.Prefix + "/rollback-to"
+
+	// FailureLabel says why a revision failed, see Failure.
+	FailureLabel = v1alpha2.Prefix + "/failure"
 )
+
+// Failure is why a revision failed, as far as what follows depends on it.
+type Failure string
+
+// The kinds of failure. None is noted for a revision that another program failed to make.
+const (
+	// Rejected: the API server refused an object.
+	Rejected Failure = "Rejected"
+	// Unavailable: a request failed for a reason that may pass by itself.
+	Unavailable Failure = "Unavailable"
+	// Interrupted: whoever made it was gone before its end.
+	Interrupted Failure = "Interrupted"
+	// Unhealthy: its objects were not healthy in time.
+	Unhealthy Failure = "Unhealthy"
+)
+
+// RecordType is the type of the Secrets that Helm keeps its records in.
+const RecordType = "helm.sh/release.v1"
+
+// ForeignWork says, by a record's labels, whether another program than Capstan wrote it last.
+func ForeignWork(labels map[string]string) bool {
+	status := Status(labels["status"])
+	own := labels[RevisionLabel] != "" && labels[RevisionLabel] == labels["version"]
+	return !own || status == StatusUninstalling || status == StatusUninstalled
+}
+
+// Current says, by a record's labels, whether it is one that still counts, and not just history.
+func Current(labels map[string]string) bool { return Status(labels["status"]) != StatusSuperseded }
 
 // stamp is what Capstan writes on a revision that it makes.
 type stamp struct {
@@ -28,6 +65,7 @@ type stamp struct {
 	digest      string
 	version     string
 	chartDigest string
+	rollbackTo  int
 }
 
 // on returns labels with the stamp for a revision in place of whatever was inherited.
@@ -35,6 +73,12 @@ func (s stamp) on(labels map[string]string, revision int) map[string]string {
 	stamped := maps.Clone(labels)
 	if stamped == nil {
 		stamped = map[string]string{}
+	}
+	delete(stamped, HealthyLabel)
+	delete(stamped, FailureLabel)
+	delete(stamped, RollbackLabel)
+	if s.rollbackTo != 0 {
+		stamped[RollbackLabel] = strconv.Itoa(s.rollbackTo)
 	}
 	for key, value := range map[string]string{
 		RevisionLabel:         strconv.Itoa(revision),

@@ -13,8 +13,8 @@ import (
 func TestStampFitsAndReplacesWhatIsInherited(t *testing.T) {
 	g := NewWithT(t)
 	digest := chart.Digest([]byte("a chart"))
-	inherited := stamp{"old", "v1-old", "v1.0.0", digest}.on(map[string]string{"somebody": "else"}, 1)
-	labels := stamp{strings.Repeat("long/", 30), "v1-new", "v1.1.0+build", ""}.on(inherited, 2)
+	inherited := stamp{holder: "old", digest: "v1-old", version: "v1.0.0", chartDigest: digest, rollbackTo: 7}.on(map[string]string{"somebody": "else"}, 1)
+	labels := stamp{holder: strings.Repeat("long/", 30), digest: "v1-new", version: "v1.1.0+build"}.on(inherited, 2)
 
 	g.Expect(labels).To(HaveKeyWithValue("somebody", "else"))
 	g.Expect(labels).To(HaveKeyWithValue(RevisionLabel, "2"))

@@ -47,6 +47,12 @@ type Revision struct {
 	Origin int
 	// Holder, Digest, Version (of the provider) and ChartDigest are what Capstan noted when it made the revision; empty if it did not.
 	Holder, Digest, Version, ChartDigest string
+	// Healthy says that all its objects were healthy once.
+	Healthy bool
+	// RollbackTo is the number of the revision that Capstan returned to by this one; 0 if it is no rollback of Capstan's.
+	RollbackTo int
+	// Failure is why it failed; empty if it did not, or if Capstan did not see why.
+	Failure Failure
 	// Created is when the revision was made, Changed when its record was last written.
 	Created, Changed time.Time
 	// Unreadable is set once Read or an action has found that the record cannot be decoded.
@@ -75,6 +81,43 @@ func (o Observation) Newest() (Revision, bool) {
 		return Revision{}, false
 	}
 	return o.Revisions[0], true
+}
+
+// LastHealthy is the newest revision that was healthy and made from something else than the digest: the one to return to when what the
+// digest stands for has failed.
+func (o Observation) LastHealthy(digest string) (Revision, bool) {
+	for _, r := range o.Revisions {
+		if r.Healthy && r.Digest != digest && (r.Status == StatusDeployed || r.Status == StatusSuperseded) {
+			return r, true
+		}
+	}
+	return Revision{}, false
+}
+
+// Attempts are the newest revisions, newest first, that were made from what the digest stands for and failed, rollbacks in between left out.
+// What was only interrupted, by a crash of the operator, says nothing about the digest and is left out too.
+func (o Observation) Attempts(digest string) []Revision {
+	var attempts []Revision
+	for _, r := range o.Revisions {
+		switch {
+		case r.RollbackTo != 0 && r.Digest != digest, r.Ours() && r.Failure == Interrupted:
+		case r.Ours() && r.Status == StatusFailed && r.Digest == digest:
+			attempts = append(attempts, r)
+		default:
+			return attempts
+		}
+	}
+	return attempts
+}
+
+// LastOwn is the newest revision that Capstan made.
+func (o Observation) LastOwn() (Revision, bool) {
+	for _, r := range o.Revisions {
+		if r.Ours() {
+			return r, true
+		}
+	}
+	return Revision{}, false
 }
 
 // secretsResource is where Helm keeps its records.
@@ -132,6 +175,9 @@ func revisionOf(m *metav1.ObjectMeta) (Revision, bool) {
 		r.Digest = m.Labels[v1alpha2.DigestLabel]
 		r.Version = m.Labels[v1alpha2.VersionLabel]
 		r.ChartDigest = decodeDigest(m.Labels[ChartDigestLabel])
+		r.Healthy = m.Labels[HealthyLabel] == "true"
+		r.RollbackTo, _ = strconv.Atoi(m.Labels[RollbackLabel]) // absent: 0
+		r.Failure = Failure(m.Labels[FailureLabel])
 	}
 	return r, true
 }

@@ -119,6 +119,17 @@ func (r *records) put(namespace, name string, revision Revision, record *Record)
 	r.known[types.NamespacedName{Namespace: namespace, Name: name}] = reading{revision.UID, revision.ResourceVersion, record}
 }
 
+// touch keeps the reading of a Secret of which only the labels have changed.
+func (r *records) touch(namespace, name string, uid types.UID, resourceVersion string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	if known, ok := r.known[key]; ok && known.uid == uid {
+		known.resourceVersion = resourceVersion
+		r.known[key] = known
+	}
+}
+
 func (r *records) forget(namespace, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -3,6 +3,7 @@ package release
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -38,6 +39,7 @@ func (s *session) load(ctx context.Context) (*action.Configuration, error) {
 		return nil, err
 	}
 	s.client.attempts = s.store.attempts
+	s.store.failure = s.failure
 	caps, err := s.engine.cluster.caps()
 	if err != nil {
 		return nil, err
@@ -52,16 +54,38 @@ func (s *session) load(ctx context.Context) (*action.Configuration, error) {
 	}, nil
 }
 
-// apply installs or upgrades.
-func (s *session) apply(ctx context.Context, d Desired, state State) error {
+// loadAsObserved reads the history, which must be as it was observed.
+func (s *session) loadAsObserved(ctx context.Context, state State) (*action.Configuration, error) {
 	cfg, err := s.load(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	newest, status := s.store.newest()
 	if state.Revision.Status != status || newest != nil && newest.Version != state.Revision.Number {
-		return fmt.Errorf("release %s/%s: %w", s.namespace, s.name, ErrChanged)
+		return nil, fmt.Errorf("release %s/%s: %w", s.namespace, s.name, ErrChanged)
 	}
+	return cfg, nil
+}
+
+// failure is the kind of failure that the action has met.
+func (s *session) failure() Failure {
+	var unavailable *UnavailableError
+	switch {
+	case errors.As(s.client.failure, &unavailable):
+		return Unavailable
+	case s.store.err != nil:
+		return Interrupted
+	}
+	return Rejected
+}
+
+// apply installs or upgrades.
+func (s *session) apply(ctx context.Context, d Desired, state State) error {
+	cfg, err := s.loadAsObserved(ctx, state)
+	if err != nil {
+		return err
+	}
+	s.store.keepHealthy()
 	digest, err := s.engine.Digest(d)
 	if err != nil {
 		return err
@@ -69,7 +93,7 @@ func (s *session) apply(ctx context.Context, d Desired, state State) error {
 	s.store.stamp = stamp{holder: s.engine.options.Holder, digest: digest, version: d.Chart.Metadata.AppVersion, chartDigest: d.ChartDigest}
 	s.postRenderer = d.PostRenderer
 	chart, err := d.helmChart()
-	switch {
+	switch newest, status := s.store.newest(); {
 	case err != nil:
 	case newest == nil, status == StatusUninstalled:
 		err = s.install(cfg, chart, d)
@@ -80,7 +104,7 @@ func (s *session) apply(ctx context.Context, d Desired, state State) error {
 }
 
 func (s *session) install(cfg *action.Configuration, chart *helmchart.Chart, d Desired) error {
-	cfg.Releases.MaxHistory = d.historyLimit()
+	cfg.Releases.MaxHistory = historyLimit(d.HistoryLimit)
 	a := action.NewInstall(cfg)
 	a.Namespace, a.ReleaseName = s.namespace, s.name
 	a.Replace = true // the history that an uninstall has kept
@@ -94,17 +118,13 @@ func (s *session) install(cfg *action.Configuration, chart *helmchart.Chart, d D
 }
 
 func (s *session) upgrade(cfg *action.Configuration, chart *helmchart.Chart, d Desired, state State) error {
-	switch newest, status := s.store.newest(); status {
-	case StatusDeployed, StatusSuperseded, StatusFailed:
-	default: // whoever was at work is gone, or Decide would have said so
-		if err := s.store.settle(newest, "Abandoned: "+state.Message); err != nil {
-			return err
-		}
+	if err := s.store.settle("Abandoned: " + state.Message); err != nil {
+		return err
 	}
 	a := action.NewUpgrade(cfg)
 	a.Namespace = s.namespace
 	a.ResetValues = true // or no values would mean those of the revision before
-	a.MaxHistory = d.historyLimit()
+	a.MaxHistory = historyLimit(d.HistoryLimit)
 	a.SkipCRDs = true
 	a.TakeOwnership = true
 	a.DisableOpenAPIValidation = true
@@ -112,6 +132,37 @@ func (s *session) upgrade(cfg *action.Configuration, chart *helmchart.Chart, d D
 	a.PostRenderer = s
 	_, err := a.Run(s.name, chart, values(d))
 	return err
+}
+
+// rollback returns to a revision. CRDs and the history stay as they are: the revision is made anew, from its manifest.
+func (s *session) rollback(ctx context.Context, t Return, state State) error {
+	cfg, err := s.loadAsObserved(ctx, state)
+	if err != nil {
+		return err
+	}
+	target := s.store.revisions[t.Revision]
+	if target == nil || s.store.standIns[t.Revision] {
+		return &NoRevisionError{Release: s.namespace + "/" + s.name, Revision: t.Revision, Present: s.store.readable()}
+	}
+	s.store.keepHealthy()
+	s.store.kept[t.Revision] = true
+	s.store.stamp = s.store.stampOf(target)
+	s.store.stamp.holder, s.store.stamp.rollbackTo = s.engine.options.Holder, t.Revision
+	if t.Digest != "" {
+		s.store.stamp.digest = t.Digest
+	}
+	s.store.description = shorten(fmt.Sprintf("Rollback to %d: %s", t.Revision, t.Reason))
+	if err := s.store.settle("Abandoned: " + state.Message); err != nil {
+		return err
+	}
+	if err := s.client.aim(target.Manifest); err != nil {
+		return s.explain(err, Desired{})
+	}
+	a := action.NewRollback(cfg)
+	a.Version = t.Revision
+	a.MaxHistory = historyLimit(t.HistoryLimit)
+	a.Timeout = s.engine.options.HookTimeout
+	return s.explain(a.Run(s.name), Desired{})
 }
 
 func values(d Desired) map[string]any {

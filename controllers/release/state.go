@@ -26,6 +26,10 @@ const (
 	OutOfSync Condition = "OutOfSync"
 	// Failed: the newest revision was made from what is desired, and failed. Whether to try again is a matter of policy.
 	Failed Condition = "Failed"
+	// RolledBack: what is desired failed, and the newest revision returned to an earlier one. Whether to try again is a matter of policy.
+	RolledBack Condition = "RolledBack"
+	// RollbackFailed: what is desired failed, and so did the return to an earlier revision.
+	RollbackFailed Condition = "RollbackFailed"
 	// InSync: the newest revision is deployed and was made from what is desired.
 	InSync Condition = "InSync"
 )
@@ -73,6 +77,8 @@ func Decide(o Observation, digest string, rules Rules) State {
 		return state(Foreign, "revision %d was made by another program", newest.Number)
 	case !newest.Ours():
 		return state(Foreign, "revision %d was made from revision %d by another program, such as helm rollback", newest.Number, newest.Origin)
+	case newest.Digest != digest && newest.RollbackTo != 0 && len(o.Attempts(digest)) > 0:
+		return decideRollback(newest)
 	case newest.Digest != digest:
 		return state(OutOfSync, "revision %d was made from another chart or other values", newest.Number)
 	case newest.Status == StatusFailed:
@@ -82,6 +88,15 @@ func Decide(o Observation, digest string, rules Rules) State {
 	default: // superseded by a revision whose record is gone, or a status that Helm does not know
 		return state(OutOfSync, "revision %d is %q though it is the newest", newest.Number, newest.Status)
 	}
+}
+
+// decideRollback judges a revision that returned to an earlier one, because what is desired had failed.
+func decideRollback(newest Revision) State {
+	if newest.Status == StatusFailed {
+		return State{Condition: RollbackFailed, Revision: newest, Message: fmt.Sprintf(
+			"revision %d, the return to revision %d, failed", newest.Number, newest.RollbackTo)}
+	}
+	return State{Condition: RolledBack, Revision: newest, Message: fmt.Sprintf("revision %d returned to revision %d", newest.Number, newest.RollbackTo)}
 }
 
 // decideForeignWork judges a release that a person's program is at work on, or was when it died: nothing but time tells which.

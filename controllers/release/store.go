@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 // store is Helm's storage of one release during one action. It writes what Helm's own driver writes, where that writes it, but
@@ -26,6 +29,12 @@ type store struct {
 	secrets         corev1.SecretInterface
 	namespace, name string
 	stamp           stamp
+	// description replaces Helm's own on the revision that the action makes, unless it fails; empty leaves it.
+	description string
+	// failure tells what the action has met so far.
+	failure func() Failure
+	// kept are revisions that pruning of the history leaves.
+	kept map[int]bool
 
 	revisions map[int]*helmrelease.Release
 	stored    map[int]Status // what the Secrets say; Helm changes revisions before it writes them
@@ -107,6 +116,40 @@ func (s *store) findAttempts() {
 	}
 }
 
+// keepHealthy protects the newest revision that was healthy from the limit of the history: it is what can be returned to.
+func (s *store) keepHealthy() {
+	s.kept = map[int]bool{}
+	for _, rel := range s.newestFirst() {
+		if status := s.stored[rel.Version]; ownLabels(rel) && rel.Labels[HealthyLabel] == "true" && (status == StatusDeployed || status == StatusSuperseded) {
+			s.kept[rel.Version] = true
+			return
+		}
+	}
+}
+
+// readable are the numbers of the revisions that can be read, oldest first.
+func (s *store) readable() []int {
+	numbers := slices.Sorted(maps.Keys(s.revisions))
+	return slices.DeleteFunc(numbers, func(n int) bool { return s.standIns[n] })
+}
+
+// stampOf is what a revision was stamped with; what it was made from stays unknown if another program made it.
+func (s *store) stampOf(rel *helmrelease.Release) stamp {
+	made := stamp{}
+	if rel.Chart != nil && rel.Chart.Metadata != nil {
+		made.version = rel.Chart.Metadata.AppVersion
+	}
+	if ownLabels(rel) {
+		made.digest, made.chartDigest = rel.Labels[v1alpha2.DigestLabel], decodeDigest(rel.Labels[ChartDigestLabel])
+	}
+	return made
+}
+
+// ownLabels says whether a revision's labels are its own, see RevisionLabel.
+func ownLabels(rel *helmrelease.Release) bool {
+	return rel.Labels[RevisionLabel] == strconv.Itoa(rel.Version)
+}
+
 func (s *store) newestFirst() []*helmrelease.Release {
 	return slices.SortedFunc(maps.Values(s.revisions), func(a, b *helmrelease.Release) int { return cmp.Compare(b.Version, a.Version) })
 }
@@ -145,6 +188,9 @@ func (s *store) Get(key string) (*helmrelease.Release, error) {
 // Create writes a new revision, stamped.
 func (s *store) Create(key string, rel *helmrelease.Release) error {
 	rel.Labels = s.stamp.on(rel.Labels, rel.Version)
+	if s.description != "" {
+		rel.Info.Description = s.description
+	}
 	if err := s.Driver.Create(key, slim(rel)); err != nil {
 		if errors.Is(err, driver.ErrReleaseExists) {
 			err = fmt.Errorf("%w: it exists; unless another program has just made it, it has lost its labels, and deleting it helps", ErrChanged)
@@ -160,6 +206,9 @@ func (s *store) Update(key string, rel *helmrelease.Release) error {
 	if s.standIns[rel.Version] {
 		return nil // whatever is in it may be worth more than what would be written
 	}
+	if rel.Info.Status == helmrelease.StatusFailed && s.stored[rel.Version].Pending() && s.failure != nil {
+		rel.Labels[FailureLabel] = string(s.failure())
+	}
 	if s.stored[rel.Version] == StatusFailed && rel.Info.Status == helmrelease.StatusSuperseded {
 		rel.Info.Status = helmrelease.StatusFailed
 	}
@@ -170,11 +219,11 @@ func (s *store) Update(key string, rel *helmrelease.Release) error {
 	return nil
 }
 
-// Delete removes a revision; one that is gone is fine.
+// Delete removes a revision; one that is gone is fine. One that is to be kept outlives the limit of the history.
 func (s *store) Delete(key string) (*helmrelease.Release, error) {
 	rel, err := s.Get(key)
-	if err != nil {
-		return nil, err
+	if err != nil || s.kept[rel.Version] {
+		return rel, err
 	}
 	err = s.secrets.Delete(context.Background(), key, metav1.DeleteOptions{})
 	if err != nil && !isGone(err) {
@@ -185,12 +234,21 @@ func (s *store) Delete(key string) (*helmrelease.Release, error) {
 	return rel, nil
 }
 
-// settle marks a revision failed whose action is over though storage does not say so, so that an upgrade can follow.
-func (s *store) settle(rel *helmrelease.Release, why string) error {
+// settle marks the newest revision failed if its action is over though storage does not say so: whoever was at work is gone, or Decide
+// would have said otherwise. An upgrade or a rollback can follow.
+func (s *store) settle(why string) error {
+	rel, status := s.newest()
+	switch status {
+	case StatusDeployed, StatusSuperseded, StatusFailed:
+		return nil
+	}
 	if s.standIns[rel.Version] {
 		return nil
 	}
 	rel.SetStatus(helmrelease.StatusFailed, why)
+	if ownLabels(rel) {
+		rel.Labels[FailureLabel] = string(Interrupted)
+	}
 	return s.Update(secretName(s.name, rel.Version), rel)
 }
 

@@ -31,6 +31,7 @@ var (
 
 func TestRelease(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
 	RunSpecs(t, "Release engine")
 }
 
