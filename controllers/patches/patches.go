@@ -1,5 +1,5 @@
-// Package patches changes the rendered objects of a provider as its resource asks: additionalManifests are added, and
-// then patches or manifestPatches applied, in their order. A [Renderer] is what a release takes as its post-renderer.
+// Package patches changes the rendered objects of a provider as its resource asks: additionalManifests are added,
+// then patches or manifestPatches applied, in their order, and Deployments scaled down while the provider is paused. A [Renderer] is what a release takes as its post-renderer.
 // What no patch touches stays byte for byte as it was.
 package patches
 
@@ -42,6 +42,8 @@ type Input struct {
 	// Patches and ManifestPatches of the spec.
 	Patches         []v1alpha2.Patch
 	ManifestPatches []string
+	// Paused scales all Deployments to no replicas, whatever the patches say.
+	Paused bool
 }
 
 // Scope says whether objects of a kind live in a namespace; a client.Client does. A kind that is not known is an error
@@ -54,19 +56,20 @@ type Scope interface {
 type Renderer struct {
 	additional []*document
 	patches    []*patch
+	paused     bool
 	digest     string
 }
 
 // digestVersion is raised whenever the same input comes to give another result.
-const digestVersion = "1"
+const digestVersion = "2"
 
 // New makes the renderer, nil when there is nothing to change. The error is an *Error when the resource, its ConfigMap or
 // its variables are at fault.
 func New(in Input) (*Renderer, error) {
-	if in.Additional == nil && len(in.Patches) == 0 && len(in.ManifestPatches) == 0 {
+	if in.Additional == nil && len(in.Patches) == 0 && len(in.ManifestPatches) == 0 && !in.Paused {
 		return nil, nil
 	}
-	r := &Renderer{}
+	r := &Renderer{paused: in.Paused}
 	var err error
 	if r.additional, err = in.additional(); err != nil {
 		return nil, err
@@ -95,7 +98,7 @@ func digest(in Input, additional []*document) (string, error) {
 	for _, d := range additional {
 		texts = append(texts, string(d.header)+string(d.text))
 	}
-	data, err := json.Marshal([]any{digestVersion, texts, in.Patches, in.ManifestPatches})
+	data, err := json.Marshal([]any{digestVersion, texts, in.Patches, in.ManifestPatches, in.Paused})
 	if err != nil {
 		return "", err
 	}
@@ -122,6 +125,11 @@ func (r *Renderer) Render(manifest []byte) ([]byte, error) {
 	}
 	for _, p := range r.patches {
 		if err := p.apply(documents); err != nil {
+			return nil, err
+		}
+	}
+	if r.paused {
+		if err := pause(documents); err != nil {
 			return nil, err
 		}
 	}
