@@ -27,7 +27,7 @@ func (r *Reconciler) desired(ctx context.Context, provider v1alpha2.Provider, ch
 	}
 	desired := release.Desired{
 		Namespace: provider.GetNamespace(), Name: releaseName(chart.Chart.Metadata.Name),
-		Chart: chart.Chart, ChartDigest: chart.Digest, Values: chosen,
+		Chart: chart.Chart, ChartDigest: chart.Digest, Values: chosen, HistoryLimit: historyLimit(spec),
 	}
 	additional, err := patches.ReadAdditional(ctx, r.Live, provider)
 	if err != nil {
@@ -35,7 +35,7 @@ func (r *Reconciler) desired(ctx context.Context, provider v1alpha2.Provider, ch
 	}
 	renderer, err := patches.New(patches.Input{
 		Namespace: provider.GetNamespace(), Label: v1alpha2.Label(provider), Additional: additional, Variables: variables,
-		Scope: r.Client, Patches: spec.Patches, ManifestPatches: spec.ManifestPatches,
+		Scope: r.Client, Patches: spec.Patches, ManifestPatches: spec.ManifestPatches, Paused: spec.Paused,
 	})
 	if err != nil {
 		return release.Desired{}, err

@@ -22,8 +22,8 @@ import (
 // Between these bounds a problem that a person must solve is looked at again, each time after as long as it has stood.
 // What can be watched is looked at earlier.
 const (
-	shortestRetry = 5 * time.Second
-	longestRetry  = 10 * time.Minute
+	shortestRetry = release.ShortestRetry
+	longestRetry  = release.LongestRetry
 )
 
 // outcome is how one reconcile ended, in the words of the API.
@@ -54,6 +54,8 @@ const (
 type progress struct {
 	reason  string
 	message string
+	// until is when to look again even without an event; zero for never.
+	until time.Time
 }
 
 func (p *progress) Error() string { return p.message }
@@ -64,13 +66,21 @@ type installError struct{ err error }
 func (e *installError) Error() string { return e.err.Error() }
 func (e *installError) Unwrap() error { return e.err }
 
-// failedError says that the last revision failed and when it is worth trying again.
+// failedError says that an attempt failed and when the next follows; a zero time means that there is none until an input changes.
 type failedError struct {
-	message string
-	until   time.Time
+	// condition that is False because of it; empty when something else is installed and runs.
+	condition string
+	reason    string
+	message   string
+	until     time.Time
 }
 
 func (e *failedError) Error() string { return e.message }
+
+// externalChangeError says that somebody else's change is respected.
+type externalChangeError struct{ message string }
+
+func (e *externalChangeError) Error() string { return e.message }
 
 // classify finds the outcome that an error of a step stands for.
 func classify(err error) outcome {
@@ -81,14 +91,17 @@ func classify(err error) outcome {
 		going    *progress
 		pending  *release.PendingError
 		failed   *failedError
+		external *externalChangeError
 		applying *installError
 	)
 	o := outcome{condition: v1alpha2.ProviderInstalledCondition, reason: v1alpha2.InstallFailedReason, message: err.Error(), next: nextRetry}
 	switch {
 	case errors.As(err, &going):
-		o = outcome{reason: going.reason, message: o.message, next: nextEvent}
+		o = outcome{reason: going.reason, message: o.message, next: nextEvent, at: going.until}
 	case errors.As(err, &failed):
-		o.next, o.at = nextInput, failed.until
+		o = failed.outcome()
+	case errors.As(err, &external):
+		o.reason, o.next = v1alpha2.ExternalChangeReason, nextInput
 	case errors.As(err, &pending):
 		o.reason, o.next, o.at = v1alpha2.ProgressingReason, nextEvent, pending.Until
 	case errors.As(err, &applying):
@@ -96,6 +109,14 @@ func classify(err error) outcome {
 		o.reason = v1alpha2.ComponentsFetchErrorReason
 	}
 	return o
+}
+
+// outcome says that it goes on by itself, or only when an input changes.
+func (e *failedError) outcome() outcome {
+	if e.until.IsZero() {
+		return outcome{condition: e.condition, reason: e.reason, message: e.message, next: nextInput}
+	}
+	return outcome{condition: e.condition, reason: e.reason, message: e.message, next: nextEvent, at: e.until}
 }
 
 // classifyInput finds the outcome of an error that lies in the resource or in what it points to.
@@ -148,9 +169,9 @@ func refusedRelease(err error) bool {
 		render   *release.RenderError
 		kind     *release.UnknownKindError
 		conflict *release.ConflictError
-		rejected *release.RejectedError
+		revision *release.NoRevisionError
 	)
-	return errors.As(err, &render) || errors.As(err, &kind) || errors.As(err, &conflict) || errors.As(err, &rejected)
+	return errors.As(err, &render) || errors.As(err, &kind) || errors.As(err, &conflict) || errors.As(err, &revision)
 }
 
 // conclude writes the outcome of the steps into the summary conditions and says when to come back. Conditions keep the

@@ -53,7 +53,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	if err := r.Live.Get(ctx, req.NamespacedName, provider); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if provider.GetDeletionTimestamp().IsZero() {
+	if provider.GetDeletionTimestamp().IsZero() && !provider.GetSpec().Suspend {
 		if err := r.setFinalizer(ctx, provider, controllerutil.AddFinalizer); err != nil {
 			return ctrl.Result{}, err
 		}
@@ -64,7 +64,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		provider.GetStatus().ObservedGeneration = provider.GetGeneration()
 		err = errors.Join(err, r.saveStatus(ctx, before, provider))
 	}()
-	if !provider.GetDeletionTimestamp().IsZero() {
+	switch {
+	case provider.GetSpec().Suspend:
+		return conclude(provider, r.report(ctx, provider))
+	case !provider.GetDeletionTimestamp().IsZero():
 		return conclude(provider, r.remove(ctx, provider))
 	}
 	err = r.install(ctx, provider)
@@ -103,6 +106,9 @@ func (r *Reconciler) install(ctx context.Context, provider v1alpha2.Provider) er
 	if err := r.Preflight.Identity(ctx, provider); err != nil {
 		return err
 	}
+	if to := releaseSpec(provider.GetSpec()).RollbackTo; to != nil {
+		return r.rollBackTo(ctx, provider, *to)
+	}
 	chart, err := r.chart(ctx, provider)
 	if err != nil {
 		return err
@@ -122,15 +128,16 @@ func (r *Reconciler) install(ctx context.Context, provider v1alpha2.Provider) er
 	if err := errors.Join(r.applyCRDs(ctx, provider, chart), checked); err != nil {
 		return err
 	}
-	record, err := r.release(ctx, provider, desired)
-	served := r.crdsServed(ctx, chart)
-	if unknown := new(release.UnknownKindError); err != nil && (served == nil || !errors.As(err, &unknown)) {
+	g, err := r.installGoal(desired)
+	if err != nil {
 		return err
 	}
-	if served != nil {
-		return served
-	}
-	return r.health(ctx, provider, record)
+	return r.reach(ctx, provider, g, func() error { return r.crdsServed(ctx, chart) })
+}
+
+// rollBackTo returns to the revision that the resource names.
+func (r *Reconciler) rollBackTo(ctx context.Context, provider v1alpha2.Provider, revision int64) error {
+	return r.reach(ctx, provider, r.rollbackGoal(provider, int(revision)), func() error { return nil })
 }
 
 // chart resolves the version and finds its chart. The version is pinned in status: a range or an empty version floats
@@ -196,7 +203,7 @@ func (r *Reconciler) crdsServed(ctx context.Context, chart *providerChart) error
 	}
 	if len(pending) > 0 {
 		// The message is the same until all are served: each of dozens would otherwise be a write of its own.
-		return &progress{v1alpha2.CRDsNotReadyReason, "waiting for the API server to serve the provider's CustomResourceDefinitions"}
+		return &progress{reason: v1alpha2.CRDsNotReadyReason, message: "waiting for the API server to serve the provider's CustomResourceDefinitions"}
 	}
 	return nil
 }
@@ -239,7 +246,7 @@ func (r *Reconciler) coreLast(ctx context.Context) error {
 	if len(others) == 0 {
 		return nil
 	}
-	return &progress{v1alpha2.DeletionBlockedReason, "core is removed last; delete first: " + strings.Join(others, ", ")}
+	return &progress{reason: v1alpha2.DeletionBlockedReason, message: "core is removed last; delete first: " + strings.Join(others, ", ")}
 }
 
 // announce makes an event of a change of Ready, and a log line.

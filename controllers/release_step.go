@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -30,97 +31,163 @@ func releaseName(label string) string {
 	return strings.TrimRight(label[:maxReleaseName-hashLength-1], "-.") + "-" + hex.EncodeToString(sum[:])[:hashLength]
 }
 
-// release makes the Helm release what is desired, if it is not, and gives the record of its current revision.
-func (r *Reconciler) release(ctx context.Context, provider v1alpha2.Provider, desired release.Desired) (*release.Record, error) {
-	observed, err := r.Releases.Observe(ctx, desired.Namespace, desired.Name)
-	if err != nil {
-		return nil, &installError{err}
-	}
+// goal is what a release should come to.
+type goal struct {
+	namespace, name string
+	// version is what people know it by.
+	version string
+	// digest stands for it in the release's history.
+	digest string
+	// reach takes the one action that leads there from a state.
+	reach func(context.Context, release.State) (release.Result, error)
+}
+
+// running is what the release came to.
+type running struct {
+	// observed is the release, revision its newest one, record what that holds; nil if there is no release.
+	observed release.Observation
+	revision release.Revision
+	record   *release.Record
+	// reached says that the revision is the goal.
+	reached bool
+	// held says that another program made it, and that this is respected.
+	held bool
+	// failed says that the goal failed, and what follows; nil if it did not.
+	failed *failedError
+}
+
+// installGoal is the release that the resource describes.
+func (r *Reconciler) installGoal(desired release.Desired) (goal, error) {
 	digest, err := r.Releases.Digest(desired)
 	if err != nil {
-		return nil, &installError{err}
+		return goal{}, &installError{err}
 	}
-	state := r.Releases.Decide(observed, digest)
-	act, err := worthActing(provider, observed, state, digest)
+	reach := func(ctx context.Context, state release.State) (release.Result, error) {
+		if err := r.labelNamespace(ctx, desired.Namespace, desired.Chart); err != nil {
+			return release.Result{}, err
+		}
+		return r.Releases.Apply(ctx, desired, state)
+	}
+	return goal{desired.Namespace, desired.Name, desired.Chart.Metadata.AppVersion, digest, reach}, nil
+}
+
+// rollbackGoal is the revision that spec.release.rollbackTo names.
+func (r *Reconciler) rollbackGoal(provider v1alpha2.Provider, revision int) goal {
+	target := release.Return{
+		Namespace: provider.GetNamespace(), Name: releaseName(v1alpha2.Label(provider)), Revision: revision,
+		Digest: fmt.Sprintf("rollback-%d", revision), Reason: "spec.release.rollbackTo", HistoryLimit: historyLimit(provider.GetSpec()),
+	}
+	reach := func(ctx context.Context, state release.State) (release.Result, error) {
+		return r.Releases.Rollback(ctx, target, state)
+	}
+	return goal{target.Namespace, target.Name, fmt.Sprintf("revision %d", revision), target.Digest, reach}
+}
+
+// reachMost bounds the actions of one reconcile: an attempt, and the rollback after it.
+const reachMost = 2
+
+// release brings the release to the goal, or back to what was healthy when that fails, and tells what it has come to.
+func (r *Reconciler) release(ctx context.Context, provider v1alpha2.Provider, g goal, policy release.Policy) (*running, error) {
+	var failure error
+	for actions := 0; ; actions++ {
+		observed, err := r.Releases.Observe(ctx, g.namespace, g.name)
+		if err != nil {
+			return nil, &installError{err}
+		}
+		state := r.Releases.Decide(observed, g.digest)
+		choice := release.Choose(observed, g.digest, state, policy)
+		acts := choice.Verb == release.Act || choice.Verb == release.RollBack
+		if !acts || actions == reachMost {
+			return r.outcome(ctx, provider, g, observed, state, choice, failure)
+		}
+		err = r.act(ctx, provider, g, state, choice, failure)
+		if err != nil && !leavesFailedRevision(err) {
+			return nil, &installError{err}
+		}
+		if failure == nil {
+			failure = err
+		}
+		policy.Requested, policy.Now = false, time.Now()
+	}
+}
+
+// leavesFailedRevision says whether an attempt has become a revision of the history, so that what follows can be decided by that.
+func leavesFailedRevision(err error) bool {
+	var (
+		rejected    *release.RejectedError
+		unavailable *release.UnavailableError
+		remove      *release.RemoveError
+	)
+	return errors.As(err, &rejected) || errors.As(err, &unavailable) || errors.As(err, &remove)
+}
+
+// act takes one action.
+func (r *Reconciler) act(ctx context.Context, provider v1alpha2.Provider, g goal, state release.State, choice release.Choice, failure error) error {
+	log := ctrl.LoggerFrom(ctx).WithValues("release", g.name, "version", g.version)
+	log.Info("the release is to be changed", "state", state.Condition, "found", state.Message, "action", choice.String())
+	status := provider.GetStatus()
+	if state.Condition == release.Absent {
+		status.Release = nil // whatever was known of it is over
+	}
+	var result release.Result
+	var err error
+	if choice.Verb == release.RollBack {
+		result, err = r.rollBack(ctx, provider, g, state, choice.Revision, failure)
+	} else {
+		result, err = g.reach(ctx, state)
+	}
+	if result.Revision != 0 {
+		log.Info("the release was changed", "revision", result.Revision, "status", result.Status)
+	}
+	return err
+}
+
+// rollBack returns to a revision that was healthy, and says why in the history.
+func (r *Reconciler) rollBack(ctx context.Context, provider v1alpha2.Provider, g goal, state release.State, to release.Revision, failure error) (release.Result, error) {
+	reason := g.version + " failed"
+	if failure != nil {
+		reason = failure.Error()
+	} else if record, err := r.Releases.Read(ctx, g.namespace, g.name, state.Revision); err == nil {
+		reason = record.Description
+	}
+	return r.Releases.Rollback(ctx, release.Return{
+		Namespace: g.namespace, Name: g.name, Revision: to.Number, Reason: reason, HistoryLimit: historyLimit(provider.GetSpec()),
+	}, state)
+}
+
+// outcome reads what the release holds when there is nothing more to be done about it now, and says how it stands to the goal.
+func (r *Reconciler) outcome(ctx context.Context, provider v1alpha2.Provider, g goal, observed release.Observation, state release.State, choice release.Choice, failure error) (*running, error) {
+	run, err := r.record(ctx, provider, observed)
 	if err != nil {
 		return nil, err
 	}
-	if act {
-		if observed, err = r.act(ctx, provider, desired, state); err != nil {
-			return nil, err
-		}
-	}
-	return r.record(ctx, provider, observed)
-}
-
-// worthActing says whether the release is to be changed now. A person's own upgrade or rollback is respected until the
-// resource asks for something else than it did before; what failed is tried again, each time later, or when a person
-// asks for it.
-func worthActing(provider v1alpha2.Provider, observed release.Observation, state release.State, digest string) (bool, error) {
-	switch state.Condition {
-	case release.InSync:
-		return false, nil
-	case release.Foreign:
-		for _, revision := range observed.Revisions {
-			if revision.Ours() {
-				return revision.Digest != digest, nil
-			}
-		}
-		return true, nil
-	case release.Failed:
-		until := state.Revision.Changed.Add(failedWait(observed, digest))
-		if time.Now().After(until) || requested(provider) {
-			return true, nil
-		}
-		message := state.Message
-		if c := conditions.Get(provider, v1alpha2.ProviderInstalledCondition); c != nil && c.Reason == v1alpha2.InstallFailedReason {
-			message = c.Message
-		}
-		return false, &failedError{message: message, until: until}
+	run.reached = state.Condition == release.InSync
+	run.held = choice.Verb == release.Hold
+	switch {
+	case run.reached:
+		markReached(provider, run)
+	case run.held && run.record != nil:
+	case run.held:
+		return nil, uninstalledByOthers(g)
+	case state.Condition == release.Pending:
+		return nil, &installError{&release.PendingError{Message: state.Message, Until: state.Until}}
+	case run.record == nil:
+		return nil, &installError{fmt.Errorf("release %s/%s was deleted just after it was applied; it will be installed again", g.namespace, g.name)}
 	default:
-		return true, nil
-	}
-}
-
-// failedWait doubles with each attempt that failed in a row.
-func failedWait(observed release.Observation, digest string) time.Duration {
-	wait := shortestRetry
-	for _, revision := range observed.Revisions {
-		if revision.Status != release.StatusFailed || revision.Digest != digest {
-			break
+		run.failed = attemptFailed(g, run, choice, failure)
+		if provider.GetStatus().InstalledVersion != nil {
+			conditions.MarkFalse(provider, v1alpha2.ProviderUpgradedCondition, v1alpha2.ComponentsUpgradeErrorReason, "%s", run.failed)
 		}
-		wait = min(2*wait, longestRetry)
 	}
-	return wait
+	markInstalled(provider, run)
+	return run, nil
 }
 
-// act takes the one action that the release's state asks for and looks at the release again.
-func (r *Reconciler) act(ctx context.Context, provider v1alpha2.Provider, desired release.Desired, state release.State) (release.Observation, error) {
-	log := ctrl.LoggerFrom(ctx).WithValues("release", desired.Name, "version", desired.Chart.Metadata.AppVersion)
-	log.Info("the release is to be changed", "state", state.Condition, "found", state.Message)
-	if err := r.labelNamespace(ctx, desired.Namespace, desired.Chart); err != nil {
-		return release.Observation{}, &installError{err}
-	}
-	upgraded := state.Condition != release.Absent && provider.GetStatus().InstalledVersion != nil
-	result, err := r.Releases.Apply(ctx, desired, state)
-	if err != nil {
-		if upgraded {
-			conditions.MarkFalse(provider, v1alpha2.ProviderUpgradedCondition, v1alpha2.ComponentsUpgradeErrorReason, "%s", err)
-		}
-		return release.Observation{}, &installError{err}
-	}
-	log.Info("the release was changed", "revision", result.Revision, "status", result.Status)
-	if upgraded {
-		conditions.MarkTrue(provider, v1alpha2.ProviderUpgradedCondition, v1alpha2.ProviderUpgradedReason, "Upgraded to %s", desired.Chart.Metadata.AppVersion)
-	}
-	return r.Releases.Observe(ctx, desired.Namespace, desired.Name)
-}
-
-// record writes what Helm's storage says into the status and gives the record of the current revision.
-func (r *Reconciler) record(ctx context.Context, provider v1alpha2.Provider, observed release.Observation) (*release.Record, error) {
+// record writes what Helm's storage says into the status.
+func (r *Reconciler) record(ctx context.Context, provider v1alpha2.Provider, observed release.Observation) (*running, error) {
 	newest, exists := observed.Newest()
 	if !exists {
-		return nil, &installError{fmt.Errorf("release %s/%s was deleted just after it was applied; it will be installed again", observed.Namespace, observed.Name)}
+		return &running{observed: observed}, nil
 	}
 	status := provider.GetStatus()
 	status.Release = &v1alpha2.ReleaseStatus{Name: observed.Name, Namespace: observed.Namespace, Revision: int64(newest.Number), Status: string(newest.Status)}
@@ -129,37 +196,33 @@ func (r *Reconciler) record(ctx context.Context, provider v1alpha2.Provider, obs
 	if err != nil {
 		return nil, &installError{err}
 	}
-	held := ""
-	if !newest.Ours() {
-		held = "; a person changed it with helm (" + record.Description + "), which stays until this resource changes"
-	}
-	conditions.MarkTrue(provider, v1alpha2.ProviderInstalledCondition, v1alpha2.ProviderInstalledReason,
-		"Release %s, revision %d, holds %s%s", observed.Name, newest.Number, record.AppVersion, held)
-	return record, nil
+	return &running{observed: observed, revision: newest, record: record}, nil
 }
 
-// health reads the objects' health from the watches; these bring the resource back when it changes.
-func (r *Reconciler) health(ctx context.Context, provider v1alpha2.Provider, record *release.Record) error {
-	objects := make([]release.Object, 0, len(record.Objects))
-	for _, o := range record.Objects {
-		objects = append(objects, release.Object{GroupVersionKind: o.GroupVersionKind(), Namespace: o.GetNamespace(), Name: o.GetName()})
+// markReached says what the goal was: an upgrade, a pause.
+func markReached(provider v1alpha2.Provider, run *running) {
+	if run.revision.Number > 1 && provider.GetStatus().InstalledVersion != nil {
+		conditions.MarkTrue(provider, v1alpha2.ProviderUpgradedCondition, v1alpha2.ProviderUpgradedReason, "Revision %d holds %s", run.revision.Number, run.record.AppVersion)
 	}
-	report, err := r.Health.Check(ctx, objects)
-	if err != nil {
-		return &installError{err}
+	if !provider.GetSpec().Paused {
+		conditions.Delete(provider, v1alpha2.PausedCondition)
+		return
 	}
-	status := provider.GetStatus()
-	version := record.AppVersion
-	if report.Healthy() {
-		status.InstalledVersion = &version
-		conditions.MarkTrue(provider, v1alpha2.ReadyCondition, v1alpha2.HealthyReason, "%s %s is installed and healthy", v1alpha2.Label(provider), version)
-		return nil
+	conditions.MarkTrue(provider, v1alpha2.PausedCondition, v1alpha2.PausedReason,
+		"The Deployments have no replicas; the annotation %s says how many they have otherwise", v1alpha2.PausedReplicasAnnotation)
+}
+
+// markInstalled says what is installed.
+func markInstalled(provider v1alpha2.Provider, run *running) {
+	if run.revision.Status != release.StatusDeployed {
+		return // conclude says why
 	}
-	reason := v1alpha2.ProgressingReason
-	if report.Failed || status.InstalledVersion != nil && *status.InstalledVersion == version {
-		reason = v1alpha2.UnhealthyReason
+	held := ""
+	if run.held {
+		held = "; another program made it (" + run.record.Description + ")"
 	}
-	return &progress{reason, report.Message()}
+	conditions.MarkTrue(provider, v1alpha2.ProviderInstalledCondition, v1alpha2.ProviderInstalledReason,
+		"Release %s, revision %d, holds %s%s", run.observed.Name, run.revision.Number, run.record.AppVersion, held)
 }
 
 // history is what `helm history` shows, newest first.

@@ -57,7 +57,7 @@ func providerObjects() labels.Selector {
 
 // CacheOptions keep out of the manager's cache what nobody reads from it: field managers, and Helm's own Secrets.
 func CacheOptions() cache.Options {
-	notHelm := fields.OneTermNotEqualSelector("type", "helm.sh/release.v1")
+	notHelm := fields.OneTermNotEqualSelector("type", release.RecordType)
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject:         map[client.Object]cache.ByObject{secretMetadata(): {Field: notHelm}},
@@ -75,6 +75,10 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	objects, err := newCache(mgr, mgr.GetScheme(), cache.TransformStripManagedFields())
+	if err != nil {
+		return err
+	}
+	history, err := newHistory(mgr)
 	if err != nil {
 		return err
 	}
@@ -96,7 +100,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	for _, t := range v1alpha2.ProviderTypes() {
 		r := shared
 		r.Type = t
-		if err := r.setup(mgr, options, definitions, woken); err != nil {
+		if err := r.setup(mgr, options, watched{definitions, history, woken}); err != nil {
 			return fmt.Errorf("set up the controller of %s: %w", t, err)
 		}
 	}
@@ -132,8 +136,14 @@ func newCache(mgr manager.Manager, scheme *runtime.Scheme, transform toolscache.
 	return c, mgr.Add(c)
 }
 
+// watched is what brings resources back beside themselves: CRDs, Helm's records, the health of objects.
+type watched struct {
+	definitions, history cache.Cache
+	woken                *wakers
+}
+
 // setup adds the controller of one kind, with all that brings its resources back.
-func (r *Reconciler) setup(mgr ctrl.Manager, options Options, definitions cache.Cache, woken *wakers) error {
+func (r *Reconciler) setup(mgr ctrl.Manager, options Options, w watched) error {
 	touched := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 	// Seven controllers with a dozen watches each tell a hundred times that they start: that is for debugging.
 	logger := func(req *reconcile.Request) logr.Logger {
@@ -152,8 +162,9 @@ func (r *Reconciler) setup(mgr ctrl.Manager, options Options, definitions cache.
 		}).
 		WatchesMetadata(&corev1.ConfigMap{}, r.onConfigMap(options.WatchConfigMaps)).
 		WatchesMetadata(&corev1.Secret{}, r.onSecret(options.WatchSecrets)).
-		WatchesRawSource(source.Kind(definitions, &apiextensionsv1.CustomResourceDefinition{}, r.onDefinition(), definitionChanged)).
-		WatchesRawSource(woken.source(r.Type))
+		WatchesRawSource(source.Kind(w.definitions, &apiextensionsv1.CustomResourceDefinition{}, r.onDefinition(), definitionChanged)).
+		WatchesRawSource(r.onHistory(w.history)).
+		WatchesRawSource(w.woken.source(r.Type))
 	for _, t := range v1alpha2.ProviderTypes() {
 		b = b.Watches(t.New(), r.onProvider(t))
 	}

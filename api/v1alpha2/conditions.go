@@ -21,6 +21,9 @@ const (
 
 	// ProviderUpgradedCondition is True when the last upgrade went through; it is absent before the first.
 	ProviderUpgradedCondition = "ProviderUpgraded"
+
+	// PausedCondition is True when the provider's Deployments were scaled to no replicas because of spec.paused, and absent otherwise.
+	PausedCondition = "Paused"
 )
 
 // Reasons of PreflightCheckPassed. The strings are cluster-api-operator's up to and including UnsupportedProviderDowngradeReason,
@@ -120,6 +123,16 @@ const (
 
 	// UnhealthyReason: objects of the release were healthy, and some no longer are. The message names them.
 	UnhealthyReason = "Unhealthy"
+
+	// ExternalChangeReason: another program, such as helm, changed the release, which is respected. The message says how to
+	// accept or undo it.
+	ExternalChangeReason = "ExternalChange"
+
+	// PausedReason: spec.paused is true, so the provider is installed but does not run.
+	PausedReason = "ScaledDown"
+
+	// SuspendedReason: spec.suspend is true, so nothing is changed.
+	SuspendedReason = "Suspended"
 
 	// DeletingReason: the resource was deleted and the provider is being removed.
 	DeletingReason = "Deleting"

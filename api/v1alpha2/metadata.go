@@ -36,6 +36,9 @@ const (
 	DigestLabel = Prefix + "/digest"
 )
 
+// PausedReplicasAnnotation holds, on a Deployment of a paused provider, how many replicas it has when it is not paused.
+const PausedReplicasAnnotation = Prefix + "/paused-replicas"
+
 // Labels of clusterctl, by the provider contract on every object of a provider.
 const (
 	// ClusterctlLabel is empty; `clusterctl move` finds the kinds that it moves by it.

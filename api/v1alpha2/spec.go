@@ -11,9 +11,6 @@ import (
 //
 // ---- Not implemented yet. Each rule refuses a field that would otherwise be ignored; delete it together with the work that
 // implements the field.
-// +kubebuilder:validation:XValidation:rule="!has(self.suspend) || !self.suspend",fieldPath=".suspend",reason=FieldValueForbidden,message="spec.suspend is not supported by this version of Capstan yet"
-// +kubebuilder:validation:XValidation:rule="!has(self.paused) || !self.paused",fieldPath=".paused",reason=FieldValueForbidden,message="spec.paused is not supported by this version of Capstan yet"
-// +kubebuilder:validation:XValidation:rule="!has(self.release)",fieldPath=".release",reason=FieldValueForbidden,message="spec.release is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.crds)",fieldPath=".crds",reason=FieldValueForbidden,message="spec.crds is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.serviceAccountName)",fieldPath=".serviceAccountName",reason=FieldValueForbidden,message="spec.serviceAccountName is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.kubeConfig)",fieldPath=".kubeConfig",reason=FieldValueForbidden,message="spec.kubeConfig is not supported by this version of Capstan yet"

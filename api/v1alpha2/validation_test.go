@@ -29,7 +29,7 @@ func TestAccepted(t *testing.T) {
 		"a Secret elsewhere":        `{configSecret: {name: aws-variables, namespace: secrets}}`,
 		"a Secret, in short":        `{secretName: aws-variables}`,
 		"variables":                 `{variables: {EXP_MACHINE_POOL: "true"}}`,
-		"false where true is not":   `{suspend: false, paused: false}`,
+		"the life of the release":   `{suspend: true, paused: true, release: {historyLimit: 9, onFailure: None, onExternalChange: Revert, drift: Warn, rollbackTo: 1}}`,
 		"no replicas":               `{deployment: {replicas: 0}, additionalDeployments: {a: {deployment: {replicas: 0, tolerations: []}}}}`,
 		"debug alone":               `{manager: {debug: true}}`,
 		"patches":                   `{patches: [{patch: "a: b"}, {patch: "[]", target: {kind: Deployment}}], additionalManifests: {name: a}}`,
@@ -117,9 +117,6 @@ var refused = map[string][]string{
 	},
 
 	// Not implemented yet.
-	"spec.suspend is not supported by this version of Capstan yet":               {`{suspend: true}`},
-	"spec.paused is not supported by this version of Capstan yet":                {`{paused: true}`},
-	"spec.release is not supported by this version of Capstan yet":               {`{release: {historyLimit: 9}}`, `{release: {historyLimit: 20, retries: 8}}`},
 	"spec.crds is not supported by this version of Capstan yet":                  {`{crds: {policy: CreateOnly}}`},
 	"spec.serviceAccountName is not supported by this version of Capstan yet":    {`{serviceAccountName: a}`},
 	"spec.kubeConfig is not supported by this version of Capstan yet":            {`{kubeConfig: {secretRef: {name: a}}}`},
@@ -147,8 +144,8 @@ func TestRefused(t *testing.T) {
 
 func TestOneMistakeIsOneMessage(t *testing.T) {
 	for _, spec := range []string{
-		`{version: latest}`, `{paused: true}`, `{manager: {debug: true, verbosity: 2}}`, `{fetchConfig: {}}`, `{fetchConfig: {oci: a}}`,
-		`{release: {historyLimit: 9}}`,
+		`{version: latest}`, `{manager: {debug: true, verbosity: 2}}`, `{fetchConfig: {}}`, `{fetchConfig: {oci: a}}`,
+		`{release: {historyLimit: 8}}`,
 	} {
 		NewWithT(t).Expect(refusals(t, provider(t, v1alpha2.InfrastructureProviderType, "aws", spec))).To(HaveLen(1), spec)
 	}

@@ -59,7 +59,7 @@ type check func(c *Checker, ctx context.Context, in Input) error
 var identity = []check{(*Checker).coreName, (*Checker).singleInstance}
 
 // installation are the checks of what is about to be installed. What a person must mend comes before what only takes time.
-var installation = []check{(*Checker).contract, (*Checker).variables, (*Checker).apis, (*Checker).coreReady}
+var installation = []check{(*Checker).contract, (*Checker).unpaused, (*Checker).variables, (*Checker).apis, (*Checker).coreReady}
 
 // Identity checks that the resource may exist at all. Its error is a *Problem, or says why the check was not possible.
 func (c *Checker) Identity(ctx context.Context, provider v1alpha2.Provider) error {
@@ -104,47 +104,6 @@ func (c *Checker) singleInstance(ctx context.Context, in Input) error {
 	return &Problem{Reason: v1alpha2.MoreThanOneProviderInstanceExistsReason, Waiting: true, Message: fmt.Sprintf(
 		"%s %s already exists in namespace %s, and a cluster can have each provider once; delete one of the two",
 		in.Provider.ProviderType(), in.Provider.GetName(), same[0].GetNamespace())}
-}
-
-// supportedContracts are the Cluster API contracts that providers may have, each with the contracts of the providers that a
-// core of that contract can work with, as clusterctl has it.
-var supportedContracts = map[string][]string{
-	"v1beta1": {"v1beta1"},
-	"v1beta2": {"v1beta1", "v1beta2"},
-}
-
-// contract compares with core, or, for core, with all others that are installed.
-func (c *Checker) contract(ctx context.Context, in Input) error {
-	if supportedContracts[in.Contract] == nil {
-		return &Problem{Reason: v1alpha2.CAPIVersionIncompatibilityReason, Message: fmt.Sprintf(
-			"this version has the Cluster API contract %s; supported are v1beta1 and v1beta2, so choose another version", in.Contract)}
-	}
-	if in.Provider.ProviderType() != v1alpha2.CoreProviderType {
-		core, err := c.core(ctx)
-		if err != nil || core == nil || core.GetStatus().Contract == nil {
-			return err
-		}
-		if contract := *core.GetStatus().Contract; !slices.Contains(supportedContracts[contract], in.Contract) {
-			return &Problem{Reason: v1alpha2.CAPIVersionIncompatibilityReason, Waiting: true, Message: fmt.Sprintf(
-				"this version has the Cluster API contract %s, and core %s works with %s only; choose another version or upgrade core",
-				in.Contract, contract, strings.Join(supportedContracts[contract], " and "))}
-		}
-		return nil
-	}
-	for _, t := range v1alpha2.ProviderTypes()[1:] {
-		list := t.NewList()
-		if err := c.Reader.List(ctx, list); err != nil {
-			return err
-		}
-		for _, p := range list.GetItems() {
-			if contract := p.GetStatus().Contract; contract != nil && !slices.Contains(supportedContracts[in.Contract], *contract) {
-				return &Problem{Reason: v1alpha2.CAPIVersionIncompatibilityReason, Waiting: true, Message: fmt.Sprintf(
-					"this core has the Cluster API contract %s, and the installed %s %s/%s has %s; change that provider first",
-					in.Contract, t, p.GetNamespace(), p.GetName(), *contract)}
-			}
-		}
-	}
-	return nil
 }
 
 // coreReady makes every provider wait for core.
