@@ -88,14 +88,19 @@ func (o *Operator) Exited() (bool, error) {
 }
 
 // PeakMemory is the most memory the operator has had resident so far, in bytes; 0 where the system does not tell.
-func (o *Operator) PeakMemory() int64 {
+func (o *Operator) PeakMemory() int64 { return o.memory("VmHWM") }
+
+// Memory is the memory that the operator has resident now, in bytes; 0 where the system does not tell.
+func (o *Operator) Memory() int64 { return o.memory("VmRSS") }
+
+func (o *Operator) memory(field string) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", o.cmd.Process.Pid))
 	if err != nil {
 		return 0
 	}
 	for line := range strings.Lines(string(status)) {
 		var kib int64
-		if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kib); n == 1 {
+		if n, _ := fmt.Sscanf(line, field+": %d kB", &kib); n == 1 {
 			return kib << 10
 		}
 	}

@@ -1,0 +1,313 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/fleet"
+)
+
+var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
+	var w *world
+
+	BeforeAll(func(ctx SpecContext) {
+		w = newWorld(context.WithoutCancel(ctx))
+		w.start()
+		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
+		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+	})
+	AfterEach(func() { w.showLog() })
+
+	// versions installs the first of several versions; the others are on offer.
+	versions := func(ctx context.Context, release *v1alpha2.ReleaseSpec, all ...tiny) *v1alpha2.InfrastructureProvider {
+		GinkgoHelper()
+		p := all[0].resource()
+		p.Spec.Release = release
+		Expect(w.client.Create(ctx, all[0].namespace())).To(Succeed())
+		for _, t := range all {
+			Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
+		}
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady(all[0].version))
+		return p
+	}
+	upgrade := func(ctx context.Context, p v1alpha2.Provider, version string) {
+		GinkgoHelper()
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = version })
+	}
+	deployment := func(ctx context.Context, name string) *appsv1.Deployment {
+		GinkgoHelper()
+		d := &appsv1.Deployment{}
+		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: name, Name: name + "-controller-manager"}, d)).To(Succeed())
+		return d
+	}
+	// quickly gives up soon.
+	quickly := func(retries int32) *v1alpha2.ReleaseSpec {
+		return &v1alpha2.ReleaseSpec{Timeout: &metav1.Duration{Duration: 2 * time.Second}, Retries: &retries}
+	}
+
+	Describe("whose upgrade fails", func() {
+		It("returns to what was healthy, tries again as often as it may, and then waits for a change", func(ctx SpecContext) {
+			good, bad, better := newTiny("unhealthy", "v1.0.0"), newTiny("unhealthy", "v1.1.0"), newTiny("unhealthy", "v1.2.0")
+			bad.components = strings.Replace(bad.components, "registry.example.com/", "registry.example.com/never-pulled/", 1)
+			p := versions(ctx, quickly(1), good, bad, better)
+			uid := deployment(ctx, p.Name).UID
+			serving := w.watchAvailable(ctx, p.Name)
+
+			upgrade(ctx, p, "v1.1.0")
+			Eventually(w.read(ctx, p)).Should(And(
+				haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.TimedOutWaitingForDeploymentReason),
+				haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.TimedOutWaitingForDeploymentReason, "v1.1.0 failed: not healthy within 2s",
+					"Deployment unhealthy/unhealthy-controller-manager", "v1.0.0 runs again, as revision 5", "given up after 2 attempts"),
+				haveCondition(v1alpha2.ProviderUpgradedCondition, metav1.ConditionFalse, v1alpha2.ComponentsUpgradeErrorReason),
+				haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionTrue, v1alpha2.ProviderInstalledReason, "holds v1.0.0"),
+			))
+			Expect(p.Status.InstalledVersion).To(HaveValue(Equal("v1.0.0")))
+			for _, helm := range []string{"helm", "helm4"} {
+				Expect(w.helm(ctx, helm, "history", "infrastructure-unhealthy", "-n", p.Namespace)).To(HaveExactElements(
+					And(HaveField("Status", "superseded"), HaveField("AppVersion", "v1.0.0")),
+					And(HaveField("Status", "failed"), HaveField("AppVersion", "v1.1.0"), HaveField("Description", ContainSubstring("not healthy within 2s"))),
+					And(HaveField("Status", "superseded"), HaveField("AppVersion", "v1.0.0"), HaveField("Description", HavePrefix("Rollback to 1: not healthy within 2s"))),
+					And(HaveField("Status", "failed"), HaveField("AppVersion", "v1.1.0")),
+					And(HaveField("Status", "deployed"), HaveField("AppVersion", "v1.0.0")),
+				), helm)
+			}
+			Expect(serving()).To(Equal(1), "the old version served throughout")
+
+			By("restarting the operator without a status: Helm's storage tells it all")
+			stalled := p.Status.DeepCopy()
+			Expect(w.operator.Kill()).To(Succeed())
+			p.Status = v1alpha2.ProviderStatus{}
+			Expect(w.client.Status().Update(ctx, p)).To(Succeed())
+			w.start()
+			Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.TimedOutWaitingForDeploymentReason, "given up after 2 attempts"))
+			Expect(p.Status.History).To(Equal(stalled.History))
+			writes := func() int {
+				return len(w.operatorWrites(func(r bed.Request) bool { return r.Namespace == p.Namespace }))
+			}
+			settled := writes()
+			Consistently(writes).WithTimeout(fiveLooks).Should(Equal(settled))
+
+			By("going on with a version that works")
+			upgrade(ctx, p, "v1.2.0")
+			Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
+			Expect(p).To(haveCondition(v1alpha2.ProviderUpgradedCondition, metav1.ConditionTrue, v1alpha2.ProviderUpgradedReason, "holds v1.2.0"))
+			Expect(deployment(ctx, p.Name).UID).To(Equal(uid))
+		})
+
+		It("is left as it is with onFailure None, and is ready as soon as it becomes healthy after all", func(ctx SpecContext) {
+			good, bad := newTiny("left", "v1.0.0"), newTiny("left", "v1.1.0")
+			bad.components = strings.Replace(bad.components, "      containers:", "      nodeSelector: {late: node}\n      containers:", 1)
+			spec := quickly(0)
+			spec.OnFailure = v1alpha2.FailureNone
+			p := versions(ctx, spec, good, bad)
+			upgrade(ctx, p, "v1.1.0")
+			Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.TimedOutWaitingForDeploymentReason, "given up after 1 attempts"))
+			Expect(p.Status.Release).To(And(HaveField("Revision", int64(2)), HaveField("Status", "failed")))
+
+			nodes := &corev1.NodeList{}
+			Expect(w.client.List(ctx, nodes)).To(Succeed())
+			Expect(w.client.Patch(ctx, &nodes.Items[0], client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"late":"node"}}}`)))).To(Succeed())
+			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		})
+
+		It("by a rejected object leaves the old version running, objects dropped in between included", func(ctx SpecContext) {
+			good, bad := newTiny("rejected", "v1.0.0"), newTiny("rejected", "v1.1.0")
+			extra := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: dropped, namespace: rejected-system}\ndata: {a: b}\n"
+			good.components += extra
+			bad.components = strings.Replace(bad.components, "replicas: 1", "replicas: -1", 1) +
+				"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: brought, namespace: rejected-system}\ndata: {a: b}\n"
+			p := versions(ctx, quickly(0), good, bad)
+			image := deployment(ctx, p.Name).Spec.Template.Spec.Containers[0].Image
+			upgrade(ctx, p, "v1.1.0")
+			Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.InstallFailedReason,
+				"v1.1.0 failed: the API server refused Deployment rejected/rejected-controller-manager", "greater than or equal to 0", "v1.0.0 runs again, as revision 3"))
+			Expect(deployment(ctx, p.Name).Spec.Template.Spec.Containers[0].Image).To(Equal(image))
+			Expect(w.client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: "dropped"}, &corev1.ConfigMap{})).To(Succeed())
+			Expect(client.IgnoreNotFound(w.client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: "brought"}, &corev1.ConfigMap{}))).To(Succeed())
+
+			By("setting the version back")
+			upgrade(ctx, p, "v1.0.0")
+			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+			Expect(p.Status.Release.Revision).To(Equal(int64(3)), "what was returned to is what is wanted again")
+		})
+
+		It("by a missing variable changes nothing", func(ctx SpecContext) {
+			good, bad := newTiny("needy", "v1.0.0"), newTiny("needy", "v1.1.0")
+			bad.components = strings.Replace(bad.components, "${TINY_LEVEL:=info}", "${TINY_LEVEL}", 1)
+			p := versions(ctx, nil, good, bad)
+			before := deployment(ctx, p.Name)
+			upgrade(ctx, p, "v1.1.0")
+			Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.MissingVariablesReason, "TINY_LEVEL"))
+			Expect(deployment(ctx, p.Name).Generation).To(Equal(before.Generation))
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Variables = map[string]string{"TINY_LEVEL": "debug"} })
+			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		})
+	})
+
+	It("returns to a revision that the resource names, and goes on when it no longer does", func(ctx SpecContext) {
+		p := versions(ctx, nil, newTiny("back", "v1.0.0"), newTiny("back", "v1.1.0"))
+		upgrade(ctx, p, "v1.1.0")
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: ptr.To(int64(1))} })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		Expect(p.Status.Release.Revision).To(Equal(int64(3)))
+		Expect(deployment(ctx, p.Name).Spec.Template.Spec.Containers[0].Image).To(HaveSuffix(":v1.0.0"))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release.RollbackTo = ptr.To(int64(9)) })
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.InstallFailedReason,
+			"no revision 9 that can be returned to; its history has 1, 2, 3"))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release = nil })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		Expect(p.Status.Release.Revision).To(Equal(int64(4)))
+	})
+
+	It("goes back to an older version in place", func(ctx SpecContext) {
+		p := versions(ctx, nil, newTiny("down", "v1.1.0"), newTiny("down", "v1.0.0"))
+		uid := deployment(ctx, p.Name).UID
+		upgrade(ctx, p, "v1.0.0")
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		Expect(deployment(ctx, p.Name).UID).To(Equal(uid))
+	})
+
+	for _, helm := range []string{"helm", "helm4"} {
+		It("respects what a person does with "+helm+", and says how to accept or undo it", func(ctx SpecContext) {
+			name := "held-" + helm
+			p := versions(ctx, nil, newTiny(name, "v1.0.0"), newTiny(name, "v1.1.0"))
+			upgrade(ctx, p, "v1.1.0")
+			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+			release := "infrastructure-" + name
+
+			w.run(ctx, helm, "rollback", release, "1", "-n", p.Namespace)
+			Eventually(w.read(ctx, p)).WithTimeout(5 * time.Second).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.ExternalChangeReason,
+				"v1.0.0 is healthy", "revision 3 was made by another program (Rollback to 1)", "spec.release.onExternalChange to Revert", "set spec.version to v1.0.0"))
+			Consistently(func() []helmRelease { return w.helm(ctx, helm, "history", release, "-n", p.Namespace) }).WithTimeout(fiveLooks).Should(HaveLen(3))
+
+			By("accepting it")
+			upgrade(ctx, p, "v1.0.0")
+			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+			By("uninstalling")
+			w.run(ctx, helm, "uninstall", release, "-n", p.Namespace)
+			Eventually(w.read(ctx, p)).WithTimeout(5 * time.Second).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.ExternalChangeReason,
+				"was uninstalled by another program", "set spec.release.onExternalChange to Revert", "delete this resource"))
+			Expect(w.helm(ctx, helm, "list", "-n", p.Namespace)).To(BeEmpty())
+
+			By("undoing it")
+			update(ctx, w, p, func(p v1alpha2.Provider) {
+				p.GetSpec().Release = &v1alpha2.ReleaseSpec{OnExternalChange: v1alpha2.ExternalChangeRevert}
+			})
+			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		})
+
+		It("undoes what a person does with "+helm+" if the resource says so", func(ctx SpecContext) {
+			name := "reverted-" + helm
+			p := versions(ctx, &v1alpha2.ReleaseSpec{OnExternalChange: v1alpha2.ExternalChangeRevert}, newTiny(name, "v1.0.0"), newTiny(name, "v1.1.0"))
+			upgrade(ctx, p, "v1.1.0")
+			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+			w.run(ctx, helm, "rollback", "infrastructure-"+name, "1", "-n", p.Namespace)
+			Eventually(func() []helmRelease { return w.helm(ctx, helm, "list", "-n", p.Namespace) }).WithTimeout(5 * time.Second).Should(
+				ConsistOf(HaveField("AppVersion", "v1.1.0")))
+			w.run(ctx, helm, "uninstall", "infrastructure-"+name, "-n", p.Namespace)
+			Eventually(func() []helmRelease { return w.helm(ctx, helm, "list", "-n", p.Namespace) }).WithTimeout(5 * time.Second).Should(
+				ConsistOf(HaveField("AppVersion", "v1.1.0")))
+			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		})
+	}
+
+	It("is only reported on while it is suspended, its deletion included", func(ctx SpecContext) {
+		p := versions(ctx, nil, newTiny("suspended", "v1.0.0"), newTiny("suspended", "v1.1.0"))
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Suspend, p.GetSpec().Version = true, "v1.1.0" })
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.SuspendedReason, "v1.0.0 is healthy; nothing is changed while spec.suspend is true"))
+		d := deployment(ctx, p.Name)
+		d.Spec.Template.Spec.NodeSelector = map[string]string{"no": "such-node"}
+		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+		Expect(w.client.Update(ctx, d)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.SuspendedReason, "is not healthy"))
+		Expect(w.client.Delete(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.SuspendedReason, "the deletion waits"))
+		Expect(w.helm(ctx, "helm", "history", "infrastructure-suspended", "-n", p.Namespace)).To(HaveLen(1))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Suspend = false })
+		Eventually(gone(ctx, w, p)).Should(BeTrue())
+	})
+
+	It("runs no managers while it is paused, and can be upgraded then", func(ctx SpecContext) {
+		three := func(t tiny) tiny {
+			t.components = strings.Replace(t.components, "replicas: 1", "replicas: 3", 1)
+			return t
+		}
+		p := versions(ctx, nil, three(newTiny("paused", "v1.0.0")), three(newTiny("paused", "v1.1.0")))
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Paused = true })
+		Eventually(w.read(ctx, p)).Should(And(
+			haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.PausedReason, "v1.0.0 is installed and paused"),
+			haveCondition(v1alpha2.PausedCondition, metav1.ConditionTrue, v1alpha2.PausedReason)))
+		Expect(deployment(ctx, p.Name).Spec.Replicas).To(HaveValue(BeZero()))
+		Expect(deployment(ctx, p.Name).Annotations).To(HaveKeyWithValue("capstan.dev/paused-replicas", "3"))
+
+		upgrade(ctx, p, "v1.1.0")
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.PausedReason, "v1.1.0 is installed and paused"))
+		Expect(deployment(ctx, p.Name).Spec.Replicas).To(HaveValue(BeZero()))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Paused = false })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		Expect(deployment(ctx, p.Name).Spec.Replicas).To(HaveValue(BeEquivalentTo(3)))
+		Expect(deployment(ctx, p.Name).Annotations).NotTo(HaveKey("capstan.dev/paused-replicas"))
+	})
+
+	It("stays bounded over fifty upgrades: history, Secrets and the operator's memory", func(ctx SpecContext) {
+		p := versions(ctx, nil, newTiny("fifty", "v1.0.0"))
+		memory := []int64{}
+		for i := range 50 {
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Variables = map[string]string{"TINY_LEVEL": fmt.Sprint(i)} })
+			Eventually(func(g Gomega) {
+				g.Expect(w.read(ctx, p)(g).GetStatus().Release.Revision).To(Equal(int64(i + 2)))
+				g.Expect(p).To(beReady("v1.0.0"))
+			}).Should(Succeed())
+			memory = append(memory, w.operator.Memory())
+		}
+		secrets := &corev1.SecretList{}
+		Expect(w.client.List(ctx, secrets, client.InNamespace(p.Namespace), client.MatchingLabels{"owner": "helm"})).To(Succeed())
+		Expect(len(secrets.Items)).To(And(BeNumerically(">=", 10), BeNumerically("<=", 11)))
+		Expect(p.Status.History).To(HaveLen(len(secrets.Items)))
+		AddReportEntry("operator memory, MiB", fmt.Sprint(memory[10]>>20, " ", memory[49]>>20))
+		Expect(float64(memory[49])).To(BeNumerically("<", 1.5*float64(memory[10])), "%v", memory)
+	})
+})
+
+// watchAvailable watches a tiny provider's Deployment and tells the least replicas that were available.
+func (w *world) watchAvailable(ctx context.Context, name string) func() int {
+	GinkgoHelper()
+	watcher, err := client.NewWithWatch(w.bed.Config(), client.Options{Scheme: w.client.Scheme()})
+	Expect(err).NotTo(HaveOccurred())
+	events, err := watcher.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(name))
+	Expect(err).NotTo(HaveOccurred())
+	least := make(chan int, 1)
+	go func() {
+		seen := -1
+		for event := range events.ResultChan() {
+			if d, ok := event.Object.(*appsv1.Deployment); ok && (seen < 0 || int(d.Status.AvailableReplicas) < seen) {
+				seen = int(d.Status.AvailableReplicas)
+			}
+		}
+		least <- seen
+	}()
+	return func() int {
+		events.Stop()
+		return <-least
+	}
+}
