@@ -21,6 +21,10 @@ const (
 
 	// ProviderUpgradedCondition is True when the last upgrade went through; it is absent before the first.
 	ProviderUpgradedCondition = "ProviderUpgraded"
+
+	// DriftedCondition is True while objects are not as the release says, by somebody else's doing, and absent otherwise. The
+	// message names them and their fields.
+	DriftedCondition = "Drifted"
 )
 
 // Reasons of PreflightCheckPassed. The strings are cluster-api-operator's up to and including UnsupportedProviderDowngradeReason,
@@ -126,4 +130,16 @@ const (
 
 	// DeletionBlockedReason: the provider is still in use, so it is not removed. The message says by what.
 	DeletionBlockedReason = "DeletionBlocked"
+)
+
+// Reasons of Drifted, and of the events about it.
+const (
+	// DriftDetectedReason: objects differ, and are left so because of release.drift or suspend.
+	DriftDetectedReason = "DriftDetected"
+
+	// DriftNotCorrectedReason: objects differ and could not be corrected, or are changed back each time.
+	DriftNotCorrectedReason = "DriftNotCorrected"
+
+	// DriftCorrectedReason: objects differed, and are as the release says again. It is the reason of an event only.
+	DriftCorrectedReason = "DriftCorrected"
 )
