@@ -41,6 +41,10 @@ type Reconciler struct {
 	Releases  *release.Engine
 	Health    *health.Tracker
 	Events    events.EventRecorder
+	// Wake brings a resource back after a while.
+	Wake health.Wake
+	// Corrections are those of all kinds.
+	Corrections *corrections
 }
 
 // +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=*,verbs=get;list;watch;update;patch
@@ -129,6 +133,9 @@ func (r *Reconciler) install(ctx context.Context, provider v1alpha2.Provider) er
 	}
 	if served != nil {
 		return served
+	}
+	if err := r.drift(ctx, provider, record); err != nil {
+		return err
 	}
 	return r.health(ctx, provider, record)
 }

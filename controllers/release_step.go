@@ -103,6 +103,7 @@ func (r *Reconciler) act(ctx context.Context, provider v1alpha2.Provider, desire
 	}
 	upgraded := state.Condition != release.Absent && provider.GetStatus().InstalledVersion != nil
 	result, err := r.Releases.Apply(ctx, desired, state)
+	r.Health.Verified(result.Versions)
 	if err != nil {
 		if upgraded {
 			conditions.MarkFalse(provider, v1alpha2.ProviderUpgradedCondition, v1alpha2.ComponentsUpgradeErrorReason, "%s", err)
@@ -140,11 +141,7 @@ func (r *Reconciler) record(ctx context.Context, provider v1alpha2.Provider, obs
 
 // health reads the objects' health from the watches; these bring the resource back when it changes.
 func (r *Reconciler) health(ctx context.Context, provider v1alpha2.Provider, record *release.Record) error {
-	objects := make([]release.Object, 0, len(record.Objects))
-	for _, o := range record.Objects {
-		objects = append(objects, release.Object{GroupVersionKind: o.GroupVersionKind(), Namespace: o.GetNamespace(), Name: o.GetName()})
-	}
-	report, err := r.Health.Check(ctx, objects)
+	report, err := r.Health.Check(ctx, names(record))
 	if err != nil {
 		return &installError{err}
 	}

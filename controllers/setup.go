@@ -92,6 +92,9 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Releases:  engine,
 		Health:    health.NewTracker(objects, live, woken.wake),
 		Events:    mgr.GetEventRecorder("capstan"),
+
+		Wake:        woken.wake,
+		Corrections: &corrections{},
 	}
 	for _, t := range v1alpha2.ProviderTypes() {
 		r := shared
