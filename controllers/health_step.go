@@ -37,23 +37,15 @@ func (r *Reconciler) reach(ctx context.Context, provider v1alpha2.Provider, g go
 			return err
 		}
 		if !again {
-			return r.summarize(provider, run, report)
+			return cmp.Or(r.drift(ctx, provider, run.record), r.summarize(provider, run, report))
 		}
 		policy.Now, policy.Requested = time.Now(), report.Healthy()
 	}
 }
 
-// check reads the health of what the release holds from the watches; these bring the resource back when it changes. A revision that is
-// healthy for the first time is looked at twice, since that decides what is returned to later.
+// check reads the health of what the release holds from the watches; these bring the resource back when it changes.
 func (r *Reconciler) check(ctx context.Context, run *running) (health.Report, error) {
-	objects := make([]release.Object, 0, len(run.record.Objects))
-	for _, o := range run.record.Objects {
-		objects = append(objects, release.Object{GroupVersionKind: o.GroupVersionKind(), Namespace: o.GetNamespace(), Name: o.GetName()})
-	}
-	report, err := r.Health.Check(ctx, objects)
-	if err == nil && report.Healthy() && run.revision.Ours() && !run.revision.Healthy {
-		report, err = health.Confirm(ctx, r.Live, objects)
-	}
+	report, err := r.Health.Check(ctx, names(run.record))
 	if err != nil {
 		return health.Report{}, &installError{err}
 	}

@@ -41,6 +41,10 @@ type Reconciler struct {
 	Releases  *release.Engine
 	Health    *health.Tracker
 	Events    events.EventRecorder
+	// Wake brings a resource back after a while.
+	Wake health.Wake
+	// Corrections are those of all kinds.
+	Corrections *corrections
 }
 
 // +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=*,verbs=get;list;watch;update;patch

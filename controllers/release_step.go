@@ -136,6 +136,7 @@ func (r *Reconciler) act(ctx context.Context, provider v1alpha2.Provider, g goal
 	} else {
 		result, err = g.reach(ctx, state)
 	}
+	r.Health.Verified(result.Versions)
 	if result.Revision != 0 {
 		log.Info("the release was changed", "revision", result.Revision, "status", result.Status)
 	}

@@ -94,8 +94,11 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Preflight: &preflight.Checker{Reader: mgr.GetClient(), Mapper: mgr.GetRESTMapper()},
 		CRDs:      applier,
 		Releases:  engine,
-		Health:    health.NewTracker(objects, woken.wake),
+		Health:    health.NewTracker(objects, live, woken.wake),
 		Events:    mgr.GetEventRecorder("capstan"),
+
+		Wake:        woken.wake,
+		Corrections: &corrections{},
 	}
 	for _, t := range v1alpha2.ProviderTypes() {
 		r := shared
@@ -174,7 +177,7 @@ func (r *Reconciler) setup(mgr ctrl.Manager, options Options, w watched) error {
 // wakers lead from the health of objects to the controllers' queues.
 type wakers struct {
 	mu     sync.Mutex
-	queues map[v1alpha2.ProviderType]func(reconcile.Request)
+	queues map[v1alpha2.ProviderType]func(reconcile.Request, time.Duration)
 }
 
 // source registers a controller's queue once the controller runs.
@@ -183,21 +186,21 @@ func (w *wakers) source(t v1alpha2.ProviderType) source.Source {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.queues == nil {
-			w.queues = map[v1alpha2.ProviderType]func(reconcile.Request){}
+			w.queues = map[v1alpha2.ProviderType]func(reconcile.Request, time.Duration){}
 		}
-		w.queues[t] = func(req reconcile.Request) { queue.Add(req) }
+		w.queues[t] = func(req reconcile.Request, after time.Duration) { queue.AddAfter(req, after) }
 		return nil
 	})
 }
 
-// wake queues the resource of a provider's label in a namespace.
-func (w *wakers) wake(label, namespace string) {
+// wake queues the resource of a provider's label in a namespace, for after a while.
+func (w *wakers) wake(label, namespace string, after time.Duration) {
 	t, name := v1alpha2.ParseLabel(label)
 	w.mu.Lock()
 	add := w.queues[t]
 	w.mu.Unlock()
 	if add != nil && namespace != "" {
-		add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}})
+		add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}, after)
 	}
 }
 

@@ -24,6 +24,10 @@ const (
 
 	// PausedCondition is True when the provider's Deployments were scaled to no replicas because of spec.paused, and absent otherwise.
 	PausedCondition = "Paused"
+
+	// DriftedCondition is True while objects are not as the release says, by somebody else's doing, and absent otherwise. The
+	// message names them and their fields.
+	DriftedCondition = "Drifted"
 )
 
 // Reasons of PreflightCheckPassed. The strings are cluster-api-operator's up to and including UnsupportedProviderDowngradeReason,
@@ -139,4 +143,16 @@ const (
 
 	// DeletionBlockedReason: the provider is still in use, so it is not removed. The message says by what.
 	DeletionBlockedReason = "DeletionBlocked"
+)
+
+// Reasons of Drifted, and of the events about it.
+const (
+	// DriftDetectedReason: objects differ, and are left so because of release.drift or suspend.
+	DriftDetectedReason = "DriftDetected"
+
+	// DriftNotCorrectedReason: objects differ and could not be corrected, or are changed back each time.
+	DriftNotCorrectedReason = "DriftNotCorrected"
+
+	// DriftCorrectedReason: objects differed, and are as the release says again. It is the reason of an event only.
+	DriftCorrectedReason = "DriftCorrected"
 )

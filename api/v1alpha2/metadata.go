@@ -39,6 +39,13 @@ const (
 // PausedReplicasAnnotation holds, on a Deployment of a paused provider, how many replicas it has when it is not paused.
 const PausedReplicasAnnotation = Prefix + "/paused-replicas"
 
+// DriftAnnotation excludes an object of a release from drift detection when its value is DriftIgnore: on the object in the cluster, or, by
+// a patch, in the release.
+const (
+	DriftAnnotation = Prefix + "/drift"
+	DriftIgnore     = "Ignore"
+)
+
 // Labels of clusterctl, by the provider contract on every object of a provider.
 const (
 	// ClusterctlLabel is empty; `clusterctl move` finds the kinds that it moves by it.

@@ -15,29 +15,55 @@ import (
 
 // Report is the health of a set of objects.
 type Report struct {
-	// NotReady are the objects that are not well, one sentence each.
-	NotReady []string
+	// Objects, in the order in which they were asked for.
+	Objects []ObjectHealth
 	// Failed says that one of them will not become well by itself.
 	Failed bool
 }
 
-// Healthy says whether all objects are well.
-func (r Report) Healthy() bool { return len(r.NotReady) == 0 }
+// ObjectHealth is the health of one object.
+type ObjectHealth struct {
+	Object release.Object
+	Status status.Status
+	// Message says why the object is not well.
+	Message string
+}
 
-// Message names the objects that are not well, at most three of them.
+// Healthy says whether the object is well.
+func (h ObjectHealth) Healthy() bool { return h.Status == status.CurrentStatus }
+
+func (h ObjectHealth) String() string { return fmt.Sprintf("%s: %s", h.Object, h.Message) }
+
+// Healthy says whether all objects are well.
+func (r Report) Healthy() bool { return len(r.NotReady()) == 0 }
+
+// NotReady are the objects that are not well.
+func (r Report) NotReady() []ObjectHealth {
+	var bad []ObjectHealth
+	for _, h := range r.Objects {
+		if !h.Healthy() {
+			bad = append(bad, h)
+		}
+	}
+	return bad
+}
+
+// Message names the objects that are not well and says why, of three of them at most.
 func (r Report) Message() string {
 	const most = 3
-	if len(r.NotReady) <= most {
-		return strings.Join(r.NotReady, "; ")
+	var parts []string
+	for i, h := range r.NotReady() {
+		if i == most {
+			parts = append(parts, fmt.Sprintf("and %d more", len(r.NotReady())-most))
+			break
+		}
+		parts = append(parts, h.String())
 	}
-	return fmt.Sprintf("%s; and %d more", strings.Join(r.NotReady[:most], "; "), len(r.NotReady)-most)
+	return strings.Join(parts, "; ")
 }
 
 func (r *Report) add(o release.Object, v verdict) {
-	if v.status == status.CurrentStatus {
-		return
-	}
-	r.NotReady = append(r.NotReady, fmt.Sprintf("%s: %s", o, v.message))
+	r.Objects = append(r.Objects, ObjectHealth{o, v.status, v.message})
 	r.Failed = r.Failed || v.status == status.FailedStatus
 }
 

@@ -1,11 +1,13 @@
-// Package health tells whether the objects of a provider's release are well. It reads them from watches, so nobody ever
-// waits for a Deployment: whoever asked once is woken when an answer changes.
+// Package health tells whether the objects of a provider's release are well, and which of them have changed since they were last as the
+// release says. It reads both from watches, so nobody ever waits for a Deployment or polls: whoever asked once is woken when an answer
+// changes.
 package health
 
 import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,20 +26,33 @@ import (
 // releaseNamespaceAnnotation is put by Helm on every object of a release.
 const releaseNamespaceAnnotation = "meta.helm.sh/release-namespace"
 
+// Wake is called with a provider's label, its release's namespace and how long to wait until then.
+type Wake func(provider, namespace string, after time.Duration)
+
 // Tracker watches the kinds that releases consist of.
 type Tracker struct {
 	cache cache.Cache
-	wake  func(provider, namespace string)
+	live  client.Reader
+	wake  Wake
 
-	mu       sync.Mutex
-	watched  map[schema.GroupVersionKind]bool
-	verdicts map[release.Object]verdict
+	mu        sync.Mutex
+	informers map[schema.GroupVersionKind]cache.Informer
+	verdicts  map[release.Object]verdict
+	known     map[release.Object]known
+	unwell    map[release.Object]time.Time // since when, of workloads
 }
 
-// NewTracker makes a tracker on a cache of its own, which should select objects with the provider label. wake is called, from
-// the watches, with a provider's label and its release's namespace when the health of one of its objects has changed.
-func NewTracker(cache cache.Cache, wake func(provider, namespace string)) *Tracker {
-	return &Tracker{cache: cache, wake: wake, watched: map[schema.GroupVersionKind]bool{}, verdicts: map[release.Object]verdict{}}
+// NewTracker makes a tracker on a cache of its own, which should select objects with the provider label; pods are read from live, and only
+// while their workload is not well. wake is called, from the watches, when the health of one of a provider's objects has changed, or
+// the object itself since it was recorded.
+func NewTracker(objects cache.Cache, live client.Reader, wake Wake) *Tracker {
+	return &Tracker{
+		cache: objects, live: live, wake: wake,
+		informers: map[schema.GroupVersionKind]cache.Informer{},
+		verdicts:  map[release.Object]verdict{},
+		known:     map[release.Object]known{},
+		unwell:    map[release.Object]time.Time{},
+	}
 }
 
 // Watch begins to watch the kinds of the objects that are not watched yet. It does not wait for what they hold.
@@ -45,7 +60,7 @@ func (t *Tracker) Watch(ctx context.Context, objects []release.Object) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, o := range objects {
-		if t.watched[o.GroupVersionKind] {
+		if t.informers[o.GroupVersionKind] != nil {
 			continue
 		}
 		informer, err := t.cache.GetInformer(ctx, newObject(o.GroupVersionKind), cache.BlockUntilSynced(false))
@@ -55,68 +70,108 @@ func (t *Tracker) Watch(ctx context.Context, objects []release.Object) error {
 		if _, err := informer.AddEventHandler(t.handler(o.GroupVersionKind)); err != nil {
 			return fmt.Errorf("watch %s objects: %w", o.Kind, err)
 		}
-		t.watched[o.GroupVersionKind] = true
+		t.informers[o.GroupVersionKind] = informer
 	}
 	return nil
 }
 
-// Check reads the objects from the watches and judges them.
+// Check reads the objects from the watches and judges them. Of a workload that has not been well for a few seconds, its pods tell why; as
+// no watch does, the provider is woken to look at them again, each time later.
 func (t *Tracker) Check(ctx context.Context, objects []release.Object) (Report, error) {
 	if err := t.Watch(ctx, objects); err != nil {
 		return Report{}, err
 	}
 	var report Report
 	for _, o := range objects {
-		found := newObject(o.GroupVersionKind)
-		err := t.cache.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, found)
+		found, lagging, err := t.look(ctx, o)
+		if err != nil {
+			return Report{}, err
+		}
 		switch {
-		case apierrors.IsNotFound(err):
+		case lagging && withoutStatus[o.GroupKind()]: // being there is being well, and it is known to be there
+			report.add(o, verdict{status: status.CurrentStatus})
+		case lagging:
+			report.add(o, verdict{status: status.InProgressStatus, message: "has just been applied"})
+		case found == nil:
 			report.add(o, verdict{status: status.NotFoundStatus, message: "is missing"})
-		case err != nil:
-			return Report{}, fmt.Errorf("read %s: %w", o, err)
 		default:
-			report.add(o, judge(found))
+			report.add(o, t.explain(ctx, o, found, judge(found)))
 		}
 	}
 	return report, nil
 }
 
-// handler wakes the provider of an object whose verdict has changed.
+// look reads an object from the watch; nil if there is none. lagging says that the watch has not come to the state yet in which the object
+// was recorded; when it does, the provider is woken.
+func (t *Tracker) look(ctx context.Context, o release.Object) (found client.Object, lagging bool, err error) {
+	found, err = t.read(ctx, o)
+	if err != nil || !t.lags(o, found) {
+		return found, false, err
+	}
+	t.await(o)
+	found, err = t.read(ctx, o) // it may have come to it before it was waited for
+	return found, t.lags(o, found), err
+}
+
+func (t *Tracker) read(ctx context.Context, o release.Object) (client.Object, error) {
+	found := newObject(o.GroupVersionKind)
+	err := t.cache.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, found)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", o, err)
+	}
+	return found, nil
+}
+
+// handler sees to it that nothing is missed: who an object belongs to is asked of its former state too.
 func (t *Tracker) handler(gvk schema.GroupVersionKind) toolscache.ResourceEventHandler {
-	seen := func(obj any, gone bool) {
-		if unknown, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-			obj = unknown.Obj
-		}
-		o, ok := obj.(client.Object)
+	seen := func(before, now any, gone bool) {
+		o, ok := now.(client.Object)
 		if !ok {
 			return
 		}
-		if t.changed(release.Object{GroupVersionKind: gvk, Namespace: o.GetNamespace(), Name: o.GetName()}, o, gone) {
-			t.wake(o.GetLabels()[v1alpha2.ClusterctlProviderLabel], o.GetAnnotations()[releaseNamespaceAnnotation])
+		name := release.Object{GroupVersionKind: gvk, Namespace: o.GetNamespace(), Name: o.GetName()}
+		if !t.changed(name, o, gone) {
+			return
 		}
+		owner := o
+		if former, ok := before.(client.Object); ok && former.GetAnnotations()[releaseNamespaceAnnotation] != "" {
+			owner = former
+		}
+		t.wakeOwner(owner, 0)
 	}
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { seen(obj, false) },
-		UpdateFunc: func(_, obj any) { seen(obj, false) },
-		DeleteFunc: func(obj any) { seen(obj, true) },
+		AddFunc:    func(now any) { seen(nil, now, false) },
+		UpdateFunc: func(before, now any) { seen(before, now, false) },
+		DeleteFunc: func(last any) {
+			if unknown, ok := last.(toolscache.DeletedFinalStateUnknown); ok {
+				last = unknown.Obj
+			}
+			seen(nil, last, true)
+		},
 	}
 }
 
-// changed remembers the object's verdict and says whether it is a new one.
+func (t *Tracker) wakeOwner(o client.Object, after time.Duration) {
+	t.wake(o.GetLabels()[v1alpha2.ClusterctlProviderLabel], o.GetAnnotations()[releaseNamespaceAnnotation], after)
+}
+
+// changed remembers what was seen of an object and says whether that is news to its provider.
 func (t *Tracker) changed(name release.Object, o client.Object, gone bool) bool {
-	now := verdict{status: status.NotFoundStatus}
-	if !gone {
-		now = judge(o)
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	before, known := t.verdicts[name]
+	outdated := t.outdated(name, o, gone)
+	before, judged := t.verdicts[name]
 	if gone {
 		delete(t.verdicts, name)
-		return known
+		delete(t.unwell, name)
+		return judged || outdated
 	}
+	now := judge(o)
 	t.verdicts[name] = now
-	return !known || before != now
+	return outdated || !judged || before != now
 }
 
 // newObject is what a kind is watched as: its metadata where that says all there is to say.

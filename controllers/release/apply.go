@@ -23,6 +23,8 @@ const parallel = 16
 const (
 	releaseNameAnnotation      = "meta.helm.sh/release-name"
 	releaseNamespaceAnnotation = "meta.helm.sh/release-namespace"
+	managedByLabel             = "app.kubernetes.io/managed-by"
+	managedByHelm              = "Helm"
 )
 
 // apply makes the cluster hold what target says, kind after kind in Helm's order, and then removes what only the original objects or those
@@ -46,7 +48,11 @@ func (c *client) apply(original, target kube.ResourceList) error {
 func (c *client) applyOne(info *resource.Info, bases []runtime.Object) error {
 	live := c.target.live[info]
 	if live == nil {
-		_, err := c.helper(info).Create(info.Namespace, true, info.Object)
+		created, err := c.helper(info).Create(info.Namespace, true, info.Object)
+		if err == nil {
+			c.noteVersion(info, created.(*unstructured.Unstructured))
+			return nil
+		}
 		if !apierrors.IsAlreadyExists(err) {
 			return err
 		}
@@ -58,7 +64,7 @@ func (c *client) applyOne(info *resource.Info, bases []runtime.Object) error {
 		}
 	}
 	if live.GetDeletionTimestamp() != nil {
-		return fmt.Errorf("it is being deleted, but its finalizers hold it: %s", strings.Join(live.GetFinalizers(), ", "))
+		return errors.New(heldBy(live))
 	}
 	if len(bases) == 0 {
 		bases = []runtime.Object{info.Object}
@@ -73,7 +79,12 @@ func (c *client) applyOne(info *resource.Info, bases []runtime.Object) error {
 		}
 		live = patched
 	}
+	c.noteVersion(info, live)
 	return nil
+}
+
+func heldBy(deleted *unstructured.Unstructured) string {
+	return "it is being deleted, but its finalizers hold it: " + strings.Join(deleted.GetFinalizers(), ", ")
 }
 
 // patch returns the object as it is afterwards.
@@ -161,8 +172,20 @@ func (c *client) note(list *[]Object, info *resource.Info) {
 	*list = append(*list, objectOf(info))
 }
 
+func (c *client) noteVersion(info *resource.Info, now *unstructured.Unstructured) {
+	version := VersionOf(objectOf(info), now)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.report.Versions = append(c.report.Versions, version)
+}
+
 // each does something to all objects at the same time, and sums up what went wrong.
 func (c *client) each(list kube.ResourceList, do func(*resource.Info) error) error {
+	return c.sumUp(list, forEach(list, do))
+}
+
+// forEach does something to all objects at the same time, and returns the error of each.
+func forEach(list kube.ResourceList, do func(*resource.Info) error) []error {
 	errs := make([]error, len(list))
 	var group errgroup.Group
 	group.SetLimit(parallel)
@@ -172,8 +195,8 @@ func (c *client) each(list kube.ResourceList, do func(*resource.Info) error) err
 			return nil
 		})
 	}
-	_ = group.Wait() // errors are in errs, with their objects
-	return c.sumUp(list, errs)
+	_ = group.Wait() // errors are in errs
+	return errs
 }
 
 // sumUp makes one error of those that objects met: the worst kind, with all objects that met it.

@@ -114,6 +114,8 @@ type Result struct {
 	// Pruned ones were deleted. Left ones are no longer in the release, but were kept: because somebody annotated them so, for their
 	// kind, or because they no longer carry the release's mark. What the chart itself annotates to be kept is not listed.
 	Adopted, Replaced, Pruned, Left []Object
+	// Versions are the objects that are now as the release says, whether they had to change or not.
+	Versions []Version
 }
 
 // Apply makes the release what is desired, by one Helm action that the state calls for: an install if it is Absent or Uninstalled, otherwise

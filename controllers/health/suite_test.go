@@ -1,0 +1,107 @@
+package health_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/test/bed"
+)
+
+var (
+	cluster *bed.Bed
+	admin   client.Client
+)
+
+func TestHealth(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(20 * time.Second)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	RunSpecs(t, "Health")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	b, err := bed.Start(ctx, bed.Options{Nodes: -1, WithoutCertManager: true, Log: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(b.Stop)
+	cluster = b
+	admin, err = client.New(b.Config(), client.Options{Scheme: clientgoscheme.Scheme})
+	Expect(err).NotTo(HaveOccurred())
+}, NodeTimeout(15*time.Minute))
+
+// watched is a tracker with what it has told.
+type watched struct {
+	*health.Tracker
+	mu    sync.Mutex
+	wakes []time.Duration
+}
+
+// track makes a tracker of a namespace's objects with the provider label, for as long as the test takes.
+func track(namespace string) *watched {
+	GinkgoHelper()
+	objects, err := cache.New(cluster.Config(), cache.Options{
+		Scheme: clientgoscheme.Scheme, DefaultLabelSelector: labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: namespace}),
+		DefaultTransform: cache.TransformStripManagedFields(),
+	})
+	Expect(err).NotTo(HaveOccurred())
+	w := &watched{}
+	w.Tracker = health.NewTracker(objects, admin, func(provider, in string, after time.Duration) {
+		if provider != namespace || in != namespace {
+			return
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.wakes = append(w.wakes, after)
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	DeferCleanup(cancel)
+	go objects.Start(ctx)
+	return w
+}
+
+// woken counts the calls that ask to come back at once, and forgets them.
+func (w *watched) woken() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, after := range w.wakes {
+		if after == 0 {
+			n++
+		}
+	}
+	w.wakes = nil
+	return n
+}
+
+func newNamespace(ctx context.Context) string {
+	GinkgoHelper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "health-"}}
+	Expect(admin.Create(ctx, ns)).To(Succeed())
+	return ns.Name
+}
+
+// owned is the metadata of an object of the namespace's release.
+func owned(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: namespace, Name: name, Labels: map[string]string{v1alpha2.ClusterctlProviderLabel: namespace},
+		Annotations: map[string]string{"meta.helm.sh/release-name": namespace, "meta.helm.sh/release-namespace": namespace},
+	}
+}
+
+func named(kind schema.GroupVersionKind, namespace, name string) release.Object {
+	return release.Object{GroupVersionKind: kind, Namespace: namespace, Name: name}
+}

@@ -1,0 +1,206 @@
+package health_test
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/controllers/release"
+)
+
+func newConfigMap(namespace string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: owned(namespace, "config"), Data: map[string]string{"key": "value"}}
+}
+
+func newDeployment(namespace string) *appsv1.Deployment {
+	app := map[string]string{"app": "manager"}
+	return &appsv1.Deployment{ObjectMeta: owned(namespace, "manager"), Spec: appsv1.DeploymentSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: app},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: app}, Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "manager", Image: "registry.example.com/manager:v9"}},
+		}},
+	}}
+}
+
+// versionOf reads an object's version from the API server itself.
+func versionOf(ctx context.Context, o release.Object) release.Version {
+	GinkgoHelper()
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(o.GroupVersionKind)
+	Expect(admin.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, live)).To(Succeed())
+	return release.VersionOf(o, live)
+}
+
+// following is the next resource version.
+func following(version string) string {
+	GinkgoHelper()
+	n, err := strconv.Atoi(version)
+	Expect(err).NotTo(HaveOccurred())
+	return strconv.Itoa(n + 1)
+}
+
+func patch(ctx context.Context, o client.Object, merge string) {
+	GinkgoHelper()
+	Expect(admin.Patch(ctx, o, client.RawPatch("application/merge-patch+json", []byte(merge)))).To(Succeed())
+}
+
+var _ = Describe("A change", func() {
+	var namespace string
+	var tracker *watched
+	var config, manager release.Object
+	var configMap *corev1.ConfigMap
+	var deployment *appsv1.Deployment
+	changed := func(ctx context.Context) []release.Object {
+		GinkgoHelper()
+		objects, err := tracker.Changed(ctx, []release.Object{config, manager})
+		Expect(err).NotTo(HaveOccurred())
+		return objects
+	}
+	verify := func(ctx context.Context) {
+		GinkgoHelper()
+		tracker.Verified([]release.Version{versionOf(ctx, config), versionOf(ctx, manager)})
+	}
+
+	BeforeEach(func(ctx SpecContext) {
+		namespace = newNamespace(ctx)
+		tracker = track(namespace)
+		configMap, deployment = newConfigMap(namespace), newDeployment(namespace)
+		config = named(corev1.SchemeGroupVersion.WithKind("ConfigMap"), namespace, "config")
+		manager = named(appsv1.SchemeGroupVersion.WithKind("Deployment"), namespace, "manager")
+		Expect(admin.Create(ctx, configMap)).To(Succeed())
+		Expect(admin.Create(ctx, deployment)).To(Succeed())
+	})
+
+	It("is taken for granted until an object has been verified, once", func(ctx SpecContext) {
+		Expect(changed(ctx)).To(ConsistOf(config, manager))
+		verify(ctx)
+		Expect(changed(ctx)).To(BeEmpty())
+	})
+
+	DescribeTable("of a verified object is told, and wakes its provider",
+		func(ctx SpecContext, change func(context.Context), expected func() release.Object) {
+			verify(ctx)
+			Eventually(changed).WithContext(ctx).Should(BeEmpty())
+			tracker.woken()
+			change(ctx)
+			Eventually(changed).WithContext(ctx).Should(ConsistOf(expected()))
+			Eventually(tracker.woken).Should(BeNumerically(">", 0))
+		},
+		Entry("of what is watched by metadata", func(ctx context.Context) { patch(ctx, configMap, `{"data":{"key":"other"}}`) }, func() release.Object { return config }),
+		Entry("of what is watched whole", func(ctx context.Context) { patch(ctx, deployment, `{"spec":{"replicas":0}}`) }, func() release.Object { return manager }),
+		Entry("of a label", func(ctx context.Context) { patch(ctx, deployment, `{"metadata":{"labels":{"app":"other"}}}`) }, func() release.Object { return manager }),
+		Entry("of the release's mark", func(ctx context.Context) { patch(ctx, configMap, `{"metadata":{"annotations":null}}`) }, func() release.Object { return config }),
+		Entry("of the label it is watched by", func(ctx context.Context) { patch(ctx, configMap, `{"metadata":{"labels":null}}`) }, func() release.Object { return config }),
+		Entry("a deletion", func(ctx context.Context) { _ = admin.Delete(ctx, configMap) }, func() release.Object { return config }),
+	)
+
+	It("of an object that differs anyway is told until it is verified, and wakes its provider", func(ctx SpecContext) {
+		verify(ctx)
+		tracker.Differing([]release.Version{versionOf(ctx, config)})
+		Expect(changed(ctx)).To(ConsistOf(config))
+		Eventually(tracker.woken).Should(BeNumerically(">", 0), "what has happened so far")
+		Consistently(tracker.woken).WithTimeout(500 * time.Millisecond).Should(BeZero())
+		patch(ctx, configMap, `{"data":{"key":"other"}}`)
+		Eventually(tracker.woken).Should(BeNumerically(">", 0))
+		verify(ctx)
+		Eventually(changed).WithContext(ctx).Should(BeEmpty())
+	})
+
+	It("of the status is none", func(ctx SpecContext) {
+		verify(ctx)
+		before := deployment.ResourceVersion
+		Eventually(func(g Gomega) {
+			g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(deployment), deployment)).To(Succeed())
+			g.Expect(deployment.Status.ObservedGeneration).To(BeEquivalentTo(1))
+			g.Expect(deployment.Annotations).To(HaveKey("deployment.kubernetes.io/revision"))
+		}).Should(Succeed())
+		Expect(deployment.ResourceVersion).NotTo(Equal(before))
+		Consistently(changed).WithContext(ctx).WithTimeout(500 * time.Millisecond).Should(BeEmpty())
+	})
+
+	It("that was just made is not taken for one that the watch has yet to show", func(ctx SpecContext) {
+		verify(ctx)
+		Eventually(changed).WithContext(ctx).Should(BeEmpty())
+		ahead := versionOf(ctx, manager)
+		ahead.ResourceVersion = following(ahead.ResourceVersion)
+		unseen := versionOf(ctx, config)
+		unseen.Object.Name, unseen.ResourceVersion = "unseen", unseen.ResourceVersion+"000"
+		tracker.Verified([]release.Version{ahead, unseen})
+		all := []release.Object{manager, unseen.Object}
+		Expect(tracker.Changed(ctx, all)).To(BeEmpty())
+		report, err := tracker.Check(ctx, all)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(report.Message()).To(Equal("Deployment "+namespace+"/manager: has just been applied"), "being there is all one asks of a ConfigMap")
+
+		tracker.woken()
+		patch(ctx, deployment, `{"metadata":{"annotations":{"deployment.kubernetes.io/revision":"7"}}}`)
+		Eventually(tracker.woken).Should(BeNumerically(">", 0), "the watch has come to it")
+		Expect(tracker.Changed(ctx, all)).To(BeEmpty())
+	})
+
+	It("is noticed although the object was gone before its kind was watched", func(ctx SpecContext) {
+		verify(ctx)
+		Expect(admin.Delete(ctx, configMap)).To(Succeed())
+		Eventually(changed).WithContext(ctx).Should(ConsistOf(config))
+	})
+})
+
+var _ = Describe("The health of a workload", func() {
+	var namespace string
+	var tracker *watched
+	var manager release.Object
+	message := func(ctx context.Context) string {
+		GinkgoHelper()
+		report, err := tracker.Check(ctx, []release.Object{manager})
+		Expect(err).NotTo(HaveOccurred())
+		return report.Message()
+	}
+
+	BeforeEach(func(ctx SpecContext) {
+		namespace = newNamespace(ctx)
+		tracker = track(namespace)
+		manager = named(appsv1.SchemeGroupVersion.WithKind("Deployment"), namespace, "manager")
+	})
+
+	It("names the pod that finds no node, and then the image that is not there", func(ctx SpecContext) {
+		Expect(admin.Create(ctx, newDeployment(namespace))).To(Succeed())
+		prefix := "Deployment " + namespace + "/manager: pod manager-"
+		Eventually(message).WithContext(ctx).Should(And(HavePrefix(prefix), ContainSubstring("Unschedulable: no nodes available")))
+		tracker.mu.Lock()
+		Expect(tracker.wakes).To(ContainElement(BeNumerically(">", 0)), "to look again")
+		tracker.mu.Unlock()
+
+		pods := &corev1.PodList{}
+		Expect(admin.List(ctx, pods, client.InNamespace(namespace))).To(Succeed())
+		pod := &pods.Items[0]
+		binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "nowhere"}}
+		Expect(admin.SubResource("binding").Create(ctx, pod, binding)).To(Succeed())
+		Expect(admin.Get(ctx, client.ObjectKeyFromObject(pod), pod)).To(Succeed())
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "manager", Image: "x",
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}}}
+		Expect(admin.Status().Update(ctx, pod)).To(Succeed()) // as a kubelet would
+		Expect(message(ctx)).To(Equal(prefix + pod.Name[len("manager-"):] + ": container manager: ImagePullBackOff: image registry.example.com/manager:v9"))
+	})
+
+	It("names the quota that keeps pods from being created", func(ctx SpecContext) {
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "none"},
+			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}}
+		Expect(admin.Create(ctx, quota)).To(Succeed())
+		Eventually(func(g Gomega) {
+			g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
+			g.Expect(quota.Status.Hard).NotTo(BeEmpty())
+		}).Should(Succeed())
+		Expect(admin.Create(ctx, newDeployment(namespace))).To(Succeed())
+		Eventually(message).WithContext(ctx).Should(And(
+			HavePrefix("Deployment "+namespace+"/manager: its pods cannot be created: "), ContainSubstring("exceeded quota: none")))
+	})
+})

@@ -1,0 +1,105 @@
+package health
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/controllers/release"
+)
+
+// known is what a person or program that looked at an object itself, and not at the watch, has recorded of it.
+type known struct {
+	version release.Version
+	differs bool // from the release
+	awaited bool // the watch is behind, and somebody waits for it
+}
+
+// Verified records that objects are as their release says in these versions. Their next change wakes the provider.
+func (t *Tracker) Verified(versions []release.Version) { t.record(versions, false) }
+
+// Differing records that objects differ from what their release says in these versions, and are left so: Changed goes on naming them. Their
+// next change wakes the provider.
+func (t *Tracker) Differing(versions []release.Version) { t.record(versions, true) }
+
+func (t *Tracker) record(versions []release.Version, differs bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, v := range versions {
+		t.known[v.Object] = known{version: v, differs: differs}
+	}
+}
+
+// Changed are the objects that are not known to be as their release says: never recorded, recorded as differing, or changed or deleted
+// since. An object is named until it is recorded as verified. It makes no request but for the watches.
+func (t *Tracker) Changed(ctx context.Context, objects []release.Object) ([]release.Object, error) {
+	if err := t.Watch(ctx, objects); err != nil {
+		return nil, err
+	}
+	var changed []release.Object
+	for _, o := range objects {
+		found, lagging, err := t.look(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		recorded, ok := t.recorded(o)
+		alike := lagging || found != nil && recorded.version.Same(release.VersionOf(o, found))
+		if !ok || recorded.differs || !alike {
+			changed = append(changed, o)
+		}
+	}
+	return changed, nil
+}
+
+func (t *Tracker) recorded(o release.Object) (known, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	recorded, ok := t.known[o]
+	return recorded, ok
+}
+
+// await makes the watch tell when it has come to the recorded state of an object.
+func (t *Tracker) await(o release.Object) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if recorded, ok := t.known[o]; ok {
+		recorded.awaited = true
+		t.known[o] = recorded
+	}
+}
+
+// lags says whether what a watch holds of an object, nil if nothing, is older than what was recorded of it.
+func (t *Tracker) lags(o release.Object, found client.Object) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	recorded, ok := t.known[o]
+	if !ok {
+		return false
+	}
+	if found != nil {
+		return release.Older(found.GetResourceVersion(), recorded.version.ResourceVersion)
+	}
+	// All informers of the cache tell how far they are, though its interface does not say so.
+	informer, ok := t.informers[o.GroupVersionKind].(interface{ LastSyncResourceVersion() string })
+	return ok && release.Older(informer.LastSyncResourceVersion(), recorded.version.ResourceVersion)
+}
+
+// outdated says whether an event shows a recorded object in another state, or in the one that is waited for. t.mu is held.
+func (t *Tracker) outdated(name release.Object, o client.Object, gone bool) bool {
+	recorded, ok := t.known[name]
+	if !ok {
+		return false
+	}
+	now := release.VersionOf(name, o)
+	if now.OlderThan(recorded.version) {
+		return false
+	}
+	if gone {
+		delete(t.known, name)
+		return true
+	}
+	awaited := recorded.awaited
+	recorded.awaited = false
+	t.known[name] = recorded
+	return awaited || !now.Same(recorded.version)
+}
