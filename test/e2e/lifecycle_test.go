@@ -62,14 +62,16 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 		It("returns to what was healthy, tries again as often as it may, and then waits for a change", func(ctx SpecContext) {
 			good, bad, better := newTiny("unhealthy", "v1.0.0"), newTiny("unhealthy", "v1.1.0"), newTiny("unhealthy", "v1.2.0")
 			bad.components = strings.Replace(bad.components, "registry.example.com/", "registry.example.com/never-pulled/", 1)
-			p := versions(ctx, quickly(1), good, bad, better)
+			spec := quickly(1)
+			spec.Timeout.Duration = 8 * time.Second // long enough for a look at the pods
+			p := versions(ctx, spec, good, bad, better)
 			uid := deployment(ctx, p.Name).UID
-			serving := w.watchAvailable(ctx, p.Name)
+			seen := w.observeOutages(ctx, "infrastructure-unhealthy")
 
 			upgrade(ctx, p, "v1.1.0")
 			Eventually(w.read(ctx, p)).Should(And(
 				haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.TimedOutWaitingForDeploymentReason),
-				haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.TimedOutWaitingForDeploymentReason, "v1.1.0 failed: not healthy within 2s",
+				haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.TimedOutWaitingForDeploymentReason, "v1.1.0 failed: not healthy within 8s",
 					"Deployment unhealthy/unhealthy-controller-manager", "v1.0.0 runs again, as revision 5", "given up after 2 attempts"),
 				haveCondition(v1alpha2.ProviderUpgradedCondition, metav1.ConditionFalse, v1alpha2.ComponentsUpgradeErrorReason),
 				haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionTrue, v1alpha2.ProviderInstalledReason, "holds v1.0.0"),
@@ -78,13 +80,14 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			for _, helm := range []string{"helm", "helm4"} {
 				Expect(w.helm(ctx, helm, "history", "infrastructure-unhealthy", "-n", p.Namespace)).To(HaveExactElements(
 					And(HaveField("Status", "superseded"), HaveField("AppVersion", "v1.0.0")),
-					And(HaveField("Status", "failed"), HaveField("AppVersion", "v1.1.0"), HaveField("Description", ContainSubstring("not healthy within 2s"))),
-					And(HaveField("Status", "superseded"), HaveField("AppVersion", "v1.0.0"), HaveField("Description", HavePrefix("Rollback to 1: not healthy within 2s"))),
+					And(HaveField("Status", "failed"), HaveField("AppVersion", "v1.1.0"), HaveField("Description", And(ContainSubstring("not healthy within 8s"), ContainSubstring("ImagePullBackOff: image registry.example.com/never-pulled/unhealthy:v1.1.0")))),
+					And(HaveField("Status", "superseded"), HaveField("AppVersion", "v1.0.0"), HaveField("Description", HavePrefix("Rollback to 1: not healthy within 8s"))),
 					And(HaveField("Status", "failed"), HaveField("AppVersion", "v1.1.0")),
 					And(HaveField("Status", "deployed"), HaveField("AppVersion", "v1.0.0")),
 				), helm)
 			}
-			Expect(serving()).To(Equal(1), "the old version served throughout")
+			_, least := seen()
+			Expect(least).To(BeEquivalentTo(1), "the old version served throughout")
 
 			By("restarting the operator without a status: Helm's storage tells it all")
 			history := p.Status.History
@@ -289,26 +292,3 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 		Expect(float64(memory[49])).To(BeNumerically("<", 1.5*float64(memory[10])), "%v", memory)
 	})
 })
-
-// watchAvailable watches a tiny provider's Deployment and tells the least replicas that were available.
-func (w *world) watchAvailable(ctx context.Context, name string) func() int {
-	GinkgoHelper()
-	watcher, err := client.NewWithWatch(w.bed.Config(), client.Options{Scheme: w.client.Scheme()})
-	Expect(err).NotTo(HaveOccurred())
-	events, err := watcher.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(name))
-	Expect(err).NotTo(HaveOccurred())
-	least := make(chan int, 1)
-	go func() {
-		seen := -1
-		for event := range events.ResultChan() {
-			if d, ok := event.Object.(*appsv1.Deployment); ok && (seen < 0 || int(d.Status.AvailableReplicas) < seen) {
-				seen = int(d.Status.AvailableReplicas)
-			}
-		}
-		least <- seen
-	}()
-	return func() int {
-		events.Stop()
-		return <-least
-	}
-}

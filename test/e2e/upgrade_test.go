@@ -1,0 +1,194 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/fleet"
+)
+
+// Real providers are upgraded and taken back while users' objects are there. Nobody converts objects here, so that they are read in the
+// version in which they were stored.
+var _ = Describe("Upgrades of real providers", Ordered, func() {
+	var w *world
+	var objects []*unstructured.Unstructured
+	providers := map[string]v1alpha2.Provider{}
+
+	BeforeAll(func(ctx SpecContext) {
+		if os.Getenv("PROVIDERS") == "" {
+			Skip("PROVIDERS is not set to a folder of real releases")
+		}
+		w = newWorld(context.WithoutCancel(ctx))
+		w.start()
+		for _, wanted := range []fleet.Wanted{
+			{Label: "cluster-api", Version: "v1.12.11"},
+			{Label: "infrastructure-docker", Version: "v1.13.5"},
+			{Label: "infrastructure-aws", Version: "v2.10.3", Variables: fleet.AWSVariables},
+		} {
+			release, err := fleet.Load(ctx, os.Getenv("PROVIDERS"), wanted)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(release.Prepare(ctx, w.client)).To(Succeed())
+			p := release.Resource()
+			p.GetSpec().Deployment = &v1alpha2.DeploymentSpec{Replicas: ptr.To(int32(2))}
+			Expect(w.client.Create(ctx, p)).To(Succeed())
+			Eventually(w.read(ctx, p)).Should(beReady(wanted.Version))
+			providers[wanted.Label] = p
+		}
+		objects = w.createUsersObjects(ctx)
+	})
+	AfterEach(func() {
+		if w != nil {
+			w.showLog()
+		}
+	})
+
+	DescribeTable("go through in place, without an outage, and no object is lost", func(ctx SpecContext, label, version string) {
+		p := providers[label]
+		release, err := fleet.Load(ctx, os.Getenv("PROVIDERS"), fleet.Wanted{Label: label, Version: version, Variables: fleet.AWSVariables})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(client.IgnoreAlreadyExists(w.client.Create(ctx, must(release.ConfigMap())))).To(Succeed())
+		deployments := &appsv1.DeploymentList{}
+		Expect(w.client.List(ctx, deployments, client.InNamespace(p.GetNamespace()))).To(Succeed())
+		Expect(deployments.Items).To(HaveLen(1))
+		before := deployments.Items[0]
+		seen := w.observeOutages(ctx, label)
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = version })
+		Eventually(w.read(ctx, p)).Should(beReady(version))
+
+		outages, least := seen()
+		Expect(outages).To(BeEmpty())
+		Expect(least).To(BeNumerically(">=", 1), "available replicas")
+		after := &appsv1.Deployment{}
+		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(&before), after)).To(Succeed())
+		Expect(after.UID).To(Equal(before.UID))
+		Expect(after.Spec.Template.Spec.Containers[0].Image).NotTo(Equal(before.Spec.Template.Spec.Containers[0].Image))
+		for _, o := range objects {
+			now := o.DeepCopy()
+			Expect(w.client.Get(ctx, client.ObjectKeyFromObject(o), now)).To(Succeed(), o.GetKind())
+			Expect(now.GetUID()).To(Equal(o.GetUID()), o.GetKind())
+			Expect(now.Object["spec"]).To(Equal(o.Object["spec"]), o.GetKind())
+		}
+	},
+		Entry("core to the next minor", "cluster-api", "v1.13.5"),
+		Entry("core to the newest", "cluster-api", "v1.14.0"),
+		Entry("docker", "infrastructure-docker", "v1.14.0"),
+		Entry("docker, and back", "infrastructure-docker", "v1.13.5"),
+		Entry("aws", "infrastructure-aws", "v2.11.1"),
+	)
+})
+
+func must[T any](value T, err error) T {
+	GinkgoHelper()
+	Expect(err).NotTo(HaveOccurred())
+	return value
+}
+
+// createUsersObjects makes a few objects of the providers' kinds, in the versions that are stored. The webhooks that would have to agree
+// have no server here, so they are told not to insist meanwhile.
+func (w *world) createUsersObjects(ctx context.Context) []*unstructured.Unstructured {
+	GinkgoHelper()
+	capi := schema.GroupVersion{Group: "cluster.x-k8s.io", Version: "v1beta2"}
+	infrastructure := schema.GroupVersion{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2"}
+	reference := func(group, kind string) map[string]any {
+		return map[string]any{"apiGroup": group, "kind": kind, "name": "users"}
+	}
+	specs := []struct {
+		gvk  schema.GroupVersionKind
+		spec map[string]any
+	}{
+		{capi.WithKind("Cluster"), map[string]any{"infrastructureRef": reference(infrastructure.Group, "AWSCluster")}},
+		{capi.WithKind("Machine"), map[string]any{
+			"clusterName": "users", "infrastructureRef": reference(infrastructure.Group, "AWSMachine"),
+			"bootstrap": map[string]any{"dataSecretName": "none"},
+		}},
+		{infrastructure.WithKind("AWSCluster"), map[string]any{"region": "eu-central-1"}},
+	}
+	var objects []*unstructured.Unstructured
+	for _, s := range specs {
+		o := &unstructured.Unstructured{Object: map[string]any{"spec": s.spec}}
+		o.SetGroupVersionKind(s.gvk)
+		o.SetNamespace("default")
+		o.SetName("users")
+		Eventually(func() error {
+			w.ignoreWebhooks(ctx)
+			return w.client.Create(ctx, o)
+		}).Should(Succeed(), s.gvk.Kind)
+		objects = append(objects, o)
+	}
+	return objects
+}
+
+// ignoreWebhooks lets writes pass whose webhooks have no server; the operator takes that back.
+func (w *world) ignoreWebhooks(ctx context.Context) {
+	validating, mutating := &admissionv1.ValidatingWebhookConfigurationList{}, &admissionv1.MutatingWebhookConfigurationList{}
+	for _, list := range []client.ObjectList{validating, mutating} {
+		Expect(w.client.List(ctx, list)).To(Succeed())
+	}
+	ignore := admissionv1.Ignore
+	for i := range validating.Items {
+		for j := range validating.Items[i].Webhooks {
+			validating.Items[i].Webhooks[j].FailurePolicy = &ignore
+		}
+		_ = w.client.Update(ctx, &validating.Items[i]) // tried again if the operator was faster
+	}
+	for i := range mutating.Items {
+		for j := range mutating.Items[i].Webhooks {
+			mutating.Items[i].Webhooks[j].FailurePolicy = &ignore
+		}
+		_ = w.client.Update(ctx, &mutating.Items[i])
+	}
+}
+
+// observeOutages watches what must always be there of a provider, and tells what went missing and the least replicas that were available.
+func (w *world) observeOutages(ctx context.Context, label string) func() (outages []string, least int32) {
+	GinkgoHelper()
+	watcher, err := client.NewWithWatch(w.bed.Config(), client.Options{Scheme: w.client.Scheme()})
+	Expect(err).NotTo(HaveOccurred())
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	var outages []string
+	least := int32(-1)
+	var watches []watch.Interface
+	for _, list := range []client.ObjectList{
+		&corev1.ServiceList{}, &admissionv1.ValidatingWebhookConfigurationList{}, &admissionv1.MutatingWebhookConfigurationList{}, &appsv1.DeploymentList{},
+	} {
+		events, err := watcher.Watch(ctx, list, client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: label})
+		Expect(err).NotTo(HaveOccurred())
+		watches = append(watches, events)
+		group.Go(func() {
+			for event := range events.ResultChan() {
+				mu.Lock()
+				if event.Type == watch.Deleted {
+					outages = append(outages, fmt.Sprintf("%s was deleted", event.Object.(metav1.Object).GetName()))
+				}
+				if d, ok := event.Object.(*appsv1.Deployment); ok && (least < 0 || d.Status.AvailableReplicas < least) {
+					least = d.Status.AvailableReplicas
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	return func() ([]string, int32) {
+		for _, w := range watches {
+			w.Stop()
+		}
+		group.Wait()
+		return outages, least
+	}
+}
