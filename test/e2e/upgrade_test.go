@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -11,9 +12,12 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -91,6 +95,40 @@ var _ = Describe("Upgrades of real providers", Ordered, func() {
 		Entry("docker, and back", "infrastructure-docker", "v1.13.5"),
 		Entry("aws", "infrastructure-aws", "v2.11.1"),
 	)
+
+	It("replace the one object of which a field that cannot change does", func(ctx SpecContext) {
+		const label = "runtime-extension-test"
+		repository := GinkgoT().TempDir()
+		Expect(os.Symlink(filepath.Join(os.Getenv("PROVIDERS"), "runtime-extension"), filepath.Join(repository, label))).To(Succeed())
+		p := w.install(ctx, repository, fleet.Wanted{Label: label, Version: "v1.11.11"})
+		Eventually(w.read(ctx, p)).Should(beReady("v1.11.11"))
+		uids := func() map[string]types.UID {
+			found := map[string]types.UID{}
+			for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ServiceList{}, &corev1.ServiceAccountList{}} {
+				Expect(w.client.List(ctx, list, client.InNamespace(p.GetNamespace()), client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: label})).To(Succeed())
+				Expect(meta.EachListItem(list, func(o runtime.Object) error {
+					found[fmt.Sprintf("%T %s", o, o.(client.Object).GetName())] = o.(client.Object).GetUID()
+					return nil
+				})).To(Succeed())
+			}
+			return found
+		}
+		before := uids()
+		newer, err := fleet.Load(ctx, repository, fleet.Wanted{Label: label, Version: "v1.12.11"})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(w.client.Create(ctx, must(newer.ConfigMap()))).To(Succeed())
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.12.11" })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.12.11"))
+		after := uids()
+		Expect(after).To(HaveLen(len(before)))
+		for name, uid := range before {
+			if name == "*v1.Deployment test-extension-controller-manager" {
+				Expect(after[name]).NotTo(Equal(uid), "its selector has changed")
+			} else {
+				Expect(after[name]).To(Equal(uid), name)
+			}
+		}
+	})
 })
 
 func must[T any](value T, err error) T {
