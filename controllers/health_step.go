@@ -32,7 +32,7 @@ func (r *Reconciler) reach(ctx context.Context, provider v1alpha2.Provider, g go
 		if err != nil {
 			return err
 		}
-		again, err := r.judge(ctx, provider, run, report, policy)
+		again, err := r.judge(ctx, run, report, policy)
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (r *Reconciler) check(ctx context.Context, run *running) (health.Report, er
 }
 
 // judge notes in the history whether the newest revision is healthy or has failed, and says whether that asks for another action now.
-func (r *Reconciler) judge(ctx context.Context, provider v1alpha2.Provider, run *running, report health.Report, policy release.Policy) (again bool, err error) {
+func (r *Reconciler) judge(ctx context.Context, run *running, report health.Report, policy release.Policy) (again bool, err error) {
 	revision := run.revision
 	namespace, name := run.observed.Namespace, run.observed.Name
 	switch {

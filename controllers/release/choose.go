@@ -71,24 +71,30 @@ func Choose(o Observation, digest string, state State, p Policy) Choice {
 	case Uninstalled, Foreign:
 		last, exists := o.LastOwn()
 		return heldIf(exists && last.Digest == digest && !p.Revert)
-	case Abandoned:
-		if target := o.find(state.Revision.RollbackTo); target.Number != 0 && len(o.Attempts(digest)) > 0 {
-			return Choice{Verb: RollBack, Revision: target}
-		}
-		return Choice{Verb: Act}
+	case Abandoned, RollbackFailed:
+		return chooseAfterRollback(o, digest, state, p)
 	case Failed:
 		return chooseAfterFailure(o, digest, p)
 	case RolledBack:
 		return retry(o.Attempts(digest), state.Revision.Changed, Choice{Verb: Act}, p)
-	case RollbackFailed:
-		target := o.find(state.Revision.RollbackTo)
-		if target.Number == 0 {
-			return Choice{Verb: GiveUp}
-		}
-		return retry(o.failedRollbacks(), state.Revision.Changed, Choice{Verb: RollBack, Revision: target}, p)
 	default:
 		return Choice{Verb: Act}
 	}
+}
+
+// chooseAfterRollback brings to an end what was cut off or failed: a return to an earlier revision before anything else.
+func chooseAfterRollback(o Observation, digest string, state State, p Policy) Choice {
+	target := o.find(state.Revision.RollbackTo)
+	rollBack := Choice{Verb: RollBack, Revision: target}
+	switch {
+	case target.Number == 0 && state.Condition == RollbackFailed:
+		return Choice{Verb: GiveUp}
+	case target.Number == 0 || len(o.Attempts(digest)) == 0:
+		return Choice{Verb: Act}
+	case state.Condition == Abandoned:
+		return rollBack
+	}
+	return retry(o.failedRollbacks(), state.Revision.Changed, rollBack, p)
 }
 
 func heldIf(held bool) Choice {

@@ -35,7 +35,7 @@ func past(revisions ...Revision) Observation {
 	for i := range revisions {
 		r := &revisions[i]
 		r.Number = i + 1
-		if r.Origin = r.Origin + r.Number; r.Origin < r.Number {
+		if r.Origin += r.Number; r.Origin < r.Number {
 			r.Origin = 0
 		}
 		if r.Created.IsZero() {

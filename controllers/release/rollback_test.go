@@ -58,10 +58,10 @@ var _ = Describe("A rollback", func() {
 		})
 
 		It("undoes an upgrade that "+change+" and then is rejected", func(ctx SpecContext) {
-			first, second := versions(change)
+			first, _ := versions(change)
 			mustApply(ctx, engine, first)
 			before := objects(ctx, namespace)
-			second = desired(namespace, chartOf("2.0.0", append(changes[change].after, configMap("config", "second"), rejected)...), nil)
+			second := desired(namespace, chartOf("2.0.0", append(changes[change].after, configMap("config", "second"), rejected)...), nil)
 			_, err := apply(ctx, engine, second)
 			var refused *release.RejectedError
 			Expect(errors.As(err, &refused)).To(BeTrue(), "%v", err)

@@ -77,6 +77,17 @@ func Decide(o Observation, digest string, rules Rules) State {
 		return state(Foreign, "revision %d was made by another program", newest.Number)
 	case !newest.Ours():
 		return state(Foreign, "revision %d was made from revision %d by another program, such as helm rollback", newest.Number, newest.Origin)
+	default:
+		return decideOwn(o, newest, digest)
+	}
+}
+
+// decideOwn judges a revision that Capstan made and ended.
+func decideOwn(o Observation, newest Revision, digest string) State {
+	state := func(c Condition, format string, args ...any) State {
+		return State{Condition: c, Revision: newest, Message: fmt.Sprintf(format, args...)}
+	}
+	switch {
 	case newest.Digest != digest && newest.RollbackTo != 0 && len(o.Attempts(digest)) > 0:
 		return decideRollback(newest)
 	case newest.Digest != digest:
