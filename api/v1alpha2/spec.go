@@ -14,7 +14,6 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.suspend) || !self.suspend",fieldPath=".suspend",reason=FieldValueForbidden,message="spec.suspend is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.paused) || !self.paused",fieldPath=".paused",reason=FieldValueForbidden,message="spec.paused is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.release)",fieldPath=".release",reason=FieldValueForbidden,message="spec.release is not supported by this version of Capstan yet"
-// +kubebuilder:validation:XValidation:rule="!has(self.crds)",fieldPath=".crds",reason=FieldValueForbidden,message="spec.crds is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.serviceAccountName)",fieldPath=".serviceAccountName",reason=FieldValueForbidden,message="spec.serviceAccountName is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.kubeConfig)",fieldPath=".kubeConfig",reason=FieldValueForbidden,message="spec.kubeConfig is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.fetchConfig) || !has(self.fetchConfig.oci)",fieldPath=".fetchConfig.oci",reason=FieldValueForbidden,message="spec.fetchConfig.oci is not supported by this version of Capstan yet"

@@ -120,7 +120,6 @@ var refused = map[string][]string{
 	"spec.suspend is not supported by this version of Capstan yet":               {`{suspend: true}`},
 	"spec.paused is not supported by this version of Capstan yet":                {`{paused: true}`},
 	"spec.release is not supported by this version of Capstan yet":               {`{release: {historyLimit: 9}}`, `{release: {historyLimit: 20, retries: 8}}`},
-	"spec.crds is not supported by this version of Capstan yet":                  {`{crds: {policy: CreateOnly}}`},
 	"spec.serviceAccountName is not supported by this version of Capstan yet":    {`{serviceAccountName: a}`},
 	"spec.kubeConfig is not supported by this version of Capstan yet":            {`{kubeConfig: {secretRef: {name: a}}}`},
 	"spec.fetchConfig.oci is not supported by this version of Capstan yet":       {`{fetchConfig: {oci: a}}`},
