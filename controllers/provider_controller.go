@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -41,6 +42,8 @@ type Reconciler struct {
 	Releases  *release.Engine
 	Health    *health.Tracker
 	Events    events.EventRecorder
+	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage version itself.
+	MigrationDelay time.Duration
 }
 
 // +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=*,verbs=get;list;watch;update;patch
@@ -130,7 +133,10 @@ func (r *Reconciler) install(ctx context.Context, provider v1alpha2.Provider) er
 	if served != nil {
 		return served
 	}
-	return r.health(ctx, provider, record)
+	if err := r.health(ctx, provider, record); err != nil {
+		return err
+	}
+	return r.migrateCRDs(ctx, provider, chart)
 }
 
 // chart resolves the version and finds its chart. The version is pinned in status: a range or an empty version floats
@@ -174,33 +180,6 @@ func (r *Reconciler) preflight(ctx context.Context, provider v1alpha2.Provider, 
 	return nil
 }
 
-// applyCRDs applies the CRDs that have changed.
-func (r *Reconciler) applyCRDs(ctx context.Context, provider v1alpha2.Provider, chart *providerChart) error {
-	sent, err := r.CRDs.Apply(ctx, chart.Chart.CRDs, provider.GetNamespace())
-	if err != nil {
-		return &installError{err}
-	}
-	if len(sent) > 0 {
-		ctrl.LoggerFrom(ctx).Info("applied CustomResourceDefinitions", "count", len(sent), "version", chart.Chart.Metadata.AppVersion)
-	}
-	return nil
-}
-
-// crdsServed makes sure that the API server serves the CRDs; the watch on them brings the resource back once it does. That
-// takes the API server a while, one CRD after the other, and the release is not held up by it: no object of a release is
-// of such a kind, as a rule, and its pods take longer to start.
-func (r *Reconciler) crdsServed(ctx context.Context, chart *providerChart) error {
-	pending, err := r.CRDs.Pending(ctx, chart.Chart.CRDs)
-	if err != nil {
-		return &installError{err}
-	}
-	if len(pending) > 0 {
-		// The message is the same until all are served: each of dozens would otherwise be a write of its own.
-		return &progress{v1alpha2.CRDsNotReadyReason, "waiting for the API server to serve the provider's CustomResourceDefinitions"}
-	}
-	return nil
-}
-
 // remove uninstalls the provider. CRDs, the namespace and everybody's objects stay.
 func (r *Reconciler) remove(ctx context.Context, provider v1alpha2.Provider) error {
 	if !controllerutil.ContainsFinalizer(provider, v1alpha2.Finalizer) {
@@ -239,7 +218,7 @@ func (r *Reconciler) coreLast(ctx context.Context) error {
 	if len(others) == 0 {
 		return nil
 	}
-	return &progress{v1alpha2.DeletionBlockedReason, "core is removed last; delete first: " + strings.Join(others, ", ")}
+	return &progress{reason: v1alpha2.DeletionBlockedReason, message: "core is removed last; delete first: " + strings.Join(others, ", ")}
 }
 
 // announce makes an event of a change of Ready, and a log line.

@@ -159,7 +159,7 @@ func (r *Reconciler) health(ctx context.Context, provider v1alpha2.Provider, rec
 	if report.Failed || status.InstalledVersion != nil && *status.InstalledVersion == version {
 		reason = v1alpha2.UnhealthyReason
 	}
-	return &progress{reason, report.Message()}
+	return &progress{reason: reason, message: report.Message()}
 }
 
 // history is what `helm history` shows, newest first.
