@@ -60,6 +60,11 @@ type progress struct {
 
 func (p *progress) Error() string { return p.message }
 
+// chores is a step's way to say that the provider is as it should be, and that work in the background goes on at a time.
+type chores struct{ until time.Time }
+
+func (c *chores) Error() string { return "work in the background goes on" }
+
 // installError is an error of the steps that apply something.
 type installError struct{ err error }
 
@@ -128,6 +133,9 @@ func classifyInput(err error) (outcome, bool) {
 		noSource   *source.NotFoundError
 		invalid    *bundle.InvalidError
 		refusedCRD *crds.RefusedError
+		ownedCRD   *crds.OwnedError
+		unsafeCRDs *unsafeError
+		unfitCRD   *crds.UnsatisfiedError
 		custom     *values.CustomizationError
 		images     *values.ImagesError
 		patch      *patches.Error
@@ -149,6 +157,14 @@ func classifyInput(err error) (outcome, bool) {
 		o.reason = v1alpha2.InvalidComponentsReason
 	case errors.As(err, &refusedCRD):
 		o.reason = v1alpha2.CRDsNotReadyReason
+	case errors.As(err, &ownedCRD):
+		o.reason = v1alpha2.CRDConflictReason
+	case errors.As(err, &unsafeCRDs):
+		o.condition, o.reason = v1alpha2.CRDsSafeCondition, v1alpha2.UnsafeCRDsReason
+	case errors.As(err, &unfitCRD) && unfitCRD.Newer != "":
+		o.condition, o.reason = v1alpha2.PreflightCheckCondition, v1alpha2.UnsupportedProviderDowngradeReason
+	case errors.As(err, &unfitCRD):
+		o.condition, o.reason, o.next = "", v1alpha2.WaitingForCRDsReason, nextEvent
 	case errors.As(err, &custom):
 		o.reason = v1alpha2.ComponentsCustomizationErrorReason
 	case errors.As(err, &images):
@@ -177,10 +193,11 @@ func refusedRelease(err error) bool {
 // conclude writes the outcome of the steps into the summary conditions and says when to come back. Conditions keep the
 // time of their last change, so a problem's age is known without any state of our own.
 func conclude(provider v1alpha2.Provider, err error) (ctrl.Result, error) {
-	if err == nil {
+	later := new(chores)
+	if err == nil || errors.As(err, &later) {
 		conditions.Delete(provider, v1alpha2.ReconcilingCondition)
 		conditions.Delete(provider, v1alpha2.StalledCondition)
-		return ctrl.Result{}, nil
+		return ctrl.Result{RequeueAfter: after(later.until)}, nil
 	}
 	o := classify(err)
 	if o.condition != "" {
@@ -196,8 +213,16 @@ func conclude(provider v1alpha2.Provider, err error) (ctrl.Result, error) {
 		return ctrl.Result{}, err
 	default:
 		conditions.MarkReconciling(provider, o.reason, "%s", o.message)
-		return ctrl.Result{RequeueAfter: max(0, time.Until(o.at))}, nil
+		return ctrl.Result{RequeueAfter: after(o.at)}, nil
 	}
+}
+
+// after is how long it is until a time, at least a moment; nothing for no time at all.
+func after(at time.Time) time.Duration {
+	if at.IsZero() {
+		return 0
+	}
+	return max(time.Until(at), time.Millisecond)
 }
 
 // retryAfter is until the known time, else as long as the condition has stood, within bounds.

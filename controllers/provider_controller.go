@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -45,6 +46,8 @@ type Reconciler struct {
 	Wake health.Wake
 	// Corrections are those of all kinds.
 	Corrections *corrections
+	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage version itself.
+	MigrationDelay time.Duration
 }
 
 // +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=*,verbs=get;list;watch;update;patch
@@ -136,7 +139,10 @@ func (r *Reconciler) install(ctx context.Context, provider v1alpha2.Provider) er
 	if err != nil {
 		return err
 	}
-	return r.reach(ctx, provider, g, func() error { return r.crdsServed(ctx, chart) })
+	if err := r.reach(ctx, provider, g, func() error { return r.crdsServed(ctx, chart) }); err != nil {
+		return err
+	}
+	return r.migrateCRDs(ctx, provider, chart)
 }
 
 // rollBackTo returns to the revision that the resource names.
@@ -182,33 +188,6 @@ func (r *Reconciler) preflight(ctx context.Context, provider v1alpha2.Provider, 
 	contract := chart.contract()
 	status.Contract = &contract
 	conditions.MarkTrue(provider, v1alpha2.PreflightCheckCondition, v1alpha2.PreflightChecksPassedReason, "All preflight checks passed")
-	return nil
-}
-
-// applyCRDs applies the CRDs that have changed.
-func (r *Reconciler) applyCRDs(ctx context.Context, provider v1alpha2.Provider, chart *providerChart) error {
-	sent, err := r.CRDs.Apply(ctx, chart.Chart.CRDs, provider.GetNamespace())
-	if err != nil {
-		return &installError{err}
-	}
-	if len(sent) > 0 {
-		ctrl.LoggerFrom(ctx).Info("applied CustomResourceDefinitions", "count", len(sent), "version", chart.Chart.Metadata.AppVersion)
-	}
-	return nil
-}
-
-// crdsServed makes sure that the API server serves the CRDs; the watch on them brings the resource back once it does. That
-// takes the API server a while, one CRD after the other, and the release is not held up by it: no object of a release is
-// of such a kind, as a rule, and its pods take longer to start.
-func (r *Reconciler) crdsServed(ctx context.Context, chart *providerChart) error {
-	pending, err := r.CRDs.Pending(ctx, chart.Chart.CRDs)
-	if err != nil {
-		return &installError{err}
-	}
-	if len(pending) > 0 {
-		// The message is the same until all are served: each of dozens would otherwise be a write of its own.
-		return &progress{reason: v1alpha2.CRDsNotReadyReason, message: "waiting for the API server to serve the provider's CustomResourceDefinitions"}
-	}
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -30,6 +31,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/store"
 	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -44,6 +46,8 @@ type Options struct {
 	// WatchConfigMaps and WatchSecrets make a change of a source's ConfigMap, or of the Secret with variables, take effect at
 	// once. Without them it takes effect when the resource is next looked at; one that waits for the change sees it at once anyway.
 	WatchConfigMaps, WatchSecrets bool
+	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage version itself.
+	MigrationDelay time.Duration
 }
 
 // providerObjects selects everything that belongs to a provider.
@@ -74,7 +78,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
-	objects, err := newCache(mgr, mgr.GetScheme(), cache.TransformStripManagedFields())
+	objects, err := newCache(mgr, mgr.GetScheme(), providerObjects(), cache.TransformStripManagedFields())
 	if err != nil {
 		return err
 	}
@@ -97,8 +101,9 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Health:    health.NewTracker(objects, live, woken.wake),
 		Events:    mgr.GetEventRecorder("capstan"),
 
-		Wake:        woken.wake,
-		Corrections: &corrections{},
+		Wake:           woken.wake,
+		Corrections:    &corrections{},
+		MigrationDelay: options.MigrationDelay,
 	}
 	for _, t := range v1alpha2.ProviderTypes() {
 		r := shared
@@ -110,13 +115,14 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	return nil
 }
 
-// newApplier makes the CRDs' applier and the cache it reads from, which holds CRDs of providers without their schemas.
+// newApplier makes the CRDs' applier and the cache it reads from, which holds all CRDs without their schemas: one that a provider
+// brings can be there already as somebody else's, with whatever labels.
 func newApplier(mgr ctrl.Manager) (*crds.Applier, cache.Cache, error) {
 	scheme := runtime.NewScheme()
 	if err := crds.AddToScheme(scheme); err != nil {
 		return nil, nil, err
 	}
-	definitions, err := newCache(mgr, scheme, crds.WithoutSchemas)
+	definitions, err := newCache(mgr, scheme, labels.Everything(), crds.WithoutSchemas)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -124,14 +130,23 @@ func newApplier(mgr ctrl.Manager) (*crds.Applier, cache.Cache, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &crds.Applier{Writer: writer, Reader: definitions}, definitions, nil
+	live, err := client.New(mgr.GetConfig(), client.Options{Scheme: scheme, Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+	if err != nil {
+		return nil, nil, err
+	}
+	objects, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, nil, err
+	}
+	applier := crds.NewApplier(crds.Clients{Writer: writer, Reader: definitions, Live: live, Objects: safety.Cluster{Client: objects}})
+	return applier, definitions, nil
 }
 
-// newCache adds to the manager a cache of the objects that belong to providers.
-func newCache(mgr manager.Manager, scheme *runtime.Scheme, transform toolscache.TransformFunc) (cache.Cache, error) {
+// newCache adds to the manager a cache of the objects with certain labels.
+func newCache(mgr manager.Manager, scheme *runtime.Scheme, selector labels.Selector, transform toolscache.TransformFunc) (cache.Cache, error) {
 	c, err := cache.New(mgr.GetConfig(), cache.Options{
 		Scheme: scheme, Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
-		DefaultLabelSelector: providerObjects(), DefaultTransform: transform,
+		DefaultLabelSelector: selector, DefaultTransform: transform,
 	})
 	if err != nil {
 		return nil, err

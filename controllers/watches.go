@@ -87,10 +87,10 @@ func (r *Reconciler) onProvider(t v1alpha2.ProviderType) handler.EventHandler {
 	}))
 }
 
-// onDefinition wakes the provider that a CRD belongs to.
+// onDefinition wakes the providers that a CRD belongs to or that bring one of its name.
 func (r *Reconciler) onDefinition() handler.TypedEventHandler[*apiextensionsv1.CustomResourceDefinition, reconcile.Request] {
 	find := r.enqueue(func(p v1alpha2.Provider, changed client.Object) bool {
-		return v1alpha2.Label(p) == changed.GetLabels()[v1alpha2.ClusterctlProviderLabel]
+		return r.CRDs.Concerns(changed, v1alpha2.Label(p))
 	})
 	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition) []reconcile.Request {
 		return find(ctx, d)

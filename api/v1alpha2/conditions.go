@@ -28,6 +28,14 @@ const (
 	// DriftedCondition is True while objects are not as the release says, by somebody else's doing, and absent otherwise. The
 	// message names them and their fields.
 	DriftedCondition = "Drifted"
+
+	// CRDsSafeCondition is False when a change of the provider's CustomResourceDefinitions would break objects or clients, and so
+	// was not applied. It is absent until CustomResourceDefinitions that exist change.
+	CRDsSafeCondition = "CRDsSafe"
+
+	// CRDsMigratedCondition is True when every object of the provider's kinds is stored in its CustomResourceDefinition's storage
+	// version. It is absent until there is something to migrate.
+	CRDsMigratedCondition = "CRDsMigrated"
 )
 
 // Reasons of PreflightCheckPassed. The strings are cluster-api-operator's up to and including UnsupportedProviderDowngradeReason,
@@ -115,6 +123,42 @@ const (
 
 	// CRDsNotReadyReason: CustomResourceDefinitions were refused or are not established yet.
 	CRDsNotReadyReason = "CRDsNotReady"
+
+	// CRDConflictReason: a CustomResourceDefinition of the provider belongs to somebody else. The message names both.
+	CRDConflictReason = "CRDConflict"
+
+	// WaitingForCRDsReason: a CustomResourceDefinition that somebody else looks after is absent or does not do for this version.
+	WaitingForCRDsReason = "WaitingForCRDs"
+)
+
+// Reasons of CRDsSafe and CRDsMigrated.
+const (
+	// CRDsCheckedReason: the last change broke nothing. The message tells of what is worth knowing.
+	CRDsCheckedReason = "CRDsChecked"
+
+	// UnsafeCRDsReason: the change would break objects or clients. The message names the worst of them and what to do.
+	UnsafeCRDsReason = "UnsafeCRDs"
+
+	// CRDsMigratedReason: all objects are stored in the storage version.
+	CRDsMigratedReason = "CRDsMigrated"
+
+	// MigratingCRDsReason: objects are being rewritten. The message says how many are.
+	MigratingCRDsReason = "MigratingCRDs"
+
+	// WaitingForManagerReason: the provider's manager gets the time to rewrite the objects itself.
+	WaitingForManagerReason = "WaitingForManager"
+
+	// CRDMigrationFailedReason: objects could not be rewritten, which is tried again.
+	CRDMigrationFailedReason = "CRDMigrationFailed"
+)
+
+// Reasons of events that are not those of a condition.
+const (
+	// CRDDeletingReason: somebody deletes a CustomResourceDefinition of an installed provider.
+	CRDDeletingReason = "CRDDeleting"
+
+	// UnsafeCRDsAllowedReason: changes that would break something are applied, because AllowUnsafeCRDAnnotation says so.
+	UnsafeCRDsAllowedReason = "UnsafeCRDsAllowed"
 )
 
 // Reasons of Ready, Reconciling and Stalled, which otherwise carry the reason of the step they speak of.

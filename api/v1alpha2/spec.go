@@ -11,7 +11,6 @@ import (
 //
 // ---- Not implemented yet. Each rule refuses a field that would otherwise be ignored; delete it together with the work that
 // implements the field.
-// +kubebuilder:validation:XValidation:rule="!has(self.crds)",fieldPath=".crds",reason=FieldValueForbidden,message="spec.crds is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.serviceAccountName)",fieldPath=".serviceAccountName",reason=FieldValueForbidden,message="spec.serviceAccountName is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.kubeConfig)",fieldPath=".kubeConfig",reason=FieldValueForbidden,message="spec.kubeConfig is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.fetchConfig) || !has(self.fetchConfig.oci)",fieldPath=".fetchConfig.oci",reason=FieldValueForbidden,message="spec.fetchConfig.oci is not supported by this version of Capstan yet"

@@ -51,6 +51,12 @@ type ProviderStatus struct {
 	// +listType=atomic
 	MissingVariables []string `json:"missingVariables,omitempty"`
 
+	// orphanedCRDs are the provider's CustomResourceDefinitions that the desired version no longer brings, sorted. They and their
+	// objects stay.
+	// +optional
+	// +listType=atomic
+	OrphanedCRDs []string `json:"orphanedCRDs,omitempty"`
+
 	// lastHandledReconcileAt is the value of the annotation `reconcile.fluxcd.io/requestedAt` that was last acted upon.
 	// +optional
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`

@@ -117,7 +117,6 @@ var refused = map[string][]string{
 	},
 
 	// Not implemented yet.
-	"spec.crds is not supported by this version of Capstan yet":                  {`{crds: {policy: CreateOnly}}`},
 	"spec.serviceAccountName is not supported by this version of Capstan yet":    {`{serviceAccountName: a}`},
 	"spec.kubeConfig is not supported by this version of Capstan yet":            {`{kubeConfig: {secretRef: {name: a}}}`},
 	"spec.fetchConfig.oci is not supported by this version of Capstan yet":       {`{fetchConfig: {oci: a}}`},

@@ -1,48 +1,67 @@
 // Package crds applies a provider's CustomResourceDefinitions beside its Helm release. CRDs are applied and upgraded by
-// server-side apply, never rolled back and never deleted; only those that changed are sent.
+// server-side apply, never rolled back and never deleted; only those that changed are sent. Before a version of a CRD goes, the
+// objects that are stored in it are rewritten.
+//
+// A reconcile makes a Plan, which costs nothing while all is as it should be, and follows it: what is left alone must Suffice,
+// objects are rewritten (Migrate), what changes must be safe (Check), and then it is applied (Apply).
 package crds
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/crds/safety"
 )
-
-// digestAnnotation holds, on a CRD, the digest of what was last applied to it.
-const digestAnnotation = v1alpha2.Prefix + "/crd-digest"
-
-// digestVersion is part of each digest; raise it when prepare changes what it makes of the same file.
-const digestVersion = "1"
 
 // concurrency bounds the requests in flight. More does not help: the API server then waits for its own processors.
 const concurrency = 16
 
-// annotationInjectCA is where cert-manager reads whose certificate to trust.
-const annotationInjectCA = "cert-manager.io/inject-ca-from"
+var resource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 
-// Applier applies CRDs.
-type Applier struct {
-	// Writer patches CRDs and gets back their metadata only, not a megabyte of schemas.
+// Clients are an Applier's ways to the API server.
+type Clients struct {
+	// Writer patches CRDs and their objects, and gets back their metadata only, not a megabyte of schemas.
 	Writer metadata.Interface
-	// Reader reads CRDs from a watch, which may leave out their schemas.
+	// Reader reads CRDs from a watch, which may leave out their schemas; see WithoutSchemas.
 	Reader client.Reader
+	// Live reads whole CRDs from the API server.
+	Live client.Reader
+	// Objects reads the objects that a change is tried on.
+	Objects safety.Objects
+}
+
+// Applier applies CRDs. All that it remembers it could find out again.
+type Applier struct {
+	Clients
+
+	// writes bounds the objects that are rewritten, for all providers together.
+	writes *rate.Limiter
+	// parsed are the names of versions by the definition's digest.
+	parsed sync.Map
+	// verdicts are those of Suffices, by the CRD's name.
+	verdicts sync.Map
+	// interests are the labels of the providers that bring a CRD, by its name.
+	interests sync.Map
+	// deletions are the CRDs, by UID, whose deletion was told of.
+	deletions sync.Map
+}
+
+// NewApplier makes an Applier.
+func NewApplier(clients Clients) *Applier {
+	return &Applier{Clients: clients, writes: rate.NewLimiter(writesPerSecond, rewriters)}
 }
 
 // RefusedError says that the API server did not take a CRD.
@@ -58,37 +77,26 @@ func (e *RefusedError) Error() string {
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// definition is one CRD file, ready to be applied.
-type definition struct {
-	name   string
-	digest string
-	file   chart.File
-}
-
-// Apply brings the cluster's CRDs to what the chart's files say, with conversion webhooks in the given namespace. It sends
-// only those whose digest differs from the one in the cluster, and reports the names of those it sent. All are read and
-// checked before the first is sent. A refusal is a *RefusedError.
-func (a *Applier) Apply(ctx context.Context, files []chart.File, namespace string) (sent []string, err error) {
-	var changed []definition
-	for _, f := range files {
-		d := newDefinition(f, namespace)
-		if live, err := a.live(ctx, d.name); err != nil {
-			return nil, err
-		} else if live == nil || live.Annotations[digestAnnotation] != d.digest {
-			changed = append(changed, d)
+// Apply sends the CRDs that change, and reports their names. All are prepared before the first is sent. A refusal is a
+// *RefusedError.
+func (a *Applier) Apply(ctx context.Context, p *Plan) (sent []string, err error) {
+	bodies := make([][]byte, len(p.changes))
+	if err := each(p.changes, func(i int, c *change) (err error) {
+		var live *apiextensionsv1.CustomResourceDefinition
+		if len(c.kept) > 0 {
+			if live, err = a.whole(ctx, c.name); err != nil {
+				return err
+			}
 		}
-	}
-	bodies := make([][]byte, len(changed))
-	if err := each(changed, func(i int) (err error) {
-		bodies[i], err = changed[i].prepare(namespace)
+		bodies[i], err = c.body(p.request.Namespace, p.request.Version, keep(live, c.kept))
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	for _, d := range changed {
-		sent = append(sent, d.name)
+	for _, c := range p.changes {
+		sent = append(sent, c.name)
 	}
-	return sent, each(changed, func(i int) error { return a.send(ctx, changed[i].name, bodies[i]) })
+	return sent, each(p.changes, func(i int, c *change) error { return a.send(ctx, c.name, bodies[i]) })
 }
 
 // Pending lists those of the chart's CRDs that the API server does not serve yet. A CRD whose names are taken by another
@@ -101,7 +109,7 @@ func (a *Applier) Pending(ctx context.Context, files []chart.File) ([]string, er
 		if err != nil {
 			return nil, err
 		}
-		if live == nil {
+		if live == nil || !live.DeletionTimestamp.IsZero() {
 			pending = append(pending, name)
 			continue
 		}
@@ -117,8 +125,17 @@ func (a *Applier) Pending(ctx context.Context, files []chart.File) ([]string, er
 
 // live reads a CRD from the watch; nil when it is not there.
 func (a *Applier) live(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	return get(ctx, a.Reader, name)
+}
+
+// whole reads a CRD with its schemas from the API server; nil when it is not there.
+func (a *Applier) whole(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	return get(ctx, a.Live, name)
+}
+
+func get(ctx context.Context, from client.Reader, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	d := &apiextensionsv1.CustomResourceDefinition{}
-	err := a.Reader.Get(ctx, client.ObjectKey{Name: name}, d)
+	err := from.Get(ctx, client.ObjectKey{Name: name}, d)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -133,7 +150,6 @@ func (a *Applier) live(ctx context.Context, name string) (*apiextensionsv1.Custo
 func (a *Applier) send(ctx context.Context, name string, body []byte) error {
 	force := true
 	options := metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner, Force: &force}
-	resource := apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 	_, err := a.Writer.Resource(resource).Patch(ctx, name, types.ApplyPatchType, body, options)
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
 		return &RefusedError{Name: name, Err: err}
@@ -144,48 +160,12 @@ func (a *Applier) send(ctx context.Context, name string, body []byte) error {
 	return nil
 }
 
-func newDefinition(f chart.File, namespace string) definition {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", digestVersion, namespace, f.Data))
-	return definition{name: crdName(f), digest: hex.EncodeToString(sum[:]), file: f}
-}
-
-// crdName is the CRD's name: chartgen names the files after them.
-func crdName(f chart.File) string {
-	return strings.TrimSuffix(strings.TrimPrefix(f.Name, "crds/"), ".yaml")
-}
-
-// prepare makes the body of the request: the CRD with its references to the provider's namespace, and our digest.
-func (d definition) prepare(namespace string) ([]byte, error) {
-	object := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(d.file.Data, &object.Object); err != nil {
-		return nil, &RefusedError{Name: d.name, Err: err}
-	}
-	annotations := object.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	if _, certificate, found := strings.Cut(annotations[annotationInjectCA], "/"); found {
-		annotations[annotationInjectCA] = namespace + "/" + certificate
-	}
-	annotations[digestAnnotation] = d.digest
-	object.SetAnnotations(annotations)
-	service := []string{"spec", "conversion", "webhook", "clientConfig", "service"}
-	if _, found, _ := unstructured.NestedMap(object.Object, service...); found {
-		if err := unstructured.SetNestedField(object.Object, namespace, append(service, "namespace")...); err != nil {
-			return nil, &RefusedError{Name: d.name, Err: err}
-		}
-	}
-	unstructured.RemoveNestedField(object.Object, "status")
-	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
-	return json.Marshal(object.Object)
-}
-
-// each runs f for each definition, some at a time, and gives the first error.
-func each(definitions []definition, f func(i int) error) error {
+// each runs f for each item, some at a time, and gives the first error.
+func each[T any](items []T, f func(i int, item T) error) error {
 	var group errgroup.Group
 	group.SetLimit(concurrency)
-	for i := range definitions {
-		group.Go(func() error { return f(i) })
+	for i, item := range items {
+		group.Go(func() error { return f(i, item) })
 	}
 	return group.Wait()
 }

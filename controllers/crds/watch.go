@@ -1,9 +1,17 @@
 package crds
 
 import (
+	"bytes"
+	"slices"
+	"sync"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 // AddToScheme makes a scheme know CRDs, and clients read them as protobuf: encoding their schemas as JSON for each event of
@@ -15,13 +23,21 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	return apiextensionsv1.AddToScheme(scheme)
 }
 
-// WithoutSchemas is a cache's transformation that keeps of a CRD the few hundred bytes that are not its schemas.
+// WithoutSchemas is a cache's transformation that keeps of a CRD the few hundred bytes that are not its schemas. Of managedFields
+// only the names of those are left who wrote its versions.
 func WithoutSchemas(object any) (any, error) {
-	if crd, ok := object.(*apiextensionsv1.CustomResourceDefinition); ok {
-		crd.ManagedFields = nil
-		for i := range crd.Spec.Versions {
-			crd.Spec.Versions[i].Schema = nil
-		}
+	crd, ok := object.(*apiextensionsv1.CustomResourceDefinition)
+	if !ok {
+		return object, nil
+	}
+	crd.ManagedFields = slices.DeleteFunc(crd.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.FieldsV1 != nil && !bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:versions"`))
+	})
+	for i := range crd.ManagedFields {
+		crd.ManagedFields[i].FieldsV1 = nil
+	}
+	for i := range crd.Spec.Versions {
+		crd.Spec.Versions[i].Schema = nil
 	}
 	return object, nil
 }
@@ -34,9 +50,36 @@ func Served(crd *apiextensionsv1.CustomResourceDefinition) bool {
 
 // Same says whether two states of a CRD are the same to an Applier.
 func Same(a, b *apiextensionsv1.CustomResourceDefinition) bool {
-	return Served(a) == Served(b) && refusal(a) == refusal(b) &&
+	return Served(a) == Served(b) && refusal(a) == refusal(b) && a.Generation == b.Generation &&
 		a.Annotations[digestAnnotation] == b.Annotations[digestAnnotation] &&
+		a.Annotations[v1alpha2.AdoptCRDAnnotation] == b.Annotations[v1alpha2.AdoptCRDAnnotation] &&
+		slices.Equal(a.Status.StoredVersions, b.Status.StoredVersions) &&
 		a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero()
+}
+
+// interested notes that a provider brings a CRD.
+func (a *Applier) interested(crd, label string) {
+	labels, _ := a.interests.LoadOrStore(crd, &sync.Map{})
+	labels.(*sync.Map).Store(label, true)
+}
+
+// Concerns says whether a CRD concerns the provider of a label, because it is the provider's or has the name of one that it brings.
+func (a *Applier) Concerns(crd client.Object, label string) bool {
+	if crd.GetLabels()[v1alpha2.ClusterctlProviderLabel] == label {
+		return true
+	}
+	labels, ok := a.interests.Load(crd.GetName())
+	if !ok {
+		return false
+	}
+	_, ok = labels.(*sync.Map).Load(label)
+	return ok
+}
+
+// FirstSeen says, once, that the deletion of a CRD has begun.
+func (a *Applier) FirstSeen(deleting *apiextensionsv1.CustomResourceDefinition) bool {
+	_, known := a.deletions.LoadOrStore(deleting.UID, true)
+	return !known
 }
 
 // refusal is why the API server does not accept a CRD's names; empty when it does, or has not looked yet.

@@ -1,0 +1,232 @@
+package crds
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+const (
+	// migrationAnnotation holds, on a CRD, how far the rewriting of its objects has come.
+	migrationAnnotation = v1alpha2.Prefix + "/crd-migration"
+
+	// observedAnnotation is put on a CRD by Cluster API's own migrator when it has rewritten the objects, and holds the generation
+	// of the CRD that it did so for.
+	observedAnnotation = "crd-migration.cluster.x-k8s.io/observed-generation"
+)
+
+// slice is how long one call rewrites objects before it returns, so that no reconcile takes long.
+const slice = 2 * time.Second
+
+// Progress is how far the rewriting of one CRD's objects has come.
+type Progress struct {
+	CRD         string
+	Done, Total int64
+}
+
+func (p Progress) String() string {
+	return fmt.Sprintf("migrated %d of %d objects of %s", p.Done, max(p.Done, p.Total), p.CRD)
+}
+
+// MigrationError says that objects could not be rewritten.
+type MigrationError struct {
+	// Name of the CRD.
+	Name string
+	Err  error
+}
+
+func (e *MigrationError) Error() string {
+	return fmt.Sprintf("the objects of %s could not be rewritten in their new storage version, which is tried again: %s", e.Name, e.Err)
+}
+
+func (e *MigrationError) Unwrap() error { return e.Err }
+
+// migration is the rewriting of a CRD's objects in its storage version. All that it knows is kept on the CRD.
+type migration struct {
+	// To is the storage version.
+	To string `json:"to"`
+	// From are versions that no object will be stored in afterwards, and Retired those that no managedFields will name.
+	From    []string `json:"from,omitempty"`
+	Retired []string `json:"retired,omitempty"`
+	// Continue is where the list of objects goes on.
+	Continue string `json:"continue,omitempty"`
+	Done     int64  `json:"done"`
+	Total    int64  `json:"total"`
+	Finished bool   `json:"finished,omitempty"`
+}
+
+// MigrateBefore rewrites, for a while, objects that are stored in versions that the plan's changes take away, and that the CRD
+// as it is can be stored in another version than. It must be done before the changes are applied, for the managers that run
+// now can convert them for sure. It returns nil when nothing is left to do. The error is a *MigrationError.
+func (a *Applier) MigrateBefore(ctx context.Context, p *Plan) (*Progress, error) {
+	deadline := time.Now().Add(slice)
+	for _, c := range p.changes {
+		if c.live == nil {
+			continue
+		}
+		from := missing(c.kept, []string{storage(c.live)})
+		if len(from) == 0 && len(c.retired) == 0 {
+			continue
+		}
+		if progress, err := a.migrate(ctx, c.name, from, slices.Concat(c.retired, from), deadline); progress != nil || err != nil {
+			return progress, err
+		}
+		c.kept = missing(c.kept, from)
+	}
+	return nil, nil
+}
+
+// Unmigrated are the provider's CRDs that have objects, or had, in another version than the storage version, and those of them whose
+// manager has had its try at it.
+func (p *Plan) Unmigrated() (all, tried []string) {
+	for _, c := range p.managed {
+		if len(c.stored()) == 0 {
+			continue
+		}
+		all = append(all, c.name)
+		if c.live.Annotations[observedAnnotation] == strconv.FormatInt(c.live.Generation, 10) {
+			tried = append(tried, c.name)
+		}
+	}
+	return all, tried
+}
+
+// stored are the versions besides the storage version that objects may be stored in.
+func (c *change) stored() []string {
+	return missing(c.live.Status.StoredVersions, []string{storage(c.live)})
+}
+
+// MigrateAfter rewrites, for a while, the objects of the named CRDs. It must be done when the new managers run. It returns nil when
+// nothing is left to do. The error is a *MigrationError.
+func (a *Applier) MigrateAfter(ctx context.Context, p *Plan, names []string) (*Progress, error) {
+	deadline := time.Now().Add(slice)
+	for _, c := range p.managed {
+		if !slices.Contains(names, c.name) {
+			continue
+		}
+		if progress, err := a.migrate(ctx, c.name, c.stored(), c.kept, deadline); progress != nil || err != nil {
+			return progress, err
+		}
+	}
+	return nil, nil
+}
+
+// Tidy removes what migrations that are over have left on the provider's CRDs.
+func (a *Applier) Tidy(ctx context.Context, p *Plan) error {
+	return each(p.managed, func(_ int, c *change) error {
+		if c.live.Annotations[migrationAnnotation] == "" || len(c.stored()) > 0 || len(c.kept) > 0 || len(c.retired) > 0 {
+			return nil
+		}
+		return a.Forget(ctx, c.name)
+	})
+}
+
+// Forget makes the next migration of a CRD begin at the first object.
+func (a *Applier) Forget(ctx context.Context, name string) error {
+	_, err := a.annotate(ctx, name, nil)
+	return err
+}
+
+// migrate goes on with one CRD until the deadline; nil means that it is done.
+func (a *Applier) migrate(ctx context.Context, name string, from, retired []string, deadline time.Time) (*Progress, error) {
+	crd, err := a.whole(ctx, name)
+	if err != nil || crd == nil {
+		return nil, err
+	}
+	m := resume(crd, from, retired)
+	for !m.Finished {
+		if err := a.step(ctx, crd, m); err != nil {
+			return nil, &MigrationError{Name: name, Err: err}
+		}
+		if !m.Finished && time.Now().After(deadline) {
+			return &Progress{CRD: name, Done: m.Done, Total: m.Total}, nil
+		}
+	}
+	return nil, nil
+}
+
+// resume reads how far the migration has come. It begins anew when it was about another storage version or fewer versions.
+func resume(crd *apiextensionsv1.CustomResourceDefinition, from, retired []string) *migration {
+	m := &migration{}
+	// What cannot be read was not written by us, or by another version: then it begins anew.
+	_ = json.Unmarshal([]byte(crd.Annotations[migrationAnnotation]), m)
+	from = slices.DeleteFunc(slices.Clone(from), func(v string) bool { return !slices.Contains(crd.Status.StoredVersions, v) })
+	covered := m.To == storage(crd) && len(missing(from, m.From)) == 0 && len(missing(retired, m.Retired)) == 0
+	if covered && (!m.Finished || len(from) == 0) {
+		return m
+	}
+	m = &migration{To: storage(crd), From: from, Retired: retired}
+	m.Finished = len(from) == 0 && len(retired) == 0
+	return m
+}
+
+// step rewrites one page of objects, or, after the last, takes the versions from the list of those that are stored.
+func (a *Applier) step(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, m *migration) error {
+	last, err := a.page(ctx, crd, m)
+	if err != nil {
+		return err
+	}
+	if last && len(m.From) == 0 {
+		m.Finished = true
+	}
+	saved, err := a.annotate(ctx, crd.Name, m)
+	if err != nil || !last || m.Finished {
+		return err
+	}
+	if saved.Generation != crd.Generation {
+		return errors.New("it was changed meanwhile")
+	}
+	stored := missing(crd.Status.StoredVersions, m.From)
+	if !slices.Contains(stored, m.To) {
+		stored = append(stored, m.To)
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": saved.ResourceVersion},
+		"status":   map[string]any{"storedVersions": stored},
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := a.Writer.Resource(resource).Patch(ctx, crd.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner}, "status"); err != nil {
+		return fmt.Errorf("trim status.storedVersions: %w", err)
+	}
+	m.Finished = true
+	_, err = a.annotate(ctx, crd.Name, m)
+	return err
+}
+
+// annotate writes how far a migration has come; nil removes it.
+func (a *Applier) annotate(ctx context.Context, name string, m *migration) (*metav1.PartialObjectMetadata, error) {
+	var value any
+	if m != nil {
+		text, err := json.Marshal(m)
+		if err != nil {
+			return nil, err
+		}
+		value = string(text)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{migrationAnnotation: value}}})
+	if err != nil {
+		return nil, err
+	}
+	options := metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner}
+	saved, err := a.Writer.Resource(resource).Patch(ctx, name, types.MergePatchType, patch, options)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("it was deleted meanwhile: %w", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("annotate CustomResourceDefinition %s: %w", name, err)
+	}
+	return saved, nil
+}

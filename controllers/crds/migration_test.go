@@ -1,0 +1,225 @@
+package crds
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/capstan-project/capstan/test/bed"
+)
+
+// kind is a CRD of the tests with its objects.
+type kind struct {
+	name    string
+	objects dynamic.Interface
+}
+
+func newKind(name string) kind {
+	GinkgoHelper()
+	objects, err := dynamic.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	return kind{name: name, objects: objects}
+}
+
+// define gives the kind versions, the first of them the storage version, and waits until the watch has seen it.
+func (k kind) define(ctx context.Context, versions ...string) {
+	GinkgoHelper()
+	file := fileOf(definitionOf(k.name, versions...))
+	plan, err := applier.Plan(ctx, wants(file))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(applier.Apply(ctx, plan)).To(HaveLen(1))
+	served(ctx, file)
+	k.caughtUp(ctx)
+}
+
+// caughtUp waits until the watch shows the CRD as it is.
+func (k kind) caughtUp(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		seen, err := applier.live(ctx, k.crd())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(seen.ResourceVersion).To(Equal(read(ctx, k.crd()).ResourceVersion))
+	}).Should(Succeed())
+}
+
+func (k kind) crd() string { return k.name + "s.example.com" }
+
+func (k kind) in(version string) dynamic.ResourceInterface {
+	return k.objects.Resource(schema.GroupVersionResource{Group: "example.com", Version: version, Resource: k.name + "s"}).Namespace("default")
+}
+
+// create applies objects in a version, as somebody's GitOps would.
+func (k kind) create(ctx context.Context, version string, from, to int) {
+	GinkgoHelper()
+	var group errgroup.Group
+	group.SetLimit(16)
+	for i := from; i < to; i++ {
+		group.Go(func() error { return k.applyObject(ctx, version, i) })
+	}
+	Expect(group.Wait()).To(Succeed())
+}
+
+func (k kind) applyObject(ctx context.Context, version string, i int) error {
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"number": int64(i)}}}
+	o.SetAPIVersion("example.com/" + version)
+	o.SetKind(k.name)
+	o.SetName(fmt.Sprintf("object-%04d", i))
+	o.SetFinalizers([]string{"example.com/kept"})
+	_, err := k.in(version).Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: "gitops", Force: true})
+	return err
+}
+
+// all are the objects' specs and finalizers, by name.
+func (k kind) all(ctx context.Context, version string) map[string]string {
+	GinkgoHelper()
+	list, err := k.in(version).List(ctx, metav1.ListOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	found := map[string]string{}
+	for _, o := range list.Items {
+		found[o.GetName()] = fmt.Sprint(o.Object["spec"], o.GetFinalizers())
+	}
+	return found
+}
+
+// afterwards rewrites all objects as a healthy provider does, and says how often it had to come back.
+func (k kind) afterwards(ctx context.Context, r Request) (rounds int) {
+	GinkgoHelper()
+	for ; ; rounds++ {
+		k.caughtUp(ctx)
+		plan, err := applier.Plan(ctx, r)
+		Expect(err).NotTo(HaveOccurred())
+		names, _ := plan.Unmigrated()
+		if len(names) == 0 {
+			return rounds
+		}
+		Expect(names).To(Equal([]string{k.crd()}))
+		began := time.Now()
+		_, err = applier.MigrateAfter(ctx, plan, names)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(time.Since(began)).To(BeNumerically("<", slice+5*time.Second), "a worker is not held for long")
+	}
+}
+
+func storedVersions(crd *apiextensionsv1.CustomResourceDefinition) []string {
+	return crd.Status.StoredVersions
+}
+
+var _ = Describe("Objects in an old storage version", func() {
+	It("are rewritten before their version goes, by the managers that know it", func(ctx SpecContext) {
+		k := newKind("da")
+		k.define(ctx, "v1alpha1")
+		k.create(ctx, "v1alpha1", 0, 20)
+		k.define(ctx, "v1", "v1alpha1")
+		before := k.all(ctx, "v1")
+		Expect(read(ctx, k.crd())).To(WithTransform(storedVersions, ConsistOf("v1alpha1", "v1")))
+
+		plan, err := applier.Plan(ctx, wants(fileOf(definitionOf(k.name, "v1"))))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(applier.MigrateBefore(ctx, plan)).To(BeNil())
+		Expect(read(ctx, k.crd())).To(WithTransform(storedVersions, Equal([]string{"v1"})))
+		report, err := applier.Check(ctx, plan, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(report.Stopped()).To(BeFalse(), "%s", report)
+		Expect(applier.Apply(ctx, plan)).To(HaveLen(1))
+
+		Eventually(func() []apiextensionsv1.CustomResourceDefinitionVersion { return read(ctx, k.crd()).Spec.Versions }).Should(HaveLen(1))
+		Expect(k.all(ctx, "v1")).To(And(HaveLen(20), Equal(before)))
+		Expect(k.applyObject(ctx, "v1", 7)).To(Succeed(), "managedFields name no version that is gone")
+		k.caughtUp(ctx)
+		plan, err = applier.Plan(ctx, wants(fileOf(definitionOf(k.name, "v1"))))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(applier.Tidy(ctx, plan)).To(Succeed())
+		Expect(read(ctx, k.crd()).Annotations).NotTo(HaveKey(migrationAnnotation))
+	})
+
+	It("keep their version until the new managers run, when the old CRD knows no other", func(ctx SpecContext) {
+		k := newKind("db")
+		k.define(ctx, "v1beta1")
+		k.create(ctx, "v1beta1", 0, 20)
+		before := k.all(ctx, "v1beta1")
+
+		request := wants(fileOf(definitionOf(k.name, "v1")))
+		plan, err := applier.Plan(ctx, request)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(applier.MigrateBefore(ctx, plan)).To(BeNil())
+		Expect(applier.Apply(ctx, plan)).To(HaveLen(1))
+		merged := read(ctx, k.crd())
+		Expect(merged.Spec.Versions).To(HaveExactElements(
+			And(HaveField("Name", "v1"), HaveField("Storage", true)), And(HaveField("Name", "v1beta1"), HaveField("Storage", false), HaveField("Served", true))))
+		Eventually(func() map[string]string { return k.all(ctx, "v1") }).Should(Equal(before))
+		k.caughtUp(ctx)
+		plan, err = applier.Plan(ctx, request)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(plan.Changed()).To(BeFalse(), "nothing more is sent while the version has to stay")
+
+		k.afterwards(ctx, request)
+		plan, err = applier.Plan(ctx, request)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(applier.MigrateBefore(ctx, plan)).To(BeNil())
+		Expect(applier.Apply(ctx, plan)).To(HaveLen(1))
+		Expect(read(ctx, k.crd()).Spec.Versions).To(HaveLen(1))
+		Eventually(func() map[string]string { return k.all(ctx, "v1") }).Should(Equal(before))
+		Expect(k.applyObject(ctx, "v1", 7)).To(Succeed())
+	})
+
+	It("are rewritten once, whatever is interrupted, and slowly", func(ctx SpecContext) {
+		const objects = 500
+		k := newKind("dc")
+		k.define(ctx, "v1beta1")
+		k.create(ctx, "v1beta1", 0, objects)
+		k.define(ctx, "v1", "v1beta1")
+		before := k.all(ctx, "v1")
+		request := wants(fileOf(definitionOf(k.name, "v1", "v1beta1")))
+		plan, err := applier.Plan(ctx, request)
+		Expect(err).NotTo(HaveOccurred())
+		all, tried := plan.Unmigrated()
+		Expect(all).To(Equal([]string{k.crd()}))
+		Expect(tried).To(BeEmpty())
+
+		began := time.Now()
+		progress, err := applier.MigrateAfter(ctx, plan, all)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(progress).NotTo(BeNil())
+		Expect(progress.String()).To(MatchRegexp(`^migrated [24]00 of 500 objects of dcs\.example\.com$`))
+		applier = NewApplier(applier.Clients) // as after a crash
+		Expect(k.afterwards(ctx, request)).To(BeNumerically(">=", 1))
+		took := time.Since(began)
+
+		Expect(read(ctx, k.crd())).To(WithTransform(storedVersions, Equal([]string{"v1"})))
+		Expect(k.all(ctx, "v1")).To(Equal(before))
+		Eventually(func() ([]bed.Request, error) {
+			return control.Requests(func(r bed.Request) bool {
+				return r.Resource == k.name+"s" && strings.Contains(r.URI, "fieldManager="+migrationOwner)
+			})
+		}).Should(HaveLen(objects), "each object is asked for once")
+		Expect(float64(objects) / took.Seconds()).To(BeNumerically("<=", 1.2*writesPerSecond))
+		k.define(ctx, "v1") // and nothing is lost when the old version goes
+		Eventually(func() map[string]string { return k.all(ctx, "v1") }).Should(Equal(before))
+	})
+
+	It("are left to a manager that has had its try", func(ctx SpecContext) {
+		k := newKind("dd")
+		k.define(ctx, "v1beta1")
+		k.define(ctx, "v1", "v1beta1")
+		d := read(ctx, k.crd())
+		maps.Copy(d.Annotations, map[string]string{observedAnnotation: fmt.Sprint(d.Generation)})
+		Expect(live.Update(ctx, d)).To(Succeed())
+		k.caughtUp(ctx)
+		plan, err := applier.Plan(ctx, wants(fileOf(definitionOf(k.name, "v1", "v1beta1"))))
+		Expect(err).NotTo(HaveOccurred())
+		all, tried := plan.Unmigrated()
+		Expect(all).To(Equal([]string{k.crd()}))
+		Expect(tried).To(Equal(all))
+	})
+})

@@ -1,0 +1,150 @@
+package crds
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/test/bed"
+)
+
+func TestCRDs(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
+	RunSpecs(t, "CustomResourceDefinitions")
+}
+
+var (
+	control *bed.Bed
+	config  *rest.Config
+	live    client.Client
+	applier *Applier
+)
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	b, err := bed.Start(ctx, bed.Options{Nodes: -1, WithoutCertManager: true})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(b.Stop)
+	control, config = b, b.Config()
+	config.QPS = -1
+	full := runtime.NewScheme()
+	Expect(apiextensionsv1.AddToScheme(full)).To(Succeed())
+	live, err = client.New(config, client.Options{Scheme: full})
+	Expect(err).NotTo(HaveOccurred())
+
+	light := runtime.NewScheme()
+	Expect(AddToScheme(light)).To(Succeed())
+	definitions, err := cache.New(config, cache.Options{Scheme: light, DefaultTransform: WithoutSchemas})
+	Expect(err).NotTo(HaveOccurred())
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	DeferCleanup(stop)
+	go func() {
+		defer GinkgoRecover()
+		Expect(definitions.Start(running)).To(Succeed())
+	}()
+	Expect(definitions.WaitForCacheSync(ctx)).To(BeTrue())
+	writer, err := metadata.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	objects, err := dynamic.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	applier = NewApplier(Clients{Writer: writer, Reader: definitions, Live: live, Objects: safety.Cluster{Client: objects}})
+})
+
+const crd = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: %[1]ss.example.com
+  annotations: {cert-manager.io/inject-ca-from: published/serving-cert}
+  labels: {cluster.x-k8s.io/provider: infrastructure-x}
+spec:
+  group: example.com
+  names: {kind: %[2]s, listKind: %[2]sList, plural: %[1]ss, singular: %[1]s}
+  scope: Namespaced
+  conversion:
+    strategy: Webhook
+    webhook:
+      conversionReviewVersions: [v1]
+      clientConfig: {service: {name: webhook, namespace: published, path: /convert}}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, description: "%[3]s"}}}
+`
+
+// file is a CRD of one version with a conversion webhook.
+func file(singular, kind, description string) chart.File {
+	return chart.File{Name: "crds/" + singular + "s.example.com.yaml", Data: fmt.Appendf(nil, crd, singular, kind, description)}
+}
+
+// definitionOf is a CRD without a webhook. Of the versions, all of which are served, the first is the storage version.
+func definitionOf(singular string, versions ...string) *apiextensionsv1.CustomResourceDefinition {
+	d := &apiextensionsv1.CustomResourceDefinition{}
+	d.APIVersion, d.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"
+	d.Name = singular + "s.example.com"
+	d.Labels = map[string]string{"cluster.x-k8s.io/provider": "infrastructure-x"}
+	d.Spec.Group, d.Spec.Scope = "example.com", apiextensionsv1.NamespaceScoped
+	d.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: singular + "s", Singular: singular, Kind: singular, ListKind: singular + "List"}
+	anything := true
+	for i, name := range versions {
+		d.Spec.Versions = append(d.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
+			Name: name, Served: true, Storage: i == 0,
+			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+				Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+					"spec": {Type: "object", XPreserveUnknownFields: &anything},
+				},
+			}},
+		})
+	}
+	return d
+}
+
+// fileOf is a CRD as a chart's file.
+func fileOf(d *apiextensionsv1.CustomResourceDefinition) chart.File {
+	GinkgoHelper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
+	Expect(err).NotTo(HaveOccurred())
+	delete(content, "status")
+	data, err := yaml.Marshal(content)
+	Expect(err).NotTo(HaveOccurred())
+	return chart.File{Name: "crds/" + d.Name + ".yaml", Data: data}
+}
+
+// wants is a request of the provider x.
+func wants(files ...chart.File) Request {
+	return Request{Label: "infrastructure-x", Namespace: "target", Version: "v1.1.0", Files: files,
+		Brings: func(context.Context, string, string) (bool, error) { return true, nil }}
+}
+
+// apply follows a request, once the watch is up to date with what the last one sent.
+func apply(ctx context.Context, r Request) ([]string, error) {
+	plan, err := applier.Plan(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return applier.Apply(ctx, plan)
+}
+
+func read(ctx context.Context, name string) *apiextensionsv1.CustomResourceDefinition {
+	GinkgoHelper()
+	object := &apiextensionsv1.CustomResourceDefinition{}
+	Expect(live.Get(ctx, client.ObjectKey{Name: name}, object)).To(Succeed())
+	return object
+}
+
+// served waits until the watch shows that CRDs are served.
+func served(ctx context.Context, files ...chart.File) {
+	GinkgoHelper()
+	Eventually(func() ([]string, error) { return applier.Pending(ctx, files) }).Should(BeEmpty())
+}
