@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
@@ -44,7 +45,7 @@ func (r *Reconciler) drift(ctx context.Context, provider v1alpha2.Provider, reco
 			return &installError{err}
 		}
 	}
-	r.reportDrift(provider, policy, left)
+	r.reportDrift(ctx, provider, policy, left)
 	if err != nil {
 		return &installError{err}
 	}
@@ -129,12 +130,12 @@ func reasonLeft(failed error, next time.Time) string {
 }
 
 // reportDrift writes the condition and the events: what was corrected, and what was left.
-func (r *Reconciler) reportDrift(provider v1alpha2.Provider, policy v1alpha2.DriftPolicy, all []*deviation) {
-	var corrected, left []string
+func (r *Reconciler) reportDrift(ctx context.Context, provider v1alpha2.Provider, policy v1alpha2.DriftPolicy, all []*deviation) {
+	var left []string
 	var versions []release.Version
 	for _, d := range all {
 		if d.corrected {
-			corrected = append(corrected, d.String())
+			r.announceCorrection(ctx, provider, d)
 			continue
 		}
 		left = append(left, d.String())
@@ -143,9 +144,6 @@ func (r *Reconciler) reportDrift(provider v1alpha2.Provider, policy v1alpha2.Dri
 		}
 	}
 	r.Health.Differing(versions)
-	if len(corrected) > 0 {
-		r.Events.Eventf(provider, nil, corev1.EventTypeNormal, v1alpha2.DriftCorrectedReason, "Correct", "%s", "Undid what was changed from outside: "+enumerate(corrected))
-	}
 	if len(left) == 0 {
 		conditions.Delete(provider, v1alpha2.DriftedCondition)
 		return
@@ -158,6 +156,19 @@ func (r *Reconciler) reportDrift(provider v1alpha2.Provider, policy v1alpha2.Dri
 		r.Events.Eventf(provider, nil, corev1.EventTypeWarning, reason, "Compare", "%s", message)
 	}
 	conditions.MarkTrue(provider, v1alpha2.DriftedCondition, reason, "%s", message)
+}
+
+// announceCorrection makes an event, one an object: events of the same reason, action and objects are counted, and only the first tells
+// its message.
+func (r *Reconciler) announceCorrection(ctx context.Context, provider v1alpha2.Provider, d *deviation) {
+	ctrl.LoggerFrom(ctx).Info("undid a change from outside", "found", d.String())
+	action := "Patch"
+	if d.Missing {
+		action = "Create"
+	}
+	apiVersion, kind := d.Object.ToAPIVersionAndKind()
+	object := &corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: d.Object.Namespace, Name: d.Object.Name}
+	r.Events.Eventf(provider, object, corev1.EventTypeNormal, v1alpha2.DriftCorrectedReason, action, "Undid a change from outside: %s", d)
 }
 
 // enumerate names some of many.

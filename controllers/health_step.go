@@ -28,6 +28,7 @@ func (r *Reconciler) reach(ctx context.Context, provider v1alpha2.Provider, g go
 		if err != nil {
 			return err
 		}
+		drifted := r.drift(ctx, provider, run.record) // first, so that nobody is alarmed by what is mended in the same moment
 		report, err := r.check(ctx, run)
 		if err != nil {
 			return err
@@ -37,7 +38,7 @@ func (r *Reconciler) reach(ctx context.Context, provider v1alpha2.Provider, g go
 			return err
 		}
 		if !again {
-			return cmp.Or(r.drift(ctx, provider, run.record), r.summarize(provider, run, report))
+			return cmp.Or(drifted, r.summarize(provider, run, report))
 		}
 		policy.Now, policy.Requested = time.Now(), report.Healthy()
 	}

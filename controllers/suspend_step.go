@@ -30,6 +30,9 @@ func (r *Reconciler) report(ctx context.Context, provider v1alpha2.Provider) err
 	if err != nil {
 		return err
 	}
+	if err := r.drift(ctx, provider, run.record); err != nil {
+		return err
+	}
 	label, version := v1alpha2.Label(provider), run.record.AppVersion
 	if report.Healthy() {
 		conditions.MarkTrue(provider, v1alpha2.ReadyCondition, v1alpha2.SuspendedReason, "%s %s is healthy; %s", label, version, held)

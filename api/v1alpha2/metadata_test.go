@@ -36,7 +36,7 @@ func TestLabelValue(t *testing.T) {
 func TestOwnKeysAreValid(t *testing.T) {
 	for _, key := range []string{
 		v1alpha2.Finalizer, v1alpha2.ProviderLabel, v1alpha2.VersionLabel, v1alpha2.ContentIDLabel,
-		v1alpha2.HolderLabel, v1alpha2.DigestLabel,
+		v1alpha2.HolderLabel, v1alpha2.DigestLabel, v1alpha2.DriftAnnotation,
 	} {
 		NewWithT(t).Expect(validation.IsQualifiedName(key)).To(BeEmpty(), key)
 	}
