@@ -110,7 +110,8 @@ func compareObject(old, current *unstructured.Unstructured, contextLines int) (s
 	if err != nil || unified == "" {
 		return "", err
 	}
-	return unified[strings.Index(unified, "@@"):], nil
+	_, hunks, _ := strings.Cut(unified, "@@") // the names of files come before
+	return "@@" + hunks, nil
 }
 
 func text(o *unstructured.Unstructured) (string, error) {

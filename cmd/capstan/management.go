@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -47,6 +48,7 @@ func (m *management) connect() error {
 	if config.Timeout == 0 {
 		config.Timeout = requestTimeout
 	}
+	config.QPS = -1 // the API server throttles by itself, and more fairly
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha2.AddToScheme(scheme)); err != nil {
 		return err
@@ -91,17 +93,18 @@ const pollInterval = 300 * time.Millisecond
 // wait reads the resource again and again until done says so, and tells each new state in a line. done gets nil once the resource is
 // gone. The error says how long was waited for what.
 func (m *management) wait(ctx context.Context, provider v1alpha2.Provider, timeout time.Duration, tell func(string), done func(v1alpha2.Provider) (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("given up after %s", timeout))
 	defer cancel()
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for told := ""; ; {
 		err := m.client.Get(ctx, client.ObjectKeyFromObject(provider), provider)
 		now := provider
-		if client.IgnoreNotFound(err) == nil && err != nil {
+		switch {
+		case apierrors.IsNotFound(err):
 			now = nil
-		} else if err != nil && ctx.Err() == nil {
-			return err
+		case err != nil && ctx.Err() == nil:
+			return fmt.Errorf("read %s: %w", nameOf(provider), err)
 		}
 		if ended, err := done(now); ended || err != nil {
 			return err
@@ -112,8 +115,8 @@ func (m *management) wait(ctx context.Context, provider v1alpha2.Provider, timeo
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: given up after %s: %s; the operator goes on, `capstan status %s` tells how far it is",
-				nameOf(provider), timeout, told, v1alpha2.Label(provider))
+			return fmt.Errorf("%s: %w: %s; the operator goes on, `capstan status %s` tells how far it is",
+				nameOf(provider), context.Cause(ctx), told, v1alpha2.Label(provider))
 		case <-ticker.C:
 		}
 	}

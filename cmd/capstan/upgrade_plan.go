@@ -109,7 +109,8 @@ func (p plan) upgrades() bool {
 
 func (p plan) print(s *screen) {
 	fmt.Fprintln(s, s.paint(bold, "Contract "+p.Contract))
-	rows := [][]string{{"PROVIDER", "INSTALLED", "UPGRADE TO", "CONTRACT"}}
+	rows := make([][]string, 1, len(p.Steps)+1)
+	rows[0] = []string{"PROVIDER", "INSTALLED", "UPGRADE TO", "CONTRACT"}
 	for _, step := range p.Steps {
 		rows = append(rows, []string{step.Provider, step.From, cmp.Or(step.To, "-"), step.Contract})
 	}
