@@ -34,14 +34,7 @@ func (e *unsafeError) Error() string {
 
 // planCRDs finds out what is to be done about the CRDs, and notes what is worth knowing.
 func (r *Reconciler) planCRDs(ctx context.Context, provider v1alpha2.Provider, chart *providerChart) (*crds.Plan, error) {
-	request := crds.Request{
-		Label: v1alpha2.Label(provider), Version: chart.Chart.Metadata.AppVersion, Namespace: provider.GetNamespace(),
-		Files: chart.Chart.CRDs, Brings: r.brings,
-	}
-	if spec := provider.GetSpec().CRDs; spec != nil {
-		request.Policy, request.Unmanaged = spec.Policy, spec.Unmanaged
-	}
-	plan, err := r.CRDs.Plan(ctx, request)
+	plan, err := r.CRDs.Plan(ctx, r.crdsRequest(provider, chart))
 	if err != nil {
 		return nil, &installError{err}
 	}
@@ -53,6 +46,18 @@ func (r *Reconciler) planCRDs(ctx context.Context, provider v1alpha2.Provider, c
 		}
 	}
 	return plan, nil
+}
+
+// crdsRequest is what the resource wants of the chart's CRDs.
+func (r *Reconciler) crdsRequest(provider v1alpha2.Provider, chart *providerChart) crds.Request {
+	request := crds.Request{
+		Label: v1alpha2.Label(provider), Version: chart.Chart.Metadata.AppVersion, Namespace: provider.GetNamespace(),
+		Files: chart.Chart.CRDs, Brings: r.brings,
+	}
+	if spec := provider.GetSpec().CRDs; spec != nil {
+		request.Policy, request.Unmanaged = spec.Policy, spec.Unmanaged
+	}
+	return request
 }
 
 // brings says whether the provider of a label is installed and brings a CRD.

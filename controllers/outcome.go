@@ -98,6 +98,7 @@ func classify(err error) outcome {
 		failed   *failedError
 		external *externalChangeError
 		applying *installError
+		blocked  *blockedError
 	)
 	o := outcome{condition: v1alpha2.ProviderInstalledCondition, reason: v1alpha2.InstallFailedReason, message: err.Error(), next: nextRetry}
 	switch {
@@ -109,6 +110,8 @@ func classify(err error) outcome {
 		o.reason, o.next = v1alpha2.ExternalChangeReason, nextInput
 	case errors.As(err, &pending):
 		o.reason, o.next, o.at = v1alpha2.ProgressingReason, nextEvent, pending.Until
+	case errors.As(err, &blocked):
+		o = blocked.outcome()
 	case errors.As(err, &applying):
 	default:
 		o.reason = v1alpha2.ComponentsFetchErrorReason

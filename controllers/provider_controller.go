@@ -5,8 +5,6 @@ package controllers
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -189,47 +187,6 @@ func (r *Reconciler) preflight(ctx context.Context, provider v1alpha2.Provider, 
 	status.Contract = &contract
 	conditions.MarkTrue(provider, v1alpha2.PreflightCheckCondition, v1alpha2.PreflightChecksPassedReason, "All preflight checks passed")
 	return nil
-}
-
-// remove uninstalls the provider. CRDs, the namespace and everybody's objects stay.
-func (r *Reconciler) remove(ctx context.Context, provider v1alpha2.Provider) error {
-	if !controllerutil.ContainsFinalizer(provider, v1alpha2.Finalizer) {
-		return nil
-	}
-	conditions.MarkFalse(provider, v1alpha2.ReadyCondition, v1alpha2.DeletingReason, "The provider is being removed")
-	if err := r.coreLast(ctx); err != nil {
-		return err
-	}
-	name := releaseName(v1alpha2.Label(provider))
-	if _, err := r.Releases.Uninstall(ctx, provider.GetNamespace(), name); err != nil {
-		return &installError{err}
-	}
-	if err := r.Charts.Delete(ctx, provider); err != nil {
-		return &installError{err}
-	}
-	ctrl.LoggerFrom(ctx).Info("uninstalled", "release", name)
-	return r.setFinalizer(ctx, provider, controllerutil.RemoveFinalizer)
-}
-
-// coreLast keeps core until all other providers are gone: none can work, or be removed in order, without it.
-func (r *Reconciler) coreLast(ctx context.Context) error {
-	if r.Type != v1alpha2.CoreProviderType {
-		return nil
-	}
-	var others []string
-	for _, t := range v1alpha2.ProviderTypes()[1:] {
-		list := t.NewList()
-		if err := r.List(ctx, list); err != nil {
-			return err
-		}
-		for _, p := range list.GetItems() {
-			others = append(others, fmt.Sprintf("%s %s/%s", t, p.GetNamespace(), p.GetName()))
-		}
-	}
-	if len(others) == 0 {
-		return nil
-	}
-	return &progress{reason: v1alpha2.DeletionBlockedReason, message: "core is removed last; delete first: " + strings.Join(others, ", ")}
 }
 
 // announce makes an event of a change of Ready, and a log line.

@@ -111,6 +111,9 @@ const (
 	// ComponentsUpgradeErrorReason: Helm could not upgrade the release.
 	ComponentsUpgradeErrorReason = "ComponentsUpgradeError"
 
+	// UninstalledReason: the resource was deleted and the provider's objects with it; what remains to be done is said in Ready.
+	UninstalledReason = "Uninstalled"
+
 	// VersionNotFoundReason: the source has no version that spec.version asks for.
 	VersionNotFoundReason = "VersionNotFound"
 

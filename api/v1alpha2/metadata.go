@@ -66,6 +66,18 @@ const AdoptCRDAnnotation = Prefix + "/adopt"
 // although they are judged to be unsafe. It is for a person who knows better, once.
 const AllowUnsafeCRDAnnotation = Prefix + "/allow-unsafe-crd"
 
+// Annotations of a provider's resource that say how it is removed when it is deleted. Only the value "true" counts.
+const (
+	// DeleteInUseAnnotation removes the provider though objects of its kinds exist. They stay, with nobody to look after them.
+	DeleteInUseAnnotation = Prefix + "/delete-in-use"
+
+	// DeleteCRDsAnnotation deletes the provider's CRDs too, once no objects of their kinds are left.
+	DeleteCRDsAnnotation = Prefix + "/delete-crds"
+
+	// DeleteNamespaceAnnotation deletes the resource's namespace too, once nothing else that Capstan knows of lives in it.
+	DeleteNamespaceAnnotation = Prefix + "/delete-namespace"
+)
+
 // cluster-api-operator's contract for ConfigMaps that hold one version of a provider.
 const (
 	// ConfigMapVersionLabel holds the version. Without it, the ConfigMap's name is the version.

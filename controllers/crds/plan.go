@@ -64,6 +64,18 @@ type left struct {
 // Changed says whether anything is to be applied.
 func (p *Plan) Changed() bool { return len(p.changes) > 0 }
 
+// Changes are the names of those that are new, and of those that change.
+func (p *Plan) Changes() (created, changed []string) {
+	for _, c := range p.changes {
+		if c.live == nil {
+			created = append(created, c.name)
+		} else {
+			changed = append(changed, c.name)
+		}
+	}
+	return created, changed
+}
+
 // Plan finds out what is to be done. Nothing but the watch is read. The error is an *OwnedError when a CRD is somebody else's.
 func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
 	p := &Plan{request: r}

@@ -175,3 +175,6 @@ func (c *Checker) core(ctx context.Context) (v1alpha2.Provider, error) {
 	}
 	return nil, nil
 }
+
+// WorksWith are the contracts of the providers that a core of the given contract works with.
+func WorksWith(core string) []string { return slices.Clone(supportedContracts[core]) }

@@ -33,7 +33,8 @@ type Options struct {
 type Engine struct {
 	options  Options
 	cluster  *cluster
-	metadata metadata.Getter
+	metadata metadata.Getter // of Secrets
+	objects  metadata.Interface
 	secrets  corev1.SecretsGetter
 	records  *records
 
@@ -74,6 +75,7 @@ func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 		cluster:  c,
 		secrets:  secrets,
 		metadata: meta.Resource(secretsResource),
+		objects:  meta,
 		records:  &records{known: map[types.NamespacedName]reading{}},
 		busy:     map[types.NamespacedName]bool{},
 	}, nil

@@ -193,6 +193,8 @@ func remedy(err error) string {
 		return "; create what is missing"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return "; correct the variables or the resource's patches, or take another version"
+	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook"):
+		return "; repair the webhook's server, or delete the webhook's configuration"
 	}
 	return ""
 }

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+func TestPick(t *testing.T) {
+	meta := func(namespace, name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name}
+	}
+	all := []v1alpha2.Provider{
+		&v1alpha2.CoreProvider{ObjectMeta: meta("core", "cluster-api")},
+		&v1alpha2.BootstrapProvider{ObjectMeta: meta("kb", "kubeadm")},
+		&v1alpha2.ControlPlaneProvider{ObjectMeta: meta("kcp", "kubeadm")},
+		&v1alpha2.InfrastructureProvider{ObjectMeta: meta("a", "aws")},
+		&v1alpha2.InfrastructureProvider{ObjectMeta: meta("b", "aws")},
+		&v1alpha2.InfrastructureProvider{ObjectMeta: meta("d", "docker")},
+	}
+	for argument, want := range map[string][]string{
+		"docker":                         {"InfrastructureProvider d/docker"},
+		"infrastructure-docker":          {"InfrastructureProvider d/docker"},
+		"infrastructureprovider/docker":  {"InfrastructureProvider d/docker"},
+		"InfrastructureProviders/docker": {"InfrastructureProvider d/docker"},
+		"infrastructure/docker":          {"InfrastructureProvider d/docker"},
+		"control-plane/kubeadm":          {"ControlPlaneProvider kcp/kubeadm"},
+		"cluster-api":                    {"CoreProvider core/cluster-api"},
+		"kubeadm":                        {"BootstrapProvider kb/kubeadm", "ControlPlaneProvider kcp/kubeadm"},
+		"infrastructure-aws":             {"InfrastructureProvider a/aws", "InfrastructureProvider b/aws"},
+	} {
+		t.Run(argument, func(t *testing.T) {
+			g := NewWithT(t)
+			found, err := pick(all, argument)
+			g.Expect(err).NotTo(HaveOccurred())
+			var got []string
+			for _, p := range found {
+				got = append(got, nameOf(p))
+			}
+			g.Expect(got).To(Equal(want))
+		})
+	}
+	_, err := pick(all[:2], "azure")
+	NewWithT(t).Expect(err).To(MatchError("there is no provider azure; there are: cluster-api (CoreProvider core/cluster-api), bootstrap-kubeadm (BootstrapProvider kb/kubeadm)"))
+	_, err = pick(all, "addon/docker")
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("there is no provider addon/docker")))
+	_, err = pick(nil, "azure")
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("nor any other")))
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/capstan-project/capstan/controllers"
+	"github.com/capstan-project/capstan/controllers/release"
+)
+
+// historyOptions are the flags of `history`.
+type historyOptions struct {
+	management *management
+	screen     *screen
+	now        func() time.Time
+}
+
+func historyCommand() *cobra.Command {
+	o := &historyOptions{now: time.Now}
+	const usage = "history PROVIDER"
+	cmd := &cobra.Command{
+		Use:   usage,
+		Short: "Show the revisions of a provider's release",
+		Long: `Show the revisions of a provider's release, oldest first, as helm history does, and of each what Helm does not know: who made it,
+whether its objects were healthy once, and the digest of its chart.`,
+		Args: oneProvider(usage, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(o.screen.open(cmd.OutOrStdout()), o.management.connect()); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), args[0])
+		},
+	}
+	o.management = managementFlags(cmd.Flags())
+	o.screen = screenFlags(cmd.Flags(), "json", "yaml")
+	return cmd
+}
+
+// revisionView is one entry in a history.
+type revisionView struct {
+	Revision int       `json:"revision"`
+	Updated  time.Time `json:"updated"`
+	Status   string    `json:"status"`
+	Version  string    `json:"version,omitempty"`
+	// By is who made it: capstan, or helm for any other program.
+	By string `json:"by"`
+	// Digest of the chart; empty if another program made the revision.
+	Digest      string `json:"chartDigest,omitempty"`
+	Description string `json:"description,omitempty"`
+}
+
+func (o *historyOptions) run(ctx context.Context, argument string) error {
+	p, err := o.management.find(ctx, argument)
+	if err != nil {
+		return err
+	}
+	name := controllers.ReleaseName(p)
+	observed, err := o.management.releases.Observe(ctx, p.GetNamespace(), name)
+	if err != nil {
+		return err
+	}
+	views := make([]revisionView, len(observed.Revisions))
+	for i, r := range observed.Revisions {
+		record, err := o.management.releases.Read(ctx, p.GetNamespace(), name, r)
+		corrupt := new(release.CorruptError)
+		switch {
+		case errors.As(err, &corrupt):
+			record = &release.Record{Description: "The record cannot be read: " + corrupt.Reason}
+		case errors.Is(err, release.ErrChanged):
+			record = &release.Record{Description: "The record has just been removed"}
+		case err != nil:
+			return err
+		}
+		views[len(views)-1-i] = viewRevision(r, record)
+	}
+	return o.print(views)
+}
+
+func viewRevision(r release.Revision, record *release.Record) revisionView {
+	v := revisionView{
+		Revision: r.Number, Updated: r.Created, Status: string(r.Status), Version: cmp.Or(record.AppVersion, r.Version),
+		By: "helm", Digest: r.ChartDigest, Description: record.Description,
+	}
+	if r.Ours() {
+		v.By = "capstan"
+	}
+	return v
+}
+
+func (o *historyOptions) print(views []revisionView) error {
+	if done, err := o.screen.data(views); done {
+		return err
+	}
+	rows := [][]string{{"REVISION", "AGE", "STATUS", "VERSION", "BY", "CHART", "DESCRIPTION"}}
+	for _, v := range views {
+		rows = append(rows, []string{
+			strconv.Itoa(v.Revision), duration.HumanDuration(o.now().Sub(v.Updated)), v.Status, v.Version, v.By, short(v.Digest), v.Description,
+		})
+	}
+	o.screen.table(rows, func(row, column int) style {
+		switch {
+		case row == 0:
+			return bold
+		case column != 2:
+			return plain
+		case views[row-1].Status == string(release.StatusDeployed):
+			return green
+		case views[row-1].Status == string(release.StatusFailed):
+			return red
+		default:
+			return plain
+		}
+	})
+	return nil
+}
+
+// short is a digest as far as people compare it.
+func short(digest string) string {
+	const most = 12
+	hex := strings.TrimPrefix(digest, "sha256:")
+	return hex[:min(len(hex), most)]
+}

@@ -1,0 +1,198 @@
+package e2e
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/fleet"
+)
+
+// cliUser is who the command line is in the bed's audit log.
+const cliUser = "a-person"
+
+var _ = Describe("The command line", Ordered, func() {
+	var w *world
+	var cli string
+	var core, docker, aws v1alpha2.Provider
+
+	// run runs capstan as a person would; without a terminal, it has no colours.
+	run := func(ctx context.Context, args ...string) (out, failure string, code int) {
+		GinkgoHelper()
+		kubeconfig, err := w.bed.KubeconfigFor(cliUser)
+		Expect(err).NotTo(HaveOccurred())
+		cmd := exec.CommandContext(ctx, cli, args...)
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+		var stdout, stderr strings.Builder
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		err = cmd.Run()
+		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) {
+			Expect(err).NotTo(HaveOccurred())
+		}
+		return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
+	}
+	succeed := func(ctx context.Context, args ...string) string {
+		GinkgoHelper()
+		out, failure, code := run(ctx, args...)
+		Expect(code).To(BeZero(), "%s\n%s", out, failure)
+		Expect(failure).To(BeEmpty())
+		return out
+	}
+	fail := func(ctx context.Context, args ...string) Assertion {
+		GinkgoHelper()
+		out, failure, code := run(ctx, args...)
+		Expect(code).To(Equal(1), "%s\n%s", out, failure)
+		return Expect(failure)
+	}
+	writes := func() int {
+		GinkgoHelper()
+		requests, err := w.bed.Requests(func(r bed.Request) bool { return r.User == cliUser && r.Write() })
+		Expect(err).NotTo(HaveOccurred())
+		return len(requests)
+	}
+
+	BeforeAll(func(ctx SpecContext) {
+		cli = filepath.Join(GinkgoT().TempDir(), "capstan")
+		build := exec.CommandContext(ctx, "go", "build", "-o", cli, "./cmd/capstan")
+		build.Dir = root
+		out, err := build.CombinedOutput()
+		Expect(err).NotTo(HaveOccurred(), string(out))
+
+		w = newWorld(context.WithoutCancel(ctx))
+		fail(ctx, "status", "aws").To(ContainSubstring("there is no provider aws, nor any other"))
+		w.start()
+		core = w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
+		docker = w.install(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
+		aws = w.install(ctx, samples, fleet.Wanted{Label: "infrastructure-aws", Variables: fleet.AWSVariables})
+		for _, p := range []v1alpha2.Provider{core, docker, aws} {
+			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		}
+	})
+	AfterEach(func() { w.showLog() })
+
+	It("shows what there is as trees and as data", func(ctx SpecContext) {
+		Expect(succeed(ctx, "status")).To(And(
+			MatchRegexp(`(?m)^cluster-api \(CoreProvider cluster-api-system/cluster-api\): Ready\n├─ version v1\.0\.0, contract v1beta\d\n├─ chart cluster-api 1\.0\.0, sha256:\w{64}\n└─ release cluster-api, revision 1, deployed: (\d+) of (\d+) objects are well$`),
+			ContainSubstring("infrastructure-docker (InfrastructureProvider infrastructure-docker-system/docker): Ready"),
+			Not(ContainSubstring("\x1b")), Not(ContainSubstring("Deployment")),
+		))
+		Expect(succeed(ctx, "status", "docker", "--color", "always")).To(And(
+			MatchRegexp(`\x1b\[32mDeployment infrastructure-docker-system/\S+: Current\x1b\[0m`), ContainSubstring("Ready=True (Healthy)"), Not(ContainSubstring("cluster-api-system"))))
+		var views []map[string]any
+		Expect(json.Unmarshal([]byte(succeed(ctx, "status", "-o", "json", "-n", aws.GetNamespace())), &views)).To(Succeed())
+		Expect(views).To(HaveExactElements(And(HaveKeyWithValue("label", "infrastructure-aws"), HaveKeyWithValue("ready", "Ready"))))
+		fail(ctx, "status", "azure").To(And(HavePrefix("Error: there is no provider azure; there are: cluster-api (CoreProvider"), ContainSubstring("infrastructure-aws")))
+	})
+
+	It("shows that nothing would change, and what a version would, and changes nothing", func(ctx SpecContext) {
+		for _, label := range []string{"cluster-api", "infrastructure-docker", "infrastructure-aws"} {
+			Expect(succeed(ctx, "diff", label, "--exit-code")).To(Equal(label + ": no changes\n"))
+		}
+		fail(ctx, "diff", "docker", "--version", "v1.1.0").To(ContainSubstring("v1.1.0"), "the source does not have it yet")
+		newer, err := fleet.Load(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(newer.Prepare(ctx, w.client)).To(Succeed())
+
+		out, _, code := run(ctx, "diff", "docker", "--version", "v1.1.0", "--exit-code")
+		Expect(code).To(Equal(2))
+		Expect(out).To(And(
+			MatchRegexp(`Deployment infrastructure-docker-system/\S+ would be changed:\n@@ `),
+			ContainSubstring("\n-        image: registry.example.com/capi/capd-manager:v1.0.0\n"), ContainSubstring("\n+        image: registry.example.com/capi/capd-manager:v1.1.0\n"),
+			ContainSubstring("ConfigMap infrastructure-docker-system/capd-load-balancer would be deleted:"),
+			MatchRegexp(`(?m)^infrastructure-docker v1\.0\.0 to v1\.1\.0: 0 objects to create, \d+ to change, 1 to delete; 0 CRDs to create, \d+ to apply anew$`),
+		))
+		Expect(writes()).To(BeZero())
+	})
+
+	It("shows what a file would change", func(ctx SpecContext) {
+		given := w.read(ctx, docker)(Default).DeepCopyObject().(v1alpha2.Provider)
+		given.GetSpec().Variables = map[string]string{"EXP_MACHINE_POOL": "quite-another"}
+		given.GetObjectKind().SetGroupVersionKind(given.ProviderType().GroupVersionKind())
+		given.SetManagedFields(nil)
+		text, err := yaml.Marshal(given)
+		Expect(err).NotTo(HaveOccurred())
+		file := filepath.Join(GinkgoT().TempDir(), "docker.yaml")
+		Expect(os.WriteFile(file, text, 0o600)).To(Succeed())
+		Expect(succeed(ctx, "diff", "-f", file)).To(And(MatchRegexp(`(?m)^\+ .*quite-another`), ContainSubstring("0 objects to create, 1 to change, 0 to delete")))
+		Expect(writes()).To(BeZero())
+	})
+
+	It("does not show the values of Secrets", func(ctx SpecContext) {
+		const token = "a-token-that-nobody-may-see"
+		secret := &corev1.Secret{}
+		name, _ := aws.GetSpec().VariablesSecret(aws.GetNamespace())
+		Expect(w.client.Get(ctx, name, secret)).To(Succeed())
+		before := secret.DeepCopy()
+		secret.Data["AWS_B64ENCODED_CREDENTIALS"] = []byte(base64.StdEncoding.EncodeToString([]byte(token)))
+		Expect(w.client.Update(ctx, secret)).To(Succeed())
+		for _, format := range []string{"text", "json", "yaml"} {
+			out := succeed(ctx, "diff", "aws", "-o", format)
+			Expect(out).To(And(ContainSubstring("<masked"), ContainSubstring("changed>")))
+			Expect(out).NotTo(Or(ContainSubstring(token), ContainSubstring(base64.StdEncoding.EncodeToString([]byte(token)))))
+		}
+		before.ResourceVersion = ""
+		Expect(w.client.Update(ctx, before)).To(Succeed())
+		Expect(succeed(ctx, "diff", "aws")).To(Equal("infrastructure-aws: no changes\n"))
+	})
+
+	It("plans upgrades, and makes them one after the other", func(ctx SpecContext) {
+		Expect(succeed(ctx, "upgrade", "plan")).To(And(
+			MatchRegexp(`(?m)^cluster-api +v1\.0\.0 +- +v1beta\d$`),
+			MatchRegexp(`(?m)^infrastructure-docker +v1\.0\.0 +v1\.1\.0 +v1beta\d$`),
+			ContainSubstring("capstan upgrade apply --contract "),
+		))
+		fail(ctx, "upgrade", "apply", "docker").To(ContainSubstring("names no exact version"))
+		fail(ctx, "upgrade", "apply", "--contract", "v1alpha4").To(ContainSubstring("no version of core has the contract v1alpha4"))
+		Expect(succeed(ctx, "upgrade", "apply", "docker:v1.1.0")).To(And(
+			ContainSubstring("InfrastructureProvider infrastructure-docker-system/docker is to have version v1.1.0"),
+			HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n")))
+		Expect(w.read(ctx, docker)(Default)).To(beReady("v1.1.0"))
+	})
+
+	It("shows the history, and what a return would change", func(ctx SpecContext) {
+		Expect(succeed(ctx, "history", "infrastructure/docker")).To(MatchRegexp(
+			`(?s)^REVISION .*\n1 +\S+ +superseded +v1\.0\.0 +capstan +\w{12} +Install complete\n2 +\S+ +deployed +v1\.1\.0 +capstan +\w{12} +Upgrade complete\n$`))
+		Expect(succeed(ctx, "diff", "docker", "--revision", "1")).To(And(
+			ContainSubstring("ConfigMap infrastructure-docker-system/capd-load-balancer would be created:"), ContainSubstring("\n+        image: registry.example.com/capi/capd-manager:v1.0.0\n")))
+		fail(ctx, "diff", "docker", "--revision", "9").To(ContainSubstring("has no revision 9"))
+		w.run(ctx, "helm", "rollback", "infrastructure-docker", "1", "-n", docker.GetNamespace())
+		Eventually(func() string { return succeed(ctx, "history", "docker") }).Should(MatchRegexp(`3 +\S+ +deployed +v1\.0\.0 +helm +Rollback to 1\n$`))
+		Expect(succeed(ctx, "diff", "docker")).To(ContainSubstring("infrastructure-docker v1.0.0 to v1.1.0"))
+	})
+
+	It("removes providers, and says what keeps them", func(ctx SpecContext) {
+		t := newTiny("cli", "v1.0.0")
+		p := t.resource()
+		for _, o := range []client.Object{t.namespace(), t.configMap(), p} {
+			Expect(w.client.Create(ctx, o)).To(Succeed())
+		}
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		Expect(w.client.Create(ctx, t.object("production"))).To(Succeed())
+		out, failure, code := run(ctx, "delete", "cli", "--wait", "--timeout", "3s")
+		Expect(code).To(Equal(1))
+		Expect(out).To(ContainSubstring("DeletionBlocked: 1 object still exists: 1 " + t.crd() + " (e.g. default/production)"))
+		Expect(failure).To(ContainSubstring("given up after 3s"))
+
+		Expect(succeed(ctx, "delete", "infrastructure-cli", "--force", "--include-namespace", "--wait")).To(HaveSuffix("InfrastructureProvider cli/cli is removed\n"))
+		Eventually(func() error { return w.client.Get(ctx, client.ObjectKey{Name: "cli"}, &corev1.Namespace{}) }).Should(MatchError(ContainSubstring("not found")))
+		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "production"}, t.object("production"))).To(Succeed())
+
+		Expect(succeed(ctx, "delete", "cluster-api", "docker", "aws", "--include-crd", "--wait")).To(ContainSubstring("CoreProvider cluster-api-system/cluster-api is removed\n"))
+		Expect(string(w.run(ctx, "kubectl", "get", "crds", "-l", "cluster.x-k8s.io/provider", "-o", "name"))).To(
+			Equal("customresourcedefinition.apiextensions.k8s.io/" + t.crd() + "\n"))
+		Expect(succeed(ctx, "status")).To(Equal("There are no providers.\n"))
+	})
+})
