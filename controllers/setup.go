@@ -33,6 +33,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/sources"
 )
 
 // Options are the operator's settings.
@@ -44,6 +45,8 @@ type Options struct {
 	// WatchConfigMaps and WatchSecrets make a change of a source's ConfigMap, or of the Secret with variables, take effect at
 	// once. Without them it takes effect when the resource is next looked at; one that waits for the change sees it at once anyway.
 	WatchConfigMaps, WatchSecrets bool
+	// ConfigFile is a configuration in clusterctl's format, see sources.ConfigFile.
+	ConfigFile string
 }
 
 // providerObjects selects everything that belongs to a provider.
@@ -87,14 +90,17 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	woken := &wakers{}
+	resolver := &sources.Resolver{Metadata: mgr.GetClient(), Reader: live, Config: &sources.ConfigFile{Path: options.ConfigFile}}
+	checker := &preflight.Checker{Reader: mgr.GetClient(), Mapper: mgr.GetRESTMapper()}
 	shared := Reconciler{
 		Client:    mgr.GetClient(),
 		Live:      live,
-		Charts:    &Charts{Metadata: mgr.GetClient(), Reader: live, Store: &store.Cluster{Client: live}},
-		Preflight: &preflight.Checker{Reader: mgr.GetClient(), Mapper: mgr.GetRESTMapper()},
+		Charts:    &Charts{Sources: resolver, Store: &store.Cluster{Client: live}},
+		Preflight: checker,
 		CRDs:      applier,
 		Releases:  engine,
 		Health:    health.NewTracker(objects, live, woken.wake),
+		Upgrades:  &Upgrades{Sources: resolver, Preflight: checker, Wake: woken.wake},
 		Events:    mgr.GetEventRecorder("capstan"),
 
 		Wake:        woken.wake,

@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/sources"
 )
 
 // version is set by the linker.
@@ -59,6 +60,7 @@ func parse() *flags {
 	set.IntVar(&f.controllers.Concurrency, "concurrency", 4, "How many resources of one kind are worked on at a time.")
 	set.BoolVar(&f.controllers.WatchConfigMaps, "watch-configmap", false, "Upgrade a provider as soon as the ConfigMap it was made from changes.")
 	set.BoolVar(&f.controllers.WatchSecrets, "watch-configsecret", false, "Upgrade a provider as soon as the Secret with its variables changes.")
+	set.StringVar(&f.controllers.ConfigFile, "config", sources.DefaultConfigFile, "A file in the format of clusterctl's configuration, a mounted ConfigMap for example: providers, images, overridesFolder. The default one need not exist.")
 	set.BoolVar(&f.showVersion, "version", false, "Print the version and exit.")
 	f.client.BindFlags(set)
 	f.election.BindFlags(set)
