@@ -48,7 +48,7 @@ func NewWebsite(address string, provider bundle.Provider, options WebOptions) (*
 	}
 	parts := strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")
 	releases := slices.Index(parts, "releases")
-	file := ""
+	var file string
 	switch {
 	case strings.Contains(u.EscapedPath(), gitLabAPI):
 		w.site, w.named, file, err = parseGitLab(u, options)

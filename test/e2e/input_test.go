@@ -192,6 +192,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 		newest := newTiny("several", "v1.2.0")
 		Expect(w.client.Create(ctx, newest.configMap())).To(Succeed())
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{"touched": "yes"}) })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Consistently(w.read(ctx, p)).WithTimeout(fiveLooks).Should(beReady("v1.1.0"))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "~1.0" })

@@ -71,7 +71,7 @@ func (f *Forge) Start() error {
 		return err
 	}
 	f.address = listener.Addr().String()
-	f.server = &http.Server{Handler: f.handler()} //nolint:gosec // for tests
+	f.server = &http.Server{Handler: f.handler()}
 	go func() { _ = f.server.Serve(listener) }()
 	return nil
 }
@@ -160,7 +160,7 @@ func (f *Forge) tags(w http.ResponseWriter, r *http.Request) {
 
 // describe describes a release as GitHub's API does, as far as anybody looks.
 func (f *Forge) describe(r *http.Request, rel release) map[string]any {
-	assets := []map[string]string{}
+	assets := make([]map[string]string, 0, len(rel.files))
 	for name := range rel.files {
 		assets = append(assets, map[string]string{"name": name,
 			"url": fmt.Sprintf("%s/api/v3/repos/%s/%s/assets/%s/%s", f.URL(), r.PathValue("owner"), r.PathValue("name"), rel.version, name)})

@@ -148,12 +148,11 @@ func Load(file string) (*Catalog, error) {
 
 // LoadUser reads clusterctl's own configuration of the user, as far as there is one, with clusterctl's own place for overrides.
 func LoadUser() (*Catalog, error) {
-	c, err := &Catalog{}, error(nil)
+	load := func() (*Catalog, error) { return Parse(nil) }
 	if file := userFile(); file != "" {
-		c, err = Load(file)
-	} else {
-		c, err = Parse(nil)
+		load = func() (*Catalog, error) { return Load(file) }
 	}
+	c, err := load()
 	if err != nil || c.Overrides != "" {
 		return c, err
 	}
