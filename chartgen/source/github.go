@@ -215,7 +215,7 @@ func (g *gitHub) listTags(ctx context.Context) ([]string, error) {
 			address += fmt.Sprintf("/v%d", major)
 		}
 		res, err := proxy.get(ctx, address+"/@v/list", "", maxList)
-		if web.Missing(err) {
+		if web.Missing(err) || err == nil && len(res.Body) == 0 && major > 1 {
 			break
 		}
 		if err != nil {

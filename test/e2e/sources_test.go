@@ -74,9 +74,19 @@ var _ = Describe("A web server", Ordered, func() {
 		to := func(version string) {
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = version })
 		}
-		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-		to("v1.1.0")
-		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		there := func() {
+			GinkgoHelper()
+			to("v1.0.0")
+			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+			to("v1.1.0")
+			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		}
+		there()
+
+		By("restarting the operator, and going there and back")
+		Expect(w.operator.Stop()).To(Succeed())
+		w.start()
+		there()
 		Expect(server.Requests("/plain/owner/plain/")).To(ConsistOf(HaveSuffix("v1.0.0/metadata.yaml"), HaveSuffix("v1.0.0/infrastructure-components.yaml"),
 			HaveSuffix("v1.1.0/metadata.yaml"), HaveSuffix("v1.1.0/infrastructure-components.yaml")))
 
@@ -87,11 +97,8 @@ var _ = Describe("A web server", Ordered, func() {
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{"touched": "yes"}) })
 		Consistently(w.read(ctx, p)).WithTimeout(fiveLooks).Should(beReady("v1.1.0"))
 
-		By("going to a version that was fetched before")
-		to("v1.0.0")
-		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-		to("v1.1.0")
-		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		By("going to versions that were fetched before")
+		there()
 
 		By("asking for everything anew, which is not possible")
 		update(ctx, w, p, func(p v1alpha2.Provider) {

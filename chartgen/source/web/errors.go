@@ -25,7 +25,7 @@ func (e *StatusError) Error() string {
 	said := fmt.Sprintf("%s answers %d %s", e.URL, e.Status, http.StatusText(e.Status))
 	switch {
 	case e.Denied():
-		return said + ": the credentials are missing, wrong or not sufficient; put a token, or username and password, that may read it into the Secret of spec.fetchConfig.secretRef"
+		return said + ": the credentials are missing, wrong or not sufficient; give a token, or username and password, that may read it: in the Secret of spec.fetchConfig.secretRef, on the command line in the environment"
 	case e.Status == http.StatusNotFound:
 		return said + ": there is no such version or file; correct spec.version or spec.fetchConfig"
 	case e.Status == http.StatusProxyAuthRequired:
@@ -55,7 +55,7 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("%s: the server takes no more requests from here until %s, when it will be asked again; with a token in the Secret of spec.fetchConfig.secretRef, most servers take more",
+	return fmt.Sprintf("%s: the server takes no more requests from here until %s, when it will be asked again; most take more with a token, in the Secret of spec.fetchConfig.secretRef or in the environment",
 		e.URL, e.Until.UTC().Format("15:04:05 MST"))
 }
 

@@ -131,7 +131,7 @@ func TestServersThatMisbehave(t *testing.T) {
 		"busy, and soon no longer":       {times(2, answer(429, "Retry-After: 0")), "fine", nil, "", 3},
 		"busy for long":                  {answer(429, "Retry-After: 3600"), "", &LimitError{}, "takes no more requests from here until", 1},
 		"busy until a date":              {answer(429, "Retry-After: "+time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)), "", &LimitError{}, "until", 1},
-		"busy without saying how long":   {answer(429), "", &LimitError{}, "with a token", 1},
+		"busy without saying how long":   {answer(429), "", &LimitError{}, "most take more with a token", 1},
 		"GitHub's limit is used up":      {answer(403, "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: "+hour), "", &LimitError{}, "until", 1},
 		"GitHub's second limit":          {answer(403, "Retry-After: 60"), "", &LimitError{}, "until", 1},
 		"maintenance":                    {answer(503, "Retry-After: 600"), "", &LimitError{}, "until", 1},
@@ -146,7 +146,7 @@ func TestServersThatMisbehave(t *testing.T) {
 		"a bomb":                         {bomb(), "", &ContentError{}, "is larger than 1024 KiB", 1},
 		"gzip that is none":              {plainAsGzip, "", &UnreachableError{}, "gzip: invalid header", 4},
 		"no such file":                   {answer(404), "", &StatusError{}, "answers 404 Not Found: there is no such version or file; correct spec.version or spec.fetchConfig", 1},
-		"no credentials":                 {answer(401), "", &StatusError{}, "answers 401 Unauthorized: the credentials are missing, wrong or not sufficient; put a token", 1},
+		"no credentials":                 {answer(401), "", &StatusError{}, "answers 401 Unauthorized: the credentials are missing, wrong or not sufficient; give a token", 1},
 		"a page by its type":             {answer(200, "Content-Type: text/html; charset=utf-8"), "", &ContentError{}, "is a web page instead of the file", 1},
 		"a page by its looks": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain")
