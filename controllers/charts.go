@@ -6,20 +6,21 @@ import (
 	"strings"
 	"sync"
 
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/store"
+	"github.com/capstan-project/capstan/controllers/sources"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
 // Charts finds the chart of a release: in memory, in the store, or made anew from the source and stored.
 type Charts struct {
-	// Metadata reads the metadata of ConfigMaps from the watch, Reader reads from the API server itself.
-	Metadata, Reader client.Reader
-	Store            store.Store
+	Sources *sources.Resolver
+	Store   store.Store
 
 	building sync.Mutex
 	// known are the charts of releases as they were last seen: releaseID -> *providerChart.
@@ -38,32 +39,17 @@ type releaseID struct {
 	provider client.ObjectKey
 	label    string
 	release  source.Release
+	digest   string // that the resource asks for
 }
 
-// fetchConfigError says that spec.fetchConfig does not lead to a source.
-type fetchConfigError struct{ message string }
-
-func (e *fetchConfigError) Error() string { return e.message }
-
-// Source is where a provider's releases come from.
-func (c *Charts) Source(provider v1alpha2.Provider) (source.Source, error) {
-	fetch := provider.GetSpec().FetchConfig
-	if fetch == nil || fetch.Selector == nil {
-		return nil, &fetchConfigError{"spec.fetchConfig.selector is not set: this version of Capstan takes components from ConfigMaps only, so set it to labels that match them"}
-	}
-	return &source.ConfigMaps{
-		Metadata: c.Metadata, Reader: c.Reader, Namespace: provider.GetNamespace(), Selector: fetch.Selector,
-		Provider: source.Provider(provider.ProviderType(), provider.GetName()),
-	}, nil
-}
-
-// find gives the chart of a release. Nothing is read or made when the same bytes were seen before.
-func (c *Charts) find(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release) (*providerChart, error) {
-	id := releaseID{client.ObjectKeyFromObject(provider), v1alpha2.Label(provider), release}
-	if known, ok := c.known.Load(id); ok && release.Fingerprint != "" {
+// find gives the chart of a release. Nothing is read or made when the same bytes were seen before, and nothing is fetched from
+// where a release cannot change when its chart is in the store, unless anew asks for it.
+func (c *Charts) find(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release, anew bool) (*providerChart, error) {
+	id := releaseID{client.ObjectKeyFromObject(provider), v1alpha2.Label(provider), release, sources.Digest(provider)}
+	if known, ok := c.known.Load(id); ok && release.Fingerprint != "" && !anew {
 		return known.(*providerChart), nil
 	}
-	stored, err := c.loadOrBuild(ctx, provider, from, release)
+	stored, err := c.load(ctx, provider, from, release, anew)
 	if err != nil {
 		return nil, err
 	}
@@ -77,12 +63,45 @@ func (c *Charts) find(ctx context.Context, provider v1alpha2.Provider, from sour
 	return pc, nil
 }
 
-func (c *Charts) loadOrBuild(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release) (*store.Stored, error) {
+// load takes the chart from the store, or makes it of what the source has. While the source is out of reach, a stored chart
+// does even where another is asked for: anew, or in this program's format.
+func (c *Charts) load(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release, anew bool) (*store.Stored, error) {
+	key := store.Key{Namespace: provider.GetNamespace(), Provider: v1alpha2.Label(provider), Version: release.Version, Origin: release.Origin}
+	if release.Origin == "" {
+		return c.fetch(ctx, provider, from, release, key)
+	}
+	if digest := sources.Digest(provider); digest != "" {
+		key.Origin += "@" + digest
+	}
+	query := store.Query{Namespace: key.Namespace, Provider: key.Provider, Version: key.Version, Origin: key.Origin}
+	if chart := provider.GetStatus().Chart; chart != nil {
+		query.Digest = chart.Digest
+	}
+	stored, err := c.Store.Find(ctx, query)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	if err == nil && !anew && stored.Chart.Metadata.Annotations[chartgen.AnnotationChartgenVersion] == chartgen.Version {
+		return stored, nil
+	}
+	fetched, failed := c.fetch(ctx, provider, from, release, key)
+	if failed != nil && err == nil {
+		ctrl.LoggerFrom(ctx).Info("the stored chart is used: the source cannot be asked", "chart", stored.Reference, "error", failed.Error())
+		return stored, nil
+	}
+	return fetched, failed
+}
+
+// fetch reads the release from its source and finds or makes the chart of what is there.
+func (c *Charts) fetch(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release, key store.Key) (*store.Stored, error) {
 	b, err := from.Fetch(ctx, release)
 	if err != nil {
 		return nil, err
 	}
-	key := store.Key{Namespace: provider.GetNamespace(), Provider: b.Provider.Label, Version: b.Version, ContentID: chartgen.ContentID(b)}
+	if err := b.CheckDigest(sources.Digest(provider)); err != nil {
+		return nil, err
+	}
+	key.ContentID = chartgen.ContentID(b)
 	stored, err := c.Store.Get(ctx, key)
 	if !errors.Is(err, store.ErrNotFound) {
 		return stored, err

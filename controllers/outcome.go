@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"errors"
+	"net/http"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,10 +13,12 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/chartgen/source/web"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/sources"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -131,7 +134,9 @@ func (e *failedError) outcome() outcome {
 func classifyInput(err error) (outcome, bool) {
 	var (
 		problem    *preflight.Problem
-		config     *fetchConfigError
+		config     *sources.ConfigError
+		address    *source.AddressError
+		unknown    *sources.UnknownProviderError
 		noSecret   *values.SecretNotFoundError
 		noSource   *source.NotFoundError
 		invalid    *bundle.InvalidError
@@ -150,8 +155,10 @@ func classifyInput(err error) (outcome, bool) {
 		if problem.Waiting {
 			o.next = nextEvent
 		}
-	case errors.As(err, &config):
+	case errors.As(err, &config), errors.As(err, &address):
 		o.condition, o.reason = v1alpha2.PreflightCheckCondition, v1alpha2.FetchConfigValidationErrorReason
+	case errors.As(err, &unknown):
+		o.reason = v1alpha2.UnknownProviderReason
 	case errors.As(err, &noSecret):
 		o.condition, o.reason = v1alpha2.PreflightCheckCondition, v1alpha2.SecretNotFoundReason
 	case errors.As(err, &noSource):
@@ -176,6 +183,34 @@ func classifyInput(err error) (outcome, bool) {
 		o.reason, o.message = v1alpha2.ComponentsPatchErrorReason, patch.Error()
 	case refusedRelease(err):
 		o.reason = v1alpha2.InstallFailedReason
+	default:
+		return classifyServer(err)
+	}
+	return o, true
+}
+
+// classifyServer finds the outcome of an error that a source's server, or the credentials for it, are the cause of.
+func classifyServer(err error) (outcome, bool) {
+	var (
+		noSecret    *sources.SecretNotFoundError
+		credentials *web.CredentialsError
+		token       *source.InvalidTokenError
+		limit       *web.LimitError
+		status      *web.StatusError
+		content     *web.ContentError
+	)
+	o := outcome{condition: v1alpha2.PreflightCheckCondition, message: err.Error(), next: nextInput}
+	switch {
+	case errors.As(err, &noSecret):
+		o.reason = v1alpha2.SecretNotFoundReason
+	case errors.As(err, &credentials):
+		o.reason = v1alpha2.FetchConfigValidationErrorReason
+	case errors.As(err, &token):
+		o.reason = v1alpha2.InvalidGithubTokenReason
+	case errors.As(err, &limit):
+		o.condition, o.reason, o.next, o.at = v1alpha2.ProviderInstalledCondition, v1alpha2.ComponentsFetchErrorReason, nextEvent, limit.Until
+	case errors.As(err, &status) && status.Status < http.StatusInternalServerError, errors.As(err, &content):
+		o.condition, o.reason = v1alpha2.ProviderInstalledCondition, v1alpha2.ComponentsFetchErrorReason
 	default:
 		return outcome{}, false
 	}

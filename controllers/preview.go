@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/store"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/sources"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -49,10 +50,11 @@ func NewPreviewer(config *rest.Config, c client.Client, releases *release.Engine
 		return nil, err
 	}
 	reader := readOnly{c}
+	resolver := &sources.Resolver{Metadata: reader, Reader: reader, Config: &sources.ConfigFile{Path: sources.DefaultConfigFile}}
 	return &Previewer{
 		client:   reader,
 		releases: releases,
-		charts:   &Charts{Metadata: reader, Reader: reader, Store: &store.Cluster{Client: reader}},
+		charts:   &Charts{Sources: resolver, Store: &store.Cluster{Client: reader}},
 		crds:     crds.NewApplier(crds.Clients{Reader: definitions}),
 	}, nil
 }
@@ -96,7 +98,7 @@ type Offer struct {
 
 // Offers lists all versions that the provider's source has, newest first, with their contracts as the newest knows them.
 func (p *Previewer) Offers(ctx context.Context, provider v1alpha2.Provider) ([]Offer, error) {
-	from, err := p.charts.Source(provider)
+	from, err := p.charts.Sources.Source(provider)
 	if err != nil {
 		return nil, err
 	}

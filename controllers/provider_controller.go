@@ -5,11 +5,13 @@ package controllers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,6 +41,7 @@ type Reconciler struct {
 	CRDs      *crds.Applier
 	Releases  *release.Engine
 	Health    *health.Tracker
+	Upgrades  *Upgrades
 	Events    events.EventRecorder
 	// Wake brings a resource back after a while.
 	Wake health.Wake
@@ -97,6 +100,7 @@ func (r *Reconciler) setFinalizer(ctx context.Context, provider v1alpha2.Provide
 	}
 	changed := provider.DeepCopyObject().(v1alpha2.Provider) // the answer must not undo what the status has become
 	err := r.Patch(ctx, changed, client.MergeFrom(before), client.FieldOwner(v1alpha2.FieldOwner))
+	provider.SetResourceVersion(changed.GetResourceVersion())
 	return client.IgnoreNotFound(err)
 }
 
@@ -122,6 +126,9 @@ func (r *Reconciler) install(ctx context.Context, provider v1alpha2.Provider) er
 	if err != nil {
 		return err
 	}
+	if err := r.Charts.Sources.AddImages(variables); err != nil {
+		return err
+	}
 	desired, err := r.desired(ctx, provider, chart, variables)
 	if err != nil {
 		return err
@@ -137,7 +144,9 @@ func (r *Reconciler) install(ctx context.Context, provider v1alpha2.Provider) er
 	if err != nil {
 		return err
 	}
-	if err := r.reach(ctx, provider, g, func() error { return r.crdsServed(ctx, chart) }); err != nil {
+	err = r.reach(ctx, provider, g, func() error { return r.crdsServed(ctx, chart) })
+	r.Upgrades.report(ctx, provider)
+	if err != nil {
 		return err
 	}
 	return r.migrateCRDs(ctx, provider, chart)
@@ -148,29 +157,39 @@ func (r *Reconciler) rollBackTo(ctx context.Context, provider v1alpha2.Provider,
 	return r.reach(ctx, provider, r.rollbackGoal(provider, int(revision)), func() error { return nil })
 }
 
-// chart resolves the version and finds its chart. The version is pinned in status: a range or an empty version floats
-// only when the spec changes.
+// chart resolves the version and finds its chart. The version is pinned in status, so that a range floats only when the spec
+// changes, and an empty one is written into the spec.
 func (r *Reconciler) chart(ctx context.Context, provider v1alpha2.Provider) (*providerChart, error) {
-	from, err := r.Charts.Source(provider)
-	if err != nil {
-		return nil, err
-	}
-	releases, err := from.Releases(ctx)
+	from, err := r.Charts.Sources.Source(provider)
 	if err != nil {
 		return nil, err
 	}
 	status := provider.GetStatus()
-	picked, err := source.Pick(releases, provider.GetSpec().Version, status.DesiredVersion)
+	picked, err := source.Resolve(ctx, from, provider.GetSpec().Version, status.DesiredVersion)
 	if err != nil {
 		return nil, err
 	}
 	status.DesiredVersion = picked.Version
-	chart, err := r.Charts.find(ctx, provider, from, picked)
+	chart, err := r.Charts.find(ctx, provider, from, picked, requested(provider))
 	if err != nil {
 		return nil, err
 	}
 	status.Chart = chart.status()
-	return chart, nil
+	return chart, r.pinVersion(ctx, provider, picked.Version)
+}
+
+// pinVersion writes into the spec what an empty version came to. A version that somebody sets meanwhile is not overwritten.
+func (r *Reconciler) pinVersion(ctx context.Context, provider v1alpha2.Provider, version string) error {
+	if provider.GetSpec().Version != "" {
+		return nil
+	}
+	changed := provider.DeepCopyObject().(v1alpha2.Provider) // as in setFinalizer
+	patch := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"version":%q}}`, provider.GetResourceVersion(), version)
+	if err := r.Patch(ctx, changed, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha2.FieldOwner)); err != nil {
+		return fmt.Errorf("write version %s into spec.version: %w", version, err)
+	}
+	provider.GetSpec().Version = version
+	return nil
 }
 
 // preflight makes sure that the chart may be installed, before anything is applied.

@@ -200,6 +200,7 @@ func (r *removal) uninstall(ctx context.Context) error {
 	if err := r.Charts.Delete(ctx, r.provider); err != nil {
 		return err
 	}
+	r.Upgrades.forget(r.provider)
 	status := r.provider.GetStatus()
 	status.Release, status.History, status.Chart = nil, nil, nil
 	conditions.MarkFalse(r.provider, v1alpha2.ProviderInstalledCondition, v1alpha2.UninstalledReason, "Release %s is uninstalled", r.release)

@@ -35,6 +35,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/sources"
 )
 
 // Options are the operator's settings.
@@ -48,6 +49,8 @@ type Options struct {
 	WatchConfigMaps, WatchSecrets bool
 	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage version itself.
 	MigrationDelay time.Duration
+	// ConfigFile is a configuration in clusterctl's format, see sources.ConfigFile.
+	ConfigFile string
 }
 
 // providerObjects selects everything that belongs to a provider.
@@ -91,14 +94,17 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	woken := &wakers{}
+	resolver := &sources.Resolver{Metadata: mgr.GetClient(), Reader: live, Config: &sources.ConfigFile{Path: options.ConfigFile}}
+	checker := &preflight.Checker{Reader: mgr.GetClient(), Mapper: mgr.GetRESTMapper()}
 	shared := Reconciler{
 		Client:    mgr.GetClient(),
 		Live:      live,
-		Charts:    &Charts{Metadata: mgr.GetClient(), Reader: live, Store: &store.Cluster{Client: live}},
-		Preflight: &preflight.Checker{Reader: mgr.GetClient(), Mapper: mgr.GetRESTMapper()},
+		Charts:    &Charts{Sources: resolver, Store: &store.Cluster{Client: live}},
+		Preflight: checker,
 		CRDs:      applier,
 		Releases:  engine,
 		Health:    health.NewTracker(objects, live, woken.wake),
+		Upgrades:  &Upgrades{Sources: resolver, Preflight: checker, Wake: woken.wake},
 		Events:    mgr.GetEventRecorder("capstan"),
 
 		Wake:           woken.wake,

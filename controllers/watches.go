@@ -45,7 +45,7 @@ func (r *Reconciler) onConfigMap(always bool) handler.EventHandler {
 	}))
 }
 
-// isSource says whether a ConfigMap is, or could now be, the resource's source.
+// isSource says whether a ConfigMap or Secret is, or could now be, the resource's source.
 func isSource(p v1alpha2.Provider, changed client.Object) bool {
 	fetch := p.GetSpec().FetchConfig
 	if fetch == nil || fetch.Selector == nil || p.GetNamespace() != changed.GetNamespace() {
@@ -61,12 +61,22 @@ func isAdditional(p v1alpha2.Provider, changed client.Object) bool {
 	return manifests != nil && manifests.Name == changed.GetName() && cmp.Or(manifests.Namespace, p.GetNamespace()) == changed.GetNamespace()
 }
 
-// onSecret wakes resources whose variables a Secret holds: always, or only while they are not ready.
+// onSecret wakes resources that a Secret concerns, for its variables, its credentials, or as a source: always, or only while
+// they are not ready.
 func (r *Reconciler) onSecret(always bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(r.enqueue(func(p v1alpha2.Provider, changed client.Object) bool {
+		if !always && conditions.IsReady(p) {
+			return false
+		}
 		secret, named := p.GetSpec().VariablesSecret(p.GetNamespace())
-		return named && secret == client.ObjectKeyFromObject(changed) && (always || !conditions.IsReady(p))
+		return named && secret == client.ObjectKeyFromObject(changed) || hasCredentials(p, changed) || isSource(p, changed)
 	}))
+}
+
+// hasCredentials says whether a Secret is the one for the resource's source.
+func hasCredentials(p v1alpha2.Provider, changed client.Object) bool {
+	fetch := p.GetSpec().FetchConfig
+	return fetch != nil && fetch.SecretRef != nil && fetch.SecretRef.Name == changed.GetName() && p.GetNamespace() == changed.GetNamespace()
 }
 
 // onProvider wakes resources that another provider's resource concerns: all that wait for core or for a change of

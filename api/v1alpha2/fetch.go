@@ -13,7 +13,8 @@ type FetchConfiguration struct {
 	// selector finds ConfigMaps in the provider's namespace by their labels. Each holds one version: its metadata under the key
 	// `metadata` and its components under the key `components` (in `data` as they are, or in `binaryData` as gzip when the
 	// annotation `provider.cluster.x-k8s.io/compressed` is `"true"`). The version is the ConfigMap's label
-	// `provider.cluster.x-k8s.io/version`, without it the ConfigMap's name. Several versions may match.
+	// `provider.cluster.x-k8s.io/version`, without it the ConfigMap's name. Several versions may match. Secrets with that label
+	// and these keys do as well.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
@@ -24,8 +25,12 @@ type FetchConfiguration struct {
 	// +kubebuilder:validation:MaxLength=2048
 	OCI string `json:"oci,omitempty"`
 
-	// url of the components in the releases of a GitHub or GitLab project, e.g.
-	// `https://github.com/kubernetes-sigs/cluster-api-provider-aws/releases/latest/infrastructure-components.yaml`.
+	// url of the components in the releases of a project on GitHub, e.g.
+	// `https://github.com/kubernetes-sigs/cluster-api-provider-aws/releases/latest/infrastructure-components.yaml`, on a GitHub
+	// Enterprise server or a mirror with GitHub's paths; or in a generic package of a project on any GitLab, e.g.
+	// `https://gitlab.example.com/api/v4/projects/7/packages/generic/aws/v2.11.1/infrastructure-components.yaml`; or on a plain web
+	// server, with metadata.yaml beside, e.g. `https://mirror.example.com/aws/v2.11.1/infrastructure-components.yaml`. The version
+	// in it stands for any: `version` says which is installed.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	URL string `json:"url,omitempty"`
@@ -51,8 +56,10 @@ type FetchConfiguration struct {
 	// +kubebuilder:validation:MaxLength=2048
 	Image string `json:"image,omitempty"`
 
-	// secretRef is a Secret with what the source asks for: `username` and `password`, or `token`, or `.dockerconfigjson`;
-	// `ca.crt` to trust a server's certificate; `tls.crt` and `tls.key` to show one's own. Default: no credentials.
+	// secretRef is a Secret with what the source asks for: `username` and `password`, or `token` (also as `GITHUB_TOKEN` or
+	// `GITLAB_ACCESS_TOKEN`), or `.dockerconfigjson`; `ca.crt` to trust a server's certificate; `tls.crt` and `tls.key` to show
+	// one's own. It is sent to the server that the source names and to no other. Default: a `GITHUB_TOKEN` or
+	// `GITLAB_ACCESS_TOKEN` in the Secret with the provider's variables, else no credentials.
 	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
 

@@ -28,6 +28,9 @@ const (
 	// ContentIDLabel holds the content ID of the bundle that a chart was made from.
 	ContentIDLabel = Prefix + "/content-id"
 
+	// OriginLabel holds where the bundle came from, when that cannot change there: then nobody fetches it again.
+	OriginLabel = Prefix + "/origin"
+
 	// HolderLabel names, on a Helm release, the operator process that works on it: its leader election identity.
 	HolderLabel = Prefix + "/holder"
 

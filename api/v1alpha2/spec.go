@@ -14,17 +14,13 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.serviceAccountName)",fieldPath=".serviceAccountName",reason=FieldValueForbidden,message="spec.serviceAccountName is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.kubeConfig)",fieldPath=".kubeConfig",reason=FieldValueForbidden,message="spec.kubeConfig is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.fetchConfig) || !has(self.fetchConfig.oci)",fieldPath=".fetchConfig.oci",reason=FieldValueForbidden,message="spec.fetchConfig.oci is not supported by this version of Capstan yet"
-// +kubebuilder:validation:XValidation:rule="!has(self.fetchConfig) || !has(self.fetchConfig.url)",fieldPath=".fetchConfig.url",reason=FieldValueForbidden,message="spec.fetchConfig.url is not supported by this version of Capstan yet"
-// +kubebuilder:validation:XValidation:rule="!has(self.fetchConfig) || !has(self.fetchConfig.http)",fieldPath=".fetchConfig.http",reason=FieldValueForbidden,message="spec.fetchConfig.http is not supported by this version of Capstan yet"
-// +kubebuilder:validation:XValidation:rule="!has(self.fetchConfig) || !has(self.fetchConfig.directory)",fieldPath=".fetchConfig.directory",reason=FieldValueForbidden,message="spec.fetchConfig.directory is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.fetchConfig) || !has(self.fetchConfig.image)",fieldPath=".fetchConfig.image",reason=FieldValueForbidden,message="spec.fetchConfig.image is not supported by this version of Capstan yet"
-// +kubebuilder:validation:XValidation:rule="!has(self.fetchConfig) || !has(self.fetchConfig.secretRef)",fieldPath=".fetchConfig.secretRef",reason=FieldValueForbidden,message="spec.fetchConfig.secretRef is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.fetchConfig) || !has(self.fetchConfig.verify)",fieldPath=".fetchConfig.verify",reason=FieldValueForbidden,message="spec.fetchConfig.verify is not supported by this version of Capstan yet"
-// +kubebuilder:validation:XValidation:rule="!has(self.fetchConfig) || !has(self.fetchConfig.digest)",fieldPath=".fetchConfig.digest",reason=FieldValueForbidden,message="spec.fetchConfig.digest is not supported by this version of Capstan yet"
 // ---- End of what is not implemented yet.
 type ProviderSpec struct {
 	// version of the provider: exact (`v1.13.5`), or a range (`~1.13`, `>=1.13 <1.15`) of which the newest available is taken.
-	// Default: the newest available. What it came to is pinned in `status.desiredVersion` and stays until this field changes.
+	// What it came to is pinned in `status.desiredVersion` and stays until this field changes.
+	// Default: the newest available, pre-releases only when there is nothing else; it is written into this field.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches(r'^(([=!<>~^]{1,2}\\s*)?v?[0-9xX*]+(\\.[0-9xX*]+){0,2}([-+][0-9A-Za-z.+-]+)?(\\s*(,|\\|\\||\\s-\\s|\\s)\\s*([=!<>~^]{1,2}\\s*)?v?[0-9xX*]+(\\.[0-9xX*]+){0,2}([-+][0-9A-Za-z.+-]+)?)*)?$')",message="must be a version such as v1.13.5, or a range of versions such as ~1.13 or >=1.13 <1.15"

@@ -46,6 +46,12 @@ type ProviderStatus struct {
 	// +kubebuilder:validation:MaxItems=20
 	History []ReleaseRevision `json:"history,omitempty"`
 
+	// availableUpgrades are newer versions that fit the contracts in use: the newest patch of the installed minor version, and the
+	// newest of all. Empty also when the source cannot list versions. Looked up at most once an hour, or on request.
+	// +optional
+	// +listType=atomic
+	AvailableUpgrades []AvailableUpgrade `json:"availableUpgrades,omitempty"`
+
 	// missingVariables are the variables without a default that neither the Secret nor `spec.variables` gives, sorted.
 	// +optional
 	// +listType=atomic
@@ -79,6 +85,15 @@ type ChartStatus struct {
 	// digest of the chart's archive, e.g. `sha256:` and 64 hexadecimal digits.
 	// +optional
 	Digest string `json:"digest,omitempty"`
+}
+
+// AvailableUpgrade is a version that the provider could be upgraded to.
+type AvailableUpgrade struct {
+	// version of the provider, e.g. `v1.13.6`.
+	Version string `json:"version"`
+
+	// contract of Cluster API that the version abides by, e.g. `v1beta2`.
+	Contract string `json:"contract"`
 }
 
 // ReleaseStatus is a Helm release as it was last seen.

@@ -25,6 +25,9 @@ func TestAccepted(t *testing.T) {
 		"nothing at all":            `{}`,
 		"ConfigMaps as source":      `{version: v1.13.5, fetchConfig: {selector: {matchLabels: {a: b}}}}`,
 		"ConfigMaps by expression":  `{fetchConfig: {selector: {matchExpressions: [{key: a, operator: Exists}]}}}`,
+		"a web server":              `{fetchConfig: {http: "https://a/b", secretRef: {name: a}, digest: "sha256:` + strings.Repeat("0", 64) + `"}}`,
+		"releases of a project":     `{fetchConfig: {url: "https://github.com/a/b/releases/latest/c.yaml"}}`,
+		"a directory":               `{fetchConfig: {directory: /providers}}`,
 		"a Secret":                  `{configSecret: {name: aws-variables}}`,
 		"a Secret elsewhere":        `{configSecret: {name: aws-variables, namespace: secrets}}`,
 		"a Secret, in short":        `{secretName: aws-variables}`,
@@ -117,18 +120,11 @@ var refused = map[string][]string{
 	},
 
 	// Not implemented yet.
-	"spec.serviceAccountName is not supported by this version of Capstan yet":    {`{serviceAccountName: a}`},
-	"spec.kubeConfig is not supported by this version of Capstan yet":            {`{kubeConfig: {secretRef: {name: a}}}`},
-	"spec.fetchConfig.oci is not supported by this version of Capstan yet":       {`{fetchConfig: {oci: a}}`},
-	"spec.fetchConfig.url is not supported by this version of Capstan yet":       {`{fetchConfig: {url: a}}`},
-	"spec.fetchConfig.http is not supported by this version of Capstan yet":      {`{fetchConfig: {http: "https://a"}}`},
-	"spec.fetchConfig.directory is not supported by this version of Capstan yet": {`{fetchConfig: {directory: /a}}`},
-	"spec.fetchConfig.image is not supported by this version of Capstan yet":     {`{fetchConfig: {image: a}}`},
-	"spec.fetchConfig.secretRef is not supported by this version of Capstan yet": {`{fetchConfig: {url: a, secretRef: {name: a}}}`},
-	"spec.fetchConfig.verify is not supported by this version of Capstan yet":    {`{fetchConfig: {oci: a, verify: {secretRef: {name: a}}}}`},
-	"spec.fetchConfig.digest is not supported by this version of Capstan yet": {
-		`{fetchConfig: {selector: {}, digest: "sha256:` + strings.Repeat("0", 64) + `"}}`,
-	},
+	"spec.serviceAccountName is not supported by this version of Capstan yet": {`{serviceAccountName: a}`},
+	"spec.kubeConfig is not supported by this version of Capstan yet":         {`{kubeConfig: {secretRef: {name: a}}}`},
+	"spec.fetchConfig.oci is not supported by this version of Capstan yet":    {`{fetchConfig: {oci: a}}`},
+	"spec.fetchConfig.image is not supported by this version of Capstan yet":  {`{fetchConfig: {image: a}}`},
+	"spec.fetchConfig.verify is not supported by this version of Capstan yet": {`{fetchConfig: {oci: a, verify: {secretRef: {name: a}}}}`},
 }
 
 func TestRefused(t *testing.T) {
@@ -273,6 +269,7 @@ func TestStatusIsKeptAndShown(t *testing.T) {
 		Contract: &contract, InstalledVersion: &version, DesiredVersion: version,
 		Chart:                  &v1alpha2.ChartStatus{Name: "cluster-api", Version: "1.13.5", Reference: "oci://example.com/cluster-api", Digest: "sha256:00"},
 		Release:                &v1alpha2.ReleaseStatus{Name: "cluster-api", Namespace: "default", Revision: 4, Status: "deployed"},
+		AvailableUpgrades:      []v1alpha2.AvailableUpgrade{{Version: "v1.14.0", Contract: "v1beta2"}},
 		History:                []v1alpha2.ReleaseRevision{{Revision: 4, Version: version, ChartDigest: "sha256:00", Status: "deployed", Time: now}, {Revision: 3}},
 		MissingVariables:       []string{"A", "B"},
 		LastHandledReconcileAt: "now",

@@ -69,6 +69,19 @@ func (b *Bundle) ContentID() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// CheckDigest makes sure that the components have a digest, "sha256:" and 64 hexadecimal digits; an empty one is always right.
+// Its error is an *InvalidError.
+func (b *Bundle) CheckDigest(want string) error {
+	if want == "" {
+		return nil
+	}
+	sum := sha256.Sum256(b.Components)
+	if got := "sha256:" + hex.EncodeToString(sum[:]); got != want {
+		return &InvalidError{File: ComponentsFile, Reason: fmt.Sprintf("of %s has the digest %s, not %s; find out who changed it, and correct spec.fetchConfig.digest if it is right as it is", b.Version, got, want)}
+	}
+	return nil
+}
+
 // hashPart writes part with its length before it, so that no two lists of parts give the same stream.
 func hashPart(h hash.Hash, part []byte) {
 	var size [8]byte

@@ -3,7 +3,6 @@ package clustertemplate
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/spf13/viper"
 	"sigs.k8s.io/cluster-api/cmd/clusterctl/client/config"
+
+	"github.com/capstan-project/capstan/chartgen/source/catalog"
 )
 
 // Variables are read as clusterctl reads them: what was set comes first, then the environment (in which empty is a value),
@@ -27,7 +28,7 @@ func NewVariables(file string) (*Variables, error) {
 	v.AutomaticEnv()
 	if file == "" {
 		v.SetConfigName("clusterctl")
-		for _, folder := range configFolders() {
+		for _, folder := range catalog.UserFolders() {
 			v.AddConfigPath(folder)
 		}
 	} else {
@@ -41,18 +42,6 @@ func NewVariables(file string) (*Variables, error) {
 		return nil, configError(v.ConfigFileUsed(), err)
 	}
 	return &Variables{viper: v}, nil
-}
-
-// configFolders are those in which clusterctl looks for its configuration.
-func configFolders() []string {
-	var folders []string
-	if folder, err := os.UserConfigDir(); err == nil {
-		folders = append(folders, filepath.Join(folder, "cluster-api"))
-	}
-	if home, err := os.UserHomeDir(); err == nil {
-		folders = append(folders, filepath.Join(home, ".cluster-api"))
-	}
-	return folders
 }
 
 // errorLine finds the line that a parser's message names. The rest of such a message may quote a credential.

@@ -2,6 +2,8 @@ package source
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,7 +42,7 @@ func Provider(t v1alpha2.ProviderType, name string) bundle.Provider {
 	return bundle.Provider{Type: string(t), Name: name, Label: t.Label(name)}
 }
 
-// Releases lists the version folders.
+// Releases lists the version folders. Their fingerprints are made of the names, sizes and times of the files.
 func (d *Directory) Releases(context.Context) ([]Release, error) {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
@@ -49,7 +51,7 @@ func (d *Directory) Releases(context.Context) ([]Release, error) {
 	var releases []Release
 	for _, e := range entries {
 		if _, err := semver.NewVersion(e.Name()); err == nil && e.IsDir() {
-			releases = append(releases, Release{Version: e.Name(), Name: e.Name()})
+			releases = append(releases, Release{Version: e.Name(), Name: e.Name(), Fingerprint: fingerprint(filepath.Join(d.path, e.Name()))})
 		}
 	}
 	if len(releases) == 0 {
@@ -78,11 +80,28 @@ func (d *Directory) Fetch(_ context.Context, release Release) (*bundle.Bundle, e
 			b.Metadata = data
 		case strings.HasSuffix(name, bundle.ComponentsFile):
 			b.Components = data
-		case strings.HasPrefix(name, "cluster-template"), strings.HasPrefix(name, "clusterclass-"):
+		case isTemplate(name):
 			b.Templates = append(b.Templates, bundle.File{Name: name, Data: data})
 		}
 	}
 	return b, requireFiles(b)
+}
+
+// fingerprint is empty when the folder cannot be read, which Fetch then says.
+func fingerprint(folder string) string {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return ""
+	}
+	h := sha256.New()
+	for _, e := range entries {
+		info, err := os.Stat(filepath.Join(folder, e.Name())) // not the entry's: it may be a link to a file that changes
+		if err != nil {
+			return ""
+		}
+		fmt.Fprintln(h, e.Name(), info.Size(), info.ModTime().UnixNano())
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // requireFiles makes sure that a bundle is complete.

@@ -4,6 +4,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,6 +22,9 @@ type Release struct {
 	Fingerprint string
 	// Name is what the source calls it: a ConfigMap's name, a folder.
 	Name string
+	// Origin says where exactly the release is, for people, when it cannot change there. What was once fetched from an origin
+	// need not be fetched again. Empty for places where bytes change, which are near enough to look every time.
+	Origin string
 }
 
 // Source is a place where one provider's releases are kept.
@@ -29,6 +33,105 @@ type Source interface {
 	Releases(ctx context.Context) ([]Release, error)
 	// Fetch reads one of these releases. Files that are wrong or missing are a *bundle.InvalidError.
 	Fetch(ctx context.Context, release Release) (*bundle.Bundle, error)
+}
+
+// Remote is a source beyond a network, which may be slow, unreachable, or count how often it is asked.
+type Remote interface {
+	Source
+	// Release is the release of an exact version, whether or not there is one: nobody is asked.
+	Release(version string) Release
+	// Named is the exact version that the source's own address names; empty when it names none.
+	Named() string
+	// Metadata reads the metadata.yaml of a release and nothing else. A release that is not there is a *NotFoundError.
+	Metadata(ctx context.Context, release Release) ([]byte, error)
+}
+
+// mostAttempts is how many of a remote source's newest versions may turn out to be no releases, as in clusterctl.
+const mostAttempts = 5
+
+// Resolve chooses the release that a version asks for, as Pick does, and asks a remote source only when it must: for an
+// exact version, or a pinned one that still fits, nobody is asked, and an empty version is the one that the source's address
+// names, if it does.
+func Resolve(ctx context.Context, from Source, version, pinned string) (Release, error) {
+	if remote, ok := from.(Remote); ok {
+		if version == "" {
+			version = remote.Named()
+		}
+		if exact := exactVersion(version, pinned); exact != "" {
+			return remote.Release(exact), nil
+		}
+	}
+	releases, err := from.Releases(ctx)
+	if err != nil {
+		return Release{}, err
+	}
+	if remote, ok := from.(Remote); ok {
+		if releases, _, err = published(ctx, remote, releases, version); err != nil {
+			return Release{}, err
+		}
+	}
+	return Pick(releases, version, pinned)
+}
+
+// published leaves out of what a remote source lists the tags that have no release (yet), down to the newest release that the
+// version asks for. It gives that one's metadata, too.
+func published(ctx context.Context, from Remote, releases []Release, version string) ([]Release, []byte, error) {
+	for attempt := 1; ; attempt++ {
+		picked, err := Pick(releases, version, "")
+		if err != nil {
+			return nil, nil, err
+		}
+		metadata, err := from.Metadata(ctx, picked)
+		if missing := (*NotFoundError)(nil); !errors.As(err, &missing) || attempt == mostAttempts {
+			return releases, metadata, err
+		}
+		releases = slices.DeleteFunc(slices.Clone(releases), func(r Release) bool { return r.Version == picked.Version })
+	}
+}
+
+// Offer lists all releases, newest first, and gives the metadata of the newest, which has the contracts of all.
+func Offer(ctx context.Context, from Source) ([]Release, *bundle.Metadata, error) {
+	releases, err := from.Releases(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	var data []byte
+	if remote, ok := from.(Remote); ok {
+		releases, data, err = published(ctx, remote, releases, "")
+	} else {
+		data, err = fetchMetadata(ctx, from, releases)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	metadata, err := bundle.ParseMetadata(data)
+	return releases, metadata, err
+}
+
+// fetchMetadata reads the metadata of the newest release where that is near.
+func fetchMetadata(ctx context.Context, from Source, releases []Release) ([]byte, error) {
+	newest, err := Pick(releases, "", "")
+	if err != nil {
+		return nil, err
+	}
+	b, err := from.Fetch(ctx, newest)
+	if err != nil {
+		return nil, err
+	}
+	return b.Metadata, nil
+}
+
+// exactVersion is the one version that can be meant without knowing what is on offer; empty when that is open.
+func exactVersion(version, pinned string) string {
+	if IsExact(version) {
+		return version
+	}
+	if v, err := semver.NewVersion(pinned); err == nil {
+		if matches, err := matcher(version); err == nil && matches(v) {
+			return pinned
+		}
+	}
+	return ""
 }
 
 // NotFoundError says that a source has nothing, or not the version asked for.
@@ -91,6 +194,18 @@ func matcher(version string) (func(*semver.Version) bool, error) {
 func (r Release) prerelease() bool {
 	v, err := semver.NewVersion(r.Version)
 	return err == nil && v.Prerelease() != ""
+}
+
+// Versions makes releases of version names, newest first. Names that are no semantic versions are left out.
+func Versions(names []string) []Release {
+	var releases []Release
+	for _, name := range names {
+		if _, err := semver.NewVersion(name); err == nil {
+			releases = append(releases, Release{Version: name, Name: name})
+		}
+	}
+	sortNewestFirst(releases)
+	return releases
 }
 
 // sortNewestFirst orders releases by version; all versions must be semantic.

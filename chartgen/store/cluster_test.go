@@ -95,6 +95,31 @@ func TestTheClusterKeepsCharts(t *testing.T) {
 			g.Expect(store.Get(t.Context(), key)).To(Equal(put))
 		}
 	})
+	t.Run("a chart is found by its version and origin, without knowing its content", func(t *testing.T) {
+		g := NewWithT(t)
+		const origin = "https://example.com/owner/x/releases/download/v2.0.0+a/infrastructure-components.yaml"
+		_, err := store.Find(t.Context(), Query{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a"})
+		g.Expect(err).To(MatchError(ErrNotFound))
+		var put []*Stored
+		for _, content := range []string{"1-a", "1-b"} {
+			c, err := chart.New(small.Metadata, []chart.File{{Name: "content", Data: []byte(content)}})
+			g.Expect(err).NotTo(HaveOccurred())
+			stored, err := store.Put(t.Context(), Key{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a", ContentID: content, Origin: origin}, c)
+			g.Expect(err).NotTo(HaveOccurred())
+			put = append(put, stored)
+		}
+		for _, want := range put {
+			g.Expect(store.Find(t.Context(), Query{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a", Origin: origin, Digest: want.Digest})).To(Equal(want))
+		}
+		for _, other := range []Query{
+			{Namespace: "kube-system", Provider: key.Provider, Version: "v2.0.0+a"}, {Namespace: "default", Provider: "infrastructure-z", Version: "v2.0.0+a"},
+			{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+b"}, {Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a", Origin: origin + "x"},
+		} {
+			_, err := store.Find(t.Context(), other)
+			g.Expect(err).To(MatchError(ErrNotFound))
+		}
+		g.Expect(store.Versions(t.Context(), "default", key.Provider)).To(Equal([]string{"v1.0.0+build", "v2.0.0+a"}))
+	})
 	t.Run("a provider's charts are forgotten, and no other's", func(t *testing.T) {
 		g := NewWithT(t)
 		other := key

@@ -22,6 +22,18 @@ type Key struct {
 	Version string
 	// ContentID of what the chart is generated from.
 	ContentID string
+	// Origin is where that came from, see source.Release; empty when it can change there.
+	Origin string
+}
+
+// Query asks for a chart without knowing what it was generated from.
+type Query struct {
+	// Namespace, Provider and Version as in Key.
+	Namespace, Provider, Version string
+	// Origin as in Key; empty means any.
+	Origin string
+	// Digest of the chart to prefer where several were made under one version; else it is the one made last.
+	Digest string
 }
 
 // Stored is a chart as a store holds it.
@@ -37,6 +49,8 @@ type Stored struct {
 type Store interface {
 	// Get reads a chart; ErrNotFound when it must be generated.
 	Get(ctx context.Context, key Key) (*Stored, error)
+	// Find reads a chart of a version; ErrNotFound when there is none.
+	Find(ctx context.Context, query Query) (*Stored, error)
 	// Put keeps a chart. Putting the same chart again changes nothing.
 	Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, error)
 	// Delete forgets all charts of a provider in a namespace.

@@ -45,6 +45,7 @@ func rootCommand() *cobra.Command {
 	root.AddCommand(
 		chartCommand(), generateCommand(),
 		statusCommand(), historyCommand(), diffCommand(), upgradeCommand(), rollbackCommand(), suspendCommand(), resumeCommand(), deleteCommand(),
+		providersCommand(), versionsCommand(),
 	)
 	return root
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/sources"
 )
 
 // version is set by the linker.
@@ -61,6 +62,7 @@ func parse() *flags {
 	set.BoolVar(&f.controllers.WatchConfigMaps, "watch-configmap", false, "Upgrade a provider as soon as the ConfigMap it was made from changes.")
 	set.BoolVar(&f.controllers.WatchSecrets, "watch-configsecret", false, "Upgrade a provider as soon as the Secret with its variables changes.")
 	set.DurationVar(&f.controllers.MigrationDelay, "crd-migration-delay", time.Minute, "How long a healthy provider is given to rewrite objects in a new storage version itself, before the operator does.")
+	set.StringVar(&f.controllers.ConfigFile, "config", sources.DefaultConfigFile, "A file in the format of clusterctl's configuration, a mounted ConfigMap for example: providers, images, overridesFolder. The default one need not exist.")
 	set.BoolVar(&f.showVersion, "version", false, "Print the version and exit.")
 	f.client.BindFlags(set)
 	f.election.BindFlags(set)

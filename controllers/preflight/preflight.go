@@ -71,6 +71,11 @@ func (c *Checker) Installation(ctx context.Context, in Input) error {
 	return c.run(ctx, installation, in)
 }
 
+// Contract checks that a version with the contract would fit core and the others. Its error is as Installation's.
+func (c *Checker) Contract(ctx context.Context, provider v1alpha2.Provider, contract string) error {
+	return c.contract(ctx, Input{Provider: provider, Contract: contract})
+}
+
 func (c *Checker) run(ctx context.Context, checks []check, in Input) error {
 	for _, check := range checks {
 		if err := check(c, ctx, in); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// imagesKey is the key of the variables' Secret with clusterctl's image overrides, and the chart's value for them.
-const imagesKey = "images"
+// ImagesKey is the key of the variables' Secret with clusterctl's image overrides, and the chart's value for them.
+const ImagesKey = "images"
 
 // allImages is the key, in clusterctl's overrides and in the chart's, of what holds for every image.
 const allImages = "all"
@@ -22,7 +22,7 @@ const allImages = "all"
 type ImagesError struct{ Err error }
 
 func (e *ImagesError) Error() string {
-	return fmt.Sprintf("key %q of the provider's Secret: %v; it holds clusterctl's image overrides, e.g. {all: {repository: registry.example.com/mirror}}", imagesKey, e.Err)
+	return fmt.Sprintf("key %q of the provider's Secret: %v; it holds clusterctl's image overrides, e.g. {all: {repository: registry.example.com/mirror}}", ImagesKey, e.Err)
 }
 
 func (e *ImagesError) Unwrap() error { return e.Err }

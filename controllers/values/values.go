@@ -68,12 +68,12 @@ func (s *Schema) Values(spec *v1alpha2.ProviderSpec, variables map[string]string
 	if len(deployments) > 0 {
 		values["deployments"] = deployments
 	}
-	overrides, err := images(s.Label, variables[imagesKey])
+	overrides, err := images(s.Label, variables[ImagesKey])
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(overrides) > 0 {
-		values[imagesKey] = overrides
+		values[ImagesKey] = overrides
 	}
 	return values, warnings, nil
 }

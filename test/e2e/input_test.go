@@ -108,7 +108,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 			}),
 		Entry("no source at all", "no-source",
 			func(_ *tiny, p *v1alpha2.InfrastructureProvider) { p.Spec.FetchConfig = nil },
-			v1alpha2.PreflightCheckCondition, v1alpha2.FetchConfigValidationErrorReason, []string{"spec.fetchConfig.selector is not set"},
+			v1alpha2.ProviderInstalledCondition, v1alpha2.UnknownProviderReason, []string{"InfrastructureProvider no-source is in neither clusterctl's list", "say in spec.fetchConfig where"},
 			func(ctx context.Context, t tiny, p *v1alpha2.InfrastructureProvider) {
 				update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig = t.resource().Spec.FetchConfig })
 			}),
@@ -186,10 +186,13 @@ var _ = Describe("Wrong input", Ordered, func() {
 			Expect(w.client.Create(ctx, o)).To(Succeed())
 		}
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		Expect(p.Spec.Version).To(Equal("v1.1.0"), "what an empty version came to is written into the spec")
 
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "~1" })
 		newest := newTiny("several", "v1.2.0")
 		Expect(w.client.Create(ctx, newest.configMap())).To(Succeed())
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{"touched": "yes"}) })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Consistently(w.read(ctx, p)).WithTimeout(fiveLooks).Should(beReady("v1.1.0"))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "~1.0" })

@@ -1,0 +1,325 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+const limit = 1 << 20
+
+// newClient is a client for tests: it has no patience.
+func newClient(t *testing.T, credentials Credentials, origins ...string) *Client {
+	t.Helper()
+	c, err := New(credentials, origins...)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	c.pause, c.total = time.Millisecond, time.Second
+	return c
+}
+
+// times answers the first n requests in one way and all others with "fine".
+func times(n int64, answer http.HandlerFunc) http.HandlerFunc {
+	var count atomic.Int64
+	return func(w http.ResponseWriter, r *http.Request) {
+		if count.Add(1) <= n {
+			answer(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, "fine")
+	}
+}
+
+// answer answers with a status and headers "Name: value".
+func answer(status int, headers ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for _, h := range headers {
+			name, value, _ := strings.Cut(h, ": ")
+			w.Header().Set(name, value)
+		}
+		w.WriteHeader(status)
+	}
+}
+
+// cut promises more than it sends, and hangs up.
+func cut(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Length", "100")
+	_, _ = io.WriteString(w, "half")
+	hangUp(w)
+}
+
+func hangUp(w http.ResponseWriter) {
+	connection, _, err := w.(http.Hijacker).Hijack()
+	if err == nil {
+		_ = connection.Close()
+	}
+}
+
+// endless sends without an end, as fast as it is read.
+func endless(w http.ResponseWriter, _ *http.Request) {
+	block := bytes.Repeat([]byte("a: b\n"), 1<<12)
+	for {
+		if _, err := w.Write(block); err != nil {
+			return
+		}
+	}
+}
+
+// bomb is small on the wire and a gigabyte unpacked.
+func bomb() http.HandlerFunc {
+	var packed bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
+	block := make([]byte, 1<<20)
+	for range 1 << 10 {
+		_, _ = z.Write(block)
+	}
+	_ = z.Close()
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(packed.Bytes())
+	}
+}
+
+func plainAsGzip(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Encoding", "gzip")
+	_, _ = io.WriteString(w, "this is plain text")
+}
+
+// slow sends a byte now and then, for ever.
+func slow(w http.ResponseWriter, r *http.Request) {
+	for tick := time.NewTicker(20 * time.Millisecond); ; {
+		select {
+		case <-r.Context().Done():
+			tick.Stop()
+			return
+		case <-tick.C:
+			_, _ = io.WriteString(w, "a")
+			w.(http.Flusher).Flush()
+		}
+	}
+}
+
+func TestServersThatMisbehave(t *testing.T) {
+	hour := fmt.Sprint(time.Now().Add(time.Hour).Unix())
+	for name, test := range map[string]struct {
+		handler  http.HandlerFunc
+		body     string
+		err      any // the kind of error
+		message  string
+		requests int64
+	}{
+		"all is well":                    {times(0, nil), "fine", nil, "", 1},
+		"busy, and soon no longer":       {times(2, answer(429, "Retry-After: 0")), "fine", nil, "", 3},
+		"busy for long":                  {answer(429, "Retry-After: 3600"), "", &LimitError{}, "takes no more requests from here until", 1},
+		"busy until a date":              {answer(429, "Retry-After: "+time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)), "", &LimitError{}, "until", 1},
+		"busy without saying how long":   {answer(429), "", &LimitError{}, "most take more with a token", 1},
+		"GitHub's limit is used up":      {answer(403, "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: "+hour), "", &LimitError{}, "until", 1},
+		"GitHub's second limit":          {answer(403, "Retry-After: 60"), "", &LimitError{}, "until", 1},
+		"maintenance":                    {answer(503, "Retry-After: 600"), "", &LimitError{}, "until", 1},
+		"in trouble for a moment":        {times(3, answer(502)), "fine", nil, "", 4},
+		"in trouble for long":            {answer(500), "", &StatusError{}, "answers 500 Internal Server Error: the server is in trouble; it will be asked again", 4},
+		"a connection cut once":          {times(1, cut), "fine", nil, "", 2},
+		"connections cut always":         {cut, "", &UnreachableError{}, "unexpected EOF; see whether the server runs", 4},
+		"no answer at all":               {func(w http.ResponseWriter, _ *http.Request) { hangUp(w) }, "", &UnreachableError{}, "EOF; see whether", 4},
+		"a body that never ends, slowly": {slow, "", &UnreachableError{}, "did not come, or did not end, in time", 1},
+		"a body that never ends, fast":   {endless, "", &ContentError{}, "is larger than 1024 KiB", 1},
+		"two gigabytes announced":        {answer(200, "Content-Length: 2147483648"), "", &ContentError{}, "is larger than 1024 KiB", 1},
+		"a bomb":                         {bomb(), "", &ContentError{}, "is larger than 1024 KiB", 1},
+		"gzip that is none":              {plainAsGzip, "", &UnreachableError{}, "gzip: invalid header", 4},
+		"no such file":                   {answer(404), "", &StatusError{}, "answers 404 Not Found: there is no such version or file; correct spec.version or spec.fetchConfig", 1},
+		"no credentials":                 {answer(401), "", &StatusError{}, "answers 401 Unauthorized: the credentials are missing, wrong or not sufficient; give a token", 1},
+		"a page by its type":             {answer(200, "Content-Type: text/html; charset=utf-8"), "", &ContentError{}, "is a web page instead of the file", 1},
+		"a page by its looks": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain")
+			_, _ = io.WriteString(w, "\ufeff\n <!DOCTYPE html>\n<html>…")
+		}, "", &ContentError{}, "is a web page instead of the file", 1},
+		"a redirect in circles": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/again", http.StatusFound) }, "", &UnreachableError{}, "redirects more than 10 times", 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			var requests atomic.Int64
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				requests.Add(1)
+				test.handler(w, r)
+			}))
+			t.Cleanup(server.Close)
+			start := time.Now()
+			res, err := newClient(t, Credentials{}).Get(t.Context(), Request{URL: server.URL + "/file?secret=hush", Limit: limit})
+			g.Expect(time.Since(start)).To(BeNumerically("<", 3*time.Second))
+			g.Expect(requests.Load()).To(Equal(test.requests))
+			if test.err == nil {
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(string(res.Body)).To(Equal(test.body))
+				return
+			}
+			g.Expect(err).To(BeAssignableToTypeOf(test.err))
+			g.Expect(err).To(MatchError(And(ContainSubstring(test.message), ContainSubstring(server.URL+"/file"), Not(ContainSubstring("hush")))))
+		})
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	g := NewWithT(t)
+	const sixteen = 16 << 20
+	for name, handler := range map[string]http.HandlerFunc{"endless": endless, "bomb": bomb()} {
+		server := httptest.NewServer(handler)
+		t.Cleanup(server.Close)
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		c := newClient(t, Credentials{})
+		c.total = 20 * time.Second
+		_, err := c.Get(t.Context(), Request{URL: server.URL, Limit: sixteen})
+		runtime.ReadMemStats(&after)
+		g.Expect(err).To(BeAssignableToTypeOf(&ContentError{}))
+		t.Logf("%s: %d MiB allocated for a limit of %d MiB", name, (after.TotalAlloc-before.TotalAlloc)>>20, sixteen>>20)
+		g.Expect(after.TotalAlloc - before.TotalAlloc).To(BeNumerically("<", 6*sixteen))
+	}
+}
+
+// recorder is a server that remembers what it was shown.
+func recorder(t *testing.T, handler http.HandlerFunc) (server *httptest.Server, shown *http.Header) {
+	t.Helper()
+	shown = &http.Header{}
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		*shown = r.Header.Clone()
+		handler(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return server, shown
+}
+
+func fine(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "fine") }
+
+func TestCredentialsGoToTheirServerOnly(t *testing.T) {
+	for name, test := range map[string]struct {
+		credentials Credentials
+		want        string
+	}{
+		"a token":               {Credentials{Token: "t0ken"}, "Bearer t0ken"},
+		"a name and a password": {Credentials{Username: "me", Password: "pass"}, "Basic bWU6cGFzcw=="},
+		"both":                  {Credentials{Username: "me", Password: "pass", Token: "t0ken"}, "Bearer t0ken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			other, shownOther := recorder(t, fine)
+			own, shownOwn := recorder(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL+"/cdn", http.StatusFound) })
+			_, err := newClient(t, test.credentials, own.URL).Get(t.Context(), Request{URL: own.URL, Limit: limit})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(shownOwn.Get("Authorization")).To(Equal(test.want))
+			g.Expect(*shownOther).NotTo(HaveKey("Authorization"))
+
+			_, err = newClient(t, test.credentials, own.URL).Get(t.Context(), Request{URL: other.URL, Limit: limit})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(*shownOther).NotTo(HaveKey("Authorization"), "asked directly")
+		})
+	}
+}
+
+func TestPrivateCertificates(t *testing.T) {
+	g := NewWithT(t)
+	var shown atomic.Int64 // client certificates
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		shown.Add(int64(len(r.TLS.PeerCertificates)))
+		fine(w, r)
+	})
+	start := func(config *tls.Config, handler http.Handler) *httptest.Server {
+		server := httptest.NewUnstartedServer(handler)
+		server.TLS = config
+		server.Config.ErrorLog = nil
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		return server
+	}
+	asks := start(&tls.Config{ClientAuth: tls.RequestClientCert}, handler)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: asks.Certificate().Raw})
+	get := func(c Credentials, address string, origins ...string) error {
+		_, err := newClient(t, c, origins...).Get(t.Context(), Request{URL: address, Limit: limit})
+		return err
+	}
+	g.Expect(get(Credentials{}, asks.URL)).To(MatchError(And(ContainSubstring("certificate is not trusted"), ContainSubstring("under ca.crt"))))
+	g.Expect(get(Credentials{CA: ca}, asks.URL)).To(Succeed())
+	g.Expect(shown.Load()).To(BeZero())
+
+	certificate, key := clientCertificate(t)
+	g.Expect(get(Credentials{CA: ca, Certificate: certificate, Key: key}, asks.URL, asks.URL)).To(Succeed())
+	g.Expect(shown.Load()).To(Equal(int64(1)))
+	redirects := start(nil, http.RedirectHandler(asks.URL, http.StatusFound))
+	g.Expect(get(Credentials{CA: ca, Certificate: certificate, Key: key}, redirects.URL, redirects.URL)).To(Succeed())
+	g.Expect(shown.Load()).To(Equal(int64(1)), "not to a server that another leads to")
+
+	plain := httptest.NewServer(http.HandlerFunc(fine))
+	t.Cleanup(plain.Close)
+	downgrades := start(nil, http.RedirectHandler(plain.URL, http.StatusFound))
+	g.Expect(get(Credentials{CA: ca}, downgrades.URL)).To(MatchError(ContainSubstring("redirects from https to http")))
+
+	for _, bad := range []Credentials{{CA: []byte("none")}, {Certificate: certificate}, {Certificate: []byte("x"), Key: key}} {
+		_, err := New(bad)
+		g.Expect(err).To(BeAssignableToTypeOf(&CredentialsError{}))
+		g.Expect(err).To(MatchError(ContainSubstring("PEM")))
+	}
+}
+
+func TestTheCallerCanLeave(t *testing.T) {
+	g := NewWithT(t)
+	server := httptest.NewServer(http.HandlerFunc(slow))
+	t.Cleanup(server.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	_, err := newClient(t, Credentials{}).Get(ctx, Request{URL: server.URL, Limit: limit})
+	g.Expect(err).To(MatchError(context.DeadlineExceeded))
+	g.Expect(time.Since(start)).To(BeNumerically("<", 500*time.Millisecond))
+}
+
+func TestNobodyIsThere(t *testing.T) {
+	g := NewWithT(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	address := "http://" + listener.Addr().String()
+	g.Expect(listener.Close()).To(Succeed())
+	_, err = newClient(t, Credentials{}).Get(t.Context(), Request{URL: address, Limit: limit})
+	g.Expect(err).To(MatchError(And(ContainSubstring(address), ContainSubstring("connection refused"), ContainSubstring("see whether the server runs"))))
+	_, err = newClient(t, Credentials{}).Get(t.Context(), Request{URL: "http://[::1:x/%zz", Limit: limit})
+	g.Expect(err).To(MatchError(ContainSubstring("write it as https://host/path")))
+}
+
+func TestPlain(t *testing.T) {
+	u, err := url.Parse("https://me:pass@host:8443/a%2Fb/c?token=x#y")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(Plain(u)).To(Equal("https://host:8443/a%2Fb/c"))
+}
+
+// clientCertificate makes a certificate that signs itself, and its key.
+func clientCertificate(t *testing.T) (certificate, key []byte) {
+	t.Helper()
+	g := NewWithT(t)
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	g.Expect(err).NotTo(HaveOccurred())
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	g.Expect(err).NotTo(HaveOccurred())
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	g.Expect(err).NotTo(HaveOccurred())
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
+}

@@ -1,0 +1,138 @@
+package controllers
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/sources"
+)
+
+// How often a source is asked for newer versions, and how long it may take. Nothing waits for it.
+const (
+	offerAge     = time.Hour
+	offerTimeout = 2 * time.Minute
+)
+
+// Upgrades knows what sources offer, for status.availableUpgrades. It is a view that is made anew after a restart: nothing that
+// is installed depends on it, and a source that does not answer changes nothing.
+type Upgrades struct {
+	Sources   *sources.Resolver
+	Preflight *preflight.Checker
+	// Wake brings a resource back.
+	Wake health.Wake
+
+	mu     sync.Mutex
+	offers map[types.UID]*offer
+}
+
+// offer is what a source offered when it was last asked.
+type offer struct {
+	asked    time.Time
+	from     *v1alpha2.FetchConfiguration
+	request  string // the annotation then
+	releases []source.Release
+	metadata *bundle.Metadata // of the newest, which lists the contracts of all
+}
+
+// report writes the upgrades that are known into the status, and has the source asked if that was long ago.
+func (u *Upgrades) report(ctx context.Context, provider v1alpha2.Provider) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	fetch, request := provider.GetSpec().FetchConfig, provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]
+	known := u.offers[provider.GetUID()]
+	if known == nil || time.Since(known.asked) > offerAge || known.request != request || !equality.Semantic.DeepEqual(known.from, fetch) {
+		next := &offer{asked: time.Now(), from: fetch.DeepCopy(), request: request}
+		if known != nil && equality.Semantic.DeepEqual(known.from, fetch) {
+			next.releases, next.metadata = known.releases, known.metadata
+		}
+		if u.offers == nil {
+			u.offers = map[types.UID]*offer{}
+		}
+		u.offers[provider.GetUID()] = next
+		known = next
+		go u.ask(context.WithoutCancel(ctx), provider.DeepCopyObject().(v1alpha2.Provider), next)
+	}
+	if known.metadata != nil {
+		provider.GetStatus().AvailableUpgrades = known.upgrades(provider.GetStatus().InstalledVersion, func(contract string) bool {
+			return u.Preflight.Contract(ctx, provider, contract) == nil
+		})
+	}
+}
+
+// ask asks the source and wakes the resource when there is something to tell.
+func (u *Upgrades) ask(ctx context.Context, provider v1alpha2.Provider, into *offer) {
+	ctx, cancel := context.WithTimeout(ctx, offerTimeout)
+	defer cancel()
+	releases, metadata, err := u.look(ctx, provider)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("no newer versions can be looked up", "error", err.Error())
+		return
+	}
+	u.mu.Lock()
+	into.releases, into.metadata = releases, metadata
+	u.mu.Unlock()
+	u.Wake(v1alpha2.Label(provider), provider.GetNamespace(), 0)
+}
+
+func (u *Upgrades) look(ctx context.Context, provider v1alpha2.Provider) ([]source.Release, *bundle.Metadata, error) {
+	from, err := u.Sources.Source(provider)
+	if err != nil {
+		return nil, nil, err
+	}
+	return source.Offer(ctx, from)
+}
+
+// forget drops what is known of a provider that is gone.
+func (u *Upgrades) forget(provider v1alpha2.Provider) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.offers, provider.GetUID())
+}
+
+// upgrades are the newest patch of the installed minor version and the newest of all, pre-releases aside, in that order.
+func (o *offer) upgrades(installed *string, allowed func(contract string) bool) []v1alpha2.AvailableUpgrade {
+	if installed == nil {
+		return nil
+	}
+	current, err := semver.NewVersion(*installed)
+	if err != nil {
+		return nil
+	}
+	var patch, minor *v1alpha2.AvailableUpgrade
+	for _, r := range o.releases { // newest first
+		v, err := semver.NewVersion(r.Version)
+		if err != nil || v.Prerelease() != "" || !v.GreaterThan(current) {
+			continue
+		}
+		contract, err := o.metadata.Contract(r.Version)
+		if err != nil || !allowed(contract) {
+			continue
+		}
+		found := &v1alpha2.AvailableUpgrade{Version: r.Version, Contract: contract}
+		if v.Major() == current.Major() && v.Minor() == current.Minor() {
+			patch = found
+			break
+		}
+		if minor == nil {
+			minor = found
+		}
+	}
+	var all []v1alpha2.AvailableUpgrade
+	for _, upgrade := range []*v1alpha2.AvailableUpgrade{patch, minor} {
+		if upgrade != nil {
+			all = append(all, *upgrade)
+		}
+	}
+	return all
+}

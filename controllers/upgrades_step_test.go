@@ -1,0 +1,82 @@
+package controllers
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/chartgen/source/web"
+)
+
+func TestAvailableUpgrades(t *testing.T) {
+	o := &offer{
+		releases: source.Versions([]string{"v1.0.0", "v1.0.5", "v1.0.6-rc.1", "v1.1.0", "v1.1.2", "v1.2.0", "v2.0.0", "v3.0.0"}),
+		metadata: &bundle.Metadata{ReleaseSeries: []bundle.ReleaseSeries{
+			{Major: 1, Minor: 0, Contract: "v1beta1"}, {Major: 1, Minor: 1, Contract: "v1beta1"}, {Major: 1, Minor: 2, Contract: "v1beta2"}, {Major: 2, Minor: 0, Contract: "v1beta3"},
+		}},
+	}
+	for name, test := range map[string]struct {
+		installed string
+		allowed   []string
+		want      []string // version contract
+	}{
+		"the newest patch and the newest of all": {"v1.0.0", []string{"v1beta1", "v1beta2"}, []string{"v1.0.5 v1beta1", "v1.2.0 v1beta2"}},
+		"no contract that does not fit":          {"v1.0.0", []string{"v1beta1"}, []string{"v1.0.5 v1beta1", "v1.1.2 v1beta1"}},
+		"no patch that is installed":             {"v1.0.5", []string{"v1beta1"}, []string{"v1.1.2 v1beta1"}},
+		"a patch alone":                          {"v1.1.0", []string{"v1beta1"}, []string{"v1.1.2 v1beta1"}},
+		"nothing newer":                          {"v1.2.0", []string{"v1beta1", "v1beta2"}, nil},
+		"nothing installed":                      {"", []string{"v1beta1"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var installed *string
+			if test.installed != "" {
+				installed = &test.installed
+			}
+			var got []string
+			for _, u := range o.upgrades(installed, func(contract string) bool {
+				for _, a := range test.allowed {
+					if a == contract {
+						return true
+					}
+				}
+				return false
+			}) {
+				got = append(got, u.Version+" "+u.Contract)
+			}
+			NewWithT(t).Expect(got).To(Equal(test.want))
+		})
+	}
+}
+
+func TestWhatAServersErrorMeans(t *testing.T) {
+	until := time.Now().Add(time.Hour)
+	for name, test := range map[string]struct {
+		err    error
+		reason string
+		next   next
+		at     time.Time
+	}{
+		"a limit":       {&web.LimitError{Until: until}, v1alpha2.ComponentsFetchErrorReason, nextEvent, until},
+		"refused":       {&web.StatusError{Status: 403}, v1alpha2.ComponentsFetchErrorReason, nextInput, time.Time{}},
+		"in trouble":    {&web.StatusError{Status: 502}, v1alpha2.ComponentsFetchErrorReason, nextRetry, time.Time{}},
+		"a web page":    {&web.ContentError{}, v1alpha2.ComponentsFetchErrorReason, nextInput, time.Time{}},
+		"not there":     {&source.NotFoundError{}, v1alpha2.VersionNotFoundReason, nextInput, time.Time{}},
+		"a bad address": {&source.AddressError{}, v1alpha2.FetchConfigValidationErrorReason, nextInput, time.Time{}},
+		"anything else": {errors.New("cut"), v1alpha2.ComponentsFetchErrorReason, nextRetry, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := classify(fmt.Errorf("somewhere: %w", test.err))
+			g := NewWithT(t)
+			g.Expect(o.reason).To(Equal(test.reason))
+			g.Expect(o.next).To(Equal(test.next))
+			g.Expect(o.at).To(Equal(test.at))
+			g.Expect(o.message).To(HavePrefix("somewhere: "))
+		})
+	}
+}

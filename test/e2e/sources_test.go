@@ -1,0 +1,167 @@
+package e2e
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/forge"
+)
+
+var _ = Describe("A web server", Ordered, func() {
+	const token = "t0ken-of-the-server"
+	var w *world
+	var server *forge.Forge
+
+	// files are what a release of a tiny provider publishes.
+	files := func(t tiny) map[string][]byte {
+		return map[string][]byte{"metadata.yaml": []byte(t.metadata), "infrastructure-components.yaml": []byte(t.components)}
+	}
+	// publish makes releases of a tiny provider and gives its resource, whose source is to be set.
+	publish := func(ctx context.Context, name string, versions ...string) *v1alpha2.InfrastructureProvider {
+		GinkgoHelper()
+		for _, version := range versions {
+			server.Publish("owner/"+name, version, files(newTiny(name, version)))
+		}
+		t := newTiny(name, versions[0])
+		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
+		Expect(w.client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "source"}, StringData: map[string]string{"token": token}})).To(Succeed())
+		p := t.resource()
+		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{SecretRef: &v1alpha2.LocalSecretReference{Name: "source"}}
+		return p
+	}
+
+	BeforeAll(func(ctx SpecContext) {
+		w = newWorld(context.WithoutCancel(ctx))
+		server = &forge.Forge{Token: token}
+		Expect(server.Start()).To(Succeed())
+		DeferCleanup(func() { _ = server.Stop() })
+		w.start()
+		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
+		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+	})
+	AfterEach(func() { w.showLog() })
+
+	It("with GitHub's paths gives the newest release, and what it was is written into the spec", func(ctx SpecContext) {
+		p := publish(ctx, "hub", "v1.0.0", "v1.0.1", "v1.1.0", "v1.2.0-rc.1")
+		p.Spec.Version = "~1.0.0"
+		p.Spec.FetchConfig.URL = server.URL() + "/owner/hub/releases/latest/infrastructure-components.yaml"
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.1"))
+		Eventually(w.read(ctx, p)).Should(HaveField("Status.AvailableUpgrades", ConsistOf(v1alpha2.AvailableUpgrade{Version: "v1.1.0", Contract: "v1beta2"})))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "" })
+		Consistently(w.read(ctx, p)).WithTimeout(fiveLooks).Should(HaveField("Status.DesiredVersion", "v1.0.1"), "what is pinned stays")
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.1"), HaveField("Spec.Version", "v1.0.1")))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.AvailableUpgrades", HaveExactElements(
+			v1alpha2.AvailableUpgrade{Version: "v1.0.1", Contract: "v1beta2"}, v1alpha2.AvailableUpgrade{Version: "v1.1.0", Contract: "v1beta2"}))))
+	})
+
+	It("is asked for a file once, whatever happens to the operator and to itself", func(ctx SpecContext) {
+		p := publish(ctx, "plain", "v1.0.0", "v1.1.0", "v1.2.0")
+		p.Spec.FetchConfig.HTTP = server.URL() + "/plain/owner/plain"
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		to := func(version string) {
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = version })
+		}
+		there := func() {
+			GinkgoHelper()
+			to("v1.0.0")
+			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+			to("v1.1.0")
+			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		}
+		there()
+
+		By("restarting the operator, and going there and back")
+		Expect(w.operator.Stop()).To(Succeed())
+		w.start()
+		there()
+		Expect(server.Requests("/plain/owner/plain/")).To(ConsistOf(HaveSuffix("v1.0.0/metadata.yaml"), HaveSuffix("v1.0.0/infrastructure-components.yaml"),
+			HaveSuffix("v1.1.0/metadata.yaml"), HaveSuffix("v1.1.0/infrastructure-components.yaml")))
+
+		By("stopping the server while the provider is installed, and restarting the operator")
+		Expect(server.Stop()).To(Succeed())
+		Expect(w.operator.Stop()).To(Succeed())
+		w.start()
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{"touched": "yes"}) })
+		Consistently(w.read(ctx, p)).WithTimeout(fiveLooks).Should(beReady("v1.1.0"))
+
+		By("going to versions that were fetched before")
+		there()
+
+		By("asking for everything anew, which is not possible")
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
+		})
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.1.0"), HaveField("Status.LastHandledReconcileAt", "now")))
+
+		By("going to a version that was not")
+		to("v1.2.0")
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.ComponentsFetchErrorReason,
+			server.URL()+"/plain/owner/plain/v1.2.0/metadata.yaml", "connection refused", "see whether the server runs"))
+		Expect(w.helm(ctx, "helm", "list", "-n", "plain")).To(ConsistOf(And(HaveField("AppVersion", "v1.1.0"), HaveField("Status", "deployed"))))
+
+		By("starting the server again")
+		Expect(server.Start()).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
+		requests := server.Requests("/plain/owner/plain/")
+		Expect(requests).To(HaveLen(6), "two files for each of three versions")
+	})
+
+	It("gets one clear condition when it asks for credentials, or has other bytes than the digest says", func(ctx SpecContext) {
+		p := publish(ctx, "guarded", "v1.0.0")
+		p.Spec.FetchConfig.HTTP, p.Spec.FetchConfig.SecretRef = server.URL()+"/plain/owner/guarded", nil
+		p.Spec.FetchConfig.Digest = "sha256:" + strings.Repeat("0", 64)
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.ComponentsFetchErrorReason,
+			"answers 401 Unauthorized", "spec.fetchConfig.secretRef"))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().FetchConfig.SecretRef = &v1alpha2.LocalSecretReference{Name: "later"}
+		})
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.SecretNotFoundReason, "Secret guarded/later"))
+		Expect(w.client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "guarded", Name: "later"}, StringData: map[string]string{"token": token}})).To(Succeed())
+		sum := sha256.Sum256([]byte(newTiny("guarded", "v1.0.0").components))
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.InvalidComponentsReason,
+			fmt.Sprintf("has the digest sha256:%x", sum), "spec.fetchConfig.digest"))
+		nothingIsApplied(ctx, w, "guarded")
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.Digest = fmt.Sprintf("sha256:%x", sum) })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+	})
+
+	It("cannot always list versions, and then asks for one", func(ctx SpecContext) {
+		p := publish(ctx, "unlisted", "v1.0.0")
+		p.Spec.Version, p.Spec.FetchConfig.HTTP = "", server.URL()+"/plain/owner/unlisted"
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.VersionNotFoundReason,
+			"cannot list versions: set spec.version to an exact version"))
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+	})
+
+	It("is not needed where a Secret or a directory holds the release", func(ctx SpecContext) {
+		t := newTiny("in-a-secret", "v1.0.0")
+		p := t.resource()
+		secret := &corev1.Secret{ObjectMeta: t.configMap().ObjectMeta, StringData: t.configMap().Data}
+		secret.Labels[v1alpha2.ConfigMapVersionLabel] = t.version
+		variables := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: "v1.5.0", Labels: t.labels()}}
+		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
+		Expect(w.client.Create(ctx, secret)).To(Succeed())
+		Expect(w.client.Create(ctx, variables)).To(Succeed())
+		p.Spec.Version = ""
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+	})
+})
