@@ -3,9 +3,12 @@ package crds
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/controllers/crds/safety"
@@ -67,11 +70,36 @@ func (a *Applier) Suffices(ctx context.Context, p *Plan) error {
 		if err != nil {
 			return err
 		}
-		if report.Stopped() {
-			return &UnsatisfiedError{Name: l.name, Version: p.request.Version, Newer: l.newer, Report: report}
+		if !report.Stopped() {
+			continue
 		}
+		if l.newer != "" && live != nil && onlyFields(report) {
+			if used, err := a.used(ctx, live); err != nil || !used {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+		}
+		return &UnsatisfiedError{Name: l.name, Version: p.request.Version, Newer: l.newer, Report: report}
 	}
 	return nil
+}
+
+// onlyFields says whether all that stops is about fields. Managers of an older version lose these only when they have objects to set
+// them on.
+func onlyFields(report *safety.Report) bool {
+	return !slices.ContainsFunc(report.Findings, func(f safety.Finding) bool { return f.Level == safety.Stop && f.Path == "" })
+}
+
+// used says whether there are objects of a CRD's kind.
+func (a *Applier) used(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (bool, error) {
+	resource := schema.GroupVersionResource{Group: crd.Spec.Group, Version: storage(crd), Resource: crd.Spec.Names.Plural}
+	list, err := a.Writer.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return false, fmt.Errorf("look for %s: %w", crd.Name, err)
+	}
+	return len(list.Items) > 0, nil
 }
 
 // verdict judges one CRD, once for each of its states.
