@@ -52,7 +52,7 @@ func (r *Reconciler) planCRDs(ctx context.Context, provider v1alpha2.Provider, c
 func (r *Reconciler) crdsRequest(provider v1alpha2.Provider, chart *providerChart) crds.Request {
 	request := crds.Request{
 		Label: v1alpha2.Label(provider), Version: chart.Chart.Metadata.AppVersion, Namespace: provider.GetNamespace(),
-		Files: chart.Chart.CRDs, Brings: r.brings,
+		Files: chart.Chart.CRDs, Brings: r.brings(provider),
 	}
 	if spec := provider.GetSpec().CRDs; spec != nil {
 		request.Policy, request.Unmanaged = spec.Policy, spec.Unmanaged
@@ -60,16 +60,18 @@ func (r *Reconciler) crdsRequest(provider v1alpha2.Provider, chart *providerChar
 	return request
 }
 
-// brings says whether the provider of a label is installed and brings a CRD.
-func (r *Reconciler) brings(ctx context.Context, label, crd string) (bool, error) {
-	t, name := v1alpha2.ParseLabel(label)
-	list := t.NewList()
-	if err := r.List(ctx, list); err != nil {
-		return false, err
+// brings says whether the provider of a label is installed in the same cluster and brings a CRD.
+func (r *Reconciler) brings(provider v1alpha2.Provider) func(ctx context.Context, label, crd string) (bool, error) {
+	return func(ctx context.Context, label, crd string) (bool, error) {
+		t, name := v1alpha2.ParseLabel(label)
+		list := t.NewList()
+		if err := r.List(ctx, list); err != nil {
+			return false, err
+		}
+		return slices.ContainsFunc(list.GetItems(), func(p v1alpha2.Provider) bool {
+			return p.GetName() == name && v1alpha2.Cluster(p) == v1alpha2.Cluster(provider) && !slices.Contains(p.GetStatus().OrphanedCRDs, crd)
+		}), nil
 	}
-	return slices.ContainsFunc(list.GetItems(), func(p v1alpha2.Provider) bool {
-		return p.GetName() == name && !slices.Contains(p.GetStatus().OrphanedCRDs, crd)
-	}), nil
 }
 
 // applyCRDs applies the CRDs that have changed, once that is safe.

@@ -35,7 +35,7 @@ func (r *Reconciler) desired(ctx context.Context, provider v1alpha2.Provider, ch
 	}
 	renderer, err := patches.New(patches.Input{
 		Namespace: provider.GetNamespace(), Label: v1alpha2.Label(provider), Additional: additional, Variables: variables,
-		Scope: r.Client, Patches: spec.Patches, ManifestPatches: spec.ManifestPatches, Paused: spec.Paused,
+		Scope: r.Cluster, Patches: spec.Patches, ManifestPatches: spec.ManifestPatches, Paused: spec.Paused,
 	})
 	if err != nil {
 		return release.Desired{}, err

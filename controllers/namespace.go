@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -14,14 +15,19 @@ import (
 )
 
 // labelNamespace puts the labels of the provider's Namespace on the release's, pod-security levels among them. A label that is
-// there already stays as it is: a person has decided.
+// there already stays as it is: a person has decided. In a remote cluster the namespace is made if it is missing.
 func (r *Reconciler) labelNamespace(ctx context.Context, name string, c *chart.Chart) error {
 	labels, err := chartgen.NamespaceLabels(c)
-	if err != nil || len(labels) == 0 {
+	if err != nil || len(labels) == 0 && !r.Remote {
 		return err
 	}
 	namespace := &corev1.Namespace{}
-	if err := r.Live.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
+	err = r.Reader.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	if apierrors.IsNotFound(err) && r.Remote { // where nobody has made it by creating the resource
+		namespace.Name, namespace.Labels = name, labels
+		err = r.Cluster.Create(ctx, namespace, client.FieldOwner(v1alpha2.FieldOwner))
+	}
+	if err != nil {
 		return fmt.Errorf("read namespace %s: %w", name, err)
 	}
 	before := namespace.DeepCopy()
@@ -29,7 +35,7 @@ func (r *Reconciler) labelNamespace(ctx context.Context, name string, c *chart.C
 	if namespace.Labels = labels; len(labels) == len(before.Labels) {
 		return nil
 	}
-	if err := r.Patch(ctx, namespace, client.MergeFrom(before), client.FieldOwner(v1alpha2.FieldOwner)); err != nil {
+	if err := r.Cluster.Patch(ctx, namespace, client.MergeFrom(before), client.FieldOwner(v1alpha2.FieldOwner)); err != nil {
 		return fmt.Errorf("label namespace %s: %w", name, err)
 	}
 	return nil

@@ -16,9 +16,11 @@ import (
 	"github.com/capstan-project/capstan/chartgen/source/web"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/patches"
+	"github.com/capstan-project/capstan/controllers/permissions"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/sources"
+	"github.com/capstan-project/capstan/controllers/target"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -141,6 +143,8 @@ func classifyInput(err error) (outcome, bool) {
 		noSource   *source.NotFoundError
 		invalid    *bundle.InvalidError
 		refusedCRD *crds.RefusedError
+		kubeConfig *target.KubeConfigError
+		missing    *permissions.MissingError
 		ownedCRD   *crds.OwnedError
 		unsafeCRDs *unsafeError
 		unfitCRD   *crds.UnsatisfiedError
@@ -167,6 +171,10 @@ func classifyInput(err error) (outcome, bool) {
 		o.reason = v1alpha2.InvalidComponentsReason
 	case errors.As(err, &refusedCRD):
 		o.reason = v1alpha2.CRDsNotReadyReason
+	case errors.As(err, &kubeConfig):
+		o.condition, o.reason = v1alpha2.PreflightCheckCondition, v1alpha2.KubeConfigErrorReason
+	case errors.As(err, &missing):
+		o.condition, o.reason = v1alpha2.PreflightCheckCondition, v1alpha2.MissingPermissionsReason
 	case errors.As(err, &ownedCRD):
 		o.reason = v1alpha2.CRDConflictReason
 	case errors.As(err, &unsafeCRDs):

@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/sources"
+	"github.com/capstan-project/capstan/controllers/target"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -64,7 +65,7 @@ func NewPreviewer(config *rest.Config, c client.Client, releases *release.Engine
 func (p *Previewer) Preview(ctx context.Context, given v1alpha2.Provider) (*Preview, error) {
 	provider := given.DeepCopyObject().(v1alpha2.Provider)
 	heard := &listener{}
-	r := &Reconciler{Client: p.client, Live: p.client, Type: provider.ProviderType(), Charts: p.charts, Releases: p.releases, Events: heard}
+	r := &Reconciler{Client: p.client, Live: p.client, Type: provider.ProviderType(), Charts: p.charts, Target: &target.Target{Cluster: p.client, Reader: p.client, Releases: p.releases}, Events: heard}
 	chart, err := r.chart(ctx, provider)
 	if err != nil {
 		return nil, err

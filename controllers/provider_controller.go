@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,10 +22,9 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/source"
-	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/target"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -35,16 +35,18 @@ type Reconciler struct {
 	Live client.Reader
 	// Type is the kind.
 	Type v1alpha2.ProviderType
+	// Targets are where providers are installed. Target is the one that a reconcile works on, in the copy of the Reconciler that it works with.
+	Targets *target.Registry
+	*target.Target
 
 	Charts    *Charts
 	Preflight *preflight.Checker
-	CRDs      *crds.Applier
-	Releases  *release.Engine
-	Health    *health.Tracker
 	Upgrades  *Upgrades
 	Events    events.EventRecorder
 	// Wake brings a resource back after a while.
 	Wake health.Wake
+	// Permitted are the digests of what accounts may install, by the resource's UID.
+	Permitted *sync.Map
 	// Corrections are those of all kinds.
 	Corrections *corrections
 	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage version itself.
@@ -72,15 +74,34 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		provider.GetStatus().ObservedGeneration = provider.GetGeneration()
 		err = errors.Join(err, r.saveStatus(ctx, before, provider))
 	}()
+	return conclude(provider, r.work(ctx, provider))
+}
+
+// remoteTimeout bounds the work on a remote cluster, which may not answer.
+const remoteTimeout = time.Minute
+
+// work does what the resource asks for, where it asks for it.
+func (r *Reconciler) work(ctx context.Context, provider v1alpha2.Provider) error {
+	to, err := r.Targets.For(ctx, provider)
+	if err != nil {
+		return err
+	}
+	there := *r
+	there.Target = to
+	if to.Remote {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, remoteTimeout)
+		defer cancel()
+	}
 	switch {
 	case provider.GetSpec().Suspend:
-		return conclude(provider, r.report(ctx, provider))
+		return there.report(ctx, provider)
 	case !provider.GetDeletionTimestamp().IsZero():
-		return conclude(provider, r.remove(ctx, provider))
+		return there.remove(ctx, provider)
 	}
-	err = r.install(ctx, provider)
+	err = there.install(ctx, provider)
 	provider.GetStatus().LastHandledReconcileAt = provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]
-	return conclude(provider, err)
+	return err
 }
 
 // saveStatus writes the status if it has changed, in one request. Nobody else writes it.
@@ -136,6 +157,9 @@ func (r *Reconciler) install(ctx context.Context, provider v1alpha2.Provider) er
 	checked := r.preflight(ctx, provider, chart, variables)
 	if problem := new(preflight.Problem); checked != nil && (!errors.As(checked, &problem) || !problem.CRDs) {
 		return checked
+	}
+	if err := r.permitted(ctx, provider, chart, desired); err != nil {
+		return err
 	}
 	if err := errors.Join(r.applyCRDs(ctx, provider, chart), checked); err != nil {
 		return err
@@ -197,7 +221,7 @@ func (r *Reconciler) preflight(ctx context.Context, provider v1alpha2.Provider, 
 	status := provider.GetStatus()
 	status.MissingVariables = values.Missing(chart.schema.Required, variables)
 	err := r.Preflight.Installation(ctx, preflight.Input{
-		Provider: provider, Contract: chart.contract(), RequiredKinds: chart.requiredKinds(), MissingVariables: status.MissingVariables,
+		Provider: provider, Mapper: r.Cluster.RESTMapper(), Contract: chart.contract(), RequiredKinds: chart.requiredKinds(), MissingVariables: status.MissingVariables,
 	})
 	if err != nil {
 		return err

@@ -107,7 +107,7 @@ func (r *removal) deleteNamespace(ctx context.Context) error {
 		return &blockedError{waiting: true, message: "the namespace is deleted as soon as these are gone: " + namesOf(neighbours)}
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.provider.GetNamespace()}}
-	if err := r.Delete(ctx, namespace); client.IgnoreNotFound(err) != nil {
+	if err := r.Cluster.Delete(ctx, namespace); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete namespace %s: %w; remove the annotation %s to keep it", namespace.Name, err, v1alpha2.DeleteNamespaceAnnotation)
 	}
 	return nil

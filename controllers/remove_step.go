@@ -67,6 +67,8 @@ func (r *Reconciler) remove(ctx context.Context, provider v1alpha2.Provider) err
 	}
 	err := (&removal{Reconciler: r, provider: provider, release: releaseName(v1alpha2.Label(provider))}).run(ctx)
 	if err == nil {
+		r.Targets.Release(provider)
+		r.Permitted.Delete(provider.GetUID())
 		return r.setFinalizer(ctx, provider, controllerutil.RemoveFinalizer)
 	}
 	blocked := new(blockedError)
@@ -112,7 +114,7 @@ func (r *removal) observe(ctx context.Context) error {
 		}
 	}
 	namespace := &corev1.Namespace{}
-	err = r.Live.Get(ctx, client.ObjectKey{Name: r.provider.GetNamespace()}, namespace)
+	err = r.Reader.Get(ctx, client.ObjectKey{Name: r.provider.GetNamespace()}, namespace)
 	r.vanishing = apierrors.IsNotFound(err) || !namespace.DeletionTimestamp.IsZero()
 	return client.IgnoreNotFound(err)
 }
@@ -138,7 +140,7 @@ func (r *removal) others(ctx context.Context, want func(v1alpha2.Provider) bool)
 			return nil, fmt.Errorf("list %s resources: %w", t, err)
 		}
 		for _, p := range list.GetItems() {
-			if p.GetUID() != r.provider.GetUID() && want(p) {
+			if p.GetUID() != r.provider.GetUID() && v1alpha2.Cluster(p) == v1alpha2.Cluster(r.provider) && want(p) {
 				found = append(found, p)
 			}
 		}

@@ -11,31 +11,22 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/store"
-	"github.com/capstan-project/capstan/controllers/crds"
-	"github.com/capstan-project/capstan/controllers/crds/safety"
-	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/sources"
+	"github.com/capstan-project/capstan/controllers/target"
 )
 
 // Options are the operator's settings.
@@ -47,19 +38,13 @@ type Options struct {
 	// WatchConfigMaps and WatchSecrets make a change of a source's ConfigMap, or of the Secret with variables, take effect at
 	// once. Without them it takes effect when the resource is next looked at; one that waits for the change sees it at once anyway.
 	WatchConfigMaps, WatchSecrets bool
+	// DefaultServiceAccount is the name of the ServiceAccount, in each resource's namespace, with whose rights providers are installed
+	// whose resources name none; empty for the operator's own.
+	DefaultServiceAccount string
 	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage version itself.
 	MigrationDelay time.Duration
 	// ConfigFile is a configuration in clusterctl's format, see sources.ConfigFile.
 	ConfigFile string
-}
-
-// providerObjects selects everything that belongs to a provider.
-func providerObjects() labels.Selector {
-	exists, err := labels.NewRequirement(v1alpha2.ClusterctlProviderLabel, selection.Exists, nil)
-	if err != nil {
-		return labels.Nothing()
-	}
-	return labels.NewSelector().Add(*exists)
 }
 
 // CacheOptions keep out of the manager's cache what nobody reads from it: field managers, and Helm's own Secrets.
@@ -73,101 +58,52 @@ func CacheOptions() cache.Options {
 
 // Setup adds a controller for each kind to the manager.
 func Setup(mgr ctrl.Manager, options Options) error {
-	applier, definitions, err := newApplier(mgr)
+	woken := &wakers{}
+	here := target.Connection{Config: mgr.GetConfig(), HTTP: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(), Scheme: mgr.GetScheme()}
+	local, err := target.NewCluster(here, options.Holder, woken.wake)
 	if err != nil {
 		return err
 	}
-	engine, err := release.NewEngine(mgr.GetConfig(), release.Options{Holder: options.Holder})
-	if err != nil {
-		return err
-	}
-	objects, err := newCache(mgr, mgr.GetScheme(), providerObjects(), cache.TransformStripManagedFields())
-	if err != nil {
-		return err
-	}
-	history, err := newHistory(mgr)
-	if err != nil {
+	if err := mgr.Add(local); err != nil {
 		return err
 	}
 	live, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {
 		return err
 	}
-	woken := &wakers{}
 	resolver := &sources.Resolver{Metadata: mgr.GetClient(), Reader: live, Config: &sources.ConfigFile{Path: options.ConfigFile}}
-	checker := &preflight.Checker{Reader: mgr.GetClient(), Mapper: mgr.GetRESTMapper()}
+	checker := &preflight.Checker{Reader: mgr.GetClient()}
+	remote := &remoteWatches{Reader: mgr.GetClient(), wake: woken.wake}
 	shared := Reconciler{
-		Client:    mgr.GetClient(),
-		Live:      live,
+		Client: mgr.GetClient(),
+		Live:   live,
+		Targets: &target.Registry{
+			Local: local, Secrets: live, DefaultAccount: options.DefaultServiceAccount, Watch: remote.watch,
+			Scheme: mgr.GetScheme(), Holder: options.Holder, Wake: woken.wake,
+		},
+		Target:    local.Own(),
 		Charts:    &Charts{Sources: resolver, Store: &store.Cluster{Client: live}},
 		Preflight: checker,
-		CRDs:      applier,
-		Releases:  engine,
-		Health:    health.NewTracker(objects, live, woken.wake),
 		Upgrades:  &Upgrades{Sources: resolver, Preflight: checker, Wake: woken.wake},
 		Events:    mgr.GetEventRecorder("capstan"),
 
 		Wake:           woken.wake,
+		Permitted:      &sync.Map{},
 		Corrections:    &corrections{},
 		MigrationDelay: options.MigrationDelay,
 	}
 	for _, t := range v1alpha2.ProviderTypes() {
 		r := shared
 		r.Type = t
-		if err := r.setup(mgr, options, watched{definitions, history, woken}); err != nil {
+		if err := r.setup(mgr, options, local, woken); err != nil {
 			return fmt.Errorf("set up the controller of %s: %w", t, err)
 		}
 	}
 	return nil
 }
 
-// newApplier makes the CRDs' applier and the cache it reads from, which holds all CRDs without their schemas: one that a provider
-// brings can be there already as somebody else's, with whatever labels.
-func newApplier(mgr ctrl.Manager) (*crds.Applier, cache.Cache, error) {
-	scheme := runtime.NewScheme()
-	if err := crds.AddToScheme(scheme); err != nil {
-		return nil, nil, err
-	}
-	definitions, err := newCache(mgr, scheme, labels.Everything(), crds.WithoutSchemas)
-	if err != nil {
-		return nil, nil, err
-	}
-	writer, err := metadata.NewForConfigAndClient(metadata.ConfigFor(mgr.GetConfig()), mgr.GetHTTPClient())
-	if err != nil {
-		return nil, nil, err
-	}
-	live, err := client.New(mgr.GetConfig(), client.Options{Scheme: scheme, Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
-	if err != nil {
-		return nil, nil, err
-	}
-	objects, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return nil, nil, err
-	}
-	applier := crds.NewApplier(crds.Clients{Writer: writer, Reader: definitions, Live: live, Objects: safety.Cluster{Client: objects}})
-	return applier, definitions, nil
-}
-
-// newCache adds to the manager a cache of the objects with certain labels.
-func newCache(mgr manager.Manager, scheme *runtime.Scheme, selector labels.Selector, transform toolscache.TransformFunc) (cache.Cache, error) {
-	c, err := cache.New(mgr.GetConfig(), cache.Options{
-		Scheme: scheme, Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
-		DefaultLabelSelector: selector, DefaultTransform: transform,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return c, mgr.Add(c)
-}
-
-// watched is what brings resources back beside themselves: CRDs, Helm's records, the health of objects.
-type watched struct {
-	definitions, history cache.Cache
-	woken                *wakers
-}
-
 // setup adds the controller of one kind, with all that brings its resources back.
-func (r *Reconciler) setup(mgr ctrl.Manager, options Options, w watched) error {
+func (r *Reconciler) setup(mgr ctrl.Manager, options Options, local *target.Cluster, woken *wakers) error {
 	touched := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 	// Seven controllers with a dozen watches each tell a hundred times that they start: that is for debugging.
 	logger := func(req *reconcile.Request) logr.Logger {
@@ -186,9 +122,9 @@ func (r *Reconciler) setup(mgr ctrl.Manager, options Options, w watched) error {
 		}).
 		WatchesMetadata(&corev1.ConfigMap{}, r.onConfigMap(options.WatchConfigMaps)).
 		WatchesMetadata(&corev1.Secret{}, r.onSecret(options.WatchSecrets)).
-		WatchesRawSource(source.Kind(w.definitions, &apiextensionsv1.CustomResourceDefinition{}, r.onDefinition(), definitionChanged)).
-		WatchesRawSource(r.onHistory(w.history)).
-		WatchesRawSource(w.woken.source(r.Type))
+		WatchesRawSource(source.Kind(local.Definitions, &apiextensionsv1.CustomResourceDefinition{}, r.onDefinition(), definitionChanged)).
+		WatchesRawSource(r.onHistory(local.History)).
+		WatchesRawSource(woken.source(r.Type))
 	for _, t := range v1alpha2.ProviderTypes() {
 		b = b.Watches(t.New(), r.onProvider(t))
 	}

@@ -71,6 +71,13 @@ const (
 	// MissingVariablesReason: variables without a default have no value. The message and status.missingVariables name them all.
 	MissingVariablesReason = "MissingVariables"
 
+	// KubeConfigErrorReason: spec.kubeConfig does not lead to a cluster.
+	KubeConfigErrorReason = "KubeConfigError"
+
+	// MissingPermissionsReason: the ServiceAccount that the provider is to be installed with may not do all that. The message lists
+	// what it may not.
+	MissingPermissionsReason = "MissingPermissions"
+
 	// CertManagerMissingReason: the provider needs cert-manager, and its API is not served.
 	CertManagerMissingReason = "CertManagerMissing"
 )

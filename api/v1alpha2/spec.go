@@ -11,8 +11,6 @@ import (
 //
 // ---- Not implemented yet. Each rule refuses a field that would otherwise be ignored; delete it together with the work that
 // implements the field.
-// +kubebuilder:validation:XValidation:rule="!has(self.serviceAccountName)",fieldPath=".serviceAccountName",reason=FieldValueForbidden,message="spec.serviceAccountName is not supported by this version of Capstan yet"
-// +kubebuilder:validation:XValidation:rule="!has(self.kubeConfig)",fieldPath=".kubeConfig",reason=FieldValueForbidden,message="spec.kubeConfig is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.fetchConfig) || !has(self.fetchConfig.oci)",fieldPath=".fetchConfig.oci",reason=FieldValueForbidden,message="spec.fetchConfig.oci is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.fetchConfig) || !has(self.fetchConfig.image)",fieldPath=".fetchConfig.image",reason=FieldValueForbidden,message="spec.fetchConfig.image is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.fetchConfig) || !has(self.fetchConfig.verify)",fieldPath=".fetchConfig.verify",reason=FieldValueForbidden,message="spec.fetchConfig.verify is not supported by this version of Capstan yet"
@@ -128,6 +126,15 @@ func (s *ProviderSpec) VariablesSecret(namespace string) (types.NamespacedName, 
 		return types.NamespacedName{Namespace: namespace, Name: s.SecretName}, true
 	}
 	return types.NamespacedName{}, false
+}
+
+// Cluster names the cluster that a provider is installed into: empty for the one that its resource is in. Equal names mean the same one.
+func Cluster(p Provider) string {
+	k := p.GetSpec().KubeConfig
+	if k == nil {
+		return ""
+	}
+	return p.GetNamespace() + "/" + k.SecretRef.Name + "/" + k.SecretRef.Key
 }
 
 // SecretReference points to a Secret.

@@ -120,8 +120,6 @@ var refused = map[string][]string{
 	},
 
 	// Not implemented yet.
-	"spec.serviceAccountName is not supported by this version of Capstan yet": {`{serviceAccountName: a}`},
-	"spec.kubeConfig is not supported by this version of Capstan yet":         {`{kubeConfig: {secretRef: {name: a}}}`},
 	"spec.fetchConfig.oci is not supported by this version of Capstan yet":    {`{fetchConfig: {oci: a}}`},
 	"spec.fetchConfig.image is not supported by this version of Capstan yet":  {`{fetchConfig: {image: a}}`},
 	"spec.fetchConfig.verify is not supported by this version of Capstan yet": {`{fetchConfig: {oci: a, verify: {secretRef: {name: a}}}}`},

@@ -63,6 +63,7 @@ func parse() *flags {
 	set.BoolVar(&f.controllers.WatchSecrets, "watch-configsecret", false, "Upgrade a provider as soon as the Secret with its variables changes.")
 	set.DurationVar(&f.controllers.MigrationDelay, "crd-migration-delay", time.Minute, "How long a healthy provider is given to rewrite objects in a new storage version itself, before the operator does.")
 	set.StringVar(&f.controllers.ConfigFile, "config", sources.DefaultConfigFile, "A file in the format of clusterctl's configuration, a mounted ConfigMap for example: providers, images, overridesFolder. The default one need not exist.")
+	set.StringVar(&f.controllers.DefaultServiceAccount, "default-service-account", "", "The ServiceAccount, in each resource's namespace, with whose rights providers are installed whose resources name none. Default: the operator's own rights.")
 	set.BoolVar(&f.showVersion, "version", false, "Print the version and exit.")
 	f.client.BindFlags(set)
 	f.election.BindFlags(set)

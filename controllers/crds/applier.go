@@ -43,10 +43,14 @@ type Clients struct {
 	Objects safety.Objects
 }
 
-// Applier applies CRDs. All that it remembers it could find out again.
+// Applier applies CRDs.
 type Applier struct {
 	Clients
+	*memory
+}
 
+// memory is what Appliers of one cluster share. All of it could be found out again.
+type memory struct {
 	// writes bounds the objects that are rewritten, for all providers together.
 	writes *rate.Limiter
 	// parsed are the names of versions by the definition's digest.
@@ -61,8 +65,11 @@ type Applier struct {
 
 // NewApplier makes an Applier.
 func NewApplier(clients Clients) *Applier {
-	return &Applier{Clients: clients, writes: rate.NewLimiter(writesPerSecond, rewriters)}
+	return &Applier{Clients: clients, memory: &memory{writes: rate.NewLimiter(writesPerSecond, rewriters)}}
 }
+
+// With is an Applier for the same cluster with other rights.
+func (a *Applier) With(clients Clients) *Applier { return &Applier{clients, a.memory} }
 
 // RefusedError says that the API server did not take a CRD.
 type RefusedError struct {

@@ -33,7 +33,7 @@ func (c *Checker) contract(ctx context.Context, in Input) error {
 	if in.Provider.ProviderType() == v1alpha2.CoreProviderType {
 		return c.coreContract(ctx, in)
 	}
-	core, err := c.core(ctx)
+	core, err := c.core(ctx, in.Provider)
 	if err != nil || core == nil || core.GetStatus().Contract == nil || in.Provider.GetSpec().Paused {
 		return err
 	}
@@ -68,7 +68,7 @@ func (c *Checker) unpaused(ctx context.Context, in Input) error {
 	}
 	contract := in.Contract
 	if in.Provider.ProviderType() != v1alpha2.CoreProviderType {
-		core, err := c.core(ctx)
+		core, err := c.core(ctx, in.Provider)
 		if err != nil || core == nil || core.GetStatus().Contract == nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (c *Checker) others(ctx context.Context, provider v1alpha2.Provider) ([]v1a
 			return nil, err
 		}
 		for _, p := range list.GetItems() {
-			if p.GetUID() != provider.GetUID() {
+			if p.GetUID() != provider.GetUID() && together(p, provider) {
 				others = append(others, p)
 			}
 		}

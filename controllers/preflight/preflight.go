@@ -35,6 +35,8 @@ func (p *Problem) Error() string { return p.Message }
 // Input is what the checks look at.
 type Input struct {
 	Provider v1alpha2.Provider
+	// Mapper knows the APIs that the target serves.
+	Mapper meta.RESTMapper
 	// Contract of the version to be installed.
 	Contract string
 	// RequiredKinds are kinds of the provider's objects that others must serve, as Kind.version.group.
@@ -47,8 +49,6 @@ type Input struct {
 type Checker struct {
 	// Reader reads provider resources from the watches.
 	Reader client.Reader
-	// Mapper knows the APIs that are served.
-	Mapper meta.RESTMapper
 }
 
 // check is one rule; it returns a *Problem, or another error when it could not tell.
@@ -99,7 +99,9 @@ func (c *Checker) singleInstance(ctx context.Context, in Input) error {
 	if err := c.Reader.List(ctx, list); err != nil {
 		return err
 	}
-	same := slices.DeleteFunc(list.GetItems(), func(p v1alpha2.Provider) bool { return p.GetName() != in.Provider.GetName() })
+	same := slices.DeleteFunc(list.GetItems(), func(p v1alpha2.Provider) bool {
+		return p.GetName() != in.Provider.GetName() || !together(p, in.Provider)
+	})
 	slices.SortFunc(same, func(a, b v1alpha2.Provider) int {
 		return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(a.GetNamespace(), b.GetNamespace()))
 	})
@@ -116,7 +118,7 @@ func (c *Checker) coreReady(ctx context.Context, in Input) error {
 	if in.Provider.ProviderType() == v1alpha2.CoreProviderType {
 		return nil
 	}
-	core, err := c.core(ctx)
+	core, err := c.core(ctx, in.Provider)
 	if err != nil {
 		return err
 	}
@@ -153,7 +155,7 @@ func (c *Checker) apis(_ context.Context, in Input) error {
 		if gvk == nil {
 			return fmt.Errorf("the chart requires the kind %q, which is not of the form Kind.version.group", required)
 		}
-		_, err := c.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		_, err := in.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 		if meta.IsNoMatchError(err) {
 			missing = append(missing, required)
 		} else if err != nil {
@@ -167,14 +169,17 @@ func (c *Checker) apis(_ context.Context, in Input) error {
 		"the cluster does not serve %s, which the provider needs; install cert-manager", strings.Join(missing, ", "))}
 }
 
-// core is the CoreProvider; nil when there is none.
-func (c *Checker) core(ctx context.Context) (v1alpha2.Provider, error) {
+// together says whether two providers are for the same cluster.
+func together(a, b v1alpha2.Provider) bool { return v1alpha2.Cluster(a) == v1alpha2.Cluster(b) }
+
+// core is the CoreProvider of the provider's cluster; nil when there is none.
+func (c *Checker) core(ctx context.Context, provider v1alpha2.Provider) (v1alpha2.Provider, error) {
 	list := &v1alpha2.CoreProviderList{}
 	if err := c.Reader.List(ctx, list); err != nil {
 		return nil, err
 	}
 	for i := range list.Items {
-		if list.Items[i].Name == v1alpha2.CoreProviderName {
+		if list.Items[i].Name == v1alpha2.CoreProviderName && together(&list.Items[i], provider) {
 			return &list.Items[i], nil
 		}
 	}

@@ -1,0 +1,53 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/controllers/permissions"
+	"github.com/capstan-project/capstan/controllers/release"
+)
+
+// permitted makes sure that the account that the provider is installed with may do all that, before anything is done. What was permitted
+// once for the same release is not asked again.
+func (r *Reconciler) permitted(ctx context.Context, provider v1alpha2.Provider, chart *providerChart, desired release.Desired) error {
+	if r.Account == "" {
+		return nil
+	}
+	digest, err := r.Releases.Digest(desired)
+	if err != nil {
+		return &installError{err}
+	}
+	if known, ok := r.Permitted.Load(provider.GetUID()); ok && known == digest && !requested(provider) {
+		return nil
+	}
+	record, err := r.Releases.Render(ctx, desired)
+	if err != nil {
+		return &installError{err}
+	}
+	needed, err := permissions.Needed(r.Cluster.RESTMapper(), record.Objects)
+	if err != nil {
+		return &installError{err}
+	}
+	needed = append(needed, permissions.Storage(desired.Namespace))
+	if spec := provider.GetSpec().CRDs; len(chart.Chart.CRDs) > 0 && (spec == nil || spec.Policy != v1alpha2.CRDsNone) {
+		needed = append(needed, permissions.CRDs)
+	}
+	labels, err := chartgen.NamespaceLabels(chart.Chart)
+	if err != nil {
+		return err
+	}
+	if len(labels) > 0 {
+		needed = append(needed, permissions.Namespaces)
+	}
+	err = permissions.Check(ctx, r.Cluster, r.Account, needed, record.Objects)
+	if missing := (*permissions.MissingError)(nil); err != nil && !errors.As(err, &missing) {
+		return &installError{err}
+	}
+	if err == nil {
+		r.Permitted.Store(provider.GetUID(), digest)
+	}
+	return err
+}
