@@ -59,6 +59,10 @@ const (
 // It is Flux's, so that `flux` and other programs that know it work. The answer is status.lastHandledReconcileAt.
 const ReconcileRequestAnnotation = "reconcile.fluxcd.io/requestedAt"
 
+// AllowUnsafeCRDAnnotation names, on a provider's resource and separated by commas, the CRDs whose changes are to be applied
+// although they are judged to be unsafe. It is for a person who knows better, once.
+const AllowUnsafeCRDAnnotation = Prefix + "/allow-unsafe-crd"
+
 // cluster-api-operator's contract for ConfigMaps that hold one version of a provider.
 const (
 	// ConfigMapVersionLabel holds the version. Without it, the ConfigMap's name is the version.
