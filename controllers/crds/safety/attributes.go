@@ -92,7 +92,6 @@ func (w *walker) switches(path string, a, b *props) {
 		message string
 	}{
 		{RuleNullable, a.Nullable && !b.Nullable, "it cannot be null any more"},
-		{RuleUniqueItems, !a.UniqueItems && b.UniqueItems, "its items must be unique"},
 		{RuleExclusive, !a.ExclusiveMinimum && b.ExclusiveMinimum, "it must be larger than the minimum"},
 		{RuleExclusive, !a.ExclusiveMaximum && b.ExclusiveMaximum, "it must be smaller than the maximum"},
 		{RuleEmbeddedResource, !a.XEmbeddedResource && b.XEmbeddedResource, "it must be a whole object with apiVersion and kind"},
@@ -103,7 +102,7 @@ func (w *walker) switches(path string, a, b *props) {
 		}
 	}
 	for _, s := range []*props{a, b} {
-		s.Nullable, s.UniqueItems, s.ExclusiveMinimum, s.ExclusiveMaximum = false, false, false, false
+		s.Nullable, s.ExclusiveMinimum, s.ExclusiveMaximum = false, false, false
 		s.XEmbeddedResource, s.XPreserveUnknownFields = false, nil
 	}
 }

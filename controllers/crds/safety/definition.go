@@ -46,6 +46,7 @@ func (c *comparison) report() *Report {
 	}
 	r := &Report{}
 	for _, f := range all {
+		f.last = nil
 		r.Findings = append(r.Findings, *f)
 	}
 	for _, l := range c.looks {

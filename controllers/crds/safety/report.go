@@ -209,12 +209,18 @@ func (f Finding) objects() string {
 	for _, e := range f.Examples[:min(named, len(f.Examples))] {
 		names = append(names, e.String())
 	}
-	text := "breaks " + strings.Join(names, " and ")
+	text := strings.Join(names, " and ")
 	if f.Affected > len(names) {
-		text = fmt.Sprintf("breaks %d objects, among them %s", f.Affected, strings.Join(names, " and "))
+		text = fmt.Sprintf("%d objects, among them %s", f.Affected, text)
 	}
-	if len(f.Examples) > 0 && len(f.Examples[0].Fields) > 0 && f.Examples[0].Fields[0] != f.Path {
-		text += fmt.Sprintf(" (at %s)", f.Examples[0].Fields[0])
+	if fields := f.Examples[0].Fields; len(fields) > 0 && fields[0] != f.Path {
+		text += fmt.Sprintf(" (%s)", fields[0])
 	}
-	return text
+	switch {
+	case f.stuck:
+		return "breaks " + text + ", so that no update is accepted any more"
+	case ruleTraits[f.Rule].errors == nil && ruleTraits[f.Rule].loses:
+		return "takes data from " + text
+	}
+	return "breaks " + text
 }

@@ -44,7 +44,6 @@ const (
 	RuleFormat               Rule = "format"
 	RuleNullable             Rule = "nullable"
 	RuleMultipleOf           Rule = "multipleOf"
-	RuleUniqueItems          Rule = "uniqueItems"
 	RuleExclusive            Rule = "exclusive"
 	RuleMinimum              Rule = "minimum"
 	RuleMaximum              Rule = "maximum"
@@ -117,9 +116,8 @@ var ruleTraits = map[Rule]traits{
 	RuleMaxProperties:          {remedy: remedyObjects, errors: []field.ErrorType{field.ErrorTypeTooMany}},
 	RuleNullable:               {remedy: remedyObjects, errors: []field.ErrorType{field.ErrorTypeTypeInvalid}},
 	RuleListType:               {remedy: remedyObjects, errors: []field.ErrorType{field.ErrorTypeDuplicate, field.ErrorTypeRequired}},
-	RuleUniqueItems:            {remedy: remedyObjects, errors: []field.ErrorType{field.ErrorTypeDuplicate, field.ErrorTypeInvalid}},
 	RulePattern:                {remedy: remedyObjects, errors: invalid, detail: "should match"},
-	RuleFormat:                 {remedy: remedyObjects, errors: invalid},
+	RuleFormat:                 {remedy: remedyObjects, errors: []field.ErrorType{field.ErrorTypeTypeInvalid, field.ErrorTypeInvalid}, detail: "must be of type"},
 	RuleMultipleOf:             {remedy: remedyObjects, errors: invalid, detail: "multiple of"},
 	RuleMinimum:                {remedy: remedyObjects, errors: invalid},
 	RuleMaximum:                {remedy: remedyObjects, errors: invalid},

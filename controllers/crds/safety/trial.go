@@ -3,6 +3,7 @@ package safety
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -46,7 +47,7 @@ func (t *trial) try(ctx context.Context, object *unstructured.Unstructured) bool
 	}
 	errs, stuck := t.refused(ctx, object)
 	for _, err := range errs {
-		t.finding(err.Field, err).note(object, err.Field, stuck)
+		t.finding(place(err), err).note(object, place(err), stuck)
 	}
 	return len(lost)+len(errs) > 0
 }
@@ -70,7 +71,7 @@ func (t *trial) refused(ctx context.Context, object *unstructured.Unstructured) 
 	}
 	known := t.before.create(ctx, object.Object)
 	errs = slices.DeleteFunc(errs, func(e *field.Error) bool {
-		return slices.ContainsFunc(known, func(k *field.Error) bool { return k.Field == e.Field && k.Type == e.Type })
+		return slices.ContainsFunc(known, func(k *field.Error) bool { return place(k) == place(e) && k.Type == e.Type })
 	})
 	if len(errs) == 0 {
 		return nil, false
@@ -78,6 +79,16 @@ func (t *trial) refused(ctx context.Context, object *unstructured.Unstructured) 
 	touched := after.DeepCopy()
 	touched.SetFinalizers(append(touched.GetFinalizers(), v1alpha2.Finalizer))
 	return errs, len(t.after.update(ctx, touched.Object, after.Object)) > 0
+}
+
+// place is the path of the field that an error is about. Errors about oneOf and its like have it only in their text.
+func place(err *field.Error) string {
+	if quoted, e := strconv.QuotedPrefix(err.Detail); e == nil && err.Field == (*field.Path)(nil).String() {
+		if path, e := strconv.Unquote(quoted); e == nil {
+			return strings.Trim(path, ".")
+		}
+	}
+	return err.Field
 }
 
 // finding is the one that tells of a field being lost, or refused for a reason: of that field, or of what it is a part of.
@@ -125,7 +136,7 @@ func (f *Finding) explains(reason *field.Error, exact bool) int {
 		return 0
 	case f.Rule == RuleValidation && strings.HasSuffix(f.Message, quoted(strings.TrimPrefix(reason.Detail, "failed rule: "))):
 		return 4
-	case exact && slices.Contains(t.errors, reason.Type) && strings.Contains(reason.Detail, t.detail):
+	case (exact || f.Rule == RuleListType) && slices.Contains(t.errors, reason.Type) && strings.Contains(reason.Detail, t.detail):
 		return 3
 	case t.anyError:
 		return 1
@@ -146,7 +157,7 @@ func schemaPath(path string, s *props) string {
 		case s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil:
 			at, s = at+anyItem, s.AdditionalProperties.Schema
 		default:
-			return child(at, step)
+			return at
 		}
 	}
 	return at

@@ -1,0 +1,231 @@
+package safety_test
+
+import (
+	"context"
+	"iter"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/controllers/crds/safety"
+)
+
+// change is one change of the field spec.<name>, in YAML, with objects that it breaks and that it does not.
+type change struct {
+	name     string
+	old, new string
+	// rule and path of the finding; path is relative to the field. No rule means that there is nothing to find.
+	rule safety.Rule
+	path string
+	// without is the level by the rule alone.
+	without safety.Level
+	// broken is a value of the field that the change breaks, empty when there is none; at is where, relative to the field.
+	broken, at string
+	// loses says that the API server does not refuse the broken value but drops it.
+	loses bool
+	fine  string
+}
+
+// changes are those of one field; what a change of the whole CRD does is tested beside the table.
+var changes = []change{
+	{name: "removed", old: "{type: object, properties: {a: {type: string}, b: {type: string}}}", new: "{type: object, properties: {b: {type: string}}}",
+		rule: safety.RuleFieldRemoved, path: ".a", without: safety.Stop, broken: "{a: x}", at: ".a", loses: true, fine: "{b: x}"},
+	{name: "removedDefault", old: "{type: object, properties: {a: {type: string, default: x}, b: {type: string}}}", new: "{type: object, properties: {b: {type: string}}}",
+		rule: safety.RuleFieldRemoved, path: ".a", without: safety.Stop, broken: "{a: z}", at: ".a", loses: true, fine: "{a: x}"},
+	{name: "removedInList", old: "{type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}}}}", new: "{type: array, items: {type: object, properties: {b: {type: string}}}}",
+		rule: safety.RuleFieldRemoved, path: "[*].a", without: safety.Stop, broken: "[{b: x}, {a: x}]", at: "[1].a", loses: true, fine: "[{b: x}]"},
+	{name: "keysRemoved", old: "{type: object, additionalProperties: {type: string}}", new: "{type: object}",
+		rule: safety.RuleFieldRemoved, path: "[*]", without: safety.Stop, broken: "{a: x}", at: ".a", loses: true, fine: "{}"},
+	{name: "type", old: "{type: string}", new: "{type: integer}",
+		rule: safety.RuleType, without: safety.Stop, broken: "x"},
+	{name: "typeWidened", old: "{type: string}", new: "{x-kubernetes-int-or-string: true}",
+		rule: safety.RuleType, without: safety.Stop, fine: "x"},
+	{name: "typeToObject", old: "{type: object, properties: {a: {type: object, properties: {b: {type: string}}}}}", new: "{type: object, properties: {a: {type: string}}}",
+		rule: safety.RuleType, path: ".a", without: safety.Stop, broken: "{a: {b: x}}", at: ".a.b", fine: "{}"},
+	{name: "required", old: "{type: object, properties: {a: {type: string}}}", new: "{type: object, properties: {a: {type: string}}, required: [a]}",
+		rule: safety.RuleRequired, path: ".a", without: safety.Warning, broken: "{}", at: ".a", fine: "{a: x}"},
+	{name: "requiredWithDefault", old: "{type: object, properties: {a: {type: string, default: x}}}", new: "{type: object, properties: {a: {type: string, default: x}}, required: [a]}", fine: "{}"},
+	{name: "unknownFields", old: "{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: string}}}", new: "{type: object, properties: {a: {type: string}}}",
+		rule: safety.RuleUnknownFields, without: safety.Warning, broken: "{b: x}", at: ".b", loses: true, fine: "{a: x}"},
+	{name: "described", old: "{type: object, x-kubernetes-preserve-unknown-fields: true}", new: "{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: integer}}}",
+		rule: safety.RuleFieldDescribed, path: ".a", without: safety.Warning, broken: "{a: x}", at: ".a", fine: "{a: 1}"},
+	{name: "enum", old: "{type: string, enum: [a, b]}", new: "{type: string, enum: [b]}",
+		rule: safety.RuleEnum, without: safety.Warning, broken: "a", fine: "b"},
+	{name: "enumAdded", old: "{type: string}", new: "{type: string, enum: [b]}",
+		rule: safety.RuleEnum, without: safety.Warning, broken: "a", fine: "b"},
+	{name: "enumLonger", old: "{type: string, enum: [a]}", new: "{type: string, enum: [a, b]}", fine: "a"},
+	{name: "enumDropped", old: "{type: string, enum: [a]}", new: "{type: string}", fine: "a"},
+	{name: "minimum", old: "{type: integer, minimum: 1}", new: "{type: integer, minimum: 5}",
+		rule: safety.RuleMinimum, without: safety.Warning, broken: "4", fine: "5"},
+	{name: "minimumLowered", old: "{type: integer, minimum: 5}", new: "{type: integer, minimum: 1}", fine: "5"},
+	{name: "maximum", old: "{type: integer}", new: "{type: integer, maximum: 5}",
+		rule: safety.RuleMaximum, without: safety.Warning, broken: "6", fine: "5"},
+	{name: "exclusive", old: "{type: integer, maximum: 5}", new: "{type: integer, maximum: 5, exclusiveMaximum: true}",
+		rule: safety.RuleExclusive, without: safety.Warning, broken: "5", fine: "4"},
+	{name: "multipleOf", old: "{type: integer}", new: "{type: integer, multipleOf: 2}",
+		rule: safety.RuleMultipleOf, without: safety.Warning, broken: "3", fine: "4"},
+	{name: "minLength", old: "{type: string}", new: "{type: string, minLength: 2}",
+		rule: safety.RuleMinLength, without: safety.Warning, broken: "a", fine: "aa"},
+	{name: "maxLength", old: "{type: string, maxLength: 9}", new: "{type: string, maxLength: 2}",
+		rule: safety.RuleMaxLength, without: safety.Warning, broken: "aaa", fine: "aa"},
+	{name: "maxLengthInMap", old: "{type: object, additionalProperties: {type: string}}", new: "{type: object, additionalProperties: {type: string, maxLength: 2}}",
+		rule: safety.RuleMaxLength, path: "[*]", without: safety.Warning, broken: "{a.b/c: aaa}", at: ".a.b/c", fine: "{a.b/c: aa}"},
+	{name: "pattern", old: "{type: string}", new: "{type: string, pattern: '^a+$'}",
+		rule: safety.RulePattern, without: safety.Warning, broken: "b", fine: "a"},
+	{name: "format", old: "{type: string}", new: "{type: string, format: ipv4}",
+		rule: safety.RuleFormat, without: safety.Warning, broken: "b", fine: "10.0.0.1"},
+	{name: "minItems", old: "{type: array, items: {type: string}}", new: "{type: array, items: {type: string}, minItems: 1}",
+		rule: safety.RuleMinItems, without: safety.Warning, broken: "[]", fine: "[a]"},
+	{name: "maxItems", old: "{type: array, items: {type: string}}", new: "{type: array, items: {type: string}, maxItems: 1}",
+		rule: safety.RuleMaxItems, without: safety.Warning, broken: "[a, b]", fine: "[a]"},
+	{name: "minProperties", old: "{type: object, additionalProperties: {type: string}}", new: "{type: object, additionalProperties: {type: string}, minProperties: 1}",
+		rule: safety.RuleMinProperties, without: safety.Warning, broken: "{}", fine: "{a: x}"},
+	{name: "maxProperties", old: "{type: object, additionalProperties: {type: string}}", new: "{type: object, additionalProperties: {type: string}, maxProperties: 1}",
+		rule: safety.RuleMaxProperties, without: safety.Warning, broken: "{a: x, b: x}", fine: "{a: x}"},
+	{name: "nullable", old: "{type: string, nullable: true}", new: "{type: string}",
+		rule: safety.RuleNullable, without: safety.Warning, fine: "null"},
+	{name: "listSet", old: "{type: array, items: {type: string}}", new: "{type: array, items: {type: string}, x-kubernetes-list-type: set}",
+		rule: safety.RuleListType, without: safety.Warning, broken: "[a, a]", at: "[1]", fine: "[a, b]"},
+	{name: "listMap", old: "{type: array, items: {type: object, properties: {a: {type: string}}, required: [a]}}", new: "{type: array, items: {type: object, properties: {a: {type: string}}, required: [a]}, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a]}",
+		rule: safety.RuleListType, without: safety.Warning, broken: "[{a: x}, {a: x}]", at: "[1]", fine: "[{a: x}, {a: z}]"},
+	{name: "mapAtomic", old: "{type: object, additionalProperties: {type: string}}", new: "{type: object, additionalProperties: {type: string}, x-kubernetes-map-type: atomic}",
+		rule: safety.RuleMapType, without: safety.Warning, fine: "{a: x}"},
+	{name: "embedded", old: "{type: object, x-kubernetes-preserve-unknown-fields: true}", new: "{type: object, x-kubernetes-preserve-unknown-fields: true, x-kubernetes-embedded-resource: true}",
+		rule: safety.RuleEmbeddedResource, without: safety.Warning, broken: "{a: x}", at: ".apiVersion", fine: "{apiVersion: v1, kind: ConfigMap}"},
+	{name: "validation", old: "{type: object, properties: {a: {type: integer}}}", new: "{type: object, properties: {a: {type: integer}}, x-kubernetes-validations: [{rule: '!has(self.a) || self.a > 3', message: a is more than three}]}",
+		rule: safety.RuleValidation, without: safety.Warning, broken: "{a: 3}", fine: "{a: 4}"},
+	{name: "validationElsewhere", old: "{type: object, properties: {a: {type: integer}}}", new: "{type: object, properties: {a: {type: integer}}, x-kubernetes-validations: [{rule: '!has(self.a) || self.a > 3', fieldPath: .a}]}",
+		rule: safety.RuleValidation, without: safety.Warning, broken: "{a: 3}", at: ".a", fine: "{a: 4}"},
+	{name: "logic", old: "{type: object, properties: {a: {type: string}, b: {type: string}}}", new: "{type: object, properties: {a: {type: string}, b: {type: string}}, oneOf: [{required: [a]}, {required: [b]}]}",
+		rule: safety.RuleLogic, without: safety.Warning, broken: "{a: x, b: x}", fine: "{a: x}"},
+	{name: "default", old: "{type: string, default: a}", new: "{type: string, default: b}",
+		rule: safety.RuleDefault, without: safety.Warning, fine: "a"},
+	{name: "describedOnly", old: "{type: string, description: old}", new: "{type: string, description: new}", fine: "a"},
+}
+
+func (c change) field() string { return "spec." + c.name + c.path }
+
+// definition makes a CRD of changes; their old schemas, or their new ones.
+func definition(cs []change, new bool) *apiextensionsv1.CustomResourceDefinition {
+	fields := map[string]apiextensionsv1.JSONSchemaProps{}
+	for _, c := range cs {
+		text, field := c.old, apiextensionsv1.JSONSchemaProps{}
+		if new {
+			text = c.new
+		}
+		if err := yaml.UnmarshalStrict([]byte(text), &field); err != nil {
+			panic(c.name + ": " + err.Error())
+		}
+		fields[c.name] = field
+	}
+	return &apiextensionsv1.CustomResourceDefinition{
+		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
+		ObjectMeta: metav1.ObjectMeta{Name: "samples.example.com"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "example.com", Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Sample", ListKind: "SampleList", Plural: "samples", Singular: "sample"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+						"spec": {Type: "object", Properties: fields},
+						"status": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+							"phase": {Type: "string"},
+						}},
+					},
+				}},
+			}},
+		},
+		Status: apiextensionsv1.CustomResourceDefinitionStatus{StoredVersions: []string{"v1"}},
+	}
+}
+
+// sample is an object with one field of its spec, in YAML.
+func sample(name, field, value string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Sample", "metadata": map[string]any{"name": name, "namespace": "default"},
+	}}
+	data, err := yaml.YAMLToJSON([]byte(value))
+	if err != nil {
+		panic(err)
+	}
+	var content any
+	if err := json.Unmarshal(data, &content); err != nil {
+		panic(err)
+	}
+	o.Object["spec"] = map[string]any{field: content}
+	return o
+}
+
+// empty is an object without a spec.
+func empty(name string) *unstructured.Unstructured {
+	o := sample(name, "none", "null")
+	delete(o.Object, "spec")
+	return o
+}
+
+// objects are those of any resource.
+type objects []*unstructured.Unstructured
+
+func (o objects) All(context.Context, schema.GroupVersionResource) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		for _, object := range o {
+			if !yield(object, nil) {
+				return
+			}
+		}
+	}
+}
+
+// TestMatrix judges each change without objects, with one that it breaks and with one that it does not.
+func TestMatrix(t *testing.T) {
+	for _, c := range changes {
+		live, desired := definition([]change{c}, false), definition([]change{c}, true)
+		check := func(g Gomega, in safety.Objects) *safety.Report {
+			report, err := safety.Check(t.Context(), safety.Input{Changes: []safety.Change{{Live: live, Desired: desired}}, Objects: in})
+			g.Expect(err).NotTo(HaveOccurred())
+			return report
+		}
+		expect := func(g Gomega, report *safety.Report, level safety.Level, affected int) {
+			if c.rule == "" {
+				g.Expect(report.Findings).To(BeEmpty())
+				return
+			}
+			g.Expect(report.Findings).To(HaveLen(1), "%s", report)
+			f := report.Findings[0]
+			g.Expect([]any{f.Rule, f.Path, f.Level, f.Affected}).To(Equal([]any{c.rule, c.field(), level, affected}), "%s", report)
+		}
+		t.Run(c.name+"/by rule", func(t *testing.T) {
+			g := NewWithT(t)
+			expect(g, check(g, nil), c.without, 0)
+		})
+		t.Run(c.name+"/no objects", func(t *testing.T) {
+			g := NewWithT(t)
+			expect(g, check(g, objects{}), safety.Warning, 0)
+		})
+		if c.fine != "" {
+			t.Run(c.name+"/fine objects", func(t *testing.T) {
+				g := NewWithT(t)
+				expect(g, check(g, objects{sample("fine", c.name, c.fine)}), safety.Warning, 0)
+			})
+		}
+		if c.broken != "" {
+			t.Run(c.name+"/broken objects", func(t *testing.T) {
+				g := NewWithT(t)
+				report := check(g, objects{empty("a"), sample("b", c.name, c.broken)})
+				expect(g, report, safety.Stop, 1)
+				example := report.Findings[0].Examples[0]
+				g.Expect(example.String()).To(Equal("default/b"))
+				g.Expect(example.Fields).To(ContainElement("spec." + c.name + c.at))
+				g.Expect(report.Stopped()).To(BeTrue())
+			})
+		}
+	}
+}
