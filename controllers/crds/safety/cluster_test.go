@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/test/bed"
@@ -38,7 +40,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(b.Stop)
 	definitions, err = clientset.NewForConfig(b.Config())
 	Expect(err).NotTo(HaveOccurred())
-	client, err = dynamic.NewForConfig(b.Config())
+	config := b.Config()
+	config.WarningHandler = rest.NoWarnings{}
+	client, err = dynamic.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
 }, NodeTimeout(15*time.Minute))
 
@@ -176,4 +180,161 @@ var _ = Describe("The judgement of a change", func() {
 			Expect(apierrors.IsInvalid(recreated(ctx, before[o.GetName()]))).To(BeTrue(), "%s: %v", c.name, recreated(ctx, before[o.GetName()]))
 		}
 	})
+
+	It("stops what leaves objects that accept no update, whatever the field", func(ctx SpecContext) {
+		before, after := withStatus(""), withStatus("")
+		after.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations = apiextensionsv1.ValidationRules{
+			{Rule: "!has(self.status) || !has(self.status.phase) || self.status.phase != 'Old'", Message: "Old is no phase any more"},
+		}
+		install(ctx, before)
+		create(ctx, empty("healthy"))
+		create(ctx, empty("stuck"))
+		Expect(setPhase(ctx, "stuck", "Old")).To(Succeed())
+		report := check(ctx, after)
+		Expect(report.Of(safety.Stop)).To(HaveLen(1), "%s", report)
+		Expect(report.Message()).To(And(ContainSubstring("default/stuck, so that no update is accepted any more"), ContainSubstring("Old is no phase any more"),
+			Not(ContainSubstring("healthy"))))
+
+		Expect(replace(ctx, after)).To(Succeed())
+		Eventually(ctx, func() error { return touched(ctx, get(ctx, "stuck")) }).Should(Satisfy(apierrors.IsInvalid))
+		Expect(touched(ctx, get(ctx, "healthy"))).To(Succeed())
+	})
+
+	It("only warns of what is wrong with a status, which is written anew", func(ctx SpecContext) {
+		before, after := withStatus(""), withStatus("^New$")
+		install(ctx, before)
+		create(ctx, empty("old"))
+		Expect(setPhase(ctx, "old", "Old")).To(Succeed())
+		report := check(ctx, after)
+		Expect(report.Findings).To(HaveLen(1))
+		Expect(report.Findings[0].Level).To(Equal(safety.Warning), "%s", report)
+		Expect(report.Findings[0].Affected).To(Equal(1))
+
+		Expect(replace(ctx, after)).To(Succeed())
+		Eventually(ctx, func() error { return setPhase(ctx, "old", "Older", metav1.DryRunAll) }).Should(Satisfy(apierrors.IsInvalid), "the new schema is in force")
+		Expect(touched(ctx, get(ctx, "old"))).To(Succeed())
+		Expect(setPhase(ctx, "old", "New", metav1.DryRunAll)).To(Succeed())
+	})
+
+	It("stops the removal of a version that objects' managed fields name, which breaks server-side apply", func(ctx SpecContext) {
+		before, after := withVersions("v1alpha1"), withVersions()
+		install(ctx, before)
+		create(ctx, empty("new"))
+		applyIn := func(version, name string) error {
+			o := empty(name)
+			o.SetAPIVersion("example.com/" + version)
+			o.SetLabels(map[string]string{"version": version})
+			_, err := client.Resource(samples.GroupResource().WithVersion(version)).Namespace("default").Apply(ctx, name, o, metav1.ApplyOptions{FieldManager: "client", Force: true})
+			return err
+		}
+		Expect(applyIn("v1alpha1", "old")).To(Succeed())
+		report := check(ctx, after)
+		Expect(report.Of(safety.Stop)).To(HaveLen(1), "%s", report)
+		Expect(report.Findings[0].Rule).To(Equal(safety.RuleServedVersionRemoved))
+		Expect(affected(report)).To(Equal([]string{"old"}))
+
+		Expect(replace(ctx, after)).To(Succeed())
+		Eventually(ctx, func() error { return applyIn("v1", "old") }).Should(MatchError(ContainSubstring("invalid group/version")))
+		Expect(applyIn("v1", "new")).To(Succeed())
+
+		without := []byte(`[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`)
+		_, err := client.Resource(samples).Namespace("default").Patch(ctx, "old", types.JSONPatchType, without, metav1.PatchOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(applyIn("v1", "old")).To(Succeed(), "the remedy helps")
+	})
+
+	It("has the API server's own word for the stops that objects do not matter for", func(ctx SpecContext) {
+		before := withVersions("v1alpha1")
+		install(ctx, before)
+		for rule, change := range map[safety.Rule]func(*apiextensionsv1.CustomResourceDefinition){
+			safety.RuleScope: func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Scope = apiextensionsv1.ClusterScoped },
+			safety.RuleGroup: func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Group = "example.org" },
+			safety.RuleKind:  func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Names.Kind = "Example" },
+			safety.RuleStoredVersionRemoved: func(crd *apiextensionsv1.CustomResourceDefinition) {
+				crd.Spec.Versions[0].Name = "v2"
+			},
+		} {
+			after := withVersions("v1alpha1")
+			change(after)
+			report := check(ctx, after)
+			Expect(report.Stopped()).To(BeTrue(), "%s", rule)
+			Expect(report.Findings[0].Rule).To(Equal(rule), "%s", report)
+			Expect(replace(ctx, after)).To(Satisfy(apierrors.IsInvalid), "%s", rule)
+		}
+	})
+
+	It("says so when a conversion webhook does not let it read the objects", func(ctx SpecContext) {
+		url := "https://127.0.0.1:1/convert"
+		before, after := withVersions("v1alpha1"), withVersions("v1alpha1")
+		for _, crd := range []*apiextensionsv1.CustomResourceDefinition{before, after} {
+			crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+				ConversionReviewVersions: []string{"v1"}, ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: &url},
+			}}
+		}
+		delete(after.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties, "status")
+		install(ctx, before)
+		create(ctx, empty("unreadable"))
+		report := check(ctx, after)
+		Expect(report.Of(safety.Stop)).To(HaveLen(1), "the rule's own level stands: %s", report)
+		Expect(report.Of(safety.Stop)[0].Rule).To(Equal(safety.RuleFieldRemoved))
+		Expect(report.Of(safety.Warning)).To(HaveLen(1))
+		Expect(report.Of(safety.Warning)[0].Rule).To(Equal(safety.RuleUnchecked))
+		Expect(report.String()).To(ContainSubstring("samples.example.com v1alpha1: the objects could not be read"))
+	})
+
+	It("reads kinds of many objects page by page, and stops early when enough are broken", func(ctx SpecContext) {
+		before, after := withStatus(""), withStatus("")
+		spec := after.Spec.Versions[0].Schema.OpenAPIV3Schema
+		spec.Required = []string{"spec"}
+		install(ctx, before)
+		const many = 1100
+		group := errgroup.Group{}
+		group.SetLimit(16)
+		for i := range many {
+			group.Go(func() error {
+				o := empty(fmt.Sprintf("sample-%04d", i))
+				if i >= many/2 {
+					o = sample(o.GetName(), "none", "null")
+				}
+				_, err := client.Resource(samples).Namespace("default").Create(ctx, o, metav1.CreateOptions{})
+				return err
+			})
+		}
+		Expect(group.Wait()).To(Succeed())
+		seen := map[string]bool{}
+		for o, err := range (safety.Cluster{Client: client}).All(ctx, samples) {
+			Expect(err).NotTo(HaveOccurred())
+			seen[o.GetName()] = true
+		}
+		Expect(seen).To(HaveLen(many))
+
+		report := check(ctx, after)
+		Expect(report.Looks).To(Equal([]safety.Look{{CRD: "samples.example.com", Version: "v1", Objects: 100, Broken: 100, Partial: true}}))
+		Expect(report.Findings[0].Examples).To(HaveLen(3))
+	})
 })
+
+// withStatus makes a CRD whose status has a phase that must match a pattern.
+func withStatus(pattern string) *apiextensionsv1.CustomResourceDefinition {
+	crd := definition(nil, false)
+	status := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
+	status.Properties["phase"] = apiextensionsv1.JSONSchemaProps{Type: "string", Pattern: pattern}
+	return crd
+}
+
+// withVersions makes a CRD that serves v1, which it stores, and other versions of the same schema.
+func withVersions(others ...string) *apiextensionsv1.CustomResourceDefinition {
+	crd := definition(nil, false)
+	for _, name := range others {
+		v := crd.Spec.Versions[0].DeepCopy()
+		v.Name, v.Storage = name, false
+		crd.Spec.Versions = append(crd.Spec.Versions, *v)
+	}
+	return crd
+}
+
+func setPhase(ctx context.Context, name, phase string, dryRun ...string) error {
+	patch := fmt.Appendf(nil, `{"status":{"phase":%q}}`, phase)
+	_, err := client.Resource(samples).Namespace("default").Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: dryRun}, "status")
+	return err
+}

@@ -127,7 +127,7 @@ func (f *Finding) note(object *unstructured.Unstructured, path string, stuck boo
 		return
 	}
 	e := &f.Examples[f.Affected-1]
-	if len(e.Fields) < fields && !slices.Contains(e.Fields, path) {
+	if path != "" && len(e.Fields) < fields && !slices.Contains(e.Fields, path) {
 		e.Fields = append(e.Fields, path)
 	}
 }

@@ -81,14 +81,15 @@ func (t *trial) refused(ctx context.Context, object *unstructured.Unstructured) 
 	return errs, len(t.after.update(ctx, touched.Object, after.Object)) > 0
 }
 
-// place is the path of the field that an error is about. Errors about oneOf and its like have it only in their text.
+// place is the path of the field that an error is about, empty when that is the object itself. Errors about oneOf and its
+// like have it only in their text.
 func place(err *field.Error) string {
-	if quoted, e := strconv.QuotedPrefix(err.Detail); e == nil && err.Field == (*field.Path)(nil).String() {
-		if path, e := strconv.Unquote(quoted); e == nil {
-			return strings.Trim(path, ".")
-		}
+	if err.Field != (*field.Path)(nil).String() {
+		return err.Field
 	}
-	return err.Field
+	prefix, _ := strconv.QuotedPrefix(err.Detail)
+	path, _ := strconv.Unquote(prefix)
+	return strings.Trim(path, ".")
 }
 
 // finding is the one that tells of a field being lost, or refused for a reason: of that field, or of what it is a part of.
