@@ -1,6 +1,7 @@
 package safety
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -140,7 +141,7 @@ func subresources(v *apiextensionsv1.CustomResourceDefinitionVersion) apiextensi
 }
 
 // conversion compares how objects get from one version to another. A webhook carries what it knows how to carry; without one,
-// the new storage version must have all the fields of the old.
+// objects are taken as they are, so the new storage version must do for those of the old.
 func (c *comparison) conversion() {
 	webhook := converts(c.desired)
 	if converts(c.live) && !webhook {
@@ -155,11 +156,12 @@ func (c *comparison) conversion() {
 		return
 	}
 	p := &pair{from: from, to: to, served: from.Served}
-	for _, f := range compareSchemas(c.live.Name, to.Name, from.Schema, to.Schema) {
+	p.findings = compareSchemas(c.live.Name, to.Name, from.Schema, to.Schema)
+	for _, f := range p.findings {
 		if f.Rule == RuleFieldRemoved {
-			f.Rule, f.Message = RuleFieldLostByMigration, "version "+from.Name+" has the field, and "+to.Name+", in which objects will be stored, has not"
-			p.findings = append(p.findings, f)
+			f.Rule = RuleFieldLostByMigration
 		}
+		f.Message = fmt.Sprintf("from %s to %s, in which objects will be stored, %s", from.Name, to.Name, f.Message)
 	}
 	c.pairs = append(c.pairs, p)
 }

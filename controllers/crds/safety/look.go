@@ -20,8 +20,8 @@ func (c *comparison) look(ctx context.Context, objects Objects) error {
 			c.looks[p.from.Name] = nil
 		}
 	}
-	if base := c.base(); base != "" && len(c.gone) > 0 {
-		c.looks[base] = nil
+	if len(c.gone) > 0 && c.base() != "" {
+		c.looks[c.base()] = nil
 	}
 	for version := range c.looks {
 		l, err := c.lookIn(ctx, objects, version)

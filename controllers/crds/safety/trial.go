@@ -42,9 +42,6 @@ func (t *trial) try(ctx context.Context, object *unstructured.Unstructured) bool
 	for _, path := range lost {
 		t.finding(path, nil).note(object, path, false)
 	}
-	if t.pair.from.Name != t.pair.to.Name { // conversion changes objects, so only what it leaves behind can be known
-		return len(lost) > 0
-	}
 	errs, stuck := t.refused(ctx, object)
 	for _, err := range errs {
 		t.finding(place(err), err).note(object, place(err), stuck)

@@ -1,0 +1,203 @@
+package safety_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/crds/safety"
+)
+
+type crd = apiextensionsv1.CustomResourceDefinition
+
+// v1alpha1 is a second version, served and not stored.
+func v1alpha1() *crd { return withVersions("v1alpha1") }
+
+// moved makes v1alpha1 the version that is stored, in which spec.a is not known and spec.b has another type.
+func moved(d *crd) {
+	d.Spec.Versions[0].Storage, d.Spec.Versions[1].Storage = false, true
+	d.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"b": {Type: "integer"},
+	}}
+}
+
+func withFields(d *crd) {
+	d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"a": {Type: "string"}, "b": {Type: "string"},
+	}}
+}
+
+func webhook(service string) func(*crd) {
+	return func(d *crd) {
+		d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+			ConversionReviewVersions: []string{"v1"},
+			ClientConfig:             &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Name: service, Namespace: "system"}},
+		}}
+	}
+}
+
+func both(changes ...func(*crd)) func(*crd) {
+	return func(d *crd) {
+		for _, change := range changes {
+			change(d)
+		}
+	}
+}
+
+// written is an object that a client wrote in a version.
+func written(version string) *unstructured.Unstructured {
+	o := empty("written")
+	o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "client", APIVersion: "example.com/" + version}})
+	return o
+}
+
+// found are the findings without what the test is not about.
+func found(report *safety.Report) []safety.Finding {
+	var findings []safety.Finding
+	for _, f := range report.Findings {
+		findings = append(findings, safety.Finding{Version: f.Version, Path: f.Path, Rule: f.Rule, Level: f.Level, Affected: f.Affected})
+	}
+	return findings
+}
+
+func TestWholeDefinition(t *testing.T) {
+	none := func(*crd) {}
+	storageMoves := safety.Finding{Rule: safety.RuleStorageVersionMoved, Level: safety.Info}
+	for _, c := range []struct {
+		name          string
+		live, desired func(*crd)
+		objects       objects
+		clients       []string
+		allow         string
+		want          []safety.Finding
+	}{
+		{name: "nothing changes", live: none, desired: none},
+		{name: "scope", live: none, desired: func(d *crd) { d.Spec.Scope = apiextensionsv1.ClusterScoped },
+			want: []safety.Finding{{Rule: safety.RuleScope, Level: safety.Stop}}},
+		{name: "group", live: none, desired: func(d *crd) { d.Spec.Group = "example.org" },
+			want: []safety.Finding{{Rule: safety.RuleGroup, Level: safety.Stop}}},
+		{name: "kind", live: none, desired: func(d *crd) { d.Spec.Names.Kind = "Example" },
+			want: []safety.Finding{{Rule: safety.RuleKind, Level: safety.Stop}}},
+		{name: "a stored version is removed, and there are no objects", live: func(d *crd) { d.Status.StoredVersions = []string{"v1", "v1alpha1"} },
+			desired: func(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] },
+			want:    []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleStoredVersionRemoved, Level: safety.Stop}}},
+		{name: "a served version is removed that nobody uses", live: none, desired: func(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] }, objects: objects{written("v1")},
+			want: []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: safety.Warning}}},
+		{name: "a served version is removed that objects were written in", live: none, desired: func(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] }, objects: objects{written("v1alpha1")},
+			want: []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: safety.Stop, Affected: 1}}},
+		{name: "a served version is not served any more, and a client uses it", live: none, desired: func(d *crd) { d.Spec.Versions[1].Served = false }, clients: []string{"infrastructure-x"},
+			want: []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: safety.Stop}}},
+		{name: "a version is removed that was not served, and that objects were written in", live: func(d *crd) { d.Spec.Versions[1].Served = false },
+			desired: func(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] }, objects: objects{written("v1alpha1")},
+			want: []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: safety.Stop, Affected: 1}}},
+		{name: "a version is removed that was neither served nor used", live: func(d *crd) { d.Spec.Versions[1].Served = false },
+			desired: func(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] },
+			want:    []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: safety.Warning}}},
+		{name: "the storage version moves, and a webhook converts", live: withFields, desired: both(withFields, moved, webhook("x")), objects: objects{sample("x", "a", "text")},
+			want: []safety.Finding{storageMoves}},
+		{name: "the storage version moves, and nothing converts", live: withFields, desired: both(withFields, moved), objects: objects{sample("x", "a", "text"), sample("y", "b", "text"), empty("z")},
+			want: []safety.Finding{
+				{Version: "v1alpha1", Path: "spec.a", Rule: safety.RuleFieldLostByMigration, Level: safety.Stop, Affected: 1},
+				{Version: "v1alpha1", Path: "spec.b", Rule: safety.RuleType, Level: safety.Stop, Affected: 1}, storageMoves,
+			}},
+		{name: "the storage version moves, and nothing needs to be converted", live: withFields, desired: both(withFields, moved), objects: objects{empty("z")},
+			want: []safety.Finding{
+				{Version: "v1alpha1", Path: "spec.a", Rule: safety.RuleFieldLostByMigration, Level: safety.Warning},
+				{Version: "v1alpha1", Path: "spec.b", Rule: safety.RuleType, Level: safety.Warning}, storageMoves,
+			}},
+		{name: "a version becomes deprecated", live: none, desired: func(d *crd) { d.Spec.Versions[1].Deprecated = true },
+			want: []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleVersionDeprecated, Level: safety.Info}}},
+		{name: "the conversion webhook is removed", live: webhook("x"), desired: none,
+			want: []safety.Finding{{Rule: safety.RuleConversionRemoved, Level: safety.Warning}}},
+		{name: "the status subresource is removed", live: none, desired: func(d *crd) { d.Spec.Versions[0].Subresources = nil }, objects: objects{empty("x")},
+			want: []safety.Finding{{Version: "v1", Rule: safety.RuleStatusRemoved, Level: safety.Warning}}},
+		{name: "the scale subresource is removed", live: func(d *crd) {
+			d.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{
+				Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+				Scale:  &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"},
+			}
+		}, desired: none, want: []safety.Finding{{Version: "v1", Rule: safety.RuleScaleRemoved, Level: safety.Warning}}},
+		{name: "a selectable field is removed", live: func(d *crd) {
+			d.Spec.Versions[0].SelectableFields = []apiextensionsv1.SelectableField{{JSONPath: ".status.phase"}}
+		}, desired: none,
+			want: []safety.Finding{{Version: "v1", Rule: safety.RuleSelectableFieldRemoved, Level: safety.Warning}}},
+		{name: "a stop that a person allows", live: none, desired: func(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] }, objects: objects{written("v1alpha1")},
+			allow: "others.example.com, samples.example.com",
+			want:  []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: safety.Warning, Affected: 1}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := NewWithT(t)
+			live, desired := v1alpha1(), v1alpha1()
+			c.live(live)
+			c.desired(desired)
+			report, err := safety.Check(t.Context(), safety.Input{
+				Changes: []safety.Change{{Live: live, Desired: desired}}, Objects: c.objects,
+				Clients: map[schema.GroupVersionResource][]string{samples.GroupResource().WithVersion("v1alpha1"): c.clients},
+				Allow:   safety.Allowed(map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: c.allow}),
+			})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(found(report)).To(Equal(c.want), "%s", report)
+			if c.allow != "" {
+				g.Expect(report.String()).To(ContainSubstring("allowed by the annotation capstan.dev/allow-unsafe-crd"))
+			}
+		})
+	}
+}
+
+func TestSeveralDefinitions(t *testing.T) {
+	g := NewWithT(t)
+	fresh, plain, stopped := v1alpha1(), v1alpha1(), v1alpha1()
+	fresh.Name, stopped.Name = "new.example.com", "a.example.com"
+	scope := stopped.DeepCopy()
+	scope.Spec.Scope = apiextensionsv1.ClusterScoped
+	report, err := safety.Check(t.Context(), safety.Input{Objects: objects{}, Changes: []safety.Change{
+		{Desired: fresh}, {Live: plain, Desired: plain}, {Live: stopped, Desired: scope},
+	}})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(report.Findings).To(HaveLen(1))
+	g.Expect(report.Findings[0].CRD).To(Equal("a.example.com"))
+}
+
+// unreadable fails to read anything.
+type unreadable struct{}
+
+func (unreadable) All(context.Context, schema.GroupVersionResource) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) { yield(nil, errors.New("no connection")) }
+}
+
+func TestUnreadableObjectsAreNoVerdict(t *testing.T) {
+	g := NewWithT(t)
+	_, err := safety.Check(t.Context(), safety.Input{Objects: unreadable{}, Changes: []safety.Change{{Live: definition(changes, false), Desired: definition(changes, true)}}})
+	g.Expect(err).To(MatchError(And(ContainSubstring("read the samples.example.com in version v1"), ContainSubstring("no connection"))))
+}
+
+func TestMessage(t *testing.T) {
+	g := NewWithT(t)
+	const secret = "hunter2"
+	var all objects
+	for _, name := range []string{"a", "b", "c", "d"} {
+		all = append(all, sample(name, "enumAdded", secret), sample(name, "pattern", secret), sample(name, "removed", "{a: "+secret+"}"),
+			sample(name, "type", secret), sample(name, "validation", "{a: 2}"), sample(name, "maxLengthInMap", "{key: "+secret+"}"))
+	}
+	report, err := safety.Check(t.Context(), safety.Input{Objects: all, Changes: []safety.Change{{Live: definition(changes, false), Desired: definition(changes, true)}}})
+	g.Expect(err).NotTo(HaveOccurred())
+	message := report.Message()
+	g.Expect(message).To(HavePrefix("samples.example.com v1 spec.enumAdded: enum constraint added when there was none previously: [\"b\"]; breaks 4 objects, among them default/a and default/b; change the objects"))
+	g.Expect(message).To(HaveSuffix(". and 3 more"))
+	g.Expect(len(message)).To(BeNumerically("<", 1500))
+	g.Expect(report.Of(safety.Stop)).To(HaveLen(6))
+	for _, text := range []string{message, report.String()} {
+		g.Expect(text).NotTo(ContainSubstring(secret))
+	}
+	none, err := safety.Check(t.Context(), safety.Input{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(none.Message()).To(Equal("nothing in the CustomResourceDefinitions breaks an object or a client"))
+}
