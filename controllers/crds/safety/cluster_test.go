@@ -48,22 +48,33 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 var samples = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "samples"}
 
-// install creates a CRD, waits until it is served and removes it, with its objects, when the test is over.
-func install(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) {
+// install creates CRDs, waits until they are served and removes them, with their objects, when the test is over.
+func install(ctx context.Context, all ...*crd) {
 	GinkgoHelper()
 	crds := definitions.ApiextensionsV1().CustomResourceDefinitions()
-	_, err := crds.Create(ctx, crd, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	for _, d := range all {
+		_, err := crds.Create(ctx, d, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
 	DeferCleanup(func(ctx context.Context) {
-		Expect(crds.Delete(ctx, crd.Name, metav1.DeleteOptions{})).To(Succeed())
-		Eventually(ctx, func() bool { _, err := crds.Get(ctx, crd.Name, metav1.GetOptions{}); return apierrors.IsNotFound(err) }).
-			WithTimeout(time.Minute).Should(BeTrue())
+		for _, d := range all {
+			Expect(crds.Delete(ctx, d.Name, metav1.DeleteOptions{})).To(Succeed())
+		}
+		Eventually(ctx, func() (int, error) {
+			list, err := crds.List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return 0, err
+			}
+			return len(list.Items), nil
+		}).WithTimeout(time.Minute).Should(BeZero())
 	})
-	for _, v := range crd.Spec.Versions {
-		Eventually(ctx, func() error {
-			_, err := client.Resource(schema.GroupVersionResource{Group: crd.Spec.Group, Version: v.Name, Resource: crd.Spec.Names.Plural}).List(ctx, metav1.ListOptions{})
-			return err
-		}).WithTimeout(time.Minute).Should(Succeed())
+	for _, d := range all {
+		for _, v := range d.Spec.Versions {
+			resource := schema.GroupVersionResource{Group: d.Spec.Group, Version: v.Name, Resource: d.Spec.Names.Plural}
+			if v.Served {
+				Eventually(ctx, func() error { _, err := client.Resource(resource).List(ctx, metav1.ListOptions{}); return err }).WithTimeout(time.Minute).Should(Succeed())
+			}
+		}
 	}
 }
 

@@ -190,7 +190,7 @@ func TestMessage(t *testing.T) {
 	report, err := safety.Check(t.Context(), safety.Input{Objects: all, Changes: []safety.Change{{Live: definition(changes, false), Desired: definition(changes, true)}}})
 	g.Expect(err).NotTo(HaveOccurred())
 	message := report.Message()
-	g.Expect(message).To(HavePrefix("samples.example.com v1 spec.enumAdded: enum constraint added when there was none previously: [\"b\"]; breaks 4 objects, among them default/a and default/b; change the objects"))
+	g.Expect(message).To(HavePrefix("samples.example.com v1 spec.enumAdded: enum: enum constraint added when there was none previously: [\"b\"]; breaks 4 objects, among them default/a and default/b; change the objects"))
 	g.Expect(message).To(HaveSuffix(". and 3 more"))
 	g.Expect(len(message)).To(BeNumerically("<", 1500))
 	g.Expect(report.Of(safety.Stop)).To(HaveLen(6))
