@@ -146,7 +146,7 @@ func TestWholeDefinition(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(found(report)).To(Equal(c.want), "%s", report)
 			if c.allow != "" {
-				g.Expect(report.String()).To(ContainSubstring("allowed by the annotation capstan.dev/allow-unsafe-crd"))
+				g.Expect(report.String()).To(ContainSubstring("allowed by a person"))
 			}
 		})
 	}

@@ -99,6 +99,7 @@ var _ = DescribeTable("A real upgrade", func(ctx SpecContext, provider, from, to
 		live = append(live, c.Live)
 	}
 	install(ctx, live...)
+	DeferCleanup(func(ctx SpecContext) { remove(ctx, live) })
 	accepted := 0
 	for _, d := range live {
 		accepted += createAll(ctx, templates(g, folder), d)

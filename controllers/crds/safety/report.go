@@ -188,13 +188,16 @@ func (f Finding) field() string {
 }
 
 // String is the finding in one line: where, what, which objects, what to do.
-func (f Finding) String() string {
-	text := f.field() + ": " + f.Message
+func (f Finding) String() string { return f.field() + ": " + f.Text() }
+
+// Text is the finding without where it is.
+func (f Finding) Text() string {
+	text := f.Message
 	if f.Affected > 0 {
 		text += "; " + f.objects()
 	}
 	if f.Allowed {
-		text += "; allowed by the annotation " + v1alpha2.AllowUnsafeCRDAnnotation
+		text += "; allowed by a person"
 	}
 	if f.Remedy != "" {
 		text += "; " + f.Remedy
