@@ -49,6 +49,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // Each scenario has a group of its own, so that none waits until the API server has cleared up after another.
 var _ = BeforeEach(func() {
 	scenarios++
+	group := samples.Group
+	DeferCleanup(func() { samples.Group = group })
 	samples.Group = fmt.Sprintf("scenario-%d.example.com", scenarios)
 })
 

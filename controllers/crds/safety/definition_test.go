@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -177,6 +178,17 @@ func TestUnreadableObjectsAreNoVerdict(t *testing.T) {
 	g := NewWithT(t)
 	_, err := safety.Check(t.Context(), safety.Input{Objects: unreadable{}, Changes: []safety.Change{{Live: definition(changes, false), Desired: definition(changes, true)}}})
 	g.Expect(err).To(MatchError(And(ContainSubstring("read the samples.example.com in version v1"), ContainSubstring("no connection"))))
+}
+
+func TestObjectsThatWereInvalidBeforeDoNotCount(t *testing.T) {
+	g := NewWithT(t)
+	c := changes[slices.IndexFunc(changes, func(c change) bool { return c.name == "enum" })]
+	report, err := safety.Check(t.Context(), safety.Input{
+		Objects: objects{sample("old", "enum", "neither")},
+		Changes: []safety.Change{{Live: definition([]change{c}, false), Desired: definition([]change{c}, true)}},
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found(report)).To(Equal([]safety.Finding{{Version: "v1", Path: "spec.enum", Rule: safety.RuleEnum, Level: safety.Warning}}), "%s", report)
 }
 
 func TestMessage(t *testing.T) {
