@@ -94,7 +94,7 @@ func (o *crdsCheck) run(ctx context.Context, path string, out io.Writer) error {
 // input has the CRDs to compare with: another release's, or the cluster's with its objects.
 func (o *crdsCheck) input(ctx context.Context, desired []*apiextensionsv1.CustomResourceDefinition) (safety.Input, error) {
 	in := safety.Input{Allow: o.allow}
-	live := func(name string) (*apiextensionsv1.CustomResourceDefinition, error) { return nil, nil }
+	var live func(name string) (*apiextensionsv1.CustomResourceDefinition, error)
 	if o.from != "" {
 		old, err := openCRDs(ctx, o.from)
 		if err != nil {
