@@ -43,7 +43,7 @@ func rootCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.AddCommand(
-		chartCommand(), generateCommand(),
+		chartCommand(), crdsCommand(), generateCommand(),
 		statusCommand(), historyCommand(), diffCommand(), upgradeCommand(), rollbackCommand(), suspendCommand(), resumeCommand(), deleteCommand(),
 		providersCommand(), versionsCommand(),
 	)

@@ -65,12 +65,16 @@ rules:
 			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: t.name, Name: "installer"}}}
 		Expect(w.client.Create(ctx, role)).To(Succeed())
 		Expect(w.client.Create(ctx, binding)).To(Succeed())
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"}) })
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
+		})
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 
 		By("looking at whose requests these were")
 		writers := map[string]bool{}
-		requests, err := w.bed.Requests(func(r bed.Request) bool { return r.Verb == "create" && r.Namespace == t.name && r.Resource == "deployments" })
+		requests, err := w.bed.Requests(func(r bed.Request) bool {
+			return r.Verb == "create" && r.Namespace == t.name && r.Resource == "deployments"
+		})
 		Expect(err).NotTo(HaveOccurred())
 		for _, r := range requests {
 			writers[r.User] = true

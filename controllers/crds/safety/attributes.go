@@ -44,7 +44,7 @@ func (w *walker) attributes(path string, old, new *props) {
 	}
 	for _, c := range comparators {
 		for _, text := range c.Compare(&a, &b).Errors {
-			w.add(Rule(c.Name()), path, "%s", quoted(strings.ReplaceAll(text, " : ", ": ")))
+			w.add(Rule(c.Name()), path, "%s: %s", c.Name(), quoted(strings.ReplaceAll(text, " : ", ": ")))
 		}
 	}
 	w.strings(path, &a, &b)

@@ -46,24 +46,46 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 }, NodeTimeout(15*time.Minute))
 
-var samples = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "samples"}
+// Each scenario has a group of its own, so that none waits until the API server has cleared up after another.
+var _ = BeforeEach(func() {
+	scenarios++
+	group := samples.Group
+	DeferCleanup(func() { samples.Group = group })
+	samples.Group = fmt.Sprintf("scenario-%d.example.com", scenarios)
+})
 
-// install creates a CRD, waits until it is served and removes it, with its objects, when the test is over.
-func install(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) {
+var scenarios int
+
+// limit of a scenario.
+const limit = SpecTimeout(3 * time.Minute)
+
+// install creates CRDs and waits until they are served.
+func install(ctx context.Context, all ...*crd) {
+	GinkgoHelper()
+	for _, d := range all {
+		_, err := definitions.ApiextensionsV1().CustomResourceDefinitions().Create(ctx, d, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+	for _, d := range all {
+		for _, v := range d.Spec.Versions {
+			resource := schema.GroupVersionResource{Group: d.Spec.Group, Version: v.Name, Resource: d.Spec.Names.Plural}
+			if v.Served {
+				Eventually(ctx, func() error { _, err := client.Resource(resource).List(ctx, metav1.ListOptions{}); return err }).WithTimeout(time.Minute).Should(Succeed())
+			}
+		}
+	}
+}
+
+// remove removes CRDs with their objects.
+func remove(ctx context.Context, all []*crd) {
 	GinkgoHelper()
 	crds := definitions.ApiextensionsV1().CustomResourceDefinitions()
-	_, err := crds.Create(ctx, crd, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx context.Context) {
-		Expect(crds.Delete(ctx, crd.Name, metav1.DeleteOptions{})).To(Succeed())
-		Eventually(ctx, func() bool { _, err := crds.Get(ctx, crd.Name, metav1.GetOptions{}); return apierrors.IsNotFound(err) }).
-			WithTimeout(time.Minute).Should(BeTrue())
-	})
-	for _, v := range crd.Spec.Versions {
-		Eventually(ctx, func() error {
-			_, err := client.Resource(schema.GroupVersionResource{Group: crd.Spec.Group, Version: v.Name, Resource: crd.Spec.Names.Plural}).List(ctx, metav1.ListOptions{})
-			return err
-		}).WithTimeout(time.Minute).Should(Succeed())
+	for _, d := range all {
+		Expect(crds.Delete(ctx, d.Name, metav1.DeleteOptions{})).To(Succeed())
+	}
+	for _, d := range all {
+		Eventually(ctx, func() error { _, err := crds.Get(ctx, d.Name, metav1.GetOptions{}); return err }).
+			WithTimeout(2 * time.Minute).Should(Satisfy(apierrors.IsNotFound))
 	}
 }
 
@@ -134,7 +156,7 @@ func affected(report *safety.Report) []string {
 }
 
 var _ = Describe("The judgement of a change", func() {
-	It("agrees with what the API server does to real objects, for each change of the matrix", func(ctx SpecContext) {
+	It("agrees with what the API server does to real objects, for each change of the matrix", limit, func(ctx SpecContext) {
 		install(ctx, definition(changes, false))
 		var broken []string
 		before := map[string]*unstructured.Unstructured{}
@@ -161,7 +183,7 @@ var _ = Describe("The judgement of a change", func() {
 
 		Expect(replace(ctx, desired)).To(Succeed())
 		last := fmt.Sprintf("broken-%d", slices.IndexFunc(changes, func(c change) bool { return c.name == "enum" }))
-		Eventually(ctx, func() error { return recreated(ctx, get(ctx, last)) }).Should(HaveOccurred(), "the new schema is in force")
+		Eventually(ctx, func() error { return recreated(ctx, get(ctx, last)) }).WithTimeout(time.Minute).Should(HaveOccurred(), "the new schema is in force")
 		for i, c := range changes {
 			if c.fine != "" {
 				o := get(ctx, fmt.Sprintf("fine-%d", i))
@@ -181,7 +203,7 @@ var _ = Describe("The judgement of a change", func() {
 		}
 	})
 
-	It("stops what leaves objects that accept no update, whatever the field", func(ctx SpecContext) {
+	It("stops what leaves objects that accept no update, whatever the field", limit, func(ctx SpecContext) {
 		before, after := withStatus(""), withStatus("")
 		after.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations = apiextensionsv1.ValidationRules{
 			{Rule: "!has(self.status) || !has(self.status.phase) || self.status.phase != 'Old'", Message: "Old is no phase any more"},
@@ -196,11 +218,11 @@ var _ = Describe("The judgement of a change", func() {
 			Not(ContainSubstring("healthy"))))
 
 		Expect(replace(ctx, after)).To(Succeed())
-		Eventually(ctx, func() error { return touched(ctx, get(ctx, "stuck")) }).Should(Satisfy(apierrors.IsInvalid))
+		Eventually(ctx, func() error { return touched(ctx, get(ctx, "stuck")) }).WithTimeout(time.Minute).Should(Satisfy(apierrors.IsInvalid))
 		Expect(touched(ctx, get(ctx, "healthy"))).To(Succeed())
 	})
 
-	It("only warns of what is wrong with a status, which is written anew", func(ctx SpecContext) {
+	It("only warns of what is wrong with a status, which is written anew", limit, func(ctx SpecContext) {
 		before, after := withStatus(""), withStatus("^New$")
 		install(ctx, before)
 		create(ctx, empty("old"))
@@ -211,18 +233,17 @@ var _ = Describe("The judgement of a change", func() {
 		Expect(report.Findings[0].Affected).To(Equal(1))
 
 		Expect(replace(ctx, after)).To(Succeed())
-		Eventually(ctx, func() error { return setPhase(ctx, "old", "Older", metav1.DryRunAll) }).Should(Satisfy(apierrors.IsInvalid), "the new schema is in force")
+		Eventually(ctx, func() error { return setPhase(ctx, "old", "Older", metav1.DryRunAll) }).WithTimeout(time.Minute).Should(Satisfy(apierrors.IsInvalid), "the new schema is in force")
 		Expect(touched(ctx, get(ctx, "old"))).To(Succeed())
 		Expect(setPhase(ctx, "old", "New", metav1.DryRunAll)).To(Succeed())
 	})
 
-	It("stops the removal of a version that objects' managed fields name, which breaks server-side apply", func(ctx SpecContext) {
+	It("stops the removal of a version that objects' managed fields name, which breaks server-side apply", limit, func(ctx SpecContext) {
 		before, after := withVersions("v1alpha1"), withVersions()
 		install(ctx, before)
-		create(ctx, empty("new"))
 		applyIn := func(version, name string) error {
 			o := empty(name)
-			o.SetAPIVersion("example.com/" + version)
+			o.SetAPIVersion(samples.Group + "/" + version)
 			o.SetLabels(map[string]string{"version": version})
 			_, err := client.Resource(samples.GroupResource().WithVersion(version)).Namespace("default").Apply(ctx, name, o, metav1.ApplyOptions{FieldManager: "client", Force: true})
 			return err
@@ -234,8 +255,9 @@ var _ = Describe("The judgement of a change", func() {
 		Expect(affected(report)).To(Equal([]string{"old"}))
 
 		Expect(replace(ctx, after)).To(Succeed())
-		Eventually(ctx, func() error { return applyIn("v1", "old") }).Should(MatchError(ContainSubstring("invalid group/version")))
-		Expect(applyIn("v1", "new")).To(Succeed())
+		Eventually(ctx, func() error { return applyIn("v1alpha1", "probe") }).WithTimeout(time.Minute).Should(Satisfy(apierrors.IsNotFound), "the new CRD is in force")
+		Expect(applyIn("v1", "old")).To(MatchError(ContainSubstring("invalid group/version")))
+		Expect(applyIn("v1", "newer")).To(Succeed())
 
 		without := []byte(`[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`)
 		_, err := client.Resource(samples).Namespace("default").Patch(ctx, "old", types.JSONPatchType, without, metav1.PatchOptions{})
@@ -243,7 +265,7 @@ var _ = Describe("The judgement of a change", func() {
 		Expect(applyIn("v1", "old")).To(Succeed(), "the remedy helps")
 	})
 
-	It("has the API server's own word for the stops that objects do not matter for", func(ctx SpecContext) {
+	It("has the API server's own word for the stops that objects do not matter for", limit, func(ctx SpecContext) {
 		before := withVersions("v1alpha1")
 		install(ctx, before)
 		for rule, change := range map[safety.Rule]func(*apiextensionsv1.CustomResourceDefinition){
@@ -263,7 +285,7 @@ var _ = Describe("The judgement of a change", func() {
 		}
 	})
 
-	It("says so when a conversion webhook does not let it read the objects", func(ctx SpecContext) {
+	It("says so when a conversion webhook does not let it read the objects", limit, func(ctx SpecContext) {
 		url := "https://127.0.0.1:1/convert"
 		before, after := withVersions("v1alpha1"), withVersions("v1alpha1")
 		for _, crd := range []*apiextensionsv1.CustomResourceDefinition{before, after} {
@@ -279,10 +301,10 @@ var _ = Describe("The judgement of a change", func() {
 		Expect(report.Of(safety.Stop)[0].Rule).To(Equal(safety.RuleFieldRemoved))
 		Expect(report.Of(safety.Warning)).To(HaveLen(1))
 		Expect(report.Of(safety.Warning)[0].Rule).To(Equal(safety.RuleUnchecked))
-		Expect(report.String()).To(ContainSubstring("samples.example.com v1alpha1: the objects could not be read"))
+		Expect(report.String()).To(ContainSubstring("samples." + samples.Group + " v1alpha1: the objects could not be read"))
 	})
 
-	It("reads kinds of many objects page by page, and stops early when enough are broken", func(ctx SpecContext) {
+	It("reads kinds of many objects page by page, and stops early when enough are broken", limit, func(ctx SpecContext) {
 		before, after := withStatus(""), withStatus("")
 		spec := after.Spec.Versions[0].Schema.OpenAPIV3Schema
 		spec.Required = []string{"spec"}
@@ -309,7 +331,7 @@ var _ = Describe("The judgement of a change", func() {
 		Expect(seen).To(HaveLen(many))
 
 		report := check(ctx, after)
-		Expect(report.Looks).To(Equal([]safety.Look{{CRD: "samples.example.com", Version: "v1", Objects: 100, Broken: 100, Partial: true}}))
+		Expect(report.Looks).To(Equal([]safety.Look{{CRD: "samples." + samples.Group, Version: "v1", Objects: 100, Broken: 100, Partial: true}}))
 		Expect(report.Findings[0].Examples).To(HaveLen(3))
 	})
 })

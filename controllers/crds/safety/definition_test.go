@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -146,7 +147,7 @@ func TestWholeDefinition(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(found(report)).To(Equal(c.want), "%s", report)
 			if c.allow != "" {
-				g.Expect(report.String()).To(ContainSubstring("allowed by the annotation capstan.dev/allow-unsafe-crd"))
+				g.Expect(report.String()).To(ContainSubstring("allowed by a person"))
 			}
 		})
 	}
@@ -179,6 +180,17 @@ func TestUnreadableObjectsAreNoVerdict(t *testing.T) {
 	g.Expect(err).To(MatchError(And(ContainSubstring("read the samples.example.com in version v1"), ContainSubstring("no connection"))))
 }
 
+func TestObjectsThatWereInvalidBeforeDoNotCount(t *testing.T) {
+	g := NewWithT(t)
+	c := changes[slices.IndexFunc(changes, func(c change) bool { return c.name == "enum" })]
+	report, err := safety.Check(t.Context(), safety.Input{
+		Objects: objects{sample("old", "enum", "neither")},
+		Changes: []safety.Change{{Live: definition([]change{c}, false), Desired: definition([]change{c}, true)}},
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found(report)).To(Equal([]safety.Finding{{Version: "v1", Path: "spec.enum", Rule: safety.RuleEnum, Level: safety.Warning}}), "%s", report)
+}
+
 func TestMessage(t *testing.T) {
 	g := NewWithT(t)
 	const secret = "hunter2"
@@ -190,7 +202,7 @@ func TestMessage(t *testing.T) {
 	report, err := safety.Check(t.Context(), safety.Input{Objects: all, Changes: []safety.Change{{Live: definition(changes, false), Desired: definition(changes, true)}}})
 	g.Expect(err).NotTo(HaveOccurred())
 	message := report.Message()
-	g.Expect(message).To(HavePrefix("samples.example.com v1 spec.enumAdded: enum constraint added when there was none previously: [\"b\"]; breaks 4 objects, among them default/a and default/b; change the objects"))
+	g.Expect(message).To(HavePrefix("samples.example.com v1 spec.enumAdded: enum: enum constraint added when there was none previously: [\"b\"]; breaks 4 objects, among them default/a and default/b; change the objects"))
 	g.Expect(message).To(HaveSuffix(". and 3 more"))
 	g.Expect(len(message)).To(BeNumerically("<", 1500))
 	g.Expect(report.Of(safety.Stop)).To(HaveLen(6))

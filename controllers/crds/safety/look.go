@@ -152,11 +152,16 @@ func (c *comparison) judge(clients map[schema.GroupVersionResource][]string) {
 // judge sets the level: a Stop is what breaks an object that exists, or what could and was not tried. What is wrong with an
 // object's status alone is no Stop as long as the object can be updated: its controller writes the status anew.
 func (f *Finding) judge(l *Look) {
+	t := ruleTraits[f.Rule]
+	tried := l != nil && l.Failed == "" && !l.Partial
 	switch {
-	case ruleTraits[f.Rule].final || f.Level == Info:
+	case t.final || f.Level == Info:
 	case f.Affected > 0 && (f.stuck || !inStatus(f.Path)):
 		f.Level = Stop
-	case f.Affected > 0, l != nil && l.Failed == "" && !l.Partial && f.Level == Stop:
+	case f.Affected > 0:
 		f.Level = Warning
+	case tried && (t.remedy == remedyObjects || t.remedy == remedyData || t.remedy == remedyClients):
+		f.Level, f.Remedy = Warning, ""
+		f.Message += "; no object is affected"
 	}
 }

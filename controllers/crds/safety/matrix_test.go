@@ -111,6 +111,9 @@ var changes = []change{
 
 func (c change) field() string { return "spec." + c.name + c.path }
 
+// samples is the resource that the tests are about.
+var samples = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "samples"}
+
 // definition makes a CRD of changes; their old schemas, or their new ones.
 func definition(cs []change, new bool) *apiextensionsv1.CustomResourceDefinition {
 	fields := map[string]apiextensionsv1.JSONSchemaProps{}
@@ -126,9 +129,9 @@ func definition(cs []change, new bool) *apiextensionsv1.CustomResourceDefinition
 	}
 	return &apiextensionsv1.CustomResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
-		ObjectMeta: metav1.ObjectMeta{Name: "samples.example.com"},
+		ObjectMeta: metav1.ObjectMeta{Name: "samples." + samples.Group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: "example.com", Scope: apiextensionsv1.NamespaceScoped,
+			Group: samples.Group, Scope: apiextensionsv1.NamespaceScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Sample", ListKind: "SampleList", Plural: "samples", Singular: "sample"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: "v1", Served: true, Storage: true,
@@ -150,7 +153,7 @@ func definition(cs []change, new bool) *apiextensionsv1.CustomResourceDefinition
 // sample is an object with one field of its spec, in YAML.
 func sample(name, field, value string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "example.com/v1", "kind": "Sample", "metadata": map[string]any{"name": name, "namespace": "default"},
+		"apiVersion": samples.GroupVersion().String(), "kind": "Sample", "metadata": map[string]any{"name": name, "namespace": "default"},
 	}}
 	data, err := yaml.YAMLToJSON([]byte(value))
 	if err != nil {

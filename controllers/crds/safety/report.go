@@ -188,13 +188,16 @@ func (f Finding) field() string {
 }
 
 // String is the finding in one line: where, what, which objects, what to do.
-func (f Finding) String() string {
-	text := f.field() + ": " + f.Message
+func (f Finding) String() string { return f.field() + ": " + f.Text() }
+
+// Text is the finding without where it is.
+func (f Finding) Text() string {
+	text := f.Message
 	if f.Affected > 0 {
 		text += "; " + f.objects()
 	}
 	if f.Allowed {
-		text += "; allowed by the annotation " + v1alpha2.AllowUnsafeCRDAnnotation
+		text += "; allowed by a person"
 	}
 	if f.Remedy != "" {
 		text += "; " + f.Remedy
@@ -204,13 +207,11 @@ func (f Finding) String() string {
 
 // objects names the objects that a finding breaks.
 func (f Finding) objects() string {
-	const named = 2
-	var names []string
-	for _, e := range f.Examples[:min(named, len(f.Examples))] {
-		names = append(names, e.String())
+	named, text := 1, f.Examples[0].String()
+	if len(f.Examples) > 1 {
+		named, text = 2, text+" and "+f.Examples[1].String()
 	}
-	text := strings.Join(names, " and ")
-	if f.Affected > len(names) {
+	if f.Affected > named {
 		text = fmt.Sprintf("%d objects, among them %s", f.Affected, text)
 	}
 	if fields := f.Examples[0].Fields; len(fields) > 0 && fields[0] != f.Path {

@@ -64,7 +64,7 @@ func Check(ctx context.Context, in Input) (*Report, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	report := &Report{}
+	report := &Report{Findings: []Finding{}}
 	for _, r := range reports {
 		report.Findings = append(report.Findings, r.Findings...)
 		report.Looks = append(report.Looks, r.Looks...)
