@@ -56,9 +56,11 @@ func (e *MigrationError) Unwrap() error { return e.Err }
 type migration struct {
 	// To is the storage version.
 	To string `json:"to"`
-	// From are versions that no object will be stored in afterwards, and Retired those that no managedFields will name.
-	From    []string `json:"from,omitempty"`
+	// From are versions that no object will be stored in afterwards.
+	From []string `json:"from,omitempty"`
+	// Retired are versions that no managedFields will name afterwards, and Heir is the one that they name instead.
 	Retired []string `json:"retired,omitempty"`
+	Heir    string   `json:"heir,omitempty"`
 	// Continue is where the list of objects goes on.
 	Continue string `json:"continue,omitempty"`
 	Done     int64  `json:"done"`
@@ -75,14 +77,17 @@ func (a *Applier) MigrateBefore(ctx context.Context, p *Plan) (*Progress, error)
 		if c.live == nil {
 			continue
 		}
-		from := missing(c.kept, []string{storage(c.live)})
-		if len(from) == 0 && len(c.retired) == 0 {
+		m := migration{From: missing(c.kept, []string{storage(c.live)}), Heir: c.heir}
+		if c.heir != "" {
+			m.Retired = slices.Concat(c.retired, m.From)
+		}
+		if len(m.From) == 0 && len(m.Retired) == 0 {
 			continue
 		}
-		if progress, err := a.migrate(ctx, c.name, from, slices.Concat(c.retired, from), deadline); progress != nil || err != nil {
+		if progress, err := a.migrate(ctx, c.name, m, deadline); progress != nil || err != nil {
 			return progress, err
 		}
-		c.kept = missing(c.kept, from)
+		c.kept = missing(c.kept, m.From)
 	}
 	return nil, nil
 }
@@ -115,7 +120,8 @@ func (a *Applier) MigrateAfter(ctx context.Context, p *Plan, names []string) (*P
 		if !slices.Contains(names, c.name) {
 			continue
 		}
-		if progress, err := a.migrate(ctx, c.name, c.stored(), c.kept, deadline); progress != nil || err != nil {
+		m := migration{From: c.stored(), Retired: c.kept, Heir: storage(c.live)}
+		if progress, err := a.migrate(ctx, c.name, m, deadline); progress != nil || err != nil {
 			return progress, err
 		}
 	}
@@ -139,12 +145,12 @@ func (a *Applier) Forget(ctx context.Context, name string) error {
 }
 
 // migrate goes on with one CRD until the deadline; nil means that it is done.
-func (a *Applier) migrate(ctx context.Context, name string, from, retired []string, deadline time.Time) (*Progress, error) {
+func (a *Applier) migrate(ctx context.Context, name string, wanted migration, deadline time.Time) (*Progress, error) {
 	crd, err := a.whole(ctx, name)
 	if err != nil || crd == nil {
 		return nil, err
 	}
-	m := resume(crd, from, retired)
+	m := wanted.resume(crd)
 	for !m.Finished {
 		if err := a.step(ctx, crd, m); err != nil {
 			return nil, &MigrationError{Name: name, Err: err}
@@ -156,19 +162,19 @@ func (a *Applier) migrate(ctx context.Context, name string, from, retired []stri
 	return nil, nil
 }
 
-// resume reads how far the migration has come. It begins anew when it was about another storage version or fewer versions.
-func resume(crd *apiextensionsv1.CustomResourceDefinition, from, retired []string) *migration {
-	m := &migration{}
-	// What cannot be read was not written by us, or by another version: then it begins anew.
-	_ = json.Unmarshal([]byte(crd.Annotations[migrationAnnotation]), m)
-	from = slices.DeleteFunc(slices.Clone(from), func(v string) bool { return !slices.Contains(crd.Status.StoredVersions, v) })
-	covered := m.To == storage(crd) && len(missing(from, m.From)) == 0 && len(missing(retired, m.Retired)) == 0
-	if covered && (!m.Finished || len(from) == 0) {
-		return m
+// resume reads how far the migration has come. It begins anew when the last one was about less.
+func (m migration) resume(crd *apiextensionsv1.CustomResourceDefinition) *migration {
+	m.To = storage(crd)
+	m.From = slices.DeleteFunc(slices.Clone(m.From), func(v string) bool { return !slices.Contains(crd.Status.StoredVersions, v) })
+	last := &migration{}
+	// What cannot be read was written by another version of this code: then it begins anew, too.
+	_ = json.Unmarshal([]byte(crd.Annotations[migrationAnnotation]), last)
+	covered := last.To == m.To && last.Heir == m.Heir && len(missing(m.From, last.From)) == 0 && len(missing(m.Retired, last.Retired)) == 0
+	if covered && (!last.Finished || len(m.From) == 0) {
+		return last
 	}
-	m = &migration{To: storage(crd), From: from, Retired: retired}
-	m.Finished = len(from) == 0 && len(retired) == 0
-	return m
+	m.Finished = len(m.From) == 0 && len(m.Retired) == 0
+	return &m
 }
 
 // step rewrites one page of objects, or, after the last, takes the versions from the list of those that are stored.

@@ -50,8 +50,10 @@ type change struct {
 	live *apiextensionsv1.CustomResourceDefinition
 	// kept are live versions that the definition does not have and that objects may be stored in.
 	kept []string
-	// retired are versions that live serves and that will be gone, so no object's managedFields may name them.
+	// retired are versions that live serves and that will be gone, so no object's managedFields may name them. They name heir then,
+	// which stays; it is empty when no version does.
 	retired []string
+	heir    string
 }
 
 // left is a CRD that is not applied.
@@ -154,7 +156,11 @@ func (a *Applier) compare(c *change) error {
 	c.kept = missing(c.live.Status.StoredVersions, all)
 	slices.Sort(c.kept)
 	for _, v := range c.live.Spec.Versions {
-		gone := !slices.Contains(all, v.Name) || v.Served && !slices.Contains(served, v.Name)
+		stays := slices.Contains(served, v.Name)
+		if stays && v.Served && (c.heir == "" || v.Storage) {
+			c.heir = v.Name
+		}
+		gone := !slices.Contains(all, v.Name) || v.Served && !stays
 		if gone && !slices.Contains(c.kept, v.Name) {
 			c.retired = append(c.retired, v.Name)
 		}

@@ -43,7 +43,7 @@ func (a *Applier) page(ctx context.Context, crd *apiextensionsv1.CustomResourceD
 	if err != nil {
 		return false, fmt.Errorf("list them: %w", err)
 	}
-	w := rewriter{objects: objects, from: len(m.From) > 0, to: schema.GroupVersion{Group: crd.Spec.Group, Version: m.To}.String()}
+	w := rewriter{objects: objects, from: len(m.From) > 0, heir: schema.GroupVersion{Group: crd.Spec.Group, Version: m.Heir}.String()}
 	for _, version := range m.Retired {
 		w.retired = append(w.retired, schema.GroupVersion{Group: crd.Spec.Group, Version: version}.String())
 	}
@@ -88,9 +88,9 @@ type rewriter struct {
 	subresources []string
 	// from says that objects may be stored in an old version.
 	from bool
-	// retired are the apiVersions that managedFields must not name any more, and to the one that they name instead.
+	// retired are the apiVersions that managedFields must not name any more, and heir the one that they name instead.
 	retired []string
-	to      string
+	heir    string
 }
 
 // rewrite makes the API server store an object anew. One that is stored as it should be already is not written: the API server finds
@@ -151,11 +151,11 @@ func (w rewriter) renamed(entries []metav1.ManagedFieldsEntry) (renamed []metav1
 		if slices.Contains(w.retired, entry.APIVersion) {
 			changed = true
 			if slices.ContainsFunc(entries, func(e metav1.ManagedFieldsEntry) bool {
-				return e.APIVersion == w.to && e.Manager == entry.Manager && e.Operation == entry.Operation && e.Subresource == entry.Subresource
+				return e.APIVersion == w.heir && e.Manager == entry.Manager && e.Operation == entry.Operation && e.Subresource == entry.Subresource
 			}) {
 				continue
 			}
-			entry.APIVersion = w.to
+			entry.APIVersion = w.heir
 		}
 		renamed = append(renamed, entry)
 	}

@@ -48,10 +48,10 @@ type world struct {
 }
 
 // newWorld starts a control plane without an operator; it ends with the container of specs that calls it.
-func newWorld(ctx context.Context) *world {
+func newWorld(ctx context.Context, apiServerFlags ...string) *world {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
-	b, err := bed.Start(ctx, bed.Options{})
+	b, err := bed.Start(ctx, bed.Options{APIServerFlags: apiServerFlags})
 	Expect(err).NotTo(HaveOccurred())
 	w := &world{bed: b, log: filepath.Join(dir, "operator.log")}
 	DeferCleanup(func() {

@@ -1,0 +1,257 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	eventsv1 "k8s.io/api/events/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/fleet"
+)
+
+// versions is a part of newTiny's CRD that scenarios replace.
+const versions = `  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+// serving gives the tiny provider's CRD other versions; the first is the storage version.
+func (t tiny) serving(names ...string) tiny {
+	var text strings.Builder
+	for i, name := range names {
+		text.WriteString(strings.NewReplacer("name: v1", "name: "+name, "storage: true", fmt.Sprintf("storage: %v", i == 0)).Replace(versions))
+	}
+	t.components = strings.Replace(t.components, versions, text.String(), 1)
+	return t
+}
+
+// plural is the tiny provider's resource.
+func (t tiny) plural() string {
+	return "tiny" + strings.ReplaceAll(strings.ToLower(t.name), "-", "") + "s"
+}
+
+// crd is the name of the tiny provider's CRD.
+func (t tiny) crd() string { return t.plural() + ".infrastructure.cluster.x-k8s.io" }
+
+// object is an object of the tiny provider's kind.
+func (t tiny) object(version, name string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"name": name}}}
+	kind := strings.TrimSuffix(t.plural(), "s")
+	o.SetGroupVersionKind(schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: version, Kind: "T" + kind[1:]})
+	o.SetNamespace("default")
+	o.SetName(name)
+	return o
+}
+
+// offer puts a version of the tiny provider where its resource finds it.
+func (w *world) offer(ctx context.Context, t tiny) {
+	GinkgoHelper()
+	Expect(client.IgnoreAlreadyExists(w.client.Create(ctx, t.namespace()))).To(Succeed())
+	Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
+}
+
+// definition reads a CRD.
+func (w *world) definition(ctx context.Context, name string) *apiextensionsv1.CustomResourceDefinition {
+	GinkgoHelper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	Expect(w.client.Get(ctx, client.ObjectKey{Name: name}, crd)).To(Succeed())
+	return crd
+}
+
+// names are the names of a CRD's versions.
+func names(crd *apiextensionsv1.CustomResourceDefinition) []string {
+	var all []string
+	for _, v := range crd.Spec.Versions {
+		all = append(all, v.Name)
+	}
+	return all
+}
+
+var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
+	var w *world
+
+	BeforeAll(func(ctx SpecContext) {
+		w = newWorld(context.WithoutCancel(ctx))
+		w.start("--crd-migration-delay=0s")
+		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
+		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+	})
+	AfterEach(func() { w.showLog() })
+	install := func(ctx context.Context, t tiny) *v1alpha2.InfrastructureProvider {
+		GinkgoHelper()
+		w.offer(ctx, t)
+		p := t.resource()
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		return p
+	}
+	upgrade := func(ctx context.Context, p v1alpha2.Provider, t tiny) {
+		GinkgoHelper()
+		w.offer(ctx, t)
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = t.version })
+	}
+
+	It("lose no version that objects are stored in before these are rewritten", func(ctx SpecContext) {
+		first := newTiny("moving", "v1.0.0").serving("v1alpha1")
+		p := install(ctx, first)
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		for i := range 10 {
+			Eventually(func() error {
+				return client.IgnoreAlreadyExists(w.client.Create(ctx, first.object("v1alpha1", fmt.Sprintf("object-%d", i))))
+			}).Should(Succeed())
+		}
+		upgrade(ctx, p, newTiny("moving", "v1.1.0").serving("v1beta1"))
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		Eventually(func(g Gomega) {
+			crd := w.definition(ctx, first.crd())
+			g.Expect(names(crd)).To(Equal([]string{"v1beta1"}))
+			g.Expect(crd.Status.StoredVersions).To(Equal([]string{"v1beta1"}))
+		}).Should(Succeed())
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.CRDsMigratedCondition, metav1.ConditionTrue, v1alpha2.CRDsMigratedReason))
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(first.object("v1beta1", "").GroupVersionKind())
+		Eventually(func() error { return w.client.List(ctx, list) }).Should(Succeed())
+		Expect(list.Items).To(HaveLen(10))
+		Expect(list.Items).To(HaveEach(WithTransform(func(o unstructured.Unstructured) bool {
+			return o.Object["spec"].(map[string]any)["name"] == o.GetName()
+		}, BeTrue())))
+	})
+
+	It("are not changed when an object would break, until a person allows it", func(ctx SpecContext) {
+		first := newTiny("unsafe", "v1.0.0")
+		p := install(ctx, first)
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		Eventually(func() error { return w.client.Create(ctx, first.object("v1", "victim")) }).Should(Succeed())
+		breaking := newTiny("unsafe", "v1.1.0")
+		breaking.components = strings.Replace(breaking.components, "type: object, x-kubernetes-preserve-unknown-fields: true",
+			"type: object, properties: {spec: {type: object, required: [size], properties: {name: {type: string}, size: {type: string}}}}", 1)
+		upgrade(ctx, p, breaking)
+		Eventually(w.read(ctx, p)).Should(And(
+			haveCondition(v1alpha2.CRDsSafeCondition, metav1.ConditionFalse, v1alpha2.UnsafeCRDsReason, first.crd(), "default/victim", "spec.size"),
+			haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.UnsafeCRDsReason)))
+		Expect(w.helm(ctx, "helm", "list", "-n", "unsafe")).To(ContainElement(HaveField("AppVersion", "v1.0.0")), "the release waits with the CRDs")
+
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.SetAnnotations(map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: first.crd()})
+		})
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.1.0"),
+			haveCondition(v1alpha2.CRDsSafeCondition, metav1.ConditionTrue, v1alpha2.CRDsCheckedReason)))
+		Eventually(w.events(ctx, p)).Should(ContainElement(And(HaveField("Reason", v1alpha2.UnsafeCRDsAllowedReason), HaveField("Note", ContainSubstring("spec.size")))))
+	})
+
+	It("of one provider are not taken by another that brings the same", func(ctx SpecContext) {
+		owner := newTiny("owner", "v1.0.0")
+		p := install(ctx, owner)
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		rival := newTiny("rival", "v1.0.0")
+		rival.components = strings.ReplaceAll(strings.ReplaceAll(rival.components, "tinyrival", "tinyowner"), "Tinyrival", "Tinyowner")
+		r := install(ctx, rival)
+		Eventually(w.read(ctx, r)).Should(And(
+			haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.CRDConflictReason, "infrastructure-owner", "infrastructure-rival"),
+			haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.CRDConflictReason)))
+		Expect(w.helm(ctx, "helm", "list", "-n", "rival", "--all")).To(BeEmpty())
+		Expect(w.definition(ctx, owner.crd()).Labels).To(HaveKeyWithValue(v1alpha2.ClusterctlProviderLabel, "infrastructure-owner"))
+
+		Expect(w.client.Delete(ctx, p)).To(Succeed())
+		Eventually(gone(ctx, w, p)).Should(BeTrue())
+		Eventually(w.read(ctx, r)).Should(beReady("v1.0.0"), "what the owner left is adopted")
+	})
+
+	It("that are somebody else's are waited for, and never touched", func(ctx SpecContext) {
+		t := newTiny("unmanaged", "v1.0.0")
+		w.offer(ctx, t)
+		p := t.resource()
+		p.Spec.CRDs = &v1alpha2.CRDsSpec{Unmanaged: []string{t.crd()}}
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.WaitingForCRDsReason, t.crd()))
+		Expect(w.helm(ctx, "helm", "list", "-n", "unmanaged", "--all")).To(BeEmpty())
+
+		theirs := w.definition(ctx, newTiny("owner", "").crd())
+		foreign := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: t.crd()}, Spec: theirs.Spec}
+		foreign.Spec.Conversion = nil
+		foreign.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: t.plural(), Singular: "tinyunmanaged", Kind: "Tinyunmanaged", ListKind: "TinyunmanagedList"}
+		Expect(w.client.Create(ctx, foreign)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"), "a watch tells, although the CRD has no label")
+		Expect(w.operatorWrites(func(r bed.Request) bool { return r.Name == t.crd() })).To(BeEmpty())
+	})
+
+	It("stay when a version drops them, listed as orphaned", func(ctx SpecContext) {
+		first := newTiny("dropping", "v1.0.0")
+		p := install(ctx, first)
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		Eventually(func() error { return w.client.Create(ctx, first.object("v1", "kept")) }).Should(Succeed())
+		second := newTiny("dropping", "v1.1.0")
+		begin := strings.Index(second.components, "apiVersion: apiextensions")
+		end := begin + strings.Index(second.components[begin:], "---\n")
+		second.components = second.components[:begin] + second.components[end+len("---\n"):]
+		upgrade(ctx, p, second)
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		Expect(p.Status.OrphanedCRDs).To(Equal([]string{first.crd()}))
+		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kept"}, first.object("v1", "kept"))).To(Succeed())
+	})
+
+	It("come back when somebody deletes one, who is warned of", func(ctx SpecContext) {
+		t := newTiny("deleted", "v1.0.0")
+		p := install(ctx, t)
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		object := t.object("v1", "held")
+		object.SetFinalizers([]string{"example.com/held"})
+		Eventually(func() error { return w.client.Create(ctx, object) }).Should(Succeed())
+		before := w.definition(ctx, t.crd())
+		Expect(w.client.Delete(ctx, before.DeepCopy())).To(Succeed())
+		Eventually(w.events(ctx, p)).Should(ContainElement(And(HaveField("Reason", v1alpha2.CRDDeletingReason), HaveField("Note", ContainSubstring(t.crd())))))
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.CRDsNotReadyReason))
+
+		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
+		object.SetFinalizers(nil)
+		Expect(w.client.Update(ctx, object)).To(Succeed())
+		Eventually(func(g Gomega) {
+			crd := &apiextensionsv1.CustomResourceDefinition{}
+			g.Expect(w.client.Get(ctx, client.ObjectKeyFromObject(before), crd)).To(Succeed())
+			g.Expect(crd.UID).NotTo(Equal(before.UID))
+		}).Should(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+	})
+
+	It("never go back: a downgrade leaves the newer ones, and is refused when the old managers cannot work with them", func(ctx SpecContext) {
+		w.offer(ctx, newTiny("downgrade", "v1.0.0").serving("v1alpha9"))
+		w.offer(ctx, newTiny("downgrade", "v1.1.0").serving("v1"))
+		newest := newTiny("downgrade", "v1.2.0").serving("v2", "v1")
+		p := install(ctx, newest)
+		Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		Expect(names(w.definition(ctx, newest.crd()))).To(Equal([]string{"v2", "v1"}))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.UnsupportedProviderDowngradeReason,
+			"v1.0.0 cannot replace v1.2.0", "v1alpha9"))
+		Expect(w.helm(ctx, "helm", "list", "-n", "downgrade")).To(ContainElement(HaveField("AppVersion", "v1.1.0")))
+	})
+})
+
+// events are those about an object.
+func (w *world) events(ctx context.Context, about client.Object) func(Gomega) []eventsv1.Event {
+	return func(g Gomega) []eventsv1.Event {
+		list := &eventsv1.EventList{}
+		g.Expect(w.client.List(ctx, list, client.InNamespace(about.GetNamespace()))).To(Succeed())
+		var found []eventsv1.Event
+		for _, e := range list.Items {
+			if e.Regarding.Name == about.GetName() {
+				found = append(found, e)
+			}
+		}
+		return found
+	}
+}
+
