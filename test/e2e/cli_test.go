@@ -180,7 +180,7 @@ var _ = Describe("The command line", Ordered, func() {
 			Expect(w.client.Create(ctx, o)).To(Succeed())
 		}
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-		Expect(w.client.Create(ctx, t.object("production"))).To(Succeed())
+		Expect(w.client.Create(ctx, t.object("v1", "production"))).To(Succeed())
 		out, failure, code := run(ctx, "delete", "cli", "--wait", "--timeout", "3s")
 		Expect(code).To(Equal(1))
 		Expect(out).To(ContainSubstring("DeletionBlocked: 1 object still exists: 1 " + t.crd() + " (e.g. default/production)"))
@@ -188,7 +188,7 @@ var _ = Describe("The command line", Ordered, func() {
 
 		Expect(succeed(ctx, "delete", "infrastructure-cli", "--force", "--include-namespace", "--wait")).To(HaveSuffix("InfrastructureProvider cli/cli is removed\n"))
 		Eventually(func() error { return w.client.Get(ctx, client.ObjectKey{Name: "cli"}, &corev1.Namespace{}) }).Should(MatchError(ContainSubstring("not found")))
-		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "production"}, t.object("production"))).To(Succeed())
+		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "production"}, t.object("v1", "production"))).To(Succeed())
 
 		Expect(succeed(ctx, "delete", "cluster-api", "docker", "aws", "--include-crd", "--wait")).To(ContainSubstring("CoreProvider cluster-api-system/cluster-api is removed\n"))
 		Expect(string(w.run(ctx, "kubectl", "get", "crds", "-l", "cluster.x-k8s.io/provider", "-o", "name"))).To(

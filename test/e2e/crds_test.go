@@ -11,7 +11,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -34,24 +33,6 @@ func (t tiny) serving(names ...string) tiny {
 	}
 	t.components = strings.Replace(t.components, versions, text.String(), 1)
 	return t
-}
-
-// plural is the tiny provider's resource.
-func (t tiny) plural() string {
-	return "tiny" + strings.ReplaceAll(strings.ToLower(t.name), "-", "") + "s"
-}
-
-// crd is the name of the tiny provider's CRD.
-func (t tiny) crd() string { return t.plural() + ".infrastructure.cluster.x-k8s.io" }
-
-// object is an object of the tiny provider's kind.
-func (t tiny) object(version, name string) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"name": name}}}
-	kind := strings.TrimSuffix(t.plural(), "s")
-	o.SetGroupVersionKind(schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: version, Kind: "T" + kind[1:]})
-	o.SetNamespace("default")
-	o.SetName(name)
-	return o
 }
 
 // offer puts a version of the tiny provider where its resource finds it.
@@ -254,4 +235,3 @@ func (w *world) events(ctx context.Context, about client.Object) func(Gomega) []
 		return found
 	}
 }
-

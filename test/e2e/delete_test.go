@@ -13,7 +13,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -55,7 +54,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		GinkgoHelper()
 		var objects []client.Object
 		for _, name := range names {
-			o := t.object(name)
+			o := t.object("v1", name)
 			Expect(w.client.Create(ctx, o)).To(Succeed())
 			objects = append(objects, o)
 		}
@@ -112,7 +111,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		annotate(ctx, p, v1alpha2.DeleteInUseAnnotation)
 		remove(ctx, p)
 		goesAway(ctx, p)
-		Expect(exists(ctx, t.object("a"), client.ObjectKey{Namespace: "default", Name: "a"})).To(BeTrue())
+		Expect(exists(ctx, t.object("v1", "a"), client.ObjectKey{Namespace: "default", Name: "a"})).To(BeTrue())
 	})
 
 	It("deletes CRDs on request, orphans among them, once no objects are left", func(ctx SpecContext) {
@@ -124,7 +123,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		annotate(ctx, p, v1alpha2.DeleteInUseAnnotation, v1alpha2.DeleteCRDsAnnotation)
 		remove(ctx, p)
 		blocked(ctx, p, "CustomResourceDefinitions are not deleted: 1 object still exists", v1alpha2.DeleteCRDsAnnotation)
-		Expect(exists(ctx, t.object("a"), client.ObjectKey{Namespace: "default", Name: "a"})).To(BeTrue())
+		Expect(exists(ctx, t.object("v1", "a"), client.ObjectKey{Namespace: "default", Name: "a"})).To(BeTrue())
 
 		remove(ctx, objects...)
 		goesAway(ctx, p)
@@ -231,27 +230,6 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		goesAway(ctx, p)
 	})
 })
-
-// crd is the name of the provider's CRD.
-func (t tiny) crd() string { return strings.ToLower(t.kind()) + "s.infrastructure.cluster.x-k8s.io" }
-
-func (t tiny) kind() string { return "Tiny" + strings.ReplaceAll(strings.ToLower(t.name), "-", "") }
-
-// inVersion is an empty object of the provider's kind.
-func (t tiny) inVersion(version string) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{}
-	o.SetAPIVersion("infrastructure.cluster.x-k8s.io/" + version)
-	o.SetKind(t.kind())
-	return o
-}
-
-// object is one of the provider's kind, in the namespace default.
-func (t tiny) object(name string) *unstructured.Unstructured {
-	o := t.inVersion("v1")
-	o.SetNamespace("default")
-	o.SetName(name)
-	return o
-}
 
 // definition is the provider's CRD.
 func (t tiny) definition(labels map[string]string) *apiextensionsv1.CustomResourceDefinition {

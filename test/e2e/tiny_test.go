@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
@@ -18,7 +20,7 @@ type tiny struct {
 }
 
 func newTiny(name, version string) tiny {
-	kind := "Tiny" + strings.ReplaceAll(strings.ToLower(name), "-", "")
+	kind := tiny{name: name}.kind()
 	return tiny{name: name, version: version, metadata: tinyMetadata, components: fmt.Sprintf(`
 apiVersion: v1
 kind: Namespace
@@ -91,4 +93,25 @@ func (t tiny) resource() *v1alpha2.InfrastructureProvider {
 	p.Spec.Version = t.version
 	p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Selector: &metav1.LabelSelector{MatchLabels: t.labels()}}
 	return p
+}
+
+// kind is what the tiny provider's CRD defines, plural its resource, crd its name.
+func (t tiny) kind() string   { return "Tiny" + strings.ReplaceAll(strings.ToLower(t.name), "-", "") }
+func (t tiny) plural() string { return strings.ToLower(t.kind()) + "s" }
+func (t tiny) crd() string    { return t.plural() + ".infrastructure.cluster.x-k8s.io" }
+
+// inVersion is an empty object of the tiny provider's kind.
+func (t tiny) inVersion(version string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: version, Kind: t.kind()})
+	return o
+}
+
+// object is one of the tiny provider's kind, in the namespace default.
+func (t tiny) object(version, name string) *unstructured.Unstructured {
+	o := t.inVersion(version)
+	o.Object["spec"] = map[string]any{"name": name}
+	o.SetNamespace("default")
+	o.SetName(name)
+	return o
 }
