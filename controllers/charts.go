@@ -10,8 +10,10 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/store"
+	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -20,6 +22,7 @@ type Charts struct {
 	// Metadata reads the metadata of ConfigMaps from the watch, Reader reads from the API server itself.
 	Metadata, Reader client.Reader
 	Store            store.Store
+	Metrics          *metrics.Recorder
 
 	building sync.Mutex
 	// known are the charts of releases as they were last seen: releaseID -> *providerChart.
@@ -71,14 +74,24 @@ func (c *Charts) find(ctx context.Context, provider v1alpha2.Provider, from sour
 	if err != nil {
 		return nil, err
 	}
+	c.Metrics.ChartStored(provider, stored.Size)
 	pc := &providerChart{Stored: stored, schema: schema}
 	c.forget(id.provider, id.label)
 	c.known.Store(id, pc)
 	return pc, nil
 }
 
+// size is how much was read of a source.
+func size(b *bundle.Bundle) int {
+	if b == nil {
+		return 0
+	}
+	return len(b.Components) + len(b.Metadata)
+}
+
 func (c *Charts) loadOrBuild(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release) (*store.Stored, error) {
 	b, err := from.Fetch(ctx, release)
+	c.Metrics.Fetched(metrics.SourceConfigMap, size(b), err)
 	if err != nil {
 		return nil, err
 	}

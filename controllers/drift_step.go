@@ -14,12 +14,14 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
 // drift sees to it that the objects in the cluster stay as the release's current revision says, whoever made that revision. Only those that
 // have changed since they were last as it says are looked at, so it makes no request while nothing happens.
 func (r *Reconciler) drift(ctx context.Context, provider v1alpha2.Provider, record *release.Record) error {
+	defer r.Metrics.Step(r.Type, metrics.StepDrift)()
 	policy := driftPolicy(provider.GetSpec())
 	if policy == v1alpha2.DriftOff {
 		conditions.Delete(provider, v1alpha2.DriftedCondition)
@@ -144,6 +146,8 @@ func (r *Reconciler) reportDrift(provider v1alpha2.Provider, policy v1alpha2.Dri
 	}
 	r.Health.Differing(versions)
 	if len(corrected) > 0 {
+		r.Metrics.DriftDetected(provider, len(corrected))
+		r.Metrics.DriftCorrected(provider, len(corrected))
 		r.Events.Eventf(provider, nil, corev1.EventTypeNormal, v1alpha2.DriftCorrectedReason, "Correct", "%s", "Undid what was changed from outside: "+enumerate(corrected))
 	}
 	if len(left) == 0 {
@@ -155,6 +159,7 @@ func (r *Reconciler) reportDrift(provider v1alpha2.Provider, policy v1alpha2.Dri
 		reason = v1alpha2.DriftNotCorrectedReason
 	}
 	if before := conditions.Get(provider, v1alpha2.DriftedCondition); before == nil || before.Message != message {
+		r.Metrics.DriftDetected(provider, len(left))
 		r.Events.Eventf(provider, nil, corev1.EventTypeWarning, reason, "Compare", "%s", message)
 	}
 	conditions.MarkTrue(provider, v1alpha2.DriftedCondition, reason, "%s", message)

@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/values"
@@ -45,10 +46,9 @@ type Reconciler struct {
 	Wake health.Wake
 	// Corrections are those of all kinds.
 	Corrections *corrections
+	// Metrics counts what happens; it may be nil.
+	Metrics *metrics.Recorder
 }
-
-// +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=*,verbs=get;list;watch;update;patch
-// +kubebuilder:rbac:groups=*,resources=*,verbs=*
 
 // Reconcile brings one provider nearer to what its resource says, and never waits for it to get there.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
@@ -74,6 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	case !provider.GetDeletionTimestamp().IsZero():
 		return conclude(provider, r.remove(ctx, provider))
 	}
+	r.Metrics.Known(provider)
 	err = r.install(ctx, provider)
 	provider.GetStatus().LastHandledReconcileAt = provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]
 	return conclude(provider, err)
@@ -147,6 +148,7 @@ func (r *Reconciler) rollBackTo(ctx context.Context, provider v1alpha2.Provider,
 // chart resolves the version and finds its chart. The version is pinned in status: a range or an empty version floats
 // only when the spec changes.
 func (r *Reconciler) chart(ctx context.Context, provider v1alpha2.Provider) (*providerChart, error) {
+	defer r.Metrics.Step(r.Type, metrics.StepChart)()
 	from, err := r.Charts.Source(provider)
 	if err != nil {
 		return nil, err
@@ -171,6 +173,7 @@ func (r *Reconciler) chart(ctx context.Context, provider v1alpha2.Provider) (*pr
 
 // preflight makes sure that the chart may be installed, before anything is applied.
 func (r *Reconciler) preflight(ctx context.Context, provider v1alpha2.Provider, chart *providerChart, variables map[string]string) error {
+	defer r.Metrics.Step(r.Type, metrics.StepPreflight)()
 	status := provider.GetStatus()
 	status.MissingVariables = values.Missing(chart.schema.Required, variables)
 	err := r.Preflight.Installation(ctx, preflight.Input{
@@ -187,6 +190,7 @@ func (r *Reconciler) preflight(ctx context.Context, provider v1alpha2.Provider, 
 
 // applyCRDs applies the CRDs that have changed.
 func (r *Reconciler) applyCRDs(ctx context.Context, provider v1alpha2.Provider, chart *providerChart) error {
+	defer r.Metrics.Step(r.Type, metrics.StepCRDs)()
 	sent, err := r.CRDs.Apply(ctx, chart.Chart.CRDs, provider.GetNamespace())
 	if err != nil {
 		return &installError{err}
@@ -217,6 +221,7 @@ func (r *Reconciler) remove(ctx context.Context, provider v1alpha2.Provider) err
 	if !controllerutil.ContainsFinalizer(provider, v1alpha2.Finalizer) {
 		return nil
 	}
+	defer r.Metrics.Step(r.Type, metrics.StepRemove)()
 	conditions.MarkFalse(provider, v1alpha2.ReadyCondition, v1alpha2.DeletingReason, "The provider is being removed")
 	if err := r.coreLast(ctx); err != nil {
 		return err
@@ -229,6 +234,7 @@ func (r *Reconciler) remove(ctx context.Context, provider v1alpha2.Provider) err
 		return &installError{err}
 	}
 	ctrl.LoggerFrom(ctx).Info("uninstalled", "release", name)
+	r.Metrics.Forget(provider)
 	return r.setFinalizer(ctx, provider, controllerutil.RemoveFinalizer)
 }
 

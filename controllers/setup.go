@@ -31,6 +31,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/store"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
 )
@@ -44,6 +45,8 @@ type Options struct {
 	// WatchConfigMaps and WatchSecrets make a change of a source's ConfigMap, or of the Secret with variables, take effect at
 	// once. Without them it takes effect when the resource is next looked at; one that waits for the change sees it at once anyway.
 	WatchConfigMaps, WatchSecrets bool
+	// Metrics counts what happens; nil counts nothing.
+	Metrics *metrics.Recorder
 }
 
 // providerObjects selects everything that belongs to a provider.
@@ -90,7 +93,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	shared := Reconciler{
 		Client:    mgr.GetClient(),
 		Live:      live,
-		Charts:    &Charts{Metadata: mgr.GetClient(), Reader: live, Store: &store.Cluster{Client: live}},
+		Charts:    &Charts{Metadata: mgr.GetClient(), Reader: live, Store: &store.Cluster{Client: live}, Metrics: options.Metrics},
 		Preflight: &preflight.Checker{Reader: mgr.GetClient(), Mapper: mgr.GetRESTMapper()},
 		CRDs:      applier,
 		Releases:  engine,
@@ -99,6 +102,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 
 		Wake:        woken.wake,
 		Corrections: &corrections{},
+		Metrics:     options.Metrics,
 	}
 	for _, t := range v1alpha2.ProviderTypes() {
 		r := shared

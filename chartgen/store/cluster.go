@@ -65,7 +65,7 @@ func (s *Cluster) Get(ctx context.Context, key Key) (*Stored, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ConfigMap %s: %w", client.ObjectKeyFromObject(head), err)
 	}
-	return &Stored{Chart: c, Reference: reference(head), Digest: head.Annotations[annotationDigest]}, nil
+	return &Stored{Chart: c, Reference: reference(head), Digest: head.Annotations[annotationDigest], Size: len(archive)}, nil
 }
 
 // Put writes the chunks from the last to the first.
@@ -87,7 +87,7 @@ func (s *Cluster) Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, er
 			return nil, fmt.Errorf("store chart %s in ConfigMap %s: %w", c.Filename(), client.ObjectKeyFromObject(head), err)
 		}
 	}
-	return &Stored{Chart: c, Reference: reference(head), Digest: digest}, nil
+	return &Stored{Chart: c, Reference: reference(head), Digest: digest, Size: len(archive)}, nil
 }
 
 // Delete removes the ConfigMaps of a provider's charts.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -15,11 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/config/crd"
 	"github.com/capstan-project/capstan/controllers"
+	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
@@ -30,6 +35,7 @@ var version = "dev"
 type flags struct {
 	metricsAddress string
 	healthAddress  string
+	upgradeCRDs    bool
 	showVersion    bool
 	controllers    controllers.Options
 	client         client.Options
@@ -59,6 +65,7 @@ func parse() *flags {
 	set.IntVar(&f.controllers.Concurrency, "concurrency", 4, "How many resources of one kind are worked on at a time.")
 	set.BoolVar(&f.controllers.WatchConfigMaps, "watch-configmap", false, "Upgrade a provider as soon as the ConfigMap it was made from changes.")
 	set.BoolVar(&f.controllers.WatchSecrets, "watch-configsecret", false, "Upgrade a provider as soon as the Secret with its variables changes.")
+	set.BoolVar(&f.upgradeCRDs, "upgrade-crds", false, "Bring the operator's own CustomResourceDefinitions to its version before it starts.")
 	set.BoolVar(&f.showVersion, "version", false, "Print the version and exit.")
 	f.client.BindFlags(set)
 	f.election.BindFlags(set)
@@ -74,6 +81,7 @@ func run(f *flags) error {
 			return err
 		}
 	}
+	f.controllers.Metrics = metrics.NewRecorder(ctrlmetrics.Registry, version)
 	host, err := os.Hostname()
 	if err != nil {
 		return err
@@ -103,6 +111,24 @@ func run(f *flags) error {
 	if err := controllers.Setup(mgr, f.controllers); err != nil {
 		return err
 	}
+	if err := ctrlmetrics.Registry.Register(metrics.Providers(mgr.GetClient())); err != nil {
+		return err
+	}
+	ctx := ctrl.SetupSignalHandler()
+	if f.upgradeCRDs {
+		if err := upgradeCRDs(ctx, mgr); err != nil {
+			return err
+		}
+	}
 	ctrl.Log.Info("starting", "version", version, "holder", f.controllers.Holder)
-	return mgr.Start(ctrl.SetupSignalHandler())
+	return mgr.Start(ctx)
+}
+
+// upgradeCRDs works before the manager starts, so without its cache.
+func upgradeCRDs(ctx context.Context, mgr ctrl.Manager) error {
+	live, err := ctrlclient.New(mgr.GetConfig(), ctrlclient.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return err
+	}
+	return crd.Upgrade(ctx, live, version)
 }
