@@ -39,9 +39,10 @@ generate: ## Generate deep-copy methods
 	go tool controller-gen object paths=./api/...
 
 .PHONY: manifests
-manifests: ## Generate CRDs and RBAC
+manifests: ## Generate CRDs, RBAC, and what follows from the chart: its README and config/default
 	go tool controller-gen crd paths=./api/... output:crd:artifacts:config=config/crd/bases
-	go tool controller-gen rbac:roleName=capstan-operator paths=./controllers/... output:rbac:artifacts:config=config/rbac
+	go tool controller-gen rbac:roleName=capstan-operator paths=./controllers/... output:rbac:artifacts:config=charts/capstan/files
+	go run ./charts/generate
 
 .PHONY: fmt
 fmt: ## Format the code
