@@ -66,6 +66,35 @@ verify: generate manifests ## Check that generated files are current and the tre
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted: run make fmt"; exit 1; }
 	@test -z "$$(git status --porcelain)" || { git status --short; echo "generated files are not current, or the tree is not clean: commit the above"; exit 1; }
 
+.PHONY: licenses
+licenses: ## Check that the licenses of all dependencies are allowed
+	go run ./test/release licenses
+
+# The database of vulnerabilities is asked only where it can be reached; everywhere else a line says that it was not.
+VULNERABILITIES := https://vuln.go.dev
+.PHONY: vulnerabilities
+vulnerabilities: ## Look for known vulnerabilities in what the programs really call
+	@if curl -fsS --max-time 10 -o /dev/null $(VULNERABILITIES)/index/db.json 2>/dev/null; \
+	then go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./cmd/...; \
+	else echo "govulncheck: skipped, $(VULNERABILITIES) is not reachable"; fi
+
+##@ Release
+
+.PHONY: image
+image: ## Make the operator's image as an OCI archive in dist/, without a container engine
+	@mkdir -p dist
+	go run ./test/release image --version $(VERSION) --output dist/capstan-image.tar
+
+# An image's tag, which a version with build metadata is not.
+TAG ?= $(subst +,-,$(VERSION))
+.PHONY: docker-build
+docker-build: ## Build the same image with Docker
+	docker buildx build --build-arg VERSION=$(VERSION) --build-arg SOURCE_DATE_EPOCH=$(shell git log -1 --format=%ct) --tag ghcr.io/capstan-project/capstan:$(TAG) --load .
+
+.PHONY: release
+release: ## Make all that is published, in dist/, from VERSION=v1.2.3; publishes nothing
+	go run ./test/release dist --version $(VERSION) --output dist
+
 ##@ Test
 
 .PHONY: bed-binaries

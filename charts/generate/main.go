@@ -4,15 +4,25 @@ package main
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
-	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chart/loader"
+	"github.com/capstan-project/capstan/charts"
 )
 
 const folder = "charts/capstan"
+
+// monitoring switches on what needs the Prometheus operator and Grafana.
+var monitoring = map[string]any{"metrics": map[string]any{
+	"serviceMonitor": map[string]any{"enabled": true}, "prometheusRule": map[string]any{"enabled": true}, "dashboard": map[string]any{"enabled": true},
+}}
+
+func monitors(template string) bool {
+	return slices.Contains([]string{"servicemonitor.yaml", "prometheusrule.yaml", "dashboard.yaml"}, template)
+}
+
+func everything(string) bool { return true }
 
 func main() {
 	if err := run(); err != nil {
@@ -22,49 +32,28 @@ func main() {
 }
 
 func run() error {
-	capstan, err := load(folder)
+	capstan, err := charts.Load(folder)
 	if err != nil {
 		return err
 	}
-	readme, err := readme(folder, capstan)
+	readme, err := charts.Readme(folder, capstan)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(folder, "README.md"), readme, 0o644); err != nil {
+	operator, err := charts.Render(capstan, nil, everything)
+	if err != nil {
 		return err
 	}
-	for file, part := range map[string]struct {
-		values map[string]any
-		keep   func(template string) bool
-	}{
-		"config/default/operator.yaml":      {nil, func(string) bool { return true }},
-		"config/monitoring/monitoring.yaml": {monitoring, monitors},
+	beside, err := charts.Render(capstan, monitoring, monitors)
+	if err != nil {
+		return err
+	}
+	for file, content := range map[string][]byte{
+		filepath.Join(folder, "README.md"): readme, "config/default/operator.yaml": operator, "config/monitoring/monitoring.yaml": beside,
 	} {
-		manifest, err := render(capstan, part.values, part.keep)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(file, manifest, 0o644); err != nil {
+		if err := os.WriteFile(file, content, 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// load reads the chart without its CRDs, which are a symbolic link that Helm would warn of, and which kustomize takes from config/crd.
-func load(folder string) (*chart.Chart, error) {
-	var files []*loader.BufferedFile
-	root := os.DirFS(folder)
-	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		data, err := fs.ReadFile(root, name)
-		files = append(files, &loader.BufferedFile{Name: name, Data: data})
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return loader.LoadFiles(files)
 }

@@ -1,10 +1,9 @@
-package main
+package charts
 
 import (
 	"bytes"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/chart"
@@ -16,17 +15,9 @@ import (
 // The names that the objects get; kustomize can change them.
 const releaseName, namespace = "capstan", "capstan-system"
 
-// monitoring switches on what needs the Prometheus operator and Grafana.
-var monitoring = map[string]any{"metrics": map[string]any{
-	"serviceMonitor": map[string]any{"enabled": true}, "prometheusRule": map[string]any{"enabled": true}, "dashboard": map[string]any{"enabled": true},
-}}
-
-func monitors(template string) bool {
-	return slices.Contains([]string{"servicemonitor.yaml", "prometheusrule.yaml", "dashboard.yaml"}, template)
-}
-
-// render gives the objects of the templates that keep holds for, as Helm would install them, without the labels that are about Helm.
-func render(c *chart.Chart, values map[string]any, keep func(template string) bool) ([]byte, error) {
+// Render gives the objects of the templates that keep holds for, as Helm would install them, without the labels that are about Helm. values
+// may be nil.
+func Render(c *chart.Chart, values map[string]any, keep func(template string) bool) ([]byte, error) {
 	options := chartutil.ReleaseOptions{Name: releaseName, Namespace: namespace, Revision: 1, IsInstall: true}
 	input, err := chartutil.ToRenderValues(c, values, options, nil)
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package charts
 
 import (
 	"bytes"
@@ -15,7 +15,8 @@ import (
 // value is a line in the README's table.
 type value struct{ Key, Default, Description string }
 
-func readme(folder string, c *chart.Chart) ([]byte, error) {
+// Readme makes the chart's README of its template and of the comments in values.yaml.
+func Readme(folder string, c *chart.Chart) ([]byte, error) {
 	values, err := describe(c)
 	if err != nil {
 		return nil, err
