@@ -39,9 +39,10 @@ generate: ## Generate deep-copy methods
 	go tool controller-gen object paths=./api/...
 
 .PHONY: manifests
-manifests: ## Generate CRDs and RBAC
+manifests: ## Generate CRDs, RBAC, and what follows from the chart: its README and config/default
 	go tool controller-gen crd paths=./api/... output:crd:artifacts:config=config/crd/bases
-	go tool controller-gen rbac:roleName=capstan-operator paths=./controllers/... output:rbac:artifacts:config=config/rbac
+	go tool controller-gen rbac:roleName=capstan-operator paths=./controllers/... output:rbac:artifacts:config=charts/capstan/files
+	go run ./charts/generate
 
 .PHONY: fmt
 fmt: ## Format the code
@@ -65,6 +66,35 @@ verify: generate manifests ## Check that generated files are current and the tre
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted: run make fmt"; exit 1; }
 	@test -z "$$(git status --porcelain)" || { git status --short; echo "generated files are not current, or the tree is not clean: commit the above"; exit 1; }
 
+.PHONY: licenses
+licenses: ## Check that the licenses of all dependencies are allowed
+	go run ./test/release licenses
+
+# The database of vulnerabilities is asked only where it can be reached; everywhere else a line says that it was not.
+VULNERABILITIES := https://vuln.go.dev
+.PHONY: vulnerabilities
+vulnerabilities: ## Look for known vulnerabilities in what the programs really call
+	@if curl -fsS --max-time 10 -o /dev/null $(VULNERABILITIES)/index/db.json 2>/dev/null; \
+	then go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./cmd/...; \
+	else echo "govulncheck: skipped, $(VULNERABILITIES) is not reachable"; fi
+
+##@ Release
+
+.PHONY: image
+image: ## Make the operator's image as an OCI archive in dist/, without a container engine
+	@mkdir -p dist
+	go run ./test/release image --version $(VERSION) --output dist/capstan-image.tar
+
+# An image's tag, which a version with build metadata is not.
+TAG ?= $(subst +,-,$(VERSION))
+.PHONY: docker-build
+docker-build: ## Build the same image with Docker
+	docker buildx build --build-arg VERSION=$(VERSION) --build-arg SOURCE_DATE_EPOCH=$(shell git log -1 --format=%ct) --tag ghcr.io/capstan-project/capstan:$(TAG) --load .
+
+.PHONY: release
+release: ## Make all that is published, in dist/, from VERSION=v1.2.3; publishes nothing
+	go run ./test/release dist --version $(VERSION) --output dist
+
 ##@ Test
 
 .PHONY: bed-binaries
@@ -74,6 +104,14 @@ bed-binaries: ## Build etcd, Kubernetes, kwok, helm and a registry into bin/ (mi
 .PHONY: test
 test: bed-binaries ## Run all tests: units, and scenarios on real control planes
 	go test -timeout 30m ./...
+
+# The real node takes root and some of Debian's packages, which are installed if they are missing; elsewhere a line says why it is skipped.
+NODE_PACKAGES := containerd runc containernetworking-plugins nftables conntrack iproute2
+.PHONY: e2e-node
+e2e-node: bed-binaries ## Run the operator's image from its chart on a real node (Linux, root)
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! { command -v containerd runc nft conntrack ip && [ -e /usr/lib/cni/bridge ]; } >/dev/null; \
+	then DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(NODE_PACKAGES) >/dev/null || true; fi
+	E2E_NODE=1 go test -count 1 -timeout 30m ./test/node -v -ginkgo.v
 
 .PHONY: bench
 bench: build bed-binaries ## Measure: five providers until Ready, beside kubectl apply; chart generation

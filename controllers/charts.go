@@ -11,8 +11,10 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/store"
+	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/sources"
 	"github.com/capstan-project/capstan/controllers/values"
 )
@@ -21,6 +23,7 @@ import (
 type Charts struct {
 	Sources *sources.Resolver
 	Store   store.Store
+	Metrics *metrics.Recorder
 
 	building sync.Mutex
 	// known are the charts of releases as they were last seen: releaseID -> *providerChart.
@@ -57,6 +60,7 @@ func (c *Charts) find(ctx context.Context, provider v1alpha2.Provider, from sour
 	if err != nil {
 		return nil, err
 	}
+	c.Metrics.ChartStored(provider, stored.Size)
 	pc := &providerChart{Stored: stored, schema: schema}
 	c.forget(id.provider, id.label)
 	c.known.Store(id, pc)
@@ -92,9 +96,35 @@ func (c *Charts) load(ctx context.Context, provider v1alpha2.Provider, from sour
 	return fetched, failed
 }
 
+// sourceOf is the kind of a provider's source; without one the releases of a project are taken.
+func sourceOf(fetch *v1alpha2.FetchConfiguration) metrics.Source {
+	switch {
+	case fetch == nil, fetch.URL != "":
+		return metrics.SourceURL
+	case fetch.OCI != "":
+		return metrics.SourceOCI
+	case fetch.HTTP != "":
+		return metrics.SourceHTTP
+	case fetch.Directory != "":
+		return metrics.SourceDirectory
+	case fetch.Image != "":
+		return metrics.SourceImage
+	}
+	return metrics.SourceConfigMap
+}
+
+// size is how much was read of a source.
+func size(b *bundle.Bundle) int {
+	if b == nil {
+		return 0
+	}
+	return len(b.Components) + len(b.Metadata)
+}
+
 // fetch reads the release from its source and finds or makes the chart of what is there.
 func (c *Charts) fetch(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release, key store.Key) (*store.Stored, error) {
 	b, err := from.Fetch(ctx, release)
+	c.Metrics.Fetched(sourceOf(provider.GetSpec().FetchConfig), size(b), err)
 	if err != nil {
 		return nil, err
 	}

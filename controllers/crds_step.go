@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/controllers/metrics"
 )
 
 // Objects that cannot be rewritten are tried again after migrationRetry. If a change waits for them, it waits no longer than
@@ -76,6 +77,7 @@ func (r *Reconciler) brings(provider v1alpha2.Provider) func(ctx context.Context
 
 // applyCRDs applies the CRDs that have changed, once that is safe.
 func (r *Reconciler) applyCRDs(ctx context.Context, provider v1alpha2.Provider, chart *providerChart) error {
+	defer r.Metrics.Step(r.Type, metrics.StepCRDs)()
 	plan, err := r.planCRDs(ctx, provider, chart)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/release"
 )
@@ -15,6 +16,7 @@ const ignoredReason = "Ignored"
 
 // desired is the release that the resource asks for: the chart, its values, and what changes the objects afterwards.
 func (r *Reconciler) desired(ctx context.Context, provider v1alpha2.Provider, chart *providerChart, variables map[string]string) (release.Desired, error) {
+	defer r.Metrics.Step(r.Type, metrics.StepValues)()
 	spec := provider.GetSpec()
 	chosen, warnings, err := chart.schema.Values(spec, variables)
 	if err != nil {

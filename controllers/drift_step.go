@@ -15,12 +15,14 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
 // drift sees to it that the objects in the cluster stay as the release's current revision says, whoever made that revision. Only those that
 // have changed since they were last as it says are looked at, so it makes no request while nothing happens.
 func (r *Reconciler) drift(ctx context.Context, provider v1alpha2.Provider, record *release.Record) error {
+	defer r.Metrics.Step(r.Type, metrics.StepDrift)()
 	policy := driftPolicy(provider.GetSpec())
 	if policy == v1alpha2.DriftOff {
 		conditions.Delete(provider, v1alpha2.DriftedCondition)
@@ -135,6 +137,8 @@ func (r *Reconciler) reportDrift(ctx context.Context, provider v1alpha2.Provider
 	var versions []release.Version
 	for _, d := range all {
 		if d.corrected {
+			r.Metrics.DriftDetected(provider, 1)
+			r.Metrics.DriftCorrected(provider, 1)
 			r.announceCorrection(ctx, provider, d)
 			continue
 		}
@@ -153,6 +157,7 @@ func (r *Reconciler) reportDrift(ctx context.Context, provider v1alpha2.Provider
 		reason = v1alpha2.DriftNotCorrectedReason
 	}
 	if before := conditions.Get(provider, v1alpha2.DriftedCondition); before == nil || before.Message != message {
+		r.Metrics.DriftDetected(provider, len(left))
 		r.Events.Eventf(provider, nil, corev1.EventTypeWarning, reason, "Compare", "%s", message)
 	}
 	conditions.MarkTrue(provider, v1alpha2.DriftedCondition, reason, "%s", message)

@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/target"
 	"github.com/capstan-project/capstan/controllers/values"
@@ -51,10 +52,9 @@ type Reconciler struct {
 	Corrections *corrections
 	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage version itself.
 	MigrationDelay time.Duration
+	// Metrics counts what happens; it may be nil.
+	Metrics *metrics.Recorder
 }
-
-// +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=*,verbs=get;list;watch;update;patch
-// +kubebuilder:rbac:groups=*,resources=*,verbs=*
 
 // Reconcile brings one provider nearer to what its resource says, and never waits for it to get there.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
@@ -99,6 +99,7 @@ func (r *Reconciler) work(ctx context.Context, provider v1alpha2.Provider) error
 	case !provider.GetDeletionTimestamp().IsZero():
 		return there.remove(ctx, provider)
 	}
+	r.Metrics.Known(provider)
 	err = there.install(ctx, provider)
 	provider.GetStatus().LastHandledReconcileAt = provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]
 	return err
@@ -184,6 +185,7 @@ func (r *Reconciler) rollBackTo(ctx context.Context, provider v1alpha2.Provider,
 // chart resolves the version and finds its chart. The version is pinned in status, so that a range floats only when the spec
 // changes, and an empty one is written into the spec.
 func (r *Reconciler) chart(ctx context.Context, provider v1alpha2.Provider) (*providerChart, error) {
+	defer r.Metrics.Step(r.Type, metrics.StepChart)()
 	from, err := r.Charts.Sources.Source(provider)
 	if err != nil {
 		return nil, err
@@ -218,6 +220,7 @@ func (r *Reconciler) pinVersion(ctx context.Context, provider v1alpha2.Provider,
 
 // preflight makes sure that the chart may be installed, before anything is applied.
 func (r *Reconciler) preflight(ctx context.Context, provider v1alpha2.Provider, chart *providerChart, variables map[string]string) error {
+	defer r.Metrics.Step(r.Type, metrics.StepPreflight)()
 	status := provider.GetStatus()
 	status.MissingVariables = values.Missing(chart.schema.Required, variables)
 	err := r.Preflight.Installation(ctx, preflight.Input{

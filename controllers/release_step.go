@@ -15,6 +15,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
@@ -38,6 +39,8 @@ type goal struct {
 	version string
 	// digest stands for it in the release's history.
 	digest string
+	// action is what to reach it counts as, where there is a release already.
+	action metrics.Action
 	// reach takes the one action that leads there from a state.
 	reach func(context.Context, release.State) (release.Result, error)
 }
@@ -68,7 +71,7 @@ func (r *Reconciler) installGoal(desired release.Desired) (goal, error) {
 		}
 		return r.Releases.Apply(ctx, desired, state)
 	}
-	return goal{desired.Namespace, desired.Name, desired.Chart.Metadata.AppVersion, digest, reach}, nil
+	return goal{desired.Namespace, desired.Name, desired.Chart.Metadata.AppVersion, digest, metrics.Upgrade, reach}, nil
 }
 
 // rollbackGoal is the revision that spec.release.rollbackTo names.
@@ -80,7 +83,7 @@ func (r *Reconciler) rollbackGoal(provider v1alpha2.Provider, revision int) goal
 	reach := func(ctx context.Context, state release.State) (release.Result, error) {
 		return r.Releases.Rollback(ctx, target, state)
 	}
-	return goal{target.Namespace, target.Name, fmt.Sprintf("revision %d", revision), target.Digest, reach}
+	return goal{target.Namespace, target.Name, fmt.Sprintf("revision %d", revision), target.Digest, metrics.Rollback, reach}
 }
 
 // reachMost bounds the actions of one reconcile: an attempt, and the rollback after it.
@@ -88,6 +91,7 @@ const reachMost = 2
 
 // release brings the release to the goal, or back to what was healthy when that fails, and tells what it has come to.
 func (r *Reconciler) release(ctx context.Context, provider v1alpha2.Provider, g goal, policy release.Policy) (*running, error) {
+	defer r.Metrics.Step(r.Type, metrics.StepRelease)()
 	var failure error
 	for actions := 0; ; actions++ {
 		observed, err := r.Releases.Observe(ctx, g.namespace, g.name)
@@ -131,11 +135,17 @@ func (r *Reconciler) act(ctx context.Context, provider v1alpha2.Provider, g goal
 	}
 	var result release.Result
 	var err error
+	action := g.action
+	if state.Condition == release.Absent {
+		action = metrics.Install
+	}
 	if choice.Verb == release.RollBack {
+		action = metrics.Rollback
 		result, err = r.rollBack(ctx, provider, g, state, choice.Revision, failure)
 	} else {
 		result, err = g.reach(ctx, state)
 	}
+	r.Metrics.Release(provider, action, err)
 	r.Health.Verified(result.Versions)
 	if result.Revision != 0 {
 		log.Info("the release was changed", "revision", result.Revision, "status", result.Status)

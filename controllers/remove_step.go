@@ -18,6 +18,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/usage"
 )
@@ -62,6 +63,7 @@ func (r *Reconciler) remove(ctx context.Context, provider v1alpha2.Provider) err
 	if !controllerutil.ContainsFinalizer(provider, v1alpha2.Finalizer) {
 		return nil
 	}
+	defer r.Metrics.Step(r.Type, metrics.StepRemove)()
 	if conditions.GetReason(provider, v1alpha2.ReadyCondition) != v1alpha2.DeletionBlockedReason {
 		conditions.MarkFalse(provider, v1alpha2.ReadyCondition, v1alpha2.DeletingReason, "The provider is being removed")
 	}
@@ -69,6 +71,7 @@ func (r *Reconciler) remove(ctx context.Context, provider v1alpha2.Provider) err
 	if err == nil {
 		r.Targets.Release(provider)
 		r.Permitted.Delete(provider.GetUID())
+		r.Metrics.Forget(provider)
 		return r.setFinalizer(ctx, provider, controllerutil.RemoveFinalizer)
 	}
 	blocked := new(blockedError)
@@ -174,7 +177,7 @@ func (r *removal) notInUse(ctx context.Context) error {
 // usage finds objects of providers' kinds that are not the release's own.
 func (r *removal) usage(ctx context.Context, query usage.Query) (*usage.Usage, error) {
 	query.Own = r.own
-	finder := usage.Finder{Definitions: r.CRDs.Reader, Objects: r.CRDs.Writer}
+	finder := usage.Finder{Definitions: r.CRDs.Reader, Objects: r.Metadata}
 	return finder.Find(ctx, query)
 }
 

@@ -23,6 +23,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/store"
+	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/sources"
@@ -45,6 +46,8 @@ type Options struct {
 	MigrationDelay time.Duration
 	// ConfigFile is a configuration in clusterctl's format, see sources.ConfigFile.
 	ConfigFile string
+	// Metrics counts what happens; nil counts nothing.
+	Metrics *metrics.Recorder
 }
 
 // CacheOptions keep out of the manager's cache what nobody reads from it: field managers, and Helm's own Secrets.
@@ -82,7 +85,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			Scheme: mgr.GetScheme(), Holder: options.Holder, Wake: woken.wake,
 		},
 		Target:    local.Own(),
-		Charts:    &Charts{Sources: resolver, Store: &store.Cluster{Client: live}},
+		Charts:    &Charts{Sources: resolver, Store: &store.Cluster{Client: live}, Metrics: options.Metrics},
 		Preflight: checker,
 		Upgrades:  &Upgrades{Sources: resolver, Preflight: checker, Wake: woken.wake},
 		Events:    mgr.GetEventRecorder("capstan"),
@@ -91,6 +94,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Permitted:      &sync.Map{},
 		Corrections:    &corrections{},
 		MigrationDelay: options.MigrationDelay,
+		Metrics:        options.Metrics,
 	}
 	for _, t := range v1alpha2.ProviderTypes() {
 		r := shared

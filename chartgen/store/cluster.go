@@ -120,7 +120,7 @@ func (s *Cluster) load(ctx context.Context, name client.ObjectKey) (*Stored, err
 	if err != nil {
 		return nil, fmt.Errorf("ConfigMap %s: %w", name, err)
 	}
-	return &Stored{Chart: c, Reference: reference(head), Digest: head.Annotations[annotationDigest]}, nil
+	return &Stored{Chart: c, Reference: reference(head), Digest: head.Annotations[annotationDigest], Size: len(archive)}, nil
 }
 
 // Put writes the chunks from the last to the first.
@@ -142,7 +142,7 @@ func (s *Cluster) Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, er
 			return nil, fmt.Errorf("store chart %s in ConfigMap %s: %w", c.Filename(), client.ObjectKeyFromObject(head), err)
 		}
 	}
-	return &Stored{Chart: c, Reference: reference(head), Digest: digest}, nil
+	return &Stored{Chart: c, Reference: reference(head), Digest: digest, Size: len(archive)}, nil
 }
 
 // Delete removes the ConfigMaps of a provider's charts.

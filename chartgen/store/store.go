@@ -43,6 +43,8 @@ type Stored struct {
 	Reference string
 	// Digest is the OCI digest of the archive.
 	Digest string
+	// Size of the archive in bytes.
+	Size int
 }
 
 // Store keeps charts. Charts never change: another content has another key.

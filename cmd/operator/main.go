@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"time"
@@ -16,11 +17,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/config/crd"
 	"github.com/capstan-project/capstan/controllers"
+	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/sources"
 )
@@ -32,6 +37,7 @@ var version = "dev"
 type flags struct {
 	metricsAddress string
 	healthAddress  string
+	upgradeCRDs    bool
 	showVersion    bool
 	controllers    controllers.Options
 	client         client.Options
@@ -64,6 +70,7 @@ func parse() *flags {
 	set.DurationVar(&f.controllers.MigrationDelay, "crd-migration-delay", time.Minute, "How long a healthy provider is given to rewrite objects in a new storage version itself, before the operator does.")
 	set.StringVar(&f.controllers.ConfigFile, "config", sources.DefaultConfigFile, "A file in the format of clusterctl's configuration, a mounted ConfigMap for example: providers, images, overridesFolder. The default one need not exist.")
 	set.StringVar(&f.controllers.DefaultServiceAccount, "default-service-account", "", "The ServiceAccount, in each resource's namespace, with whose rights providers are installed whose resources name none. Default: the operator's own rights.")
+	set.BoolVar(&f.upgradeCRDs, "upgrade-crds", false, "Bring the operator's own CustomResourceDefinitions to its version before it starts.")
 	set.BoolVar(&f.showVersion, "version", false, "Print the version and exit.")
 	f.client.BindFlags(set)
 	f.election.BindFlags(set)
@@ -79,6 +86,7 @@ func run(f *flags) error {
 			return err
 		}
 	}
+	f.controllers.Metrics = metrics.NewRecorder(ctrlmetrics.Registry, version)
 	host, err := os.Hostname()
 	if err != nil {
 		return err
@@ -108,6 +116,24 @@ func run(f *flags) error {
 	if err := controllers.Setup(mgr, f.controllers); err != nil {
 		return err
 	}
+	if err := ctrlmetrics.Registry.Register(metrics.Providers(mgr.GetClient())); err != nil {
+		return err
+	}
+	ctx := ctrl.SetupSignalHandler()
+	if f.upgradeCRDs {
+		if err := upgradeCRDs(ctx, mgr); err != nil {
+			return err
+		}
+	}
 	ctrl.Log.Info("starting", "version", version, "holder", f.controllers.Holder)
-	return mgr.Start(ctrl.SetupSignalHandler())
+	return mgr.Start(ctx)
+}
+
+// upgradeCRDs works before the manager starts, so without its cache.
+func upgradeCRDs(ctx context.Context, mgr ctrl.Manager) error {
+	live, err := ctrlclient.New(mgr.GetConfig(), ctrlclient.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return err
+	}
+	return crd.Upgrade(ctx, live, version)
 }

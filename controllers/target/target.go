@@ -34,6 +34,8 @@ type Target struct {
 	Cluster client.Client
 	// Reader reads with the rights of the connection.
 	Reader client.Reader
+	// Metadata reads the metadata of objects of any kind with the rights of the connection.
+	Metadata metadata.Interface
 	// CRDs, Releases and Health are those of the cluster.
 	CRDs     *crds.Applier
 	Releases *release.Engine
@@ -122,8 +124,13 @@ func (c *Cluster) as(user string) (*Target, error) {
 	if t.Releases, err = release.NewEngine(config, release.Options{Holder: c.holder}); err != nil {
 		return nil, err
 	}
-	t.CRDs, err = c.applier(config, httpClient)
-	return t, err
+	if t.CRDs, err = c.applier(config, httpClient); err != nil {
+		return nil, err
+	}
+	if t.Metadata = t.CRDs.Writer; c.own != nil {
+		t.Metadata = c.own.Metadata
+	}
+	return t, nil
 }
 
 func (c *Cluster) applier(config *rest.Config, httpClient *http.Client) (*crds.Applier, error) {

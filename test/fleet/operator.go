@@ -36,12 +36,18 @@ type Operator struct {
 	err   error
 }
 
-// StartOperator runs the operator against the bed, without leader election unless the flags say otherwise. Its log goes to a file.
+// StartOperator runs the operator against the bed as OperatorUser, who may do everything; see StartOperatorAs.
 func StartOperator(b *bed.Bed, program, logFile string, flags ...string) (*Operator, error) {
 	kubeconfig, err := b.KubeconfigFor(OperatorUser)
 	if err != nil {
 		return nil, err
 	}
+	return StartOperatorAs(b, kubeconfig, program, logFile, flags...)
+}
+
+// StartOperatorAs runs the operator against the bed as the user of a kubeconfig, without leader election unless the flags say otherwise.
+// Its log goes to a file.
+func StartOperatorAs(b *bed.Bed, kubeconfig, program, logFile string, flags ...string) (*Operator, error) {
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,15 @@
+# The operator's image: the same files that `make image` makes without a container engine. For several platforms:
+#   docker buildx build --platform linux/amd64,linux/arm64 --build-arg VERSION=v1.2.3 .
+FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN --mount=type=cache,target=/go/pkg/mod go mod download
+COPY . .
+ARG VERSION=dev TARGETARCH
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+    go run ./test/release rootfs --version "$VERSION" --arch "$TARGETARCH" --output /rootfs
+
+FROM scratch
+COPY --from=build /rootfs /
+USER 65532:65532
+ENTRYPOINT ["/operator"]

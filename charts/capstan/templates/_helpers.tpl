@@ -1,0 +1,52 @@
+{{/* Name of the objects: the release's, with the chart's name in it once. */}}
+{{- define "capstan.fullname" -}}
+{{- if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+{{- end }}
+
+{{/* Name of cluster-scoped objects: releases in different namespaces must not share them. */}}
+{{- define "capstan.clusterName" -}}
+{{- if hasPrefix (include "capstan.fullname" .) .Release.Namespace -}}
+{{- .Release.Namespace -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Namespace (include "capstan.fullname" .) -}}
+{{- end -}}
+{{- end }}
+
+{{- define "capstan.serviceAccount" -}}
+{{- default (ternary (include "capstan.fullname" .) "default" .Values.serviceAccount.create) .Values.serviceAccount.name -}}
+{{- end }}
+
+{{/* Labels that select the pods; they never change. */}}
+{{- define "capstan.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "capstan.labels" -}}
+{{ include "capstan.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "capstan.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- end -}}
+{{- end }}
+
+{{/* Port of an address such as ":8080". */}}
+{{- define "capstan.port" -}}
+{{- regexFind "[0-9]+$" . -}}
+{{- end }}
+
+{{/* Whether metrics are served: "true" or nothing. */}}
+{{- define "capstan.metrics" -}}
+{{- if ne (toString (index .Values.flags "metrics-bind-address")) "0" -}}true{{- end -}}
+{{- end }}

@@ -1,0 +1,27 @@
+package controllers
+
+// What the operator needs for its own work, whatever the providers bring. It becomes the role "operator" of charts/capstan; the powers
+// to install providers and to act as ServiceAccounts are roles of their own there.
+//
+// The resources themselves, with finalizer and status:
+// +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=addonproviders;bootstrapproviders;controlplaneproviders;coreproviders;infrastructureproviders;ipamproviders;runtimeextensionproviders,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=addonproviders/status;bootstrapproviders/status;controlplaneproviders/status;coreproviders/status;infrastructureproviders/status;ipamproviders/status;runtimeextensionproviders/status,verbs=patch
+//
+// Sources and charts:
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;delete;deletecollection
+//
+// Variables and Helm's storage:
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;delete
+//
+// Labels of the providers' Namespaces:
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;patch
+//
+// CRDs of providers are only looked at, and applied with the powers to install. The operator's own are brought to its version at start:
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=addonproviders.operator.cluster.x-k8s.io;bootstrapproviders.operator.cluster.x-k8s.io;controlplaneproviders.operator.cluster.x-k8s.io;coreproviders.operator.cluster.x-k8s.io;infrastructureproviders.operator.cluster.x-k8s.io;ipamproviders.operator.cluster.x-k8s.io;runtimeextensionproviders.operator.cluster.x-k8s.io,verbs=patch
+//
+// Events, of the operator and of leader election:
+// +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
+//
+// Leader election, in the operator's namespace:
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=operator,verbs=get;create;update

@@ -1,0 +1,131 @@
+package chart
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/config/crd"
+)
+
+// twoProviders are values with providers, one in the operator's own namespace.
+const twoProviders = `
+providers:
+  - kind: CoreProvider
+    name: cluster-api
+    namespace: core-system
+    spec: {version: v1.0.0}
+  - kind: InfrastructureProvider
+    name: docker
+    namespace: capstan-system
+    annotations: {example.org/owner: platform}
+    spec: {version: v1.0.0, variables: {A: "1"}}
+`
+
+var _ = Describe("The chart", func() {
+	for _, helm := range []string{"helm", "helm4"} {
+		Context("by "+helm, Ordered, func() {
+			AfterAll(func(ctx SpecContext) { removeAll(ctx) })
+
+			It("has nothing to be complained of", func(ctx SpecContext) {
+				Expect(run(ctx, helm, "lint", "--strict", archive)).NotTo(Or(ContainSubstring("WARNING"), ContainSubstring("ERROR")))
+				Expect(run(ctx, helm, "lint", "--strict", archive, "--values", values(everything))).NotTo(ContainSubstring("ERROR"))
+			})
+
+			It("refuses values that mean nothing", func(ctx SpecContext) {
+				for _, wrong := range []string{"replica: 2", "flags: {concurency: 2}", "providers: [{kind: Provider, name: a, namespace: b}]", "flags: {log-level: loud}"} {
+					_, err := try(ctx, helm, "template", archive, "--values", values(wrong))
+					Expect(err).To(HaveOccurred(), wrong)
+				}
+			})
+
+			It("is installed with providers on a cluster that does not know their kinds", func(ctx SpecContext) {
+				Expect(definitions(ctx)).To(BeEmpty())
+				run(ctx, helm, "install", release, archive, "-n", namespace, "--create-namespace", "--values", values(twoProviders))
+				Expect(definitions(ctx)).To(HaveLen(len(v1alpha2.ProviderTypes())))
+				core := provider(ctx, &v1alpha2.CoreProvider{}, "core-system", "cluster-api")
+				Expect(core.GetSpec().Version).To(Equal("v1.0.0"))
+				docker := provider(ctx, &v1alpha2.InfrastructureProvider{}, namespace, "docker")
+				Expect(docker.GetSpec().Variables).To(Equal(map[string]string{"A": "1"}))
+				Expect(docker.GetAnnotations()).To(HaveKeyWithValue("example.org/owner", "platform"))
+			})
+
+			It("runs two pods that become available", func(ctx SpecContext) {
+				Eventually(func(g Gomega) {
+					deployment := &appsv1.Deployment{}
+					g.Expect(admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: release}, deployment)).To(Succeed())
+					g.Expect(deployment.Status.AvailableReplicas).To(BeEquivalentTo(2))
+				}).Should(Succeed())
+			})
+
+			It("is upgraded, with its CRDs, by the operator under its own permissions", func(ctx SpecContext) {
+				stale := definitions(ctx)[0]
+				original := stale.DeepCopy()
+				delete(stale.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties, "missingVariables")
+				Expect(admin.Update(ctx, &stale)).To(Succeed())
+				run(ctx, helm, "upgrade", release, archive, "-n", namespace, "--values", values(twoProviders), "--set", "replicas=1")
+				current := func() bool {
+					for _, definition := range definitions(ctx) {
+						if definition.Name == original.Name {
+							_, found := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["missingVariables"]
+							return found
+						}
+					}
+					return false
+				}
+				Expect(current()).To(BeFalse(), "helm does not upgrade CRDs; this scenario is for nothing if it did")
+				startOperator(ctx, "--upgrade-crds")
+				Eventually(current).Should(BeTrue())
+			})
+
+			It("keeps what a provider needs when it leaves the list", func(ctx SpecContext) {
+				run(ctx, helm, "upgrade", release, archive, "-n", namespace)
+				Expect(provider(ctx, &v1alpha2.CoreProvider{}, "core-system", "cluster-api").GetDeletionTimestamp()).To(BeNil())
+			})
+
+			It("leaves CRDs, providers and their namespaces when it is uninstalled", func(ctx SpecContext) {
+				run(ctx, helm, "upgrade", release, archive, "-n", namespace, "--values", values(twoProviders))
+				run(ctx, helm, "uninstall", release, "-n", namespace)
+				err := admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: release}, &appsv1.Deployment{})
+				Expect(apierrors.IsNotFound(err)).To(BeTrue())
+				Expect(definitions(ctx)).To(HaveLen(len(v1alpha2.ProviderTypes())))
+				Expect(provider(ctx, &v1alpha2.CoreProvider{}, "core-system", "cluster-api").GetDeletionTimestamp()).To(BeNil())
+				Expect(admin.Get(ctx, client.ObjectKey{Name: "core-system"}, &corev1.Namespace{})).To(Succeed())
+			})
+
+			It("is installed again over what was left", func(ctx SpecContext) {
+				run(ctx, helm, "install", release, archive, "-n", namespace, "--values", values(twoProviders))
+				run(ctx, helm, "uninstall", release, "-n", namespace)
+				for _, p := range []v1alpha2.Provider{
+					provider(ctx, &v1alpha2.CoreProvider{}, "core-system", "cluster-api"),
+					provider(ctx, &v1alpha2.InfrastructureProvider{}, namespace, "docker"),
+				} {
+					p.SetFinalizers(nil)
+					Expect(admin.Update(ctx, p)).To(Succeed())
+				}
+			})
+		})
+	}
+
+	It("carries the CRDs that the operator carries", func(ctx SpecContext) {
+		bases, err := crd.Bases()
+		Expect(err).NotTo(HaveOccurred())
+		shown := run(ctx, "helm", "show", "crds", archive)
+		for _, base := range bases {
+			Expect(shown).To(ContainSubstring("name: " + base.GetName() + "\n"))
+		}
+	})
+})
+
+// provider reads a provider's resource.
+func provider(ctx context.Context, p v1alpha2.Provider, namespace, name string) v1alpha2.Provider {
+	GinkgoHelper()
+	Expect(admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, p)).To(Succeed())
+	return p
+}

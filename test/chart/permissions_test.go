@@ -1,0 +1,216 @@
+package chart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/fleet"
+)
+
+// rare are permissions of the operator's role that a short life with sample providers does not need, and why it has them.
+var rare = map[string]string{
+	"patch events":               "core events, for API servers and libraries that do not take those of events.k8s.io",
+	"create events":              "likewise",
+	"patch events.k8s.io/events": "an event that repeats is counted, and not made again",
+}
+
+var _ = Describe("The operator's own permissions", Ordered, func() {
+	var operator *fleet.Operator
+	var core, docker, aws v1alpha2.Provider
+	address := freeAddress()
+
+	BeforeAll(func(ctx SpecContext) {
+		run(ctx, "helm", "install", release, archive, "-n", namespace, "--create-namespace",
+			"--set", "rbac.installProviders=false,rbac.impersonate=false,replicas=0")
+		grant(ctx, broughtBy(samples))
+		operator = startOperator(ctx, "--upgrade-crds", "--metrics-bind-address="+address)
+	})
+	AfterAll(func(ctx SpecContext) {
+		run(ctx, "helm", "uninstall", release, "-n", namespace)
+		removeAll(ctx)
+	})
+
+	It("suffice, with those for what a provider brings, to install and upgrade it", func(ctx SpecContext) {
+		core = install(ctx, fleet.Wanted{Label: "cluster-api", Version: "v1.0.0"})
+		docker = install(ctx, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
+		aws = install(ctx, fleet.Wanted{Label: "infrastructure-aws", Version: "v1.0.0", Variables: fleet.AWSVariables})
+		for _, p := range []v1alpha2.Provider{core, docker, aws} {
+			Eventually(version(ctx, p)).Should(Equal("v1.0.0"))
+		}
+		next, err := fleet.Load(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(next.Prepare(ctx, admin)).To(Succeed())
+		Expect(admin.Patch(ctx, docker, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"version":"v1.1.0"}}`)))).To(Succeed())
+		Eventually(version(ctx, docker)).Should(Equal("v1.1.0"))
+	})
+
+	It("let Prometheus see all that the dashboard and the alerts ask for", func(ctx SpecContext) {
+		seen := scrape(ctx, address)
+		for _, expression := range expressions() {
+			seen.expectAnswers(expression)
+		}
+		of := map[string]string{"type": "InfrastructureProvider", "namespace": docker.GetNamespace(), "name": "docker"}
+		Expect(seen.value("capstan_provider_info", of, "version", "v1.1.0", "contract", "v1beta2")).To(Equal(1.0))
+		Expect(seen.value("capstan_provider_condition", of, "condition", "Ready")).To(Equal(1.0))
+		Expect(seen.value("capstan_provider_release_revision", of)).To(Equal(2.0))
+		Expect(seen.value("capstan_release_actions_total", of, "action", "install", "result", "succeeded")).To(Equal(1.0))
+		Expect(seen.value("capstan_release_actions_total", of, "action", "upgrade", "result", "succeeded")).To(Equal(1.0))
+		Expect(seen.value("capstan_release_actions_total", of, "action", "upgrade", "result", "failed")).To(BeZero())
+		Expect(seen.value("capstan_chart_bytes", of)).To(BeNumerically(">", 1000))
+		Expect(seen.value("capstan_fetch_bytes_total", nil, "source", "selector")).To(BeNumerically(">", 1000))
+		Expect(seen.value("capstan_build_info", nil, "version", "dev")).To(Equal(1.0))
+	})
+
+	It("suffice to remove it", func(ctx SpecContext) {
+		for _, p := range []v1alpha2.Provider{aws, docker, core} {
+			Expect(admin.Delete(ctx, p)).To(Succeed())
+			Eventually(func() error { return admin.Get(ctx, client.ObjectKeyFromObject(p), p) }).Should(MatchError(ContainSubstring("not found")))
+		}
+	})
+
+	It("are never exceeded, and none is for nothing", func(ctx SpecContext) {
+		Expect(operator.Stop()).To(Succeed()) // a watch is logged when it ends
+		requests, err := cluster.Requests(func(r bed.Request) bool { return r.User == operatorUser && r.Resource != "" })
+		Expect(err).NotTo(HaveOccurred())
+		Expect(requests).NotTo(BeEmpty())
+		for _, r := range requests {
+			Expect(r.Code).NotTo(Equal(403), "%s %s", r.Verb, r.URI)
+		}
+		used := bed.Count(requests, func(r bed.Request) string { return permission(r.Verb, r.Group, resource(r)) })
+		for _, granted := range ownPermissions(ctx) {
+			granted = strings.Replace(granted, "list ", "watch ", 1) // a watch lists first, where the API server cannot stream
+			if _, known := rare[granted]; !known {
+				Expect(used).To(HaveKey(granted), "the role has a permission that nothing needs: remove its marker in controllers/rbac.go")
+			}
+		}
+	})
+})
+
+// install makes a sample provider's resource and all it refers to.
+func install(ctx context.Context, wanted fleet.Wanted) v1alpha2.Provider {
+	GinkgoHelper()
+	r, err := fleet.Load(ctx, samples, wanted)
+	Expect(err).NotTo(HaveOccurred())
+	p, err := r.Install(ctx, admin)
+	Expect(err).NotTo(HaveOccurred())
+	return p
+}
+
+// version is the version of a provider that is ready; else what its condition says.
+func version(ctx context.Context, p v1alpha2.Provider) func() string {
+	return func() string {
+		if err := admin.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
+			return err.Error()
+		}
+		if !conditions.IsReady(p) || p.GetStatus().ObservedGeneration != p.GetGeneration() {
+			return conditions.GetMessage(p, v1alpha2.ReadyCondition)
+		}
+		return *p.GetStatus().InstalledVersion
+	}
+}
+
+func permission(verb, group, resource string) string {
+	return strings.TrimSpace(verb + " " + strings.TrimPrefix(group+"/"+resource, "/"))
+}
+
+func resource(r bed.Request) string {
+	if r.Subresource != "" {
+		return r.Resource + "/" + r.Subresource
+	}
+	return r.Resource
+}
+
+// ownPermissions are those of the role that is generated from the code, one by one. Of the seven kinds one stands for all.
+func ownPermissions(ctx context.Context) []string {
+	GinkgoHelper()
+	role := &rbacv1.ClusterRole{}
+	Expect(admin.Get(ctx, client.ObjectKey{Name: namespace + "-operator"}, role)).To(Succeed())
+	var all []string
+	for _, rule := range role.Rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				if kind, _, _ := strings.Cut(resource, "/"); group == v1alpha2.GroupVersion.Group && kind != "infrastructureproviders" {
+					continue
+				}
+				for _, verb := range rule.Verbs {
+					all = append(all, permission(verb, group, resource))
+				}
+			}
+		}
+	}
+	return all
+}
+
+// broughtBy are the resources of the objects in the components of a repository.
+func broughtBy(repository string) []metav1.GroupResource {
+	GinkgoHelper()
+	files, err := filepath.Glob(filepath.Join(repository, "*/*/*-components.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(files).NotTo(BeEmpty())
+	var all []metav1.GroupResource
+	for _, file := range files {
+		data, err := os.Open(file)
+		Expect(err).NotTo(HaveOccurred())
+		defer data.Close()
+		for decoder := yaml.NewYAMLOrJSONDecoder(data, 4096); ; {
+			object := &metav1.PartialObjectMetadata{}
+			err := decoder.Decode(object)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			Expect(err).NotTo(HaveOccurred(), file)
+			kind := object.GroupVersionKind()
+			mapping, err := admin.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+			if meta.IsNoMatchError(err) || kind.Kind == "Namespace" {
+				continue // of a kind that the components bring themselves
+			}
+			Expect(err).NotTo(HaveOccurred())
+			found := metav1.GroupResource{Group: mapping.Resource.Group, Resource: mapping.Resource.Resource}
+			if !slices.Contains(all, found) {
+				all = append(all, found)
+			}
+		}
+	}
+	return all
+}
+
+// grant lets the operator handle the resources, and give permissions away that it does not have, as providers' roles do.
+func grant(ctx context.Context, resources []metav1.GroupResource) {
+	GinkgoHelper()
+	role := &rbacv1.ClusterRole{ObjectMeta: objectName("what-the-samples-bring")}
+	for _, r := range resources {
+		verbs := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+		if r.Group == rbacv1.GroupName {
+			verbs = append(verbs, "bind", "escalate")
+		}
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: verbs})
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: role.ObjectMeta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: release}},
+	}
+	for _, o := range []client.Object{role, binding} {
+		Expect(admin.Create(ctx, o)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, o)).To(Succeed()) })
+	}
+	AddReportEntry("what the samples bring", fmt.Sprint(resources))
+}

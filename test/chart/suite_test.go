@@ -1,0 +1,150 @@
+// Package chart tests charts/capstan and config: what both helm programs and kubectl make of them on a real control plane, and that the
+// operator gets by with the permissions they give it.
+package chart
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/fleet"
+)
+
+const (
+	// root is the module's folder.
+	root = "../.."
+	// namespace and release are the operator's.
+	namespace = "capstan-system"
+	release   = "capstan"
+	// operatorUser is who the operator is when it runs as the chart's ServiceAccount.
+	operatorUser = "system:serviceaccount:" + namespace + ":" + release
+)
+
+var samples = filepath.Join(root, fleet.Samples)
+
+// What the scenarios share: a control plane, the operator's program, and the chart as it is released.
+var (
+	cluster *bed.Bed
+	admin   client.Client
+	program string
+	archive string
+)
+
+func TestChart(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(60 * time.Second)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	RunSpecs(t, "The operator's chart")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+	cluster, err = bed.Start(context.WithoutCancel(ctx), bed.Options{})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
+	admin, err = fleet.NewClient(cluster.Config())
+	Expect(err).NotTo(HaveOccurred())
+	dir := GinkgoT().TempDir()
+	program, err = fleet.BuildOperator(ctx, root, dir)
+	Expect(err).NotTo(HaveOccurred())
+	run(ctx, "helm", "package", filepath.Join(root, "charts/capstan"), "--destination", dir)
+	archives, err := filepath.Glob(filepath.Join(dir, "capstan-*.tgz"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(archives).To(HaveLen(1))
+	archive = archives[0]
+})
+
+// try runs a program of the bed as a person would and gives what it writes.
+func try(ctx context.Context, name string, args ...string) (string, error) {
+	GinkgoHelper()
+	cmd := exec.CommandContext(ctx, cluster.Binary(name), args...)
+	home := filepath.Join(cluster.Dir(), "home")
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig(), "HOME="+home)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func run(ctx context.Context, name string, args ...string) string {
+	GinkgoHelper()
+	out, err := try(ctx, name, args...)
+	Expect(err).NotTo(HaveOccurred(), "%s %s: %s", name, strings.Join(args, " "), out)
+	return out
+}
+
+// values writes a file of values.
+func values(text string) string {
+	GinkgoHelper()
+	file := filepath.Join(GinkgoT().TempDir(), "values.yaml")
+	Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
+	return file
+}
+
+// removeAll leaves nothing of the operator behind, not even its CRDs.
+func removeAll(ctx context.Context) {
+	GinkgoHelper()
+	for _, definition := range definitions(ctx) {
+		Expect(admin.Delete(ctx, &definition)).To(Succeed())
+	}
+	Eventually(func() []apiextensionsv1.CustomResourceDefinition { return definitions(ctx) }).Should(BeEmpty())
+}
+
+// definitions are the operator's CRDs in the cluster.
+func definitions(ctx context.Context) []apiextensionsv1.CustomResourceDefinition {
+	GinkgoHelper()
+	list := &apiextensionsv1.CustomResourceDefinitionList{}
+	Expect(admin.List(ctx, list)).To(Succeed())
+	var own []apiextensionsv1.CustomResourceDefinition
+	for _, definition := range list.Items {
+		if definition.Spec.Group == "operator.cluster.x-k8s.io" {
+			own = append(own, definition)
+		}
+	}
+	return own
+}
+
+// operatorKubeconfig is a kubeconfig for the chart's ServiceAccount.
+func operatorKubeconfig(ctx context.Context) string {
+	GinkgoHelper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: release}}
+	token := &authenticationv1.TokenRequest{}
+	Expect(admin.SubResource("token").Create(ctx, account, token)).To(Succeed())
+	config, err := clientcmd.LoadFromFile(cluster.Kubeconfig())
+	Expect(err).NotTo(HaveOccurred())
+	for _, user := range config.AuthInfos {
+		user.ClientCertificateData, user.ClientKeyData = nil, nil
+		user.Token = token.Status.Token
+	}
+	file := filepath.Join(GinkgoT().TempDir(), "operator.kubeconfig")
+	Expect(clientcmd.WriteToFile(*config, file)).To(Succeed())
+	return file
+}
+
+// startOperator runs the operator as the chart's ServiceAccount, until the container of specs ends, and gives its log.
+func startOperator(ctx context.Context, flags ...string) *fleet.Operator {
+	GinkgoHelper()
+	log := filepath.Join(GinkgoT().TempDir(), "operator.log")
+	operator, err := fleet.StartOperatorAs(cluster, operatorKubeconfig(ctx), program, log, flags...)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() {
+		if CurrentSpecReport().Failed() {
+			text, _ := os.ReadFile(log)
+			AddReportEntry("operator log", string(text))
+		}
+		Expect(operator.Stop()).To(Succeed())
+	})
+	return operator
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"sigs.k8s.io/yaml"
+)
+
+// inModule works in the module's folder, as the program does.
+func inModule(t *testing.T) *WithT {
+	t.Helper()
+	t.Chdir("../..")
+	return NewWithT(t)
+}
+
+func TestTheImageStarts(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("an image's program runs on Linux only")
+	}
+	g := inModule(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "image.tar")
+	var out bytes.Buffer
+	g.Expect(run(t.Context(), []string{"image", "--version", "v1.2.3", "--platforms", "linux/" + runtime.GOARCH, "--output", file}, &out)).To(Succeed())
+	g.Expect(out.String()).To(HavePrefix("ghcr.io/capstan-project/capstan:v1.2.3@sha256:"))
+
+	root := filepath.Join(dir, "root")
+	config := unpack(t, file, root)
+	g.Expect(config.User).To(Equal("65532:65532"))
+	cmd := exec.CommandContext(t.Context(), filepath.Join(root, config.Entrypoint[0]), "--version")
+	if os.Getuid() == 0 { // nothing but the image's files is there
+		cmd.Path, cmd.Args[0] = config.Entrypoint[0], config.Entrypoint[0]
+		cmd.Dir = "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+		g.Expect(os.Chmod(root, 0o755)).To(Succeed())
+		g.Expect(os.Chmod(dir, 0o755)).To(Succeed())
+	}
+	version, err := cmd.CombinedOutput()
+	g.Expect(err).NotTo(HaveOccurred(), string(version))
+	g.Expect(string(version)).To(Equal("v1.2.3\n"))
+	authorities, err := os.ReadFile(filepath.Join(root, "etc/ssl/certs/ca-certificates.crt"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(bytes.Count(authorities, []byte("BEGIN CERTIFICATE"))).To(BeNumerically(">", 100))
+}
+
+// unpack writes the layers of the only image in an OCI archive into a folder, following digests from the index down.
+func unpack(t *testing.T, file, root string) ocispec.ImageConfig {
+	t.Helper()
+	g := NewWithT(t)
+	blobs := filesOf(t, file)
+	blob := func(d ocispec.Descriptor) []byte { return blobs["blobs/sha256/"+d.Digest.Encoded()] }
+	var top, index ocispec.Index
+	g.Expect(json.Unmarshal(blobs["index.json"], &top)).To(Succeed())
+	g.Expect(top.Manifests).To(HaveLen(1))
+	g.Expect(json.Unmarshal(blob(top.Manifests[0]), &index)).To(Succeed())
+	var manifest ocispec.Manifest
+	g.Expect(json.Unmarshal(blob(index.Manifests[0]), &manifest)).To(Succeed())
+	var config ocispec.Image
+	g.Expect(json.Unmarshal(blob(manifest.Config), &config)).To(Succeed())
+	for _, layer := range manifest.Layers {
+		unzipped, err := gzip.NewReader(bytes.NewReader(blob(layer)))
+		g.Expect(err).NotTo(HaveOccurred())
+		extract(t, unzipped, root)
+	}
+	return config.Config
+}
+
+func extract(t *testing.T, layer io.Reader, root string) {
+	t.Helper()
+	g := NewWithT(t)
+	for r := tar.NewReader(layer); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		g.Expect(err).NotTo(HaveOccurred())
+		target := filepath.Join(root, header.Name)
+		if header.Typeflag == tar.TypeDir {
+			g.Expect(os.MkdirAll(target, 0o755)).To(Succeed())
+			continue
+		}
+		data, err := io.ReadAll(r)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(os.MkdirAll(filepath.Dir(target), 0o755)).To(Succeed())
+		g.Expect(os.WriteFile(target, data, os.FileMode(header.Mode))).To(Succeed())
+	}
+}
+
+func filesOf(t *testing.T, file string) map[string][]byte {
+	t.Helper()
+	g := NewWithT(t)
+	data, err := os.ReadFile(file)
+	g.Expect(err).NotTo(HaveOccurred())
+	files := map[string][]byte{}
+	for r := tar.NewReader(bytes.NewReader(data)); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		g.Expect(err).NotTo(HaveOccurred())
+		files[header.Name], err = io.ReadAll(r)
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+func TestDistMakesARelease(t *testing.T) {
+	g := inModule(t)
+	dir := filepath.Join(t.TempDir(), "dist")
+	host := runtime.GOOS + "/" + runtime.GOARCH
+	g.Expect(run(t.Context(), []string{"dist", "--version", "v1.2.3", "--platforms", host, "--output", dir}, io.Discard)).To(Succeed())
+	read := func(name string) []byte {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		g.Expect(err).NotTo(HaveOccurred())
+		return data
+	}
+
+	for line := range strings.Lines(string(read("checksums.txt"))) {
+		digest, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		g.Expect(sum(read(name))).To(Equal(digest), name)
+	}
+	program := "capstan_" + strings.Replace(host, "/", "_", 1) + ".tar.gz"
+	g.Expect(string(read("capstan.krew.yaml"))).To(And(ContainSubstring(sum(read(program))), ContainSubstring("/v1.2.3/"+program)))
+	g.Expect(string(read("capstan.cdx.json"))).To(ContainSubstring(`"pkg:golang/sigs.k8s.io/yaml@v`))
+	g.Expect(string(read("capstan-operator.cdx.json"))).To(ContainSubstring(`"pkg:golang/sigs.k8s.io/controller-runtime@v`))
+	g.Expect(string(read("CHANGELOG.md"))).To(HavePrefix("# v1.2.3\n\n* "))
+
+	chart, err := loader.LoadArchive(bytes.NewReader(read("capstan-1.2.3.tgz")))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(chart.Metadata.AppVersion).To(Equal("v1.2.3"))
+	g.Expect(chart.CRDObjects()).To(HaveLen(7))
+	kinds := map[string]int{}
+	for document := range strings.SplitSeq(string(read("capstan.yaml")), "\n---\n") {
+		var object struct{ Kind string }
+		g.Expect(yaml.Unmarshal([]byte(document), &object)).To(Succeed())
+		kinds[object.Kind]++
+	}
+	g.Expect(kinds).To(And(HaveKeyWithValue("CustomResourceDefinition", 7), HaveKeyWithValue("Namespace", 1), HaveKeyWithValue("Deployment", 1)))
+	g.Expect(string(read("capstan.yaml"))).To(ContainSubstring("image: ghcr.io/capstan-project/capstan:v1.2.3\n"))
+}
+
+func TestDistRefusesAVersionThatIsNone(t *testing.T) {
+	err := run(t.Context(), []string{"dist", "--version", "1.2", "--output", t.TempDir()}, io.Discard)
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("not a semantic version")))
+}
+
+func TestLicensesAreRecognized(t *testing.T) {
+	mit := "Permission is hereby granted, free of charge, to any person obtaining a\ncopy of this software without restriction"
+	bsd := "Redistribution and use in source and binary forms, with or without modification"
+	for _, test := range []struct {
+		text, refused string
+		ids           []string
+	}{
+		{text: "Apache License\n   Version 2.0, January 2004", ids: []string{"Apache-2.0"}},
+		{text: mit, ids: []string{"MIT"}},
+		{text: bsd, ids: []string{"BSD-2-Clause"}},
+		{text: bsd + "\nto endorse or promote products", ids: []string{"BSD-3-Clause"}},
+		{text: mit + "\n" + bsd, ids: []string{"MIT", "BSD-2-Clause"}},
+		{text: "Mozilla Public License, version 2.0 … GNU General Public License", ids: []string{"MPL-2.0"}},
+		{text: "GNU GENERAL PUBLIC LICENSE Version 3", refused: "GPL"},
+		{text: "GNU Lesser General Public License", refused: "LGPL"},
+		{text: "Business Source License 1.1", refused: "BUSL"},
+		{text: "Do what you like"},
+	} {
+		g := NewWithT(t)
+		ids, reason := recognize([]byte(test.text))
+		g.Expect(ids).To(Equal(test.ids), test.text)
+		g.Expect(reason).To(HavePrefix(test.refused), test.text)
+	}
+}
+
+func TestAModuleWithoutAKnownLicenseIsRefused(t *testing.T) {
+	g := NewWithT(t)
+	dir := t.TempDir()
+	m := module{Path: "example.org/m", Version: "v1.0.0"}
+	g.Expect(m.read(dir)).To(MatchError(ContainSubstring("none is recognized")))
+	g.Expect(os.WriteFile(filepath.Join(dir, "COPYING"), []byte("GNU Affero General Public License"), 0o600)).To(Succeed())
+	g.Expect(m.read(dir)).To(MatchError(ContainSubstring("not allowed (AGPL")))
+}
