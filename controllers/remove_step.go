@@ -181,27 +181,24 @@ func (r *removal) usage(ctx context.Context, query usage.Query) (*usage.Usage, e
 	return finder.Find(ctx, query)
 }
 
-// uninstall removes the release, and what it has left outside of its namespace if that took the release's records with it.
+// uninstall removes the release.
 func (r *removal) uninstall(ctx context.Context) error {
 	if !r.installed && conditions.GetReason(r.provider, v1alpha2.ProviderInstalledCondition) == v1alpha2.UninstalledReason {
 		return nil
 	}
-	log := ctrl.LoggerFrom(ctx).WithValues("release", r.release)
+	unreadable := !r.installed
 	if r.installed {
-		if _, err := r.Releases.Uninstall(ctx, r.provider.GetNamespace(), r.release); err != nil {
+		_, err := r.Releases.Uninstall(ctx, r.provider.GetNamespace(), r.release)
+		if unreadable = errors.As(err, new(*release.CorruptError)); err != nil && !unreadable {
 			return err
-		}
-		log.Info("uninstalled")
-	} else {
-		selector := labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(r.provider)})
-		swept, err := r.Releases.Sweep(ctx, r.provider.GetNamespace(), r.release, selector)
-		if err != nil {
-			return err
-		}
-		if len(swept) > 0 {
-			log.Info("removed what was left of a release without records", "objects", swept)
 		}
 	}
+	if unreadable {
+		if err := r.sweep(ctx); err != nil {
+			return err
+		}
+	}
+	ctrl.LoggerFrom(ctx).Info("uninstalled", "release", r.release)
 	if err := r.Charts.Delete(ctx, r.provider); err != nil {
 		return err
 	}
@@ -210,6 +207,16 @@ func (r *removal) uninstall(ctx context.Context) error {
 	status.Release, status.History, status.Chart = nil, nil, nil
 	conditions.MarkFalse(r.provider, v1alpha2.ProviderInstalledCondition, v1alpha2.UninstalledReason, "Release %s is uninstalled", r.release)
 	return nil
+}
+
+// sweep removes a release whose records are gone, with its namespace perhaps, or cannot be read.
+func (r *removal) sweep(ctx context.Context) error {
+	selector := labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(r.provider)})
+	swept, err := r.Releases.Sweep(ctx, r.provider.GetNamespace(), r.release, selector)
+	if len(swept) > 0 {
+		ctrl.LoggerFrom(ctx).Info("removed what was left of a release without records", "release", r.release, "objects", len(swept))
+	}
+	return err
 }
 
 // namespaceFree keeps the namespace, and the provider with it, while something else lives in it that its deletion would take along.

@@ -148,46 +148,53 @@ func readProvider(file, namespace string) (v1alpha2.Provider, error) {
 
 // compare looks at the release as it is, and as it would be.
 func (o *diffOptions) compare(ctx context.Context, p v1alpha2.Provider, warnings io.Writer) (*difference, error) {
-	name := controllers.ReleaseName(p)
-	observed, err := o.management.releases.Observe(ctx, p.GetNamespace(), name)
+	observed, err := o.management.releases.Observe(ctx, p.GetNamespace(), controllers.ReleaseName(p))
 	if err != nil {
 		return nil, err
 	}
-	var current release.Record
+	current := &release.Record{}
 	if newest, exists := observed.Newest(); exists {
-		record, err := o.management.releases.Read(ctx, p.GetNamespace(), name, newest)
-		if err != nil {
+		if current, err = o.management.releases.Read(ctx, observed.Namespace, observed.Name, newest); err != nil {
 			return nil, err
 		}
-		current = *record
 	}
-	d := &difference{Provider: v1alpha2.Label(p), From: current.AppVersion}
-	var next *release.Record
-	if o.revision != 0 {
-		revision, err := findRevision(observed, o.revision)
-		if err != nil {
-			return nil, err
-		}
-		if next, err = o.management.releases.Read(ctx, p.GetNamespace(), name, revision); err != nil {
-			return nil, err
-		}
-		d.To = next.AppVersion
-	} else {
+	preview, err := o.preview(ctx, p, observed, warnings)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range preview.Warnings {
+		fmt.Fprintln(warnings, "Warning:", w)
+	}
+	changes, err := compareObjects(current.Objects, preview.Release.Objects, o.contextLines)
+	return &difference{
+		Provider: v1alpha2.Label(p), From: current.AppVersion, To: preview.Version,
+		Objects: changes, NewCRDs: preview.NewCRDs, ChangedCRDs: preview.ChangedCRDs,
+	}, err
+}
+
+// preview is what would be installed: the revision that a flag or the resource names, or what the rest of the resource asks for.
+func (o *diffOptions) preview(ctx context.Context, p v1alpha2.Provider, observed release.Observation, warnings io.Writer) (*controllers.Preview, error) {
+	number := o.revision
+	if held := p.GetSpec().Release; number == 0 && held != nil && held.RollbackTo != nil {
+		number = int(*held.RollbackTo)
+		fmt.Fprintf(warnings, "Warning: spec.release.rollbackTo is %d, so that nothing else is installed\n", number)
+	}
+	if number == 0 {
 		previewer, err := o.management.preview()
 		if err != nil {
 			return nil, err
 		}
-		preview, err := previewer.Preview(ctx, p)
-		if err != nil {
-			return nil, err
-		}
-		for _, w := range preview.Warnings {
-			fmt.Fprintln(warnings, "Warning:", w)
-		}
-		next, d.To, d.NewCRDs, d.ChangedCRDs = preview.Release, preview.Version, preview.NewCRDs, preview.ChangedCRDs
+		return previewer.Preview(ctx, p)
 	}
-	d.Objects, err = compareObjects(current.Objects, next.Objects, o.contextLines)
-	return d, err
+	revision, err := findRevision(observed, number)
+	if err != nil {
+		return nil, err
+	}
+	record, err := o.management.releases.Read(ctx, observed.Namespace, observed.Name, revision)
+	if err != nil {
+		return nil, err
+	}
+	return &controllers.Preview{Version: record.AppVersion, Release: record}, nil // a return leaves CRDs as they are
 }
 
 func (o *diffOptions) print(d *difference) error {

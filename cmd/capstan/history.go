@@ -51,6 +51,9 @@ type revisionView struct {
 	Version  string    `json:"version,omitempty"`
 	// By is who made it: capstan, or helm for any other program.
 	By string `json:"by"`
+	// Healthy says that all its objects were healthy once, Failure why it failed, as far as Capstan saw it.
+	Healthy bool            `json:"healthy"`
+	Failure release.Failure `json:"failure,omitempty"`
 	// Digest of the chart; empty if another program made the revision.
 	Digest      string `json:"chartDigest,omitempty"`
 	Description string `json:"description,omitempty"`
@@ -86,7 +89,7 @@ func (o *historyOptions) run(ctx context.Context, argument string) error {
 func viewRevision(r release.Revision, record *release.Record) revisionView {
 	v := revisionView{
 		Revision: r.Number, Updated: r.Created, Status: string(r.Status), Version: cmp.Or(record.AppVersion, r.Version),
-		By: "helm", Digest: r.ChartDigest, Description: record.Description,
+		By: "helm", Healthy: r.Healthy, Failure: r.Failure, Digest: r.ChartDigest, Description: record.Description,
 	}
 	if r.Ours() {
 		v.By = "capstan"
@@ -94,14 +97,26 @@ func viewRevision(r release.Revision, record *release.Record) revisionView {
 	return v
 }
 
+// health is what there is to say about the revision's health in a word.
+func (v revisionView) health() string {
+	switch {
+	case v.Healthy:
+		return "yes"
+	case v.Status == string(release.StatusFailed):
+		return "no"
+	default:
+		return "?"
+	}
+}
+
 func (o *historyOptions) print(views []revisionView) error {
 	if done, err := o.screen.data(views); done {
 		return err
 	}
-	rows := [][]string{{"REVISION", "AGE", "STATUS", "VERSION", "BY", "CHART", "DESCRIPTION"}}
+	rows := [][]string{{"REVISION", "AGE", "STATUS", "HEALTHY", "VERSION", "BY", "CHART", "DESCRIPTION"}}
 	for _, v := range views {
 		rows = append(rows, []string{
-			strconv.Itoa(v.Revision), duration.HumanDuration(o.now().Sub(v.Updated)), v.Status, v.Version, v.By, short(v.Digest), v.Description,
+			strconv.Itoa(v.Revision), duration.HumanDuration(o.now().Sub(v.Updated)), v.Status, v.health(), v.Version, v.By, short(v.Digest), v.Description,
 		})
 	}
 	o.screen.table(rows, func(row, column int) style {

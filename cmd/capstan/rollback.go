@@ -31,7 +31,7 @@ func rollbackCommand() *cobra.Command {
 		Use:   usage,
 		Short: "Return a provider to an earlier revision of its release",
 		Long: `Return a provider to an earlier revision of its release, and keep it there until --undo: the resource's spec.release.rollbackTo is set.
-CRDs stay as they are. Without REVISION it is the newest one before the current that went well; capstan history shows all, and
+CRDs stay as they are. Without REVISION it is the newest one before the current that was healthy; capstan history shows all, and
 capstan diff PROVIDER --revision REVISION what would change.`,
 		Example: `  capstan rollback infrastructure-aws
   capstan rollback infrastructure-aws 3
@@ -87,11 +87,11 @@ func (o *rollbackOptions) revision(ctx context.Context, p v1alpha2.Provider, arg
 	}
 	if len(args) == 0 {
 		for i, r := range observed.Revisions {
-			if i > 0 && r.Status == release.StatusSuperseded {
+			if i > 0 && r.Healthy {
 				return r, nil
 			}
 		}
-		return release.Revision{}, fmt.Errorf("release %s/%s has no earlier revision that went well; `capstan history %s` shows what there is",
+		return release.Revision{}, fmt.Errorf("release %s/%s has no earlier revision that was healthy; `capstan history %s` shows what there is",
 			p.GetNamespace(), name, v1alpha2.Label(p))
 	}
 	number, err := strconv.Atoi(args[0])

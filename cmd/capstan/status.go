@@ -66,7 +66,10 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 	var before []providerView
 	for {
 		views, err := o.look(ctx, args)
-		if err != nil {
+		switch {
+		case o.watch && errors.Is(err, context.Canceled):
+			return nil // a person has seen enough
+		case err != nil:
 			return err
 		}
 		if before == nil || !equality.Semantic.DeepEqual(before, views) {

@@ -31,9 +31,9 @@ func (e *Engine) Names(ctx context.Context, namespace string) ([]string, error) 
 	return slices.Sorted(maps.Keys(names)), nil
 }
 
-// Sweep deletes what a release has left behind of which there is no record any more: whoever deleted the release's namespace deleted
-// its records with it, and the objects outside of that namespace are still there. It looks through all kinds of the cluster for objects
-// with the labels and the release's mark, and reports those that it deleted. What Uninstall leaves, Sweep leaves too.
+// Sweep deletes a release of which there is no record, or none that can be read: whoever deletes the release's namespace deletes its
+// records with it, and the objects outside of that namespace are still there. It looks through all kinds of the cluster for objects with
+// the labels and the release's mark, and reports those that it deleted; records go last. What Uninstall leaves, Sweep leaves too.
 func (e *Engine) Sweep(ctx context.Context, namespace, name string, selector labels.Selector) ([]Object, error) {
 	kinds, err := e.deletableKinds()
 	if err != nil {
@@ -54,7 +54,14 @@ func (e *Engine) Sweep(ctx context.Context, namespace, name string, selector lab
 	}
 	err = group.Wait()
 	slices.SortFunc(deleted, func(a, b Object) int { return strings.Compare(a.String(), b.String()) })
-	return deleted, err
+	if err != nil {
+		return deleted, err
+	}
+	records := metav1.ListOptions{LabelSelector: ownerSelector(name)}
+	if err := e.metadata.Namespace(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, records); err != nil {
+		return deleted, fmt.Errorf("delete the records of release %s/%s: %w", namespace, name, err)
+	}
+	return deleted, nil
 }
 
 // deletableKinds are the kinds whose objects can be listed and deleted, each in one version.

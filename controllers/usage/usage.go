@@ -146,8 +146,8 @@ type object struct {
 	namespace, name string
 }
 
-// selfMade are objects that a provider's manager makes by itself, without being asked by anybody's object: they are of no use
-// without the provider, and it makes them again.
+// selfMade are objects that a provider's manager makes by itself and never deletes: they are of no use without the provider, and it
+// makes them again. aws's stands for the manager's own identity and is made with the first AWSCluster; its webhook takes no other name.
 var selfMade = []object{
 	{schema.GroupKind{Group: "infrastructure.cluster.x-k8s.io", Kind: "AWSClusterControllerIdentity"}, "", "default"},
 }

@@ -9,10 +9,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -24,55 +27,75 @@ import (
 // cliUser is who the command line is in the bed's audit log.
 const cliUser = "a-person"
 
+// person works with the command line, from outside of any terminal.
+type person struct {
+	w       *world
+	program string
+}
+
+func newPerson(ctx context.Context, w *world) person {
+	GinkgoHelper()
+	p := person{w, filepath.Join(GinkgoT().TempDir(), "capstan")}
+	build := exec.CommandContext(ctx, "go", "build", "-o", p.program, "./cmd/capstan")
+	build.Dir = root
+	out, err := build.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(out))
+	return p
+}
+
+// command is a call of capstan that has not begun.
+func (p person) command(ctx context.Context, args ...string) *exec.Cmd {
+	GinkgoHelper()
+	kubeconfig, err := p.w.bed.KubeconfigFor(cliUser)
+	Expect(err).NotTo(HaveOccurred())
+	cmd := exec.CommandContext(ctx, p.program, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	return cmd
+}
+
+func (p person) run(ctx context.Context, args ...string) (out, failure string, code int) {
+	GinkgoHelper()
+	cmd := p.command(ctx, args...)
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); !errors.As(err, new(*exec.ExitError)) {
+		Expect(err).NotTo(HaveOccurred())
+	}
+	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
+}
+
+func (p person) succeed(ctx context.Context, args ...string) string {
+	GinkgoHelper()
+	out, failure, code := p.run(ctx, args...)
+	Expect(code).To(BeZero(), "%s\n%s", out, failure)
+	Expect(failure).To(BeEmpty())
+	return out
+}
+
+func (p person) fail(ctx context.Context, args ...string) Assertion {
+	GinkgoHelper()
+	out, failure, code := p.run(ctx, args...)
+	Expect(code).To(Equal(1), "%s\n%s", out, failure)
+	return Expect(failure)
+}
+
+// writes is how many requests the person has made that change something.
+func (p person) writes() int {
+	GinkgoHelper()
+	requests, err := p.w.bed.Requests(func(r bed.Request) bool { return r.User == cliUser && r.Write() })
+	Expect(err).NotTo(HaveOccurred())
+	return len(requests)
+}
+
 var _ = Describe("The command line", Ordered, func() {
 	var w *world
-	var cli string
+	var cli person
 	var core, docker, aws v1alpha2.Provider
 
-	// run runs capstan as a person would; without a terminal, it has no colours.
-	run := func(ctx context.Context, args ...string) (out, failure string, code int) {
-		GinkgoHelper()
-		kubeconfig, err := w.bed.KubeconfigFor(cliUser)
-		Expect(err).NotTo(HaveOccurred())
-		cmd := exec.CommandContext(ctx, cli, args...)
-		cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
-		var stdout, stderr strings.Builder
-		cmd.Stdout, cmd.Stderr = &stdout, &stderr
-		err = cmd.Run()
-		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) {
-			Expect(err).NotTo(HaveOccurred())
-		}
-		return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
-	}
-	succeed := func(ctx context.Context, args ...string) string {
-		GinkgoHelper()
-		out, failure, code := run(ctx, args...)
-		Expect(code).To(BeZero(), "%s\n%s", out, failure)
-		Expect(failure).To(BeEmpty())
-		return out
-	}
-	fail := func(ctx context.Context, args ...string) Assertion {
-		GinkgoHelper()
-		out, failure, code := run(ctx, args...)
-		Expect(code).To(Equal(1), "%s\n%s", out, failure)
-		return Expect(failure)
-	}
-	writes := func() int {
-		GinkgoHelper()
-		requests, err := w.bed.Requests(func(r bed.Request) bool { return r.User == cliUser && r.Write() })
-		Expect(err).NotTo(HaveOccurred())
-		return len(requests)
-	}
-
 	BeforeAll(func(ctx SpecContext) {
-		cli = filepath.Join(GinkgoT().TempDir(), "capstan")
-		build := exec.CommandContext(ctx, "go", "build", "-o", cli, "./cmd/capstan")
-		build.Dir = root
-		out, err := build.CombinedOutput()
-		Expect(err).NotTo(HaveOccurred(), string(out))
-
 		w = newWorld(context.WithoutCancel(ctx))
-		fail(ctx, "status", "aws").To(ContainSubstring("there is no provider aws, nor any other"))
+		cli = newPerson(ctx, w)
+		cli.fail(ctx, "status", "aws").To(ContainSubstring("there is no provider aws, nor any other"))
 		w.start()
 		core = w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
 		docker = w.install(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
@@ -84,29 +107,29 @@ var _ = Describe("The command line", Ordered, func() {
 	AfterEach(func() { w.showLog() })
 
 	It("shows what there is as trees and as data", func(ctx SpecContext) {
-		Expect(succeed(ctx, "status")).To(And(
+		Expect(cli.succeed(ctx, "status")).To(And(
 			MatchRegexp(`(?m)^cluster-api \(CoreProvider cluster-api-system/cluster-api\): Ready\n├─ version v1\.0\.0, contract v1beta\d\n├─ chart cluster-api 1\.0\.0, sha256:\w{64}\n└─ release cluster-api, revision 1, deployed: (\d+) of (\d+) objects are well$`),
 			ContainSubstring("infrastructure-docker (InfrastructureProvider infrastructure-docker-system/docker): Ready"),
 			Not(ContainSubstring("\x1b")), Not(ContainSubstring("Deployment")),
 		))
-		Expect(succeed(ctx, "status", "docker", "--color", "always")).To(And(
+		Expect(cli.succeed(ctx, "status", "docker", "--color", "always")).To(And(
 			MatchRegexp(`\x1b\[32mDeployment infrastructure-docker-system/\S+: Current\x1b\[0m`), ContainSubstring("Ready=True (Healthy)"), Not(ContainSubstring("cluster-api-system"))))
 		var views []map[string]any
-		Expect(json.Unmarshal([]byte(succeed(ctx, "status", "-o", "json", "-n", aws.GetNamespace())), &views)).To(Succeed())
+		Expect(json.Unmarshal([]byte(cli.succeed(ctx, "status", "-o", "json", "-n", aws.GetNamespace())), &views)).To(Succeed())
 		Expect(views).To(HaveExactElements(And(HaveKeyWithValue("label", "infrastructure-aws"), HaveKeyWithValue("ready", "Ready"))))
-		fail(ctx, "status", "azure").To(And(HavePrefix("Error: there is no provider azure; there are: cluster-api (CoreProvider"), ContainSubstring("infrastructure-aws")))
+		cli.fail(ctx, "status", "azure").To(And(HavePrefix("Error: there is no provider azure; there are: cluster-api (CoreProvider"), ContainSubstring("infrastructure-aws")))
 	})
 
 	It("shows that nothing would change, and what a version would, and changes nothing", func(ctx SpecContext) {
 		for _, label := range []string{"cluster-api", "infrastructure-docker", "infrastructure-aws"} {
-			Expect(succeed(ctx, "diff", label, "--exit-code")).To(Equal(label + ": no changes\n"))
+			Expect(cli.succeed(ctx, "diff", label, "--exit-code")).To(Equal(label + ": no changes\n"))
 		}
-		fail(ctx, "diff", "docker", "--version", "v1.1.0").To(ContainSubstring("v1.1.0"), "the source does not have it yet")
+		cli.fail(ctx, "diff", "docker", "--version", "v1.1.0").To(ContainSubstring("v1.1.0"), "the source does not have it yet")
 		newer, err := fleet.Load(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(newer.Prepare(ctx, w.client)).To(Succeed())
 
-		out, _, code := run(ctx, "diff", "docker", "--version", "v1.1.0", "--exit-code")
+		out, _, code := cli.run(ctx, "diff", "docker", "--version", "v1.1.0", "--exit-code")
 		Expect(code).To(Equal(2))
 		Expect(out).To(And(
 			MatchRegexp(`Deployment infrastructure-docker-system/\S+ would be changed:\n@@ `),
@@ -114,7 +137,7 @@ var _ = Describe("The command line", Ordered, func() {
 			ContainSubstring("ConfigMap infrastructure-docker-system/capd-load-balancer would be deleted:"),
 			MatchRegexp(`(?m)^infrastructure-docker v1\.0\.0 to v1\.1\.0: 0 objects to create, \d+ to change, 1 to delete; 0 CRDs to create, \d+ to apply anew$`),
 		))
-		Expect(writes()).To(BeZero())
+		Expect(cli.writes()).To(BeZero())
 	})
 
 	It("shows what a file would change", func(ctx SpecContext) {
@@ -126,8 +149,8 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		file := filepath.Join(GinkgoT().TempDir(), "docker.yaml")
 		Expect(os.WriteFile(file, text, 0o600)).To(Succeed())
-		Expect(succeed(ctx, "diff", "-f", file)).To(And(MatchRegexp(`(?m)^\+ .*quite-another`), ContainSubstring("0 objects to create, 1 to change, 0 to delete")))
-		Expect(writes()).To(BeZero())
+		Expect(cli.succeed(ctx, "diff", "-f", file)).To(And(MatchRegexp(`(?m)^\+ .*quite-another`), ContainSubstring("0 objects to create, 1 to change, 0 to delete")))
+		Expect(cli.writes()).To(BeZero())
 	})
 
 	It("does not show the values of Secrets", func(ctx SpecContext) {
@@ -139,38 +162,72 @@ var _ = Describe("The command line", Ordered, func() {
 		secret.Data["AWS_B64ENCODED_CREDENTIALS"] = []byte(base64.StdEncoding.EncodeToString([]byte(token)))
 		Expect(w.client.Update(ctx, secret)).To(Succeed())
 		for _, format := range []string{"text", "json", "yaml"} {
-			out := succeed(ctx, "diff", "aws", "-o", format)
+			out := cli.succeed(ctx, "diff", "aws", "-o", format)
 			Expect(out).To(And(ContainSubstring("<masked"), ContainSubstring("changed>")))
 			Expect(out).NotTo(Or(ContainSubstring(token), ContainSubstring(base64.StdEncoding.EncodeToString([]byte(token)))))
 		}
 		before.ResourceVersion = ""
 		Expect(w.client.Update(ctx, before)).To(Succeed())
-		Expect(succeed(ctx, "diff", "aws")).To(Equal("infrastructure-aws: no changes\n"))
+		Expect(cli.succeed(ctx, "diff", "aws")).To(Equal("infrastructure-aws: no changes\n"))
 	})
 
 	It("plans upgrades, and makes them one after the other", func(ctx SpecContext) {
-		Expect(succeed(ctx, "upgrade", "plan")).To(And(
+		Expect(cli.succeed(ctx, "upgrade", "plan")).To(And(
 			MatchRegexp(`(?m)^cluster-api +v1\.0\.0 +- +v1beta\d$`),
 			MatchRegexp(`(?m)^infrastructure-docker +v1\.0\.0 +v1\.1\.0 +v1beta\d$`),
 			ContainSubstring("capstan upgrade apply --contract "),
 		))
-		fail(ctx, "upgrade", "apply", "docker").To(ContainSubstring("names no exact version"))
-		fail(ctx, "upgrade", "apply", "--contract", "v1alpha4").To(ContainSubstring("no version of core has the contract v1alpha4"))
-		Expect(succeed(ctx, "upgrade", "apply", "docker:v1.1.0")).To(And(
+		cli.fail(ctx, "upgrade", "apply", "docker").To(ContainSubstring("names no exact version"))
+		cli.fail(ctx, "upgrade", "apply", "--contract", "v1alpha4").To(ContainSubstring("no version of core has the contract v1alpha4"))
+		Expect(cli.succeed(ctx, "upgrade", "apply", "docker:v1.1.0")).To(And(
 			ContainSubstring("InfrastructureProvider infrastructure-docker-system/docker is to have version v1.1.0"),
 			HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n")))
 		Expect(w.read(ctx, docker)(Default)).To(beReady("v1.1.0"))
 	})
 
 	It("shows the history, and what a return would change", func(ctx SpecContext) {
-		Expect(succeed(ctx, "history", "infrastructure/docker")).To(MatchRegexp(
-			`(?s)^REVISION .*\n1 +\S+ +superseded +v1\.0\.0 +capstan +\w{12} +Install complete\n2 +\S+ +deployed +v1\.1\.0 +capstan +\w{12} +Upgrade complete\n$`))
-		Expect(succeed(ctx, "diff", "docker", "--revision", "1")).To(And(
+		Expect(cli.succeed(ctx, "history", "infrastructure/docker")).To(MatchRegexp(
+			`(?s)^REVISION .*\n1 +\S+ +superseded +yes +v1\.0\.0 +capstan +\w{12} +Install complete\n2 +\S+ +deployed +yes +v1\.1\.0 +capstan +\w{12} +Upgrade complete\n$`))
+		Expect(cli.succeed(ctx, "diff", "docker", "--revision", "1")).To(And(
 			ContainSubstring("ConfigMap infrastructure-docker-system/capd-load-balancer would be created:"), ContainSubstring("\n+        image: registry.example.com/capi/capd-manager:v1.0.0\n")))
-		fail(ctx, "diff", "docker", "--revision", "9").To(ContainSubstring("has no revision 9"))
+		cli.fail(ctx, "diff", "docker", "--revision", "9").To(ContainSubstring("has no revision 9"))
 		w.run(ctx, "helm", "rollback", "infrastructure-docker", "1", "-n", docker.GetNamespace())
-		Eventually(func() string { return succeed(ctx, "history", "docker") }).Should(MatchRegexp(`3 +\S+ +deployed +v1\.0\.0 +helm +Rollback to 1\n$`))
-		Expect(succeed(ctx, "diff", "docker")).To(ContainSubstring("infrastructure-docker v1.0.0 to v1.1.0"))
+		Eventually(func() string { return cli.succeed(ctx, "history", "docker") }).Should(MatchRegexp(`3 +\S+ +deployed +\? +v1\.0\.0 +helm +Rollback to 1\n$`))
+		Expect(cli.succeed(ctx, "diff", "docker")).To(ContainSubstring("infrastructure-docker v1.0.0 to v1.1.0"))
+	})
+
+	It("returns to an earlier revision, and comes back", func(ctx SpecContext) {
+		Expect(cli.succeed(ctx, "rollback", "docker", "2")).To(And(
+			ContainSubstring("is to return to revision 2, which holds v1.1.0\n"), HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n")))
+		Expect(cli.succeed(ctx, "status", "docker")).To(And(ContainSubstring("held at revision 2 by spec.release.rollbackTo"), ContainSubstring("revision 4, deployed")))
+		Expect(cli.succeed(ctx, "rollback", "docker", "1")).To(HaveSuffix("infrastructure-docker v1.0.0 is installed and healthy\n"))
+		out, warnings, code := cli.run(ctx, "diff", "docker")
+		Expect(code).To(BeZero())
+		Expect(out).To(Equal("infrastructure-docker: no changes\n"))
+		Expect(warnings).To(ContainSubstring("spec.release.rollbackTo is 1"))
+		Expect(cli.succeed(ctx, "rollback", "docker", "--undo")).To(HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n"))
+		cli.fail(ctx, "rollback", "docker", "99").To(ContainSubstring("has no revision 99"))
+		cli.fail(ctx, "rollback", "aws").To(ContainSubstring("no earlier revision that was healthy"))
+	})
+
+	It("suspends a provider, and resumes it", func(ctx SpecContext) {
+		seen := gbytes.NewBuffer()
+		watch := cli.command(context.WithoutCancel(ctx), "status", "docker", "--watch")
+		watch.Stdout = seen
+		Expect(watch.Start()).To(Succeed())
+		DeferCleanup(func() {
+			Expect(watch.Process.Signal(os.Interrupt)).To(Succeed())
+			Expect(watch.Wait()).To(Succeed(), "an interrupt is how watching ends")
+		})
+		Eventually(seen).Should(gbytes.Say("infrastructure-docker .*: Ready"))
+		Expect(cli.succeed(ctx, "suspend", "docker", "aws")).To(Equal(
+			"InfrastructureProvider infrastructure-aws-system/aws is suspended\nInfrastructureProvider infrastructure-docker-system/docker is suspended\n"))
+		Expect(cli.succeed(ctx, "upgrade", "apply", "docker:v1.0.0", "--wait=false")).To(ContainSubstring("is to have version v1.0.0"))
+		Eventually(w.read(ctx, docker)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.SuspendedReason, "v1.1.0 is healthy"))
+		Expect(cli.succeed(ctx, "status")).To(ContainSubstring("suspended: the operator changes nothing"))
+		Eventually(seen).Should(gbytes.Say("suspended: the operator changes nothing"))
+		Expect(cli.succeed(ctx, "resume", "docker", "aws")).To(ContainSubstring("aws is no longer suspended\n"))
+		Eventually(w.read(ctx, docker)).Should(beReady("v1.0.0"))
 	})
 
 	It("removes providers, and says what keeps them", func(ctx SpecContext) {
@@ -181,18 +238,51 @@ var _ = Describe("The command line", Ordered, func() {
 		}
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		Expect(w.client.Create(ctx, t.object("v1", "production"))).To(Succeed())
-		out, failure, code := run(ctx, "delete", "cli", "--wait", "--timeout", "3s")
+		out, failure, code := cli.run(ctx, "delete", "cli", "--wait", "--timeout", "3s")
 		Expect(code).To(Equal(1))
 		Expect(out).To(ContainSubstring("DeletionBlocked: 1 object still exists: 1 " + t.crd() + " (e.g. default/production)"))
 		Expect(failure).To(ContainSubstring("given up after 3s"))
 
-		Expect(succeed(ctx, "delete", "infrastructure-cli", "--force", "--include-namespace", "--wait")).To(HaveSuffix("InfrastructureProvider cli/cli is removed\n"))
+		Expect(cli.succeed(ctx, "delete", "infrastructure-cli", "--force", "--include-namespace", "--wait")).To(HaveSuffix("InfrastructureProvider cli/cli is removed\n"))
 		Eventually(func() error { return w.client.Get(ctx, client.ObjectKey{Name: "cli"}, &corev1.Namespace{}) }).Should(MatchError(ContainSubstring("not found")))
 		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "production"}, t.object("v1", "production"))).To(Succeed())
 
-		Expect(succeed(ctx, "delete", "cluster-api", "docker", "aws", "--include-crd", "--wait")).To(ContainSubstring("CoreProvider cluster-api-system/cluster-api is removed\n"))
+		Expect(cli.succeed(ctx, "delete", "cluster-api", "docker", "aws", "--include-crd", "--wait")).To(ContainSubstring("CoreProvider cluster-api-system/cluster-api is removed\n"))
 		Expect(string(w.run(ctx, "kubectl", "get", "crds", "-l", "cluster.x-k8s.io/provider", "-o", "name"))).To(
 			Equal("customresourcedefinition.apiextensions.k8s.io/" + t.crd() + "\n"))
-		Expect(succeed(ctx, "status")).To(Equal("There are no providers.\n"))
+		Expect(cli.succeed(ctx, "status")).To(Equal("There are no providers.\n"))
+	})
+})
+
+var _ = Describe("The command line with real providers", Ordered, func() {
+	It("shows an upgrade before it is made, and takes all away again", func(ctx SpecContext) {
+		repository := os.Getenv("PROVIDERS")
+		if repository == "" {
+			Skip("PROVIDERS is not set to a folder of real releases")
+		}
+		w := newWorld(context.WithoutCancel(ctx))
+		DeferCleanup(w.showLog)
+		cli := newPerson(ctx, w)
+		w.start()
+		core := w.install(ctx, repository, fleet.Wanted{Label: "cluster-api", Version: "v1.13.5"})
+		aws := w.install(ctx, repository, fleet.Wanted{Label: "infrastructure-aws", Version: "v2.10.3", Variables: fleet.AWSVariables})
+		newer, err := fleet.Load(ctx, repository, fleet.Wanted{Label: "infrastructure-aws", Version: "v2.11.1"})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(newer.Prepare(ctx, w.client)).To(Succeed())
+		Eventually(w.read(ctx, core)).Should(beReady("v1.13.5"))
+		Eventually(w.read(ctx, aws)).Should(beReady("v2.10.3"))
+
+		Expect(cli.succeed(ctx, "diff", "cluster-api")).To(Equal("cluster-api: no changes\n"))
+		Expect(cli.succeed(ctx, "diff", "aws")).To(Equal("infrastructure-aws: no changes\n"))
+		begin := time.Now()
+		Expect(cli.succeed(ctx, "diff", "aws", "--version", "v2.11.1")).To(And(
+			MatchRegexp(`(?m)^\+ +image: \S+:v2\.11\.1$`), MatchRegexp(`(?m)^infrastructure-aws v2\.10\.3 to v2\.11\.1: .* 2 CRDs to create, \d+ to apply anew$`)))
+		AddReportEntry("diff of aws v2.10.3 to v2.11.1", time.Since(begin).Round(time.Millisecond), ReportEntryVisibilityAlways)
+		Expect(cli.succeed(ctx, "upgrade", "plan")).To(MatchRegexp(`(?m)^infrastructure-aws +v2\.10\.3 +v2\.11\.1 +v1beta1$`))
+
+		begin = time.Now()
+		Expect(cli.succeed(ctx, "delete", "aws", "cluster-api", "--include-crd", "--include-namespace", "--wait")).To(ContainSubstring("CoreProvider cluster-api-system/cluster-api is removed"))
+		AddReportEntry("removal of core and aws with their CRDs and namespaces", time.Since(begin).Round(time.Millisecond), ReportEntryVisibilityAlways)
+		Expect(w.run(ctx, "kubectl", "get", "crds,clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations", "-l", "cluster.x-k8s.io/provider", "-o", "name")).To(BeEmpty())
 	})
 })

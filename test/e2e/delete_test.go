@@ -165,6 +165,23 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		goesAway(ctx, p)
 	})
 
+	It("sweeps up after records that nobody can read", func(ctx SpecContext) {
+		t, p := installed(ctx, "unreadable")
+		Expect(w.operator.Stop()).To(Succeed())
+		records := &corev1.SecretList{}
+		Expect(w.client.List(ctx, records, client.InNamespace(t.name), client.MatchingLabels{"owner": "helm"})).To(Succeed())
+		Expect(records.Items).NotTo(BeEmpty())
+		for i := range records.Items {
+			records.Items[i].Data["release"] = []byte("nonsense")
+			Expect(w.client.Update(ctx, &records.Items[i])).To(Succeed())
+		}
+		remove(ctx, p)
+		w.start()
+		goesAway(ctx, p)
+		Expect(w.client.List(ctx, records, client.InNamespace(t.name), client.MatchingLabels{"owner": "helm"})).To(Succeed())
+		Expect(records.Items).To(BeEmpty())
+	})
+
 	It("says that a conversion webhook is down, and goes on when it is told to", func(ctx SpecContext) {
 		t, p := installed(ctx, "converted")
 		used(ctx, t, "old")

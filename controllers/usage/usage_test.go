@@ -1,0 +1,143 @@
+package usage
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/test/bed"
+)
+
+const group = "infrastructure.cluster.x-k8s.io"
+
+func crd(provider, kind, plural string, scope apiextensionsv1.ResourceScope, served ...bool) *apiextensionsv1.CustomResourceDefinition {
+	d := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + group, Labels: map[string]string{v1alpha2.ClusterctlProviderLabel: provider}},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: scope, Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, Plural: plural},
+		},
+	}
+	for i, s := range served {
+		d.Spec.Versions = append(d.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
+			Name: fmt.Sprintf("v%d", i+1), Served: s, Storage: i == len(served)-1,
+			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
+		})
+	}
+	return d
+}
+
+func TestTheVersionToAskForIsTheStored(t *testing.T) {
+	for want, served := range map[string][]bool{"v2": {true, true}, "v1": {true, false}, "": {false, false}} {
+		NewWithT(t).Expect(versionOf(crd("", "A", "as", apiextensionsv1.NamespaceScoped, served...))).To(Equal(want))
+	}
+}
+
+func TestObjectsAreFound(t *testing.T) {
+	g := NewWithT(t)
+	b, err := bed.Start(t.Context(), bed.Options{Nodes: -1, WithoutCertManager: true})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = b.Stop() })
+	scheme := runtime.NewScheme()
+	g.Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
+	c, err := client.New(b.Config(), client.Options{Scheme: scheme})
+	g.Expect(err).NotTo(HaveOccurred())
+	objects, err := metadata.NewForConfig(b.Config())
+	g.Expect(err).NotTo(HaveOccurred())
+	finder := &Finder{Definitions: c, Objects: objects}
+
+	const aws, docker = "infrastructure-aws", "infrastructure-docker"
+	for _, d := range []*apiextensionsv1.CustomResourceDefinition{
+		crd(aws, "AWSClusterControllerIdentity", "awsclustercontrolleridentities", apiextensionsv1.ClusterScoped, true),
+		crd(aws, "AWSCluster", "awsclusters", apiextensionsv1.NamespaceScoped, true, true),
+		crd(aws, "AWSHidden", "awshiddens", apiextensionsv1.NamespaceScoped, false),
+		crd(docker, "DockerCluster", "dockerclusters", apiextensionsv1.NamespaceScoped, true),
+	} {
+		g.Expect(c.Create(t.Context(), d)).To(Succeed())
+	}
+	create := func(kind, namespace, name string) error {
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})
+		o.SetNamespace(namespace)
+		o.SetName(name)
+		return c.Create(t.Context(), o)
+	}
+	for _, o := range [][3]string{{"AWSCluster", "default", "b"}, {"AWSCluster", "default", "own"}, {"AWSClusterControllerIdentity", "", "default"}, {"DockerCluster", "default", "0-own"}} {
+		g.Eventually(func() error { return create(o[0], o[1], o[2]) }).WithTimeout(30 * time.Second).Should(Succeed())
+	}
+	find := func(q Query) []Kind {
+		t.Helper()
+		found, err := finder.Find(t.Context(), q)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		return found.Kinds
+	}
+	named := func(kind, namespace, name string) release.Object {
+		return release.Object{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v7", Kind: kind}, Namespace: namespace, Name: name}
+	}
+	hidden := Kind{Name: "awshiddens." + group, Problem: "none of its versions is served; serve one, or delete the CustomResourceDefinition"}
+
+	t.Run("what came with the provider does not count, in whatever version, nor what its manager makes", func(t *testing.T) {
+		NewWithT(t).Expect(find(Query{Provider: aws, Own: []release.Object{named("AWSCluster", "default", "own")}})).To(Equal([]Kind{
+			{Name: "awsclusters." + group, Count: 1, Examples: []string{"default/b"}}, hidden,
+		}))
+	})
+	t.Run("a person's object of such a kind does", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(create("AWSClusterControllerIdentity", "", "mine")).To(Succeed())
+		g.Expect(find(Query{Provider: aws})).To(ContainElement(Kind{Name: "awsclustercontrolleridentities." + group, Count: 1, Examples: []string{"mine"}}))
+	})
+	t.Run("a namespace is looked at for all providers, and for namespaced kinds only", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(find(Query{Namespace: "kube-system"})).To(Equal([]Kind{hidden}))
+		g.Expect(find(Query{Namespace: "default"})).To(HaveLen(3))
+	})
+	t.Run("many are counted, not read, and own ones never hide them", func(t *testing.T) {
+		g := NewWithT(t)
+		var group errgroup.Group
+		group.SetLimit(16)
+		own := []release.Object{named("DockerCluster", "default", "0-own")}
+		for i := range 2*pageSize + 50 {
+			name := fmt.Sprintf("c-%03d", i)
+			if i < pageSize { // all of the first page
+				own = append(own, named("DockerCluster", "default", name))
+			}
+			group.Go(func() error { return create("DockerCluster", "default", name) })
+		}
+		g.Expect(group.Wait()).To(Succeed())
+		found := find(Query{Provider: docker, Own: own})
+		g.Expect(found).To(HaveLen(1))
+		g.Expect(found[0].Count).To(BeEquivalentTo(pageSize + 50))
+		g.Expect(found[0].Examples).To(Equal([]string{"default/c-100", "default/c-101"}))
+		g.Expect(find(Query{Provider: docker})[0].Count).To(BeEquivalentTo(2*pageSize + 51))
+	})
+	t.Run("a kind that is gone is not in use", func(t *testing.T) {
+		g := NewWithT(t)
+		stale := &apiextensionsv1.CustomResourceDefinitionList{Items: []apiextensionsv1.CustomResourceDefinition{*crd("x", "Gone", "gones", apiextensionsv1.NamespaceScoped, true)}}
+		found, err := (&Finder{Definitions: lagging{c, stale}, Objects: objects}).Find(t.Context(), Query{Provider: "x"})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(found.None()).To(BeTrue())
+	})
+}
+
+// lagging is a cache that has not heard yet that a CRD is gone.
+type lagging struct {
+	client.Reader
+	known *apiextensionsv1.CustomResourceDefinitionList
+}
+
+func (l lagging) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	l.known.DeepCopyInto(list.(*apiextensionsv1.CustomResourceDefinitionList))
+	return nil
+}
