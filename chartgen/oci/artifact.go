@@ -1,0 +1,128 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/opencontainers/image-spec/specs-go"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/errdef"
+)
+
+// Docker's media types, which registries still serve for older images.
+const (
+	mediaTypeDockerManifest = "application/vnd.docker.distribution.manifest.v2+json"
+	mediaTypeDockerList     = "application/vnd.docker.distribution.manifest.list.v2+json"
+)
+
+// Artifact is a manifest and, when it is to be pushed, the bytes of what it lists.
+type Artifact struct {
+	// Reference is pinned to the digest of the manifest.
+	Reference Reference
+	// Descriptor of the manifest.
+	Descriptor ocispec.Descriptor
+	Manifest   ocispec.Manifest
+}
+
+// IsIndex says whether a descriptor is of an index: one manifest for each platform.
+func IsIndex(desc ocispec.Descriptor) bool {
+	return desc.MediaType == ocispec.MediaTypeImageIndex || desc.MediaType == mediaTypeDockerList
+}
+
+// Artifact reads a manifest. An index is an error of reason Invalid: see Index.
+func (c *Client) Artifact(ctx context.Context, ref Reference) (*Artifact, error) {
+	desc, data, err := c.Manifest(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	a := &Artifact{Reference: ref.WithDigest(desc.Digest), Descriptor: desc}
+	switch desc.MediaType {
+	case ocispec.MediaTypeImageManifest, mediaTypeDockerManifest:
+	default:
+		return nil, invalid("pull", ref, "an OCI manifest was expected, not %s", desc.MediaType)
+	}
+	if err := json.Unmarshal(data, &a.Manifest); err != nil {
+		return nil, invalid("pull", ref, "its manifest is not JSON: %v", err)
+	}
+	return a, nil
+}
+
+// Index reads the descriptors that an index lists.
+func (c *Client) Index(ctx context.Context, ref Reference) ([]ocispec.Descriptor, error) {
+	desc, data, err := c.Manifest(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	var index ocispec.Index
+	if err := json.Unmarshal(data, &index); err != nil || !IsIndex(desc) {
+		return nil, invalid("pull", ref, "an OCI index was expected, not %s", desc.MediaType)
+	}
+	return index.Manifests, nil
+}
+
+// Layer is content to be pushed.
+type Layer struct {
+	Descriptor ocispec.Descriptor
+	Data       []byte
+}
+
+// NewLayer describes content.
+func NewLayer(mediaType string, data []byte) Layer {
+	return Layer{Descriptor: content.NewDescriptorFromBytes(mediaType, data), Data: data}
+}
+
+// Push puts an artifact under the reference's tag, with a manifest that depends on the arguments alone. A tag that is there already
+// is never moved: with the same manifest nothing is done, with another one the error's reason is Conflict.
+func (c *Client) Push(ctx context.Context, ref Reference, artifactType string, config Layer, layers []Layer, annotations map[string]string) (ocispec.Descriptor, error) {
+	const action = "push"
+	manifest := ocispec.Manifest{
+		Versioned:    specs.Versioned{SchemaVersion: 2},
+		MediaType:    ocispec.MediaTypeImageManifest,
+		ArtifactType: artifactType,
+		Config:       config.Descriptor,
+		Annotations:  annotations,
+	}
+	for _, l := range layers {
+		manifest.Layers = append(manifest.Layers, l.Descriptor)
+	}
+	data, err := json.Marshal(manifest)
+	if err != nil {
+		return ocispec.Descriptor{}, explain(action, ref, err)
+	}
+	desc := content.NewDescriptorFromBytes(manifest.MediaType, data)
+	existing, err := c.Resolve(ctx, ref)
+	switch {
+	case err == nil && existing.Digest == desc.Digest:
+		return desc, nil
+	case err == nil:
+		return ocispec.Descriptor{}, &Error{Action: action, Reference: ref.String(), Reason: Conflict, Message: "the tag is there already and holds " +
+			existing.Digest.String() + ", not " + desc.Digest.String() + "; a tag is never overwritten: delete it, or use another repository"}
+	case !IsReason(err, NotFound):
+		return ocispec.Descriptor{}, err
+	}
+	for _, l := range append([]Layer{config}, layers...) {
+		if err := c.pushBlob(ctx, ref, l); err != nil {
+			return ocispec.Descriptor{}, explain(action, ref, err)
+		}
+	}
+	err = c.Repository(ref).PushReference(ctx, desc, bytes.NewReader(data), ref.Tag)
+	return desc, explain(action, ref, err)
+}
+
+// pushBlob pushes a blob unless it is there.
+func (c *Client) pushBlob(ctx context.Context, ref Reference, l Layer) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	repository := c.Repository(ref)
+	if exists, err := repository.Exists(ctx, l.Descriptor); err == nil && exists {
+		return nil
+	}
+	err := repository.Push(ctx, l.Descriptor, bytes.NewReader(l.Data))
+	if errors.Is(err, errdef.ErrAlreadyExists) {
+		return nil
+	}
+	return err
+}
