@@ -5,6 +5,7 @@ package store
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
@@ -35,6 +36,18 @@ type Query struct {
 	// Digest of the chart to prefer where several were made under one version; else it is the one made last.
 	Digest string
 }
+
+// foreign begins the content ID of a chart that chartgen did not make.
+const foreign = "sha256:"
+
+// ForeignID is the content ID of a chart that was fetched as it is: the digest of its archive.
+func ForeignID(c *chart.Chart) (string, error) {
+	archive, err := c.Archive()
+	return chart.Digest(archive), err
+}
+
+// Foreign says whether the chart was fetched as it is. Nobody but who asked for it gets it.
+func (k Key) Foreign() bool { return strings.HasPrefix(k.ContentID, foreign) }
 
 // Stored is a chart as a store holds it.
 type Stored struct {
