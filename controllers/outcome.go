@@ -131,6 +131,7 @@ func classifyInput(err error) (outcome, bool) {
 		unknown    *sources.UnknownProviderError
 		noSecret   *values.SecretNotFoundError
 		noSource   *source.NotFoundError
+		untrusted  *source.UntrustedError
 		invalid    *bundle.InvalidError
 		refusedCRD *crds.RefusedError
 		custom     *values.CustomizationError
@@ -152,6 +153,8 @@ func classifyInput(err error) (outcome, bool) {
 		o.condition, o.reason = v1alpha2.PreflightCheckCondition, v1alpha2.SecretNotFoundReason
 	case errors.As(err, &noSource):
 		o.reason = v1alpha2.VersionNotFoundReason
+	case errors.As(err, &untrusted):
+		o.reason = v1alpha2.UntrustedSourceReason
 	case errors.As(err, &invalid):
 		o.reason = v1alpha2.InvalidComponentsReason
 	case errors.As(err, &refusedCRD):
