@@ -32,8 +32,9 @@ type Chart struct {
 	*chart.Chart
 	// Reference is pinned to the digest of the manifest.
 	Reference Reference
-	// Digest of the archive, as the registry holds it.
-	Digest string
+	// Archive is the chart as the registry holds it, and Digest its digest.
+	Archive []byte
+	Digest  string
 	// Annotations of the manifest; a chart's own are among them when Capstan or Helm pushed it.
 	Annotations map[string]string
 }
@@ -74,7 +75,7 @@ func (c *Client) PushChart(ctx context.Context, ref Reference, ch *chart.Chart) 
 	if err != nil {
 		return nil, err
 	}
-	return &Chart{Chart: ch, Reference: ref.WithDigest(desc.Digest), Digest: layer.Descriptor.Digest.String(), Annotations: annotations}, nil
+	return &Chart{Chart: ch, Reference: ref.WithDigest(desc.Digest), Archive: archive, Digest: layer.Descriptor.Digest.String(), Annotations: annotations}, nil
 }
 
 // chartConfig is Chart.yaml as JSON, whole: also of a chart with fields that Capstan does not know.
@@ -113,7 +114,7 @@ func (c *Client) ReadChart(ctx context.Context, a *Artifact) (*Chart, error) {
 		if err != nil {
 			return nil, invalid(action, a.Reference, "%v", err)
 		}
-		return &Chart{Chart: ch, Reference: a.Reference, Digest: layer.Digest.String(), Annotations: a.Manifest.Annotations}, nil
+		return &Chart{Chart: ch, Reference: a.Reference, Archive: archive, Digest: layer.Digest.String(), Annotations: a.Manifest.Annotations}, nil
 	}
 	return nil, invalid(action, a.Reference, "a Helm chart without an archive; push it again")
 }
