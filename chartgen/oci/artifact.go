@@ -74,10 +74,8 @@ func NewLayer(mediaType string, data []byte) Layer {
 	return Layer{Descriptor: content.NewDescriptorFromBytes(mediaType, data), Data: data}
 }
 
-// Push puts an artifact under the reference's tag, with a manifest that depends on the arguments alone. A tag that is there already
-// is never moved: with the same manifest nothing is done, with another one the error's reason is Conflict.
-func (c *Client) Push(ctx context.Context, ref Reference, artifactType string, config Layer, layers []Layer, annotations map[string]string) (ocispec.Descriptor, error) {
-	const action = "push"
+// Pack makes an artifact: the config, the layers, and last the manifest, which depends on the arguments alone.
+func Pack(artifactType string, config Layer, layers []Layer, annotations map[string]string) ([]Layer, error) {
 	manifest := ocispec.Manifest{
 		Versioned:    specs.Versioned{SchemaVersion: 2},
 		MediaType:    ocispec.MediaTypeImageManifest,
@@ -90,26 +88,34 @@ func (c *Client) Push(ctx context.Context, ref Reference, artifactType string, c
 	}
 	data, err := json.Marshal(manifest)
 	if err != nil {
-		return ocispec.Descriptor{}, explain(action, ref, err)
+		return nil, err
 	}
-	desc := content.NewDescriptorFromBytes(manifest.MediaType, data)
+	return append(append([]Layer{config}, layers...), NewLayer(manifest.MediaType, data)), nil
+}
+
+// Push puts what Pack made under the reference's tag. A tag that is there already is never moved: with the same manifest nothing is
+// done, with another one the error's reason is Conflict.
+func (c *Client) Push(ctx context.Context, ref Reference, artifact []Layer) (ocispec.Descriptor, error) {
+	const action = "push"
+	blobs, manifest := artifact[:len(artifact)-1], artifact[len(artifact)-1]
 	existing, err := c.Resolve(ctx, ref)
 	switch {
-	case err == nil && existing.Digest == desc.Digest:
-		return desc, nil
+	case err == nil && existing.Digest == manifest.Descriptor.Digest:
+		return existing, nil
 	case err == nil:
-		return ocispec.Descriptor{}, &Error{Action: action, Reference: ref.String(), Reason: Conflict, Message: "the tag is there already and holds " +
-			existing.Digest.String() + ", not " + desc.Digest.String() + "; a tag is never overwritten: delete it, or use another repository"}
+		return existing, Conflicting(action, ref, existing, manifest.Descriptor)
 	case !IsReason(err, NotFound):
 		return ocispec.Descriptor{}, err
 	}
-	for _, l := range append([]Layer{config}, layers...) {
+	for _, l := range blobs {
 		if err := c.pushBlob(ctx, ref, l); err != nil {
 			return ocispec.Descriptor{}, explain(action, ref, err)
 		}
 	}
-	err = c.Repository(ref).PushReference(ctx, desc, bytes.NewReader(data), ref.Tag)
-	return desc, explain(action, ref, err)
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	err = c.Repository(ref).PushReference(ctx, manifest.Descriptor, bytes.NewReader(manifest.Data), ref.Tag)
+	return manifest.Descriptor, explain(action, ref, err)
 }
 
 // pushBlob pushes a blob unless it is there.

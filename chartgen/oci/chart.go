@@ -35,8 +35,6 @@ type Chart struct {
 	// Archive is the chart as the registry holds it, and Digest its digest.
 	Archive []byte
 	Digest  string
-	// Annotations of the manifest; a chart's own are among them when Capstan or Helm pushed it.
-	Annotations map[string]string
 }
 
 // ChartTag is a chart version as a tag: + is none of a tag's characters, so it is _ there.
@@ -48,15 +46,15 @@ func ChartVersion(tag string) string { return strings.ReplaceAll(tag, "_", "+") 
 // IsChart says whether an artifact is a Helm chart.
 func (a *Artifact) IsChart() bool { return a.Manifest.Config.MediaType == mediaTypeChartConfig }
 
-// PushChart puts a chart under the reference's tag, as Push does. The chart's annotations, which say what it was made from and by
-// which version, become the manifest's.
-func (c *Client) PushChart(ctx context.Context, ref Reference, ch *chart.Chart) (*Chart, error) {
+// PackChart makes the artifact of a chart, see Pack. The chart's annotations, which say what it was made from and by which version,
+// become the manifest's.
+func PackChart(ch *chart.Chart) ([]Layer, error) {
 	archive, err := ch.Archive()
 	if err != nil {
 		return nil, err
 	}
 	if len(archive) > maxChart {
-		return nil, invalid("push", ref, "chart %s is %d MiB; %d is the limit", ch.Filename(), len(archive)>>20, maxChart>>20)
+		return nil, fmt.Errorf("chart %s is %d MiB; %d MiB is the limit", ch.Filename(), len(archive)>>20, maxChart>>20)
 	}
 	config, err := chartConfig(ch)
 	if err != nil {
@@ -70,12 +68,21 @@ func (c *Client) PushChart(ctx context.Context, ref Reference, ch *chart.Chart) 
 	}
 	maps.Copy(annotations, ch.Metadata.Annotations)
 	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
-	layer := NewLayer(mediaTypeChart, archive)
-	desc, err := c.Push(ctx, ref, "", NewLayer(mediaTypeChartConfig, config), []Layer{layer}, annotations)
+	return Pack("", NewLayer(mediaTypeChartConfig, config), []Layer{NewLayer(mediaTypeChart, archive)}, annotations)
+}
+
+// PushChart puts a chart under the reference's tag, as Push does.
+func (c *Client) PushChart(ctx context.Context, ref Reference, ch *chart.Chart) (*Chart, error) {
+	artifact, err := PackChart(ch)
 	if err != nil {
 		return nil, err
 	}
-	return &Chart{Chart: ch, Reference: ref.WithDigest(desc.Digest), Archive: archive, Digest: layer.Descriptor.Digest.String(), Annotations: annotations}, nil
+	desc, err := c.Push(ctx, ref, artifact)
+	if err != nil {
+		return nil, err
+	}
+	archive := artifact[1]
+	return &Chart{Chart: ch, Reference: ref.WithDigest(desc.Digest), Archive: archive.Data, Digest: archive.Descriptor.Digest.String()}, nil
 }
 
 // chartConfig is Chart.yaml as JSON, whole: also of a chart with fields that Capstan does not know.
@@ -114,7 +121,7 @@ func (c *Client) ReadChart(ctx context.Context, a *Artifact) (*Chart, error) {
 		if err != nil {
 			return nil, invalid(action, a.Reference, "%v", err)
 		}
-		return &Chart{Chart: ch, Reference: a.Reference, Archive: archive, Digest: layer.Digest.String(), Annotations: a.Manifest.Annotations}, nil
+		return &Chart{Chart: ch, Reference: a.Reference, Archive: archive, Digest: layer.Digest.String()}, nil
 	}
 	return nil, invalid(action, a.Reference, "a Helm chart without an archive; push it again")
 }

@@ -48,8 +48,9 @@ func parse(t *testing.T, s string) Reference {
 
 func push(t *testing.T, c *Client, ref Reference, text string) (ocispec.Descriptor, error) {
 	t.Helper()
-	return c.Push(t.Context(), ref, "application/vnd.test", NewLayer(ocispec.MediaTypeEmptyJSON, []byte("{}")),
-		[]Layer{NewLayer("text/plain", []byte(text))}, nil)
+	artifact, err := Pack("application/vnd.test", NewLayer(ocispec.MediaTypeEmptyJSON, []byte("{}")), []Layer{NewLayer("text/plain", []byte(text))}, nil)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return c.Push(t.Context(), ref, artifact)
 }
 
 func TestReferences(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote/auth"
@@ -57,6 +58,31 @@ func (e *Error) Unwrap() error { return e.Err }
 func IsReason(err error, reason Reason) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Reason == reason
+}
+
+// Explain makes an *Error of what a library returned that speaks to a registry for this package's callers; nil stays nil.
+func Explain(action, name string, err error) error {
+	ref, parseErr := Parse(name)
+	if parseErr != nil {
+		ref = Reference{Repository: name}
+	}
+	err = explain(action, ref, err)
+	var e *Error
+	if errors.As(err, &e) && parseErr != nil {
+		e.Reference = name
+	}
+	return err
+}
+
+// Passing says whether an error may go away when the same is tried again.
+func Passing(err error) bool {
+	return err != nil && !errors.Is(err, context.Canceled) && IsReason(explain("", Reference{}, err), Unavailable)
+}
+
+// Conflicting is the error of a tag that is there already and holds something else.
+func Conflicting(action string, ref Reference, existing, wanted ocispec.Descriptor) error {
+	return &Error{Action: action, Reference: ref.String(), Reason: Conflict, Message: fmt.Sprintf(
+		"the tag is there already and holds %s, not %s; a tag is never overwritten: delete it, or use another repository", existing.Digest, wanted.Digest)}
 }
 
 // explain makes an *Error of what the registry's client returned; nil stays nil.

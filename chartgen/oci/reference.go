@@ -75,7 +75,7 @@ func (r Reference) String() string {
 
 // Name is the reference without its scheme, as container runtimes write it.
 func (r Reference) Name() string {
-	name := r.Registry + "/" + r.Repository
+	name := r.Location()
 	if r.Tag != "" {
 		name += ":" + r.Tag
 	}
@@ -84,6 +84,9 @@ func (r Reference) Name() string {
 	}
 	return name
 }
+
+// Location is the registry and the path, without anything else.
+func (r Reference) Location() string { return strings.TrimSuffix(r.Registry+"/"+r.Repository, "/") }
 
 // Identifier is what the registry is asked for: the digest, else the tag.
 func (r Reference) Identifier() string {

@@ -54,7 +54,7 @@ func pushFiles(t *testing.T, c *oci.Client, address string, files map[string]str
 		layer.Descriptor.Annotations = map[string]string{ocispec.AnnotationTitle: name}
 		layers = append(layers, layer)
 	}
-	desc, err := c.Push(t.Context(), ref, "application/vnd.acme.config", oci.NewLayer(ocispec.MediaTypeEmptyJSON, []byte("{}")), layers, nil)
+	desc, err := image.PushArtifact(t.Context(), c, ref, "application/vnd.acme.config", layers...)
 	g.Expect(err).NotTo(HaveOccurred())
 	return ref.WithDigest(desc.Digest)
 }

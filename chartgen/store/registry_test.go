@@ -31,9 +31,9 @@ func TestARegistryKeepsCharts(t *testing.T) {
 		g.Expect(s.Get(t.Context(), key)).To(Equal(put))
 		ref, err := oci.Parse(put.Reference)
 		g.Expect(err).NotTo(HaveOccurred())
-		pulled, err := s.Client.PullChart(t.Context(), ref)
+		artifact, err := s.Client.Artifact(t.Context(), ref)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(pulled.Annotations).To(And(
+		g.Expect(artifact.Manifest.Annotations).To(And(
 			HaveKeyWithValue(chartgen.AnnotationContentID, "2-abc"), HaveKeyWithValue(chartgen.AnnotationSource, "directory"),
 			HaveKeyWithValue(chartgen.AnnotationChartgenVersion, "2"), HaveKeyWithValue("org.opencontainers.image.created", "1970-01-01T00:00:00Z")))
 	})

@@ -29,6 +29,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/image"
 )
 
 // unsigned is a new artifact in a registry.
@@ -37,7 +38,7 @@ func unsigned(t *testing.T, c *oci.Client, address, name string) (oci.Reference,
 	g := NewWithT(t)
 	ref, err := oci.Parse("http://" + address + "/signed/" + strings.ReplaceAll(strings.ToLower(name), " ", "-") + ":v1.0.0")
 	g.Expect(err).NotTo(HaveOccurred())
-	desc, err := c.Push(t.Context(), ref, "application/vnd.test", oci.NewLayer(ocispec.MediaTypeEmptyJSON, []byte("{}")), []oci.Layer{oci.NewLayer("text/plain", []byte(name))}, nil)
+	desc, err := image.PushArtifact(t.Context(), c, ref, "application/vnd.test", oci.NewLayer("text/plain", []byte(name)))
 	g.Expect(err).NotTo(HaveOccurred())
 	return ref.WithDigest(desc.Digest), desc
 }
@@ -82,7 +83,7 @@ func (k key) byTag(t *testing.T, c *oci.Client, ref oci.Reference, payload strin
 	g := NewWithT(t)
 	layer := k.simple(t, payload)
 	tag := ref.WithTag(strings.Replace(ref.Digest.String(), ":", "-", 1) + ".sig")
-	_, err := c.Push(t.Context(), tag, "", oci.NewLayer(ocispec.MediaTypeImageConfig, []byte("{}")), []oci.Layer{layer}, nil)
+	_, err := image.PushArtifact(t.Context(), c, tag, "", layer)
 	g.Expect(err).NotTo(HaveOccurred())
 }
 

@@ -84,6 +84,13 @@ func Push(ctx context.Context, c *oci.Client, ref oci.Reference, platforms []str
 	return desc, repository.PushReference(ctx, desc, bytes.NewReader(data), ref.Tag)
 }
 
+// PushArtifact pushes an artifact that is no image under the reference's tag.
+func PushArtifact(ctx context.Context, c *oci.Client, ref oci.Reference, artifactType string, layers ...oci.Layer) (ocispec.Descriptor, error) {
+	artifact, err := oci.Pack(artifactType, oci.NewLayer(ocispec.MediaTypeEmptyJSON, []byte("{}")), layers, nil)
+	must(err)
+	return c.Push(ctx, ref, artifact)
+}
+
 // manifest pushes config and layers, and gives the manifest. Every platform has a layer of its own besides the given ones.
 func manifest(ctx context.Context, target oras.Target, platform string, layers [][]byte) (ocispec.Descriptor, []byte, error) {
 	system, architecture, _ := strings.Cut(platform, "/")
