@@ -21,7 +21,10 @@ import (
 // cluster-api-operator and `oras push` publish them, or a Helm chart, made by Capstan or by anyone.
 type Artifact struct{ repository }
 
-var _ ChartSource = &Artifact{}
+var (
+	_ ChartSource = &Artifact{}
+	_ Remote      = &Artifact{}
+)
 
 // maxRelease bounds all files of a release.
 const maxRelease = 2 * maxFileSize
@@ -31,7 +34,7 @@ const maxRelease = 2 * maxFileSize
 func NewArtifact(address string, provider bundle.Provider, options OCIOptions) (*Artifact, error) {
 	ref, err := oci.Parse(address)
 	if err != nil {
-		return nil, err
+		return nil, &AddressError{err.Error()}
 	}
 	return &Artifact{repository{OCIOptions: options, ref: ref, provider: provider}}, nil
 }
@@ -42,7 +45,7 @@ func (a *Artifact) Chart(ctx context.Context, release Release) (*chart.Chart, er
 	if err != nil || !artifact.IsChart() {
 		return nil, err
 	}
-	read, err := a.Client.ReadChart(ctx, artifact)
+	read, err := a.opened.Client.ReadChart(ctx, artifact)
 	if err != nil {
 		return nil, asInvalid(err)
 	}
@@ -74,7 +77,7 @@ func (a *Artifact) Fetch(ctx context.Context, release Release) (*bundle.Bundle, 
 		if left -= files[name].Size; left < 0 {
 			return nil, &bundle.InvalidError{File: artifact.Reference.String(), Reason: fmt.Sprintf("its cluster templates are larger than %d MiB together", maxRelease>>20)}
 		}
-		data, err := a.Client.Blob(ctx, artifact.Reference, files[name], maxFileSize)
+		data, err := a.opened.Client.Blob(ctx, artifact.Reference, files[name], maxFileSize)
 		if err != nil {
 			return nil, asInvalid(err)
 		}
@@ -90,7 +93,7 @@ func (a *Artifact) Metadata(ctx context.Context, release Release) ([]byte, error
 		return nil, err
 	}
 	if artifact.IsChart() {
-		c, err := a.Client.ReadChart(ctx, artifact)
+		c, err := a.opened.Client.ReadChart(ctx, artifact)
 		if err != nil {
 			return nil, asInvalid(err)
 		}
@@ -105,7 +108,7 @@ func (a *Artifact) artifact(ctx context.Context, release Release) (*oci.Artifact
 	if err != nil {
 		return nil, err
 	}
-	artifact, err := a.Client.Artifact(ctx, pinned)
+	artifact, err := a.opened.Client.Artifact(ctx, pinned)
 	return artifact, asInvalid(err)
 }
 
@@ -147,7 +150,7 @@ func (a *Artifact) first(ctx context.Context, artifact *oci.Artifact, files map[
 		if !ok {
 			continue
 		}
-		data, err := a.Client.Blob(ctx, artifact.Reference, layer, maxFileSize)
+		data, err := a.opened.Client.Blob(ctx, artifact.Reference, layer, maxFileSize)
 		return data, asInvalid(err)
 	}
 	there := "no layer with a title annotation"

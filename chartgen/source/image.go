@@ -30,12 +30,14 @@ const (
 // else the only one. The image that the manifests name as their own becomes the very image that they were read from, by its digest.
 type Image struct{ repository }
 
+var _ Remote = &Image{}
+
 // NewImage makes the source of a provider at an image, such as registry.example.com/capi/cluster-api-aws-controller, which may have
 // a tag and a digest.
 func NewImage(address string, provider bundle.Provider, options OCIOptions) (*Image, error) {
 	ref, err := oci.Parse(address)
 	if err != nil {
-		return nil, err
+		return nil, &AddressError{err.Error()}
 	}
 	return &Image{repository{OCIOptions: options, ref: ref, provider: provider}}, nil
 }
@@ -46,11 +48,11 @@ func (i *Image) Fetch(ctx context.Context, release Release) (*bundle.Bundle, err
 	if err != nil {
 		return nil, err
 	}
-	pinned, image, err := i.Client.Image(ctx, ref)
+	pinned, image, err := i.opened.Client.Image(ctx, ref)
 	if err != nil {
 		return nil, asInvalid(err)
 	}
-	files, err := i.Client.Files(ctx, image, []string{imageFolder, profilesFolder}, i.complete)
+	files, err := i.opened.Client.Files(ctx, image, []string{imageFolder, profilesFolder}, i.complete)
 	if err != nil {
 		return nil, asInvalid(err)
 	}

@@ -61,7 +61,12 @@ func pushFiles(t *testing.T, c *oci.Client, address string, files map[string]str
 
 func artifact(t *testing.T, c *oci.Client, address string, o source.OCIOptions) *source.Artifact {
 	t.Helper()
-	o.Client = c
+	o.Access = func(context.Context) (source.Access, error) {
+		if o.Verified {
+			return source.Access{Client: c, Verifier: refusal{}}, nil
+		}
+		return source.Access{Client: c}, nil
+	}
 	a, err := source.NewArtifact(address, docker, o)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return a
@@ -228,7 +233,7 @@ func TestAProviderImageCarriesARelease(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			desc, err := image.Push(t.Context(), c, ref, test.platforms, test.layers...)
 			g.Expect(err).NotTo(HaveOccurred())
-			i, err := source.NewImage(ref.String(), docker, source.OCIOptions{Client: c})
+			i, err := source.NewImage(ref.String(), docker, source.WithClient(c))
 			g.Expect(err).NotTo(HaveOccurred())
 			releases, err := i.Releases(t.Context())
 			g.Expect(err).NotTo(HaveOccurred())
@@ -260,7 +265,7 @@ func TestNothingIsReadThatIsNotTrusted(t *testing.T) {
 	g := NewWithT(t)
 	c, base := registry(t)
 	pinned := pushFiles(t, c, base+"unsigned:v1.0.0", map[string]string{"metadata.yaml": "a", "components.yaml": "b"})
-	a := artifact(t, c, base+"unsigned", source.OCIOptions{Verifier: refusal{}})
+	a := artifact(t, c, base+"unsigned", source.OCIOptions{Verified: true})
 	for _, read := range []func() error{
 		func() error { _, err := a.Fetch(t.Context(), a.Release("v1.0.0")); return err },
 		func() error { _, err := a.Chart(t.Context(), a.Release("v1.0.0")); return err },

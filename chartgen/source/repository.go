@@ -19,20 +19,46 @@ type Verifier interface {
 	Verify(ctx context.Context, ref oci.Reference) error
 }
 
-// OCIOptions say how a repository is read and what of it is trusted.
-type OCIOptions struct {
+// Access is how a registry is read.
+type Access struct {
 	Client *oci.Client
-	// Digest that the manifest must have; empty means any.
-	Digest string
 	// Verifier, if there is one, is asked about everything before it is used.
 	Verifier Verifier
 }
 
-// repository is a repository in a registry whose tags are versions, or one tag or digest of it.
+// OCIOptions say how a repository is read and what of it is trusted.
+type OCIOptions struct {
+	// Access is asked once, when something must be read, so it may read Secrets.
+	Access func(ctx context.Context) (Access, error)
+	// Digest that the manifest must have; empty means any.
+	Digest string
+	// Verified says that Access has a verifier: what was fetched without one is not what was fetched with one.
+	Verified bool
+}
+
+// WithClient is access that needs no Secret.
+func WithClient(client *oci.Client) OCIOptions {
+	return OCIOptions{Access: func(context.Context) (Access, error) { return Access{Client: client}, nil }}
+}
+
+// repository is a repository in a registry whose tags are versions, or one tag or digest of it. It serves one reconcile at a time.
 type repository struct {
 	OCIOptions
 	ref      oci.Reference
 	provider bundle.Provider
+	opened   *Access
+}
+
+// open gives access to the registry.
+func (r *repository) open(ctx context.Context) (*Access, error) {
+	if r.opened == nil {
+		access, err := r.Access(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.opened = &access
+	}
+	return r.opened, nil
 }
 
 // contentTag is a tag that store.Registry gives a second chart of a version.
@@ -47,7 +73,11 @@ func (r *repository) Releases(ctx context.Context) ([]Release, error) {
 		}
 		return []Release{r.Release(named)}, nil
 	}
-	tags, err := r.Client.Tags(ctx, r.ref)
+	access, err := r.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := access.Client.Tags(ctx, r.ref)
 	if oci.IsReason(err, oci.NotFound) {
 		return nil, &NotFoundError{Message: err.Error()}
 	}
@@ -76,7 +106,18 @@ func (r *repository) Releases(ctx context.Context) ([]Release, error) {
 // Release is the release of an exact version, whether or not there is one: nobody is asked.
 func (r *repository) Release(version string) Release {
 	version = "v" + strings.TrimPrefix(version, "v")
-	return Release{Version: version, Name: version}
+	at := r.ref
+	if at.Identifier() == "" {
+		at = at.WithTag(oci.ChartTag(version))
+	}
+	if r.Digest != "" {
+		at = at.WithDigest(digest.Digest(r.Digest))
+	}
+	origin := at.String()
+	if r.Verified {
+		origin += " with a verified signature"
+	}
+	return Release{Version: version, Name: version, Origin: origin}
 }
 
 // Named is the version that the address names by its tag; empty when it names none.
@@ -104,8 +145,8 @@ func (r *repository) resolve(ctx context.Context, release Release) (oci.Referenc
 		return pinned, &UntrustedError{Message: fmt.Sprintf("%s has the digest %s, and spec.fetchConfig.digest asks for %s; find out who changed it, or correct the digest",
 			r.ref, pinned.Digest, r.Digest)}
 	}
-	if r.Verifier != nil {
-		return pinned, r.Verifier.Verify(ctx, pinned)
+	if r.opened.Verifier != nil {
+		return pinned, r.opened.Verifier.Verify(ctx, pinned)
 	}
 	return pinned, nil
 }
@@ -120,9 +161,13 @@ func (r *repository) find(ctx context.Context, release Release) (oci.Reference, 
 		tag := oci.ChartTag(release.Version)
 		candidates = []oci.Reference{r.ref.WithTag(tag), r.ref.WithTag(strings.TrimPrefix(tag, "v"))}
 	}
+	access, err := r.open(ctx)
+	if err != nil {
+		return r.ref, err
+	}
 	var first error
 	for _, ref := range candidates {
-		desc, err := r.Client.Resolve(ctx, ref)
+		desc, err := access.Client.Resolve(ctx, ref)
 		if err == nil {
 			return ref.WithDigest(desc.Digest), nil
 		}

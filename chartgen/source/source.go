@@ -134,6 +134,7 @@ func exactVersion(version, pinned string) string {
 	}
 	return ""
 }
+
 // ChartSource is a source whose releases may be Helm charts already: nothing is generated for these.
 type ChartSource interface {
 	Source

@@ -46,6 +46,11 @@ func (s *Layered) Get(ctx context.Context, key Key) (*Stored, error) {
 	return s.Cluster.Put(ctx, key, remote.Chart)
 }
 
+// Find reads a chart of a version from the cluster.
+func (s *Layered) Find(ctx context.Context, query Query) (*Stored, error) {
+	return s.Cluster.Find(ctx, query)
+}
+
 // Put keeps a chart in the cluster and pushes it, unless its content may not be shared: a chart that was not made by chartgen. A
 // failure to push is logged, and made good by Start.
 func (s *Layered) Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, error) {

@@ -45,6 +45,17 @@ func TestOnlyTheOperatorWritesStoredCharts(t *testing.T) {
 	plain.Labels = map[string]string{labelComponent: componentChart}
 	g.Expect(admin.Update(t.Context(), plain)).To(MatchError(ContainSubstring("alone")))
 	g.Expect(admin.Delete(t.Context(), written)).To(Succeed())
+
+	// Under the name of a chart that is yet to be stored, a ConfigMap without the label can be planted. It is no chart, and is replaced.
+	planted := written.DeepCopy()
+	planted.UID, planted.ResourceVersion = "", ""
+	g.Expect(admin.Create(t.Context(), planted)).To(Succeed())
+	cluster := &Cluster{Client: operator}
+	_, err = cluster.Get(t.Context(), key)
+	g.Expect(err).To(MatchError(ErrNotFound))
+	_, err = cluster.Put(t.Context(), key, testChart(t, key))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(cluster.Get(t.Context(), key)).To(HaveField("Digest", stored.Digest))
 }
 
 // applyPolicy applies the manifests as they are installed, until the test ends.

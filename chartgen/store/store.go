@@ -56,6 +56,8 @@ type Stored struct {
 	Reference string
 	// Digest is the OCI digest of the archive.
 	Digest string
+	// Foreign says that the chart was fetched as it is: it has whatever format it has.
+	Foreign bool
 }
 
 // Store keeps charts. Charts never change: another content has another key.
