@@ -36,13 +36,15 @@ type Reconciler struct {
 	// Type is the kind.
 	Type v1alpha2.ProviderType
 
-	Charts    *Charts
-	Preflight *preflight.Checker
-	CRDs      *crds.Applier
-	Releases  *release.Engine
-	Health    *health.Tracker
-	Upgrades  *Upgrades
-	Events    events.EventRecorder
+	Charts *Charts
+	// ImageRegistry takes the place of the registry of every image; empty leaves them.
+	ImageRegistry string
+	Preflight     *preflight.Checker
+	CRDs          *crds.Applier
+	Releases      *release.Engine
+	Health        *health.Tracker
+	Upgrades      *Upgrades
+	Events        events.EventRecorder
 	// Wake brings a resource back after a while.
 	Wake health.Wake
 	// Corrections are those of all kinds.
@@ -197,8 +199,10 @@ func (r *Reconciler) preflight(ctx context.Context, provider v1alpha2.Provider, 
 	if err != nil {
 		return err
 	}
-	contract := chart.contract()
-	status.Contract = &contract
+	status.Contract = nil
+	if contract := chart.contract(); contract != "" {
+		status.Contract = &contract
+	}
 	conditions.MarkTrue(provider, v1alpha2.PreflightCheckCondition, v1alpha2.PreflightChecksPassedReason, "All preflight checks passed")
 	return nil
 }

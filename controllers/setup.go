@@ -45,6 +45,11 @@ type Options struct {
 	// WatchConfigMaps and WatchSecrets make a change of a source's ConfigMap, or of the Secret with variables, take effect at
 	// once. Without them it takes effect when the resource is next looked at; one that waits for the change sees it at once anyway.
 	WatchConfigMaps, WatchSecrets bool
+	// Registry is the operator's access to registries, and ImageRegistry the one that takes the place of every image's.
+	Registry      *sources.Registry
+	ImageRegistry string
+	// ReadOnlyCharts are looked up in the chart repository and never pushed to it.
+	ReadOnlyCharts bool
 	// ConfigFile is a configuration in clusterctl's format, see sources.ConfigFile.
 	ConfigFile string
 }
@@ -90,18 +95,23 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	woken := &wakers{}
-	resolver := &sources.Resolver{Metadata: mgr.GetClient(), Reader: live, Config: &sources.ConfigFile{Path: options.ConfigFile}}
+	resolver := &sources.Resolver{Metadata: mgr.GetClient(), Reader: live, Config: &sources.ConfigFile{Path: options.ConfigFile}, Registry: options.Registry}
+	charts, err := newStore(mgr, live, options)
+	if err != nil {
+		return err
+	}
 	checker := &preflight.Checker{Reader: mgr.GetClient(), Mapper: mgr.GetRESTMapper()}
 	shared := Reconciler{
-		Client:    mgr.GetClient(),
-		Live:      live,
-		Charts:    &Charts{Sources: resolver, Store: &store.Cluster{Client: live}},
-		Preflight: checker,
-		CRDs:      applier,
-		Releases:  engine,
-		Health:    health.NewTracker(objects, live, woken.wake),
-		Upgrades:  &Upgrades{Sources: resolver, Preflight: checker, Wake: woken.wake},
-		Events:    mgr.GetEventRecorder("capstan"),
+		Client:        mgr.GetClient(),
+		Live:          live,
+		Charts:        &Charts{Sources: resolver, Store: charts},
+		ImageRegistry: options.ImageRegistry,
+		Preflight:     checker,
+		CRDs:          applier,
+		Releases:      engine,
+		Health:        health.NewTracker(objects, live, woken.wake),
+		Upgrades:      &Upgrades{Sources: resolver, Preflight: checker, Wake: woken.wake},
+		Events:        mgr.GetEventRecorder("capstan"),
 
 		Wake:        woken.wake,
 		Corrections: &corrections{},
@@ -114,6 +124,19 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		}
 	}
 	return nil
+}
+
+// newStore keeps charts in the cluster, and in the chart repository if there is one.
+func newStore(mgr ctrl.Manager, live client.Client, options Options) (store.Store, error) {
+	cluster := &store.Cluster{Client: live}
+	if options.Registry.Charts == nil {
+		return cluster, nil
+	}
+	layered := &store.Layered{
+		Cluster: cluster, ReadOnly: options.ReadOnlyCharts,
+		Registry: &store.Registry{Client: options.Registry.Client, Repository: *options.Registry.Charts},
+	}
+	return layered, mgr.Add(layered)
 }
 
 // newApplier makes the CRDs' applier and the cache it reads from, which holds CRDs of providers without their schemas.

@@ -14,9 +14,6 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.crds)",fieldPath=".crds",reason=FieldValueForbidden,message="spec.crds is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.serviceAccountName)",fieldPath=".serviceAccountName",reason=FieldValueForbidden,message="spec.serviceAccountName is not supported by this version of Capstan yet"
 // +kubebuilder:validation:XValidation:rule="!has(self.kubeConfig)",fieldPath=".kubeConfig",reason=FieldValueForbidden,message="spec.kubeConfig is not supported by this version of Capstan yet"
-// +kubebuilder:validation:XValidation:rule="!has(self.fetchConfig) || !has(self.fetchConfig.oci)",fieldPath=".fetchConfig.oci",reason=FieldValueForbidden,message="spec.fetchConfig.oci is not supported by this version of Capstan yet"
-// +kubebuilder:validation:XValidation:rule="!has(self.fetchConfig) || !has(self.fetchConfig.image)",fieldPath=".fetchConfig.image",reason=FieldValueForbidden,message="spec.fetchConfig.image is not supported by this version of Capstan yet"
-// +kubebuilder:validation:XValidation:rule="!has(self.fetchConfig) || !has(self.fetchConfig.verify)",fieldPath=".fetchConfig.verify",reason=FieldValueForbidden,message="spec.fetchConfig.verify is not supported by this version of Capstan yet"
 // ---- End of what is not implemented yet.
 type ProviderSpec struct {
 	// version of the provider: exact (`v1.13.5`), or a range (`~1.13`, `>=1.13 <1.15`) of which the newest available is taken.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 
 	corev1 "k8s.io/api/core/v1"
 	"oras.land/oras-go/v2/registry/remote/auth"
@@ -44,6 +45,44 @@ func DockerConfig(data []byte) (Credentials, error) {
 		return nil, fmt.Errorf("not a docker configuration as `kubectl create secret docker-registry` makes it; %s", redactedMessage)
 	}
 	return credentials.Credential(store), nil
+}
+
+// ConfigFile is a docker configuration file. It is read each time, so a mounted Secret that changes takes effect; now only to see whether it
+// can be read.
+func ConfigFile(path string) (Credentials, error) {
+	load := func() (Credentials, error) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		found, err := DockerConfig(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return found, nil
+	}
+	if _, err := load(); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, host string) (auth.Credential, error) {
+		current, err := load()
+		if err != nil {
+			return auth.EmptyCredential, err
+		}
+		return current(ctx, host)
+	}, nil
+}
+
+// FromVariables are cluster-api-operator's OCI_* keys among a provider's variables, for one registry; nil when there are none.
+func FromVariables(host string, data map[string][]byte) Credentials {
+	own := auth.Credential{
+		Username: string(data[keyOCIUsername]), Password: string(data[keyOCIPassword]),
+		AccessToken: string(data[keyOCIToken]), RefreshToken: string(data[keyOCIRefresh]),
+	}
+	if own == auth.EmptyCredential {
+		return nil
+	}
+	return auth.StaticCredential(host, own)
 }
 
 // UserConfig is the docker configuration of the person who runs this program, credential helpers included.

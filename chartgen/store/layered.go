@@ -62,6 +62,11 @@ func (s *Layered) Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, er
 	return stored, nil
 }
 
+// Prune forgets charts in the cluster.
+func (s *Layered) Prune(ctx context.Context, namespace, provider string, keep []string, before time.Time) error {
+	return s.Cluster.Prune(ctx, namespace, provider, keep, before)
+}
+
 // Delete forgets the charts in the cluster. Those in the registry are not one resource's own.
 func (s *Layered) Delete(ctx context.Context, namespace, provider string) error {
 	s.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
@@ -68,6 +69,9 @@ type Store interface {
 	Find(ctx context.Context, query Query) (*Stored, error)
 	// Put keeps a chart. Putting the same chart again changes nothing.
 	Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, error)
+	// Prune forgets charts that nobody needs: those of a provider in a namespace that were put before a time and whose digests are not
+	// among those to keep.
+	Prune(ctx context.Context, namespace, provider string, keep []string, before time.Time) error
 	// Delete forgets all charts of a provider in a namespace.
 	Delete(ctx context.Context, namespace, provider string) error
 }

@@ -63,15 +63,7 @@ func (f *registryFlags) configured() (oci.Credentials, error) {
 	if f.config == "" {
 		return oci.UserConfig()
 	}
-	data, err := os.ReadFile(f.config)
-	if err != nil {
-		return nil, err
-	}
-	c, err := oci.DockerConfig(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.config, err)
-	}
-	return c, nil
+	return oci.ConfigFile(f.config)
 }
 
 // isReference says whether an argument names something in a registry rather than a file.
