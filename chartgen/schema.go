@@ -152,8 +152,12 @@ func ref(definition string) *schemaNode { return &schemaNode{Ref: "#/definitions
 
 // RequiredVariables reads from a chart's schema the names of the variables that have no default, sorted, and the names of all.
 func RequiredVariables(c *chart.Chart) (required, all []string, err error) {
+	schema := c.File(chart.SchemaFile)
+	if schema == nil { // a chart that chartgen did not make
+		return nil, nil, nil
+	}
 	var root schemaNode
-	if err := json.Unmarshal(c.File(chart.SchemaFile), &root); err != nil {
+	if err := json.Unmarshal(schema, &root); err != nil {
 		return nil, nil, fmt.Errorf("chart %s: %s: %w", c.Metadata.Name, chart.SchemaFile, err)
 	}
 	node := root.Properties["variables"]

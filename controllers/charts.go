@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,6 +13,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/chartgen/store"
 	"github.com/capstan-project/capstan/controllers/metrics"
@@ -78,14 +80,14 @@ func (c *Charts) load(ctx context.Context, provider v1alpha2.Provider, from sour
 		key.Origin += "@" + digest
 	}
 	query := store.Query{Namespace: key.Namespace, Provider: key.Provider, Version: key.Version, Origin: key.Origin}
-	if chart := provider.GetStatus().Chart; chart != nil {
-		query.Digest = chart.Digest
+	if current := provider.GetStatus().Chart; current != nil {
+		query.Digest = current.Digest
 	}
 	stored, err := c.Store.Find(ctx, query)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
-	if err == nil && !anew && stored.Chart.Metadata.Annotations[chartgen.AnnotationChartgenVersion] == chartgen.Version {
+	if err == nil && !anew && (stored.Foreign || stored.Chart.Metadata.Annotations[chartgen.AnnotationChartgenVersion] == chartgen.Version) {
 		return stored, nil
 	}
 	fetched, failed := c.fetch(ctx, provider, from, release, key)
@@ -121,8 +123,17 @@ func size(b *bundle.Bundle) int {
 	return len(b.Components) + len(b.Metadata)
 }
 
-// fetch reads the release from its source and finds or makes the chart of what is there.
+// fetch reads the release from its source and finds or makes the chart of what is there, unless it is a chart itself.
 func (c *Charts) fetch(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release, key store.Key) (*store.Stored, error) {
+	if charts, ok := from.(source.ChartSource); ok {
+		ready, err := charts.Chart(ctx, release)
+		if err != nil {
+			return nil, err
+		}
+		if ready != nil {
+			return c.keep(ctx, provider, key, ready)
+		}
+	}
 	b, err := from.Fetch(ctx, release)
 	c.Metrics.Fetched(sourceOf(provider.GetSpec().FetchConfig), size(b), err)
 	if err != nil {
@@ -144,7 +155,38 @@ func (c *Charts) fetch(ctx context.Context, provider v1alpha2.Provider, from sou
 	if err != nil {
 		return nil, err
 	}
-	return c.Store.Put(ctx, key, built)
+	return c.put(ctx, provider, key, built)
+}
+
+// keep stores a chart that was fetched as it is.
+func (c *Charts) keep(ctx context.Context, provider v1alpha2.Provider, key store.Key, ready *chart.Chart) (*store.Stored, error) {
+	var err error
+	if key.ContentID, err = store.ForeignID(ready); err != nil {
+		return nil, err
+	}
+	return c.put(ctx, provider, key, ready)
+}
+
+// pruneAge keeps charts that have just been made, of which no status tells yet.
+const pruneAge = 10 * time.Minute
+
+// put stores a chart, and forgets those that are neither in use nor in the release's history.
+func (c *Charts) put(ctx context.Context, provider v1alpha2.Provider, key store.Key, made *chart.Chart) (*store.Stored, error) {
+	stored, err := c.Store.Put(ctx, key, made)
+	if err != nil {
+		return nil, err
+	}
+	status, keep := provider.GetStatus(), []string{stored.Digest}
+	if status.Chart != nil {
+		keep = append(keep, status.Chart.Digest)
+	}
+	for _, revision := range status.History {
+		keep = append(keep, revision.ChartDigest)
+	}
+	if err := c.Store.Prune(ctx, key.Namespace, key.Provider, keep, time.Now().Add(-pruneAge)); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "old charts stay; they are looked at again when the next is stored")
+	}
+	return stored, nil
 }
 
 // Delete forgets all charts of a provider, in the store and in memory.
@@ -166,7 +208,10 @@ func (c *Charts) forget(provider client.ObjectKey, label string) {
 // annotation reads one of the chart's annotations.
 func (c *providerChart) annotation(name string) string { return c.Chart.Metadata.Annotations[name] }
 
-// contract is the Cluster API contract of the chart's version.
+// plain says that the chart is somebody's own Helm chart, which knows nothing of variables and contracts.
+func (c *providerChart) plain() bool { return c.annotation(chartgen.AnnotationContentID) == "" }
+
+// contract is the Cluster API contract of the chart's version; empty when a plain chart does not say.
 func (c *providerChart) contract() string { return c.annotation(chartgen.AnnotationContract) }
 
 // requiredKinds are the kinds that others must serve.
@@ -176,5 +221,5 @@ func (c *providerChart) requiredKinds() []string {
 
 // status is the chart as the resource's status tells it.
 func (c *providerChart) status() *v1alpha2.ChartStatus {
-	return &v1alpha2.ChartStatus{Name: c.Chart.Metadata.Name, Version: c.Chart.Metadata.Version, Reference: c.Reference, Digest: c.Digest}
+	return &v1alpha2.ChartStatus{Name: c.Chart.Metadata.Name, Version: c.Chart.Metadata.Version, Reference: c.Reference, Digest: c.Digest, Plain: c.plain()}
 }

@@ -27,8 +27,14 @@ func (r *Reconciler) desired(ctx context.Context, provider v1alpha2.Provider, ch
 			r.Events.Eventf(provider, nil, corev1.EventTypeWarning, ignoredReason, "Reconcile", "%s", warning)
 		}
 	}
+	switch {
+	case chart.plain():
+		chosen = map[string]any{} // its values are its own
+	case r.ImageRegistry != "":
+		chosen["imageRegistry"] = r.ImageRegistry
+	}
 	desired := release.Desired{
-		Namespace: provider.GetNamespace(), Name: releaseName(chart.Chart.Metadata.Name),
+		Namespace: provider.GetNamespace(), Name: releaseName(v1alpha2.Label(provider)),
 		Chart: chart.Chart, ChartDigest: chart.Digest, Values: chosen, HistoryLimit: historyLimit(spec),
 	}
 	additional, err := patches.ReadAdditional(ctx, r.Live, provider)

@@ -141,6 +141,7 @@ func classifyInput(err error) (outcome, bool) {
 		unknown    *sources.UnknownProviderError
 		noSecret   *values.SecretNotFoundError
 		noSource   *source.NotFoundError
+		untrusted  *source.UntrustedError
 		invalid    *bundle.InvalidError
 		refusedCRD *crds.RefusedError
 		kubeConfig *target.KubeConfigError
@@ -167,6 +168,8 @@ func classifyInput(err error) (outcome, bool) {
 		o.condition, o.reason = v1alpha2.PreflightCheckCondition, v1alpha2.SecretNotFoundReason
 	case errors.As(err, &noSource):
 		o.reason = v1alpha2.VersionNotFoundReason
+	case errors.As(err, &untrusted):
+		o.reason = v1alpha2.UntrustedSourceReason
 	case errors.As(err, &invalid):
 		o.reason = v1alpha2.InvalidComponentsReason
 	case errors.As(err, &refusedCRD):

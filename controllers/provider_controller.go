@@ -40,10 +40,12 @@ type Reconciler struct {
 	Targets *target.Registry
 	*target.Target
 
-	Charts    *Charts
-	Preflight *preflight.Checker
-	Upgrades  *Upgrades
-	Events    events.EventRecorder
+	Charts *Charts
+	// ImageRegistry takes the place of the registry of every image; empty leaves them.
+	ImageRegistry string
+	Preflight     *preflight.Checker
+	Upgrades      *Upgrades
+	Events        events.EventRecorder
 	// Wake brings a resource back after a while.
 	Wake health.Wake
 	// Permitted are the digests of what accounts may install, by the resource's UID.
@@ -229,8 +231,10 @@ func (r *Reconciler) preflight(ctx context.Context, provider v1alpha2.Provider, 
 	if err != nil {
 		return err
 	}
-	contract := chart.contract()
-	status.Contract = &contract
+	status.Contract = nil
+	if contract := chart.contract(); contract != "" {
+		status.Contract = &contract
+	}
 	conditions.MarkTrue(provider, v1alpha2.PreflightCheckCondition, v1alpha2.PreflightChecksPassedReason, "All preflight checks passed")
 	return nil
 }

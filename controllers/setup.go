@@ -44,6 +44,11 @@ type Options struct {
 	DefaultServiceAccount string
 	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage version itself.
 	MigrationDelay time.Duration
+	// Registry is the operator's access to registries, and ImageRegistry the one that takes the place of every image's.
+	Registry      *sources.Registry
+	ImageRegistry string
+	// ReadOnlyCharts are looked up in the chart repository and never pushed to it.
+	ReadOnlyCharts bool
 	// ConfigFile is a configuration in clusterctl's format, see sources.ConfigFile.
 	ConfigFile string
 	// Metrics counts what happens; nil counts nothing.
@@ -74,7 +79,11 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
-	resolver := &sources.Resolver{Metadata: mgr.GetClient(), Reader: live, Config: &sources.ConfigFile{Path: options.ConfigFile}}
+	resolver := &sources.Resolver{Metadata: mgr.GetClient(), Reader: live, Config: &sources.ConfigFile{Path: options.ConfigFile}, Registry: options.Registry}
+	charts, err := newStore(mgr, live, options)
+	if err != nil {
+		return err
+	}
 	checker := &preflight.Checker{Reader: mgr.GetClient()}
 	remote := &remoteWatches{Reader: mgr.GetClient(), wake: woken.wake}
 	shared := Reconciler{
@@ -84,11 +93,12 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			Local: local, Secrets: live, DefaultAccount: options.DefaultServiceAccount, Watch: remote.watch,
 			Scheme: mgr.GetScheme(), Holder: options.Holder, Wake: woken.wake,
 		},
-		Target:    local.Own(),
-		Charts:    &Charts{Sources: resolver, Store: &store.Cluster{Client: live}, Metrics: options.Metrics},
-		Preflight: checker,
-		Upgrades:  &Upgrades{Sources: resolver, Preflight: checker, Wake: woken.wake},
-		Events:    mgr.GetEventRecorder("capstan"),
+		Target:        local.Own(),
+		Charts:        &Charts{Sources: resolver, Store: charts, Metrics: options.Metrics},
+		ImageRegistry: options.ImageRegistry,
+		Preflight:     checker,
+		Upgrades:      &Upgrades{Sources: resolver, Preflight: checker, Wake: woken.wake},
+		Events:        mgr.GetEventRecorder("capstan"),
 
 		Wake:           woken.wake,
 		Permitted:      &sync.Map{},
@@ -104,6 +114,19 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		}
 	}
 	return nil
+}
+
+// newStore keeps charts in the cluster, and in the chart repository if there is one.
+func newStore(mgr ctrl.Manager, live client.Client, options Options) (store.Store, error) {
+	cluster := &store.Cluster{Client: live}
+	if options.Registry.Charts == nil {
+		return cluster, nil
+	}
+	layered := &store.Layered{
+		Cluster: cluster, ReadOnly: options.ReadOnlyCharts,
+		Registry: &store.Registry{Client: options.Registry.Client, Repository: *options.Registry.Charts},
+	}
+	return layered, mgr.Add(layered)
 }
 
 // setup adds the controller of one kind, with all that brings its resources back.

@@ -124,6 +124,9 @@ const (
 	// VersionNotFoundReason: the source has no version that spec.version asks for.
 	VersionNotFoundReason = "VersionNotFound"
 
+	// UntrustedSourceReason: what the source has does not have the digest or the signature that spec.fetchConfig asks for.
+	UntrustedSourceReason = "UntrustedSource"
+
 	// InvalidComponentsReason: components or metadata break a rule of the provider contract, e.g. they are not YAML, bring two
 	// Namespaces, or the metadata lacks the version's release series.
 	InvalidComponentsReason = "InvalidComponents"

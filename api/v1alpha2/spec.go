@@ -8,13 +8,6 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.secretName) || !has(self.configSecret)",message="secretName is short for configSecret.name: set only one of the two"
 // +kubebuilder:validation:XValidation:rule="!has(self.patches) || !has(self.manifestPatches)",message="set only one of patches and manifestPatches"
-//
-// ---- Not implemented yet. Each rule refuses a field that would otherwise be ignored; delete it together with the work that
-// implements the field.
-// +kubebuilder:validation:XValidation:rule="!has(self.fetchConfig) || !has(self.fetchConfig.oci)",fieldPath=".fetchConfig.oci",reason=FieldValueForbidden,message="spec.fetchConfig.oci is not supported by this version of Capstan yet"
-// +kubebuilder:validation:XValidation:rule="!has(self.fetchConfig) || !has(self.fetchConfig.image)",fieldPath=".fetchConfig.image",reason=FieldValueForbidden,message="spec.fetchConfig.image is not supported by this version of Capstan yet"
-// +kubebuilder:validation:XValidation:rule="!has(self.fetchConfig) || !has(self.fetchConfig.verify)",fieldPath=".fetchConfig.verify",reason=FieldValueForbidden,message="spec.fetchConfig.verify is not supported by this version of Capstan yet"
-// ---- End of what is not implemented yet.
 type ProviderSpec struct {
 	// version of the provider: exact (`v1.13.5`), or a range (`~1.13`, `>=1.13 <1.15`) of which the newest available is taken.
 	// What it came to is pinned in `status.desiredVersion` and stays until this field changes.

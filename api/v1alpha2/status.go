@@ -85,6 +85,10 @@ type ChartStatus struct {
 	// digest of the chart's archive, e.g. `sha256:` and 64 hexadecimal digits.
 	// +optional
 	Digest string `json:"digest,omitempty"`
+
+	// plain is true of a Helm chart that Capstan did not make: it is installed with its own values, and its contract is not known.
+	// +optional
+	Plain bool `json:"plain,omitempty"`
 }
 
 // AvailableUpgrade is a version that the provider could be upgraded to.

@@ -118,11 +118,6 @@ var refused = map[string][]string{
 	"historyLimit (default 10) must be at least 2 × retries (default 3) + 3": {
 		`{release: {historyLimit: 8}}`, `{release: {retries: 4}}`, `{release: {historyLimit: 20, retries: 9}}`,
 	},
-
-	// Not implemented yet.
-	"spec.fetchConfig.oci is not supported by this version of Capstan yet":    {`{fetchConfig: {oci: a}}`},
-	"spec.fetchConfig.image is not supported by this version of Capstan yet":  {`{fetchConfig: {image: a}}`},
-	"spec.fetchConfig.verify is not supported by this version of Capstan yet": {`{fetchConfig: {oci: a, verify: {secretRef: {name: a}}}}`},
 }
 
 func TestRefused(t *testing.T) {
@@ -137,7 +132,7 @@ func TestRefused(t *testing.T) {
 
 func TestOneMistakeIsOneMessage(t *testing.T) {
 	for _, spec := range []string{
-		`{version: latest}`, `{manager: {debug: true, verbosity: 2}}`, `{fetchConfig: {}}`, `{fetchConfig: {oci: a}}`,
+		`{version: latest}`, `{manager: {debug: true, verbosity: 2}}`, `{fetchConfig: {}}`, `{fetchConfig: {url: a, http: "http://a"}}`,
 		`{release: {historyLimit: 8}}`,
 	} {
 		NewWithT(t).Expect(refusals(t, provider(t, v1alpha2.InfrastructureProviderType, "aws", spec))).To(HaveLen(1), spec)
@@ -238,15 +233,12 @@ func TestSamplesAreAccepted(t *testing.T) {
 	NewWithT(t).Expect(kinds).To(HaveLen(len(v1alpha2.ProviderTypes())))
 }
 
-// TestClusterAPIOperatorFields has every field of cluster-api-operator's v1alpha2. All of them are known and well typed: what the
-// API server has against the object is nothing but that Capstan does not do everything yet.
+// TestClusterAPIOperatorFields has every field of cluster-api-operator's v1alpha2. All of them are known and well typed.
 func TestClusterAPIOperatorFields(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("testdata/cluster-api-operator.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
-	complaints := refusals(t, provider(t, v1alpha2.InfrastructureProviderType, "aws", string(content)))
-	g.Expect(complaints).NotTo(BeEmpty())
-	g.Expect(complaints).To(HaveEach(ContainSubstring("is not supported by this version of Capstan yet")))
+	g.Expect(refusals(t, provider(t, v1alpha2.InfrastructureProviderType, "aws", string(content)))).To(BeEmpty())
 }
 
 func TestStatusIsKeptAndShown(t *testing.T) {

@@ -22,7 +22,11 @@ import (
 const (
 	maxUnpacked = 64 << 20
 	maxFiles    = 4096
+	// maxMetadata bounds Chart.yaml, which is parsed.
+	maxMetadata = 1 << 20
 )
+
+var errTooLarge = fmt.Errorf("larger than %d MiB or more than %d files", maxUnpacked>>20, maxFiles)
 
 // Archive packs the chart as Helm's .tgz. Order, times, owners and modes are fixed, so the bytes depend on the files alone.
 func (c *Chart) Archive() ([]byte, error) {
@@ -63,13 +67,21 @@ func Read(r io.Reader) (*Chart, error) {
 	if err != nil {
 		return nil, fmt.Errorf("chart archive: not gzip: %w", err)
 	}
-	files, err := unpack(tar.NewReader(zip))
+	// What is skipped in an archive counts too: a small one may unpack to terabytes.
+	bounded := &io.LimitedReader{R: zip, N: 2 * maxUnpacked}
+	files, err := unpack(tar.NewReader(bounded))
+	if bounded.N <= 0 {
+		err = errTooLarge
+	}
 	if err != nil {
 		return nil, fmt.Errorf("chart archive: %w", err)
 	}
 	i := slices.IndexFunc(files, func(f File) bool { return f.Name == MetadataFile })
 	if i < 0 {
 		return nil, fmt.Errorf("chart archive: no %s", MetadataFile)
+	}
+	if len(files[i].Data) > maxMetadata {
+		return nil, fmt.Errorf("chart archive: %s is larger than %d MiB", MetadataFile, maxMetadata>>20)
 	}
 	var metadata Metadata
 	if err := yaml.Unmarshal(files[i].Data, &metadata); err != nil {
@@ -98,7 +110,7 @@ func unpack(r *tar.Reader) ([]File, error) {
 			return nil, err
 		}
 		if left -= header.Size; left < 0 || len(files) == maxFiles {
-			return nil, fmt.Errorf("larger than %d MiB or more than %d files", maxUnpacked>>20, maxFiles)
+			return nil, errTooLarge
 		}
 		data := make([]byte, header.Size)
 		if _, err := io.ReadFull(r, data); err != nil {

@@ -113,3 +113,22 @@ func pack(t *testing.T, files []tarFile) *bytes.Buffer {
 	g.Expect(zip.Close()).To(Succeed())
 	return &out
 }
+
+// An archive of headers that announce headers never comes to an entry, whatever it unpacks to.
+func TestEndlessHeadersAreRefused(t *testing.T) {
+	g := NewWithT(t)
+	var announced bytes.Buffer
+	g.Expect(tar.NewWriter(&announced).WriteHeader(&tar.Header{Name: "c/" + strings.Repeat("x", 300), Format: tar.FormatPAX})).To(Succeed())
+	announcement := announced.Bytes()[:announced.Len()-512] // without the header of the entry itself
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	for range 3 * maxUnpacked / len(announcement) {
+		_, err := zip.Write(announcement)
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	g.Expect(zip.Close()).To(Succeed())
+	rest := bytes.NewReader(out.Bytes())
+	_, err := Read(rest)
+	g.Expect(err).To(MatchError(ContainSubstring("larger than 64 MiB")))
+	g.Expect(rest.Len()).To(BeNumerically(">", out.Len()/4), "it stops before the end")
+}

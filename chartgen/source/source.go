@@ -12,6 +12,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
 // Release is one version on offer.
@@ -133,6 +134,21 @@ func exactVersion(version, pinned string) string {
 	}
 	return ""
 }
+
+// ChartSource is a source whose releases may be Helm charts already: nothing is generated for these.
+type ChartSource interface {
+	Source
+	// Chart reads a release that is a chart, as it is; nil when it is none, and Fetch reads it.
+	Chart(ctx context.Context, release Release) (*chart.Chart, error)
+}
+
+// UntrustedError says that what a source has is not what is trusted: its digest or its signature is wrong. Nothing of it is used.
+type UntrustedError struct {
+	// Message is the whole story for a person.
+	Message string
+}
+
+func (e *UntrustedError) Error() string { return e.Message }
 
 // NotFoundError says that a source has nothing, or not the version asked for.
 type NotFoundError struct {

@@ -30,6 +30,8 @@ const (
 	annotationChunks = v1alpha2.Prefix + "/chart-chunks"
 	// annotationVersion is the version itself, which its label may hold cut.
 	annotationVersion = v1alpha2.Prefix + "/chart-version"
+	// annotationForeign is "true" on a chart that was fetched as it is.
+	annotationForeign = v1alpha2.Prefix + "/chart-foreign"
 	labelComponent    = "app.kubernetes.io/component"
 	componentChart    = "capstan-chart"
 )
@@ -120,7 +122,7 @@ func (s *Cluster) load(ctx context.Context, name client.ObjectKey) (*Stored, err
 	if err != nil {
 		return nil, fmt.Errorf("ConfigMap %s: %w", name, err)
 	}
-	return &Stored{Chart: c, Reference: reference(head), Digest: head.Annotations[annotationDigest], Size: len(archive)}, nil
+	return &Stored{Chart: c, Reference: reference(head), Digest: head.Annotations[annotationDigest], Size: len(archive), Foreign: head.Annotations[annotationForeign] != ""}, nil
 }
 
 // Put writes the chunks from the last to the first.
@@ -137,12 +139,15 @@ func (s *Cluster) Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, er
 		head.BinaryData = map[string][]byte{chunkKey: archive[i*chunkSize : min(len(archive), (i+1)*chunkSize)]}
 		if i == 0 {
 			head.Annotations = map[string]string{annotationDigest: digest, annotationChunks: strconv.Itoa(chunks), annotationVersion: key.Version}
+			if key.Foreign() {
+				head.Annotations[annotationForeign] = "true"
+			}
 		}
 		if err := s.create(ctx, head); err != nil {
 			return nil, fmt.Errorf("store chart %s in ConfigMap %s: %w", c.Filename(), client.ObjectKeyFromObject(head), err)
 		}
 	}
-	return &Stored{Chart: c, Reference: reference(head), Digest: digest, Size: len(archive)}, nil
+	return &Stored{Chart: c, Reference: reference(head), Digest: digest, Size: len(archive), Foreign: key.Foreign()}, nil
 }
 
 // Delete removes the ConfigMaps of a provider's charts.
@@ -165,6 +170,9 @@ func (s *Cluster) read(ctx context.Context, name client.ObjectKey, chunk int, in
 	if err != nil {
 		return fmt.Errorf("read chart from ConfigMap %s: %w", name, err)
 	}
+	if into.Labels[labelComponent] != componentChart { // anyone may write a ConfigMap of the name, but not with the label
+		return fmt.Errorf("ConfigMap %s is not the operator's: %w", name, ErrNotFound)
+	}
 	return nil
 }
 
@@ -179,7 +187,7 @@ func (s *Cluster) create(ctx context.Context, cm *corev1.ConfigMap) error {
 	if err := s.Client.Get(ctx, client.ObjectKeyFromObject(cm), existing); err != nil {
 		return err
 	}
-	if bytes.Equal(existing.BinaryData[chunkKey], fresh.BinaryData[chunkKey]) && existing.Annotations[annotationDigest] == fresh.Annotations[annotationDigest] {
+	if existing.Labels[labelComponent] == componentChart && bytes.Equal(existing.BinaryData[chunkKey], fresh.BinaryData[chunkKey]) && existing.Annotations[annotationDigest] == fresh.Annotations[annotationDigest] {
 		return nil
 	}
 	if err := s.Client.Delete(ctx, existing, client.Preconditions{UID: &existing.UID}); err != nil {

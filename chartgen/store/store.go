@@ -5,6 +5,8 @@ package store
 import (
 	"context"
 	"errors"
+	"strings"
+	"time"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
@@ -36,6 +38,18 @@ type Query struct {
 	Digest string
 }
 
+// foreign begins the content ID of a chart that chartgen did not make.
+const foreign = "sha256:"
+
+// ForeignID is the content ID of a chart that was fetched as it is: the digest of its archive.
+func ForeignID(c *chart.Chart) (string, error) {
+	archive, err := c.Archive()
+	return chart.Digest(archive), err
+}
+
+// Foreign says whether the chart was fetched as it is. Nobody but who asked for it gets it.
+func (k Key) Foreign() bool { return strings.HasPrefix(k.ContentID, foreign) }
+
 // Stored is a chart as a store holds it.
 type Stored struct {
 	Chart *chart.Chart
@@ -45,6 +59,8 @@ type Stored struct {
 	Digest string
 	// Size of the archive in bytes.
 	Size int
+	// Foreign says that the chart was fetched as it is: it has whatever format it has.
+	Foreign bool
 }
 
 // Store keeps charts. Charts never change: another content has another key.
@@ -55,6 +71,9 @@ type Store interface {
 	Find(ctx context.Context, query Query) (*Stored, error)
 	// Put keeps a chart. Putting the same chart again changes nothing.
 	Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, error)
+	// Prune forgets charts that nobody needs: those of a provider in a namespace that were put before a time and whose digests are not
+	// among those to keep.
+	Prune(ctx context.Context, namespace, provider string, keep []string, before time.Time) error
 	// Delete forgets all charts of a provider in a namespace.
 	Delete(ctx context.Context, namespace, provider string) error
 }

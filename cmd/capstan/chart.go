@@ -19,7 +19,7 @@ import (
 
 func chartCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "chart", Short: "Make and look at charts"}
-	cmd.AddCommand(chartBuildCommand(), chartImagesCommand(), chartLintCommand())
+	cmd.AddCommand(chartBuildCommand(), chartImagesCommand(), chartLintCommand(), chartPushCommand(), chartPullCommand(), chartShowCommand())
 	return cmd
 }
 

@@ -39,10 +39,13 @@ type flags struct {
 	healthAddress  string
 	upgradeCRDs    bool
 	showVersion    bool
-	controllers    controllers.Options
-	client         client.Options
-	election       leaderelection.Options
-	log            logger.Options
+
+	chartRepository, registryConfig, registryCA string
+
+	controllers controllers.Options
+	client      client.Options
+	election    leaderelection.Options
+	log         logger.Options
 }
 
 func main() {
@@ -71,6 +74,11 @@ func parse() *flags {
 	set.StringVar(&f.controllers.ConfigFile, "config", sources.DefaultConfigFile, "A file in the format of clusterctl's configuration, a mounted ConfigMap for example: providers, images, overridesFolder. The default one need not exist.")
 	set.StringVar(&f.controllers.DefaultServiceAccount, "default-service-account", "", "The ServiceAccount, in each resource's namespace, with whose rights providers are installed whose resources name none. Default: the operator's own rights.")
 	set.BoolVar(&f.upgradeCRDs, "upgrade-crds", false, "Bring the operator's own CustomResourceDefinitions to its version before it starts.")
+	set.StringVar(&f.chartRepository, "chart-repository", "", "Where charts are kept besides the cluster, e.g. oci://registry.example.com/capi/charts: looked up first, pushed to when they had to be made.")
+	set.BoolVar(&f.controllers.ReadOnlyCharts, "chart-repository-read-only", false, "Never push to the chart repository.")
+	set.StringVar(&f.controllers.ImageRegistry, "image-registry", "", "A registry, as host[:port][/path], that takes the place of every image's.")
+	set.StringVar(&f.registryConfig, "registry-config", "", "A file with credentials for registries, as docker has it: a mounted Secret of the type kubernetes.io/dockerconfigjson.")
+	set.StringVar(&f.registryCA, "registry-ca", "", "A file with the certificates of authorities that sign registries' certificates, besides the system's.")
 	set.BoolVar(&f.showVersion, "version", false, "Print the version and exit.")
 	f.client.BindFlags(set)
 	f.election.BindFlags(set)
@@ -92,6 +100,9 @@ func run(f *flags) error {
 		return err
 	}
 	f.controllers.Holder = host + "_" + string(uuid.NewUUID())
+	if f.controllers.Registry, err = sources.NewRegistry(f.chartRepository, f.registryConfig, f.registryCA); err != nil {
+		return err
+	}
 	mgr, err := ctrl.NewManager(client.GetConfigOrDie(f.client), ctrl.Options{
 		Scheme:                        scheme,
 		Cache:                         controllers.CacheOptions(),

@@ -26,6 +26,9 @@ func compatible(core, provider string) bool {
 // contract compares with core, or, for core, with all others that are installed. What is paused does not run, so that a change of
 // contract can go through one provider after the other while all of them are.
 func (c *Checker) contract(ctx context.Context, in Input) error {
+	if in.Contract == "" && in.Provider.ProviderType() != v1alpha2.CoreProviderType {
+		return nil // a plain Helm chart does not say
+	}
 	if supportedContracts[in.Contract] == nil {
 		return &Problem{Reason: v1alpha2.CAPIVersionIncompatibilityReason, Message: fmt.Sprintf(
 			"this version has the Cluster API contract %s; supported are v1beta1 and v1beta2, so choose another version", in.Contract)}

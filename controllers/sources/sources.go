@@ -18,6 +18,8 @@ type Resolver struct {
 	Metadata, Reader client.Reader
 	// Config is the operator's configuration.
 	Config *ConfigFile
+	// Registry is the operator's access to registries.
+	Registry *Registry
 }
 
 // ConfigError says that spec.fetchConfig does not lead to a source.
@@ -47,7 +49,7 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 	case fetch != nil && fetch.Directory != "":
 		return source.NewDirectory(filepath.Join(fetch.Directory, identity.Label))
 	case fetch != nil && (fetch.OCI != "" || fetch.Image != ""):
-		return nil, &ConfigError{"spec.fetchConfig.oci and spec.fetchConfig.image are not supported by this version of Capstan yet; use another source"}
+		return r.fromRegistry(provider, identity)
 	}
 	known, err := r.Config.Catalog()
 	if err != nil {
@@ -57,10 +59,17 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 		return source.NewWebsite(fetch.URL+fetch.HTTP, identity, known.WebOptions(r.credentials(provider, known.PublicToken)))
 	}
 	entry, found := known.Find(provider.ProviderType(), provider.GetName())
-	if !found {
+	switch {
+	case !found && r.Registry.Charts != nil:
+		return r.fromCharts(identity, nil)
+	case !found:
 		return nil, &UnknownProviderError{Type: provider.ProviderType(), Name: provider.GetName()}
 	}
-	return known.Open(entry, r.credentials(provider, nil))
+	published, err := known.Open(entry, r.credentials(provider, nil))
+	if err != nil || r.Registry.Charts == nil {
+		return published, err
+	}
+	return r.fromCharts(identity, published)
 }
 
 // Digest is what the components' file must have by the resource; empty when it may have any. Of artifacts and images it is the

@@ -31,7 +31,7 @@ func fetching(fetch v1alpha2.FetchConfiguration) v1alpha2.ProviderSpec {
 }
 
 func TestWhereAResourceLeads(t *testing.T) {
-	r := &Resolver{Config: &ConfigFile{Path: DefaultConfigFile}}
+	r := &Resolver{Registry: &Registry{}, Config: &ConfigFile{Path: DefaultConfigFile}}
 	for name, test := range map[string]struct {
 		provider v1alpha2.Provider
 		origin   string // of v1.0.0
@@ -64,7 +64,7 @@ func TestWhereAResourceLeads(t *testing.T) {
 func TestTheConfigurationIsReadAnewWhenItChanges(t *testing.T) {
 	g := NewWithT(t)
 	config := &ConfigFile{Path: filepath.Join(t.TempDir(), "clusterctl.yaml")}
-	r := &Resolver{Config: config}
+	r := &Resolver{Registry: &Registry{}, Config: config}
 	_, err := config.Catalog()
 	g.Expect(err).To(MatchError(ContainSubstring("the operator's configuration")))
 	for i, host := range []string{"one", "two"} {
@@ -81,7 +81,7 @@ func TestImagesOfTheConfigurationAndOfTheProvider(t *testing.T) {
 	g := NewWithT(t)
 	config := &ConfigFile{Path: filepath.Join(t.TempDir(), "clusterctl.yaml")}
 	g.Expect(os.WriteFile(config.Path, []byte("images: {all: {repository: mirror}, infrastructure-x: {tag: v1}}"), 0o600)).To(Succeed())
-	r := &Resolver{Config: config}
+	r := &Resolver{Registry: &Registry{}, Config: config}
 	for own, want := range map[string]string{
 		"":                            "{all: {repository: mirror}, infrastructure-x: {tag: v1}}",
 		"infrastructure-x: {tag: v2}": "{all: {repository: mirror}, infrastructure-x: {tag: v2}}",

@@ -36,6 +36,10 @@ func ReadSchema(c *chart.Chart) (*Schema, error) {
 	if s.Required, s.Variables, err = chartgen.RequiredVariables(c); err != nil {
 		return nil, err
 	}
+	schema := c.File(chart.SchemaFile)
+	if schema == nil { // a plain chart
+		return s, nil
+	}
 	var root struct {
 		Properties struct {
 			Deployments struct {
@@ -49,7 +53,7 @@ func ReadSchema(c *chart.Chart) (*Schema, error) {
 			} `json:"deployments"`
 		} `json:"properties"`
 	}
-	if err := json.Unmarshal(c.File(chart.SchemaFile), &root); err != nil {
+	if err := json.Unmarshal(schema, &root); err != nil {
 		return nil, fmt.Errorf("chart %s: %s: %w", s.Label, chart.SchemaFile, err)
 	}
 	for name, deployment := range root.Properties.Deployments.Properties {

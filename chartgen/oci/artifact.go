@@ -1,0 +1,134 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/opencontainers/image-spec/specs-go"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/errdef"
+)
+
+// Docker's media types, which registries still serve for older images.
+const (
+	mediaTypeDockerManifest = "application/vnd.docker.distribution.manifest.v2+json"
+	mediaTypeDockerList     = "application/vnd.docker.distribution.manifest.list.v2+json"
+)
+
+// Artifact is a manifest and, when it is to be pushed, the bytes of what it lists.
+type Artifact struct {
+	// Reference is pinned to the digest of the manifest.
+	Reference Reference
+	// Descriptor of the manifest.
+	Descriptor ocispec.Descriptor
+	Manifest   ocispec.Manifest
+}
+
+// IsIndex says whether a descriptor is of an index: one manifest for each platform.
+func IsIndex(desc ocispec.Descriptor) bool {
+	return desc.MediaType == ocispec.MediaTypeImageIndex || desc.MediaType == mediaTypeDockerList
+}
+
+// Artifact reads a manifest. An index is an error of reason Invalid: see Index.
+func (c *Client) Artifact(ctx context.Context, ref Reference) (*Artifact, error) {
+	desc, data, err := c.Manifest(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	a := &Artifact{Reference: ref.WithDigest(desc.Digest), Descriptor: desc}
+	switch desc.MediaType {
+	case ocispec.MediaTypeImageManifest, mediaTypeDockerManifest:
+	default:
+		return nil, invalid("pull", ref, "an OCI manifest was expected, not %s", desc.MediaType)
+	}
+	if err := json.Unmarshal(data, &a.Manifest); err != nil {
+		return nil, invalid("pull", ref, "its manifest is not JSON: %v", err)
+	}
+	return a, nil
+}
+
+// Index reads the descriptors that an index lists.
+func (c *Client) Index(ctx context.Context, ref Reference) ([]ocispec.Descriptor, error) {
+	desc, data, err := c.Manifest(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	var index ocispec.Index
+	if err := json.Unmarshal(data, &index); err != nil || !IsIndex(desc) {
+		return nil, invalid("pull", ref, "an OCI index was expected, not %s", desc.MediaType)
+	}
+	return index.Manifests, nil
+}
+
+// Layer is content to be pushed.
+type Layer struct {
+	Descriptor ocispec.Descriptor
+	Data       []byte
+}
+
+// NewLayer describes content.
+func NewLayer(mediaType string, data []byte) Layer {
+	return Layer{Descriptor: content.NewDescriptorFromBytes(mediaType, data), Data: data}
+}
+
+// Pack makes an artifact: the config, the layers, and last the manifest, which depends on the arguments alone.
+func Pack(artifactType string, config Layer, layers []Layer, annotations map[string]string) ([]Layer, error) {
+	manifest := ocispec.Manifest{
+		Versioned:    specs.Versioned{SchemaVersion: 2},
+		MediaType:    ocispec.MediaTypeImageManifest,
+		ArtifactType: artifactType,
+		Config:       config.Descriptor,
+		Annotations:  annotations,
+	}
+	for _, l := range layers {
+		manifest.Layers = append(manifest.Layers, l.Descriptor)
+	}
+	data, err := json.Marshal(manifest)
+	if err != nil {
+		return nil, err
+	}
+	return append(append([]Layer{config}, layers...), NewLayer(manifest.MediaType, data)), nil
+}
+
+// Push puts what Pack made under the reference's tag. A tag that is there already is never moved: with the same manifest nothing is
+// done, with another one the error's reason is Conflict.
+func (c *Client) Push(ctx context.Context, ref Reference, artifact []Layer) (ocispec.Descriptor, error) {
+	const action = "push"
+	blobs, manifest := artifact[:len(artifact)-1], artifact[len(artifact)-1]
+	existing, err := c.Resolve(ctx, ref)
+	switch {
+	case err == nil && existing.Digest == manifest.Descriptor.Digest:
+		return existing, nil
+	case err == nil:
+		return existing, Conflicting(action, ref, existing, manifest.Descriptor)
+	case !IsReason(err, NotFound):
+		return ocispec.Descriptor{}, err
+	}
+	for _, l := range blobs {
+		if err := c.pushBlob(ctx, ref, l); err != nil {
+			return ocispec.Descriptor{}, explain(action, ref, err)
+		}
+	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	err = c.Repository(ref).PushReference(ctx, manifest.Descriptor, bytes.NewReader(manifest.Data), ref.Tag)
+	return manifest.Descriptor, explain(action, ref, err)
+}
+
+// pushBlob pushes a blob unless it is there.
+func (c *Client) pushBlob(ctx context.Context, ref Reference, l Layer) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	repository := c.Repository(ref)
+	if exists, err := repository.Exists(ctx, l.Descriptor); err == nil && exists {
+		return nil
+	}
+	err := repository.Push(ctx, l.Descriptor, bytes.NewReader(l.Data))
+	if errors.Is(err, errdef.ErrAlreadyExists) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,164 @@
+package bed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/capstan-project/capstan/test/bed/tools"
+)
+
+// Registry is a real OCI registry without a control plane. It can be stopped and started again with all that it holds.
+type Registry struct {
+	// Address is its host:port; it stays the same when the registry is started again.
+	Address string
+	// CA is the PEM certificate of the authority that signed the registry's; nil for plain HTTP.
+	CA []byte
+
+	dir     string
+	program string
+	http    string // settings of the configuration file
+	cmd     *exec.Cmd
+	exited  chan struct{}
+}
+
+// RegistryOptions say what kind of registry it is.
+type RegistryOptions struct {
+	// Dir is the folder for what is stored; it must exist and is the caller's to remove.
+	Dir string
+	// TLS makes the registry speak TLS, with a certificate for localhost and 127.0.0.1 from an authority of its own.
+	TLS bool
+	// User and Password, if set, are asked for.
+	User, Password string
+	// Listen is the host:port to listen on; empty means a free port of loopback.
+	Listen string
+}
+
+// RunRegistry starts a registry. The caller owes a Stop.
+func RunRegistry(ctx context.Context, o RegistryOptions) (*Registry, error) {
+	set, err := tools.Find()
+	if err != nil {
+		return nil, err
+	}
+	if err := set.Build(ctx, os.Stderr); err != nil {
+		return nil, err
+	}
+	r := &Registry{Address: o.Listen, dir: o.Dir, program: set.Program(tools.Registry)}
+	if r.Address == "" {
+		r.Address = "127.0.0.1:0"
+	}
+	if err := errors.Join(r.withTLS(o), r.withUser(o)); err != nil {
+		return nil, fmt.Errorf("start a registry: %w", err)
+	}
+	return r, r.Start(ctx)
+}
+
+func (r *Registry) withTLS(o RegistryOptions) error {
+	if !o.TLS {
+		return nil
+	}
+	ca, err := newAuthority()
+	if err != nil {
+		return err
+	}
+	address := net.IPv4(127, 0, 0, 1)
+	if host, _, err := net.SplitHostPort(o.Listen); err == nil {
+		address = net.ParseIP(host)
+	}
+	pair, err := ca.server([]string{"localhost"}, address)
+	if err != nil {
+		return err
+	}
+	certificate, key := filepath.Join(r.dir, "tls.crt"), filepath.Join(r.dir, "tls.key")
+	r.CA = ca.bundle()
+	r.http += fmt.Sprintf("  tls: {certificate: %q, key: %q}\n", certificate, key)
+	return errors.Join(os.WriteFile(certificate, pair.certificate, 0o600), os.WriteFile(key, pair.key, 0o600))
+}
+
+func (r *Registry) withUser(o RegistryOptions) error {
+	if o.User == "" {
+		return nil
+	}
+	hash, err := bcrypt.GenerateFromPassword([]byte(o.Password), bcrypt.MinCost)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(r.dir, "htpasswd")
+	r.http += fmt.Sprintf("auth:\n  htpasswd: {realm: bed, path: %q}\n", file)
+	return os.WriteFile(file, fmt.Appendf(nil, "%s:%s\n", o.User, hash), 0o600)
+}
+
+// Start runs the registry until Stop, or until this process ends, however that dies.
+func (r *Registry) Start(ctx context.Context) error {
+	config, logFile := filepath.Join(r.dir, "config.yaml"), filepath.Join(r.dir, "registry.log")
+	if err := os.WriteFile(config, fmt.Appendf(nil, registryConfig, filepath.Join(r.dir, "data"), r.Address, r.http), 0o600); err != nil {
+		return fmt.Errorf("start a registry: %w", err)
+	}
+	output, err := os.Create(logFile)
+	if err != nil {
+		return fmt.Errorf("start a registry: %w", err)
+	}
+	defer output.Close() // the child has its own
+	r.cmd = exec.Command(r.program, "serve", config)
+	r.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir, "OTEL_TRACES_EXPORTER=none"}
+	r.cmd.Stdout, r.cmd.Stderr = output, output
+	r.cmd.SysProcAttr = childAttributes()
+	if err := r.launch(); err != nil {
+		return fmt.Errorf("start a registry: %w", err)
+	}
+	return r.listening(ctx, logFile)
+}
+
+// launch starts the process on a thread that lives as long as it does; see launcher.
+func (r *Registry) launch() error {
+	started, exited := make(chan error), make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(exited)
+		err := r.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = r.cmd.Wait() // it was killed
+		}
+	}()
+	r.exited = exited
+	return <-started
+}
+
+func (r *Registry) listening(ctx context.Context, logFile string) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for {
+		address, err := loggedAddress(logFile)
+		if err == nil {
+			r.Address = address
+			return nil
+		}
+		select {
+		case <-r.exited:
+			log, _ := os.ReadFile(logFile)
+			return fmt.Errorf("the registry has died; the end of its log:\n%s", bytes.TrimSpace(log[max(0, len(log)-2000):]))
+		case <-ctx.Done():
+			return fmt.Errorf("the registry does not listen (%w): %w", ctx.Err(), err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Stop ends the registry; what it holds stays.
+func (r *Registry) Stop() {
+	if r.cmd != nil && r.cmd.Process != nil {
+		_ = r.cmd.Process.Kill() // fails only if it is gone
+		<-r.exited
+	}
+}
