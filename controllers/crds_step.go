@@ -13,6 +13,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/metrics"
@@ -35,7 +36,7 @@ func (e *unsafeError) Error() string {
 
 // planCRDs finds out what is to be done about the CRDs, and notes what is worth knowing.
 func (r *Reconciler) planCRDs(ctx context.Context, provider v1alpha2.Provider, chart *providerChart) (*crds.Plan, error) {
-	plan, err := r.CRDs.Plan(ctx, r.crdsRequest(provider, chart))
+	plan, err := r.CRDs.Plan(ctx, r.crdsRequest(provider, chart.Chart))
 	if err != nil {
 		return nil, &installError{err}
 	}
@@ -49,11 +50,11 @@ func (r *Reconciler) planCRDs(ctx context.Context, provider v1alpha2.Provider, c
 	return plan, nil
 }
 
-// crdsRequest is what the resource wants of the chart's CRDs.
-func (r *Reconciler) crdsRequest(provider v1alpha2.Provider, chart *providerChart) crds.Request {
+// crdsRequest is what the resource wants of a chart's CRDs.
+func (r *Reconciler) crdsRequest(provider v1alpha2.Provider, c *chart.Chart) crds.Request {
 	request := crds.Request{
-		Label: v1alpha2.Label(provider), Version: chart.Chart.Metadata.AppVersion, Namespace: provider.GetNamespace(),
-		Files: chart.Chart.CRDs, Brings: r.brings(provider),
+		Label: v1alpha2.Label(provider), Version: c.Metadata.AppVersion, Namespace: provider.GetNamespace(),
+		Files: c.CRDs, Brings: r.brings(provider),
 	}
 	if spec := provider.GetSpec().CRDs; spec != nil {
 		request.Policy, request.Unmanaged = spec.Policy, spec.Unmanaged

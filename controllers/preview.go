@@ -83,7 +83,7 @@ func (p *Previewer) Preview(ctx context.Context, given v1alpha2.Provider) (*Prev
 	if preview.Release, err = p.releases.Render(ctx, desired); err != nil {
 		return nil, err
 	}
-	plan, err := p.crds.Plan(ctx, r.crdsRequest(provider, chart))
+	plan, err := p.crds.Plan(ctx, r.crdsRequest(provider, chart.Chart))
 	if err != nil {
 		return nil, err
 	}

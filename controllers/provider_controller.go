@@ -140,7 +140,7 @@ func (r *Reconciler) install(ctx context.Context, provider v1alpha2.Provider) er
 		return err
 	}
 	if to := releaseSpec(provider.GetSpec()).RollbackTo; to != nil {
-		return r.rollBackTo(ctx, provider, *to)
+		return r.rollBackTo(ctx, provider, int(*to))
 	}
 	chart, err := r.chart(ctx, provider)
 	if err != nil {
@@ -177,11 +177,6 @@ func (r *Reconciler) install(ctx context.Context, provider v1alpha2.Provider) er
 		return err
 	}
 	return r.migrateCRDs(ctx, provider, chart)
-}
-
-// rollBackTo returns to the revision that the resource names.
-func (r *Reconciler) rollBackTo(ctx context.Context, provider v1alpha2.Provider, revision int64) error {
-	return r.reach(ctx, provider, r.rollbackGoal(provider, int(revision)), func() error { return nil })
 }
 
 // chart resolves the version and finds its chart. The version is pinned in status, so that a range floats only when the spec

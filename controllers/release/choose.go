@@ -84,12 +84,12 @@ func Choose(o Observation, digest string, state State, p Policy) Choice {
 
 // chooseAfterRollback brings to an end what was cut off or failed: a return to an earlier revision before anything else.
 func chooseAfterRollback(o Observation, digest string, state State, p Policy) Choice {
-	target := o.find(state.Revision.RollbackTo)
+	target, exists := o.Find(state.Revision.RollbackTo)
 	rollBack := Choice{Verb: RollBack, Revision: target}
 	switch {
-	case target.Number == 0 && state.Condition == RollbackFailed:
+	case !exists && state.Condition == RollbackFailed:
 		return Choice{Verb: GiveUp}
-	case target.Number == 0 || len(o.Attempts(digest)) == 0:
+	case !exists || len(o.Attempts(digest)) == 0:
 		return Choice{Verb: Act}
 	case state.Condition == Abandoned:
 		return rollBack
@@ -159,16 +159,6 @@ func pause(attempts int) time.Duration {
 		wait = min(2*wait, LongestRetry)
 	}
 	return wait
-}
-
-// find is the revision of a number; the zero Revision if there is none.
-func (o Observation) find(number int) Revision {
-	for _, r := range o.Revisions {
-		if r.Number == number {
-			return r
-		}
-	}
-	return Revision{}
 }
 
 // failedRollbacks are the newest revisions, newest first, that should have returned to an earlier one and failed.

@@ -110,6 +110,16 @@ func (o Observation) Attempts(digest string) []Revision {
 	return attempts
 }
 
+// Find is the revision of a number, if there is one.
+func (o Observation) Find(number int) (Revision, bool) {
+	for _, r := range o.Revisions {
+		if r.Number == number {
+			return r, true
+		}
+	}
+	return Revision{}, false
+}
+
 // LastOwn is the newest revision that Capstan made.
 func (o Observation) LastOwn() (Revision, bool) {
 	for _, r := range o.Revisions {

@@ -219,6 +219,27 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 			"v1.0.0 cannot replace v1.2.0", "v1alpha9"))
 		Expect(w.helm(ctx, "helm", "list", "-n", "downgrade")).To(ContainElement(HaveField("AppVersion", "v1.1.0")))
 	})
+
+	It("never go back by a rollback either, which is refused when the old managers cannot work with them", func(ctx SpecContext) {
+		oldest := newTiny("rollback", "v1.0.0").serving("v1alpha9")
+		w.offer(ctx, newTiny("rollback", "v1.1.0").serving("v1", "v1alpha9"))
+		w.offer(ctx, newTiny("rollback", "v1.2.0").serving("v1"))
+		p := install(ctx, oldest)
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		for _, version := range []string{"v1.1.0", "v1.2.0"} {
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = version })
+			Eventually(w.read(ctx, p)).Should(beReady(version))
+		}
+		back := func(revision int64) {
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: &revision} })
+		}
+		back(1)
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.UnsupportedProviderDowngradeReason,
+			"v1.0.0 cannot replace v1.2.0", "v1alpha9"))
+		back(2)
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.HealthyReason, "v1.1.0"))
+		Expect(names(w.definition(ctx, oldest.crd()))).To(Equal([]string{"v1"}))
+	})
 })
 
 // events are those about an object.
