@@ -45,7 +45,7 @@ func rootCommand() *cobra.Command {
 	root.AddCommand(
 		chartCommand(), crdsCommand(), generateCommand(),
 		statusCommand(), historyCommand(), diffCommand(), upgradeCommand(), rollbackCommand(), suspendCommand(), resumeCommand(), deleteCommand(),
-		providersCommand(), versionsCommand(),
+		providersCommand(), versionsCommand(), crdsCommand(),
 	)
 	return root
 }

@@ -72,10 +72,15 @@ func (m *management) namespace() string { return *m.flags.Namespace }
 
 // providers lists the providers' resources, core first, in clusterctl's order of installation.
 func (m *management) providers(ctx context.Context) ([]v1alpha2.Provider, error) {
+	return m.providersIn(ctx, m.namespace())
+}
+
+// providersIn lists the resources of a namespace; an empty one means all.
+func (m *management) providersIn(ctx context.Context, namespace string) ([]v1alpha2.Provider, error) {
 	var all []v1alpha2.Provider
 	for _, t := range v1alpha2.ProviderTypes() {
 		list := t.NewList()
-		err := m.client.List(ctx, list, client.InNamespace(m.namespace()))
+		err := m.client.List(ctx, list, client.InNamespace(namespace))
 		if meta.IsNoMatchError(err) {
 			return nil, fmt.Errorf("the management cluster knows no %s resources; install Capstan there, or name another cluster with --kubeconfig or --context", t)
 		}

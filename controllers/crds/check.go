@@ -39,7 +39,17 @@ func (a *Applier) Check(ctx context.Context, p *Plan, allow []string) (*safety.R
 	if len(changes) == 0 {
 		return nil, nil
 	}
-	return safety.Check(ctx, safety.Input{Changes: changes, Objects: a.Objects, Allow: allow})
+	report, err := safety.Check(ctx, safety.Input{Changes: changes, Objects: a.Objects, Allow: allow})
+	if err != nil || !report.Stopped() {
+		return report, err
+	}
+	// Objects may have come since a migration was over that would have mended them.
+	return report, each(p.changes, func(_ int, c *change) error {
+		if c.live == nil || c.live.Annotations[migrationAnnotation] == "" {
+			return nil
+		}
+		return a.forget(ctx, c.name)
+	})
 }
 
 // UnsatisfiedError says that a CRD that is left alone does not do for the provider.

@@ -31,8 +31,9 @@ const slice = 2 * time.Second
 
 // Progress is how far the rewriting of one CRD's objects has come.
 type Progress struct {
-	CRD         string
-	Done, Total int64
+	CRD   string `json:"-"`
+	Done  int64  `json:"done"`
+	Total int64  `json:"total"`
 }
 
 func (p Progress) String() string {
@@ -134,12 +135,12 @@ func (a *Applier) Tidy(ctx context.Context, p *Plan) error {
 		if c.live.Annotations[migrationAnnotation] == "" || len(c.stored()) > 0 || len(c.kept) > 0 || len(c.retired) > 0 {
 			return nil
 		}
-		return a.Forget(ctx, c.name)
+		return a.forget(ctx, c.name)
 	})
 }
 
-// Forget makes the next migration of a CRD begin at the first object.
-func (a *Applier) Forget(ctx context.Context, name string) error {
+// forget makes the next migration of a CRD begin at the first object.
+func (a *Applier) forget(ctx context.Context, name string) error {
 	_, err := a.annotate(ctx, name, nil)
 	return err
 }

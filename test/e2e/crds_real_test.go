@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -243,16 +242,11 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 	})
 
 	It("and through the removal of a provider", func(ctx SpecContext) {
+		update(ctx, w, docker.provider, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"}) })
 		Expect(w.client.Delete(ctx, docker.provider)).To(Succeed())
-		gone := func() bool {
-			return apierrors.IsNotFound(w.client.Get(ctx, client.ObjectKeyFromObject(docker.provider), docker.provider))
-		}
-		Eventually(gone).Should(BeTrue())
-		managers.mu.Lock()
-		before := docker.seen
-		managers.mu.Unlock()
+		Eventually(gone(ctx, w, docker.provider)).Should(BeTrue())
 		gvk := schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2", Kind: "DockerCluster"}
-		Expect(docker.readAll(ctx, gvk)).To(Equal(before[gvk]), "read in their storage version, which needs no manager")
+		Expect(docker.readAll(ctx, gvk)).To(Equal(docker.seen[gvk]), "read in their storage version, which needs no manager")
 	})
 })
 

@@ -100,7 +100,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		}).Should(Succeed())
 		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.CRDsMigratedCondition, metav1.ConditionTrue, v1alpha2.CRDsMigratedReason))
 		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(first.object("v1beta1", "").GroupVersionKind())
+		list.SetGroupVersionKind(first.inVersion("v1beta1").GroupVersionKind())
 		Eventually(func() error { return w.client.List(ctx, list) }).Should(Succeed())
 		Expect(list.Items).To(HaveLen(10))
 		Expect(list.Items).To(HaveEach(WithTransform(func(o unstructured.Unstructured) bool {
@@ -157,11 +157,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.WaitingForCRDsReason, t.crd()))
 		Expect(w.helm(ctx, "helm", "list", "-n", "unmanaged", "--all")).To(BeEmpty())
 
-		theirs := w.definition(ctx, newTiny("owner", "").crd())
-		foreign := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: t.crd()}, Spec: theirs.Spec}
-		foreign.Spec.Conversion = nil
-		foreign.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: t.plural(), Singular: "tinyunmanaged", Kind: "Tinyunmanaged", ListKind: "TinyunmanagedList"}
-		Expect(w.client.Create(ctx, foreign)).To(Succeed())
+		Expect(w.client.Create(ctx, t.definition(nil))).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"), "a watch tells, although the CRD has no label")
 		Expect(w.operatorWrites(func(r bed.Request) bool { return r.Name == t.crd() })).To(BeEmpty())
 	})

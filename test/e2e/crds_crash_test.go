@@ -1,0 +1,235 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/fleet"
+)
+
+// fill creates many objects of the tiny provider's kind.
+func (w *world) fill(ctx context.Context, t tiny, version string, objects int) {
+	GinkgoHelper()
+	Eventually(func() error { return w.client.Create(ctx, t.named(version, "object-0")) }).Should(Succeed())
+	var group errgroup.Group
+	group.SetLimit(16)
+	for i := 1; i < objects; i++ {
+		group.Go(func() error { return w.client.Create(ctx, t.named(version, fmt.Sprintf("object-%d", i))) })
+	}
+	Expect(group.Wait()).To(Succeed())
+}
+
+// specs are the specs of all objects of the tiny provider's kind, by name.
+func (w *world) specs(ctx context.Context, t tiny, version string) map[string]string {
+	GinkgoHelper()
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(t.inVersion(version).GroupVersionKind())
+	Eventually(func() error { return w.client.List(ctx, list) }).Should(Succeed())
+	found := map[string]string{}
+	for _, o := range list.Items {
+		found[o.GetName()] = fmt.Sprint(o.Object["spec"])
+	}
+	return found
+}
+
+var _ = Describe("A migration of thousands of objects", Ordered, func() {
+	const objects = 2000
+	var w *world
+
+	BeforeAll(func(ctx SpecContext) {
+		w = newWorld(context.WithoutCancel(ctx))
+		w.start("--crd-migration-delay=0s")
+		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
+		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+	})
+	AfterEach(func() { w.showLog() })
+
+	It("goes on where a crash left it, rewrites each object and spares the API server", func(ctx SpecContext) {
+		old, next := newTiny("many", "v1.0.0").serving("v1beta1"), newTiny("many", "v1.1.0").serving("v1beta2")
+		w.offer(ctx, old)
+		p := old.resource()
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		w.fill(ctx, old, "v1beta1", objects)
+		before := w.specs(ctx, old, "v1beta1")
+		Expect(before).To(HaveLen(objects))
+
+		w.offer(ctx, next)
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		const crashes = 3
+		for i := range crashes {
+			Eventually(func(g Gomega) {
+				g.Expect(len(w.rewrites(old))).To(BeNumerically(">", (i+1)*objects/(crashes+2)))
+			}).Should(Succeed())
+			Expect(w.operator.Kill()).To(Succeed())
+			Expect(w.definition(ctx, old.crd()).Status.StoredVersions).To(ContainElement("v1beta1"), "killed in the middle")
+			w.start("--crd-migration-delay=0s")
+		}
+		Eventually(func(g Gomega) {
+			crd := w.definition(ctx, old.crd())
+			g.Expect(crd.Status.StoredVersions).To(Equal([]string{"v1beta2"}))
+			g.Expect(names(crd)).To(Equal([]string{"v1beta2"}), "the old version is gone at last")
+		}).Should(Succeed())
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.1.0"),
+			haveCondition(v1alpha2.CRDsMigratedCondition, metav1.ConditionTrue, v1alpha2.CRDsMigratedReason)))
+		Expect(w.specs(ctx, old, "v1beta2")).To(Equal(before))
+
+		rewrites := w.rewrites(old)
+		rewritten := map[string]bool{}
+		for _, r := range rewrites {
+			rewritten[r.Name] = true
+		}
+		Expect(rewritten).To(HaveLen(objects))
+		const page = 200
+		Expect(len(rewrites)).To(BeNumerically("<=", objects+crashes*page), "a crash costs a page at most")
+		busiest := busiestSecond(rewrites)
+		AddReportEntry("load", fmt.Sprintf("%d objects, %d writes for %d crashes, at most %d writes in a second", objects, len(rewrites), crashes, busiest))
+		Expect(busiest).To(BeNumerically("<=", 250))
+	})
+})
+
+// rewrites are the requests that rewrote objects of the tiny provider.
+func (w *world) rewrites(t tiny) []bed.Request {
+	GinkgoHelper()
+	plural, _, _ := strings.Cut(t.crd(), ".")
+	return w.operatorWrites(func(r bed.Request) bool { return r.Resource == plural && strings.Contains(r.URI, "-migration") })
+}
+
+// busiestSecond is the largest number of requests within any second.
+func busiestSecond(requests []bed.Request) int {
+	most := 0
+	for i := range requests {
+		n := 0
+		for _, r := range requests {
+			if since := r.Received.Sub(requests[i].Received); since >= 0 && since < time.Second {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// cycles is how many cycles of a provider's life are tried; the variable CAPSTAN_CYCLES asks for more.
+func cycles() int {
+	if n, err := strconv.Atoi(os.Getenv("CAPSTAN_CYCLES")); err == nil {
+		return n
+	}
+	return 12
+}
+
+var _ = Describe("Hundreds of objects", Ordered, func() {
+	const objects = 500
+	var w *world
+
+	BeforeAll(func(ctx SpecContext) {
+		w = newWorld(context.WithoutCancel(ctx))
+		w.start("--crd-migration-delay=0s")
+		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
+		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+	})
+	AfterEach(func() { w.showLog() })
+
+	It("outlive whatever is done to their provider", func(ctx SpecContext) {
+		old := newTiny("cycles", "v1.0.0").serving("v1beta1")
+		w.offer(ctx, old)
+		w.offer(ctx, newTiny("cycles", "v1.1.0").serving("v1beta2", "v1beta1"))
+		w.offer(ctx, newTiny("cycles", "v1.2.0").serving("v1beta2", "v1beta1", "v1beta3"))
+		p := old.resource()
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		w.fill(ctx, old, "v1beta1", objects)
+		before := w.specs(ctx, old, "v1beta1")
+
+		l := &life{world: w, tiny: old, provider: p}
+		deeds := []struct {
+			name string
+			do   func(context.Context)
+		}{
+			{"upgrade or downgrade", l.change}, {"roll back by the resource", l.rollBack}, {"roll back with helm v3", l.helm("helm")},
+			{"roll back with helm v4", l.helm("helm4")}, {"uninstall and install again", l.reinstall}, {"crash", l.crash},
+		}
+		for i := range cycles() {
+			deed := deeds[i%len(deeds)]
+			if i >= len(deeds) {
+				deed = deeds[rand.IntN(len(deeds))]
+			}
+			By(fmt.Sprintf("cycle %d: %s", i, deed.name))
+			deed.do(ctx)
+		}
+		Expect(w.specs(ctx, old, "v1beta1")).To(Equal(before))
+		Expect(w.definition(ctx, old.crd()).DeletionTimestamp).To(BeNil())
+	})
+})
+
+// life is what happens to a provider.
+type life struct {
+	*world
+	tiny     tiny
+	provider *v1alpha2.InfrastructureProvider
+}
+
+// pick is a version at random.
+func (l *life) pick() string { return []string{"v1.0.0", "v1.1.0", "v1.2.0"}[rand.IntN(3)] }
+
+func (l *life) change(ctx context.Context) {
+	GinkgoHelper()
+	version := l.pick()
+	update(ctx, l.world, l.provider, func(p v1alpha2.Provider) { p.GetSpec().Version, p.GetSpec().Release = version, nil })
+	Eventually(l.read(ctx, l.provider)).Should(beReady(version))
+}
+
+// rollBack returns to a revision of the history, and then to what spec.version says.
+func (l *life) rollBack(ctx context.Context) {
+	GinkgoHelper()
+	to := l.revision(ctx)
+	update(ctx, l.world, l.provider, func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: &to} })
+	Eventually(l.read(ctx, l.provider)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.HealthyReason))
+	l.change(ctx)
+}
+
+// revision is one of the history, once the provider is well.
+func (l *life) revision(ctx context.Context) int64 {
+	GinkgoHelper()
+	Eventually(l.read(ctx, l.provider)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.HealthyReason))
+	history := l.provider.Status.History
+	return history[rand.IntN(len(history))].Revision
+}
+
+func (l *life) helm(program string) func(context.Context) {
+	return func(ctx context.Context) {
+		GinkgoHelper()
+		l.run(ctx, program, "rollback", "infrastructure-"+l.tiny.name, strconv.FormatInt(l.revision(ctx), 10), "-n", l.tiny.name)
+	}
+}
+
+func (l *life) reinstall(ctx context.Context) {
+	GinkgoHelper()
+	update(ctx, l.world, l.provider, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"}) })
+	Expect(l.client.Delete(ctx, l.provider)).To(Succeed())
+	Eventually(gone(ctx, l.world, l.provider)).Should(BeTrue())
+	l.provider = l.tiny.resource()
+	l.provider.Spec.Version = l.pick()
+	Expect(l.client.Create(ctx, l.provider)).To(Succeed())
+}
+
+func (l *life) crash(ctx context.Context) {
+	GinkgoHelper()
+	update(ctx, l.world, l.provider, func(p v1alpha2.Provider) { p.GetSpec().Version, p.GetSpec().Release = l.pick(), nil })
+	killAfter(ctx, l.world, rand.N(time.Second))
+	l.start("--crd-migration-delay=0s")
+}
+
