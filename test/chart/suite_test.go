@@ -137,7 +137,7 @@ func operatorKubeconfig(ctx context.Context) string {
 func startOperator(ctx context.Context, flags ...string) *fleet.Operator {
 	GinkgoHelper()
 	log := filepath.Join(GinkgoT().TempDir(), "operator.log")
-	operator, err := fleet.StartOperatorAs(cluster, operatorKubeconfig(ctx), program, log, flags...)
+	operator, err := fleet.StartOperatorAs(cluster, operatorKubeconfig(ctx), []string{program}, log, flags...)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
 		if CurrentSpecReport().Failed() {

@@ -23,11 +23,11 @@ import (
 // fill creates many objects of the tiny provider's kind.
 func (w *world) fill(ctx context.Context, t tiny, version string, objects int) {
 	GinkgoHelper()
-	Eventually(func() error { return w.client.Create(ctx, t.named(version, "object-0")) }).Should(Succeed())
+	Eventually(func() error { return w.client.Create(ctx, t.object(version, "object-0")) }).Should(Succeed())
 	var group errgroup.Group
 	group.SetLimit(16)
 	for i := 1; i < objects; i++ {
-		group.Go(func() error { return w.client.Create(ctx, t.named(version, fmt.Sprintf("object-%d", i))) })
+		group.Go(func() error { return w.client.Create(ctx, t.object(version, fmt.Sprintf("object-%d", i))) })
 	}
 	Expect(group.Wait()).To(Succeed())
 }
@@ -232,4 +232,3 @@ func (l *life) crash(ctx context.Context) {
 	killAfter(ctx, l.world, rand.N(time.Second))
 	l.start("--crd-migration-delay=0s")
 }
-

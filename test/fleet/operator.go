@@ -42,18 +42,18 @@ func StartOperator(b *bed.Bed, program, logFile string, flags ...string) (*Opera
 	if err != nil {
 		return nil, err
 	}
-	return StartOperatorAs(b, kubeconfig, program, logFile, flags...)
+	return StartOperatorAs(b, kubeconfig, []string{program}, logFile, flags...)
 }
 
-// StartOperatorAs runs the operator against the bed as the user of a kubeconfig, without leader election unless the flags say otherwise.
-// Its log goes to a file.
-func StartOperatorAs(b *bed.Bed, kubeconfig, program, logFile string, flags ...string) (*Operator, error) {
+// StartOperatorAs is StartOperator with a kubeconfig file of the caller's, of whatever user, and a command that ends with the program, such as
+// one that runs it elsewhere.
+func StartOperatorAs(b *bed.Bed, kubeconfig string, command []string, logFile string, flags ...string) (*Operator, error) {
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	flags = append([]string{"--metrics-bind-address=0", "--health-probe-bind-address=0"}, flags...)
-	o := &Operator{cmd: exec.Command(program, flags...), log: log, ended: make(chan struct{})}
+	args := append(append(command[1:len(command):len(command)], "--metrics-bind-address=0", "--health-probe-bind-address=0"), flags...)
+	o := &Operator{cmd: exec.Command(command[0], args...), log: log, ended: make(chan struct{})}
 	o.cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	o.cmd.Stdout, o.cmd.Stderr = log, log
 	if err := b.Launch(o.cmd); err != nil {

@@ -1,0 +1,266 @@
+package e2e
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/sigstore/sigstore/pkg/cryptoutils"
+	"github.com/sigstore/sigstore/pkg/signature"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/oci"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/image"
+)
+
+const registryUser, registryPassword = "me", "password-of-the-registry"
+
+// privateRegistry is a registry with a certificate of its own and a password, and how one reaches it.
+type privateRegistry struct {
+	*bed.Registry
+	client *oci.Client
+	// config and ca are files for the operator's flags.
+	config, ca string
+}
+
+func newPrivateRegistry(ctx context.Context, listen string) *privateRegistry {
+	GinkgoHelper()
+	dir := GinkgoT().TempDir()
+	r, err := bed.RunRegistry(ctx, bed.RegistryOptions{Dir: dir, TLS: true, User: registryUser, Password: registryPassword, Listen: listen})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(r.Stop)
+	p := &privateRegistry{Registry: r, config: filepath.Join(dir, "config.json"), ca: filepath.Join(dir, "ca.crt")}
+	p.client, err = oci.NewClient(oci.Options{CA: r.CA, Credentials: oci.Static(r.Address, registryUser, registryPassword)})
+	Expect(err).NotTo(HaveOccurred())
+	login := base64.StdEncoding.EncodeToString([]byte(registryUser + ":" + registryPassword))
+	Expect(os.WriteFile(p.config, fmt.Appendf(nil, `{"auths":{%q:{"auth":%q}}}`, r.Address, login), 0o600)).To(Succeed())
+	Expect(os.WriteFile(p.ca, r.CA, 0o600)).To(Succeed())
+	return p
+}
+
+// at is a reference in the registry.
+func (r *privateRegistry) at(path string) oci.Reference {
+	GinkgoHelper()
+	ref, err := oci.Parse(r.Address + "/" + path)
+	Expect(err).NotTo(HaveOccurred())
+	return ref
+}
+
+// flags make an operator use the registry for charts and images.
+func (r *privateRegistry) flags() []string {
+	return []string{"--chart-repository=oci://" + r.Address + "/capi/charts", "--image-registry=" + r.Address + "/capi",
+		"--registry-config=" + r.config, "--registry-ca=" + r.ca}
+}
+
+// pushCharts puts the charts of releases where the operator looks for them.
+func (r *privateRegistry) pushCharts(ctx context.Context, repository string, all ...fleet.Wanted) map[string]*oci.Chart {
+	GinkgoHelper()
+	pushed := map[string]*oci.Chart{}
+	for _, wanted := range all {
+		release, err := fleet.Load(ctx, repository, wanted)
+		Expect(err).NotTo(HaveOccurred())
+		made, err := chartgen.Build(release.Bundle)
+		Expect(err).NotTo(HaveOccurred())
+		c, err := r.client.PushChart(ctx, r.at("capi/charts/"+made.Metadata.Name+":"+oci.ChartTag(made.Metadata.Version)), made)
+		Expect(err).NotTo(HaveOccurred())
+		pushed[wanted.Label] = c
+	}
+	return pushed
+}
+
+// pushFiles publishes a tiny provider's release as `oras push` does.
+func (r *privateRegistry) pushFiles(ctx context.Context, t tiny) oci.Reference {
+	GinkgoHelper()
+	var layers []oci.Layer
+	for name, text := range map[string]string{"metadata.yaml": t.metadata, "infrastructure-components.yaml": t.components} {
+		layer := oci.NewLayer("application/vnd.test.file", []byte(text))
+		layer.Descriptor.Annotations = map[string]string{ocispec.AnnotationTitle: name}
+		layers = append(layers, layer)
+	}
+	ref := r.at("files/" + t.name + ":" + t.version)
+	desc, err := image.PushArtifact(ctx, r.client, ref, "application/vnd.acme.config", layers...)
+	Expect(err).NotTo(HaveOccurred())
+	return ref.WithDigest(desc.Digest)
+}
+
+// only is a resource that names nothing but provider and version.
+func only(t v1alpha2.ProviderType, namespace, name, version string) v1alpha2.Provider {
+	p := t.New()
+	p.SetNamespace(namespace)
+	p.SetName(name)
+	p.GetSpec().Version = version
+	return p
+}
+
+// images are the images of a namespace's Deployments.
+func (w *world) images(ctx context.Context, namespace string) []string {
+	GinkgoHelper()
+	list := &appsv1.DeploymentList{}
+	Expect(w.client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+	var images []string
+	for _, d := range list.Items {
+		for _, c := range d.Spec.Template.Spec.Containers {
+			images = append(images, c.Image)
+		}
+	}
+	return images
+}
+
+var _ = Describe("A registry", Ordered, func() {
+	var w *world
+	var r *privateRegistry
+	var charts map[string]*oci.Chart
+
+	BeforeAll(func(ctx SpecContext) {
+		w = newWorld(context.WithoutCancel(ctx))
+		r = newPrivateRegistry(ctx, "")
+		charts = r.pushCharts(ctx, samples, fleet.Wanted{Label: "cluster-api"}, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
+		w.start(r.flags()...)
+		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "capi"}})).To(Succeed())
+		core := only(v1alpha2.CoreProviderType, "capi", "cluster-api", "v1.0.0")
+		Expect(w.client.Create(ctx, core)).To(Succeed())
+		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+		Expect(core.GetStatus().Chart.Digest).To(Equal(charts["cluster-api"].Digest))
+	})
+	AfterEach(func() { w.showLog() })
+
+	It("has charts for resources that name only provider and version, and their images", func(ctx SpecContext) {
+		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "docker"}})).To(Succeed())
+		p := only(v1alpha2.InfrastructureProviderType, "docker", "docker", "v1.0.0")
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		Expect(p.GetStatus().Chart.Digest).To(Equal(charts["infrastructure-docker"].Digest))
+		Expect(w.images(ctx, "docker")).To(HaveEach(HavePrefix(r.Address + "/capi/")))
+	})
+
+	It("has releases as artifacts, whose charts are pushed for others", func(ctx SpecContext) {
+		t := newTiny("artifact", "v1.0.0")
+		r.pushFiles(ctx, t)
+		pinned := r.pushFiles(ctx, newTiny("artifact", "v1.1.0"))
+		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
+		p := t.resource()
+		p.Spec.Version = "~1.0.0"
+		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{OCI: r.Address + "/files/artifact"}
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		shared, err := r.client.PullChart(ctx, r.at("capi/charts/infrastructure-artifact:1.1.0"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(shared.Digest).To(Equal(p.Status.Chart.Digest))
+		Expect(shared.Metadata.Annotations).To(HaveKeyWithValue(chartgen.AnnotationSource, pinned.String()))
+	})
+
+	It("has a provider's own image, which carries the provider's manifests", func(ctx SpecContext) {
+		t := newTiny("image", "v1.0.0")
+		ref := r.at("images/tiny:v1.0.0")
+		desc, err := image.Push(ctx, r.client, ref, []string{"linux/amd64", "linux/arm64"}, image.Layer(
+			image.Entry{Name: "capi-manifests/metadata.yaml", Content: t.metadata}, image.Entry{Name: "capi-manifests/manifests.yaml", Content: t.components},
+			image.Entry{Name: "capi-manifests/metadata.json", Content: `{"imageName":"registry.example.com/image:v1.0.0"}`}))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
+		p := t.resource()
+		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Image: ref.Name()}
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		Expect(w.images(ctx, "image")).To(ConsistOf(r.Address + "/capi/images/tiny@" + desc.Digest.String()))
+	})
+
+	It("has somebody's plain chart, which is installed as it is", func(ctx SpecContext) {
+		t := newTiny("plain", "v1.0.0")
+		made, err := chart.New(chart.Metadata{APIVersion: "v2", Name: "somebodys", Version: "1.0.0", AppVersion: "v1.0.0"}, []chart.File{
+			{Name: "templates/a.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: of-the-chart\n")}})
+		Expect(err).NotTo(HaveOccurred())
+		_, err = r.client.PushChart(ctx, r.at("files/plain:1.0.0"), made)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
+		p := t.resource()
+		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{OCI: "oci://" + r.Address + "/files/plain"}
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		Expect(p.Status.Chart.Plain).To(BeTrue())
+		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: "plain", Name: "of-the-chart"}, &corev1.ConfigMap{})).To(Succeed())
+	})
+
+	It("is trusted as far as a resource says", func(ctx SpecContext) {
+		private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		Expect(err).NotTo(HaveOccurred())
+		signer, err := signature.LoadECDSASignerVerifier(private, crypto.SHA256)
+		Expect(err).NotTo(HaveOccurred())
+		public, err := cryptoutils.MarshalPublicKeyToPEM(private.Public())
+		Expect(err).NotTo(HaveOccurred())
+		t := newTiny("signed", "v1.0.0")
+		pinned := r.pushFiles(ctx, t)
+		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
+		Expect(w.client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: "keys"}, Data: map[string][]byte{"cosign.pub": public}})).To(Succeed())
+		p := t.resource()
+		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{OCI: r.Address + "/files/signed", Digest: "sha256:" + strings.Repeat("0", 64),
+			Verify: &v1alpha2.Verification{SecretRef: v1alpha2.LocalSecretReference{Name: "keys"}}}
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		untrusted := func(parts ...string) OmegaMatcher {
+			return And(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.UntrustedSourceReason, parts...),
+				haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.UntrustedSourceReason))
+		}
+		Eventually(w.read(ctx, p)).Should(untrusted("has the digest "+pinned.Digest.String(), "spec.fetchConfig.digest"))
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.Digest = pinned.Digest.String() })
+		Eventually(w.read(ctx, p)).Should(untrusted("has no cosign signature"))
+		nothingIsApplied(ctx, w, t.name)
+
+		payload := fmt.Sprintf(`{"critical":{"identity":{"docker-reference":""},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"}}`, pinned.Digest)
+		signed, err := signer.SignMessage(strings.NewReader(payload))
+		Expect(err).NotTo(HaveOccurred())
+		layer := oci.NewLayer("application/vnd.dev.cosign.simplesigning.v1+json", []byte(payload))
+		layer.Descriptor.Annotations = map[string]string{"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(signed)}
+		_, err = image.PushArtifact(ctx, r.client, pinned.WithTag(strings.Replace(pinned.Digest.String(), ":", "-", 1)+".sig"), "", layer)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+	})
+
+	It("may be away: what is installed stays, and what waits for it goes on when it is back", func(ctx SpecContext) {
+		t := newTiny("away", "v1.0.0")
+		r.pushFiles(ctx, t)
+		r.pushFiles(ctx, newTiny("away", "v1.1.0"))
+		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
+		p := t.resource()
+		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{OCI: r.Address + "/files/away"}
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		r.Stop()
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
+		})
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.LastHandledReconcileAt", "now")))
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.ComponentsFetchErrorReason,
+			"files/away:v1.1.0", "check that "+r.Address+" can be reached"))
+		Expect(w.helm(ctx, "helm", "list", "-n", "away")).To(ConsistOf(And(HaveField("AppVersion", "v1.0.0"), HaveField("Status", "deployed"))))
+		Expect(r.Start(ctx)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+	})
+
+	It("leaves no credential in logs, events and resources", func(ctx SpecContext) {
+		log, err := os.ReadFile(w.log)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(log)).NotTo(ContainSubstring(registryPassword))
+		Expect(string(log)).NotTo(ContainSubstring(base64.StdEncoding.EncodeToString([]byte(registryUser + ":" + registryPassword))))
+	})
+})
