@@ -25,7 +25,7 @@ const DefaultNodes = 2
 
 // Options of a bed. The zero value is what most tests want.
 type Options struct {
-	// Nodes is the number of simulated nodes; 0 means DefaultNodes, a negative number none.
+	// Nodes is the number of simulated nodes; 0 means DefaultNodes, a negative number none, for tests that bring a node of their own.
 	Nodes int
 	// WithoutCertManager leaves out the CustomResourceDefinitions of cert-manager. Its controllers never run here.
 	WithoutCertManager bool

@@ -127,14 +127,16 @@ var stages []byte
 
 const stagesFile = "stages.yaml"
 
-// startControllers starts what acts on objects. kube-controller-manager comes last: it looks whether the API server is ready once, and then a
+// startControllers starts what acts on objects; kwok, which would simulate every node there is, only for simulated ones. kube-controller-manager comes last: it looks whether the API server is ready once, and then a
 // second later.
 func (b *Bed) startControllers(ctx context.Context) error {
 	if err := os.WriteFile(b.file(stagesFile), stages, 0o600); err != nil {
 		return err
 	}
-	if err := b.run(tools.Kwok, b.kwokFlags()...); err != nil {
-		return err
+	if b.options.Nodes > 0 {
+		if err := b.run(tools.Kwok, b.kwokFlags()...); err != nil {
+			return err
+		}
 	}
 	if err := b.run(tools.Scheduler, b.schedulerFlags()...); err != nil {
 		return err

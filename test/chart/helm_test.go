@@ -102,13 +102,6 @@ var _ = Describe("The chart", func() {
 			It("is installed again over what was left", func(ctx SpecContext) {
 				run(ctx, helm, "install", release, archive, "-n", namespace, "--values", values(twoProviders))
 				run(ctx, helm, "uninstall", release, "-n", namespace)
-				for _, p := range []v1alpha2.Provider{
-					provider(ctx, &v1alpha2.CoreProvider{}, "core-system", "cluster-api"),
-					provider(ctx, &v1alpha2.InfrastructureProvider{}, namespace, "docker"),
-				} {
-					p.SetFinalizers(nil)
-					Expect(admin.Update(ctx, p)).To(Succeed())
-				}
 			})
 		})
 	}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -134,11 +136,24 @@ func TestBuildsWaitForEachOther(t *testing.T) {
 	g.Expect(append(built(logs[0].String()), built(logs[1].String())...)).To(ConsistOf("hello", "other", "all.yaml"))
 }
 
+func TestANodeIsOfTheVersionOfItsControlPlane(t *testing.T) {
+	g := NewWithT(t)
+	s, err := Find()
+	g.Expect(err).NotTo(HaveOccurred())
+	version := func(name string) string {
+		i := slices.IndexFunc(s.WithNode().artifacts, func(a artifact) bool { return a.name == name })
+		pins, err := os.ReadFile(filepath.Join(s.pins(s.WithNode().artifacts[i]), "go.mod"))
+		g.Expect(err).NotTo(HaveOccurred())
+		return regexp.MustCompile(`k8s\.io/kubernetes v\S+`).FindString(string(pins))
+	}
+	g.Expect(version(Kubelet)).To(And(Not(BeEmpty()), Equal(version(APIServer))))
+}
+
 func TestFind(t *testing.T) {
 	g := NewWithT(t)
 	s, err := Find()
 	g.Expect(err).NotTo(HaveOccurred())
-	for _, a := range s.artifacts {
+	for _, a := range s.WithNode().artifacts {
 		g.Expect(filepath.Join(s.pins(a), "go.mod")).To(BeARegularFile())
 	}
 	t.Chdir(t.TempDir())

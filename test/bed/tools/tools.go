@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 )
 
 // Programs that a Set holds, by the names of their files.
@@ -22,6 +23,9 @@ const (
 	Helm3             = "helm"
 	Helm4             = "helm4"
 	Registry          = "registry"
+	// Those of a real node, see WithNode.
+	Kubelet   = "kubelet"
+	KubeProxy = "kube-proxy"
 )
 
 // Manifests that a Set holds, each a YAML stream joined from files of a pinned module.
@@ -76,6 +80,15 @@ var artifacts = []artifact{
 	},
 }
 
+// nodeArtifacts are pinned apart, with dependencies that nothing else of a bed has.
+var nodeArtifacts = []artifact{nodeProgram(Kubelet), nodeProgram(KubeProxy)}
+
+func nodeProgram(name string) artifact {
+	a := kubernetes(name)
+	a.pins = "node"
+	return a
+}
+
 // kubernetes is a program of Kubernetes. The version decides what clients are told: Helm's kubeVersion checks and Cluster API's managers refuse
 // an API server that does not know its own.
 func kubernetes(name string) artifact {
@@ -119,6 +132,11 @@ func Find() (*Set, error) {
 		}
 		dir = parent
 	}
+}
+
+// WithNode is the set with what a real node needs, too. A bed does without.
+func (s *Set) WithNode() *Set {
+	return &Set{root: s.root, artifacts: slices.Concat(s.artifacts, nodeArtifacts)}
 }
 
 // Dir is the folder of the programs, to be put on PATH.

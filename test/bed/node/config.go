@@ -1,0 +1,120 @@
+package node
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// The configuration of containerd: folders, and plugins of the network.
+const containerdConfig = `version = 2
+root = %[1]q
+state = %[2]q
+[grpc]
+  address = %[3]q
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = %[4]q
+  restrict_oom_score_adj = true
+  disable_apparmor = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = %[5]q
+    conf_dir = %[6]q
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "overlayfs"
+    default_runtime_name = "runc"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+`
+
+// The network of pods: a bridge, whose address is the node's.
+const networkConfig = `{
+  "cniVersion": "1.0.0", "name": "pods",
+  "plugins": [
+    {"type": "bridge", "bridge": %q, "isGateway": true, "ipMasq": false, "hairpinMode": true,
+     "ipam": {"type": "host-local", "ranges": [[{"subnet": %q}]], "routes": [{"dst": "0.0.0.0/0"}]}},
+    {"type": "loopback"}
+  ]
+}
+`
+
+// The configuration of kubelet. A machine that is short of memory or disk must not make a test fail, so nothing is evicted.
+const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+authentication:
+  anonymous: {enabled: false}
+  webhook: {enabled: false}
+  x509: {clientCAFile: %[1]q}
+authorization: {mode: AlwaysAllow}
+containerRuntimeEndpoint: unix://%[2]s
+podLogsDir: %[3]s
+cgroupDriver: cgroupfs
+cgroupRoot: %[4]s
+cgroupsPerQOS: true
+enforceNodeAllocatable: []
+failCgroupV1: false
+failSwapOn: false
+makeIPTablesUtilChains: false
+resolvConf: ""
+imageGCHighThresholdPercent: 100
+evictionHard: {memory.available: "0%%", nodefs.available: "0%%", nodefs.inodesFree: "0%%", imagefs.available: "0%%", imagefs.inodesFree: "0%%"}
+shutdownGracePeriod: 0s
+`
+
+// The configuration of kube-proxy. Limits of connection tracking are the machine's, not a test's.
+const proxyConfig = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+mode: nftables
+clusterCIDR: %[1]s
+clientConnection: {kubeconfig: %[2]q}
+conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
+healthzBindAddress: ""
+metricsBindAddress: ""
+`
+
+// configure writes what the node's programs read.
+func (n *Node) configure() error {
+	folder, err := plugins()
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := n.bed.KubeconfigFor("system:kube-proxy")
+	if err != nil {
+		return err
+	}
+	for _, dir := range []string{"cni", "pods", "kubelet", "pki"} {
+		if err := os.MkdirAll(n.file(dir), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := makeGroups(); err != nil {
+		return err
+	}
+	authority := filepath.Join(n.bed.Dir(), "ca.crt")
+	for file, content := range map[string]string{
+		"containerd.toml":   fmt.Sprintf(containerdConfig, n.file("root"), n.file("state"), n.file("containerd.sock"), PauseImage, folder, n.file("cni")),
+		"cni/pods.conflist": fmt.Sprintf(networkConfig, bridge, podAddresses),
+		"kubelet.yaml":      fmt.Sprintf(kubeletConfig, authority, n.file("containerd.sock"), n.file("pods"), groupRoot),
+		"kube-proxy.yaml":   fmt.Sprintf(proxyConfig, podAddresses, kubeconfig),
+	} {
+		if err := os.WriteFile(n.file(file), []byte(content), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeGroups makes the control group of all pods: one in version 2, one in each resource's tree in version 1.
+func makeGroups() error {
+	trees := []string{"/sys/fs/cgroup"}
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil {
+		if trees, err = filepath.Glob("/sys/fs/cgroup/*"); err != nil {
+			return err
+		}
+	}
+	for _, tree := range trees {
+		if err := os.MkdirAll(tree+groupRoot, 0o755); err != nil {
+			return fmt.Errorf("make the control group of pods: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// insideVariable tells a program that it runs in namespaces of its own.
+const insideVariable = "BED_NODE_INSIDE"
+
+// private are folders of the machine that programs of a node write to, whatever their flags say. Each gets an empty file system instead.
+var private = []string{"/run", "/var/lib/kubelet", "/var/lib/cni", "/var/log/pods", "/var/log/containers"}
+
+// Isolated runs this program again, with the same arguments, in namespaces of its own, and gives its exit code; inside, it returns false at
+// once. Call it first in TestMain. When the inner program ends, however it does, the kernel ends all that it has started.
+func Isolated() (ended bool, code int, err error) {
+	if os.Getenv(insideVariable) != "" {
+		return false, 0, isolate()
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return true, 1, err
+	}
+	inner := exec.Command(program, os.Args[1:]...)
+	inner.Env = append(os.Environ(), insideVariable+"=1")
+	inner.Stdin, inner.Stdout, inner.Stderr = os.Stdin, os.Stdout, os.Stderr
+	inner.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
+		Pdeathsig:  syscall.SIGKILL,
+	}
+	err = inner.Run()
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		err = nil
+	}
+	return true, inner.ProcessState.ExitCode(), errors.Join(err, removeGroups())
+}
+
+// isolate makes the new namespaces fit to live in.
+func isolate() error {
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("keep mounts private: %w", err)
+	}
+	if err := syscall.Mount("proc", "/proc", "proc", 0, ""); err != nil {
+		return fmt.Errorf("mount /proc: %w", err)
+	}
+	for _, folder := range private {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
+		if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, "mode=0755"); err != nil {
+			return fmt.Errorf("mount an empty %s: %w", folder, err)
+		}
+	}
+	for _, command := range []string{
+		"ip link set lo up",
+		"ip link add " + bridge + " type bridge",
+		"ip addr add " + Address + "/24 dev " + bridge,
+		"ip link set " + bridge + " up",
+		"ip route add default dev " + bridge, // kubelet wants one; there is nothing behind it
+	} {
+		args := strings.Fields(command)
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %s", command, err, out)
+		}
+	}
+	return errors.Join(
+		os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o600),
+		os.WriteFile("/proc/sys/net/ipv4/conf/all/route_localnet", []byte("1"), 0o600),
+	)
+}
+
+// unmount takes away all that is mounted below a folder, the latest first, even if containers still use it.
+func unmount(folder string) error {
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	var points []string
+	for line := range strings.Lines(string(table)) {
+		if fields := strings.Fields(line); len(fields) > 4 && strings.HasPrefix(fields[4], folder+"/") {
+			points = append(points, fields[4])
+		}
+	}
+	var failed []error
+	for i := len(points) - 1; i >= 0; i-- {
+		if err := syscall.Unmount(points[i], syscall.MNT_DETACH); err != nil && !errors.Is(err, syscall.EINVAL) { // gone with one below it
+			failed = append(failed, fmt.Errorf("unmount %s: %w", points[i], err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// removeGroups removes the control groups of containers, which outlive their processes. Those of the innermost go first.
+func removeGroups() error {
+	var groups []string
+	for _, pattern := range []string{"/sys/fs/cgroup" + groupRoot, "/sys/fs/cgroup/*" + groupRoot} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return err
+		}
+		for _, root := range found {
+			_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+				if err == nil && entry.IsDir() {
+					groups = append(groups, path)
+				}
+				return nil
+			})
+		}
+	}
+	var failed []error
+	for i := len(groups) - 1; i >= 0; i-- {
+		if err := syscall.Rmdir(groups[i]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			failed = append(failed, fmt.Errorf("remove control group %s: %w", groups[i], err))
+		}
+	}
+	return errors.Join(failed...)
+}
