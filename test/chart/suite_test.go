@@ -86,8 +86,8 @@ func run(ctx context.Context, name string, args ...string) string {
 	return out
 }
 
-// values writes a file of values.
-func values(text string) string {
+// yamlFile writes a file, of values or objects.
+func yamlFile(text string) string {
 	GinkgoHelper()
 	file := filepath.Join(GinkgoT().TempDir(), "values.yaml")
 	Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
