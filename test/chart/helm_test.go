@@ -56,6 +56,13 @@ var _ = Describe("The chart", func() {
 				Expect(docker.GetAnnotations()).To(HaveKeyWithValue("example.org/owner", "platform"))
 			})
 
+			It("leaves room in the Secret that Helm keeps it in", func(ctx SpecContext) {
+				const limit = 1 << 20 // of the API server, for all data
+				record := &corev1.Secret{}
+				Expect(admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "sh.helm.release.v1." + release + ".v1"}, record)).To(Succeed())
+				Expect(len(record.Data["release"])).To(BeNumerically("<", limit*3/4), "the CRDs have grown: leave their descriptions out of the chart")
+			})
+
 			It("has only objects that the API server takes, with everything switched on", func(ctx SpecContext) {
 				// The kinds of the Prometheus operator are not there.
 				objects := run(ctx, helm, "template", release, archive, "-n", namespace, "--values", yamlFile(everything),
