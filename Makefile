@@ -106,11 +106,12 @@ test: bed-binaries ## Run all tests: units, and scenarios on real control planes
 	go test -timeout 30m ./...
 
 # The real node takes root and some of Debian's packages, which are installed if they are missing; elsewhere a line says why it is skipped.
-NODE_PACKAGES := containerd runc containernetworking-plugins nftables conntrack iproute2
+NODE_NEEDS := containerd:containerd runc:runc nft:nftables conntrack:conntrack ip:iproute2 /usr/lib/cni/bridge:containernetworking-plugins
 .PHONY: e2e-node
 e2e-node: bed-binaries ## Run the operator's image from its chart on a real node (Linux, root)
-	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! { command -v containerd runc nft conntrack ip && [ -e /usr/lib/cni/bridge ]; } >/dev/null; \
-	then DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(NODE_PACKAGES) >/dev/null || true; fi
+	@for need in $(NODE_NEEDS); do command -v "$${need%%:*}" >/dev/null || missing="$$missing $${need##*:}"; done; \
+	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing >/dev/null || true; fi
 	E2E_NODE=1 go test -count 1 -timeout 30m ./test/node -v -ginkgo.v
 
 .PHONY: bench
@@ -120,4 +121,4 @@ bench: build bed-binaries ## Measure: five providers until Ready, beside kubectl
 
 .PHONY: help
 help: ## Show this
-	@awk 'BEGIN {FS = ":.*##"} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*##/ {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*##"} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*##/ {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -35,25 +35,40 @@ var _ = Describe("The chart", func() {
 
 			It("has nothing to be complained of", func(ctx SpecContext) {
 				Expect(run(ctx, helm, "lint", "--strict", archive)).NotTo(Or(ContainSubstring("WARNING"), ContainSubstring("ERROR")))
-				Expect(run(ctx, helm, "lint", "--strict", archive, "--values", values(everything))).NotTo(ContainSubstring("ERROR"))
+				Expect(run(ctx, helm, "lint", "--strict", archive, "--values", yamlFile(everything))).NotTo(ContainSubstring("ERROR"))
 			})
 
 			It("refuses values that mean nothing", func(ctx SpecContext) {
 				for _, wrong := range []string{"replica: 2", "flags: {concurency: 2}", "providers: [{kind: Provider, name: a, namespace: b}]", "flags: {log-level: loud}"} {
-					_, err := try(ctx, helm, "template", archive, "--values", values(wrong))
+					_, err := try(ctx, helm, "template", archive, "--values", yamlFile(wrong))
 					Expect(err).To(HaveOccurred(), wrong)
 				}
 			})
 
 			It("is installed with providers on a cluster that does not know their kinds", func(ctx SpecContext) {
 				Expect(definitions(ctx)).To(BeEmpty())
-				run(ctx, helm, "install", release, archive, "-n", namespace, "--create-namespace", "--values", values(twoProviders))
+				run(ctx, helm, "install", release, archive, "-n", namespace, "--create-namespace", "--values", yamlFile(twoProviders))
 				Expect(definitions(ctx)).To(HaveLen(len(v1alpha2.ProviderTypes())))
 				core := provider(ctx, &v1alpha2.CoreProvider{}, "core-system", "cluster-api")
 				Expect(core.GetSpec().Version).To(Equal("v1.0.0"))
 				docker := provider(ctx, &v1alpha2.InfrastructureProvider{}, namespace, "docker")
 				Expect(docker.GetSpec().Variables).To(Equal(map[string]string{"A": "1"}))
 				Expect(docker.GetAnnotations()).To(HaveKeyWithValue("example.org/owner", "platform"))
+			})
+
+			It("leaves room in the Secret that Helm keeps it in", func(ctx SpecContext) {
+				const limit = 1 << 20 // of the API server, for all data
+				record := &corev1.Secret{}
+				Expect(admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "sh.helm.release.v1." + release + ".v1"}, record)).To(Succeed())
+				Expect(len(record.Data["release"])).To(BeNumerically("<", limit*3/4), "the CRDs have grown: leave their descriptions out of the chart")
+			})
+
+			It("has only objects that the API server takes, with everything switched on", func(ctx SpecContext) {
+				// The kinds of the Prometheus operator are not there.
+				objects := run(ctx, helm, "template", release, archive, "-n", namespace, "--values", yamlFile(everything),
+					"--set", "metrics.serviceMonitor.enabled=false,metrics.prometheusRule.enabled=false")
+				Expect(objects).To(And(ContainSubstring("kind: NetworkPolicy"), ContainSubstring("kind: PodDisruptionBudget"), ContainSubstring("capstan.json: |")))
+				run(ctx, "kubectl", "apply", "--dry-run=server", "--server-side", "--force-conflicts", "--validate=strict", "-f", yamlFile(objects))
 			})
 
 			It("runs two pods that become available", func(ctx SpecContext) {
@@ -69,7 +84,7 @@ var _ = Describe("The chart", func() {
 				original := stale.DeepCopy()
 				delete(stale.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties, "missingVariables")
 				Expect(admin.Update(ctx, &stale)).To(Succeed())
-				run(ctx, helm, "upgrade", release, archive, "-n", namespace, "--values", values(twoProviders), "--set", "replicas=1")
+				run(ctx, helm, "upgrade", release, archive, "-n", namespace, "--values", yamlFile(twoProviders), "--set", "replicas=1")
 				current := func() bool {
 					for _, definition := range definitions(ctx) {
 						if definition.Name == original.Name {
@@ -90,7 +105,7 @@ var _ = Describe("The chart", func() {
 			})
 
 			It("leaves CRDs, providers and their namespaces when it is uninstalled", func(ctx SpecContext) {
-				run(ctx, helm, "upgrade", release, archive, "-n", namespace, "--values", values(twoProviders))
+				run(ctx, helm, "upgrade", release, archive, "-n", namespace, "--values", yamlFile(twoProviders))
 				run(ctx, helm, "uninstall", release, "-n", namespace)
 				err := admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: release}, &appsv1.Deployment{})
 				Expect(apierrors.IsNotFound(err)).To(BeTrue())
@@ -100,15 +115,8 @@ var _ = Describe("The chart", func() {
 			})
 
 			It("is installed again over what was left", func(ctx SpecContext) {
-				run(ctx, helm, "install", release, archive, "-n", namespace, "--values", values(twoProviders))
+				run(ctx, helm, "install", release, archive, "-n", namespace, "--values", yamlFile(twoProviders))
 				run(ctx, helm, "uninstall", release, "-n", namespace)
-				for _, p := range []v1alpha2.Provider{
-					provider(ctx, &v1alpha2.CoreProvider{}, "core-system", "cluster-api"),
-					provider(ctx, &v1alpha2.InfrastructureProvider{}, namespace, "docker"),
-				} {
-					p.SetFinalizers(nil)
-					Expect(admin.Update(ctx, p)).To(Succeed())
-				}
 			})
 		})
 	}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/fleet"
 )
@@ -85,17 +86,25 @@ func run(ctx context.Context, name string, args ...string) string {
 	return out
 }
 
-// values writes a file of values.
-func values(text string) string {
+// yamlFile writes a file, of values or objects.
+func yamlFile(text string) string {
 	GinkgoHelper()
 	file := filepath.Join(GinkgoT().TempDir(), "values.yaml")
 	Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
 	return file
 }
 
-// removeAll leaves nothing of the operator behind, not even its CRDs.
+// removeAll leaves nothing of the operator behind, not even its CRDs. No operator runs any more to let resources go.
 func removeAll(ctx context.Context) {
 	GinkgoHelper()
+	for _, t := range v1alpha2.ProviderTypes() {
+		list := t.NewList()
+		Expect(admin.List(ctx, list)).To(Succeed())
+		for _, p := range list.GetItems() {
+			p.SetFinalizers(nil)
+			Expect(admin.Update(ctx, p)).To(Succeed())
+		}
+	}
 	for _, definition := range definitions(ctx) {
 		Expect(admin.Delete(ctx, &definition)).To(Succeed())
 	}

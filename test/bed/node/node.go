@@ -60,11 +60,11 @@ func Start(ctx context.Context, b *bed.Bed, archives ...string) (*Node, error) {
 	if err := n.launch("containerd", "--config", n.file("containerd.toml"), "--log-level=warn"); err != nil {
 		return nil, err
 	}
-	if err := n.waitFor(ctx, "containerd answers", func(ctx context.Context) error { _, err := n.ctr(ctx, "version"); return err }); err != nil {
+	if err := n.waitFor(ctx, "containerd answers", func(ctx context.Context) error { return n.ctr(ctx, "version") }); err != nil {
 		return nil, err
 	}
 	for _, archive := range archives {
-		if _, err := n.ctr(ctx, "images", "import", archive); err != nil {
+		if err := n.ctr(ctx, "images", "import", archive); err != nil {
 			return nil, err
 		}
 	}
@@ -110,13 +110,13 @@ func (n *Node) Stop() error {
 func (n *Node) file(name string) string { return filepath.Join(n.dir, name) }
 
 // ctr runs containerd's own client on Kubernetes' images and containers.
-func (n *Node) ctr(ctx context.Context, args ...string) (string, error) {
+func (n *Node) ctr(ctx context.Context, args ...string) error {
 	args = slices.Concat([]string{"--address", n.file("containerd.sock"), "--namespace", "k8s.io"}, args)
 	out, err := exec.CommandContext(ctx, "ctr", args...).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("ctr %s: %w: %s", strings.Join(args[4:], " "), err, out)
+		return fmt.Errorf("ctr %s: %w: %s", strings.Join(args[4:], " "), err, out)
 	}
-	return string(out), nil
+	return nil
 }
 
 // ready says whether the node takes pods.
