@@ -20,7 +20,7 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(chartCommand(), generateCommand(), providersCommand(), versionsCommand())
+	root.AddCommand(chartCommand(), generateCommand(), providersCommand(), versionsCommand(), mirrorCommand())
 	if err := root.Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		os.Exit(1)
