@@ -11,9 +11,13 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/oci"
+	"github.com/capstan-project/capstan/chartgen/store"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/fleet"
 	"github.com/capstan-project/capstan/test/image"
 )
 
@@ -148,4 +152,30 @@ func TestWhatCannotBeMirroredIsSaid(t *testing.T) {
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.message)))
 		})
 	}
+}
+
+func TestTheChartsThatAClusterUsesAreMirrored(t *testing.T) {
+	g := NewWithT(t)
+	b, err := bed.Start(t.Context(), bed.Options{Nodes: -1, WithoutCertManager: true})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = b.Stop() })
+	c, err := fleet.NewClient(b.Config())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(fleet.InstallCRDs(t.Context(), c, "../..")).To(Succeed())
+	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Name: "docker", Namespace: "default"}}
+	g.Expect(c.Create(t.Context(), p)).To(Succeed())
+	archive := filepath.Join(t.TempDir(), "mirror.tar")
+	args := []string{"--cluster", "--kubeconfig", b.Kubeconfig(), "--charts-only", "--to", archive}
+	_, _, err = mirrorCLI(t, args...)
+	g.Expect(err).To(MatchError(ContainSubstring("InfrastructureProvider default/docker has no chart yet")))
+
+	made, err := buildFrom(t.Context(), "../../test/data/providers/infrastructure-docker/v1.0.0")
+	g.Expect(err).NotTo(HaveOccurred())
+	stored, err := (&store.Cluster{Client: c}).Put(t.Context(), store.Key{Namespace: "default", Provider: "infrastructure-docker", Version: "v1.0.0", ContentID: "2-abc"}, made)
+	g.Expect(err).NotTo(HaveOccurred())
+	p.Status.DesiredVersion, p.Status.Chart = "v1.0.0", &v1alpha2.ChartStatus{Digest: stored.Digest}
+	g.Expect(c.Status().Update(t.Context(), p)).To(Succeed())
+	out, _, err := mirrorCLI(t, args...)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(out).To(ContainSubstring("1 chart and 0 images"))
 }
