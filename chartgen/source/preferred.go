@@ -60,7 +60,7 @@ func (p *Preferred) Named() string {
 func (p *Preferred) Chart(ctx context.Context, release Release) (*chart.Chart, error) {
 	c, err := p.Charts.Chart(ctx, release)
 	if lacks(err) {
-		return nil, nil //nolint:nilerr // Fetch asks the other source
+		return nil, nil
 	}
 	return c, err
 }

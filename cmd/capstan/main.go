@@ -43,9 +43,9 @@ func rootCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.AddCommand(
-		chartCommand(), crdsCommand(), generateCommand(),
+		chartCommand(), crdsCommand(), generateCommand(), mirrorCommand(),
 		statusCommand(), historyCommand(), diffCommand(), upgradeCommand(), rollbackCommand(), suspendCommand(), resumeCommand(), deleteCommand(),
-		providersCommand(), versionsCommand(), crdsCommand(),
+		providersCommand(), versionsCommand(),
 	)
 	return root
 }

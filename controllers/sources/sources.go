@@ -9,7 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/chartgen/source/catalog"
 )
 
 // Resolver makes sources.
@@ -58,15 +60,21 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 	if fetch != nil && (fetch.URL != "" || fetch.HTTP != "") {
 		return source.NewWebsite(fetch.URL+fetch.HTTP, identity, known.WebOptions(r.credentials(provider, known.PublicToken)))
 	}
+	return r.listed(provider, known, identity)
+}
+
+// listed is the source of a provider that names none: the repository with charts, if there is one, and what the catalog has.
+func (r *Resolver) listed(provider v1alpha2.Provider, known *catalog.Catalog, identity bundle.Provider) (source.Source, error) {
+	charts := r.Registry.Charts != nil
 	entry, found := known.Find(provider.ProviderType(), provider.GetName())
-	switch {
-	case !found && r.Registry.Charts != nil:
-		return r.fromCharts(identity, nil)
-	case !found:
+	if !found && !charts {
 		return nil, &UnknownProviderError{Type: provider.ProviderType(), Name: provider.GetName()}
 	}
+	if !found {
+		return r.fromCharts(identity, nil)
+	}
 	published, err := known.Open(entry, r.credentials(provider, nil))
-	if err != nil || r.Registry.Charts == nil {
+	if err != nil || !charts {
 		return published, err
 	}
 	return r.fromCharts(identity, published)

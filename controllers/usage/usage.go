@@ -55,11 +55,11 @@ type Query struct {
 // one that cannot be looked into is in the result with the reason. The error says that CRDs could not be read.
 func (f *Finder) Find(ctx context.Context, q Query) (*Usage, error) {
 	definitions := &apiextensionsv1.CustomResourceDefinitionList{}
-	var options []client.ListOption
+	var of client.ListOption = client.HasLabels{v1alpha2.ClusterctlProviderLabel}
 	if q.Provider != "" {
-		options = append(options, client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: q.Provider})
+		of = client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: q.Provider}
 	}
-	if err := f.Definitions.List(ctx, definitions, options...); err != nil {
+	if err := f.Definitions.List(ctx, definitions, of); err != nil {
 		return nil, fmt.Errorf("list the CustomResourceDefinitions of %s: %w", cmp.Or(q.Provider, "all providers"), err)
 	}
 	own := ownObjects(q.Own)
