@@ -132,72 +132,77 @@ func (e *failedError) outcome() outcome {
 	return outcome{condition: e.condition, reason: e.reason, message: e.message, next: nextEvent, at: e.until}
 }
 
-// classifyInput finds the outcome of an error that lies in the resource or in what it points to.
-func classifyInput(err error) (outcome, bool) {
-	var (
-		problem    *preflight.Problem
-		config     *sources.ConfigError
-		address    *source.AddressError
-		unknown    *sources.UnknownProviderError
-		noSecret   *values.SecretNotFoundError
-		noSource   *source.NotFoundError
-		untrusted  *source.UntrustedError
-		invalid    *bundle.InvalidError
-		refusedCRD *crds.RefusedError
-		kubeConfig *target.KubeConfigError
-		missing    *permissions.MissingError
-		ownedCRD   *crds.OwnedError
-		unsafeCRDs *unsafeError
-		unfitCRD   *crds.UnsatisfiedError
-		custom     *values.CustomizationError
-		images     *values.ImagesError
-		patch      *patches.Error
-	)
-	o := outcome{condition: v1alpha2.ProviderInstalledCondition, message: err.Error(), next: nextInput}
-	switch {
-	case errors.As(err, &problem):
-		o.condition, o.reason = v1alpha2.PreflightCheckCondition, problem.Reason
-		if problem.Waiting {
+// inputRule writes into the outcome what an error stands for, if it is of the rule's type.
+type inputRule func(err error, o *outcome) bool
+
+// when is the rule for a type of error.
+func when[E error](tell func(e E, o *outcome)) inputRule {
+	return func(err error, o *outcome) bool {
+		var e E
+		if !errors.As(err, &e) {
+			return false
+		}
+		tell(e, o)
+		return true
+	}
+}
+
+// because is the rule for a type of error that has one reason.
+func because[E error](condition, reason string) inputRule {
+	return when(func(_ E, o *outcome) { o.condition, o.reason = condition, reason })
+}
+
+const (
+	preflightFailed = v1alpha2.PreflightCheckCondition
+	installFailed   = v1alpha2.ProviderInstalledCondition
+)
+
+// inputRules are tried in their order.
+var inputRules = []inputRule{
+	when(func(e *preflight.Problem, o *outcome) {
+		o.condition, o.reason = preflightFailed, e.Reason
+		if e.Waiting {
 			o.next = nextEvent
 		}
-	case errors.As(err, &config), errors.As(err, &address):
-		o.condition, o.reason = v1alpha2.PreflightCheckCondition, v1alpha2.FetchConfigValidationErrorReason
-	case errors.As(err, &unknown):
-		o.reason = v1alpha2.UnknownProviderReason
-	case errors.As(err, &noSecret):
-		o.condition, o.reason = v1alpha2.PreflightCheckCondition, v1alpha2.SecretNotFoundReason
-	case errors.As(err, &noSource):
-		o.reason = v1alpha2.VersionNotFoundReason
-	case errors.As(err, &untrusted):
-		o.reason = v1alpha2.UntrustedSourceReason
-	case errors.As(err, &invalid):
-		o.reason = v1alpha2.InvalidComponentsReason
-	case errors.As(err, &refusedCRD):
-		o.reason = v1alpha2.CRDsNotReadyReason
-	case errors.As(err, &kubeConfig):
-		o.condition, o.reason = v1alpha2.PreflightCheckCondition, v1alpha2.KubeConfigErrorReason
-	case errors.As(err, &missing):
-		o.condition, o.reason = v1alpha2.PreflightCheckCondition, v1alpha2.MissingPermissionsReason
-	case errors.As(err, &ownedCRD):
-		o.reason = v1alpha2.CRDConflictReason
-	case errors.As(err, &unsafeCRDs):
-		o.condition, o.reason = v1alpha2.CRDsSafeCondition, v1alpha2.UnsafeCRDsReason
-	case errors.As(err, &unfitCRD) && unfitCRD.Newer != "":
-		o.condition, o.reason = v1alpha2.PreflightCheckCondition, v1alpha2.UnsupportedProviderDowngradeReason
-	case errors.As(err, &unfitCRD):
-		o.condition, o.reason, o.next = "", v1alpha2.WaitingForCRDsReason, nextEvent
-	case errors.As(err, &custom):
-		o.reason = v1alpha2.ComponentsCustomizationErrorReason
-	case errors.As(err, &images):
-		o.reason = v1alpha2.ComponentsImageOverrideErrorReason
-	case errors.As(err, &patch):
-		o.reason, o.message = v1alpha2.ComponentsPatchErrorReason, patch.Error()
-	case refusedRelease(err):
-		o.reason = v1alpha2.InstallFailedReason
-	default:
-		return classifyServer(err)
+	}),
+	because[*sources.ConfigError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason),
+	because[*source.AddressError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason),
+	because[*values.SecretNotFoundError](preflightFailed, v1alpha2.SecretNotFoundReason),
+	because[*target.KubeConfigError](preflightFailed, v1alpha2.KubeConfigErrorReason),
+	because[*permissions.MissingError](preflightFailed, v1alpha2.MissingPermissionsReason),
+	because[*unsafeError](v1alpha2.CRDsSafeCondition, v1alpha2.UnsafeCRDsReason),
+	when(func(e *crds.UnsatisfiedError, o *outcome) {
+		if o.condition, o.reason = preflightFailed, v1alpha2.UnsupportedProviderDowngradeReason; e.Newer == "" {
+			o.condition, o.reason, o.next = "", v1alpha2.WaitingForCRDsReason, nextEvent
+		}
+	}),
+	because[*sources.UnknownProviderError](installFailed, v1alpha2.UnknownProviderReason),
+	because[*source.NotFoundError](installFailed, v1alpha2.VersionNotFoundReason),
+	because[*source.UntrustedError](installFailed, v1alpha2.UntrustedSourceReason),
+	because[*bundle.InvalidError](installFailed, v1alpha2.InvalidComponentsReason),
+	because[*crds.RefusedError](installFailed, v1alpha2.CRDsNotReadyReason),
+	because[*crds.OwnedError](installFailed, v1alpha2.CRDConflictReason),
+	because[*values.CustomizationError](installFailed, v1alpha2.ComponentsCustomizationErrorReason),
+	because[*values.ImagesError](installFailed, v1alpha2.ComponentsImageOverrideErrorReason),
+	when(func(e *patches.Error, o *outcome) {
+		o.condition, o.reason, o.message = installFailed, v1alpha2.ComponentsPatchErrorReason, e.Error()
+	}),
+	// The same chart and values would be refused again.
+	because[*release.RenderError](installFailed, v1alpha2.InstallFailedReason),
+	because[*release.UnknownKindError](installFailed, v1alpha2.InstallFailedReason),
+	because[*release.ConflictError](installFailed, v1alpha2.InstallFailedReason),
+	because[*release.NoRevisionError](installFailed, v1alpha2.InstallFailedReason),
+}
+
+// classifyInput finds the outcome of an error that lies in the resource or in what it points to.
+func classifyInput(err error) (outcome, bool) {
+	o := outcome{message: err.Error(), next: nextInput}
+	for _, rule := range inputRules {
+		if rule(err, &o) {
+			return o, true
+		}
 	}
-	return o, true
+	return classifyServer(err)
 }
 
 // classifyServer finds the outcome of an error that a source's server, or the credentials for it, are the cause of.
@@ -226,17 +231,6 @@ func classifyServer(err error) (outcome, bool) {
 		return outcome{}, false
 	}
 	return o, true
-}
-
-// refusedRelease says whether the same chart and values would be refused again.
-func refusedRelease(err error) bool {
-	var (
-		render   *release.RenderError
-		kind     *release.UnknownKindError
-		conflict *release.ConflictError
-		revision *release.NoRevisionError
-	)
-	return errors.As(err, &render) || errors.As(err, &kind) || errors.As(err, &conflict) || errors.As(err, &revision)
 }
 
 // conclude writes the outcome of the steps into the summary conditions and says when to come back. Conditions keep the

@@ -27,20 +27,9 @@ func (r *Reconciler) permitted(ctx context.Context, provider v1alpha2.Provider, 
 	if err != nil {
 		return &installError{err}
 	}
-	needed, err := permissions.Needed(r.Cluster.RESTMapper(), record.Objects)
+	needed, err := r.needed(provider, chart, record)
 	if err != nil {
 		return &installError{err}
-	}
-	needed = append(needed, permissions.Storage(desired.Namespace))
-	if spec := provider.GetSpec().CRDs; len(chart.Chart.CRDs) > 0 && (spec == nil || spec.Policy != v1alpha2.CRDsNone) {
-		needed = append(needed, permissions.CRDs)
-	}
-	labels, err := chartgen.NamespaceLabels(chart.Chart)
-	if err != nil {
-		return err
-	}
-	if len(labels) > 0 {
-		needed = append(needed, permissions.Namespaces)
 	}
 	err = permissions.Check(ctx, r.Cluster, r.Account, needed, record.Objects)
 	if missing := (*permissions.MissingError)(nil); err != nil && !errors.As(err, &missing) {
@@ -50,4 +39,21 @@ func (r *Reconciler) permitted(ctx context.Context, provider v1alpha2.Provider, 
 		r.Permitted.Store(provider.GetUID(), digest)
 	}
 	return err
+}
+
+// needed are the accesses that it takes to install the provider.
+func (r *Reconciler) needed(provider v1alpha2.Provider, chart *providerChart, record *release.Record) ([]permissions.Access, error) {
+	needed, err := permissions.Needed(r.Cluster.RESTMapper(), record.Objects)
+	if err != nil {
+		return nil, err
+	}
+	needed = append(needed, permissions.Storage(provider.GetNamespace()))
+	if spec := provider.GetSpec().CRDs; len(chart.Chart.CRDs) > 0 && (spec == nil || spec.Policy != v1alpha2.CRDsNone) {
+		needed = append(needed, permissions.CRDs)
+	}
+	labels, err := chartgen.NamespaceLabels(chart.Chart)
+	if len(labels) > 0 {
+		needed = append(needed, permissions.Namespaces)
+	}
+	return needed, err
 }

@@ -88,7 +88,8 @@ func (m *management) crds(ctx context.Context) ([]crds.Item, error) {
 }
 
 func drawCRDs(s *screen, entries []crds.Item) {
-	rows := [][]string{{"PROVIDER", "VERSION", "CRD", "SERVED", "STORED", "OBJECTS", "STATE"}}
+	rows := make([][]string, 0, 1+len(entries))
+	rows = append(rows, []string{"PROVIDER", "VERSION", "CRD", "SERVED", "STORED", "OBJECTS", "STATE"})
 	for _, e := range entries {
 		objects, state := "?", string(e.State)
 		if e.Objects != nil {

@@ -49,7 +49,7 @@ type MissingError struct {
 }
 
 func (e *MissingError) Error() string {
-	var parts []string
+	parts := make([]string, 0, len(e.Missing)+len(e.Grants))
 	for _, a := range e.Missing {
 		parts = append(parts, a.String())
 	}
@@ -115,13 +115,12 @@ func Check(ctx context.Context, as client.Client, account string, needed []Acces
 			continue
 		}
 		group.Go(func() error {
-			grant, err := handsOn(ctx, as, o)
-			if grant != "" {
+			if grant := handsOn(ctx, as, o); grant != "" {
 				mu.Lock()
 				defer mu.Unlock()
 				missing.Grants = append(missing.Grants, grant)
 			}
-			return err
+			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -153,21 +152,21 @@ func lacking(ctx context.Context, as client.Client, a Access) ([]string, error) 
 }
 
 // handsOn tries, without doing it, to apply a Role or a binding: the API server lets nobody hand on rights that he does not have.
-func handsOn(ctx context.Context, as client.Client, o *unstructured.Unstructured) (string, error) {
+func handsOn(ctx context.Context, as client.Client, o *unstructured.Unstructured) string {
 	trial := o.DeepCopy()
 	err := as.Apply(ctx, client.ApplyConfigurationFromUnstructured(trial), client.FieldOwner(v1alpha2.FieldOwner), client.ForceOwnership, client.DryRunAll)
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsForbidden(err) || !errors.As(err, &status) {
-		return "", nil // whatever else is wrong is told when it is applied
+		return "" // whatever else is wrong is told when it is applied
 	}
 	_, reason, found := strings.Cut(status.Status().Message, "is attempting to grant RBAC permissions not currently held:")
 	if !found {
-		return "", nil // a verb that lacks, which is asked for by itself
+		return "" // a verb that lacks, which is asked for by itself
 	}
 	rights := strings.Join(strings.Fields(reason), " ")
 	const most = 600
 	if len(rights) > most {
 		rights = rights[:most] + " …"
 	}
-	return fmt.Sprintf("%s %s hands on rights that it does not have itself: %s", o.GetKind(), o.GetName(), rights), nil
+	return fmt.Sprintf("%s %s hands on rights that it does not have itself: %s", o.GetKind(), o.GetName(), rights)
 }

@@ -62,7 +62,7 @@ func startWebhooks(ctx context.Context, w *world, services ...string) *webhooks 
 
 	listener, err := tls.Listen("tcp", net.JoinHostPort(h.address, "0"), &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
 	Expect(err).NotTo(HaveOccurred())
-	h.port = int32(listener.Addr().(*net.TCPAddr).Port) //nolint:gosec // a port fits
+	h.port = int32(listener.Addr().(*net.TCPAddr).Port)
 	server := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listener) }()
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
