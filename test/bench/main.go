@@ -16,6 +16,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -28,10 +30,12 @@ import (
 
 func main() {
 	runs := flag.Int("runs", 3, "how often each is measured; the table shows the median")
+	only := flag.Bool("crds", false, "measure the CRDs of core only")
 	idle := flag.Duration("idle", time.Minute, "how long the idle operator is watched, in the last run")
 	flag.Parse()
+	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *runs, *idle)
+	err := run(ctx, *runs, *idle, *only)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -47,7 +51,7 @@ type figures struct {
 	idleWrites int
 }
 
-func run(ctx context.Context, runs int, idle time.Duration) error {
+func run(ctx context.Context, runs int, idle time.Duration, onlyCRDs bool) error {
 	folder, real := fleet.Repository(".")
 	if !real {
 		fmt.Println("PROVIDERS is not set: small samples are measured, which says little; set it to a folder of real releases")
@@ -59,6 +63,9 @@ func run(ctx context.Context, runs int, idle time.Duration) error {
 			return err
 		}
 		releases = append(releases, release)
+	}
+	if onlyCRDs {
+		return compareCRDs(ctx, releases[0], runs)
 	}
 	var capstan []figures
 	var kubectl []time.Duration
@@ -79,7 +86,7 @@ func run(ctx context.Context, runs int, idle time.Duration) error {
 		capstan, kubectl = append(capstan, f), append(kubectl, applied)
 	}
 	report(capstan, kubectl, idle)
-	return nil
+	return compareCRDs(ctx, releases[0], runs)
 }
 
 func report(capstan []figures, kubectl []time.Duration, idle time.Duration) {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/fleet"
 )
@@ -118,6 +119,18 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(json.Unmarshal([]byte(cli.succeed(ctx, "status", "-o", "json", "-n", aws.GetNamespace())), &views)).To(Succeed())
 		Expect(views).To(HaveExactElements(And(HaveKeyWithValue("label", "infrastructure-aws"), HaveKeyWithValue("ready", "Ready"))))
 		cli.fail(ctx, "status", "azure").To(And(HavePrefix("Error: there is no provider azure; there are: cluster-api (CoreProvider"), ContainSubstring("infrastructure-aws")))
+	})
+
+	It("lists whose CRDs are, what their objects are stored in and how many there are", func(ctx SpecContext) {
+		before := cli.writes()
+		Expect(cli.succeed(ctx, "crds")).To(And(
+			MatchRegexp(`PROVIDER +VERSION +CRD +SERVED +STORED +OBJECTS +STATE`),
+			MatchRegexp(`cluster-api +v1\.0\.0 +clusters\.cluster\.x-k8s\.io +\S+ +\S+\* +0 +Managed`)))
+		var items []crds.Item
+		Expect(json.Unmarshal([]byte(cli.succeed(ctx, "crds", "-o", "json", "-n", docker.GetNamespace())), &items)).To(Succeed())
+		Expect(items).NotTo(BeEmpty())
+		Expect(items).To(HaveEach(HaveField("Provider", "infrastructure-docker")))
+		Expect(cli.writes()).To(Equal(before))
 	})
 
 	It("shows that nothing would change, and what a version would, and changes nothing", func(ctx SpecContext) {

@@ -104,8 +104,7 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 // rewrites are the requests that rewrote objects of the tiny provider.
 func (w *world) rewrites(t tiny) []bed.Request {
 	GinkgoHelper()
-	plural, _, _ := strings.Cut(t.crd(), ".")
-	return w.operatorWrites(func(r bed.Request) bool { return r.Resource == plural && strings.Contains(r.URI, "-migration") })
+	return w.operatorWrites(func(r bed.Request) bool { return r.Resource == t.plural() && strings.Contains(r.URI, "-migration") })
 }
 
 // busiestSecond is the largest number of requests within any second.
