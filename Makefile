@@ -103,7 +103,7 @@ bed-binaries: ## Build etcd, Kubernetes, kwok, helm and a registry into bin/ (mi
 
 .PHONY: test
 test: bed-binaries ## Run all tests: units, and scenarios on real control planes
-	go test -timeout 30m ./...
+	go test -timeout 60m ./...
 
 # The real node takes root and some of Debian's packages, which are installed if they are missing; elsewhere a line says why it is skipped.
 NODE_NEEDS := containerd:containerd runc:runc nft:nftables conntrack:conntrack ip:iproute2 /usr/lib/cni/bridge:containernetworking-plugins
