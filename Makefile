@@ -115,8 +115,9 @@ e2e-node: bed-binaries ## Run the operator's image from its chart on a real node
 	E2E_NODE=1 go test -count 1 -timeout 30m ./test/node -v -ginkgo.v
 
 .PHONY: bench
-bench: build bed-binaries ## Measure: five providers until Ready, beside kubectl apply; chart generation
+bench: build bed-binaries ## Measure: five providers until Ready, beside kubectl apply; mirrors, beside crane; chart generation
 	@go run ./test/bench
+	@go run ./test/bench/mirror
 	@go test -run '^$$' -bench . -benchtime 2s -cpu 1 ./chartgen ./chartgen/expr
 
 .PHONY: help

@@ -2,12 +2,14 @@ package mirror
 
 import (
 	"archive/tar"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -103,7 +105,6 @@ func (a *Archive) pack(file string, index ocispec.Index, needed map[string]bool)
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	w := tar.NewWriter(out)
 	layout, err := json.Marshal(ocispec.ImageLayout{Version: ocispec.ImageLayoutVersion})
 	if err != nil {
 		return err
@@ -112,31 +113,21 @@ func (a *Archive) pack(file string, index ocispec.Index, needed map[string]bool)
 	if err != nil {
 		return err
 	}
-	for _, f := range []struct {
-		name string
-		data []byte
-	}{{ocispec.ImageLayoutFile, layout}, {ocispec.ImageIndexFile, list}} {
-		if err := w.WriteHeader(&tar.Header{Name: f.name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(f.data))}); err != nil {
-			return err
-		}
-		if _, err := w.Write(f.data); err != nil {
-			return err
-		}
+	if err := errors.Join(
+		addEntry(out, ocispec.ImageLayoutFile, bytes.NewReader(layout), int64(len(layout))),
+		addEntry(out, ocispec.ImageIndexFile, bytes.NewReader(list), int64(len(list))),
+	); err != nil {
+		return err
 	}
-	files := make([]string, 0, len(needed))
-	for name := range needed {
-		files = append(files, name)
-	}
-	slices.Sort(files)
-	for _, name := range files {
-		if err := addFile(w, a.work, name); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(needed)) {
+		if err := addFile(out, a.work, name); err != nil {
 			return err
 		}
 	}
-	return w.Close()
+	return tar.NewWriter(out).Close()
 }
 
-func addFile(w *tar.Writer, folder, name string) error {
+func addFile(out *os.File, folder, name string) error {
 	in, err := os.Open(filepath.Join(folder, filepath.FromSlash(name)))
 	if err != nil {
 		return err
@@ -146,10 +137,20 @@ func addFile(w *tar.Writer, folder, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: info.Size()}); err != nil {
+	return addEntry(out, name, in, info.Size())
+}
+
+// addEntry appends an entry to a tar archive. Its content is not passed through a tar writer, so that from one file to another the
+// kernel copies it.
+func addEntry(out *os.File, name string, content io.Reader, size int64) error {
+	if err := tar.NewWriter(out).WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: size}); err != nil {
 		return err
 	}
-	_, err = io.Copy(w, in)
+	if _, err := io.CopyN(out, content, size); err != nil {
+		return err
+	}
+	const block = 512
+	_, err := out.Write(make([]byte, (block-size%block)%block))
 	return err
 }
 

@@ -62,7 +62,7 @@ func Artifact(ctx context.Context, client *oci.Client, ref oci.Reference) (*Item
 		return nil, err
 	}
 	base := ref.Repository[strings.LastIndexByte(ref.Repository, '/')+1:]
-	item, err := newItem(ctx, chartReference(base, ref.Tag), root, client.Storage(ref))
+	item, err := newItem(ctx, chartReference(base, ref.Tag), root, client.Repository(ref))
 	return item, oci.Explain("read", ref.String(), err)
 }
 
@@ -71,7 +71,7 @@ func imageItem(ctx context.Context, client *oci.Client, ref oci.Reference, platf
 	if err != nil {
 		return nil, err
 	}
-	storage, note := client.Storage(ref), ""
+	storage, note := content.ReadOnlyStorage(client.Repository(ref)), ""
 	switch {
 	case len(platforms) == 0 || !oci.IsIndex(root):
 	case ref.Digest != "":

@@ -99,9 +99,6 @@ func (c *Client) Repository(ref Reference) *remote.Repository {
 	}
 }
 
-// Storage is the reference's repository as what libraries copy from.
-func (c *Client) Storage(ref Reference) content.ReadOnlyStorage { return c.Repository(ref) }
-
 // Tags lists the tags of a repository, in the registry's order.
 func (c *Client) Tags(ctx context.Context, ref Reference) ([]string, error) {
 	const action = "list the tags of"

@@ -82,35 +82,41 @@ func (r *Resolver) fromCharts(identity bundle.Provider, elsewhere source.Source)
 	return &source.Preferred{Charts: charts, Else: elsewhere}, nil
 }
 
-// access is how a provider's registry is read: with the credentials of the Secret that fetchConfig names, else those among the
-// provider's variables, as cluster-api-operator has them, else the pull secrets of the provider's ServiceAccount, else the operator's.
+// access is how a provider's registry is read.
 func (r *Resolver) access(ctx context.Context, provider v1alpha2.Provider, host string) (access source.Access, err error) {
-	fetch := provider.GetSpec().FetchConfig
-	var options oci.Options
-	if fetch.SecretRef != nil {
-		if options, err = r.secretAccess(ctx, types.NamespacedName{Namespace: provider.GetNamespace(), Name: fetch.SecretRef.Name}, host); err != nil {
-			return access, err
+	options, err := r.options(ctx, provider, host)
+	if err != nil {
+		return access, err
+	}
+	check := provider.GetSpec().FetchConfig.Verify
+	if access.Client, err = oci.NewClient(options); err != nil || check == nil {
+		return access, err
+	}
+	keys, err := r.secret(ctx, types.NamespacedName{Namespace: provider.GetNamespace(), Name: check.SecretRef.Name})
+	if err != nil {
+		return access, err
+	}
+	if access.Verifier, err = verify.New(check.Provider, access.Client, keys); err != nil {
+		return access, &ConfigError{fmt.Sprintf("spec.fetchConfig.verify, Secret %s: %v", check.SecretRef.Name, err)}
+	}
+	return access, nil
+}
+
+// options have the credentials of the Secret that fetchConfig names, else those among the provider's variables, as
+// cluster-api-operator has them, else the pull secrets of the provider's ServiceAccount, else the operator's.
+func (r *Resolver) options(ctx context.Context, provider v1alpha2.Provider, host string) (options oci.Options, err error) {
+	if ref := provider.GetSpec().FetchConfig.SecretRef; ref != nil {
+		if options, err = r.secretAccess(ctx, types.NamespacedName{Namespace: provider.GetNamespace(), Name: ref.Name}, host); err != nil {
+			return options, err
 		}
 	}
 	if options.CA == nil {
 		options.CA = r.Registry.CA
 	}
 	if options.Credentials == nil {
-		if options.Credentials, err = r.otherCredentials(ctx, provider, host); err != nil {
-			return access, err
-		}
+		options.Credentials, err = r.otherCredentials(ctx, provider, host)
 	}
-	if access.Client, err = oci.NewClient(options); err != nil || fetch.Verify == nil {
-		return access, err
-	}
-	keys, err := r.secret(ctx, types.NamespacedName{Namespace: provider.GetNamespace(), Name: fetch.Verify.SecretRef.Name})
-	if err != nil {
-		return access, err
-	}
-	if access.Verifier, err = verify.New(fetch.Verify.Provider, access.Client, keys); err != nil {
-		return access, &ConfigError{fmt.Sprintf("spec.fetchConfig.verify, Secret %s: %v", fetch.Verify.SecretRef.Name, err)}
-	}
-	return access, nil
+	return options, err
 }
 
 func (r *Resolver) secretAccess(ctx context.Context, name types.NamespacedName, host string) (oci.Options, error) {

@@ -169,6 +169,16 @@ var _ = Describe("A registry", Ordered, func() {
 		Expect(shared.Metadata.Annotations).To(HaveKeyWithValue(chartgen.AnnotationSource, pinned.String()))
 	})
 
+	It("gives charts to both helm programs, without the operator", func(ctx SpecContext) {
+		for _, program := range []string{"helm", "helm4"} {
+			namespace := "without-operator-" + program
+			w.run(ctx, program, "install", "plain", "oci://"+r.Address+"/capi/charts/infrastructure-artifact", "--version", "1.1.0", "-n", namespace, "--create-namespace",
+				"--ca-file", r.ca, "--username", registryUser, "--password", registryPassword, "--set", "imageRegistry=mirror.example.com")
+			Expect(w.helm(ctx, program, "list", "-n", namespace)).To(ConsistOf(And(HaveField("Status", "deployed"), HaveField("AppVersion", "v1.1.0"))))
+			Expect(w.images(ctx, namespace)).To(ConsistOf("mirror.example.com/artifact:v1.1.0"))
+		}
+	})
+
 	It("has a provider's own image, which carries the provider's manifests", func(ctx SpecContext) {
 		t := newTiny("image", "v1.0.0")
 		ref := r.at("images/tiny:v1.0.0")

@@ -23,6 +23,7 @@ const (
 	Helm3             = "helm"
 	Helm4             = "helm4"
 	Registry          = "registry"
+	Crane             = "crane"
 	// Those of a real node, see WithNode.
 	Kubelet   = "kubelet"
 	KubeProxy = "kube-proxy"
@@ -70,6 +71,7 @@ var artifacts = []artifact{
 		name: Registry, pins: "registry", pkg: "github.com/distribution/distribution/v3/cmd/registry",
 		variables: []string{"github.com/distribution/distribution/v3/version.version={version of github.com/distribution/distribution/v3}"},
 	},
+	{name: Crane, pins: "crane", pkg: "github.com/google/go-containerregistry/cmd/crane"},
 	{
 		name: KwokStages, pins: "kwok", module: "sigs.k8s.io/kwok",
 		files: []string{"kustomize/stage/node/fast/node-*.yaml", "kustomize/stage/node/heartbeat/node-*.yaml", "kustomize/stage/pod/fast/pod-*.yaml"},
