@@ -34,8 +34,9 @@ type Reconciler struct {
 	client.Client
 	// Live reads from the API server itself: Secrets and ConfigMaps are never cached.
 	Live client.Reader
-	// Type is the kind.
-	Type v1alpha2.ProviderType
+	// Type is the kind, and Scope which of its resources are reconciled.
+	Type  v1alpha2.ProviderType
+	Scope Scope
 	// Targets are where providers are installed. Target is the one that a reconcile works on, in the copy of the Reconciler that it works with.
 	Targets *target.Registry
 	*target.Target
@@ -64,6 +65,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	provider := r.Type.New()
 	if err := r.Live.Get(ctx, req.NamespacedName, provider); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !r.Scope.Includes(provider) { // its objects, of which some are in no namespace, have woken it
+		return ctrl.Result{}, nil
 	}
 	if provider.GetDeletionTimestamp().IsZero() && !provider.GetSpec().Suspend {
 		if err := r.setFinalizer(ctx, provider, controllerutil.AddFinalizer); err != nil {

@@ -34,6 +34,8 @@ import (
 type Options struct {
 	// Holder identifies this process on the releases it works on; no two processes share one.
 	Holder string
+	// Scope is which resources are looked after.
+	Scope Scope
 	// Concurrency is how many resources of one kind are worked on at a time.
 	Concurrency int
 	// WatchConfigMaps and WatchSecrets make a change of a source's ConfigMap, or of the Secret with variables, take effect at
@@ -55,19 +57,23 @@ type Options struct {
 	Metrics *metrics.Recorder
 }
 
-// CacheOptions keep out of the manager's cache what nobody reads from it: field managers, and Helm's own Secrets.
-func CacheOptions() cache.Options {
+// CacheOptions keep out of the manager's cache what nobody reads from it: field managers, Helm's own Secrets, and what a namespace has
+// that is not watched, except for provider resources.
+func CacheOptions(scope Scope) cache.Options {
 	notHelm := fields.OneTermNotEqualSelector("type", release.RecordType)
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         map[client.Object]cache.ByObject{secretMetadata(): {Field: notHelm}},
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.ConfigMap{}: {Namespaces: scope.caches()},
+			&corev1.Secret{}:    {Namespaces: scope.caches(), Field: notHelm},
+		},
 	}
 }
 
 // Setup adds a controller for each kind to the manager.
 func Setup(mgr ctrl.Manager, options Options) error {
 	woken := &wakers{}
-	here := target.Connection{Config: mgr.GetConfig(), HTTP: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(), Scheme: mgr.GetScheme()}
+	here := target.Connection{Config: mgr.GetConfig(), HTTP: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(), Scheme: mgr.GetScheme(), Namespaces: options.Scope.caches()}
 	local, err := target.NewCluster(here, options.Holder, woken.wake)
 	if err != nil {
 		return err
@@ -89,9 +95,10 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	shared := Reconciler{
 		Client: mgr.GetClient(),
 		Live:   live,
+		Scope:  options.Scope,
 		Targets: &target.Registry{
 			Local: local, Secrets: live, DefaultAccount: options.DefaultServiceAccount, Watch: remote.watch,
-			Scheme: mgr.GetScheme(), Holder: options.Holder, Wake: woken.wake,
+			Scheme: mgr.GetScheme(), Namespaces: options.Scope.caches(), Holder: options.Holder, Wake: woken.wake,
 		},
 		Target:        local.Own(),
 		Charts:        &Charts{Sources: resolver, Store: charts, Metrics: options.Metrics},
@@ -141,7 +148,7 @@ func (r *Reconciler) setup(mgr ctrl.Manager, options Options, local *target.Clus
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(string(r.Type)).
-		For(r.Type.New(), builder.WithPredicates(touched)).
+		For(r.Type.New(), builder.WithPredicates(touched, predicate.NewPredicateFuncs(r.Scope.Includes))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: options.Concurrency,
 			LogConstructor:          logger,

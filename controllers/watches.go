@@ -30,7 +30,7 @@ func (r *Reconciler) enqueue(want func(v1alpha2.Provider, client.Object) bool) h
 		}
 		var requests []reconcile.Request
 		for _, p := range list.GetItems() {
-			if want(p, changed) {
+			if r.Scope.Includes(p) && want(p, changed) {
 				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
 			}
 		}

@@ -40,6 +40,9 @@ type flags struct {
 	upgradeCRDs    bool
 	showVersion    bool
 
+	watchNamespaces    []string
+	watchLabelSelector string
+
 	chartRepository, registryConfig, registryCA string
 
 	controllers controllers.Options
@@ -67,6 +70,8 @@ func parse() *flags {
 	set := pflag.NewFlagSet("operator", pflag.ExitOnError)
 	set.StringVar(&f.metricsAddress, "metrics-bind-address", ":8080", "Address of the metrics and of pprof; 0 turns them off.")
 	set.StringVar(&f.healthAddress, "health-probe-bind-address", ":9440", "Address of /healthz and /readyz.")
+	set.StringSliceVar(&f.watchNamespaces, "watch-namespaces", nil, "The namespaces whose providers the operator looks after, separated by commas; of others it reads nothing but provider resources, so that core there counts as core. Default: all.")
+	set.StringVar(&f.watchLabelSelector, "watch-label-selector", "", "The labels of the provider resources that the operator looks after, e.g. team=a. Those without only count: as core, and as the one resource that a provider can have. Default: all.")
 	set.IntVar(&f.controllers.Concurrency, "concurrency", 4, "How many resources of one kind are worked on at a time.")
 	set.BoolVar(&f.controllers.WatchConfigMaps, "watch-configmap", false, "Upgrade a provider as soon as the ConfigMap it was made from changes.")
 	set.BoolVar(&f.controllers.WatchSecrets, "watch-configsecret", false, "Upgrade a provider as soon as the Secret with its variables changes.")
@@ -100,12 +105,15 @@ func run(f *flags) error {
 		return err
 	}
 	f.controllers.Holder = host + "_" + string(uuid.NewUUID())
+	if f.controllers.Scope, err = controllers.NewScope(f.watchNamespaces, f.watchLabelSelector); err != nil {
+		return err
+	}
 	if f.controllers.Registry, err = sources.NewRegistry(f.chartRepository, f.registryConfig, f.registryCA); err != nil {
 		return err
 	}
 	mgr, err := ctrl.NewManager(client.GetConfigOrDie(f.client), ctrl.Options{
 		Scheme:                        scheme,
-		Cache:                         controllers.CacheOptions(),
+		Cache:                         controllers.CacheOptions(f.controllers.Scope),
 		Metrics:                       metricsserver.Options{BindAddress: f.metricsAddress, ExtraHandlers: pprof.GetHandlers()},
 		HealthProbeBindAddress:        f.healthAddress,
 		LeaderElection:                f.election.Enable,
@@ -127,7 +135,7 @@ func run(f *flags) error {
 	if err := controllers.Setup(mgr, f.controllers); err != nil {
 		return err
 	}
-	if err := ctrlmetrics.Registry.Register(metrics.Providers(mgr.GetClient())); err != nil {
+	if err := ctrlmetrics.Registry.Register(metrics.Providers(mgr.GetClient(), f.controllers.Scope.Includes)); err != nil {
 		return err
 	}
 	ctx := ctrl.SetupSignalHandler()

@@ -104,13 +104,20 @@ func (t *Tracker) Check(ctx context.Context, objects []release.Object) (Report, 
 // look reads an object from the watch; nil if there is none. lagging says that the watch has not come to the state yet in which the object
 // was recorded; when it does, the provider is woken.
 func (t *Tracker) look(ctx context.Context, o release.Object) (found client.Object, lagging bool, err error) {
-	found, err = t.read(ctx, o)
-	if err != nil || !t.lags(o, found) {
+	if found, lagging, err = t.readBehind(ctx, o); err != nil || !lagging {
 		return found, false, err
 	}
 	t.await(o)
-	found, err = t.read(ctx, o) // it may have come to it before it was waited for
-	return found, t.lags(o, found), err
+	return t.readBehind(ctx, o) // it may have come to it before it was waited for
+}
+
+// readBehind reads an object from the watch and says whether that is behind.
+func (t *Tracker) readBehind(ctx context.Context, o release.Object) (found client.Object, lagging bool, err error) {
+	if found, err = t.read(ctx, o); err != nil {
+		return nil, false, err
+	}
+	lagging, err = t.lags(ctx, o, found)
+	return found, lagging, err
 }
 
 func (t *Tracker) read(ctx context.Context, o release.Object) (client.Object, error) {

@@ -2,7 +2,9 @@ package health
 
 import (
 	"context"
+	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/controllers/release"
@@ -69,19 +71,26 @@ func (t *Tracker) await(o release.Object) {
 }
 
 // lags says whether what a watch holds of an object, nil if nothing, is older than what was recorded of it.
-func (t *Tracker) lags(o release.Object, found client.Object) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	recorded, ok := t.known[o]
+func (t *Tracker) lags(ctx context.Context, o release.Object, found client.Object) (bool, error) {
+	recorded, ok := t.recorded(o)
 	if !ok {
-		return false
+		return false, nil
 	}
 	if found != nil {
-		return release.Older(found.GetResourceVersion(), recorded.version.ResourceVersion)
+		return release.Older(found.GetResourceVersion(), recorded.version.ResourceVersion), nil
 	}
-	// All informers of the cache tell how far they are, though its interface does not say so.
-	informer, ok := t.informers[o.GroupVersionKind].(interface{ LastSyncResourceVersion() string })
-	return ok && release.Older(informer.LastSyncResourceVersion(), recorded.version.ResourceVersion)
+	t.mu.Lock()
+	informer := t.informers[o.GroupVersionKind]
+	t.mu.Unlock()
+	// Informers tell how far they are, though their interface does not say so; but not those of single namespaces.
+	if far, ok := informer.(interface{ LastSyncResourceVersion() string }); ok {
+		return release.Older(far.LastSyncResourceVersion(), recorded.version.ResourceVersion), nil
+	}
+	err := t.live.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, newObject(o.GroupVersionKind))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("read %s: %w", o, err)
+	}
+	return err == nil, nil
 }
 
 // outdated says whether an event shows a recorded object in another state, or in the one that is waited for. t.mu is held.

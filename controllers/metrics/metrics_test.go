@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -90,7 +91,9 @@ func TestProvidersAreTold(t *testing.T) {
 	conditions.MarkStalled(stalled, v1alpha2.MissingVariablesReason, "A and B")
 	conditions.MarkFalse(stalled, v1alpha2.ReadyCondition, v1alpha2.MissingVariablesReason, "A and B")
 
-	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(ready, stalled).Build()
+	others := &v1alpha2.CoreProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "others", Name: "cluster-api"}}
+	notOthers := func(p client.Object) bool { return p.GetNamespace() != "others" }
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(ready, stalled, others).Build()
 	const aws = `name="aws",namespace="capa-system",`
 	const core = `name="cluster-api",namespace="capi-system",`
 	expected := `
@@ -115,5 +118,5 @@ capstan_provider_missing_variables{` + core + `type="CoreProvider"} 2
 capstan_provider_release_revision{` + aws + `type="InfrastructureProvider"} 4
 capstan_provider_release_revision{` + core + `type="CoreProvider"} 0
 `
-	g.Expect(testutil.CollectAndCompare(Providers(reader), strings.NewReader(expected))).To(Succeed())
+	g.Expect(testutil.CollectAndCompare(Providers(reader, notOthers), strings.NewReader(expected))).To(Succeed())
 }

@@ -32,11 +32,16 @@ var (
 // told are the conditions that are told of each provider.
 var told = []string{v1alpha2.ReadyCondition, v1alpha2.ReconcilingCondition, v1alpha2.StalledCondition}
 
-// providers tells of all providers there are whenever Prometheus asks.
-type providers struct{ reader client.Reader }
+// providers tells of the wanted providers whenever Prometheus asks.
+type providers struct {
+	reader client.Reader
+	want   func(client.Object) bool
+}
 
-// Providers tells of all providers there are, as the reader, a cache, knows them.
-func Providers(reader client.Reader) prometheus.Collector { return &providers{reader} }
+// Providers tells of the wanted ones of all providers there are, as the reader, a cache, knows them.
+func Providers(reader client.Reader, want func(client.Object) bool) prometheus.Collector {
+	return &providers{reader, want}
+}
 
 // Describe sends the descriptions.
 func (c *providers) Describe(descriptions chan<- *prometheus.Desc) {
@@ -60,7 +65,9 @@ func (c *providers) Collect(metrics chan<- prometheus.Metric) {
 			return
 		}
 		for _, p := range list.GetItems() {
-			tell(metrics, p)
+			if c.want(p) {
+				tell(metrics, p)
+			}
 		}
 	}
 }

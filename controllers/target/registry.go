@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -31,10 +32,11 @@ type Registry struct {
 	DefaultAccount string
 	// Watch is told of each remote cluster before it starts.
 	Watch func(context.Context, *Cluster) error
-	// Options of remote clusters.
-	Scheme *runtime.Scheme
-	Holder string
-	Wake   health.Wake
+	// Options of remote clusters, see Connection.
+	Scheme     *runtime.Scheme
+	Namespaces map[string]cache.Config
+	Holder     string
+	Wake       health.Wake
 
 	mu      sync.Mutex
 	remotes map[string]*remote
@@ -155,7 +157,7 @@ func (r *Registry) connect(ctx context.Context, key string, config *rest.Config)
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := NewCluster(Connection{Config: config, HTTP: httpClient, Mapper: mapper, Scheme: r.Scheme}, r.Holder, r.Wake)
+	cluster, err := NewCluster(Connection{Config: config, HTTP: httpClient, Mapper: mapper, Scheme: r.Scheme, Namespaces: r.Namespaces}, r.Holder, r.Wake)
 	if err != nil {
 		return nil, err
 	}

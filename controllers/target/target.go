@@ -52,6 +52,8 @@ type Connection struct {
 	HTTP   *http.Client
 	Mapper meta.RESTMapper
 	Scheme *runtime.Scheme
+	// Namespaces that are watched; empty for all. What is in others is read from the API server.
+	Namespaces map[string]cache.Config
 }
 
 // Cluster holds the watches on a cluster, which all targets there share.
@@ -75,8 +77,11 @@ func NewCluster(c Connection, holder string, wake health.Wake) (*Cluster, error)
 	var errs [3]error
 	// All CRDs: one that a provider brings can be there already as somebody else's, with whatever labels.
 	cluster.Definitions, errs[0] = c.cache(cache.Options{Scheme: definitions, DefaultTransform: crds.WithoutSchemas})
-	cluster.Objects, errs[1] = c.cache(cache.Options{DefaultLabelSelector: providerObjects(), DefaultTransform: cache.TransformStripManagedFields()})
+	cluster.Objects, errs[1] = c.cache(cache.Options{
+		DefaultNamespaces: c.Namespaces, DefaultLabelSelector: providerObjects(), DefaultTransform: cache.TransformStripManagedFields(),
+	})
 	cluster.History, errs[2] = c.cache(cache.Options{
+		DefaultNamespaces:    c.Namespaces,
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{"owner": "helm"}),
 		DefaultFieldSelector: fields.OneTermEqualSelector("type", release.RecordType),
 		DefaultTransform:     onlyLabels,
@@ -87,6 +92,9 @@ func NewCluster(c Connection, holder string, wake health.Wake) (*Cluster, error)
 	live, err := client.New(c.Config, client.Options{Scheme: c.Scheme, Mapper: c.Mapper, HTTPClient: c.HTTP})
 	if err != nil {
 		return nil, err
+	}
+	if len(c.Namespaces) > 0 {
+		cluster.Objects = &namespaced{Cache: cluster.Objects, namespaces: c.Namespaces, others: live}
 	}
 	cluster.live, cluster.tracker = live, health.NewTracker(cluster.Objects, live, wake)
 	cluster.own, err = cluster.as("")
@@ -163,6 +171,21 @@ func (c Connection) cache(options cache.Options) (cache.Cache, error) {
 	}
 	options.Mapper, options.HTTPClient = c.Mapper, c.HTTP
 	return cache.New(c.Config, options)
+}
+
+// namespaced reads objects in namespaces that are not watched, which few releases have, from the API server.
+type namespaced struct {
+	cache.Cache
+	namespaces map[string]cache.Config
+	others     client.Reader
+}
+
+// Get reads an object.
+func (n *namespaced) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	if _, watched := n.namespaces[key.Namespace]; watched || key.Namespace == "" {
+		return n.Cache.Get(ctx, key, object, opts...)
+	}
+	return n.others.Get(ctx, key, object, opts...)
 }
 
 // providerObjects selects everything that belongs to a provider.

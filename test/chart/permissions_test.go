@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,6 +103,40 @@ var _ = Describe("The operator's own permissions", Ordered, func() {
 				Expect(used).To(HaveKey(granted), "the role has a permission that nothing needs: remove its marker in controllers/rbac.go")
 			}
 		}
+	})
+})
+
+var _ = Describe("With namespaces to watch, the operator's own permissions", Ordered, func() {
+	const watched = "cluster-api-system"
+
+	It("for Secrets and ConfigMaps are for these, and suffice", func(ctx SpecContext) {
+		begin := time.Now()
+		Expect(client.IgnoreAlreadyExists(admin.Create(ctx, &corev1.Namespace{ObjectMeta: objectName(watched)}))).To(Succeed())
+		run(ctx, "helm", "install", release, archive, "-n", namespace, "--create-namespace",
+			"--set", "rbac.installProviders=false,rbac.impersonate=false,replicas=0,flags.watch-namespaces="+watched)
+		DeferCleanup(func(ctx SpecContext) {
+			run(ctx, "helm", "uninstall", release, "-n", namespace)
+			removeAll(ctx)
+		})
+		for _, granted := range ownPermissions(ctx) {
+			Expect(granted).NotTo(Or(ContainSubstring("secrets"), ContainSubstring("configmaps")))
+		}
+		grant(ctx, broughtBy(samples))
+		operator := startOperator(ctx, "--watch-namespaces="+watched)
+		core := install(ctx, fleet.Wanted{Label: "cluster-api", Version: "v1.0.0"})
+		Eventually(version(ctx, core)).Should(Equal("v1.0.0"))
+
+		core.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"}) // nobody has granted to look for what uses it
+		Expect(admin.Update(ctx, core)).To(Succeed())
+		Expect(admin.Delete(ctx, core)).To(Succeed())
+		Eventually(func() error { return admin.Get(ctx, client.ObjectKeyFromObject(core), core) }).Should(MatchError(ContainSubstring("not found")))
+
+		Expect(operator.Stop()).To(Succeed())
+		refused, err := cluster.Requests(func(r bed.Request) bool {
+			return r.User == operatorUser && r.Resource != "" && r.Code == 403 && r.Received.After(begin)
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(refused).To(BeEmpty())
 	})
 })
 

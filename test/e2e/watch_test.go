@@ -1,0 +1,151 @@
+package e2e
+
+import (
+	"context"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/fleet"
+)
+
+// secondOperator is who the second operator is in the bed's audit log.
+const secondOperator = "second-operator"
+
+// startSecond starts another operator beside the world's own.
+func (w *world) startSecond(flags ...string) {
+	GinkgoHelper()
+	kubeconfig, err := w.bed.KubeconfigFor(secondOperator)
+	Expect(err).NotTo(HaveOccurred())
+	second, err := fleet.StartOperatorAs(w.bed, kubeconfig, program, filepath.Join(GinkgoT().TempDir(), "second.log"), flags...)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(second.Stop()).To(Succeed()) })
+}
+
+// create makes the tiny provider's resource and what it needs.
+func (t tiny) create(ctx context.Context, w *world, change func(*v1alpha2.InfrastructureProvider)) *v1alpha2.InfrastructureProvider {
+	GinkgoHelper()
+	p := t.resource()
+	change(p)
+	for _, o := range []client.Object{t.namespace(), t.configMap(), p} {
+		Expect(w.client.Create(ctx, o)).To(Succeed())
+	}
+	return p
+}
+
+func asItIs(*v1alpha2.InfrastructureProvider) {}
+
+// beUntouched matches a resource that no operator looks after.
+var beUntouched = And(
+	WithTransform(func(p v1alpha2.Provider) []string { return p.GetFinalizers() }, BeEmpty()),
+	WithTransform(func(p v1alpha2.Provider) []metav1.Condition { return p.GetConditions() }, BeEmpty()),
+)
+
+var _ = Describe("Operators that watch some namespaces", Ordered, func() {
+	var w *world
+	var core v1alpha2.Provider
+	var second *v1alpha2.InfrastructureProvider
+	BeforeAll(func(ctx SpecContext) {
+		w = newWorld(context.WithoutCancel(ctx))
+		w.start("--watch-namespaces=cluster-api-system,shared")
+		w.startSecond("--watch-namespaces=second")
+	})
+	AfterEach(func() { w.showLog() })
+
+	It("install what is in these, and count core in another", func(ctx SpecContext) {
+		second = newTiny("second", "v1.0.0").create(ctx, w, asItIs)
+		Eventually(w.read(ctx, second)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.WaitingForCoreProviderReadyReason))
+		core = w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
+		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+		Eventually(w.read(ctx, second)).Should(beReady("v1.0.0"))
+	})
+
+	It("leave all others alone", func(ctx SpecContext) {
+		nobodys := newTiny("nobodys", "v1.0.0").create(ctx, w, asItIs)
+		Consistently(w.read(ctx, nobodys)).WithTimeout(fiveLooks).Should(beUntouched)
+	})
+
+	It("refuse a provider that another namespace has", func(ctx SpecContext) {
+		twin := newTiny("second", "v1.0.0")
+		p := twin.resource()
+		p.Namespace = "shared"
+		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shared"}})).To(Succeed())
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse,
+			v1alpha2.MoreThanOneProviderInstanceExistsReason, "namespace second"))
+	})
+
+	It("watch over what they released there", func(ctx SpecContext) {
+		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: "second-controller-manager"}}
+		Expect(w.client.Delete(ctx, deployment)).To(Succeed())
+		Eventually(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) }).Should(Succeed())
+		Eventually(w.read(ctx, second)).Should(beReady("v1.0.0"))
+	})
+
+	It("read from the API server what a release has in another namespace", func(ctx SpecContext) {
+		more := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: "more"},
+			Data: map[string]string{"manifests": "{apiVersion: v1, kind: ConfigMap, metadata: {name: more, namespace: nobodys}, data: {colour: blue}}"}}
+		Expect(w.client.Create(ctx, more)).To(Succeed())
+		update(ctx, w, second, func(p v1alpha2.Provider) {
+			p.GetSpec().AdditionalManifests = &v1alpha2.ConfigMapReference{Name: more.Name}
+		})
+		Eventually(w.read(ctx, second)).Should(beReady("v1.0.0"))
+		brought := client.ObjectKey{Namespace: "nobodys", Name: "more"}
+		Expect(w.client.Get(ctx, brought, &corev1.ConfigMap{})).To(Succeed())
+
+		Expect(w.client.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: brought.Namespace, Name: brought.Name}})).To(Succeed())
+		update(ctx, w, second, func(p v1alpha2.Provider) {
+			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
+		})
+		Eventually(func() error { return w.client.Get(ctx, brought, &corev1.ConfigMap{}) }).Should(Succeed())
+	})
+
+	It("read no Secret, ConfigMap or workload elsewhere", func(ctx SpecContext) {
+		elsewhere, err := w.bed.Requests(func(r bed.Request) bool {
+			kinds := map[string]bool{"secrets": true, "configmaps": true, "deployments": true, "serviceaccounts": true, "pods": true}
+			return r.User == secondOperator && kinds[r.Resource] && r.Namespace != "second" && r.Name != "more"
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(elsewhere).To(BeEmpty())
+	})
+})
+
+var _ = Describe("An operator that watches some labels", Ordered, func() {
+	var w *world
+	var p *v1alpha2.InfrastructureProvider
+	team := func(name string) func(v1alpha2.Provider) {
+		return func(p v1alpha2.Provider) { p.SetLabels(map[string]string{"team": name}) }
+	}
+	BeforeAll(func(ctx SpecContext) {
+		w = newWorld(context.WithoutCancel(ctx))
+		w.start("--watch-label-selector=team=a")
+		w.startSecond("--watch-label-selector=!team")
+		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
+		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"), "by the second operator")
+	})
+	AfterEach(func() { w.showLog() })
+
+	It("leaves resources of others alone, and takes one that gets the label", func(ctx SpecContext) {
+		p = newTiny("labelled", "v1.0.0").create(ctx, w, func(p *v1alpha2.InfrastructureProvider) { team("b")(p) })
+		Consistently(w.read(ctx, p)).WithTimeout(fiveLooks).Should(beUntouched)
+		update(ctx, w, p, team("a"))
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+	})
+
+	It("lets go of one that loses it, whatever happens to its objects", func(ctx SpecContext) {
+		update(ctx, w, p, team("b"))
+		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "labelled-controller-manager"}}
+		Expect(w.client.Delete(ctx, deployment)).To(Succeed())
+		Consistently(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) }).
+			WithTimeout(fiveLooks).Should(MatchError(ContainSubstring("not found")))
+		update(ctx, w, p, team("a"))
+		Eventually(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) }).Should(Succeed())
+	})
+})
