@@ -44,6 +44,10 @@ manifests: ## Generate CRDs, RBAC, and what follows from the chart: its README a
 	go tool controller-gen rbac:roleName=capstan-operator paths=./controllers/... output:rbac:artifacts:config=charts/capstan/files
 	go run ./charts/generate
 
+.PHONY: docs
+docs: manifests ## Generate the reference pages in docs/reference from the CRDs and the programs' help
+	go run ./docs/generate
+
 .PHONY: fmt
 fmt: ## Format the code
 	gofmt -w $(shell git ls-files '*.go')
@@ -61,7 +65,7 @@ $(GOLANGCI_LINT):
 	mv $(BIN)/.lint/golangci-lint $@ && rmdir $(BIN)/.lint
 
 .PHONY: verify
-verify: generate manifests ## Check that generated files are current and the tree is clean
+verify: generate manifests docs ## Check that generated files are current and the tree is clean
 	go mod tidy -diff
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted: run make fmt"; exit 1; }
 	@test -z "$$(git status --porcelain)" || { git status --short; echo "generated files are not current, or the tree is not clean: commit the above"; exit 1; }

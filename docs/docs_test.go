@@ -1,0 +1,124 @@
+// Package docs_test keeps the documentation true: its links lead somewhere, its resources are accepted, its commands exist, those of the
+// quick start work, and every reason of a condition is explained.
+package docs_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/fleet"
+)
+
+// root is the module's folder.
+const root = ".."
+
+// block is a fenced block of a page.
+type block struct {
+	page, language, text string
+	line                 int
+}
+
+func (b block) String() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
+
+// pages are the Markdown files of the project by their path from root, without the templates of charts.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "charts/capstan/*.md", "test/*/*.md", "test/*/*/*.md"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[strings.TrimPrefix(file, root+"/")] = string(data)
+		}
+	}
+	return found
+}
+
+var fence = regexp.MustCompile("^( *)```([a-z]*)\\s*$")
+
+// split takes a page apart into fenced blocks and the text without them, line by line.
+func split(page, content string) (blocks []block, prose []string) {
+	var open *block
+	indent := ""
+	for n, line := range strings.Split(content, "\n") {
+		match := fence.FindStringSubmatch(line)
+		switch {
+		case match != nil && open == nil:
+			indent, open = match[1], &block{page: page, language: match[2], line: n + 2}
+		case match != nil:
+			blocks, open = append(blocks, *open), nil
+		case open != nil:
+			open.text += strings.TrimPrefix(line, indent) + "\n"
+		default:
+			prose = append(prose, line)
+		}
+	}
+	return blocks, prose
+}
+
+// blocks are the fenced blocks of all pages in a language.
+func blocks(t *testing.T, language string) []block {
+	t.Helper()
+	var found []block
+	for page, content := range pages(t) {
+		all, _ := split(page, content)
+		for _, b := range all {
+			if b.language == language {
+				found = append(found, b)
+			}
+		}
+	}
+	return found
+}
+
+// cluster is a control plane that the tests share, started by the first that needs it.
+type cluster struct {
+	*bed.Bed
+	client client.Client
+}
+
+var shared = sync.OnceValues(func() (*cluster, error) {
+	b, err := bed.Start(context.Background(), bed.Options{})
+	if err != nil {
+		return nil, err
+	}
+	stop = b.Stop
+	c, err := fleet.NewClient(b.Config())
+	return &cluster{b, c}, err
+})
+
+// stop ends the control plane if it was started.
+var stop = func() error { return nil }
+
+func start(t *testing.T) *cluster {
+	t.Helper()
+	c, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
