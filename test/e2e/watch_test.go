@@ -24,7 +24,7 @@ func (w *world) startSecond(flags ...string) {
 	GinkgoHelper()
 	kubeconfig, err := w.bed.KubeconfigFor(secondOperator)
 	Expect(err).NotTo(HaveOccurred())
-	second, err := fleet.StartOperatorAs(w.bed, kubeconfig, program, filepath.Join(GinkgoT().TempDir(), "second.log"), flags...)
+	second, err := fleet.StartOperatorAs(w.bed, kubeconfig, []string{program}, filepath.Join(GinkgoT().TempDir(), "second.log"), flags...)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(second.Stop()).To(Succeed()) })
 }
