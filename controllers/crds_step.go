@@ -109,7 +109,7 @@ func (r *Reconciler) migrateBefore(ctx context.Context, provider v1alpha2.Provid
 	failed := new(crds.MigrationError)
 	switch {
 	case errors.As(err, &failed):
-		since := r.migrationFailed(provider, failed)
+		since := migrationFailed(provider, failed)
 		if time.Since(since) > migrationPatience {
 			ctrl.LoggerFrom(ctx).Error(err, "the CustomResourceDefinitions keep their old versions, and the objects are rewritten once the new manager runs")
 			return nil
@@ -127,8 +127,12 @@ func (r *Reconciler) migrateBefore(ctx context.Context, provider v1alpha2.Provid
 	return nil
 }
 
-// migrationFailed notes the failure and says since when it has been failing.
-func (r *Reconciler) migrationFailed(provider v1alpha2.Provider, failed *crds.MigrationError) time.Time {
+// migrationFailed notes the failure and says since when it has been failing. The first message stands, for another one, even about
+// another object, would begin a new time.
+func migrationFailed(provider v1alpha2.Provider, failed *crds.MigrationError) time.Time {
+	if c := conditions.Get(provider, v1alpha2.CRDsMigratedCondition); c != nil && c.Reason == v1alpha2.CRDMigrationFailedReason {
+		return c.LastTransitionTime.Time
+	}
 	conditions.MarkFalse(provider, v1alpha2.CRDsMigratedCondition, v1alpha2.CRDMigrationFailedReason, "%s", failed)
 	return conditions.Get(provider, v1alpha2.CRDsMigratedCondition).LastTransitionTime.Time
 }
@@ -196,7 +200,7 @@ func (r *Reconciler) migrateCRDs(ctx context.Context, provider v1alpha2.Provider
 	failed := new(crds.MigrationError)
 	switch {
 	case errors.As(err, &failed):
-		since := r.migrationFailed(provider, failed)
+		since := migrationFailed(provider, failed)
 		return &chores{time.Now().Add(min(max(time.Since(since), migrationRetry), longestRetry))}
 	case err != nil:
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
@@ -181,8 +184,19 @@ type life struct {
 	provider *v1alpha2.InfrastructureProvider
 }
 
-// pick is a version at random.
-func (l *life) pick() string { return []string{"v1.0.0", "v1.1.0", "v1.2.0"}[rand.IntN(3)] }
+// pick is a version at random, but not the one that the resource asks for: a release that a person rolled back is held until it
+// asks for something else.
+func (l *life) pick() string {
+	versions := []string{"v1.0.0", "v1.1.0", "v1.2.0"}
+	versions = slices.DeleteFunc(versions, func(v string) bool { return v == l.provider.Spec.Version })
+	return versions[rand.IntN(len(versions))]
+}
+
+// ready waits until the provider is well, whoever made it so.
+func (l *life) ready(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(l.read(ctx, l.provider)).Should(WithTransform(func(p v1alpha2.Provider) bool { return conditions.IsReady(p) }, BeTrue()))
+}
 
 func (l *life) change(ctx context.Context) {
 	GinkgoHelper()
@@ -196,14 +210,14 @@ func (l *life) rollBack(ctx context.Context) {
 	GinkgoHelper()
 	to := l.revision(ctx)
 	update(ctx, l.world, l.provider, func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: &to} })
-	Eventually(l.read(ctx, l.provider)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.HealthyReason))
+	l.ready(ctx)
 	l.change(ctx)
 }
 
 // revision is one of the history, once the provider is well.
 func (l *life) revision(ctx context.Context) int64 {
 	GinkgoHelper()
-	Eventually(l.read(ctx, l.provider)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.HealthyReason))
+	l.ready(ctx)
 	history := l.provider.Status.History
 	return history[rand.IntN(len(history))].Revision
 }
@@ -220,14 +234,16 @@ func (l *life) reinstall(ctx context.Context) {
 	update(ctx, l.world, l.provider, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"}) })
 	Expect(l.client.Delete(ctx, l.provider)).To(Succeed())
 	Eventually(gone(ctx, l.world, l.provider)).Should(BeTrue())
+	version := l.pick()
 	l.provider = l.tiny.resource()
-	l.provider.Spec.Version = l.pick()
+	l.provider.Spec.Version = version
 	Expect(l.client.Create(ctx, l.provider)).To(Succeed())
 }
 
 func (l *life) crash(ctx context.Context) {
 	GinkgoHelper()
-	update(ctx, l.world, l.provider, func(p v1alpha2.Provider) { p.GetSpec().Version, p.GetSpec().Release = l.pick(), nil })
+	version := l.pick()
+	update(ctx, l.world, l.provider, func(p v1alpha2.Provider) { p.GetSpec().Version, p.GetSpec().Release = version, nil })
 	killAfter(ctx, l.world, rand.N(time.Second))
 	l.start("--crd-migration-delay=0s")
 }
