@@ -56,7 +56,7 @@ func walk(values []value, prefix string, node *yaml.Node) ([]value, error) {
 		if comment == "" && content.Kind != yaml.MappingNode {
 			return nil, fmt.Errorf("values.yaml, line %d: %s has no comment that describes it", key.Line, path)
 		}
-		if describes := comment != "" && (content.Kind != yaml.MappingNode || !commented(content)); describes {
+		if comment != "" && (content.Kind != yaml.MappingNode || !commented(content)) {
 			var plain any
 			if err := content.Decode(&plain); err != nil {
 				return nil, err

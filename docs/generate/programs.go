@@ -34,7 +34,7 @@ var listed = regexp.MustCompile(`(?ms)^Available Commands:\n(.*?)\n\n`)
 
 // document writes the section of a command that does something, and those of the commands below it.
 func document(out *bytes.Buffer, program string, command []string, connection *pflag.FlagSet) error {
-	help, err := exec.Command(program, append(command, "--help")...).Output()
+	help, err := exec.Command(program, append(command, "--help")...).Output() //nolint:gosec // programs just built
 	if err != nil {
 		return fmt.Errorf("capstan %s --help: %w", strings.Join(command, " "), err)
 	}

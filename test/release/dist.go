@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -84,8 +83,7 @@ func (m *maker) programs(ctx context.Context) error {
 			return err
 		}
 		if i == 0 {
-			bill, err := billOfMaterials(file, "capstan", m.version, m.licensed)
-			if err := cmp.Or(err, m.write("capstan.cdx.json", bill)); err != nil {
+			if err := m.bill(file, "capstan"); err != nil {
 				return err
 			}
 		}
@@ -117,11 +115,16 @@ func (m *maker) image(ctx context.Context) error {
 	if err := errors.Join(program.Close(), compile(ctx, "./cmd/operator", program.Name(), m.version, runnable[0])); err != nil {
 		return err
 	}
-	bill, err := billOfMaterials(program.Name(), "capstan-operator", m.version, m.licensed)
+	return m.bill(program.Name(), "capstan-operator")
+}
+
+// bill writes the bill of materials of a program.
+func (m *maker) bill(program, name string) error {
+	bill, err := billOfMaterials(program, name, m.version, m.licensed)
 	if err != nil {
 		return err
 	}
-	return m.write("capstan-operator.cdx.json", bill)
+	return m.write(name+".cdx.json", bill)
 }
 
 // changelog lists the commits since the last tag, newest first.
