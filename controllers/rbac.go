@@ -11,7 +11,15 @@ package controllers
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;delete;deletecollection
 //
 // Variables and Helm's storage:
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;delete
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;patch;delete
+//
+// Pull secrets, for providers from registries:
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get
+//
+// Why a manager does not run, and whether its replicas are an autoscaler's:
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=list
+// +kubebuilder:rbac:groups=keda.sh,resources=scaledobjects,verbs=list
 //
 // Labels of the providers' Namespaces:
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;patch
