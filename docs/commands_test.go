@@ -14,17 +14,21 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// programs is a folder with the project's own programs, built once.
+// programs is a folder with the project's own programs, built once; TestMain removes it.
 var programs = sync.OnceValues(func() (string, error) {
 	folder, err := os.MkdirTemp("", "capstan-docs-test-")
 	if err != nil {
 		return "", err
 	}
+	remove = func() error { return os.RemoveAll(folder) }
 	build := exec.Command("go", "build", "-o", folder, "./cmd/...")
 	build.Dir = root
 	build.Stderr = os.Stderr
 	return folder, build.Run()
 })
+
+// remove deletes the programs if there are any.
+var remove = func() error { return nil }
 
 func program(t *testing.T, name string) string {
 	t.Helper()
@@ -134,7 +138,8 @@ func checkCommand(t *testing.T, page string, known map[string]usage, words []str
 		command, words = append(command, words[0]), words[1:]
 	}
 	name := strings.Join(command, " ")
-	if name == "" || len(known[name].commands) > 0 {
+	// Some commands with commands below them, such as crds, do something by themselves.
+	if name == "" || len(known[name].commands) > 0 && len(words) > 0 && !strings.HasPrefix(words[0], "-") {
 		t.Errorf("%s: there is no command capstan %s", page, strings.Join(append(command, words...), " "))
 		return
 	}

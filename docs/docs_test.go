@@ -4,6 +4,7 @@ package docs_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -116,7 +117,7 @@ func start(t *testing.T) *cluster {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if err := stop(); err != nil {
+	if err := errors.Join(stop(), remove()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
 	}

@@ -77,7 +77,7 @@ func TestEveryPageIsInTheIndex(t *testing.T) {
 // TestEveryReasonIsExplained compares the reasons in the API with the tables of the page for those in trouble, both ways.
 func TestEveryReasonIsExplained(t *testing.T) {
 	g := NewWithT(t)
-	reasons := reasons(t)
+	reasons := constants(t, "Reason")
 	g.Expect(len(reasons)).To(BeNumerically(">", 40))
 	row := regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| ([^|]+) \\| ([^|]+) \\|$")
 	var explained []string
@@ -94,13 +94,6 @@ func TestEveryConditionIsExplained(t *testing.T) {
 	for _, condition := range constants(t, "Condition") {
 		NewWithT(t).Expect(pages(t)["docs/concepts.md"]).To(ContainSubstring("\n| `" + condition + "` | "))
 	}
-}
-
-func reasons(t *testing.T) []string {
-	t.Helper()
-	all := constants(t, "Reason")
-	slices.Sort(all)
-	return slices.Compact(all) // CRDsMigrated is a reason of two conditions' worth
 }
 
 // constants are the values of the API's exported constants whose names end in a word.

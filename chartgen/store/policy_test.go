@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const operatorUser = "system:serviceaccount:capstan-system:capstan-operator"
+const operatorUser = "system:serviceaccount:capstan-system:capstan"
 
 func TestOnlyTheOperatorWritesStoredCharts(t *testing.T) {
 	g := NewWithT(t)
