@@ -101,7 +101,8 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			writes := func() int {
 				return len(w.operatorWrites(func(r bed.Request) bool { return r.Namespace == p.Namespace }))
 			}
-			settled := writes()
+			settled := -1 // the versions on offer are looked up once more
+			Eventually(func() bool { before := settled; settled = writes(); return before == settled }).WithPolling(idleSettle).Should(BeTrue())
 			Consistently(writes).WithTimeout(fiveLooks).Should(Equal(settled))
 
 			By("going on with a version that works")
