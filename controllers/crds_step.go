@@ -43,6 +43,7 @@ func (r *Reconciler) planCRDs(ctx context.Context, provider v1alpha2.Provider, c
 	provider.GetStatus().OrphanedCRDs = plan.Orphaned
 	for _, d := range plan.Deleting {
 		if r.CRDs.FirstSeen(d) {
+			r.Metrics.CRDDeleted(provider)
 			r.Events.Eventf(provider, nil, corev1.EventTypeWarning, v1alpha2.CRDDeletingReason, "Reconcile",
 				"CustomResourceDefinition %s is being deleted, and with it all objects of its kind; it will be made anew once it is gone", d.Name)
 		}

@@ -67,6 +67,7 @@ type Recorder struct {
 	steps       *prometheus.HistogramVec
 	releases    *prometheus.CounterVec
 	drifts      *prometheus.CounterVec
+	deletions   *prometheus.CounterVec
 	fetches     *prometheus.CounterVec
 	fetchErrors *prometheus.CounterVec
 	charts      *prometheus.GaugeVec
@@ -81,8 +82,9 @@ func NewRecorder(registry prometheus.Registerer, version string) *Recorder {
 			Name: "capstan_step_duration_seconds", Help: "How long a step of a reconcile took.",
 			Buckets: []float64{.001, .005, .02, .1, .5, 1, 2, 5, 10, 30, 60},
 		}, []string{"type", "step"}),
-		releases: counter("capstan_release_actions_total", "Actions on a provider's Helm release, by what was done and whether it was done.", "action", "result"),
-		drifts:   counter("capstan_drift_total", "Changes by others of a provider's objects that were noticed, and those that were undone.", "outcome"),
+		releases:  counter("capstan_release_actions_total", "Actions on a provider's Helm release, by what was done and whether it was done.", "action", "result"),
+		drifts:    counter("capstan_drift_total", "Changes by others of a provider's objects that were noticed, and those that were undone.", "outcome"),
+		deletions: counter("capstan_crd_deletions_total", "CustomResourceDefinitions of a provider that somebody deleted while the provider stays."),
 		fetches: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capstan_fetch_bytes_total", Help: "Bytes of components and metadata read from sources.",
 		}, []string{"source"}),
@@ -95,7 +97,7 @@ func NewRecorder(registry prometheus.Registerer, version string) *Recorder {
 		r.fetches.WithLabelValues(string(source))
 		r.fetchErrors.WithLabelValues(string(source))
 	}
-	registry.MustRegister(build, r.steps, r.releases, r.drifts, r.fetches, r.fetchErrors, r.charts)
+	registry.MustRegister(build, r.steps, r.releases, r.drifts, r.deletions, r.fetches, r.fetchErrors, r.charts)
 	return r
 }
 
@@ -127,6 +129,14 @@ func (r *Recorder) Known(p v1alpha2.Provider) {
 	for _, outcome := range []string{detected, corrected} {
 		r.drifts.WithLabelValues(append(labelsOf(p), outcome)...)
 	}
+	r.deletions.WithLabelValues(labelsOf(p)...)
+}
+
+// CRDDeleted counts a CustomResourceDefinition that somebody deletes while its provider stays.
+func (r *Recorder) CRDDeleted(p v1alpha2.Provider) {
+	if r != nil {
+		r.deletions.WithLabelValues(labelsOf(p)...).Inc()
+	}
 }
 
 // Forget drops all that is told of a provider that is gone.
@@ -140,6 +150,7 @@ func (r *Recorder) Forget(p v1alpha2.Provider) {
 	}
 	r.releases.DeletePartialMatch(labels)
 	r.drifts.DeletePartialMatch(labels)
+	r.deletions.DeletePartialMatch(labels)
 	r.charts.DeletePartialMatch(labels)
 }
 

@@ -32,6 +32,7 @@ func TestWhatHappensIsCounted(t *testing.T) {
 	r.Release(aws(), Upgrade, errors.New("no"))
 	r.DriftDetected(aws(), 3)
 	r.DriftCorrected(aws(), 2)
+	r.CRDDeleted(aws())
 	r.Fetched(SourceOCI, 100, nil)
 	r.Fetched(SourceOCI, 20, nil)
 	r.Fetched(SourceURL, 0, errors.New("no"))
@@ -57,6 +58,7 @@ func TestWhatHappensIsCounted(t *testing.T) {
 	}, "\n") + "\n"
 	g.Expect(testutil.GatherAndCompare(registry, strings.NewReader(expected),
 		"capstan_build_info", "capstan_chart_bytes", "capstan_drift_total", "capstan_release_actions_total")).To(Succeed())
+	g.Expect(testutil.ToFloat64(r.deletions.WithLabelValues(labelsOf(aws())...))).To(Equal(1.0))
 	g.Expect(testutil.ToFloat64(r.fetches.WithLabelValues("oci"))).To(Equal(120.0))
 	g.Expect(testutil.ToFloat64(r.fetchErrors.WithLabelValues("url"))).To(Equal(1.0))
 	g.Expect(testutil.CollectAndCount(r.steps)).To(Equal(1))
