@@ -10,8 +10,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 
+	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sync/errgroup"
 	"oras.land/oras-go/v2"
@@ -48,7 +49,8 @@ func (i *Item) IsChart() bool { return strings.HasPrefix(i.Name, chartsFolder+"/
 
 // Observer is told how a copy goes, from several goroutines at a time.
 type Observer interface {
-	// Copied counts bytes that have been copied, or that were there already; the counts of an item come to its size in the end.
+	// Copied counts bytes that have been copied, or that were there already; the counts of an item come to its size in the end. Bytes
+	// that are lost with a connection and copied again are taken back by a negative count.
 	Copied(item *Item, bytes int64, present bool)
 	// Finished is called once for each item; present says that there was nothing to do.
 	Finished(item *Item, present bool, err error)
@@ -92,11 +94,11 @@ func copyItem(ctx context.Context, item *Item, target Target, observer Observer)
 		observer.Copied(item, item.Size, true)
 		return present, err
 	}
-	var transferred atomic.Int64
-	source := &countedStorage{ReadOnlyStorage: item.source, count: func(n int64) {
-		transferred.Add(n)
-		observer.Copied(item, n, false)
-	}}
+	source := &countedStorage{
+		ReadOnlyStorage: item.source,
+		count:           func(n int64) { observer.Copied(item, n, false) },
+		read:            map[digest.Digest]int64{},
+	}
 	for attempt := 1; ; attempt++ {
 		err = oras.CopyGraph(ctx, source, storage, item.Root, oras.DefaultCopyGraphOptions)
 		if err == nil || attempt == attempts || ctx.Err() != nil || !oci.Passing(err) {
@@ -106,14 +108,17 @@ func copyItem(ctx context.Context, item *Item, target Target, observer Observer)
 	if err != nil {
 		return false, oci.Explain("copy", item.Name, err)
 	}
-	observer.Copied(item, item.Size-transferred.Load(), true)
+	observer.Copied(item, item.Size-source.total(), true)
 	return false, name(ctx)
 }
 
-// countedStorage counts what is read of blobs.
+// countedStorage counts what is read of blobs. A blob that is read again counts anew, so the total is what was moved in the end.
 type countedStorage struct {
 	content.ReadOnlyStorage
 	count func(int64)
+
+	mu   sync.Mutex
+	read map[digest.Digest]int64
 }
 
 func (s *countedStorage) Fetch(ctx context.Context, desc ocispec.Descriptor) (io.ReadCloser, error) {
@@ -121,7 +126,33 @@ func (s *countedStorage) Fetch(ctx context.Context, desc ocispec.Descriptor) (io
 	if err != nil {
 		return nil, err
 	}
-	return &countedBody{ReadCloser: body, count: s.count}, nil
+	s.forget(desc.Digest)
+	return &countedBody{ReadCloser: body, count: func(n int64) { s.add(desc.Digest, n) }}, nil
+}
+
+func (s *countedStorage) add(blob digest.Digest, n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.read[blob] += n
+	s.count(n)
+}
+
+func (s *countedStorage) forget(blob digest.Digest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count(-s.read[blob])
+	s.read[blob] = 0
+}
+
+// total is the number of bytes of the blobs that were read, each counted once.
+func (s *countedStorage) total() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	total := int64(0)
+	for _, n := range s.read {
+		total += n
+	}
+	return total
 }
 
 type countedBody struct {
