@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/chartgen/render"
+	"github.com/capstan-project/capstan/controllers/values"
 )
 
 // chartImages are the flags of `chart images`.
@@ -67,8 +67,7 @@ func (o *chartImages) run(ctx context.Context, from string, out io.Writer) error
 	return nil
 }
 
-// imageOverrides reads clusterctl's image overrides as the chart's value "images": of "all", the provider's label and label/image,
-// the later win.
+// imageOverrides reads the image overrides of a file in clusterctl's format as the chart's value "images".
 func imageOverrides(file, label string) (map[string]any, error) {
 	if file == "" {
 		return nil, nil
@@ -78,30 +77,14 @@ func imageOverrides(file, label string) (map[string]any, error) {
 		return nil, err
 	}
 	var config struct {
-		Images map[string]map[string]string `json:"images"`
+		Images json.RawMessage `json:"images"`
 	}
 	if err := yaml.Unmarshal(data, &config); err != nil {
-		return nil, fmt.Errorf(`%s: expected a key "images" with repository, name and tag by provider and image, as in clusterctl's configuration: %w`, file, err)
+		return nil, fmt.Errorf(`%s is not clusterctl's configuration, in YAML with a key "images": %w`, file, err)
 	}
-	all := map[string]any{}
-	overrides := map[string]any{"all": all}
-	setParts(all, config.Images["all"])
-	setParts(all, config.Images[label])
-	for key, parts := range config.Images {
-		if name, own := strings.CutPrefix(key, label+"/"); own {
-			image := map[string]any{}
-			setParts(image, parts)
-			overrides[name] = image
-		}
+	overrides, err := values.Images(label, string(config.Images))
+	if err != nil {
+		return nil, fmt.Errorf(`%s: key "images": %w`, file, err)
 	}
 	return overrides, nil
-}
-
-// setParts sets the parts of an image that are not empty.
-func setParts(image map[string]any, parts map[string]string) {
-	for part, value := range parts {
-		if value != "" {
-			image[part] = value
-		}
-	}
 }

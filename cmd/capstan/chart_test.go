@@ -119,7 +119,7 @@ func TestChartCommandsRefuse(t *testing.T) {
 		"a format":                         {[]string{"images", sampleProviders + "/cluster-api", "-o", "xml"}, `--output is "xml"; give text or json`},
 		"a folder that is not there":       {[]string{"images", filepath.Join(dir, "none")}, "no such file or directory"},
 		"a file that is no chart":          {[]string{"images", noChart}, noChart + ": chart archive: not gzip"},
-		"a typo in overrides":              {[]string{"images", sampleProviders + "/cluster-api", "--images", wrong}, "additional properties 'repo' not allowed"},
+		"a typo in overrides":              {[]string{"images", sampleProviders + "/cluster-api", "--images", wrong}, `key "images": not YAML of the expected form: each key needs a map of repository, name and tag`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := chartCLI(t, c.args...)

@@ -27,12 +27,12 @@ func (e *ImagesError) Error() string {
 
 func (e *ImagesError) Unwrap() error { return e.Err }
 
-// images makes the chart's value "images" of clusterctl's overrides: those of "all" with those of the provider's label over
-// them, and those of <label>/<image>, which the chart puts over both. Other providers' overrides do not count.
-func images(label, overrides string) (map[string]any, error) {
+// Images makes the chart's value "images" of clusterctl's overrides, in YAML: those of "all" with those of the provider's label
+// over them, and those of <label>/<image>, which the chart puts over both. Other providers' overrides do not count.
+func Images(label, overrides string) (map[string]any, error) {
 	var config map[string]v1alpha2.ImageMeta
 	if err := yaml.UnmarshalStrict([]byte(overrides), &config); err != nil {
-		return nil, &ImagesError{errors.New("not YAML of the expected form: each key needs a map of repository, name and tag")}
+		return nil, errors.New("not YAML of the expected form: each key needs a map of repository, name and tag")
 	}
 	all, own := config[allImages], config[label]
 	chosen := map[string]v1alpha2.ImageMeta{allImages: {

@@ -68,9 +68,9 @@ func (s *Schema) Values(spec *v1alpha2.ProviderSpec, variables map[string]string
 	if len(deployments) > 0 {
 		values["deployments"] = deployments
 	}
-	overrides, err := images(s.Label, variables[ImagesKey])
+	overrides, err := Images(s.Label, variables[ImagesKey])
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, &ImagesError{err}
 	}
 	if len(overrides) > 0 {
 		values[ImagesKey] = overrides

@@ -74,11 +74,6 @@ func Check(ctx context.Context, in Input) (*Report, error) {
 	return report, nil
 }
 
-// Compare judges one change by its rules alone, without a look at objects. Live may be nil.
-func Compare(live, desired *apiextensionsv1.CustomResourceDefinition) *Report {
-	return compare(live, desired).report()
-}
-
 func check(ctx context.Context, in Input, c Change) (*Report, error) {
 	comparison := compare(c.Live, c.Desired)
 	if in.Objects != nil {
