@@ -3,6 +3,12 @@ package controllers
 import (
 	"context"
 	"errors"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
@@ -32,13 +38,23 @@ func (r *Reconciler) permitted(ctx context.Context, provider v1alpha2.Provider, 
 		return &installError{err}
 	}
 	err = permissions.Check(ctx, r.Cluster, r.Account, needed, record.Objects)
-	if missing := (*permissions.MissingError)(nil); err != nil && !errors.As(err, &missing) {
-		return &installError{err}
-	}
 	if err == nil {
 		r.Permitted.Store(provider.GetUID(), digest)
+		return nil
 	}
-	return err
+	if missing := (*permissions.MissingError)(nil); errors.As(err, &missing) {
+		missing.Absent = r.noAccount(ctx, provider)
+		return missing
+	}
+	return &installError{err}
+}
+
+// noAccount says whether the provider's ServiceAccount is known not to exist. Rights can be granted to one before it does.
+func (r *Reconciler) noAccount(ctx context.Context, provider v1alpha2.Provider) bool {
+	name := r.Account[strings.LastIndex(r.Account, ":")+1:]
+	account := &metav1.PartialObjectMetadata{}
+	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+	return apierrors.IsNotFound(r.Reader.Get(ctx, client.ObjectKey{Namespace: provider.GetNamespace(), Name: name}, account))
 }
 
 // needed are the accesses that it takes to install the provider.

@@ -42,6 +42,8 @@ func (a Access) String() string {
 // MissingError says what an account may not do.
 type MissingError struct {
 	Account string
+	// Absent says that there is no such ServiceAccount.
+	Absent bool
 	// Missing accesses, sorted.
 	Missing []Access
 	// Grants are the objects of the provider that hand on more than the account has, and what, in the API server's words.
@@ -54,7 +56,11 @@ func (e *MissingError) Error() string {
 		parts = append(parts, a.String())
 	}
 	parts = append(parts, e.Grants...)
-	return fmt.Sprintf("%s lacks permissions that the provider needs: %s; grant them to it, or name another spec.serviceAccountName", e.Account, strings.Join(parts, "; "))
+	lacks := "lacks"
+	if e.Absent {
+		lacks = "does not exist and lacks"
+	}
+	return fmt.Sprintf("%s %s permissions that the provider needs: %s; grant them to it, or name another spec.serviceAccountName", e.Account, lacks, strings.Join(parts, "; "))
 }
 
 // Needed are the accesses that it takes to install, upgrade, correct and remove objects.

@@ -43,9 +43,13 @@ rules:
 `
 		p := t.resource()
 		p.Spec.ServiceAccountName = "installer"
-		for _, o := range []client.Object{t.namespace(), t.configMap(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: "installer"}}, p} {
+		for _, o := range []client.Object{t.namespace(), t.configMap(), p} {
 			Expect(w.client.Create(ctx, o)).To(Succeed())
 		}
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.MissingPermissionsReason,
+			"system:serviceaccount:tenant:installer does not exist and lacks permissions that the provider needs: "))
+
+		Expect(w.client.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: "installer"}})).To(Succeed())
 		grant(ctx, w, t.name, "secrets", "", "get", "list", "create", "update", "patch", "delete")
 		grant(ctx, w, t.name, "serviceaccounts", "", "get", "create", "patch", "delete")
 		grant(ctx, w, t.name, "deployments", "apps", "get", "create", "patch")
