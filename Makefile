@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash -o pipefail
 .DEFAULT_GOAL := help
 
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+VERSION ?= $(shell git describe --tags --dirty 2>/dev/null || echo v0.0.0-g$$(git describe --always --dirty 2>/dev/null || echo none))
 LDFLAGS := -s -w -X main.version=$(VERSION)
 BIN := $(CURDIR)/bin
 
@@ -96,7 +96,7 @@ docker-build: ## Build the same image with Docker
 	docker buildx build --build-arg VERSION=$(VERSION) --build-arg SOURCE_DATE_EPOCH=$(shell git log -1 --format=%ct) --tag ghcr.io/capstan-project/capstan:$(TAG) --load .
 
 .PHONY: release
-release: ## Make all that is published, in dist/, from VERSION=v1.2.3; publishes nothing
+release: ## Make all that is published, in dist/, as VERSION (default: what git describes); publishes nothing
 	go run ./test/release dist --version $(VERSION) --output dist
 
 ##@ Test
