@@ -58,8 +58,8 @@ type FetchConfiguration struct {
 
 	// secretRef is a Secret with what the source asks for: `username` and `password`, or `token` (also as `GITHUB_TOKEN` or
 	// `GITLAB_ACCESS_TOKEN`), or `.dockerconfigjson`; `ca.crt` to trust a server's certificate; `tls.crt` and `tls.key` to show
-	// one's own. It is sent to the server that the source names and to no other. Default: a `GITHUB_TOKEN` or
-	// `GITLAB_ACCESS_TOKEN` in the Secret with the provider's variables, else no credentials.
+	// one's own; `proxy` with the URL of a proxy to go through. Credentials are sent to the server that the source names and to no
+	// other. Default: a `GITHUB_TOKEN` or `GITLAB_ACCESS_TOKEN` in the Secret with the provider's variables, else no credentials.
 	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
 

@@ -3,10 +3,7 @@ package oci
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -17,6 +14,8 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/retry"
+
+	"github.com/capstan-project/capstan/chartgen/connect"
 )
 
 // Bounds of what is taken from a registry.
@@ -36,6 +35,8 @@ type Options struct {
 	CA []byte
 	// Certificate and Key are the client's own, in PEM, if the registry asks for one.
 	Certificate, Key []byte
+	// Proxy is the URL of the proxy to go through, instead of the environment's.
+	Proxy string
 	// StallTimeout is how long nothing may arrive or leave; 0 means one minute.
 	StallTimeout time.Duration
 }
@@ -60,31 +61,15 @@ func NewClient(o Options) (*Client, error) {
 	return &Client{auth: c}, nil
 }
 
-// transport is HTTP with proxies from the environment, the authorities and certificate of the options, and no endless silence.
+// transport is a connection without endless silence.
 func (o Options) transport() (http.RoundTripper, error) {
-	stall := cmp.Or(o.StallTimeout, time.Minute)
-	t := http.DefaultTransport.(*http.Transport).Clone()
+	t, err := connect.New(connect.Options{CA: o.CA, Certificate: o.Certificate, Key: o.Key, Proxy: o.Proxy})
+	if err != nil {
+		return nil, err
+	}
 	t.IdleConnTimeout = 30 * time.Second // clients come and go with the Secrets they are made from
 	t.MaxIdleConnsPerHost = 16
-	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-	if len(o.CA) > 0 {
-		pool, err := x509.SystemCertPool()
-		if err != nil {
-			pool = x509.NewCertPool()
-		}
-		if !pool.AppendCertsFromPEM(o.CA) {
-			return nil, errors.New("the CA certificate is not PEM; give it as -----BEGIN CERTIFICATE-----")
-		}
-		t.TLSClientConfig.RootCAs = pool
-	}
-	if len(o.Certificate) > 0 {
-		pair, err := tls.X509KeyPair(o.Certificate, o.Key)
-		if err != nil {
-			return nil, fmt.Errorf("the client certificate and its key do not fit together, or are not PEM; %s", redactedMessage)
-		}
-		t.TLSClientConfig.Certificates = []tls.Certificate{pair}
-	}
-	return &stallGuard{next: t, timeout: stall}, nil
+	return &stallGuard{next: t, timeout: cmp.Or(o.StallTimeout, time.Minute)}, nil
 }
 
 // Repository is the reference's repository, for what only its own client can do. Tag and digest do not matter.

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -177,6 +179,7 @@ func TestSecretsAreNeverQuoted(t *testing.T) {
 		{".dockerconfigjson": []byte(`{"auths": ` + secret)},
 		{"tls.crt": []byte(secret), "tls.key": []byte(secret)},
 		{"ca.crt": []byte(secret)},
+		{"proxy": []byte("http://me:" + secret + "@")},
 	} {
 		o, err := FromSecret("example.com", data)
 		if err == nil {
@@ -184,6 +187,23 @@ func TestSecretsAreNeverQuoted(t *testing.T) {
 		}
 		NewWithT(t).Expect(err).To(MatchError(Not(ContainSubstring(secret))))
 	}
+}
+
+func TestAProxyIsGoneThrough(t *testing.T) {
+	g := NewWithT(t)
+	r := runRegistry(t, bed.RegistryOptions{})
+	var through atomic.Int32
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
+		through.Add(1)
+		p.SetURL(&url.URL{Scheme: "http", Host: r.Address})
+		p.Out.Host = p.In.Host
+	}})
+	t.Cleanup(proxy.Close)
+	options, err := FromSecret("registry.example", map[string][]byte{"proxy": []byte(proxy.URL)})
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = push(t, client(t, options), parse(t, "http://registry.example/test/artifact:v1"), "content")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(through.Load()).To(BeNumerically(">", 0))
 }
 
 // misbehaving is a registry of one manifest and one layer that does something wrong with them.

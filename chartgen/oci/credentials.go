@@ -3,6 +3,7 @@ package oci
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -14,13 +15,13 @@ import (
 // Keys of a Secret with credentials for a registry. The first ones are those of Kubernetes' own Secret types, the others
 // cluster-api-operator's.
 const (
-	keyCA           = "ca.crt"
-	keyToken        = "token"
-	keyOCIUsername  = "OCI_USERNAME"
-	keyOCIPassword  = "OCI_PASSWORD"
-	keyOCIToken     = "OCI_ACCESS_TOKEN"
-	keyOCIRefresh   = "OCI_REFRESH_TOKEN"
-	redactedMessage = "its content is not shown here"
+	keyCA          = "ca.crt"
+	keyToken       = "token"
+	keyProxy       = "proxy"
+	keyOCIUsername = "OCI_USERNAME"
+	keyOCIPassword = "OCI_PASSWORD"
+	keyOCIToken    = "OCI_ACCESS_TOKEN"
+	keyOCIRefresh  = "OCI_REFRESH_TOKEN"
 )
 
 // Credentials finds the credentials for a registry, by its host and port; the zero credential when there are none.
@@ -42,7 +43,7 @@ func FirstOf(all ...Credentials) Credentials {
 func DockerConfig(data []byte) (Credentials, error) {
 	store, err := credentials.NewMemoryStoreFromDockerConfig(data)
 	if err != nil { // the cause may quote what it could not read
-		return nil, fmt.Errorf("not a docker configuration as `kubectl create secret docker-registry` makes it; %s", redactedMessage)
+		return nil, errors.New("not a docker configuration as `kubectl create secret docker-registry` makes it; its content is not shown here")
 	}
 	return credentials.Credential(store), nil
 }
@@ -101,9 +102,9 @@ func Static(host, username, password string) Credentials {
 
 // FromSecret reads a Secret's data as access to one registry: .dockerconfigjson, or username and password, or token, or
 // cluster-api-operator's OCI_USERNAME, OCI_PASSWORD, OCI_ACCESS_TOKEN and OCI_REFRESH_TOKEN; ca.crt for the registry's certificate;
-// tls.crt and tls.key for one's own. All are optional. No error holds any of it.
+// tls.crt and tls.key for one's own; proxy for the proxy to go through. All are optional. No error holds any of it.
 func FromSecret(host string, data map[string][]byte) (Options, error) {
-	o := Options{CA: data[keyCA], Certificate: data[corev1.TLSCertKey], Key: data[corev1.TLSPrivateKeyKey]}
+	o := Options{CA: data[keyCA], Certificate: data[corev1.TLSCertKey], Key: data[corev1.TLSPrivateKeyKey], Proxy: string(data[keyProxy])}
 	own := auth.Credential{
 		Username:     text(data, corev1.BasicAuthUsernameKey, keyOCIUsername),
 		Password:     text(data, corev1.BasicAuthPasswordKey, keyOCIPassword),

@@ -21,6 +21,7 @@ const (
 	keyCA          = "ca.crt"
 	keyCertificate = "tls.crt"
 	keyKey         = "tls.key"
+	keyProxy       = "proxy"
 )
 
 // SecretNotFoundError says that the Secret with a source's credentials does not exist.
@@ -43,6 +44,7 @@ func (r *Resolver) credentials(provider v1alpha2.Provider, otherwise func(source
 			found = web.Credentials{
 				Username: string(data[corev1.BasicAuthUsernameKey]), Password: string(data[corev1.BasicAuthPasswordKey]),
 				Token: cmp.Or(string(data[keyToken]), token(data, server)), CA: data[keyCA], Certificate: data[keyCertificate], Key: data[keyKey],
+				Proxy: string(data[keyProxy]),
 			}
 		}
 		if found.Token != "" || found.Username != "" {

@@ -88,9 +88,12 @@ func (r *Resolver) access(ctx context.Context, provider v1alpha2.Provider, host 
 	if err != nil {
 		return access, err
 	}
+	if access.Client, err = oci.NewClient(options); err != nil {
+		return access, &ConfigError{fmt.Sprintf("the Secret of spec.fetchConfig.secretRef: %v", err)}
+	}
 	check := provider.GetSpec().FetchConfig.Verify
-	if access.Client, err = oci.NewClient(options); err != nil || check == nil {
-		return access, err
+	if check == nil {
+		return access, nil
 	}
 	keys, err := r.secret(ctx, types.NamespacedName{Namespace: provider.GetNamespace(), Name: check.SecretRef.Name})
 	if err != nil {

@@ -1,12 +1,11 @@
 package web
 
 import (
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/capstan-project/capstan/chartgen/connect"
 )
 
 // Credentials are what a web server may ask for. All are optional.
@@ -19,6 +18,8 @@ type Credentials struct {
 	CA []byte
 	// Certificate and Key in PEM, to show to servers that ask for one.
 	Certificate, Key []byte
+	// Proxy is the URL of the proxy to go through, instead of the environment's.
+	Proxy string
 }
 
 // How long the steps of one request may take. The whole of Get is bounded beside.
@@ -37,43 +38,32 @@ type transport struct {
 }
 
 func newTransport(c Credentials, origins []string) (*transport, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if len(c.CA) > 0 {
-		pool, err := x509.SystemCertPool()
-		if err != nil {
-			pool = x509.NewCertPool()
-		}
-		if !pool.AppendCertsFromPEM(c.CA) {
-			return nil, &CredentialsError{errors.New("ca.crt holds no certificate in PEM form")}
-		}
-		config.RootCAs = pool
+	foreign, err := newBase(connect.Options{CA: c.CA, Proxy: c.Proxy})
+	if err != nil {
+		return nil, err
 	}
-	t := &transport{foreign: newBase(config), credentials: c, origins: map[string]bool{}}
+	own, err := newBase(connect.Options{CA: c.CA, Proxy: c.Proxy, Certificate: c.Certificate, Key: c.Key})
+	if err != nil {
+		return nil, err
+	}
+	t := &transport{own: own, foreign: foreign, credentials: c, origins: map[string]bool{}}
 	for _, origin := range origins {
 		t.origins[origin] = true
-	}
-	t.own = t.foreign
-	if len(c.Certificate) > 0 || len(c.Key) > 0 {
-		pair, err := tls.X509KeyPair(c.Certificate, c.Key)
-		if err != nil {
-			return nil, &CredentialsError{errors.New("tls.crt and tls.key are not a certificate and its key in PEM form")}
-		}
-		config = config.Clone()
-		config.Certificates = []tls.Certificate{pair}
-		t.own = newBase(config)
 	}
 	return t, nil
 }
 
-// newBase is Go's own transport, with the environment's proxy, and connections that do not outlive their use for long.
-func newBase(config *tls.Config) http.RoundTripper {
-	base := http.DefaultTransport.(*http.Transport).Clone()
-	base.TLSClientConfig = config
+// newBase is a transport whose connections do not outlive their use for long.
+func newBase(o connect.Options) (http.RoundTripper, error) {
+	base, err := connect.New(o)
+	if err != nil {
+		return nil, &CredentialsError{err}
+	}
 	base.TLSHandshakeTimeout = dialTimeout
 	base.ResponseHeaderTimeout = headerTimeout
 	base.IdleConnTimeout = idleTimeout
 	base.MaxResponseHeaderBytes = 64 << 10
-	return base
+	return base, nil
 }
 
 // RoundTrip adds the credentials to a copy of the request, so that http.Client has none to carry along to a redirect.

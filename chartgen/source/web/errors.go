@@ -29,7 +29,7 @@ func (e *StatusError) Error() string {
 	case e.Status == http.StatusNotFound:
 		return said + ": there is no such version or file; correct spec.version or spec.fetchConfig"
 	case e.Status == http.StatusProxyAuthRequired:
-		return said + ": the proxy asks for credentials; put them into the operator's variable HTTPS_PROXY"
+		return said + ": the proxy asks for credentials; put them into the proxy's URL, in the Secret of spec.fetchConfig.secretRef or the operator's variable HTTPS_PROXY"
 	case e.Status >= http.StatusInternalServerError:
 		return said + ": the server is in trouble; it will be asked again"
 	}

@@ -280,6 +280,31 @@ func TestPrivateCertificates(t *testing.T) {
 	}
 }
 
+func TestAProxyIsGoneThrough(t *testing.T) {
+	g := NewWithT(t)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.Expect(r.Header.Get("Authorization")).To(Equal("Bearer secret"), "for the server")
+		if r.Header.Get("Proxy-Authorization") == "" {
+			w.WriteHeader(http.StatusProxyAuthRequired)
+			return
+		}
+		g.Expect(r.URL.String()).To(Equal("http://nobody.example/file"))
+		fine(w, r)
+	}))
+	t.Cleanup(proxy.Close)
+	get := func(proxy string) error {
+		c := newClient(t, Credentials{Token: "secret", Proxy: proxy}, "http://nobody.example")
+		_, err := c.Get(t.Context(), Request{URL: "http://nobody.example/file", Limit: limit})
+		return err
+	}
+	g.Expect(get(strings.Replace(proxy.URL, "://", "://me:pass@", 1))).To(Succeed())
+	g.Expect(get(proxy.URL)).To(MatchError(ContainSubstring("the proxy asks for credentials")))
+	for _, bad := range []string{"proxy.example.com:3128", "ftp://me:pass@proxy", "http://me:pass@", "http://me:pass@ho st"} {
+		_, err := New(Credentials{Proxy: bad})
+		g.Expect(err).To(MatchError(And(ContainSubstring("the source's Secret: proxy is not a proxy's URL"), Not(ContainSubstring("pass")))))
+	}
+}
+
 func TestTheCallerCanLeave(t *testing.T) {
 	g := NewWithT(t)
 	server := httptest.NewServer(http.HandlerFunc(slow))
