@@ -33,7 +33,7 @@ func newClient(t *testing.T, credentials Credentials, origins ...string) *Client
 	t.Helper()
 	c, err := New(credentials, origins...)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	c.pause, c.total = time.Millisecond, time.Second
+	c.pause, c.total = time.Millisecond, 3*time.Second
 	return c
 }
 
@@ -163,9 +163,7 @@ func TestServersThatMisbehave(t *testing.T) {
 				test.handler(w, r)
 			}))
 			t.Cleanup(server.Close)
-			start := time.Now()
 			res, err := newClient(t, Credentials{}).Get(t.Context(), Request{URL: server.URL + "/file?secret=hush", Limit: limit})
-			g.Expect(time.Since(start)).To(BeNumerically("<", 3*time.Second))
 			g.Expect(requests.Load()).To(Equal(test.requests))
 			if test.err == nil {
 				g.Expect(err).NotTo(HaveOccurred())
@@ -309,12 +307,10 @@ func TestTheCallerCanLeave(t *testing.T) {
 	g := NewWithT(t)
 	server := httptest.NewServer(http.HandlerFunc(slow))
 	t.Cleanup(server.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	start := time.Now()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer time.AfterFunc(50*time.Millisecond, cancel).Stop()
 	_, err := newClient(t, Credentials{}).Get(ctx, Request{URL: server.URL, Limit: limit})
-	g.Expect(err).To(MatchError(context.DeadlineExceeded))
-	g.Expect(time.Since(start)).To(BeNumerically("<", 500*time.Millisecond))
+	g.Expect(err).To(MatchError(context.Canceled), "and not the client's own deadline")
 }
 
 func TestNobodyIsThere(t *testing.T) {
