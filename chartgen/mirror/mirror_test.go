@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -114,10 +115,16 @@ func items(t *testing.T, c *oci.Client, refs []oci.Reference, platforms ...strin
 }
 
 func TestARegistryIsMirrored(t *testing.T) {
+	for _, i := range bed.Implementations() {
+		t.Run(string(i), func(t *testing.T) { aRegistryIsMirrored(t, i) })
+	}
+}
+
+func aRegistryIsMirrored(t *testing.T, i bed.Implementation) {
 	g := NewWithT(t)
 	c := newClient(t, oci.Options{})
-	refs := published(t, c, runRegistry(t, bed.RegistryOptions{}).Address)
-	server := runRegistry(t, bed.RegistryOptions{TLS: true, User: "me", Password: "secret"})
+	refs := published(t, c, runRegistry(t, bed.RegistryOptions{Implementation: i}).Address)
+	server := runRegistry(t, bed.RegistryOptions{Implementation: i, TLS: true, User: "me", Password: "secret"})
 	to := newClient(t, oci.Options{CA: server.CA, Credentials: oci.Static(server.Address, "me", "secret")})
 	target := &Registry{Client: to, Base: repository(t, "oci://"+server.Address+"/mirror")}
 
@@ -151,9 +158,15 @@ func TestARegistryIsMirrored(t *testing.T) {
 }
 
 func TestAnArchiveIsMadeAndUnpacked(t *testing.T) {
+	for _, i := range bed.Implementations() {
+		t.Run(string(i), func(t *testing.T) { anArchiveIsMadeAndUnpacked(t, i) })
+	}
+}
+
+func anArchiveIsMadeAndUnpacked(t *testing.T, i bed.Implementation) {
 	g := NewWithT(t)
 	c := newClient(t, oci.Options{})
-	published := published(t, c, runRegistry(t, bed.RegistryOptions{}).Address)
+	published := published(t, c, runRegistry(t, bed.RegistryOptions{Implementation: i}).Address)
 	file := filepath.Join(t.TempDir(), "mirror.tar")
 	write := func(refs []oci.Reference) *tally {
 		a, err := CreateArchive(file)
@@ -178,7 +191,7 @@ func TestAnArchiveIsMadeAndUnpacked(t *testing.T) {
 	g.Expect(archived[0].Name).To(Equal("charts/infrastructure-x:1.0.0_a"))
 	g.Expect(int64(len(first))).To(BeNumerically("~", TotalSize(archived), 64<<10), "what is shared is there once")
 
-	server := runRegistry(t, bed.RegistryOptions{})
+	server := runRegistry(t, bed.RegistryOptions{Implementation: i})
 	target := &Registry{Client: c, Base: repository(t, "http://"+server.Address)}
 	g.Expect(Copy(t.Context(), archived, target, Options{Parallel: 2, Observer: &tally{}})).To(Succeed())
 	for _, ref := range published {
@@ -218,15 +231,19 @@ func TestPlatformsAreChosen(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 }
 
-// flaky passes requests on and cuts every nth layer in the middle, or all.
+// flaky passes requests on and cuts every nth blob that is downloaded, or uploaded, after the first bytes.
 type flaky struct {
 	*httputil.ReverseProxy
+	uploads     bool
 	every, seen atomic.Int32
 }
 
 func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if every := f.every.Load(); r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/blobs/") && every > 0 && f.seen.Add(1)%every == 0 {
-		w = &cutWriter{ResponseWriter: w, left: 10 << 10}
+	upload := r.Method == http.MethodPut || r.Method == http.MethodPatch
+	every := f.every.Load()
+	if strings.Contains(r.URL.Path, "/blobs/") && (upload && f.uploads || r.Method == http.MethodGet && !f.uploads) && every > 0 && f.seen.Add(1)%every == 0 {
+		const after = 10 << 10
+		w, r.Body = &cutWriter{ResponseWriter: w, left: after}, &cutReader{ReadCloser: r.Body, left: after}
 	}
 	f.ReverseProxy.ServeHTTP(w, r)
 }
@@ -243,18 +260,45 @@ func (c *cutWriter) Write(p []byte) (int, error) {
 	return c.ResponseWriter.Write(p)
 }
 
+type cutReader struct {
+	io.ReadCloser
+	left int
+}
+
+func (c *cutReader) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	if c.left -= n; c.left < 0 {
+		return 0, errors.New("cut")
+	}
+	return n, err
+}
+
+// front is a flaky proxy of a registry, and its address.
+func front(t *testing.T, registry string, uploads bool) (*flaky, string) {
+	t.Helper()
+	proxy := &flaky{ReverseProxy: httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: registry}), uploads: uploads}
+	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
+	server := httptest.NewServer(proxy)
+	t.Cleanup(server.Close)
+	return proxy, server.URL
+}
+
 func TestAnInterruptedCopyGoesOn(t *testing.T) {
+	for _, i := range bed.Implementations() {
+		t.Run(string(i)+" downloads", func(t *testing.T) { interruptedDownload(t, i) })
+		t.Run(string(i)+" uploads", func(t *testing.T) { interruptedUpload(t, i) })
+	}
+}
+
+func interruptedDownload(t *testing.T, i bed.Implementation) {
 	g := NewWithT(t)
 	c := newClient(t, oci.Options{StallTimeout: 10 * time.Second})
-	server := runRegistry(t, bed.RegistryOptions{})
+	server := runRegistry(t, bed.RegistryOptions{Implementation: i})
 	published(t, c, server.Address)
-	proxy := &flaky{ReverseProxy: httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: server.Address})}
-	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
-	front := httptest.NewServer(proxy)
-	t.Cleanup(front.Close)
+	proxy, address := front(t, server.Address, false)
 	refs := []oci.Reference{
-		repository(t, front.URL).Join("cluster-api/controller").WithTag("v1.0.0"),
-		repository(t, front.URL).Join("cluster-api/bootstrap").WithTag("v1.0.0"),
+		repository(t, address).Join("cluster-api/controller").WithTag("v1.0.0"),
+		repository(t, address).Join("cluster-api/bootstrap").WithTag("v1.0.0"),
 	}
 	all := items(t, c, refs)
 	file := filepath.Join(t.TempDir(), "mirror.tar")
@@ -275,6 +319,35 @@ func TestAnInterruptedCopyGoesOn(t *testing.T) {
 	g.Expect(counts.there).To(BeNumerically(">", 0), "small blobs of the first attempt were kept")
 	_, err = OpenArchive(t.Context(), file)
 	g.Expect(err).NotTo(HaveOccurred())
+}
+
+func interruptedUpload(t *testing.T, i bed.Implementation) {
+	g := NewWithT(t)
+	c := newClient(t, oci.Options{StallTimeout: 10 * time.Second})
+	refs := published(t, c, runRegistry(t, bed.RegistryOptions{}).Address)
+	server := runRegistry(t, bed.RegistryOptions{Implementation: i})
+	proxy, address := front(t, server.Address, true)
+	all := items(t, c, refs)
+	target := &Registry{Client: c, Base: repository(t, address)}
+	there := func(ref oci.Reference) error {
+		_, err := c.Resolve(t.Context(), target.Base.Join(ref.Repository).WithTag("v1.0.0"))
+		return err
+	}
+
+	proxy.every.Store(1)
+	err := Copy(t.Context(), all, target, Options{Parallel: 2, Observer: &tally{}})
+	g.Expect(err).To(MatchError(And(ContainSubstring("controller"), ContainSubstring("bootstrap"))), "every large layer is cut")
+	for _, ref := range refs {
+		g.Expect(oci.IsReason(there(ref), oci.NotFound)).To(BeTrue(), "half an image has no tag")
+	}
+
+	proxy.every.Store(3)
+	counts := &tally{}
+	g.Expect(Copy(t.Context(), all, target, Options{Parallel: 2, Observer: counts})).To(Succeed(), "every third is cut, and sent again")
+	g.Expect(counts.there).To(BeNumerically(">", 0), "small blobs of the first attempt were kept")
+	for _, ref := range refs {
+		g.Expect(there(ref)).To(Succeed())
+	}
 }
 
 func TestFilesThatAreNoArchives(t *testing.T) {

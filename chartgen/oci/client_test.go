@@ -18,6 +18,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/content"
 
 	"github.com/capstan-project/capstan/test/bed"
@@ -111,8 +112,14 @@ func TestImagesAreReadAsContainerRuntimesReadThem(t *testing.T) {
 const anyImage = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 func TestARegistryWithTLSAndAPassword(t *testing.T) {
+	for _, i := range bed.Implementations() {
+		t.Run(string(i), func(t *testing.T) { aRegistryWithTLSAndAPassword(t, i) })
+	}
+}
+
+func aRegistryWithTLSAndAPassword(t *testing.T, i bed.Implementation) {
 	g := NewWithT(t)
-	r := runRegistry(t, bed.RegistryOptions{TLS: true, User: "me", Password: secret})
+	r := runRegistry(t, bed.RegistryOptions{Implementation: i, TLS: true, User: "me", Password: secret})
 	ref := parse(t, r.Address+"/test/artifact:v1")
 	config := fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, r.Address, base64.StdEncoding.EncodeToString([]byte("me:"+secret)))
 	for name, data := range map[string]map[string][]byte{
@@ -158,7 +165,13 @@ func TestARegistryWithTLSAndAPassword(t *testing.T) {
 }
 
 func TestWhatIsNotThere(t *testing.T) {
-	r := runRegistry(t, bed.RegistryOptions{})
+	for _, i := range bed.Implementations() {
+		t.Run(string(i), func(t *testing.T) { whatIsNotThere(t, i) })
+	}
+}
+
+func whatIsNotThere(t *testing.T, i bed.Implementation) {
+	r := runRegistry(t, bed.RegistryOptions{Implementation: i})
 	c := client(t, Options{})
 	plain := parse(t, "http://"+r.Address+"/none:v1")
 	_, err := c.Artifact(t.Context(), plain)
@@ -172,6 +185,30 @@ func TestWhatIsNotThere(t *testing.T) {
 	_, err = c.Artifact(t.Context(), plain)
 	NewWithT(t).Expect(IsReason(err, Unavailable)).To(BeTrue(), "%v", err)
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("can be reached from here")))
+}
+
+func TestReferrers(t *testing.T) {
+	t.Run("by the API", func(t *testing.T) { referrers(t, bed.GoContainerRegistry, true) })
+	t.Run("by the tag that stands in for it", func(t *testing.T) { referrers(t, bed.Distribution, false) })
+}
+
+func referrers(t *testing.T, i bed.Implementation, api bool) {
+	g := NewWithT(t)
+	r := runRegistry(t, bed.RegistryOptions{Implementation: i})
+	c := client(t, Options{})
+	ref := parse(t, "http://"+r.Address+"/a:v1")
+	subject, err := push(t, c, ref, "content")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(c.Referrers(t.Context(), ref, subject)).To(BeEmpty())
+	repository := c.Repository(ref)
+	g.Expect(repository.SetReferrersCapability(api)).To(Succeed())
+	var all []any
+	for _, kind := range []string{"application/vnd.test.signature", "application/vnd.test.sbom"} {
+		desc, err := oras.PackManifest(t.Context(), repository, oras.PackManifestVersion1_1, kind, oras.PackManifestOptions{Subject: &subject})
+		g.Expect(err).NotTo(HaveOccurred())
+		all = append(all, HaveField("Digest", desc.Digest))
+	}
+	g.Expect(c.Referrers(t.Context(), ref, subject)).To(ConsistOf(all...))
 }
 
 func TestSecretsAreNeverQuoted(t *testing.T) {

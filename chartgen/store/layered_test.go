@@ -8,10 +8,11 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/chartgen/oci"
+	"github.com/capstan-project/capstan/test/bed"
 )
 
 func TestTheClusterOutlivesTheRegistry(t *testing.T) {
-	server, registry := registryStore(t)
+	server, registry := registryStore(t, bed.Distribution)
 	cluster := &Cluster{Client: clusterClient(t, "operator")}
 	key := Key{Namespace: "default", Provider: "infrastructure-layered", Version: "v1.0.0", ContentID: "2-abc"}
 	c := testChart(t, key)

@@ -11,11 +11,18 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/oci"
+	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/tools"
 )
 
 func TestARegistryKeepsCharts(t *testing.T) {
-	_, s := registryStore(t)
+	for _, i := range bed.Implementations() {
+		t.Run(string(i), func(t *testing.T) { aRegistryKeepsCharts(t, i) })
+	}
+}
+
+func aRegistryKeepsCharts(t *testing.T, i bed.Implementation) {
+	_, s := registryStore(t, i)
 	key := Key{Namespace: "default", Provider: "infrastructure-x", Version: "v1.0.0+build.1", ContentID: "2-abc"}
 	c := testChart(t, key)
 
@@ -41,7 +48,7 @@ func TestARegistryKeepsCharts(t *testing.T) {
 		g := NewWithT(t)
 		first, err := s.Put(t.Context(), key, c)
 		g.Expect(err).NotTo(HaveOccurred())
-		_, elsewhere := registryStore(t)
+		_, elsewhere := registryStore(t, i)
 		second, err := elsewhere.Put(t.Context(), key, c)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(second.Reference[len(second.Reference)-64:]).To(Equal(first.Reference[len(first.Reference)-64:]))
@@ -71,7 +78,13 @@ func TestARegistryKeepsCharts(t *testing.T) {
 
 // Both helm programs take what Capstan pushes, and Capstan takes what they push.
 func TestHelmSharesTheRegistry(t *testing.T) {
-	r, s := registryStore(t)
+	for _, i := range bed.Implementations() {
+		t.Run(string(i), func(t *testing.T) { helmSharesTheRegistry(t, i) })
+	}
+}
+
+func helmSharesTheRegistry(t *testing.T, i bed.Implementation) {
+	r, s := registryStore(t, i)
 	key := Key{Provider: "infrastructure-x", Version: "v1.2.3+build", ContentID: "2-abc"}
 	c := testChart(t, key, chart.File{Name: "values.yaml", Data: []byte("a: b\n")})
 	put, err := s.Put(t.Context(), key, c)

@@ -52,10 +52,10 @@ func clusterClient(t *testing.T, user string) client.Client {
 const password = "registry-password"
 
 // registryStore is an empty registry with TLS and a password, and the store in it.
-func registryStore(t *testing.T) (*bed.Registry, *Registry) {
+func registryStore(t *testing.T, i bed.Implementation) (*bed.Registry, *Registry) {
 	t.Helper()
 	g := NewWithT(t)
-	r, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Dir: t.TempDir(), TLS: true, User: "me", Password: password})
+	r, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Implementation: i, Dir: t.TempDir(), TLS: true, User: "me", Password: password})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(r.Stop)
 	c, err := oci.NewClient(oci.Options{CA: r.CA, Credentials: oci.Static(r.Address, "me", password)})

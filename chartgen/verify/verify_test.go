@@ -43,10 +43,10 @@ func unsigned(t *testing.T, c *oci.Client, address, name string) (oci.Reference,
 	return ref.WithDigest(desc.Digest), desc
 }
 
-func registry(t *testing.T) (*oci.Client, string) {
+func registry(t *testing.T, i bed.Implementation) (*oci.Client, string) {
 	t.Helper()
 	g := NewWithT(t)
-	r, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Dir: t.TempDir()})
+	r, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Implementation: i, Dir: t.TempDir()})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(r.Stop)
 	c, err := oci.NewClient(oci.Options{})
@@ -116,7 +116,13 @@ func (k key) bundled(t *testing.T, payload string) oci.Layer {
 }
 
 func TestCosign(t *testing.T) {
-	c, address := registry(t)
+	for _, i := range bed.Implementations() {
+		t.Run(string(i), func(t *testing.T) { cosignSignatures(t, i) })
+	}
+}
+
+func cosignSignatures(t *testing.T, i bed.Implementation) {
+	c, address := registry(t, i)
 	trusted, other := newKey(t), newKey(t)
 	data := map[string][]byte{"a.pub": newKey(t).public, "cosign.pub": trusted.public, "README": []byte("not a key")}
 	verifier, err := New(v1alpha2.VerifyCosign, c, data)
@@ -197,7 +203,13 @@ func TestKeysThatAreNone(t *testing.T) {
 }
 
 func TestNotation(t *testing.T) {
-	c, address := registry(t)
+	for _, i := range bed.Implementations() {
+		t.Run(string(i), func(t *testing.T) { notationSignatures(t, i) })
+	}
+}
+
+func notationSignatures(t *testing.T, i bed.Implementation) {
+	c, address := registry(t, i)
 	root, leaf := testhelper.GetRSARootCertificate(), testhelper.GetRSALeafCertificate()
 	elsewhere := testhelper.GetRSASelfSignedSigningCertificate()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Cert.Raw})

@@ -29,10 +29,14 @@ type Registry struct {
 	http    string // settings of the configuration file
 	cmd     *exec.Cmd
 	exited  chan struct{}
+
+	inProcess *inProcess // in place of the program
 }
 
 // RegistryOptions say what kind of registry it is.
 type RegistryOptions struct {
+	// Implementation is Distribution if it is empty.
+	Implementation Implementation
 	// Dir is the folder for what is stored; it must exist and is the caller's to remove.
 	Dir string
 	// TLS makes the registry speak TLS, with a certificate for localhost and 127.0.0.1 from an authority of its own.
@@ -56,6 +60,9 @@ func RunRegistry(ctx context.Context, o RegistryOptions) (*Registry, error) {
 	if r.Address == "" {
 		r.Address = "127.0.0.1:0"
 	}
+	if o.Implementation == GoContainerRegistry {
+		r.inProcess = newInProcess(o)
+	}
 	if err := errors.Join(r.withTLS(o), r.withUser(o)); err != nil {
 		return nil, fmt.Errorf("start a registry: %w", err)
 	}
@@ -78,14 +85,17 @@ func (r *Registry) withTLS(o RegistryOptions) error {
 	if err != nil {
 		return err
 	}
-	certificate, key := filepath.Join(r.dir, "tls.crt"), filepath.Join(r.dir, "tls.key")
 	r.CA = ca.bundle()
+	if r.inProcess != nil {
+		return r.inProcess.useTLS(pair)
+	}
+	certificate, key := filepath.Join(r.dir, "tls.crt"), filepath.Join(r.dir, "tls.key")
 	r.http += fmt.Sprintf("  tls: {certificate: %q, key: %q}\n", certificate, key)
 	return errors.Join(os.WriteFile(certificate, pair.certificate, 0o600), os.WriteFile(key, pair.key, 0o600))
 }
 
 func (r *Registry) withUser(o RegistryOptions) error {
-	if o.User == "" {
+	if o.User == "" || r.inProcess != nil {
 		return nil
 	}
 	hash, err := bcrypt.GenerateFromPassword([]byte(o.Password), bcrypt.MinCost)
@@ -99,6 +109,9 @@ func (r *Registry) withUser(o RegistryOptions) error {
 
 // Start runs the registry until Stop, or until this process ends, however that dies.
 func (r *Registry) Start(ctx context.Context) error {
+	if r.inProcess != nil {
+		return r.serve()
+	}
 	config, logFile := filepath.Join(r.dir, "config.yaml"), filepath.Join(r.dir, "registry.log")
 	if err := os.WriteFile(config, fmt.Appendf(nil, registryConfig, filepath.Join(r.dir, "data"), r.Address, r.http), 0o600); err != nil {
 		return fmt.Errorf("start a registry: %w", err)
@@ -157,6 +170,9 @@ func (r *Registry) listening(ctx context.Context, logFile string) error {
 
 // Stop ends the registry; what it holds stays.
 func (r *Registry) Stop() {
+	if r.inProcess != nil {
+		r.inProcess.stop()
+	}
 	if r.cmd != nil && r.cmd.Process != nil {
 		_ = r.cmd.Process.Kill() // fails only if it is gone
 		<-r.exited
