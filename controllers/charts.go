@@ -35,6 +35,8 @@ type Charts struct {
 // providerChart is what a reconcile needs of a chart.
 type providerChart struct {
 	*store.Stored
+	// fetched is the source as it was read just now; empty when the chart was in the store.
+	fetched string
 	// schema is what the chart lets one set.
 	schema *values.Schema
 }
@@ -54,16 +56,14 @@ func (c *Charts) find(ctx context.Context, provider v1alpha2.Provider, from sour
 	if known, ok := c.known.Load(id); ok && release.Fingerprint != "" && !anew {
 		return known.(*providerChart), nil
 	}
-	stored, err := c.load(ctx, provider, from, release, anew)
+	pc, err := c.load(ctx, provider, from, release, anew)
 	if err != nil {
 		return nil, err
 	}
-	schema, err := values.ReadSchema(stored.Chart)
-	if err != nil {
+	if pc.schema, err = values.ReadSchema(pc.Chart); err != nil {
 		return nil, err
 	}
-	c.Metrics.ChartStored(provider, stored.Size)
-	pc := &providerChart{Stored: stored, schema: schema}
+	c.Metrics.ChartStored(provider, pc.Size)
 	c.forget(id.provider, id.label)
 	c.known.Store(id, pc)
 	return pc, nil
@@ -71,7 +71,7 @@ func (c *Charts) find(ctx context.Context, provider v1alpha2.Provider, from sour
 
 // load takes the chart from the store, or makes it of what the source has. While the source is out of reach, a stored chart
 // does even where another is asked for: anew, or in this program's format.
-func (c *Charts) load(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release, anew bool) (*store.Stored, error) {
+func (c *Charts) load(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release, anew bool) (*providerChart, error) {
 	key := store.Key{Namespace: provider.GetNamespace(), Provider: v1alpha2.Label(provider), Version: release.Version, Origin: release.Origin}
 	if release.Origin == "" {
 		return c.fetch(ctx, provider, from, release, key)
@@ -88,12 +88,12 @@ func (c *Charts) load(ctx context.Context, provider v1alpha2.Provider, from sour
 		return nil, err
 	}
 	if err == nil && !anew && (stored.Foreign || stored.Chart.Metadata.Annotations[chartgen.AnnotationChartgenVersion] == chartgen.Version) {
-		return stored, nil
+		return &providerChart{Stored: stored}, nil
 	}
 	fetched, failed := c.fetch(ctx, provider, from, release, key)
 	if failed != nil && err == nil {
 		ctrl.LoggerFrom(ctx).Info("the stored chart is used: the source cannot be asked", "chart", stored.Reference, "error", failed.Error())
-		return stored, nil
+		return &providerChart{Stored: stored}, nil
 	}
 	return fetched, failed
 }
@@ -124,14 +124,15 @@ func size(b *bundle.Bundle) int {
 }
 
 // fetch reads the release from its source and finds or makes the chart of what is there, unless it is a chart itself.
-func (c *Charts) fetch(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release, key store.Key) (*store.Stored, error) {
+func (c *Charts) fetch(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release, key store.Key) (*providerChart, error) {
 	if charts, ok := from.(source.ChartSource); ok {
 		ready, err := charts.Chart(ctx, release)
 		if err != nil {
 			return nil, err
 		}
 		if ready != nil {
-			return c.keep(ctx, provider, key, ready)
+			stored, err := c.keep(ctx, provider, key, ready.Chart)
+			return &providerChart{Stored: stored, fetched: ready.Reference.String()}, err
 		}
 	}
 	b, err := from.Fetch(ctx, release)
@@ -142,6 +143,12 @@ func (c *Charts) fetch(ctx context.Context, provider v1alpha2.Provider, from sou
 	if err := b.CheckDigest(sources.Digest(provider)); err != nil {
 		return nil, err
 	}
+	stored, err := c.build(ctx, provider, key, b)
+	return &providerChart{Stored: stored, fetched: b.Source}, err
+}
+
+// build makes the chart of components, unless the store has it.
+func (c *Charts) build(ctx context.Context, provider v1alpha2.Provider, key store.Key, b *bundle.Bundle) (*store.Stored, error) {
 	key.ContentID = chartgen.ContentID(b)
 	stored, err := c.Store.Get(ctx, key)
 	if !errors.Is(err, store.ErrNotFound) {
@@ -219,7 +226,23 @@ func (c *providerChart) requiredKinds() []string {
 	return strings.FieldsFunc(c.annotation(chartgen.AnnotationRequiredKinds), func(r rune) bool { return r == ',' })
 }
 
-// status is the chart as the resource's status tells it.
-func (c *providerChart) status() *v1alpha2.ChartStatus {
-	return &v1alpha2.ChartStatus{Name: c.Chart.Metadata.Name, Version: c.Chart.Metadata.Version, Reference: c.Reference, Digest: c.Digest, Plain: c.plain()}
+// source is where the chart came from. One that was in the store came from where the status says, or its own annotation; but that of
+// a chart which was taken as it is tells of an earlier source.
+func (c *providerChart) source(before *v1alpha2.ChartStatus) string {
+	switch {
+	case c.fetched != "":
+		return c.fetched
+	case before != nil && before.Digest == c.Digest && before.Source != "":
+		return before.Source
+	case c.Foreign:
+		return ""
+	}
+	return c.annotation(chartgen.AnnotationSource)
+}
+
+// status is the chart as the resource's status tells it; before is what it told so far.
+func (c *providerChart) status(before *v1alpha2.ChartStatus) *v1alpha2.ChartStatus {
+	return &v1alpha2.ChartStatus{
+		Name: c.Chart.Metadata.Name, Version: c.Chart.Metadata.Version, Reference: c.Reference, Digest: c.Digest, Source: c.source(before), Plain: c.plain(),
+	}
 }

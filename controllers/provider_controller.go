@@ -176,7 +176,7 @@ func (r *Reconciler) install(ctx context.Context, provider v1alpha2.Provider) er
 		return err
 	}
 	err = r.reach(ctx, provider, g, func() error { return r.crdsServed(ctx, chart) })
-	r.Upgrades.report(ctx, provider)
+	r.reportMove(provider, r.Upgrades.report(ctx, provider))
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (r *Reconciler) chart(ctx context.Context, provider v1alpha2.Provider) (*pr
 	if err != nil {
 		return nil, err
 	}
-	status.Chart = chart.status()
+	status.Chart = chart.status(status.Chart)
 	return chart, r.pinVersion(ctx, provider, picked.Version)
 }
 

@@ -18,14 +18,14 @@ import (
 	"github.com/capstan-project/capstan/controllers/sources"
 )
 
-// How often a source is asked for newer versions, and how long it may take. Nothing waits for it.
+// How often a source is asked for newer versions and moved tags, and how long it may take. Nothing waits for it.
 const (
 	offerAge     = time.Hour
 	offerTimeout = 2 * time.Minute
 )
 
-// Upgrades knows what sources offer, for status.availableUpgrades. It is a view that is made anew after a restart: nothing that
-// is installed depends on it, and a source that does not answer changes nothing.
+// Upgrades knows what sources offer, for status.availableUpgrades, and whether they still have what is in use. It is a view that is
+// made anew after a restart: nothing that is installed depends on it, and a source that does not answer changes nothing.
 type Upgrades struct {
 	Sources   *sources.Resolver
 	Preflight *preflight.Checker
@@ -43,10 +43,12 @@ type offer struct {
 	request  string // the annotation then
 	releases []source.Release
 	metadata *bundle.Metadata // of the newest, which lists the contracts of all
+	moved    *move            // nil when no tag has moved
 }
 
-// report writes the upgrades that are known into the status, and has the source asked if that was long ago.
-func (u *Upgrades) report(ctx context.Context, provider v1alpha2.Provider) {
+// report writes the upgrades that are known into the status, and has the source asked if that was long ago. It gives the move of the
+// tag that the chart in use came from; nil when none is known.
+func (u *Upgrades) report(ctx context.Context, provider v1alpha2.Provider) *move {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	fetch, request := provider.GetSpec().FetchConfig, provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]
@@ -54,7 +56,7 @@ func (u *Upgrades) report(ctx context.Context, provider v1alpha2.Provider) {
 	if known == nil || time.Since(known.asked) > offerAge || known.request != request || !equality.Semantic.DeepEqual(known.from, fetch) {
 		next := &offer{asked: time.Now(), from: fetch.DeepCopy(), request: request}
 		if known != nil && equality.Semantic.DeepEqual(known.from, fetch) {
-			next.releases, next.metadata = known.releases, known.metadata
+			next.releases, next.metadata, next.moved = known.releases, known.metadata, known.moved
 		}
 		if u.offers == nil {
 			u.offers = map[types.UID]*offer{}
@@ -68,29 +70,41 @@ func (u *Upgrades) report(ctx context.Context, provider v1alpha2.Provider) {
 			return u.Preflight.Contract(ctx, provider, contract) == nil
 		})
 	}
+	if chart := provider.GetStatus().Chart; known.moved != nil && chart != nil && known.moved.chart == *chart {
+		return known.moved
+	}
+	return nil
 }
 
-// ask asks the source and wakes the resource when there is something to tell.
+// ask asks the source and wakes the resource when there is something to tell, and again when it is time to look for moved tags.
 func (u *Upgrades) ask(ctx context.Context, provider v1alpha2.Provider, into *offer) {
 	ctx, cancel := context.WithTimeout(ctx, offerTimeout)
 	defer cancel()
-	releases, metadata, err := u.look(ctx, provider)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).V(1).Info("no newer versions can be looked up", "error", err.Error())
-		return
-	}
-	u.mu.Lock()
-	into.releases, into.metadata = releases, metadata
-	u.mu.Unlock()
-	u.Wake(v1alpha2.Label(provider), provider.GetNamespace(), 0)
-}
-
-func (u *Upgrades) look(ctx context.Context, provider v1alpha2.Provider) ([]source.Release, *bundle.Metadata, error) {
 	from, err := u.Sources.Source(provider)
 	if err != nil {
-		return nil, nil, err
+		return // the reconcile says so
 	}
-	return source.Offer(ctx, from)
+	moved, moveErr := lookForMove(ctx, from, provider)
+	releases, metadata, err := source.Offer(ctx, from)
+	for _, err := range []error{moveErr, err} {
+		if err != nil {
+			ctrl.LoggerFrom(ctx).V(1).Info("the source cannot be looked up", "error", err.Error())
+		}
+	}
+	u.mu.Lock()
+	if moveErr == nil {
+		into.moved = moved
+	}
+	if err == nil {
+		into.releases, into.metadata = releases, metadata
+	}
+	u.mu.Unlock()
+	if _, tagged := from.(source.Tagged); tagged {
+		u.Wake(v1alpha2.Label(provider), provider.GetNamespace(), offerAge+time.Second)
+	}
+	if moveErr == nil || err == nil {
+		u.Wake(v1alpha2.Label(provider), provider.GetNamespace(), 0)
+	}
 }
 
 // forget drops what is known of a provider that is gone.

@@ -29,6 +29,10 @@ const (
 	// message names them and their fields.
 	DriftedCondition = "Drifted"
 
+	// SourceChangedCondition is True while the tag in a registry that the chart in use came from leads to something else, and absent
+	// otherwise. Nothing changes by that: the message tells both digests, how to accept the change and how not to.
+	SourceChangedCondition = "SourceChanged"
+
 	// CRDsSafeCondition is False when a change of the provider's CustomResourceDefinitions would break objects or clients, and so
 	// was not applied. It is absent until CustomResourceDefinitions that exist change.
 	CRDsSafeCondition = "CRDsSafe"
@@ -201,6 +205,9 @@ const (
 	// DeletionBlockedReason: the provider is still in use, so it is not removed. The message says by what.
 	DeletionBlockedReason = "DeletionBlocked"
 )
+
+// TagMovedReason of SourceChanged: the tag has been made to lead elsewhere.
+const TagMovedReason = "TagMoved"
 
 // Reasons of Drifted, and of the events about it.
 const (

@@ -65,6 +65,6 @@ func TestConditionTypesAndReasonsAreCamelCaseAndDistinct(t *testing.T) {
 		group[value] = name
 		return true
 	})
-	g.Expect(types).To(HaveLen(10))
+	g.Expect(types).To(HaveLen(11))
 	g.Expect(len(reasons)).To(BeNumerically(">", 30))
 }

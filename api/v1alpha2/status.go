@@ -86,6 +86,11 @@ type ChartStatus struct {
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
+	// source that the chart was made from, or that it was taken from as it is: for what comes from a registry its reference with the
+	// digest, e.g. `oci://registry.example.com/capi/infrastructure-aws:v2.11.1@sha256:` and 64 hexadecimal digits.
+	// +optional
+	Source string `json:"source,omitempty"`
+
 	// plain is true of a Helm chart that Capstan did not make: it is installed with its own values, and its contract is not known.
 	// +optional
 	Plain bool `json:"plain,omitempty"`

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
+	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
@@ -48,6 +50,11 @@ func (c *Client) Artifact(ctx context.Context, ref Reference) (*Artifact, error)
 		return nil, invalid("pull", ref, "its manifest is not JSON: %v", err)
 	}
 	return a, nil
+}
+
+// Holds says whether a blob is a layer of the artifact.
+func (a *Artifact) Holds(blob digest.Digest) bool {
+	return slices.ContainsFunc(a.Manifest.Layers, func(layer ocispec.Descriptor) bool { return layer.Digest == blob })
 }
 
 // Index reads the descriptors that an index lists.

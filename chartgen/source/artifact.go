@@ -13,7 +13,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/oci"
 )
 
@@ -24,6 +23,7 @@ type Artifact struct{ repository }
 var (
 	_ ChartSource = &Artifact{}
 	_ Remote      = &Artifact{}
+	_ Tagged      = &Artifact{}
 )
 
 // maxRelease bounds all files of a release.
@@ -40,7 +40,7 @@ func NewArtifact(address string, provider bundle.Provider, options OCIOptions) (
 }
 
 // Chart reads a release that is a Helm chart; nil when it is files.
-func (a *Artifact) Chart(ctx context.Context, release Release) (*chart.Chart, error) {
+func (a *Artifact) Chart(ctx context.Context, release Release) (*oci.Chart, error) {
 	artifact, err := a.artifact(ctx, release)
 	if err != nil || !artifact.IsChart() {
 		return nil, err
@@ -52,7 +52,25 @@ func (a *Artifact) Chart(ctx context.Context, release Release) (*chart.Chart, er
 	if got := "v" + strings.TrimPrefix(read.Metadata.Version, "v"); got != release.Version {
 		return nil, &bundle.InvalidError{File: artifact.Reference.String(), Reason: fmt.Sprintf("is the chart of version %s, not %s", got, release.Version)}
 	}
-	return read.Chart, nil
+	return read, nil
+}
+
+// Moved says where a release's tag leads now, when that is neither the manifest nor the chart in use.
+func (a *Artifact) Moved(ctx context.Context, release Release, inUse InUse) (oci.Reference, error) {
+	now, err := a.repository.Moved(ctx, release, inUse)
+	if err != nil || now.Digest == "" {
+		return now, err
+	}
+	artifact, err := a.opened.Client.Artifact(ctx, now)
+	switch {
+	case oci.IsReason(err, oci.Invalid): // something else altogether
+		return now, nil
+	case err != nil:
+		return oci.Reference{}, err
+	case inUse.Chart != "" && artifact.Holds(inUse.Chart):
+		return oci.Reference{}, nil
+	}
+	return now, nil
 }
 
 // Fetch reads the files of a release.

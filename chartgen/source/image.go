@@ -30,7 +30,10 @@ const (
 // else the only one. The image that the manifests name as their own becomes the very image that they were read from, by its digest.
 type Image struct{ repository }
 
-var _ Remote = &Image{}
+var (
+	_ Remote = &Image{}
+	_ Tagged = &Image{}
+)
 
 // NewImage makes the source of a provider at an image, such as registry.example.com/capi/cluster-api-aws-controller, which may have
 // a tag and a digest.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -149,16 +150,44 @@ func TestWhatIsWrongWithAnArtifactIsSaid(t *testing.T) {
 }
 
 func TestAMovedTagIsNoticed(t *testing.T) {
-	g := NewWithT(t)
 	c, base := registry(t)
+	g := NewWithT(t)
 	first := pushFiles(t, c, base+"moved:v1.0.0", map[string]string{"metadata.yaml": "a"})
-	a := artifact(t, c, base+"moved", source.OCIOptions{})
-	g.Expect(a.Moved(t.Context(), a.Release("v1.0.0"), first)).To(BeEmpty())
 	second := pushFiles(t, c, base+"moved:tmp", map[string]string{"metadata.yaml": "b"})
 	desc, err := c.Resolve(t.Context(), second)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(c.Repository(second).Tag(t.Context(), desc, "v1.0.0")).To(Succeed())
-	g.Expect(a.Moved(t.Context(), a.Release("v1.0.0"), first)).To(Equal(second.Digest))
+	made, err := chart.New(chart.Metadata{APIVersion: "v2", Name: "c", Version: "2.0.0"}, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	ref, err := oci.Parse(base + "moved:2.0.0")
+	g.Expect(err).NotTo(HaveOccurred())
+	pushed, err := c.PushChart(t.Context(), ref, made)
+	g.Expect(err).NotTo(HaveOccurred())
+	other := digest.FromString("another")
+
+	for name, test := range map[string]struct {
+		address, version string
+		options          source.OCIOptions
+		inUse            source.InUse
+		want             digest.Digest
+	}{
+		"to another manifest":               {"moved", "v1.0.0", source.OCIOptions{}, source.InUse{Manifest: first.Digest}, second.Digest},
+		"nowhere":                           {"moved", "v1.0.0", source.OCIOptions{}, source.InUse{Manifest: second.Digest}, ""},
+		"away":                              {"moved", "v3.0.0", source.OCIOptions{}, source.InUse{Manifest: first.Digest}, ""},
+		"behind the address's digest":       {"moved:v1.0.0@" + first.Digest.String(), "v1.0.0", source.OCIOptions{}, source.InUse{Manifest: first.Digest}, ""},
+		"behind the digest asked for":       {"moved", "v1.0.0", source.OCIOptions{Digest: first.Digest.String()}, source.InUse{Manifest: first.Digest}, ""},
+		"to another chart":                  {"moved", "v2.0.0", source.OCIOptions{}, source.InUse{Manifest: other, Chart: other}, pushed.Reference.Digest},
+		"to another manifest of that chart": {"moved", "v2.0.0", source.OCIOptions{}, source.InUse{Manifest: other, Chart: digest.Digest(pushed.Digest)}, ""},
+		"of an unknown chart":               {"moved", "v2.0.0", source.OCIOptions{}, source.InUse{}, pushed.Reference.Digest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			a := artifact(t, c, base+test.address, test.options)
+			now, err := a.Moved(t.Context(), a.Release(test.version), test.inUse)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(now.Digest).To(Equal(test.want))
+		})
+	}
 }
 
 func TestAnArtifactMayBeAChart(t *testing.T) {
@@ -173,13 +202,13 @@ func TestAnArtifactMayBeAChart(t *testing.T) {
 			g := NewWithT(t)
 			ref, err := oci.Parse(base + name + ":1.0.0")
 			g.Expect(err).NotTo(HaveOccurred())
-			_, err = c.PushChart(t.Context(), ref, want)
+			pushed, err := c.PushChart(t.Context(), ref, want)
 			g.Expect(err).NotTo(HaveOccurred())
 			a := artifact(t, c, base+name, source.OCIOptions{})
 			releases, err := a.Releases(t.Context())
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(releases).To(Equal([]source.Release{a.Release("v1.0.0")}))
-			g.Expect(a.Chart(t.Context(), releases[0])).To(Equal(want))
+			g.Expect(a.Chart(t.Context(), releases[0])).To(And(HaveField("Chart", want), HaveField("Reference.Digest", pushed.Reference.Digest)))
 			g.Expect(a.Metadata(t.Context(), releases[0])).To(Equal(want.File(bundle.MetadataFile)))
 		})
 	}

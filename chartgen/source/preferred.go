@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/oci"
 )
 
 // Preferred is a repository with charts, and another source for the releases that it lacks.
@@ -17,6 +17,7 @@ type Preferred struct {
 var (
 	_ ChartSource = &Preferred{}
 	_ Remote      = &Preferred{}
+	_ Tagged      = &Preferred{}
 )
 
 // Releases lists what either has. One that does not answer is no matter as long as the other has something.
@@ -57,12 +58,17 @@ func (p *Preferred) Named() string {
 }
 
 // Chart reads a release from the repository with charts; nil when that lacks it, or does not answer.
-func (p *Preferred) Chart(ctx context.Context, release Release) (*chart.Chart, error) {
+func (p *Preferred) Chart(ctx context.Context, release Release) (*oci.Chart, error) {
 	c, err := p.Charts.Chart(ctx, release)
 	if lacks(err) {
 		return nil, nil
 	}
 	return c, err
+}
+
+// Moved looks at the repository with charts: there, tags are.
+func (p *Preferred) Moved(ctx context.Context, release Release, inUse InUse) (oci.Reference, error) {
+	return p.Charts.Moved(ctx, release, inUse)
 }
 
 // Fetch reads a release from the other source.

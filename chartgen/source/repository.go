@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -181,14 +182,17 @@ func (r *repository) find(ctx context.Context, release Release) (oci.Reference, 
 	return r.ref, first
 }
 
-// Moved says where a release's tag leads now, when that is not the digest that it was fetched by; else it is empty. Nothing changes by itself.
-func (r *repository) Moved(ctx context.Context, release Release, fetched oci.Reference) (digest.Digest, error) {
-	if r.ref.Digest != "" {
-		return "", nil
+// Moved says where a release's tag leads now, when that is another manifest than the one in use. Who asks for a digest is not asked again.
+func (r *repository) Moved(ctx context.Context, release Release, inUse InUse) (oci.Reference, error) {
+	if r.ref.Digest != "" || r.Digest != "" {
+		return oci.Reference{}, nil
 	}
 	now, err := r.find(ctx, release)
-	if err != nil || now.Digest == fetched.Digest {
-		return "", err
+	switch missing := (*NotFoundError)(nil); {
+	case oci.IsReason(err, oci.NotFound), errors.As(err, &missing):
+		return oci.Reference{}, nil
+	case err != nil || now.Digest == inUse.Manifest:
+		return oci.Reference{}, err
 	}
-	return now.Digest, nil
+	return now, nil
 }

@@ -10,9 +10,10 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+	"github.com/opencontainers/go-digest"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/oci"
 )
 
 // Release is one version on offer.
@@ -139,8 +140,19 @@ func exactVersion(version, pinned string) string {
 type ChartSource interface {
 	Source
 	// Chart reads a release that is a chart, as it is; nil when it is none, and Fetch reads it.
-	Chart(ctx context.Context, release Release) (*chart.Chart, error)
+	Chart(ctx context.Context, release Release) (*oci.Chart, error)
 }
+
+// Tagged is a source whose releases lie behind a registry's tags, which can be made to lead elsewhere. Nothing changes by that alone.
+type Tagged interface {
+	Source
+	// Moved says where the tag of a release leads now, when that is not what is in use; else the reference is empty, as it is when
+	// there is no such tag or when a digest is asked for.
+	Moved(ctx context.Context, release Release, inUse InUse) (oci.Reference, error)
+}
+
+// InUse is what a release was once fetched as: its manifest in the registry, and its chart's archive. Either may be unknown, and empty.
+type InUse struct{ Manifest, Chart digest.Digest }
 
 // UntrustedError says that what a source has is not what is trusted: its digest or its signature is wrong. Nothing of it is used.
 type UntrustedError struct {

@@ -27,7 +27,10 @@ func someViews() []providerView {
 			{Kind: "ClusterRole", Name: "capi-manager-role", Status: status.CurrentStatus},
 			{Kind: "Deployment", Namespace: "capi-system", Name: "capi-controller-manager", Status: status.CurrentStatus, Message: "Deployment is available. Replicas: 1"},
 		},
-		Conditions: []metav1.Condition{condition("Ready", "True", "Healthy", "cluster-api v1.13.5 is installed and healthy")},
+		Conditions: []metav1.Condition{
+			condition("Ready", "True", "Healthy", "cluster-api v1.13.5 is installed and healthy"),
+			condition("SourceChanged", "True", "TagMoved", "oci://registry.example.com/cluster-api:1.13.5 leads to something else now"),
+		},
 	}, {
 		Kind: "InfrastructureProvider", Namespace: "capa-system", Name: "aws", Label: "infrastructure-aws", Ready: "InstallFailed",
 		Wanted: "~2.11", Version: "v2.10.3", Contract: "v1beta1", Suspended: true, Paused: true, RollbackTo: new(int64(3)),

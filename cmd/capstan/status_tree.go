@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -138,14 +139,14 @@ func (v objectView) node() node {
 	return n
 }
 
+// unwelcome are the conditions that are True when something is not as it should be.
+var unwelcome = []string{v1alpha2.ReconcilingCondition, v1alpha2.StalledCondition, v1alpha2.DriftedCondition, v1alpha2.SourceChangedCondition}
+
 // conditionsTree shows conditions, and unless in full only those that are not as they should be.
 func (v providerView) conditionsTree(full bool) node {
 	n := node{text: "conditions"}
 	for _, c := range v.Conditions {
-		good := c.Status == metav1.ConditionTrue
-		if c.Type == v1alpha2.ReconcilingCondition || c.Type == v1alpha2.StalledCondition {
-			good = !good
-		}
+		good := (c.Status == metav1.ConditionTrue) != slices.Contains(unwelcome, c.Type)
 		if good && !full {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -21,6 +22,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
@@ -101,6 +104,14 @@ func (r *privateRegistry) pushFiles(ctx context.Context, t tiny) oci.Reference {
 	return ref.WithDigest(desc.Digest)
 }
 
+// moveTag makes a tag lead to what another reference of its repository leads to.
+func (r *privateRegistry) moveTag(ctx context.Context, tag string, to oci.Reference) {
+	GinkgoHelper()
+	desc, err := r.client.Resolve(ctx, to)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(r.client.Repository(to).Tag(ctx, desc, tag)).To(Succeed())
+}
+
 // only is a resource that names nothing but provider and version.
 func only(t v1alpha2.ProviderType, namespace, name, version string) v1alpha2.Provider {
 	p := t.New()
@@ -167,6 +178,60 @@ var _ = Describe("A registry", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(shared.Digest).To(Equal(p.Status.Chart.Digest))
 		Expect(shared.Metadata.Annotations).To(HaveKeyWithValue(chartgen.AnnotationSource, pinned.String()))
+	})
+
+	It("whose tags are made to lead elsewhere changes nothing by that, which is told with both digests until it is accepted", func(ctx SpecContext) {
+		t := newTiny("moved", "v1.0.0")
+		first := r.pushFiles(ctx, t)
+		other := newTiny("moved", "v1.0.1")
+		second := r.pushFiles(ctx, other)
+		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
+		p := t.resource()
+		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{OCI: r.Address + "/files/moved"}
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Source", first.String())))
+		before := p.Status.Chart.Digest
+		docker := only(v1alpha2.InfrastructureProviderType, "docker", "docker", "v1.0.0")
+		Expect(w.read(ctx, docker)(Default).GetStatus().Chart.Source).To(HavePrefix("oci://" + r.Address + "/capi/charts/infrastructure-docker:1.0.0@sha256:"))
+		unmoved := func(p v1alpha2.Provider) bool { return !conditions.Has(p, v1alpha2.SourceChangedCondition) }
+
+		By("moving the tags of a release and of a chart, and having the operator look")
+		r.moveTag(ctx, "v1.0.0", second)
+		kept := charts["infrastructure-docker"].Chart
+		metadata := kept.Metadata
+		metadata.Description = "another chart of the same version"
+		files := slices.DeleteFunc(slices.Concat(kept.Files, kept.CRDs), func(f chart.File) bool { return f.Name == chart.MetadataFile })
+		changed, err := chart.New(metadata, files)
+		Expect(err).NotTo(HaveOccurred())
+		foreign, err := r.client.PushChart(ctx, r.at("capi/charts/infrastructure-docker:elsewhere"), changed)
+		Expect(err).NotTo(HaveOccurred())
+		r.moveTag(ctx, "1.0.0", foreign.Reference)
+		Expect(w.operator.Stop()).To(Succeed())
+		w.start(r.flags()...)
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.SourceChangedCondition, metav1.ConditionTrue, v1alpha2.TagMovedReason,
+			first.Digest.String(), second.Digest.String(), v1alpha2.ReconcileRequestAnnotation))
+		Eventually(w.read(ctx, docker)).Should(haveCondition(v1alpha2.SourceChangedCondition, metav1.ConditionTrue, v1alpha2.TagMovedReason,
+			charts["infrastructure-docker"].Reference.Digest.String(), foreign.Reference.Digest.String()))
+		version := p.ResourceVersion
+		Consistently(w.read(ctx, p)).WithTimeout(fiveLooks).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Digest", before),
+			HaveField("ResourceVersion", version), HaveField("Status.Release.Revision", int64(1))))
+
+		By("pinning what is in use, and no longer")
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.OCI = p.GetStatus().Chart.Source })
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), Satisfy(unmoved), HaveField("Status.Chart.Digest", before), HaveField("Status.Release.Revision", int64(1))))
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.OCI = r.Address + "/files/moved" })
+		Eventually(w.read(ctx, p)).ShouldNot(Satisfy(unmoved))
+
+		By("accepting what is there now")
+		for _, p := range []v1alpha2.Provider{p, docker} {
+			update(ctx, w, p, func(p v1alpha2.Provider) {
+				p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "accept"})
+			})
+		}
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), Satisfy(unmoved), HaveField("Status.Release.Revision", int64(2)),
+			HaveField("Status.Chart.Digest", Not(Equal(before))), HaveField("Status.Chart.Source", first.WithDigest(second.Digest).String())))
+		Expect(w.images(ctx, "moved")).To(ConsistOf(HaveSuffix("/moved:v1.0.1")))
+		Eventually(w.read(ctx, docker)).Should(And(beReady("v1.0.0"), Satisfy(unmoved), WithTransform(v1alpha2.Provider.GetStatus, HaveField("Chart.Digest", foreign.Digest))))
 	})
 
 	It("gives charts to both helm programs, without the operator", func(ctx SpecContext) {
