@@ -1,7 +1,6 @@
 // Command bench measures what users feel: the time until five providers are ready, what it costs the API server and in
 // memory, and what the operator does while nothing happens, beside `kubectl apply` of the same objects on the same machine
-// in the same run. With -scale it measures how that grows with the number of providers. `make bench` and `make bench-scale` run it in
-// the module's folder.
+// in the same run. `make bench` runs it in the module's folder.
 package main
 
 import (
@@ -32,18 +31,11 @@ import (
 func main() {
 	runs := flag.Int("runs", 3, "how often each is measured; the table shows the median")
 	only := flag.Bool("crds", false, "measure the CRDs of core only")
-	idle := flag.Duration("idle", time.Minute, "how long the idle operator is watched, in the last run or at each number of providers")
-	most := flag.Int("scale", 0, "measure growth from one small provider to this many instead")
-	plot := flag.String("plot", "", "with -scale: a file for a plot, as SVG")
-	profiles := flag.String("profiles", "", "with -scale: a folder for profiles of the operator")
+	idle := flag.Duration("idle", time.Minute, "how long the idle operator is watched, in the last run")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	measure := func() error { return run(ctx, *runs, *idle, *only) }
-	if *most > 0 {
-		measure = func() error { return scale(ctx, *most, *idle, *plot, *profiles) }
-	}
-	err := measure()
+	err := run(ctx, *runs, *idle, *only)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
