@@ -3,9 +3,11 @@ package controllers
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
+	"weak"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,8 +30,10 @@ type Charts struct {
 	Metrics *metrics.Recorder
 
 	building sync.Mutex
-	// known are the charts of releases as they were last seen: releaseID -> *providerChart.
+	// known are the charts of providers as they were last seen: providerID -> *providerChart.
 	known sync.Map
+	// shared are the charts in memory, by their digest: digest -> weak.Pointer[chart.Chart].
+	shared sync.Map
 }
 
 // providerChart is what a reconcile needs of a chart.
@@ -39,21 +43,31 @@ type providerChart struct {
 	fetched string
 	// schema is what the chart lets one set.
 	schema *values.Schema
+	// from is what it is the chart of.
+	from releaseID
+}
+
+// providerID identifies a provider's resource.
+type providerID struct {
+	client.ObjectKey
+	label string
+}
+
+func idOf(provider v1alpha2.Provider) providerID {
+	return providerID{client.ObjectKeyFromObject(provider), v1alpha2.Label(provider)}
 }
 
 // releaseID identifies the bytes behind a release of a source without reading them.
 type releaseID struct {
-	provider client.ObjectKey
-	label    string
-	release  source.Release
-	digest   string // that the resource asks for
+	source.Release
+	digest string // that the resource asks for
 }
 
 // find gives the chart of a release. Nothing is read or made when the same bytes were seen before, and nothing is fetched from
 // where a release cannot change when its chart is in the store, unless anew asks for it.
 func (c *Charts) find(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release, anew bool) (*providerChart, error) {
-	id := releaseID{client.ObjectKeyFromObject(provider), v1alpha2.Label(provider), release, sources.Digest(provider)}
-	if known, ok := c.known.Load(id); ok && release.Fingerprint != "" && !anew {
+	id, wanted := idOf(provider), releaseID{release, sources.Digest(provider)}
+	if known, ok := c.known.Load(id); ok && known.(*providerChart).from == wanted && release.Fingerprint != "" && !anew {
 		return known.(*providerChart), nil
 	}
 	pc, err := c.load(ctx, provider, from, release, anew)
@@ -64,7 +78,7 @@ func (c *Charts) find(ctx context.Context, provider v1alpha2.Provider, from sour
 		return nil, err
 	}
 	c.Metrics.ChartStored(provider, pc.Size)
-	c.forget(id.provider, id.label)
+	pc.from, pc.Chart = wanted, c.share(pc.Digest, pc.Chart)
 	c.known.Store(id, pc)
 	return pc, nil
 }
@@ -198,18 +212,25 @@ func (c *Charts) put(ctx context.Context, provider v1alpha2.Provider, key store.
 
 // Delete forgets all charts of a provider, in the store and in memory.
 func (c *Charts) Delete(ctx context.Context, provider v1alpha2.Provider) error {
-	c.forget(client.ObjectKeyFromObject(provider), v1alpha2.Label(provider))
+	c.known.Delete(idOf(provider))
 	return c.Store.Delete(ctx, provider.GetNamespace(), v1alpha2.Label(provider))
 }
 
-// forget drops a provider's charts from memory: one a provider is enough.
-func (c *Charts) forget(provider client.ObjectKey, label string) {
-	c.known.Range(func(id, _ any) bool {
-		if id := id.(releaseID); id.provider == provider && id.label == label {
-			c.known.Delete(id)
+// share gives the chart of the same digest that is in memory already, or this one: a provider that is installed into a hundred clusters is
+// in memory once. Charts do not change.
+func (c *Charts) share(digest string, read *chart.Chart) *chart.Chart {
+	own := weak.Make(read)
+	for {
+		other, found := c.shared.LoadOrStore(digest, own)
+		if !found {
+			runtime.AddCleanup(read, func(digest string) { c.shared.CompareAndDelete(digest, own) }, digest)
+			return read
 		}
-		return true
-	})
+		if known := other.(weak.Pointer[chart.Chart]).Value(); known != nil {
+			return known
+		}
+		c.shared.CompareAndDelete(digest, other) // nobody has it any more, and its cleanup is still to come
+	}
 }
 
 // annotation reads one of the chart's annotations.

@@ -17,6 +17,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
 // Objects that cannot be rewritten are tried again after migrationRetry. If a change waits for them, it waits no longer than
@@ -67,13 +68,10 @@ func (r *Reconciler) crdsRequest(provider v1alpha2.Provider, c *chart.Chart) crd
 func (r *Reconciler) brings(provider v1alpha2.Provider) func(ctx context.Context, label, crd string) (bool, error) {
 	return func(ctx context.Context, label, crd string) (bool, error) {
 		t, name := v1alpha2.ParseLabel(label)
-		list := t.NewList()
-		if err := r.List(ctx, list); err != nil {
-			return false, err
-		}
-		return slices.ContainsFunc(list.GetItems(), func(p v1alpha2.Provider) bool {
-			return p.GetName() == name && v1alpha2.Cluster(p) == v1alpha2.Cluster(provider) && !slices.Contains(p.GetStatus().OrphanedCRDs, crd)
-		}), nil
+		same, err := listed(ctx, r.Client, t, preflight.NameField, name)
+		return slices.ContainsFunc(same, func(p v1alpha2.Provider) bool {
+			return v1alpha2.Cluster(p) == v1alpha2.Cluster(provider) && !slices.Contains(p.GetStatus().OrphanedCRDs, crd)
+		}), err
 	}
 }
 

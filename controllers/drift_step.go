@@ -177,12 +177,15 @@ func (r *Reconciler) announceCorrection(ctx context.Context, provider v1alpha2.P
 }
 
 // enumerate names some of many.
-func enumerate(parts []string) string {
+func enumerate(parts []string) string { return strings.Join(some(parts), "; ") }
+
+// some are the first of many, and how many more there are.
+func some(parts []string) []string {
 	const most = 5
 	if len(parts) > most {
-		parts = append(slices.Clone(parts[:most]), fmt.Sprintf("and %d more", len(parts)-most))
+		return append(slices.Clone(parts[:most]), fmt.Sprintf("and %d more", len(parts)-most))
 	}
-	return strings.Join(parts, "; ")
+	return parts
 }
 
 // names are the objects of a revision.

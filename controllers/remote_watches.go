@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -27,8 +28,10 @@ func (w *remoteWatches) watch(ctx context.Context, cluster *target.Cluster) erro
 	if err != nil {
 		return err
 	}
-	concerned := cluster.Own().CRDs.Concerns
-	if err := w.handle(ctx, definitions, w.definitionChanged, func(p v1alpha2.Provider, o client.Object) bool { return concerned(o, v1alpha2.Label(p)) }); err != nil {
+	concerned := cluster.Own().CRDs.Concerned
+	if err := w.handle(ctx, definitions, w.definitionChanged, func(p v1alpha2.Provider, o client.Object) bool {
+		return slices.Contains(concerned(o), v1alpha2.Label(p))
+	}); err != nil {
 		return err
 	}
 	history, err := cluster.History.GetInformer(ctx, secretMetadata(), cache.BlockUntilSynced(false))
@@ -60,12 +63,12 @@ func (w *remoteWatches) handle(ctx context.Context, informer cache.Informer, cha
 
 func (w *remoteWatches) wakeAll(ctx context.Context, want func(v1alpha2.Provider) bool) {
 	for _, t := range v1alpha2.ProviderTypes() {
-		list := t.NewList()
-		if err := w.List(ctx, list); err != nil {
+		remote, err := listed(ctx, w, t, keysField, isRemote)
+		if err != nil {
 			continue // from the cache: only when the operator ends
 		}
-		for _, p := range list.GetItems() {
-			if p.GetSpec().KubeConfig != nil && want(p) {
+		for _, p := range remote {
+			if want(p) {
 				w.wake(v1alpha2.Label(p), p.GetNamespace(), 0)
 			}
 		}

@@ -134,12 +134,12 @@ func (r *removal) coreLast(ctx context.Context) error {
 	return &blockedError{waiting: true, message: "core is removed last; delete first: " + namesOf(others)}
 }
 
-// others are the other providers' resources that are wanted.
+// others are the other providers' resources that are wanted. They must not be changed.
 func (r *removal) others(ctx context.Context, want func(v1alpha2.Provider) bool) ([]v1alpha2.Provider, error) {
 	var found []v1alpha2.Provider
 	for _, t := range v1alpha2.ProviderTypes() {
 		list := t.NewList()
-		if err := r.List(ctx, list); err != nil {
+		if err := r.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list %s resources: %w", t, err)
 		}
 		for _, p := range list.GetItems() {
@@ -151,13 +151,14 @@ func (r *removal) others(ctx context.Context, want func(v1alpha2.Provider) bool)
 	return found, nil
 }
 
+// namesOf names some of the providers.
 func namesOf(providers []v1alpha2.Provider) string {
 	all := make([]string, 0, len(providers))
 	for _, p := range providers {
 		all = append(all, fmt.Sprintf("%s %s/%s", p.ProviderType(), p.GetNamespace(), p.GetName()))
 	}
 	slices.Sort(all) // caches list in any order, and a message that changes each time would be written each time
-	return strings.Join(all, ", ")
+	return strings.Join(some(all), ", ")
 }
 
 // notInUse keeps the provider while there are objects that need it. It guards a release: without one nothing would be lost, nor

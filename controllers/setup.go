@@ -72,6 +72,9 @@ func CacheOptions(scope Scope) cache.Options {
 
 // Setup adds a controller for each kind to the manager.
 func Setup(mgr ctrl.Manager, options Options) error {
+	if err := indexProviders(context.Background(), mgr.GetFieldIndexer()); err != nil { // nothing is read yet
+		return err
+	}
 	woken := &wakers{}
 	here := target.Connection{Config: mgr.GetConfig(), HTTP: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(), Scheme: mgr.GetScheme(), Namespaces: options.Scope.caches()}
 	local, err := target.NewCluster(here, options.Holder, woken.wake)
@@ -159,10 +162,7 @@ func (r *Reconciler) setup(mgr ctrl.Manager, options Options, local *target.Clus
 		WatchesRawSource(source.Kind(local.Definitions, &apiextensionsv1.CustomResourceDefinition{}, r.onDefinition(), definitionChanged)).
 		WatchesRawSource(r.onHistory(local.History)).
 		WatchesRawSource(woken.source(r.Type))
-	for _, t := range v1alpha2.ProviderTypes() {
-		b = b.Watches(t.New(), r.onProvider(t))
-	}
-	return b.Complete(r)
+	return r.watchProviders(b).Complete(r)
 }
 
 // wakers lead from the health of objects to the controllers' queues.

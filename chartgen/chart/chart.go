@@ -38,7 +38,7 @@ type File struct {
 	Data []byte
 }
 
-// Chart is a Helm chart.
+// Chart is a Helm chart. Once made it does not change, so that many can use it at a time.
 type Chart struct {
 	Metadata Metadata
 	// Files are all files except those in crds/, Chart.yaml among them, sorted by name.

@@ -63,17 +63,21 @@ func (a *Applier) interested(crd, label string) {
 	labels.(*sync.Map).Store(label, true)
 }
 
-// Concerns says whether a CRD concerns the provider of a label, because it is the provider's or has the name of one that it brings.
-func (a *Applier) Concerns(crd client.Object, label string) bool {
-	if crd.GetLabels()[v1alpha2.ClusterctlProviderLabel] == label {
-		return true
+// Concerned are the labels of the providers that a CRD concerns, because it is theirs or has the name of one that they bring.
+func (a *Applier) Concerned(crd client.Object) []string {
+	var concerned []string
+	if owner := crd.GetLabels()[v1alpha2.ClusterctlProviderLabel]; owner != "" {
+		concerned = append(concerned, owner)
 	}
-	labels, ok := a.interests.Load(crd.GetName())
-	if !ok {
-		return false
+	if labels, ok := a.interests.Load(crd.GetName()); ok {
+		labels.(*sync.Map).Range(func(label, _ any) bool {
+			if !slices.Contains(concerned, label.(string)) {
+				concerned = append(concerned, label.(string))
+			}
+			return true
+		})
 	}
-	_, ok = labels.(*sync.Map).Load(label)
-	return ok
+	return concerned
 }
 
 // FirstSeen says, once, that the deletion of a CRD has begun.

@@ -56,7 +56,7 @@ func (c *providers) Collect(metrics chan<- prometheus.Metric) {
 	defer cancel()
 	for _, t := range v1alpha2.ProviderTypes() {
 		list := t.NewList()
-		err := c.reader.List(ctx, list)
+		err := c.reader.List(ctx, list, client.UnsafeDisableDeepCopy)
 		if starting := new(cache.ErrCacheNotStarted); errors.As(err, &starting) {
 			return
 		}

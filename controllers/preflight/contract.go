@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -90,12 +92,12 @@ func (c *Checker) unpaused(ctx context.Context, in Input) error {
 		name(old[0]), *old[0].GetStatus().Contract, contract)}
 }
 
-// others are all providers but core and the given one.
+// others are all providers but core and the given one. They must not be changed.
 func (c *Checker) others(ctx context.Context, provider v1alpha2.Provider) ([]v1alpha2.Provider, error) {
 	var others []v1alpha2.Provider
 	for _, t := range v1alpha2.ProviderTypes()[1:] {
 		list := t.NewList()
-		if err := c.Reader.List(ctx, list); err != nil {
+		if err := c.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, err
 		}
 		for _, p := range list.GetItems() {

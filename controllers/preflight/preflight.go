@@ -45,9 +45,12 @@ type Input struct {
 	MissingVariables []string
 }
 
+// NameField is the field by which resources are found in all namespaces.
+const NameField = "metadata.name"
+
 // Checker runs the checks.
 type Checker struct {
-	// Reader reads provider resources from the watches.
+	// Reader reads provider resources from the watches, which have NameField as an index.
 	Reader client.Reader
 }
 
@@ -96,12 +99,10 @@ func (c *Checker) coreName(_ context.Context, in Input) error {
 // singleInstance lets the oldest resource of a provider have it: its CRDs and webhooks serve the whole cluster.
 func (c *Checker) singleInstance(ctx context.Context, in Input) error {
 	list := in.Provider.ProviderType().NewList()
-	if err := c.Reader.List(ctx, list); err != nil {
+	if err := c.Reader.List(ctx, list, client.MatchingFields{NameField: in.Provider.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
-	same := slices.DeleteFunc(list.GetItems(), func(p v1alpha2.Provider) bool {
-		return p.GetName() != in.Provider.GetName() || !together(p, in.Provider)
-	})
+	same := slices.DeleteFunc(list.GetItems(), func(p v1alpha2.Provider) bool { return !together(p, in.Provider) })
 	slices.SortFunc(same, func(a, b v1alpha2.Provider) int {
 		return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(a.GetNamespace(), b.GetNamespace()))
 	})
@@ -172,10 +173,10 @@ func (c *Checker) apis(_ context.Context, in Input) error {
 // together says whether two providers are for the same cluster.
 func together(a, b v1alpha2.Provider) bool { return v1alpha2.Cluster(a) == v1alpha2.Cluster(b) }
 
-// core is the CoreProvider of the provider's cluster; nil when there is none.
+// core is the CoreProvider of the provider's cluster, which must not be changed; nil when there is none.
 func (c *Checker) core(ctx context.Context, provider v1alpha2.Provider) (v1alpha2.Provider, error) {
 	list := &v1alpha2.CoreProviderList{}
-	if err := c.Reader.List(ctx, list); err != nil {
+	if err := c.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	for i := range list.Items {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/capstan-project/capstan/test/bed"
 )
@@ -98,6 +99,25 @@ func (o *Operator) PeakMemory() int64 { return o.memory("VmHWM") }
 
 // Memory is the memory that the operator has resident now, in bytes; 0 where the system does not tell.
 func (o *Operator) Memory() int64 { return o.memory("VmRSS") }
+
+// CPU is the processor time that the operator has taken so far; 0 where the system does not tell.
+func (o *Operator) CPU() time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", o.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	_, fields, _ := strings.Cut(string(stat), ") ") // the program's name may have blanks
+	columns := strings.Fields(fields)
+	const userTime, systemTime = 11, 12 // proc(5), where they are 14 and 15
+	if len(columns) <= systemTime {
+		return 0
+	}
+	var user, system int64
+	_, _ = fmt.Sscan(columns[userTime], &user)
+	_, _ = fmt.Sscan(columns[systemTime], &system)
+	const tick = 10 * time.Millisecond // as on every platform that Go runs on
+	return time.Duration(user+system) * tick
+}
 
 func (o *Operator) memory(field string) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", o.cmd.Process.Pid))

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/test/fleet"
+)
+
+// smallComponents are a small provider's: one kind, and a manager with the usual rights. @ stands for its name.
+const smallComponents = `apiVersion: v1
+kind: Namespace
+metadata:
+  name: @-system
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: @s.scale.cluster.x-k8s.io
+spec:
+  group: scale.cluster.x-k8s.io
+  names: {kind: Kind@, listKind: Kind@List, plural: @s, singular: @}
+  scope: Namespaced
+  versions:
+  - name: v1beta2
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: @-manager
+  namespace: @-system
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: @-manager
+rules:
+- apiGroups: [scale.cluster.x-k8s.io]
+  resources: [@s]
+  verbs: [get, list, watch, patch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: @-manager
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: @-manager}
+subjects:
+- {kind: ServiceAccount, name: @-manager, namespace: @-system}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: @-controller-manager
+  namespace: @-system
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: @}}
+  template:
+    metadata: {labels: {app: @}}
+    spec:
+      serviceAccountName: @-manager
+      containers:
+      - name: manager
+        image: registry.example.com/@:v1.0.0
+        args: ["--level=${LEVEL:=info}"]
+`
+
+const smallMetadata = `apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3
+kind: Metadata
+releaseSeries:
+- {major: 1, minor: 0, contract: v1beta2}
+`
+
+// smallNamespaces is over how many namespaces the small providers are spread.
+const smallNamespaces = 20
+
+// small makes the first n small providers: core, and infrastructure providers.
+func small(n int) []*fleet.Release {
+	releases := make([]*fleet.Release, n)
+	for i := range releases {
+		providerType, name, object := v1alpha2.InfrastructureProviderType, fmt.Sprintf("s-%03d", i), fmt.Sprintf("s%03d", i)
+		if i == 0 {
+			providerType, name = v1alpha2.CoreProviderType, v1alpha2.CoreProviderName
+		}
+		releases[i] = &fleet.Release{
+			Type: providerType, Namespace: fmt.Sprintf("scale-%02d", i%smallNamespaces),
+			Bundle: &bundle.Bundle{
+				Provider: source.Provider(providerType, name), Version: "v1.0.0",
+				Components: []byte(strings.ReplaceAll(smallComponents, "@", object)), Metadata: []byte(smallMetadata),
+			},
+		}
+	}
+	return releases
+}
