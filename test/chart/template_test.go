@@ -1,0 +1,70 @@
+package chart
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/test/fleet"
+)
+
+// What Argo CD does: it renders a chart without a cluster, CRDs included, and applies the objects, CRDs first.
+var _ = Describe("A chart rendered without a cluster", func() {
+	const providerNamespace = "capd-system"
+	var provider string
+
+	BeforeEach(func(ctx SpecContext) {
+		repository, _ := fleet.Repository(root)
+		r, err := fleet.Load(ctx, repository, fleet.Wanted{Label: "infrastructure-docker"})
+		Expect(err).NotTo(HaveOccurred())
+		made, err := chartgen.Build(r.Bundle)
+		Expect(err).NotTo(HaveOccurred())
+		data, err := made.Archive()
+		Expect(err).NotTo(HaveOccurred())
+		provider = filepath.Join(GinkgoT().TempDir(), made.Filename())
+		Expect(os.WriteFile(provider, data, 0o600)).To(Succeed())
+	})
+
+	for _, helm := range []string{"helm", "helm4"} {
+		It("is applied by the server, and nothing is left to apply, a provider's as the operator's ("+helm+")", func(ctx SpecContext) {
+			applyRendered(ctx, helm, provider, providerNamespace)
+			applyRendered(ctx, helm, archive, namespace, "--values", yamlFile(twoProviders))
+		})
+	}
+
+	It("has CRDs of the operator that are small enough to be applied by the client", func(ctx SpecContext) {
+		crds := yamlFile(run(ctx, "helm", "show", "crds", archive))
+		run(ctx, "kubectl", "apply", "-f", crds)
+		removeAll(ctx)
+	})
+})
+
+// applyRendered applies a chart's objects, looks for differences, as the server and as the client finds them, and removes all of it.
+func applyRendered(ctx context.Context, helm, chart, namespace string, args ...string) {
+	GinkgoHelper()
+	ns := &corev1.Namespace{ObjectMeta: objectName(namespace)}
+	Expect(client.IgnoreAlreadyExists(admin.Create(ctx, ns))).To(Succeed())
+	crds := yamlFile(run(ctx, helm, "show", "crds", chart))
+	objects := yamlFile(run(ctx, helm, append([]string{"template", release, chart, "-n", namespace, "--include-crds"}, args...)...))
+	apply := func(file string) { run(ctx, "kubectl", "apply", "--server-side", "-f", file) }
+	apply(crds)
+	run(ctx, "kubectl", "wait", "--for", "condition=Established", "-f", crds)
+	apply(objects)
+	generations := func() []string {
+		return strings.Fields(run(ctx, "kubectl", "get", "-f", objects, "-o", `jsonpath={range .items[*]}{.kind}/{.metadata.name}={.metadata.generation}{"\n"}{end}`))
+	}
+	before := generations()
+	Expect(before).NotTo(BeEmpty())
+	run(ctx, "kubectl", "diff", "--server-side", "-f", objects)
+	run(ctx, "kubectl", "diff", "-f", objects)
+	apply(objects)
+	Expect(generations()).To(Equal(before))
+	run(ctx, "kubectl", "delete", "-f", objects)
+}
