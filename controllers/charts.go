@@ -9,6 +9,8 @@ import (
 	"time"
 	"weak"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,6 +30,8 @@ type Charts struct {
 	Sources *sources.Resolver
 	Store   store.Store
 	Metrics *metrics.Recorder
+	// Events tells of charts that could not be shared; nil where charts are not.
+	Events events.EventRecorder
 
 	building sync.Mutex
 	// known are the charts of providers as they were last seen: providerID -> *providerChart.
@@ -99,7 +103,7 @@ func (c *Charts) load(ctx context.Context, provider v1alpha2.Provider, from sour
 	}
 	stored, err := c.Store.Find(ctx, query)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, err
+		return nil, &storeError{err}
 	}
 	if err == nil && !anew && (stored.Foreign || stored.Chart.Metadata.Annotations[chartgen.AnnotationChartgenVersion] == chartgen.Version) {
 		return &providerChart{Stored: stored}, nil
@@ -165,8 +169,11 @@ func (c *Charts) fetch(ctx context.Context, provider v1alpha2.Provider, from sou
 func (c *Charts) build(ctx context.Context, provider v1alpha2.Provider, key store.Key, b *bundle.Bundle) (*store.Stored, error) {
 	key.ContentID = chartgen.ContentID(b)
 	stored, err := c.Store.Get(ctx, key)
-	if !errors.Is(err, store.ErrNotFound) {
-		return stored, err
+	switch {
+	case err == nil:
+		return stored, nil
+	case !errors.Is(err, store.ErrNotFound):
+		return nil, &storeError{err}
 	}
 	// One at a time: it is work for the processor alone, takes ten times the components' size in memory, and whoever came
 	// first, core mostly, is not held up by those that wait for it.
@@ -195,7 +202,11 @@ const pruneAge = 10 * time.Minute
 func (c *Charts) put(ctx context.Context, provider v1alpha2.Provider, key store.Key, made *chart.Chart) (*store.Stored, error) {
 	stored, err := c.Store.Put(ctx, key, made)
 	if err != nil {
-		return nil, err
+		return nil, &storeError{err}
+	}
+	if stored.Unshared != nil {
+		c.Events.Eventf(provider, nil, corev1.EventTypeWarning, v1alpha2.ChartStoreErrorReason, "Push",
+			"The chart is in the cluster and could not be pushed to the chart repository, which is tried again: %s", stored.Unshared)
 	}
 	status, keep := provider.GetStatus(), []string{stored.Digest}
 	if status.Chart != nil {

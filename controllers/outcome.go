@@ -76,6 +76,12 @@ type installError struct{ err error }
 func (e *installError) Error() string { return e.err.Error() }
 func (e *installError) Unwrap() error { return e.err }
 
+// storeError is an error of keeping charts in the cluster.
+type storeError struct{ err error }
+
+func (e *storeError) Error() string { return e.err.Error() }
+func (e *storeError) Unwrap() error { return e.err }
+
 // failedError says that an attempt failed and when the next follows; a zero time means that there is none until an input changes.
 type failedError struct {
 	// condition that is False because of it; empty when something else is installed and runs.
@@ -103,6 +109,7 @@ func classify(err error) outcome {
 		failed   *failedError
 		external *externalChangeError
 		applying *installError
+		storing  *storeError
 		blocked  *blockedError
 	)
 	o := outcome{condition: v1alpha2.ProviderInstalledCondition, reason: v1alpha2.InstallFailedReason, message: err.Error(), next: nextRetry}
@@ -117,6 +124,8 @@ func classify(err error) outcome {
 		o.reason, o.next, o.at = v1alpha2.ProgressingReason, nextEvent, pending.Until
 	case errors.As(err, &blocked):
 		o = blocked.outcome()
+	case errors.As(err, &storing):
+		o.reason = v1alpha2.ChartStoreErrorReason
 	case errors.As(err, &applying):
 	default:
 		o.reason = v1alpha2.ComponentsFetchErrorReason
@@ -166,6 +175,7 @@ var inputRules = []inputRule{
 		}
 	}),
 	because[*sources.ConfigError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason),
+	because[*source.VersionError](preflightFailed, v1alpha2.IncorrectVersionFormatReason),
 	because[*source.AddressError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason),
 	because[*values.SecretNotFoundError](preflightFailed, v1alpha2.SecretNotFoundReason),
 	because[*target.KubeConfigError](preflightFailed, v1alpha2.KubeConfigErrorReason),

@@ -104,7 +104,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			Scheme: mgr.GetScheme(), Namespaces: options.Scope.caches(), Holder: options.Holder, Wake: woken.wake,
 		},
 		Target:        local.Own(),
-		Charts:        &Charts{Sources: resolver, Store: charts, Metrics: options.Metrics},
+		Charts:        &Charts{Sources: resolver, Store: charts, Metrics: options.Metrics, Events: mgr.GetEventRecorder("capstan")},
 		ImageRegistry: options.ImageRegistry,
 		Preflight:     checker,
 		Upgrades:      &Upgrades{Sources: resolver, Preflight: checker, Wake: woken.wake},
@@ -133,7 +133,7 @@ func newStore(mgr ctrl.Manager, live client.Client, options Options) (store.Stor
 		return cluster, nil
 	}
 	layered := &store.Layered{
-		Cluster: cluster, ReadOnly: options.ReadOnlyCharts,
+		Cluster: cluster, ReadOnly: options.ReadOnlyCharts, Waiting: options.Metrics.ChartsWaiting,
 		Registry: &store.Registry{Client: options.Registry.Client, Repository: *options.Registry.Charts},
 	}
 	return layered, mgr.Add(layered)

@@ -68,6 +68,8 @@ func TestWhatAServersErrorMeans(t *testing.T) {
 		"a web page":    {&web.ContentError{}, v1alpha2.ComponentsFetchErrorReason, nextInput, time.Time{}},
 		"not there":     {&source.NotFoundError{}, v1alpha2.VersionNotFoundReason, nextInput, time.Time{}},
 		"a bad address": {&source.AddressError{}, v1alpha2.FetchConfigValidationErrorReason, nextInput, time.Time{}},
+		"no version":    {&source.VersionError{Version: "1.x2"}, v1alpha2.IncorrectVersionFormatReason, nextInput, time.Time{}},
+		"the store":     {&storeError{errors.New("refused")}, v1alpha2.ChartStoreErrorReason, nextRetry, time.Time{}},
 		"anything else": {errors.New("cut"), v1alpha2.ComponentsFetchErrorReason, nextRetry, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,7 +51,7 @@ const (
 	// MoreThanOneProviderInstanceExistsReason: a second resource asks for the same provider, in whatever namespace.
 	MoreThanOneProviderInstanceExistsReason = "MoreThanOneExists"
 
-	// IncorrectVersionFormatReason: spec.version or the version of a source is not a semantic version.
+	// IncorrectVersionFormatReason: spec.version looks like a range of versions, and is none.
 	IncorrectVersionFormatReason = "IncorrectVersionFormat"
 
 	// IncorrectCoreProviderNameReason: the CoreProvider is not called cluster-api.
@@ -135,7 +135,8 @@ const (
 	// Namespaces, or the metadata lacks the version's release series.
 	InvalidComponentsReason = "InvalidComponents"
 
-	// ChartStoreErrorReason: the chart could not be stored or read back.
+	// ChartStoreErrorReason: the chart could not be stored in the cluster or read back; as an event, it could not be pushed to the
+	// chart repository.
 	ChartStoreErrorReason = "ChartStoreError"
 
 	// CRDsNotReadyReason: CustomResourceDefinitions were refused or are not established yet.

@@ -170,6 +170,18 @@ type NotFoundError struct {
 
 func (e *NotFoundError) Error() string { return e.Message }
 
+// VersionError says that what is asked for is no version.
+type VersionError struct {
+	Version string
+	Err     error
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("version %q is neither a semantic version such as v1.13.5 nor a range such as ~1.13: %v", e.Version, e.Err)
+}
+
+func (e *VersionError) Unwrap() error { return e.Err }
+
 // Pick chooses the release that a version asks for: that very version, the newest in a range ("~1.13", ">=1.13 <1.15"),
 // or with an empty version the newest of all. Pre-releases are taken only when nothing else fits, as clusterctl does.
 // A pinned version that still fits is kept, so that nothing floats by itself; it may be empty.
@@ -214,7 +226,7 @@ func matcher(version string) (func(*semver.Version) bool, error) {
 	}
 	constraint, err := semver.NewConstraint(version)
 	if err != nil {
-		return nil, fmt.Errorf("version %q is neither a semantic version such as v1.13.5 nor a range such as ~1.13: %w", version, err)
+		return nil, &VersionError{Version: version, Err: err}
 	}
 	return constraint.Check, nil
 }

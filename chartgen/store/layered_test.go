@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,12 +65,43 @@ func TestTheClusterOutlivesTheRegistry(t *testing.T) {
 		g.Expect(err).To(MatchError(ErrNotFound))
 		_, err = s.Put(t.Context(), late, testChart(t, late))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(s.PushAgain(t.Context())).To(Equal(1))
+		g.Expect(s.PushAgain(t.Context())).To(Equal(2), "the one that was used may not be there either")
 
 		g.Expect(server.Start(t.Context())).To(Succeed())
 		g.Expect(s.PushAgain(t.Context())).To(Equal(0))
 		_, err = registry.Get(t.Context(), late)
 		g.Expect(err).NotTo(HaveOccurred())
+	})
+	t.Run("what an operator could not push, the next one pushes when it uses the chart, once", func(t *testing.T) {
+		g := NewWithT(t)
+		server.Stop()
+		early := key
+		early.Version, early.ContentID = "v2.1.0", "2-early"
+		before := newStore(false)
+		put, err := before.Put(t.Context(), early, testChart(t, early))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(put.Unshared).To(MatchError(ContainSubstring("can be reached")))
+		g.Expect(server.Start(t.Context())).To(Succeed())
+
+		var waiting atomic.Int64
+		after := newStore(false)
+		after.Waiting = func(charts int) { waiting.Store(int64(charts)) }
+		query := Query{Namespace: early.Namespace, Provider: early.Provider, Version: early.Version}
+		_, err = after.Find(t.Context(), query)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(waiting.Load()).To(Equal(int64(1)))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- after.Start(ctx) }()
+		g.Eventually(func() error { _, err := registry.Get(t.Context(), early); return err }).WithTimeout(10 * time.Second).Should(Succeed())
+		g.Eventually(waiting.Load).Should(BeZero())
+		_, err = after.Find(t.Context(), query)
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = after.Get(t.Context(), early)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(waiting.Load()).To(BeZero(), "it is known to be there")
+		cancel()
+		g.Expect(<-ended).To(Succeed())
 	})
 	t.Run("a registry that refuses is no reason to fail", func(t *testing.T) {
 		g := NewWithT(t)

@@ -61,6 +61,8 @@ type Stored struct {
 	Size int
 	// Foreign says that the chart was fetched as it is: it has whatever format it has.
 	Foreign bool
+	// Unshared is why a chart that was just put is in the cluster only, and not in the registry yet.
+	Unshared error
 }
 
 // Store keeps charts. Charts never change: another content has another key.

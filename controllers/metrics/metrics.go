@@ -71,6 +71,7 @@ type Recorder struct {
 	fetches     *prometheus.CounterVec
 	fetchErrors *prometheus.CounterVec
 	charts      *prometheus.GaugeVec
+	waiting     prometheus.Gauge
 }
 
 // NewRecorder registers the metrics; version is the operator's own. It panics, as registering does, if it is called twice for a registry.
@@ -93,11 +94,12 @@ func NewRecorder(registry prometheus.Registerer, version string) *Recorder {
 		}, []string{"source"}),
 		charts: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "capstan_chart_bytes", Help: "Size of the archive of a provider's current chart."}, providerLabels),
 	}
+	r.waiting = prometheus.NewGauge(prometheus.GaugeOpts{Name: "capstan_charts_waiting", Help: "Charts in the cluster that are still to be pushed to the chart repository."})
 	for _, source := range Sources() {
 		r.fetches.WithLabelValues(string(source))
 		r.fetchErrors.WithLabelValues(string(source))
 	}
-	registry.MustRegister(build, r.steps, r.releases, r.drifts, r.deletions, r.fetches, r.fetchErrors, r.charts)
+	registry.MustRegister(build, r.steps, r.releases, r.drifts, r.deletions, r.fetches, r.fetchErrors, r.charts, r.waiting)
 	return r
 }
 
@@ -198,5 +200,12 @@ func (r *Recorder) Fetched(source Source, bytes int, err error) {
 func (r *Recorder) ChartStored(p v1alpha2.Provider, bytes int) {
 	if r != nil {
 		r.charts.WithLabelValues(labelsOf(p)...).Set(float64(bytes))
+	}
+}
+
+// ChartsWaiting tells how many charts are still to be pushed to the chart repository.
+func (r *Recorder) ChartsWaiting(charts int) {
+	if r != nil {
+		r.waiting.Set(float64(charts))
 	}
 }

@@ -37,6 +37,7 @@ func TestWhatHappensIsCounted(t *testing.T) {
 	r.Fetched(SourceOCI, 20, nil)
 	r.Fetched(SourceURL, 0, errors.New("no"))
 	r.ChartStored(aws(), 4096)
+	r.ChartsWaiting(2)
 	r.Step(v1alpha2.CoreProviderType, StepCRDs)()
 
 	provider := `name="aws",namespace="capa-system",type="InfrastructureProvider"`
@@ -61,6 +62,7 @@ func TestWhatHappensIsCounted(t *testing.T) {
 	g.Expect(testutil.ToFloat64(r.deletions.WithLabelValues(labelsOf(aws())...))).To(Equal(1.0))
 	g.Expect(testutil.ToFloat64(r.fetches.WithLabelValues("oci"))).To(Equal(120.0))
 	g.Expect(testutil.ToFloat64(r.fetchErrors.WithLabelValues("url"))).To(Equal(1.0))
+	g.Expect(testutil.ToFloat64(r.waiting)).To(Equal(2.0))
 	g.Expect(testutil.CollectAndCount(r.steps)).To(Equal(1))
 
 	r.Forget(aws())
@@ -74,6 +76,7 @@ func TestANilRecorderCountsNothing(t *testing.T) {
 	r.DriftDetected(aws(), 1)
 	r.Fetched(SourceOCI, 1, nil)
 	r.ChartStored(aws(), 1)
+	r.ChartsWaiting(1)
 	r.Step(v1alpha2.CoreProviderType, StepCRDs)()
 	r.Forget(aws())
 }

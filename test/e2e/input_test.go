@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,6 +28,37 @@ var _ = Describe("Wrong input", Ordered, func() {
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
 	})
 	AfterEach(func() { w.showLog() })
+
+	It("of a version that passes for a range is told by preflight", func(ctx SpecContext) {
+		t := newTiny("no-range", "v1.0.0")
+		p := t.resource()
+		p.Spec.Version = "1.x2"
+		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
+		Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.IncorrectVersionFormatReason, `"1.x2"`))
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "1.x" })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+	})
+
+	It("is not a chart that the cluster does not keep: that is told, and goes on by itself", func(ctx SpecContext) {
+		t := newTiny("no-store", "v1.0.0")
+		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
+		Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: "full"},
+			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/configmaps": resource.MustParse("1")}}}
+		Expect(w.client.Create(ctx, quota)).To(Succeed())
+		Eventually(func(g Gomega) corev1.ResourceList {
+			g.Expect(w.client.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
+			return quota.Status.Used
+		}).Should(HaveKeyWithValue(corev1.ResourceName("count/configmaps"), Not(BeZero())))
+		p := t.resource()
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.ChartStoreErrorReason,
+			"store chart infrastructure-no-store-1.0.0.tgz", "exceeded quota"))
+		Expect(w.client.Delete(ctx, quota)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+	})
 
 	// What is wrong, what the condition says, and that mending the ConfigMap or Secret alone is enough.
 	DescribeTable("gets one clear condition, applies nothing, and recovers once mended",

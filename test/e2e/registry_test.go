@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -112,6 +113,18 @@ func (r *privateRegistry) moveTag(ctx context.Context, tag string, to oci.Refere
 	Expect(r.client.Repository(to).Tag(ctx, desc, tag)).To(Succeed())
 }
 
+// withMetadata is a chart with other metadata.
+func withMetadata(c *chart.Chart, change func(*chart.Metadata)) *chart.Chart {
+	GinkgoHelper()
+	metadata := c.Metadata
+	metadata.Annotations = maps.Clone(metadata.Annotations)
+	change(&metadata)
+	files := slices.DeleteFunc(slices.Concat(c.Files, c.CRDs), func(f chart.File) bool { return f.Name == chart.MetadataFile })
+	changed, err := chart.New(metadata, files)
+	Expect(err).NotTo(HaveOccurred())
+	return changed
+}
+
 // only is a resource that names nothing but provider and version.
 func only(t v1alpha2.ProviderType, namespace, name, version string) v1alpha2.Provider {
 	p := t.New()
@@ -197,12 +210,7 @@ var _ = Describe("A registry", Ordered, func() {
 
 		By("moving the tags of a release and of a chart, and having the operator look")
 		r.moveTag(ctx, "v1.0.0", second)
-		kept := charts["infrastructure-docker"].Chart
-		metadata := kept.Metadata
-		metadata.Description = "another chart of the same version"
-		files := slices.DeleteFunc(slices.Concat(kept.Files, kept.CRDs), func(f chart.File) bool { return f.Name == chart.MetadataFile })
-		changed, err := chart.New(metadata, files)
-		Expect(err).NotTo(HaveOccurred())
+		changed := withMetadata(charts["infrastructure-docker"].Chart, func(m *chart.Metadata) { m.Description = "another chart of the same version" })
 		foreign, err := r.client.PushChart(ctx, r.at("capi/charts/infrastructure-docker:elsewhere"), changed)
 		Expect(err).NotTo(HaveOccurred())
 		r.moveTag(ctx, "1.0.0", foreign.Reference)
@@ -309,27 +317,60 @@ var _ = Describe("A registry", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 
-	It("may be away: what is installed stays, and what waits for it goes on when it is back", func(ctx SpecContext) {
+	It("may be away: what is installed stays, what is cached is upgraded to, and what waits for it goes on when it is back", func(ctx SpecContext) {
 		t := newTiny("away", "v1.0.0")
-		r.pushFiles(ctx, t)
-		r.pushFiles(ctx, newTiny("away", "v1.1.0"))
+		for _, version := range []string{"v1.0.0", "v1.1.0", "v1.2.0"} {
+			r.pushFiles(ctx, newTiny("away", version))
+		}
 		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
 		p := t.resource()
 		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{OCI: r.Address + "/files/away"}
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		to := func(version string) {
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = version })
+		}
+		to("v1.1.0")
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		to("v1.0.0")
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 
+		By("stopping the registry, and asking for everything anew")
 		r.Stop()
 		update(ctx, w, p, func(p v1alpha2.Provider) {
 			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
 		})
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.LastHandledReconcileAt", "now")))
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.ComponentsFetchErrorReason,
-			"files/away:v1.1.0", "check that "+r.Address+" can be reached"))
-		Expect(w.helm(ctx, "helm", "list", "-n", "away")).To(ConsistOf(And(HaveField("AppVersion", "v1.0.0"), HaveField("Status", "deployed"))))
-		Expect(r.Start(ctx)).To(Succeed())
+
+		By("upgrading to a version that was installed before")
+		to("v1.1.0")
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+
+		By("installing what comes from elsewhere, whose chart cannot be pushed")
+		made := newTiny("made-meanwhile", "v1.0.0")
+		Expect(w.client.Create(ctx, made.namespace())).To(Succeed())
+		Expect(w.client.Create(ctx, made.configMap())).To(Succeed())
+		resource := made.resource()
+		Expect(w.client.Create(ctx, resource)).To(Succeed())
+		Eventually(w.read(ctx, resource)).Should(beReady("v1.0.0"))
+		Eventually(w.events(ctx, resource)).Should(ContainElement(And(HaveField("Reason", v1alpha2.ChartStoreErrorReason), HaveField("Note", ContainSubstring("capi/charts/infrastructure-made-meanwhile")))))
+
+		By("killing the operator, and starting it again")
+		Expect(w.operator.Kill()).To(Succeed())
+		w.start(r.flags()...)
+		to("v1.2.0")
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.ComponentsFetchErrorReason,
+			"files/away:v1.2.0", "check that "+r.Address+" can be reached"))
+		Expect(w.helm(ctx, "helm", "list", "-n", "away")).To(ConsistOf(And(HaveField("AppVersion", "v1.1.0"), HaveField("Status", "deployed"))))
+		Expect(w.read(ctx, resource)(Default)).To(beReady("v1.0.0"))
+
+		By("starting the registry")
+		Expect(r.Start(ctx)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
+		Eventually(func() error {
+			_, err := r.client.PullChart(ctx, r.at("capi/charts/infrastructure-made-meanwhile:1.0.0"))
+			return err
+		}).Should(Succeed(), "what the killed operator could not push")
 	})
 
 	It("leaves no credential in logs, events and resources", func(ctx SpecContext) {

@@ -12,6 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/chartgen/store"
 	"github.com/capstan-project/capstan/test/fleet"
 	"github.com/capstan-project/capstan/test/forge"
 )
@@ -117,6 +122,30 @@ var _ = Describe("A web server", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
 		requests := server.Requests("/plain/owner/plain/")
 		Expect(requests).To(HaveLen(6), "two files for each of three versions")
+	})
+
+	It("is not needed by a newer operator, whose charts have another format, for what an older one has stored", func(ctx SpecContext) {
+		p := publish(ctx, "older", "v1.0.0")
+		p.Spec.FetchConfig.HTTP = server.URL() + "/plain/owner/older"
+		t := newTiny("older", "v1.0.0")
+		made, err := chartgen.Build(&bundle.Bundle{Provider: source.Provider(v1alpha2.InfrastructureProviderType, "older"), Version: t.version, Components: []byte(t.components), Metadata: []byte(t.metadata)})
+		Expect(err).NotTo(HaveOccurred())
+		old := withMetadata(made, func(m *chart.Metadata) {
+			m.Annotations[chartgen.AnnotationChartgenVersion], m.Annotations[chartgen.AnnotationContentID] = "0", "0-older"
+		})
+		kept, err := (&store.Cluster{Client: w.client}).Put(ctx, store.Key{Namespace: "older", Provider: old.Metadata.Name, Version: t.version, ContentID: "0-older",
+			Origin: p.Spec.FetchConfig.HTTP + "/v1.0.0/infrastructure-components.yaml"}, old)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(server.Stop()).To(Succeed())
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Digest", kept.Digest)))
+
+		By("asking again when the server is back")
+		Expect(server.Start()).To(Succeed())
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
+		})
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Digest", Not(Equal(kept.Digest))), HaveField("Status.Release.Revision", int64(2))))
 	})
 
 	It("gets one clear condition when it asks for credentials, or has other bytes than the digest says", func(ctx SpecContext) {
