@@ -124,6 +124,10 @@ bench: build bed-binaries ## Measure: five providers until Ready, beside kubectl
 	@go run ./test/bench/mirror
 	@go test -run '^$$' -bench . -benchtime 2s -cpu 1 ./chartgen ./chartgen/expr
 
+.PHONY: bench-scale
+bench-scale: build bed-binaries ## Measure growth up to 500 providers, in a quarter of an hour: the table and plot of docs/scale.md
+	@go run ./test/bench/scale -plot docs/scale.svg
+
 .PHONY: help
 help: ## Show this
 	@awk 'BEGIN {FS = ":.*##"} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*##/ {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -6,19 +6,25 @@ import (
 	"math"
 )
 
-// panel is one diagram: a value that grows with the number of providers.
+// panel is one diagram of values that grow with the number of providers.
 type panel struct {
 	title string
-	value func(sample) float64
-	// base is a second line, lower than value; nil for none.
-	base func(sample) float64
+	lines []func(sample) float64 // at most as many as there are colours
 }
 
+var colours = []string{"#1f6fb4", "#59a14f"}
+
 var panels = []panel{
-	{"memory: peak and settled, MB", func(s sample) float64 { return megabytes(s.peak) }, func(s sample) float64 { return megabytes(s.settled) }},
-	{"time until all are Ready, s", func(s sample) float64 { return s.took.Seconds() }, nil},
-	{"processor time, s", func(s sample) float64 { return s.cpu.Seconds() }, nil},
-	{"requests to the API server", func(s sample) float64 { return float64(s.allRequests()) }, nil},
+	{"memory, MiB: peak (blue) and settled (green)", []func(sample) float64{
+		func(s sample) float64 { return mebibytes(s.peak) }, func(s sample) float64 { return mebibytes(s.settled) },
+	}},
+	{"the operator's processor time, s", []func(sample) float64{func(s sample) float64 { return s.cpu.Seconds() }}},
+	{"requests (blue), writes among them (green)", []func(sample) float64{
+		func(s sample) float64 { return float64(s.allRequests()) }, func(s sample) float64 { return float64(s.writes) },
+	}},
+	{"until all are Ready (blue), the API server's processor time (green), s", []func(sample) float64{
+		func(s sample) float64 { return s.took.Seconds() }, func(s sample) float64 { return s.serverCPU.Seconds() },
+	}},
 }
 
 // Sizes of the picture, in pixels.
@@ -28,25 +34,30 @@ const (
 	plotWidth, plotHeight   = panelWidth - marginLeft - 24, panelHeight - marginTop - 34
 )
 
-// drawSamples draws the growth as SVG: a dashed straight line leads from the first sample to the last.
-func drawSamples(samples []sample) []byte {
-	var out bytes.Buffer
-	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" font-family="sans-serif" font-size="11">`+"\n", 2*panelWidth, 2*panelHeight)
-	fmt.Fprintln(&out, `<rect width="100%" height="100%" fill="white"/>`)
+// draw draws the growth as SVG. Dashed lines lead straight from the first sample to the last.
+func draw(samples []sample) []byte {
+	out := &bytes.Buffer{}
+	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" font-family="sans-serif" font-size="11">`+"\n", 2*panelWidth, 2*panelHeight)
+	fmt.Fprintln(out, `<rect width="100%" height="100%" fill="white"/>`)
 	for i, p := range panels {
-		fmt.Fprintf(&out, `<g transform="translate(%.0f %.0f)">`+"\n", float64(i%2)*panelWidth, float64(i/2)*panelHeight) //nolint:staticcheck // rows are whole
-		p.draw(&out, samples)
-		fmt.Fprintln(&out, "</g>")
+		column, row := i%2, i/2
+		fmt.Fprintf(out, `<g transform="translate(%.0f %.0f)">`+"\n", float64(column)*panelWidth, float64(row)*panelHeight)
+		p.draw(out, samples)
+		fmt.Fprintln(out, "</g>")
 	}
-	fmt.Fprintln(&out, "</svg>")
+	fmt.Fprintln(out, "</svg>")
 	return out.Bytes()
 }
 
 func (p panel) draw(out *bytes.Buffer, samples []sample) {
 	last := samples[len(samples)-1]
-	step := niceStep(p.value(last) / 4)
-	top := math.Ceil(p.value(last)/step) * step
-	x := func(providers int) float64 { return marginLeft + plotWidth*float64(providers)/float64(last.providers) }
+	highest := 0.0
+	for _, line := range p.lines {
+		highest = max(highest, line(last))
+	}
+	step := niceStep(highest / 4)
+	top := math.Ceil(highest/step) * step
+	x := func(s sample) float64 { return marginLeft + plotWidth*float64(s.providers)/float64(last.providers) }
 	y := func(value float64) float64 { return marginTop + plotHeight*(1-value/top) }
 	text := func(x, y float64, anchor, s string) {
 		fmt.Fprintf(out, `<text x="%.1f" y="%.1f" text-anchor="%s">%s</text>`+"\n", x, y, anchor, s)
@@ -58,24 +69,17 @@ func (p panel) draw(out *bytes.Buffer, samples []sample) {
 	}
 	for _, s := range samples {
 		if s.providers >= last.providers/10 { // the others would lie upon each other
-			text(x(s.providers), marginTop+plotHeight+16, "middle", fmt.Sprint(s.providers))
+			text(x(s), marginTop+plotHeight+16, "middle", fmt.Sprint(s.providers))
 		}
 	}
-	first := samples[0]
-	fmt.Fprintf(out, `<path d="M%.1f %.1fL%.1f %.1f" stroke="#999" stroke-dasharray="4"/>`+"\n", x(first.providers), y(p.value(first)), x(last.providers), y(p.value(last)))
-	for _, line := range []struct {
-		value  func(sample) float64
-		colour string
-	}{{p.value, "#1f6fb4"}, {p.base, "#59a14f"}} {
-		if line.value == nil {
-			continue
-		}
-		points := ""
+	for i, line := range p.lines {
+		points, first := "", samples[0]
 		for _, s := range samples {
-			points += fmt.Sprintf("%.1f,%.1f ", x(s.providers), y(line.value(s)))
-			fmt.Fprintf(out, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`+"\n", x(s.providers), y(line.value(s)), line.colour)
+			points += fmt.Sprintf("%.1f,%.1f ", x(s), y(line(s)))
+			fmt.Fprintf(out, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`+"\n", x(s), y(line(s)), colours[i])
 		}
-		fmt.Fprintf(out, `<polyline points="%s" fill="none" stroke="%s" stroke-width="1.5"/>`+"\n", points, line.colour)
+		fmt.Fprintf(out, `<polyline points="%s" fill="none" stroke="%s" stroke-width="1.5"/>`+"\n", points, colours[i])
+		fmt.Fprintf(out, `<path d="M%.1f %.1fL%.1f %.1f" stroke="#999" stroke-dasharray="4"/>`+"\n", x(first), y(line(first)), x(last), y(line(last)))
 	}
 }
 

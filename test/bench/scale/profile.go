@@ -41,9 +41,12 @@ func save(ctx context.Context, path, file string) error {
 		return err
 	}
 	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("the operator answered %s to %s", answer.Status, path)
+	}
 	data, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s: %w", path, answer.Status, err)
+	if err != nil {
+		return err
 	}
 	return os.WriteFile(file, data, 0o600)
 }

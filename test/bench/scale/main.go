@@ -1,0 +1,81 @@
+// Command scale measures how the operator's memory, processor time and requests grow with the number of providers: small ones, in twenty
+// namespaces of one control plane. It prints the table of docs/scale.md and draws docs/scale.svg; `make bench-scale` runs it in the module's
+// folder.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/fleet"
+)
+
+func main() {
+	list := flag.String("sizes", "1,10,50,100,250,500", "the numbers of providers at which is measured, ascending; with one alone all are created at once")
+	idle := flag.Duration("idle", time.Minute, "how long the idle operator is watched at each of them")
+	plot := flag.String("plot", "", "a file for a plot, as SVG")
+	profiles := flag.String("profiles", "", "a folder for profiles of the operator")
+	flag.Parse()
+	ctrl.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, *list, *idle, *plot, *profiles)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "scale:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, list string, idle time.Duration, plot, profiles string) (err error) {
+	sizes, err := parseSizes(list)
+	if err != nil {
+		return err
+	}
+	most := sizes[len(sizes)-1]
+	const podsPerNode = 100
+	b, err := bed.Start(ctx, bed.Options{Nodes: 1 + most/podsPerNode})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Stop()) }()
+	c, err := fleet.NewClient(b.Config())
+	if err != nil {
+		return err
+	}
+	if err := fleet.InstallCRDs(ctx, c, "."); err != nil {
+		return err
+	}
+	g := &growth{bed: b, client: c, idle: idle, profiles: profiles, providers: small(most)}
+	samples, err := g.run(ctx, sizes)
+	if err != nil {
+		return err
+	}
+	printSamples(samples, idle)
+	if plot == "" {
+		return nil
+	}
+	return os.WriteFile(plot, draw(samples), 0o644) //nolint:gosec // a picture for everybody
+}
+
+func parseSizes(list string) ([]int, error) {
+	var sizes []int
+	for _, text := range strings.Split(list, ",") {
+		size, err := strconv.Atoi(text)
+		if err != nil || size < 1 || len(sizes) > 0 && size <= sizes[len(sizes)-1] {
+			return nil, fmt.Errorf("-sizes %s: write ascending numbers with commas between them", list)
+		}
+		sizes = append(sizes, size)
+	}
+	return sizes, nil
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// sample is what the operator has come to with a number of providers. All but the idle figures add up from the start.
+type sample struct {
+	providers     int
+	took          time.Duration // while providers were being installed
+	cpu           time.Duration
+	serverCPU     time.Duration  // the API server's, while providers were being installed
+	requests      map[string]int // by verb
+	writes        int
+	peak, settled int64 // memory, in bytes
+	idleCPU       time.Duration
+	idleWrites    int
+	restart       restart // of the last sample
+}
+
+// restart is what a new operator took to look at all that is installed.
+type restart struct {
+	took, cpu time.Duration
+	peak      int64 // memory, in bytes
+	requests  int
+	writes    int
+}
+
+func (s sample) allRequests() int {
+	n := 0
+	for _, count := range s.requests {
+		n += count
+	}
+	return n
+}
+
+func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+
+// printSamples prints what docs/scale.md holds.
+func printSamples(samples []sample, idle time.Duration) {
+	header := []string{
+		"providers", "until all are Ready, s", "operator's CPU, s", "API server's CPU, s", "peak memory, MiB", "settled memory, MiB",
+		"requests", "writes", fmt.Sprintf("writes in %.0f s idle", idle.Seconds()), "CPU in that time, s",
+	}
+	fmt.Printf("| %s |\n|%s\n", strings.Join(header, " | "), strings.Repeat("---:|", len(header)))
+	for _, s := range samples {
+		fmt.Printf("| %d | %.1f | %.1f | %.1f | %.0f | %.0f | %d | %d | %d | %.2f |\n", s.providers, s.took.Seconds(), s.cpu.Seconds(), s.serverCPU.Seconds(),
+			mebibytes(s.peak), mebibytes(s.settled), s.allRequests(), s.writes, s.idleWrites, s.idleCPU.Seconds())
+	}
+	last := samples[len(samples)-1]
+	var verbs []string
+	for _, verb := range slices.Sorted(maps.Keys(last.requests)) {
+		verbs = append(verbs, fmt.Sprintf("%s %d", verb, last.requests[verb]))
+	}
+	fmt.Printf("\nRequests with %d providers, by verb: %s.\n", last.providers, strings.Join(verbs, ", "))
+	fmt.Printf("An operator that starts where %d providers are installed: %.0f s until it is quiet, %.1f s of CPU, at most %.0f MiB, %d requests, %d of them writes.\n",
+		last.providers, last.restart.took.Seconds(), last.restart.cpu.Seconds(), mebibytes(last.restart.peak), last.restart.requests, last.restart.writes)
+}
