@@ -56,7 +56,7 @@ which the operator uses the mirror.`,
 	flags.StringVar(&o.to, "to", "", "the registry, or the archive to write")
 	flags.StringVar(&o.archive, "archive", "", "copy what this archive holds, and nothing else")
 	flags.StringArrayVar(&o.images, "image", nil, "one more image to copy; may be repeated")
-	flags.StringVar(&o.certManager, "cert-manager", "", "copy cert-manager's chart and images of this version too, such as v1.21.2")
+	flags.StringVar(&o.certManager, "cert-manager", "", "copy cert-manager's chart and images of this version too, such as v1.21.2; or from a registry of one's own, as oci://REGISTRY/PATH/charts/cert-manager:v1.21.2")
 	flags.StringSliceVar(&o.platforms, "platform", nil, "take only these platforms of images, such as linux/amd64,linux/arm64 (default: all)")
 	flags.BoolVar(&o.noImages, "charts-only", false, "leave out the images")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "only list what would be copied, with sizes")
@@ -111,42 +111,36 @@ func (o *mirrorOptions) items(ctx context.Context, client *oci.Client) ([]*mirro
 		}
 		items = append(items, item)
 	}
+	names := slices.Clone(o.images)
 	if o.certManager != "" {
-		ref := oci.Reference{Registry: "quay.io", Repository: "jetstack/charts/cert-manager", Tag: o.certManager}
+		ref, err := parseCertManager(o.certManager)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, certManagerImageNames(ref)...)
 		item, err := mirror.Artifact(ctx, client, ref)
 		if err != nil {
 			return nil, err
 		}
 		items = append(items, item)
 	}
-	images, err := o.imageNames(charts)
-	if err != nil {
+	if o.noImages {
+		names = o.images
+	} else if names, err = withImagesOf(charts, names); err != nil {
 		return nil, err
 	}
-	copied, err := mirror.Images(ctx, client, images, o.platforms)
+	copied, err := mirror.Images(ctx, client, names, o.platforms)
 	return append(items, copied...), err
 }
 
-// certManagerImages are the images of cert-manager's chart with its default values.
-var certManagerImages = []string{"acmesolver", "cainjector", "controller", "startupapicheck", "webhook"}
-
-// imageNames are the images of charts and those named by flags, sorted.
-func (o *mirrorOptions) imageNames(charts []*chart.Chart) ([]string, error) {
-	names := slices.Clone(o.images)
-	if o.noImages {
-		return names, nil
-	}
+// withImagesOf adds the images of charts to names, sorted.
+func withImagesOf(charts []*chart.Chart, names []string) ([]string, error) {
 	for _, c := range charts {
 		images, err := render.Images(c, nil)
 		if err != nil {
 			return nil, err
 		}
 		names = append(names, images...)
-	}
-	for _, image := range certManagerImages {
-		if o.certManager != "" {
-			names = append(names, "quay.io/jetstack/cert-manager-"+image+":"+o.certManager)
-		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
@@ -183,6 +177,7 @@ func (o *mirrorOptions) copy(ctx context.Context, client *oci.Client, items []*m
 	}
 	fmt.Fprintf(out, "%s holds %s. Start the operator with:\n  --chart-repository=%s\n  --image-registry=%s\n", o.to, counted(items), target.ChartRepository(), target.ImageRegistry())
 	fmt.Fprintln(out, "and, where the registry asks for them, with a docker configuration and the certificate of its authority in files:\n  --registry-config=FILE\n  --registry-ca=FILE")
+	tellCertManager(out, target, items)
 	return nil
 }
 
