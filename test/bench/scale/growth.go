@@ -49,47 +49,56 @@ func (g *growth) run(ctx context.Context, sizes []int) (samples []sample, err er
 	return samples, g.restart(ctx, &samples[len(samples)-1])
 }
 
-func (g *growth) start() (err error) {
-	flags := []string{}
+func (g *growth) start() error {
+	var flags []string
 	if g.profiles != "" {
 		flags = append(flags, "--metrics-bind-address="+profiledAddress)
 	}
-	g.operator, err = fleet.StartOperator(g.bed, "bin/operator", filepath.Join(g.bed.Dir(), "operator.log"), flags...)
+	operator, err := fleet.StartOperator(g.bed, "bin/operator", filepath.Join(g.bed.Dir(), "operator.log"), flags...)
+	if err == nil {
+		g.operator = operator
+	}
 	return err
 }
+
+// cpuSeconds is the metric of the processor time that a process has taken.
+const cpuSeconds = "process_cpu_seconds_total"
 
 // measure installs the providers that are missing to a size.
 func (g *growth) measure(ctx context.Context, last sample, size int) (sample, error) {
 	missing := g.providers[last.providers:size]
 	for _, p := range missing {
 		if err := p.Prepare(ctx, g.client); err != nil {
-			return sample{}, err
+			return last, err
 		}
+	}
+	before, err := g.server(ctx, cpuSeconds)
+	if err != nil {
+		return last, err
 	}
 	profiled := g.profile(ctx, size)
-	serverBefore, err := g.serverCPU(ctx)
-	if err != nil {
-		return sample{}, err
-	}
 	begin := time.Now()
-	for _, p := range missing {
-		if err := g.client.Create(ctx, p.Resource()); err != nil {
-			return sample{}, err
-		}
-	}
-	if err := g.allReady(ctx, size); err != nil {
-		return sample{}, err
+	if err := g.install(ctx, missing, size); err != nil {
+		return last, err
 	}
 	now := sample{providers: size, took: last.took + time.Since(begin)}
-	serverAfter, err := g.serverCPU(ctx)
-	if err != nil {
-		return sample{}, err
+	after, err := g.server(ctx, cpuSeconds)
+	now.serverCPU = last.serverCPU + after - before
+	if err := errors.Join(err, profiled()); err != nil {
+		return last, err
 	}
-	now.serverCPU = last.serverCPU + serverAfter - serverBefore
-	if err := profiled(); err != nil {
-		return sample{}, err
+	err = g.rest(ctx, &now)
+	return now, err
+}
+
+// install creates providers and waits until all, those that were there among them, are Ready.
+func (g *growth) install(ctx context.Context, missing []*fleet.Release, all int) error {
+	for _, p := range missing {
+		if err := g.client.Create(ctx, p.Resource()); err != nil {
+			return err
+		}
 	}
-	return now, g.rest(ctx, &now)
+	return g.allReady(ctx, all)
 }
 
 // rest measures what the operator has come to, and what it does while nothing happens.
@@ -108,7 +117,8 @@ func (g *growth) rest(ctx context.Context, s *sample) error {
 	s.requests = bed.Count(requests, func(r bed.Request) string { return r.Verb })
 	s.writes = writes(requests)
 	s.idleWrites = writes(since(requests, settled))
-	return nil
+	s.serverMemory, err = g.server(ctx, "process_resident_memory_bytes")
+	return err
 }
 
 // restart measures a new operator that finds everything installed.
@@ -211,23 +221,22 @@ func (g *growth) quiet(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// serverCPU is the processor time that the API server has taken so far, by its own metrics.
-func (g *growth) serverCPU(ctx context.Context) (time.Duration, error) {
-	server, err := kubernetes.NewForConfig(g.bed.Config())
+// server reads one of the API server's own metrics, one without labels.
+func (g *growth) server(ctx context.Context, metric string) (value float64, err error) {
+	c, err := kubernetes.NewForConfig(g.bed.Config())
 	if err != nil {
 		return 0, err
 	}
-	metrics, err := server.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	metrics, err := c.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(metrics)) {
-		var seconds float64
-		if n, _ := fmt.Sscanf(line, "process_cpu_seconds_total %g", &seconds); n == 1 {
-			return time.Duration(seconds * float64(time.Second)), nil
+		if n, _ := fmt.Sscanf(line, metric+" %g", &value); n == 1 {
+			return value, nil
 		}
 	}
-	return 0, errors.New("the API server does not tell its processor time")
+	return 0, fmt.Errorf("the API server does not tell %s", metric)
 }
 
 func pause(ctx context.Context, d time.Duration) {

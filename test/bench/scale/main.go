@@ -42,6 +42,11 @@ func run(ctx context.Context, list string, idle time.Duration, plot, profiles st
 	if err != nil {
 		return err
 	}
+	if profiles != "" {
+		if err := os.MkdirAll(profiles, 0o755); err != nil { //nolint:gosec // profiles hold no secrets
+			return err
+		}
+	}
 	most := sizes[len(sizes)-1]
 	const podsPerNode = 100
 	b, err := bed.Start(ctx, bed.Options{Nodes: 1 + most/podsPerNode})

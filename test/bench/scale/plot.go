@@ -22,8 +22,8 @@ var panels = []panel{
 	{"requests (blue), writes among them (green)", []func(sample) float64{
 		func(s sample) float64 { return float64(s.allRequests()) }, func(s sample) float64 { return float64(s.writes) },
 	}},
-	{"until all are Ready (blue), the API server's processor time (green), s", []func(sample) float64{
-		func(s sample) float64 { return s.took.Seconds() }, func(s sample) float64 { return s.serverCPU.Seconds() },
+	{"time until Ready (blue), API server's processor time (green), s", []func(sample) float64{
+		func(s sample) float64 { return s.took.Seconds() }, func(s sample) float64 { return s.serverCPU },
 	}},
 }
 
@@ -63,9 +63,10 @@ func (p panel) draw(out *bytes.Buffer, samples []sample) {
 		fmt.Fprintf(out, `<text x="%.1f" y="%.1f" text-anchor="%s">%s</text>`+"\n", x, y, anchor, s)
 	}
 	text(marginLeft, marginTop-14, "start", p.title)
-	for value := 0.0; value <= top; value += step {
+	for i := range int(math.Round(top/step)) + 1 {
+		value := float64(i) * step
 		fmt.Fprintf(out, `<path d="M%.1f %.1fh%.1f" stroke="#ddd"/>`+"\n", marginLeft, y(value), plotWidth)
-		text(marginLeft-6, y(value)+4, "end", fmt.Sprintf("%g", value))
+		text(marginLeft-6, y(value)+4, "end", fmt.Sprintf("%.4g", value))
 	}
 	for _, s := range samples {
 		if s.providers >= last.providers/10 { // the others would lie upon each other

@@ -13,8 +13,8 @@ import (
 // profiledAddress is where a profiled operator serves pprof.
 const profiledAddress = "127.0.0.1:18080"
 
-// cpuSeconds is how long the operator's processor time is profiled while providers are being installed.
-const cpuSeconds = 20
+// profileSeconds is how long the operator's processor time is profiled while providers are being installed.
+const profileSeconds = 20
 
 // profile begins a profile of the processor, and gives what ends it and takes one of the memory. Both do nothing without a folder.
 func (g *growth) profile(ctx context.Context, size int) func() error {
@@ -23,7 +23,7 @@ func (g *growth) profile(ctx context.Context, size int) func() error {
 	}
 	done := make(chan error, 1)
 	go func() {
-		done <- save(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", cpuSeconds), filepath.Join(g.profiles, fmt.Sprintf("cpu-%d.pb.gz", size)))
+		done <- save(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", profileSeconds), filepath.Join(g.profiles, fmt.Sprintf("cpu-%d.pb.gz", size)))
 	}()
 	return func() error {
 		heap := save(ctx, "/debug/pprof/heap?gc=1", filepath.Join(g.profiles, fmt.Sprintf("heap-%d.pb.gz", size)))

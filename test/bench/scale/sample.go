@@ -13,12 +13,13 @@ type sample struct {
 	providers     int
 	took          time.Duration // while providers were being installed
 	cpu           time.Duration
-	serverCPU     time.Duration  // the API server's, while providers were being installed
 	requests      map[string]int // by verb
 	writes        int
 	peak, settled int64 // memory, in bytes
 	idleCPU       time.Duration
 	idleWrites    int
+	serverCPU     float64 // seconds of the API server, while providers were being installed
+	serverMemory  float64 // of the API server, in bytes
 	restart       restart // of the last sample
 }
 
@@ -38,7 +39,7 @@ func (s sample) allRequests() int {
 	return n
 }
 
-func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+func mebibytes[T int64 | float64](bytes T) float64 { return float64(bytes) / (1 << 20) }
 
 // printSamples prints what docs/scale.md holds.
 func printSamples(samples []sample, idle time.Duration) {
@@ -48,7 +49,7 @@ func printSamples(samples []sample, idle time.Duration) {
 	}
 	fmt.Printf("| %s |\n|%s\n", strings.Join(header, " | "), strings.Repeat("---:|", len(header)))
 	for _, s := range samples {
-		fmt.Printf("| %d | %.1f | %.1f | %.1f | %.0f | %.0f | %d | %d | %d | %.2f |\n", s.providers, s.took.Seconds(), s.cpu.Seconds(), s.serverCPU.Seconds(),
+		fmt.Printf("| %d | %.1f | %.1f | %.1f | %.0f | %.0f | %d | %d | %d | %.2f |\n", s.providers, s.took.Seconds(), s.cpu.Seconds(), s.serverCPU,
 			mebibytes(s.peak), mebibytes(s.settled), s.allRequests(), s.writes, s.idleWrites, s.idleCPU.Seconds())
 	}
 	last := samples[len(samples)-1]
@@ -56,7 +57,7 @@ func printSamples(samples []sample, idle time.Duration) {
 	for _, verb := range slices.Sorted(maps.Keys(last.requests)) {
 		verbs = append(verbs, fmt.Sprintf("%s %d", verb, last.requests[verb]))
 	}
-	fmt.Printf("\nRequests with %d providers, by verb: %s.\n", last.providers, strings.Join(verbs, ", "))
+	fmt.Printf("\nRequests with %d providers, by verb: %s. The API server had %.0f MiB of memory then.\n", last.providers, strings.Join(verbs, ", "), mebibytes(last.serverMemory))
 	fmt.Printf("An operator that starts where %d providers are installed: %.0f s until it is quiet, %.1f s of CPU, at most %.0f MiB, %d requests, %d of them writes.\n",
 		last.providers, last.restart.took.Seconds(), last.restart.cpu.Seconds(), mebibytes(last.restart.peak), last.restart.requests, last.restart.writes)
 }
