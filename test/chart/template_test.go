@@ -32,12 +32,10 @@ var _ = Describe("A chart rendered without a cluster", func() {
 		Expect(os.WriteFile(provider, data, 0o600)).To(Succeed())
 	})
 
-	for _, helm := range []string{"helm", "helm4"} {
-		It("is applied by the server, and nothing is left to apply, a provider's as the operator's ("+helm+")", func(ctx SpecContext) {
-			applyRendered(ctx, helm, provider, providerNamespace)
-			applyRendered(ctx, helm, archive, namespace, "--values", yamlFile(twoProviders))
-		})
-	}
+	It("is applied by the server, and nothing is left to apply, a provider's as the operator's", func(ctx SpecContext) {
+		applyRendered(ctx, provider, providerNamespace)
+		applyRendered(ctx, archive, namespace, "--values", yamlFile(twoProviders))
+	})
 
 	It("has CRDs of the operator that are small enough to be applied by the client", func(ctx SpecContext) {
 		crds := yamlFile(run(ctx, "helm", "show", "crds", archive))
@@ -47,12 +45,12 @@ var _ = Describe("A chart rendered without a cluster", func() {
 })
 
 // applyRendered applies a chart's objects, looks for differences, as the server and as the client finds them, and removes all of it.
-func applyRendered(ctx context.Context, helm, chart, namespace string, args ...string) {
+func applyRendered(ctx context.Context, chart, namespace string, args ...string) {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: objectName(namespace)}
 	Expect(client.IgnoreAlreadyExists(admin.Create(ctx, ns))).To(Succeed())
-	crds := yamlFile(run(ctx, helm, "show", "crds", chart))
-	objects := yamlFile(run(ctx, helm, append([]string{"template", release, chart, "-n", namespace, "--include-crds"}, args...)...))
+	crds := yamlFile(run(ctx, "helm", "show", "crds", chart))
+	objects := yamlFile(run(ctx, "helm", append([]string{"template", release, chart, "-n", namespace, "--include-crds"}, args...)...))
 	apply := func(file string) { run(ctx, "kubectl", "apply", "--server-side", "-f", file) }
 	apply(crds)
 	run(ctx, "kubectl", "wait", "--for", "condition=Established", "-f", crds)
@@ -66,5 +64,5 @@ func applyRendered(ctx context.Context, helm, chart, namespace string, args ...s
 	run(ctx, "kubectl", "diff", "-f", objects)
 	apply(objects)
 	Expect(generations()).To(Equal(before))
-	run(ctx, "kubectl", "delete", "-f", objects)
+	run(ctx, "kubectl", "delete", "--ignore-not-found", "-f", objects)
 }
