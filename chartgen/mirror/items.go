@@ -36,8 +36,8 @@ func chartReference(name, tag string) oci.Reference {
 	return oci.Reference{Repository: chartsFolder + "/" + name, Tag: tag}
 }
 
-// Images makes the items of images in their registries, by the names that containers have them by. Of an image for many platforms
-// only the given ones are taken, such as linux/amd64; none means all. An image that is named by its digest is always taken whole, or
+// Images makes the items of images in their registries, by the names that containers have them by, and of their signatures. Of an image for many platforms
+// only the given ones are taken, such as linux/amd64, which leaves the signatures of the whole behind; none means all. An image that is named by its digest is always taken whole, or
 // the digest would be another.
 func Images(ctx context.Context, client *oci.Client, names, platforms []string) ([]*Item, error) {
 	var items []*Item
@@ -46,31 +46,36 @@ func Images(ctx context.Context, client *oci.Client, names, platforms []string) 
 		if err != nil {
 			return nil, err
 		}
-		item, err := imageItem(ctx, client, ref, platforms)
+		found, err := imageItems(ctx, client, ref, platforms)
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, item)
+		items = append(items, found...)
 	}
 	return items, nil
 }
 
-// Artifact makes the item of a chart that is in a registry, by the name and version that it has there.
-func Artifact(ctx context.Context, client *oci.Client, ref oci.Reference) (*Item, error) {
+// Artifact makes the items of a chart that is in a registry, by the name and version that it has there, and of its signatures.
+func Artifact(ctx context.Context, client *oci.Client, ref oci.Reference) ([]*Item, error) {
 	root, err := client.Resolve(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	base := ref.Repository[strings.LastIndexByte(ref.Repository, '/')+1:]
-	item, err := newItem(ctx, chartReference(base, ref.Tag), root, client.Repository(ref))
-	return item, oci.Explain("read", ref.String(), err)
+	named := chartReference(ref.Repository[strings.LastIndexByte(ref.Repository, '/')+1:], ref.Tag)
+	item, err := newItem(ctx, named, root, client.Repository(ref))
+	if err != nil {
+		return nil, oci.Explain("read", ref.String(), err)
+	}
+	return withAttached(ctx, client, ref, named, item)
 }
 
-func imageItem(ctx context.Context, client *oci.Client, ref oci.Reference, platforms []string) (*Item, error) {
-	root, err := client.Resolve(ctx, ref)
+// imageItems are an image and its signatures.
+func imageItems(ctx context.Context, client *oci.Client, ref oci.Reference, platforms []string) ([]*Item, error) {
+	whole, err := client.Resolve(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
+	root := whole
 	storage, note := content.ReadOnlyStorage(client.Repository(ref)), ""
 	switch {
 	case len(platforms) == 0 || !oci.IsIndex(root):
@@ -86,13 +91,22 @@ func imageItem(ctx context.Context, client *oci.Client, ref oci.Reference, platf
 		return nil, oci.Explain("read", ref.String(), err)
 	}
 	item.Note = note
-	return item, nil
+	if root.Digest != whole.Digest {
+		return []*Item{item}, nil
+	}
+	return withAttached(ctx, client, ref, ref, item)
 }
 
 // newItem makes an item of a reference; in a mirror it has the reference's path and tag.
 func newItem(ctx context.Context, ref oci.Reference, root ocispec.Descriptor, source content.ReadOnlyStorage) (*Item, error) {
 	name := strings.TrimPrefix(ref.Name(), "/") // a chart's has no registry
 	item := &Item{Name: name, Repository: ref.Repository, Tag: ref.Tag, Root: root, source: source}
+	if ref.Tag == "" { // nothing but its digest names what is attached
+		var err error
+		if item.subject, err = subjectOf(ctx, source, root); err != nil {
+			return nil, err
+		}
+	}
 	return item, item.walk(ctx)
 }
 

@@ -40,8 +40,9 @@ type Item struct {
 	// Note says what a person should know about it, if there is something.
 	Note string
 
-	source content.ReadOnlyStorage
-	blobs  []ocispec.Descriptor // all that belongs to it, Root last
+	subject digest.Digest // what it refers to, if it does
+	source  content.ReadOnlyStorage
+	blobs   []ocispec.Descriptor // all that belongs to it, Root last
 }
 
 // IsChart says whether the item is a chart.
@@ -69,8 +70,15 @@ type Options struct {
 	Observer Observer
 }
 
-// Copy copies items. It goes on when one fails, and its error names all that did.
+// Copy copies items, and what is attached to others after these. It goes on when one fails, and its error names all that did.
 func Copy(ctx context.Context, items []*Item, target Target, o Options) error {
+	attached := slices.DeleteFunc(slices.Clone(items), func(i *Item) bool { return !i.Attached() })
+	others := slices.DeleteFunc(slices.Clone(items), (*Item).Attached)
+	oneByOne := Options{Parallel: 1, Observer: o.Observer} // where a registry keeps no list of referrers, each copy rewrites one
+	return errors.Join(copyAll(ctx, others, target, o), copyAll(ctx, attached, target, oneByOne))
+}
+
+func copyAll(ctx context.Context, items []*Item, target Target, o Options) error {
 	var group errgroup.Group
 	group.SetLimit(max(1, o.Parallel))
 	failures := make([]error, len(items))
@@ -99,8 +107,10 @@ func copyItem(ctx context.Context, item *Item, target Target, observer Observer)
 		count:           func(n int64) { observer.Copied(item, n, false) },
 		read:            map[digest.Digest]int64{},
 	}
+	options := oras.DefaultCopyGraphOptions
+	options.FindSuccessors = item.successors
 	for attempt := 1; ; attempt++ {
-		err = oras.CopyGraph(ctx, source, storage, item.Root, oras.DefaultCopyGraphOptions)
+		err = oras.CopyGraph(ctx, source, storage, item.Root, options)
 		if err == nil || attempt == attempts || ctx.Err() != nil || !oci.Passing(err) {
 			break
 		}
@@ -176,7 +186,7 @@ func (i *Item) walk(ctx context.Context) error {
 			return nil
 		}
 		seen[desc.Digest.String()] = true
-		successors, err := content.Successors(ctx, i.source, desc)
+		successors, err := i.successors(ctx, i.source, desc)
 		if err != nil {
 			return err
 		}

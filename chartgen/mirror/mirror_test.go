@@ -78,9 +78,9 @@ func plainImages(t *testing.T, c *oci.Client, refs []oci.Reference, platforms ..
 	t.Helper()
 	var items []*Item
 	for _, ref := range refs {
-		item, err := imageItem(t.Context(), c, ref, platforms)
+		found, err := imageItems(t.Context(), c, ref, platforms)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-		items = append(items, item)
+		items = append(items, found...)
 	}
 	return items
 }
@@ -218,15 +218,15 @@ func TestPlatformsAreChosen(t *testing.T) {
 	g.Expect(there).To(HaveLen(1))
 	g.Expect(there[0].Platform.Architecture).To(Equal("arm64"))
 
-	_, err = imageItem(t.Context(), c, refs[0], []string{"windows/amd64"})
+	_, err = imageItems(t.Context(), c, refs[0], []string{"windows/amd64"})
 	g.Expect(err).To(MatchError(ContainSubstring("is for linux/amd64, linux/arm64, linux/s390x and not for windows/amd64")))
 	root, err := c.Resolve(t.Context(), refs[0])
 	g.Expect(err).NotTo(HaveOccurred())
-	whole, err := imageItem(t.Context(), c, refs[0].WithTag("").WithDigest(root.Digest), []string{"linux/arm64"})
+	whole, err := imageItems(t.Context(), c, refs[0].WithTag("").WithDigest(root.Digest), []string{"linux/arm64"})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(whole.Root.Digest).To(Equal(root.Digest))
-	g.Expect(whole.Note).To(ContainSubstring("named by its digest"))
-	g.Expect(Copy(t.Context(), []*Item{whole}, target, Options{Observer: &tally{}})).To(Succeed())
+	g.Expect(whole[0].Root.Digest).To(Equal(root.Digest))
+	g.Expect(whole[0].Note).To(ContainSubstring("named by its digest"))
+	g.Expect(Copy(t.Context(), whole, target, Options{Observer: &tally{}})).To(Succeed())
 	_, err = c.Resolve(t.Context(), target.Base.Join(refs[0].Repository).WithDigest(root.Digest))
 	g.Expect(err).NotTo(HaveOccurred())
 }

@@ -34,7 +34,7 @@ func (r *Registry) put(ctx context.Context, item *Item) (content.Storage, bool, 
 	switch {
 	case err == nil && existing.Digest == item.Root.Digest:
 		return nil, true, nil, nil
-	case err == nil && (item.IsChart() || !r.Overwrite):
+	case err == nil && !item.Attached() && (item.IsChart() || !r.Overwrite): // signatures under a tag become more
 		return nil, false, nil, oci.Conflicting("push", ref, existing, item.Root)
 	case err != nil && !oci.IsReason(err, oci.NotFound):
 		return nil, false, nil, err

@@ -118,11 +118,11 @@ func (o *mirrorOptions) items(ctx context.Context, client *oci.Client) ([]*mirro
 			return nil, err
 		}
 		names = append(names, certManagerImageNames(ref)...)
-		item, err := mirror.Artifact(ctx, client, ref)
+		found, err := mirror.Artifact(ctx, client, ref)
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, item)
+		items = append(items, found...)
 	}
 	if o.noImages {
 		names = o.images
@@ -193,13 +193,20 @@ func list(out io.Writer, items []*mirror.Item) error {
 }
 
 func counted(items []*mirror.Item) string {
-	charts := 0
+	charts, attached := 0, 0
 	for _, item := range items {
-		if item.IsChart() {
+		switch {
+		case item.Attached():
+			attached++
+		case item.IsChart():
 			charts++
 		}
 	}
-	return fmt.Sprintf("%s and %s", plural(charts, "chart"), plural(len(items)-charts, "image"))
+	text := fmt.Sprintf("%s and %s", plural(charts, "chart"), plural(len(items)-charts-attached, "image"))
+	if attached > 0 {
+		text += " with " + plural(attached, "attached artifact")
+	}
+	return text
 }
 
 func plural(n int, noun string) string {

@@ -55,11 +55,11 @@ func certManagerImageNames(chart oci.Reference) []string {
 func tellCertManager(out io.Writer, target *mirror.Registry, items []*mirror.Item) {
 	version, values := "", ""
 	for _, item := range items {
-		if item.IsChart() && strings.HasSuffix(item.Repository, certManagerChart) {
+		if item.IsChart() && !item.Attached() && strings.HasSuffix(item.Repository, certManagerChart) {
 			version = oci.ChartVersion(item.Tag)
 		}
 		for _, image := range certManagerImages {
-			if strings.HasSuffix(item.Repository, "/"+certManagerPrefix+image.name) {
+			if !item.Attached() && strings.HasSuffix(item.Repository, "/"+certManagerPrefix+image.name) {
 				values += fmt.Sprintf(" \\\n    --set %s=%s", image.value, target.Base.Join(item.Repository).Location())
 			}
 		}

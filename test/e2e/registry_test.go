@@ -29,6 +29,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/mirror"
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/fleet"
@@ -315,6 +316,14 @@ var _ = Describe("A registry", Ordered, func() {
 		_, err = image.PushArtifact(ctx, r.client, pinned.WithTag(strings.Replace(pinned.Digest.String(), ":", "-", 1)+".sig"), "", layer)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		By("taking it from a mirror, which has the signature too")
+		items, err := mirror.Images(ctx, r.client, []string{r.at("files/signed:v1.0.0").Name()}, nil)
+		Expect(err).NotTo(HaveOccurred())
+		target := &mirror.Registry{Client: r.client, Base: r.at("mirror")}
+		Expect(mirror.Copy(ctx, items, target, mirror.Options{Observer: silent{}})).To(Succeed())
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.OCI = r.Address + "/mirror/files/signed" })
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Source", r.at("mirror/files/signed:v1.0.0").WithDigest(pinned.Digest).String())))
 	})
 
 	It("may be away: what is installed stays, what is cached is upgraded to, and what waits for it goes on when it is back", func(ctx SpecContext) {
