@@ -43,7 +43,7 @@ func run(ctx context.Context, list string, idle time.Duration, plot, profiles st
 		return err
 	}
 	if profiles != "" {
-		if err := os.MkdirAll(profiles, 0o755); err != nil { //nolint:gosec // profiles hold no secrets
+		if err := os.MkdirAll(profiles, 0o755); err != nil {
 			return err
 		}
 	}
@@ -70,7 +70,7 @@ func run(ctx context.Context, list string, idle time.Duration, plot, profiles st
 	if plot == "" {
 		return nil
 	}
-	return os.WriteFile(plot, draw(samples), 0o644) //nolint:gosec // a picture for everybody
+	return os.WriteFile(plot, draw(samples), 0o644)
 }
 
 func parseSizes(list string) ([]int, error) {

@@ -53,9 +53,9 @@ func printSamples(samples []sample, idle time.Duration) {
 			mebibytes(s.peak), mebibytes(s.settled), s.allRequests(), s.writes, s.idleWrites, s.idleCPU.Seconds())
 	}
 	last := samples[len(samples)-1]
-	var verbs []string
-	for _, verb := range slices.Sorted(maps.Keys(last.requests)) {
-		verbs = append(verbs, fmt.Sprintf("%s %d", verb, last.requests[verb]))
+	verbs := slices.Sorted(maps.Keys(last.requests))
+	for i, verb := range verbs {
+		verbs[i] = fmt.Sprintf("%s %d", verb, last.requests[verb])
 	}
 	fmt.Printf("\nRequests with %d providers, by verb: %s. The API server had %.0f MiB of memory then.\n", last.providers, strings.Join(verbs, ", "), mebibytes(last.serverMemory))
 	fmt.Printf("An operator that starts where %d providers are installed: %.0f s until it is quiet, %.1f s of CPU, at most %.0f MiB, %d requests, %d of them writes.\n",
