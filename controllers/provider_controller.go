@@ -176,7 +176,9 @@ func (r *Reconciler) install(ctx context.Context, provider v1alpha2.Provider) er
 		return err
 	}
 	err = r.reach(ctx, provider, g, func() error { return r.crdsServed(ctx, chart) })
-	r.reportMove(provider, r.Upgrades.report(ctx, provider))
+	if moved, looked := r.Upgrades.report(ctx, provider); looked {
+		r.reportMove(provider, moved)
+	}
 	if err != nil {
 		return err
 	}

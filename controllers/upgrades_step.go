@@ -43,12 +43,13 @@ type offer struct {
 	request  string // the annotation then
 	releases []source.Release
 	metadata *bundle.Metadata // of the newest, which lists the contracts of all
-	moved    *move            // nil when no tag has moved
+	looked   bool             // whether the tag was looked at
+	moved    *move            // nil when it has not moved
 }
 
 // report writes the upgrades that are known into the status, and has the source asked if that was long ago. It gives the move of the
-// tag that the chart in use came from; nil when none is known.
-func (u *Upgrades) report(ctx context.Context, provider v1alpha2.Provider) *move {
+// tag that the chart in use came from, nil for none, and whether that is known.
+func (u *Upgrades) report(ctx context.Context, provider v1alpha2.Provider) (moved *move, looked bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	fetch, request := provider.GetSpec().FetchConfig, provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]
@@ -56,7 +57,7 @@ func (u *Upgrades) report(ctx context.Context, provider v1alpha2.Provider) *move
 	if known == nil || time.Since(known.asked) > offerAge || known.request != request || !equality.Semantic.DeepEqual(known.from, fetch) {
 		next := &offer{asked: time.Now(), from: fetch.DeepCopy(), request: request}
 		if known != nil && equality.Semantic.DeepEqual(known.from, fetch) {
-			next.releases, next.metadata, next.moved = known.releases, known.metadata, known.moved
+			next.releases, next.metadata, next.looked, next.moved = known.releases, known.metadata, known.looked, known.moved
 		}
 		if u.offers == nil {
 			u.offers = map[types.UID]*offer{}
@@ -71,9 +72,9 @@ func (u *Upgrades) report(ctx context.Context, provider v1alpha2.Provider) *move
 		})
 	}
 	if chart := provider.GetStatus().Chart; known.moved != nil && chart != nil && known.moved.chart == *chart {
-		return known.moved
+		return known.moved, true
 	}
-	return nil
+	return nil, known.looked
 }
 
 // ask asks the source and wakes the resource when there is something to tell, and again when it is time to look for moved tags.
@@ -93,7 +94,7 @@ func (u *Upgrades) ask(ctx context.Context, provider v1alpha2.Provider, into *of
 	}
 	u.mu.Lock()
 	if moveErr == nil {
-		into.moved = moved
+		into.looked, into.moved = true, moved
 	}
 	if err == nil {
 		into.releases, into.metadata = releases, metadata

@@ -225,6 +225,17 @@ var _ = Describe("A registry", Ordered, func() {
 		Consistently(w.read(ctx, p)).WithTimeout(fiveLooks).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Digest", before),
 			HaveField("ResourceVersion", version), HaveField("Status.Release.Revision", int64(1))))
 
+		By("starting the operator anew while the registry is away, so that it cannot look")
+		r.Stop()
+		Expect(w.operator.Stop()).To(Succeed())
+		w.start(r.flags()...)
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "away"})
+		})
+		Eventually(w.read(ctx, p)).Should(HaveField("Status.LastHandledReconcileAt", "away"))
+		Expect(p).To(And(beReady("v1.0.0"), Not(Satisfy(unmoved)), HaveField("Status.Chart.Digest", before)))
+		Expect(r.Start(ctx)).To(Succeed())
+
 		By("pinning what is in use, and no longer")
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.OCI = p.GetStatus().Chart.Source })
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), Satisfy(unmoved), HaveField("Status.Chart.Digest", before), HaveField("Status.Release.Revision", int64(1))))
