@@ -118,6 +118,10 @@ e2e-node: bed-binaries ## Run the operator's image from its chart on a real node
 	apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing >/dev/null || true; fi
 	E2E_NODE=1 go test -count 1 -timeout 30m ./test/node -v -ginkgo.v
 
+.PHONY: e2e-flux
+e2e-flux: bed-binaries ## Install the charts by Flux's own controllers (they take some ten minutes to build the first time)
+	E2E_FLUX=1 go test -count 1 -timeout 60m ./test/flux -v -ginkgo.v
+
 .PHONY: bench
 bench: build bed-binaries ## Measure: five providers until Ready, beside kubectl apply; mirrors, beside crane; chart generation
 	@go run ./test/bench

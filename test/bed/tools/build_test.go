@@ -153,7 +153,7 @@ func TestFind(t *testing.T) {
 	g := NewWithT(t)
 	s, err := Find()
 	g.Expect(err).NotTo(HaveOccurred())
-	for _, a := range s.WithNode().artifacts {
+	for _, a := range s.WithNode().WithFlux().artifacts {
 		g.Expect(filepath.Join(s.pins(a), "go.mod")).To(BeARegularFile())
 	}
 	t.Chdir(t.TempDir())

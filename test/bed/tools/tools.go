@@ -27,6 +27,9 @@ const (
 	// Those of a real node, see WithNode.
 	Kubelet   = "kubelet"
 	KubeProxy = "kube-proxy"
+	// Those of Flux, see WithFlux.
+	SourceController = "source-controller"
+	HelmController   = "helm-controller"
 )
 
 // Manifests that a Set holds, each a YAML stream joined from files of a pinned module.
@@ -35,6 +38,9 @@ const (
 	KwokStages = "kwok-stages.yaml"
 	// CertManagerCRDs are the CustomResourceDefinitions of cert-manager.
 	CertManagerCRDs = "cert-manager-crds.yaml"
+	// FluxSourceCRDs and FluxHelmCRDs are those of Flux's controllers, see WithFlux.
+	FluxSourceCRDs = "flux-source-crds.yaml"
+	FluxHelmCRDs   = "flux-helm-crds.yaml"
 )
 
 // artifact is one file of a Set: a program if pkg is set, else manifests.
@@ -91,6 +97,14 @@ func nodeProgram(name string) artifact {
 	return a
 }
 
+// fluxArtifacts take longer to build than all else together.
+var fluxArtifacts = []artifact{
+	{name: SourceController, pins: "flux-source", pkg: "github.com/fluxcd/source-controller"},
+	{name: HelmController, pins: "flux-helm", pkg: "github.com/fluxcd/helm-controller"},
+	{name: FluxSourceCRDs, pins: "flux-source", module: "github.com/fluxcd/source-controller", files: []string{"config/crd/bases/*.yaml"}},
+	{name: FluxHelmCRDs, pins: "flux-helm", module: "github.com/fluxcd/helm-controller", files: []string{"config/crd/bases/*.yaml"}},
+}
+
 // kubernetes is a program of Kubernetes. The version decides what clients are told: Helm's kubeVersion checks and Cluster API's managers refuse
 // an API server that does not know its own.
 func kubernetes(name string) artifact {
@@ -139,6 +153,11 @@ func Find() (*Set, error) {
 // WithNode is the set with what a real node needs, too. A bed does without.
 func (s *Set) WithNode() *Set {
 	return &Set{root: s.root, artifacts: slices.Concat(s.artifacts, nodeArtifacts)}
+}
+
+// WithFlux is the set with the controllers of Flux, too.
+func (s *Set) WithFlux() *Set {
+	return &Set{root: s.root, artifacts: slices.Concat(s.artifacts, fluxArtifacts)}
 }
 
 // Dir is the folder of the programs, to be put on PATH.
