@@ -66,7 +66,7 @@ func (p panel) draw(out *bytes.Buffer, samples []sample) {
 	for i := range int(math.Round(top/step)) + 1 {
 		value := float64(i) * step
 		fmt.Fprintf(out, `<path d="M%.1f %.1fh%.1f" stroke="#ddd"/>`+"\n", marginLeft, y(value), plotWidth)
-		text(marginLeft-6, y(value)+4, "end", fmt.Sprintf("%.4g", value))
+		text(marginLeft-6, y(value)+4, "end", fmt.Sprintf("%.6g", value))
 	}
 	for _, s := range samples {
 		if s.providers >= last.providers/10 { // the others would lie upon each other
