@@ -114,6 +114,9 @@ func newApplier(ctx context.Context, config *rest.Config) (*crds.Applier, error)
 		return nil, err
 	}
 	go func() { _ = definitions.Start(ctx) }() // it ends with ctx
+	if !definitions.WaitForCacheSync(ctx) {
+		return nil, ctx.Err()
+	}
 	writer, err := metadata.NewForConfig(config)
 	if err != nil {
 		return nil, err
