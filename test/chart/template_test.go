@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/test/fleet"
 )
@@ -30,6 +31,8 @@ var _ = Describe("A chart rendered without a cluster", func() {
 		Expect(err).NotTo(HaveOccurred())
 		provider = filepath.Join(GinkgoT().TempDir(), made.Filename())
 		Expect(os.WriteFile(provider, data, 0o600)).To(Succeed())
+		// Other scenarios leave theirs, for another namespace.
+		run(ctx, "kubectl", "delete", "crds", "--selector", v1alpha2.ClusterctlProviderLabel+"="+r.Bundle.Provider.Label)
 	})
 
 	It("is applied by the server, and nothing is left to apply, a provider's as the operator's", func(ctx SpecContext) {
@@ -60,8 +63,11 @@ func applyRendered(ctx context.Context, chart, namespace string, args ...string)
 	}
 	before := generations()
 	Expect(before).NotTo(BeEmpty())
-	run(ctx, "kubectl", "diff", "--server-side", "-f", objects)
-	run(ctx, "kubectl", "diff", "-f", objects)
+	for _, side := range []string{"--server-side=true", "--server-side=false"} {
+		Eventually(func() (string, error) { // a status that changes while kubectl compares is a difference, too
+			return try(ctx, "kubectl", "diff", side, "-f", objects)
+		}).Should(BeEmpty(), side)
+	}
 	apply(objects)
 	Expect(generations()).To(Equal(before))
 	run(ctx, "kubectl", "delete", "--ignore-not-found", "-f", objects)
