@@ -1,13 +1,8 @@
 package verify
 
 import (
-	"bytes"
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"strings"
@@ -19,16 +14,14 @@ import (
 	"github.com/notaryproject/notation-go/signer"
 	. "github.com/onsi/gomega"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
-	"github.com/sigstore/sigstore/pkg/cryptoutils"
-	"github.com/sigstore/sigstore/pkg/signature"
 	"github.com/sigstore/sigstore/pkg/signature/dsse"
-	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/content"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/source"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/cosign"
 	"github.com/capstan-project/capstan/test/image"
 )
 
@@ -54,62 +47,38 @@ func registry(t *testing.T, i bed.Implementation) (*oci.Client, string) {
 	return c, r.Address
 }
 
-// key is a key pair as `cosign generate-key-pair` makes it.
-type key struct {
-	signature.SignerVerifier
-	public []byte
-}
-
-func newKey(t *testing.T) key {
+func newKey(t *testing.T) cosign.Key {
 	t.Helper()
-	g := NewWithT(t)
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	g.Expect(err).NotTo(HaveOccurred())
-	sv, err := signature.LoadECDSASignerVerifier(private, crypto.SHA256)
-	g.Expect(err).NotTo(HaveOccurred())
-	public, err := cryptoutils.MarshalPublicKeyToPEM(private.Public())
-	g.Expect(err).NotTo(HaveOccurred())
-	return key{sv, public}
+	key, err := cosign.NewKey()
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return key
 }
 
-const (
-	simpleSigning = `{"critical":{"identity":{"docker-reference":"x"},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`
-	statement     = `{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":%q}}],"predicateType":%q,"predicate":{}}`
-)
+const statement = `{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":%q}}],"predicateType":%q,"predicate":{}}`
 
 // byTag signs as cosign 1 and 2 do.
-func (k key) byTag(t *testing.T, c *oci.Client, ref oci.Reference, payload string) {
+func byTag(t *testing.T, key cosign.Key, c *oci.Client, ref oci.Reference, payload string) {
 	t.Helper()
-	g := NewWithT(t)
-	layer := k.simple(t, payload)
-	tag := ref.WithTag(strings.Replace(ref.Digest.String(), ":", "-", 1) + ".sig")
-	_, err := image.PushArtifact(t.Context(), c, tag, "", layer)
-	g.Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(key.Tag(t.Context(), c, ref, ref.Digest, payload)).To(Succeed())
 }
 
-func (k key) simple(t *testing.T, payload string) oci.Layer {
+func simple(t *testing.T, key cosign.Key, payload string) oci.Layer {
 	t.Helper()
-	sig, err := k.SignMessage(strings.NewReader(payload))
+	layer, err := key.Sign(payload)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	layer := oci.NewLayer(typeSimpleSigning, []byte(payload))
-	layer.Descriptor.Annotations = map[string]string{annotationSignature: base64.StdEncoding.EncodeToString(sig)}
 	return layer
 }
 
 // refer pushes a manifest that refers to the subject.
 func refer(t *testing.T, c *oci.Client, ref oci.Reference, subject ocispec.Descriptor, artifactType string, layer oci.Layer) {
 	t.Helper()
-	g := NewWithT(t)
-	repository := c.Repository(ref)
-	g.Expect(repository.Push(t.Context(), layer.Descriptor, bytes.NewReader(layer.Data))).To(Succeed())
-	_, err := oras.PackManifest(t.Context(), repository, oras.PackManifestVersion1_1, artifactType, oras.PackManifestOptions{Subject: &subject, Layers: []ocispec.Descriptor{layer.Descriptor}})
-	g.Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(cosign.Refer(t.Context(), c, ref, subject, artifactType, layer)).To(Succeed())
 }
 
 // bundled is a bundle as cosign 3 makes it.
-func (k key) bundled(t *testing.T, payload string) oci.Layer {
+func bundled(t *testing.T, key cosign.Key, payload string) oci.Layer {
 	t.Helper()
-	envelope, err := dsse.WrapSigner(k, typeStatement).SignMessage(strings.NewReader(payload))
+	envelope, err := dsse.WrapSigner(key, typeStatement).SignMessage(strings.NewReader(payload))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return oci.NewLayer("application/vnd.dev.sigstore.bundle.v0.3+json",
 		fmt.Appendf(nil, `{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","verificationMaterial":{"publicKey":{"hint":"x"}},"dsseEnvelope":%s}`, envelope))
@@ -124,7 +93,7 @@ func TestCosign(t *testing.T) {
 func cosignSignatures(t *testing.T, i bed.Implementation) {
 	c, address := registry(t, i)
 	trusted, other := newKey(t), newKey(t)
-	data := map[string][]byte{"a.pub": newKey(t).public, "cosign.pub": trusted.public, "README": []byte("not a key")}
+	data := map[string][]byte{"a.pub": newKey(t).Public, "cosign.pub": trusted.Public, "README": []byte("not a key")}
 	verifier, err := New(v1alpha2.VerifyCosign, c, data)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	stranger, _ := unsigned(t, c, address, "stranger")
@@ -133,36 +102,36 @@ func cosignSignatures(t *testing.T, i bed.Implementation) {
 		message string
 	}{
 		"signed under a tag": {func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
-			trusted.byTag(t, c, ref, fmt.Sprintf(simpleSigning, ref.Digest))
+			byTag(t, trusted, c, ref, cosign.Payload(ref.Digest))
 		}, ""},
 		"signed by a referrer": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, "application/vnd.dev.cosign.artifact.sig.v1+json", trusted.simple(t, fmt.Sprintf(simpleSigning, ref.Digest)))
+			refer(t, c, ref, subject, cosign.TypeSignature, simple(t, trusted, cosign.Payload(ref.Digest)))
 		}, ""},
 		"signed by a bundle": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", trusted.bundled(t, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)))
+			refer(t, c, ref, subject, typeBundle+".v0.3+json", bundled(t, trusted, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)))
 		}, ""},
 		"signed by two, one of whom is trusted": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			other.byTag(t, c, ref, fmt.Sprintf(simpleSigning, ref.Digest))
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", trusted.bundled(t, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)))
+			byTag(t, other, c, ref, cosign.Payload(ref.Digest))
+			refer(t, c, ref, subject, typeBundle+".v0.3+json", bundled(t, trusted, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)))
 		}, ""},
 		"not signed": {func(*testing.T, oci.Reference, ocispec.Descriptor) {}, "has no cosign signature"},
 		"signed by another key": {func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
-			other.byTag(t, c, ref, fmt.Sprintf(simpleSigning, ref.Digest))
+			byTag(t, other, c, ref, cosign.Payload(ref.Digest))
 		}, "none of its 1 cosign signatures is by a trusted key"},
 		"a bundle by another key": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", other.bundled(t, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)))
+			refer(t, c, ref, subject, typeBundle+".v0.3+json", bundled(t, other, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)))
 		}, "none of its 1"},
 		"another artifact's signature": {func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
-			trusted.byTag(t, c, ref, fmt.Sprintf(simpleSigning, stranger.Digest))
+			byTag(t, trusted, c, ref, cosign.Payload(stranger.Digest))
 		}, "none of its 1"},
 		"another artifact's bundle": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", trusted.bundled(t, fmt.Sprintf(statement, stranger.Digest.Encoded(), predicateSign)))
+			refer(t, c, ref, subject, typeBundle+".v0.3+json", bundled(t, trusted, fmt.Sprintf(statement, stranger.Digest.Encoded(), predicateSign)))
 		}, "none of its 1"},
 		"an attestation is no signature": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", trusted.bundled(t, fmt.Sprintf(statement, ref.Digest.Encoded(), "https://slsa.dev/provenance/v1")))
+			refer(t, c, ref, subject, typeBundle+".v0.3+json", bundled(t, trusted, fmt.Sprintf(statement, ref.Digest.Encoded(), "https://slsa.dev/provenance/v1")))
 		}, "none of its 1"},
 		"a payload of another kind": {func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
-			trusted.byTag(t, c, ref, strings.Replace(fmt.Sprintf(simpleSigning, ref.Digest), "cosign container image signature", "something else", 1))
+			byTag(t, trusted, c, ref, strings.Replace(cosign.Payload(ref.Digest), "cosign container image signature", "something else", 1))
 		}, "none of its 1"},
 		"garbage": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
 			refer(t, c, ref, subject, typeBundle+".v0.3+json", oci.NewLayer(typeBundle+".v0.3+json", []byte(`{"dsseEnvelope":{"payload":"!"}}`)))

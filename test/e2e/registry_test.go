@@ -2,10 +2,6 @@ package e2e
 
 import (
 	"context"
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"encoding/base64"
 	"fmt"
 	"maps"
@@ -17,8 +13,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
-	"github.com/sigstore/sigstore/pkg/cryptoutils"
-	"github.com/sigstore/sigstore/pkg/signature"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +26,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/mirror"
 	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/cosign"
 	"github.com/capstan-project/capstan/test/fleet"
 	"github.com/capstan-project/capstan/test/image"
 )
@@ -296,16 +291,12 @@ var _ = Describe("A registry", Ordered, func() {
 	})
 
 	It("is trusted as far as a resource says", func(ctx SpecContext) {
-		private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		Expect(err).NotTo(HaveOccurred())
-		signer, err := signature.LoadECDSASignerVerifier(private, crypto.SHA256)
-		Expect(err).NotTo(HaveOccurred())
-		public, err := cryptoutils.MarshalPublicKeyToPEM(private.Public())
+		key, err := cosign.NewKey()
 		Expect(err).NotTo(HaveOccurred())
 		t := newTiny("signed", "v1.0.0")
 		pinned := r.pushFiles(ctx, t)
 		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
-		Expect(w.client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: "keys"}, Data: map[string][]byte{"cosign.pub": public}})).To(Succeed())
+		Expect(w.client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: "keys"}, Data: map[string][]byte{"cosign.pub": key.Public}})).To(Succeed())
 		p := t.resource()
 		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{OCI: r.Address + "/files/signed", Digest: "sha256:" + strings.Repeat("0", 64),
 			Verify: &v1alpha2.Verification{SecretRef: v1alpha2.LocalSecretReference{Name: "keys"}}}
@@ -319,13 +310,7 @@ var _ = Describe("A registry", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(untrusted("has no cosign signature"))
 		nothingIsApplied(ctx, w, t.name)
 
-		payload := fmt.Sprintf(`{"critical":{"identity":{"docker-reference":""},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"}}`, pinned.Digest)
-		signed, err := signer.SignMessage(strings.NewReader(payload))
-		Expect(err).NotTo(HaveOccurred())
-		layer := oci.NewLayer("application/vnd.dev.cosign.simplesigning.v1+json", []byte(payload))
-		layer.Descriptor.Annotations = map[string]string{"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(signed)}
-		_, err = image.PushArtifact(ctx, r.client, pinned.WithTag(strings.Replace(pinned.Digest.String(), ":", "-", 1)+".sig"), "", layer)
-		Expect(err).NotTo(HaveOccurred())
+		Expect(key.Tag(ctx, r.client, pinned, pinned.Digest, cosign.Payload(pinned.Digest))).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 
 		By("taking it from a mirror, which has the signature too")

@@ -1,0 +1,84 @@
+// Package cosign signs what is in a registry as the program of that name does, for tests.
+package cosign
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/sigstore/sigstore/pkg/cryptoutils"
+	"github.com/sigstore/sigstore/pkg/signature"
+	"oras.land/oras-go/v2"
+
+	"github.com/capstan-project/capstan/chartgen/oci"
+	"github.com/capstan-project/capstan/test/image"
+)
+
+// TypeSignature is the type of a manifest with a signature that refers to what is signed.
+const TypeSignature = "application/vnd.dev.cosign.artifact.sig.v1+json"
+
+// Key is a key pair as `cosign generate-key-pair` makes it.
+type Key struct {
+	signature.SignerVerifier
+	// Public is the public key in PEM.
+	Public []byte
+}
+
+// NewKey makes a key pair.
+func NewKey() (Key, error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return Key{}, err
+	}
+	pair, err := signature.LoadECDSASignerVerifier(private, crypto.SHA256)
+	if err != nil {
+		return Key{}, err
+	}
+	public, err := cryptoutils.MarshalPublicKeyToPEM(private.Public())
+	return Key{pair, public}, err
+}
+
+// Payload is what is signed of a manifest.
+func Payload(subject digest.Digest) string {
+	return fmt.Sprintf(`{"critical":{"identity":{"docker-reference":"x"},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`, subject)
+}
+
+// Sign makes the layer with a payload and its signature.
+func (k Key) Sign(payload string) (oci.Layer, error) {
+	signed, err := k.SignMessage(strings.NewReader(payload))
+	if err != nil {
+		return oci.Layer{}, err
+	}
+	layer := oci.NewLayer("application/vnd.dev.cosign.simplesigning.v1+json", []byte(payload))
+	layer.Descriptor.Annotations = map[string]string{"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(signed)}
+	return layer, nil
+}
+
+// Tag keeps a signed payload under the tag for what has the digest, as cosign 1 and 2 do.
+func (k Key) Tag(ctx context.Context, c *oci.Client, ref oci.Reference, subject digest.Digest, payload string) error {
+	layer, err := k.Sign(payload)
+	if err != nil {
+		return err
+	}
+	_, err = image.PushArtifact(ctx, c, ref.WithTag(strings.Replace(subject.String(), ":", "-", 1)+".sig"), "", layer)
+	return err
+}
+
+// Refer keeps a layer in a manifest that refers to the subject.
+func Refer(ctx context.Context, c *oci.Client, ref oci.Reference, subject ocispec.Descriptor, artifactType string, layer oci.Layer) error {
+	repository := c.Repository(ref)
+	if err := repository.Push(ctx, layer.Descriptor, bytes.NewReader(layer.Data)); err != nil {
+		return err
+	}
+	_, err := oras.PackManifest(ctx, repository, oras.PackManifestVersion1_1, artifactType,
+		oras.PackManifestOptions{Subject: &subject, Layers: []ocispec.Descriptor{layer.Descriptor}})
+	return err
+}
