@@ -59,7 +59,10 @@ func (r *Registry) serve() error {
 	}
 	r.Address = listener.Addr().String()
 	p := r.inProcess
-	p.server = &http.Server{Handler: p.handler, TLSConfig: p.tls, ErrorLog: log.New(io.Discard, "", 0)}
+	// No HTTP/2: it reads one blob at a time, and those that wait would hold up that one where all share a connection.
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true)
+	p.server = &http.Server{Handler: p.handler, TLSConfig: p.tls, Protocols: protocols, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() {
 		if p.tls == nil {
 			_ = p.server.Serve(listener) // until it is closed
