@@ -7,7 +7,7 @@ RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY . .
 ARG VERSION=dev TARGETARCH
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    go run ./test/release rootfs --version "$VERSION" --arch "$TARGETARCH" --output /rootfs
+    go run ./cmd/dist rootfs --version "$VERSION" --arch "$TARGETARCH" --output /rootfs
 
 FROM scratch
 COPY --from=build /rootfs /

@@ -32,7 +32,7 @@ bed: ## Start a control plane with simulated nodes on loopback, until Ctrl-C
 
 .PHONY: build
 build: ## Build the programs into bin/
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/... ./test/demo
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/capstan ./cmd/operator ./test/demo
 
 .PHONY: generate
 generate: ## Generate deep-copy methods
@@ -72,7 +72,7 @@ verify: generate manifests docs ## Check that generated files are current and th
 
 .PHONY: licenses
 licenses: ## Check that the licenses of all dependencies are allowed
-	go run ./test/release licenses
+	go run ./cmd/dist licenses
 
 # The database of vulnerabilities is asked only where it can be reached; everywhere else a line says that it was not.
 VULNERABILITIES := https://vuln.go.dev
@@ -87,7 +87,7 @@ vulnerabilities: ## Look for known vulnerabilities in what the programs really c
 .PHONY: image
 image: ## Make the operator's image as an OCI archive in dist/, without a container engine
 	@mkdir -p dist
-	go run ./test/release image --version $(VERSION) --output dist/capstan-image.tar
+	go run ./cmd/dist image --version $(VERSION) --output dist/capstan-image.tar
 
 # An image's tag, which a version with build metadata is not.
 TAG ?= $(subst +,-,$(VERSION))
@@ -97,7 +97,7 @@ docker-build: ## Build the same image with Docker
 
 .PHONY: release
 release: ## Make all that is published, in dist/, as VERSION (default: what git describes); publishes nothing
-	go run ./test/release dist --version $(VERSION) --output dist
+	go run ./cmd/dist dist --version $(VERSION) --output dist
 
 ##@ Test
 

@@ -18,16 +18,16 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/chartgen/source"
-	"github.com/capstan-project/capstan/chartgen/store"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/supply/store"
+	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/metrics"
-	"github.com/capstan-project/capstan/controllers/sources"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
 // Charts finds the chart of a release: in memory, in the store, or made anew from the source and stored.
 type Charts struct {
-	Sources *sources.Resolver
+	Sources *fetch.Resolver
 	Store   store.Store
 	Metrics *metrics.Recorder
 	// Events tells of charts that could not be shared; nil where charts are not.
@@ -70,7 +70,7 @@ type releaseID struct {
 // find gives the chart of a release. Nothing is read or made when the same bytes were seen before, and nothing is fetched from
 // where a release cannot change when its chart is in the store, unless anew asks for it.
 func (c *Charts) find(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release, anew bool) (*providerChart, error) {
-	id, wanted := idOf(provider), releaseID{release, sources.Digest(provider)}
+	id, wanted := idOf(provider), releaseID{release, fetch.Digest(provider)}
 	if known, ok := c.known.Load(id); ok && known.(*providerChart).from == wanted && release.Fingerprint != "" && !anew {
 		return known.(*providerChart), nil
 	}
@@ -94,7 +94,7 @@ func (c *Charts) load(ctx context.Context, provider v1alpha2.Provider, from sour
 	if release.Origin == "" {
 		return c.fetch(ctx, provider, from, release, key)
 	}
-	if digest := sources.Digest(provider); digest != "" {
+	if digest := fetch.Digest(provider); digest != "" {
 		key.Origin += "@" + digest
 	}
 	query := store.Query{Namespace: key.Namespace, Provider: key.Provider, Version: key.Version, Origin: key.Origin}
@@ -158,7 +158,7 @@ func (c *Charts) fetch(ctx context.Context, provider v1alpha2.Provider, from sou
 	if err != nil {
 		return nil, err
 	}
-	if err := b.CheckDigest(sources.Digest(provider)); err != nil {
+	if err := b.CheckDigest(fetch.Digest(provider)); err != nil {
 		return nil, err
 	}
 	stored, err := c.build(ctx, provider, key, b)

@@ -12,15 +12,15 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/source"
-	"github.com/capstan-project/capstan/chartgen/source/web"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/permissions"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/sources"
-	"github.com/capstan-project/capstan/controllers/target"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -174,11 +174,11 @@ var inputRules = []inputRule{
 			o.next = nextEvent
 		}
 	}),
-	because[*sources.ConfigError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason),
+	because[*fetch.ConfigError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason),
 	because[*source.VersionError](preflightFailed, v1alpha2.IncorrectVersionFormatReason),
 	because[*source.AddressError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason),
 	because[*values.SecretNotFoundError](preflightFailed, v1alpha2.SecretNotFoundReason),
-	because[*target.KubeConfigError](preflightFailed, v1alpha2.KubeConfigErrorReason),
+	because[*clusters.KubeConfigError](preflightFailed, v1alpha2.KubeConfigErrorReason),
 	because[*permissions.MissingError](preflightFailed, v1alpha2.MissingPermissionsReason),
 	because[*unsafeError](v1alpha2.CRDsSafeCondition, v1alpha2.UnsafeCRDsReason),
 	when(func(e *crds.UnsatisfiedError, o *outcome) {
@@ -186,7 +186,7 @@ var inputRules = []inputRule{
 			o.condition, o.reason, o.next = "", v1alpha2.WaitingForCRDsReason, nextEvent
 		}
 	}),
-	because[*sources.UnknownProviderError](installFailed, v1alpha2.UnknownProviderReason),
+	because[*fetch.UnknownProviderError](installFailed, v1alpha2.UnknownProviderReason),
 	because[*source.NotFoundError](installFailed, v1alpha2.VersionNotFoundReason),
 	because[*source.UntrustedError](installFailed, v1alpha2.UntrustedSourceReason),
 	because[*bundle.InvalidError](installFailed, v1alpha2.InvalidComponentsReason),
@@ -218,7 +218,7 @@ func classifyInput(err error) (outcome, bool) {
 // classifyServer finds the outcome of an error that a source's server, or the credentials for it, are the cause of.
 func classifyServer(err error) (outcome, bool) {
 	var (
-		noSecret    *sources.SecretNotFoundError
+		noSecret    *fetch.SecretNotFoundError
 		credentials *web.CredentialsError
 		token       *source.InvalidTokenError
 		limit       *web.LimitError

@@ -10,12 +10,12 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/source"
-	"github.com/capstan-project/capstan/chartgen/store"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/supply/store"
+	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/sources"
-	"github.com/capstan-project/capstan/controllers/target"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -51,7 +51,7 @@ func NewPreviewer(config *rest.Config, c client.Client, releases *release.Engine
 		return nil, err
 	}
 	reader := readOnly{c}
-	resolver := &sources.Resolver{Metadata: reader, Reader: reader, Config: &sources.ConfigFile{Path: sources.DefaultConfigFile}}
+	resolver := &fetch.Resolver{Metadata: reader, Reader: reader, Config: &fetch.ConfigFile{Path: fetch.DefaultConfigFile}}
 	return &Previewer{
 		client:   reader,
 		releases: releases,
@@ -65,7 +65,7 @@ func NewPreviewer(config *rest.Config, c client.Client, releases *release.Engine
 func (p *Previewer) Preview(ctx context.Context, given v1alpha2.Provider) (*Preview, error) {
 	provider := given.DeepCopyObject().(v1alpha2.Provider)
 	heard := &listener{}
-	r := &Reconciler{Client: p.client, Live: p.client, Type: provider.ProviderType(), Charts: p.charts, Target: &target.Target{Cluster: p.client, Reader: p.client, Releases: p.releases}, Events: heard}
+	r := &Reconciler{Client: p.client, Live: p.client, Type: provider.ProviderType(), Charts: p.charts, Target: &clusters.Target{Cluster: p.client, Reader: p.client, Releases: p.releases}, Events: heard}
 	chart, err := r.chart(ctx, provider)
 	if err != nil {
 		return nil, err

@@ -21,11 +21,11 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/target"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -38,8 +38,8 @@ type Reconciler struct {
 	Type  v1alpha2.ProviderType
 	Scope Scope
 	// Targets are where providers are installed. Target is the one that a reconcile works on, in the copy of the Reconciler that it works with.
-	Targets *target.Registry
-	*target.Target
+	Targets *clusters.Registry
+	*clusters.Target
 
 	Charts *Charts
 	// ImageRegistry takes the place of the registry of every image; empty leaves them.

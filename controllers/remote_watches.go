@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/target"
 )
 
 // remoteWatches do for remote clusters, which come and go, what the controllers' own watches do for the local one: what happens there to
@@ -23,7 +23,7 @@ type remoteWatches struct {
 	wake health.Wake
 }
 
-func (w *remoteWatches) watch(ctx context.Context, cluster *target.Cluster) error {
+func (w *remoteWatches) watch(ctx context.Context, cluster *clusters.Cluster) error {
 	definitions, err := cluster.Definitions.GetInformer(ctx, &apiextensionsv1.CustomResourceDefinition{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return err

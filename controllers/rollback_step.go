@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/store"
+	"github.com/capstan-project/capstan/chartgen/supply/store"
 )
 
 // rollBackTo returns to the revision that the resource names.

@@ -22,12 +22,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/store"
+	"github.com/capstan-project/capstan/chartgen/supply/store"
+	"github.com/capstan-project/capstan/controllers/clusters"
+	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/sources"
-	"github.com/capstan-project/capstan/controllers/target"
 )
 
 // Options are the operator's settings.
@@ -47,11 +47,11 @@ type Options struct {
 	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage version itself.
 	MigrationDelay time.Duration
 	// Registry is the operator's access to registries, and ImageRegistry the one that takes the place of every image's.
-	Registry      *sources.Registry
+	Registry      *fetch.Registry
 	ImageRegistry string
 	// ReadOnlyCharts are looked up in the chart repository and never pushed to it.
 	ReadOnlyCharts bool
-	// ConfigFile is a configuration in clusterctl's format, see sources.ConfigFile.
+	// ConfigFile is a configuration in clusterctl's format, see fetch.ConfigFile.
 	ConfigFile string
 	// Metrics counts what happens; nil counts nothing.
 	Metrics *metrics.Recorder
@@ -76,8 +76,8 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	woken := &wakers{}
-	here := target.Connection{Config: mgr.GetConfig(), HTTP: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(), Scheme: mgr.GetScheme(), Namespaces: options.Scope.caches()}
-	local, err := target.NewCluster(here, options.Holder, woken.wake)
+	here := clusters.Connection{Config: mgr.GetConfig(), HTTP: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(), Scheme: mgr.GetScheme(), Namespaces: options.Scope.caches()}
+	local, err := clusters.NewCluster(here, options.Holder, woken.wake)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
-	resolver := &sources.Resolver{Metadata: mgr.GetClient(), Reader: live, Config: &sources.ConfigFile{Path: options.ConfigFile}, Registry: options.Registry}
+	resolver := &fetch.Resolver{Metadata: mgr.GetClient(), Reader: live, Config: &fetch.ConfigFile{Path: options.ConfigFile}, Registry: options.Registry}
 	charts, err := newStore(mgr, live, options)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Client: mgr.GetClient(),
 		Live:   live,
 		Scope:  options.Scope,
-		Targets: &target.Registry{
+		Targets: &clusters.Registry{
 			Local: local, Secrets: live, DefaultAccount: options.DefaultServiceAccount, Watch: remote.watch,
 			Scheme: mgr.GetScheme(), Namespaces: options.Scope.caches(), Holder: options.Holder, Wake: woken.wake,
 		},
@@ -140,7 +140,7 @@ func newStore(mgr ctrl.Manager, live client.Client, options Options) (store.Stor
 }
 
 // setup adds the controller of one kind, with all that brings its resources back.
-func (r *Reconciler) setup(mgr ctrl.Manager, options Options, local *target.Cluster, woken *wakers) error {
+func (r *Reconciler) setup(mgr ctrl.Manager, options Options, local *clusters.Cluster, woken *wakers) error {
 	touched := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 	// Seven controllers with a dozen watches each tell a hundred times that they start: that is for debugging.
 	logger := func(req *reconcile.Request) logr.Logger {

@@ -12,10 +12,10 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/sources"
 )
 
 // How often a source is asked for newer versions and moved tags, and how long it may take. Nothing waits for it.
@@ -27,7 +27,7 @@ const (
 // Upgrades knows what sources offer, for status.availableUpgrades, and whether they still have what is in use. It is a view that is
 // made anew after a restart: nothing that is installed depends on it, and a source that does not answer changes nothing.
 type Upgrades struct {
-	Sources   *sources.Resolver
+	Sources   *fetch.Resolver
 	Preflight *preflight.Checker
 	// Wake brings a resource back.
 	Wake health.Wake

@@ -10,8 +10,8 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
-	"github.com/capstan-project/capstan/chartgen/source"
-	"github.com/capstan-project/capstan/chartgen/source/web"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
 func TestAvailableUpgrades(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/lint"
-	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
 
 // trueErrors are the errors that real releases have, by release; each was checked by hand.

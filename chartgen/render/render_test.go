@@ -20,7 +20,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/render"
-	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
 
 // The size is that of the Secret that Helm writes, to one part in a hundred.

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/source/catalog"
+	"github.com/capstan-project/capstan/chartgen/supply/catalog"
 )
 
 // catalogOptions are the flags of commands that look providers up.

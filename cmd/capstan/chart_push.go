@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/capstan-project/capstan/chartgen/oci"
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
 func chartPushCommand() *cobra.Command {

@@ -19,7 +19,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/chartgen/store"
+	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/fleet"
 )

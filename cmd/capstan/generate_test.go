@@ -11,7 +11,7 @@ import (
 )
 
 // samples is a release with one of everything, and how its clusters are asked for.
-const samples = "../../chartgen/clustertemplate/testdata"
+const samples = "../../chartgen/supply/clustertemplate/testdata"
 
 // generate runs `capstan generate cluster` and gives what it printed, and what it warned of.
 func generate(ctx context.Context, arguments ...string) (out, warnings string, err error) {

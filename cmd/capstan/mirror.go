@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/chartgen/mirror"
-	"github.com/capstan-project/capstan/chartgen/oci"
 	"github.com/capstan-project/capstan/chartgen/render"
+	"github.com/capstan-project/capstan/chartgen/supply/mirror"
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
 // mirrorOptions are the flags of `mirror`.

@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/capstan-project/capstan/chartgen/mirror"
-	"github.com/capstan-project/capstan/chartgen/oci"
+	"github.com/capstan-project/capstan/chartgen/supply/mirror"
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
 // Where cert-manager is published: the chart, and beside its folder the images.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/capstan-project/capstan/chartgen/mirror"
+	"github.com/capstan-project/capstan/chartgen/supply/mirror"
 )
 
 // progress tells how a copy goes: a bar that moves on a terminal, and a line for each item anywhere.

@@ -25,9 +25,9 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/config/crd"
 	"github.com/capstan-project/capstan/controllers"
+	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/sources"
 )
 
 // version is set by the linker.
@@ -76,7 +76,7 @@ func parse() *flags {
 	set.BoolVar(&f.controllers.WatchConfigMaps, "watch-configmap", false, "Upgrade a provider as soon as the ConfigMap it was made from changes.")
 	set.BoolVar(&f.controllers.WatchSecrets, "watch-configsecret", false, "Upgrade a provider as soon as the Secret with its variables changes.")
 	set.DurationVar(&f.controllers.MigrationDelay, "crd-migration-delay", time.Minute, "How long a healthy provider is given to rewrite objects in a new storage version itself, before the operator does.")
-	set.StringVar(&f.controllers.ConfigFile, "config", sources.DefaultConfigFile, "A file in the format of clusterctl's configuration, a mounted ConfigMap for example: providers, images, overridesFolder. The default one need not exist.")
+	set.StringVar(&f.controllers.ConfigFile, "config", fetch.DefaultConfigFile, "A file in the format of clusterctl's configuration, a mounted ConfigMap for example: providers, images, overridesFolder. The default one need not exist.")
 	set.StringVar(&f.controllers.DefaultServiceAccount, "default-service-account", "", "The ServiceAccount, in each resource's namespace, with whose rights providers are installed whose resources name none. Default: the operator's own rights.")
 	set.BoolVar(&f.upgradeCRDs, "upgrade-crds", false, "Bring the operator's own CustomResourceDefinitions to its version before it starts.")
 	set.StringVar(&f.chartRepository, "chart-repository", "", "Where charts are kept besides the cluster, e.g. oci://registry.example.com/capi/charts: looked up first, pushed to when they had to be made.")
@@ -108,7 +108,7 @@ func run(f *flags) error {
 	if f.controllers.Scope, err = controllers.NewScope(f.watchNamespaces, f.watchLabelSelector); err != nil {
 		return err
 	}
-	if f.controllers.Registry, err = sources.NewRegistry(f.chartRepository, f.registryConfig, f.registryCA); err != nil {
+	if f.controllers.Registry, err = fetch.NewRegistry(f.chartRepository, f.registryConfig, f.registryCA); err != nil {
 		return err
 	}
 	mgr, err := ctrl.NewManager(client.GetConfigOrDie(f.client), ctrl.Options{

@@ -10,7 +10,7 @@ import (
 	"github.com/onsi/gomega/types"
 
 	"github.com/capstan-project/capstan/chartgen"
-	"github.com/capstan-project/capstan/chartgen/source"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
 
 // publishedArgs are those of the container manager of managerComponents.

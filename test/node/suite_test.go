@@ -16,11 +16,11 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-project/capstan/cmd/dist/image"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/node"
 	"github.com/capstan-project/capstan/test/bed/tools"
 	"github.com/capstan-project/capstan/test/fleet"
-	"github.com/capstan-project/capstan/test/release/image"
 )
 
 const (
@@ -85,7 +85,7 @@ func prepare() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	operator := exec.Command("go", "run", "./test/release", "image", "--version", operatorVersion, "--platforms", "linux/"+runtime.GOARCH, "--output", filepath.Join(folder, "operator.tar"))
+	operator := exec.Command("go", "run", "./cmd/dist", "image", "--version", operatorVersion, "--platforms", "linux/"+runtime.GOARCH, "--output", filepath.Join(folder, "operator.tar"))
 	operator.Dir = root
 	program := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(folder, "program"), "./test/node/program")
 	program.Dir = root

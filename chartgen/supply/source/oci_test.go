@@ -1,0 +1,305 @@
+package source_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/image"
+)
+
+var docker = source.Provider(v1alpha2.InfrastructureProviderType, "docker")
+
+// published reads a file of the sample release of docker.
+func published(t *testing.T, version, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("../../test/data/providers/infrastructure-docker", version, file))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return string(data)
+}
+
+// registry is an empty registry, as the first part of addresses in it.
+func registry(t *testing.T) (*oci.Client, string) {
+	t.Helper()
+	g := NewWithT(t)
+	r, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Dir: t.TempDir()})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(r.Stop)
+	c, err := oci.NewClient(oci.Options{})
+	g.Expect(err).NotTo(HaveOccurred())
+	return c, "http://" + r.Address + "/capi/"
+}
+
+// pushFiles does what `oras push` does.
+func pushFiles(t *testing.T, c *oci.Client, address string, files map[string]string) oci.Reference {
+	t.Helper()
+	g := NewWithT(t)
+	ref, err := oci.Parse(address)
+	g.Expect(err).NotTo(HaveOccurred())
+	var layers []oci.Layer
+	for name, text := range files {
+		layer := oci.NewLayer("application/vnd.test.file", []byte(text))
+		layer.Descriptor.Annotations = map[string]string{ocispec.AnnotationTitle: name}
+		layers = append(layers, layer)
+	}
+	desc, err := image.PushArtifact(t.Context(), c, ref, "application/vnd.acme.config", layers...)
+	g.Expect(err).NotTo(HaveOccurred())
+	return ref.WithDigest(desc.Digest)
+}
+
+func artifact(t *testing.T, c *oci.Client, address string, o source.OCIOptions) *source.Artifact {
+	t.Helper()
+	o.Access = func(context.Context) (source.Access, error) {
+		if o.Verified {
+			return source.Access{Client: c, Verifier: refusal{}}, nil
+		}
+		return source.Access{Client: c}, nil
+	}
+	a, err := source.NewArtifact(address, docker, o)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return a
+}
+
+func TestAnArtifactHoldsARelease(t *testing.T) {
+	c, base := registry(t)
+	metadata, components := published(t, "v1.0.0", "metadata.yaml"), published(t, "v1.0.0", "infrastructure-components.yaml")
+	for name, files := range map[string]map[string]string{
+		"type":    {"metadata.yaml": metadata, "infrastructure-components.yaml": components},
+		"plain":   {"metadata.yaml": metadata, "components.yaml": components},
+		"version": {"infrastructure-docker-v1.0.0-metadata.yaml": metadata, "infrastructure-docker-v1.0.0-components.yaml": components},
+		"shared": {"infrastructure-docker-v1.0.0-metadata.yaml": metadata, "metadata.yaml": "wrong", "bootstrap-components.yaml": "wrong",
+			"infrastructure-components.yaml": components, "components.yaml": "wrong"},
+		"templates": {"metadata.yaml": metadata, "components.yaml": components, "cluster-template.yaml": "a", "clusterclass-x.yaml": "b", "../cluster-template.yaml": "c", "README": "d"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			pinned := pushFiles(t, c, base+name+":v1.0.0", files)
+			pushFiles(t, c, base+name+":v1.1.0", files)
+			pushFiles(t, c, base+name+":latest", files)
+			a := artifact(t, c, base+name, source.OCIOptions{})
+			releases, err := a.Releases(t.Context())
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(releases).To(HaveLen(2))
+			picked, err := source.Pick(releases, "v1.0.0", "")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(a.Chart(t.Context(), picked)).To(BeNil())
+			b, err := a.Fetch(t.Context(), picked)
+			g.Expect(err).NotTo(HaveOccurred())
+			want := &bundle.Bundle{Provider: docker, Version: "v1.0.0", Source: pinned.String(), Components: []byte(components), Metadata: []byte(metadata)}
+			if name == "templates" {
+				want.Templates = []bundle.File{{Name: "cluster-template.yaml", Data: []byte("a")}, {Name: "clusterclass-x.yaml", Data: []byte("b")}}
+			}
+			g.Expect(b).To(Equal(want))
+			g.Expect(a.Metadata(t.Context(), picked)).To(Equal([]byte(metadata)))
+		})
+	}
+}
+
+func TestWhatIsWrongWithAnArtifactIsSaid(t *testing.T) {
+	c, base := registry(t)
+	files := map[string]string{"metadata.yaml": published(t, "v1.0.0", "metadata.yaml"), "infrastructure-components.yaml": published(t, "v1.0.0", "infrastructure-components.yaml")}
+	pinned := pushFiles(t, c, base+"good:v1.0.0", files)
+	pushFiles(t, c, base+"good:latest", files)
+	pushFiles(t, c, base+"bad:v1.0.0", map[string]string{"README": "x"})
+	other := "sha256:" + strings.Repeat("0", 64)
+	for name, test := range map[string]struct {
+		address, version string
+		options          source.OCIOptions
+		err              any
+		message          string
+	}{
+		"a tag that is the version":              {"good:v1.0.0", "v1.0.0", source.OCIOptions{}, nil, ""},
+		"any tag, and the version from the spec": {"good:latest", "v1.0.0", source.OCIOptions{}, nil, ""},
+		"a digest":                               {"good@" + pinned.Digest.String(), "v1.0.0", source.OCIOptions{}, nil, ""},
+		"the digest asked for":                   {"good", "v1.0.0", source.OCIOptions{Digest: pinned.Digest.String()}, nil, ""},
+		"another digest":                         {"good", "v1.0.0", source.OCIOptions{Digest: other}, &source.UntrustedError{}, "asks for " + other},
+		"another version than the tag":           {"good:v1.0.0", "v2.0.0", source.OCIOptions{}, &source.NotFoundError{}, "is v1.0.0"},
+		"a version that is not there":            {"good", "v2.0.0", source.OCIOptions{}, &source.NotFoundError{}, "not there"},
+		"a repository that is not there":         {"none", "v2.0.0", source.OCIOptions{}, &source.NotFoundError{}, "not there"},
+		"no files of a release":                  {"bad", "v1.0.0", source.OCIOptions{}, &bundle.InvalidError{}, "but only README"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			a := artifact(t, c, base+test.address, test.options)
+			_, err := a.Fetch(t.Context(), a.Release(test.version))
+			if test.err == nil {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(err).To(BeAssignableToTypeOf(test.err))
+			g.Expect(err).To(MatchError(ContainSubstring(test.message)))
+		})
+	}
+	t.Run("a tag that is no version", func(t *testing.T) {
+		_, err := artifact(t, c, base+"good:latest", source.OCIOptions{}).Releases(t.Context())
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("set spec.version")))
+	})
+}
+
+func TestAMovedTagIsNoticed(t *testing.T) {
+	c, base := registry(t)
+	g := NewWithT(t)
+	first := pushFiles(t, c, base+"moved:v1.0.0", map[string]string{"metadata.yaml": "a"})
+	second := pushFiles(t, c, base+"moved:tmp", map[string]string{"metadata.yaml": "b"})
+	desc, err := c.Resolve(t.Context(), second)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(c.Repository(second).Tag(t.Context(), desc, "v1.0.0")).To(Succeed())
+	made, err := chart.New(chart.Metadata{APIVersion: "v2", Name: "c", Version: "2.0.0"}, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	ref, err := oci.Parse(base + "moved:2.0.0")
+	g.Expect(err).NotTo(HaveOccurred())
+	pushed, err := c.PushChart(t.Context(), ref, made)
+	g.Expect(err).NotTo(HaveOccurred())
+	other := digest.FromString("another")
+
+	for name, test := range map[string]struct {
+		address, version string
+		options          source.OCIOptions
+		inUse            source.InUse
+		want             digest.Digest
+	}{
+		"to another manifest":               {"moved", "v1.0.0", source.OCIOptions{}, source.InUse{Manifest: first.Digest}, second.Digest},
+		"nowhere":                           {"moved", "v1.0.0", source.OCIOptions{}, source.InUse{Manifest: second.Digest}, ""},
+		"away":                              {"moved", "v3.0.0", source.OCIOptions{}, source.InUse{Manifest: first.Digest}, ""},
+		"behind the address's digest":       {"moved:v1.0.0@" + first.Digest.String(), "v1.0.0", source.OCIOptions{}, source.InUse{Manifest: first.Digest}, ""},
+		"behind the digest asked for":       {"moved", "v1.0.0", source.OCIOptions{Digest: first.Digest.String()}, source.InUse{Manifest: first.Digest}, ""},
+		"to another chart":                  {"moved", "v2.0.0", source.OCIOptions{}, source.InUse{Manifest: other, Chart: other}, pushed.Reference.Digest},
+		"to another manifest of that chart": {"moved", "v2.0.0", source.OCIOptions{}, source.InUse{Manifest: other, Chart: digest.Digest(pushed.Digest)}, ""},
+		"of an unknown chart":               {"moved", "v2.0.0", source.OCIOptions{}, source.InUse{}, pushed.Reference.Digest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			a := artifact(t, c, base+test.address, test.options)
+			now, err := a.Moved(t.Context(), a.Release(test.version), test.inUse)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(now.Digest).To(Equal(test.want))
+		})
+	}
+}
+
+func TestAnArtifactMayBeAChart(t *testing.T) {
+	c, base := registry(t)
+	made, err := chartgen.Build(&bundle.Bundle{Provider: docker, Version: "v1.0.0", Source: "test",
+		Components: []byte(published(t, "v1.0.0", "infrastructure-components.yaml")), Metadata: []byte(published(t, "v1.0.0", "metadata.yaml"))})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	plain, err := chart.New(chart.Metadata{APIVersion: "v2", Name: "somebody-elses", Version: "1.0.0"}, []chart.File{{Name: "templates/a.yaml", Data: []byte("{}")}})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	for name, want := range map[string]*chart.Chart{"capstan": made, "plain": plain} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			ref, err := oci.Parse(base + name + ":1.0.0")
+			g.Expect(err).NotTo(HaveOccurred())
+			pushed, err := c.PushChart(t.Context(), ref, want)
+			g.Expect(err).NotTo(HaveOccurred())
+			a := artifact(t, c, base+name, source.OCIOptions{})
+			releases, err := a.Releases(t.Context())
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(releases).To(Equal([]source.Release{a.Release("v1.0.0")}))
+			g.Expect(a.Chart(t.Context(), releases[0])).To(And(HaveField("Chart", want), HaveField("Reference.Digest", pushed.Reference.Digest)))
+			g.Expect(a.Metadata(t.Context(), releases[0])).To(Equal(want.File(bundle.MetadataFile)))
+		})
+	}
+	t.Run("of the version asked for", func(t *testing.T) {
+		g := NewWithT(t)
+		ref, err := oci.Parse(base + "lying:2.0.0")
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = c.PushChart(t.Context(), ref, plain)
+		g.Expect(err).NotTo(HaveOccurred())
+		a := artifact(t, c, base+"lying", source.OCIOptions{})
+		_, err = a.Chart(t.Context(), a.Release("v2.0.0"))
+		g.Expect(err).To(MatchError(ContainSubstring("is the chart of version v1.0.0, not v2.0.0")))
+	})
+}
+
+const ownImage = "registry.example.com/staging:docker-controllers"
+
+func TestAProviderImageCarriesARelease(t *testing.T) {
+	c, base := registry(t)
+	metadata := published(t, "v1.0.0", "metadata.yaml")
+	components := published(t, "v1.0.0", "infrastructure-components.yaml") +
+		"\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: images\n  namespace: x\ndata:\n  own: " + ownImage + "\n  other: " + ownImage + "-debug\n"
+	openshift := "name: cluster-api-provider-docker\nattributes: {type: infrastructure, version: v1.0.0}\nselfImageRef: " + ownImage + "\n"
+	entry := func(name, content string) image.Entry { return image.Entry{Name: name, Content: content} }
+	crd := components + "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: as.x\n  labels: {cluster.x-k8s.io/v1beta1: v1, cluster.x-k8s.io/v1beta2: v1, cluster.x-k8s.io/provider: x}\n"
+	for name, test := range map[string]struct {
+		layers    [][]byte
+		platforms []string
+		metadata  string
+		message   string
+	}{
+		"clusterctl's files": {[][]byte{image.Layer(entry("capi-manifests/metadata.yaml", metadata), entry("capi-manifests/infrastructure-components.yaml", components),
+			entry("capi-manifests/metadata.json", `{"providerName":"docker","providerVersion":"v1.0.0","imageName":"`+ownImage+`"}`))}, nil, metadata, ""},
+		"for many platforms, in two layers": {[][]byte{image.Layer(entry("capi-manifests/manifests", components)), image.Layer(entry("capi-manifests/metadata.yaml", metadata+"selfImageRef: "+ownImage+"\n"))},
+			[]string{"linux/s390x", "linux/amd64"}, metadata + "selfImageRef: " + ownImage + "\n", ""},
+		"OpenShift's default profile": {[][]byte{image.Layer(entry("capi-operator-manifests/default/metadata.yaml", openshift), entry("capi-operator-manifests/default/manifests.yaml", crd),
+			entry("capi-operator-manifests/other/manifests.yaml", "x"))}, nil, "releaseSeries:\n- major: 1\n  minor: 0\n  contract: v1beta2\n", ""},
+		"the provider's profile": {[][]byte{image.Layer(entry("capi-operator-manifests/docker/metadata.yaml", openshift), entry("capi-operator-manifests/docker/manifests.yaml", crd),
+			entry("capi-operator-manifests/other/manifests.yaml", "x"))}, nil, "contract: v1beta2", ""},
+		"profiles without a choice": {[][]byte{image.Layer(entry("capi-operator-manifests/a/manifests.yaml", "x"), entry("capi-operator-manifests/b/manifests.yaml", "x"))}, nil, "", "the profiles a, b"},
+		"nothing":                   {[][]byte{image.Layer(entry("etc/passwd", "x"))}, nil, "", "neither /capi-manifests nor"},
+		"no components":             {[][]byte{image.Layer(entry("capi-manifests/metadata.yaml", metadata))}, nil, "", "holds no components"},
+		"another version": {[][]byte{image.Layer(entry("capi-manifests/metadata.yaml", strings.ReplaceAll(openshift, "v1.0.0", "v3.0.0")), entry("capi-manifests/manifests.yaml", crd))}, nil, "",
+			"about version v3.0.0, not v1.0.0"},
+		"no contract": {[][]byte{image.Layer(entry("capi-manifests/metadata.yaml", openshift), entry("capi-manifests/manifests.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"))}, nil, "",
+			"the contract is not known"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			ref, err := oci.Parse(base + strings.ToLower(strings.NewReplacer(" ", "-", "'", "", ",", "").Replace(name)) + ":v1.0.0")
+			g.Expect(err).NotTo(HaveOccurred())
+			desc, err := image.Push(t.Context(), c, ref, test.platforms, test.layers...)
+			g.Expect(err).NotTo(HaveOccurred())
+			i, err := source.NewImage(ref.String(), docker, source.WithClient(c))
+			g.Expect(err).NotTo(HaveOccurred())
+			releases, err := i.Releases(t.Context())
+			g.Expect(err).NotTo(HaveOccurred())
+			b, err := i.Fetch(t.Context(), releases[0])
+			if test.message != "" {
+				g.Expect(err).To(BeAssignableToTypeOf(&bundle.InvalidError{}))
+				g.Expect(err).To(MatchError(ContainSubstring(test.message)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(string(b.Metadata)).To(ContainSubstring(test.metadata))
+			pinned := ref.Registry + "/" + ref.Repository + "@" + desc.Digest.String()
+			g.Expect(string(b.Components)).To(And(ContainSubstring("own: "+pinned+"\n"), ContainSubstring("other: "+ownImage+"-debug\n")))
+			g.Expect(b.Source).To(Equal(ref.WithDigest(desc.Digest).String()))
+			_, err = chartgen.Build(b)
+			g.Expect(err).NotTo(HaveOccurred())
+		})
+	}
+}
+
+// refusal is a verifier that trusts nothing.
+type refusal struct{}
+
+func (refusal) Verify(_ context.Context, ref oci.Reference) error {
+	return &source.UntrustedError{Message: ref.String() + " is not signed"}
+}
+
+func TestNothingIsReadThatIsNotTrusted(t *testing.T) {
+	g := NewWithT(t)
+	c, base := registry(t)
+	pinned := pushFiles(t, c, base+"unsigned:v1.0.0", map[string]string{"metadata.yaml": "a", "components.yaml": "b"})
+	a := artifact(t, c, base+"unsigned", source.OCIOptions{Verified: true})
+	for _, read := range []func() error{
+		func() error { _, err := a.Fetch(t.Context(), a.Release("v1.0.0")); return err },
+		func() error { _, err := a.Chart(t.Context(), a.Release("v1.0.0")); return err },
+		func() error { _, err := a.Metadata(t.Context(), a.Release("v1.0.0")); return err },
+	} {
+		g.Expect(read()).To(MatchError(pinned.String() + " is not signed"))
+	}
+}

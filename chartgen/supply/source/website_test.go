@@ -1,0 +1,284 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/test/forge"
+)
+
+var (
+	infrastructure = Provider("InfrastructureProvider", "tiny")
+	core           = Provider("CoreProvider", "cluster-api")
+)
+
+// releaseFiles are what a release publishes.
+func releaseFiles(version string) map[string][]byte {
+	return map[string][]byte{
+		"metadata.yaml":                  []byte("releaseSeries: [{major: 1, minor: 0, contract: v1beta2}, {major: 1, minor: 1, contract: v1beta2}]"),
+		"infrastructure-components.yaml": []byte("infrastructure " + version),
+		"core-components.yaml":           []byte("core " + version),
+		"cluster-template.yaml":          []byte("template"),
+		"clusterclass-quick.yaml":        []byte("class"),
+		"cluster-template.md":            []byte("no YAML"),
+	}
+}
+
+// newForge starts a server with the releases v1.0.0, v1.1.0 and v1.2.0-rc.1 of owner/tiny, and a tag v1.3.0 without files.
+func newForge(t *testing.T, change func(*forge.Forge)) *forge.Forge {
+	t.Helper()
+	f := &forge.Forge{}
+	if change != nil {
+		change(f)
+	}
+	for _, version := range []string{"v1.0.0", "v1.1.0", "v1.2.0-rc.1"} {
+		f.Publish("owner/tiny", version, releaseFiles(version))
+	}
+	f.Publish("owner/tiny", "v1.3.0", nil)
+	NewWithT(t).Expect(f.Start()).To(Succeed())
+	t.Cleanup(func() { _ = f.Stop() })
+	return f
+}
+
+// withToken gives a token to whoever asks.
+func withToken(token string) WebOptions {
+	return WebOptions{Credentials: func(context.Context, Server) (web.Credentials, error) { return web.Credentials{Token: token}, nil }}
+}
+
+func TestOneReleaseFromEverySortOfServer(t *testing.T) {
+	for name, test := range map[string]struct {
+		address  string // after the server's
+		provider bundle.Provider
+		change   func(*forge.Forge)
+		newest   string // what an empty version comes to; empty when the server cannot list versions
+		origin   string // of v1.0.0, after the server's
+	}{
+		"GitHub":                       {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, nil, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
+		"GitHub, many pages":           {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, func(f *forge.Forge) { f.PerPage = 1 }, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
+		"GitHub, without a file":       {"/owner/tiny/releases", infrastructure, nil, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
+		"GitHub, at a tag":             {"/owner/tiny/releases/v1.0.0/infrastructure-components.yaml", infrastructure, nil, "v1.0.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
+		"GitHub, where one downloads":  {"/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml", infrastructure, nil, "v1.0.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
+		"GitHub, where one looks":      {"/owner/tiny/releases/tag/v1.0.0", infrastructure, nil, "v1.0.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
+		"GitHub, with a token":         {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, func(f *forge.Forge) { f.Token = "t0ken" }, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
+		"GitHub, a private project":    {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, func(f *forge.Forge) { f.Token, f.Private = "t0ken", true }, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
+		"GitHub, core":                 {"/owner/tiny/releases/latest/core-components.yaml", core, nil, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/core-components.yaml"},
+		"GitLab":                       {"/api/v4/projects/owner%2Ftiny/packages/generic/package/v1.0.0/infrastructure-components.yaml", infrastructure, nil, "v1.0.0", "/api/v4/projects/owner%2Ftiny/packages/generic/package/v1.0.0/infrastructure-components.yaml"},
+		"GitLab, the newest":           {"/api/v4/projects/owner%2Ftiny/packages/generic/package/latest/infrastructure-components.yaml", infrastructure, func(f *forge.Forge) { f.PerPage, f.Token = 1, "t0ken" }, "v1.1.0", "/api/v4/projects/owner%2Ftiny/packages/generic/package/v1.0.0/infrastructure-components.yaml"},
+		"a folder of versions":         {"/plain/owner/tiny", infrastructure, nil, "", "/plain/owner/tiny/v1.0.0/infrastructure-components.yaml"},
+		"a folder, with a token":       {"/plain/owner/tiny/", infrastructure, func(f *forge.Forge) { f.Token = "t0ken" }, "", "/plain/owner/tiny/v1.0.0/infrastructure-components.yaml"},
+		"a file in a version's folder": {"/plain/owner/tiny/v1.1.0/infrastructure-components.yaml", infrastructure, nil, "v1.1.0", "/plain/owner/tiny/v1.0.0/infrastructure-components.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			f := newForge(t, test.change)
+			open := func() *Website {
+				w, err := NewWebsite(f.URL()+test.address, test.provider, withToken(f.Token))
+				g.Expect(err).NotTo(HaveOccurred())
+				return w
+			}
+			exact, err := Resolve(t.Context(), open(), "1.0.0", "")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(f.Requests("")).To(BeEmpty(), "an exact version is asked of nobody")
+			g.Expect(exact).To(Equal(Release{Version: "v1.0.0", Name: "v1.0.0", Origin: f.URL() + test.origin, Fingerprint: f.URL() + test.origin}))
+
+			b, err := open().Fetch(t.Context(), exact)
+			g.Expect(err).NotTo(HaveOccurred())
+			kind, _, _ := strings.Cut(filepath.Base(test.origin), "-")
+			g.Expect(string(b.Components)).To(Equal(kind + " v1.0.0"))
+			g.Expect(b.Metadata).NotTo(BeEmpty())
+			g.Expect(b.Source).To(Equal(exact.Origin))
+			listable := test.newest != "" && !strings.Contains(test.address, "plain")
+			g.Expect(b.Templates).To(templates(listable && kind == "infrastructure"))
+
+			newest, err := Resolve(t.Context(), open(), "", "")
+			if test.newest == "" {
+				g.Expect(err).To(MatchError(ContainSubstring("cannot list versions: set spec.version to an exact version such as v1.13.5")))
+				g.Expect(err).To(BeAssignableToTypeOf(&NotFoundError{}))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(newest.Version).To(Equal(test.newest), "a tag without a release and a pre-release are passed over")
+
+			asked := len(f.Requests(""))
+			pinned, err := Resolve(t.Context(), open(), "~1", "v1.0.0")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(pinned.Version).To(Equal("v1.0.0"))
+			g.Expect(f.Requests("")).To(HaveLen(asked), "what is pinned and fits is asked of nobody")
+		})
+	}
+}
+
+func templates(want bool) types.GomegaMatcher {
+	if want {
+		return HaveExactElements(HaveField("Name", "cluster-template.yaml"), HaveField("Name", "clusterclass-quick.yaml"))
+	}
+	return BeEmpty()
+}
+
+func TestAnAddressIsRefused(t *testing.T) {
+	for address, message := range map[string]string{
+		"ftp://host/file.yaml":              "must begin with https:// or http://",
+		"https://":                          "must begin with https:// or http://",
+		"https://me:hush@host/file.yaml":    "holds credentials, which everybody can read",
+		"https://host/file.yaml?token=hush": "must end there",
+		"https://host/api/v4/projects/7/packages/npm/a/v1.0.0/b":   "write it as https://HOST/api/v4/projects/PROJECT/packages/generic/PACKAGE/VERSION/FILE",
+		"https://host/api/v4/projects/7/packages/generic/a/v1.0.0": "is not the address of a GitLab package",
+		"https://host/%zz": "cannot be read; write it as https://host/path",
+	} {
+		_, err := NewWebsite(address, core, WebOptions{})
+		g := NewWithT(t)
+		g.Expect(err).To(BeAssignableToTypeOf(&AddressError{}), address)
+		g.Expect(err).To(MatchError(And(ContainSubstring(message), Not(ContainSubstring("hush")))), address)
+	}
+}
+
+// TestWhereFilesAre reads addresses of servers that are not here.
+func TestWhereFilesAre(t *testing.T) {
+	for address, want := range map[string]string{ // of the components of v1.2.3
+		"https://github.com/o/r/releases/latest/core-components.yaml": "https://github.com/o/r/releases/download/v1.2.3/core-components.yaml",
+		"https://github.com/o/r":                                               "https://github.com/o/r/releases/download/v1.2.3/core-components.yaml",
+		"https://github.com/o/r/releases/latest/download/x.yaml":               "https://github.com/o/r/releases/download/v1.2.3/x.yaml",
+		"https://mirror/cache/github/o/r/releases/latest/x.yaml":               "https://mirror/cache/github/o/r/releases/download/v1.2.3/x.yaml",
+		"https://host/root/api/v4/projects/7/packages/generic/p/v9.9.9/x.yaml": "https://host/root/api/v4/projects/7/packages/generic/p/v1.2.3/x.yaml",
+		"https://my-internal/azure/v1.9.3.yaml":                                "https://my-internal/azure/v1.2.3.yaml",
+		"https://my-internal/azure/1.9.3/x.yaml":                               "https://my-internal/azure/1.2.3/x.yaml",
+		"https://my-internal/azure/x.yml":                                      "https://my-internal/azure/x.yml",
+		"https://my-internal/azure":                                            "https://my-internal/azure/v1.2.3/core-components.yaml",
+	} {
+		w, err := NewWebsite(address, core, WebOptions{})
+		NewWithT(t).Expect(err).NotTo(HaveOccurred(), address)
+		NewWithT(t).Expect(w.Release("v1.2.3").Origin).To(Equal(want), address)
+	}
+}
+
+func TestWhereGitHubsAPIIs(t *testing.T) {
+	for project, want := range map[string]struct {
+		api, listing string
+		origins      []string
+	}{
+		"https://github.com/o/r":       {"https://api.github.com/repos/o/r", "https://proxy.golang.org/github.com/o/r", []string{"https://api.github.com"}},
+		"https://github.com/MyOrg/r":   {"https://api.github.com/repos/MyOrg/r", "https://proxy.golang.org/github.com/!my!org/r", []string{"https://api.github.com"}},
+		"https://us.ghe.com/o/r":       {"https://api.us.ghe.com/repos/o/r", "", []string{"https://api.us.ghe.com", "https://us.ghe.com"}},
+		"https://git.example.com/o/r":  {"https://git.example.com/api/v3/repos/o/r", "", []string{"https://git.example.com", "https://git.example.com"}},
+		"https://mirror/cache/gh/o/r/": {"https://mirror/cache/gh/api/v3/repos/o/r", "", []string{"https://mirror", "https://mirror"}},
+	} {
+		w, err := NewWebsite(strings.TrimSuffix(project, "/")+"/releases", core, WebOptions{})
+		g := NewWithT(t)
+		g.Expect(err).NotTo(HaveOccurred())
+		site := w.site.(*gitHub)
+		g.Expect(site.api).To(Equal(want.api))
+		g.Expect(site.listing).To(Equal(want.listing))
+		g.Expect(site.origins).To(Equal(want.origins))
+	}
+	for goProxy, want := range map[string]string{
+		"": "https://proxy.golang.org/host.com/m", "direct": "", "off": "", "https://a/b,direct": "https://a/b/host.com/m", "direct,https://a": "", "proxy.example.com|off": "https://proxy.example.com/host.com/m", "file:///cache,http://a": "http://a/host.com/m",
+	} {
+		NewWithT(t).Expect(goProxyList(goProxy, "host.com/m")).To(Equal(want), goProxy)
+	}
+}
+
+func TestAGoProxyListsVersions(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t, nil)
+	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, WebOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	w.site.(*gitHub).listing = goProxyList(f.URL()+"/goproxy,direct", "github.com/owner/tiny")
+	releases, metadata, err := Offer(t.Context(), w)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(releases).To(HaveExactElements(HaveField("Version", "v1.2.0-rc.1"), HaveField("Version", "v1.1.0"), HaveField("Version", "v1.0.0")))
+	g.Expect(metadata.Contract("v1.0.0")).To(Equal("v1beta2"))
+	g.Expect(f.Requests("/api/")).To(BeEmpty())
+	g.Expect(f.Requests("v1.1.0/metadata.yaml")).To(HaveLen(1))
+	_, err = w.Metadata(t.Context(), w.Release("v1.1.0"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(f.Requests("v1.1.0/metadata.yaml")).To(HaveLen(1), "what was read is not read again")
+}
+
+// refusing answers everything below a path with a status.
+func refusing(status int, path string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, path) {
+			w.Header().Set("X-RateLimit-Remaining", "0")
+			w.WriteHeader(status)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func TestWithoutTheAPIThereAreNoTemplatesAndNoVersions(t *testing.T) {
+	g := NewWithT(t)
+	files := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprint(w, "content of "+filepath.Base(r.URL.Path))
+	})
+	server := httptest.NewServer(refusing(http.StatusForbidden, "/api/", files))
+	t.Cleanup(server.Close)
+	w, err := NewWebsite(server.URL+"/o/r/releases/latest/infrastructure-components.yaml", infrastructure, WebOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	b, err := w.Fetch(t.Context(), w.Release("v1.0.0"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(b.Components)).To(Equal("content of infrastructure-components.yaml"))
+	g.Expect(b.Templates).To(BeEmpty())
+	_, err = Resolve(t.Context(), w, "", "")
+	g.Expect(err).To(BeAssignableToTypeOf(&web.LimitError{}))
+}
+
+func TestAWrongTokenIsSaid(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t, func(f *forge.Forge) { f.Token = "right" })
+	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, withToken("wrong"))
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = w.Releases(t.Context())
+	g.Expect(err).To(BeAssignableToTypeOf(&InvalidTokenError{}))
+	g.Expect(err).To(MatchError(And(ContainSubstring("is wrong or has expired"), Not(ContainSubstring("right")))))
+}
+
+func TestWhatIsNotThere(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t, nil)
+	for _, address := range []string{"/owner/tiny/releases", "/plain/owner/tiny", "/api/v4/projects/owner%2Ftiny/packages/generic/package/latest/x.yaml"} {
+		w, err := NewWebsite(f.URL()+address, infrastructure, WebOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = w.Fetch(t.Context(), w.Release("v9.9.9"))
+		g.Expect(err).To(BeAssignableToTypeOf(&NotFoundError{}))
+		g.Expect(err).To(MatchError(And(ContainSubstring("v9.9.9/metadata.yaml answers 404"), ContainSubstring("correct spec.version"))))
+	}
+	w, err := NewWebsite(f.URL()+"/owner/other/releases", infrastructure, WebOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = Resolve(t.Context(), w, "~1", "")
+	g.Expect(err).To(MatchError(ContainSubstring("set spec.version to an exact version")))
+}
+
+func TestTheOverridesLayer(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t, nil)
+	overrides := t.TempDir()
+	open := func() *Website {
+		w, err := NewWebsite(f.URL()+"/plain/owner/tiny", infrastructure, WebOptions{Overrides: overrides})
+		g.Expect(err).NotTo(HaveOccurred())
+		return w
+	}
+	published := open().Release("v1.0.0").Origin
+	folder := filepath.Join(overrides, "infrastructure-tiny", "v1.0.0")
+	g.Expect(os.MkdirAll(folder, 0o755)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(folder, "infrastructure-components.yaml"), []byte("own"), 0o600)).To(Succeed())
+	release := open().Release("v1.0.0")
+	g.Expect(release.Origin).To(And(HavePrefix(published+" overridden:"), Not(Equal(published))), "a chart of the published files does not do")
+	b, err := open().Fetch(t.Context(), release)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(b.Components)).To(Equal("own"))
+	g.Expect(string(b.Metadata)).To(ContainSubstring("releaseSeries"), "what is not overridden is published")
+	g.Expect(f.Requests("components")).To(BeEmpty())
+	g.Expect(open().Release("v1.1.0").Origin).NotTo(ContainSubstring("overridden"))
+}

@@ -1,0 +1,150 @@
+package store
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/test/bed"
+)
+
+func TestTheClusterOutlivesTheRegistry(t *testing.T) {
+	server, registry := registryStore(t, bed.Distribution)
+	cluster := &Cluster{Client: clusterClient(t, "operator")}
+	key := Key{Namespace: "default", Provider: "infrastructure-layered", Version: "v1.0.0", ContentID: "2-abc"}
+	c := testChart(t, key)
+	newStore := func(readOnly bool) *Layered {
+		return &Layered{Cluster: cluster, Registry: registry, ReadOnly: readOnly}
+	}
+	t.Cleanup(func() { _ = cluster.Delete(context.WithoutCancel(t.Context()), "default", key.Provider) })
+
+	t.Run("a chart goes to both", func(t *testing.T) {
+		g := NewWithT(t)
+		put, err := newStore(false).Put(t.Context(), key, c)
+		g.Expect(err).NotTo(HaveOccurred())
+		remote, err := registry.Get(t.Context(), key)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(remote.Digest).To(Equal(put.Digest))
+		g.Expect(cluster.Get(t.Context(), key)).To(Equal(put))
+	})
+	t.Run("a chart of the registry is kept in the cluster", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(newStore(true).Delete(t.Context(), "default", key.Provider)).To(Succeed())
+		got, err := newStore(true).Get(t.Context(), key)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(cluster.Get(t.Context(), key)).To(Equal(got))
+	})
+	t.Run("nothing is pushed to a registry that is only read, nor a chart that was fetched as it is", func(t *testing.T) {
+		g := NewWithT(t)
+		other := key
+		other.Version, other.ContentID = "v1.1.0", "2-def"
+		_, err := newStore(true).Put(t.Context(), other, testChart(t, other))
+		g.Expect(err).NotTo(HaveOccurred())
+		fetched := testChart(t, Key{Provider: key.Provider, Version: "v1.2.0"})
+		foreign := key
+		foreign.Version = "v1.2.0"
+		foreign.ContentID, err = ForeignID(fetched)
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = newStore(false).Put(t.Context(), foreign, fetched)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(registry.Client.Tags(t.Context(), registry.Repository.Join(key.Provider))).To(Equal([]string{"1.0.0"}))
+	})
+	t.Run("while the registry is away, charts in the cluster are used, new ones are kept there, and pushed when it is back", func(t *testing.T) {
+		g := NewWithT(t)
+		server.Stop()
+		s := newStore(false)
+		_, err := s.Get(t.Context(), key)
+		g.Expect(err).NotTo(HaveOccurred())
+		late := key
+		late.Version, late.ContentID = "v2.0.0", "2-late"
+		_, err = s.Get(t.Context(), late)
+		g.Expect(err).To(MatchError(ErrNotFound))
+		_, err = s.Put(t.Context(), late, testChart(t, late))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(s.PushAgain(t.Context())).To(Equal(2), "the one that was used may not be there either")
+
+		g.Expect(server.Start(t.Context())).To(Succeed())
+		g.Expect(s.PushAgain(t.Context())).To(Equal(0))
+		_, err = registry.Get(t.Context(), late)
+		g.Expect(err).NotTo(HaveOccurred())
+	})
+	t.Run("what an operator could not push, the next one pushes when it uses the chart, once", func(t *testing.T) {
+		g := NewWithT(t)
+		server.Stop()
+		early := key
+		early.Version, early.ContentID = "v2.1.0", "2-early"
+		before := newStore(false)
+		put, err := before.Put(t.Context(), early, testChart(t, early))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(put.Unshared).To(MatchError(ContainSubstring("can be reached")))
+		g.Expect(server.Start(t.Context())).To(Succeed())
+
+		var waiting atomic.Int64
+		after := newStore(false)
+		after.Waiting = func(charts int) { waiting.Store(int64(charts)) }
+		query := Query{Namespace: early.Namespace, Provider: early.Provider, Version: early.Version}
+		_, err = after.Find(t.Context(), query)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(waiting.Load()).To(Equal(int64(1)))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- after.Start(ctx) }()
+		g.Eventually(func() error { _, err := registry.Get(t.Context(), early); return err }).WithTimeout(10 * time.Second).Should(Succeed())
+		g.Eventually(waiting.Load).Should(BeZero())
+		_, err = after.Find(t.Context(), query)
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = after.Get(t.Context(), early)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(waiting.Load()).To(BeZero(), "it is known to be there")
+		cancel()
+		g.Expect(<-ended).To(Succeed())
+	})
+	t.Run("a registry that refuses is no reason to fail", func(t *testing.T) {
+		g := NewWithT(t)
+		stranger, err := oci.NewClient(oci.Options{CA: server.CA})
+		g.Expect(err).NotTo(HaveOccurred())
+		s := &Layered{Cluster: cluster, Registry: &Registry{Client: stranger, Repository: registry.Repository}}
+		third := key
+		third.Version, third.ContentID = "v3.0.0", "2-third"
+		_, err = s.Get(t.Context(), third)
+		g.Expect(err).To(MatchError(ErrNotFound))
+		_, err = s.Put(t.Context(), third, testChart(t, third))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(cluster.Delete(t.Context(), "default", key.Provider)).To(Succeed())
+		g.Expect(s.PushAgain(t.Context())).To(Equal(0), "a deleted chart is not waited for")
+	})
+}
+
+func TestChartsThatNobodyNeedsGo(t *testing.T) {
+	g := NewWithT(t)
+	cluster := &Cluster{Client: clusterClient(t, "operator")}
+	digests := map[string]string{}
+	keys := map[string]Key{}
+	for _, version := range []string{"v1.0.0", "v1.1.0", "v1.2.0"} {
+		key := Key{Namespace: "default", Provider: "infrastructure-prune", Version: version, ContentID: "2-" + version}
+		put, err := cluster.Put(t.Context(), key, testChart(t, key))
+		g.Expect(err).NotTo(HaveOccurred())
+		digests[version], keys[version] = put.Digest, key
+	}
+	other := Key{Namespace: "default", Provider: "infrastructure-prune-other", Version: "v1.0.0", ContentID: "2-o"}
+	_, err := cluster.Put(t.Context(), other, testChart(t, other))
+	g.Expect(err).NotTo(HaveOccurred())
+	keep := []string{digests["v1.0.0"], digests["v1.2.0"]}
+
+	g.Expect(cluster.Prune(t.Context(), "default", "infrastructure-prune", keep, time.Now().Add(-time.Hour))).To(Succeed())
+	for _, key := range keys {
+		_, err := cluster.Get(t.Context(), key)
+		g.Expect(err).NotTo(HaveOccurred(), "a chart that was just made stays")
+	}
+	g.Expect(cluster.Prune(t.Context(), "default", "infrastructure-prune", keep, time.Now().Add(time.Hour))).To(Succeed())
+	_, err = cluster.Get(t.Context(), keys["v1.1.0"])
+	g.Expect(err).To(MatchError(ErrNotFound))
+	for _, key := range []Key{keys["v1.0.0"], keys["v1.2.0"], other} {
+		_, err := cluster.Get(t.Context(), key)
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+}

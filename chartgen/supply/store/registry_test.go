@@ -1,0 +1,120 @@
+package store
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/tools"
+)
+
+func TestARegistryKeepsCharts(t *testing.T) {
+	for _, i := range bed.Implementations() {
+		t.Run(string(i), func(t *testing.T) { aRegistryKeepsCharts(t, i) })
+	}
+}
+
+func aRegistryKeepsCharts(t *testing.T, i bed.Implementation) {
+	_, s := registryStore(t, i)
+	key := Key{Namespace: "default", Provider: "infrastructure-x", Version: "v1.0.0+build.1", ContentID: "2-abc"}
+	c := testChart(t, key)
+
+	t.Run("a chart that is not there is not found", func(t *testing.T) {
+		_, err := s.Get(t.Context(), key)
+		NewWithT(t).Expect(err).To(MatchError(ErrNotFound))
+	})
+	t.Run("a chart is read back as it was put, with where it comes from in the manifest", func(t *testing.T) {
+		g := NewWithT(t)
+		put, err := s.Put(t.Context(), key, c)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(put.Reference).To(MatchRegexp(`^oci://[^/]+/capi/infrastructure-x:1\.0\.0_build\.1@sha256:`))
+		g.Expect(s.Get(t.Context(), key)).To(Equal(put))
+		ref, err := oci.Parse(put.Reference)
+		g.Expect(err).NotTo(HaveOccurred())
+		artifact, err := s.Client.Artifact(t.Context(), ref)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(artifact.Manifest.Annotations).To(And(
+			HaveKeyWithValue(chartgen.AnnotationContentID, "2-abc"), HaveKeyWithValue(chartgen.AnnotationSource, "directory"),
+			HaveKeyWithValue(chartgen.AnnotationChartgenVersion, "2"), HaveKeyWithValue("org.opencontainers.image.created", "1970-01-01T00:00:00Z")))
+	})
+	t.Run("the manifest depends on the chart alone", func(t *testing.T) {
+		g := NewWithT(t)
+		first, err := s.Put(t.Context(), key, c)
+		g.Expect(err).NotTo(HaveOccurred())
+		_, elsewhere := registryStore(t, i)
+		second, err := elsewhere.Put(t.Context(), key, c)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(second.Reference[len(second.Reference)-64:]).To(Equal(first.Reference[len(first.Reference)-64:]))
+	})
+	t.Run("another content of the version does not move the tag, and is found beside it", func(t *testing.T) {
+		g := NewWithT(t)
+		before, err := s.Get(t.Context(), key)
+		g.Expect(err).NotTo(HaveOccurred())
+		other := key
+		other.ContentID = "3-def"
+		put, err := s.Put(t.Context(), other, testChart(t, other))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(put.Reference).To(MatchRegexp(`:1\.0\.0_build\.1_[0-9a-f]{12}@`))
+		g.Expect(s.Get(t.Context(), other)).To(Equal(put))
+		g.Expect(s.Get(t.Context(), key)).To(Equal(before))
+	})
+	t.Run("bytes that are not what the tags of a key hold are never pushed over them", func(t *testing.T) {
+		g := NewWithT(t)
+		for range 2 {
+			_, _ = s.Put(t.Context(), key, testChart(t, key, chart.File{Name: "more", Data: []byte("x")}))
+		}
+		_, err := s.Put(t.Context(), key, testChart(t, key, chart.File{Name: "still", Data: []byte("more")}))
+		g.Expect(oci.IsReason(err, oci.Conflict)).To(BeTrue(), "%v", err)
+		g.Expect(err).To(MatchError(ContainSubstring("never overwritten")))
+	})
+}
+
+// Both helm programs take what Capstan pushes, and Capstan takes what they push.
+func TestHelmSharesTheRegistry(t *testing.T) {
+	for _, i := range bed.Implementations() {
+		t.Run(string(i), func(t *testing.T) { helmSharesTheRegistry(t, i) })
+	}
+}
+
+func helmSharesTheRegistry(t *testing.T, i bed.Implementation) {
+	r, s := registryStore(t, i)
+	key := Key{Provider: "infrastructure-x", Version: "v1.2.3+build", ContentID: "2-abc"}
+	c := testChart(t, key, chart.File{Name: "values.yaml", Data: []byte("a: b\n")})
+	put, err := s.Put(t.Context(), key, c)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	set, err := tools.Find()
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	for _, program := range []string{tools.Helm3, tools.Helm4} {
+		t.Run(program, func(t *testing.T) {
+			g := NewWithT(t)
+			dir := t.TempDir()
+			ca := filepath.Join(dir, "ca.crt")
+			g.Expect(os.WriteFile(ca, r.CA, 0o600)).To(Succeed())
+			helm := func(args ...string) {
+				cmd := exec.Command(set.Program(program), append(args, "--ca-file", ca, "--username", "me", "--password", password)...)
+				cmd.Dir, cmd.Env = dir, []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH")}
+				out, err := cmd.CombinedOutput()
+				g.Expect(err).NotTo(HaveOccurred(), string(out))
+			}
+			helm("pull", "oci://"+r.Address+"/capi/infrastructure-x", "--version", "1.2.3+build")
+			archive, err := os.ReadFile(filepath.Join(dir, c.Filename()))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(chart.Digest(archive)).To(Equal(put.Digest))
+
+			helm("push", c.Filename(), "oci://"+r.Address+"/"+program)
+			repository, err := oci.Parse(r.Address + "/" + program + "/infrastructure-x:1.2.3_build")
+			g.Expect(err).NotTo(HaveOccurred())
+			pulled, err := s.Client.PullChart(t.Context(), repository)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(pulled.Chart).To(Equal(c))
+			g.Expect(pulled.Digest).To(Equal(put.Digest))
+		})
+	}
+}
