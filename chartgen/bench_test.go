@@ -13,7 +13,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
 
-// benchmarked are the providers whose numbers are kept: the largest, and the ones that most people run.
+// benchmarked are the providers whose numbers are kept: the largest, and the ones that most people
+// run.
 var benchmarked = []string{"cluster-api", "infrastructure-aws", "infrastructure-azure", "infrastructure-k0smotron"}
 
 // benchmark runs f for the newest release of each of them.

@@ -1,5 +1,6 @@
-// Package chartgen turns what a Cluster API provider publishes into a Helm chart that anyone can install, with or without
-// Capstan. It is pure: the chart's bytes depend on the bundle alone, and no variable's value is ever part of it.
+// Package chartgen turns what a Cluster API provider publishes into a Helm chart that anyone can
+// install, with or without Capstan. It is pure: the chart's bytes depend on the bundle alone, and
+// no variable's value is ever part of it.
 package chartgen
 
 import (
@@ -15,8 +16,9 @@ import (
 	"github.com/capstan-project/capstan/chartgen/expr"
 )
 
-// Version is the version of the chart format. It is raised when the same bundle gives another chart, and is part of each
-// chart's content ID, so that stored charts of an older format are made anew.
+// Version is the version of the chart format. It is raised when the same bundle gives another
+// chart, and is part of each chart's content ID, so that stored charts of an older format are made
+// anew.
 const Version = "2"
 
 // Annotations of Chart.yaml that say where a chart comes from and what it needs.
@@ -28,13 +30,16 @@ const (
 	AnnotationContentID        = v1alpha2.Prefix + "/content-id"
 	AnnotationChartgenVersion  = v1alpha2.Prefix + "/chartgen-version"
 	AnnotationDefaultNamespace = v1alpha2.Prefix + "/default-namespace"
-	// AnnotationNamespaceLabels are the labels of the provider's Namespace, as "key=value,key=value". A chart has no Namespace;
-	// whoever makes it should put them on it, since some let privileged pods run.
+	// AnnotationNamespaceLabels are the labels of the provider's Namespace, as
+	// "key=value,key=value". A chart has no Namespace; whoever makes it should put them on it,
+	// since some let privileged pods run.
 	AnnotationNamespaceLabels = v1alpha2.Prefix + "/namespace-labels"
-	// AnnotationRequiredKinds lists the kinds of the chart's objects that neither Kubernetes nor the chart's own CRDs
-	// bring, as Kind.version.group and comma-separated: cert-manager's, as a rule.
+	// AnnotationRequiredKinds lists the kinds of the chart's objects that neither Kubernetes nor
+	// the chart's own CRDs bring, as Kind.version.group and comma-separated: cert-manager's, as a
+	// rule.
 	AnnotationRequiredKinds = v1alpha2.Prefix + "/required-kinds"
-	// AnnotationConversionWebhooks is how many of the chart's CRDs call a conversion webhook in the default namespace.
+	// AnnotationConversionWebhooks is how many of the chart's CRDs call a conversion webhook in the
+	// default namespace.
 	AnnotationConversionWebhooks = v1alpha2.Prefix + "/conversion-webhooks"
 )
 
@@ -43,7 +48,8 @@ const (
 //go:embed all:templates
 var static embed.FS
 
-// Build makes the chart of a bundle. Its error is a *bundle.InvalidError when the bundle is at fault.
+// Build makes the chart of a bundle. Its error is a *bundle.InvalidError when the bundle is at
+// fault.
 func Build(b *bundle.Bundle) (*chart.Chart, error) {
 	metadata, err := bundle.ParseMetadata(b.Metadata)
 	if err != nil {
@@ -64,7 +70,8 @@ func Build(b *bundle.Bundle) (*chart.Chart, error) {
 	return chart.New(chartMetadata(b, components, contract), files)
 }
 
-// ContentID identifies the chart that Build makes of a bundle: the bundle's content and the chart format.
+// ContentID identifies the chart that Build makes of a bundle: the bundle's content and the chart
+// format.
 func ContentID(b *bundle.Bundle) string {
 	return Version + "-" + b.ContentID()
 }
@@ -142,8 +149,8 @@ func sharedTemplates() ([]chart.File, error) {
 	return files, nil
 }
 
-// objectFiles makes one file of each object: a template, or a file in crds/. A Namespace object makes none: where a
-// release goes is the installer's decision.
+// objectFiles makes one file of each object: a template, or a file in crds/. A Namespace object
+// makes none: where a release goes is the installer's decision.
 func objectFiles(components *bundle.Components, label string) ([]chart.File, error) {
 	scopes := newScopes(components)
 	names := fileNames{}
@@ -166,7 +173,8 @@ func objectFiles(components *bundle.Components, label string) ([]chart.File, err
 	return files, nil
 }
 
-// objectTemplate is the template of one object: its text, variables as template expressions, and the call that renders it.
+// objectTemplate is the template of one object: its text, variables as template expressions, and
+// the call that renders it.
 func objectTemplate(doc *bundle.Document, name string, scopes scopes) []byte {
 	scope := "cluster"
 	if scopes.namespaced(doc.Object.GroupVersionKind().GroupKind()) {

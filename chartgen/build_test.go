@@ -18,11 +18,12 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
 
-// chartOut names the file into which a copy of this test program writes a chart, for TestSameInputsGiveSameBytes.
+// chartOut names the file into which a copy of this test program writes a chart, for
+// TestSameInputsGiveSameBytes.
 const chartOut = "CAPSTAN_TEST_CHART_OUT"
 
-// The same files are the same bytes, wherever and whenever, in any time zone, locale and umask, and in any process: maps have another
-// order in each.
+// The same files are the same bytes, wherever and whenever, in any time zone, locale and umask, and
+// in any process: maps have another order in each.
 func TestSameInputsGiveSameBytes(t *testing.T) {
 	g := NewWithT(t)
 	if out := os.Getenv(chartOut); out != "" {
@@ -67,8 +68,8 @@ func archive(t *testing.T, folder string) []byte {
 	return packed
 }
 
-// values.yaml tells of each variable where it goes and what it is otherwise, and of each Deployment what is published, in YAML that
-// can be uncommented.
+// values.yaml tells of each variable where it goes and what it is otherwise, and of each Deployment
+// what is published, in YAML that can be uncommented.
 func TestValuesFileTellsWhatIsPublished(t *testing.T) {
 	g := NewWithT(t)
 	built, err := chartgen.Build(provider("odd", workloads+`---

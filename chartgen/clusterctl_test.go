@@ -37,8 +37,8 @@ import (
 
 const targetNamespace = "target-namespace"
 
-// The measure of the whole package: what Helm renders from the chart is what clusterctl's library makes of the same components,
-// object for object, whatever the variables are.
+// The measure of the whole package: what Helm renders from the chart is what clusterctl's library
+// makes of the same components, object for object, whatever the variables are.
 func TestChartsRenderWhatClusterctlApplies(t *testing.T) {
 	for _, folder := range providerFolders(t) {
 		directory, err := source.NewDirectory(folder)
@@ -56,7 +56,8 @@ func TestChartsRenderWhatClusterctlApplies(t *testing.T) {
 	}
 }
 
-// providerFolders are the sample providers of the project and, when PROVIDERS is set, the real releases there.
+// providerFolders are the sample providers of the project and, when PROVIDERS is set, the real
+// releases there.
 func providerFolders(t *testing.T) []string {
 	folders, err := filepath.Glob("../test/data/providers/*")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -135,7 +136,8 @@ func compareOnce(t *testing.T, kind string, b *bundle.Bundle, built *chart.Chart
 	}
 }
 
-// clusterctlObjects are the objects that clusterctl would apply, without the Namespace; by kind, namespace and name, as JSON.
+// clusterctlObjects are the objects that clusterctl would apply, without the Namespace; by kind,
+// namespace and name, as JSON.
 func clusterctlObjects(ctx context.Context, b *bundle.Bundle, variables map[string]string) (map[string]string, error) {
 	reader := config.NewMemoryReader()
 	for name, value := range variables {
@@ -180,7 +182,8 @@ func chartObjects(c *chart.Chart, variables map[string]string) (map[string]strin
 	return index(objects)
 }
 
-// renderChart renders as `helm template --namespace target-namespace` does, values checked against the schema.
+// renderChart renders as `helm template --namespace target-namespace` does, values checked against
+// the schema.
 func renderChart(c *chart.Chart, variables map[string]string) (map[string]string, error) {
 	loaded, err := loadChart(c)
 	if err != nil {
@@ -235,7 +238,8 @@ func index(objects []unstructured.Unstructured) (map[string]string, error) {
 	return byName, nil
 }
 
-// typed are the kinds that clusterctl reads into Go types and writes back, which adds their empty fields.
+// typed are the kinds that clusterctl reads into Go types and writes back, which adds their empty
+// fields.
 var typed = map[string]func() any{
 	"ClusterRoleBinding":             func() any { return &rbacv1.ClusterRoleBinding{} },
 	"CustomResourceDefinition":       func() any { return &apiextensionsv1.CustomResourceDefinition{} },
@@ -261,7 +265,8 @@ func throughTypes(o *unstructured.Unstructured) error {
 	return err
 }
 
-// withoutNulls drops nulls: clusterctl's Go types turn some fields into one, and the API server ignores them.
+// withoutNulls drops nulls: clusterctl's Go types turn some fields into one, and the API server
+// ignores them.
 func withoutNulls(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -94,7 +94,8 @@ func (c *contents) required() []string {
 	return names
 }
 
-// ObjectImages are the images of the containers and init containers in the pods that an object makes, in order.
+// ObjectImages are the images of the containers and init containers in the pods that an object
+// makes, in order.
 func ObjectImages(object map[string]any) []string {
 	var images []string
 	for _, container := range containers(object) {

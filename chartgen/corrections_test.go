@@ -14,8 +14,9 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
-// withoutNamespace are the objects to which clusterctl gives a namespace although their kind has none, and why it does.
-// clusterctl knows sixteen cluster-scoped kinds, by kind alone. These are all the differences that there are.
+// withoutNamespace are the objects to which clusterctl gives a namespace although their kind has
+// none, and why it does. clusterctl knows sixteen cluster-scoped kinds, by kind alone. These are
+// all the differences that there are.
 var withoutNamespace = map[string]string{
 	"cert-manager.io/v1, Kind=ClusterIssuer /odd-cluster-issuer":                         "the kind is not among the sixteen",
 	"admissionregistration.k8s.io/v1, Kind=ValidatingAdmissionPolicy /odd-policy":        "the kind is younger than clusterctl's list",
@@ -24,8 +25,8 @@ var withoutNamespace = map[string]string{
 	"odd.example.com/v1, Kind=Oddity /odd-cluster-scoped":                                "only the provider's own CRD says that the kind is cluster-scoped",
 }
 
-// The provider in testdata has everything that is unusual; what Helm renders of it differs from what clusterctl applies only
-// where clusterctl is wrong.
+// The provider in testdata has everything that is unusual; what Helm renders of it differs from
+// what clusterctl applies only where clusterctl is wrong.
 func TestChartsDifferFromClusterctlOnlyWhereItIsWrong(t *testing.T) {
 	b := odd(t)
 	built, err := chartgen.Build(b)
@@ -124,7 +125,8 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
-// Defaults are written into CRDs; a variable that only CRDs use could change nothing and is no value.
+// Defaults are written into CRDs; a variable that only CRDs use could change nothing and is no
+// value.
 func TestVariablesInCRDsHaveTheirDefaults(t *testing.T) {
 	g := NewWithT(t)
 	built, err := chartgen.Build(provider("odd", crdWith("${ODD_ONE:=one} and ${ODD_BOTH:=two}")+

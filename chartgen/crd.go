@@ -20,8 +20,9 @@ const annotationInjectCA = "cert-manager.io/inject-ca-from"
 // conversionService is where a CRD says which Service converts its objects.
 var conversionService = []string{"spec", "conversion", "webhook", "clientConfig", "service"}
 
-// crdFile is a CRD as it goes to crds/, which Helm does not render: its text with clusterctl's labels. Expressions are
-// replaced by their defaults, since nothing could give them a value later; a required variable is therefore refused.
+// crdFile is a CRD as it goes to crds/, which Helm does not render: its text with clusterctl's
+// labels. Expressions are replaced by their defaults, since nothing could give them a value later;
+// a required variable is therefore refused.
 func crdFile(doc *bundle.Document, label string) ([]byte, error) {
 	for _, v := range doc.Text.Variables() {
 		if v.Required {
@@ -39,8 +40,9 @@ func crdFile(doc *bundle.Document, label string) ([]byte, error) {
 	return relabel(text, label)
 }
 
-// insertLabels writes clusterctl's labels into the text of an object in block style and leaves every other line as it
-// is: a CRD is up to 1.7 MB, and its text is what people compare. It reports false when the metadata has another shape.
+// insertLabels writes clusterctl's labels into the text of an object in block style and leaves
+// every other line as it is: a CRD is up to 1.7 MB, and its text is what people compare. It reports
+// false when the metadata has another shape.
 func insertLabels(text, label string) (string, bool) {
 	head, rest, found := cutLine(text, "metadata:")
 	if !found {
@@ -103,7 +105,8 @@ func indentation(text string) string {
 	return text[:len(text)-len(strings.TrimLeft(text, " "))]
 }
 
-// relabel sets clusterctl's labels on an object whose text is not in block style, and so writes all of it anew.
+// relabel sets clusterctl's labels on an object whose text is not in block style, and so writes all
+// of it anew.
 func relabel(text, label string) ([]byte, error) {
 	object, err := readObject([]byte(text))
 	if err != nil {
@@ -128,8 +131,9 @@ func readObject(text []byte) (*unstructured.Unstructured, error) {
 	return object, object.UnmarshalJSON(data)
 }
 
-// JoinCRDs makes one file of a chart's CRDs, for kubectl apply --server-side. With a namespace, conversion webhooks are called and
-// certificates taken from there; with none, in the provider's default namespace, where the chart's own CRDs have them.
+// JoinCRDs makes one file of a chart's CRDs, for kubectl apply --server-side. With a namespace,
+// conversion webhooks are called and certificates taken from there; with none, in the provider's
+// default namespace, where the chart's own CRDs have them.
 func JoinCRDs(c *chart.Chart, namespace string) ([]byte, error) {
 	var out bytes.Buffer
 	for _, f := range c.CRDs {

@@ -7,8 +7,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
-// FuzzBuild feeds arbitrary bytes to everything that reads what a provider publishes: an error or a chart, never a panic, and
-// of a chart the archive that it promises.
+// FuzzBuild feeds arbitrary bytes to everything that reads what a provider publishes: an error or a
+// chart, never a panic, and of a chart the archive that it promises.
 func FuzzBuild(f *testing.F) {
 	const metadata = "releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]\n"
 	f.Add([]byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, labels: {a: b}}\ndata: {x: \"${V:=y}\"}\n"), []byte(metadata), []byte("a: b"))

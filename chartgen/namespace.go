@@ -10,8 +10,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-// namespaceLabels are the labels of the bundle's Namespace object as text. Those by which clusterctl tells providers apart are
-// left out: several providers may share a namespace.
+// namespaceLabels are the labels of the bundle's Namespace object as text. Those by which
+// clusterctl tells providers apart are left out: several providers may share a namespace.
 func namespaceLabels(components *bundle.Components) string {
 	set := labels.Set{}
 	for i := range components.Documents {

@@ -10,8 +10,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-// schemaNode is the part of JSON Schema (draft 7) that values.schema.json uses. It never refers to another document:
-// Helm would fetch it.
+// schemaNode is the part of JSON Schema (draft 7) that values.schema.json uses. It never refers to
+// another document: Helm would fetch it.
 type schemaNode struct {
 	Schema      string                 `json:"$schema,omitempty"`
 	Ref         string                 `json:"$ref,omitempty"`
@@ -29,8 +29,8 @@ type schemaNode struct {
 	Definitions          map[string]*schemaNode `json:"definitions,omitempty"`
 }
 
-// schema is values.schema.json. A key that the chart does not know is an error, so that a typo does not pass; required
-// variables are required here, so that Helm itself names all that are missing.
+// schema is values.schema.json. A key that the chart does not know is an error, so that a typo does
+// not pass; required variables are required here, so that Helm itself names all that are missing.
 func (c *contents) schema() ([]byte, error) {
 	variables := object("The provider's variables, by name. One that is not set, null or empty has its default.", map[string]*schemaNode{})
 	variables.Type = "object"
@@ -150,7 +150,8 @@ func named() *schemaNode {
 
 func ref(definition string) *schemaNode { return &schemaNode{Ref: "#/definitions/" + definition} }
 
-// RequiredVariables reads from a chart's schema the names of the variables that have no default, sorted, and the names of all.
+// RequiredVariables reads from a chart's schema the names of the variables that have no default,
+// sorted, and the names of all.
 func RequiredVariables(c *chart.Chart) (required, all []string, err error) {
 	schema := c.File(chart.SchemaFile)
 	if schema == nil { // a chart that chartgen did not make

@@ -20,8 +20,9 @@ var kubernetesGroups = map[string]bool{
 	"storage.k8s.io": true, "storagemigration.k8s.io": true,
 }
 
-// clusterScoped are the kinds without a namespace, of Kubernetes and of the projects that provider components use.
-// clusterctl knows sixteen of them by kind alone and puts all others into the namespace.
+// clusterScoped are the kinds without a namespace, of Kubernetes and of the projects that provider
+// components use. clusterctl knows sixteen of them by kind alone and puts all others into the
+// namespace.
 var clusterScoped = map[string][]string{
 	"": {"ComponentStatus", "Namespace", "Node", "PersistentVolume"},
 	"admissionregistration.k8s.io": {
@@ -64,8 +65,8 @@ func newScopes(components *bundle.Components) scopes {
 	return s
 }
 
-// namespaced says whether objects of the kind live in a namespace. A kind that nobody knows is taken to: the API server
-// drops the namespace of a cluster-scoped object.
+// namespaced says whether objects of the kind live in a namespace. A kind that nobody knows is
+// taken to: the API server drops the namespace of a cluster-scoped object.
 func (s scopes) namespaced(kind schema.GroupKind) bool {
 	if namespaced, known := s[kind]; known {
 		return namespaced

@@ -12,7 +12,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
-// Marks stand in for variables while it is found out where these are used. A mark is plain text to YAML wherever it stands.
+// Marks stand in for variables while it is found out where these are used. A mark is plain text to
+// YAML wherever it stands.
 const (
 	markBegin = "capstan0var0"
 	markEnd   = "0var0capstan"
@@ -20,9 +21,10 @@ const (
 
 var mark = regexp.MustCompile(markBegin + `(\w+?)` + markEnd)
 
-// variableUses says of each variable which fields of which objects, other than CRDs, it goes into, such as "Deployment x: container manager,
-// flag --v". Where that cannot be told, because an expression changes its variable or the text is YAML only with some values,
-// it says the lines of the components.
+// variableUses says of each variable which fields of which objects, other than CRDs, it goes into,
+// such as "Deployment x: container manager, flag --v". Where that cannot be told, because an
+// expression changes its variable or the text is YAML only with some values, it says the lines of
+// the components.
 func variableUses(components *bundle.Components) map[string][]string {
 	uses := map[string][]string{}
 	for i := range components.Documents {

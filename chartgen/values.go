@@ -41,8 +41,8 @@ commonAnnotations: {}
 deployments: {}
 `
 
-// valuesFile is values.yaml. The provider's own defaults stay in the templates, where each use of a variable may have its own;
-// here they are only told.
+// valuesFile is values.yaml. The provider's own defaults stay in the templates, where each use of a
+// variable may have its own; here they are only told.
 func (c *contents) valuesFile() []byte {
 	var out strings.Builder
 	fmt.Fprintf(&out, valuesHead, c.Provider.Label, c.Version)
@@ -112,8 +112,8 @@ func describeEntries(out *strings.Builder, field string, entries []string) {
 
 var flag = regexp.MustCompile(`(?s)^--?([^=]+)(?:=(.*))?$`)
 
-// flags takes a container's arguments apart into entries of args and of featureGates, as YAML. What is no flag is left out, and of a
-// flag that is there twice all but the last.
+// flags takes a container's arguments apart into entries of args and of featureGates, as YAML. What
+// is no flag is left out, and of a flag that is there twice all but the last.
 func flags(args any) (entries, gates []string) {
 	list, _ := args.([]any)
 	for i, arg := range list {
@@ -179,7 +179,8 @@ func marshalJSON(value any, indent string) ([]byte, error) {
 
 var plain = regexp.MustCompile(`^[A-Za-z0-9_/][A-Za-z0-9_./:=,;*+@-]*$`)
 
-// scalar writes text as YAML that reads back as that text, or as the number or boolean that is written like it: in the plainest form.
+// scalar writes text as YAML that reads back as that text, or as the number or boolean that is
+// written like it: in the plainest form.
 func scalar(text string) string {
 	var value any
 	if plain.MatchString(text) && yaml.Unmarshal([]byte(text), &value) == nil {

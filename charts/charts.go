@@ -9,7 +9,8 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 )
 
-// Load reads a chart without its CRDs, which are a symbolic link that Helm would warn of, and which are in config/crd as well.
+// Load reads a chart without its CRDs, which are a symbolic link that Helm would warn of, and which
+// are in config/crd as well.
 func Load(folder string) (*chart.Chart, error) {
 	var files []*loader.BufferedFile
 	root := os.DirFS(folder)

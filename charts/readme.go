@@ -30,7 +30,8 @@ func Readme(folder string, c *chart.Chart) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// describe lists the values in the order of values.yaml. A key with a comment is a value; one without is a group of values.
+// describe lists the values in the order of values.yaml. A key with a comment is a value; one
+// without is a group of values.
 func describe(c *chart.Chart) ([]value, error) {
 	for _, file := range c.Raw {
 		if file.Name == "values.yaml" {

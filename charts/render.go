@@ -15,8 +15,8 @@ import (
 // The names that the objects get; kustomize can change them.
 const releaseName, namespace = "capstan", "capstan-system"
 
-// Render gives the objects of the templates that keep holds for, as Helm would install them, without the labels that are about Helm. values
-// may be nil.
+// Render gives the objects of the templates that keep holds for, as Helm would install them,
+// without the labels that are about Helm. values may be nil.
 func Render(c *chart.Chart, values map[string]any, keep func(template string) bool) ([]byte, error) {
 	options := chartutil.ReleaseOptions{Name: releaseName, Namespace: namespace, Revision: 1, IsInstall: true}
 	input, err := chartutil.ToRenderValues(c, values, options, nil)

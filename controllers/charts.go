@@ -25,7 +25,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
-// Charts finds the chart of a release: in memory, in the store, or made anew from the source and stored.
+// Charts finds the chart of a release: in memory, in the store, or made anew from the source and
+// stored.
 type Charts struct {
 	Sources *fetch.Resolver
 	Store   store.Store
@@ -67,8 +68,9 @@ type releaseID struct {
 	digest string // that the resource asks for
 }
 
-// find gives the chart of a release. Nothing is read or made when the same bytes were seen before, and nothing is fetched from
-// where a release cannot change when its chart is in the store, unless anew asks for it.
+// find gives the chart of a release. Nothing is read or made when the same bytes were seen before,
+// and nothing is fetched from where a release cannot change when its chart is in the store, unless
+// anew asks for it.
 func (c *Charts) find(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release, anew bool) (*providerChart, error) {
 	id, wanted := idOf(provider), releaseID{release, fetch.Digest(provider)}
 	if known, ok := c.known.Load(id); ok && known.(*providerChart).from == wanted && release.Fingerprint != "" && !anew {
@@ -87,8 +89,8 @@ func (c *Charts) find(ctx context.Context, provider v1alpha2.Provider, from sour
 	return pc, nil
 }
 
-// load takes the chart from the store, or makes it of what the source has. While the source is out of reach, a stored chart
-// does even where another is asked for: anew, or in this program's format.
+// load takes the chart from the store, or makes it of what the source has. While the source is out
+// of reach, a stored chart does even where another is asked for: anew, or in this program's format.
 func (c *Charts) load(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release, anew bool) (*providerChart, error) {
 	key := store.Key{Namespace: provider.GetNamespace(), Provider: v1alpha2.Label(provider), Version: release.Version, Origin: release.Origin}
 	if release.Origin == "" {
@@ -141,7 +143,8 @@ func size(b *bundle.Bundle) int {
 	return len(b.Components) + len(b.Metadata)
 }
 
-// fetch reads the release from its source and finds or makes the chart of what is there, unless it is a chart itself.
+// fetch reads the release from its source and finds or makes the chart of what is there, unless it
+// is a chart itself.
 func (c *Charts) fetch(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release, key store.Key) (*providerChart, error) {
 	if charts, ok := from.(source.ChartSource); ok {
 		ready, err := charts.Chart(ctx, release)
@@ -175,8 +178,8 @@ func (c *Charts) build(ctx context.Context, provider v1alpha2.Provider, key stor
 	case !errors.Is(err, store.ErrNotFound):
 		return nil, &storeError{err}
 	}
-	// One at a time: it is work for the processor alone, takes ten times the components' size in memory, and whoever came
-	// first, core mostly, is not held up by those that wait for it.
+	// One at a time: it is work for the processor alone, takes ten times the components' size in
+	// memory, and whoever came first, core mostly, is not held up by those that wait for it.
 	c.building.Lock()
 	defer c.building.Unlock()
 	built, err := chartgen.Build(b)
@@ -227,8 +230,8 @@ func (c *Charts) Delete(ctx context.Context, provider v1alpha2.Provider) error {
 	return c.Store.Delete(ctx, provider.GetNamespace(), v1alpha2.Label(provider))
 }
 
-// share gives the chart of the same digest that is in memory already, or this one: a provider that is installed into a hundred clusters is
-// in memory once. Charts do not change.
+// share gives the chart of the same digest that is in memory already, or this one: a provider that
+// is installed into a hundred clusters is in memory once. Charts do not change.
 func (c *Charts) share(digest string, read *chart.Chart) *chart.Chart {
 	own := weak.Make(read)
 	for {
@@ -247,10 +250,12 @@ func (c *Charts) share(digest string, read *chart.Chart) *chart.Chart {
 // annotation reads one of the chart's annotations.
 func (c *providerChart) annotation(name string) string { return c.Chart.Metadata.Annotations[name] }
 
-// plain says that the chart is somebody's own Helm chart, which knows nothing of variables and contracts.
+// plain says that the chart is somebody's own Helm chart, which knows nothing of variables and
+// contracts.
 func (c *providerChart) plain() bool { return c.annotation(chartgen.AnnotationContentID) == "" }
 
-// contract is the Cluster API contract of the chart's version; empty when a plain chart does not say.
+// contract is the Cluster API contract of the chart's version; empty when a plain chart does not
+// say.
 func (c *providerChart) contract() string { return c.annotation(chartgen.AnnotationContract) }
 
 // requiredKinds are the kinds that others must serve.
@@ -258,8 +263,8 @@ func (c *providerChart) requiredKinds() []string {
 	return strings.FieldsFunc(c.annotation(chartgen.AnnotationRequiredKinds), func(r rune) bool { return r == ',' })
 }
 
-// source is where the chart came from. One that was in the store came from where the status says, or its own annotation; but that of
-// a chart which was taken as it is tells of an earlier source.
+// source is where the chart came from. One that was in the store came from where the status says,
+// or its own annotation; but that of a chart which was taken as it is tells of an earlier source.
 func (c *providerChart) source(before *v1alpha2.ChartStatus) string {
 	switch {
 	case c.fetched != "":

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// freeCorrections is how often in a row an object is corrected at once. After that somebody else is taken to insist.
+	// freeCorrections is how often in a row an object is corrected at once. After that somebody
+	// else is taken to insist.
 	freeCorrections = 5
 	// inARow is how soon after the last correction the next one is of the same row.
 	inARow = time.Minute
@@ -16,8 +17,9 @@ const (
 	shortestTruce = 10 * time.Second
 )
 
-// corrections remembers how often objects were corrected, so that a program that changes one back each time is not fought
-// without end. What it remembers can be lost without harm: a restart begins a new row.
+// corrections remembers how often objects were corrected, so that a program that changes one back
+// each time is not fought without end. What it remembers can be lost without harm: a restart begins
+// a new row.
 type corrections struct {
 	mu   sync.Mutex
 	rows map[release.Object]row

@@ -20,8 +20,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
-// Objects that cannot be rewritten are tried again after migrationRetry. If a change waits for them, it waits no longer than
-// migrationPatience: the new manager may be what they need.
+// Objects that cannot be rewritten are tried again after migrationRetry. If a change waits for
+// them, it waits no longer than migrationPatience: the new manager may be what they need.
 const (
 	migrationRetry    = 5 * time.Second
 	migrationPatience = time.Minute
@@ -102,7 +102,8 @@ func (r *Reconciler) applyCRDs(ctx context.Context, provider v1alpha2.Provider, 
 	return nil
 }
 
-// migrateBefore rewrites objects that are stored in versions about to go, a slice of them at a time.
+// migrateBefore rewrites objects that are stored in versions about to go, a slice of them at a
+// time.
 func (r *Reconciler) migrateBefore(ctx context.Context, provider v1alpha2.Provider, plan *crds.Plan) error {
 	moved, err := r.CRDs.MigrateBefore(ctx, plan)
 	failed := new(crds.MigrationError)
@@ -126,8 +127,8 @@ func (r *Reconciler) migrateBefore(ctx context.Context, provider v1alpha2.Provid
 	return nil
 }
 
-// migrationFailed notes the failure and says since when it has been failing. The first message stands, for another one, even about
-// another object, would begin a new time.
+// migrationFailed notes the failure and says since when it has been failing. The first message
+// stands, for another one, even about another object, would begin a new time.
 func migrationFailed(provider v1alpha2.Provider, failed *crds.MigrationError) time.Time {
 	if c := conditions.Get(provider, v1alpha2.CRDsMigratedCondition); c != nil && c.Reason == v1alpha2.CRDMigrationFailedReason {
 		return c.LastTransitionTime.Time
@@ -161,23 +162,26 @@ func (r *Reconciler) checkCRDs(ctx context.Context, provider v1alpha2.Provider, 
 	return nil
 }
 
-// crdsServed makes sure that the API server serves the CRDs; the watch on them brings the resource back once it does. That
-// takes the API server a while, one CRD after the other, and the release is not held up by it: no object of a release is
-// of such a kind, as a rule, and its pods take longer to start.
+// crdsServed makes sure that the API server serves the CRDs; the watch on them brings the resource
+// back once it does. That takes the API server a while, one CRD after the other, and the release is
+// not held up by it: no object of a release is of such a kind, as a rule, and its pods take longer
+// to start.
 func (r *Reconciler) crdsServed(ctx context.Context, chart *providerChart) error {
 	pending, err := r.CRDs.Pending(ctx, chart.Chart.CRDs)
 	if err != nil {
 		return &installError{err}
 	}
 	if len(pending) > 0 {
-		// The message is the same until all are served: each of dozens would otherwise be a write of its own.
+		// The message is the same until all are served: each of dozens would otherwise be a write
+		// of its own.
 		return &progress{reason: v1alpha2.CRDsNotReadyReason, message: "waiting for the API server to serve the provider's CustomResourceDefinitions"}
 	}
 	return nil
 }
 
-// migrateCRDs rewrites the objects that are not stored in the storage version, a slice of them at a time, while the provider is
-// healthy. Managers of Cluster API do that themselves, so they get the time to.
+// migrateCRDs rewrites the objects that are not stored in the storage version, a slice of them at a
+// time, while the provider is healthy. Managers of Cluster API do that themselves, so they get the
+// time to.
 func (r *Reconciler) migrateCRDs(ctx context.Context, provider v1alpha2.Provider, chart *providerChart) error {
 	plan, err := r.planCRDs(ctx, provider, chart)
 	if err != nil {

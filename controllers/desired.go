@@ -14,7 +14,8 @@ import (
 // ignoredReason is the reason of the event that tells of a part of the spec without effect.
 const ignoredReason = "Ignored"
 
-// desired is the release that the resource asks for: the chart, its values, and what changes the objects afterwards.
+// desired is the release that the resource asks for: the chart, its values, and what changes the
+// objects afterwards.
 func (r *Reconciler) desired(ctx context.Context, provider v1alpha2.Provider, chart *providerChart, variables map[string]string) (release.Desired, error) {
 	defer r.Metrics.Step(r.Type, metrics.StepValues)()
 	spec := provider.GetSpec()

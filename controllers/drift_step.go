@@ -19,8 +19,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
-// drift sees to it that the objects in the cluster stay as the release's current revision says, whoever made that revision. Only those that
-// have changed since they were last as it says are looked at, so it makes no request while nothing happens.
+// drift sees to it that the objects in the cluster stay as the release's current revision says,
+// whoever made that revision. Only those that have changed since they were last as it says are
+// looked at, so it makes no request while nothing happens.
 func (r *Reconciler) drift(ctx context.Context, provider v1alpha2.Provider, record *release.Record) error {
 	defer r.Metrics.Step(r.Type, metrics.StepDrift)()
 	policy := driftPolicy(provider.GetSpec())
@@ -122,7 +123,8 @@ func (r *Reconciler) correct(ctx context.Context, provider v1alpha2.Provider, al
 	return nil
 }
 
-// reasonLeft tells why an object still differs: because of the error, or because it was changed back each time before.
+// reasonLeft tells why an object still differs: because of the error, or because it was changed
+// back each time before.
 func reasonLeft(failed error, next time.Time) string {
 	why := "it is changed back each time it is corrected"
 	if failed != nil {
@@ -163,8 +165,8 @@ func (r *Reconciler) reportDrift(ctx context.Context, provider v1alpha2.Provider
 	conditions.MarkTrue(provider, v1alpha2.DriftedCondition, reason, "%s", message)
 }
 
-// announceCorrection makes an event, one an object: events of the same reason, action and objects are counted, and only the first tells
-// its message.
+// announceCorrection makes an event, one an object: events of the same reason, action and objects
+// are counted, and only the first tells its message.
 func (r *Reconciler) announceCorrection(ctx context.Context, provider v1alpha2.Provider, d *deviation) {
 	ctrl.LoggerFrom(ctx).Info("undid a change from outside", "found", d.String())
 	action := "Patch"

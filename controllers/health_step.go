@@ -17,8 +17,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
-// reach brings the release to the goal and watches over its health: a revision that is not healthy in time has failed, and what
-// follows is decided at once. ready says whether the rest of the provider is, once the release is on its way.
+// reach brings the release to the goal and watches over its health: a revision that is not healthy
+// in time has failed, and what follows is decided at once. ready says whether the rest of the
+// provider is, once the release is on its way.
 func (r *Reconciler) reach(ctx context.Context, provider v1alpha2.Provider, g goal, ready func() error) error {
 	policy := policyOf(provider)
 	for {
@@ -29,7 +30,8 @@ func (r *Reconciler) reach(ctx context.Context, provider v1alpha2.Provider, g go
 		if err != nil {
 			return err
 		}
-		drifted := r.drift(ctx, provider, run.record) // first, so that nobody is alarmed by what is mended in the same moment
+		// first, so that nobody is alarmed by what is mended in the same moment
+		drifted := r.drift(ctx, provider, run.record)
 		report, err := r.check(ctx, run)
 		if err != nil {
 			return err
@@ -45,7 +47,8 @@ func (r *Reconciler) reach(ctx context.Context, provider v1alpha2.Provider, g go
 	}
 }
 
-// check reads the health of what the release holds from the watches; these bring the resource back when it changes.
+// check reads the health of what the release holds from the watches; these bring the resource back
+// when it changes.
 func (r *Reconciler) check(ctx context.Context, run *running) (health.Report, error) {
 	defer r.Metrics.Step(r.Type, metrics.StepHealth)()
 	report, err := r.Health.Check(ctx, names(run.record))
@@ -55,7 +58,8 @@ func (r *Reconciler) check(ctx context.Context, run *running) (health.Report, er
 	return report, nil
 }
 
-// judge notes in the history whether the newest revision is healthy or has failed, and says whether that asks for another action now.
+// judge notes in the history whether the newest revision is healthy or has failed, and says whether
+// that asks for another action now.
 func (r *Reconciler) judge(ctx context.Context, run *running, report health.Report, policy release.Policy) (again bool, err error) {
 	revision := run.revision
 	namespace, name := run.observed.Namespace, run.observed.Name
@@ -63,7 +67,8 @@ func (r *Reconciler) judge(ctx context.Context, run *running, report health.Repo
 	case !revision.Ours() || revision.Healthy:
 		return false, nil
 	case revision.Status == release.StatusFailed:
-		// It has become healthy after all: another attempt at the same, which changes nothing, says so in the history.
+		// It has become healthy after all: another attempt at the same, which changes nothing, says
+		// so in the history.
 		return run.failed != nil && revision.Failure == release.Unhealthy && report.Healthy(), nil
 	case revision.Status != release.StatusDeployed:
 		return false, nil

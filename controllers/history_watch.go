@@ -27,7 +27,8 @@ func isRelease(p v1alpha2.Provider, record client.Object) bool {
 	return p.GetNamespace() == record.GetNamespace() && releaseName(v1alpha2.Label(p)) == record.GetLabels()["name"]
 }
 
-// foreignWork lets through what other programs do to records. What Capstan does itself it knows already, and old records go by themselves.
+// foreignWork lets through what other programs do to records. What Capstan does itself it knows
+// already, and old records go by themselves.
 var foreignWork = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return release.ForeignWork(e.Object.GetLabels()) },
 	UpdateFunc: func(e event.UpdateEvent) bool { return release.ForeignWork(e.ObjectNew.GetLabels()) },

@@ -10,8 +10,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
-// keysField is the index under which the cache finds the resources that an event may concern, so that an event costs as much as those
-// and not as much as all there are.
+// keysField is the index under which the cache finds the resources that an event may concern, so
+// that an event costs as much as those and not as much as all there are.
 const keysField = "capstan.keys"
 
 // keys that are the same for all resources they are true of.
@@ -69,7 +69,8 @@ func indexProviders(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// listed are the resources of a kind that an index has, as they are in the cache: they must not be changed.
+// listed are the resources of a kind that an index has, as they are in the cache: they must not be
+// changed.
 func listed(ctx context.Context, cache client.Reader, t v1alpha2.ProviderType, field, key string) ([]v1alpha2.Provider, error) {
 	list := t.NewList()
 	err := cache.List(ctx, list, client.MatchingFields{field: key}, client.UnsafeDisableDeepCopy)

@@ -14,7 +14,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// A resource that an event concerns, and that the index does not have under one of the event's keys, would never be woken.
+// A resource that an event concerns, and that the index does not have under one of the event's
+// keys, would never be woken.
 func TestTheIndexFindsWhatAnEventConcerns(t *testing.T) {
 	const name = "infrastructure-aws"
 	meta := func(namespace, name string) metav1.ObjectMeta {

@@ -22,7 +22,8 @@ type move struct {
 	to oci.Reference
 }
 
-// lookForMove asks a registry where the tag leads that the chart in use came from; nil when that is nowhere else.
+// lookForMove asks a registry where the tag leads that the chart in use came from; nil when that is
+// nowhere else.
 func lookForMove(ctx context.Context, from source.Source, provider v1alpha2.Provider) (*move, error) {
 	tagged, ok := from.(source.Tagged)
 	status := provider.GetStatus()
@@ -40,7 +41,8 @@ func lookForMove(ctx context.Context, from source.Source, provider v1alpha2.Prov
 	return &move{chart: *status.Chart, to: to}, nil
 }
 
-// fetchedAs is the digest of the manifest that a chart came from; empty when it did not come from a registry.
+// fetchedAs is the digest of the manifest that a chart came from; empty when it did not come from a
+// registry.
 func fetchedAs(chart *v1alpha2.ChartStatus) digest.Digest {
 	ref, err := oci.Parse(chart.Source)
 	if err != nil {

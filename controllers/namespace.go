@@ -14,8 +14,9 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-// labelNamespace puts the labels of the provider's Namespace on the release's, pod-security levels among them. A label that is
-// there already stays as it is: a person has decided. In a remote cluster the namespace is made if it is missing.
+// labelNamespace puts the labels of the provider's Namespace on the release's, pod-security levels
+// among them. A label that is there already stays as it is: a person has decided. In a remote
+// cluster the namespace is made if it is missing.
 func (r *Reconciler) labelNamespace(ctx context.Context, name string, c *chart.Chart) error {
 	labels, err := chartgen.NamespaceLabels(c)
 	if err != nil || len(labels) == 0 && !r.Remote {

@@ -24,8 +24,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
-// Between these bounds a problem that a person must solve is looked at again, each time after as long as it has stood.
-// What can be watched is looked at earlier.
+// Between these bounds a problem that a person must solve is looked at again, each time after as
+// long as it has stood. What can be watched is looked at earlier.
 const (
 	shortestRetry = release.ShortestRetry
 	longestRetry  = release.LongestRetry
@@ -33,7 +33,8 @@ const (
 
 // outcome is how one reconcile ended, in the words of the API.
 type outcome struct {
-	// condition that is False because of it; empty when all conditions stand as the steps left them.
+	// condition that is False because of it; empty when all conditions stand as the steps left
+	// them.
 	condition string
 	reason    string
 	message   string
@@ -65,7 +66,8 @@ type progress struct {
 
 func (p *progress) Error() string { return p.message }
 
-// chores is a step's way to say that the provider is as it should be, and that work in the background goes on at a time.
+// chores is a step's way to say that the provider is as it should be, and that work in the
+// background goes on at a time.
 type chores struct{ until time.Time }
 
 func (c *chores) Error() string { return "work in the background goes on" }
@@ -82,7 +84,8 @@ type storeError struct{ err error }
 func (e *storeError) Error() string { return e.err.Error() }
 func (e *storeError) Unwrap() error { return e.err }
 
-// failedError says that an attempt failed and when the next follows; a zero time means that there is none until an input changes.
+// failedError says that an attempt failed and when the next follows; a zero time means that there
+// is none until an input changes.
 type failedError struct {
 	// condition that is False because of it; empty when something else is installed and runs.
 	condition string
@@ -215,7 +218,8 @@ func classifyInput(err error) (outcome, bool) {
 	return classifyServer(err)
 }
 
-// classifyServer finds the outcome of an error that a source's server, or the credentials for it, are the cause of.
+// classifyServer finds the outcome of an error that a source's server, or the credentials for it,
+// are the cause of.
 func classifyServer(err error) (outcome, bool) {
 	var (
 		noSecret    *fetch.SecretNotFoundError
@@ -243,8 +247,9 @@ func classifyServer(err error) (outcome, bool) {
 	return o, true
 }
 
-// conclude writes the outcome of the steps into the summary conditions and says when to come back. Conditions keep the
-// time of their last change, so a problem's age is known without any state of our own.
+// conclude writes the outcome of the steps into the summary conditions and says when to come back.
+// Conditions keep the time of their last change, so a problem's age is known without any state of
+// our own.
 func conclude(provider v1alpha2.Provider, err error) (ctrl.Result, error) {
 	later := new(chores)
 	if err == nil || errors.As(err, &later) {

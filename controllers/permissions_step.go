@@ -16,8 +16,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
-// permitted makes sure that the account that the provider is installed with may do all that, before anything is done. What was permitted
-// once for the same release is not asked again.
+// permitted makes sure that the account that the provider is installed with may do all that, before
+// anything is done. What was permitted once for the same release is not asked again.
 func (r *Reconciler) permitted(ctx context.Context, provider v1alpha2.Provider, chart *providerChart, desired release.Desired) error {
 	if r.Account == "" {
 		return nil
@@ -49,7 +49,8 @@ func (r *Reconciler) permitted(ctx context.Context, provider v1alpha2.Provider, 
 	return &installError{err}
 }
 
-// noAccount says whether the provider's ServiceAccount is known not to exist. Rights can be granted to one before it does.
+// noAccount says whether the provider's ServiceAccount is known not to exist. Rights can be granted
+// to one before it does.
 func (r *Reconciler) noAccount(ctx context.Context, provider v1alpha2.Provider) bool {
 	name := r.Account[strings.LastIndex(r.Account, ":")+1:]
 	account := &metav1.PartialObjectMetadata{}

@@ -19,8 +19,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
-// Previewer goes the way of a reconcile up to the point where something would be changed. It serves people at a command line: it
-// knows no operator, changes nothing, and asks the API server itself for all it needs.
+// Previewer goes the way of a reconcile up to the point where something would be changed. It serves
+// people at a command line: it knows no operator, changes nothing, and asks the API server itself
+// for all it needs.
 type Previewer struct {
 	client   client.Client
 	releases *release.Engine
@@ -34,13 +35,15 @@ type Preview struct {
 	Version string
 	// Release is what the record of the release's next revision would be.
 	Release *release.Record
-	// NewCRDs and ChangedCRDs are names of CRDs that would be applied, before and beside the release.
+	// NewCRDs and ChangedCRDs are names of CRDs that would be applied, before and beside the
+	// release.
 	NewCRDs, ChangedCRDs []string
 	// Warnings tell what of the spec has no effect.
 	Warnings []string
 }
 
-// NewPreviewer makes a previewer for the cluster that config, c and releases lead to. The scheme of c knows the provider kinds.
+// NewPreviewer makes a previewer for the cluster that config, c and releases lead to. The scheme of
+// c knows the provider kinds.
 func NewPreviewer(config *rest.Config, c client.Client, releases *release.Engine) (*Previewer, error) {
 	scheme := runtime.NewScheme()
 	if err := crds.AddToScheme(scheme); err != nil {
@@ -60,8 +63,8 @@ func NewPreviewer(config *rest.Config, c client.Client, releases *release.Engine
 	}, nil
 }
 
-// Preview looks at what would be installed if the resource were applied as it is given, which need not be as it is in the cluster.
-// Errors are those of a reconcile.
+// Preview looks at what would be installed if the resource were applied as it is given, which need
+// not be as it is in the cluster. Errors are those of a reconcile.
 func (p *Previewer) Preview(ctx context.Context, given v1alpha2.Provider) (*Preview, error) {
 	provider := given.DeepCopyObject().(v1alpha2.Provider)
 	heard := &listener{}
@@ -97,7 +100,8 @@ type Offer struct {
 	Version, Contract string
 }
 
-// Offers lists all versions that the provider's source has, newest first, with their contracts as the newest knows them.
+// Offers lists all versions that the provider's source has, newest first, with their contracts as
+// the newest knows them.
 func (p *Previewer) Offers(ctx context.Context, provider v1alpha2.Provider) ([]Offer, error) {
 	from, err := p.charts.Sources.Source(provider)
 	if err != nil {
@@ -121,7 +125,8 @@ func (p *Previewer) Offers(ctx context.Context, provider v1alpha2.Provider) ([]O
 	}
 	var offers []Offer
 	for _, r := range releases {
-		if contract, err := metadata.Contract(r.Version); err == nil { // one that it does not list can never be installed
+		// one that it does not list can never be installed
+		if contract, err := metadata.Contract(r.Version); err == nil {
 			offers = append(offers, Offer{Version: r.Version, Contract: contract})
 		}
 	}

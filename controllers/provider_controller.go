@@ -1,5 +1,6 @@
-// Package controllers keeps every provider resource's Helm release as the resource says. One generic reconciler serves
-// all seven kinds; what it knows of a provider while it works lives in its arguments, never in its fields.
+// Package controllers keeps every provider resource's Helm release as the resource says. One
+// generic reconciler serves all seven kinds; what it knows of a provider while it works lives in
+// its arguments, never in its fields.
 package controllers
 
 import (
@@ -37,7 +38,8 @@ type Reconciler struct {
 	// Type is the kind, and Scope which of its resources are reconciled.
 	Type  v1alpha2.ProviderType
 	Scope Scope
-	// Targets are where providers are installed. Target is the one that a reconcile works on, in the copy of the Reconciler that it works with.
+	// Targets are where providers are installed. Target is the one that a reconcile works on, in
+	// the copy of the Reconciler that it works with.
 	Targets *clusters.Registry
 	*clusters.Target
 
@@ -53,15 +55,18 @@ type Reconciler struct {
 	Permitted *sync.Map
 	// Corrections are those of all kinds.
 	Corrections *corrections
-	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage version itself.
+	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage
+	// version itself.
 	MigrationDelay time.Duration
 	// Metrics counts what happens; it may be nil.
 	Metrics *metrics.Recorder
 }
 
-// Reconcile brings one provider nearer to what its resource says, and never waits for it to get there.
+// Reconcile brings one provider nearer to what its resource says, and never waits for it to get
+// there.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
-	// From the API server itself: a status that lags behind our own last write would hide that it must change back.
+	// From the API server itself: a status that lags behind our own last write would hide that it
+	// must change back.
 	provider := r.Type.New()
 	if err := r.Live.Get(ctx, req.NamespacedName, provider); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -137,8 +142,8 @@ func requested(provider v1alpha2.Provider) bool {
 	return provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation] != provider.GetStatus().LastHandledReconcileAt
 }
 
-// install is the whole way from a resource to a healthy release. Each step returns what the next needs, or why it goes no
-// further; all steps are cheap when nothing they depend on has changed.
+// install is the whole way from a resource to a healthy release. Each step returns what the next
+// needs, or why it goes no further; all steps are cheap when nothing they depend on has changed.
 func (r *Reconciler) install(ctx context.Context, provider v1alpha2.Provider) error {
 	if err := r.Preflight.Identity(ctx, provider); err != nil {
 		return err
@@ -185,8 +190,8 @@ func (r *Reconciler) install(ctx context.Context, provider v1alpha2.Provider) er
 	return r.migrateCRDs(ctx, provider, chart)
 }
 
-// chart resolves the version and finds its chart. The version is pinned in status, so that a range floats only when the spec
-// changes, and an empty one is written into the spec.
+// chart resolves the version and finds its chart. The version is pinned in status, so that a range
+// floats only when the spec changes, and an empty one is written into the spec.
 func (r *Reconciler) chart(ctx context.Context, provider v1alpha2.Provider) (*providerChart, error) {
 	defer r.Metrics.Step(r.Type, metrics.StepChart)()
 	from, err := r.Charts.Sources.Source(provider)
@@ -207,7 +212,8 @@ func (r *Reconciler) chart(ctx context.Context, provider v1alpha2.Provider) (*pr
 	return chart, r.pinVersion(ctx, provider, picked.Version)
 }
 
-// pinVersion writes into the spec what an empty version came to. A version that somebody sets meanwhile is not overwritten.
+// pinVersion writes into the spec what an empty version came to. A version that somebody sets
+// meanwhile is not overwritten.
 func (r *Reconciler) pinVersion(ctx context.Context, provider v1alpha2.Provider, version string) error {
 	if provider.GetSpec().Version != "" {
 		return nil

@@ -1,7 +1,8 @@
 package controllers
 
-// What the operator needs for its own work, whatever the providers bring. It becomes the role "operator" of charts/capstan; the powers
-// to install providers and to act as ServiceAccounts are roles of their own there.
+// What the operator needs for its own work, whatever the providers bring. It becomes the role
+// "operator" of charts/capstan; the powers to install providers and to act as ServiceAccounts are
+// roles of their own there.
 //
 // The resources themselves, with finalizer and status:
 // +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=addonproviders;bootstrapproviders;controlplaneproviders;coreproviders;infrastructureproviders;ipamproviders;runtimeextensionproviders,verbs=get;list;watch;patch
@@ -24,7 +25,8 @@ package controllers
 // Labels of the providers' Namespaces:
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;patch
 //
-// CRDs of providers are only looked at, and applied with the powers to install. The operator's own are brought to its version at start:
+// CRDs of providers are only looked at, and applied with the powers to install. The operator's own
+// are brought to its version at start:
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=addonproviders.operator.cluster.x-k8s.io;bootstrapproviders.operator.cluster.x-k8s.io;controlplaneproviders.operator.cluster.x-k8s.io;coreproviders.operator.cluster.x-k8s.io;infrastructureproviders.operator.cluster.x-k8s.io;ipamproviders.operator.cluster.x-k8s.io;runtimeextensionproviders.operator.cluster.x-k8s.io,verbs=patch
 //

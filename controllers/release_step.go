@@ -47,7 +47,8 @@ type goal struct {
 
 // running is what the release came to.
 type running struct {
-	// observed is the release, revision its newest one, record what that holds; nil if there is no release.
+	// observed is the release, revision its newest one, record what that holds; nil if there is no
+	// release.
 	observed release.Observation
 	revision release.Revision
 	record   *release.Record
@@ -89,7 +90,8 @@ func (r *Reconciler) rollbackGoal(provider v1alpha2.Provider, revision int) goal
 // reachMost bounds the actions of one reconcile: an attempt, and the rollback after it.
 const reachMost = 2
 
-// release brings the release to the goal, or back to what was healthy when that fails, and tells what it has come to.
+// release brings the release to the goal, or back to what was healthy when that fails, and tells
+// what it has come to.
 func (r *Reconciler) release(ctx context.Context, provider v1alpha2.Provider, g goal, policy release.Policy) (*running, error) {
 	defer r.Metrics.Step(r.Type, metrics.StepRelease)()
 	var failure error
@@ -115,7 +117,8 @@ func (r *Reconciler) release(ctx context.Context, provider v1alpha2.Provider, g 
 	}
 }
 
-// leavesFailedRevision says whether an attempt has become a revision of the history, so that what follows can be decided by that.
+// leavesFailedRevision says whether an attempt has become a revision of the history, so that what
+// follows can be decided by that.
 func leavesFailedRevision(err error) bool {
 	var (
 		rejected    *release.RejectedError
@@ -166,7 +169,8 @@ func (r *Reconciler) rollBack(ctx context.Context, provider v1alpha2.Provider, g
 	}, state)
 }
 
-// outcome reads what the release holds when there is nothing more to be done about it now, and says how it stands to the goal.
+// outcome reads what the release holds when there is nothing more to be done about it now, and says
+// how it stands to the goal.
 func (r *Reconciler) outcome(ctx context.Context, provider v1alpha2.Provider, g goal, observed release.Observation, state release.State, choice release.Choice, failure error) (*running, error) {
 	run, err := r.record(ctx, provider, observed)
 	if err != nil {

@@ -16,8 +16,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
-// remoteWatches do for remote clusters, which come and go, what the controllers' own watches do for the local one: what happens there to
-// CRDs and to Helm's records brings the resources back that it concerns.
+// remoteWatches do for remote clusters, which come and go, what the controllers' own watches do for
+// the local one: what happens there to CRDs and to Helm's records brings the resources back that it
+// concerns.
 type remoteWatches struct {
 	client.Reader
 	wake health.Wake
@@ -41,7 +42,8 @@ func (w *remoteWatches) watch(ctx context.Context, cluster *clusters.Cluster) er
 	return w.handle(ctx, history, w.historyChanged, isRelease)
 }
 
-// handle wakes, of the resources for remote clusters, those for which want is true of an object that has changed.
+// handle wakes, of the resources for remote clusters, those for which want is true of an object
+// that has changed.
 func (w *remoteWatches) handle(ctx context.Context, informer cache.Informer, changed func(before, now client.Object) bool, want func(v1alpha2.Provider, client.Object) bool) error {
 	seen := func(before, now any) {
 		if unknown, ok := now.(toolscache.DeletedFinalStateUnknown); ok {

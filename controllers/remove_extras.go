@@ -16,8 +16,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/usage"
 )
 
-// deleteCRDs deletes the provider's CRDs, those of older versions too, if the resource asks for it and nothing is lost by it. It
-// comes after the release, whose manager can make no more objects then.
+// deleteCRDs deletes the provider's CRDs, those of older versions too, if the resource asks for it
+// and nothing is lost by it. It comes after the release, whose manager can make no more objects
+// then.
 func (r *removal) deleteCRDs(ctx context.Context) error {
 	if !r.asked(v1alpha2.DeleteCRDsAnnotation) {
 		return nil
@@ -67,7 +68,8 @@ func (r *removal) deletableCRDs(ctx context.Context) ([]apiextensionsv1.CustomRe
 	}), nil
 }
 
-// waitForCRDs says which CRDs are still on their way out, and why one does not go; the watch tells when they are gone.
+// waitForCRDs says which CRDs are still on their way out, and why one does not go; the watch tells
+// when they are gone.
 func (r *removal) waitForCRDs(definitions []apiextensionsv1.CustomResourceDefinition) error {
 	message := "waiting until the API server has deleted the provider's CustomResourceDefinitions"
 	for _, d := range definitions {
@@ -88,8 +90,8 @@ func isCleanup(finalizer string) bool {
 	return finalizer == apiextensionsv1.CustomResourceCleanupFinalizer
 }
 
-// deleteNamespace deletes the resource's namespace if it asks for it. Of several resources that go together the last one does:
-// they let the one with the greatest UID be that.
+// deleteNamespace deletes the resource's namespace if it asks for it. Of several resources that go
+// together the last one does: they let the one with the greatest UID be that.
 func (r *removal) deleteNamespace(ctx context.Context) error {
 	if r.vanishing || !r.asked(v1alpha2.DeleteNamespaceAnnotation) {
 		return nil

@@ -23,7 +23,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/usage"
 )
 
-// longestBlock is how long a removal that cannot go on waits at most until it looks again: users' objects are not watched.
+// longestBlock is how long a removal that cannot go on waits at most until it looks again: users'
+// objects are not watched.
 const longestBlock = 30 * time.Second
 
 // blockedError says what keeps a provider from being removed, and what to do about it.
@@ -48,7 +49,8 @@ func (e *blockedError) outcome() outcome {
 type removal struct {
 	*Reconciler
 	provider v1alpha2.Provider
-	// release is the name of the resource's release, installed says that there is one, and own are its objects.
+	// release is the name of the resource's release, installed says that there is one, and own are
+	// its objects.
 	release   string
 	installed bool
 	own       []release.Object
@@ -56,9 +58,9 @@ type removal struct {
 	vanishing bool
 }
 
-// remove takes the provider out of the cluster: first all that speaks against it, then the release, then what the resource's
-// annotations ask for. CRDs, the namespace and everybody's objects stay otherwise. Whatever keeps it from going on is said in
-// Ready, and looked at again within seconds.
+// remove takes the provider out of the cluster: first all that speaks against it, then the release,
+// then what the resource's annotations ask for. CRDs, the namespace and everybody's objects stay
+// otherwise. Whatever keeps it from going on is said in Ready, and looked at again within seconds.
 func (r *Reconciler) remove(ctx context.Context, provider v1alpha2.Provider) error {
 	if !controllerutil.ContainsFinalizer(provider, v1alpha2.Finalizer) {
 		return nil
@@ -122,7 +124,8 @@ func (r *removal) observe(ctx context.Context) error {
 	return client.IgnoreNotFound(err)
 }
 
-// coreLast keeps core until all other providers are gone: none can work, or be removed in order, without it.
+// coreLast keeps core until all other providers are gone: none can work, or be removed in order,
+// without it.
 func (r *removal) coreLast(ctx context.Context) error {
 	if r.Type != v1alpha2.CoreProviderType {
 		return nil
@@ -161,8 +164,8 @@ func namesOf(providers []v1alpha2.Provider) string {
 	return strings.Join(some(all), ", ")
 }
 
-// notInUse keeps the provider while there are objects that need it. It guards a release: without one nothing would be lost, nor
-// can anything be kept when the whole namespace goes.
+// notInUse keeps the provider while there are objects that need it. It guards a release: without
+// one nothing would be lost, nor can anything be kept when the whole namespace goes.
 func (r *removal) notInUse(ctx context.Context) error {
 	if !r.installed || r.vanishing || r.asked(v1alpha2.DeleteInUseAnnotation) {
 		return nil
@@ -220,7 +223,8 @@ func (r *removal) sweep(ctx context.Context) error {
 	return err
 }
 
-// namespaceFree keeps the namespace, and the provider with it, while something else lives in it that its deletion would take along.
+// namespaceFree keeps the namespace, and the provider with it, while something else lives in it
+// that its deletion would take along.
 func (r *removal) namespaceFree(ctx context.Context) error {
 	if r.vanishing || !r.asked(v1alpha2.DeleteNamespaceAnnotation) {
 		return nil

@@ -17,8 +17,9 @@ func (r *Reconciler) rollBackTo(ctx context.Context, provider v1alpha2.Provider,
 	return r.reach(ctx, provider, g, func() error { return nil })
 }
 
-// livesWithCRDs makes sure that the managers of a revision can work with the CRDs, which never go back. Whether the revision exists is
-// not asked here, and one whose chart is no longer stored, or that another program made, is taken at its word.
+// livesWithCRDs makes sure that the managers of a revision can work with the CRDs, which never go
+// back. Whether the revision exists is not asked here, and one whose chart is no longer stored, or
+// that another program made, is taken at its word.
 func (r *Reconciler) livesWithCRDs(ctx context.Context, provider v1alpha2.Provider, g goal, revision int) error {
 	observed, err := r.Releases.Observe(ctx, g.namespace, g.name)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Scope is which provider resources the operator looks after. It sees the others, too, and counts them: a cluster has one core and each
-// provider once, whoever looks after them.
+// Scope is which provider resources the operator looks after. It sees the others, too, and counts
+// them: a cluster has one core and each provider once, whoever looks after them.
 type Scope struct {
 	// Namespaces that the resources are in; empty for all.
 	Namespaces []string

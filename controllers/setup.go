@@ -38,15 +38,18 @@ type Options struct {
 	Scope Scope
 	// Concurrency is how many resources of one kind are worked on at a time.
 	Concurrency int
-	// WatchConfigMaps and WatchSecrets make a change of a source's ConfigMap, or of the Secret with variables, take effect at
-	// once. Without them it takes effect when the resource is next looked at; one that waits for the change sees it at once anyway.
+	// WatchConfigMaps and WatchSecrets make a change of a source's ConfigMap, or of the Secret with
+	// variables, take effect at once. Without them it takes effect when the resource is next looked
+	// at; one that waits for the change sees it at once anyway.
 	WatchConfigMaps, WatchSecrets bool
-	// DefaultServiceAccount is the name of the ServiceAccount, in each resource's namespace, with whose rights providers are installed
-	// whose resources name none; empty for the operator's own.
+	// DefaultServiceAccount is the name of the ServiceAccount, in each resource's namespace, with
+	// whose rights providers are installed whose resources name none; empty for the operator's own.
 	DefaultServiceAccount string
-	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage version itself.
+	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage
+	// version itself.
 	MigrationDelay time.Duration
-	// Registry is the operator's access to registries, and ImageRegistry the one that takes the place of every image's.
+	// Registry is the operator's access to registries, and ImageRegistry the one that takes the
+	// place of every image's.
 	Registry      *fetch.Registry
 	ImageRegistry string
 	// ReadOnlyCharts are looked up in the chart repository and never pushed to it.
@@ -57,8 +60,8 @@ type Options struct {
 	Metrics *metrics.Recorder
 }
 
-// CacheOptions keep out of the manager's cache what nobody reads from it: field managers, Helm's own Secrets, and what a namespace has
-// that is not watched, except for provider resources.
+// CacheOptions keep out of the manager's cache what nobody reads from it: field managers, Helm's
+// own Secrets, and what a namespace has that is not watched, except for provider resources.
 func CacheOptions(scope Scope) cache.Options {
 	notHelm := fields.OneTermNotEqualSelector("type", release.RecordType)
 	return cache.Options{
@@ -142,7 +145,8 @@ func newStore(mgr ctrl.Manager, live client.Client, options Options) (store.Stor
 // setup adds the controller of one kind, with all that brings its resources back.
 func (r *Reconciler) setup(mgr ctrl.Manager, options Options, local *clusters.Cluster, woken *wakers) error {
 	touched := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
-	// Seven controllers with a dozen watches each tell a hundred times that they start: that is for debugging.
+	// Seven controllers with a dozen watches each tell a hundred times that they start: that is for
+	// debugging.
 	logger := func(req *reconcile.Request) logr.Logger {
 		if req == nil {
 			return mgr.GetLogger().V(1)

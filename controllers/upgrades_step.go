@@ -18,14 +18,16 @@ import (
 	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
-// How often a source is asked for newer versions and moved tags, and how long it may take. Nothing waits for it.
+// How often a source is asked for newer versions and moved tags, and how long it may take. Nothing
+// waits for it.
 const (
 	offerAge     = time.Hour
 	offerTimeout = 2 * time.Minute
 )
 
-// Upgrades knows what sources offer, for status.availableUpgrades, and whether they still have what is in use. It is a view that is
-// made anew after a restart: nothing that is installed depends on it, and a source that does not answer changes nothing.
+// Upgrades knows what sources offer, for status.availableUpgrades, and whether they still have what
+// is in use. It is a view that is made anew after a restart: nothing that is installed depends on
+// it, and a source that does not answer changes nothing.
 type Upgrades struct {
 	Sources   *fetch.Resolver
 	Preflight *preflight.Checker
@@ -47,8 +49,9 @@ type offer struct {
 	moved    *move            // nil when it has not moved
 }
 
-// report writes the upgrades that are known into the status, and has the source asked if that was long ago. It gives the move of the
-// tag that the chart in use came from, nil for none, and whether that is known.
+// report writes the upgrades that are known into the status, and has the source asked if that was
+// long ago. It gives the move of the tag that the chart in use came from, nil for none, and whether
+// that is known.
 func (u *Upgrades) report(ctx context.Context, provider v1alpha2.Provider) (moved *move, looked bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -77,7 +80,8 @@ func (u *Upgrades) report(ctx context.Context, provider v1alpha2.Provider) (move
 	return nil, known.looked
 }
 
-// ask asks the source and wakes the resource when there is something to tell, and again when it is time to look for moved tags.
+// ask asks the source and wakes the resource when there is something to tell, and again when it is
+// time to look for moved tags.
 func (u *Upgrades) ask(ctx context.Context, provider v1alpha2.Provider, into *offer) {
 	ctx, cancel := context.WithTimeout(ctx, offerTimeout)
 	defer cancel()
@@ -115,7 +119,8 @@ func (u *Upgrades) forget(provider v1alpha2.Provider) {
 	delete(u.offers, provider.GetUID())
 }
 
-// upgrades are the newest patch of the installed minor version and the newest of all, pre-releases aside, in that order.
+// upgrades are the newest patch of the installed minor version and the newest of all, pre-releases
+// aside, in that order.
 func (o *offer) upgrades(installed *string, allowed func(contract string) bool) []v1alpha2.AvailableUpgrade {
 	if installed == nil {
 		return nil

@@ -22,8 +22,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
-// enqueue is a handler that queues those of the kind's resources for which want is true of the changed object. They are looked for under
-// the keys of an index that the change has.
+// enqueue is a handler that queues those of the kind's resources for which want is true of the
+// changed object. They are looked for under the keys of an index that the change has.
 func (r *Reconciler) enqueue(field string, keys func(client.Object) []string, want func(v1alpha2.Provider, client.Object) bool) handler.MapFunc {
 	return func(ctx context.Context, changed client.Object) []reconcile.Request {
 		var requests []reconcile.Request
@@ -43,7 +43,8 @@ func (r *Reconciler) enqueue(field string, keys func(client.Object) []string, wa
 	}
 }
 
-// waits says whether a resource may wait for something: it is not ready, or its newest spec was not looked at yet.
+// waits says whether a resource may wait for something: it is not ready, or its newest spec was not
+// looked at yet.
 func waits(p v1alpha2.Provider) bool {
 	return !conditions.IsReady(p) || p.GetStatus().ObservedGeneration != p.GetGeneration()
 }
@@ -78,8 +79,8 @@ func isAdditional(p v1alpha2.Provider, changed client.Object) bool {
 	return manifests != nil && manifests.Name == changed.GetName() && cmp.Or(manifests.Namespace, p.GetNamespace()) == changed.GetNamespace()
 }
 
-// onSecret wakes resources that a Secret concerns, for its variables, its credentials, or as a source: always, or only while
-// they wait.
+// onSecret wakes resources that a Secret concerns, for its variables, its credentials, or as a
+// source: always, or only while they wait.
 func (r *Reconciler) onSecret(always bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(r.enqueue(keysField, inputKeys("Secret"), func(p v1alpha2.Provider, changed client.Object) bool {
 		if !always && !waits(p) {
@@ -96,8 +97,8 @@ func hasCredentials(p v1alpha2.Provider, changed client.Object) bool {
 	return fetch != nil && fetch.SecretRef != nil && fetch.SecretRef.Name == changed.GetName() && p.GetNamespace() == changed.GetNamespace()
 }
 
-// watchProviders watches the kinds whose resources can concern the kind's own: core, for which all others wait, the kind itself, and for
-// core all the others.
+// watchProviders watches the kinds whose resources can concern the kind's own: core, for which all
+// others wait, the kind itself, and for core all the others.
 func (r *Reconciler) watchProviders(b *ctrl.Builder) *ctrl.Builder {
 	for _, t := range v1alpha2.ProviderTypes() {
 		if t == r.Type || t == v1alpha2.CoreProviderType || r.Type == v1alpha2.CoreProviderType {
@@ -107,8 +108,9 @@ func (r *Reconciler) watchProviders(b *ctrl.Builder) *ctrl.Builder {
 	return b
 }
 
-// onProvider wakes resources that another provider's resource in the same cluster concerns: all that wait for core or for a change of
-// contract, the twin in another namespace, and core while it waits to be deleted.
+// onProvider wakes resources that another provider's resource in the same cluster concerns: all
+// that wait for core or for a change of contract, the twin in another namespace, and core while it
+// waits to be deleted.
 func (r *Reconciler) onProvider(t v1alpha2.ProviderType) handler.EventHandler {
 	field, keys := keysField, func(client.Object) []string { return []string{isWaiting} }
 	if t == r.Type {
@@ -120,8 +122,8 @@ func (r *Reconciler) onProvider(t v1alpha2.ProviderType) handler.EventHandler {
 	}))
 }
 
-// standing is what other providers' preflight and removal look at in a resource. While hundreds wait for core, each other change of its
-// status would wake them all for nothing.
+// standing is what other providers' preflight and removal look at in a resource. While hundreds
+// wait for core, each other change of its status would wake them all for nothing.
 type standing struct {
 	generation                         int64
 	deleting, ready, installed, paused bool
@@ -164,7 +166,8 @@ func (r *Reconciler) onDefinition() handler.TypedEventHandler[*apiextensionsv1.C
 	})
 }
 
-// definitionChanged lets through what matters to a provider: a CRD that is served, no longer what it was, or gone.
+// definitionChanged lets through what matters to a provider: a CRD that is served, no longer what
+// it was, or gone.
 var definitionChanged = predicate.TypedFuncs[*apiextensionsv1.CustomResourceDefinition]{
 	CreateFunc: func(e event.TypedCreateEvent[*apiextensionsv1.CustomResourceDefinition]) bool {
 		return crds.Served(e.Object)

@@ -89,7 +89,8 @@ func walk(ctx context.Context, t *testing.T, program string, command ...string) 
 // ofOthers are flags that pages name without their program: kubectl's and the providers' managers'.
 var ofOthers = []string{"--exec", "--force-conflicts", "--feature-gates"}
 
-// TestCommandsExist looks for every command of capstan that a page names, in text or in a block, and for every flag of the project's programs.
+// TestCommandsExist looks for every command of capstan that a page names, in text or in a block,
+// and for every flag of the project's programs.
 func TestCommandsExist(t *testing.T) {
 	known := walk(t.Context(), t, program(t, "capstan"))
 	flags := slices.Concat(ofOthers, help(t.Context(), t, program(t, "operator")).flags)
@@ -113,7 +114,8 @@ func TestCommandsExist(t *testing.T) {
 	NewWithT(t).Expect(count).To(BeNumerically(">", 20))
 }
 
-// code is what a page has as code: its spans in the text, and its commands in blocks, each in one piece.
+// code is what a page has as code: its spans in the text, and its commands in blocks, each in one
+// piece.
 func code(page, content string) []string {
 	blocks, prose := split(page, content)
 	var found []string

@@ -1,5 +1,6 @@
-// Package docs_test keeps the documentation true: its links lead somewhere, its resources are accepted, its commands exist, those of the
-// quick start work, and every reason of a condition is explained.
+// Package docs_test keeps the documentation true: its links lead somewhere, its resources are
+// accepted, its commands exist, those of the quick start work, and every reason of a condition is
+// explained.
 package docs_test
 
 import (
@@ -30,7 +31,8 @@ type block struct {
 
 func (b block) String() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
 
-// pages are the Markdown files of the project by their path from root, without the templates of charts.
+// pages are the Markdown files of the project by their path from root, without the templates of
+// charts.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}

@@ -74,7 +74,8 @@ func TestEveryPageIsInTheIndex(t *testing.T) {
 	}
 }
 
-// TestEveryReasonIsExplained compares the reasons in the API with the tables of the page for those in trouble, both ways.
+// TestEveryReasonIsExplained compares the reasons in the API with the tables of the page for those
+// in trouble, both ways.
 func TestEveryReasonIsExplained(t *testing.T) {
 	g := NewWithT(t)
 	reasons := constants(t, "Reason")

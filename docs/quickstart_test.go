@@ -14,9 +14,10 @@ import (
 	"github.com/capstan-project/capstan/test/fleet"
 )
 
-// TestQuickStart runs the commands of the page on a control plane, in order. Two things differ from a cluster: the operator's chart is the
-// one of this checkout, and as no container runs on simulated nodes, the operator is a process that is started once it is installed. It
-// finds providers by a configuration in clusterctl's format that leads to a local repository.
+// TestQuickStart runs the commands of the page on a control plane, in order. Two things differ from
+// a cluster: the operator's chart is the one of this checkout, and as no container runs on
+// simulated nodes, the operator is a process that is started once it is installed. It finds
+// providers by a configuration in clusterctl's format that leads to a local repository.
 func TestQuickStart(t *testing.T) {
 	c := start(t)
 	folder := t.TempDir()
@@ -52,7 +53,8 @@ func TestQuickStart(t *testing.T) {
 	NewWithT(t).Expect(operator).NotTo(BeNil(), "the page has no commands")
 }
 
-// configuration is a file in clusterctl's format by which the providers come from a local repository: the one of PROVIDERS, or the samples.
+// configuration is a file in clusterctl's format by which the providers come from a local
+// repository: the one of PROVIDERS, or the samples.
 func configuration(t *testing.T, folder string) string {
 	t.Helper()
 	repository, _ := fleet.Repository(root)

@@ -16,7 +16,8 @@ import (
 	"github.com/capstan-project/capstan/test/fleet"
 )
 
-// TestResourcesAreAccepted has the API server judge every provider resource, whole or in part, in a block marked as YAML.
+// TestResourcesAreAccepted has the API server judge every provider resource, whole or in part, in a
+// block marked as YAML.
 func TestResourcesAreAccepted(t *testing.T) {
 	c := start(t)
 	if err := fleet.InstallCRDs(t.Context(), c.client, root); err != nil {
@@ -34,7 +35,8 @@ func TestResourcesAreAccepted(t *testing.T) {
 	NewWithT(t).Expect(count).To(BeNumerically(">=", 10))
 }
 
-// resources are the provider resources of a block: whole ones, the spec or metadata of one, and those in the values of the operator's chart.
+// resources are the provider resources of a block: whole ones, the spec or metadata of one, and
+// those in the values of the operator's chart.
 func resources(t *testing.T, b block) (found []*unstructured.Unstructured) {
 	t.Helper()
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(b.text), 4096)

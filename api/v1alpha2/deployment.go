@@ -15,14 +15,16 @@ type AdditionalDeployment struct {
 	Deployment *DeploymentSpec `json:"deployment,omitempty"`
 }
 
-// DeploymentSpec changes a Deployment. A field that is set replaces the one in the provider's release.
+// DeploymentSpec changes a Deployment. A field that is set replaces the one in the provider's
+// release.
 type DeploymentSpec struct {
 	// replicas is the number of pods. 0 stops the provider.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// nodeSelector names labels that a node must have to run the pods, e.g. `node-role.kubernetes.io/control-plane: ""`.
+	// nodeSelector names labels that a node must have to run the pods, e.g.
+	// `node-role.kubernetes.io/control-plane: ""`.
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
@@ -34,7 +36,8 @@ type DeploymentSpec struct {
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
-	// containers to change, by name, init containers among them. Containers that are not named stay as they are.
+	// containers to change, by name, init containers among them. Containers that are not named stay
+	// as they are.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	Containers []ContainerSpec `json:"containers,omitempty"`
@@ -43,7 +46,8 @@ type DeploymentSpec struct {
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// imagePullSecrets are Secrets in the provider's namespace with credentials for the registries of the images.
+	// imagePullSecrets are Secrets in the provider's namespace with credentials for the registries
+	// of the images.
 	// +optional
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 }
@@ -52,19 +56,23 @@ type DeploymentSpec struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.image) || !has(self.imageUrl)",message="set only one of image and imageUrl"
 type ContainerSpec struct {
-	// name of the container. It must be one of the Deployment's; a provider's own is called `manager`.
+	// name of the container. It must be one of the Deployment's; a provider's own is called
+	// `manager`.
 	Name string `json:"name"`
 
-	// imageUrl replaces the whole reference of the image, e.g. `registry.example.com/capi/cluster-api-controller:v1.13.5`.
+	// imageUrl replaces the whole reference of the image, e.g.
+	// `registry.example.com/capi/cluster-api-controller:v1.13.5`.
 	// +optional
 	ImageURL *string `json:"imageUrl,omitempty"`
 
-	// image replaces parts of the reference of the image. To set the whole of it there is `imageUrl`.
+	// image replaces parts of the reference of the image. To set the whole of it there is
+	// `imageUrl`.
 	// +optional
 	Image *ImageMeta `json:"image,omitempty"`
 
-	// args are flags to set, with their dashes, e.g. `--awscluster-concurrency: "12"`. The others stay. Fields of `manager` win over
-	// them. `--namespace` of the container `manager` is ignored, with an event: a provider watches all namespaces.
+	// args are flags to set, with their dashes, e.g. `--awscluster-concurrency: "12"`. The others
+	// stay. Fields of `manager` win over them. `--namespace` of the container `manager` is ignored,
+	// with an event: a provider watches all namespaces.
 	// +optional
 	Args map[string]string `json:"args,omitempty"`
 
@@ -83,7 +91,8 @@ type ContainerSpec struct {
 
 // ImageMeta replaces parts of an image's reference `repository/name:tag`.
 type ImageMeta struct {
-	// repository is the registry and the path before the name, e.g. `registry.example.com/capi`. Default: as released.
+	// repository is the registry and the path before the name, e.g. `registry.example.com/capi`.
+	// Default: as released.
 	// +optional
 	Repository string `json:"repository,omitempty"`
 
@@ -98,13 +107,15 @@ type ImageMeta struct {
 
 // Patch changes objects of the provider before they are installed.
 type Patch struct {
-	// patch is YAML or JSON. A list is a JSON patch (RFC 6902). A map is merged into the object: in Kubernetes' own kinds as a
-	// strategic merge patch, in others as a JSON merge patch (RFC 7396). It never changes which object it is.
+	// patch is YAML or JSON. A list is a JSON patch (RFC 6902). A map is merged into the object: in
+	// Kubernetes' own kinds as a strategic merge patch, in others as a JSON merge patch (RFC 7396).
+	// It never changes which object it is.
 	// +kubebuilder:validation:MinLength=1
 	Patch string `json:"patch,omitempty"`
 
-	// target selects the objects to change; all of its fields that are set must match. Default: all objects; of a map, those
-	// with its apiVersion, kind, metadata.name and metadata.namespace, where it has them.
+	// target selects the objects to change; all of its fields that are set must match. Default: all
+	// objects; of a map, those with its apiVersion, kind, metadata.name and metadata.namespace,
+	// where it has them.
 	// +optional
 	Target *PatchTarget `json:"target,omitempty"`
 }

@@ -1,9 +1,11 @@
-// Package v1alpha2 is the API of Capstan: seven kinds, one for each type of Cluster API provider, in the group
-// operator.cluster.x-k8s.io. A resource names a provider and a version; Capstan keeps that provider installed as a Helm release.
+// Package v1alpha2 is the API of Capstan: seven kinds, one for each type of Cluster API provider,
+// in the group operator.cluster.x-k8s.io. A resource names a provider and a version; Capstan keeps
+// that provider installed as a Helm release.
 //
-// The kinds, fields and ConfigMap contract are those of cluster-api-operator's v1alpha2, so its resources apply here unchanged;
-// fields beyond it say so. Whatever a resource can be judged by alone is validated by CEL rules in the CRDs. What needs other
-// objects is checked by the operator and told in conditions.
+// The kinds, fields and ConfigMap contract are those of cluster-api-operator's v1alpha2, so its
+// resources apply here unchanged; fields beyond it say so. Whatever a resource can be judged by
+// alone is validated by CEL rules in the CRDs. What needs other objects is checked by the operator
+// and told in conditions.
 //
 // +kubebuilder:object:generate=true
 // +groupName=operator.cluster.x-k8s.io

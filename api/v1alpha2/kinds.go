@@ -4,7 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ProviderFields is what every kind carries. The kinds embed it, and with it the methods that Provider asks for.
+// ProviderFields is what every kind carries. The kinds embed it, and with it the methods that
+// Provider asks for.
 type ProviderFields struct {
 	// spec says which provider to install, in what version and how.
 	// +optional
@@ -41,7 +42,8 @@ func items[T any, P interface {
 	return providers
 }
 
-// CoreProvider installs core Cluster API itself. There is one in a cluster, and its name is `cluster-api`; all other providers wait until it is ready.
+// CoreProvider installs core Cluster API itself. There is one in a cluster, and its name is
+// `cluster-api`; all other providers wait until it is ready.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -137,7 +139,8 @@ type ControlPlaneProviderList struct {
 // GetItems views the elements as Providers.
 func (l *ControlPlaneProviderList) GetItems() []Provider { return items(l.Items) }
 
-// InfrastructureProvider installs a provider that makes machines and networks, e.g. `aws`, `azure` or `docker`.
+// InfrastructureProvider installs a provider that makes machines and networks, e.g. `aws`, `azure`
+// or `docker`.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -17,7 +17,8 @@ const FieldOwner = "capstan"
 // Finalizer keeps a resource until its provider has been removed.
 const Finalizer = Prefix + "/provider"
 
-// Labels of what Capstan keeps in the cluster: charts and Helm releases. Values go through LabelValue.
+// Labels of what Capstan keeps in the cluster: charts and Helm releases. Values go through
+// LabelValue.
 const (
 	// ProviderLabel holds clusterctl's label of the provider, e.g. "infrastructure-aws".
 	ProviderLabel = Prefix + "/provider"
@@ -28,22 +29,25 @@ const (
 	// ContentIDLabel holds the content ID of the bundle that a chart was made from.
 	ContentIDLabel = Prefix + "/content-id"
 
-	// OriginLabel holds where the bundle came from, when that cannot change there: then nobody fetches it again.
+	// OriginLabel holds where the bundle came from, when that cannot change there: then nobody
+	// fetches it again.
 	OriginLabel = Prefix + "/origin"
 
-	// HolderLabel names, on a Helm release, the operator process that works on it: its leader election identity.
+	// HolderLabel names, on a Helm release, the operator process that works on it: its leader
+	// election identity.
 	HolderLabel = Prefix + "/holder"
 
-	// DigestLabel holds, on a Helm release, the digest of all that the revision was made from. An equal digest means that there
-	// is nothing to do.
+	// DigestLabel holds, on a Helm release, the digest of all that the revision was made from. An
+	// equal digest means that there is nothing to do.
 	DigestLabel = Prefix + "/digest"
 )
 
-// PausedReplicasAnnotation holds, on a Deployment of a paused provider, how many replicas it has when it is not paused.
+// PausedReplicasAnnotation holds, on a Deployment of a paused provider, how many replicas it has
+// when it is not paused.
 const PausedReplicasAnnotation = Prefix + "/paused-replicas"
 
-// DriftAnnotation excludes an object of a release from drift detection when its value is DriftIgnore: on the object in the cluster, or, by
-// a patch, in the release.
+// DriftAnnotation excludes an object of a release from drift detection when its value is
+// DriftIgnore: on the object in the cluster, or, by a patch, in the release.
 const (
 	DriftAnnotation = Prefix + "/drift"
 	DriftIgnore     = "Ignore"
@@ -58,26 +62,33 @@ const (
 	ClusterctlProviderLabel = "cluster.x-k8s.io/provider"
 )
 
-// ReconcileRequestAnnotation asks, whenever its value changes, to look at everything anew: source, Secret and cluster.
-// It is Flux's, so that `flux` and other programs that know it work. The answer is status.lastHandledReconcileAt.
+// ReconcileRequestAnnotation asks, whenever its value changes, to look at everything anew: source,
+// Secret and cluster. It is Flux's, so that `flux` and other programs that know it work. The answer
+// is status.lastHandledReconcileAt.
 const ReconcileRequestAnnotation = "reconcile.fluxcd.io/requestedAt"
 
-// AdoptCRDAnnotation hands a CRD that something else looked after over to the provider whose label it holds.
+// AdoptCRDAnnotation hands a CRD that something else looked after over to the provider whose label
+// it holds.
 const AdoptCRDAnnotation = Prefix + "/adopt"
 
-// AllowUnsafeCRDAnnotation names, on a provider's resource and separated by commas, the CRDs whose changes are to be applied
-// although they are judged to be unsafe. It is for a person who knows better, once.
+// AllowUnsafeCRDAnnotation names, on a provider's resource and separated by commas, the CRDs whose
+// changes are to be applied although they are judged to be unsafe. It is for a person who knows
+// better, once.
 const AllowUnsafeCRDAnnotation = Prefix + "/allow-unsafe-crd"
 
-// Annotations of a provider's resource that say how it is removed when it is deleted. Only the value "true" counts.
+// Annotations of a provider's resource that say how it is removed when it is deleted. Only the
+// value "true" counts.
 const (
-	// DeleteInUseAnnotation removes the provider though objects of its kinds exist. They stay, with nobody to look after them.
+	// DeleteInUseAnnotation removes the provider though objects of its kinds exist. They stay, with
+	// nobody to look after them.
 	DeleteInUseAnnotation = Prefix + "/delete-in-use"
 
-	// DeleteCRDsAnnotation deletes the provider's CRDs too, once no objects of their kinds are left.
+	// DeleteCRDsAnnotation deletes the provider's CRDs too, once no objects of their kinds are
+	// left.
 	DeleteCRDsAnnotation = Prefix + "/delete-crds"
 
-	// DeleteNamespaceAnnotation deletes the resource's namespace too, once nothing else that Capstan knows of lives in it.
+	// DeleteNamespaceAnnotation deletes the resource's namespace too, once nothing else that
+	// Capstan knows of lives in it.
 	DeleteNamespaceAnnotation = Prefix + "/delete-namespace"
 )
 
@@ -92,7 +103,8 @@ const (
 	// ConfigMapNameLabel holds the provider's name. It is informative.
 	ConfigMapNameLabel = "provider.cluster.x-k8s.io/name"
 
-	// ConfigMapCompressedAnnotation is "true" when the components are gzip in binaryData instead of text in data.
+	// ConfigMapCompressedAnnotation is "true" when the components are gzip in binaryData instead of
+	// text in data.
 	ConfigMapCompressedAnnotation = "provider.cluster.x-k8s.io/compressed"
 
 	// ConfigMapMetadataKey is the key of metadata.yaml, always in data.
@@ -105,8 +117,9 @@ const (
 	ConfigMapManifestsKey = "manifests"
 )
 
-// LabelValue returns s if it can be a label's value. Otherwise (longer than 63 characters, as sha256 digests are, or with characters such
-// as the + of a version's build) it returns what can be kept of s and a hash, which is different for a different s.
+// LabelValue returns s if it can be a label's value. Otherwise (longer than 63 characters, as
+// sha256 digests are, or with characters such as the + of a version's build) it returns what can be
+// kept of s and a hash, which is different for a different s.
 func LabelValue(s string) string {
 	if len(validation.IsValidLabelValue(s)) == 0 {
 		return s

@@ -42,7 +42,8 @@ func TestOwnKeysAreValid(t *testing.T) {
 	}
 }
 
-// The API server refuses a whole status in which one reason or type is malformed, so all of them are read from the source.
+// The API server refuses a whole status in which one reason or type is malformed, so all of them
+// are read from the source.
 func TestConditionTypesAndReasonsAreCamelCaseAndDistinct(t *testing.T) {
 	g := NewWithT(t)
 	file, err := parser.ParseFile(token.NewFileSet(), "conditions.go", nil, 0)

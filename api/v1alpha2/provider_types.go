@@ -8,7 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Provider is any one of the seven kinds. It satisfies the Getter and Setter of github.com/fluxcd/pkg/runtime/conditions.
+// Provider is any one of the seven kinds. It satisfies the Getter and Setter of
+// github.com/fluxcd/pkg/runtime/conditions.
 //
 // +kubebuilder:object:generate=false
 type Provider interface {
@@ -31,7 +32,8 @@ type ProviderList interface {
 	GetItems() []Provider
 }
 
-// ProviderType names a type of provider. The value is both clusterctl's provider type and the kind of the resource.
+// ProviderType names a type of provider. The value is both clusterctl's provider type and the kind
+// of the resource.
 type ProviderType string
 
 // The provider types, as clusterctl names them.
@@ -87,7 +89,8 @@ func ProviderTypes() []ProviderType {
 	return all
 }
 
-// info returns the zero typeInfo for a value that is none of the seven, so that all methods return zero values then.
+// info returns the zero typeInfo for a value that is none of the seven, so that all methods return
+// zero values then.
 func (t ProviderType) info() typeInfo {
 	for _, known := range typeTable {
 		if known.providerType == t {
@@ -97,15 +100,17 @@ func (t ProviderType) info() typeInfo {
 	return typeInfo{}
 }
 
-// Name returns cluster-api-operator's name of the type, e.g. "infrastructure" or "runtimeextension".
-// It is the value of ConfigMapTypeLabel.
+// Name returns cluster-api-operator's name of the type, e.g. "infrastructure" or
+// "runtimeextension". It is the value of ConfigMapTypeLabel.
 func (t ProviderType) Name() string { return t.info().name }
 
-// ComponentsFile returns the name of the file of components in a release, e.g. "infrastructure-components.yaml".
+// ComponentsFile returns the name of the file of components in a release, e.g.
+// "infrastructure-components.yaml".
 func (t ProviderType) ComponentsFile() string { return t.info().componentsFile }
 
-// Label returns clusterctl's label of the provider of that name: "infrastructure-aws" for aws, and for core the name itself,
-// "cluster-api". It is the value of the label cluster.x-k8s.io/provider, the folder in a local repository and the chart's name.
+// Label returns clusterctl's label of the provider of that name: "infrastructure-aws" for aws, and
+// for core the name itself, "cluster-api". It is the value of the label cluster.x-k8s.io/provider,
+// the folder in a local repository and the chart's name.
 func (t ProviderType) Label(name string) string { return t.info().labelPrefix + name }
 
 // GroupVersionKind returns the kind of the type's resources.
@@ -129,8 +134,8 @@ func (t ProviderType) NewList() ProviderList {
 	return nil
 }
 
-// ParseLabel is the inverse of Label: "infrastructure-aws" is InfrastructureProviderType and "aws". A label without one of the
-// prefixes is the core type's, as in clusterctl.
+// ParseLabel is the inverse of Label: "infrastructure-aws" is InfrastructureProviderType and "aws".
+// A label without one of the prefixes is the core type's, as in clusterctl.
 func ParseLabel(label string) (ProviderType, string) {
 	for _, t := range typeTable {
 		if name, found := strings.CutPrefix(label, t.labelPrefix); found && t.labelPrefix != "" {

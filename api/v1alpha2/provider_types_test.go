@@ -16,7 +16,8 @@ import (
 var _ conditions.Setter = v1alpha2.Provider(nil)
 
 func TestProviderTypes(t *testing.T) {
-	// name and file are what cluster-api-operator and clusterctl's provider contract say; label is checked against clusterctl's code.
+	// name and file are what cluster-api-operator and clusterctl's provider contract say; label is
+	// checked against clusterctl's code.
 	for i, c := range []struct {
 		providerType v1alpha2.ProviderType
 		clusterctl   clusterctlv1.ProviderType

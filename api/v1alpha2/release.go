@@ -14,38 +14,41 @@ type ReleaseSpec struct {
 	// +kubebuilder:validation:Maximum=100
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
 
-	// timeout is how long the objects of a new revision may take to become healthy, e.g. `10m`. Default: 5m.
+	// timeout is how long the objects of a new revision may take to become healthy, e.g. `10m`.
+	// Default: 5m.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be longer than nothing, e.g. 10m"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// retries is how often a failed install or upgrade is tried again before it is given up until something changes. Default: 3.
+	// retries is how often a failed install or upgrade is tried again before it is given up until
+	// something changes. Default: 3.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=20
 	Retries *int32 `json:"retries,omitempty"`
 
-	// onFailure says what follows a revision that failed: Rollback returns to the last healthy one, None leaves things
-	// as they are. Default: Rollback.
+	// onFailure says what follows a revision that failed: Rollback returns to the last healthy one,
+	// None leaves things as they are. Default: Rollback.
 	// +optional
 	// +kubebuilder:validation:Enum=Rollback;None
 	OnFailure FailurePolicy `json:"onFailure,omitempty"`
 
-	// onExternalChange says what follows a revision that somebody else made, e.g. by `helm rollback`: Hold respects it until this
-	// resource changes, Revert undoes it. Default: Hold.
+	// onExternalChange says what follows a revision that somebody else made, e.g. by `helm
+	// rollback`: Hold respects it until this resource changes, Revert undoes it. Default: Hold.
 	// +optional
 	// +kubebuilder:validation:Enum=Hold;Revert
 	OnExternalChange ExternalChangePolicy `json:"onExternalChange,omitempty"`
 
-	// drift says what follows when somebody changes or deletes an object of the release: Correct undoes it, Warn reports it,
-	// Off does not look. Default: Correct.
+	// drift says what follows when somebody changes or deletes an object of the release: Correct
+	// undoes it, Warn reports it, Off does not look. Default: Correct.
 	// +optional
 	// +kubebuilder:validation:Enum=Correct;Warn;Off
 	Drift DriftPolicy `json:"drift,omitempty"`
 
-	// rollbackTo is a revision of the history to return to. While it is set, nothing else is installed. Default: none.
+	// rollbackTo is a revision of the history to return to. While it is set, nothing else is
+	// installed. Default: none.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	RollbackTo *int64 `json:"rollbackTo,omitempty"`
@@ -81,8 +84,9 @@ const (
 
 // CRDsSpec says how a provider's CustomResourceDefinitions are handled.
 type CRDsSpec struct {
-	// policy: Upgrade creates and upgrades them, CreateOnly creates those that do not exist, None does neither. What is left alone
-	// is still checked for compatibility. They are never deleted. Default: Upgrade.
+	// policy: Upgrade creates and upgrades them, CreateOnly creates those that do not exist, None
+	// does neither. What is left alone is still checked for compatibility. They are never deleted.
+	// Default: Upgrade.
 	// +optional
 	// +kubebuilder:validation:Enum=Upgrade;CreateOnly;None
 	Policy CRDsPolicy `json:"policy,omitempty"`

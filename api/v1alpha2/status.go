@@ -13,8 +13,8 @@ type ProviderStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions: Ready sums them up. Reconciling and Stalled say whether work is going on or has stopped;
-	// PreflightCheckPassed, ProviderInstalled and ProviderUpgraded tell of the steps.
+	// conditions: Ready sums them up. Reconciling and Stalled say whether work is going on or has
+	// stopped; PreflightCheckPassed, ProviderInstalled and ProviderUpgraded tell of the steps.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -28,7 +28,8 @@ type ProviderStatus struct {
 	// +optional
 	InstalledVersion *string `json:"installedVersion,omitempty"`
 
-	// desiredVersion is the exact version that `spec.version` came to, e.g. `v1.13.5`. It stays until `spec.version` changes.
+	// desiredVersion is the exact version that `spec.version` came to, e.g. `v1.13.5`. It stays
+	// until `spec.version` changes.
 	// +optional
 	DesiredVersion string `json:"desiredVersion,omitempty"`
 
@@ -40,30 +41,34 @@ type ProviderStatus struct {
 	// +optional
 	Release *ReleaseStatus `json:"release,omitempty"`
 
-	// history of the release, newest first: what `helm history` shows, with the digests of the charts.
+	// history of the release, newest first: what `helm history` shows, with the digests of the
+	// charts.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	History []ReleaseRevision `json:"history,omitempty"`
 
-	// availableUpgrades are newer versions that fit the contracts in use: the newest patch of the installed minor version, and the
-	// newest of all. Empty also when the source cannot list versions. Looked up at most once an hour, or on request.
+	// availableUpgrades are newer versions that fit the contracts in use: the newest patch of the
+	// installed minor version, and the newest of all. Empty also when the source cannot list
+	// versions. Looked up at most once an hour, or on request.
 	// +optional
 	// +listType=atomic
 	AvailableUpgrades []AvailableUpgrade `json:"availableUpgrades,omitempty"`
 
-	// missingVariables are the variables without a default that neither the Secret nor `spec.variables` gives, sorted.
+	// missingVariables are the variables without a default that neither the Secret nor
+	// `spec.variables` gives, sorted.
 	// +optional
 	// +listType=atomic
 	MissingVariables []string `json:"missingVariables,omitempty"`
 
-	// orphanedCRDs are the provider's CustomResourceDefinitions that the desired version no longer brings, sorted. They and their
-	// objects stay.
+	// orphanedCRDs are the provider's CustomResourceDefinitions that the desired version no longer
+	// brings, sorted. They and their objects stay.
 	// +optional
 	// +listType=atomic
 	OrphanedCRDs []string `json:"orphanedCRDs,omitempty"`
 
-	// lastHandledReconcileAt is the value of the annotation `reconcile.fluxcd.io/requestedAt` that was last acted upon.
+	// lastHandledReconcileAt is the value of the annotation `reconcile.fluxcd.io/requestedAt` that
+	// was last acted upon.
 	// +optional
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 }
@@ -86,12 +91,15 @@ type ChartStatus struct {
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
-	// source that the chart was made from, or that it was taken from as it is: for what comes from a registry its reference with the
-	// digest, e.g. `oci://registry.example.com/capi/infrastructure-aws:v2.11.1@sha256:` and 64 hexadecimal digits.
+	// source that the chart was made from, or that it was taken from as it is: for what comes from
+	// a registry its reference with the digest, e.g.
+	// `oci://registry.example.com/capi/infrastructure-aws:v2.11.1@sha256:` and 64 hexadecimal
+	// digits.
 	// +optional
 	Source string `json:"source,omitempty"`
 
-	// plain is true of a Helm chart that Capstan did not make: it is installed with its own values, and its contract is not known.
+	// plain is true of a Helm chart that Capstan did not make: it is installed with its own values,
+	// and its contract is not known.
 	// +optional
 	Plain bool `json:"plain,omitempty"`
 }

@@ -73,7 +73,8 @@ func connect(t *testing.T) client.Client {
 	return s.client
 }
 
-// refusals are what the API server has against the creation of an object, one message each. Unknown fields are refused too.
+// refusals are what the API server has against the creation of an object, one message each. Unknown
+// fields are refused too.
 func refusals(t *testing.T, object client.Object) []string {
 	t.Helper()
 	c := client.NewDryRunClient(client.WithFieldValidation(connect(t), metav1.FieldValidationStrict))

@@ -233,7 +233,8 @@ func TestSamplesAreAccepted(t *testing.T) {
 	NewWithT(t).Expect(kinds).To(HaveLen(len(v1alpha2.ProviderTypes())))
 }
 
-// TestClusterAPIOperatorFields has every field of cluster-api-operator's v1alpha2. All of them are known and well typed.
+// TestClusterAPIOperatorFields has every field of cluster-api-operator's v1alpha2. All of them are
+// known and well typed.
 func TestClusterAPIOperatorFields(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("testdata/cluster-api-operator.yaml")

@@ -16,7 +16,8 @@ import (
 const (
 	// MetadataFile maps the provider's release series to Cluster API contracts.
 	MetadataFile = "metadata.yaml"
-	// ComponentsFile is how messages call the components when the name under which they were published is not known.
+	// ComponentsFile is how messages call the components when the name under which they were
+	// published is not known.
 	ComponentsFile = "components.yaml"
 )
 
@@ -26,7 +27,8 @@ type Provider struct {
 	Type string
 	// Name is the provider's name, for example "aws".
 	Name string
-	// Label is clusterctl's manifest label, for example "infrastructure-aws". It is the chart's and the release's name.
+	// Label is clusterctl's manifest label, for example "infrastructure-aws". It is the chart's and
+	// the release's name.
 	Label string
 }
 
@@ -69,8 +71,8 @@ func (b *Bundle) ContentID() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// CheckDigest makes sure that the components have a digest, "sha256:" and 64 hexadecimal digits; an empty one is always right.
-// Its error is an *InvalidError.
+// CheckDigest makes sure that the components have a digest, "sha256:" and 64 hexadecimal digits; an
+// empty one is always right. Its error is an *InvalidError.
 func (b *Bundle) CheckDigest(want string) error {
 	if want == "" {
 		return nil
@@ -82,7 +84,8 @@ func (b *Bundle) CheckDigest(want string) error {
 	return nil
 }
 
-// hashPart writes part with its length before it, so that no two lists of parts give the same stream.
+// hashPart writes part with its length before it, so that no two lists of parts give the same
+// stream.
 func hashPart(h hash.Hash, part []byte) {
 	var size [8]byte
 	binary.BigEndian.PutUint64(size[:], uint64(len(part)))
@@ -90,8 +93,8 @@ func hashPart(h hash.Hash, part []byte) {
 	h.Write(part)
 }
 
-// InvalidError says which published file is wrong, where, and why. The same bytes will always give it again:
-// whoever gets it waits for other bytes.
+// InvalidError says which published file is wrong, where, and why. The same bytes will always give
+// it again: whoever gets it waits for other bytes.
 type InvalidError struct {
 	// File is the name of the file.
 	File string

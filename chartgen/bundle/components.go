@@ -14,14 +14,16 @@ import (
 	"github.com/capstan-project/capstan/chartgen/expr"
 )
 
-// Placeholder stands in for required variables while a document is read. It is a valid name, label value and base64 text.
+// Placeholder stands in for required variables while a document is read. It is a valid name, label
+// value and base64 text.
 const Placeholder = "placeholder0"
 
 // Components is a components file taken apart.
 type Components struct {
 	// Documents are the objects in the file's order; empty documents are left out.
 	Documents []Document
-	// Namespace is the name of the Namespace object, the provider's default namespace; empty when there is none.
+	// Namespace is the name of the Namespace object, the provider's default namespace; empty when
+	// there is none.
 	Namespace string
 	// Variables of all documents, sorted by name.
 	Variables []expr.Variable
@@ -33,8 +35,8 @@ type Document struct {
 	Line int
 	// Text is the document as written, its expressions parsed.
 	Text *expr.Text
-	// Object is the document with its variables' defaults put in and a placeholder for each required one:
-	// good for what does not depend on variables.
+	// Object is the document with its variables' defaults put in and a placeholder for each
+	// required one: good for what does not depend on variables.
 	Object *unstructured.Unstructured
 }
 
@@ -55,14 +57,16 @@ func (d *Document) String() string {
 	return d.Object.GetKind() + " " + d.Object.GetName()
 }
 
-// ParseComponents takes a components file apart. Documents are told apart in the text as it was published, before anything
-// is substituted, so no variable's value can ever add an object. Its error is an *InvalidError.
+// ParseComponents takes a components file apart. Documents are told apart in the text as it was
+// published, before anything is substituted, so no variable's value can ever add an object. Its
+// error is an *InvalidError.
 func ParseComponents(data []byte) (*Components, error) {
 	return parseComponents(data, nil)
 }
 
-// parseComponents reads of each document what outline leaves of its text; nil leaves all. Text that cannot be read then is
-// read whole, so that outline may be wrong, and an error is on the right line.
+// parseComponents reads of each document what outline leaves of its text; nil leaves all. Text that
+// cannot be read then is read whole, so that outline may be wrong, and an error is on the right
+// line.
 func parseComponents(data []byte, outline func(string) string) (*Components, error) {
 	text, err := expr.Parse(string(data))
 	if err != nil {
@@ -118,7 +122,8 @@ func (p part) invalid(reason string, err error) error {
 	return &InvalidError{File: ComponentsFile, Line: p.line, Reason: reason, Err: err}
 }
 
-// invalidYAML makes the error of a part that is not YAML, on the file's line rather than the part's.
+// invalidYAML makes the error of a part that is not YAML, on the file's line rather than the
+// part's.
 func (p part) invalidYAML(err error) error {
 	reason, line := yamlReason(err), p.line
 	if m := yamlLine.FindStringSubmatch(reason); m != nil {
@@ -195,7 +200,8 @@ func expressionError(err error) error {
 	return &InvalidError{File: ComponentsFile, Reason: err.Error(), Err: err}
 }
 
-// placeholders gives each required variable of the text the placeholder; the others keep their own defaults.
+// placeholders gives each required variable of the text the placeholder; the others keep their own
+// defaults.
 func placeholders(text *expr.Text) map[string]string {
 	values := map[string]string{}
 	for _, v := range text.Variables() {

@@ -8,7 +8,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// metadataGroup is the API group of metadata.yaml; files that leave out the kind or the group are taken as they are.
+// metadataGroup is the API group of metadata.yaml; files that leave out the kind or the group are
+// taken as they are.
 const metadataGroup = "clusterctl.cluster.x-k8s.io"
 
 // Metadata is the content of metadata.yaml, as the clusterctl provider contract defines it.
@@ -40,8 +41,8 @@ func ParseMetadata(data []byte) (*Metadata, error) {
 	return m, nil
 }
 
-// Contract is the Cluster API contract of a version, for example "v1beta2". A version whose series is not
-// listed has none: that is an *InvalidError, as in clusterctl.
+// Contract is the Cluster API contract of a version, for example "v1beta2". A version whose series
+// is not listed has none: that is an *InvalidError, as in clusterctl.
 func (m *Metadata) Contract(version string) (string, error) {
 	v, err := semver.NewVersion(version)
 	if err != nil {

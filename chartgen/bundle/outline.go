@@ -2,9 +2,9 @@ package bundle
 
 import "strings"
 
-// OutlineComponents is ParseComponents without what is nearly all of a components file and nothing that makes a chart looks at:
-// the schemas of CRDs and the webhooks of webhook configurations. They stay in each document's Text and are left out of its
-// Object, neither read nor checked.
+// OutlineComponents is ParseComponents without what is nearly all of a components file and nothing
+// that makes a chart looks at: the schemas of CRDs and the webhooks of webhook configurations. They
+// stay in each document's Text and are left out of its Object, neither read nor checked.
 func OutlineComponents(data []byte) (*Components, error) {
 	return parseComponents(data, outline)
 }

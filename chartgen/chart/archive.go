@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Limits of an archive that Read accepts: far above any real provider (3.2 MB in 60 files), far below what hurts.
+// Limits of an archive that Read accepts: far above any real provider (3.2 MB in 60 files), far
+// below what hurts.
 const (
 	maxUnpacked = 64 << 20
 	maxFiles    = 4096
@@ -28,7 +29,8 @@ const (
 
 var errTooLarge = fmt.Errorf("larger than %d MiB or more than %d files", maxUnpacked>>20, maxFiles)
 
-// Archive packs the chart as Helm's .tgz. Order, times, owners and modes are fixed, so the bytes depend on the files alone.
+// Archive packs the chart as Helm's .tgz. Order, times, owners and modes are fixed, so the bytes
+// depend on the files alone.
 func (c *Chart) Archive() ([]byte, error) {
 	var out bytes.Buffer
 	zip, err := gzip.NewWriterLevel(&out, gzip.DefaultCompression)
@@ -60,8 +62,8 @@ func Digest(data []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Read unpacks a chart archive. What it reads is bounded in size and number of files; links, devices and names
-// that lead out of the chart are refused.
+// Read unpacks a chart archive. What it reads is bounded in size and number of files; links,
+// devices and names that lead out of the chart are refused.
 func Read(r io.Reader) (*Chart, error) {
 	zip, err := gzip.NewReader(r)
 	if err != nil {

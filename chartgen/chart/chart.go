@@ -1,5 +1,6 @@
-// Package chart is a Helm chart in memory and as an archive. It knows the archive's wire format, so that the same
-// chart is the same bytes on every machine, and nothing of how a chart comes to be or of what Helm does with it.
+// Package chart is a Helm chart in memory and as an archive. It knows the archive's wire format, so
+// that the same chart is the same bytes on every machine, and nothing of how a chart comes to be or
+// of what Helm does with it.
 package chart
 
 import (
@@ -43,11 +44,13 @@ type Chart struct {
 	Metadata Metadata
 	// Files are all files except those in crds/, Chart.yaml among them, sorted by name.
 	Files []File
-	// CRDs are the files in crds/, sorted by name. They stand apart because they never enter a Helm release.
+	// CRDs are the files in crds/, sorted by name. They stand apart because they never enter a Helm
+	// release.
 	CRDs []File
 }
 
-// New makes a chart of metadata and files, in any order. The files in crds/ become CRDs, Chart.yaml is written from the metadata.
+// New makes a chart of metadata and files, in any order. The files in crds/ become CRDs, Chart.yaml
+// is written from the metadata.
 func New(metadata Metadata, files []File) (*Chart, error) {
 	data, err := yaml.Marshal(metadata)
 	if err != nil {

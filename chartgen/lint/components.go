@@ -169,7 +169,8 @@ func checkWatchNamespace(r *release, report reporter) {
 	}
 }
 
-// flag is the value of a command line flag, the last one if there are several, as Go's flag packages read them.
+// flag is the value of a command line flag, the last one if there are several, as Go's flag
+// packages read them.
 func flag(args []string, name string) (flagValue string) {
 	for i, arg := range args {
 		key, v, hasValue := strings.Cut(arg, "=")
@@ -212,8 +213,9 @@ func imageProblem(image string) string {
 	return ""
 }
 
-// checkVariablePrefix leaves out the names that providers share on purpose: EXP_* and CLUSTER_TOPOLOGY are feature gates that
-// are to be on in all or in none, and CAP…_ or CA…_ is the acronym of one provider (CAPA_, CAAPH_).
+// checkVariablePrefix leaves out the names that providers share on purpose: EXP_* and
+// CLUSTER_TOPOLOGY are feature gates that are to be on in all or in none, and CAP…_ or CA…_ is the
+// acronym of one provider (CAPA_, CAAPH_).
 func checkVariablePrefix(r *release, report reporter) {
 	if r.Provider.Type == string(v1alpha2.CoreProviderType) {
 		return

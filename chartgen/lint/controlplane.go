@@ -11,8 +11,9 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// controlPlaneRules are the contract of control planes, checked on the API version that a control plane's CRD offers for the
-// provider's contract. Where v1beta1 and v1beta2 differ, each has its own fields.
+// controlPlaneRules are the contract of control planes, checked on the API version that a control
+// plane's CRD offers for the provider's contract. Where v1beta1 and v1beta2 differ, each has its
+// own fields.
 var controlPlaneRules = slices.Concat([]Rule{
 	{
 		Name: "control-plane/template", Level: Warning, Requirement: "002-02", Contract: controlPlaneContract + "#controlplanetemplate-controlplanetemplatelist-resource-definition",
@@ -64,7 +65,8 @@ type controlPlane struct {
 	place    place
 }
 
-// eachControlPlane makes a check of all control planes of a provider with a contract that is known here.
+// eachControlPlane makes a check of all control planes of a provider with a contract that is known
+// here.
 func eachControlPlane(check func(controlPlane, reporter)) func(*release, reporter) {
 	return func(r *release, report reporter) {
 		if r.contract != "v1beta1" && r.contract != "v1beta2" {
@@ -79,8 +81,8 @@ func eachControlPlane(check func(controlPlane, reporter)) func(*release, reporte
 	}
 }
 
-// property is the schema of a field; known is false when nothing can be said of it: the field is free to be anything, or the
-// components were read without schemas.
+// property is the schema of a field; known is false when nothing can be said of it: the field is
+// free to be anything, or the components were read without schemas.
 func (v controlPlane) property(path string) (schema map[string]any, known bool) {
 	schema = mapping(v.version, "schema", "openAPIV3Schema")
 	if schema == nil {
@@ -108,8 +110,8 @@ func (v controlPlane) usesReplicas() bool {
 
 func (v controlPlane) usesVersion() bool { return v.has("spec.version") }
 
-// usesMachines says whether the control plane consists of Machines. Managed ones keep an empty machineTemplate, for old
-// versions of Cluster API that looked for it.
+// usesMachines says whether the control plane consists of Machines. Managed ones keep an empty
+// machineTemplate, for old versions of Cluster API that looked for it.
 func (v controlPlane) usesMachines() bool {
 	template, _ := v.property("spec.machineTemplate")
 	return len(mapping(template, "properties")) > 0

@@ -98,7 +98,8 @@ func (c crd) apiVersion(name string) map[string]any {
 // converts says whether the API server ever converts objects of the kind.
 func (c crd) converts() bool { return len(mappings(c.spec, "versions")) > 1 }
 
-// implements is the API version that Cluster API's core takes for a contract: the newest that the label names; "" without a label.
+// implements is the API version that Cluster API's core takes for a contract: the newest that the
+// label names; "" without a label.
 func (c crd) implements(contract string) string {
 	newest := ""
 	for v := range strings.SplitSeq(c.doc.Object.GetLabels()[labelContractPrefix+contract], "_") {
@@ -109,8 +110,8 @@ func (c crd) implements(contract string) string {
 	return newest
 }
 
-// isControlPlane says whether a kind is a control plane by the contract's naming convention, or by being in the contract's
-// group with a template beside it; that group has helper kinds too.
+// isControlPlane says whether a kind is a control plane by the contract's naming convention, or by
+// being in the contract's group with a template beside it; that group has helper kinds too.
 func (r *release) isControlPlane(c crd) bool {
 	return strings.HasSuffix(c.kind, "ControlPlane") || c.group == "controlplane.cluster.x-k8s.io" && r.crd(c.group, c.kind+"Template") != nil
 }
@@ -127,8 +128,9 @@ func (r *release) crd(group, kind string) *crd {
 // coreGroups are the groups of other providers to which Cluster API's core has access.
 var coreGroups = []string{"bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"}
 
-// isContracted says whether Cluster API's core refers to objects of the kind. The contracts name such kinds …Cluster, …Machine,
-// …MachinePool, …ControlPlane and …Config, each with its …Template; in a group of the provider's own only kinds with a template count.
+// isContracted says whether Cluster API's core refers to objects of the kind. The contracts name
+// such kinds …Cluster, …Machine, …MachinePool, …ControlPlane and …Config, each with its …Template;
+// in a group of the provider's own only kinds with a template count.
 func (r *release) isContracted(c crd) bool {
 	base := c
 	base.kind = strings.TrimSuffix(c.kind, "Template")

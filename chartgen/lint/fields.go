@@ -2,14 +2,16 @@ package lint
 
 import "strings"
 
-// field is a field of a control plane that a contract asks for, by its path and type in the CRD's schema.
+// field is a field of a control plane that a contract asks for, by its path and type in the CRD's
+// schema.
 type field struct {
 	path, kind string
 	// optional fields may be missing, but not of another type.
 	optional bool
 }
 
-// fieldRules are the fields of a control plane, by contract; their source is internal/contract/controlplane.go of Cluster API.
+// fieldRules are the fields of a control plane, by contract; their source is
+// internal/contract/controlplane.go of Cluster API.
 var fieldRules = []Rule{
 	fieldRule(Rule{
 		Name: "control-plane/initialized", Level: Error, Requirement: "002-15", Contract: controlPlaneContract + "#controlplane-initialization-completed",

@@ -76,7 +76,8 @@ var fileRules = []Rule{
 	},
 }
 
-// namesRule is checked on a folder's listing, which a bundle does not have; see Names. The bundle's templates are checked with the rest.
+// namesRule is checked on a folder's listing, which a bundle does not have; see Names. The bundle's
+// templates are checked with the rest.
 var namesRule = Rule{
 	Name: "files/names", Level: Warning, Requirement: "001-17", Contract: clusterctlContract + "#naming-conventions",
 	Demand: "Files have the names that the contract gives them: <type>-components.yaml, cluster-template.yaml, cluster-template-<flavor>.yaml, clusterclass-<name>.yaml.",

@@ -9,8 +9,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
-// controlPlaneProvider is a release that keeps all rules, in both contracts. What the rules look at is there once, so that a
-// test can replace it.
+// controlPlaneProvider is a release that keeps all rules, in both contracts. What the rules look at
+// is there once, so that a test can replace it.
 func controlPlaneProvider() *bundle.Bundle {
 	return &bundle.Bundle{
 		Provider:   bundle.Provider{Type: "ControlPlaneProvider", Name: "example", Label: "control-plane-example"},

@@ -10,8 +10,8 @@ import (
 	"text/tabwriter"
 )
 
-// Formats are the names that Write takes: text for people, json for programs, sarif (2.1.0) for code scanning, and github for
-// annotations in a workflow of GitHub Actions.
+// Formats are the names that Write takes: text for people, json for programs, sarif (2.1.0) for
+// code scanning, and github for annotations in a workflow of GitHub Actions.
 var Formats = []string{"text", "json", "sarif", "github"}
 
 // Write writes findings in one of Formats.

@@ -1,6 +1,6 @@
-// Package lint holds a provider's release against the rules of the Cluster API contracts that can be checked on files:
-// clusterctl's provider contract and the contract of control planes, v1beta1 and v1beta2. It needs no cluster, runs nothing
-// and changes nothing.
+// Package lint holds a provider's release against the rules of the Cluster API contracts that can
+// be checked on files: clusterctl's provider contract and the contract of control planes, v1beta1
+// and v1beta2. It needs no cluster, runs nothing and changes nothing.
 package lint
 
 import (
@@ -16,7 +16,8 @@ type Level string
 
 // The levels, worst first.
 const (
-	// Error is for what a contract demands: without it clusterctl, Cluster API's core or the provider itself fails.
+	// Error is for what a contract demands: without it clusterctl, Cluster API's core or the
+	// provider itself fails.
 	Error Level = "error"
 	// Warning is for what works today and will surprise somebody.
 	Warning Level = "warning"
@@ -29,7 +30,8 @@ type Rule struct {
 	// Name is "<area>/<rule>", for example "components/manager".
 	Name  string
 	Level Level
-	// Requirement is the number of the project's requirement; empty when only the contract itself has the rule.
+	// Requirement is the number of the project's requirement; empty when only the contract itself
+	// has the rule.
 	Requirement string
 	// Contract is the page and section that demands it.
 	Contract string
@@ -51,7 +53,8 @@ type Finding struct {
 	// Kind and Object name the object; both are empty when a whole file is meant.
 	Kind   string `json:"kind,omitempty"`
 	Object string `json:"object,omitempty"`
-	// File is the published file's name; bundle.ComponentsFile stands for the components, whatever they are called.
+	// File is the published file's name; bundle.ComponentsFile stands for the components, whatever
+	// they are called.
 	File string `json:"file"`
 	// Line is a line of File, from 1; 0 when the whole file is meant.
 	Line    int    `json:"line,omitempty"`
@@ -75,9 +78,10 @@ func Rules() []Rule {
 	return slices.Concat(fileRules, componentRules, referenceRules, crdRules, controlPlaneRules, templateRules)
 }
 
-// Bundle checks a bundle and returns what it found in a stable order: by file and line, then by rule. The components are
-// b's own, as bundle.ParseComponents gives them; when they were read without the schemas of CRDs, the rules about fields of
-// control planes are left out. When they are nil, Bundle parses them and reports what is wrong with them.
+// Bundle checks a bundle and returns what it found in a stable order: by file and line, then by
+// rule. The components are b's own, as bundle.ParseComponents gives them; when they were read
+// without the schemas of CRDs, the rules about fields of control planes are left out. When they are
+// nil, Bundle parses them and reports what is wrong with them.
 func Bundle(b *bundle.Bundle, c *bundle.Components) []Finding {
 	r := newRelease(b, c)
 	var findings []Finding

@@ -201,7 +201,8 @@ func TestSoundReleasesHaveNoFinding(t *testing.T) {
 	}
 }
 
-// What is unknown is not wrong: components that were read without schemas say nothing of the fields of a control plane.
+// What is unknown is not wrong: components that were read without schemas say nothing of the fields
+// of a control plane.
 func TestComponentsWithoutSchemasHaveNoFinding(t *testing.T) {
 	g := NewWithT(t)
 	b := controlPlaneProvider()

@@ -14,12 +14,14 @@ import (
 
 // trueErrors are the errors that real releases have, by release; each was checked by hand.
 var trueErrors = map[string][]string{
-	// K0sControlPlane v1beta2 kept v1beta1's spec.machineTemplate.infrastructureRef. With contract v1beta2 Cluster API's topology
-	// controller sets spec.machineTemplate.spec.infrastructureRef, so a ClusterClass with machineInfrastructure cannot use it.
+	// K0sControlPlane v1beta2 kept v1beta1's spec.machineTemplate.infrastructureRef. With contract
+	// v1beta2 Cluster API's topology controller sets spec.machineTemplate.spec.infrastructureRef,
+	// so a ClusterClass with machineInfrastructure cannot use it.
 	"control-plane-k0smotron/v2.1.0": {"control-plane/machine-template"},
 }
 
-// TestRealProviders looks for false alarms: PROVIDERS names a folder of releases in clusterctl's local-repository layout.
+// TestRealProviders looks for false alarms: PROVIDERS names a folder of releases in clusterctl's
+// local-repository layout.
 func TestRealProviders(t *testing.T) {
 	for _, b := range realBundles(t) {
 		name := b.Provider.Label + "/" + b.Version
@@ -56,7 +58,8 @@ func realBundles(t testing.TB) []*bundle.Bundle {
 	return bundles
 }
 
-// BenchmarkBundle measures the rules alone, on components that are parsed already, as chart build runs them.
+// BenchmarkBundle measures the rules alone, on components that are parsed already, as chart build
+// runs them.
 func BenchmarkBundle(b *testing.B) {
 	for _, release := range realBundles(b) {
 		components, err := bundle.ParseComponents(release.Components)

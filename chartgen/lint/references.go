@@ -9,8 +9,8 @@ import (
 
 const annotationInjectCA = "cert-manager.io/inject-ca-from"
 
-// referenceRules are about references between the components' objects. What a cluster has anyway, or its user may well bring,
-// is a warning at most.
+// referenceRules are about references between the components' objects. What a cluster has anyway,
+// or its user may well bring, is a warning at most.
 var referenceRules = []Rule{
 	{
 		Name: "references/service-account", Level: Error, Requirement: "001-15", Contract: clusterctlContract + "#components-yaml",

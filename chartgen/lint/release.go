@@ -76,8 +76,8 @@ func newFile(name string, data []byte, c *bundle.Components) file {
 // whole is the file as a place.
 func (f *file) whole() place { return place{file: f.name} }
 
-// at is the place in a document where the needles are found one after the other; needles that are not there count as found
-// where the search stands, at worst on the document's first line.
+// at is the place in a document where the needles are found one after the other; needles that are
+// not there count as found where the search stands, at worst on the document's first line.
 func (f *file) at(doc *bundle.Document, needles ...string) place {
 	line := doc.Line
 	for _, needle := range needles {
@@ -107,8 +107,8 @@ func (f *file) objectName(doc *bundle.Document) string {
 	return name
 }
 
-// each reports what several objects have in common once, at the first of them. Where one object of a release is wrong, all of
-// its sort tend to be.
+// each reports what several objects have in common once, at the first of them. Where one object of
+// a release is wrong, all of its sort tend to be.
 func (f *file) each(report reporter, docs []*bundle.Document, needle, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	if others := len(docs) - 1; others > 0 {
@@ -134,7 +134,8 @@ func invalid(file string, err error) (place, string) {
 	return place{file: file}, err.Error()
 }
 
-// spurious says whether a file may be wrong only because of the placeholders that stand in for its variables.
+// spurious says whether a file may be wrong only because of the placeholders that stand in for its
+// variables.
 func (f *file) spurious(data []byte) bool {
 	var syntax *expr.SyntaxError
 	return !errors.As(f.err, &syntax) && bytes.Contains(data, []byte("${"))

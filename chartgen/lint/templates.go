@@ -214,8 +214,8 @@ func checkClassNamespace(r *release, report reporter) {
 	}
 }
 
-// namespacedReferences are the paths of all references under a value that name a namespace, sorted. Variables and patches
-// are the class's own business.
+// namespacedReferences are the paths of all references under a value that name a namespace, sorted.
+// Variables and patches are the class's own business.
 func namespacedReferences(path string, v any) []string {
 	var found []string
 	switch v := v.(type) {

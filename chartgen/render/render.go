@@ -1,4 +1,5 @@
-// Package render renders a provider's chart as Helm does, without a cluster, to tell beforehand what Helm would make of it.
+// Package render renders a provider's chart as Helm does, without a cluster, to tell beforehand
+// what Helm would make of it.
 package render
 
 import (
@@ -25,11 +26,13 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-// MaxReleaseSize is how many bytes Kubernetes takes in a Secret, and so how large a release may be as Helm encodes it.
+// MaxReleaseSize is how many bytes Kubernetes takes in a Secret, and so how large a release may be
+// as Helm encodes it.
 const MaxReleaseSize = 1 << 20
 
-// Manifest renders the chart's templates for a namespace, in the order of their names, NOTES.txt aside. Values are checked against
-// the chart's schema, but for required variables, which get a placeholder.
+// Manifest renders the chart's templates for a namespace, in the order of their names, NOTES.txt
+// aside. Values are checked against the chart's schema, but for required variables, which get a
+// placeholder.
 func Manifest(c *chart.Chart, namespace string, values map[string]any) (string, error) {
 	loaded, err := load(c)
 	if err != nil {
@@ -84,8 +87,9 @@ func Images(c *chart.Chart, values map[string]any) ([]string, error) {
 	return slices.Compact(images), nil
 }
 
-// ReleaseSize is how many bytes Helm stores for a release of the chart, CRDs included: all of the chart and what is rendered of it,
-// as compressed JSON in base64. It is compared with MaxReleaseSize. Values and notes come on top, usually less than 2 KiB.
+// ReleaseSize is how many bytes Helm stores for a release of the chart, CRDs included: all of the
+// chart and what is rendered of it, as compressed JSON in base64. It is compared with
+// MaxReleaseSize. Values and notes come on top, usually less than 2 KiB.
 func ReleaseSize(c *chart.Chart) (int, error) {
 	loaded, err := load(c)
 	if err != nil {

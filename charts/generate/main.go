@@ -1,5 +1,6 @@
-// Command generate makes what follows from charts/capstan: the chart's README, from the comments in values.yaml, and the kustomize base in
-// config/default with the optional monitoring beside it, from the templates. `make manifests` runs it in the module's folder.
+// Command generate makes what follows from charts/capstan: the chart's README, from the comments in
+// values.yaml, and the kustomize base in config/default with the optional monitoring beside it,
+// from the templates. `make manifests` runs it in the module's folder.
 package main
 
 import (

@@ -62,7 +62,8 @@ func (o *catalogOptions) print(out io.Writer, list any, header []string, rows []
 	return err
 }
 
-// findEntry finds a provider by its label (infrastructure-aws), by type and name (infrastructure/aws), or by a name that only one has.
+// findEntry finds a provider by its label (infrastructure-aws), by type and name
+// (infrastructure/aws), or by a name that only one has.
 func findEntry(c *catalog.Catalog, wanted string) (catalog.Entry, error) {
 	var named []catalog.Entry
 	for _, e := range c.Entries {

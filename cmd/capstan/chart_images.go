@@ -67,7 +67,8 @@ func (o *chartImages) run(ctx context.Context, from string, out io.Writer) error
 	return nil
 }
 
-// imageOverrides reads the image overrides of a file in clusterctl's format as the chart's value "images".
+// imageOverrides reads the image overrides of a file in clusterctl's format as the chart's value
+// "images".
 func imageOverrides(file, label string) (map[string]any, error) {
 	if file == "" {
 		return nil, nil

@@ -128,7 +128,8 @@ func TestChartCommandsRefuse(t *testing.T) {
 	}
 }
 
-// oddFolder is the folder of a provider with a CRD that converts, and another with this description.
+// oddFolder is the folder of a provider with a CRD that converts, and another with this
+// description.
 func oddFolder(t *testing.T, description string) string {
 	t.Helper()
 	g := NewWithT(t)

@@ -171,7 +171,8 @@ func openCRDs(ctx context.Context, path string) ([]*apiextensionsv1.CustomResour
 	return crds, nil
 }
 
-// published is a release's CRD as a cluster has it that never had another; nil when there is none of the name.
+// published is a release's CRD as a cluster has it that never had another; nil when there is none
+// of the name.
 func published(crds []*apiextensionsv1.CustomResourceDefinition, name string) *apiextensionsv1.CustomResourceDefinition {
 	i := slices.IndexFunc(crds, func(d *apiextensionsv1.CustomResourceDefinition) bool { return d.Name == name })
 	if i < 0 {

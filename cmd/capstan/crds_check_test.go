@@ -16,7 +16,8 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 )
 
-// components has one CRD, whose spec has the fields given in YAML, and an object that only text processing can read.
+// components has one CRD, whose spec has the fields given in YAML, and an object that only text
+// processing can read.
 const components = `apiVersion: v1
 kind: Secret
 metadata: {name: credentials}

@@ -172,7 +172,8 @@ func (o *diffOptions) compare(ctx context.Context, p v1alpha2.Provider, warnings
 	}, err
 }
 
-// preview is what would be installed: the revision that a flag or the resource names, or what the rest of the resource asks for.
+// preview is what would be installed: the revision that a flag or the resource names, or what the
+// rest of the resource asks for.
 func (o *diffOptions) preview(ctx context.Context, p v1alpha2.Provider, observed release.Observation, warnings io.Writer) (*controllers.Preview, error) {
 	number := o.revision
 	if held := p.GetSpec().Release; number == 0 && held != nil && held.RollbackTo != nil {

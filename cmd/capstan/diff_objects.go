@@ -52,7 +52,8 @@ func (d *difference) summary() string {
 		d.Provider, versions, counts["created"], counts["changed"], counts["deleted"], len(d.NewCRDs), len(d.ChangedCRDs))
 }
 
-// compareObjects compares manifests object by object: first those of the new one in its order, then those that it does not have.
+// compareObjects compares manifests object by object: first those of the new one in its order, then
+// those that it does not have.
 func compareObjects(before, after []*unstructured.Unstructured, contextLines int) ([]objectChange, error) {
 	var changes []objectChange
 	add := func(name string, change string, old, current *unstructured.Unstructured) error {
@@ -95,7 +96,8 @@ func fullName(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
 }
 
-// compareObject gives the unified diff of two states of an object, either of which may be nil; empty if they are equal.
+// compareObject gives the unified diff of two states of an object, either of which may be nil;
+// empty if they are equal.
 func compareObject(old, current *unstructured.Unstructured, contextLines int) (string, error) {
 	old, current = masked(old, current)
 	before, err := text(old)
@@ -134,7 +136,8 @@ func masked(old, current *unstructured.Unstructured) (maskedOld, maskedCurrent *
 	return mask(old, current, "masked %d bytes"), mask(current, old, "masked %d bytes, changed")
 }
 
-// mask takes the values out of a Secret; changed is put in the place of those that the other does not have.
+// mask takes the values out of a Secret; changed is put in the place of those that the other does
+// not have.
 func mask(secret, other *unstructured.Unstructured, changed string) *unstructured.Unstructured {
 	if secret == nil {
 		return nil
@@ -156,7 +159,8 @@ func mask(secret, other *unstructured.Unstructured, changed string) *unstructure
 	return secret
 }
 
-// different says whether the other state of a Secret has another value. One that has none is different in any case.
+// different says whether the other state of a Secret has another value. One that has none is
+// different in any case.
 func different(value any, other *unstructured.Unstructured, field, key string) bool {
 	if other == nil {
 		return false

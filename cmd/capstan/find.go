@@ -14,8 +14,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// find finds the provider that a person means: by clusterctl's label (infrastructure-aws), by kind and name
-// (infrastructureprovider/aws, infrastructure/aws), or by its name where only one has it.
+// find finds the provider that a person means: by clusterctl's label (infrastructure-aws), by kind
+// and name (infrastructureprovider/aws, infrastructure/aws), or by its name where only one has it.
 func (m *management) find(ctx context.Context, argument string) (v1alpha2.Provider, error) {
 	all, err := m.providers(ctx)
 	if err != nil {
@@ -31,7 +31,8 @@ func (m *management) find(ctx context.Context, argument string) (v1alpha2.Provid
 	return found[0], nil
 }
 
-// findAll finds the providers that are named; in any case each once, in the order in which providers are installed.
+// findAll finds the providers that are named; in any case each once, in the order in which
+// providers are installed.
 func (m *management) findAll(ctx context.Context, arguments []string) ([]v1alpha2.Provider, error) {
 	wanted := map[string]bool{}
 	for _, argument := range arguments {
@@ -45,7 +46,8 @@ func (m *management) findAll(ctx context.Context, arguments []string) ([]v1alpha
 	return slices.DeleteFunc(all, func(p v1alpha2.Provider) bool { return !wanted[nameOf(p)] }), err
 }
 
-// pick finds those that an argument can mean; at least one if there is no error. A label says more than a name.
+// pick finds those that an argument can mean; at least one if there is no error. A label says more
+// than a name.
 func pick(all []v1alpha2.Provider, argument string) ([]v1alpha2.Provider, error) {
 	kind, name, qualified := strings.Cut(argument, "/")
 	for _, means := range []func(v1alpha2.Provider) bool{

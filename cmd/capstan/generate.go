@@ -170,7 +170,8 @@ func (o *generateOptions) management() (client.Client, error) {
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
-// currentNamespace is that of the kubeconfig's context, and without a kubeconfig the one that kubectl takes, too.
+// currentNamespace is that of the kubeconfig's context, and without a kubeconfig the one that
+// kubectl takes, too.
 func (o *generateOptions) currentNamespace() (string, error) {
 	namespace, _, err := o.clientConfig().Namespace()
 	if clientcmd.IsEmptyConfig(err) {

@@ -137,7 +137,8 @@ var _ = Describe("capstan generate cluster with the chart that the operator keep
 	})
 })
 
-// keep stores a sample as the operator does, with so much beside the templates that it takes several ConfigMaps.
+// keep stores a sample as the operator does, with so much beside the templates that it takes
+// several ConfigMaps.
 func keep(ctx context.Context, charts *store.Cluster, version, contentID string) *store.Stored {
 	GinkgoHelper()
 	noise := make([]byte, 1<<20)

@@ -9,7 +9,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// golden compares what was printed with a file in testdata; with UPDATE_GOLDEN set, it writes the file instead.
+// golden compares what was printed with a file in testdata; with UPDATE_GOLDEN set, it writes the
+// file instead.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	g := NewWithT(t)

@@ -51,7 +51,8 @@ type revisionView struct {
 	Version  string    `json:"version,omitempty"`
 	// By is who made it: capstan, or helm for any other program.
 	By string `json:"by"`
-	// Healthy says that all its objects were healthy once, Failure why it failed, as far as Capstan saw it.
+	// Healthy says that all its objects were healthy once, Failure why it failed, as far as Capstan
+	// saw it.
 	Healthy bool            `json:"healthy"`
 	Failure release.Failure `json:"failure,omitempty"`
 	// Digest of the chart; empty if another program made the revision.

@@ -68,7 +68,8 @@ func (o lintOptions) run(ctx context.Context, from string, out io.Writer) error 
 	return nil
 }
 
-// lintFolder checks a provider's folder or one of its version folders. The findings' files are paths that begin with from.
+// lintFolder checks a provider's folder or one of its version folders. The findings' files are
+// paths that begin with from.
 func lintFolder(ctx context.Context, from string) ([]lint.Finding, error) {
 	directory, release, folder, err := openRelease(ctx, from)
 	if err != nil {
@@ -86,7 +87,8 @@ func lintFolder(ctx context.Context, from string) ([]lint.Finding, error) {
 	return inFolder(folder, names, append(lint.Names(b.Provider, names), lint.Bundle(b, nil)...)), nil
 }
 
-// openRelease finds a release by a provider's folder, of which it takes the newest, or by a version folder.
+// openRelease finds a release by a provider's folder, of which it takes the newest, or by a version
+// folder.
 func openRelease(ctx context.Context, from string) (*source.Directory, source.Release, string, error) {
 	path, version := filepath.Clean(from), ""
 	if base := filepath.Base(path); source.IsExact(base) {
@@ -116,7 +118,8 @@ func fileNames(folder string) ([]string, error) {
 	return names, err
 }
 
-// inFolder gives the findings' files their paths; the components have the name under which they are published.
+// inFolder gives the findings' files their paths; the components have the name under which they are
+// published.
 func inFolder(folder string, names []string, findings []lint.Finding) []lint.Finding {
 	components := slices.IndexFunc(names, func(name string) bool { return strings.HasSuffix(name, bundle.ComponentsFile) })
 	for i, f := range findings {

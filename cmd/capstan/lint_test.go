@@ -14,7 +14,8 @@ import (
 
 const sampleProviders = "../../test/data/providers"
 
-// broken copies a sample provider and breaks it: warning by a missing kind in metadata.yaml, error by a Service that is gone.
+// broken copies a sample provider and breaks it: warning by a missing kind in metadata.yaml, error
+// by a Service that is gone.
 func broken(t *testing.T, level string) string {
 	g := NewWithT(t)
 	folder := filepath.Join(t.TempDir(), "bootstrap-kubeadm")

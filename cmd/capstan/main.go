@@ -1,5 +1,5 @@
-// Command capstan works with provider charts and with the providers of a management cluster from the command line. Installed
-// as kubectl-capstan it is also a kubectl plugin.
+// Command capstan works with provider charts and with the providers of a management cluster from
+// the command line. Installed as kubectl-capstan it is also a kubectl plugin.
 package main
 
 import (

@@ -92,11 +92,12 @@ func (m *management) providersIn(ctx context.Context, namespace string) ([]v1alp
 	return all, nil
 }
 
-// Waiting for the operator looks at the resource this often: it costs little, and people notice more.
+// Waiting for the operator looks at the resource this often: it costs little, and people notice
+// more.
 const pollInterval = 300 * time.Millisecond
 
-// wait reads the resource again and again until done says so, and tells each new state in a line. done gets nil once the resource is
-// gone. The error says how long was waited for what.
+// wait reads the resource again and again until done says so, and tells each new state in a line.
+// done gets nil once the resource is gone. The error says how long was waited for what.
 func (m *management) wait(ctx context.Context, provider v1alpha2.Provider, timeout time.Duration, tell func(string), done func(v1alpha2.Provider) (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("given up after %s", timeout))
 	defer cancel()

@@ -16,7 +16,8 @@ const (
 	certManagerHome   = "oci://quay.io/jetstack/" + certManagerChart
 )
 
-// certManagerImages are the images of cert-manager's chart with its default values, and where these values have them.
+// certManagerImages are the images of cert-manager's chart with its default values, and where these
+// values have them.
 var certManagerImages = []struct{ name, value string }{
 	{"controller", "image.repository"},
 	{"acmesolver", "acmesolver.image.repository"},

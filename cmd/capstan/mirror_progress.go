@@ -11,7 +11,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/mirror"
 )
 
-// progress tells how a copy goes: a bar that moves on a terminal, and a line for each item anywhere.
+// progress tells how a copy goes: a bar that moves on a terminal, and a line for each item
+// anywhere.
 type progress struct {
 	out      io.Writer
 	terminal bool

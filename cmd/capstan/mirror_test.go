@@ -40,7 +40,8 @@ func mirrorCLI(t *testing.T, args ...string) (stdout, stderr string, err error) 
 
 var imageLine = regexp.MustCompile(`image: \S+`)
 
-// publishedProvider is a folder with a provider whose image is in a public registry, and flags to read that and another registry.
+// publishedProvider is a folder with a provider whose image is in a public registry, and flags to
+// read that and another registry.
 func publishedProvider(t *testing.T) (folder, image string, public, private *bed.Registry, access []string) {
 	t.Helper()
 	g := NewWithT(t)
@@ -115,7 +116,8 @@ func TestProvidersAreMirrored(t *testing.T) {
 	_, log = run("--archive", archive, "--to", to)
 	g.Expect(log).To(And(ContainSubstring("present"), ContainSubstring("0.0 KiB copied"), Not(ContainSubstring("copied  "))))
 
-	// What the operator would look for is there: the chart in the chart repository, the image where the chart's value imageRegistry points.
+	// What the operator would look for is there: the chart in the chart repository, the image where
+	// the chart's value imageRegistry points.
 	c := registryClient(t, registry)
 	ref, err := oci.Parse(registry.Address + "/mirror/charts/infrastructure-docker:1.0.0")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -133,7 +135,8 @@ func TestProvidersAreMirrored(t *testing.T) {
 	}
 }
 
-// pushCertManager publishes cert-manager's own chart, as its Go module has it, with images that are as good as any.
+// pushCertManager publishes cert-manager's own chart, as its Go module has it, with images that are
+// as good as any.
 func pushCertManager(t *testing.T, r *bed.Registry, access []string, version string) (helm func(args ...string) string) {
 	t.Helper()
 	g := NewWithT(t)

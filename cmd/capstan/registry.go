@@ -27,7 +27,8 @@ func (f *registryFlags) bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.passwordStdin, "password-stdin", false, "read the password of --username from standard input")
 }
 
-// client makes the client. The user name and password are for one registry, all others get what the configuration has for them.
+// client makes the client. The user name and password are for one registry, all others get what the
+// configuration has for them.
 func (f *registryFlags) client(registry string, in io.Reader) (*oci.Client, error) {
 	var (
 		o   oci.Options

@@ -112,7 +112,8 @@ func findRevision(observed release.Observation, number int) (release.Revision, e
 		observed.Namespace, observed.Name, number, observed.Name, observed.Namespace)
 }
 
-// waitReady waits until the operator has made of the resource what it asks for now. That it cannot is an error.
+// waitReady waits until the operator has made of the resource what it asks for now. That it cannot
+// is an error.
 func (m *management) waitReady(ctx context.Context, p v1alpha2.Provider, timeout time.Duration, out io.Writer) error {
 	tell := func(state string) { fmt.Fprintln(out, state) }
 	return m.wait(ctx, p, timeout, tell, func(now v1alpha2.Provider) (bool, error) {

@@ -146,7 +146,8 @@ type objectView struct {
 	Message    string        `json:"message,omitempty"`
 }
 
-// view looks at one provider: at its resource, and at what the cluster has, whatever the resource's status says.
+// view looks at one provider: at its resource, and at what the cluster has, whatever the resource's
+// status says.
 func (m *management) view(ctx context.Context, p v1alpha2.Provider) (providerView, error) {
 	spec, stat := p.GetSpec(), p.GetStatus()
 	v := providerView{

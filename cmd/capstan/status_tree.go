@@ -16,7 +16,8 @@ import (
 // clear empties the terminal, so that what changes stays in its place.
 const clear = "\x1b[H\x1b[2J"
 
-// print shows providers as data or as trees; in full shows what is well, too, and again says that it was shown before.
+// print shows providers as data or as trees; in full shows what is well, too, and again says that
+// it was shown before.
 func (o *statusOptions) print(views []providerView, full, again bool) error {
 	if done, err := o.screen.data(views); done {
 		return err

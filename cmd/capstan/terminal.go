@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// screen is where a command prints: it knows about colours, the width and the format that a person asked for.
+// screen is where a command prints: it knows about colours, the width and the format that a person
+// asked for.
 type screen struct {
 	io.Writer
 	format, color string
@@ -111,7 +112,8 @@ type node struct {
 // narrowest is the least room that a text is given, however deep it stands.
 const narrowest = 20
 
-// tree prints a node and what belongs to it. Lines that are too long for the terminal go on below themselves.
+// tree prints a node and what belongs to it. Lines that are too long for the terminal go on below
+// themselves.
 func (s *screen) tree(n node, first, rest string) {
 	bar := rest + "  "
 	if len(n.nodes) > 0 {
@@ -154,7 +156,8 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// table prints rows in columns as wide as what they hold; the first row is the head. A cell's style does not change its width.
+// table prints rows in columns as wide as what they hold; the first row is the head. A cell's style
+// does not change its width.
 func (s *screen) table(rows [][]string, styles func(row, column int) style) {
 	var widths []int
 	for _, row := range rows {

@@ -67,8 +67,8 @@ func (o *upgradePlan) run(ctx context.Context, warnings io.Writer) error {
 	return nil
 }
 
-// installed finds what is installed and what there is instead. A source that does not answer is warned of, and the provider stands
-// there without offers.
+// installed finds what is installed and what there is instead. A source that does not answer is
+// warned of, and the provider stands there without offers.
 func (m *management) installed(ctx context.Context, warnings io.Writer) ([]installed, error) {
 	providers, err := m.providers(ctx)
 	if err != nil {

@@ -42,8 +42,8 @@ type step struct {
 
 func (i installed) core() bool { return i.Label == v1alpha2.CoreProviderName }
 
-// makePlans makes a plan for each contract that core has or can have; without a core, that any provider has or can have. Providers
-// come in clusterctl's order of installation, core first.
+// makePlans makes a plan for each contract that core has or can have; without a core, that any
+// provider has or can have. Providers come in clusterctl's order of installation, core first.
 func makePlans(all []installed) []plan {
 	hasCore := slices.ContainsFunc(all, installed.core)
 	contracts := map[string]bool{}
@@ -63,7 +63,8 @@ func makePlans(all []installed) []plan {
 	return plans
 }
 
-// makePlan takes every provider to its newest version that a core of the contract works with. Core itself has that contract.
+// makePlan takes every provider to its newest version that a core of the contract works with. Core
+// itself has that contract.
 func makePlan(all []installed, contract string) plan {
 	p := plan{Contract: contract}
 	var left []string

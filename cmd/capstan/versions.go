@@ -82,8 +82,8 @@ func (o *versionsOptions) run(ctx context.Context, provider string, out io.Write
 	return o.print(out, list, []string{"VERSION", "CONTRACT"}, rows)
 }
 
-// newestPatches keeps of each minor version the newest patch, and pre-releases only when there is nothing else. What is given is
-// ordered newest first.
+// newestPatches keeps of each minor version the newest patch, and pre-releases only when there is
+// nothing else. What is given is ordered newest first.
 func newestPatches(releases []source.Release) []source.Release {
 	seen := map[[2]uint64]bool{}
 	var kept []source.Release

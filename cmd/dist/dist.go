@@ -91,7 +91,8 @@ func (m *maker) programs(ctx context.Context) error {
 	return nil
 }
 
-// image makes the operator's image for the platforms that run containers, and its bill of materials.
+// image makes the operator's image for the platforms that run containers, and its bill of
+// materials.
 func (m *maker) image(ctx context.Context) error {
 	runnable := slices.DeleteFunc(slices.Clone(m.platforms), func(p platform) bool { return p.os != "linux" })
 	if len(runnable) == 0 {

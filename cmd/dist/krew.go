@@ -9,7 +9,8 @@ import (
 // downloads is where a release's files are; the version goes after it.
 const downloads = "https://github.com/capstan-project/capstan/releases/download/"
 
-// krew makes the manifest by which kubectl's plugin manager installs the command line as `kubectl capstan`.
+// krew makes the manifest by which kubectl's plugin manager installs the command line as `kubectl
+// capstan`.
 func (m *maker) krew(context.Context) error {
 	platforms := make([]map[string]any, 0, len(m.archives))
 	for _, a := range m.archives {

@@ -14,8 +14,9 @@ import (
 	"strings"
 )
 
-// kinds are the licenses that are recognized, by their SPDX identifiers, with phrases that a text of one has all of, in lower case and with
-// single spaces. Those with a reason are not allowed in a program under Apache-2.0.
+// kinds are the licenses that are recognized, by their SPDX identifiers, with phrases that a text
+// of one has all of, in lower case and with single spaces. Those with a reason are not allowed in a
+// program under Apache-2.0.
 var kinds = []struct {
 	id      string
 	phrases []string
@@ -66,8 +67,8 @@ type module struct {
 // systems are those that programs are released for; each can bring dependencies of its own.
 var systems = []string{"linux", "darwin", "windows"}
 
-// licenses finds the licenses of all modules that are linked into the programs, in the order of their paths. One that is not allowed, or not
-// recognized, is an error that names them all.
+// licenses finds the licenses of all modules that are linked into the programs, in the order of
+// their paths. One that is not allowed, or not recognized, is an error that names them all.
 func licenses(ctx context.Context) ([]module, error) {
 	folders, err := linked(ctx)
 	if err != nil {
@@ -140,7 +141,8 @@ func (m *module) read(folder string) error {
 	return nil
 }
 
-// notices is the text of all licenses, which goes with the programs because most of them ask for it.
+// notices is the text of all licenses, which goes with the programs because most of them ask for
+// it.
 func notices(modules []module) []byte {
 	var out bytes.Buffer
 	fmt.Fprintln(&out, "This program contains the Go modules below, under their own licenses.")

@@ -1,6 +1,7 @@
-// Command release makes what is published: the operator's image, the programs for all platforms, the chart and the manifests, with
-// checksums, a bill of materials and the licenses of everything in them. It needs no network once the Go modules are there, no container
-// engine, and runs in the module's folder: `make image`, `make licenses`, `make release`.
+// Command release makes what is published: the operator's image, the programs for all platforms,
+// the chart and the manifests, with checksums, a bill of materials and the licenses of everything
+// in them. It needs no network once the Go modules are there, no container engine, and runs in the
+// module's folder: `make image`, `make licenses`, `make release`.
 package main
 
 import (

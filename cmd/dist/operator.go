@@ -150,7 +150,8 @@ func sticky(mode int64) os.FileMode {
 	return 0
 }
 
-// commitTime is when the checked out commit was made; SOURCE_DATE_EPOCH wins, where there is no repository.
+// commitTime is when the checked out commit was made; SOURCE_DATE_EPOCH wins, where there is no
+// repository.
 func commitTime(ctx context.Context) (time.Time, error) {
 	seconds := os.Getenv("SOURCE_DATE_EPOCH")
 	if seconds == "" {

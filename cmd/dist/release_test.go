@@ -58,7 +58,8 @@ func TestTheImageStarts(t *testing.T) {
 	g.Expect(bytes.Count(authorities, []byte("BEGIN CERTIFICATE"))).To(BeNumerically(">", 100))
 }
 
-// unpack writes the layers of the only image in an OCI archive into a folder, following digests from the index down.
+// unpack writes the layers of the only image in an OCI archive into a folder, following digests
+// from the index down.
 func unpack(t *testing.T, file, root string) ocispec.ImageConfig {
 	t.Helper()
 	g := NewWithT(t)

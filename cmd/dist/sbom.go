@@ -36,7 +36,8 @@ type bom struct {
 	Components []component `json:"components"`
 }
 
-// billOfMaterials lists the modules that a program was really linked from, as the linker has noted them in it.
+// billOfMaterials lists the modules that a program was really linked from, as the linker has noted
+// them in it.
 func billOfMaterials(program, name, version string, licensed []module) ([]byte, error) {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command operator is Capstan's controller manager: it keeps Cluster API providers installed as Helm releases, as the
-// resources of operator.cluster.x-k8s.io say.
+// Command operator is Capstan's controller manager: it keeps Cluster API providers installed as
+// Helm releases, as the resources of operator.cluster.x-k8s.io say.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Package crd carries the operator's own CustomResourceDefinitions and brings a cluster's to their version.
+// Package crd carries the operator's own CustomResourceDefinitions and brings a cluster's to their
+// version.
 package crd
 
 import (
@@ -45,8 +46,9 @@ func Bases() ([]*unstructured.Unstructured, error) {
 	return definitions, nil
 }
 
-// Upgrade brings the CustomResourceDefinitions in the cluster to those of this version of the operator. One that a newer version applied
-// stays, so that an operator that goes back takes no field away from resources. It installs none: that is for whoever installs the operator.
+// Upgrade brings the CustomResourceDefinitions in the cluster to those of this version of the
+// operator. One that a newer version applied stays, so that an operator that goes back takes no
+// field away from resources. It installs none: that is for whoever installs the operator.
 func Upgrade(ctx context.Context, c client.Client, version string) error {
 	definitions, err := Bases()
 	if err != nil {
@@ -80,7 +82,8 @@ func upgrade(ctx context.Context, c client.Client, definition *unstructured.Unst
 	return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(definition), client.FieldOwner(v1alpha2.FieldOwner), client.ForceOwnership)
 }
 
-// newer says whether a is a later version than b. What is no semantic version, such as that of a build by hand, is older than any.
+// newer says whether a is a later version than b. What is no semantic version, such as that of a
+// build by hand, is older than any.
 func newer(a, b string) bool {
 	first, err := semver.NewVersion(a)
 	if err != nil {

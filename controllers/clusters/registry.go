@@ -21,14 +21,16 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 )
 
-// Registry finds the target of a provider resource. Connections to remote clusters are made when they are needed, shared, and closed
-// when the last resource that needs one is gone or points elsewhere.
+// Registry finds the target of a provider resource. Connections to remote clusters are made when
+// they are needed, shared, and closed when the last resource that needs one is gone or points
+// elsewhere.
 type Registry struct {
 	// Local is the cluster that the provider resources are in.
 	Local *Cluster
 	// Secrets reads kubeconfigs.
 	Secrets client.Reader
-	// DefaultAccount is the ServiceAccount to use, in the resource's namespace, when the resource names none; empty for the operator's own rights.
+	// DefaultAccount is the ServiceAccount to use, in the resource's namespace, when the resource
+	// names none; empty for the operator's own rights.
 	DefaultAccount string
 	// Watch is told of each remote cluster before it starts.
 	Watch func(context.Context, *Cluster) error
@@ -57,7 +59,8 @@ type KubeConfigError struct{ message string }
 
 func (e *KubeConfigError) Error() string { return e.message }
 
-// For is the target of a resource. Its error is a *KubeConfigError, or says why the Secret could not be read or a client not be made.
+// For is the target of a resource. Its error is a *KubeConfigError, or says why the Secret could
+// not be read or a client not be made.
 func (r *Registry) For(ctx context.Context, p v1alpha2.Provider) (*Target, error) {
 	key, config, err := r.kubeConfig(ctx, p)
 	if err != nil {
@@ -110,7 +113,8 @@ func (r *Registry) account(p v1alpha2.Provider) string {
 	return "system:serviceaccount:" + p.GetNamespace() + ":" + name
 }
 
-// kubeConfig reads the kubeconfig of a resource. The key stands for what it says; both are empty without one.
+// kubeConfig reads the kubeconfig of a resource. The key stands for what it says; both are empty
+// without one.
 func (r *Registry) kubeConfig(ctx context.Context, p v1alpha2.Provider) (string, *rest.Config, error) {
 	spec := p.GetSpec().KubeConfig
 	if spec == nil {
@@ -167,7 +171,8 @@ func (r *Registry) connect(ctx context.Context, key string, config *rest.Config)
 		stop()
 		return nil, err
 	}
-	go func() { _ = cluster.Start(running) }() // ends when nobody needs it; what it cannot reach it tries again by itself
+	// ends when nobody needs it; what it cannot reach it tries again by itself
+	go func() { _ = cluster.Start(running) }()
 	if r.remotes == nil {
 		r.remotes = map[string]*remote{}
 	}
@@ -175,7 +180,8 @@ func (r *Registry) connect(ctx context.Context, key string, config *rest.Config)
 	return cluster, nil
 }
 
-// use notes which remote cluster a resource needs, and closes connections that nobody needs any more. r.mu is held.
+// use notes which remote cluster a resource needs, and closes connections that nobody needs any
+// more. r.mu is held.
 func (r *Registry) use(uid types.UID, key string) {
 	if r.used == nil {
 		r.used = map[types.UID]string{}

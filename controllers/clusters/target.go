@@ -1,5 +1,6 @@
-// Package clusters is where providers are installed: a cluster, with the watches on it, and with whose rights things are done there. Most
-// often that is the cluster that the provider resources are in, with the operator's own rights.
+// Package clusters is where providers are installed: a cluster, with the watches on it, and with
+// whose rights things are done there. Most often that is the cluster that the provider resources
+// are in, with the operator's own rights.
 package clusters
 
 import (
@@ -59,7 +60,8 @@ type Connection struct {
 // Cluster holds the watches on a cluster, which all targets there share.
 type Cluster struct {
 	connection Connection
-	// Definitions holds all CRDs, without their schemas; Objects those that belong to providers; History the metadata of Helm's records.
+	// Definitions holds all CRDs, without their schemas; Objects those that belong to providers;
+	// History the metadata of Helm's records.
 	Definitions, Objects, History cache.Cache
 	live                          client.Reader
 	tracker                       *health.Tracker
@@ -67,7 +69,8 @@ type Cluster struct {
 	holder                        string
 }
 
-// NewCluster makes the watches, which Start starts. wake is told of providers whose objects have changed.
+// NewCluster makes the watches, which Start starts. wake is told of providers whose objects have
+// changed.
 func NewCluster(c Connection, holder string, wake health.Wake) (*Cluster, error) {
 	definitions := runtime.NewScheme()
 	if err := crds.AddToScheme(definitions); err != nil {
@@ -75,7 +78,8 @@ func NewCluster(c Connection, holder string, wake health.Wake) (*Cluster, error)
 	}
 	cluster := &Cluster{connection: c, holder: holder}
 	var errs [3]error
-	// All CRDs: one that a provider brings can be there already as somebody else's, with whatever labels.
+	// All CRDs: one that a provider brings can be there already as somebody else's, with whatever
+	// labels.
 	cluster.Definitions, errs[0] = c.cache(cache.Options{Scheme: definitions, DefaultTransform: crds.WithoutSchemas})
 	cluster.Objects, errs[1] = c.cache(cache.Options{
 		DefaultNamespaces: c.Namespaces, DefaultLabelSelector: providerObjects(), DefaultTransform: cache.TransformStripManagedFields(),
@@ -173,7 +177,8 @@ func (c Connection) cache(options cache.Options) (cache.Cache, error) {
 	return cache.New(c.Config, options)
 }
 
-// namespaced reads objects in namespaces that are not watched, which few releases have, from the API server.
+// namespaced reads objects in namespaces that are not watched, which few releases have, from the
+// API server.
 type namespaced struct {
 	cache.Cache
 	namespaces map[string]cache.Config

@@ -1,9 +1,11 @@
-// Package crds applies a provider's CustomResourceDefinitions beside its Helm release. CRDs are applied and upgraded by
-// server-side apply, never rolled back and never deleted; only those that changed are sent. Before a version of a CRD goes, the
-// objects that are stored in it are rewritten.
+// Package crds applies a provider's CustomResourceDefinitions beside its Helm release. CRDs are
+// applied and upgraded by server-side apply, never rolled back and never deleted; only those that
+// changed are sent. Before a version of a CRD goes, the objects that are stored in it are
+// rewritten.
 //
-// A reconcile makes a Plan, which costs nothing while all is as it should be, and follows it: what is left alone must Suffice,
-// objects are rewritten (Migrate), what changes must be safe (Check), and then it is applied (Apply).
+// A reconcile makes a Plan, which costs nothing while all is as it should be, and follows it: what
+// is left alone must Suffice, objects are rewritten (Migrate), what changes must be safe (Check),
+// and then it is applied (Apply).
 package crds
 
 import (
@@ -26,14 +28,16 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 )
 
-// concurrency bounds the requests in flight. More does not help: the API server then waits for its own processors.
+// concurrency bounds the requests in flight. More does not help: the API server then waits for its
+// own processors.
 const concurrency = 16
 
 var resource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 
 // Clients are an Applier's ways to the API server.
 type Clients struct {
-	// Writer patches CRDs and their objects, and gets back their metadata only, not a megabyte of schemas.
+	// Writer patches CRDs and their objects, and gets back their metadata only, not a megabyte of
+	// schemas.
 	Writer metadata.Interface
 	// Reader reads CRDs from a watch, which may leave out their schemas; see WithoutSchemas.
 	Reader client.Reader
@@ -84,8 +88,8 @@ func (e *RefusedError) Error() string {
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// Apply sends the CRDs that change, and reports their names. All are prepared before the first is sent. A refusal is a
-// *RefusedError.
+// Apply sends the CRDs that change, and reports their names. All are prepared before the first is
+// sent. A refusal is a *RefusedError.
 func (a *Applier) Apply(ctx context.Context, p *Plan) (sent []string, err error) {
 	bodies := make([][]byte, len(p.changes))
 	if err := each(p.changes, func(i int, c *change) (err error) {
@@ -106,8 +110,8 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) (sent []string, err error)
 	return sent, each(p.changes, func(i int, c *change) error { return a.send(ctx, c.name, bodies[i]) })
 }
 
-// Pending lists those of the chart's CRDs that the API server does not serve yet. A CRD whose names are taken by another
-// is a *RefusedError.
+// Pending lists those of the chart's CRDs that the API server does not serve yet. A CRD whose names
+// are taken by another is a *RefusedError.
 func (a *Applier) Pending(ctx context.Context, files []chart.File) ([]string, error) {
 	var pending []string
 	for _, f := range files {
@@ -152,8 +156,9 @@ func get(ctx context.Context, from client.Reader, name string) (*apiextensionsv1
 	return d, nil
 }
 
-// send applies one CRD. Force takes over fields that kubectl or clusterctl applied before; fields that are not in the
-// body, cert-manager's caBundle and foreign labels among them, stay as they are.
+// send applies one CRD. Force takes over fields that kubectl or clusterctl applied before; fields
+// that are not in the body, cert-manager's caBundle and foreign labels among them, stay as they
+// are.
 func (a *Applier) send(ctx context.Context, name string, body []byte) error {
 	force := true
 	options := metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner, Force: &force}

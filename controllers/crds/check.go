@@ -14,8 +14,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 )
 
-// Check judges the changes of CRDs that exist, by the objects that exist. allow names CRDs whose stops a person allowed. The
-// report is nil when no CRD that exists changes. An error says nothing about the changes: try again.
+// Check judges the changes of CRDs that exist, by the objects that exist. allow names CRDs whose
+// stops a person allowed. The report is nil when no CRD that exists changes. An error says nothing
+// about the changes: try again.
 func (a *Applier) Check(ctx context.Context, p *Plan, allow []string) (*safety.Report, error) {
 	var changes []safety.Change
 	for _, c := range p.changes {
@@ -56,7 +57,8 @@ func (a *Applier) Check(ctx context.Context, p *Plan, allow []string) (*safety.R
 type UnsatisfiedError struct {
 	// Name of the CRD.
 	Name string
-	// Version of the provider that wants it, and Newer the one that the CRD came with if it stays because it is newer.
+	// Version of the provider that wants it, and Newer the one that the CRD came with if it stays
+	// because it is newer.
 	Version, Newer string
 	Report         *safety.Report
 }
@@ -69,7 +71,8 @@ func (e *UnsatisfiedError) Error() string {
 	return fmt.Sprintf("CustomResourceDefinition %s is not managed here, and does not do for %s: %s", e.Name, e.Version, e.Report.Message())
 }
 
-// Suffices makes sure that the CRDs that are left alone do for the provider. If not, the error is an *UnsatisfiedError.
+// Suffices makes sure that the CRDs that are left alone do for the provider. If not, the error is
+// an *UnsatisfiedError.
 func (a *Applier) Suffices(ctx context.Context, p *Plan) error {
 	for _, l := range p.left {
 		live, err := a.live(ctx, l.name)
@@ -96,8 +99,8 @@ func (a *Applier) Suffices(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// onlyFields says whether all that stops is about fields. Managers of an older version lose these only when they have objects to set
-// them on.
+// onlyFields says whether all that stops is about fields. Managers of an older version lose these
+// only when they have objects to set them on.
 func onlyFields(report *safety.Report) bool {
 	return !slices.ContainsFunc(report.Findings, func(f safety.Finding) bool { return f.Level == safety.Stop && f.Path == "" })
 }

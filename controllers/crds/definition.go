@@ -21,7 +21,8 @@ const (
 	// digestAnnotation holds, on a CRD, the digest of what was last applied to it.
 	digestAnnotation = v1alpha2.Prefix + "/crd-digest"
 
-	// versionAnnotation holds the version of the provider whose CRD this is: an older one never replaces it.
+	// versionAnnotation holds the version of the provider whose CRD this is: an older one never
+	// replaces it.
 	versionAnnotation = v1alpha2.Prefix + "/crd-version"
 
 	// annotationInjectCA is where cert-manager reads whose certificate to trust.
@@ -74,8 +75,8 @@ func (d definition) typed() (*apiextensionsv1.CustomResourceDefinition, error) {
 	return crd, nil
 }
 
-// body makes the body of the request that applies a definition: with its references to the provider's namespace, our
-// annotations, and versions of the live CRD that have to stay.
+// body makes the body of the request that applies a definition: with its references to the
+// provider's namespace, our annotations, and versions of the live CRD that have to stay.
 func (d definition) body(namespace, version string, kept []apiextensionsv1.CustomResourceDefinitionVersion) ([]byte, error) {
 	object, err := d.parse()
 	if err != nil {
@@ -127,8 +128,8 @@ func appendVersions(object *unstructured.Unstructured, kept []apiextensionsv1.Cu
 	return unstructured.SetNestedSlice(object.Object, versions, "spec", "versions")
 }
 
-// keep takes from a live CRD the versions of the given names, as they are but for one thing: objects are no longer stored in
-// them. A CRD that is gone, nil, has none.
+// keep takes from a live CRD the versions of the given names, as they are but for one thing:
+// objects are no longer stored in them. A CRD that is gone, nil, has none.
 func keep(live *apiextensionsv1.CustomResourceDefinition, names []string) (kept []apiextensionsv1.CustomResourceDefinitionVersion) {
 	if live == nil {
 		return nil

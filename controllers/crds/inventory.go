@@ -34,14 +34,15 @@ const (
 // Item is one CRD of a provider, of an inventory.
 type Item struct {
 	Name string `json:"name"`
-	// Provider is the label of the provider that it belongs to, and Version the one of the provider that it came with, if Capstan
-	// applied it.
+	// Provider is the label of the provider that it belongs to, and Version the one of the provider
+	// that it came with, if Capstan applied it.
 	Provider string `json:"provider"`
 	Version  string `json:"version,omitempty"`
 	// Resource is the provider's resource, as Kind namespace/name; empty when there is none.
 	Resource  string `json:"resource,omitempty"`
 	Namespace string `json:"-"`
-	// Served are the versions that are served, Storage the one that objects are stored in, and Stored those that they may be in.
+	// Served are the versions that are served, Storage the one that objects are stored in, and
+	// Stored those that they may be in.
 	Served  []string `json:"served"`
 	Storage string   `json:"storage"`
 	Stored  []string `json:"stored"`
@@ -51,7 +52,8 @@ type Item struct {
 	Progress *Progress `json:"progress,omitempty"`
 }
 
-// Inventory lists the CRDs of all providers, by provider and name. Providers are the resources of the whole cluster.
+// Inventory lists the CRDs of all providers, by provider and name. Providers are the resources of
+// the whole cluster.
 func (a *Applier) Inventory(ctx context.Context, providers []v1alpha2.Provider) ([]Item, error) {
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
 	if err := a.Live.List(ctx, list, client.HasLabels{v1alpha2.ClusterctlProviderLabel}); err != nil {
@@ -89,7 +91,8 @@ func (a *Applier) entry(ctx context.Context, crd *apiextensionsv1.CustomResource
 		}
 	}
 	m := migration{}
-	_ = json.Unmarshal([]byte(crd.Annotations[migrationAnnotation]), &m) // of another version of this code: then it is not shown
+	// of another version of this code: then it is not shown
+	_ = json.Unmarshal([]byte(crd.Annotations[migrationAnnotation]), &m)
 	switch {
 	case !crd.DeletionTimestamp.IsZero():
 		e.State = Deleting

@@ -21,8 +21,8 @@ const (
 	// migrationAnnotation holds, on a CRD, how far the rewriting of its objects has come.
 	migrationAnnotation = v1alpha2.Prefix + "/crd-migration"
 
-	// observedAnnotation is put on a CRD by Cluster API's own migrator when it has rewritten the objects, and holds the generation
-	// of the CRD that it did so for.
+	// observedAnnotation is put on a CRD by Cluster API's own migrator when it has rewritten the
+	// objects, and holds the generation of the CRD that it did so for.
 	observedAnnotation = "crd-migration.cluster.x-k8s.io/observed-generation"
 )
 
@@ -53,13 +53,15 @@ func (e *MigrationError) Error() string {
 
 func (e *MigrationError) Unwrap() error { return e.Err }
 
-// migration is the rewriting of a CRD's objects in its storage version. All that it knows is kept on the CRD.
+// migration is the rewriting of a CRD's objects in its storage version. All that it knows is kept
+// on the CRD.
 type migration struct {
 	// To is the storage version.
 	To string `json:"to"`
 	// From are versions that no object will be stored in afterwards.
 	From []string `json:"from,omitempty"`
-	// Retired are versions that no managedFields will name afterwards, and Heir is the one that they name instead.
+	// Retired are versions that no managedFields will name afterwards, and Heir is the one that
+	// they name instead.
 	Retired []string `json:"retired,omitempty"`
 	Heir    string   `json:"heir,omitempty"`
 	// Continue is where the list of objects goes on.
@@ -69,9 +71,10 @@ type migration struct {
 	Finished bool   `json:"finished,omitempty"`
 }
 
-// MigrateBefore rewrites, for a while, objects that are stored in versions that the plan's changes take away, and that the CRD
-// as it is can be stored in another version than. It must be done before the changes are applied, for the managers that run
-// now can convert them for sure. It returns nil when nothing is left to do. The error is a *MigrationError.
+// MigrateBefore rewrites, for a while, objects that are stored in versions that the plan's changes
+// take away, and that the CRD as it is can be stored in another version than. It must be done
+// before the changes are applied, for the managers that run now can convert them for sure. It
+// returns nil when nothing is left to do. The error is a *MigrationError.
 func (a *Applier) MigrateBefore(ctx context.Context, p *Plan) (*Progress, error) {
 	deadline := time.Now().Add(slice)
 	for _, c := range p.changes {
@@ -93,8 +96,8 @@ func (a *Applier) MigrateBefore(ctx context.Context, p *Plan) (*Progress, error)
 	return nil, nil
 }
 
-// Unmigrated are the provider's CRDs that have objects, or had, in another version than the storage version, and those of them whose
-// manager has had its try at it.
+// Unmigrated are the provider's CRDs that have objects, or had, in another version than the storage
+// version, and those of them whose manager has had its try at it.
 func (p *Plan) Unmigrated() (all, tried []string) {
 	for _, c := range p.managed {
 		if len(c.stored()) == 0 {
@@ -113,8 +116,8 @@ func (c *change) stored() []string {
 	return missing(c.live.Status.StoredVersions, []string{storage(c.live)})
 }
 
-// MigrateAfter rewrites, for a while, the objects of the named CRDs. It must be done when the new managers run. It returns nil when
-// nothing is left to do. The error is a *MigrationError.
+// MigrateAfter rewrites, for a while, the objects of the named CRDs. It must be done when the new
+// managers run. It returns nil when nothing is left to do. The error is a *MigrationError.
 func (a *Applier) MigrateAfter(ctx context.Context, p *Plan, names []string) (*Progress, error) {
 	deadline := time.Now().Add(slice)
 	for _, c := range p.managed {
@@ -178,7 +181,8 @@ func (m migration) resume(crd *apiextensionsv1.CustomResourceDefinition) *migrat
 	return &m
 }
 
-// step rewrites one page of objects, or, after the last, takes the versions from the list of those that are stored.
+// step rewrites one page of objects, or, after the last, takes the versions from the list of those
+// that are stored.
 func (a *Applier) step(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, m *migration) error {
 	last, err := a.page(ctx, crd, m)
 	if err != nil {

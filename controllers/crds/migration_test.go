@@ -32,7 +32,8 @@ func newKind(name string) kind {
 	return kind{name: name, objects: objects}
 }
 
-// define gives the kind versions, the first of them the storage version, and waits until the watch has seen it.
+// define gives the kind versions, the first of them the storage version, and waits until the watch
+// has seen it.
 func (k kind) define(ctx context.Context, versions ...string) {
 	GinkgoHelper()
 	file := fileOf(definitionOf(k.name, versions...))
@@ -92,7 +93,8 @@ func (k kind) all(ctx context.Context, version string) map[string]string {
 	return found
 }
 
-// afterwards rewrites all objects as a healthy provider does, and says how often it had to come back.
+// afterwards rewrites all objects as a healthy provider does, and says how often it had to come
+// back.
 func (k kind) afterwards(ctx context.Context, r Request) (rounds int) {
 	GinkgoHelper()
 	for ; ; rounds++ {

@@ -18,8 +18,8 @@ const (
 	helmNamespaceAnnotation = "meta.helm.sh/release-namespace"
 )
 
-// predecessors are field managers that hand a provider's CRDs over without a word: they apply once, when a person tells them to, or
-// their work is what Capstan takes over.
+// predecessors are field managers that hand a provider's CRDs over without a word: they apply once,
+// when a person tells them to, or their work is what Capstan takes over.
 var predecessors = []string{"clusterctl", "capi-operator", "cluster-api-operator", "kubectl", v1alpha2.FieldOwner}
 
 // OwnedError says that a CRD is somebody else's.
@@ -36,7 +36,8 @@ func (e *OwnedError) Error() string {
 		e.Name, e.Owner, e.Provider, v1alpha2.AdoptCRDAnnotation, e.Provider)
 }
 
-// arbitrate decides whether the provider may have a live CRD that was not applied for it as it is now.
+// arbitrate decides whether the provider may have a live CRD that was not applied for it as it is
+// now.
 func (r Request) arbitrate(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition) error {
 	label := live.Labels[v1alpha2.ClusterctlProviderLabel]
 	applied := live.Annotations[digestAnnotation] != ""
@@ -77,7 +78,8 @@ func helmRelease(live *apiextensionsv1.CustomResourceDefinition) string {
 	return live.Annotations[helmNamespaceAnnotation] + "/" + name
 }
 
-// managers names those who wrote a CRD's versions, or of them those that count; empty when there are none.
+// managers names those who wrote a CRD's versions, or of them those that count; empty when there
+// are none.
 func managers(live *apiextensionsv1.CustomResourceDefinition, counts func(metav1.ManagedFieldsEntry) bool) string {
 	var names []string
 	for _, entry := range live.ManagedFields {

@@ -15,7 +15,8 @@ import (
 
 // Request is what a provider wants of its CRDs.
 type Request struct {
-	// Label of the provider, e.g. "infrastructure-aws", and the Version that the files come from, e.g. "v2.11.1".
+	// Label of the provider, e.g. "infrastructure-aws", and the Version that the files come from,
+	// e.g. "v2.11.1".
 	Label, Version string
 	// Namespace of its release, where its conversion webhooks are.
 	Namespace string
@@ -24,7 +25,8 @@ type Request struct {
 	// Policy and Unmanaged are the resource's spec.crds; an empty policy is Upgrade.
 	Policy    v1alpha2.CRDsPolicy
 	Unmanaged []string
-	// Brings says whether the provider of another label is installed by Capstan too and still brings a CRD.
+	// Brings says whether the provider of another label is installed by Capstan too and still
+	// brings a CRD.
 	Brings func(ctx context.Context, label, crd string) (bool, error)
 }
 
@@ -50,8 +52,8 @@ type change struct {
 	live *apiextensionsv1.CustomResourceDefinition
 	// kept are live versions that the definition does not have and that objects may be stored in.
 	kept []string
-	// retired are versions that live serves and that will be gone, so no object's managedFields may name them. They name heir then,
-	// which stays; it is empty when no version does.
+	// retired are versions that live serves and that will be gone, so no object's managedFields may
+	// name them. They name heir then, which stays; it is empty when no version does.
 	retired []string
 	heir    string
 }
@@ -78,7 +80,8 @@ func (p *Plan) Changes() (created, changed []string) {
 	return created, changed
 }
 
-// Plan finds out what is to be done. Nothing but the watch is read. The error is an *OwnedError when a CRD is somebody else's.
+// Plan finds out what is to be done. Nothing but the watch is read. The error is an *OwnedError
+// when a CRD is somebody else's.
 func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
 	p := &Plan{request: r}
 	for _, f := range r.Files {
@@ -140,7 +143,8 @@ func (r Request) manages(name string, live *apiextensionsv1.CustomResourceDefini
 	return true
 }
 
-// isNewer says whether a version is above another. One that is not known, because something else applied the CRD, is not.
+// isNewer says whether a version is above another. One that is not known, because something else
+// applied the CRD, is not.
 func isNewer(version, than string) bool {
 	a, errA := semver.NewVersion(version)
 	b, errB := semver.NewVersion(than)
@@ -168,7 +172,8 @@ func (a *Applier) compare(c *change) error {
 	return nil
 }
 
-// versions are the names of a definition's versions. The file is parsed once: it can have hundreds of kilobytes.
+// versions are the names of a definition's versions. The file is parsed once: it can have hundreds
+// of kilobytes.
 func (a *Applier) versions(d definition) (all, served []string, err error) {
 	type names struct{ all, served []string }
 	if known, ok := a.parsed.Load(d.digest); ok {

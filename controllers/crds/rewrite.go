@@ -18,7 +18,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// migrationOwner is the field manager of the requests that rewrite objects. It never comes to own a field.
+// migrationOwner is the field manager of the requests that rewrite objects. It never comes to own a
+// field.
 const migrationOwner = v1alpha2.FieldOwner + "-migration"
 
 // The load of a migration on the API server: metadata in pages, and a bounded number of writes.
@@ -67,7 +68,8 @@ func (a *Applier) page(ctx context.Context, crd *apiextensionsv1.CustomResourceD
 	return m.Continue == "", nil
 }
 
-// servedVersion is the version to go through: whichever it is, the API server stores the storage version.
+// servedVersion is the version to go through: whichever it is, the API server stores the storage
+// version.
 func servedVersion(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinitionVersion, error) {
 	var found *apiextensionsv1.CustomResourceDefinitionVersion
 	for i, v := range crd.Spec.Versions {
@@ -84,17 +86,19 @@ func servedVersion(crd *apiextensionsv1.CustomResourceDefinition) (*apiextension
 // rewriter is how the objects of one CRD are rewritten.
 type rewriter struct {
 	objects metadata.Getter
-	// subresources is the status where there is one: hardly any admission webhook looks at it, so none stands in the way.
+	// subresources is the status where there is one: hardly any admission webhook looks at it, so
+	// none stands in the way.
 	subresources []string
 	// from says that objects may be stored in an old version.
 	from bool
-	// retired are the apiVersions that managedFields must not name any more, and heir the one that they name instead.
+	// retired are the apiVersions that managedFields must not name any more, and heir the one that
+	// they name instead.
 	retired []string
 	heir    string
 }
 
-// rewrite makes the API server store an object anew. One that is stored as it should be already is not written: the API server finds
-// nothing changed.
+// rewrite makes the API server store an object anew. One that is stored as it should be already is
+// not written: the API server finds nothing changed.
 func (a *Applier) rewrite(ctx context.Context, w rewriter, o *metav1.PartialObjectMetadata) error {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
@@ -144,8 +148,8 @@ func (w rewriter) in(o *metav1.PartialObjectMetadata) metadata.ResourceInterface
 	return w.objects.Namespace(o.Namespace)
 }
 
-// renamed are managedFields in which no entry names a retired version: server-side apply fails on one that is gone. An entry keeps
-// its fields, unless its manager has one for the new version too.
+// renamed are managedFields in which no entry names a retired version: server-side apply fails on
+// one that is gone. An entry keeps its fields, unless its manager has one for the new version too.
 func (w rewriter) renamed(entries []metav1.ManagedFieldsEntry) (renamed []metav1.ManagedFieldsEntry, changed bool) {
 	for _, entry := range entries {
 		if slices.Contains(w.retired, entry.APIVersion) {
@@ -162,8 +166,8 @@ func (w rewriter) renamed(entries []metav1.ManagedFieldsEntry) (renamed []metav1
 	return renamed, changed
 }
 
-// continueAnyway is the token that the API server offers along with the error that the list's own has expired. What was created
-// since is stored in the new version, so nothing is missed.
+// continueAnyway is the token that the API server offers along with the error that the list's own
+// has expired. What was created since is stored in the new version, so nothing is missed.
 func continueAnyway(err error) string {
 	var status apierrors.APIStatus
 	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {

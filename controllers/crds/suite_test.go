@@ -88,7 +88,8 @@ func file(singular, kind, description string) chart.File {
 	return chart.File{Name: "crds/" + singular + "s.example.com.yaml", Data: fmt.Appendf(nil, crd, singular, kind, description)}
 }
 
-// definitionOf is a CRD without a webhook. Of the versions, all of which are served, the first is the storage version.
+// definitionOf is a CRD without a webhook. Of the versions, all of which are served, the first is
+// the storage version.
 func definitionOf(singular string, versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	d := &apiextensionsv1.CustomResourceDefinition{}
 	d.APIVersion, d.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"

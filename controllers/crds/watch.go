@@ -14,8 +14,9 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// AddToScheme makes a scheme know CRDs, and clients read them as protobuf: encoding their schemas as JSON for each event of
-// a watch is a notable part of an API server's work while providers are installed.
+// AddToScheme makes a scheme know CRDs, and clients read them as protobuf: encoding their schemas
+// as JSON for each event of a watch is a notable part of an API server's work while providers are
+// installed.
 func AddToScheme(scheme *runtime.Scheme) error {
 	if err := apiutil.AddToProtobufScheme(apiextensionsv1.AddToScheme); err != nil {
 		return err
@@ -23,8 +24,8 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	return apiextensionsv1.AddToScheme(scheme)
 }
 
-// WithoutSchemas is a cache's transformation that keeps of a CRD the few hundred bytes that are not its schemas. Of managedFields
-// only the names of those are left who wrote its versions.
+// WithoutSchemas is a cache's transformation that keeps of a CRD the few hundred bytes that are not
+// its schemas. Of managedFields only the names of those are left who wrote its versions.
 func WithoutSchemas(object any) (any, error) {
 	crd, ok := object.(*apiextensionsv1.CustomResourceDefinition)
 	if !ok {
@@ -63,7 +64,8 @@ func (a *Applier) interested(crd, label string) {
 	labels.(*sync.Map).Store(label, true)
 }
 
-// Concerned are the labels of the providers that a CRD concerns, because it is theirs or has the name of one that they bring.
+// Concerned are the labels of the providers that a CRD concerns, because it is theirs or has the
+// name of one that they bring.
 func (a *Applier) Concerned(crd client.Object) []string {
 	var concerned []string
 	if owner := crd.GetLabels()[v1alpha2.ClusterctlProviderLabel]; owner != "" {
@@ -86,7 +88,8 @@ func (a *Applier) FirstSeen(deleting *apiextensionsv1.CustomResourceDefinition) 
 	return !known
 }
 
-// refusal is why the API server does not accept a CRD's names; empty when it does, or has not looked yet.
+// refusal is why the API server does not accept a CRD's names; empty when it does, or has not
+// looked yet.
 func refusal(crd *apiextensionsv1.CustomResourceDefinition) string {
 	if c := condition(crd, apiextensionsv1.NamesAccepted); c != nil && c.Status == apiextensionsv1.ConditionFalse {
 		return c.Message

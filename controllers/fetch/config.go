@@ -11,11 +11,12 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/catalog"
 )
 
-// DefaultConfigFile is where cluster-api-operator has its configuration, and where it is taken up without being named.
+// DefaultConfigFile is where cluster-api-operator has its configuration, and where it is taken up
+// without being named.
 const DefaultConfigFile = "/config/clusterctl.yaml"
 
-// ConfigFile is the operator's configuration, in clusterctl's format: a file, or a ConfigMap mounted as one. A change is
-// taken up when it is next looked at.
+// ConfigFile is the operator's configuration, in clusterctl's format: a file, or a ConfigMap
+// mounted as one. A change is taken up when it is next looked at.
 type ConfigFile struct {
 	// Path of the file. The default one need not exist.
 	Path string

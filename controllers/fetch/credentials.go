@@ -15,7 +15,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
-// Keys of the Secret that spec.fetchConfig.secretRef names; a token may also have the name that clusterctl gives it.
+// Keys of the Secret that spec.fetchConfig.secretRef names; a token may also have the name that
+// clusterctl gives it.
 const (
 	keyToken       = "token"
 	keyCA          = "ca.crt"
@@ -31,8 +32,9 @@ func (e *SecretNotFoundError) Error() string {
 	return fmt.Sprintf("Secret %s with the source's credentials does not exist; create it, or correct spec.fetchConfig.secretRef", e.Secret)
 }
 
-// credentials finds, when it is called, those of the Secret that the resource names for its source; then a token among the
-// provider's variables, as cluster-api-operator has it; then what otherwise gives, if it is not nil.
+// credentials finds, when it is called, those of the Secret that the resource names for its source;
+// then a token among the provider's variables, as cluster-api-operator has it; then what otherwise
+// gives, if it is not nil.
 func (r *Resolver) credentials(provider v1alpha2.Provider, otherwise func(source.Server) string) source.CredentialsFunc {
 	return func(ctx context.Context, server source.Server) (web.Credentials, error) {
 		var found web.Credentials
@@ -52,7 +54,8 @@ func (r *Resolver) credentials(provider v1alpha2.Provider, otherwise func(source
 		}
 		if name, named := provider.GetSpec().VariablesSecret(provider.GetNamespace()); named && len(server.Tokens) > 0 {
 			data, err := r.secret(ctx, name)
-			if missing := (*SecretNotFoundError)(nil); err != nil && !errors.As(err, &missing) { // that, the step of the variables says
+			// that, the step of the variables says
+			if missing := (*SecretNotFoundError)(nil); err != nil && !errors.As(err, &missing) {
 				return found, err
 			}
 			found.Token = token(data, server)

@@ -8,8 +8,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
-// AddImages adds the image overrides of the operator's configuration to a provider's variables. For a key that both have, the
-// provider's own comes first.
+// AddImages adds the image overrides of the operator's configuration to a provider's variables. For
+// a key that both have, the provider's own comes first.
 func (r *Resolver) AddImages(variables map[string]string) error {
 	known, err := r.Config.Catalog()
 	if err != nil || known.Images == "" {

@@ -17,8 +17,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/verify"
 )
 
-// Registry is how the operator itself reaches registries: the repository with charts, and any other that a resource brings no
-// credentials for.
+// Registry is how the operator itself reaches registries: the repository with charts, and any other
+// that a resource brings no credentials for.
 type Registry struct {
 	// Charts is the repository with charts; nil when there is none.
 	Charts *oci.Reference
@@ -29,8 +29,9 @@ type Registry struct {
 	CA          []byte
 }
 
-// NewRegistry makes the operator's access to registries of the values of its flags: the repository with charts, a docker
-// configuration file, which is read again each time, and a file with the certificates of authorities. All may be empty.
+// NewRegistry makes the operator's access to registries of the values of its flags: the repository
+// with charts, a docker configuration file, which is read again each time, and a file with the
+// certificates of authorities. All may be empty.
 func NewRegistry(charts, configFile, caFile string) (*Registry, error) {
 	r := &Registry{}
 	if charts != "" {
@@ -72,8 +73,8 @@ func (r *Resolver) fromRegistry(provider v1alpha2.Provider, identity bundle.Prov
 	return source.NewImage(fetch.Image, identity, options)
 }
 
-// fromCharts is the source of a provider without fetchConfig when there is a repository with charts: that, and what it lacks
-// from elsewhere, if there is an elsewhere.
+// fromCharts is the source of a provider without fetchConfig when there is a repository with
+// charts: that, and what it lacks from elsewhere, if there is an elsewhere.
 func (r *Resolver) fromCharts(identity bundle.Provider, elsewhere source.Source) (source.Source, error) {
 	charts, err := source.NewArtifact(r.Registry.Charts.Join(identity.Label).String(), identity, source.WithClient(r.Registry.Client))
 	if err != nil || elsewhere == nil {
@@ -105,8 +106,9 @@ func (r *Resolver) access(ctx context.Context, provider v1alpha2.Provider, host 
 	return access, nil
 }
 
-// options have the credentials of the Secret that fetchConfig names, else those among the provider's variables, as
-// cluster-api-operator has them, else the pull secrets of the provider's ServiceAccount, else the operator's.
+// options have the credentials of the Secret that fetchConfig names, else those among the
+// provider's variables, as cluster-api-operator has them, else the pull secrets of the provider's
+// ServiceAccount, else the operator's.
 func (r *Resolver) options(ctx context.Context, provider v1alpha2.Provider, host string) (options oci.Options, err error) {
 	if ref := provider.GetSpec().FetchConfig.SecretRef; ref != nil {
 		if options, err = r.secretAccess(ctx, types.NamespacedName{Namespace: provider.GetNamespace(), Name: ref.Name}, host); err != nil {

@@ -1,5 +1,6 @@
-// Package fetch finds where a provider's releases come from: what its resource says, and without that the catalog of
-// providers. Making a source reads no Secret and asks nobody: that happens only when something must be fetched.
+// Package fetch finds where a provider's releases come from: what its resource says, and without
+// that the catalog of providers. Making a source reads no Secret and asks nobody: that happens only
+// when something must be fetched.
 package fetch
 
 import (
@@ -16,7 +17,8 @@ import (
 
 // Resolver makes sources.
 type Resolver struct {
-	// Metadata reads the metadata of ConfigMaps and Secrets from the watch, Reader reads from the API server itself.
+	// Metadata reads the metadata of ConfigMaps and Secrets from the watch, Reader reads from the
+	// API server itself.
 	Metadata, Reader client.Reader
 	// Config is the operator's configuration.
 	Config *ConfigFile
@@ -40,8 +42,9 @@ func (e *UnknownProviderError) Error() string {
 		e.Type, e.Name)
 }
 
-// Source is where a provider's releases come from. Its error is a *ConfigError, a *source.AddressError or an
-// *UnknownProviderError, or says why the operator's configuration cannot be read.
+// Source is where a provider's releases come from. Its error is a *ConfigError, a
+// *source.AddressError or an *UnknownProviderError, or says why the operator's configuration cannot
+// be read.
 func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 	identity := source.Provider(provider.ProviderType(), provider.GetName())
 	fetch := provider.GetSpec().FetchConfig
@@ -63,7 +66,8 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 	return r.listed(provider, known, identity)
 }
 
-// listed is the source of a provider that names none: the repository with charts, if there is one, and what the catalog has.
+// listed is the source of a provider that names none: the repository with charts, if there is one,
+// and what the catalog has.
 func (r *Resolver) listed(provider v1alpha2.Provider, known *catalog.Catalog, identity bundle.Provider) (source.Source, error) {
 	charts := r.Registry.Charts != nil
 	entry, found := known.Find(provider.ProviderType(), provider.GetName())
@@ -80,8 +84,8 @@ func (r *Resolver) listed(provider v1alpha2.Provider, known *catalog.Catalog, id
 	return r.fromCharts(identity, published)
 }
 
-// Digest is what the components' file must have by the resource; empty when it may have any. Of artifacts and images it is the
-// manifest's digest, which their sources know by themselves.
+// Digest is what the components' file must have by the resource; empty when it may have any. Of
+// artifacts and images it is the manifest's digest, which their sources know by themselves.
 func Digest(provider v1alpha2.Provider) string {
 	fetch := provider.GetSpec().FetchConfig
 	if fetch == nil || fetch.OCI != "" || fetch.Image != "" {

@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// podsProblem says why a workload's pods do not run: what stops the oldest that something stops, else what the oldest waits for. It is
-// the same each time while the trouble is the same: nothing in it counts, and of states that take turns it names one. It is empty if
-// all pods are ready.
+// podsProblem says why a workload's pods do not run: what stops the oldest that something stops,
+// else what the oldest waits for. It is the same each time while the trouble is the same: nothing
+// in it counts, and of states that take turns it names one. It is empty if all pods are ready.
 func podsProblem(pods []corev1.Pod) string {
 	slices.SortFunc(pods, func(a, b corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))

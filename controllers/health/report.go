@@ -73,7 +73,8 @@ type verdict struct {
 	message string
 }
 
-// judge computes an object's verdict. An object that kstatus cannot read counts as not well, with the reason.
+// judge computes an object's verdict. An object that kstatus cannot read counts as not well, with
+// the reason.
 func judge(o client.Object) verdict {
 	if o.GetDeletionTimestamp() != nil {
 		return verdict{status: status.TerminatingStatus, message: "is being deleted"}

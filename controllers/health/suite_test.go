@@ -50,7 +50,8 @@ type watched struct {
 	wakes []time.Duration
 }
 
-// track makes a tracker of a namespace's objects with the provider label, for as long as the test takes.
+// track makes a tracker of a namespace's objects with the provider label, for as long as the test
+// takes.
 func track(namespace string) *watched {
 	GinkgoHelper()
 	objects, err := cache.New(cluster.Config(), cache.Options{

@@ -1,6 +1,6 @@
-// Package health tells whether the objects of a provider's release are well, and which of them have changed since they were last as the
-// release says. It reads both from watches, so nobody ever waits for a Deployment or polls: whoever asked once is woken when an answer
-// changes.
+// Package health tells whether the objects of a provider's release are well, and which of them have
+// changed since they were last as the release says. It reads both from watches, so nobody ever
+// waits for a Deployment or polls: whoever asked once is woken when an answer changes.
 package health
 
 import (
@@ -42,9 +42,10 @@ type Tracker struct {
 	unwell    map[release.Object]time.Time // since when, of workloads
 }
 
-// NewTracker makes a tracker on a cache of its own, which should select objects with the provider label; pods are read from live, and only
-// while their workload is not well. wake is called, from the watches, when the health of one of a provider's objects has changed, or
-// the object itself since it was recorded.
+// NewTracker makes a tracker on a cache of its own, which should select objects with the provider
+// label; pods are read from live, and only while their workload is not well. wake is called, from
+// the watches, when the health of one of a provider's objects has changed, or the object itself
+// since it was recorded.
 func NewTracker(objects cache.Cache, live client.Reader, wake Wake) *Tracker {
 	return &Tracker{
 		cache: objects, live: live, wake: wake,
@@ -55,7 +56,8 @@ func NewTracker(objects cache.Cache, live client.Reader, wake Wake) *Tracker {
 	}
 }
 
-// Watch begins to watch the kinds of the objects that are not watched yet. It does not wait for what they hold.
+// Watch begins to watch the kinds of the objects that are not watched yet. It does not wait for
+// what they hold.
 func (t *Tracker) Watch(ctx context.Context, objects []release.Object) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,8 +77,9 @@ func (t *Tracker) Watch(ctx context.Context, objects []release.Object) error {
 	return nil
 }
 
-// Check reads the objects from the watches and judges them. Of a workload that has not been well for a few seconds, its pods tell why; as
-// no watch does, the provider is woken to look at them again, each time later.
+// Check reads the objects from the watches and judges them. Of a workload that has not been well
+// for a few seconds, its pods tell why; as no watch does, the provider is woken to look at them
+// again, each time later.
 func (t *Tracker) Check(ctx context.Context, objects []release.Object) (Report, error) {
 	if err := t.Watch(ctx, objects); err != nil {
 		return Report{}, err
@@ -101,8 +104,8 @@ func (t *Tracker) Check(ctx context.Context, objects []release.Object) (Report, 
 	return report, nil
 }
 
-// look reads an object from the watch; nil if there is none. lagging says that the watch has not come to the state yet in which the object
-// was recorded; when it does, the provider is woken.
+// look reads an object from the watch; nil if there is none. lagging says that the watch has not
+// come to the state yet in which the object was recorded; when it does, the provider is woken.
 func (t *Tracker) look(ctx context.Context, o release.Object) (found client.Object, lagging bool, err error) {
 	if found, lagging, err = t.readBehind(ctx, o); err != nil || !lagging {
 		return found, false, err
@@ -132,7 +135,8 @@ func (t *Tracker) read(ctx context.Context, o release.Object) (client.Object, er
 	return found, nil
 }
 
-// handler sees to it that nothing is missed: who an object belongs to is asked of its former state too.
+// handler sees to it that nothing is missed: who an object belongs to is asked of its former state
+// too.
 func (t *Tracker) handler(gvk schema.GroupVersionKind) toolscache.ResourceEventHandler {
 	seen := func(before, now any, gone bool) {
 		o, ok := now.(client.Object)

@@ -10,18 +10,20 @@ import (
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
-// known is what a person or program that looked at an object itself, and not at the watch, has recorded of it.
+// known is what a person or program that looked at an object itself, and not at the watch, has
+// recorded of it.
 type known struct {
 	version release.Version
 	differs bool // from the release
 	awaited bool // the watch is behind, and somebody waits for it
 }
 
-// Verified records that objects are as their release says in these versions. Their next change wakes the provider.
+// Verified records that objects are as their release says in these versions. Their next change
+// wakes the provider.
 func (t *Tracker) Verified(versions []release.Version) { t.record(versions, false) }
 
-// Differing records that objects differ from what their release says in these versions, and are left so: Changed goes on naming them. Their
-// next change wakes the provider.
+// Differing records that objects differ from what their release says in these versions, and are
+// left so: Changed goes on naming them. Their next change wakes the provider.
 func (t *Tracker) Differing(versions []release.Version) { t.record(versions, true) }
 
 func (t *Tracker) record(versions []release.Version, differs bool) {
@@ -32,8 +34,9 @@ func (t *Tracker) record(versions []release.Version, differs bool) {
 	}
 }
 
-// Changed are the objects that are not known to be as their release says: never recorded, recorded as differing, or changed or deleted
-// since. An object is named until it is recorded as verified. It makes no request but for the watches.
+// Changed are the objects that are not known to be as their release says: never recorded, recorded
+// as differing, or changed or deleted since. An object is named until it is recorded as verified.
+// It makes no request but for the watches.
 func (t *Tracker) Changed(ctx context.Context, objects []release.Object) ([]release.Object, error) {
 	if err := t.Watch(ctx, objects); err != nil {
 		return nil, err
@@ -70,7 +73,8 @@ func (t *Tracker) await(o release.Object) {
 	}
 }
 
-// lags says whether what a watch holds of an object, nil if nothing, is older than what was recorded of it.
+// lags says whether what a watch holds of an object, nil if nothing, is older than what was
+// recorded of it.
 func (t *Tracker) lags(ctx context.Context, o release.Object, found client.Object) (bool, error) {
 	recorded, ok := t.recorded(o)
 	if !ok {
@@ -82,7 +86,8 @@ func (t *Tracker) lags(ctx context.Context, o release.Object, found client.Objec
 	t.mu.Lock()
 	informer := t.informers[o.GroupVersionKind]
 	t.mu.Unlock()
-	// Informers tell how far they are, though their interface does not say so; but not those of single namespaces.
+	// Informers tell how far they are, though their interface does not say so; but not those of
+	// single namespaces.
 	if far, ok := informer.(interface{ LastSyncResourceVersion() string }); ok {
 		return release.Older(far.LastSyncResourceVersion(), recorded.version.ResourceVersion), nil
 	}
@@ -93,7 +98,8 @@ func (t *Tracker) lags(ctx context.Context, o release.Object, found client.Objec
 	return err == nil, nil
 }
 
-// outdated says whether an event shows a recorded object in another state, or in the one that is waited for. t.mu is held.
+// outdated says whether an event shows a recorded object in another state, or in the one that is
+// waited for. t.mu is held.
 func (t *Tracker) outdated(name release.Object, o client.Object, gone bool) bool {
 	recorded, ok := t.known[name]
 	if !ok {

@@ -26,15 +26,18 @@ var workloads = map[schema.GroupKind]bool{
 }
 
 const (
-	// patience is how long a workload may take before its pods are looked at: most need no longer to start.
+	// patience is how long a workload may take before its pods are looked at: most need no longer
+	// to start.
 	patience = 5 * time.Second
-	// longestLook is the longest time between two looks at the pods of a workload that stays unwell.
+	// longestLook is the longest time between two looks at the pods of a workload that stays
+	// unwell.
 	longestLook = 5 * time.Minute
 	// mostPods is how many pods of a workload are looked at.
 	mostPods = 20
 )
 
-// explain puts into a workload's verdict what its pods say, and has the provider woken to look again.
+// explain puts into a workload's verdict what its pods say, and has the provider woken to look
+// again.
 func (t *Tracker) explain(ctx context.Context, name release.Object, o client.Object, v verdict) verdict {
 	workload, ok := o.(*unstructured.Unstructured)
 	if !ok || !workloads[name.GroupKind()] {
@@ -63,7 +66,8 @@ func (t *Tracker) explain(ctx context.Context, name release.Object, o client.Obj
 	return v
 }
 
-// unwellFor says how long a workload has not been well, and when to look at its pods again: at twice that time.
+// unwellFor says how long a workload has not been well, and when to look at its pods again: at
+// twice that time.
 func (t *Tracker) unwellFor(name release.Object, v verdict) (unwell, wait time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,7 +103,8 @@ func (t *Tracker) pods(ctx context.Context, workload *unstructured.Unstructured)
 	return list.Items, err
 }
 
-// replicaFailure is why a Deployment's pods cannot even be created, such as a quota; empty if they can.
+// replicaFailure is why a Deployment's pods cannot even be created, such as a quota; empty if they
+// can.
 func replicaFailure(workload *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(workload.Object, "status", "conditions")
 	for _, c := range conditions {

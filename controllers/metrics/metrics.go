@@ -1,5 +1,6 @@
-// Package metrics is what Prometheus can ask the operator, beside what controller-runtime, client-go and Go tell of themselves. What is true
-// of a provider now is read from the resources when Prometheus asks (Providers); what has happened is counted as it happens (Recorder).
+// Package metrics is what Prometheus can ask the operator, beside what controller-runtime,
+// client-go and Go tell of themselves. What is true of a provider now is read from the resources
+// when Prometheus asks (Providers); what has happened is counted as it happens (Recorder).
 // docs/metrics.md describes each metric.
 package metrics
 
@@ -62,7 +63,8 @@ func labelsOf(p v1alpha2.Provider) []string {
 	return []string{string(p.ProviderType()), p.GetNamespace(), p.GetName()}
 }
 
-// Recorder counts what happens. A nil Recorder counts nothing, so that nobody needs one. All methods may be called concurrently.
+// Recorder counts what happens. A nil Recorder counts nothing, so that nobody needs one. All
+// methods may be called concurrently.
 type Recorder struct {
 	steps       *prometheus.HistogramVec
 	releases    *prometheus.CounterVec
@@ -74,7 +76,8 @@ type Recorder struct {
 	waiting     prometheus.Gauge
 }
 
-// NewRecorder registers the metrics; version is the operator's own. It panics, as registering does, if it is called twice for a registry.
+// NewRecorder registers the metrics; version is the operator's own. It panics, as registering does,
+// if it is called twice for a registry.
 func NewRecorder(registry prometheus.Registerer, version string) *Recorder {
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "capstan_build_info", Help: "Always 1; the label is the operator's version."}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
@@ -118,7 +121,8 @@ func (r *Recorder) Step(t v1alpha2.ProviderType, step Step) func() {
 	return func() { r.steps.WithLabelValues(string(t), string(step)).Observe(time.Since(begin).Seconds()) }
 }
 
-// Known makes a provider's counters begin at 0, so that Prometheus sees the first increase. It costs next to nothing when repeated.
+// Known makes a provider's counters begin at 0, so that Prometheus sees the first increase. It
+// costs next to nothing when repeated.
 func (r *Recorder) Known(p v1alpha2.Provider) {
 	if r == nil {
 		return

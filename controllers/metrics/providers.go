@@ -15,7 +15,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// readTimeout bounds a read of resources from a cache, which answers at once unless it is still being filled.
+// readTimeout bounds a read of resources from a cache, which answers at once unless it is still
+// being filled.
 const readTimeout = 5 * time.Second
 
 var (
@@ -38,7 +39,8 @@ type providers struct {
 	want   func(client.Object) bool
 }
 
-// Providers tells of the wanted ones of all providers there are, as the reader, a cache, knows them.
+// Providers tells of the wanted ones of all providers there are, as the reader, a cache, knows
+// them.
 func Providers(reader client.Reader, want func(client.Object) bool) prometheus.Collector {
 	return &providers{reader, want}
 }
@@ -50,7 +52,8 @@ func (c *providers) Describe(descriptions chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends what is true now: nothing before the cache has started, and an error if it cannot be read.
+// Collect sends what is true now: nothing before the cache has started, and an error if it cannot
+// be read.
 func (c *providers) Collect(metrics chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()

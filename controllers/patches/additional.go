@@ -29,8 +29,8 @@ type Additional struct {
 	Manifests string
 }
 
-// ReadAdditional reads the ConfigMap of spec.additionalManifests; nil when the spec has none. A ConfigMap that is not
-// there or has no manifests is an *Error.
+// ReadAdditional reads the ConfigMap of spec.additionalManifests; nil when the spec has none. A
+// ConfigMap that is not there or has no manifests is an *Error.
 func ReadAdditional(ctx context.Context, reader client.Reader, provider v1alpha2.Provider) (*Additional, error) {
 	reference := provider.GetSpec().AdditionalManifests
 	if reference == nil {
@@ -112,8 +112,8 @@ func (in *Input) additionalDocument(doc *bundle.Document) (*document, error) {
 	return newDocument(fmt.Appendf(nil, "---\n# Source: ConfigMap %s\n%s", in.Additional.ConfigMap, data)), nil
 }
 
-// place gives an object its namespace, unless it names its own or has none, and clusterctl's labels. An object of a kind
-// that is not served, or not yet, is the release's to tell of.
+// place gives an object its namespace, unless it names its own or has none, and clusterctl's
+// labels. An object of a kind that is not served, or not yet, is the release's to tell of.
 func (in *Input) place(object *unstructured.Unstructured) error {
 	namespaced, err := in.Scope.IsObjectNamespaced(object)
 	switch {

@@ -9,7 +9,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/patches"
 )
 
-// large is a manifest of the size of azure's: 0.6 MB, most of it in two webhook configurations of hundreds of webhooks.
+// large is a manifest of the size of azure's: 0.6 MB, most of it in two webhook configurations of
+// hundreds of webhooks.
 func large() []byte {
 	var out strings.Builder
 	out.WriteString(manifest)

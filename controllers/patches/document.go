@@ -78,7 +78,8 @@ func newDocument(text []byte) *document {
 		d.header = text[:len(d.header)+len(line)]
 	}
 	d.text = text[len(d.header):]
-	// What is no object has no identity and is nobody's to patch: the release says what is wrong with it.
+	// What is no object has no identity and is nobody's to patch: the release says what is wrong
+	// with it.
 	d.identity, _ = identify(d.text)
 	return d
 }
@@ -96,13 +97,15 @@ func identify(text []byte) (identity, error) {
 	return id, nil
 }
 
-// identityLines gives the lines of a document's keys that hold its identity: parsing only these is many times faster for
-// an object of hundreds of kilobytes, and enough for one written in block style.
+// identityLines gives the lines of a document's keys that hold its identity: parsing only these is
+// many times faster for an object of hundreds of kilobytes, and enough for one written in block
+// style.
 func identityLines(text []byte) []byte {
 	var lines []byte
 	wanted := false
 	for line := range bytes.Lines(text) {
-		if !bytes.ContainsRune([]byte(" \t\r\n-#"), rune(line[0])) { // neither inside of a key's value, nor a list's item or a comment
+		// neither inside of a key's value, nor a list's item or a comment
+		if !bytes.ContainsRune([]byte(" \t\r\n-#"), rune(line[0])) {
 			wanted = bytes.HasPrefix(line, []byte("apiVersion:")) || bytes.HasPrefix(line, []byte("kind:")) || bytes.HasPrefix(line, []byte("metadata:"))
 		}
 		if wanted {
@@ -112,7 +115,8 @@ func identityLines(text []byte) []byte {
 	return lines
 }
 
-// parse gives the document's object to be changed. Keys keep their order, and values the way they are written.
+// parse gives the document's object to be changed. Keys keep their order, and values the way they
+// are written.
 func (d *document) parse() (*kyaml.RNode, error) {
 	if d.object != nil {
 		return d.object, nil

@@ -99,8 +99,8 @@ func decode(field, text string) (content any, err error) {
 	return content, nil
 }
 
-// merge makes it a merge patch of these fields. Those that say which object it is select, unless a target takes their
-// place; a merge patch never makes one object another.
+// merge makes it a merge patch of these fields. Those that say which object it is select, unless a
+// target takes their place; a merge patch never makes one object another.
 func (p *patch) merge(fields map[string]any) {
 	take := func(from map[string]any, key string) string {
 		value, _ := from[key].(string)
@@ -117,7 +117,8 @@ func (p *patch) merge(fields map[string]any) {
 // operands are the operations of a JSON patch and what each needs beside its path.
 var operands = map[string]string{"add": "value", "copy": "from", "move": "from", "remove": "", "replace": "value", "test": "value"}
 
-// operations checks a JSON patch, so that what is wrong with it is said by the number of the operation.
+// operations checks a JSON patch, so that what is wrong with it is said by the number of the
+// operation.
 func operations(field string, list []any) (string, error) {
 	for i, entry := range list {
 		operation, _ := entry.(map[string]any)
@@ -185,7 +186,8 @@ func (p *patch) change(d *document) error {
 	return d.set(result[0])
 }
 
-// strategicMerge applies a strategic merge patch. The result is empty when the patch deletes the object.
+// strategicMerge applies a strategic merge patch. The result is empty when the patch deletes the
+// object.
 func strategicMerge(object *kyaml.RNode, fields map[string]any) ([]*kyaml.RNode, error) {
 	patch, err := node(fields)
 	if err != nil {
@@ -195,7 +197,8 @@ func strategicMerge(object *kyaml.RNode, fields map[string]any) ([]*kyaml.RNode,
 	if _, directive := fields["$patch"]; directive {
 		return filter.Filter([]*kyaml.RNode{object})
 	}
-	// kustomize walks through all of the object it is given, and that is slow: it gets what the patch is about.
+	// kustomize walks through all of the object it is given, and that is slow: it gets what the
+	// patch is about.
 	part := kyaml.NewMapRNode(nil)
 	keys := slices.Sorted(maps.Keys(fields))
 	for _, key := range append([]string{"apiVersion", "kind"}, keys...) {

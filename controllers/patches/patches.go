@@ -1,6 +1,7 @@
-// Package patches changes the rendered objects of a provider as its resource asks: additionalManifests are added,
-// then patches or manifestPatches applied, in their order, and Deployments scaled down while the provider is paused. A [Renderer] is what a release takes as its post-renderer.
-// What no patch touches stays byte for byte as it was.
+// Package patches changes the rendered objects of a provider as its resource asks:
+// additionalManifests are added, then patches or manifestPatches applied, in their order, and
+// Deployments scaled down while the provider is paused. A [Renderer] is what a release takes as its
+// post-renderer. What no patch touches stays byte for byte as it was.
 package patches
 
 import (
@@ -15,8 +16,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// Error says that a patch or the additional manifests do not fit the provider's objects, or are wrong in themselves. It
-// holds no value of a variable.
+// Error says that a patch or the additional manifests do not fit the provider's objects, or are
+// wrong in themselves. It holds no value of a variable.
 type Error struct {
 	// Field of the resource, e.g. "spec.patches[2]".
 	Field string
@@ -46,13 +47,14 @@ type Input struct {
 	Paused bool
 }
 
-// Scope says whether objects of a kind live in a namespace; a client.Client does. A kind that is not known is an error
-// for which meta.IsNoMatchError holds.
+// Scope says whether objects of a kind live in a namespace; a client.Client does. A kind that is
+// not known is an error for which meta.IsNoMatchError holds.
 type Scope interface {
 	IsObjectNamespaced(runtime.Object) (bool, error)
 }
 
-// Renderer changes rendered manifests. It does not change itself, and may be used by several goroutines. A nil one changes nothing.
+// Renderer changes rendered manifests. It does not change itself, and may be used by several
+// goroutines. A nil one changes nothing.
 type Renderer struct {
 	additional []*document
 	patches    []*patch
@@ -63,8 +65,8 @@ type Renderer struct {
 // digestVersion is raised whenever the same input comes to give another result.
 const digestVersion = "2"
 
-// New makes the renderer, nil when there is nothing to change. The error is an *Error when the resource, its ConfigMap or
-// its variables are at fault.
+// New makes the renderer, nil when there is nothing to change. The error is an *Error when the
+// resource, its ConfigMap or its variables are at fault.
 func New(in Input) (*Renderer, error) {
 	if in.Additional == nil && len(in.Patches) == 0 && len(in.ManifestPatches) == 0 && !in.Paused {
 		return nil, nil
@@ -114,7 +116,8 @@ func (r *Renderer) Digest() string {
 	return r.digest
 }
 
-// Render gives the manifest with the additional objects at its end and everything patched. What does not fit is an *Error.
+// Render gives the manifest with the additional objects at its end and everything patched. What
+// does not fit is an *Error.
 func (r *Renderer) Render(manifest []byte) ([]byte, error) {
 	if r == nil {
 		return manifest, nil
@@ -143,7 +146,8 @@ func (r *Renderer) Render(manifest []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// documents are those of the manifest and then the additional ones, which must be none of the provider's.
+// documents are those of the manifest and then the additional ones, which must be none of the
+// provider's.
 func (r *Renderer) documents(manifest []byte) ([]*document, error) {
 	var documents []*document
 	for _, text := range split(manifest) {

@@ -14,7 +14,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/patches"
 )
 
-// manifest is what Helm renders, comments included; the texts are not as our encoder would write them.
+// manifest is what Helm renders, comments included; the texts are not as our encoder would write
+// them.
 const manifest = `---
 # Source: infrastructure-tiny/templates/serviceaccount-manager.yaml
 apiVersion: v1

@@ -8,7 +8,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// pause scales every Deployment to no replicas. How many it has otherwise is kept in an annotation, for people to see.
+// pause scales every Deployment to no replicas. How many it has otherwise is kept in an annotation,
+// for people to see.
 func pause(documents []*document) error {
 	for _, d := range documents {
 		if group, _ := d.groupVersion(); d.deleted || group != "apps" || d.Kind != "Deployment" {

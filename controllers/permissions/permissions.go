@@ -1,4 +1,5 @@
-// Package permissions finds out whether an account may do all that installing a provider takes, before anything of it is applied.
+// Package permissions finds out whether an account may do all that installing a provider takes,
+// before anything of it is applied.
 package permissions
 
 import (
@@ -46,7 +47,8 @@ type MissingError struct {
 	Absent bool
 	// Missing accesses, sorted.
 	Missing []Access
-	// Grants are the objects of the provider that hand on more than the account has, and what, in the API server's words.
+	// Grants are the objects of the provider that hand on more than the account has, and what, in
+	// the API server's words.
 	Grants []string
 }
 
@@ -98,8 +100,9 @@ var CRDs = Access{Resource: schema.GroupResource{Group: "apiextensions.k8s.io", 
 // Namespaces is what putting labels on a namespace takes.
 var Namespaces = Access{Resource: schema.GroupResource{Resource: "namespaces"}, Verbs: []string{"patch"}}
 
-// Check asks whether the account that as acts for may do all that, and hand on the rights that the Roles and bindings among the objects
-// hand on. It changes nothing. The error is a *MissingError, or says why that could not be found out.
+// Check asks whether the account that as acts for may do all that, and hand on the rights that the
+// Roles and bindings among the objects hand on. It changes nothing. The error is a *MissingError,
+// or says why that could not be found out.
 func Check(ctx context.Context, as client.Client, account string, needed []Access, objects []*unstructured.Unstructured) error {
 	missing := &MissingError{Account: account}
 	var mu sync.Mutex
@@ -157,7 +160,8 @@ func lacking(ctx context.Context, as client.Client, a Access) ([]string, error) 
 	return verbs, nil
 }
 
-// handsOn tries, without doing it, to apply a Role or a binding: the API server lets nobody hand on rights that he does not have.
+// handsOn tries, without doing it, to apply a Role or a binding: the API server lets nobody hand on
+// rights that he does not have.
 func handsOn(ctx context.Context, as client.Client, o *unstructured.Unstructured) string {
 	trial := o.DeepCopy()
 	err := as.Apply(ctx, client.ApplyConfigurationFromUnstructured(trial), client.FieldOwner(v1alpha2.FieldOwner), client.ForceOwnership, client.DryRunAll)

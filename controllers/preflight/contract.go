@@ -13,8 +13,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// supportedContracts are the Cluster API contracts that providers may have, each with the contracts of the providers that a
-// core of that contract can work with, as clusterctl has it.
+// supportedContracts are the Cluster API contracts that providers may have, each with the contracts
+// of the providers that a core of that contract can work with, as clusterctl has it.
 var supportedContracts = map[string][]string{
 	"v1beta1": {"v1beta1"},
 	"v1beta2": {"v1beta1", "v1beta2"},
@@ -25,8 +25,9 @@ func compatible(core, provider string) bool {
 	return slices.Contains(supportedContracts[core], provider)
 }
 
-// contract compares with core, or, for core, with all others that are installed. What is paused does not run, so that a change of
-// contract can go through one provider after the other while all of them are.
+// contract compares with core, or, for core, with all others that are installed. What is paused
+// does not run, so that a change of contract can go through one provider after the other while all
+// of them are.
 func (c *Checker) contract(ctx context.Context, in Input) error {
 	if in.Contract == "" && in.Provider.ProviderType() != v1alpha2.CoreProviderType {
 		return nil // a plain Helm chart does not say

@@ -1,5 +1,5 @@
-// Package preflight checks whether a provider may be installed, before anything of it is applied. The checks read what the
-// operator already knows of the cluster; none asks the network.
+// Package preflight checks whether a provider may be installed, before anything of it is applied.
+// The checks read what the operator already knows of the cluster; none asks the network.
 package preflight
 
 import (
@@ -26,7 +26,8 @@ type Problem struct {
 	Message string
 	// Waiting says that another resource, which is watched, will solve it; otherwise a person must.
 	Waiting bool
-	// CRDs says that the provider's CRDs may go ahead: all else is well, core is installed, and only its health is awaited.
+	// CRDs says that the provider's CRDs may go ahead: all else is well, core is installed, and
+	// only its health is awaited.
 	CRDs bool
 }
 
@@ -39,7 +40,8 @@ type Input struct {
 	Mapper meta.RESTMapper
 	// Contract of the version to be installed.
 	Contract string
-	// RequiredKinds are kinds of the provider's objects that others must serve, as Kind.version.group.
+	// RequiredKinds are kinds of the provider's objects that others must serve, as
+	// Kind.version.group.
 	RequiredKinds []string
 	// MissingVariables have no value and no default.
 	MissingVariables []string
@@ -57,24 +59,28 @@ type Checker struct {
 // check is one rule; it returns a *Problem, or another error when it could not tell.
 type check func(c *Checker, ctx context.Context, in Input) error
 
-// identity are the checks that need only the resources; they come first because they cost nothing and no version
-// or chart changes their result.
+// identity are the checks that need only the resources; they come first because they cost nothing
+// and no version or chart changes their result.
 var identity = []check{(*Checker).coreName, (*Checker).singleInstance}
 
-// installation are the checks of what is about to be installed. What a person must mend comes before what only takes time.
+// installation are the checks of what is about to be installed. What a person must mend comes
+// before what only takes time.
 var installation = []check{(*Checker).contract, (*Checker).unpaused, (*Checker).variables, (*Checker).apis, (*Checker).coreReady}
 
-// Identity checks that the resource may exist at all. Its error is a *Problem, or says why the check was not possible.
+// Identity checks that the resource may exist at all. Its error is a *Problem, or says why the
+// check was not possible.
 func (c *Checker) Identity(ctx context.Context, provider v1alpha2.Provider) error {
 	return c.run(ctx, identity, Input{Provider: provider})
 }
 
-// Installation checks that the version may be installed here and now. Its error is a *Problem, or says why the check was not possible.
+// Installation checks that the version may be installed here and now. Its error is a *Problem, or
+// says why the check was not possible.
 func (c *Checker) Installation(ctx context.Context, in Input) error {
 	return c.run(ctx, installation, in)
 }
 
-// Contract checks that a version with the contract would fit core and the others. Its error is as Installation's.
+// Contract checks that a version with the contract would fit core and the others. Its error is as
+// Installation's.
 func (c *Checker) Contract(ctx context.Context, provider v1alpha2.Provider, contract string) error {
 	return c.contract(ctx, Input{Provider: provider, Contract: contract})
 }
@@ -96,7 +102,8 @@ func (c *Checker) coreName(_ context.Context, in Input) error {
 		"the CoreProvider must be called %s, not %s; create it under that name and delete this one", v1alpha2.CoreProviderName, in.Provider.GetName())}
 }
 
-// singleInstance lets the oldest resource of a provider have it: its CRDs and webhooks serve the whole cluster.
+// singleInstance lets the oldest resource of a provider have it: its CRDs and webhooks serve the
+// whole cluster.
 func (c *Checker) singleInstance(ctx context.Context, in Input) error {
 	list := in.Provider.ProviderType().NewList()
 	if err := c.Reader.List(ctx, list, client.MatchingFields{NameField: in.Provider.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
@@ -173,7 +180,8 @@ func (c *Checker) apis(_ context.Context, in Input) error {
 // together says whether two providers are for the same cluster.
 func together(a, b v1alpha2.Provider) bool { return v1alpha2.Cluster(a) == v1alpha2.Cluster(b) }
 
-// core is the CoreProvider of the provider's cluster, which must not be changed; nil when there is none.
+// core is the CoreProvider of the provider's cluster, which must not be changed; nil when there is
+// none.
 func (c *Checker) core(ctx context.Context, provider v1alpha2.Provider) (v1alpha2.Provider, error) {
 	list := &v1alpha2.CoreProviderList{}
 	if err := c.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {

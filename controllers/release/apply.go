@@ -27,8 +27,9 @@ const (
 	managedByHelm              = "Helm"
 )
 
-// apply makes the cluster hold what target says, kind after kind in Helm's order, and then removes what only the original objects or those
-// of incomplete revisions have. It stops at the first kind of which an object fails: nothing that may need it is touched.
+// apply makes the cluster hold what target says, kind after kind in Helm's order, and then removes
+// what only the original objects or those of incomplete revisions have. It stops at the first kind
+// of which an object fails: nothing that may need it is touched.
 func (c *client) apply(original, target kube.ResourceList) error {
 	attempted, err := c.attempted()
 	if err != nil {
@@ -43,8 +44,9 @@ func (c *client) apply(original, target kube.ResourceList) error {
 	return c.remove(dropped(bases, target))
 }
 
-// applyOne creates an object, or changes it. bases are what earlier revisions said of it: what any of them set and target does not is
-// removed. An object without a base is adopted: nothing of it is removed.
+// applyOne creates an object, or changes it. bases are what earlier revisions said of it: what any
+// of them set and target does not is removed. An object without a base is adopted: nothing of it is
+// removed.
 func (c *client) applyOne(info *resource.Info, bases []runtime.Object) error {
 	live := c.target.live[info]
 	if live == nil {
@@ -106,9 +108,10 @@ func (c *client) patch(info *resource.Info, base, live runtime.Object) (*unstruc
 	return patched.(*unstructured.Unstructured), nil
 }
 
-// replaceable says whether an object whose change the API server refuses as invalid can be deleted and made anew. It must be valid as it
-// is: the dry run of its creation then finds nothing to object to but that it exists, so the refusal was of the change, of an immutable
-// field. What stands for data, for other objects or for things outside the cluster is never replaced.
+// replaceable says whether an object whose change the API server refuses as invalid can be deleted
+// and made anew. It must be valid as it is: the dry run of its creation then finds nothing to
+// object to but that it exists, so the refusal was of the change, of an immutable field. What
+// stands for data, for other objects or for things outside the cluster is never replaced.
 func (c *client) replaceable(info *resource.Info) bool {
 	switch info.Mapping.GroupVersionKind.Kind {
 	case "CustomResourceDefinition", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim":
@@ -229,7 +232,8 @@ func (c *client) sumUp(list kube.ResourceList, errs []error) error {
 	return nil
 }
 
-// waves splits a list by kind, in Helm's order of installation; kinds that it does not know come last, together.
+// waves splits a list by kind, in Helm's order of installation; kinds that it does not know come
+// last, together.
 func waves(list kube.ResourceList) []kube.ResourceList {
 	rank := func(info *resource.Info) int {
 		if i := slices.Index(releaseutil.InstallOrder, info.Mapping.GroupVersionKind.Kind); i >= 0 {

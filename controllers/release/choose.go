@@ -9,15 +9,18 @@ import (
 type Policy struct {
 	// Retries is how often what failed is tried again.
 	Retries int
-	// Timeout is how long what could not be applied for a passing reason is tried before it counts as failed.
+	// Timeout is how long what could not be applied for a passing reason is tried before it counts
+	// as failed.
 	Timeout time.Duration
 	// RollBack returns to the last healthy revision when what is desired fails.
 	RollBack bool
-	// Revert undoes what other programs did, without it that is held until something else is desired.
+	// Revert undoes what other programs did, without it that is held until something else is
+	// desired.
 	Revert bool
 	// Known says that the release was there when it was last looked at.
 	Known bool
-	// Changed says that the owner asks for something else since then, Requested that a person asks for another attempt now.
+	// Changed says that the owner asks for something else since then, Requested that a person asks
+	// for another attempt now.
 	Changed, Requested bool
 	Now                time.Time
 }
@@ -58,8 +61,8 @@ const (
 	LongestRetry  = 10 * time.Minute
 )
 
-// Choose says what to do about a release in a state. digest is that of what is desired. It is a pure function of what storage holds, so
-// that an operator that was restarted chooses the same.
+// Choose says what to do about a release in a state. digest is that of what is desired. It is a
+// pure function of what storage holds, so that an operator that was restarted chooses the same.
 func Choose(o Observation, digest string, state State, p Policy) Choice {
 	switch state.Condition {
 	case InSync:
@@ -82,7 +85,8 @@ func Choose(o Observation, digest string, state State, p Policy) Choice {
 	}
 }
 
-// chooseAfterRollback brings to an end what was cut off or failed: a return to an earlier revision before anything else.
+// chooseAfterRollback brings to an end what was cut off or failed: a return to an earlier revision
+// before anything else.
 func chooseAfterRollback(o Observation, digest string, state State, p Policy) Choice {
 	target, exists := o.Find(state.Revision.RollbackTo)
 	rollBack := Choice{Verb: RollBack, Revision: target}
@@ -104,8 +108,8 @@ func heldIf(held bool) Choice {
 	return Choice{Verb: Act}
 }
 
-// chooseAfterFailure returns to the last healthy revision first, so that what worked works again while the rest is sorted out. What may
-// pass by itself is given its time before.
+// chooseAfterFailure returns to the last healthy revision first, so that what worked works again
+// while the rest is sorted out. What may pass by itself is given its time before.
 func chooseAfterFailure(o Observation, digest string, p Policy) Choice {
 	newest, _ := o.Newest()
 	attempts := o.Attempts(digest)
@@ -134,7 +138,8 @@ func retry(attempts []Revision, since time.Time, choice Choice, p Policy) Choice
 	return waitThen(choice, since.Add(pause(len(attempts))), p)
 }
 
-// count is how many attempts there were; those in a row that could not be applied for a passing reason count as one.
+// count is how many attempts there were; those in a row that could not be applied for a passing
+// reason count as one.
 func count(attempts []Revision) int {
 	n := 0
 	for i, r := range attempts {
@@ -161,7 +166,8 @@ func pause(attempts int) time.Duration {
 	return wait
 }
 
-// failedRollbacks are the newest revisions, newest first, that should have returned to an earlier one and failed.
+// failedRollbacks are the newest revisions, newest first, that should have returned to an earlier
+// one and failed.
 func (o Observation) failedRollbacks() []Revision {
 	for i, r := range o.Revisions {
 		if r.RollbackTo == 0 || r.Status != StatusFailed {

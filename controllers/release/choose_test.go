@@ -8,7 +8,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// entry is a revision of ours; changes make it something else. Revisions are numbered from the oldest.
+// entry is a revision of ours; changes make it something else. Revisions are numbered from the
+// oldest.
 type entry func(*Revision)
 
 func of(status Status, digest string, changes ...entry) Revision {

@@ -19,13 +19,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// client is the Kubernetes client of one action. Helm asks it to build, create, update and delete objects; how it does that is Capstan's:
+// client is the Kubernetes client of one action. Helm asks it to build, create, update and delete
+// objects; how it does that is Capstan's:
 //   - objects of a kind are applied at the same time, and each that the API server refuses is kept with the reason;
 //   - what was looked at once is not looked at again: an object costs one GET, and one write if it changes;
 //   - CustomResourceDefinitions and Namespaces are never deleted, and what another release owns is never touched;
 //   - a manifest with a kind that is gone can still be upgraded from and uninstalled.
 //
-// The rest, such as waiting for hooks, is Helm's. It embeds *kube.Client, not kube.Interface, because actions ask for optional interfaces.
+// The rest, such as waiting for hooks, is Helm's. It embeds *kube.Client, not kube.Interface,
+// because actions ask for optional interfaces.
 type client struct {
 	*kube.Client
 	cluster         *cluster
@@ -57,8 +59,9 @@ func newClient(c *cluster, namespace, name string, log logr.Logger) *client {
 // IsReachable asks nothing: the first request of the action will tell.
 func (c *client) IsReachable() error { return nil }
 
-// Build makes a resource list of a manifest. Objects of unknown kinds are left out unless strict, which Helm is for hooks alone: what a
-// release was made of must not stand in the way of its upgrade or removal. Nothing is validated here, the API server will do that.
+// Build makes a resource list of a manifest. Objects of unknown kinds are left out unless strict,
+// which Helm is for hooks alone: what a release was made of must not stand in the way of its
+// upgrade or removal. Nothing is validated here, the API server will do that.
 func (c *client) Build(reader io.Reader, strict bool) (kube.ResourceList, error) {
 	manifest, err := io.ReadAll(reader)
 	if err != nil {
@@ -80,7 +83,8 @@ func (c *client) Build(reader io.Reader, strict bool) (kube.ResourceList, error)
 	return list, nil
 }
 
-// parse makes a resource list of a manifest, and names the objects whose kinds the API server does not know.
+// parse makes a resource list of a manifest, and names the objects whose kinds the API server does
+// not know.
 func (c *client) parse(manifest string) (kube.ResourceList, []Object, error) {
 	objects, err := decodeManifest(manifest)
 	if err != nil {
@@ -132,8 +136,9 @@ func (c *client) info(o *unstructured.Unstructured) (*resource.Info, error) {
 	return &resource.Info{Client: rest, Mapping: mapping, Namespace: o.GetNamespace(), Name: o.GetName(), Object: o}, nil
 }
 
-// aim makes a manifest the target, after a look at all its objects: it fails, before anything is recorded or applied, if a kind is unknown
-// or an object belongs to another release. Build will return the same list whenever Helm asks for this manifest.
+// aim makes a manifest the target, after a look at all its objects: it fails, before anything is
+// recorded or applied, if a kind is unknown or an object belongs to another release. Build will
+// return the same list whenever Helm asks for this manifest.
 func (c *client) aim(manifest string) error {
 	objects, err := decodeManifest(manifest)
 	if err != nil {
@@ -166,8 +171,8 @@ func (c *client) aim(manifest string) error {
 	return nil
 }
 
-// lookedUp is the client in the target's objects. Helm gets each object in turn to learn whether it exists, and refuses or adopts it; as
-// aim has done that already, it is told that there is none.
+// lookedUp is the client in the target's objects. Helm gets each object in turn to learn whether it
+// exists, and refuses or adopts it; as aim has done that already, it is told that there is none.
 type lookedUp struct{ resource.RESTClient }
 
 func (lookedUp) Get() *rest.Request {
@@ -216,7 +221,8 @@ func (c *client) Delete(list kube.ResourceList) (*kube.Result, []error) {
 	return deleted(c.fail(c.each(deletable, func(info *resource.Info) error { return c.delete(info, nil) })))
 }
 
-// DeleteWithPropagationPolicy removes the release's objects, those of incomplete revisions included.
+// DeleteWithPropagationPolicy removes the release's objects, those of incomplete revisions
+// included.
 func (c *client) DeleteWithPropagationPolicy(list kube.ResourceList, _ metav1.DeletionPropagation) (*kube.Result, []error) {
 	attempted, err := c.attempted()
 	if err != nil {
@@ -245,7 +251,8 @@ func (c *client) attempted() ([]kube.ResourceList, error) {
 	return lists, nil
 }
 
-// GetPodList finds none: the output of hooks goes nowhere, and Helm's own needs a client that only its IsReachable makes.
+// GetPodList finds none: the output of hooks goes nowhere, and Helm's own needs a client that only
+// its IsReachable makes.
 func (c *client) GetPodList(string, metav1.ListOptions) (*corev1.PodList, error) {
 	return &corev1.PodList{}, nil
 }

@@ -20,8 +20,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// cluster is what all actions share of the connection to a cluster: HTTP connections, discovery, kinds and capabilities, all in memory
-// and fetched once. Without it, Helm would discover the whole API anew in each action, and cache it on disk.
+// cluster is what all actions share of the connection to a cluster: HTTP connections, discovery,
+// kinds and capabilities, all in memory and fetched once. Without it, Helm would discover the whole
+// API anew in each action, and cache it on disk.
 type cluster struct {
 	config    *rest.Config
 	http      *http.Client
@@ -75,7 +76,8 @@ func (c *cluster) caps() (*chartutil.Capabilities, error) {
 		return nil, fmt.Errorf("ask the API server for its version: %w", err)
 	}
 	apis, err := action.GetVersionSet(c.discovery)
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) { // an API whose server is down must not stop all others
+	// an API whose server is down must not stop all others
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		return nil, fmt.Errorf("ask the API server for its APIs: %w", err)
 	}
 	c.capabilities = &chartutil.Capabilities{
@@ -86,7 +88,8 @@ func (c *cluster) caps() (*chartutil.Capabilities, error) {
 	return c.capabilities, nil
 }
 
-// mapping finds the resource of a kind. A kind that no API has is a NoMatchError; one whose API server does not answer is another error.
+// mapping finds the resource of a kind. A kind that no API has is a NoMatchError; one whose API
+// server does not answer is another error.
 func (c *cluster) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if !meta.IsNoMatchError(err) {

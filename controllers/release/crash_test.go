@@ -13,8 +13,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
-// mortal is the connection of a process that is killed right after its n-th write: that one reaches the API server, its answer and
-// everything after it are lost.
+// mortal is the connection of a process that is killed right after its n-th write: that one reaches
+// the API server, its answer and everything after it are lost.
 type mortal struct {
 	http.RoundTripper
 	left *atomic.Int64
@@ -40,7 +40,8 @@ func (m mortal) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// killedAfter makes an engine of a process that is killed after so many writes. alive tells whether it still lives.
+// killedAfter makes an engine of a process that is killed after so many writes. alive tells whether
+// it still lives.
 func killedAfter(writes int) (engine *release.Engine, alive func() bool) {
 	left := &atomic.Int64{}
 	left.Store(int64(writes))
@@ -60,7 +61,8 @@ var _ = Describe("A process that is killed", func() {
 			deployment("manager", "2")), nil)
 	}
 
-	// forEachWrite kills a process after its first write, its second and so on, each in a namespace of its own, until it survives.
+	// forEachWrite kills a process after its first write, its second and so on, each in a namespace
+	// of its own, until it survives.
 	forEachWrite := func(ctx SpecContext, prepare, act, check func(e *release.Engine, namespace string)) {
 		GinkgoHelper()
 		for n := 1; ; n++ {
@@ -142,7 +144,8 @@ var _ = Describe("A process that is killed", func() {
 	})
 })
 
-// recovered brings a release to what is desired, if it is not already, and sees to it that nothing of an accident is left.
+// recovered brings a release to what is desired, if it is not already, and sees to it that nothing
+// of an accident is left.
 func recovered(ctx SpecContext, e *release.Engine, d release.Desired) {
 	GinkgoHelper()
 	state := stateOf(ctx, e, d)

@@ -24,18 +24,21 @@ type Desired struct {
 	Chart *chart.Chart
 	// ChartDigest names the chart's archive: "sha256:<hex>".
 	ChartDigest string
-	// Values in JSON's types. They are the whole truth: nothing is taken over from an earlier revision. They are only read.
+	// Values in JSON's types. They are the whole truth: nothing is taken over from an earlier
+	// revision. They are only read.
 	Values map[string]any
 	// PostRenderer changes the rendered manifest; nil changes nothing.
 	PostRenderer PostRenderer
-	// HistoryLimit is how many revisions are kept; 0 means DefaultHistoryLimit. Failed attempts and rollbacks count, so it should
-	// be at least 2 × retries + 3, or they push the last healthy revision out.
+	// HistoryLimit is how many revisions are kept; 0 means DefaultHistoryLimit. Failed attempts and
+	// rollbacks count, so it should be at least 2 × retries + 3, or they push the last healthy
+	// revision out.
 	HistoryLimit int
 }
 
 // PostRenderer changes a manifest after it has been rendered and before it is recorded and applied.
 type PostRenderer interface {
-	// Render returns the YAML documents to apply instead of those given. The same input gives the same bytes.
+	// Render returns the YAML documents to apply instead of those given. The same input gives the
+	// same bytes.
 	Render(manifest []byte) ([]byte, error)
 	// Digest names what Render does: an equal digest means an equal result.
 	Digest() string
@@ -49,10 +52,12 @@ func historyLimit(revisions int) int {
 	return DefaultHistoryLimit
 }
 
-// digestVersion is raised whenever digest comes to mean something else. All releases are then upgraded once.
+// digestVersion is raised whenever digest comes to mean something else. All releases are then
+// upgraded once.
 const digestVersion = "v1"
 
-// digest names all that a revision is made from, as a label's value. The version of Kubernetes is part of it because templates see it.
+// digest names all that a revision is made from, as a label's value. The version of Kubernetes is
+// part of it because templates see it.
 func (d Desired) digest(kubernetes string) (string, error) {
 	postRenderer := ""
 	if d.PostRenderer != nil {
@@ -83,7 +88,8 @@ func (d Desired) helmChart() (*helmchart.Chart, error) {
 	return loader.LoadFiles(files)
 }
 
-// onlyLocalReferences refuses a values schema that refers to other documents: Helm would fetch them, from the network or from disk.
+// onlyLocalReferences refuses a values schema that refers to other documents: Helm would fetch
+// them, from the network or from disk.
 func onlyLocalReferences(schema []byte) error {
 	if len(schema) == 0 {
 		return nil

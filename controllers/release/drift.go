@@ -21,7 +21,8 @@ type Difference struct {
 	Missing bool
 	// Fields that differ, as JSON pointers, sorted.
 	Fields []string
-	// Obstacle says why the object cannot be corrected: it belongs to another release, or is being deleted. Mostly empty.
+	// Obstacle says why the object cannot be corrected: it belongs to another release, or is being
+	// deleted. Mostly empty.
 	Obstacle string
 	// Version is what was compared; zero if the object is missing.
 	Version Version
@@ -55,11 +56,12 @@ type Comparison struct {
 	Alike []Version
 }
 
-// Compare looks at objects of the release, as Read gave them, and tells which are not as it says. An object differs if an upgrade to the same
-// revision would change it: what others have added is no difference, nor is what the API server or its webhooks would make of it anyway,
-// what others are there to fill in, or the replicas of what is scaled automatically. An object that carries the annotation
-// v1alpha2.DriftAnnotation, in the release or in the cluster, is excluded. Each object costs one GET, and one PATCH as a dry run if it
-// seems to differ; nothing is changed.
+// Compare looks at objects of the release, as Read gave them, and tells which are not as it says.
+// An object differs if an upgrade to the same revision would change it: what others have added is
+// no difference, nor is what the API server or its webhooks would make of it anyway, what others
+// are there to fill in, or the replicas of what is scaled automatically. An object that carries the
+// annotation v1alpha2.DriftAnnotation, in the release or in the cluster, is excluded. Each object
+// costs one GET, and one PATCH as a dry run if it seems to differ; nothing is changed.
 //
 // If there is an error, the comparison holds the objects that could be compared.
 func (e *Engine) Compare(ctx context.Context, namespace, name string, objects []*unstructured.Unstructured) (Comparison, error) {
@@ -99,7 +101,8 @@ func (e *Engine) Compare(ctx context.Context, namespace, name string, objects []
 	return result, err
 }
 
-// wanted is a copy of an object of the manifest as it is to be in the cluster: with the marks that Helm adds.
+// wanted is a copy of an object of the manifest as it is to be in the cluster: with the marks that
+// Helm adds.
 func (c *client) wanted(o *unstructured.Unstructured) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	labels, annotations := o.GetLabels(), o.GetAnnotations()
@@ -155,8 +158,9 @@ func (c *client) compare(info *resource.Info) (Difference, error) {
 	return d, err
 }
 
-// differing are the fields that an upgrade would change. The API server is asked what would become of the change, because a value may be
-// written in many ways, and webhooks may undo it or change something else; if it refuses that, the change itself tells.
+// differing are the fields that an upgrade would change. The API server is asked what would become
+// of the change, because a value may be written in many ways, and webhooks may undo it or change
+// something else; if it refuses that, the change itself tells.
 func (c *client) differing(info *resource.Info, live *unstructured.Unstructured) ([]string, error) {
 	patch, kind, err := threeWay(info, info.Object, live)
 	if err != nil || patch == nil {
@@ -176,12 +180,14 @@ func (c *client) differing(info *resource.Info, live *unstructured.Unstructured)
 	return touching(changedFields(live, patched.(*unstructured.Unstructured)), fields), nil
 }
 
-// Correct makes the objects that differ what the release says: it creates what is missing and changes the rest, as an upgrade does, but
-// makes no revision. Those with an obstacle are left alone. revision is the one that was compared. Result.Versions are the objects that it
-// has corrected, also if others could not be.
+// Correct makes the objects that differ what the release says: it creates what is missing and
+// changes the rest, as an upgrade does, but makes no revision. Those with an obstacle are left
+// alone. revision is the one that was compared. Result.Versions are the objects that it has
+// corrected, also if others could not be.
 //
-// The error is a *PendingError while somebody is at work on the release, or wraps ErrChanged if revision is no longer the newest; nothing was
-// done then. Otherwise it is as from Apply: *RejectedError, *UnavailableError, *ConflictError.
+// The error is a *PendingError while somebody is at work on the release, or wraps ErrChanged if
+// revision is no longer the newest; nothing was done then. Otherwise it is as from Apply:
+// *RejectedError, *UnavailableError, *ConflictError.
 func (e *Engine) Correct(ctx context.Context, namespace, name string, revision int, differences []Difference) (Result, error) {
 	done, err := e.begin(namespace, name)
 	if err != nil {

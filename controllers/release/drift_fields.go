@@ -14,7 +14,8 @@ import (
 
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// changedFields are the JSON pointers of what differs between two states of an object, sorted; bookkeeping and status aside.
+// changedFields are the JSON pointers of what differs between two states of an object, sorted;
+// bookkeeping and status aside.
 func changedFields(before, after *unstructured.Unstructured) []string {
 	var found []string
 	appendChanged(&found, "", significant(before), significant(after))
@@ -59,7 +60,8 @@ func appendChanged(found *[]string, pointer string, before, after any) {
 	}
 }
 
-// patchedFields are the JSON pointers of what a patch speaks of, sorted; lists are named as a whole.
+// patchedFields are the JSON pointers of what a patch speaks of, sorted; lists are named as a
+// whole.
 func patchedFields(patch []byte) ([]string, error) {
 	var document map[string]any
 	if err := json.Unmarshal(patch, &document); err != nil {

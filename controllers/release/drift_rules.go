@@ -13,8 +13,9 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// filled are the fields that others fill in, whatever the manifest says of them: certificates by cert-manager's injector, rules by the
-// aggregation of ClusterRoles. They count only when an object is made. "*" stands for every item of a list.
+// filled are the fields that others fill in, whatever the manifest says of them: certificates by
+// cert-manager's injector, rules by the aggregation of ClusterRoles. They count only when an object
+// is made. "*" stands for every item of a list.
 var filled = []struct {
 	kind  schema.GroupKind
 	field []string

@@ -233,7 +233,8 @@ spec: {policyName: `+policy+`}
 		Expect(err).To(MatchError(release.ErrChanged))
 
 		label := func(status string) {
-			labels := `{"metadata":{"labels":{"status":"` + status + `","capstan.dev/revision":null}}}` // by another program
+			// by another program
+			labels := `{"metadata":{"labels":{"status":"` + status + `","capstan.dev/revision":null}}}`
 			_, err := client.CoreV1().Secrets(namespace).Patch(ctx, secretOf(1), types.MergePatchType, []byte(labels), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 		}

@@ -16,7 +16,8 @@ type Version struct {
 	Object Object
 	// ResourceVersion is the API server's.
 	ResourceVersion string
-	// Content is a digest of all but status and bookkeeping; empty if no more than metadata was seen.
+	// Content is a digest of all but status and bookkeeping; empty if no more than metadata was
+	// seen.
 	Content string
 }
 
@@ -29,8 +30,8 @@ func VersionOf(name Object, o metav1.Object) Version {
 	return v
 }
 
-// Same says whether two states of an object differ in status and bookkeeping at most. Where only metadata was seen of one of them, any
-// change counts.
+// Same says whether two states of an object differ in status and bookkeeping at most. Where only
+// metadata was seen of one of them, any change counts.
 func (v Version) Same(other Version) bool {
 	if v.Content == "" || other.Content == "" {
 		return v.ResourceVersion == other.ResourceVersion
@@ -52,7 +53,8 @@ func Older(resourceVersion, than string) bool {
 // revisionAnnotation is the Deployment controller's own counter.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
-// content does not hold the UID: an object that was deleted and is there again as it was has not changed.
+// content does not hold the UID: an object that was deleted and is there again as it was has not
+// changed.
 func content(o *unstructured.Unstructured) string {
 	object := maps.Clone(o.Object)
 	delete(object, "status")

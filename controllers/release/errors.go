@@ -15,7 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ErrChanged is returned when the release is no longer as it was observed: nothing was done, observe again.
+// ErrChanged is returned when the release is no longer as it was observed: nothing was done,
+// observe again.
 var ErrChanged = errors.New("the release has changed since it was observed")
 
 // Object names an object of a release.
@@ -56,8 +57,9 @@ func (e *NoRevisionError) Error() string {
 	return fmt.Sprintf("release %s has no revision %d that can be returned to; its history has %s", e.Release, e.Revision, strings.Join(present, ", "))
 }
 
-// RenderError says that chart and values do not make a manifest: a variable is missing, a value does not fit the schema, a template fails.
-// Nothing was done, and nothing can be until chart or values change. The reason shows no value.
+// RenderError says that chart and values do not make a manifest: a variable is missing, a value
+// does not fit the schema, a template fails. Nothing was done, and nothing can be until chart or
+// values change. The reason shows no value.
 type RenderError struct {
 	Chart, Reason string
 	cause         error
@@ -67,10 +69,12 @@ func (e *RenderError) Error() string {
 	return fmt.Sprintf("chart %s cannot be rendered: %s; correct the variables, or the version", e.Chart, e.Reason)
 }
 
-// Unwrap gives Helm's error, and with it the post-renderer's. Its message may quote values: it is to be asked, not shown.
+// Unwrap gives Helm's error, and with it the post-renderer's. Its message may quote values: it is
+// to be asked, not shown.
 func (e *RenderError) Unwrap() error { return e.cause }
 
-// UnknownKindError says that the API server does not know kinds that the manifest has. Nothing was done.
+// UnknownKindError says that the API server does not know kinds that the manifest has. Nothing was
+// done.
 type UnknownKindError struct{ Objects []Object }
 
 func (e *UnknownKindError) Error() string {
@@ -86,7 +90,8 @@ type Conflict struct {
 	Owner string
 }
 
-// ConflictError says that the manifest has objects which belong to other releases. They were not touched.
+// ConflictError says that the manifest has objects which belong to other releases. They were not
+// touched.
 type ConflictError struct {
 	Release   string // namespace/name
 	Conflicts []Conflict
@@ -111,8 +116,8 @@ func (e *ObjectError) Error() string { return e.Object.String() + ": " + e.Reaso
 // Unwrap gives the API server's error. Its text may quote values: it is to be asked, not shown.
 func (e *ObjectError) Unwrap() error { return e.cause }
 
-// RejectedError says which objects the API server refused, and why. Objects of kinds that come before theirs in Helm's order have been
-// applied, those after have not, and nothing was pruned.
+// RejectedError says which objects the API server refused, and why. Objects of kinds that come
+// before theirs in Helm's order have been applied, those after have not, and nothing was pruned.
 type RejectedError struct{ Objects []*ObjectError }
 
 func (e *RejectedError) Error() string {
@@ -123,8 +128,8 @@ func (e *RejectedError) Error() string {
 // Unwrap gives what went wrong with each object.
 func (e *RejectedError) Unwrap() []error { return causes(e.Objects) }
 
-// UnavailableError says with which objects a request failed for a reason that may pass by itself: the API server, or a webhook that it
-// asks, does not answer. The rest is as with RejectedError.
+// UnavailableError says with which objects a request failed for a reason that may pass by itself:
+// the API server, or a webhook that it asks, does not answer. The rest is as with RejectedError.
 type UnavailableError struct{ Objects []*ObjectError }
 
 func (e *UnavailableError) Error() string {
@@ -154,7 +159,8 @@ func causes(objects []*ObjectError) []error {
 	return errs
 }
 
-// StorageError says that a record of the release could not be written. What was applied stays applied.
+// StorageError says that a record of the release could not be written. What was applied stays
+// applied.
 type StorageError struct {
 	Record string // the Secret: namespace/name
 	Reason string
@@ -199,7 +205,8 @@ func remedy(err error) string {
 	return ""
 }
 
-// refused says whether the API server turned a request down for what it asked, so that asking again is of no use.
+// refused says whether the API server turned a request down for what it asked, so that asking again
+// is of no use.
 func refused(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
@@ -211,7 +218,8 @@ func refused(err error) bool {
 
 const maxReason = 1024
 
-// reasonOf tells why the API server refused an object, without quoting values: they may be credentials.
+// reasonOf tells why the API server refused an object, without quoting values: they may be
+// credentials.
 func reasonOf(kind string, err error) string {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
@@ -231,10 +239,12 @@ func reasonOf(kind string, err error) string {
 	return shorten(s.Message)
 }
 
-// quoted is how the API server quotes what it refuses: the kind of error, the value and mostly a reason.
+// quoted is how the API server quotes what it refuses: the kind of error, the value and mostly a
+// reason.
 var quoted = regexp.MustCompile(`(?s)^(Invalid value|Unsupported value|Duplicate value|Too long|Not found): (.*)$`)
 
-// withoutValue is the message of a cause without the value that it quotes: a Go string, a JSON document or a word.
+// withoutValue is the message of a cause without the value that it quotes: a Go string, a JSON
+// document or a word.
 func withoutValue(kind string, c metav1.StatusCause) string {
 	match := quoted.FindStringSubmatch(c.Message)
 	if match == nil {
@@ -261,8 +271,9 @@ func withoutValue(kind string, c metav1.StatusCause) string {
 // enumeration matches a list of names in quotes.
 var enumeration = regexp.MustCompile(`'[^']*'(, '[^']*')+`)
 
-// schemaProblems puts what Helm says of values that do not fit a chart's schema into one line and a fixed order: it goes through maps, and a
-// condition whose message changed each time would never rest. Another message is returned as it is.
+// schemaProblems puts what Helm says of values that do not fit a chart's schema into one line and a
+// fixed order: it goes through maps, and a condition whose message changed each time would never
+// rest. Another message is returned as it is.
 func schemaProblems(message string) string {
 	var problems []string
 	for line := range strings.Lines(message) {
@@ -293,7 +304,8 @@ func redact(message string, values any) string {
 	return shorten(message)
 }
 
-// texts appends to found the strings in values that tell something: shorter ones would blot out parts of words.
+// texts appends to found the strings in values that tell something: shorter ones would blot out
+// parts of words.
 func texts(values any, found []string) []string {
 	const telling = 4
 	switch values := values.(type) {

@@ -13,9 +13,11 @@ import (
 
 // Labels of a release's Secret, beside v1alpha2.HolderLabel, DigestLabel and VersionLabel.
 const (
-	// RevisionLabel repeats the number of the revision that the labels were written for. Helm hands the labels of one revision on to
-	// the next: an upgrade by the helm program inherits those of the revision before, a rollback those of the revision it returns to.
-	// So Capstan's labels speak of a revision only if this number is the revision's own; if not, somebody else made the revision.
+	// RevisionLabel repeats the number of the revision that the labels were written for. Helm hands
+	// the labels of one revision on to the next: an upgrade by the helm program inherits those of
+	// the revision before, a rollback those of the revision it returns to. So Capstan's labels
+	// speak of a revision only if this number is the revision's own; if not, somebody else made the
+	// revision.
 	RevisionLabel = v1alpha2.Prefix + "/revision"
 
 	// ChartDigestLabel holds the digest of the chart's archive, encoded to fit.
@@ -24,7 +26,8 @@ const (
 	// HealthyLabel is "true" once all objects of the revision were healthy: it can be returned to.
 	HealthyLabel = v1alpha2.Prefix + "/healthy"
 
-	// RollbackLabel holds, on a revision made by a rollback, the number of the revision that it returned to.
+	// RollbackLabel holds, on a revision made by a rollback, the number of the revision that it
+	// returned to.
 	RollbackLabel = v1alpha2.Prefix + "/rollback-to"
 
 	// FailureLabel says why a revision failed, see Failure.
@@ -92,12 +95,14 @@ func (s stamp) on(labels map[string]string, revision int) map[string]string {
 	return stamped
 }
 
-// base32 of 32 bytes is 52 characters where hexadecimal digits would be one more than a label holds.
+// base32 of 32 bytes is 52 characters where hexadecimal digits would be one more than a label
+// holds.
 var labelEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 const digestAlgorithm, labelAlgorithm = "sha256:", "sha256-"
 
-// encodeDigest makes a label's value of a digest such as "sha256:<64 hex>"; decodeDigest undoes it. What is no such digest is empty.
+// encodeDigest makes a label's value of a digest such as "sha256:<64 hex>"; decodeDigest undoes it.
+// What is no such digest is empty.
 func encodeDigest(digest string) string {
 	sum, err := hex.DecodeString(strings.TrimPrefix(digest, digestAlgorithm))
 	if err != nil || len(sum) != sha256.Size {

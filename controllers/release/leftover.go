@@ -31,9 +31,11 @@ func (e *Engine) Names(ctx context.Context, namespace string) ([]string, error) 
 	return slices.Sorted(maps.Keys(names)), nil
 }
 
-// Sweep deletes a release of which there is no record, or none that can be read: whoever deletes the release's namespace deletes its
-// records with it, and the objects outside of that namespace are still there. It looks through all kinds of the cluster for objects with
-// the labels and the release's mark, and reports those that it deleted; records go last. What Uninstall leaves, Sweep leaves too.
+// Sweep deletes a release of which there is no record, or none that can be read: whoever deletes
+// the release's namespace deletes its records with it, and the objects outside of that namespace
+// are still there. It looks through all kinds of the cluster for objects with the labels and the
+// release's mark, and reports those that it deleted; records go last. What Uninstall leaves, Sweep
+// leaves too.
 func (e *Engine) Sweep(ctx context.Context, namespace, name string, selector labels.Selector) ([]Object, error) {
 	kinds, err := e.deletableKinds()
 	if err != nil {
@@ -67,7 +69,8 @@ func (e *Engine) Sweep(ctx context.Context, namespace, name string, selector lab
 // deletableKinds are the kinds whose objects can be listed and deleted, each in one version.
 func (e *Engine) deletableKinds() (map[schema.GroupVersionResource]schema.GroupVersionKind, error) {
 	lists, err := discovery.ServerPreferredResources(e.cluster.discovery)
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) { // an API whose server is down must not stop all others
+	// an API whose server is down must not stop all others
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		return nil, fmt.Errorf("ask the API server for its APIs: %w", err)
 	}
 	kinds := map[schema.GroupVersionResource]schema.GroupVersionKind{}
@@ -85,7 +88,8 @@ func (e *Engine) deletableKinds() (map[schema.GroupVersionResource]schema.GroupV
 	return kinds, nil
 }
 
-// notSwept are kinds that are never deleted, and one that charts do not bring and the API server warns of.
+// notSwept are kinds that are never deleted, and one that charts do not bring and the API server
+// warns of.
 var notSwept = []string{"CustomResourceDefinition", "Namespace", "Endpoints"}
 
 func (e *Engine) sweepKind(ctx context.Context, resource schema.GroupVersionResource, kind schema.GroupVersionKind,

@@ -21,8 +21,8 @@ func helmLog(to logr.Logger) func(string, ...any) {
 	}
 }
 
-// RedirectStandardLog passes on what goes to the standard library's logger, which Helm's rendering uses. It is the program's to decide, as
-// it changes a global: call it once, from main.
+// RedirectStandardLog passes on what goes to the standard library's logger, which Helm's rendering
+// uses. It is the program's to decide, as it changes a global: call it once, from main.
 func RedirectStandardLog(to logr.Logger) {
 	log.SetFlags(0)
 	log.SetOutput(standardLog{to})

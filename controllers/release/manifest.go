@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// decodeManifest reads the objects of a manifest: YAML documents, lists taken apart. Its errors quote nothing of the manifest but what
-// redact takes out.
+// decodeManifest reads the objects of a manifest: YAML documents, lists taken apart. Its errors
+// quote nothing of the manifest but what redact takes out.
 func decodeManifest(manifest string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(manifest)), 4096)
@@ -57,7 +57,8 @@ func decodeObjects(document []byte) ([]*unstructured.Unstructured, error) {
 	return nil, errors.New("no Kubernetes object")
 }
 
-// clean removes the "creationTimestamp: null" that generated manifests are full of: it would make a patch of nothing.
+// clean removes the "creationTimestamp: null" that generated manifests are full of: it would make a
+// patch of nothing.
 func clean(o *unstructured.Unstructured) *unstructured.Unstructured {
 	unstructured.RemoveNestedField(o.Object, "metadata", "creationTimestamp")
 	unstructured.RemoveNestedField(o.Object, "spec", "template", "metadata", "creationTimestamp")

@@ -13,8 +13,9 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// MarkHealthy notes that all objects of an observed revision were healthy, so that it is known after a restart as one to return to. It is one
-// small write. ErrChanged says that the revision is no longer as it was observed.
+// MarkHealthy notes that all objects of an observed revision were healthy, so that it is known
+// after a restart as one to return to. It is one small write. ErrChanged says that the revision is
+// no longer as it was observed.
 func (e *Engine) MarkHealthy(ctx context.Context, namespace, name string, revision Revision) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": revision.UID, "labels": map[string]string{HealthyLabel: "true"},
@@ -35,8 +36,9 @@ func (e *Engine) MarkHealthy(ctx context.Context, namespace, name string, revisi
 	return nil
 }
 
-// MarkFailed notes that an observed revision, which is deployed, has failed after all, and why: helm shows both. It applies nothing.
-// ErrChanged says that the revision is no longer as it was observed.
+// MarkFailed notes that an observed revision, which is deployed, has failed after all, and why:
+// helm shows both. It applies nothing. ErrChanged says that the revision is no longer as it was
+// observed.
 func (e *Engine) MarkFailed(ctx context.Context, namespace, name string, revision Revision, failure Failure, reason string) error {
 	done, err := e.begin(namespace, name)
 	if err != nil {

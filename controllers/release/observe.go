@@ -42,14 +42,17 @@ func (s Status) Pending() bool {
 type Revision struct {
 	Number int
 	Status Status
-	// Origin is the number of the revision of ours that the labels come from, 0 if there was none. If it is not Number, somebody else
-	// made this revision: by an upgrade from, or a rollback to, the revision Origin.
+	// Origin is the number of the revision of ours that the labels come from, 0 if there was none.
+	// If it is not Number, somebody else made this revision: by an upgrade from, or a rollback to,
+	// the revision Origin.
 	Origin int
-	// Holder, Digest, Version (of the provider) and ChartDigest are what Capstan noted when it made the revision; empty if it did not.
+	// Holder, Digest, Version (of the provider) and ChartDigest are what Capstan noted when it made
+	// the revision; empty if it did not.
 	Holder, Digest, Version, ChartDigest string
 	// Healthy says that all its objects were healthy once.
 	Healthy bool
-	// RollbackTo is the number of the revision that Capstan returned to by this one; 0 if it is no rollback of Capstan's.
+	// RollbackTo is the number of the revision that Capstan returned to by this one; 0 if it is no
+	// rollback of Capstan's.
 	RollbackTo int
 	// Failure is why it failed; empty if it did not, or if Capstan did not see why.
 	Failure Failure
@@ -83,8 +86,8 @@ func (o Observation) Newest() (Revision, bool) {
 	return o.Revisions[0], true
 }
 
-// LastHealthy is the newest revision that was healthy and made from something else than the digest: the one to return to when what the
-// digest stands for has failed.
+// LastHealthy is the newest revision that was healthy and made from something else than the digest:
+// the one to return to when what the digest stands for has failed.
 func (o Observation) LastHealthy(digest string) (Revision, bool) {
 	for _, r := range o.Revisions {
 		if r.Healthy && r.Digest != digest && (r.Status == StatusDeployed || r.Status == StatusSuperseded) {
@@ -94,8 +97,9 @@ func (o Observation) LastHealthy(digest string) (Revision, bool) {
 	return Revision{}, false
 }
 
-// Attempts are the newest revisions, newest first, that were made from what the digest stands for and failed, rollbacks in between left out.
-// What was only interrupted, by a crash of the operator, says nothing about the digest and is left out too.
+// Attempts are the newest revisions, newest first, that were made from what the digest stands for
+// and failed, rollbacks in between left out. What was only interrupted, by a crash of the operator,
+// says nothing about the digest and is left out too.
 func (o Observation) Attempts(digest string) []Revision {
 	var attempts []Revision
 	for _, r := range o.Revisions {
@@ -138,7 +142,8 @@ func ownerSelector(name string) string {
 	return labels.Set{"owner": "helm", "name": name}.String()
 }
 
-// Observe looks at a release: one LIST of metadata, no record is fetched or decoded. A release that does not exist has no revisions.
+// Observe looks at a release: one LIST of metadata, no record is fetched or decoded. A release that
+// does not exist has no revisions.
 func (e *Engine) Observe(ctx context.Context, namespace, name string) (Observation, error) {
 	o := Observation{Namespace: namespace, Name: name, Busy: e.isBusy(namespace, name)}
 	list, err := e.metadata.Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: ownerSelector(name)})
@@ -171,7 +176,8 @@ func revisionOf(m *metav1.ObjectMeta) (Revision, bool) {
 		UID:             m.UID,
 		ResourceVersion: m.ResourceVersion,
 	}
-	// Helm's label modifiedAt is inherited from older revisions, so the only true time of a write is the API server's own.
+	// Helm's label modifiedAt is inherited from older revisions, so the only true time of a write
+	// is the API server's own.
 	for _, entry := range m.ManagedFields {
 		if entry.Time != nil && entry.Time.After(r.Changed) {
 			r.Changed = entry.Time.Time

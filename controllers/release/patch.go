@@ -12,9 +12,10 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// threeWay computes the patch that makes of live what target says: everything in target is set, everything in base that is not in target is
-// removed, the rest (what other programs have added) stays. Kinds that Kubernetes brings are merged by their own rules, list items by key;
-// custom resources as JSON. An empty patch is nil.
+// threeWay computes the patch that makes of live what target says: everything in target is set,
+// everything in base that is not in target is removed, the rest (what other programs have added)
+// stays. Kinds that Kubernetes brings are merged by their own rules, list items by key; custom
+// resources as JSON. An empty patch is nil.
 func threeWay(target *resource.Info, base, live runtime.Object) ([]byte, types.PatchType, error) {
 	kind := types.MergePatchType
 	patch, err := func() ([]byte, error) {

@@ -26,12 +26,14 @@ type Record struct {
 	ChartName, ChartVersion, AppVersion string
 	// Description is Helm's log entry, e.g. "Upgrade complete" or "Rollback to 3".
 	Description string
-	// Objects of the manifest, in its order, with their namespaces. They are shared: whoever wants to change one copies it.
+	// Objects of the manifest, in its order, with their namespaces. They are shared: whoever wants
+	// to change one copies it.
 	Objects []*unstructured.Unstructured
 }
 
-// Read decodes the record of an observed revision. The newest reading of each release is kept in memory until its Secret changes, so
-// asking again costs nothing. The error is a *CorruptError if the record cannot be decoded, ErrChanged if it is gone.
+// Read decodes the record of an observed revision. The newest reading of each release is kept in
+// memory until its Secret changes, so asking again costs nothing. The error is a *CorruptError if
+// the record cannot be decoded, ErrChanged if it is gone.
 func (e *Engine) Read(ctx context.Context, namespace, name string, revision Revision) (*Record, error) {
 	if record := e.records.get(namespace, name, revision); record != nil {
 		return record, nil
@@ -141,8 +143,9 @@ func secretName(name string, revision int) string {
 	return fmt.Sprintf("%s.%s.v%d", storage.HelmStorageType, name, revision)
 }
 
-// decodeRelease reads what Helm keeps in a Secret: base64 of gzip of JSON. Helm's own decoder panics, or skips the revision in silence,
-// when it meets a record that is not sound, so this one also sees to what actions take for granted.
+// decodeRelease reads what Helm keeps in a Secret: base64 of gzip of JSON. Helm's own decoder
+// panics, or skips the revision in silence, when it meets a record that is not sound, so this one
+// also sees to what actions take for granted.
 func decodeRelease(data []byte, name string, revision int) (*helmrelease.Release, error) {
 	compressed, err := base64.StdEncoding.AppendDecode(nil, data)
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// remove deletes objects that the release no longer has, all at the same time: if one guards another, as a webhook without its server may,
-// the next attempt finds the guard gone. What the API server has accepted to delete is done with, even if finalizers still hold it.
+// remove deletes objects that the release no longer has, all at the same time: if one guards
+// another, as a webhook without its server may, the next attempt finds the guard gone. What the API
+// server has accepted to delete is done with, even if finalizers still hold it.
 func (c *client) remove(list kube.ResourceList) error {
 	err := c.each(list, c.removeOne)
 	if rejected := (*RejectedError)(nil); errors.As(err, &rejected) {
@@ -66,7 +67,8 @@ func (c *client) delete(info *resource.Info, live *unstructured.Unstructured) er
 	return err
 }
 
-// protected says whether an object is of a kind that is never deleted, because users' objects would go with it.
+// protected says whether an object is of a kind that is never deleted, because users' objects would
+// go with it.
 func protected(info *resource.Info) bool {
 	kind := info.Mapping.GroupVersionKind.Kind
 	return kind == "CustomResourceDefinition" || kind == "Namespace"

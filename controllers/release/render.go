@@ -8,8 +8,9 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 )
 
-// Render gives the record that Apply would make, as far as the chart decides it, and neither applies nor stores anything. Kinds that the
-// API server does not know yet are fine. The error is a *RenderError, or says why the cluster could not be asked.
+// Render gives the record that Apply would make, as far as the chart decides it, and neither
+// applies nor stores anything. Kinds that the API server does not know yet are fine. The error is a
+// *RenderError, or says why the cluster could not be asked.
 func (e *Engine) Render(ctx context.Context, d Desired) (*Record, error) {
 	s := e.newSession(ctx, d.Namespace, d.Name)
 	caps, err := e.cluster.caps()

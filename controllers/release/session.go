@@ -134,7 +134,8 @@ func (s *session) upgrade(cfg *action.Configuration, chart *helmchart.Chart, d D
 	return err
 }
 
-// rollback returns to a revision. CRDs and the history stay as they are: the revision is made anew, from its manifest.
+// rollback returns to a revision. CRDs and the history stay as they are: the revision is made anew,
+// from its manifest.
 func (s *session) rollback(ctx context.Context, t Return, state State) error {
 	cfg, err := s.loadAsObserved(ctx, state)
 	if err != nil {
@@ -172,7 +173,8 @@ func values(d Desired) map[string]any {
 	return d.Values
 }
 
-// Run is what Helm calls when it has rendered the manifest, and before it records or applies anything.
+// Run is what Helm calls when it has rendered the manifest, and before it records or applies
+// anything.
 func (s *session) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 	manifest := rendered.Bytes()
 	if s.postRenderer != nil {

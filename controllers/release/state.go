@@ -12,7 +12,8 @@ type Condition string
 const (
 	// Absent: there is no release of that name.
 	Absent Condition = "Absent"
-	// Pending: somebody is, or may be, at work on it. Look again at State.Until, or when its Secrets change.
+	// Pending: somebody is, or may be, at work on it. Look again at State.Until, or when its
+	// Secrets change.
 	Pending Condition = "Pending"
 	// Abandoned: whoever was at work on it is gone.
 	Abandoned Condition = "Abandoned"
@@ -20,13 +21,16 @@ const (
 	Uninstalled Condition = "Uninstalled"
 	// Corrupt: the record of the newest revision cannot be read.
 	Corrupt Condition = "Corrupt"
-	// Foreign: somebody else made the newest revision, by helm upgrade or helm rollback. What follows is a matter of policy.
+	// Foreign: somebody else made the newest revision, by helm upgrade or helm rollback. What
+	// follows is a matter of policy.
 	Foreign Condition = "Foreign"
 	// OutOfSync: the newest revision was made from something else than what is desired.
 	OutOfSync Condition = "OutOfSync"
-	// Failed: the newest revision was made from what is desired, and failed. Whether to try again is a matter of policy.
+	// Failed: the newest revision was made from what is desired, and failed. Whether to try again
+	// is a matter of policy.
 	Failed Condition = "Failed"
-	// RolledBack: what is desired failed, and the newest revision returned to an earlier one. Whether to try again is a matter of policy.
+	// RolledBack: what is desired failed, and the newest revision returned to an earlier one.
+	// Whether to try again is a matter of policy.
 	RolledBack Condition = "RolledBack"
 	// RollbackFailed: what is desired failed, and so did the return to an earlier revision.
 	RollbackFailed Condition = "RollbackFailed"
@@ -49,12 +53,14 @@ type State struct {
 type Rules struct {
 	// Holder is who asks.
 	Holder string
-	// ForeignGrace is how long another program may leave its work unrecorded before it is taken for dead.
+	// ForeignGrace is how long another program may leave its work unrecorded before it is taken for
+	// dead.
 	ForeignGrace time.Duration
 	Now          time.Time
 }
 
-// Decide tells what state an observed release is in. digest is that of what is desired, from Engine.Digest.
+// Decide tells what state an observed release is in. digest is that of what is desired, from
+// Engine.Digest.
 func Decide(o Observation, digest string, rules Rules) State {
 	newest, exists := o.Newest()
 	state := func(c Condition, format string, args ...any) State {
@@ -101,7 +107,8 @@ func decideOwn(o Observation, newest Revision, digest string) State {
 	}
 }
 
-// decideRollback judges a revision that returned to an earlier one, because what is desired had failed.
+// decideRollback judges a revision that returned to an earlier one, because what is desired had
+// failed.
 func decideRollback(newest Revision) State {
 	if newest.Status == StatusFailed {
 		return State{Condition: RollbackFailed, Revision: newest, Message: fmt.Sprintf(
@@ -110,8 +117,9 @@ func decideRollback(newest Revision) State {
 	return State{Condition: RolledBack, Revision: newest, Message: fmt.Sprintf("revision %d returned to revision %d", newest.Number, newest.RollbackTo)}
 }
 
-// decideForeignWork judges a release that a person's program is at work on, or was when it died: nothing but time tells which.
-// An uninstall that stopped half way is such work too: Capstan's own is run again by whoever wants the release gone, never seen from here.
+// decideForeignWork judges a release that a person's program is at work on, or was when it died:
+// nothing but time tells which. An uninstall that stopped half way is such work too: Capstan's own
+// is run again by whoever wants the release gone, never seen from here.
 func decideForeignWork(o Observation, newest Revision, rules Rules) State {
 	until := newest.Changed.Add(rules.ForeignGrace)
 	if rules.Now.Before(until) {

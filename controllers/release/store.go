@@ -18,7 +18,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// store is Helm's storage of one release during one action. It writes what Helm's own driver writes, where that writes it, but
+// store is Helm's storage of one release during one action. It writes what Helm's own driver
+// writes, where that writes it, but
 //   - lists the revisions once, where Helm lists and decodes them all three times in an upgrade;
 //   - keeps the truth about what was written, which an action's return value does not tell;
 //   - stands in for a record that cannot be decoded, where Helm panics or goes on as if there were none;
@@ -29,7 +30,8 @@ type store struct {
 	secrets         corev1.SecretInterface
 	namespace, name string
 	stamp           stamp
-	// description replaces Helm's own on the revision that the action makes, unless it fails; empty leaves it.
+	// description replaces Helm's own on the revision that the action makes, unless it fails; empty
+	// leaves it.
 	description string
 	// failure tells what the action has met so far.
 	failure func() Failure
@@ -82,8 +84,8 @@ func (s *store) load(ctx context.Context) error {
 	return nil
 }
 
-// standIn puts a failed revision in the place of each that cannot be decoded, with the objects of the newest before it that can: the best
-// that is known of what it left in the cluster.
+// standIn puts a failed revision in the place of each that cannot be decoded, with the objects of
+// the newest before it that can: the best that is known of what it left in the cluster.
 func (s *store) standIn() {
 	for _, number := range slices.Sorted(maps.Keys(s.standIns)) {
 		manifest := ""
@@ -101,8 +103,9 @@ func (s *store) standIn() {
 	}
 }
 
-// findAttempts collects the manifests of the newest revisions that did not come to an end, down to the last one that did. Helm looks at one
-// of them only, so objects that another brought, or would have pruned, would stay behind for ever.
+// findAttempts collects the manifests of the newest revisions that did not come to an end, down to
+// the last one that did. Helm looks at one of them only, so objects that another brought, or would
+// have pruned, would stay behind for ever.
 func (s *store) findAttempts() {
 	var attempts []string
 	for _, rel := range s.newestFirst() {
@@ -116,7 +119,8 @@ func (s *store) findAttempts() {
 	}
 }
 
-// keepHealthy protects the newest revision that was healthy from the limit of the history: it is what can be returned to.
+// keepHealthy protects the newest revision that was healthy from the limit of the history: it is
+// what can be returned to.
 func (s *store) keepHealthy() {
 	s.kept = map[int]bool{}
 	for _, rel := range s.newestFirst() {
@@ -133,7 +137,8 @@ func (s *store) readable() []int {
 	return slices.DeleteFunc(numbers, func(n int) bool { return s.standIns[n] })
 }
 
-// stampOf is what a revision was stamped with; what it was made from stays unknown if another program made it.
+// stampOf is what a revision was stamped with; what it was made from stays unknown if another
+// program made it.
 func (s *store) stampOf(rel *helmrelease.Release) stamp {
 	made := stamp{}
 	if rel.Chart != nil && rel.Chart.Metadata != nil {
@@ -219,7 +224,8 @@ func (s *store) Update(key string, rel *helmrelease.Release) error {
 	return nil
 }
 
-// Delete removes a revision; one that is gone is fine. One that is to be kept outlives the limit of the history.
+// Delete removes a revision; one that is gone is fine. One that is to be kept outlives the limit of
+// the history.
 func (s *store) Delete(key string) (*helmrelease.Release, error) {
 	rel, err := s.Get(key)
 	if err != nil || s.kept[rel.Version] {
@@ -234,8 +240,9 @@ func (s *store) Delete(key string) (*helmrelease.Release, error) {
 	return rel, nil
 }
 
-// settle marks the newest revision failed if its action is over though storage does not say so: whoever was at work is gone, or Decide
-// would have said otherwise. An upgrade or a rollback can follow.
+// settle marks the newest revision failed if its action is over though storage does not say so:
+// whoever was at work is gone, or Decide would have said otherwise. An upgrade or a rollback can
+// follow.
 func (s *store) settle(why string) error {
 	rel, status := s.newest()
 	switch status {

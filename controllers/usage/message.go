@@ -21,7 +21,8 @@ type Kind struct {
 	Count int64
 	// Examples are some of them, as namespace/name, with a remark on those that are being deleted.
 	Examples []string
-	// Problem says why the kind could not be looked into, or not to its end, and what to do; empty if it could.
+	// Problem says why the kind could not be looked into, or not to its end, and what to do; empty
+	// if it could.
 	Problem string
 }
 

@@ -1,6 +1,7 @@
-// Package usage tells whether a provider is in use: which objects exist of the kinds that its CRDs define, and that did not come
-// with the provider itself. Whoever removes a provider asks it first, because nobody looks after these objects afterwards and most
-// of them have finalizers that only the provider takes off.
+// Package usage tells whether a provider is in use: which objects exist of the kinds that its CRDs
+// define, and that did not come with the provider itself. Whoever removes a provider asks it first,
+// because nobody looks after these objects afterwards and most of them have finalizers that only
+// the provider takes off.
 package usage
 
 import (
@@ -26,7 +27,8 @@ import (
 const (
 	// concurrency bounds the requests in flight.
 	concurrency = 8
-	// pageSize is how many objects of a kind are looked at in one request; all others are only counted.
+	// pageSize is how many objects of a kind are looked at in one request; all others are only
+	// counted.
 	pageSize = 100
 	// examples is how many objects of a kind are named.
 	examples = 2
@@ -42,7 +44,8 @@ type Finder struct {
 
 // Query says what to look for.
 type Query struct {
-	// Provider is the label of the provider whose kinds are meant; empty means those of all providers.
+	// Provider is the label of the provider whose kinds are meant; empty means those of all
+	// providers.
 	Provider string
 	// Namespace to look in; empty means everywhere, kinds without namespaces included.
 	Namespace string
@@ -50,9 +53,10 @@ type Query struct {
 	Own []release.Object
 }
 
-// Find looks for objects, a kind at a time, by their metadata only and in the version in which they are stored: so none has to be
-// converted, as a rule, and a conversion webhook that is down does no harm. A kind that the API server no longer has is not in use;
-// one that cannot be looked into is in the result with the reason. The error says that CRDs could not be read.
+// Find looks for objects, a kind at a time, by their metadata only and in the version in which they
+// are stored: so none has to be converted, as a rule, and a conversion webhook that is down does no
+// harm. A kind that the API server no longer has is not in use; one that cannot be looked into is
+// in the result with the reason. The error says that CRDs could not be read.
 func (f *Finder) Find(ctx context.Context, q Query) (*Usage, error) {
 	definitions := &apiextensionsv1.CustomResourceDefinitionList{}
 	var of client.ListOption = client.HasLabels{v1alpha2.ClusterctlProviderLabel}
@@ -107,7 +111,8 @@ func (f *Finder) kind(ctx context.Context, definition *apiextensionsv1.CustomRes
 				k.add(o)
 			}
 		}
-		// What is beyond this page may be the provider's own only as long as nothing else was found.
+		// What is beyond this page may be the provider's own only as long as nothing else was
+		// found.
 		if options.Continue = page.Continue; page.Continue == "" || k.Count > 0 {
 			if page.RemainingItemCount != nil {
 				k.Count += *page.RemainingItemCount
@@ -117,7 +122,8 @@ func (f *Finder) kind(ctx context.Context, definition *apiextensionsv1.CustomRes
 	}
 }
 
-// versionOf is the version to ask for: that of the storage, or else one that is served; empty if none is.
+// versionOf is the version to ask for: that of the storage, or else one that is served; empty if
+// none is.
 func versionOf(definition *apiextensionsv1.CustomResourceDefinition) string {
 	served := ""
 	for _, v := range definition.Spec.Versions {
@@ -146,8 +152,9 @@ type object struct {
 	namespace, name string
 }
 
-// selfMade are objects that a provider's manager makes by itself and never deletes: they are of no use without the provider, and it
-// makes them again. aws's stands for the manager's own identity and is made with the first AWSCluster; its webhook takes no other name.
+// selfMade are objects that a provider's manager makes by itself and never deletes: they are of no
+// use without the provider, and it makes them again. aws's stands for the manager's own identity
+// and is made with the first AWSCluster; its webhook takes no other name.
 var selfMade = []object{
 	{schema.GroupKind{Group: "infrastructure.cluster.x-k8s.io", Kind: "AWSClusterControllerIdentity"}, "", "default"},
 }

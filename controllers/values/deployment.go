@@ -14,8 +14,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// deployment is the chart's values of one Deployment. What is empty is left out; what is there but empty, such as no
-// tolerations at all, is not.
+// deployment is the chart's values of one Deployment. What is empty is left out; what is there but
+// empty, such as no tolerations at all, is not.
 type deployment struct {
 	Replicas           *int32                        `json:"replicas,omitempty"`
 	NodeSelector       map[string]string             `json:"nodeSelector,omitzero"`
@@ -48,8 +48,8 @@ type httpGet struct {
 	Path string `json:"path"`
 }
 
-// deployments makes the chart's value "deployments" of spec.manager, spec.deployment and spec.additionalDeployments. The
-// warnings tell what has no effect.
+// deployments makes the chart's value "deployments" of spec.manager, spec.deployment and
+// spec.additionalDeployments. The warnings tell what has no effect.
 func (s *Schema) deployments(spec *v1alpha2.ProviderSpec) (values map[string]any, warnings []string, err error) {
 	made := map[string]*deployment{}
 	add := func(name, field string, d *v1alpha2.DeploymentSpec, m *v1alpha2.ManagerSpec) error {
@@ -86,7 +86,8 @@ func (s *Schema) deployments(spec *v1alpha2.ProviderSpec) (values map[string]any
 	return values, warnings, nil
 }
 
-// prune removes Deployments and containers of which nothing is changed. Whatever else is empty means something.
+// prune removes Deployments and containers of which nothing is changed. Whatever else is empty
+// means something.
 func prune(deployments map[string]any) {
 	empty := func(_ string, v any) bool { m, isMap := v.(map[string]any); return isMap && len(m) == 0 }
 	for _, d := range deployments {
@@ -101,7 +102,8 @@ func prune(deployments map[string]any) {
 	maps.DeleteFunc(deployments, empty)
 }
 
-// deployment makes the values of the named Deployment. field is where in the resource the two specs are.
+// deployment makes the values of the named Deployment. field is where in the resource the two specs
+// are.
 func (s *Schema) deployment(name, field string, d *v1alpha2.DeploymentSpec, m *v1alpha2.ManagerSpec) (*deployment, []string, error) {
 	values := &deployment{Containers: map[string]*container{}}
 	var warnings []string
@@ -138,7 +140,8 @@ func (d *deployment) container(name string) *container {
 	return d.Containers[name]
 }
 
-// change takes over what the spec says of the container. True says that an argument that a provider must not have was left out.
+// change takes over what the spec says of the container. True says that an argument that a provider
+// must not have was left out.
 func (c *container) change(spec *v1alpha2.ContainerSpec) (ignored bool) {
 	if spec.ImageURL != nil && *spec.ImageURL != "" {
 		c.Image = *spec.ImageURL
@@ -166,7 +169,8 @@ func (c *container) change(spec *v1alpha2.ContainerSpec) (ignored bool) {
 // bare is a flag without its dashes.
 func bare(flag string) string { return strings.TrimLeft(flag, "-") }
 
-// sorted goes through a map by its keys, so that of several keys that mean one thing always the same wins.
+// sorted goes through a map by its keys, so that of several keys that mean one thing always the
+// same wins.
 func sorted[V any](m map[string]V) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		for _, key := range slices.Sorted(maps.Keys(m)) {

@@ -10,7 +10,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
-// TestDeployment has every field of spec.deployment, and what it changes in the published Deployment: a merge patch of it.
+// TestDeployment has every field of spec.deployment, and what it changes in the published
+// Deployment: a merge patch of it.
 func TestDeployment(t *testing.T) {
 	chart := buildChart(t, managerComponents)
 	const manager = "tiny-controller-manager"
@@ -209,7 +210,8 @@ func TestWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestSameValues makes sure that nothing depends on the order of a map: every difference would be a new revision.
+// TestSameValues makes sure that nothing depends on the order of a map: every difference would be a
+// new revision.
 func TestSameValues(t *testing.T) {
 	g := NewWithT(t)
 	schema, err := values.ReadSchema(buildChart(t, managerComponents))
@@ -224,7 +226,8 @@ func TestSameValues(t *testing.T) {
 	}
 }
 
-// TestNothingIsNoValue makes sure that a spec that changes nothing makes the same values, and so the same revision, as none.
+// TestNothingIsNoValue makes sure that a spec that changes nothing makes the same values, and so
+// the same revision, as none.
 func TestNothingIsNoValue(t *testing.T) {
 	g := NewWithT(t)
 	schema, err := values.ReadSchema(buildChart(t, managerComponents))

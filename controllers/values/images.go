@@ -12,10 +12,12 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// ImagesKey is the key of the variables' Secret with clusterctl's image overrides, and the chart's value for them.
+// ImagesKey is the key of the variables' Secret with clusterctl's image overrides, and the chart's
+// value for them.
 const ImagesKey = "images"
 
-// allImages is the key, in clusterctl's overrides and in the chart's, of what holds for every image.
+// allImages is the key, in clusterctl's overrides and in the chart's, of what holds for every
+// image.
 const allImages = "all"
 
 // ImagesError says that the image overrides in the provider's Secret cannot be used.
@@ -27,8 +29,9 @@ func (e *ImagesError) Error() string {
 
 func (e *ImagesError) Unwrap() error { return e.Err }
 
-// Images makes the chart's value "images" of clusterctl's overrides, in YAML: those of "all" with those of the provider's label
-// over them, and those of <label>/<image>, which the chart puts over both. Other providers' overrides do not count.
+// Images makes the chart's value "images" of clusterctl's overrides, in YAML: those of "all" with
+// those of the provider's label over them, and those of <label>/<image>, which the chart puts over
+// both. Other providers' overrides do not count.
 func Images(label, overrides string) (map[string]any, error) {
 	var config map[string]v1alpha2.ImageMeta
 	if err := yaml.UnmarshalStrict([]byte(overrides), &config); err != nil {
@@ -39,7 +42,8 @@ func Images(label, overrides string) (map[string]any, error) {
 		Repository: cmp.Or(own.Repository, all.Repository), Name: cmp.Or(own.Name, all.Name), Tag: cmp.Or(own.Tag, all.Tag),
 	}}
 	for key, override := range config {
-		if name, own := strings.CutPrefix(key, label+"/"); own && name != allImages { // the chart cannot tell an image called "all"
+		// the chart cannot tell an image called "all"
+		if name, own := strings.CutPrefix(key, label+"/"); own && name != allImages {
 			chosen[name] = override
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// defaultVerbosity is the CRD's default, which a person who set it cannot be told from one who did not: it sets no flag.
+// defaultVerbosity is the CRD's default, which a person who set it cannot be told from one who did
+// not: it sets no flag.
 const defaultVerbosity = 1
 
 // What manager.debug sets.
@@ -20,8 +21,8 @@ const (
 	debugProfilerAddress = "localhost:6060"
 )
 
-// manage takes over what the spec says of the container's manager, over its arguments. The flags are
-// cluster-api-operator's. It gives the fields without a flag that are set.
+// manage takes over what the spec says of the container's manager, over its arguments. The flags
+// are cluster-api-operator's. It gives the fields without a flag that are set.
 func (c *container) manage(m *v1alpha2.ManagerSpec) (ignored []string) {
 	for flag, value := range sorted(m.AdditionalArgs) {
 		c.Args[bare(flag)] = value
@@ -49,8 +50,8 @@ func (c *container) manage(m *v1alpha2.ManagerSpec) (ignored []string) {
 	return ignored
 }
 
-// controllers sets the concurrency of single controllers. A group, as in "AWSCluster.infrastructure.cluster.x-k8s.io", is no
-// part of the flag.
+// controllers sets the concurrency of single controllers. A group, as in
+// "AWSCluster.infrastructure.cluster.x-k8s.io", is no part of the flag.
 func (c *container) controllers(spec *v1alpha2.ControllerSpec) (ignored []string) {
 	if spec == nil {
 		return nil
@@ -101,7 +102,8 @@ func (c *container) endpoints(m *v1alpha2.ManagerSpec) {
 	if metrics := m.Metrics; metrics != nil {
 		c.flag("metrics-bind-addr", metrics.BindAddress)
 		c.flag("diagnostics-address", metrics.DiagnosticsAddress)
-		if metrics.InsecureDiagnostics { // false is what a manager does unless told otherwise, and old ones do not know the flag
+		// false is what a manager does unless told otherwise, and old ones do not know the flag
+		if metrics.InsecureDiagnostics {
 			c.flag("insecure-diagnostics", "true")
 		}
 	}

@@ -16,12 +16,14 @@ import (
 // publishedArgs are those of the container manager of managerComponents.
 var publishedArgs = []string{"--leader-elect", "--webhook-port=2345", "--feature-gates=Pool=false,Old=true", "--v=0"}
 
-// TestManager has every field of spec.manager and the arguments that it changes or adds; the flags are cluster-api-operator's.
+// TestManager has every field of spec.manager and the arguments that it changes or adds; the flags
+// are cluster-api-operator's.
 func TestManager(t *testing.T) {
 	chart := buildChart(t, managerComponents)
 	for name, c := range map[string]struct {
 		spec string
-		// replaced are the published arguments that are others now, by their place; added come after them.
+		// replaced are the published arguments that are others now, by their place; added come
+		// after them.
 		replaced map[int]string
 		added    []string
 		warnings types.GomegaMatcher

@@ -23,7 +23,8 @@ type Schema struct {
 	// Required and Variables are the names of the variables without a default and of all, sorted.
 	Required, Variables []string
 
-	// containers holds the names of each Deployment's containers, init containers among them, sorted.
+	// containers holds the names of each Deployment's containers, init containers among them,
+	// sorted.
 	containers map[string][]string
 	// labelled are the Deployments that were published with the provider's label.
 	labelled []string
@@ -65,8 +66,8 @@ func ReadSchema(c *chart.Chart) (*Schema, error) {
 	return s, nil
 }
 
-// CustomizationError says that spec.manager, spec.deployment or spec.additionalDeployments do not fit the chart. Nothing
-// helps but another spec or version.
+// CustomizationError says that spec.manager, spec.deployment or spec.additionalDeployments do not
+// fit the chart. Nothing helps but another spec or version.
 type CustomizationError struct {
 	// Field of the resource, e.g. "spec.deployment.containers".
 	Field string
@@ -76,9 +77,10 @@ type CustomizationError struct {
 
 func (e *CustomizationError) Error() string { return e.Field + ": " + e.Reason }
 
-// managerDeployment finds the Deployment of the provider's controller manager: the one with a container "manager". Of
-// several it is the one published with the provider's label, and then the one that is not in additionalDeployments.
-// A provider's only Deployment is the manager's, whatever its containers are called.
+// managerDeployment finds the Deployment of the provider's controller manager: the one with a
+// container "manager". Of several it is the one published with the provider's label, and then the
+// one that is not in additionalDeployments. A provider's only Deployment is the manager's, whatever
+// its containers are called.
 func (s *Schema) managerDeployment(additional map[string]v1alpha2.AdditionalDeployment) (string, error) {
 	all := slices.Sorted(maps.Keys(s.containers))
 	candidates := without(all, func(name string) bool { return !slices.Contains(s.containers[name], managerContainer) })
@@ -106,7 +108,8 @@ func (s *Schema) managerDeployment(additional map[string]v1alpha2.AdditionalDepl
 	}
 }
 
-// managerOf finds the container with the controller manager in a Deployment: "manager", or the only one there is.
+// managerOf finds the container with the controller manager in a Deployment: "manager", or the only
+// one there is.
 func (s *Schema) managerOf(deployment, field string) (string, error) {
 	containers := s.containers[deployment]
 	switch {

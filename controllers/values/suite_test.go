@@ -58,7 +58,8 @@ spec:
         readinessProbe: {httpGet: {path: /readyz, port: healthz}}
 `
 
-// deploymentComponents is a Deployment with the containers, written as YAML; labelled ones are the provider's own.
+// deploymentComponents is a Deployment with the containers, written as YAML; labelled ones are the
+// provider's own.
 func deploymentComponents(name string, labelled bool, containers ...string) string {
 	labels := "{app: " + name + "}"
 	if labelled {
@@ -85,7 +86,8 @@ func buildChart(t *testing.T, components string) *chart.Chart {
 	return c
 }
 
-// customized is what the spec makes of the chart: the Deployments as Helm renders them, by name, and the warnings.
+// customized is what the spec makes of the chart: the Deployments as Helm renders them, by name,
+// and the warnings.
 func customized(t *testing.T, c *chart.Chart, spec *v1alpha2.ProviderSpec, variables map[string]string) (map[string]*appsv1.Deployment, []string, error) {
 	t.Helper()
 	schema, err := values.ReadSchema(c)

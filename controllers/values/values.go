@@ -1,5 +1,5 @@
-// Package values makes a chart's values of what a resource says. Credentials pass through here on their way to Helm and
-// are never logged.
+// Package values makes a chart's values of what a resource says. Credentials pass through here on
+// their way to Helm and are never logged.
 package values
 
 import (
@@ -25,8 +25,8 @@ func (e *SecretNotFoundError) Error() string {
 	return fmt.Sprintf("Secret %s with the provider's variables does not exist; create it, or correct spec.configSecret", e.Secret)
 }
 
-// Variables are the provider's variables: spec.variables, and over them the keys of the Secret that the spec names.
-// A Secret that does not exist is a *SecretNotFoundError.
+// Variables are the provider's variables: spec.variables, and over them the keys of the Secret that
+// the spec names. A Secret that does not exist is a *SecretNotFoundError.
 func Variables(ctx context.Context, reader client.Reader, provider v1alpha2.Provider) (map[string]string, error) {
 	variables := maps.Clone(provider.GetSpec().Variables)
 	if variables == nil {
@@ -50,15 +50,16 @@ func Variables(ctx context.Context, reader client.Reader, provider v1alpha2.Prov
 	return variables, nil
 }
 
-// Missing lists, of the required variables, those that are not set. One that is set to nothing counts as set, as in
-// clusterctl: some providers' credentials are optional that way.
+// Missing lists, of the required variables, those that are not set. One that is set to nothing
+// counts as set, as in clusterctl: some providers' credentials are optional that way.
 func Missing(required []string, variables map[string]string) []string {
 	return slices.DeleteFunc(slices.Clone(required), func(name string) bool { _, set := variables[name]; return set })
 }
 
-// Values makes the chart's values of what the resource says and of the provider's variables, credentials among them. The
-// warnings tell a person what of the spec has no effect. The error is a *CustomizationError or an *ImagesError when the
-// resource or its Secret is at fault. Nothing is taken from the cluster: the same input gives the same values.
+// Values makes the chart's values of what the resource says and of the provider's variables,
+// credentials among them. The warnings tell a person what of the spec has no effect. The error is a
+// *CustomizationError or an *ImagesError when the resource or its Secret is at fault. Nothing is
+// taken from the cluster: the same input gives the same values.
 func (s *Schema) Values(spec *v1alpha2.ProviderSpec, variables map[string]string) (values map[string]any, warnings []string, err error) {
 	values = map[string]any{"variables": s.variables(variables)}
 	deployments, warnings, err := s.deployments(spec)
@@ -78,8 +79,8 @@ func (s *Schema) Values(spec *v1alpha2.ProviderSpec, variables map[string]string
 	return values, warnings, nil
 }
 
-// variables are those that the chart knows. Others stay out: a Secret may hold other keys, such as a token for fetching, that
-// have no business in a Helm release.
+// variables are those that the chart knows. Others stay out: a Secret may hold other keys, such as
+// a token for fetching, that have no business in a Helm release.
 func (s *Schema) variables(set map[string]string) map[string]any {
 	chosen := map[string]any{}
 	for _, name := range s.Variables {

@@ -23,7 +23,8 @@ tells the same, and ` + "`kubectl get capstan -A`" + ` lists the resources of al
 |---|---|---|---|
 `
 
-// kubernetesOwn are fields whose types are Kubernetes' own: its documentation tells what is in them.
+// kubernetesOwn are fields whose types are Kubernetes' own: its documentation tells what is in
+// them.
 var kubernetesOwn = map[string]string{
 	"affinity": "Affinity", "tolerations[]": "Toleration", "env[]": "EnvVar", "resources": "ResourceRequirements", "selector": "LabelSelector", "conditions[]": "Condition",
 }
@@ -121,7 +122,8 @@ func (t table) as(schema *apiextensionsv1.JSONSchemaProps) string {
 	return ""
 }
 
-// content is the object that a field holds, or its items or values do, and what stands for that in a path.
+// content is the object that a field holds, or its items or values do, and what stands for that in
+// a path.
 func content(schema *apiextensionsv1.JSONSchemaProps) (*apiextensionsv1.JSONSchemaProps, string) {
 	switch {
 	case schema.Items != nil && schema.Items.Schema != nil:

@@ -1,5 +1,5 @@
-// Command generate makes the reference pages in docs/reference: of the API from the CRDs, of the programs from their own help. `make docs`
-// runs it in the module's folder.
+// Command generate makes the reference pages in docs/reference: of the API from the CRDs, of the
+// programs from their own help. `make docs` runs it in the module's folder.
 package main
 
 import (

@@ -57,7 +57,8 @@ func document(out *bytes.Buffer, program string, command []string, connection *p
 
 var flagLine = regexp.MustCompile(`^ +(?:-\w, )?--([a-z0-9-]+)`)
 
-// withoutConnection drops the lines of flags with which kubectl connects, unless the command says something of its own about them.
+// withoutConnection drops the lines of flags with which kubectl connects, unless the command says
+// something of its own about them.
 func withoutConnection(help string, connection *pflag.FlagSet) string {
 	var kept strings.Builder
 	for line := range strings.Lines(help) {

@@ -13,9 +13,11 @@ import (
 
 // Request is one request that the API server has answered, from its audit log.
 type Request struct {
-	User        string // who asked; an impersonated user is the one that counts
-	UserAgent   string
-	Verb        string // get, list, watch, create, update, patch, delete, deletecollection; the HTTP method for what is no resource
+	User      string // who asked; an impersonated user is the one that counts
+	UserAgent string
+	// get, list, watch, create, update, patch, delete, deletecollection; the HTTP method for what
+	// is no resource
+	Verb        string
 	Group       string // API group, empty for the core group
 	Resource    string // plural, such as "deployments"; empty for what is no resource, such as /openapi/v3
 	Subresource string
@@ -31,7 +33,8 @@ type Request struct {
 // Lease says whether the request is about a Lease: leader election and heartbeats.
 func (r Request) Lease() bool { return r.Group == "coordination.k8s.io" && r.Resource == "leases" }
 
-// Write says whether the request was to change what is stored. Reviews, such as SubjectAccessReview, are creations that store nothing.
+// Write says whether the request was to change what is stored. Reviews, such as
+// SubjectAccessReview, are creations that store nothing.
 func (r Request) Write() bool {
 	switch r.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -41,8 +44,9 @@ func (r Request) Write() bool {
 	return false
 }
 
-// Requests reads the audit log and returns, in the order of their answers, the requests that keep holds for; nil keeps all. A request is
-// logged as it is answered, so one that has just been answered may be missing; a watch is there once it has ended.
+// Requests reads the audit log and returns, in the order of their answers, the requests that keep
+// holds for; nil keeps all. A request is logged as it is answered, so one that has just been
+// answered may be missing; a watch is there once it has ended.
 func (b *Bed) Requests(keep func(Request) bool) ([]Request, error) {
 	file, err := os.Open(b.AuditLog())
 	if err != nil {

@@ -1,7 +1,8 @@
-// Package bed runs a whole Kubernetes control plane on this machine, for tests and by hand: the real etcd, kube-apiserver,
-// kube-controller-manager and kube-scheduler, with nodes that kwok simulates, so that Deployments really become Available. It needs no
-// container, no image, no privilege and no network, listens on loopback only, is up within seconds and leaves nothing behind.
-// Several beds run side by side. The programs are built from source by package tools.
+// Package bed runs a whole Kubernetes control plane on this machine, for tests and by hand: the
+// real etcd, kube-apiserver, kube-controller-manager and kube-scheduler, with nodes that kwok
+// simulates, so that Deployments really become Available. It needs no container, no image, no
+// privilege and no network, listens on loopback only, is up within seconds and leaves nothing
+// behind. Several beds run side by side. The programs are built from source by package tools.
 package bed
 
 import (
@@ -25,14 +26,16 @@ const DefaultNodes = 2
 
 // Options of a bed. The zero value is what most tests want.
 type Options struct {
-	// Nodes is the number of simulated nodes; 0 means DefaultNodes, a negative number none, for tests that bring a node of their own.
+	// Nodes is the number of simulated nodes; 0 means DefaultNodes, a negative number none, for
+	// tests that bring a node of their own.
 	Nodes int
-	// WithoutCertManager leaves out the CustomResourceDefinitions of cert-manager. Its controllers never run here.
+	// WithoutCertManager leaves out the CustomResourceDefinitions of cert-manager. Its controllers
+	// never run here.
 	WithoutCertManager bool
 	// APIServerFlags are appended to the flags of kube-apiserver, so they win over the bed's own.
 	APIServerFlags []string
-	// LogDir is a folder for the logs of the components and the audit log, which stay after Stop. Logs of an earlier bed there are
-	// overwritten. If it is empty, the logs go when the bed goes.
+	// LogDir is a folder for the logs of the components and the audit log, which stay after Stop.
+	// Logs of an earlier bed there are overwritten. If it is empty, the logs go when the bed goes.
 	LogDir string
 	// Log receives progress while programs are being built; nil means standard error.
 	Log io.Writer
@@ -58,8 +61,9 @@ type Bed struct {
 	stopped   bool
 }
 
-// Start builds the bed's programs if they are missing and brings up a control plane: when it returns, nodes are Ready, the default
-// namespace takes pods and the CRDs are Established. ctx bounds the start only. The caller owes a Stop.
+// Start builds the bed's programs if they are missing and brings up a control plane: when it
+// returns, nodes are Ready, the default namespace takes pods and the CRDs are Established. ctx
+// bounds the start only. The caller owes a Stop.
 func Start(ctx context.Context, options Options) (*Bed, error) {
 	options, err := options.complete()
 	if err != nil {
@@ -126,7 +130,8 @@ func (b *Bed) Stop() error {
 	return errors.Join(b.port.release(), b.dir.remove())
 }
 
-// Wait returns nil when ctx ends, or as soon as a component has died an error that names it and shows the end of its log.
+// Wait returns nil when ctx ends, or as soon as a component has died an error that names it and
+// shows the end of its log.
 func (b *Bed) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

@@ -23,7 +23,8 @@ import (
 
 func (b *Bed) url() string { return fmt.Sprintf("https://127.0.0.1:%d", b.port.number) }
 
-// prepare makes all that the components read when they start: folder, port, keys, certificates, kubeconfigs, policy.
+// prepare makes all that the components read when they start: folder, port, keys, certificates,
+// kubeconfigs, policy.
 func (b *Bed) prepare(ctx context.Context) (err error) {
 	if b.dir, err = newWorkDir(ctx); err != nil {
 		return err
@@ -96,7 +97,8 @@ func (b *Bed) writeKeys() (err error) {
 	return nil
 }
 
-// startAPIServer returns when the API server takes requests, which is a second before it calls itself ready.
+// startAPIServer returns when the API server takes requests, which is a second before it calls
+// itself ready.
 func (b *Bed) startAPIServer(ctx context.Context) error {
 	if err := b.run(tools.Etcd, b.etcdFlags()...); err != nil {
 		return err
@@ -120,15 +122,17 @@ func (b *Bed) startAPIServer(ctx context.Context) error {
 	})
 }
 
-// stages are the bed's own, beside those of kwok's module: what becomes of images with names such as never-pulled.
+// stages are the bed's own, beside those of kwok's module: what becomes of images with names such
+// as never-pulled.
 //
 //go:embed stages.yaml
 var stages []byte
 
 const stagesFile = "stages.yaml"
 
-// startControllers starts what acts on objects; kwok, which would simulate every node there is, only for simulated ones. kube-controller-manager comes last: it looks whether the API server is ready once, and then a
-// second later.
+// startControllers starts what acts on objects; kwok, which would simulate every node there is,
+// only for simulated ones. kube-controller-manager comes last: it looks whether the API server is
+// ready once, and then a second later.
 func (b *Bed) startControllers(ctx context.Context) error {
 	if err := os.WriteFile(b.file(stagesFile), stages, 0o600); err != nil {
 		return err
@@ -166,7 +170,8 @@ func (b *Bed) waitReady(ctx context.Context) error {
 	})
 }
 
-// poll calls done until it returns nil. It gives up when a component dies, when ctx ends, or after a minute, with the last error of done.
+// poll calls done until it returns nil. It gives up when a component dies, when ctx ends, or after
+// a minute, with the last error of done.
 func (b *Bed) poll(ctx context.Context, what string, done func(context.Context) error) error {
 	const every, limit = 20 * time.Millisecond, time.Minute
 	ctx, cancel := context.WithTimeout(ctx, limit)

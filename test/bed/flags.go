@@ -17,14 +17,16 @@ const (
 	auditPolicyFile     = "audit.yaml"
 )
 
-// auditPolicy logs each request once, when it is answered in full; a watch is one request, logged when it ends.
+// auditPolicy logs each request once, when it is answered in full; a watch is one request, logged
+// when it ends.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted, Panic]
 rules: [{level: Metadata}]
 `
 
-// serviceAddresses is what ClusterIPs are taken from; nothing answers there. The first is that of the Service default/kubernetes.
+// serviceAddresses is what ClusterIPs are taken from; nothing answers there. The first is that of
+// the Service default/kubernetes.
 const serviceAddresses = "10.0.0.0/16"
 
 var firstServiceAddress = net.IPv4(10, 0, 0, 1)

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// childAttributes: only Linux ties the life of a child to ours, elsewhere the components of a bed end by Stop alone.
+// childAttributes: only Linux ties the life of a child to ours, elsewhere the components of a bed
+// end by Stop alone.
 func childAttributes() *syscall.SysProcAttr { return nil }
 
 // port is a TCP port of the loopback address that was free a moment ago.

@@ -17,7 +17,8 @@ type Implementation string
 const (
 	// Distribution is the CNCF's registry. It has no API for referrers.
 	Distribution Implementation = "distribution"
-	// GoContainerRegistry is the registry of crane, with the API for referrers. It runs in this process and keeps manifests in memory.
+	// GoContainerRegistry is the registry of crane, with the API for referrers. It runs in this
+	// process and keeps manifests in memory.
 	GoContainerRegistry Implementation = "go-containerregistry"
 )
 
@@ -59,7 +60,8 @@ func (r *Registry) serve() error {
 	}
 	r.Address = listener.Addr().String()
 	p := r.inProcess
-	// No HTTP/2: it reads one blob at a time, and those that wait would hold up that one where all share a connection.
+	// No HTTP/2: it reads one blob at a time, and those that wait would hold up that one where all
+	// share a connection.
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	p.server = &http.Server{Handler: p.handler, TLSConfig: p.tls, Protocols: protocols, ErrorLog: log.New(io.Discard, "", 0)}

@@ -142,7 +142,8 @@ func unlessHas(name string) func([]unstructured.Unstructured) error {
 
 func established(crd unstructured.Unstructured) bool { return hasCondition(crd, "Established") }
 
-// takesPods: a node that is Ready does so only when the controller that keeps pods from new nodes has seen it.
+// takesPods: a node that is Ready does so only when the controller that keeps pods from new nodes
+// has seen it.
 func takesPods(node unstructured.Unstructured) bool {
 	taints, _, _ := unstructured.NestedSlice(node.Object, "spec", "taints")
 	return hasCondition(node, "Ready") && len(taints) == 0

@@ -78,7 +78,8 @@ func (a *authority) issue(template *x509.Certificate) (keyPair, error) {
 	return keyPair{certificate: encode("CERTIFICATE", der), key: keyPEM}, nil
 }
 
-// certificate is what all certificates of a bed have in common. They are valid for a week, and from an hour ago, since clocks are set.
+// certificate is what all certificates of a bed have in common. They are valid for a week, and from
+// an hour ago, since clocks are set.
 func certificate(commonName string) *x509.Certificate {
 	now := time.Now()
 	return &x509.Certificate{

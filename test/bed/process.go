@@ -25,7 +25,8 @@ func (b *Bed) run(program string, args ...string) error {
 	return err
 }
 
-// runAs starts a program of the bed with its output in <name>.log. The process ends at Stop, or with this process, however that dies.
+// runAs starts a program of the bed with its output in <name>.log. The process ends at Stop, or
+// with this process, however that dies.
 func (b *Bed) runAs(name, program string, args ...string) (*process, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -39,7 +40,8 @@ func (b *Bed) runAs(name, program string, args ...string) (*process, error) {
 	defer output.Close() // the child has its own
 	cmd := exec.Command(b.Binary(program), args...)
 	cmd.Dir = b.dir.path
-	// Nothing of the caller's environment: no proxy, no KUBECONFIG and no settings file changes what a bed is.
+	// Nothing of the caller's environment: no proxy, no KUBECONFIG and no settings file changes
+	// what a bed is.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir.path, "TMPDIR=" + b.dir.path}
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = childAttributes()
@@ -58,14 +60,15 @@ func (b *Bed) runAs(name, program string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// Launch starts a program of the caller's that ends with this process at the latest, however that dies. Stop does not end it, and the
-// caller waits for it.
+// Launch starts a program of the caller's that ends with this process at the latest, however that
+// dies. Stop does not end it, and the caller waits for it.
 func (b *Bed) Launch(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = childAttributes()
 	return b.launcher.start(cmd)
 }
 
-// kill ends the process without a farewell: nothing in a bed is worth the seconds of a graceful end.
+// kill ends the process without a farewell: nothing in a bed is worth the seconds of a graceful
+// end.
 func (p *process) kill() {
 	p.killed.Store(true)
 	_ = p.cmd.Process.Kill() // fails only if it is gone
@@ -81,8 +84,9 @@ func (p *process) tail() string {
 	return strings.Join(lines[max(0, len(lines)-15):], "\n")
 }
 
-// launcher starts processes, all from one operating system thread that lives until close: Linux ends the children of a bed when the *thread*
-// that forked them ends, and the Go runtime ends threads as it likes.
+// launcher starts processes, all from one operating system thread that lives until close: Linux
+// ends the children of a bed when the *thread* that forked them ends, and the Go runtime ends
+// threads as it likes.
 type launcher struct {
 	commands chan *exec.Cmd
 	results  chan error

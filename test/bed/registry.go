@@ -24,8 +24,8 @@ http:
 // registryAddress is how a registry tells which port it got.
 var registryAddress = regexp.MustCompile(`listening on ([\d.]+:\d+)`)
 
-// StartRegistry runs an empty OCI registry, by plain HTTP and without authentication, until Stop. It returns the registry's host:port.
-// A bed can have several.
+// StartRegistry runs an empty OCI registry, by plain HTTP and without authentication, until Stop.
+// It returns the registry's host:port. A bed can have several.
 func (b *Bed) StartRegistry(ctx context.Context) (string, error) {
 	dir, err := os.MkdirTemp(b.Dir(), "registry-")
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 	"github.com/capstan-project/capstan/test/bed/tools"
 )
 
-// Registry is a real OCI registry without a control plane. It can be stopped and started again with all that it holds.
+// Registry is a real OCI registry without a control plane. It can be stopped and started again with
+// all that it holds.
 type Registry struct {
 	// Address is its host:port; it stays the same when the registry is started again.
 	Address string
@@ -39,7 +40,8 @@ type RegistryOptions struct {
 	Implementation Implementation
 	// Dir is the folder for what is stored; it must exist and is the caller's to remove.
 	Dir string
-	// TLS makes the registry speak TLS, with a certificate for localhost and 127.0.0.1 from an authority of its own.
+	// TLS makes the registry speak TLS, with a certificate for localhost and 127.0.0.1 from an
+	// authority of its own.
 	TLS bool
 	// User and Password, if set, are asked for.
 	User, Password string

@@ -17,14 +17,15 @@ const (
 	ownUser   = "bed"   // whom the bed's own requests come from
 )
 
-// Config is a client configuration for the user admin, without a rate limit on the client's side. It is the caller's to change.
+// Config is a client configuration for the user admin, without a rate limit on the client's side.
+// It is the caller's to change.
 func (b *Bed) Config() *rest.Config { return rest.CopyConfig(b.admin) }
 
 // Kubeconfig is the path of a kubeconfig file for the user admin.
 func (b *Bed) Kubeconfig() string { return b.kubeconfigPath(adminUser) }
 
-// ConfigFor is like Config for any user, who becomes known by it and may do everything (group system:masters). A user of its own tells a
-// program's requests apart in the audit log.
+// ConfigFor is like Config for any user, who becomes known by it and may do everything (group
+// system:masters). A user of its own tells a program's requests apart in the audit log.
 func (b *Bed) ConfigFor(user string) (*rest.Config, error) {
 	pair, err := b.ca.client(user, "system:masters")
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/capstan-project/capstan/test/bed/internal/filelock"
 )
 
-// workDir is the folder of one bed, inside a folder shared by all beds of the user. A lock in it tells that its bed lives.
+// workDir is the folder of one bed, inside a folder shared by all beds of the user. A lock in it
+// tells that its bed lives.
 type workDir struct {
 	path  string
 	alive *filelock.Lock

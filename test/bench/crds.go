@@ -21,7 +21,8 @@ import (
 	"github.com/capstan-project/capstan/test/fleet"
 )
 
-// compareCRDs takes the time until the API server has accepted core's CRDs, applied as the operator does and by kubectl.
+// compareCRDs takes the time until the API server has accepted core's CRDs, applied as the operator
+// does and by kubectl.
 func compareCRDs(ctx context.Context, core *fleet.Release, runs int) error {
 	c, err := chartgen.Build(core.Bundle)
 	if err != nil {
@@ -52,7 +53,8 @@ func compareCRDs(ctx context.Context, core *fleet.Release, runs int) error {
 	return nil
 }
 
-// measureApplier applies CRDs as the operator does, and counts the requests that applying them again costs.
+// measureApplier applies CRDs as the operator does, and counts the requests that applying them
+// again costs.
 func measureApplier(ctx context.Context, core *fleet.Release, files []chart.File) (took time.Duration, again int, err error) {
 	b, _, err := start(ctx)
 	if err != nil {

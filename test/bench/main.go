@@ -1,6 +1,7 @@
-// Command bench measures what users feel: the time until five providers are ready, what it costs the API server and in
-// memory, and what the operator does while nothing happens, beside `kubectl apply` of the same objects on the same machine
-// in the same run. `make bench` runs it in the module's folder.
+// Command bench measures what users feel: the time until five providers are ready, what it costs
+// the API server and in memory, and what the operator does while nothing happens, beside `kubectl
+// apply` of the same objects on the same machine in the same run. `make bench` runs it in the
+// module's folder.
 package main
 
 import (
@@ -108,7 +109,8 @@ func report(capstan []figures, kubectl []time.Duration, idle time.Duration) {
 	w.Flush()
 }
 
-// measureOperator takes the time from creating five resources until all are Ready, on a control plane of its own.
+// measureOperator takes the time from creating five resources until all are Ready, on a control
+// plane of its own.
 func measureOperator(ctx context.Context, releases []*fleet.Release, idle time.Duration) (f figures, err error) {
 	b, c, err := start(ctx)
 	if err != nil {
@@ -154,7 +156,8 @@ func measureOperator(ctx context.Context, releases []*fleet.Release, idle time.D
 	return f, err
 }
 
-// measureKubectl takes the time of applying the same objects, one file a provider, on a control plane of its own.
+// measureKubectl takes the time of applying the same objects, one file a provider, on a control
+// plane of its own.
 func measureKubectl(ctx context.Context, releases []*fleet.Release) (took time.Duration, err error) {
 	b, _, err := start(ctx)
 	if err != nil {

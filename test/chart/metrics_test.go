@@ -87,7 +87,8 @@ var (
 // fromPrometheus are labels that Prometheus adds, and words of its language that look like metrics.
 var fromPrometheus = []string{"job", "pod", "le", "histogram_quantile", "desired_version", "__rate_interval"}
 
-// expectAnswers makes sure that there are series for each metric in an expression, with the labels that it asks for.
+// expectAnswers makes sure that there are series for each metric in an expression, with the labels
+// that it asks for.
 func (s scraped) expectAnswers(expression string) {
 	GinkgoHelper()
 	plain := quoted.ReplaceAllString(expression, `""`)

@@ -27,7 +27,8 @@ import (
 	"github.com/capstan-project/capstan/test/fleet"
 )
 
-// rare are permissions of the operator's role that a short life with sample providers does not need, and why it has them.
+// rare are permissions of the operator's role that a short life with sample providers does not
+// need, and why it has them.
 var rare = map[string]string{
 	"patch events":               "core events, for API servers and libraries that do not take those of events.k8s.io",
 	"create events":              "likewise",
@@ -103,7 +104,8 @@ var _ = Describe("The operator's own permissions", Ordered, func() {
 		}
 		used := bed.Count(requests, func(r bed.Request) string { return permission(r.Verb, r.Group, resource(r)) })
 		for _, granted := range ownPermissions(ctx) {
-			granted = strings.Replace(granted, "list ", "watch ", 1) // a watch lists first, where the API server cannot stream
+			// a watch lists first, where the API server cannot stream
+			granted = strings.Replace(granted, "list ", "watch ", 1)
 			if _, known := rare[granted]; !known {
 				Expect(used).To(HaveKey(granted), "the role has a permission that nothing needs: remove its marker in controllers/rbac.go")
 			}
@@ -131,7 +133,8 @@ var _ = Describe("With namespaces to watch, the operator's own permissions", Ord
 		core := install(ctx, fleet.Wanted{Label: "cluster-api", Version: "v1.0.0"})
 		Eventually(version(ctx, core)).Should(Equal("v1.0.0"))
 
-		core.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"}) // nobody has granted to look for what uses it
+		// nobody has granted to look for what uses it
+		core.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"})
 		Expect(admin.Update(ctx, core)).To(Succeed())
 		Expect(admin.Delete(ctx, core)).To(Succeed())
 		Eventually(func() error { return admin.Get(ctx, client.ObjectKeyFromObject(core), core) }).Should(MatchError(ContainSubstring("not found")))
@@ -179,7 +182,8 @@ func resource(r bed.Request) string {
 	return r.Resource
 }
 
-// ownPermissions are those of the role that is generated from the code, one by one. Of the seven kinds one stands for all.
+// ownPermissions are those of the role that is generated from the code, one by one. Of the seven
+// kinds one stands for all.
 func ownPermissions(ctx context.Context) []string {
 	GinkgoHelper()
 	role := &rbacv1.ClusterRole{}
@@ -220,7 +224,8 @@ func broughtBy(repository string) []metav1.GroupResource {
 			Expect(err).NotTo(HaveOccurred(), file)
 			kind := object.GroupVersionKind()
 			if plural, group, found := strings.Cut(object.Name, "."); found && kind.Kind == "CustomResourceDefinition" {
-				all = append(all, metav1.GroupResource{Group: group, Resource: plural}) // its objects are counted before it goes
+				// its objects are counted before it goes
+				all = append(all, metav1.GroupResource{Group: group, Resource: plural})
 			}
 			mapping, err := admin.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 			if meta.IsNoMatchError(err) || kind.Kind == "Namespace" {
@@ -236,7 +241,8 @@ func broughtBy(repository string) []metav1.GroupResource {
 	return all
 }
 
-// grant lets the operator handle the resources, and give permissions away that it does not have, as providers' roles do.
+// grant lets the operator handle the resources, and give permissions away that it does not have, as
+// providers' roles do.
 func grant(ctx context.Context, resources []metav1.GroupResource) {
 	GinkgoHelper()
 	role := &rbacv1.ClusterRole{ObjectMeta: objectName("what-the-samples-bring")}

@@ -1,5 +1,5 @@
-// Package chart tests charts/capstan and config: what both helm programs and kubectl make of them on a real control plane, and that the
-// operator gets by with the permissions they give it.
+// Package chart tests charts/capstan and config: what both helm programs and kubectl make of them
+// on a real control plane, and that the operator gets by with the permissions they give it.
 package chart
 
 import (
@@ -37,7 +37,8 @@ const (
 
 var samples = filepath.Join(root, fleet.Samples)
 
-// What the scenarios share: a control plane, the operator's program, and the chart as it is released.
+// What the scenarios share: a control plane, the operator's program, and the chart as it is
+// released.
 var (
 	cluster *bed.Bed
 	admin   client.Client
@@ -94,7 +95,8 @@ func yamlFile(text string) string {
 	return file
 }
 
-// removeAll leaves nothing of the operator behind, not even its CRDs. No operator runs any more to let resources go.
+// removeAll leaves nothing of the operator behind, not even its CRDs. No operator runs any more to
+// let resources go.
 func removeAll(ctx context.Context) {
 	GinkgoHelper()
 	for _, t := range v1alpha2.ProviderTypes() {
@@ -142,7 +144,8 @@ func operatorKubeconfig(ctx context.Context) string {
 	return file
 }
 
-// startOperator runs the operator as the chart's ServiceAccount, until the container of specs ends, and gives its log.
+// startOperator runs the operator as the chart's ServiceAccount, until the container of specs ends,
+// and gives its log.
 func startOperator(ctx context.Context, flags ...string) *fleet.Operator {
 	GinkgoHelper()
 	log := filepath.Join(GinkgoT().TempDir(), "operator.log")

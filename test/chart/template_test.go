@@ -16,7 +16,8 @@ import (
 	"github.com/capstan-project/capstan/test/fleet"
 )
 
-// What Argo CD does: it renders a chart without a cluster, CRDs included, and applies the objects, CRDs first.
+// What Argo CD does: it renders a chart without a cluster, CRDs included, and applies the objects,
+// CRDs first.
 var _ = Describe("A chart rendered without a cluster", func() {
 	const providerNamespace = "capd-system"
 	var provider string
@@ -47,7 +48,8 @@ var _ = Describe("A chart rendered without a cluster", func() {
 	})
 })
 
-// applyRendered applies a chart's objects, looks for differences, as the server and as the client finds them, and removes all of it.
+// applyRendered applies a chart's objects, looks for differences, as the server and as the client
+// finds them, and removes all of it.
 func applyRendered(ctx context.Context, chart, namespace string, args ...string) {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: objectName(namespace)}

@@ -1,5 +1,5 @@
-// Command demo shows what Capstan does: it starts a control plane, runs the operator, installs five Cluster API providers and
-// shows them with the real kubectl and helm. `make demo` runs it.
+// Command demo shows what Capstan does: it starts a control plane, runs the operator, installs five
+// Cluster API providers and shows them with the real kubectl and helm. `make demo` runs it.
 package main
 
 import (

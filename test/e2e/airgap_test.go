@@ -31,7 +31,8 @@ const (
 	island   = "10.213.77.2"
 )
 
-// newIsland makes a network namespace whose only route is to the mainland's address, and gives its name.
+// newIsland makes a network namespace whose only route is to the mainland's address, and gives its
+// name.
 func newIsland() string {
 	GinkgoHelper()
 	if runtime.GOOS != "linux" || os.Getuid() != 0 {

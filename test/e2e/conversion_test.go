@@ -40,8 +40,9 @@ var coreScheme, coreConverters = func() (*runtime.Scheme, map[string]crconversio
 	return scheme, converters
 }()
 
-// convertCore converts as Cluster API's manager does where its own code can be had, and otherwise changes the apiVersion alone: the
-// objects of the scenarios have only fields that both versions have.
+// convertCore converts as Cluster API's manager does where its own code can be had, and otherwise
+// changes the apiVersion alone: the objects of the scenarios have only fields that both versions
+// have.
 func convertCore(ctx context.Context, o *unstructured.Unstructured, to string) (*unstructured.Unstructured, error) {
 	converter, known := coreConverters[o.GetKind()]
 	desired := schema.FromAPIVersionAndKind(to, o.GetKind())
@@ -77,7 +78,8 @@ func convertCore(ctx context.Context, o *unstructured.Unstructured, to string) (
 	return relabelled(&unstructured.Unstructured{Object: content}, desired), nil
 }
 
-// old says whether a version is from before v1beta1, which Cluster API's code does not know any more.
+// old says whether a version is from before v1beta1, which Cluster API's code does not know any
+// more.
 func old(gvk schema.GroupVersionKind) bool { return strings.HasPrefix(gvk.Version, "v1alpha") }
 
 func relabelled(o *unstructured.Unstructured, gvk schema.GroupVersionKind) *unstructured.Unstructured {

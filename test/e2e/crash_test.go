@@ -24,7 +24,8 @@ var _ = Describe("A crash of the operator", Ordered, func() {
 	})
 	AfterEach(func() { w.showLog() })
 
-	// The moments are random, so that over many runs every one is hit; each run covers the whole length of an install.
+	// The moments are random, so that over many runs every one is hit; each run covers the whole
+	// length of an install.
 	It("at any moment of an install ends, after a restart, with one healthy release", func(ctx SpecContext) {
 		const crashes = 12
 		for i := range crashes {

@@ -125,7 +125,8 @@ func busiestSecond(requests []bed.Request) int {
 	return most
 }
 
-// cycles is how many cycles of a provider's life are tried; the variable CAPSTAN_CYCLES asks for more.
+// cycles is how many cycles of a provider's life are tried; the variable CAPSTAN_CYCLES asks for
+// more.
 func cycles() int {
 	if n, err := strconv.Atoi(os.Getenv("CAPSTAN_CYCLES")); err == nil {
 		return n
@@ -184,8 +185,8 @@ type life struct {
 	provider *v1alpha2.InfrastructureProvider
 }
 
-// pick is a version at random, but not the one that the resource asks for: a release that a person rolled back is held until it
-// asks for something else.
+// pick is a version at random, but not the one that the resource asks for: a release that a person
+// rolled back is held until it asks for something else.
 func (l *life) pick() string {
 	versions := []string{"v1.0.0", "v1.1.0", "v1.2.0"}
 	versions = slices.DeleteFunc(versions, func(v string) bool { return v == l.provider.Spec.Version })

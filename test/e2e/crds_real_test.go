@@ -55,7 +55,8 @@ func (c *chain) upgrade(ctx context.Context, version string) {
 	Eventually(c.w.read(ctx, c.provider)).Should(beReady(version))
 }
 
-// create creates objects, one YAML document each, in the namespace default, with a label and a finalizer.
+// create creates objects, one YAML document each, in the namespace default, with a label and a
+// finalizer.
 func (c *chain) create(ctx context.Context, documents string) {
 	GinkgoHelper()
 	for document := range strings.SplitSeq(documents, "\n---\n") {
@@ -78,7 +79,8 @@ func (c *chain) crds(ctx context.Context) []apiextensionsv1.CustomResourceDefini
 	return list.Items
 }
 
-// unchanged makes sure that every object is there, and that it is to the readers of each served version what it always was.
+// unchanged makes sure that every object is there, and that it is to the readers of each served
+// version what it always was.
 func (c *chain) unchanged(ctx context.Context, objects int) {
 	GinkgoHelper()
 	found := 0
@@ -115,7 +117,8 @@ func (c *chain) readAll(ctx context.Context, gvk schema.GroupVersionKind) map[st
 	return content
 }
 
-// storedOnlyAs waits until every CRD of the provider stores its objects in nothing but its storage version.
+// storedOnlyAs waits until every CRD of the provider stores its objects in nothing but its storage
+// version.
 func (c *chain) storedOnlyAs(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -129,8 +132,8 @@ func (c *chain) storedOnlyAs(ctx context.Context) {
 	}).Should(Succeed())
 }
 
-// leftByOldClusterctl makes a CRD of the first version as a clusterctl of years ago left it: with objects in a version that is not served
-// any more.
+// leftByOldClusterctl makes a CRD of the first version as a clusterctl of years ago left it: with
+// objects in a version that is not served any more.
 func (c *chain) leftByOldClusterctl(ctx context.Context, name, version string) {
 	GinkgoHelper()
 	release, err := fleet.Load(ctx, os.Getenv("PROVIDERS"), c.wanted)

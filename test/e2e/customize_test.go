@@ -190,7 +190,8 @@ var _ = Describe("A provider's resource", Ordered, func() {
 	)
 })
 
-// moreManifests are objects beside a provider: one with a variable, and one of the provider's own kind.
+// moreManifests are objects beside a provider: one with a variable, and one of the provider's own
+// kind.
 func moreManifests(step string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: ConfigMap

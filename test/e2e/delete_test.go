@@ -30,7 +30,8 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 	})
 	AfterEach(func() { w.showLog() })
 
-	// installed is a provider that is ready, with a ClusterRole and other components beside what tiny brings.
+	// installed is a provider that is ready, with a ClusterRole and other components beside what
+	// tiny brings.
 	installedIn := func(ctx context.Context, namespace, name, components string) (tiny, *v1alpha2.InfrastructureProvider) {
 		GinkgoHelper()
 		t := newTiny(name, "v1.0.0")

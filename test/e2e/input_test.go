@@ -60,7 +60,8 @@ var _ = Describe("Wrong input", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 
-	// What is wrong, what the condition says, and that mending the ConfigMap or Secret alone is enough.
+	// What is wrong, what the condition says, and that mending the ConfigMap or Secret alone is
+	// enough.
 	DescribeTable("gets one clear condition, applies nothing, and recovers once mended",
 		func(ctx SpecContext, name string, spoil func(*tiny, *v1alpha2.InfrastructureProvider), condition, reason string, parts []string, mend func(context.Context, tiny, *v1alpha2.InfrastructureProvider)) {
 			good := newTiny(name, "v1.0.0")
@@ -232,7 +233,8 @@ var _ = Describe("Wrong input", Ordered, func() {
 	})
 })
 
-// replaceConfigMap mends by putting the right content into the source's ConfigMap, and nothing else.
+// replaceConfigMap mends by putting the right content into the source's ConfigMap, and nothing
+// else.
 func replaceConfigMap(w **world) func(context.Context, tiny, *v1alpha2.InfrastructureProvider) {
 	return func(ctx context.Context, good tiny, _ *v1alpha2.InfrastructureProvider) {
 		Expect((*w).client.Update(ctx, good.configMap())).To(Succeed())

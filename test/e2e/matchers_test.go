@@ -27,7 +27,8 @@ func (w *world) read(ctx context.Context, p v1alpha2.Provider) func(Gomega) v1al
 	}
 }
 
-// haveCondition matches a provider whose condition has the status and reason, and a message with all the parts.
+// haveCondition matches a provider whose condition has the status and reason, and a message with
+// all the parts.
 func haveCondition(conditionType string, status metav1.ConditionStatus, reason string, parts ...string) types.GomegaMatcher {
 	message := []types.GomegaMatcher{Not(BeEmpty())}
 	for _, part := range parts {
@@ -76,7 +77,8 @@ func (w *world) run(ctx context.Context, program string, args ...string) []byte 
 	return out
 }
 
-// operatorWrites are the operator's requests that changed, or tried to change, the resources of the kinds; leases and events aside.
+// operatorWrites are the operator's requests that changed, or tried to change, the resources of the
+// kinds; leases and events aside.
 func (w *world) operatorWrites(keep func(bed.Request) bool) []bed.Request {
 	GinkgoHelper()
 	requests, err := w.bed.Requests(func(r bed.Request) bool {

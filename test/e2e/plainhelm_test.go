@@ -47,7 +47,8 @@ func (p packed) namespace() string {
 	return p.Metadata.Annotations[chartgen.AnnotationDefaultNamespace]
 }
 
-// Both helm programs, without an operator: docker brings its own CRDs, those of aws are applied beforehand, and a custom resource with them.
+// Both helm programs, without an operator: docker brings its own CRDs, those of aws are applied
+// beforehand, and a custom resource with them.
 var _ = Describe("Plain Helm", func() {
 	for _, program := range []string{"helm", "helm4"} {
 		Describe(program, Ordered, func() {
@@ -60,7 +61,8 @@ var _ = Describe("Plain Helm", func() {
 				GinkgoHelper()
 				return string(w.run(ctx, program, append(args, "--namespace", p.namespace())...))
 			}
-			// available is the number of pods that each Deployment of a chart wants, all of them available.
+			// available is the number of pods that each Deployment of a chart wants, all of them
+			// available.
 			available := func(ctx context.Context, p packed) func(Gomega) map[string]int32 {
 				return func(g Gomega) map[string]int32 {
 					list := &appsv1.DeploymentList{}
@@ -168,7 +170,8 @@ var _ = Describe("Plain Helm", func() {
 	}
 })
 
-// createAWSCluster creates a custom resource of aws, in the version in which it is stored: nothing converts it here.
+// createAWSCluster creates a custom resource of aws, in the version in which it is stored: nothing
+// converts it here.
 func createAWSCluster(ctx context.Context, w *world) *unstructured.Unstructured {
 	GinkgoHelper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}

@@ -16,7 +16,8 @@ import (
 	"github.com/capstan-project/capstan/test/fleet"
 )
 
-// maxReleaseSecret is how large a release's Secret may become; Kubernetes takes 1 MiB, and ten revisions are kept.
+// maxReleaseSecret is how large a release's Secret may become; Kubernetes takes 1 MiB, and ten
+// revisions are kept.
 const maxReleaseSecret = 120 << 10
 
 var _ = Describe("Real providers", Ordered, func() {

@@ -33,7 +33,8 @@ import (
 
 const registryUser, registryPassword = "me", "password-of-the-registry"
 
-// privateRegistry is a registry with a certificate of its own and a password, and how one reaches it.
+// privateRegistry is a registry with a certificate of its own and a password, and how one reaches
+// it.
 type privateRegistry struct {
 	*bed.Registry
 	client *oci.Client

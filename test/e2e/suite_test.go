@@ -1,4 +1,5 @@
-// Package e2e holds the scenarios: the real operator on real control planes, seen through the API server and the helm programs.
+// Package e2e holds the scenarios: the real operator on real control planes, seen through the API
+// server and the helm programs.
 package e2e
 
 import (
@@ -47,7 +48,8 @@ type world struct {
 	log      string
 }
 
-// newWorld starts a control plane without an operator; it ends with the container of specs that calls it.
+// newWorld starts a control plane without an operator; it ends with the container of specs that
+// calls it.
 func newWorld(ctx context.Context, apiServerFlags ...string) *world {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
@@ -94,8 +96,8 @@ func (w *world) showLog() {
 	}
 }
 
-// How long scenarios look on when nothing should happen: a few looks; and, for the idle operator, until writes have settled and then
-// long enough for every periodic task to come round once.
+// How long scenarios look on when nothing should happen: a few looks; and, for the idle operator,
+// until writes have settled and then long enough for every periodic task to come round once.
 const (
 	fiveLooks  = time.Second
 	idleSettle = 3 * time.Second

@@ -12,8 +12,9 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// tiny is an infrastructure provider of one Deployment, one ServiceAccount and one CRD, kept in an uncompressed ConfigMap.
-// Every scenario takes a name of its own, since a cluster can have each provider once.
+// tiny is an infrastructure provider of one Deployment, one ServiceAccount and one CRD, kept in an
+// uncompressed ConfigMap. Every scenario takes a name of its own, since a cluster can have each
+// provider once.
 type tiny struct {
 	name, version        string
 	components, metadata string

@@ -26,8 +26,8 @@ import (
 	"github.com/capstan-project/capstan/test/fleet"
 )
 
-// Real providers are upgraded and taken back while users' objects are there. Nobody converts objects here, so that they are read in the
-// version in which they were stored.
+// Real providers are upgraded and taken back while users' objects are there. Nobody converts
+// objects here, so that they are read in the version in which they were stored.
 var _ = Describe("Upgrades of real providers", Ordered, func() {
 	var w *world
 	var objects []*unstructured.Unstructured
@@ -137,8 +137,9 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// createUsersObjects makes a few objects of the providers' kinds, in the versions that are stored. The webhooks that would have to agree
-// have no server here, so they are told not to insist meanwhile.
+// createUsersObjects makes a few objects of the providers' kinds, in the versions that are stored.
+// The webhooks that would have to agree have no server here, so they are told not to insist
+// meanwhile.
 func (w *world) createUsersObjects(ctx context.Context) []*unstructured.Unstructured {
 	GinkgoHelper()
 	capi := schema.GroupVersion{Group: "cluster.x-k8s.io", Version: "v1beta2"}
@@ -193,7 +194,8 @@ func (w *world) ignoreWebhooks(ctx context.Context) {
 	}
 }
 
-// observeOutages watches what must always be there of a provider, and tells what went missing and the least replicas that were available.
+// observeOutages watches what must always be there of a provider, and tells what went missing and
+// the least replicas that were available.
 func (w *world) observeOutages(ctx context.Context, label string) func() (outages []string, least int32) {
 	GinkgoHelper()
 	watcher, err := client.NewWithWatch(w.bed.Config(), client.Options{Scheme: w.client.Scheme()})

@@ -27,11 +27,13 @@ import (
 	"github.com/capstan-project/capstan/test/fleet"
 )
 
-// routed makes the API server call webhooks at the endpoints of their Services, since nothing answers at ClusterIPs.
+// routed makes the API server call webhooks at the endpoints of their Services, since nothing
+// answers at ClusterIPs.
 const routed = "--enable-aggregator-routing=true"
 
-// webhooks stand in for what does not run on a bed: the conversion and admission webhooks of the providers' managers, at the
-// Services that the releases hold, and cert-manager's injector of certificates.
+// webhooks stand in for what does not run on a bed: the conversion and admission webhooks of the
+// providers' managers, at the Services that the releases hold, and cert-manager's injector of
+// certificates.
 type webhooks struct {
 	address string
 	port    int32
@@ -90,7 +92,8 @@ func machineAddress() string {
 	return ""
 }
 
-// selectorless is a patch for providers whose webhooks are called: their Services have no pods to lead to.
+// selectorless is a patch for providers whose webhooks are called: their Services have no pods to
+// lead to.
 var selectorless = v1alpha2.Patch{Patch: `[{"op": "remove", "path": "/spec/selector"}]`, Target: &v1alpha2.PatchTarget{Kind: "Service"}}
 
 // forget makes the managers fail on objects in versions that they do not know any more.

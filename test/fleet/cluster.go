@@ -39,7 +39,8 @@ func NewClient(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: Scheme()})
 }
 
-// InstallCRDs applies the operator's own CRDs, from config/crd/bases below the module's folder, and waits until they are served.
+// InstallCRDs applies the operator's own CRDs, from config/crd/bases below the module's folder, and
+// waits until they are served.
 func InstallCRDs(ctx context.Context, c client.Client, root string) error {
 	files, err := filepath.Glob(filepath.Join(root, "config/crd/bases/*.yaml"))
 	if err != nil || len(files) == 0 {

@@ -13,7 +13,8 @@ import (
 // GitHub is where the Standard providers publish.
 const GitHub = "https://github.com"
 
-// published are the files of the Standard providers' releases: where they are, and as what a local repository has them.
+// published are the files of the Standard providers' releases: where they are, and as what a local
+// repository has them.
 var published = []struct{ label, version, project, file, as string }{
 	{"cluster-api", "v1.13.5", "kubernetes-sigs/cluster-api", "core-components.yaml", "core-components.yaml"},
 	{"bootstrap-kubeadm", "v1.13.5", "kubernetes-sigs/cluster-api", "bootstrap-components.yaml", "bootstrap-components.yaml"},
@@ -22,8 +23,9 @@ var published = []struct{ label, version, project, file, as string }{
 	{"infrastructure-aws", "v2.11.1", "kubernetes-sigs/cluster-api-provider-aws", "infrastructure-components.yaml", "infrastructure-components.yaml"},
 }
 
-// Download fills a folder with the releases of the Standard providers, in the layout of a local repository, from GitHub or
-// a server with GitHub's paths. A server that does not answer within seconds counts as not reachable.
+// Download fills a folder with the releases of the Standard providers, in the layout of a local
+// repository, from GitHub or a server with GitHub's paths. A server that does not answer within
+// seconds counts as not reachable.
 func Download(ctx context.Context, server, folder string) error {
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 5 * time.Second, ResponseHeaderTimeout: 10 * time.Second,

@@ -37,7 +37,8 @@ type Operator struct {
 	err   error
 }
 
-// StartOperator runs the operator against the bed as OperatorUser, who may do everything; see StartOperatorAs.
+// StartOperator runs the operator against the bed as OperatorUser, who may do everything; see
+// StartOperatorAs.
 func StartOperator(b *bed.Bed, program, logFile string, flags ...string) (*Operator, error) {
 	kubeconfig, err := b.KubeconfigFor(OperatorUser)
 	if err != nil {
@@ -46,8 +47,8 @@ func StartOperator(b *bed.Bed, program, logFile string, flags ...string) (*Opera
 	return StartOperatorAs(b, kubeconfig, []string{program}, logFile, flags...)
 }
 
-// StartOperatorAs is StartOperator with a kubeconfig file of the caller's, of whatever user, and a command that ends with the program, such as
-// one that runs it elsewhere.
+// StartOperatorAs is StartOperator with a kubeconfig file of the caller's, of whatever user, and a
+// command that ends with the program, such as one that runs it elsewhere.
 func StartOperatorAs(b *bed.Bed, kubeconfig string, command []string, logFile string, flags ...string) (*Operator, error) {
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -94,10 +95,12 @@ func (o *Operator) Exited() (bool, error) {
 	}
 }
 
-// PeakMemory is the most memory the operator has had resident so far, in bytes; 0 where the system does not tell.
+// PeakMemory is the most memory the operator has had resident so far, in bytes; 0 where the system
+// does not tell.
 func (o *Operator) PeakMemory() int64 { return o.memory("VmHWM") }
 
-// Memory is the memory that the operator has resident now, in bytes; 0 where the system does not tell.
+// Memory is the memory that the operator has resident now, in bytes; 0 where the system does not
+// tell.
 func (o *Operator) Memory() int64 { return o.memory("VmRSS") }
 
 // CPU is the processor time that the operator has taken so far; 0 where the system does not tell.

@@ -1,5 +1,6 @@
-// Package fleet puts providers and an operator onto a test bed, for the scenarios, the benchmark and the demo: releases from
-// folders become ConfigMaps and resources, and the real operator runs as a process of its own.
+// Package fleet puts providers and an operator onto a test bed, for the scenarios, the benchmark
+// and the demo: releases from folders become ConfigMaps and resources, and the real operator runs
+// as a process of its own.
 package fleet
 
 import (
@@ -27,13 +28,15 @@ type Release struct {
 	Variables map[string]string
 }
 
-// Wanted names a release: a label such as "infrastructure-aws" and a version or range; an empty one is the newest.
+// Wanted names a release: a label such as "infrastructure-aws" and a version or range; an empty one
+// is the newest.
 type Wanted struct {
 	Label, Version string
 	Variables      map[string]string
 }
 
-// Standard are the five providers of the demo and the benchmark, at these versions where the repository has them.
+// Standard are the five providers of the demo and the benchmark, at these versions where the
+// repository has them.
 var Standard = []Wanted{
 	{Label: "cluster-api", Version: "v1.13.5"},
 	{Label: "bootstrap-kubeadm", Version: "v1.13.5"},
@@ -45,10 +48,12 @@ var Standard = []Wanted{
 // AWSVariables are the required variables of the provider aws, with a value that opens nothing.
 var AWSVariables = map[string]string{"AWS_B64ENCODED_CREDENTIALS": "W2RlZmF1bHRdCg=="}
 
-// Samples is the local repository of small providers that the project brings, seen from the folder of the module.
+// Samples is the local repository of small providers that the project brings, seen from the folder
+// of the module.
 const Samples = "test/data/providers"
 
-// Repository is the local repository to use: PROVIDERS if it is set, else the project's samples below root.
+// Repository is the local repository to use: PROVIDERS if it is set, else the project's samples
+// below root.
 func Repository(root string) (folder string, real bool) {
 	if folder := os.Getenv("PROVIDERS"); folder != "" {
 		return folder, true
@@ -56,7 +61,8 @@ func Repository(root string) (folder string, real bool) {
 	return filepath.Join(root, Samples), false
 }
 
-// Load reads a release from a local repository. A version that is not there gives way to the newest.
+// Load reads a release from a local repository. A version that is not there gives way to the
+// newest.
 func Load(ctx context.Context, repository string, wanted Wanted) (*Release, error) {
 	directory, err := source.NewDirectory(filepath.Join(repository, wanted.Label))
 	if err != nil {

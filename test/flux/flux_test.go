@@ -195,7 +195,8 @@ func helmRelease(name string) *unstructured.Unstructured {
 	return fluxObject("helm.toolkit.fluxcd.io", "v2", "HelmRelease", name)
 }
 
-// installed is the version of the chart that a HelmRelease has installed and finds healthy; before that, it is empty or an error.
+// installed is the version of the chart that a HelmRelease has installed and finds healthy; before
+// that, it is empty or an error.
 func installed(ctx context.Context, name string) func(Gomega) string {
 	return func(g Gomega) string {
 		release := helmRelease(name)
@@ -229,7 +230,8 @@ func request(ctx context.Context, name string) {
 	}
 }
 
-// expectNoWrites has Flux compare a release with the cluster, and wants it to change nothing but its own objects.
+// expectNoWrites has Flux compare a release with the cluster, and wants it to change nothing but
+// its own objects.
 func expectNoWrites(ctx context.Context, name string) {
 	GinkgoHelper()
 	writes := func(r bed.Request) bool {

@@ -1,5 +1,6 @@
-// Package flux tests what Flux makes of the charts, the operator's own and those of providers: its source-controller and its helm-controller
-// run beside a bed and take them from a registry, in the way that the docs show.
+// Package flux tests what Flux makes of the charts, the operator's own and those of providers: its
+// source-controller and its helm-controller run beside a bed and take them from a registry, in the
+// way that the docs show.
 package flux
 
 import (
@@ -28,7 +29,8 @@ import (
 const (
 	// root is the module's folder.
 	root = "../.."
-	// wantedVariable is set by `make e2e-flux`; without it the scenarios are skipped, for Flux takes many minutes to build.
+	// wantedVariable is set by `make e2e-flux`; without it the scenarios are skipped, for Flux
+	// takes many minutes to build.
 	wantedVariable = "E2E_FLUX"
 	// namespace is where Flux and its objects are.
 	namespace = "flux-system"
@@ -127,7 +129,8 @@ func apply(ctx context.Context, objects string) {
 	run(ctx, "kubectl", "apply", "--server-side", "--force-conflicts", "-f", file)
 }
 
-// documented are the first resources below a heading of a page in docs, with the registry of the suite in place of any other.
+// documented are the first resources below a heading of a page in docs, with the registry of the
+// suite in place of any other.
 func documented(page, heading string, replacements ...string) string {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(root, "docs", page))

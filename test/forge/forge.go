@@ -1,5 +1,6 @@
-// Package forge is a server for tests that looks like GitHub Enterprise, like GitLab and like a plain web server at once: what is
-// published is under all their paths. It counts requests, and can be stopped and started again at its address.
+// Package forge is a server for tests that looks like GitHub Enterprise, like GitLab and like a
+// plain web server at once: what is published is under all their paths. It counts requests, and can
+// be stopped and started again at its address.
 package forge
 
 import (
@@ -18,7 +19,8 @@ import (
 type Forge struct {
 	// Token that requests must carry; empty means none.
 	Token string
-	// Private hides files from the website's paths, as GitHub does with private projects: the API has them.
+	// Private hides files from the website's paths, as GitHub does with private projects: the API
+	// has them.
 	Private bool
 	// PerPage is how long a page of the API's lists is; 0 means that all is on one.
 	PerPage int
@@ -119,7 +121,8 @@ func (f *Forge) handler() http.Handler {
 	})
 }
 
-// releases are those of the project that the path names, newest first; GitLab's paths have it as owner%2Fname.
+// releases are those of the project that the path names, newest first; GitLab's paths have it as
+// owner%2Fname.
 func (f *Forge) releases(r *http.Request) []release {
 	project := r.PathValue("project")
 	if project == "" {
@@ -221,7 +224,8 @@ func (f *Forge) gitLabFiles(w http.ResponseWriter, r *http.Request) {
 
 type span struct{ from, to int }
 
-// page is the part of a list that a request asks for, and the number of the next page; 0 when it is the last.
+// page is the part of a list that a request asks for, and the number of the next page; 0 when it is
+// the last.
 func (f *Forge) page(r *http.Request, length int) (span, int) {
 	if f.PerPage == 0 {
 		return span{0, length}, 0

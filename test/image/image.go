@@ -54,8 +54,9 @@ func Random(size int, seed uint64) []byte {
 	return data
 }
 
-// Push pushes an image of these layers, oldest first, for each platform such as linux/amd64, and an index of them under the reference's tag. Without
-// platforms, it is one manifest. It returns the digest of what has the tag.
+// Push pushes an image of these layers, oldest first, for each platform such as linux/amd64, and an
+// index of them under the reference's tag. Without platforms, it is one manifest. It returns the
+// digest of what has the tag.
 func Push(ctx context.Context, c *oci.Client, ref oci.Reference, platforms []string, layers ...[]byte) (ocispec.Descriptor, error) {
 	repository := c.Repository(ref)
 	if len(platforms) == 0 {
@@ -91,7 +92,8 @@ func PushArtifact(ctx context.Context, c *oci.Client, ref oci.Reference, artifac
 	return c.Push(ctx, ref, artifact)
 }
 
-// manifest pushes config and layers, and gives the manifest. Every platform has a layer of its own besides the given ones.
+// manifest pushes config and layers, and gives the manifest. Every platform has a layer of its own
+// besides the given ones.
 func manifest(ctx context.Context, target oras.Target, platform string, layers [][]byte) (ocispec.Descriptor, []byte, error) {
 	system, architecture, _ := strings.Cut(platform, "/")
 	config := fmt.Sprintf(`{"os":%q,"architecture":%q,"rootfs":{"type":"layers","diff_ids":[]}}`, system, architecture)

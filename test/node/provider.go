@@ -1,4 +1,5 @@
-// Package node runs the operator's image, installed from its chart, on a real node: `make e2e-node`.
+// Package node runs the operator's image, installed from its chart, on a real node: `make
+// e2e-node`.
 package node
 
 import (

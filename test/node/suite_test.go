@@ -26,7 +26,8 @@ import (
 const (
 	// root is the module's folder.
 	root = "../.."
-	// wantedVariable is set by `make e2e-node`; without it the scenarios are skipped, for they take a whole machine.
+	// wantedVariable is set by `make e2e-node`; without it the scenarios are skipped, for they take
+	// a whole machine.
 	wantedVariable = "E2E_NODE"
 	// folderVariable passes the folder of the images into the namespaces.
 	folderVariable = "E2E_NODE_FOLDER"
@@ -46,7 +47,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// enter prepares everything outside, where there may be a network, and runs the tests in namespaces of their own.
+// enter prepares everything outside, where there may be a network, and runs the tests in namespaces
+// of their own.
 func enter(m *testing.M) (int, error) {
 	if os.Getenv(wantedVariable) == "" {
 		fmt.Println("the scenarios on a real node are skipped: `make e2e-node` runs them")

@@ -1,5 +1,5 @@
-// Package catalog knows where providers are published: clusterctl's own list, and over it what a person's configuration in
-// clusterctl's format says.
+// Package catalog knows where providers are published: clusterctl's own list, and over it what a
+// person's configuration in clusterctl's format says.
 package catalog
 
 import (
@@ -35,7 +35,8 @@ func (e Entry) Label() string { return e.Type.Label(e.Name) }
 type Catalog struct {
 	// Entries in clusterctl's order.
 	Entries []Entry
-	// Overrides is the folder of the overrides layer, <folder>/<label>/<version>/<file>; empty means none.
+	// Overrides is the folder of the overrides layer, <folder>/<label>/<version>/<file>; empty
+	// means none.
 	Overrides string
 	// Images are the image overrides, YAML in clusterctl's format; empty means none.
 	Images string
@@ -43,12 +44,13 @@ type Catalog struct {
 	variables map[string]string
 }
 
-// Parse makes the catalog of a configuration in clusterctl's format: its keys providers, images and overridesFolder, and variables
-// beside them. An empty configuration gives clusterctl's own list.
+// Parse makes the catalog of a configuration in clusterctl's format: its keys providers, images and
+// overridesFolder, and variables beside them. An empty configuration gives clusterctl's own list.
 func Parse(data []byte) (*Catalog, error) {
 	var content map[string]any
 	if err := yaml.Unmarshal(data, &content); err != nil {
-		return nil, errors.New("not YAML with a map of names and values") // the parser's own words may quote a credential
+		// the parser's own words may quote a credential
+		return nil, errors.New("not YAML with a map of names and values")
 	}
 	c := &Catalog{variables: map[string]string{}}
 	for key, value := range content {
@@ -125,7 +127,8 @@ func (c *Catalog) Find(t v1alpha2.ProviderType, name string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Variable is a variable of the environment, else of the configuration, as in clusterctl; for example GITHUB_TOKEN.
+// Variable is a variable of the environment, else of the configuration, as in clusterctl; for
+// example GITHUB_TOKEN.
 func (c *Catalog) Variable(name string) string {
 	if value, set := os.LookupEnv(name); set {
 		return value
@@ -146,7 +149,8 @@ func Load(file string) (*Catalog, error) {
 	return c, nil
 }
 
-// LoadUser reads clusterctl's own configuration of the user, as far as there is one, with clusterctl's own place for overrides.
+// LoadUser reads clusterctl's own configuration of the user, as far as there is one, with
+// clusterctl's own place for overrides.
 func LoadUser() (*Catalog, error) {
 	load := func() (*Catalog, error) { return Parse(nil) }
 	if file := userFile(); file != "" {

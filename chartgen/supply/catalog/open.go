@@ -9,9 +9,9 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
-// Open makes the source of an entry: of a web server, or of a folder in clusterctl's local-repository layout. The given
-// credentials come before the tokens of the environment and the configuration; nil means only those. Its error is a
-// *source.AddressError.
+// Open makes the source of an entry: of a web server, or of a folder in clusterctl's
+// local-repository layout. The given credentials come before the tokens of the environment and the
+// configuration; nil means only those. Its error is a *source.AddressError.
 func (c *Catalog) Open(e Entry, credentials source.CredentialsFunc) (source.Source, error) {
 	if u, err := url.Parse(e.URL); err == nil && (u.Scheme == "" || u.Scheme == "file") {
 		return source.NewDirectory(filepath.Dir(filepath.Dir(u.Path))) // of <label>/<version>/<file>
@@ -34,8 +34,9 @@ func (c *Catalog) WebOptions(credentials source.CredentialsFunc) source.WebOptio
 	return source.WebOptions{Credentials: credentials, Overrides: c.Overrides, GoProxy: c.Variable("GOPROXY")}
 }
 
-// PublicToken is the token of the environment or the configuration for github.com and gitlab.com. Addresses of other servers must
-// come from the catalog to get one: anybody who may write a resource could have it sent to a server of theirs.
+// PublicToken is the token of the environment or the configuration for github.com and gitlab.com.
+// Addresses of other servers must come from the catalog to get one: anybody who may write a
+// resource could have it sent to a server of theirs.
 func (c *Catalog) PublicToken(server source.Server) string {
 	if server.Host != "github.com" && server.Host != "gitlab.com" {
 		return ""

@@ -14,8 +14,9 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 )
 
-// FromCluster takes the templates out of the chart that the operator keeps in the management cluster. Where the name is
-// left open there must be one infrastructure provider; where the version is, the installed one is meant.
+// FromCluster takes the templates out of the chart that the operator keeps in the management
+// cluster. Where the name is left open there must be one infrastructure provider; where the version
+// is, the installed one is meant.
 func FromCluster(ctx context.Context, c client.Client, want Infrastructure) (*Set, error) {
 	provider, err := installedProvider(ctx, c, want.Name)
 	if err != nil {
@@ -62,8 +63,9 @@ func installedProvider(ctx context.Context, c client.Client, name string) (*v1al
 	}
 }
 
-// storedChart reads the provider's stored chart of a version. Of several that were made of different bytes under one
-// version, it is the one that the provider's status names, else the newest.
+// storedChart reads the provider's stored chart of a version. Of several that were made of
+// different bytes under one version, it is the one that the provider's status names, else the
+// newest.
 func storedChart(ctx context.Context, c client.Client, provider *v1alpha2.InfrastructureProvider, version string) (*chart.Chart, error) {
 	charts := &store.Cluster{Client: c}
 	versions, err := charts.Versions(ctx, provider.Namespace, v1alpha2.Label(provider))

@@ -26,8 +26,8 @@ var (
 	classKind   = clusterv1.GroupVersion.WithKind("ClusterClass").GroupKind()
 )
 
-// missingClasses are the ClusterClasses that the Clusters among the objects name and that are not among them, each once.
-// (clusterctl also fetches, and repeats, those that are there.)
+// missingClasses are the ClusterClasses that the Clusters among the objects name and that are not
+// among them, each once. (clusterctl also fetches, and repeats, those that are there.)
 func missingClasses(objects []unstructured.Unstructured) ([]types.NamespacedName, error) {
 	var present, classes []types.NamespacedName
 	for _, o := range objects {
@@ -72,7 +72,8 @@ func classOf(o *unstructured.Unstructured) (*types.NamespacedName, error) {
 	return &class, nil
 }
 
-// decode reads a Cluster. Why it failed stays untold: a decoder speaks of Go types, and quotes values.
+// decode reads a Cluster. Why it failed stays untold: a decoder speaks of Go types, and quotes
+// values.
 func decode(o *unstructured.Unstructured, into any) error {
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into) != nil {
 		return fmt.Errorf("the Cluster %s does not fit %s; compare its fields with that API, and check the variables' values", o.GetName(), o.GetAPIVersion())
@@ -80,8 +81,9 @@ func decode(o *unstructured.Unstructured, into any) error {
 	return nil
 }
 
-// classes are the templates of those ClusterClasses that the management cluster does not have. Absent are those that
-// are not in the set either, if there is no management cluster to know them; otherwise that is an error.
+// classes are the templates of those ClusterClasses that the management cluster does not have.
+// Absent are those that are not in the set either, if there is no management cluster to know them;
+// otherwise that is an error.
 func (s *Set) classes(ctx context.Context, keys []types.NamespacedName, variables config.VariablesClient, management client.Client) (templates []repository.Template, absent []types.NamespacedName, err error) {
 	for _, key := range keys {
 		found, err := exists(ctx, management, classKind, key)
@@ -111,8 +113,8 @@ func (s *Set) classes(ctx context.Context, keys []types.NamespacedName, variable
 	return templates, absent, nil
 }
 
-// refuseExisting fails when an object that comes with a new class is in the management cluster already: it belongs to
-// something else, and the class would change it.
+// refuseExisting fails when an object that comes with a new class is in the management cluster
+// already: it belongs to something else, and the class would change it.
 func refuseExisting(ctx context.Context, management client.Client, class types.NamespacedName, objects []unstructured.Unstructured) error {
 	for _, o := range objects {
 		found, err := exists(ctx, management, o.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(&o))
@@ -127,7 +129,8 @@ func refuseExisting(ctx context.Context, management client.Client, class types.N
 	return nil
 }
 
-// exists says whether the management cluster has an object; one whose kind it does not know it has not.
+// exists says whether the management cluster has an object; one whose kind it does not know it has
+// not.
 func exists(ctx context.Context, management client.Client, kind schema.GroupKind, key types.NamespacedName) (bool, error) {
 	if management == nil {
 		return false, nil

@@ -40,17 +40,20 @@ var assignments = map[string]string{
 	"alias":    "*unknown",
 }
 
-// corrections are the flavors of which clusterctl makes something else, with the reason; TestGenerate has what is right.
+// corrections are the flavors of which clusterctl makes something else, with the reason;
+// TestGenerate has what is right.
 var corrections = map[string]string{
 	"infrastructure-sample/twice": "clusterctl repeats a ClusterClass for each Cluster that uses it",
 }
 
-// noClassFile is how clusterctl fails where a release has no file for a ClusterClass. It looks for one even if the template
-// brings the class itself (flavors of aws), or if the class is published as a flavor (azure, gcp). Capstan takes the
-// template alone, and tells of a class that it does not bring.
+// noClassFile is how clusterctl fails where a release has no file for a ClusterClass. It looks for
+// one even if the template brings the class itself (flavors of aws), or if the class is published
+// as a flavor (azure, gcp). Capstan takes the template alone, and tells of a class that it does not
+// bring.
 const noClassFile = "failed to get the cluster class template"
 
-// The measure of the package: what it makes of any template and any values is what clusterctl makes of them.
+// The measure of the package: what it makes of any template and any values is what clusterctl makes
+// of them.
 func TestManifestsAreThoseOfClusterctl(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
@@ -159,7 +162,8 @@ func clusterctlManifests(ctx context.Context, path string, set *clustertemplate.
 	return string(yaml), err
 }
 
-// templateAlone is the template as clusterctl processes it, without any ClusterClass from elsewhere.
+// templateAlone is the template as clusterctl processes it, without any ClusterClass from
+// elsewhere.
 func templateAlone(set *clustertemplate.Set, flavor string, variables *clustertemplate.Variables) (string, error) {
 	i := slices.IndexFunc(set.Files, func(f bundle.File) bool {
 		return f.Name == yamlprocessor.NewSimpleProcessor().GetTemplateName("", flavor)

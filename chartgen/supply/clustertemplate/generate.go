@@ -19,17 +19,19 @@ import (
 type Manifests struct {
 	// YAML holds the objects, ClusterClasses before the Cluster; it ends without a newline.
 	YAML []byte
-	// AbsentClasses are the ClusterClasses that the Cluster needs but neither its template brings nor the set holds.
-	// They have to be in the management cluster already, which could not be asked.
+	// AbsentClasses are the ClusterClasses that the Cluster needs but neither its template brings
+	// nor the set holds. They have to be in the management cluster already, which could not be
+	// asked.
 	AbsentClasses []types.NamespacedName
 }
 
-// Generate makes the manifests of the requested cluster. A ClusterClass that its topology names comes along unless the
-// template brings it or the management cluster has it; nil stands for a management cluster that cannot be asked.
+// Generate makes the manifests of the requested cluster. A ClusterClass that its topology names
+// comes along unless the template brings it or the management cluster has it; nil stands for a
+// management cluster that cannot be asked.
 //
-// The error is a *source.NotFoundError for a flavor or class that is not there, a *MissingVariablesError, or a
-// *bundle.InvalidError for a file that is wrong or becomes so by its variables. Of the variables' values it tells none but
-// those that became names of objects.
+// The error is a *source.NotFoundError for a flavor or class that is not there, a
+// *MissingVariablesError, or a *bundle.InvalidError for a file that is wrong or becomes so by its
+// variables. Of the variables' values it tells none but those that became names of objects.
 func (s *Set) Generate(ctx context.Context, r Request, variables config.VariablesClient, management client.Client) (*Manifests, error) {
 	if err := r.apply(variables); err != nil {
 		return nil, err
@@ -84,7 +86,8 @@ func (s *Set) invalid(file bundle.File, line int, reason string) error {
 	return fmt.Errorf("%s: %w", s, &bundle.InvalidError{File: file.Name, Line: line, Reason: reason})
 }
 
-// expressionError says which expression of a file is wrong, and where; clusterctl's library, which gave the error, does not.
+// expressionError says which expression of a file is wrong, and where; clusterctl's library, which
+// gave the error, does not.
 func (s *Set) expressionError(file bundle.File, err error) error {
 	var syntax *expr.SyntaxError
 	if _, found := expr.Parse(string(file.Data)); errors.As(found, &syntax) {
@@ -93,8 +96,8 @@ func (s *Set) expressionError(file bundle.File, err error) error {
 	return s.invalid(file, 0, "holds a ${...} expression that cannot be read: "+err.Error())
 }
 
-// Where clusterctl's library, and the YAML reader below it, found a document wrong. The rest of its message is the whole
-// document, credentials and all, so nothing else of it is passed on.
+// Where clusterctl's library, and the YAML reader below it, found a document wrong. The rest of its
+// message is the whole document, credentials and all, so nothing else of it is passed on.
 var (
 	wrongDocument = regexp.MustCompile(`^failed to parse yaml: failed to unmarshal the (\w+) yaml document`)
 	wrongLine     = regexp.MustCompile(`yaml: (line \d+): [^"]*$`)

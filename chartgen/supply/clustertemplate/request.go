@@ -37,7 +37,8 @@ type Request struct {
 	Flavor string
 	// KubernetesVersion, a semantic version; "" leaves it to the variable KUBERNETES_VERSION.
 	KubernetesVersion string
-	// ControlPlaneMachines, at least 1; nil leaves them to the variable CONTROL_PLANE_MACHINE_COUNT, else 1.
+	// ControlPlaneMachines, at least 1; nil leaves them to the variable
+	// CONTROL_PLANE_MACHINE_COUNT, else 1.
 	ControlPlaneMachines *int64
 	// WorkerMachines, at least 0; nil leaves them to the variable WORKER_MACHINE_COUNT, else 0.
 	WorkerMachines *int64
@@ -65,7 +66,8 @@ func (r Request) apply(variables config.VariablesClient) error {
 	return applyCount(variables, "worker machines", variableWorkerMachines, r.WorkerMachines, 0)
 }
 
-// applyCount settles a number of machines: the requested one, else the variable's, else the least, which is clusterctl's default.
+// applyCount settles a number of machines: the requested one, else the variable's, else the least,
+// which is clusterctl's default.
 func applyCount(variables config.VariablesClient, what, name string, requested *int64, least int64) error {
 	count := least
 	if requested != nil {
@@ -85,13 +87,15 @@ func applyCount(variables config.VariablesClient, what, name string, requested *
 // Variable is a variable of a template.
 type Variable struct {
 	Name string
-	// Default is what the template gets when nobody sets the variable, text in quotes; nil when it is required.
+	// Default is what the template gets when nobody sets the variable, text in quotes; nil when it
+	// is required.
 	Default *string
 }
 
-// Variables lists the variables of the requested template by name, as `clusterctl generate cluster --list-variables` does:
-// those of ClusterClasses are not among them, since the provider contract allows none there. What the request decides,
-// and a KUBERNETES_VERSION that is set, stands as default.
+// Variables lists the variables of the requested template by name, as `clusterctl generate cluster
+// --list-variables` does: those of ClusterClasses are not among them, since the provider contract
+// allows none there. What the request decides, and a KUBERNETES_VERSION that is set, stands as
+// default.
 func (s *Set) Variables(r Request, variables config.VariablesClient) ([]Variable, error) {
 	if err := r.apply(variables); err != nil {
 		return nil, err

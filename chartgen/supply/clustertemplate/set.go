@@ -1,6 +1,7 @@
-// Package clustertemplate makes the manifests of a workload cluster from the templates that travel in a provider's chart,
-// as `clusterctl generate cluster` makes them from the provider's release: clusterctl's own library substitutes the
-// variables and sets the namespace, and the ClusterClass that a topology names comes along.
+// Package clustertemplate makes the manifests of a workload cluster from the templates that travel
+// in a provider's chart, as `clusterctl generate cluster` makes them from the provider's release:
+// clusterctl's own library substitutes the variables and sets the namespace, and the ClusterClass
+// that a topology names comes along.
 package clustertemplate
 
 import (
@@ -15,8 +16,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
 
-// How the files are called, by the clusterctl provider contract: cluster-template.yaml, cluster-template-<flavor>.yaml
-// and clusterclass-<name>.yaml.
+// How the files are called, by the clusterctl provider contract: cluster-template.yaml,
+// cluster-template-<flavor>.yaml and clusterclass-<name>.yaml.
 const (
 	templatePrefix = "cluster-template"
 	classPrefix    = "clusterclass-"
@@ -54,7 +55,8 @@ func isTemplate(name string) bool {
 	return strings.HasSuffix(name, suffix) && (strings.HasPrefix(name, templatePrefix) || strings.HasPrefix(name, classPrefix))
 }
 
-// template is the file of a flavor. Its error is a *source.NotFoundError that lists the flavors there are.
+// template is the file of a flavor. Its error is a *source.NotFoundError that lists the flavors
+// there are.
 func (s *Set) template(flavor string) (bundle.File, error) {
 	name := templatePrefix + suffix
 	if flavor != "" {

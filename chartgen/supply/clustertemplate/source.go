@@ -43,9 +43,10 @@ func FromArchive(path string, want Infrastructure) (*Set, error) {
 	return s, nil
 }
 
-// FromFolder takes the templates out of clusterctl's local-repository layout. The path is that of the repository
-// (<path>/infrastructure-aws/v2.11.1), of a provider's folder in it, or of a version's; where it leaves the version open,
-// the newest is taken. Only the templates have to be there.
+// FromFolder takes the templates out of clusterctl's local-repository layout. The path is that of
+// the repository (<path>/infrastructure-aws/v2.11.1), of a provider's folder in it, or of a
+// version's; where it leaves the version open, the newest is taken. Only the templates have to be
+// there.
 func FromFolder(ctx context.Context, path string, want Infrastructure) (*Set, error) {
 	folder, err := filepath.Abs(path)
 	if err != nil {
@@ -76,7 +77,8 @@ func FromFolder(ctx context.Context, path string, want Infrastructure) (*Set, er
 	return want.accept(s)
 }
 
-// providerFolder finds the wanted provider in a local repository, unless the path is a provider's folder already.
+// providerFolder finds the wanted provider in a local repository, unless the path is a provider's
+// folder already.
 func providerFolder(path string, want Infrastructure) (string, error) {
 	if kind, _ := v1alpha2.ParseLabel(filepath.Base(path)); kind == v1alpha2.InfrastructureProviderType {
 		return path, nil

@@ -14,13 +14,14 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/catalog"
 )
 
-// Variables are read as clusterctl reads them: what was set comes first, then the environment (in which empty is a value),
-// then the configuration file. Names in the file may be in any case.
+// Variables are read as clusterctl reads them: what was set comes first, then the environment (in
+// which empty is a value), then the configuration file. Names in the file may be in any case.
 type Variables struct{ viper *viper.Viper }
 
 var _ config.VariablesClient = &Variables{}
 
-// NewVariables reads a configuration file, lines of NAME: value. Without one it reads clusterctl's own, if there is one.
+// NewVariables reads a configuration file, lines of NAME: value. Without one it reads clusterctl's
+// own, if there is one.
 func NewVariables(file string) (*Variables, error) {
 	v := viper.New()
 	v.SetEnvKeyReplacer(strings.NewReplacer("-", "_"))
@@ -44,7 +45,8 @@ func NewVariables(file string) (*Variables, error) {
 	return &Variables{viper: v}, nil
 }
 
-// errorLine finds the line that a parser's message names. The rest of such a message may quote a credential.
+// errorLine finds the line that a parser's message names. The rest of such a message may quote a
+// credential.
 var errorLine = regexp.MustCompile(`line \d+`)
 
 func configError(file string, err error) error {

@@ -1,5 +1,5 @@
-// Package connect is how servers that have something to be fetched are connected to: whose certificates are trusted, which one
-// is shown to them, and through which proxy.
+// Package connect is how servers that have something to be fetched are connected to: whose
+// certificates are trusted, which one is shown to them, and through which proxy.
 package connect
 
 import (
@@ -17,7 +17,8 @@ type Options struct {
 	CA []byte
 	// Certificate and Key in PEM, to show to servers that ask for one, under tls.crt and tls.key.
 	Certificate, Key []byte
-	// Proxy is the URL of a proxy, with its user and password if it asks for them, instead of the environment's.
+	// Proxy is the URL of a proxy, with its user and password if it asks for them, instead of the
+	// environment's.
 	Proxy string
 }
 

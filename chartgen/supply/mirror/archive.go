@@ -25,8 +25,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
-// Archive is a mirror in one file: an OCI image layout in a tar archive, which oras, crane and skopeo read too. Items have
-// their names in the annotation org.opencontainers.image.ref.name.
+// Archive is a mirror in one file: an OCI image layout in a tar archive, which oras, crane and
+// skopeo read too. Items have their names in the annotation org.opencontainers.image.ref.name.
 type Archive struct {
 	file    string
 	work    string             // the folder where the layout grows, beside the file
@@ -40,8 +40,9 @@ type Archive struct {
 // workSuffix makes the name of the folder in which an archive grows.
 const workSuffix = ".partial"
 
-// CreateArchive begins an archive, or goes on with one that was interrupted. What an older archive of the name holds is taken from
-// it. The caller owes a Close when all items are copied; without it, what was copied so far stays for the next time.
+// CreateArchive begins an archive, or goes on with one that was interrupted. What an older archive
+// of the name holds is taken from it. The caller owes a Close when all items are copied; without
+// it, what was copied so far stays for the next time.
 func CreateArchive(file string) (*Archive, error) {
 	work := file + workSuffix
 	if err := os.MkdirAll(work, 0o755); err != nil {
@@ -140,8 +141,8 @@ func addFile(out *os.File, folder, name string) error {
 	return addEntry(out, name, in, info.Size())
 }
 
-// addEntry appends an entry to a tar archive. Its content is not passed through a tar writer, so that from one file to another the
-// kernel copies it.
+// addEntry appends an entry to a tar archive. Its content is not passed through a tar writer, so
+// that from one file to another the kernel copies it.
 func addEntry(out *os.File, name string, content io.Reader, size int64) error {
 	if err := tar.NewWriter(out).WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: size}); err != nil {
 		return err

@@ -18,12 +18,14 @@ import (
 // signatureTag is the tag under which cosign keeps the signatures of what has the digest.
 var signatureTag = regexp.MustCompile(`^sha256-[0-9a-f]{64}\.sig$`)
 
-// Attached says whether the item belongs to another one: a signature, or whatever else refers to it.
+// Attached says whether the item belongs to another one: a signature, or whatever else refers to
+// it.
 func (i *Item) Attached() bool { return i.subject != "" || signatureTag.MatchString(i.Tag) }
 
-// withAttached are an item and what is attached to it in its registry, where ref leads: cosign's signatures under their tag, and all
-// that refers to it. So whoever asks a mirror for signatures finds them. named is the item in the mirror. When the registry refuses to
-// tell, the item's note does.
+// withAttached are an item and what is attached to it in its registry, where ref leads: cosign's
+// signatures under their tag, and all that refers to it. So whoever asks a mirror for signatures
+// finds them. named is the item in the mirror. When the registry refuses to tell, the item's note
+// does.
 func withAttached(ctx context.Context, client *oci.Client, ref, named oci.Reference, item *Item) ([]*Item, error) {
 	found, err := findAttached(ctx, client, ref, item.Root)
 	if oci.IsReason(err, oci.Unavailable) {
@@ -46,7 +48,8 @@ func withAttached(ctx context.Context, client *oci.Client, ref, named oci.Refere
 	return items, nil
 }
 
-// findAttached lists what is attached to a manifest, by where it is in the registry: a tag, or a digest alone.
+// findAttached lists what is attached to a manifest, by where it is in the registry: a tag, or a
+// digest alone.
 func findAttached(ctx context.Context, client *oci.Client, ref oci.Reference, subject ocispec.Descriptor) (map[oci.Reference]ocispec.Descriptor, error) {
 	found := map[oci.Reference]ocispec.Descriptor{}
 	referrers, err := client.Referrers(ctx, ref.WithDigest(subject.Digest), subject)

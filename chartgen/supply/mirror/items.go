@@ -36,9 +36,10 @@ func chartReference(name, tag string) oci.Reference {
 	return oci.Reference{Repository: chartsFolder + "/" + name, Tag: tag}
 }
 
-// Images makes the items of images in their registries, by the names that containers have them by, and of their signatures. Of an image for many platforms
-// only the given ones are taken, such as linux/amd64, which leaves the signatures of the whole behind; none means all. An image that is named by its digest is always taken whole, or
-// the digest would be another.
+// Images makes the items of images in their registries, by the names that containers have them by,
+// and of their signatures. Of an image for many platforms only the given ones are taken, such as
+// linux/amd64, which leaves the signatures of the whole behind; none means all. An image that is
+// named by its digest is always taken whole, or the digest would be another.
 func Images(ctx context.Context, client *oci.Client, names, platforms []string) ([]*Item, error) {
 	var items []*Item
 	for _, name := range names {
@@ -55,7 +56,8 @@ func Images(ctx context.Context, client *oci.Client, names, platforms []string) 
 	return items, nil
 }
 
-// Artifact makes the items of a chart that is in a registry, by the name and version that it has there, and of its signatures.
+// Artifact makes the items of a chart that is in a registry, by the name and version that it has
+// there, and of its signatures.
 func Artifact(ctx context.Context, client *oci.Client, ref oci.Reference) ([]*Item, error) {
 	root, err := client.Resolve(ctx, ref)
 	if err != nil {

@@ -1,6 +1,7 @@
-// Package mirror copies what providers need, their charts and container images, to where there is no internet: from the registries
-// where it is published to a registry of one's own, or to one archive and from that to the registry. What is there already is not copied
-// again, so a copy that was interrupted goes on where it stopped. Memory does not depend on sizes: blobs are streamed.
+// Package mirror copies what providers need, their charts and container images, to where there is
+// no internet: from the registries where it is published to a registry of one's own, or to one
+// archive and from that to the registry. What is there already is not copied again, so a copy that
+// was interrupted goes on where it stopped. Memory does not depend on sizes: blobs are streamed.
 package mirror
 
 import (
@@ -24,14 +25,17 @@ import (
 // chartsFolder is the path of charts in a mirror, beside the images.
 const chartsFolder = "charts"
 
-// attempts is how often an item is tried in all when connections are cut; each goes on where the last stopped.
+// attempts is how often an item is tried in all when connections are cut; each goes on where the
+// last stopped.
 const attempts = 4
 
 // Item is an image or a chart to be mirrored.
 type Item struct {
-	// Name is what it is called where it comes from: an image's full name, or charts/<name>:<version> for a chart.
+	// Name is what it is called where it comes from: an image's full name, or
+	// charts/<name>:<version> for a chart.
 	Name string
-	// Repository is its path in a mirror, Tag its tag there. An image that is referred to by its digest alone has no tag.
+	// Repository is its path in a mirror, Tag its tag there. An image that is referred to by its
+	// digest alone has no tag.
 	Repository, Tag string
 	// Root is the manifest or index.
 	Root ocispec.Descriptor
@@ -50,8 +54,9 @@ func (i *Item) IsChart() bool { return strings.HasPrefix(i.Name, chartsFolder+"/
 
 // Observer is told how a copy goes, from several goroutines at a time.
 type Observer interface {
-	// Copied counts bytes that have been copied, or that were there already; the counts of an item come to its size in the end. Bytes
-	// that are lost with a connection and copied again are taken back by a negative count.
+	// Copied counts bytes that have been copied, or that were there already; the counts of an item
+	// come to its size in the end. Bytes that are lost with a connection and copied again are taken
+	// back by a negative count.
 	Copied(item *Item, bytes int64, present bool)
 	// Finished is called once for each item; present says that there was nothing to do.
 	Finished(item *Item, present bool, err error)
@@ -59,7 +64,8 @@ type Observer interface {
 
 // Target is where a mirror is made.
 type Target interface {
-	// put makes the storage of an item ready, tells whether the item is there already, and what names it when it is copied.
+	// put makes the storage of an item ready, tells whether the item is there already, and what
+	// names it when it is copied.
 	put(ctx context.Context, item *Item) (storage content.Storage, present bool, name func(context.Context) error, err error)
 }
 
@@ -70,11 +76,13 @@ type Options struct {
 	Observer Observer
 }
 
-// Copy copies items, and what is attached to others after these. It goes on when one fails, and its error names all that did.
+// Copy copies items, and what is attached to others after these. It goes on when one fails, and its
+// error names all that did.
 func Copy(ctx context.Context, items []*Item, target Target, o Options) error {
 	attached := slices.DeleteFunc(slices.Clone(items), func(i *Item) bool { return !i.Attached() })
 	others := slices.DeleteFunc(slices.Clone(items), (*Item).Attached)
-	oneByOne := Options{Parallel: 1, Observer: o.Observer} // where a registry keeps no list of referrers, each copy rewrites one
+	// where a registry keeps no list of referrers, each copy rewrites one
+	oneByOne := Options{Parallel: 1, Observer: o.Observer}
 	return errors.Join(copyAll(ctx, others, target, o), copyAll(ctx, attached, target, oneByOne))
 }
 
@@ -122,7 +130,8 @@ func copyItem(ctx context.Context, item *Item, target Target, observer Observer)
 	return false, name(ctx)
 }
 
-// countedStorage counts what is read of blobs. A blob that is read again counts anew, so the total is what was moved in the end.
+// countedStorage counts what is read of blobs. A blob that is read again counts anew, so the total
+// is what was moved in the end.
 type countedStorage struct {
 	content.ReadOnlyStorage
 	count func(int64)

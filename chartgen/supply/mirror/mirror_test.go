@@ -73,7 +73,8 @@ func repository(t *testing.T, address string) oci.Reference {
 	return ref
 }
 
-// plainImages is a client's view of images in a registry without TLS: the images' names say nothing of it.
+// plainImages is a client's view of images in a registry without TLS: the images' names say nothing
+// of it.
 func plainImages(t *testing.T, c *oci.Client, refs []oci.Reference, platforms ...string) []*Item {
 	t.Helper()
 	var items []*Item
@@ -231,7 +232,8 @@ func TestPlatformsAreChosen(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 }
 
-// flaky passes requests on and cuts every nth blob that is downloaded, or uploaded, after the first bytes.
+// flaky passes requests on and cuts every nth blob that is downloaded, or uploaded, after the first
+// bytes.
 type flaky struct {
 	*httputil.ReverseProxy
 	uploads     bool
@@ -383,7 +385,8 @@ func TestMemoryDoesNotGrowWithSize(t *testing.T) {
 	g.Expect(large).To(BeNumerically("<", 16<<20))
 }
 
-// highWater samples the heap until stop is called, which tells the highest number of bytes above the start.
+// highWater samples the heap until stop is called, which tells the highest number of bytes above
+// the start.
 func highWater() (stop func() int64) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

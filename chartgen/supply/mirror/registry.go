@@ -8,12 +8,14 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
-// Registry is a mirror in a registry: images have the paths that they have elsewhere, charts are below charts/.
+// Registry is a mirror in a registry: images have the paths that they have elsewhere, charts are
+// below charts/.
 type Registry struct {
 	Client *oci.Client
 	// Base is the path of the mirror.
 	Base oci.Reference
-	// Overwrite lets an image's tag move to what its own registry has now; else that is an error. A chart's tag never moves.
+	// Overwrite lets an image's tag move to what its own registry has now; else that is an error. A
+	// chart's tag never moves.
 	Overwrite bool
 }
 

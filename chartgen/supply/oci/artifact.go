@@ -81,7 +81,8 @@ func NewLayer(mediaType string, data []byte) Layer {
 	return Layer{Descriptor: content.NewDescriptorFromBytes(mediaType, data), Data: data}
 }
 
-// Pack makes an artifact: the config, the layers, and last the manifest, which depends on the arguments alone.
+// Pack makes an artifact: the config, the layers, and last the manifest, which depends on the
+// arguments alone.
 func Pack(artifactType string, config Layer, layers []Layer, annotations map[string]string) ([]Layer, error) {
 	manifest := ocispec.Manifest{
 		Versioned:    specs.Versioned{SchemaVersion: 2},
@@ -100,8 +101,8 @@ func Pack(artifactType string, config Layer, layers []Layer, annotations map[str
 	return append(append([]Layer{config}, layers...), NewLayer(manifest.MediaType, data)), nil
 }
 
-// Push puts what Pack made under the reference's tag. A tag that is there already is never moved: with the same manifest nothing is
-// done, with another one the error's reason is Conflict.
+// Push puts what Pack made under the reference's tag. A tag that is there already is never moved:
+// with the same manifest nothing is done, with another one the error's reason is Conflict.
 func (c *Client) Push(ctx context.Context, ref Reference, artifact []Layer) (ocispec.Descriptor, error) {
 	const action = "push"
 	blobs, manifest := artifact[:len(artifact)-1], artifact[len(artifact)-1]

@@ -14,8 +14,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-// Helm's media types: with these, and the chart's version as the tag, helm, Flux and Argo CD read what Capstan pushes, and Capstan
-// reads what they do.
+// Helm's media types: with these, and the chart's version as the tag, helm, Flux and Argo CD read
+// what Capstan pushes, and Capstan reads what they do.
 const (
 	mediaTypeChartConfig = "application/vnd.cncf.helm.config.v1+json"
 	mediaTypeChart       = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
@@ -46,8 +46,8 @@ func ChartVersion(tag string) string { return strings.ReplaceAll(tag, "_", "+") 
 // IsChart says whether an artifact is a Helm chart.
 func (a *Artifact) IsChart() bool { return a.Manifest.Config.MediaType == mediaTypeChartConfig }
 
-// PackChart makes the artifact of a chart, see Pack. The chart's annotations, which say what it was made from and by which version,
-// become the manifest's.
+// PackChart makes the artifact of a chart, see Pack. The chart's annotations, which say what it was
+// made from and by which version, become the manifest's.
 func PackChart(ch *chart.Chart) ([]Layer, error) {
 	archive, err := ch.Archive()
 	if err != nil {
@@ -94,7 +94,8 @@ func chartConfig(ch *chart.Chart) ([]byte, error) {
 	return json.Marshal(metadata)
 }
 
-// PullChart reads a chart. The error's reason is Invalid when the reference leads to something else.
+// PullChart reads a chart. The error's reason is Invalid when the reference leads to something
+// else.
 func (c *Client) PullChart(ctx context.Context, ref Reference) (*Chart, error) {
 	a, err := c.Artifact(ctx, ref)
 	if err != nil {

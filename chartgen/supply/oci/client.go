@@ -24,7 +24,8 @@ const (
 	maxManifest = 4 << 20
 	// maxTags and maxPages bound a list of tags, maxPages one of referrers too.
 	maxTags, maxPages = 10000, 200
-	// attempts is how often a body that is cut is asked for in all; requests that fail before their body have retries of their own.
+	// attempts is how often a body that is cut is asked for in all; requests that fail before their
+	// body have retries of their own.
 	attempts = 3
 )
 
@@ -41,7 +42,8 @@ type Options struct {
 	StallTimeout time.Duration
 }
 
-// Client is a client of any number of registries. It is safe for concurrent use and holds nothing that needs to be closed.
+// Client is a client of any number of registries. It is safe for concurrent use and holds nothing
+// that needs to be closed.
 type Client struct {
 	auth *auth.Client
 }
@@ -72,7 +74,8 @@ func (o Options) transport() (http.RoundTripper, error) {
 	return &stallGuard{next: t, timeout: cmp.Or(o.StallTimeout, time.Minute)}, nil
 }
 
-// Repository is the reference's repository, for what only its own client can do. Tag and digest do not matter.
+// Repository is the reference's repository, for what only its own client can do. Tag and digest do
+// not matter.
 func (c *Client) Repository(ref Reference) *remote.Repository {
 	return &remote.Repository{
 		Client:               c.auth,
@@ -153,7 +156,8 @@ func (c *Client) Blob(ctx context.Context, ref Reference, desc ocispec.Descripto
 	return data, explain(action, ref, err)
 }
 
-// Open reads a blob as a stream. The digest is verified at the end: whoever uses what was read before owes a read until io.EOF.
+// Open reads a blob as a stream. The digest is verified at the end: whoever uses what was read
+// before owes a read until io.EOF.
 func (c *Client) Open(ctx context.Context, ref Reference, desc ocispec.Descriptor) (io.ReadCloser, error) {
 	body, err := c.Repository(ref).Blobs().Fetch(ctx, desc)
 	if err != nil {

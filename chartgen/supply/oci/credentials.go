@@ -12,8 +12,8 @@ import (
 	"oras.land/oras-go/v2/registry/remote/credentials"
 )
 
-// Keys of a Secret with credentials for a registry. The first ones are those of Kubernetes' own Secret types, the others
-// cluster-api-operator's.
+// Keys of a Secret with credentials for a registry. The first ones are those of Kubernetes' own
+// Secret types, the others cluster-api-operator's.
 const (
 	keyCA          = "ca.crt"
 	keyToken       = "token"
@@ -24,7 +24,8 @@ const (
 	keyOCIRefresh  = "OCI_REFRESH_TOKEN"
 )
 
-// Credentials finds the credentials for a registry, by its host and port; the zero credential when there are none.
+// Credentials finds the credentials for a registry, by its host and port; the zero credential when
+// there are none.
 type Credentials = auth.CredentialFunc
 
 // FirstOf takes the first credentials that are there.
@@ -39,7 +40,8 @@ func FirstOf(all ...Credentials) Credentials {
 	}
 }
 
-// DockerConfig reads the content of a docker configuration file, or of the key .dockerconfigjson of a Secret.
+// DockerConfig reads the content of a docker configuration file, or of the key .dockerconfigjson of
+// a Secret.
 func DockerConfig(data []byte) (Credentials, error) {
 	store, err := credentials.NewMemoryStoreFromDockerConfig(data)
 	if err != nil { // the cause may quote what it could not read
@@ -48,8 +50,8 @@ func DockerConfig(data []byte) (Credentials, error) {
 	return credentials.Credential(store), nil
 }
 
-// ConfigFile is a docker configuration file. It is read each time, so a mounted Secret that changes takes effect; now only to see whether it
-// can be read.
+// ConfigFile is a docker configuration file. It is read each time, so a mounted Secret that changes
+// takes effect; now only to see whether it can be read.
 func ConfigFile(path string) (Credentials, error) {
 	load := func() (Credentials, error) {
 		data, err := os.ReadFile(path)
@@ -74,7 +76,8 @@ func ConfigFile(path string) (Credentials, error) {
 	}, nil
 }
 
-// FromVariables are cluster-api-operator's OCI_* keys among a provider's variables, for one registry; nil when there are none.
+// FromVariables are cluster-api-operator's OCI_* keys among a provider's variables, for one
+// registry; nil when there are none.
 func FromVariables(host string, data map[string][]byte) Credentials {
 	own := auth.Credential{
 		Username: string(data[keyOCIUsername]), Password: string(data[keyOCIPassword]),
@@ -86,7 +89,8 @@ func FromVariables(host string, data map[string][]byte) Credentials {
 	return auth.StaticCredential(host, own)
 }
 
-// UserConfig is the docker configuration of the person who runs this program, credential helpers included.
+// UserConfig is the docker configuration of the person who runs this program, credential helpers
+// included.
 func UserConfig() (Credentials, error) {
 	store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
 	if err != nil {
@@ -100,9 +104,10 @@ func Static(host, username, password string) Credentials {
 	return auth.StaticCredential(host, auth.Credential{Username: username, Password: password})
 }
 
-// FromSecret reads a Secret's data as access to one registry: .dockerconfigjson, or username and password, or token, or
-// cluster-api-operator's OCI_USERNAME, OCI_PASSWORD, OCI_ACCESS_TOKEN and OCI_REFRESH_TOKEN; ca.crt for the registry's certificate;
-// tls.crt and tls.key for one's own; proxy for the proxy to go through. All are optional. No error holds any of it.
+// FromSecret reads a Secret's data as access to one registry: .dockerconfigjson, or username and
+// password, or token, or cluster-api-operator's OCI_USERNAME, OCI_PASSWORD, OCI_ACCESS_TOKEN and
+// OCI_REFRESH_TOKEN; ca.crt for the registry's certificate; tls.crt and tls.key for one's own;
+// proxy for the proxy to go through. All are optional. No error holds any of it.
 func FromSecret(host string, data map[string][]byte) (Options, error) {
 	o := Options{CA: data[keyCA], Certificate: data[corev1.TLSCertKey], Key: data[corev1.TLSPrivateKeyKey], Proxy: string(data[keyProxy])}
 	own := auth.Credential{

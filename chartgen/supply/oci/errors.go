@@ -60,7 +60,8 @@ func IsReason(err error, reason Reason) bool {
 	return errors.As(err, &e) && e.Reason == reason
 }
 
-// Explain makes an *Error of what a library returned that speaks to a registry for this package's callers; nil stays nil.
+// Explain makes an *Error of what a library returned that speaks to a registry for this package's
+// callers; nil stays nil.
 func Explain(action, name string, err error) error {
 	ref, parseErr := Parse(name)
 	if parseErr != nil {
@@ -130,7 +131,8 @@ func diagnose(ref Reference, err error) (Reason, string) {
 	return Unavailable, withoutQuery(err) + "; check that " + ref.Registry + " can be reached from here"
 }
 
-// diagnoseTLS explains what goes wrong before any request is sent; the message is empty when that is not it.
+// diagnoseTLS explains what goes wrong before any request is sent; the message is empty when that
+// is not it.
 func diagnoseTLS(ref Reference, err error) (Reason, string) {
 	var (
 		authority x509.UnknownAuthorityError
@@ -171,10 +173,12 @@ func diagnoseStatus(ref Reference, response *errcode.ErrorResponse) (Reason, str
 	}
 }
 
-// urlQuery is where the signature of a URL is that a registry redirects to, and that is a credential.
+// urlQuery is where the signature of a URL is that a registry redirects to, and that is a
+// credential.
 var urlQuery = regexp.MustCompile(`\?[^\s"]*`)
 
-// withoutQuery is an error's text without the URL that was asked for, or at least without what that URL asked.
+// withoutQuery is an error's text without the URL that was asked for, or at least without what that
+// URL asked.
 func withoutQuery(err error) string {
 	var failed *url.Error
 	if errors.As(err, &failed) {

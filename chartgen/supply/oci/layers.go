@@ -17,7 +17,8 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Bounds of an image whose files are read: far above a provider's (200 MB, some thousand entries), and little memory whatever it holds.
+// Bounds of an image whose files are read: far above a provider's (200 MB, some thousand entries),
+// and little memory whatever it holds.
 const (
 	maxEntries     = 200_000
 	maxImageBytes  = 4 << 30  // unpacked, of all layers
@@ -29,8 +30,9 @@ const (
 	opaqueWhiteout = ".wh..wh..opq"
 )
 
-// Image resolves a reference to the manifest of one platform, linux/amd64 if there is a choice. It gives the reference pinned to
-// what the reference names, an index as a rule, since that is what a container runtime on any platform can pull.
+// Image resolves a reference to the manifest of one platform, linux/amd64 if there is a choice. It
+// gives the reference pinned to what the reference names, an index as a rule, since that is what a
+// container runtime on any platform can pull.
 func (c *Client) Image(ctx context.Context, ref Reference) (pinned Reference, image *Artifact, err error) {
 	desc, err := c.Resolve(ctx, ref)
 	if err != nil {
@@ -54,10 +56,11 @@ func (c *Client) Image(ctx context.Context, ref Reference) (pinned Reference, im
 	return pinned, image, err
 }
 
-// Files reads the regular files of an image that lie in one of the folders or below, by their paths from the root without a leading
-// slash, as a container would see them: the newest layer wins, and what it deletes is gone. Layers are streamed from the newest on,
-// until enough says of what was found so far that the rest does not matter. A link in a folder is an error of reason Invalid, as is an
-// image beyond all bounds.
+// Files reads the regular files of an image that lie in one of the folders or below, by their paths
+// from the root without a leading slash, as a container would see them: the newest layer wins, and
+// what it deletes is gone. Layers are streamed from the newest on, until enough says of what was
+// found so far that the rest does not matter. A link in a folder is an error of reason Invalid, as
+// is an image beyond all bounds.
 func (c *Client) Files(ctx context.Context, image *Artifact, folders []string, enough func(files map[string][]byte) bool) (map[string][]byte, error) {
 	w := &layerWalk{ref: image.Reference, folders: folders, files: map[string][]byte{}, bytesLeft: maxImageBytes, keptLeft: maxImageKept, entriesLeft: maxEntries}
 	for _, layer := range slices.Backward(image.Manifest.Layers) {
@@ -71,7 +74,8 @@ func (c *Client) Files(ctx context.Context, image *Artifact, folders []string, e
 	return w.files, nil
 }
 
-// walkLayer streams a layer, again when the connection is cut. Nothing of a layer counts before its digest is verified.
+// walkLayer streams a layer, again when the connection is cut. Nothing of a layer counts before its
+// digest is verified.
 func (c *Client) walkLayer(ctx context.Context, w *layerWalk, layer ocispec.Descriptor) error {
 	return again(ctx, func() error {
 		body, err := c.Open(ctx, w.ref, layer)
@@ -97,8 +101,8 @@ type layerWalk struct {
 	ref     Reference
 	folders []string
 	files   map[string][]byte // of the layers so far
-	// hidden are what the layers so far hide from those below: files and folders that they delete or replace, and with
-	// a slash at the end folders of which they hide the content alone.
+	// hidden are what the layers so far hide from those below: files and folders that they delete
+	// or replace, and with a slash at the end folders of which they hide the content alone.
 	hidden []string
 	found  map[string][]byte // in this layer
 

@@ -96,7 +96,8 @@ func TestAnImagesFilesAreReadAsAContainerSeesThem(t *testing.T) {
 	}
 }
 
-// zeros packs entries of zeros, which shrink to a thousandth: each MiB of them as the same member of the gzip stream.
+// zeros packs entries of zeros, which shrink to a thousandth: each MiB of them as the same member
+// of the gzip stream.
 func zeros(names []string, size int64) []byte {
 	const unit = 1 << 20
 	member := func(data []byte) []byte {
@@ -118,7 +119,8 @@ func zeros(names []string, size int64) []byte {
 	return out.Bytes()
 }
 
-// highWater samples the heap until stop is called, which tells the highest number of bytes above the start.
+// highWater samples the heap until stop is called, which tells the highest number of bytes above
+// the start.
 func highWater() (stop func() int64) {
 	runtime.GC()
 	var m runtime.MemStats

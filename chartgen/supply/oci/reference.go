@@ -1,6 +1,7 @@
-// Package oci reads and writes OCI registries: the one client that all of Capstan shares. What comes from a registry is bounded in
-// size and time, verified by its digest, and asked for again where that may help. Credentials go to the registry they are meant for
-// and to the token service that it names, are never part of an error, and are never logged.
+// Package oci reads and writes OCI registries: the one client that all of Capstan shares. What
+// comes from a registry is bounded in size and time, verified by its digest, and asked for again
+// where that may help. Credentials go to the registry they are meant for and to the token service
+// that it names, are never part of an error, and are never logged.
 package oci
 
 import (
@@ -18,7 +19,8 @@ const (
 	schemePlain = "http://"
 )
 
-// Reference names something in a registry, or a repository of it when it has neither tag nor digest.
+// Reference names something in a registry, or a repository of it when it has neither tag nor
+// digest.
 type Reference struct {
 	// Registry is the host, with its port if it has one.
 	Registry string
@@ -31,7 +33,8 @@ type Reference struct {
 	PlainHTTP bool
 }
 
-// Parse reads [oci://|http://]registry[:port]/repository[:tag][@digest]. http:// means plain HTTP, as for cluster-api-operator.
+// Parse reads [oci://|http://]registry[:port]/repository[:tag][@digest]. http:// means plain HTTP,
+// as for cluster-api-operator.
 func Parse(s string) (Reference, error) {
 	rest, plain := strings.CutPrefix(strings.TrimPrefix(s, scheme), schemePlain)
 	name, digested, hasDigest := strings.Cut(strings.TrimSuffix(rest, "/"), "@")
@@ -48,8 +51,8 @@ func Parse(s string) (Reference, error) {
 	return ref, nil
 }
 
-// ParseImage reads a container image's reference as container runtimes do: without a registry it is Docker Hub's, without
-// tag and digest it is the tag latest.
+// ParseImage reads a container image's reference as container runtimes do: without a registry it is
+// Docker Hub's, without tag and digest it is the tag latest.
 func ParseImage(s string) (Reference, error) {
 	named, err := reference.ParseDockerRef(s)
 	if err != nil {
@@ -113,7 +116,8 @@ func (r Reference) Join(path string) Reference {
 	return Reference{Registry: r.Registry, Repository: strings.Trim(r.Repository+"/"+path, "/"), PlainHTTP: r.PlainHTTP}
 }
 
-// ParseRepository reads where repositories are kept: like Parse, without tag and digest, and the path may be empty: a whole registry.
+// ParseRepository reads where repositories are kept: like Parse, without tag and digest, and the
+// path may be empty: a whole registry.
 func ParseRepository(s string) (Reference, error) {
 	rest, plain := strings.CutPrefix(strings.TrimPrefix(s, scheme), schemePlain)
 	if host := strings.TrimSuffix(rest, "/"); !strings.Contains(host, "/") {

@@ -9,8 +9,8 @@ import (
 // maxReferrers bounds the signatures of one artifact that are looked at.
 const maxReferrers = 100
 
-// Referrers lists what refers to the manifest of a pinned reference: its signatures, for example. Registries without that API are
-// asked for the tag that stands in for it.
+// Referrers lists what refers to the manifest of a pinned reference: its signatures, for example.
+// Registries without that API are asked for the tag that stands in for it.
 func (c *Client) Referrers(ctx context.Context, ref Reference, subject ocispec.Descriptor) ([]ocispec.Descriptor, error) {
 	const action = "list the signatures of"
 	ctx, cancel := bounded(ctx)

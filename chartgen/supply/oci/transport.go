@@ -11,8 +11,8 @@ import (
 // errStalled ends a connection on which nothing has moved for too long.
 var errStalled = errors.New("nothing has arrived or left for too long")
 
-// stallGuard bounds how long a request may stand still, in either direction. Its whole time is not bounded: a large layer takes what
-// it takes.
+// stallGuard bounds how long a request may stand still, in either direction. Its whole time is not
+// bounded: a large layer takes what it takes.
 type stallGuard struct {
 	next    http.RoundTripper
 	timeout time.Duration

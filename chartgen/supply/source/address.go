@@ -20,7 +20,8 @@ type AddressError struct{ message string }
 
 func (e *AddressError) Error() string { return e.message }
 
-// NewWebsite makes the source of a provider at an address on a web server, whose form says what it is:
+// NewWebsite makes the source of a provider at an address on a web server, whose form says what it
+// is:
 //
 //   - https://HOST/OWNER/PROJECT/releases/latest/FILE, or with a tag for latest: the releases of a project on GitHub, on a
 //     GitHub Enterprise server or on a mirror with GitHub's paths. The file may be left out.
@@ -83,7 +84,8 @@ func parseGitHub(u *url.URL, parts []string, options WebOptions) (site *gitHub, 
 	return newGitHub(project, options), version, file
 }
 
-// componentsNames are the names that components may have: the one that is known, else those that the provider contract and usage give.
+// componentsNames are the names that components may have: the one that is known, else those that
+// the provider contract and usage give.
 func componentsNames(provider bundle.Provider, known string) []string {
 	if known != "" {
 		return []string{known}

@@ -16,8 +16,9 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
-// Artifact is an OCI artifact for each version: the files of a release as layers with their names in the title annotation, as
-// cluster-api-operator and `oras push` publish them, or a Helm chart, made by Capstan or by anyone.
+// Artifact is an OCI artifact for each version: the files of a release as layers with their names
+// in the title annotation, as cluster-api-operator and `oras push` publish them, or a Helm chart,
+// made by Capstan or by anyone.
 type Artifact struct{ repository }
 
 var (
@@ -29,8 +30,8 @@ var (
 // maxRelease bounds all files of a release.
 const maxRelease = 2 * maxFileSize
 
-// NewArtifact makes the source of a provider at an address such as oci://registry.example.com/capi/infrastructure-aws, which may have
-// a tag and a digest.
+// NewArtifact makes the source of a provider at an address such as
+// oci://registry.example.com/capi/infrastructure-aws, which may have a tag and a digest.
 func NewArtifact(address string, provider bundle.Provider, options OCIOptions) (*Artifact, error) {
 	ref, err := oci.Parse(address)
 	if err != nil {
@@ -55,7 +56,8 @@ func (a *Artifact) Chart(ctx context.Context, release Release) (*oci.Chart, erro
 	return read, nil
 }
 
-// Moved says where a release's tag leads now, when that is neither the manifest nor the chart in use.
+// Moved says where a release's tag leads now, when that is neither the manifest nor the chart in
+// use.
 func (a *Artifact) Moved(ctx context.Context, release Release, inUse InUse) (oci.Reference, error) {
 	now, err := a.repository.Moved(ctx, release, inUse)
 	if err != nil || now.Digest == "" {
@@ -144,8 +146,8 @@ func titled(artifact *oci.Artifact) map[string]ocispec.Descriptor {
 	return files
 }
 
-// metadataNames are what the metadata may be called, the first wins; with provider and version in the names, several providers share
-// an artifact.
+// metadataNames are what the metadata may be called, the first wins; with provider and version in
+// the names, several providers share an artifact.
 func (a *Artifact) metadataNames(release Release) []string {
 	return append(a.qualified(release, bundle.MetadataFile), bundle.MetadataFile)
 }

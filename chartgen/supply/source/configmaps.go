@@ -18,10 +18,11 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
-// ConfigMaps are releases kept in a cluster, one ConfigMap a version, as cluster-api-operator defines them: the version
-// in a label (else the ConfigMap's name is the version), metadata.yaml under the key "metadata", the components under the
-// key "components", gzipped in binaryData when an annotation says so. Secrets with the same keys do as well, when they
-// have the label with the version: others that the selector matches hold variables and credentials.
+// ConfigMaps are releases kept in a cluster, one ConfigMap a version, as cluster-api-operator
+// defines them: the version in a label (else the ConfigMap's name is the version), metadata.yaml
+// under the key "metadata", the components under the key "components", gzipped in binaryData when
+// an annotation says so. Secrets with the same keys do as well, when they have the label with the
+// version: others that the selector matches hold variables and credentials.
 type ConfigMaps struct {
 	// Metadata reads the metadata of ConfigMaps and Secrets, from a watch if there is one.
 	Metadata client.Reader
@@ -38,7 +39,8 @@ const (
 	kindSecret    = "Secret"
 )
 
-// Releases lists what matches. ConfigMaps whose version is not semantic are passed over, unless nothing else is there.
+// Releases lists what matches. ConfigMaps whose version is not semantic are passed over, unless
+// nothing else is there.
 func (c *ConfigMaps) Releases(ctx context.Context) ([]Release, error) {
 	selector, err := metav1.LabelSelectorAsSelector(c.Selector)
 	if err != nil {
@@ -65,7 +67,8 @@ func (c *ConfigMaps) Releases(ctx context.Context) ([]Release, error) {
 	return c.releases(items)
 }
 
-// releases makes releases of ConfigMaps and Secrets; two of the same version would make the choice a matter of luck.
+// releases makes releases of ConfigMaps and Secrets; two of the same version would make the choice
+// a matter of luck.
 func (c *ConfigMaps) releases(items []metav1.PartialObjectMetadata) ([]Release, error) {
 	var releases []Release
 	var passedOver []string
@@ -119,8 +122,8 @@ func (c *ConfigMaps) Fetch(ctx context.Context, release Release) (*bundle.Bundle
 	return &bundle.Bundle{Provider: c.Provider, Version: release.Version, Source: strings.ToLower(kind), Components: components, Metadata: metadata}, nil
 }
 
-// read reads the data of a ConfigMap or Secret, and whether its components are compressed: in a ConfigMap they count only where
-// the annotation says they are.
+// read reads the data of a ConfigMap or Secret, and whether its components are compressed: in a
+// ConfigMap they count only where the annotation says they are.
 func (c *ConfigMaps) read(ctx context.Context, kind string, key client.ObjectKey) (compressed bool, data map[string][]byte, err error) {
 	if kind == kindSecret {
 		secret := &corev1.Secret{}

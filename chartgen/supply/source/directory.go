@@ -22,13 +22,15 @@ import (
 const maxFileSize = 32 << 20
 
 // Directory is a provider's folder in clusterctl's local-repository layout:
-// <label>/<version>/{<type>-components.yaml, metadata.yaml, cluster-template*.yaml, clusterclass-*.yaml}.
+// <label>/<version>/{<type>-components.yaml, metadata.yaml, cluster-template*.yaml,
+// clusterclass-*.yaml}.
 type Directory struct {
 	path     string
 	provider bundle.Provider
 }
 
-// NewDirectory opens the folder of a provider; the folder's name is the provider's label, for example infrastructure-aws.
+// NewDirectory opens the folder of a provider; the folder's name is the provider's label, for
+// example infrastructure-aws.
 func NewDirectory(path string) (*Directory, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -42,7 +44,8 @@ func Provider(t v1alpha2.ProviderType, name string) bundle.Provider {
 	return bundle.Provider{Type: string(t), Name: name, Label: t.Label(name)}
 }
 
-// Releases lists the version folders. Their fingerprints are made of the names, sizes and times of the files.
+// Releases lists the version folders. Their fingerprints are made of the names, sizes and times of
+// the files.
 func (d *Directory) Releases(context.Context) ([]Release, error) {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
@@ -95,7 +98,8 @@ func fingerprint(folder string) string {
 	}
 	h := sha256.New()
 	for _, e := range entries {
-		info, err := os.Stat(filepath.Join(folder, e.Name())) // not the entry's: it may be a link to a file that changes
+		// not the entry's: it may be a link to a file that changes
+		info, err := os.Stat(filepath.Join(folder, e.Name()))
 		if err != nil {
 			return ""
 		}

@@ -17,9 +17,9 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
-// gitHub is a project's releases on GitHub, on a GitHub Enterprise server, or on a mirror with GitHub's paths. Files are taken from
-// the website, which does not count requests; the API is asked for what the website does not give: lists, and the files of
-// private projects.
+// gitHub is a project's releases on GitHub, on a GitHub Enterprise server, or on a mirror with
+// GitHub's paths. Files are taken from the website, which does not count requests; the API is asked
+// for what the website does not give: lists, and the files of private projects.
 type gitHub struct {
 	connection
 	// project is the project's address on the website, api its address in the API.
@@ -76,7 +76,8 @@ func (g *gitHub) fileURL(version, name string) string {
 	return g.project + "/releases/download/" + url.PathEscape(version) + "/" + url.PathEscape(name)
 }
 
-// read gets a file from the website and, where it is not found there, with a token from the API: the website hides what is private.
+// read gets a file from the website and, where it is not found there, with a token from the API:
+// the website hides what is private.
 func (g *gitHub) read(ctx context.Context, version, name string, limit int64) ([]byte, error) {
 	res, err := g.get(ctx, g.fileURL(version, name), "", limit)
 	var status *web.StatusError
@@ -89,7 +90,8 @@ func (g *gitHub) read(ctx context.Context, version, name string, limit int64) ([
 	return res.Body, nil
 }
 
-// readAsset gets a file through the API; notFound is the error when the release has none of that name.
+// readAsset gets a file through the API; notFound is the error when the release has none of that
+// name.
 func (g *gitHub) readAsset(ctx context.Context, version, name string, limit int64, notFound error) ([]byte, error) {
 	release, err := g.release(ctx, version)
 	if web.Missing(err) {
@@ -135,7 +137,8 @@ func (g *gitHub) release(ctx context.Context, tag string) (*gitHubRelease, error
 	return release, nil
 }
 
-// versions lists the project's tags from a Go module proxy, as clusterctl does, and its releases from the API where that fails.
+// versions lists the project's tags from a Go module proxy, as clusterctl does, and its releases
+// from the API where that fails.
 func (g *gitHub) versions(ctx context.Context) ([]string, error) {
 	if g.listing != "" {
 		if versions, err := g.listTags(ctx); err == nil && len(versions) > 0 {
@@ -205,7 +208,8 @@ func (g *gitHub) explain(err error) error {
 	return err
 }
 
-// listTags lists a module's versions, those of its major versions from 2 on being modules of their own, until one has none.
+// listTags lists a module's versions, those of its major versions from 2 on being modules of their
+// own, until one has none.
 func (g *gitHub) listTags(ctx context.Context) ([]string, error) {
 	var versions []string
 	proxy := connection{} // no credentials are for it
@@ -228,7 +232,8 @@ func (g *gitHub) listTags(ctx context.Context) ([]string, error) {
 	return versions, nil
 }
 
-// goProxyList is where the first proxy in a value of GOPROXY has a module; empty when it names none before "direct" or "off".
+// goProxyList is where the first proxy in a value of GOPROXY has a module; empty when it names none
+// before "direct" or "off".
 func goProxyList(goProxy, modulePath string) string {
 	escaped, err := module.EscapePath(modulePath)
 	if err != nil {

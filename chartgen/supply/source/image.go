@@ -17,17 +17,20 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
-// Folders of an image that hold a provider's manifests: one release, or below it one folder for each profile of it.
+// Folders of an image that hold a provider's manifests: one release, or below it one folder for
+// each profile of it.
 const (
 	imageFolder    = "capi-manifests"
 	profilesFolder = "capi-operator-manifests"
 	defaultProfile = "default"
 )
 
-// Image is a provider's own container image that carries the provider's manifests, one tag for each version. Its folder
-// /capi-manifests holds a release: the components in *components.yaml, manifests.yaml or manifests, and metadata.yaml; or, as OpenShift's
-// images have it, /capi-operator-manifests/<profile> does, of which the profile "default" is taken, else the one called like the provider,
-// else the only one. The image that the manifests name as their own becomes the very image that they were read from, by its digest.
+// Image is a provider's own container image that carries the provider's manifests, one tag for each
+// version. Its folder /capi-manifests holds a release: the components in *components.yaml,
+// manifests.yaml or manifests, and metadata.yaml; or, as OpenShift's images have it,
+// /capi-operator-manifests/<profile> does, of which the profile "default" is taken, else the one
+// called like the provider, else the only one. The image that the manifests name as their own
+// becomes the very image that they were read from, by its digest.
 type Image struct{ repository }
 
 var (
@@ -35,8 +38,8 @@ var (
 	_ Tagged = &Image{}
 )
 
-// NewImage makes the source of a provider at an image, such as registry.example.com/capi/cluster-api-aws-controller, which may have
-// a tag and a digest.
+// NewImage makes the source of a provider at an image, such as
+// registry.example.com/capi/cluster-api-aws-controller, which may have a tag and a digest.
 func NewImage(address string, provider bundle.Provider, options OCIOptions) (*Image, error) {
 	ref, err := oci.Parse(address)
 	if err != nil {
@@ -112,7 +115,8 @@ func (i *Image) folder(files map[string][]byte) (string, error) {
 	return "", fmt.Errorf("holds the profiles %s, and none of them is called %s or %s", strings.Join(profiles, ", "), defaultProfile, i.provider.Name)
 }
 
-// imageMetadata is what a manifest folder says about itself, in metadata.json or metadata.yaml, in either spelling.
+// imageMetadata is what a manifest folder says about itself, in metadata.json or metadata.yaml, in
+// either spelling.
 type imageMetadata struct {
 	// ImageName and SelfImageRef are the image's own reference in the manifests.
 	ImageName    string `json:"imageName"`
@@ -201,7 +205,8 @@ func withOwnImage(components []byte, pinned oci.Reference, own ...string) []byte
 // contractLabel is on CRDs and says which contract they serve.
 var contractLabel = regexp.MustCompile(`^cluster\.x-k8s\.io/(v[0-9]+((alpha|beta)[0-9]+)?)$`)
 
-// newestContract is the newest contract that the CRDs' labels name: what an image without clusterctl's metadata says about it.
+// newestContract is the newest contract that the CRDs' labels name: what an image without
+// clusterctl's metadata says about it.
 func newestContract(components []byte) string {
 	parsed, err := bundle.OutlineComponents(components)
 	if err != nil {

@@ -20,7 +20,8 @@ var (
 	_ Tagged      = &Preferred{}
 )
 
-// Releases lists what either has. One that does not answer is no matter as long as the other has something.
+// Releases lists what either has. One that does not answer is no matter as long as the other has
+// something.
 func (p *Preferred) Releases(ctx context.Context) ([]Release, error) {
 	charts, err := p.Charts.Releases(ctx)
 	others, otherErr := p.Else.Releases(ctx)
@@ -39,8 +40,8 @@ func (p *Preferred) Releases(ctx context.Context) ([]Release, error) {
 	return all, nil
 }
 
-// Release is the release of an exact version, whether or not there is one. It has the same origin wherever it is: the chart is
-// the same.
+// Release is the release of an exact version, whether or not there is one. It has the same origin
+// wherever it is: the chart is the same.
 func (p *Preferred) Release(version string) Release {
 	release := p.Charts.Release(version)
 	if remote, ok := p.Else.(Remote); ok {
@@ -57,7 +58,8 @@ func (p *Preferred) Named() string {
 	return ""
 }
 
-// Chart reads a release from the repository with charts; nil when that lacks it, or does not answer.
+// Chart reads a release from the repository with charts; nil when that lacks it, or does not
+// answer.
 func (p *Preferred) Chart(ctx context.Context, release Release) (*oci.Chart, error) {
 	c, err := p.Charts.Chart(ctx, release)
 	if lacks(err) {

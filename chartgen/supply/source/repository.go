@@ -15,7 +15,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
-// Verifier decides whether an artifact is trusted. The reference is pinned to a digest. Its refusal is an *UntrustedError.
+// Verifier decides whether an artifact is trusted. The reference is pinned to a digest. Its refusal
+// is an *UntrustedError.
 type Verifier interface {
 	Verify(ctx context.Context, ref oci.Reference) error
 }
@@ -33,7 +34,8 @@ type OCIOptions struct {
 	Access func(ctx context.Context) (Access, error)
 	// Digest that the manifest must have; empty means any.
 	Digest string
-	// Verified says that Access has a verifier: what was fetched without one is not what was fetched with one.
+	// Verified says that Access has a verifier: what was fetched without one is not what was
+	// fetched with one.
 	Verified bool
 }
 
@@ -42,7 +44,8 @@ func WithClient(client *oci.Client) OCIOptions {
 	return OCIOptions{Access: func(context.Context) (Access, error) { return Access{Client: client}, nil }}
 }
 
-// repository is a repository in a registry whose tags are versions, or one tag or digest of it. It serves one reconcile at a time.
+// repository is a repository in a registry whose tags are versions, or one tag or digest of it. It
+// serves one reconcile at a time.
 type repository struct {
 	OCIOptions
 	ref      oci.Reference
@@ -65,7 +68,8 @@ func (r *repository) open(ctx context.Context) (*Access, error) {
 // contentTag is a tag that store.Registry gives a second chart of a version.
 var contentTag = regexp.MustCompile(`_[0-9a-f]{12}$`)
 
-// Releases lists the tags that are versions, with or without a "v". An address with a tag is that one release, if the tag is a version.
+// Releases lists the tags that are versions, with or without a "v". An address with a tag is that
+// one release, if the tag is a version.
 func (r *repository) Releases(ctx context.Context) ([]Release, error) {
 	if r.ref.Identifier() != "" {
 		named := r.Named()
@@ -124,7 +128,8 @@ func (r *repository) Release(version string) Release {
 // Named is the version that the address names by its tag; empty when it names none.
 func (r *repository) Named() string { return tagVersion(r.ref.Tag) }
 
-// tagVersion is the version that a tag stands for, with its "v"; empty when it is none. Only whole versions count: a tag 1.13 moves.
+// tagVersion is the version that a tag stands for, with its "v"; empty when it is none. Only whole
+// versions count: a tag 1.13 moves.
 func tagVersion(tag string) string {
 	version := oci.ChartVersion(tag)
 	if _, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v")); err != nil {
@@ -152,7 +157,8 @@ func (r *repository) resolve(ctx context.Context, release Release) (oci.Referenc
 	return pinned, nil
 }
 
-// find pins a release. Without a tag or digest in the address, the tag is the version with or without its "v".
+// find pins a release. Without a tag or digest in the address, the tag is the version with or
+// without its "v".
 func (r *repository) find(ctx context.Context, release Release) (oci.Reference, error) {
 	candidates := []oci.Reference{r.ref}
 	switch named := r.Named(); {
@@ -182,7 +188,8 @@ func (r *repository) find(ctx context.Context, release Release) (oci.Reference, 
 	return r.ref, first
 }
 
-// Moved says where a release's tag leads now, when that is another manifest than the one in use. Who asks for a digest is not asked again.
+// Moved says where a release's tag leads now, when that is another manifest than the one in use.
+// Who asks for a digest is not asked again.
 func (r *repository) Moved(ctx context.Context, release Release, inUse InUse) (oci.Reference, error) {
 	if r.ref.Digest != "" || r.Digest != "" {
 		return oci.Reference{}, nil

@@ -1,5 +1,5 @@
-// Package source finds and fetches what providers publish, wherever that is kept. All sources look alike: they list
-// releases and fetch one as a bundle.
+// Package source finds and fetches what providers publish, wherever that is kept. All sources look
+// alike: they list releases and fetch one as a bundle.
 package source
 
 import (
@@ -24,8 +24,9 @@ type Release struct {
 	Fingerprint string
 	// Name is what the source calls it: a ConfigMap's name, a folder.
 	Name string
-	// Origin says where exactly the release is, for people, when it cannot change there. What was once fetched from an origin
-	// need not be fetched again. Empty for places where bytes change, which are near enough to look every time.
+	// Origin says where exactly the release is, for people, when it cannot change there. What was
+	// once fetched from an origin need not be fetched again. Empty for places where bytes change,
+	// which are near enough to look every time.
 	Origin string
 }
 
@@ -33,27 +34,31 @@ type Release struct {
 type Source interface {
 	// Releases lists what is on offer, newest first. An empty place is a *NotFoundError.
 	Releases(ctx context.Context) ([]Release, error)
-	// Fetch reads one of these releases. Files that are wrong or missing are a *bundle.InvalidError.
+	// Fetch reads one of these releases. Files that are wrong or missing are a
+	// *bundle.InvalidError.
 	Fetch(ctx context.Context, release Release) (*bundle.Bundle, error)
 }
 
-// Remote is a source beyond a network, which may be slow, unreachable, or count how often it is asked.
+// Remote is a source beyond a network, which may be slow, unreachable, or count how often it is
+// asked.
 type Remote interface {
 	Source
 	// Release is the release of an exact version, whether or not there is one: nobody is asked.
 	Release(version string) Release
 	// Named is the exact version that the source's own address names; empty when it names none.
 	Named() string
-	// Metadata reads the metadata.yaml of a release and nothing else. A release that is not there is a *NotFoundError.
+	// Metadata reads the metadata.yaml of a release and nothing else. A release that is not there
+	// is a *NotFoundError.
 	Metadata(ctx context.Context, release Release) ([]byte, error)
 }
 
-// mostAttempts is how many of a remote source's newest versions may turn out to be no releases, as in clusterctl.
+// mostAttempts is how many of a remote source's newest versions may turn out to be no releases, as
+// in clusterctl.
 const mostAttempts = 5
 
-// Resolve chooses the release that a version asks for, as Pick does, and asks a remote source only when it must: for an
-// exact version, or a pinned one that still fits, nobody is asked, and an empty version is the one that the source's address
-// names, if it does.
+// Resolve chooses the release that a version asks for, as Pick does, and asks a remote source only
+// when it must: for an exact version, or a pinned one that still fits, nobody is asked, and an
+// empty version is the one that the source's address names, if it does.
 func Resolve(ctx context.Context, from Source, version, pinned string) (Release, error) {
 	if remote, ok := from.(Remote); ok {
 		if version == "" {
@@ -75,8 +80,8 @@ func Resolve(ctx context.Context, from Source, version, pinned string) (Release,
 	return Pick(releases, version, pinned)
 }
 
-// published leaves out of what a remote source lists the tags that have no release (yet), down to the newest release that the
-// version asks for. It gives that one's metadata, too.
+// published leaves out of what a remote source lists the tags that have no release (yet), down to
+// the newest release that the version asks for. It gives that one's metadata, too.
 func published(ctx context.Context, from Remote, releases []Release, version string) ([]Release, []byte, error) {
 	for attempt := 1; ; attempt++ {
 		picked, err := Pick(releases, version, "")
@@ -91,7 +96,8 @@ func published(ctx context.Context, from Remote, releases []Release, version str
 	}
 }
 
-// Offer lists all releases, newest first, and gives the metadata of the newest, which has the contracts of all.
+// Offer lists all releases, newest first, and gives the metadata of the newest, which has the
+// contracts of all.
 func Offer(ctx context.Context, from Source) ([]Release, *bundle.Metadata, error) {
 	releases, err := from.Releases(ctx)
 	if err != nil {
@@ -123,7 +129,8 @@ func fetchMetadata(ctx context.Context, from Source, releases []Release) ([]byte
 	return b.Metadata, nil
 }
 
-// exactVersion is the one version that can be meant without knowing what is on offer; empty when that is open.
+// exactVersion is the one version that can be meant without knowing what is on offer; empty when
+// that is open.
 func exactVersion(version, pinned string) string {
 	if IsExact(version) {
 		return version
@@ -136,25 +143,29 @@ func exactVersion(version, pinned string) string {
 	return ""
 }
 
-// ChartSource is a source whose releases may be Helm charts already: nothing is generated for these.
+// ChartSource is a source whose releases may be Helm charts already: nothing is generated for
+// these.
 type ChartSource interface {
 	Source
 	// Chart reads a release that is a chart, as it is; nil when it is none, and Fetch reads it.
 	Chart(ctx context.Context, release Release) (*oci.Chart, error)
 }
 
-// Tagged is a source whose releases lie behind a registry's tags, which can be made to lead elsewhere. Nothing changes by that alone.
+// Tagged is a source whose releases lie behind a registry's tags, which can be made to lead
+// elsewhere. Nothing changes by that alone.
 type Tagged interface {
 	Source
-	// Moved says where the tag of a release leads now, when that is not what is in use; else the reference is empty, as it is when
-	// there is no such tag or when a digest is asked for.
+	// Moved says where the tag of a release leads now, when that is not what is in use; else the
+	// reference is empty, as it is when there is no such tag or when a digest is asked for.
 	Moved(ctx context.Context, release Release, inUse InUse) (oci.Reference, error)
 }
 
-// InUse is what a release was once fetched as: its manifest in the registry, and its chart's archive. Either may be unknown, and empty.
+// InUse is what a release was once fetched as: its manifest in the registry, and its chart's
+// archive. Either may be unknown, and empty.
 type InUse struct{ Manifest, Chart digest.Digest }
 
-// UntrustedError says that what a source has is not what is trusted: its digest or its signature is wrong. Nothing of it is used.
+// UntrustedError says that what a source has is not what is trusted: its digest or its signature is
+// wrong. Nothing of it is used.
 type UntrustedError struct {
 	// Message is the whole story for a person.
 	Message string
@@ -182,9 +193,10 @@ func (e *VersionError) Error() string {
 
 func (e *VersionError) Unwrap() error { return e.Err }
 
-// Pick chooses the release that a version asks for: that very version, the newest in a range ("~1.13", ">=1.13 <1.15"),
-// or with an empty version the newest of all. Pre-releases are taken only when nothing else fits, as clusterctl does.
-// A pinned version that still fits is kept, so that nothing floats by itself; it may be empty.
+// Pick chooses the release that a version asks for: that very version, the newest in a range
+// ("~1.13", ">=1.13 <1.15"), or with an empty version the newest of all. Pre-releases are taken
+// only when nothing else fits, as clusterctl does. A pinned version that still fits is kept, so
+// that nothing floats by itself; it may be empty.
 func Pick(releases []Release, version, pinned string) (Release, error) {
 	matches, err := matcher(version)
 	if err != nil {
@@ -236,7 +248,8 @@ func (r Release) prerelease() bool {
 	return err == nil && v.Prerelease() != ""
 }
 
-// Versions makes releases of version names, newest first. Names that are no semantic versions are left out.
+// Versions makes releases of version names, newest first. Names that are no semantic versions are
+// left out.
 func Versions(names []string) []Release {
 	var releases []Release
 	for _, name := range names {

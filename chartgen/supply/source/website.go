@@ -19,8 +19,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
-// How large files on web servers may be: three times the largest components of a real provider, and far more than any
-// metadata or list of releases.
+// How large files on web servers may be: three times the largest components of a real provider, and
+// far more than any metadata or list of releases.
 const (
 	maxComponents = 16 << 20
 	maxMetadata   = 1 << 20
@@ -31,7 +31,8 @@ const (
 type Server struct {
 	// Host as in the address, for example github.com.
 	Host string
-	// Tokens are the names under which people keep a token for it, as clusterctl and cluster-api-operator have them.
+	// Tokens are the names under which people keep a token for it, as clusterctl and
+	// cluster-api-operator have them.
 	Tokens []string
 }
 
@@ -40,17 +41,19 @@ type CredentialsFunc func(ctx context.Context, server Server) (web.Credentials, 
 
 // WebOptions say how web servers are asked.
 type WebOptions struct {
-	// Credentials are asked for when the first request is made, so nobody reads a Secret for what is in a store already. The
-	// address tells which server they are for. Nil means none.
+	// Credentials are asked for when the first request is made, so nobody reads a Secret for what
+	// is in a store already. The address tells which server they are for. Nil means none.
 	Credentials CredentialsFunc
-	// Overrides is the folder of clusterctl's overrides layer, <folder>/<label>/<version>/<file>; empty means none.
+	// Overrides is the folder of clusterctl's overrides layer, <folder>/<label>/<version>/<file>;
+	// empty means none.
 	Overrides string
-	// GoProxy lists the versions of projects on github.com without counting against GitHub's limits; as in the variable
-	// GOPROXY of the go command.
+	// GoProxy lists the versions of projects on github.com without counting against GitHub's
+	// limits; as in the variable GOPROXY of the go command.
 	GoProxy string
 }
 
-// Website is a source on a web server. It is made for one reconcile or command and is not for concurrent use.
+// Website is a source on a web server. It is made for one reconcile or command and is not for
+// concurrent use.
 type Website struct {
 	site
 	provider bundle.Provider
@@ -123,7 +126,8 @@ func (w *Website) Metadata(ctx context.Context, release Release) ([]byte, error)
 	return data, nil
 }
 
-// Fetch gets metadata and components, and, for an infrastructure provider where the server lists its files, the templates.
+// Fetch gets metadata and components, and, for an infrastructure provider where the server lists
+// its files, the templates.
 func (w *Website) Fetch(ctx context.Context, release Release) (*bundle.Bundle, error) {
 	metadata, err := w.Metadata(ctx, release)
 	if err != nil {
@@ -152,9 +156,9 @@ func (w *Website) readComponents(ctx context.Context, release Release) (data []b
 	return nil, first
 }
 
-// readTemplates gets cluster templates and ClusterClasses, which only infrastructure providers have, as in clusterctl. Listing
-// them may cost a request that counts against a limit, and a provider is worth installing without them: where the list
-// cannot be had there are none.
+// readTemplates gets cluster templates and ClusterClasses, which only infrastructure providers
+// have, as in clusterctl. Listing them may cost a request that counts against a limit, and a
+// provider is worth installing without them: where the list cannot be had there are none.
 func (w *Website) readTemplates(ctx context.Context, release Release) ([]bundle.File, error) {
 	if w.provider.Type != string(v1alpha2.InfrastructureProviderType) {
 		return nil, nil
@@ -199,7 +203,8 @@ func (w *Website) file(ctx context.Context, release Release, name string, limit 
 	return data, err
 }
 
-// overridden is a digest over the files that the overrides layer has of a version; empty when it has none.
+// overridden is a digest over the files that the overrides layer has of a version; empty when it
+// has none.
 func (w *Website) overridden(version string) string {
 	if w.overrides == "" {
 		return ""

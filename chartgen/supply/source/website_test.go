@@ -35,7 +35,8 @@ func releaseFiles(version string) map[string][]byte {
 	}
 }
 
-// newForge starts a server with the releases v1.0.0, v1.1.0 and v1.2.0-rc.1 of owner/tiny, and a tag v1.3.0 without files.
+// newForge starts a server with the releases v1.0.0, v1.1.0 and v1.2.0-rc.1 of owner/tiny, and a
+// tag v1.3.0 without files.
 func newForge(t *testing.T, change func(*forge.Forge)) *forge.Forge {
 	t.Helper()
 	f := &forge.Forge{}

@@ -36,9 +36,10 @@ const (
 	componentChart    = "capstan-chart"
 )
 
-// Cluster keeps charts as immutable ConfigMaps beside the provider's resource: an archive, cut into as many as it takes.
-// The first is written last and says how many there are, so a chart is either whole or not there. Charts hold no
-// credential (no variable's value is ever part of one), so ConfigMaps are the right place.
+// Cluster keeps charts as immutable ConfigMaps beside the provider's resource: an archive, cut into
+// as many as it takes. The first is written last and says how many there are, so a chart is either
+// whole or not there. Charts hold no credential (no variable's value is ever part of one), so
+// ConfigMaps are the right place.
 type Cluster struct {
 	// Client must read from the API server itself, not from a cache.
 	Client client.Client
@@ -170,13 +171,15 @@ func (s *Cluster) read(ctx context.Context, name client.ObjectKey, chunk int, in
 	if err != nil {
 		return fmt.Errorf("read chart from ConfigMap %s: %w", name, err)
 	}
-	if into.Labels[labelComponent] != componentChart { // anyone may write a ConfigMap of the name, but not with the label
+	// anyone may write a ConfigMap of the name, but not with the label
+	if into.Labels[labelComponent] != componentChart {
 		return fmt.Errorf("ConfigMap %s is not the operator's: %w", name, ErrNotFound)
 	}
 	return nil
 }
 
-// create writes a ConfigMap. One of the same name with other data was damaged, or written by hand: it is replaced.
+// create writes a ConfigMap. One of the same name with other data was damaged, or written by hand:
+// it is replaced.
 func (s *Cluster) create(ctx context.Context, cm *corev1.ConfigMap) error {
 	fresh := cm.DeepCopy()
 	err := s.Client.Create(ctx, cm, client.FieldOwner(v1alpha2.FieldOwner))
@@ -216,7 +219,8 @@ func (k Key) configMap(chunk int) *corev1.ConfigMap {
 	}
 }
 
-// objectName is the name of the first chunk, readable at first sight and unique by its hash: "infrastructure-aws-2.11.1-3f9c2a1b04".
+// objectName is the name of the first chunk, readable at first sight and unique by its hash:
+// "infrastructure-aws-2.11.1-3f9c2a1b04".
 func (k Key) objectName() string {
 	sum := sha256.Sum256([]byte(k.ContentID + " " + k.Origin))
 	version := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(k.Version, "v"), "+", "-"))

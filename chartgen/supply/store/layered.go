@@ -17,15 +17,16 @@ import (
 // pushAgain is how long a chart that could not be pushed waits for the next attempt.
 const pushAgain = time.Minute
 
-// Layered keeps charts in a registry, and those in use in the cluster as well: a registry that does not answer disturbs nothing
-// that is installed, and an upgrade to a chart that is in the cluster works meanwhile. What is in the cluster is used without asking
-// the registry.
+// Layered keeps charts in a registry, and those in use in the cluster as well: a registry that does
+// not answer disturbs nothing that is installed, and an upgrade to a chart that is in the cluster
+// works meanwhile. What is in the cluster is used without asking the registry.
 type Layered struct {
 	Cluster  Store
 	Registry *Registry
 	// ReadOnly charts are looked up in the registry and never pushed to it.
 	ReadOnly bool
-	// Waiting, if it is not nil, is told how many charts wait to be pushed whenever that may have changed.
+	// Waiting, if it is not nil, is told how many charts wait to be pushed whenever that may have
+	// changed.
 	Waiting func(charts int)
 
 	mu     sync.Mutex
@@ -42,8 +43,8 @@ func (k Key) id(stored *Stored) chartID {
 	return chartID{k.Namespace, k.Provider, k.Version, stored.Digest}
 }
 
-// Get reads a chart from the cluster, else from the registry; then the cluster keeps it. A registry that fails is logged and counts
-// as one that does not have the chart.
+// Get reads a chart from the cluster, else from the registry; then the cluster keeps it. A registry
+// that fails is logged and counts as one that does not have the chart.
 func (s *Layered) Get(ctx context.Context, key Key) (*Stored, error) {
 	found, err := s.Cluster.Get(ctx, key)
 	if err == nil {
@@ -75,8 +76,9 @@ func (s *Layered) Find(ctx context.Context, query Query) (*Stored, error) {
 	return found, err
 }
 
-// Put keeps a chart in the cluster and pushes it, unless its content may not be shared: a chart that was not made by chartgen. A
-// failure to push is logged and told in Unshared, and made good by Start.
+// Put keeps a chart in the cluster and pushes it, unless its content may not be shared: a chart
+// that was not made by chartgen. A failure to push is logged and told in Unshared, and made good by
+// Start.
 func (s *Layered) Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, error) {
 	stored, err := s.Cluster.Put(ctx, key, c)
 	if err != nil || s.ReadOnly || key.Foreign() {
@@ -102,8 +104,8 @@ func (s *Layered) Delete(ctx context.Context, namespace, provider string) error 
 	return s.Cluster.Delete(ctx, namespace, provider)
 }
 
-// Start pushes what the registry lacks of the charts in use: each is tried once, and then every minute until it is there. It is a
-// controller manager's Runnable and works until the context ends.
+// Start pushes what the registry lacks of the charts in use: each is tried once, and then every
+// minute until it is there. It is a controller manager's Runnable and works until the context ends.
 func (s *Layered) Start(ctx context.Context) error {
 	ticker := time.NewTicker(pushAgain)
 	defer ticker.Stop()
@@ -121,7 +123,8 @@ func (s *Layered) Start(ctx context.Context) error {
 	}
 }
 
-// PushAgain tries to push what waits, and says how many charts are left. It gives up when the registry does not answer.
+// PushAgain tries to push what waits, and says how many charts are left. It gives up when the
+// registry does not answer.
 func (s *Layered) PushAgain(ctx context.Context) int {
 	s.mu.Lock()
 	var waiting []chartID
@@ -157,7 +160,8 @@ func (s *Layered) push(ctx context.Context, id chartID, c *chart.Chart) error {
 	return err
 }
 
-// used has a chart pushed that this process does not know to be in the registry: what an earlier one could not push is found so.
+// used has a chart pushed that this process does not know to be in the registry: what an earlier
+// one could not push is found so.
 func (s *Layered) used(id chartID, stored *Stored) {
 	s.mu.Lock()
 	_, known := s.pushed[id]

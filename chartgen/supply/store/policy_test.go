@@ -46,7 +46,8 @@ func TestOnlyTheOperatorWritesStoredCharts(t *testing.T) {
 	g.Expect(admin.Update(t.Context(), plain)).To(MatchError(ContainSubstring("alone")))
 	g.Expect(admin.Delete(t.Context(), written)).To(Succeed())
 
-	// Under the name of a chart that is yet to be stored, a ConfigMap without the label can be planted. It is no chart, and is replaced.
+	// Under the name of a chart that is yet to be stored, a ConfigMap without the label can be
+	// planted. It is no chart, and is replaced.
 	planted := written.DeepCopy()
 	planted.UID, planted.ResourceVersion = "", ""
 	g.Expect(admin.Create(t.Context(), planted)).To(Succeed())

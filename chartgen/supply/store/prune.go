@@ -15,8 +15,9 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// Prune deletes a provider's charts in a namespace that nobody needs: those made before a time whose digests are not among those
-// to keep. The caller names the digests of the chart in use and of every revision in the release's history.
+// Prune deletes a provider's charts in a namespace that nobody needs: those made before a time
+// whose digests are not among those to keep. The caller names the digests of the chart in use and
+// of every revision in the release's history.
 func (s *Cluster) Prune(ctx context.Context, namespace, provider string, keep []string, before time.Time) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))

@@ -12,10 +12,11 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
-// Registry keeps charts in an OCI registry, where helm, Flux and Argo CD find them too: chart infrastructure-aws 2.11.1 is
-// <repository>/infrastructure-aws:2.11.1. A tag that is there is never changed. When it holds a chart of another content, made
-// from other bytes or by another version of chartgen, the chart goes to the tag 2.11.1_<content ID, shortened>, which Helm takes
-// for the version's build.
+// Registry keeps charts in an OCI registry, where helm, Flux and Argo CD find them too: chart
+// infrastructure-aws 2.11.1 is <repository>/infrastructure-aws:2.11.1. A tag that is there is never
+// changed. When it holds a chart of another content, made from other bytes or by another version of
+// chartgen, the chart goes to the tag 2.11.1_<content ID, shortened>, which Helm takes for the
+// version's build.
 type Registry struct {
 	Client *oci.Client
 	// Repository is the path below which there is a repository for each provider.

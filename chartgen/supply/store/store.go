@@ -1,5 +1,5 @@
-// Package store keeps charts: what was generated once is not generated again, and what a release was made from can be
-// read later.
+// Package store keeps charts: what was generated once is not generated again, and what a release
+// was made from can be read later.
 package store
 
 import (
@@ -11,7 +11,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-// ErrNotFound says that a store does not hold the chart, or holds it damaged; generating it and calling Put mends both.
+// ErrNotFound says that a store does not hold the chart, or holds it damaged; generating it and
+// calling Put mends both.
 var ErrNotFound = errors.New("chart not found in the store")
 
 // Key names a chart in a store.
@@ -34,7 +35,8 @@ type Query struct {
 	Namespace, Provider, Version string
 	// Origin as in Key; empty means any.
 	Origin string
-	// Digest of the chart to prefer where several were made under one version; else it is the one made last.
+	// Digest of the chart to prefer where several were made under one version; else it is the one
+	// made last.
 	Digest string
 }
 
@@ -61,7 +63,8 @@ type Stored struct {
 	Size int
 	// Foreign says that the chart was fetched as it is: it has whatever format it has.
 	Foreign bool
-	// Unshared is why a chart that was just put is in the cluster only, and not in the registry yet.
+	// Unshared is why a chart that was just put is in the cluster only, and not in the registry
+	// yet.
 	Unshared error
 }
 
@@ -73,8 +76,8 @@ type Store interface {
 	Find(ctx context.Context, query Query) (*Stored, error)
 	// Put keeps a chart. Putting the same chart again changes nothing.
 	Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, error)
-	// Prune forgets charts that nobody needs: those of a provider in a namespace that were put before a time and whose digests are not
-	// among those to keep.
+	// Prune forgets charts that nobody needs: those of a provider in a namespace that were put
+	// before a time and whose digests are not among those to keep.
 	Prune(ctx context.Context, namespace, provider string, keep []string, before time.Time) error
 	// Delete forgets all charts of a provider in a namespace.
 	Delete(ctx context.Context, namespace, provider string) error

@@ -21,8 +21,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
-// How cosign keeps signatures in a registry: in all versions as a payload under a tag made of the digest, or as a referrer; since
-// version 3 as a bundle that is a referrer.
+// How cosign keeps signatures in a registry: in all versions as a payload under a tag made of the
+// digest, or as a referrer; since version 3 as a bundle that is a referrer.
 const (
 	typeSimpleSigning    = "application/vnd.dev.cosign.simplesigning.v1+json"
 	typeBundle           = "application/vnd.dev.sigstore.bundle"
@@ -124,7 +124,8 @@ func (c *Cosign) simpleSigning(layer ocispec.Descriptor, payload []byte, subject
 		signed.Critical.Type == "cosign container image signature" && signed.Critical.Image.Digest == subject
 }
 
-// bundle checks a sigstore bundle with a statement that the subject was signed; attestations look alike and are none.
+// bundle checks a sigstore bundle with a statement that the subject was signed; attestations look
+// alike and are none.
 func (c *Cosign) bundle(_ ocispec.Descriptor, data []byte, subject digest.Digest) bool {
 	var bundle struct {
 		Envelope json.RawMessage `json:"dsseEnvelope"`

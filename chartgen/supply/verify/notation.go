@@ -24,14 +24,16 @@ const (
 	trustStoreName = "capstan"
 )
 
-// Notation trusts what was signed with notation by a certificate that leads to one of some authorities.
+// Notation trusts what was signed with notation by a certificate that leads to one of some
+// authorities.
 type Notation struct {
 	client   *oci.Client
 	verifier notation.Verifier
 }
 
-// NewNotation makes a verifier of PEM certificates of authorities, or self-signed ones; names are for messages. A certificate's
-// expiry counts; whether it was revoked is not asked, since that takes the network.
+// NewNotation makes a verifier of PEM certificates of authorities, or self-signed ones; names are
+// for messages. A certificate's expiry counts; whether it was revoked is not asked, since that
+// takes the network.
 func NewNotation(client *oci.Client, certificates map[string][]byte) (*Notation, error) {
 	var trusted certificateStore
 	for _, name := range slices.Sorted(maps.Keys(certificates)) {

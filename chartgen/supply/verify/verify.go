@@ -1,5 +1,6 @@
-// Package verify decides by signatures which artifacts of OCI registries are trusted. It works without any network but the registry's: keys
-// and certificates are given, and no transparency log, revocation list or timestamp authority is asked.
+// Package verify decides by signatures which artifacts of OCI registries are trusted. It works
+// without any network but the registry's: keys and certificates are given, and no transparency log,
+// revocation list or timestamp authority is asked.
 package verify
 
 import (
@@ -16,8 +17,9 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
 
-// New makes the verifier of spec.fetchConfig.verify from the data of the Secret that it names: for Cosign public keys under keys that
-// end in .pub, for Notation certificates under keys that end in .crt or .pem.
+// New makes the verifier of spec.fetchConfig.verify from the data of the Secret that it names: for
+// Cosign public keys under keys that end in .pub, for Notation certificates under keys that end in
+// .crt or .pem.
 func New(program v1alpha2.VerificationProvider, client *oci.Client, data map[string][]byte) (source.Verifier, error) {
 	if program == v1alpha2.VerifyNotation {
 		return NewNotation(client, endingIn(data, ".crt", ".pem"))
@@ -34,7 +36,8 @@ func endingIn(data map[string][]byte, endings ...string) map[string][]byte {
 	return found
 }
 
-// signatures reads the manifests that may hold signatures of a manifest: those that refer to it, and those under the given tags.
+// signatures reads the manifests that may hold signatures of a manifest: those that refer to it,
+// and those under the given tags.
 func signatures(ctx context.Context, client *oci.Client, ref oci.Reference, subject ocispec.Descriptor, tags ...oci.Reference) ([]*oci.Artifact, error) {
 	referrers, err := client.Referrers(ctx, ref, subject)
 	if err != nil {

@@ -29,8 +29,8 @@ const (
 	idleTimeout   = 5 * time.Second
 )
 
-// transport sends credentials to the origins for which they are meant, and to nobody else: neither where a server
-// redirects to, nor to the same host without TLS.
+// transport sends credentials to the origins for which they are meant, and to nobody else: neither
+// where a server redirects to, nor to the same host without TLS.
 type transport struct {
 	own, foreign http.RoundTripper
 	credentials  Credentials
@@ -66,7 +66,8 @@ func newBase(o connect.Options) (http.RoundTripper, error) {
 	return base, nil
 }
 
-// RoundTrip adds the credentials to a copy of the request, so that http.Client has none to carry along to a redirect.
+// RoundTrip adds the credentials to a copy of the request, so that http.Client has none to carry
+// along to a redirect.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.origins[Origin(req.URL)] {
 		return t.foreign.RoundTrip(req)

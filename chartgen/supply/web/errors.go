@@ -93,8 +93,8 @@ type redirectError struct{ how string }
 
 func (e *redirectError) Error() string { return e.how }
 
-// unreachable makes the error of a request. The library's own names the URL that it was redirected to, with its query,
-// which may be a credential.
+// unreachable makes the error of a request. The library's own names the URL that it was redirected
+// to, with its query, which may be a credential.
 func unreachable(address string, err error) error {
 	var failed *url.Error
 	if errors.As(err, &failed) {

@@ -1,6 +1,6 @@
-// Package web gets small files from web servers that cannot be trusted to behave: the size of an answer and the time for it
-// are bounded, what can pass is tried again, credentials go to nobody but the server that they are for, and an error names the
-// URL and the remedy.
+// Package web gets small files from web servers that cannot be trusted to behave: the size of an
+// answer and the time for it are bounded, what can pass is tried again, credentials go to nobody
+// but the server that they are for, and an error names the URL and the remedy.
 package web
 
 import (
@@ -20,19 +20,22 @@ import (
 // Client gets files.
 type Client struct {
 	http *http.Client
-	// total bounds a Get with all its attempts; pause is the one before the second attempt, and doubles.
+	// total bounds a Get with all its attempts; pause is the one before the second attempt, and
+	// doubles.
 	total, pause time.Duration
 }
 
 const (
 	attempts = 4
-	// longestPause is how long a Get waits because a server asks it to. For more, the caller should come back.
+	// longestPause is how long a Get waits because a server asks it to. For more, the caller should
+	// come back.
 	longestPause = 5 * time.Second
 	// shortestLimit is for servers that say they have enough and not for how long.
 	shortestLimit = time.Minute
 )
 
-// New makes a client whose credentials go to the given origins (see Origin) only. Its error is a *CredentialsError.
+// New makes a client whose credentials go to the given origins (see Origin) only. Its error is a
+// *CredentialsError.
 func New(credentials Credentials, origins ...string) (*Client, error) {
 	t, err := newTransport(credentials, origins)
 	if err != nil {
@@ -150,8 +153,8 @@ func checkStatus(address string, res *http.Response) error {
 	return &StatusError{URL: address, Status: res.StatusCode}
 }
 
-// limitedUntil reads the signs of a used up limit: the status that is made for it, or GitHub's headers beside a 403. The
-// zero time means that there is none.
+// limitedUntil reads the signs of a used up limit: the status that is made for it, or GitHub's
+// headers beside a 403. The zero time means that there is none.
 func limitedUntil(res *http.Response) time.Time {
 	after := res.Header.Get("Retry-After")
 	exhausted := res.Header.Get("X-RateLimit-Remaining") == "0"
@@ -172,7 +175,8 @@ func limitedUntil(res *http.Response) time.Time {
 	return now.Add(shortestLimit)
 }
 
-// read reads the body up to the limit. What the server compressed is decompressed on the way, so the limit holds for bombs too.
+// read reads the body up to the limit. What the server compressed is decompressed on the way, so
+// the limit holds for bombs too.
 func read(address string, res *http.Response, limit int64) ([]byte, error) {
 	tooLarge := &ContentError{URL: address, Reason: fmt.Sprintf("is larger than %d KiB, which no such file is; correct the URL", limit>>10)}
 	if res.ContentLength > limit {

@@ -19,8 +19,9 @@ import (
 // containerdName is where containerd looks for the name of an image in an archive.
 const containerdName = "io.containerd.image.name"
 
-// Write makes an OCI archive of images for different platforms under one name, such as "registry.example.com/capstan:v1.2.3". skopeo, crane,
-// ctr and Docker (25 or later) read it. It gives the digest of the index.
+// Write makes an OCI archive of images for different platforms under one name, such as
+// "registry.example.com/capstan:v1.2.3". skopeo, crane, ctr and Docker (25 or later) read it. It
+// gives the digest of the index.
 func Write(ctx context.Context, file, name string, images ...Image) (digest string, err error) {
 	dir, err := os.MkdirTemp("", "image-")
 	if err != nil {

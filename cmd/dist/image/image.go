@@ -1,5 +1,5 @@
-// Package image makes container images without a container engine: files go into one layer on top of nothing. The same files are the same
-// bytes, and so the same digest, on every machine.
+// Package image makes container images without a container engine: files go into one layer on top
+// of nothing. The same files are the same bytes, and so the same digest, on every machine.
 package image
 
 import (
@@ -86,7 +86,8 @@ func push(ctx context.Context, store content.Pusher, mediaType string, data []by
 	return descriptor, err
 }
 
-// tarball packs files in the order of their paths, each folder before what is in it, all owned by root and without times.
+// tarball packs files in the order of their paths, each folder before what is in it, all owned by
+// root and without times.
 func tarball(files []File) ([]byte, error) {
 	all := map[string]File{}
 	for _, f := range files {

@@ -33,7 +33,8 @@ var comparators = func() []comparator {
 // maxQuoted is how much of a definition's own text, such as a default, a message quotes.
 const maxQuoted = 120
 
-// attributes compares what two schemas of one field say of the field itself, and not of its children.
+// attributes compares what two schemas of one field say of the field itself, and not of its
+// children.
 func (w *walker) attributes(path string, old, new *props) {
 	a, b := bare(*old), bare(*new)
 	if equality.Semantic.DeepEqual(a, b) {
@@ -62,7 +63,8 @@ func bare(s props) props {
 	return s
 }
 
-// strings compares keywords whose every new value is a new constraint. Like its siblings it resets what it compared.
+// strings compares keywords whose every new value is a new constraint. Like its siblings it resets
+// what it compared.
 func (w *walker) strings(path string, a, b *props) {
 	if b.Pattern != "" && a.Pattern != b.Pattern {
 		w.add(RulePattern, path, "it must match the pattern %s", quoted(b.Pattern))

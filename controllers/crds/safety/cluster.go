@@ -20,7 +20,8 @@ type Cluster struct {
 	Client dynamic.Interface
 }
 
-// All implements Objects. A list that takes longer than the API server remembers goes on with the objects as they are then.
+// All implements Objects. A list that takes longer than the API server remembers goes on with the
+// objects as they are then.
 func (c Cluster) All(ctx context.Context, resource schema.GroupVersionResource) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		options := metav1.ListOptions{Limit: pageSize}
@@ -46,7 +47,8 @@ func (c Cluster) All(ctx context.Context, resource schema.GroupVersionResource) 
 	}
 }
 
-// continueAnyway is the token that the API server offers along with the error that the list's own has expired.
+// continueAnyway is the token that the API server offers along with the error that the list's own
+// has expired.
 func continueAnyway(err error) string {
 	var status apierrors.APIStatus
 	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {

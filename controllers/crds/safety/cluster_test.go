@@ -46,7 +46,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 }, NodeTimeout(15*time.Minute))
 
-// Each scenario has a group of its own, so that none waits until the API server has cleared up after another.
+// Each scenario has a group of its own, so that none waits until the API server has cleared up
+// after another.
 var _ = BeforeEach(func() {
 	scenarios++
 	group := samples.Group
@@ -117,7 +118,8 @@ func get(ctx context.Context, name string) *unstructured.Unstructured {
 	return o
 }
 
-// recreated is what the API server says when an object, as it is, would be created again under another name.
+// recreated is what the API server says when an object, as it is, would be created again under
+// another name.
 func recreated(ctx context.Context, o *unstructured.Unstructured) error {
 	again := o.DeepCopy()
 	again.SetName(o.GetName() + "-again")

@@ -13,13 +13,15 @@ import (
 // comparison is what the rules find about one CRD.
 type comparison struct {
 	live, desired *apiextensionsv1.CustomResourceDefinition
-	// whole are the findings about the CRD, and gone those of them about versions that will not be served.
+	// whole are the findings about the CRD, and gone those of them about versions that will not be
+	// served.
 	whole, gone []*Finding
 	pairs       []*pair
 	looks       map[string]*Look
 }
 
-// pair is a version as it is, and as it is to be. Objects are read in the one and tried on the other.
+// pair is a version as it is, and as it is to be. Objects are read in the one and tried on the
+// other.
 type pair struct {
 	from, to *apiextensionsv1.CustomResourceDefinitionVersion
 	// served says whether objects can be read in the version.
@@ -89,7 +91,8 @@ func (c *comparison) versions() {
 		case to == nil && stored:
 			c.add(RuleStoredVersionRemoved, from.Name, "the version is removed, and objects may be stored in it")
 		case to == nil, from.Served && !to.Served:
-			// Objects' managedFields can name a version long after it was served last, and server-side apply fails on them.
+			// Objects' managedFields can name a version long after it was served last, and
+			// server-side apply fails on them.
 			f := newFinding(RuleServedVersionRemoved, c.live.Name, from.Name, "", "the version is not served any more")
 			if !from.Served {
 				f.Level, f.Message = Warning, "the version, which was not served, is removed"
@@ -140,8 +143,9 @@ func subresources(v *apiextensionsv1.CustomResourceDefinitionVersion) apiextensi
 	return *v.Subresources
 }
 
-// conversion compares how objects get from one version to another. A webhook carries what it knows how to carry; without one,
-// objects are taken as they are, so the new storage version must do for those of the old.
+// conversion compares how objects get from one version to another. A webhook carries what it knows
+// how to carry; without one, objects are taken as they are, so the new storage version must do for
+// those of the old.
 func (c *comparison) conversion() {
 	webhook := converts(c.desired)
 	if converts(c.live) && !webhook {

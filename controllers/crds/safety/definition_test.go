@@ -22,7 +22,8 @@ type crd = apiextensionsv1.CustomResourceDefinition
 // v1alpha1 is a second version, served and not stored.
 func v1alpha1() *crd { return withVersions("v1alpha1") }
 
-// moved makes v1alpha1 the version that is stored, in which spec.a is not known and spec.b has another type.
+// moved makes v1alpha1 the version that is stored, in which spec.a is not known and spec.b has
+// another type.
 func moved(d *crd) {
 	d.Spec.Versions[0].Storage, d.Spec.Versions[1].Storage = false, true
 	d.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{

@@ -13,7 +13,8 @@ import (
 // enough broken objects prove the point; the rest of a kind is not looked at then.
 const enough = 100
 
-// look reads the objects in each version in which something was found, and notes on the findings what breaks.
+// look reads the objects in each version in which something was found, and notes on the findings
+// what breaks.
 func (c *comparison) look(ctx context.Context, objects Objects) error {
 	for _, p := range c.pairs {
 		if p.served && slices.ContainsFunc(p.findings, func(f *Finding) bool { return f.Level != Info }) {
@@ -33,7 +34,8 @@ func (c *comparison) look(ctx context.Context, objects Objects) error {
 	return nil
 }
 
-// base is the version in which objects are read when any will do: the one they are stored in, if it is served.
+// base is the version in which objects are read when any will do: the one they are stored in, if it
+// is served.
 func (c *comparison) base() string {
 	name := ""
 	for _, v := range c.live.Spec.Versions {
@@ -68,8 +70,9 @@ func (c *comparison) lookIn(ctx context.Context, objects Objects, version string
 	return l, nil
 }
 
-// unread decides what it means that objects could not be read. When a conversion webhook does not answer, nobody can read
-// them in this version, and the upgrade may be the cure; everything else must be in order before anything is judged.
+// unread decides what it means that objects could not be read. When a conversion webhook does not
+// answer, nobody can read them in this version, and the upgrade may be the cure; everything else
+// must be in order before anything is judged.
 func (c *comparison) unread(l *Look, err error) (*Look, error) {
 	if base := c.base(); l.Version == base || !converts(c.live) || !apierrors.IsInternalError(err) {
 		return nil, fmt.Errorf("read the %s in version %s, to see whether the new CustomResourceDefinition breaks any: %w", c.live.Name, l.Version, err)
@@ -132,7 +135,8 @@ func (f *Finding) note(object *unstructured.Unstructured, path string, stuck boo
 	}
 }
 
-// judge gives the findings their levels in the light of what was seen and of who is known to use a version.
+// judge gives the findings their levels in the light of what was seen and of who is known to use a
+// version.
 func (c *comparison) judge(clients map[schema.GroupVersionResource][]string) {
 	for _, f := range c.gone {
 		if users := clients[c.resource(f.Version)]; len(users) > 0 {
@@ -149,8 +153,9 @@ func (c *comparison) judge(clients map[schema.GroupVersionResource][]string) {
 	}
 }
 
-// judge sets the level: a Stop is what breaks an object that exists, or what could and was not tried. What is wrong with an
-// object's status alone is no Stop as long as the object can be updated: its controller writes the status anew.
+// judge sets the level: a Stop is what breaks an object that exists, or what could and was not
+// tried. What is wrong with an object's status alone is no Stop as long as the object can be
+// updated: its controller writes the status anew.
 func (f *Finding) judge(l *Look) {
 	t := ruleTraits[f.Rule]
 	tried := l != nil && l.Failed == "" && !l.Partial

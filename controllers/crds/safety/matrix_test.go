@@ -16,16 +16,19 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 )
 
-// change is one change of the field spec.<name>, in YAML, with objects that it breaks and that it does not.
+// change is one change of the field spec.<name>, in YAML, with objects that it breaks and that it
+// does not.
 type change struct {
 	name     string
 	old, new string
-	// rule and path of the finding; path is relative to the field. No rule means that there is nothing to find.
+	// rule and path of the finding; path is relative to the field. No rule means that there is
+	// nothing to find.
 	rule safety.Rule
 	path string
 	// without is the level by the rule alone.
 	without safety.Level
-	// broken is a value of the field that the change breaks, empty when there is none; at is where, relative to the field.
+	// broken is a value of the field that the change breaks, empty when there is none; at is where,
+	// relative to the field.
 	broken, at string
 	// loses says that the API server does not refuse the broken value but drops it.
 	loses bool
@@ -187,7 +190,8 @@ func (o objects) All(context.Context, schema.GroupVersionResource) iter.Seq2[*un
 	}
 }
 
-// TestMatrix judges each change without objects, with one that it breaks and with one that it does not.
+// TestMatrix judges each change without objects, with one that it breaks and with one that it does
+// not.
 func TestMatrix(t *testing.T) {
 	for _, c := range changes {
 		live, desired := definition([]change{c}, false), definition([]change{c}, true)

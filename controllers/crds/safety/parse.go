@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Parse reads the CRDs among YAML documents, such as a provider's components or a file of a chart's crds/. Other objects are
-// skipped without being understood, so they may hold variables.
+// Parse reads the CRDs among YAML documents, such as a provider's components or a file of a chart's
+// crds/. Other objects are skipped without being understood, so they may hold variables.
 func Parse(data []byte) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))

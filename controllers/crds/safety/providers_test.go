@@ -42,8 +42,8 @@ func upgrade(g Gomega, folder, provider, from, to string) []safety.Change {
 	return changes
 }
 
-// TestRealUpgrades has all that the rules find in consecutive releases. Without objects none of it is a stop: a cluster
-// that does not use a field does not need it.
+// TestRealUpgrades has all that the rules find in consecutive releases. Without objects none of it
+// is a stop: a cluster that does not use a field does not need it.
 func TestRealUpgrades(t *testing.T) {
 	folder := providers(func(reason string) { t.Skip(reason) })
 	for _, c := range []struct {
@@ -67,7 +67,8 @@ func TestRealUpgrades(t *testing.T) {
 		{"infrastructure-docker", "v1.13.5", "v1.14.0", 10, 0, 0}, // spec.bootstrapped and status.backend are removed
 		{"infrastructure-gcp", "v1.11.2", "v1.12.0", 0, 0, 0},
 		{"ipam-in-cluster", "v0.1.0", "v1.0.3", 0, 2, 0},
-		// The storage version of some of these moves without a conversion webhook, and drops fields of templates.
+		// The storage version of some of these moves without a conversion webhook, and drops fields
+		// of templates.
 		{"bootstrap-k0smotron", "v1.10.9", "v2.1.0", 4, 0, 6},
 		{"control-plane-k0smotron", "v1.10.9", "v2.1.0", 13, 7, 8},
 		{"infrastructure-k0smotron", "v1.10.9", "v2.1.0", 1, 0, 9},
@@ -95,7 +96,8 @@ var _ = DescribeTable("A real upgrade", func(ctx SpecContext, provider, from, to
 	changes := upgrade(g, folder, provider, from, to)
 	var live []*crd
 	for _, c := range changes {
-		c.Live.Spec.Conversion = nil // nobody converts here, and nothing needs to be: objects are made and read in one version
+		// nobody converts here, and nothing needs to be: objects are made and read in one version
+		c.Live.Spec.Conversion = nil
 		live = append(live, c.Live)
 	}
 	install(ctx, live...)
@@ -121,8 +123,9 @@ var _ = DescribeTable("A real upgrade", func(ctx SpecContext, provider, from, to
 	Entry(nil, "cluster-api", "v1.9.11", "v1.12.11"),
 	Entry(nil, "cluster-api", "v1.12.11", "v1.13.5"),
 	Entry(nil, "control-plane-kubeadm", "v1.9.11", "v1.12.11"),
-	// A key that is empty, as in templates with an unset ${AZURE_SSH_PUBLIC_KEY}, is not valid any more: MachineDeployments
-	// with it could not be scaled up after the upgrade, since their templates are cloned.
+	// A key that is empty, as in templates with an unset ${AZURE_SSH_PUBLIC_KEY}, is not valid any
+	// more: MachineDeployments with it could not be scaled up after the upgrade, since their
+	// templates are cloned.
 	Entry(nil, "bootstrap-kubeadm", "v1.9.11", "v1.12.11", "spec.users[*].sshAuthorizedKeys[*]", "spec.template.spec.users[*].sshAuthorizedKeys[*]"),
 	Entry(nil, "infrastructure-docker", "v1.13.5", "v1.14.0"),
 	Entry(nil, "infrastructure-aws", "v2.10.3", "v2.11.1"),
@@ -182,8 +185,8 @@ func templates(g Gomega, folder string) []*unstructured.Unstructured {
 	return all
 }
 
-// createAll creates those objects of a kind that are of the version it is stored in and that the API server takes, and says
-// how many they are.
+// createAll creates those objects of a kind that are of the version it is stored in and that the
+// API server takes, and says how many they are.
 func createAll(ctx context.Context, all []*unstructured.Unstructured, d *crd) int {
 	accepted := 0
 	resource := samples

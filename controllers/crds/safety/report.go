@@ -34,7 +34,8 @@ type Finding struct {
 	CRD string `json:"crd"`
 	// Version of the CRD; empty when the finding is about the whole.
 	Version string `json:"version,omitempty"`
-	// Path of the field, e.g. "spec.hosts[*].address", where [*] stands for any item of a list or key of a map.
+	// Path of the field, e.g. "spec.hosts[*].address", where [*] stands for any item of a list or
+	// key of a map.
 	Path    string `json:"path,omitempty"`
 	Rule    Rule   `json:"rule"`
 	Level   Level  `json:"level"`
@@ -48,7 +49,8 @@ type Finding struct {
 	// Allowed means that this was a Stop, and that a person allowed it.
 	Allowed bool `json:"allowed,omitempty"`
 
-	// stuck means that the API server refuses even updates that leave the field of an affected object as it is.
+	// stuck means that the API server refuses even updates that leave the field of an affected
+	// object as it is.
 	stuck bool
 	// last is the object that was counted last.
 	last *unstructured.Unstructured
@@ -59,7 +61,8 @@ type Example struct {
 	// Namespace is empty for objects that have none.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Fields are the object's fields at fault, e.g. "spec.hosts[2].address", a few at most. They hold no values.
+	// Fields are the object's fields at fault, e.g. "spec.hosts[2].address", a few at most. They
+	// hold no values.
 	Fields []string `json:"fields,omitempty"`
 }
 
@@ -84,7 +87,8 @@ type Look struct {
 	Failed string `json:"failed,omitempty"`
 }
 
-// Report is the judgement of one or more changes. Its order is stable: the worst first, then by CRD, version and field.
+// Report is the judgement of one or more changes. Its order is stable: the worst first, then by
+// CRD, version and field.
 type Report struct {
 	Findings []Finding `json:"findings"`
 	Looks    []Look    `json:"looks,omitempty"`
@@ -157,7 +161,8 @@ func (r *Report) Message() string {
 	return strings.Join(lines, ". ")
 }
 
-// String is the whole report: a count, the findings one per line, and the objects that were looked at.
+// String is the whole report: a count, the findings one per line, and the objects that were looked
+// at.
 func (r *Report) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d stops, %d warnings, %d notes\n", r.Count(Stop), r.Count(Warning), r.Count(Info))

@@ -4,10 +4,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Rule names the kind of a change. Those about one field are named after the keyword of OpenAPI or of its extensions.
+// Rule names the kind of a change. Those about one field are named after the keyword of OpenAPI or
+// of its extensions.
 type Rule string
 
-// Rules about a CRD as a whole. The API server refuses the first four itself, whatever objects there are.
+// Rules about a CRD as a whole. The API server refuses the first four itself, whatever objects
+// there are.
 const (
 	RuleScope                Rule = "scope"
 	RuleGroup                Rule = "group"
@@ -62,7 +64,8 @@ const (
 	RuleFieldLostByMigration Rule = "fieldLostByMigration"
 )
 
-// traits are what there is to know of a rule. A rule that has none is a Warning with the usual remedy.
+// traits are what there is to know of a rule. A rule that has none is a Warning with the usual
+// remedy.
 type traits struct {
 	level  Level
 	remedy string
@@ -70,10 +73,12 @@ type traits struct {
 	final bool
 	// loses means that objects lose data by it.
 	loses bool
-	// errors are the types of the API server's errors about a field that breaks the rule, and detail a part of their text.
+	// errors are the types of the API server's errors about a field that breaks the rule, and
+	// detail a part of their text.
 	errors []field.ErrorType
 	detail string
-	// anyError means that errors of any type, about the field or a part of it, may come from the rule.
+	// anyError means that errors of any type, about the field or a part of it, may come from the
+	// rule.
 	anyError bool
 }
 

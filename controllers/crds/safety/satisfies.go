@@ -6,9 +6,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Satisfies judges whether managers that were published with one CRD can work with the one that is in the cluster: after a
-// downgrade, which leaves newer CRDs where they are, or because somebody else owns the CRD. A Stop says that they cannot.
-// Live, with its status, is nil when the cluster does not have the CRD.
+// Satisfies judges whether managers that were published with one CRD can work with the one that is
+// in the cluster: after a downgrade, which leaves newer CRDs where they are, or because somebody
+// else owns the CRD. A Stop says that they cannot. Live, with its status, is nil when the cluster
+// does not have the CRD.
 func Satisfies(need, live *apiextensionsv1.CustomResourceDefinition) *Report {
 	c := &comparison{live: need, desired: live}
 	if live == nil {
@@ -25,7 +26,8 @@ func Satisfies(need, live *apiextensionsv1.CustomResourceDefinition) *Report {
 	return c.report()
 }
 
-// satisfy judges one version. Managers work with the one that their CRD stores; the others are for clients.
+// satisfy judges one version. Managers work with the one that their CRD stores; the others are for
+// clients.
 func (c *comparison) satisfy(need *apiextensionsv1.CustomResourceDefinitionVersion) {
 	has := version(c.desired, need.Name)
 	if has == nil || !has.Served {
@@ -50,8 +52,9 @@ func (c *comparison) satisfy(need *apiextensionsv1.CustomResourceDefinitionVersi
 	c.pairs = append(c.pairs, p)
 }
 
-// fails says whether managers cannot work with what was found: what they write would be lost or refused. What else the live
-// CRD forbids they may never want to write, and the objects that exist are valid by it.
+// fails says whether managers cannot work with what was found: what they write would be lost or
+// refused. What else the live CRD forbids they may never want to write, and the objects that exist
+// are valid by it.
 func (c *comparison) fails(need *apiextensionsv1.CustomResourceDefinitionVersion, f *Finding) bool {
 	switch f.Rule {
 	case RuleFieldRemoved, RuleType, RuleStatusRemoved:
@@ -80,8 +83,9 @@ func has(s *props, path string) bool {
 	return true
 }
 
-// convertible finds versions that objects may be stored in and that the managers' conversion webhook has never heard of. The
-// API server asks the webhook that the live CRD names, which is theirs when the Service has the same name.
+// convertible finds versions that objects may be stored in and that the managers' conversion
+// webhook has never heard of. The API server asks the webhook that the live CRD names, which is
+// theirs when the Service has the same name.
 func (c *comparison) convertible() {
 	need, live := conversionService(c.live), conversionService(c.desired)
 	if need == "" || need != live {

@@ -93,7 +93,8 @@ func (w *walker) children(path string, old, new *props) {
 	}
 }
 
-// required finds fields that objects must have and did not need. The API server fills in those with a default.
+// required finds fields that objects must have and did not need. The API server fills in those with
+// a default.
 func (w *walker) required(path string, old, new *props) {
 	for _, name := range new.Required {
 		if field, known := new.Properties[name]; !slices.Contains(old.Required, name) && (!known || field.Default == nil) {

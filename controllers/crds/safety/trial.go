@@ -49,16 +49,18 @@ func (t *trial) try(ctx context.Context, object *unstructured.Unstructured) bool
 	return len(lost)+len(errs) > 0
 }
 
-// lost are the fields of an object that nobody will see again once the change is applied. Defaults are no loss.
+// lost are the fields of an object that nobody will see again once the change is applied. Defaults
+// are no loss.
 func (t *trial) lost(object *unstructured.Unstructured) []string {
 	content := object.DeepCopy().Object
 	t.before.dropDefaults(content)
 	return t.after.prune(content)
 }
 
-// refused are the reasons that the API server will have to refuse the object when it is created again, by a restore, a
-// `clusterctl move` or GitOps, or when these fields of it change. Reasons that it has already do not count. Stuck means that
-// it refuses any update of the object, even of its finalizers.
+// refused are the reasons that the API server will have to refuse the object when it is created
+// again, by a restore, a `clusterctl move` or GitOps, or when these fields of it change. Reasons
+// that it has already do not count. Stuck means that it refuses any update of the object, even of
+// its finalizers.
 func (t *trial) refused(ctx context.Context, object *unstructured.Unstructured) (errs field.ErrorList, stuck bool) {
 	after := object.DeepCopy()
 	t.after.fill(after.Object)
@@ -78,8 +80,8 @@ func (t *trial) refused(ctx context.Context, object *unstructured.Unstructured) 
 	return errs, len(t.after.update(ctx, touched.Object, after.Object)) > 0
 }
 
-// place is the path of the field that an error is about, empty when that is the object itself. Errors about oneOf and its
-// like have it only in their text.
+// place is the path of the field that an error is about, empty when that is the object itself.
+// Errors about oneOf and its like have it only in their text.
 func place(err *field.Error) string {
 	if err.Field != (*field.Path)(nil).String() {
 		return err.Field
@@ -89,7 +91,8 @@ func place(err *field.Error) string {
 	return strings.Trim(path, ".")
 }
 
-// finding is the one that tells of a field being lost, or refused for a reason: of that field, or of what it is a part of.
+// finding is the one that tells of a field being lost, or refused for a reason: of that field, or
+// of what it is a part of.
 func (t *trial) finding(path string, reason *field.Error) *Finding {
 	schema := t.pair.to.Schema
 	if reason == nil {
@@ -111,7 +114,8 @@ func (t *trial) finding(path string, reason *field.Error) *Finding {
 	return f
 }
 
-// choose picks of the findings about one field the one that explains best what happens to an object.
+// choose picks of the findings about one field the one that explains best what happens to an
+// object.
 func choose(findings []*Finding, reason *field.Error, exact bool) *Finding {
 	var best *Finding
 	most := 0
@@ -123,7 +127,8 @@ func choose(findings []*Finding, reason *field.Error, exact bool) *Finding {
 	return best
 }
 
-// explains says how well a finding explains that a field is lost (reason nil) or refused: 0 not at all.
+// explains says how well a finding explains that a field is lost (reason nil) or refused: 0 not at
+// all.
 func (f *Finding) explains(reason *field.Error, exact bool) int {
 	t := ruleTraits[f.Rule]
 	switch {
@@ -142,7 +147,8 @@ func (f *Finding) explains(reason *field.Error, exact bool) int {
 	return 0
 }
 
-// schemaPath turns the path of an object's field into that of the schema, as far as the schema has it.
+// schemaPath turns the path of an object's field into that of the schema, as far as the schema has
+// it.
 func schemaPath(path string, s *props) string {
 	var at string
 	for _, step := range steps(path) {

@@ -20,7 +20,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// validator does to objects what the API server does by the schema of one version of a CRD, with the API server's own parts.
+// validator does to objects what the API server does by the schema of one version of a CRD, with
+// the API server's own parts.
 type validator struct {
 	structural *structuralschema.Structural
 	schema     validation.SchemaValidator
@@ -75,7 +76,8 @@ func (v *validator) create(ctx context.Context, object map[string]any) field.Err
 	return append(errs, v.validateRules(ctx, errs, object, nil)...)
 }
 
-// update validates an object that has replaced another. What is wrong with a field that is as it was is forgiven.
+// update validates an object that has replaced another. What is wrong with a field that is as it
+// was is forgiven.
 func (v *validator) update(ctx context.Context, object, old map[string]any) field.ErrorList {
 	correlated := common.NewCorrelatedObject(object, old, &model.Structural{Structural: v.structural})
 	errs := validation.ValidateCustomResourceUpdate(nil, object, old, v.schema, validation.WithRatcheting(correlated))

@@ -37,7 +37,8 @@ const networkConfig = `{
 }
 `
 
-// The configuration of kubelet. A machine that is short of memory or disk must not make a test fail, so nothing is evicted.
+// The configuration of kubelet. A machine that is short of memory or disk must not make a test
+// fail, so nothing is evicted.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication:
@@ -103,7 +104,8 @@ func (n *Node) configure() error {
 	return nil
 }
 
-// makeGroups makes the control group of all pods: one in version 2, one in each resource's tree in version 1.
+// makeGroups makes the control group of all pods: one in version 2, one in each resource's tree in
+// version 1.
 func makeGroups() error {
 	trees := []string{"/sys/fs/cgroup"}
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil {

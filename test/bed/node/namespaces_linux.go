@@ -14,11 +14,13 @@ import (
 // insideVariable tells a program that it runs in namespaces of its own.
 const insideVariable = "BED_NODE_INSIDE"
 
-// private are folders of the machine that programs of a node write to, whatever their flags say. Each gets an empty file system instead.
+// private are folders of the machine that programs of a node write to, whatever their flags say.
+// Each gets an empty file system instead.
 var private = []string{"/run", "/var/lib/kubelet", "/var/lib/cni", "/var/log/pods", "/var/log/containers"}
 
-// Isolated runs this program again, with the same arguments, in namespaces of its own, and gives its exit code; inside, it returns false at
-// once. Call it first in TestMain. When the inner program ends, however it does, the kernel ends all that it has started.
+// Isolated runs this program again, with the same arguments, in namespaces of its own, and gives
+// its exit code; inside, it returns false at once. Call it first in TestMain. When the inner
+// program ends, however it does, the kernel ends all that it has started.
 func Isolated() (ended bool, code int, err error) {
 	if os.Getenv(insideVariable) != "" {
 		return false, 0, isolate()
@@ -75,7 +77,8 @@ func isolate() error {
 	)
 }
 
-// unmount takes away all that is mounted below a folder, the latest first, even if containers still use it.
+// unmount takes away all that is mounted below a folder, the latest first, even if containers still
+// use it.
 func unmount(folder string) error {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -89,14 +92,16 @@ func unmount(folder string) error {
 	}
 	var failed []error
 	for i := len(points) - 1; i >= 0; i-- {
-		if err := syscall.Unmount(points[i], syscall.MNT_DETACH); err != nil && !errors.Is(err, syscall.EINVAL) { // gone with one below it
+		// gone with one below it
+		if err := syscall.Unmount(points[i], syscall.MNT_DETACH); err != nil && !errors.Is(err, syscall.EINVAL) {
 			failed = append(failed, fmt.Errorf("unmount %s: %w", points[i], err))
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// removeGroups removes the control groups of containers, which outlive their processes. Those of the innermost go first.
+// removeGroups removes the control groups of containers, which outlive their processes. Those of
+// the innermost go first.
 func removeGroups() error {
 	var groups []string
 	for _, pattern := range []string{"/sys/fs/cgroup" + groupRoot, "/sys/fs/cgroup/*" + groupRoot} {

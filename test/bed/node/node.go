@@ -35,7 +35,8 @@ const (
 // PauseImage must be among the images that are imported: it holds a pod's namespaces.
 const PauseImage = "example.org/pause:v1"
 
-// BedOptions make a control plane that a real node can join: without simulated nodes, and reachable from pods.
+// BedOptions make a control plane that a real node can join: without simulated nodes, and reachable
+// from pods.
 func BedOptions() bed.Options {
 	return bed.Options{
 		Nodes: -1, WithoutCertManager: true,
@@ -50,8 +51,9 @@ type Node struct {
 	programs []*exec.Cmd
 }
 
-// Start joins a real node to a bed that was made with BedOptions, in a program that is Isolated. Images come from OCI archives: nothing is ever
-// pulled. When it returns, the node takes pods. The caller owes a Stop before the bed's.
+// Start joins a real node to a bed that was made with BedOptions, in a program that is Isolated.
+// Images come from OCI archives: nothing is ever pulled. When it returns, the node takes pods. The
+// caller owes a Stop before the bed's.
 func Start(ctx context.Context, b *bed.Bed, archives ...string) (*Node, error) {
 	n := &Node{bed: b, dir: filepath.Join(b.Dir(), "node")}
 	if err := n.configure(); err != nil {

@@ -1,6 +1,7 @@
-// Package node gives a test bed a real node, on which containers run: containerd and runc of the machine, kubelet and kube-proxy of the bed's
-// own version. Everything happens in namespaces of its own (network, mounts, processes), so that nothing on the machine is touched and
-// nothing stays behind. It takes Linux and root.
+// Package node gives a test bed a real node, on which containers run: containerd and runc of the
+// machine, kubelet and kube-proxy of the bed's own version. Everything happens in namespaces of its
+// own (network, mounts, processes), so that nothing on the machine is touched and nothing stays
+// behind. It takes Linux and root.
 package node
 
 import (
@@ -18,7 +19,8 @@ var ErrUnsuited = errors.New("no real node on this machine")
 // pluginFolders are where distributions keep the plugins of the container network interface.
 var pluginFolders = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
 
-// Suited says whether this machine can have a real node; else the error is ErrUnsuited and tells what to do.
+// Suited says whether this machine can have a real node; else the error is ErrUnsuited and tells
+// what to do.
 func Suited() error {
 	if runtime.GOOS != "linux" {
 		return fmt.Errorf("%w: it takes Linux", ErrUnsuited)

@@ -23,11 +23,13 @@ import (
 	"github.com/capstan-project/capstan/test/bed/internal/filelock"
 )
 
-// buildFlags are those of every program. The linker drops debug information anyway; not to make it saves a sixth of the compilers' time.
+// buildFlags are those of every program. The linker drops debug information anyway; not to make it
+// saves a sixth of the compilers' time.
 var buildFlags = []string{"-mod=readonly", "-trimpath", "-gcflags=all=-dwarf=false"}
 
-// Build makes what is missing in the set or was made from other pins, and writes a line for each to log. A set that is current costs a few
-// milliseconds and writes nothing. Builds of several processes wait for each other; a build broken off leaves whole files only.
+// Build makes what is missing in the set or was made from other pins, and writes a line for each to
+// log. A set that is current costs a few milliseconds and writes nothing. Builds of several
+// processes wait for each other; a build broken off leaves whole files only.
 func (s *Set) Build(ctx context.Context, log io.Writer) error {
 	stale, err := s.stale()
 	if err != nil || len(stale) == 0 {
@@ -85,8 +87,9 @@ func (s *Set) recipe(a artifact) (string, error) {
 
 func (s *Set) stampPath(a artifact) string { return filepath.Join(s.cache(), a.name+".stamp") }
 
-// makeAll makes several artifacts at once, but few: one `go build` uses all processors while it compiles, and two that run side by side
-// compile the packages they share twice. What is left to gain is the time when a linker runs alone.
+// makeAll makes several artifacts at once, but few: one `go build` uses all processors while it
+// compiles, and two that run side by side compile the packages they share twice. What is left to
+// gain is the time when a linker runs alone.
 func (s *Set) makeAll(ctx context.Context, wanted []artifact, log io.Writer) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(1, runtime.NumCPU()/4))
@@ -107,7 +110,8 @@ func (s *Set) makeAll(ctx context.Context, wanted []artifact, log io.Writer) err
 	return group.Wait()
 }
 
-// make puts an artifact in place and returns its size in bytes. The stamp goes first and comes last, so that it never vouches for another file.
+// make puts an artifact in place and returns its size in bytes. The stamp goes first and comes
+// last, so that it never vouches for another file.
 func (s *Set) make(ctx context.Context, a artifact) (int64, error) {
 	recipe, err := s.recipe(a)
 	if err != nil {

@@ -21,7 +21,8 @@ var version, major, minor string
 func main() { println(version, major, minor) }
 `
 
-// checkout is a project with two small programs and a stream of manifests, all from one local module each.
+// checkout is a project with two small programs and a stream of manifests, all from one local
+// module each.
 func checkout(t *testing.T) *Set {
 	t.Helper()
 	s := &Set{root: t.TempDir(), artifacts: []artifact{

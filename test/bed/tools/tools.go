@@ -1,5 +1,6 @@
-// Package tools builds the programs of the test bed from source. Their versions are pinned in the Go modules in the folders beside it, each
-// with exactly the dependencies that its program was released with. Nothing but Go modules is ever downloaded.
+// Package tools builds the programs of the test bed from source. Their versions are pinned in the
+// Go modules in the folders beside it, each with exactly the dependencies that its program was
+// released with. Nothing but Go modules is ever downloaded.
 package tools
 
 import (
@@ -34,7 +35,8 @@ const (
 
 // Manifests that a Set holds, each a YAML stream joined from files of a pinned module.
 const (
-	// KwokStages makes nodes Ready and keeps them so, and makes pods Ready, Succeeded and gone as a kubelet would.
+	// KwokStages makes nodes Ready and keeps them so, and makes pods Ready, Succeeded and gone as a
+	// kubelet would.
 	KwokStages = "kwok-stages.yaml"
 	// CertManagerCRDs are the CustomResourceDefinitions of cert-manager.
 	CertManagerCRDs = "cert-manager-crds.yaml"
@@ -64,7 +66,8 @@ var artifacts = []artifact{
 		name: Helm3, pins: "helm3", pkg: "helm.sh/helm/v3/cmd/helm",
 		variables: []string{
 			"helm.sh/helm/v3/internal/version.version={version of helm.sh/helm/v3}",
-			// The Kubernetes that `helm template` and `helm lint` assume; helm4 finds it out by itself.
+			// The Kubernetes that `helm template` and `helm lint` assume; helm4 finds it out by
+			// itself.
 			"helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor={minor of k8s.io/client-go}",
 			"helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor={minor of k8s.io/client-go}",
 		},
@@ -105,8 +108,8 @@ var fluxArtifacts = []artifact{
 	{name: FluxHelmCRDs, pins: "flux-helm", module: "github.com/fluxcd/helm-controller", files: []string{"config/crd/bases/*.yaml"}},
 }
 
-// kubernetes is a program of Kubernetes. The version decides what clients are told: Helm's kubeVersion checks and Cluster API's managers refuse
-// an API server that does not know its own.
+// kubernetes is a program of Kubernetes. The version decides what clients are told: Helm's
+// kubeVersion checks and Cluster API's managers refuse an API server that does not know its own.
 func kubernetes(name string) artifact {
 	const module = "k8s.io/kubernetes"
 	a := artifact{name: name, pins: "kubernetes", pkg: module + "/cmd/" + name}

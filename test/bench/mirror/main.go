@@ -1,5 +1,6 @@
-// Command mirror measures how fast images go into an archive and out of it with `capstan mirror`, beside crane on the same machine in
-// the same run, and what a mirror of all providers' charts takes. `make bench` runs it in the module's folder.
+// Command mirror measures how fast images go into an archive and out of it with `capstan mirror`,
+// beside crane on the same machine in the same run, and what a mirror of all providers' charts
+// takes. `make bench` runs it in the module's folder.
 package main
 
 import (

@@ -19,7 +19,8 @@ import (
 	"github.com/capstan-project/capstan/test/fleet"
 )
 
-// growth installs small providers into one control plane, more and more of them, and measures the operator on the way.
+// growth installs small providers into one control plane, more and more of them, and measures the
+// operator on the way.
 type growth struct {
 	bed       *bed.Bed
 	client    client.Client
@@ -168,7 +169,8 @@ func writes(requests []bed.Request) int {
 	return n
 }
 
-// allReady polls until as many resources are Ready, the less often the more there are: the API server has other work.
+// allReady polls until as many resources are Ready, the less often the more there are: the API
+// server has other work.
 func (g *growth) allReady(ctx context.Context, wanted int) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute+time.Duration(wanted)*2*time.Second)
 	defer cancel()

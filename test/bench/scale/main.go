@@ -1,6 +1,6 @@
-// Command scale measures how the operator's memory, processor time and requests grow with the number of providers: small ones, in twenty
-// namespaces of one control plane. It prints the table of docs/scale.md and draws docs/scale.svg; `make bench-scale` runs it in the module's
-// folder.
+// Command scale measures how the operator's memory, processor time and requests grow with the
+// number of providers: small ones, in twenty namespaces of one control plane. It prints the table
+// of docs/scale.md and draws docs/scale.svg; `make bench-scale` runs it in the module's folder.
 package main
 
 import (

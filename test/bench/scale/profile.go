@@ -13,10 +13,12 @@ import (
 // profiledAddress is where a profiled operator serves pprof.
 const profiledAddress = "127.0.0.1:18080"
 
-// profileSeconds is how long the operator's processor time is profiled while providers are being installed.
+// profileSeconds is how long the operator's processor time is profiled while providers are being
+// installed.
 const profileSeconds = 20
 
-// profile begins a profile of the processor, and gives what ends it and takes one of the memory. Both do nothing without a folder.
+// profile begins a profile of the processor, and gives what ends it and takes one of the memory.
+// Both do nothing without a folder.
 func (g *growth) profile(ctx context.Context, size int) func() error {
 	if g.profiles == "" {
 		return func() error { return nil }

@@ -10,7 +10,8 @@ import (
 	"github.com/capstan-project/capstan/test/fleet"
 )
 
-// smallComponents are a small provider's: one kind, and a manager with the usual rights. @ stands for its name.
+// smallComponents are a small provider's: one kind, and a manager with the usual rights. @ stands
+// for its name.
 const smallComponents = `apiVersion: v1
 kind: Namespace
 metadata:

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// sample is what the operator has come to with a number of providers. All but the idle figures add up from the start.
+// sample is what the operator has come to with a number of providers. All but the idle figures add
+// up from the start.
 type sample struct {
 	providers     int
 	took          time.Duration // while providers were being installed

@@ -1,5 +1,6 @@
-// Command program is what containers of the real node run: "pause" waits, as Kubernetes' pause does; "manager" is ready after a while and
-// tells so, as a provider's manager does; "fail" ends at once.
+// Command program is what containers of the real node run: "pause" waits, as Kubernetes' pause
+// does; "manager" is ready after a while and tells so, as a provider's manager does; "fail" ends at
+// once.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Package filelock locks a file between processes, for the test bed: two builds must not write the same programs, and a bed's folder may be
-// swept only once the process that owns it is gone. The operating system drops the lock when its holder dies, however it dies.
+// Package filelock locks a file between processes, for the test bed: two builds must not write the
+// same programs, and a bed's folder may be swept only once the process that owns it is gone. The
+// operating system drops the lock when its holder dies, however it dies.
 package filelock
 
 import (
@@ -22,8 +23,9 @@ type Lock struct {
 	file *os.File
 }
 
-// Acquire takes the lock on the file at path, which it creates when it is absent, and waits for another holder until ctx ends.
-// waiting is called once if there is someone to wait for; it may be nil.
+// Acquire takes the lock on the file at path, which it creates when it is absent, and waits for
+// another holder until ctx ends. waiting is called once if there is someone to wait for; it may be
+// nil.
 func Acquire(ctx context.Context, path string, waiting func()) (*Lock, error) {
 	for {
 		lock, err := Try(path)
@@ -54,7 +56,8 @@ func Try(path string) (*Lock, error) {
 	return &Lock{file: file}, nil
 }
 
-// Release gives the lock back. The file stays: removing it would let two processes lock two files of one name.
+// Release gives the lock back. The file stays: removing it would let two processes lock two files
+// of one name.
 func (l *Lock) Release() error {
 	if err := l.file.Close(); err != nil && !errors.Is(err, fs.ErrClosed) {
 		return fmt.Errorf("release lock: %w", err)
