@@ -23,19 +23,23 @@ func benchmark(b *testing.B, f func(b *testing.B, provider *bundle.Bundle)) {
 	if folder == "" {
 		b.Skip("PROVIDERS is not set to a folder of real releases")
 	}
+
 	for _, label := range benchmarked {
 		directory, err := source.NewDirectory(filepath.Join(folder, label))
 		if err != nil {
 			b.Fatal(err)
 		}
+
 		releases, err := directory.Releases(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}
+
 		provider, err := directory.Fetch(b.Context(), releases[0])
 		if err != nil {
 			b.Fatal(err)
 		}
+
 		b.Run(label, func(b *testing.B) {
 			b.ReportAllocs()
 			f(b, provider)
@@ -47,11 +51,13 @@ func benchmark(b *testing.B, f func(b *testing.B, provider *bundle.Bundle)) {
 func BenchmarkBuild(b *testing.B) {
 	benchmark(b, func(b *testing.B, provider *bundle.Bundle) {
 		b.SetBytes(int64(len(provider.Components)))
+
 		for b.Loop() {
 			built, err := chartgen.Build(provider)
 			if err != nil {
 				b.Fatal(err)
 			}
+
 			if _, err := built.Archive(); err != nil {
 				b.Fatal(err)
 			}
@@ -66,24 +72,29 @@ func BenchmarkRender(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
+
 		loaded, err := loadChart(built)
 		if err != nil {
 			b.Fatal(err)
 		}
+
 		required, _, err := chartgen.RequiredVariables(built)
 		if err != nil {
 			b.Fatal(err)
 		}
+
 		variables := map[string]any{}
 		for _, name := range required {
 			variables[name] = "cmVxdWlyZWQ="
 		}
+
 		for b.Loop() {
 			values, err := chartutil.ToRenderValues(loaded, map[string]any{"variables": variables},
 				chartutil.ReleaseOptions{Name: "bench", Namespace: targetNamespace}, chartutil.DefaultCapabilities)
 			if err != nil {
 				b.Fatal(err)
 			}
+
 			if _, err := engine.Render(loaded, values); err != nil {
 				b.Fatal(err)
 			}

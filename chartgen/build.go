@@ -55,18 +55,22 @@ func Build(b *bundle.Bundle) (*chart.Chart, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	contract, err := metadata.Contract(b.Version)
 	if err != nil {
 		return nil, err
 	}
+
 	components, err := bundle.OutlineComponents(b.Components)
 	if err != nil {
 		return nil, err
 	}
+
 	files, err := chartFiles(b, components, contract)
 	if err != nil {
 		return nil, err
 	}
+
 	return chart.New(chartMetadata(b, components, contract), files)
 }
 
@@ -78,13 +82,17 @@ func ContentID(b *bundle.Bundle) string {
 
 func chartMetadata(b *bundle.Bundle, components *bundle.Components, contract string) chart.Metadata {
 	return chart.Metadata{
-		APIVersion:  "v2",
-		Name:        b.Provider.Label,
-		Version:     strings.TrimPrefix(b.Version, "v"),
-		AppVersion:  "v" + strings.TrimPrefix(b.Version, "v"),
-		Description: fmt.Sprintf("Cluster API %s %s, made from the provider's published components", b.Provider.Type, b.Provider.Name),
-		Type:        "application",
-		Keywords:    []string{"cluster-api", b.Provider.Name},
+		APIVersion: "v2",
+		Name:       b.Provider.Label,
+		Version:    strings.TrimPrefix(b.Version, "v"),
+		AppVersion: "v" + strings.TrimPrefix(b.Version, "v"),
+		Description: fmt.Sprintf(
+			"Cluster API %s %s, made from the provider's published components",
+			b.Provider.Type,
+			b.Provider.Name,
+		),
+		Type:     "application",
+		Keywords: []string{"cluster-api", b.Provider.Name},
 		Annotations: map[string]string{
 			AnnotationProviderName:     b.Provider.Name,
 			AnnotationProviderType:     b.Provider.Type,
@@ -107,19 +115,24 @@ func chartFiles(b *bundle.Bundle, components *bundle.Components, contract string
 	if err != nil {
 		return nil, err
 	}
+
 	shared, err := sharedTemplates()
 	if err != nil {
 		return nil, err
 	}
+
 	about := newContents(b, components, contract)
+
 	schema, err := about.schema()
 	if err != nil {
 		return nil, err
 	}
+
 	readme, err := about.readme()
 	if err != nil {
 		return nil, err
 	}
+
 	files = append(append(files, shared...),
 		chart.File{Name: chart.ValuesFile, Data: about.valuesFile()},
 		chart.File{Name: chart.SchemaFile, Data: schema},
@@ -129,23 +142,28 @@ func chartFiles(b *bundle.Bundle, components *bundle.Components, contract string
 	for _, t := range b.Templates {
 		files = append(files, chart.File{Name: t.Name, Data: t.Data})
 	}
+
 	return files, nil
 }
 
 // sharedTemplates are the templates that all charts share.
 func sharedTemplates() ([]chart.File, error) {
 	files := []chart.File{{Name: chart.TemplatesDir + "_expr.tpl", Data: []byte(expr.Helpers)}}
+
 	entries, err := static.ReadDir("templates")
 	if err != nil {
 		return nil, err
 	}
+
 	for _, entry := range entries {
 		data, err := static.ReadFile("templates/" + entry.Name())
 		if err != nil {
 			return nil, err
 		}
+
 		files = append(files, chart.File{Name: chart.TemplatesDir + entry.Name(), Data: data})
 	}
+
 	return files, nil
 }
 
@@ -154,7 +172,9 @@ func sharedTemplates() ([]chart.File, error) {
 func objectFiles(components *bundle.Components, label string) ([]chart.File, error) {
 	scopes := newScopes(components)
 	names := fileNames{}
+
 	var files []chart.File
+
 	for i := range components.Documents {
 		doc := &components.Documents[i]
 		switch {
@@ -164,12 +184,14 @@ func objectFiles(components *bundle.Components, label string) ([]chart.File, err
 			if err != nil {
 				return nil, err
 			}
+
 			files = append(files, chart.File{Name: "crds/" + names.unique(doc.Object.GetName()) + ".yaml", Data: data})
 		default:
 			name := names.unique(doc.Object.GetKind() + "-" + doc.Object.GetName())
 			files = append(files, chart.File{Name: chart.TemplatesDir + name + ".yaml", Data: objectTemplate(doc, name, scopes)})
 		}
 	}
+
 	return files, nil
 }
 
@@ -180,8 +202,16 @@ func objectTemplate(doc *bundle.Document, name string, scopes scopes) []byte {
 	if scopes.namespaced(doc.Object.GroupVersionKind().GroupKind()) {
 		scope = "namespaced"
 	}
+
 	text := strings.TrimRight(doc.Text.Template(), "\r\n")
-	return fmt.Appendf(nil, "{{- define %[1]q }}\n%[2]s\n{{- end }}\n{{- include \"capstan.object\" (list . %[1]q %[3]q) }}\n", name, text, scope)
+
+	return fmt.Appendf(
+		nil,
+		"{{- define %[1]q }}\n%[2]s\n{{- end }}\n{{- include \"capstan.object\" (list . %[1]q %[3]q) }}\n",
+		name,
+		text,
+		scope,
+	)
 }
 
 // fileNames gives each object of a chart a file name of its own.
@@ -192,9 +222,11 @@ var notInFileName = regexp.MustCompile(`[^a-z0-9.-]+`)
 // unique turns a name into a file name; the second object of a name gets "-2".
 func (n fileNames) unique(name string) string {
 	name = notInFileName.ReplaceAllString(strings.ToLower(name), "-")
+
 	n[name]++
 	if count := n[name]; count > 1 {
 		return n.unique(fmt.Sprintf("%s-%d", name, count))
 	}
+
 	return name
 }

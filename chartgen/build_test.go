@@ -30,8 +30,11 @@ func TestSameInputsGiveSameBytes(t *testing.T) {
 		g.Expect(os.WriteFile(out, archive(t, "."), 0o600)).To(Succeed())
 		return
 	}
+
 	const sample = "../test/data/providers/infrastructure-aws"
+
 	want := archive(t, sample)
+
 	for i, machine := range [][]string{
 		{"TZ=Pacific/Kiritimati", "LC_ALL=tr_TR.UTF-8", "LANG=tr_TR.UTF-8", "GOMAXPROCS=1"},
 		{"TZ=America/Adak", "LC_ALL=C", "HOME=/nowhere"},
@@ -40,8 +43,10 @@ func TestSameInputsGiveSameBytes(t *testing.T) {
 		folder := filepath.Join(t.TempDir(), fmt.Sprint(i), "infrastructure-aws")
 		g.Expect(os.CopyFS(folder, os.DirFS(sample))).To(Succeed())
 		syscall.Umask(mask)
+
 		out := filepath.Join(t.TempDir(), "chart.tgz")
 		cmd := exec.Command(os.Args[0], "-test.run", "^TestSameInputsGiveSameBytes$")
+
 		cmd.Dir, cmd.Env = folder, append(os.Environ(), append(machine, chartOut+"="+out)...)
 		log, err := cmd.CombinedOutput()
 		g.Expect(err).NotTo(HaveOccurred(), string(log))
@@ -65,6 +70,7 @@ func archive(t *testing.T, folder string) []byte {
 	g.Expect(err).NotTo(HaveOccurred())
 	packed, err := built.Archive()
 	g.Expect(err).NotTo(HaveOccurred())
+
 	return packed
 }
 
@@ -83,6 +89,7 @@ stringData:
   changed: ${ODD_CHANGED^^}
 `))
 	g.Expect(err).NotTo(HaveOccurred())
+
 	text := string(built.File(chart.ValuesFile))
 	for _, lines := range []string{
 		"  # Deployment manager: container manager, flag --feature-gates\n  # ODD_B: true\n",
@@ -95,11 +102,13 @@ stringData:
 	} {
 		g.Expect(text).To(ContainSubstring(lines))
 	}
+
 	var values map[string]any
 	g.Expect(yaml.Unmarshal([]byte(text), &values)).To(Succeed())
 	g.Expect(values).To(HaveKeyWithValue("deployments", BeEmpty()))
 
 	_, comments, _ := strings.Cut(text, "\ndeployments: {}\n")
+
 	var published map[string]any
 	g.Expect(yaml.Unmarshal([]byte(strings.ReplaceAll(comments, "  # ", "")), &published)).To(Succeed())
 	g.Expect(field(published, "manager.replicas")).To(BeEquivalentTo(2))
@@ -119,6 +128,7 @@ func TestReadme(t *testing.T) {
 	b.Templates = append(b.Templates, file("cluster-template-small.yaml"), file("clusterclass-quick.yaml"))
 	built, err := chartgen.Build(b)
 	g.Expect(err).NotTo(HaveOccurred())
+
 	readme := string(built.File(chart.ReadmeFile))
 	for _, text := range []string{
 		"| Contract | `v1beta2` |",
@@ -148,6 +158,7 @@ func TestNotes(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		rendered, err := renderChart(built, nil)
 		g.Expect(err).NotTo(HaveOccurred())
+
 		notes := rendered["infrastructure-odd/"+chart.NotesFile]
 		g.Expect(notes).To(HavePrefix("infrastructure-odd v1.0.0 is installed in namespace "+targetNamespace), name)
 		g.Expect(notes).To(ContainSubstring("capstan generate cluster NAME --infrastructure odd:v1.0.0"), name)

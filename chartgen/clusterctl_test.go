@@ -45,6 +45,7 @@ func TestChartsRenderWhatClusterctlApplies(t *testing.T) {
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		releases, err := directory.Releases(t.Context())
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 		for _, release := range releases {
 			t.Run(filepath.Base(folder)+"/"+release.Version, func(t *testing.T) {
 				t.Parallel()
@@ -62,6 +63,7 @@ func providerFolders(t *testing.T) []string {
 	folders, err := filepath.Glob("../test/data/providers/*")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(folders).NotTo(BeEmpty())
+
 	if real := os.Getenv("PROVIDERS"); real != "" {
 		more, err := filepath.Glob(filepath.Join(real, "*"))
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -70,6 +72,7 @@ func providerFolders(t *testing.T) []string {
 	} else {
 		t.Log("PROVIDERS is not set: real releases are left out")
 	}
+
 	return slices.DeleteFunc(folders, func(f string) bool { info, err := os.Stat(f); return err != nil || !info.IsDir() })
 }
 
@@ -101,22 +104,29 @@ func compareWithClusterctl(t *testing.T, b *bundle.Bundle) {
 	for _, name := range required {
 		defaults[name] = "cmVxdWlyZWQ="
 	}
+
 	compareOnce(t, "defaults", b, built, defaults)
 	// CRDs are the same whatever the variables are; comparing them once is enough.
 	b.Components = withoutCRDs(b.Components)
 	built.CRDs = nil
+
 	for _, kind := range slices.Sorted(maps.Keys(assignments)) {
 		variables := map[string]string{}
 		for _, name := range all {
 			variables[name] = assignments[kind](name)
 		}
+
 		compareOnce(t, kind, b, built, variables)
 	}
 }
 
 func withoutCRDs(components []byte) []byte {
 	documents := bytes.Split(components, []byte("\n---\n"))
-	documents = slices.DeleteFunc(documents, func(d []byte) bool { return bytes.Contains(d, []byte("\nkind: CustomResourceDefinition")) })
+	documents = slices.DeleteFunc(
+		documents,
+		func(d []byte) bool { return bytes.Contains(d, []byte("\nkind: CustomResourceDefinition")) },
+	)
+
 	return bytes.Join(documents, []byte("\n---\n"))
 }
 
@@ -124,13 +134,16 @@ func compareOnce(t *testing.T, kind string, b *bundle.Bundle, built *chart.Chart
 	t.Helper()
 	g := NewWithT(t)
 	want, wantErr := clusterctlObjects(t.Context(), b, variables)
+
 	got, gotErr := chartObjects(built, variables)
 	if wantErr != nil {
 		g.Expect(gotErr).To(HaveOccurred(), "%s: clusterctl fails with: %v", kind, wantErr)
 		return
 	}
+
 	g.Expect(gotErr).NotTo(HaveOccurred(), kind)
 	g.Expect(slices.Sorted(maps.Keys(got))).To(Equal(slices.Sorted(maps.Keys(want))), kind)
+
 	for name := range want {
 		g.Expect(got[name]).To(MatchJSON(want[name]), "%s: %s", kind, name)
 	}
@@ -143,12 +156,18 @@ func clusterctlObjects(ctx context.Context, b *bundle.Bundle, variables map[stri
 	for name, value := range variables {
 		reader.Set(name, value)
 	}
+
 	client, err := config.New(ctx, "", config.InjectReader(reader))
 	if err != nil {
 		return nil, err
 	}
+
 	components, err := repository.NewComponents(repository.ComponentsInput{
-		Provider:     config.NewProvider(b.Provider.Name, "https://example.com/none", clusterctlv1.ProviderType(b.Provider.Type)),
+		Provider: config.NewProvider(
+			b.Provider.Name,
+			"https://example.com/none",
+			clusterctlv1.ProviderType(b.Provider.Type),
+		),
 		ConfigClient: client,
 		Processor:    yamlprocessor.NewSimpleProcessor(),
 		RawYaml:      b.Components,
@@ -157,6 +176,7 @@ func clusterctlObjects(ctx context.Context, b *bundle.Bundle, variables map[stri
 	if err != nil {
 		return nil, err
 	}
+
 	return index(components.Objs())
 }
 
@@ -166,19 +186,24 @@ func chartObjects(c *chart.Chart, variables map[string]string) (map[string]strin
 	if err != nil {
 		return nil, err
 	}
+
 	var documents [][]byte
+
 	for name, content := range rendered {
 		if strings.HasSuffix(name, ".yaml") {
 			documents = append(documents, []byte(content))
 		}
 	}
+
 	for _, crd := range c.CRDs {
 		documents = append(documents, crd.Data)
 	}
+
 	objects, err := utilyaml.ToUnstructured(bytes.Join(documents, []byte("\n---\n")))
 	if err != nil {
 		return nil, err
 	}
+
 	return index(objects)
 }
 
@@ -189,15 +214,27 @@ func renderChart(c *chart.Chart, variables map[string]string) (map[string]string
 	if err != nil {
 		return nil, err
 	}
+
 	chosen := map[string]any{}
 	for name, value := range variables {
 		chosen[name] = value
 	}
-	values, err := chartutil.ToRenderValues(loaded, map[string]any{"variables": chosen},
-		chartutil.ReleaseOptions{Name: c.Metadata.Name, Namespace: targetNamespace, Revision: 1, IsInstall: true}, chartutil.DefaultCapabilities)
+
+	values, err := chartutil.ToRenderValues(
+		loaded,
+		map[string]any{"variables": chosen},
+		chartutil.ReleaseOptions{
+			Name:      c.Metadata.Name,
+			Namespace: targetNamespace,
+			Revision:  1,
+			IsInstall: true,
+		},
+		chartutil.DefaultCapabilities,
+	)
 	if err != nil {
 		return nil, err
 	}
+
 	return engine.Render(loaded, values)
 }
 
@@ -206,35 +243,43 @@ func loadChart(c *chart.Chart) (*helmchart.Chart, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return loader.LoadArchive(bytes.NewReader(archive))
 }
 
 // index names objects and makes them comparable.
 func index(objects []unstructured.Unstructured) (map[string]string, error) {
 	byName := map[string]string{}
+
 	for _, o := range objects {
 		if o.GetKind() == "Namespace" {
 			continue
 		}
+
 		name := fmt.Sprintf("%s %s/%s", o.GroupVersionKind(), o.GetNamespace(), o.GetName())
 		if _, twice := byName[name]; twice {
 			return nil, fmt.Errorf("%s is there twice", name)
 		}
+
 		if o.GetKind() == "CustomResourceDefinition" {
 			// Where CRDs point to is set when they are applied, since Helm does not render them.
 			unstructured.RemoveNestedField(o.Object, "metadata", "annotations", "cert-manager.io/inject-ca-from")
 			unstructured.RemoveNestedField(o.Object, "spec", "conversion", "webhook", "clientConfig", "service", "namespace")
 			unstructured.RemoveNestedField(o.Object, "status")
 		}
+
 		if err := throughTypes(&o); err != nil {
 			return nil, err
 		}
+
 		data, err := json.Marshal(withoutNulls(o.Object))
 		if err != nil {
 			return nil, err
 		}
+
 		byName[name] = string(data)
 	}
+
 	return byName, nil
 }
 
@@ -256,12 +301,15 @@ func throughTypes(o *unstructured.Unstructured) error {
 	if newObject == nil {
 		return nil
 	}
+
 	object := newObject()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, object); err != nil {
 		return err
 	}
+
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	o.Object = content
+
 	return err
 }
 
@@ -271,17 +319,20 @@ func withoutNulls(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		kept := map[string]any{}
+
 		for key, child := range value {
 			if child = withoutNulls(child); child != nil {
 				kept[key] = child
 			}
 		}
+
 		return kept
 	case []any:
 		kept := make([]any, len(value))
 		for i, child := range value {
 			kept[i] = withoutNulls(child)
 		}
+
 		return kept
 	default:
 		return value

@@ -50,29 +50,41 @@ type crd struct {
 
 func newContents(b *bundle.Bundle, components *bundle.Components, contract string) *contents {
 	c := &contents{
-		Provider: b.Provider, Version: "v" + strings.TrimPrefix(b.Version, "v"), Contract: contract, Namespace: components.Namespace,
-		ConversionWebhooks: conversionWebhooks(components), RequiredKinds: requiredKinds(components),
+		Provider:           b.Provider,
+		Version:            "v" + strings.TrimPrefix(b.Version, "v"),
+		Contract:           contract,
+		Namespace:          components.Namespace,
+		ConversionWebhooks: conversionWebhooks(components),
+		RequiredKinds:      requiredKinds(components),
 	}
+
 	uses := variableUses(components)
 	for _, v := range components.Variables {
 		if len(uses[v.Name]) > 0 {
 			c.Variables = append(c.Variables, variable{Variable: v, Uses: uses[v.Name]})
 		}
 	}
+
 	for i := range components.Documents {
 		doc := &components.Documents[i]
 		if doc.IsCRD() {
 			c.CRDs = append(c.CRDs, newCRD(doc.Object.Object))
 			continue
 		}
+
 		c.Images = append(c.Images, ObjectImages(doc.Object.Object)...)
 		if doc.Object.GetKind() == "Deployment" {
 			spec, _, _ := unstructured.NestedMap(doc.Object.Object, "spec")
-			c.Deployments = append(c.Deployments, deployment{Name: doc.Object.GetName(), spec: spec, containers: containers(doc.Object.Object)})
+			c.Deployments = append(
+				c.Deployments,
+				deployment{Name: doc.Object.GetName(), spec: spec, containers: containers(doc.Object.Object)},
+			)
 		}
 	}
+
 	slices.Sort(c.Images)
 	c.Images = slices.Compact(c.Images)
+
 	for _, t := range b.Templates {
 		if strings.HasPrefix(t.Name, "clusterclass-") {
 			c.Classes = append(c.Classes, t.Name)
@@ -80,17 +92,20 @@ func newContents(b *bundle.Bundle, components *bundle.Components, contract strin
 			c.Templates = append(c.Templates, t.Name)
 		}
 	}
+
 	return c
 }
 
 // required are the variables without a default.
 func (c *contents) required() []string {
 	var names []string
+
 	for _, v := range c.Variables {
 		if v.Required {
 			names = append(names, v.Name)
 		}
 	}
+
 	return names
 }
 
@@ -98,11 +113,13 @@ func (c *contents) required() []string {
 // makes, in order.
 func ObjectImages(object map[string]any) []string {
 	var images []string
+
 	for _, container := range containers(object) {
 		if image, ok := container["image"].(string); ok && image != "" {
 			images = append(images, image)
 		}
 	}
+
 	return images
 }
 
@@ -114,6 +131,7 @@ func containers(object map[string]any) []map[string]any {
 // podSpec is the spec of the pods that an object makes; nil when it makes none.
 func podSpec(object map[string]any) map[string]any {
 	fields := []string{"spec", "template", "spec"}
+
 	switch object["kind"] {
 	case "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "Job":
 	case "CronJob":
@@ -123,14 +141,17 @@ func podSpec(object map[string]any) map[string]any {
 	default:
 		return nil
 	}
+
 	spec, _, _ := unstructured.NestedFieldNoCopy(object, fields...)
 	pod, _ := spec.(map[string]any)
+
 	return pod
 }
 
 // maplist joins the fields of an object that are lists of objects.
 func maplist(object map[string]any, fields ...string) []map[string]any {
 	var all []map[string]any
+
 	for _, field := range fields {
 		list, _ := object[field].([]any)
 		for _, item := range list {
@@ -139,6 +160,7 @@ func maplist(object map[string]any, fields ...string) []map[string]any {
 			}
 		}
 	}
+
 	return all
 }
 
@@ -147,24 +169,35 @@ func newCRD(object map[string]any) crd {
 	spec, _, _ := unstructured.NestedFieldNoCopy(object, "spec")
 	fields, _ := spec.(map[string]any)
 	published := maplist(fields, "versions")
+
 	versions := make([]string, 0, len(published))
 	for _, v := range published {
 		version := fmt.Sprint(v["name"])
 		if v["storage"] == true {
 			version += " (stored)"
 		}
+
 		if v["served"] != true {
 			version += " (not served)"
 		}
+
 		versions = append(versions, version)
 	}
+
 	slices.Reverse(versions)
-	return crd{Name: text("metadata", "name"), Kind: text("spec", "names", "kind"), Scope: text("spec", "scope"), Versions: strings.Join(versions, ", ")}
+
+	return crd{
+		Name:     text("metadata", "name"),
+		Kind:     text("spec", "names", "kind"),
+		Scope:    text("spec", "scope"),
+		Versions: strings.Join(versions, ", "),
+	}
 }
 
 // conversionWebhooks counts the CRDs that call a webhook of the provider to convert objects.
 func conversionWebhooks(components *bundle.Components) int {
 	count := 0
+
 	for i := range components.Documents {
 		if doc := &components.Documents[i]; doc.IsCRD() {
 			if _, found, _ := unstructured.NestedFieldNoCopy(doc.Object.Object, conversionService...); found {
@@ -172,6 +205,7 @@ func conversionWebhooks(components *bundle.Components) int {
 			}
 		}
 	}
+
 	return count
 }
 
@@ -181,5 +215,6 @@ func (d deployment) names() []string {
 	for _, c := range d.containers {
 		set[fmt.Sprint(c["name"])] = true
 	}
+
 	return slices.Sorted(maps.Keys(set))
 }

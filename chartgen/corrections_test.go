@@ -38,20 +38,25 @@ func TestChartsDifferFromClusterctlOnlyWhereItIsWrong(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			g := NewWithT(t)
 			variables := map[string]string{}
+
 			for _, name := range all {
 				if assign := assignments[kind]; assign != nil && name != "ODD_REPLICAS" {
 					variables[name] = assign(name)
 				}
 			}
+
 			want, wantErr := clusterctlObjects(t.Context(), b, variables)
+
 			got, err := chartObjects(built, variables)
 			if wantErr != nil {
 				g.Expect(err).To(HaveOccurred(), "clusterctl fails with: %v", wantErr)
 				return
 			}
+
 			g.Expect(err).NotTo(HaveOccurred())
 			want = corrected(g, want)
 			g.Expect(slices.Sorted(maps.Keys(got))).To(Equal(slices.Sorted(maps.Keys(want))))
+
 			for name := range want {
 				g.Expect(got[name]).To(MatchJSON(want[name]), name)
 			}
@@ -62,10 +67,12 @@ func TestChartsDifferFromClusterctlOnlyWhereItIsWrong(t *testing.T) {
 // corrected takes the namespace from the objects that have none. Each correction must be one.
 func corrected(g Gomega, objects map[string]string) map[string]string {
 	right := maps.Clone(objects)
+
 	for name := range withoutNamespace {
 		group, object, _ := strings.Cut(name, " /")
 		wrong := group + " " + targetNamespace + "/" + object
 		g.Expect(objects).To(HaveKey(wrong), "not a difference any more")
+
 		var content map[string]any
 		g.Expect(json.Unmarshal([]byte(objects[wrong]), &content)).To(Succeed())
 		delete(content["metadata"].(map[string]any), "namespace")
@@ -74,14 +81,17 @@ func corrected(g Gomega, objects map[string]string) map[string]string {
 		delete(right, wrong)
 		right[name] = string(data)
 	}
+
 	return right
 }
 
 // odd is a provider with everything that is unusual.
 func odd(t *testing.T) *bundle.Bundle {
 	t.Helper()
+
 	components, err := os.ReadFile("testdata/odd-components.yaml")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	return provider("odd", string(components))
 }
 
@@ -118,6 +128,7 @@ func TestBuildRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			_, err := chartgen.Build(provider("odd", c.components))
+
 			var invalid *bundle.InvalidError
 			g.Expect(err).To(BeAssignableToTypeOf(invalid))
 			g.Expect(err).To(MatchError(ContainSubstring(c.message)))
@@ -141,10 +152,13 @@ func TestVariablesInCRDsHaveTheirDefaults(t *testing.T) {
 // clusterctl would apply what is left of such an object, without a kind and a name.
 func TestAValueCannotEndItsObject(t *testing.T) {
 	g := NewWithT(t)
-	built, err := chartgen.Build(provider("odd", "# ${ODD:=comment}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"))
+	built, err := chartgen.Build(
+		provider("odd", "# ${ODD:=comment}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
+	)
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = chartObjects(built, map[string]string{"ODD": "\n   injected: yes"})
-	g.Expect(err).To(MatchError(ContainSubstring("configmap-a is no object with these variables: a value has line breaks that end it early")))
+	g.Expect(err).
+		To(MatchError(ContainSubstring("configmap-a is no object with these variables: a value has line breaks that end it early")))
 }
 
 func crdWith(description string) string {

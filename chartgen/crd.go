@@ -27,16 +27,22 @@ func crdFile(doc *bundle.Document, label string) ([]byte, error) {
 	for _, v := range doc.Text.Variables() {
 		if v.Required {
 			return nil, &bundle.InvalidError{File: bundle.ComponentsFile, Line: doc.Line, Reason: fmt.Sprintf(
-				"%s uses the variable %s without a default; CRDs are the same for every release, so give it a default", doc, v.Name)}
+				"%s uses the variable %s without a default; CRDs are the same for every release, so give it a default",
+				doc,
+				v.Name,
+			)}
 		}
 	}
+
 	text, err := doc.Text.Expand(nil)
 	if err != nil {
 		return nil, &bundle.InvalidError{File: bundle.ComponentsFile, Line: doc.Line, Reason: err.Error(), Err: err}
 	}
+
 	if edited, ok := insertLabels(text, label); ok {
 		return []byte(edited), nil
 	}
+
 	return relabel(text, label)
 }
 
@@ -48,35 +54,50 @@ func insertLabels(text, label string) (string, bool) {
 	if !found {
 		return "", false
 	}
+
 	block, tail := leadingBlock(rest)
 	indent := indentation(block)
+
 	before, after, found := cutLine(block, indent+"labels:")
 	if indent == "" || !found && strings.Contains("\n"+block, "\n"+indent+"labels") {
 		return "", false
 	}
+
 	if !found {
 		return head + "metadata:\n" + labelLines(indent, indent+"  ", label) + block + tail, true
 	}
+
 	inner := indentation(after)
 	if len(inner) <= len(indent) {
 		return "", false
 	}
+
 	return head + "metadata:\n" + before + labelLines(indent, inner, label) + withoutLabels(after, inner) + tail, true
 }
 
 func labelLines(indent, inner, label string) string {
-	return fmt.Sprintf("%slabels:\n%s%s: \"\"\n%s%s: %s\n", indent, inner, v1alpha2.ClusterctlLabel, inner, v1alpha2.ClusterctlProviderLabel, label)
+	return fmt.Sprintf(
+		"%slabels:\n%s%s: \"\"\n%s%s: %s\n",
+		indent,
+		inner,
+		v1alpha2.ClusterctlLabel,
+		inner,
+		v1alpha2.ClusterctlProviderLabel,
+		label,
+	)
 }
 
 // withoutLabels leaves out the lines that set clusterctl's labels at the given indentation.
 func withoutLabels(block, indent string) string {
 	var kept strings.Builder
+
 	for line := range strings.Lines(block) {
 		key, _, _ := strings.Cut(strings.TrimPrefix(line, indent), ":")
 		if key = strings.Trim(key, `"'`); key != v1alpha2.ClusterctlLabel && key != v1alpha2.ClusterctlProviderLabel {
 			kept.WriteString(line)
 		}
 	}
+
 	return kept.String()
 }
 
@@ -85,19 +106,24 @@ func cutLine(text, line string) (before, after string, found bool) {
 	if rest, ok := strings.CutPrefix(text, line+"\n"); ok {
 		return "", rest, true
 	}
+
 	before, after, found = strings.Cut(text, "\n"+line+"\n")
+
 	return before + "\n", after, found
 }
 
 // leadingBlock cuts text before its first line that is not indented.
 func leadingBlock(text string) (block, rest string) {
 	end := 0
+
 	for line := range strings.Lines(text) {
 		if line[0] != ' ' && line[0] != '\n' {
 			break
 		}
+
 		end += len(line)
 	}
+
 	return text[:end], text[end:]
 }
 
@@ -112,12 +138,15 @@ func relabel(text, label string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	labels := object.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
 	}
+
 	labels[v1alpha2.ClusterctlLabel], labels[v1alpha2.ClusterctlProviderLabel] = "", label
 	object.SetLabels(labels)
+
 	return yaml.Marshal(object.Object)
 }
 
@@ -127,7 +156,9 @@ func readObject(text []byte) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	object := &unstructured.Unstructured{}
+
 	return object, object.UnmarshalJSON(data)
 }
 
@@ -136,16 +167,20 @@ func readObject(text []byte) (*unstructured.Unstructured, error) {
 // default namespace, where the chart's own CRDs have them.
 func JoinCRDs(c *chart.Chart, namespace string) ([]byte, error) {
 	var out bytes.Buffer
+
 	for _, f := range c.CRDs {
 		data := f.Data
+
 		if namespace != "" {
 			var err error
 			if data, err = moveCRD(data, namespace); err != nil {
 				return nil, fmt.Errorf("chart %s: %s: %w", c.Metadata.Name, f.Name, err)
 			}
 		}
+
 		fmt.Fprintf(&out, "---\n%s\n", bytes.TrimSpace(data))
 	}
+
 	return out.Bytes(), nil
 }
 
@@ -155,20 +190,28 @@ func moveCRD(data []byte, namespace string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	annotations := object.GetAnnotations()
 	_, certificate, annotated := strings.Cut(annotations[annotationInjectCA], "/")
+
 	_, converted, _ := unstructured.NestedMap(object.Object, conversionService...)
 	if !annotated && !converted {
 		return data, nil
 	}
+
 	if annotated {
 		annotations[annotationInjectCA] = namespace + "/" + certificate
 		object.SetAnnotations(annotations)
 	}
+
 	if converted {
-		if err := unstructured.SetNestedField(object.Object, namespace, append(slices.Clone(conversionService), "namespace")...); err != nil {
+		if err := unstructured.SetNestedField(
+			object.Object,
+			namespace,
+			append(slices.Clone(conversionService), "namespace")...); err != nil {
 			return nil, err
 		}
 	}
+
 	return yaml.Marshal(object.Object)
 }

@@ -11,25 +11,48 @@ import (
 // chart, never a panic, and of a chart the archive that it promises.
 func FuzzBuild(f *testing.F) {
 	const metadata = "releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]\n"
-	f.Add([]byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, labels: {a: b}}\ndata: {x: \"${V:=y}\"}\n"), []byte(metadata), []byte("a: b"))
-	f.Add([]byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: a.b\n  labels:\n    c: d\nspec:\n  versions:\n  - schema:\n      x: |\n        y\n"), []byte(metadata), []byte{})
-	f.Add([]byte("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: {spec: {containers: [{name: manager, args: [\"--x=${A/#b/c: d}\"]}]}}}\n---\n"), []byte(metadata), []byte("{{"))
+	f.Add(
+		[]byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, labels: {a: b}}\ndata: {x: \"${V:=y}\"}\n"),
+		[]byte(metadata),
+		[]byte("a: b"),
+	)
+	f.Add(
+		[]byte(
+			"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: a.b\n  labels:\n    c: d\nspec:\n  versions:\n  - schema:\n      x: |\n        y\n",
+		),
+		[]byte(metadata),
+		[]byte{},
+	)
+	f.Add(
+		[]byte(
+			"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: {spec: {containers: [{name: manager, args: [\"--x=${A/#b/c: d}\"]}]}}}\n---\n",
+		),
+		[]byte(metadata),
+		[]byte("{{"),
+	)
 	f.Add([]byte("webhooks:\n- a\n---\n\xff"), []byte("releaseSeries: 1"), []byte("\x00"))
 	f.Fuzz(func(t *testing.T, components, metadata, template []byte) {
 		b := &bundle.Bundle{
-			Provider: bundle.Provider{Type: "InfrastructureProvider", Name: "x", Label: "infrastructure-x"}, Version: "v1.0.0",
-			Components: components, Metadata: metadata, Templates: []bundle.File{{Name: "cluster-template.yaml", Data: template}},
+			Provider:   bundle.Provider{Type: "InfrastructureProvider", Name: "x", Label: "infrastructure-x"},
+			Version:    "v1.0.0",
+			Components: components,
+			Metadata:   metadata,
+			Templates:  []bundle.File{{Name: "cluster-template.yaml", Data: template}},
 		}
+
 		built, err := chartgen.Build(b)
 		if err != nil {
 			if err.Error() == "" {
 				t.Fatal("an error without a message")
 			}
+
 			return
 		}
+
 		if _, err := built.Archive(); err != nil {
 			t.Fatalf("a chart that cannot be packed: %v", err)
 		}
+
 		if _, _, err := chartgen.RequiredVariables(built); err != nil {
 			t.Fatalf("a chart whose own schema cannot be read: %v", err)
 		}

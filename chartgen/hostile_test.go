@@ -14,16 +14,20 @@ import (
 // aliasBomb is a flow mapping of a few hundred bytes that stands for 9^9 strings.
 func aliasBomb() string {
 	entries := []string{"a0: &a0 [x, x, x, x, x, x, x, x, x]"}
+
 	for level := '1'; level <= '9'; level++ {
 		before := "*a" + string(level-1)
 		entries = append(entries, "a"+string(level)+": &a"+string(level)+" ["+strings.Repeat(before+", ", 8)+before+"]")
 	}
+
 	return "{" + strings.Join(entries, ", ") + "}"
 }
 
 func TestYAMLBombsAreRefusedInLittleMemory(t *testing.T) {
-	const head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
-	const metadata = "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries: [{major: 1, minor: 0, contract: v1beta2}]\n"
+	const (
+		head     = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+		metadata = "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries: [{major: 1, minor: 0, contract: v1beta2}]\n"
+	)
 	for name, b := range map[string]struct{ components, metadata string }{
 		"aliases of an object":   {head + "data: " + aliasBomb() + "\n", metadata},
 		"aliases of metadata":    {head, metadata + "more: " + aliasBomb() + "\n"},
@@ -32,12 +36,15 @@ func TestYAMLBombsAreRefusedInLittleMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
+
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
+
 			_, err := chartgen.Build(&bundle.Bundle{
 				Provider: bundle.Provider{Name: "x", Type: "InfrastructureProvider", Label: "infrastructure-x"}, Version: "v1.0.0",
 				Components: []byte(b.components), Metadata: []byte(b.metadata),
 			})
+
 			runtime.ReadMemStats(&after)
 			g.Expect(err).To(BeAssignableToTypeOf(&bundle.InvalidError{}), "%v", err)
 			t.Logf("%d MiB allocated in all: %.120s", (after.TotalAlloc-before.TotalAlloc)>>20, err.Error())

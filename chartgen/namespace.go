@@ -14,13 +14,16 @@ import (
 // clusterctl tells providers apart are left out: several providers may share a namespace.
 func namespaceLabels(components *bundle.Components) string {
 	set := labels.Set{}
+
 	for i := range components.Documents {
 		if doc := &components.Documents[i]; doc.IsNamespace() {
 			set = labels.Merge(set, doc.Object.GetLabels())
 		}
 	}
+
 	delete(set, v1alpha2.ClusterctlLabel)
 	delete(set, v1alpha2.ClusterctlProviderLabel)
+
 	return set.String()
 }
 
@@ -30,5 +33,6 @@ func NamespaceLabels(c *chart.Chart) (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("chart %s: annotation %s: %w", c.Metadata.Name, AnnotationNamespaceLabels, err)
 	}
+
 	return set, nil
 }

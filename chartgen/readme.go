@@ -19,7 +19,9 @@ var readmeTemplate = template.Must(template.New("README.md").Funcs(template.Func
 // readme is README.md.
 func (c *contents) readme() ([]byte, error) {
 	var out bytes.Buffer
+
 	err := readmeTemplate.Execute(&out, c)
+
 	return out.Bytes(), err
 }
 
@@ -28,6 +30,7 @@ func code(text string) string {
 	if strings.Contains(text, "`") {
 		return "`` " + text + " ``"
 	}
+
 	return "`" + text + "`"
 }
 
@@ -42,6 +45,7 @@ func (c *contents) SetRequired() string {
 	for _, name := range c.required() {
 		flags.WriteString(" \\\n  --set variables." + name + "=…")
 	}
+
 	return flags.String()
 }
 
@@ -50,10 +54,12 @@ func (v variable) Default() string {
 	if v.Required {
 		return "required"
 	}
+
 	all := make([]string, len(v.Defaults))
 	for i, d := range v.Defaults {
 		all[i] = code(scalar(d))
 	}
+
 	return strings.Join(all, " or ")
 }
 

@@ -52,25 +52,29 @@ type scopes map[schema.GroupKind]bool
 
 func newScopes(components *bundle.Components) scopes {
 	s := scopes{}
+
 	for i := range components.Documents {
 		doc := &components.Documents[i]
 		if !doc.IsCRD() {
 			continue
 		}
+
 		group, _, _ := unstructured.NestedString(doc.Object.Object, "spec", "group")
 		kind, _, _ := unstructured.NestedString(doc.Object.Object, "spec", "names", "kind")
 		scope, _, _ := unstructured.NestedString(doc.Object.Object, "spec", "scope")
 		s[schema.GroupKind{Group: group, Kind: kind}] = scope != "Cluster"
 	}
+
 	return s
 }
 
-// namespaced says whether objects of the kind live in a namespace. A kind that nobody knows is
+// namespaced reports whether objects of the kind live in a namespace. A kind that nobody knows is
 // taken to: the API server drops the namespace of a cluster-scoped object.
 func (s scopes) namespaced(kind schema.GroupKind) bool {
 	if namespaced, known := s[kind]; known {
 		return namespaced
 	}
+
 	return !slices.Contains(clusterScoped[kind.Group], kind.Kind)
 }
 
@@ -80,13 +84,17 @@ func requiredKinds(components *bundle.Components) []string {
 	for kind := range newScopes(components) {
 		own[kind.Group] = true
 	}
+
 	var kinds []string
+
 	for i := range components.Documents {
 		gvk := components.Documents[i].Object.GroupVersionKind()
 		if !kubernetesGroups[gvk.Group] && !own[gvk.Group] {
 			kinds = append(kinds, fmt.Sprintf("%s.%s.%s", gvk.Kind, gvk.Version, gvk.Group))
 		}
 	}
+
 	slices.Sort(kinds)
+
 	return slices.Compact(kinds)
 }

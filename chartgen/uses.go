@@ -27,21 +27,26 @@ var mark = regexp.MustCompile(markBegin + `(\w+?)` + markEnd)
 // the components.
 func variableUses(components *bundle.Components) map[string][]string {
 	uses := map[string][]string{}
+
 	for i := range components.Documents {
 		doc := &components.Documents[i]
+
 		variables := doc.Text.Variables()
 		if len(variables) == 0 || doc.IsCRD() {
 			continue
 		}
+
 		marked := markedPlaces(doc)
 		for _, v := range variables {
 			places := marked[v.Name]
 			if len(places) == 0 {
 				places = []string{lines(v.Lines)}
 			}
+
 			uses[v.Name] = append(uses[v.Name], fmt.Sprintf("%s: %s", doc, strings.Join(places, "; ")))
 		}
 	}
+
 	return uses
 }
 
@@ -51,13 +56,17 @@ func markedPlaces(doc *bundle.Document) map[string][]string {
 	for _, v := range doc.Text.Variables() {
 		marks[v.Name] = markBegin + v.Name + markEnd
 	}
+
 	var object map[string]any
+
 	text, err := doc.Text.Expand(marks)
 	if err != nil || yaml.Unmarshal([]byte(text), &object) != nil {
 		return nil
 	}
+
 	found := places{}
 	found.walk("", object)
+
 	return found
 }
 
@@ -94,6 +103,7 @@ func element(i int, item any) string {
 	if object, ok := item.(map[string]any); ok && object["name"] != nil {
 		return fmt.Sprintf("[%v]", object["name"])
 	}
+
 	return fmt.Sprintf("[%d]", i)
 }
 
@@ -109,10 +119,12 @@ func place(path, value string) string {
 	if m == nil {
 		return strings.TrimPrefix(path, ".")
 	}
+
 	field := m[2]
 	if flag := aFlag.FindString(value); flag != "" && anArgument.MatchString(field) {
 		field = "flag " + flag
 	}
+
 	return fmt.Sprintf("container %s, %s", m[1], field)
 }
 
@@ -121,5 +133,6 @@ func lines(numbers []int) string {
 	if len(numbers) == 1 {
 		return "line " + text
 	}
+
 	return "lines " + text
 }

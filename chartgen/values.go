@@ -46,30 +46,39 @@ deployments: {}
 func (c *contents) valuesFile() []byte {
 	var out strings.Builder
 	fmt.Fprintf(&out, valuesHead, c.Provider.Label, c.Version)
+
 	for _, v := range c.Variables {
 		example := `""`
 		if len(v.Defaults) > 0 {
 			example = scalar(v.Defaults[0])
 		}
+
 		if v.Required {
 			example += " # required"
 		}
+
 		for _, use := range v.Uses {
 			comment(&out, use)
 		}
+
 		if len(v.Defaults) > 1 {
 			comment(&out, v.defaults())
 		}
+
 		comment(&out, v.Name+": "+example)
 	}
+
 	name := "controller"
 	if len(c.Images) > 0 {
 		name = imageName(c.Images[0])
 	}
+
 	fmt.Fprintf(&out, valuesTail, name)
+
 	for _, d := range c.Deployments {
 		d.describe(&out)
 	}
+
 	return []byte(out.String())
 }
 
@@ -80,6 +89,7 @@ func (d deployment) describe(out *strings.Builder) {
 	describeFields(out, "  ", podSpec(map[string]any{"kind": "Deployment", "spec": d.spec}),
 		"nodeSelector", "tolerations", "affinity", "serviceAccountName", "imagePullSecrets")
 	comment(out, "  containers:")
+
 	for _, container := range d.containers {
 		comment(out, fmt.Sprintf("    %v:", container["name"]))
 		describeFields(out, "      ", container, "image", "command")
@@ -104,7 +114,9 @@ func describeEntries(out *strings.Builder, field string, entries []string) {
 	if len(entries) == 0 {
 		return
 	}
+
 	comment(out, "      "+field+":")
+
 	for _, entry := range entries {
 		comment(out, "        "+entry)
 	}
@@ -134,10 +146,12 @@ func flags(args any) (entries, gates []string) {
 					value = scalar(fmt.Sprint(list[i+1]))
 				}
 			}
+
 			entries = slices.DeleteFunc(entries, func(e string) bool { return strings.HasPrefix(e, m[1]+": ") })
 			entries = append(entries, m[1]+": "+value)
 		}
 	}
+
 	return entries, gates
 }
 
@@ -152,6 +166,7 @@ func imageName(image string) string {
 	if end := strings.IndexAny(name, ":@"); end >= 0 {
 		name = name[:end]
 	}
+
 	return name
 }
 
@@ -160,20 +175,24 @@ func literal(value any) string {
 	if text, ok := value.(string); ok {
 		return scalar(text)
 	}
+
 	data, err := marshalJSON(value, "")
 	if err != nil {
 		return fmt.Sprint(value)
 	}
+
 	return strings.TrimSpace(string(data))
 }
 
 // marshalJSON leaves <, > and & as they are.
 func marshalJSON(value any, indent string) ([]byte, error) {
 	var out bytes.Buffer
+
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", indent)
 	err := encoder.Encode(value)
+
 	return out.Bytes(), err
 }
 
@@ -193,8 +212,11 @@ func scalar(text string) string {
 			}
 		}
 	}
-	if quoted := strconv.Quote(text); strings.ContainsAny(text, "'\\") || len(quoted) != len(text)+2+strings.Count(text, `"`) {
+
+	if quoted := strconv.Quote(text); strings.ContainsAny(text, "'\\") ||
+		len(quoted) != len(text)+2+strings.Count(text, `"`) {
 		return quoted
 	}
+
 	return "'" + text + "'"
 }

@@ -76,7 +76,17 @@ const (
 
 // Each value changes what it says; the rest stays as it was published.
 func TestValues(t *testing.T) {
-	published := []any{"--leader-elect", "--v=2", "--feature-gates=B=true,A=false", "--sync", "10m", "-s=1", "--v=3", "--tail=a=b", "run"}
+	published := []any{
+		"--leader-elect",
+		"--v=2",
+		"--feature-gates=B=true,A=false",
+		"--sync",
+		"10m",
+		"-s=1",
+		"--v=3",
+		"--tail=a=b",
+		"run",
+	}
 	for name, c := range map[string]struct {
 		values string
 		object string // "Deployment/manager" if empty
@@ -145,12 +155,15 @@ func TestValues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
+
 			if c.object == "" {
 				c.object = "Deployment/manager"
 			}
+
 			objects, err := renderWith(c.values)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(objects).To(HaveKey(c.object))
+
 			for path, want := range c.want {
 				got, err := yaml.Marshal(field(objects[c.object], path))
 				g.Expect(err).NotTo(HaveOccurred())
@@ -171,7 +184,11 @@ func entry(name, value string) map[string]any { return map[string]any{"name": na
 func args(all ...any) map[string]any { return map[string]any{container + "args": all} }
 
 func images(manager, init, proxy string) map[string]any {
-	return map[string]any{container + "image": manager, podSpec + "initContainers[init].image": init, podSpec + "containers[proxy].image": proxy}
+	return map[string]any{
+		container + "image":                    manager,
+		podSpec + "initContainers[init].image": init,
+		podSpec + "containers[proxy].image":    proxy,
+	}
 }
 
 // renderWith renders the workloads with values in YAML; objects by kind and name.
@@ -180,22 +197,27 @@ func renderWith(values string) (map[string]map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var given map[string]any
 	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
 		return nil, err
 	}
+
 	manifest, err := render.Manifest(built, targetNamespace, given)
 	if err != nil {
 		return nil, err
 	}
+
 	list, err := utilyaml.ToUnstructured([]byte(manifest))
 	if err != nil {
 		return nil, err
 	}
+
 	objects := map[string]map[string]any{}
 	for _, o := range list {
 		objects[o.GetKind()+"/"+o.GetName()] = o.Object
 	}
+
 	return objects, nil
 }
 
@@ -207,6 +229,7 @@ func field(value any, path string) any {
 			value = node[step]
 		case []any:
 			value = nil
+
 			for i, item := range node {
 				if name, _, _ := unstructured.NestedString(asMap(item), "name"); name == step || fmt.Sprint(i) == step {
 					value = item
@@ -216,6 +239,7 @@ func field(value any, path string) any {
 			return nil
 		}
 	}
+
 	return value
 }
 
@@ -249,6 +273,7 @@ func TestValuesAreRefused(t *testing.T) {
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(c.message)))
 		})
 	}
+
 	t.Run("what is global is not the chart's", func(t *testing.T) {
 		_, err := renderWith(`{global: {anything: [1]}}`)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())

@@ -13,17 +13,22 @@ import (
 // are in config/crd as well.
 func Load(folder string) (*chart.Chart, error) {
 	var files []*loader.BufferedFile
+
 	root := os.DirFS(folder)
+
 	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
+
 		data, err := fs.ReadFile(root, name)
 		files = append(files, &loader.BufferedFile{Name: name, Data: data})
+
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	return loader.LoadFiles(files)
 }

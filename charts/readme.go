@@ -21,12 +21,19 @@ func Readme(folder string, c *chart.Chart) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	page, err := template.ParseFiles(filepath.Join(folder, "README.md.gotmpl"))
 	if err != nil {
 		return nil, err
 	}
+
 	var out bytes.Buffer
-	err = page.Execute(&out, map[string]any{"Name": c.Metadata.Name, "Description": c.Metadata.Description, "Values": values})
+
+	err = page.Execute(
+		&out,
+		map[string]any{"Name": c.Metadata.Name, "Description": c.Metadata.Description, "Values": values},
+	)
+
 	return out.Bytes(), err
 }
 
@@ -39,9 +46,11 @@ func describe(c *chart.Chart) ([]value, error) {
 			if err != nil {
 				return nil, fmt.Errorf("read values.yaml: %w", err)
 			}
+
 			return walk(nil, "", root.YNode())
 		}
 	}
+
 	return nil, fmt.Errorf("the chart has no values.yaml")
 }
 
@@ -54,30 +63,37 @@ func walk(values []value, prefix string, node *yaml.Node) ([]value, error) {
 		if at := strings.LastIndex(comment, "\n\n"); at >= 0 {
 			comment = comment[at+2:]
 		}
+
 		if comment == "" && content.Kind != yaml.MappingNode {
 			return nil, fmt.Errorf("values.yaml, line %d: %s has no comment that describes it", key.Line, path)
 		}
+
 		if comment != "" && (content.Kind != yaml.MappingNode || !commented(content)) {
 			var plain any
 			if err := content.Decode(&plain); err != nil {
 				return nil, err
 			}
+
 			text, err := json.Marshal(plain)
 			if err != nil {
 				return nil, err
 			}
+
 			values = append(values, value{path, string(text), sentence(comment)})
+
 			continue
 		}
+
 		var err error
 		if values, err = walk(values, path+".", content); err != nil {
 			return nil, err
 		}
 	}
+
 	return values, nil
 }
 
-// commented says whether the members of a mapping are described one by one.
+// commented reports whether the members of a mapping are described one by one.
 func commented(node *yaml.Node) bool {
 	return len(node.Content) > 0 && node.Content[0].HeadComment != ""
 }
@@ -88,5 +104,6 @@ func sentence(comment string) string {
 	for i, line := range lines {
 		lines[i] = strings.TrimSpace(strings.TrimPrefix(line, "#"))
 	}
+
 	return strings.ReplaceAll(strings.Join(lines, " "), "|", `\|`)
 }

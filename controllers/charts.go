@@ -71,50 +71,80 @@ type releaseID struct {
 // find gives the chart of a release. Nothing is read or made when the same bytes were seen before,
 // and nothing is fetched from where a release cannot change when its chart is in the store, unless
 // anew asks for it.
-func (c *Charts) find(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release, anew bool) (*providerChart, error) {
+func (c *Charts) find(
+	ctx context.Context,
+	provider v1alpha2.Provider,
+	from source.Source,
+	release source.Release,
+	anew bool,
+) (*providerChart, error) {
 	id, wanted := idOf(provider), releaseID{release, fetch.Digest(provider)}
 	if known, ok := c.known.Load(id); ok && known.(*providerChart).from == wanted && release.Fingerprint != "" && !anew {
 		return known.(*providerChart), nil
 	}
+
 	pc, err := c.load(ctx, provider, from, release, anew)
 	if err != nil {
 		return nil, err
 	}
+
 	if pc.schema, err = values.ReadSchema(pc.Chart); err != nil {
 		return nil, err
 	}
+
 	c.Metrics.ChartStored(provider, pc.Size)
 	pc.from, pc.Chart = wanted, c.share(pc.Digest, pc.Chart)
 	c.known.Store(id, pc)
+
 	return pc, nil
 }
 
 // load takes the chart from the store, or makes it of what the source has. While the source is out
 // of reach, a stored chart does even where another is asked for: anew, or in this program's format.
-func (c *Charts) load(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release, anew bool) (*providerChart, error) {
-	key := store.Key{Namespace: provider.GetNamespace(), Provider: v1alpha2.Label(provider), Version: release.Version, Origin: release.Origin}
+func (c *Charts) load(
+	ctx context.Context,
+	provider v1alpha2.Provider,
+	from source.Source,
+	release source.Release,
+	anew bool,
+) (*providerChart, error) {
+	key := store.Key{
+		Namespace: provider.GetNamespace(),
+		Provider:  v1alpha2.Label(provider),
+		Version:   release.Version,
+		Origin:    release.Origin,
+	}
 	if release.Origin == "" {
 		return c.fetch(ctx, provider, from, release, key)
 	}
+
 	if digest := fetch.Digest(provider); digest != "" {
 		key.Origin += "@" + digest
 	}
+
 	query := store.Query{Namespace: key.Namespace, Provider: key.Provider, Version: key.Version, Origin: key.Origin}
 	if current := provider.GetStatus().Chart; current != nil {
 		query.Digest = current.Digest
 	}
+
 	stored, err := c.Store.Find(ctx, query)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, &storeError{err}
 	}
-	if err == nil && !anew && (stored.Foreign || stored.Chart.Metadata.Annotations[chartgen.AnnotationChartgenVersion] == chartgen.Version) {
+
+	if err == nil && !anew &&
+		(stored.Foreign || stored.Chart.Metadata.Annotations[chartgen.AnnotationChartgenVersion] == chartgen.Version) {
 		return &providerChart{Stored: stored}, nil
 	}
+
 	fetched, failed := c.fetch(ctx, provider, from, release, key)
 	if failed != nil && err == nil {
-		ctrl.LoggerFrom(ctx).Info("the stored chart is used: the source cannot be asked", "chart", stored.Reference, "error", failed.Error())
+		ctrl.LoggerFrom(ctx).
+			Info("the stored chart is used: the source cannot be asked", "chart", stored.Reference, "error", failed.Error())
+
 		return &providerChart{Stored: stored}, nil
 	}
+
 	return fetched, failed
 }
 
@@ -132,6 +162,7 @@ func sourceOf(fetch *v1alpha2.FetchConfiguration) metrics.Source {
 	case fetch.Image != "":
 		return metrics.SourceImage
 	}
+
 	return metrics.SourceConfigMap
 }
 
@@ -140,37 +171,56 @@ func size(b *bundle.Bundle) int {
 	if b == nil {
 		return 0
 	}
+
 	return len(b.Components) + len(b.Metadata)
 }
 
 // fetch reads the release from its source and finds or makes the chart of what is there, unless it
 // is a chart itself.
-func (c *Charts) fetch(ctx context.Context, provider v1alpha2.Provider, from source.Source, release source.Release, key store.Key) (*providerChart, error) {
+func (c *Charts) fetch(
+	ctx context.Context,
+	provider v1alpha2.Provider,
+	from source.Source,
+	release source.Release,
+	key store.Key,
+) (*providerChart, error) {
 	if charts, ok := from.(source.ChartSource); ok {
 		ready, err := charts.Chart(ctx, release)
 		if err != nil {
 			return nil, err
 		}
+
 		if ready != nil {
 			stored, err := c.keep(ctx, provider, key, ready.Chart)
 			return &providerChart{Stored: stored, fetched: ready.Reference.String()}, err
 		}
 	}
+
 	b, err := from.Fetch(ctx, release)
 	c.Metrics.Fetched(sourceOf(provider.GetSpec().FetchConfig), size(b), err)
+
 	if err != nil {
 		return nil, err
 	}
+
 	if err := b.CheckDigest(fetch.Digest(provider)); err != nil {
 		return nil, err
 	}
+
 	stored, err := c.build(ctx, provider, key, b)
+
 	return &providerChart{Stored: stored, fetched: b.Source}, err
 }
 
 // build makes the chart of components, unless the store has it.
-func (c *Charts) build(ctx context.Context, provider v1alpha2.Provider, key store.Key, b *bundle.Bundle) (*store.Stored, error) {
+func (c *Charts) build(
+	ctx context.Context,
+	provider v1alpha2.Provider,
+	key store.Key,
+	b *bundle.Bundle,
+) (*store.Stored, error) {
 	key.ContentID = chartgen.ContentID(b)
+
 	stored, err := c.Store.Get(ctx, key)
 	switch {
 	case err == nil:
@@ -182,19 +232,27 @@ func (c *Charts) build(ctx context.Context, provider v1alpha2.Provider, key stor
 	// memory, and whoever came first, core mostly, is not held up by those that wait for it.
 	c.building.Lock()
 	defer c.building.Unlock()
+
 	built, err := chartgen.Build(b)
 	if err != nil {
 		return nil, err
 	}
+
 	return c.put(ctx, provider, key, built)
 }
 
 // keep stores a chart that was fetched as it is.
-func (c *Charts) keep(ctx context.Context, provider v1alpha2.Provider, key store.Key, ready *chart.Chart) (*store.Stored, error) {
+func (c *Charts) keep(
+	ctx context.Context,
+	provider v1alpha2.Provider,
+	key store.Key,
+	ready *chart.Chart,
+) (*store.Stored, error) {
 	var err error
 	if key.ContentID, err = store.ForeignID(ready); err != nil {
 		return nil, err
 	}
+
 	return c.put(ctx, provider, key, ready)
 }
 
@@ -202,25 +260,42 @@ func (c *Charts) keep(ctx context.Context, provider v1alpha2.Provider, key store
 const pruneAge = 10 * time.Minute
 
 // put stores a chart, and forgets those that are neither in use nor in the release's history.
-func (c *Charts) put(ctx context.Context, provider v1alpha2.Provider, key store.Key, made *chart.Chart) (*store.Stored, error) {
+func (c *Charts) put(
+	ctx context.Context,
+	provider v1alpha2.Provider,
+	key store.Key,
+	made *chart.Chart,
+) (*store.Stored, error) {
 	stored, err := c.Store.Put(ctx, key, made)
 	if err != nil {
 		return nil, &storeError{err}
 	}
+
 	if stored.Unshared != nil {
-		c.Events.Eventf(provider, nil, corev1.EventTypeWarning, v1alpha2.ChartStoreErrorReason, "Push",
-			"The chart is in the cluster and could not be pushed to the chart repository, which is tried again: %s", stored.Unshared)
+		c.Events.Eventf(
+			provider,
+			nil,
+			corev1.EventTypeWarning,
+			v1alpha2.ChartStoreErrorReason,
+			"Push",
+			"The chart is in the cluster and could not be pushed to the chart repository, which is tried again: %s",
+			stored.Unshared,
+		)
 	}
+
 	status, keep := provider.GetStatus(), []string{stored.Digest}
 	if status.Chart != nil {
 		keep = append(keep, status.Chart.Digest)
 	}
+
 	for _, revision := range status.History {
 		keep = append(keep, revision.ChartDigest)
 	}
+
 	if err := c.Store.Prune(ctx, key.Namespace, key.Provider, keep, time.Now().Add(-pruneAge)); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "old charts stay; they are looked at again when the next is stored")
 	}
+
 	return stored, nil
 }
 
@@ -240,9 +315,11 @@ func (c *Charts) share(digest string, read *chart.Chart) *chart.Chart {
 			runtime.AddCleanup(read, func(digest string) { c.shared.CompareAndDelete(digest, own) }, digest)
 			return read
 		}
+
 		if known := other.(weak.Pointer[chart.Chart]).Value(); known != nil {
 			return known
 		}
+
 		c.shared.CompareAndDelete(digest, other) // nobody has it any more, and its cleanup is still to come
 	}
 }
@@ -274,12 +351,18 @@ func (c *providerChart) source(before *v1alpha2.ChartStatus) string {
 	case c.Foreign:
 		return ""
 	}
+
 	return c.annotation(chartgen.AnnotationSource)
 }
 
 // status is the chart as the resource's status tells it; before is what it told so far.
 func (c *providerChart) status(before *v1alpha2.ChartStatus) *v1alpha2.ChartStatus {
 	return &v1alpha2.ChartStatus{
-		Name: c.Chart.Metadata.Name, Version: c.Chart.Metadata.Version, Reference: c.Reference, Digest: c.Digest, Source: c.source(before), Plain: c.plain(),
+		Name:      c.Chart.Metadata.Name,
+		Version:   c.Chart.Metadata.Version,
+		Reference: c.Reference,
+		Digest:    c.Digest,
+		Source:    c.source(before),
+		Plain:     c.plain(),
 	}
 }

@@ -15,6 +15,7 @@ func TestChartsOfOneDigestAreInMemoryOnceAndAsLongAsTheyAreUsed(t *testing.T) {
 	made := func() *chart.Chart {
 		c, err := chart.New(chart.Metadata{Name: "infrastructure-aws", Version: "1.0.0"}, nil)
 		g.Expect(err).NotTo(HaveOccurred())
+
 		return c
 	}
 	first := charts.share("sha256:1", made())
@@ -25,6 +26,7 @@ func TestChartsOfOneDigestAreInMemoryOnceAndAsLongAsTheyAreUsed(t *testing.T) {
 	kept := func() (n int) {
 		runtime.GC()
 		charts.shared.Range(func(any, any) bool { n++; return true })
+
 		return n
 	}
 	g.Eventually(kept).Should(BeZero())

@@ -33,12 +33,15 @@ type row struct {
 // truce is how long after its last correction an object is left alone.
 func (r row) truce() time.Duration {
 	wait := shortestTruce
+
 	if r.count < freeCorrections {
 		return 0
 	}
+
 	for range r.count - freeCorrections {
 		wait = min(2*wait, longestRetry)
 	}
+
 	return wait
 }
 
@@ -46,7 +49,9 @@ func (r row) truce() time.Duration {
 func (c *corrections) next(o release.Object) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	r := c.rows[o]
+
 	return r.last.Add(r.truce())
 }
 
@@ -54,17 +59,21 @@ func (c *corrections) next(o release.Object) time.Time {
 func (c *corrections) note(o release.Object, now time.Time, succeeded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	for object, r := range c.rows {
 		if now.Sub(r.last) > r.truce()+inARow {
 			delete(c.rows, object)
 		}
 	}
+
 	if c.rows == nil {
 		c.rows = map[release.Object]row{}
 	}
+
 	count := c.rows[o].count + 1
 	if !succeeded {
 		count = max(count, freeCorrections)
 	}
+
 	c.rows[o] = row{count, now}
 }

@@ -31,24 +31,40 @@ const (
 type unsafeError struct{ report *safety.Report }
 
 func (e *unsafeError) Error() string {
-	return fmt.Sprintf("the change of CustomResourceDefinitions is not safe and was not applied: %s. To apply one nevertheless, name it in the annotation %s",
-		e.report.Message(), v1alpha2.AllowUnsafeCRDAnnotation)
+	return fmt.Sprintf(
+		"the change of CustomResourceDefinitions is not safe and was not applied: %s. To apply one nevertheless, name it in the annotation %s",
+		e.report.Message(),
+		v1alpha2.AllowUnsafeCRDAnnotation,
+	)
 }
 
 // planCRDs finds out what is to be done about the CRDs, and notes what is worth knowing.
-func (r *Reconciler) planCRDs(ctx context.Context, provider v1alpha2.Provider, chart *providerChart) (*crds.Plan, error) {
+func (r *Reconciler) planCRDs(
+	ctx context.Context,
+	provider v1alpha2.Provider,
+	chart *providerChart,
+) (*crds.Plan, error) {
 	plan, err := r.CRDs.Plan(ctx, r.crdsRequest(provider, chart.Chart))
 	if err != nil {
 		return nil, &installError{err}
 	}
+
 	provider.GetStatus().OrphanedCRDs = plan.Orphaned
 	for _, d := range plan.Deleting {
 		if r.CRDs.FirstSeen(d) {
 			r.Metrics.CRDDeleted(provider)
-			r.Events.Eventf(provider, nil, corev1.EventTypeWarning, v1alpha2.CRDDeletingReason, "Reconcile",
-				"CustomResourceDefinition %s is being deleted, and with it all objects of its kind; it will be made anew once it is gone", d.Name)
+			r.Events.Eventf(
+				provider,
+				nil,
+				corev1.EventTypeWarning,
+				v1alpha2.CRDDeletingReason,
+				"Reconcile",
+				"CustomResourceDefinition %s is being deleted, and with it all objects of its kind; it will be made anew once it is gone",
+				d.Name,
+			)
 		}
 	}
+
 	return plan, nil
 }
 
@@ -61,14 +77,16 @@ func (r *Reconciler) crdsRequest(provider v1alpha2.Provider, c *chart.Chart) crd
 	if spec := provider.GetSpec().CRDs; spec != nil {
 		request.Policy, request.Unmanaged = spec.Policy, spec.Unmanaged
 	}
+
 	return request
 }
 
-// brings says whether the provider of a label is installed in the same cluster and brings a CRD.
+// brings reports whether the provider of a label is installed in the same cluster and brings a CRD.
 func (r *Reconciler) brings(provider v1alpha2.Provider) func(ctx context.Context, label, crd string) (bool, error) {
 	return func(ctx context.Context, label, crd string) (bool, error) {
 		t, name := v1alpha2.ParseLabel(label)
 		same, err := listed(ctx, r.Client, t, preflight.NameField, name)
+
 		return slices.ContainsFunc(same, func(p v1alpha2.Provider) bool {
 			return v1alpha2.Cluster(p) == v1alpha2.Cluster(provider) && !slices.Contains(p.GetStatus().OrphanedCRDs, crd)
 		}), err
@@ -78,27 +96,36 @@ func (r *Reconciler) brings(provider v1alpha2.Provider) func(ctx context.Context
 // applyCRDs applies the CRDs that have changed, once that is safe.
 func (r *Reconciler) applyCRDs(ctx context.Context, provider v1alpha2.Provider, chart *providerChart) error {
 	defer r.Metrics.Step(r.Type, metrics.StepCRDs)()
+
 	plan, err := r.planCRDs(ctx, provider, chart)
 	if err != nil {
 		return err
 	}
+
 	if err := r.CRDs.Suffices(ctx, plan); err != nil {
 		return &installError{err}
 	}
+
 	if !plan.Changed() {
 		return nil
 	}
+
 	if err := r.migrateBefore(ctx, provider, plan); err != nil {
 		return err
 	}
+
 	if err := r.checkCRDs(ctx, provider, plan); err != nil {
 		return err
 	}
+
 	sent, err := r.CRDs.Apply(ctx, plan)
 	if err != nil {
 		return &installError{err}
 	}
-	ctrl.LoggerFrom(ctx).Info("applied CustomResourceDefinitions", "count", len(sent), "version", chart.Chart.Metadata.AppVersion)
+
+	ctrl.LoggerFrom(ctx).
+		Info("applied CustomResourceDefinitions", "count", len(sent), "version", chart.Chart.Metadata.AppVersion)
+
 	return nil
 }
 
@@ -106,34 +133,51 @@ func (r *Reconciler) applyCRDs(ctx context.Context, provider v1alpha2.Provider, 
 // time.
 func (r *Reconciler) migrateBefore(ctx context.Context, provider v1alpha2.Provider, plan *crds.Plan) error {
 	moved, err := r.CRDs.MigrateBefore(ctx, plan)
+
 	failed := new(crds.MigrationError)
 	switch {
 	case errors.As(err, &failed):
 		since := migrationFailed(provider, failed)
 		if time.Since(since) > migrationPatience {
-			ctrl.LoggerFrom(ctx).Error(err, "the CustomResourceDefinitions keep their old versions, and the objects are rewritten once the new manager runs")
+			ctrl.LoggerFrom(ctx).
+				Error(err, "the CustomResourceDefinitions keep their old versions, and the objects are rewritten once the new manager runs")
+
 			return nil
 		}
-		return &progress{reason: v1alpha2.CRDMigrationFailedReason, message: failed.Error(), until: time.Now().Add(migrationRetry)}
+
+		return &progress{
+			reason:  v1alpha2.CRDMigrationFailedReason,
+			message: failed.Error(),
+			until:   time.Now().Add(migrationRetry),
+		}
 	case err != nil:
 		return &installError{err}
 	case moved != nil:
 		migrating(provider, moved)
+
 		return &progress{
-			reason: v1alpha2.MigratingCRDsReason, until: time.Now(),
+			reason:  v1alpha2.MigratingCRDsReason,
+			until:   time.Now(),
 			message: "objects are being rewritten, because the new CustomResourceDefinitions lack versions that they may be stored in; see the condition " + v1alpha2.CRDsMigratedCondition,
 		}
 	}
+
 	return nil
 }
 
 // migrationFailed notes the failure and says since when it has been failing. The first message
 // stands, for another one, even about another object, would begin a new time.
 func migrationFailed(provider v1alpha2.Provider, failed *crds.MigrationError) time.Time {
-	if c := conditions.Get(provider, v1alpha2.CRDsMigratedCondition); c != nil && c.Reason == v1alpha2.CRDMigrationFailedReason {
+	if c := conditions.Get(
+		provider,
+		v1alpha2.CRDsMigratedCondition,
+	); c != nil &&
+		c.Reason == v1alpha2.CRDMigrationFailedReason {
 		return c.LastTransitionTime.Time
 	}
+
 	conditions.MarkFalse(provider, v1alpha2.CRDsMigratedCondition, v1alpha2.CRDMigrationFailedReason, "%s", failed)
+
 	return conditions.Get(provider, v1alpha2.CRDsMigratedCondition).LastTransitionTime.Time
 }
 
@@ -147,18 +191,23 @@ func (r *Reconciler) checkCRDs(ctx context.Context, provider v1alpha2.Provider, 
 	if err != nil {
 		return &installError{err}
 	}
+
 	if report == nil {
 		return nil
 	}
+
 	if report.Stopped() {
 		return &unsafeError{report}
 	}
+
 	for _, finding := range report.Findings {
 		if finding.Allowed {
 			r.Events.Eventf(provider, nil, corev1.EventTypeWarning, v1alpha2.UnsafeCRDsAllowedReason, "Reconcile", "%s", finding)
 		}
 	}
+
 	conditions.MarkTrue(provider, v1alpha2.CRDsSafeCondition, v1alpha2.CRDsCheckedReason, "%s", report.Message())
+
 	return nil
 }
 
@@ -171,11 +220,16 @@ func (r *Reconciler) crdsServed(ctx context.Context, chart *providerChart) error
 	if err != nil {
 		return &installError{err}
 	}
+
 	if len(pending) > 0 {
 		// The message is the same until all are served: each of dozens would otherwise be a write
 		// of its own.
-		return &progress{reason: v1alpha2.CRDsNotReadyReason, message: "waiting for the API server to serve the provider's CustomResourceDefinitions"}
+		return &progress{
+			reason:  v1alpha2.CRDsNotReadyReason,
+			message: "waiting for the API server to serve the provider's CustomResourceDefinitions",
+		}
 	}
+
 	return nil
 }
 
@@ -187,19 +241,29 @@ func (r *Reconciler) migrateCRDs(ctx context.Context, provider v1alpha2.Provider
 	if err != nil {
 		return err
 	}
+
 	all, tried := plan.Unmigrated()
 	if len(all) == 0 {
 		if conditions.Has(provider, v1alpha2.CRDsMigratedCondition) {
-			conditions.MarkTrue(provider, v1alpha2.CRDsMigratedCondition, v1alpha2.CRDsMigratedReason, "All objects are stored in the storage version")
+			conditions.MarkTrue(
+				provider,
+				v1alpha2.CRDsMigratedCondition,
+				v1alpha2.CRDsMigratedReason,
+				"All objects are stored in the storage version",
+			)
 		}
+
 		return r.CRDs.Tidy(ctx, plan)
 	}
+
 	if rest := r.managersTurn(provider); rest > 0 && len(tried) < len(all) {
 		if all = tried; len(all) == 0 {
 			return &chores{time.Now().Add(rest)}
 		}
 	}
+
 	moved, err := r.CRDs.MigrateAfter(ctx, plan, all)
+
 	failed := new(crds.MigrationError)
 	switch {
 	case errors.As(err, &failed):
@@ -210,6 +274,7 @@ func (r *Reconciler) migrateCRDs(ctx context.Context, provider v1alpha2.Provider
 	case moved != nil:
 		migrating(provider, moved)
 	}
+
 	return &chores{time.Now()}
 }
 
@@ -221,8 +286,10 @@ func (r *Reconciler) managersTurn(provider v1alpha2.Provider) time.Duration {
 			"The storage version has changed; the provider's manager has %s to rewrite the objects itself", r.MigrationDelay)
 		c = conditions.Get(provider, v1alpha2.CRDsMigratedCondition)
 	}
+
 	if c.Reason != v1alpha2.WaitingForManagerReason {
 		return 0
 	}
+
 	return time.Until(c.LastTransitionTime.Add(r.MigrationDelay))
 }

@@ -16,32 +16,44 @@ const ignoredReason = "Ignored"
 
 // desired is the release that the resource asks for: the chart, its values, and what changes the
 // objects afterwards.
-func (r *Reconciler) desired(ctx context.Context, provider v1alpha2.Provider, chart *providerChart, variables map[string]string) (release.Desired, error) {
+func (r *Reconciler) desired(
+	ctx context.Context,
+	provider v1alpha2.Provider,
+	chart *providerChart,
+	variables map[string]string,
+) (release.Desired, error) {
 	defer r.Metrics.Step(r.Type, metrics.StepValues)()
+
 	spec := provider.GetSpec()
+
 	chosen, warnings, err := chart.schema.Values(spec, variables)
 	if err != nil {
 		return release.Desired{}, err
 	}
+
 	if provider.GetGeneration() != provider.GetStatus().ObservedGeneration {
 		for _, warning := range warnings {
 			r.Events.Eventf(provider, nil, corev1.EventTypeWarning, ignoredReason, "Reconcile", "%s", warning)
 		}
 	}
+
 	switch {
 	case chart.plain():
 		chosen = map[string]any{} // its values are its own
 	case r.ImageRegistry != "":
 		chosen["imageRegistry"] = r.ImageRegistry
 	}
+
 	desired := release.Desired{
 		Namespace: provider.GetNamespace(), Name: releaseName(v1alpha2.Label(provider)),
 		Chart: chart.Chart, ChartDigest: chart.Digest, Values: chosen, HistoryLimit: historyLimit(spec),
 	}
+
 	additional, err := patches.ReadAdditional(ctx, r.Live, provider)
 	if err != nil {
 		return release.Desired{}, err
 	}
+
 	renderer, err := patches.New(patches.Input{
 		Namespace: provider.GetNamespace(), Label: v1alpha2.Label(provider), Additional: additional, Variables: variables,
 		Scope: r.Cluster, Patches: spec.Patches, ManifestPatches: spec.ManifestPatches, Paused: spec.Paused,
@@ -49,8 +61,10 @@ func (r *Reconciler) desired(ctx context.Context, provider v1alpha2.Provider, ch
 	if err != nil {
 		return release.Desired{}, err
 	}
+
 	if renderer != nil {
 		desired.PostRenderer = renderer
 	}
+
 	return desired, nil
 }

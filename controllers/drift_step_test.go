@@ -34,20 +34,24 @@ func TestWhatFollowsDrift(t *testing.T) {
 func TestWhoeverInsistsIsCorrectedLessAndLessOften(t *testing.T) {
 	g := NewWithT(t)
 	object, other := release.Object{Name: "fought over"}, release.Object{Name: "other"}
+
 	c, now := &corrections{}, time.Now()
 	for i := range freeCorrections {
 		g.Expect(c.next(object)).NotTo(BeTemporally(">", now), "correction %d", i)
 		c.note(object, now, true)
 		now = now.Add(time.Second)
 	}
+
 	var waits []time.Duration
 	for range 9 {
 		waits = append(waits, c.next(object).Sub(now).Round(10*time.Second))
 		now = c.next(object)
 		c.note(object, now, true)
 	}
-	g.Expect(waits).To(HaveExactElements(10*time.Second, 20*time.Second, 40*time.Second, 80*time.Second, 160*time.Second, 320*time.Second,
-		longestRetry, longestRetry, longestRetry))
+
+	g.Expect(waits).
+		To(HaveExactElements(10*time.Second, 20*time.Second, 40*time.Second, 80*time.Second, 160*time.Second, 320*time.Second,
+			longestRetry, longestRetry, longestRetry))
 	g.Expect(c.next(other)).NotTo(BeTemporally(">", now), "others are not concerned")
 
 	now = c.next(object).Add(2 * inARow)

@@ -14,7 +14,12 @@ import (
 
 // onHistory wakes the provider whose release another program works on.
 func (r *Reconciler) onHistory(history cache.Cache) source.Source {
-	return source.Kind(history, secretMetadata(), handler.EnqueueRequestsFromMapFunc(r.enqueue(keysField, releaseKey, isRelease)), foreignWork)
+	return source.Kind(
+		history,
+		secretMetadata(),
+		handler.EnqueueRequestsFromMapFunc(r.enqueue(keysField, releaseKey, isRelease)),
+		foreignWork,
+	)
 }
 
 // releaseKey is the key of the resource that a record is of.
@@ -22,7 +27,7 @@ func releaseKey(record client.Object) []string {
 	return []string{objectKey("release", record.GetNamespace(), record.GetLabels()["name"])}
 }
 
-// isRelease says whether a record is of the provider's release.
+// isRelease reports whether a record is of the provider's release.
 func isRelease(p v1alpha2.Provider, record client.Object) bool {
 	return p.GetNamespace() == record.GetNamespace() && releaseName(v1alpha2.Label(p)) == record.GetLabels()["name"]
 }

@@ -32,26 +32,34 @@ func keysOf(o client.Object) []string {
 	if !ok {
 		return nil
 	}
+
 	spec, namespace := p.GetSpec(), p.GetNamespace()
+
 	keys := []string{objectKey("release", namespace, releaseName(v1alpha2.Label(p)))}
 	if waits(p) {
 		keys = append(keys, isWaiting)
 	}
+
 	if spec.KubeConfig != nil {
 		keys = append(keys, isRemote)
 	}
+
 	if secret, named := spec.VariablesSecret(namespace); named {
 		keys = append(keys, objectKey("Secret", secret.Namespace, secret.Name))
 	}
+
 	if manifests := spec.AdditionalManifests; manifests != nil {
 		keys = append(keys, objectKey("ConfigMap", cmp.Or(manifests.Namespace, namespace), manifests.Name))
 	}
+
 	if fetch := spec.FetchConfig; fetch != nil && fetch.Selector != nil {
 		keys = append(keys, selectorKey(namespace))
 	}
+
 	if fetch := spec.FetchConfig; fetch != nil && fetch.SecretRef != nil {
 		keys = append(keys, objectKey("Secret", namespace, fetch.SecretRef.Name))
 	}
+
 	return keys
 }
 
@@ -61,18 +69,26 @@ func indexProviders(ctx context.Context, indexer client.FieldIndexer) error {
 		if err := indexer.IndexField(ctx, t.New(), keysField, keysOf); err != nil {
 			return err
 		}
+
 		name := func(o client.Object) []string { return []string{o.GetName()} }
 		if err := indexer.IndexField(ctx, t.New(), preflight.NameField, name); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
 // listed are the resources of a kind that an index has, as they are in the cache: they must not be
 // changed.
-func listed(ctx context.Context, cache client.Reader, t v1alpha2.ProviderType, field, key string) ([]v1alpha2.Provider, error) {
+func listed(
+	ctx context.Context,
+	cache client.Reader,
+	t v1alpha2.ProviderType,
+	field, key string,
+) ([]v1alpha2.Provider, error) {
 	list := t.NewList()
 	err := cache.List(ctx, list, client.MatchingFields{field: key}, client.UnsafeDisableDeepCopy)
+
 	return list.GetItems(), err
 }

@@ -18,6 +18,7 @@ import (
 // keys, would never be woken.
 func TestTheIndexFindsWhatAnEventConcerns(t *testing.T) {
 	const name = "infrastructure-aws"
+
 	meta := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"name": name}}
 	}
@@ -27,6 +28,7 @@ func TestTheIndexFindsWhatAnEventConcerns(t *testing.T) {
 	additional := func(namespace string) v1alpha2.ProviderSpec {
 		return v1alpha2.ProviderSpec{AdditionalManifests: &v1alpha2.ConfigMapReference{Namespace: namespace, Name: name}}
 	}
+
 	variables := func(p v1alpha2.Provider, changed client.Object) bool {
 		secret, named := p.GetSpec().VariablesSecret(p.GetNamespace())
 		return named && secret == client.ObjectKeyFromObject(changed)
@@ -51,7 +53,8 @@ func TestTheIndexFindsWhatAnEventConcerns(t *testing.T) {
 			p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capa", Name: "aws"}}
 			*p.GetSpec() = c.spec
 			g.Expect(c.want(p, c.changed)).To(BeTrue(), "it concerns the resource")
-			g.Expect(slices.ContainsFunc(keysOf(p), func(key string) bool { return slices.Contains(c.keys(c.changed), key) })).To(BeTrue(), "and is found")
+			g.Expect(slices.ContainsFunc(keysOf(p), func(key string) bool { return slices.Contains(c.keys(c.changed), key) })).
+				To(BeTrue(), "and is found")
 		})
 	}
 }

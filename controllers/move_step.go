@@ -26,18 +26,22 @@ type move struct {
 // nowhere else.
 func lookForMove(ctx context.Context, from source.Source, provider v1alpha2.Provider) (*move, error) {
 	tagged, ok := from.(source.Tagged)
+
 	status := provider.GetStatus()
 	if !ok || status.Chart == nil {
 		return nil, nil
 	}
+
 	inUse := source.InUse{Manifest: fetchedAs(status.Chart), Chart: digest.Digest(status.Chart.Digest)}
 	if status.Chart.Plain && inUse.Manifest == "" { // its archive was packed anew, so there is nothing to compare
 		return nil, nil
 	}
+
 	to, err := tagged.Moved(ctx, source.Release{Version: status.DesiredVersion}, inUse)
 	if err != nil || to.Digest == "" {
 		return nil, err
 	}
+
 	return &move{chart: *status.Chart, to: to}, nil
 }
 
@@ -48,6 +52,7 @@ func fetchedAs(chart *v1alpha2.ChartStatus) digest.Digest {
 	if err != nil {
 		return ""
 	}
+
 	return ref.Digest
 }
 
@@ -55,12 +60,29 @@ func fetchedAs(chart *v1alpha2.ChartStatus) digest.Digest {
 func (m *move) String() string {
 	tag := m.to
 	tag.Digest = ""
-	accept := fmt.Sprintf("What is in use stays. To have what is there now, change the annotation %s; else have the tag put back", v1alpha2.ReconcileRequestAnnotation)
+
+	accept := fmt.Sprintf(
+		"What is in use stays. To have what is there now, change the annotation %s; else have the tag put back",
+		v1alpha2.ReconcileRequestAnnotation,
+	)
 	if before := fetchedAs(&m.chart); before != "" {
-		return fmt.Sprintf("%s led to %s when it was fetched, and leads to %s now. %s, or pin what is in use: %s in spec.fetchConfig",
-			tag, before, m.to.Digest, accept, m.chart.Source)
+		return fmt.Sprintf(
+			"%s led to %s when it was fetched, and leads to %s now. %s, or pin what is in use: %s in spec.fetchConfig",
+			tag,
+			before,
+			m.to.Digest,
+			accept,
+			m.chart.Source,
+		)
 	}
-	return fmt.Sprintf("%s leads to %s, which holds something else than the chart in use, %s. %s", tag, m.to.Digest, m.chart.Digest, accept)
+
+	return fmt.Sprintf(
+		"%s leads to %s, which holds something else than the chart in use, %s. %s",
+		tag,
+		m.to.Digest,
+		m.chart.Digest,
+		accept,
+	)
 }
 
 // reportMove writes the condition, and an event when there is news.
@@ -69,9 +91,11 @@ func (r *Reconciler) reportMove(provider v1alpha2.Provider, moved *move) {
 		conditions.Delete(provider, v1alpha2.SourceChangedCondition)
 		return
 	}
+
 	message := moved.String()
 	if before := conditions.Get(provider, v1alpha2.SourceChangedCondition); before == nil || before.Message != message {
 		r.Events.Eventf(provider, nil, corev1.EventTypeWarning, v1alpha2.TagMovedReason, "Fetch", "%s", message)
 	}
+
 	conditions.MarkTrue(provider, v1alpha2.SourceChangedCondition, v1alpha2.TagMovedReason, "%s", message)
 }

@@ -22,22 +22,34 @@ func (r *Reconciler) labelNamespace(ctx context.Context, name string, c *chart.C
 	if err != nil || len(labels) == 0 && !r.Remote {
 		return err
 	}
+
 	namespace := &corev1.Namespace{}
+
 	err = r.Reader.Get(ctx, client.ObjectKey{Name: name}, namespace)
 	if apierrors.IsNotFound(err) && r.Remote { // where nobody has made it by creating the resource
 		namespace.Name, namespace.Labels = name, labels
 		err = r.Cluster.Create(ctx, namespace, client.FieldOwner(v1alpha2.FieldOwner))
 	}
+
 	if err != nil {
 		return fmt.Errorf("read namespace %s: %w", name, err)
 	}
+
 	before := namespace.DeepCopy()
 	maps.Copy(labels, before.Labels)
+
 	if namespace.Labels = labels; len(labels) == len(before.Labels) {
 		return nil
 	}
-	if err := r.Cluster.Patch(ctx, namespace, client.MergeFrom(before), client.FieldOwner(v1alpha2.FieldOwner)); err != nil {
+
+	if err := r.Cluster.Patch(
+		ctx,
+		namespace,
+		client.MergeFrom(before),
+		client.FieldOwner(v1alpha2.FieldOwner),
+	); err != nil {
 		return fmt.Errorf("label namespace %s: %w", name, err)
 	}
+
 	return nil
 }

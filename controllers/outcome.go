@@ -106,6 +106,7 @@ func classify(err error) outcome {
 	if o, ok := classifyInput(err); ok {
 		return o
 	}
+
 	var (
 		going    *progress
 		pending  *release.PendingError
@@ -115,7 +116,13 @@ func classify(err error) outcome {
 		storing  *storeError
 		blocked  *blockedError
 	)
-	o := outcome{condition: v1alpha2.ProviderInstalledCondition, reason: v1alpha2.InstallFailedReason, message: err.Error(), next: nextRetry}
+
+	o := outcome{
+		condition: v1alpha2.ProviderInstalledCondition,
+		reason:    v1alpha2.InstallFailedReason,
+		message:   err.Error(),
+		next:      nextRetry,
+	}
 	switch {
 	case errors.As(err, &going):
 		o = outcome{reason: going.reason, message: o.message, next: nextEvent, at: going.until}
@@ -133,6 +140,7 @@ func classify(err error) outcome {
 	default:
 		o.reason = v1alpha2.ComponentsFetchErrorReason
 	}
+
 	return o
 }
 
@@ -141,6 +149,7 @@ func (e *failedError) outcome() outcome {
 	if e.until.IsZero() {
 		return outcome{condition: e.condition, reason: e.reason, message: e.message, next: nextInput}
 	}
+
 	return outcome{condition: e.condition, reason: e.reason, message: e.message, next: nextEvent, at: e.until}
 }
 
@@ -154,7 +163,9 @@ func when[E error](tell func(e E, o *outcome)) inputRule {
 		if !errors.As(err, &e) {
 			return false
 		}
+
 		tell(e, o)
+
 		return true
 	}
 }
@@ -215,6 +226,7 @@ func classifyInput(err error) (outcome, bool) {
 			return o, true
 		}
 	}
+
 	return classifyServer(err)
 }
 
@@ -229,6 +241,7 @@ func classifyServer(err error) (outcome, bool) {
 		status      *web.StatusError
 		content     *web.ContentError
 	)
+
 	o := outcome{condition: v1alpha2.PreflightCheckCondition, message: err.Error(), next: nextInput}
 	switch {
 	case errors.As(err, &noSecret):
@@ -244,6 +257,7 @@ func classifyServer(err error) (outcome, bool) {
 	default:
 		return outcome{}, false
 	}
+
 	return o, true
 }
 
@@ -255,13 +269,17 @@ func conclude(provider v1alpha2.Provider, err error) (ctrl.Result, error) {
 	if err == nil || errors.As(err, &later) {
 		conditions.Delete(provider, v1alpha2.ReconcilingCondition)
 		conditions.Delete(provider, v1alpha2.StalledCondition)
+
 		return ctrl.Result{RequeueAfter: after(later.until)}, nil
 	}
+
 	o := classify(err)
 	if o.condition != "" {
 		conditions.MarkFalse(provider, o.condition, o.reason, "%s", o.message)
 	}
+
 	conditions.MarkFalse(provider, v1alpha2.ReadyCondition, o.reason, "%s", o.message)
+
 	switch o.next {
 	case nextInput:
 		conditions.MarkStalled(provider, o.reason, "%s", o.message)
@@ -280,6 +298,7 @@ func after(at time.Time) time.Duration {
 	if at.IsZero() {
 		return 0
 	}
+
 	return max(time.Until(at), time.Millisecond)
 }
 
@@ -288,5 +307,6 @@ func retryAfter(o outcome, condition *metav1.Condition) time.Duration {
 	if !o.at.IsZero() {
 		return max(time.Until(o.at), time.Second)
 	}
+
 	return min(max(time.Since(condition.LastTransitionTime.Time), shortestRetry), longestRetry)
 }

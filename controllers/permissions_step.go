@@ -18,59 +18,81 @@ import (
 
 // permitted makes sure that the account that the provider is installed with may do all that, before
 // anything is done. What was permitted once for the same release is not asked again.
-func (r *Reconciler) permitted(ctx context.Context, provider v1alpha2.Provider, chart *providerChart, desired release.Desired) error {
+func (r *Reconciler) permitted(
+	ctx context.Context,
+	provider v1alpha2.Provider,
+	chart *providerChart,
+	desired release.Desired,
+) error {
 	if r.Account == "" {
 		return nil
 	}
+
 	digest, err := r.Releases.Digest(desired)
 	if err != nil {
 		return &installError{err}
 	}
+
 	if known, ok := r.Permitted.Load(provider.GetUID()); ok && known == digest && !requested(provider) {
 		return nil
 	}
+
 	record, err := r.Releases.Render(ctx, desired)
 	if err != nil {
 		return &installError{err}
 	}
+
 	needed, err := r.needed(provider, chart, record)
 	if err != nil {
 		return &installError{err}
 	}
+
 	err = permissions.Check(ctx, r.Cluster, r.Account, needed, record.Objects)
 	if err == nil {
 		r.Permitted.Store(provider.GetUID(), digest)
 		return nil
 	}
+
 	if missing := (*permissions.MissingError)(nil); errors.As(err, &missing) {
 		missing.Absent = r.noAccount(ctx, provider)
 		return missing
 	}
+
 	return &installError{err}
 }
 
-// noAccount says whether the provider's ServiceAccount is known not to exist. Rights can be granted
+// noAccount reports whether the provider's ServiceAccount is known not to exist. Rights can be granted
 // to one before it does.
 func (r *Reconciler) noAccount(ctx context.Context, provider v1alpha2.Provider) bool {
 	name := r.Account[strings.LastIndex(r.Account, ":")+1:]
 	account := &metav1.PartialObjectMetadata{}
 	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
-	return apierrors.IsNotFound(r.Reader.Get(ctx, client.ObjectKey{Namespace: provider.GetNamespace(), Name: name}, account))
+
+	return apierrors.IsNotFound(
+		r.Reader.Get(ctx, client.ObjectKey{Namespace: provider.GetNamespace(), Name: name}, account),
+	)
 }
 
 // needed are the accesses that it takes to install the provider.
-func (r *Reconciler) needed(provider v1alpha2.Provider, chart *providerChart, record *release.Record) ([]permissions.Access, error) {
+func (r *Reconciler) needed(
+	provider v1alpha2.Provider,
+	chart *providerChart,
+	record *release.Record,
+) ([]permissions.Access, error) {
 	needed, err := permissions.Needed(r.Cluster.RESTMapper(), record.Objects)
 	if err != nil {
 		return nil, err
 	}
+
 	needed = append(needed, permissions.Storage(provider.GetNamespace()))
 	if spec := provider.GetSpec().CRDs; len(chart.Chart.CRDs) > 0 && (spec == nil || spec.Policy != v1alpha2.CRDsNone) {
 		needed = append(needed, permissions.CRDs)
 	}
+
 	labels, err := chartgen.NamespaceLabels(chart.Chart)
 	if len(labels) > 0 {
 		needed = append(needed, permissions.Namespaces)
 	}
+
 	return needed, err
 }

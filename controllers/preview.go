@@ -49,12 +49,15 @@ func NewPreviewer(config *rest.Config, c client.Client, releases *release.Engine
 	if err := crds.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
+
 	definitions, err := client.New(config, client.Options{Scheme: scheme, Mapper: c.RESTMapper()})
 	if err != nil {
 		return nil, err
 	}
+
 	reader := readOnly{c}
 	resolver := &fetch.Resolver{Metadata: reader, Reader: reader, Config: &fetch.ConfigFile{Path: fetch.DefaultConfigFile}}
+
 	return &Previewer{
 		client:   reader,
 		releases: releases,
@@ -68,30 +71,45 @@ func NewPreviewer(config *rest.Config, c client.Client, releases *release.Engine
 func (p *Previewer) Preview(ctx context.Context, given v1alpha2.Provider) (*Preview, error) {
 	provider := given.DeepCopyObject().(v1alpha2.Provider)
 	heard := &listener{}
-	r := &Reconciler{Client: p.client, Live: p.client, Type: provider.ProviderType(), Charts: p.charts, Target: &clusters.Target{Cluster: p.client, Reader: p.client, Releases: p.releases}, Events: heard}
+	r := &Reconciler{
+		Client: p.client,
+		Live:   p.client,
+		Type:   provider.ProviderType(),
+		Charts: p.charts,
+		Target: &clusters.Target{Cluster: p.client, Reader: p.client, Releases: p.releases},
+		Events: heard,
+	}
+
 	chart, err := r.chart(ctx, provider)
 	if err != nil {
 		return nil, err
 	}
+
 	variables, err := values.Variables(ctx, r.Live, provider)
 	if err != nil {
 		return nil, err
 	}
+
 	provider.GetStatus().ObservedGeneration = -1 // or warnings would be told only once
+
 	desired, err := r.desired(ctx, provider, chart, variables)
 	if err != nil {
 		return nil, err
 	}
+
 	preview := &Preview{Version: chart.Chart.Metadata.AppVersion}
 	if preview.Release, err = p.releases.Render(ctx, desired); err != nil {
 		return nil, err
 	}
+
 	plan, err := p.crds.Plan(ctx, r.crdsRequest(provider, chart.Chart))
 	if err != nil {
 		return nil, err
 	}
+
 	preview.NewCRDs, preview.ChangedCRDs = plan.Changes()
 	preview.Warnings = heard.warnings
+
 	return preview, nil
 }
 
@@ -107,29 +125,36 @@ func (p *Previewer) Offers(ctx context.Context, provider v1alpha2.Provider) ([]O
 	if err != nil {
 		return nil, err
 	}
+
 	releases, err := from.Releases(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	newest, err := source.Pick(releases, "", "")
 	if err != nil {
 		return nil, err
 	}
+
 	b, err := from.Fetch(ctx, newest)
 	if err != nil {
 		return nil, err
 	}
+
 	metadata, err := bundle.ParseMetadata(b.Metadata)
 	if err != nil {
 		return nil, err
 	}
+
 	var offers []Offer
+
 	for _, r := range releases {
 		// one that it does not list can never be installed
 		if contract, err := metadata.Contract(r.Version); err == nil {
 			offers = append(offers, Offer{Version: r.Version, Contract: contract})
 		}
 	}
+
 	return offers, nil
 }
 

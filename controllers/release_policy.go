@@ -22,6 +22,7 @@ const (
 func policyOf(provider v1alpha2.Provider) release.Policy {
 	spec := releaseSpec(provider.GetSpec())
 	status := provider.GetStatus()
+
 	return release.Policy{
 		Retries:   int(ptr.Deref(spec.Retries, defaultRetries)),
 		Timeout:   ptr.Deref(spec.Timeout, metav1.Duration{Duration: defaultTimeout}).Duration,
@@ -39,6 +40,7 @@ func releaseSpec(spec *v1alpha2.ProviderSpec) v1alpha2.ReleaseSpec {
 	if spec.Release == nil {
 		return v1alpha2.ReleaseSpec{}
 	}
+
 	return *spec.Release
 }
 
@@ -53,31 +55,46 @@ func attemptFailed(g goal, run *running, choice release.Choice, failure error) *
 	if failure != nil {
 		cause = failure.Error()
 	}
-	e := &failedError{reason: v1alpha2.InstallFailedReason, until: choice.Until, message: fmt.Sprintf("%s failed: %s", g.version, cause)}
+
+	e := &failedError{
+		reason:  v1alpha2.InstallFailedReason,
+		until:   choice.Until,
+		message: fmt.Sprintf("%s failed: %s", g.version, cause),
+	}
 	if attempts := run.observed.Attempts(g.digest); len(attempts) > 0 && attempts[0].Failure == release.Unhealthy {
 		e.reason = v1alpha2.TimedOutWaitingForDeploymentReason
 	}
+
 	if run.revision.Status != release.StatusDeployed {
 		e.condition = v1alpha2.ProviderInstalledCondition
 	} else if run.revision.RollbackTo != 0 {
 		e.message += fmt.Sprintf("; %s runs again, as revision %d", run.record.AppVersion, run.revision.Number)
 	}
+
 	if choice.Verb == release.GiveUp {
 		e.message += fmt.Sprintf("; given up after %d attempts: change the resource, or its annotation %s, to try again",
 			choice.Attempts, v1alpha2.ReconcileRequestAnnotation)
 	}
+
 	return e
 }
 
 // uninstalledByOthers tells that somebody uninstalled the release.
 func uninstalledByOthers(g goal) error {
-	return &externalChangeError{fmt.Sprintf("release %s/%s was uninstalled by another program, and stays so until this resource changes; "+
-		"to have it installed again, change the annotation %s or set spec.release.onExternalChange to Revert; to accept it, delete this resource",
-		g.namespace, g.name, v1alpha2.ReconcileRequestAnnotation)}
+	return &externalChangeError{
+		fmt.Sprintf("release %s/%s was uninstalled by another program, and stays so until this resource changes; "+
+			"to have it installed again, change the annotation %s or set spec.release.onExternalChange to Revert; to accept it, delete this resource",
+			g.namespace, g.name, v1alpha2.ReconcileRequestAnnotation),
+	}
 }
 
 // heldMessage tells that somebody changed the release, and how to accept or undo it.
 func heldMessage(run *running) string {
-	return fmt.Sprintf("revision %d was made by another program (%s), and stays until this resource changes; to undo it, set "+
-		"spec.release.onExternalChange to Revert; to accept it, set spec.version to %s", run.revision.Number, run.record.Description, run.record.AppVersion)
+	return fmt.Sprintf(
+		"revision %d was made by another program (%s), and stays until this resource changes; to undo it, set "+
+			"spec.release.onExternalChange to Revert; to accept it, set spec.version to %s",
+		run.revision.Number,
+		run.record.Description,
+		run.record.AppVersion,
+	)
 }

@@ -12,6 +12,7 @@ import (
 func TestReleaseNamesFitHelm(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(releaseName("infrastructure-aws")).To(Equal("infrastructure-aws"))
+
 	long := "runtime-extension-" + strings.Repeat("x", 45)
 	g.Expect(releaseName(long)).To(And(HaveLen(maxReleaseName), HavePrefix("runtime-extension-xxx")))
 	g.Expect(releaseName(long)).NotTo(Equal(releaseName(long+"y")), "what is cut off still counts")

@@ -25,31 +25,46 @@ type remoteWatches struct {
 }
 
 func (w *remoteWatches) watch(ctx context.Context, cluster *clusters.Cluster) error {
-	definitions, err := cluster.Definitions.GetInformer(ctx, &apiextensionsv1.CustomResourceDefinition{}, cache.BlockUntilSynced(false))
+	definitions, err := cluster.Definitions.GetInformer(
+		ctx,
+		&apiextensionsv1.CustomResourceDefinition{},
+		cache.BlockUntilSynced(false),
+	)
 	if err != nil {
 		return err
 	}
+
 	concerned := cluster.Own().CRDs.Concerned
+
 	if err := w.handle(ctx, definitions, w.definitionChanged, func(p v1alpha2.Provider, o client.Object) bool {
 		return slices.Contains(concerned(o), v1alpha2.Label(p))
 	}); err != nil {
 		return err
 	}
+
 	history, err := cluster.History.GetInformer(ctx, secretMetadata(), cache.BlockUntilSynced(false))
 	if err != nil {
 		return err
 	}
+
 	return w.handle(ctx, history, w.historyChanged, isRelease)
 }
 
 // handle wakes, of the resources for remote clusters, those for which want is true of an object
 // that has changed.
-func (w *remoteWatches) handle(ctx context.Context, informer cache.Informer, changed func(before, now client.Object) bool, want func(v1alpha2.Provider, client.Object) bool) error {
+func (w *remoteWatches) handle(
+	ctx context.Context,
+	informer cache.Informer,
+	changed func(before, now client.Object) bool,
+	want func(v1alpha2.Provider, client.Object) bool,
+) error {
 	seen := func(before, now any) {
 		if unknown, ok := now.(toolscache.DeletedFinalStateUnknown); ok {
 			now = unknown.Obj
 		}
+
 		object, _ := now.(client.Object)
+
 		former, _ := before.(client.Object)
 		if object != nil && changed(former, object) {
 			w.wakeAll(ctx, func(p v1alpha2.Provider) bool { return want(p, object) })
@@ -60,6 +75,7 @@ func (w *remoteWatches) handle(ctx context.Context, informer cache.Informer, cha
 		UpdateFunc: seen,
 		DeleteFunc: func(last any) { seen(nil, last) },
 	})
+
 	return err
 }
 
@@ -69,6 +85,7 @@ func (w *remoteWatches) wakeAll(ctx context.Context, want func(v1alpha2.Provider
 		if err != nil {
 			continue // from the cache: only when the operator ends
 		}
+
 		for _, p := range remote {
 			if want(p) {
 				w.wake(v1alpha2.Label(p), p.GetNamespace(), 0)

@@ -42,6 +42,7 @@ func (e *blockedError) outcome() outcome {
 	if e.waiting {
 		o.next = nextEvent
 	}
+
 	return o
 }
 
@@ -65,24 +66,31 @@ func (r *Reconciler) remove(ctx context.Context, provider v1alpha2.Provider) err
 	if !controllerutil.ContainsFinalizer(provider, v1alpha2.Finalizer) {
 		return nil
 	}
+
 	defer r.Metrics.Step(r.Type, metrics.StepRemove)()
+
 	if conditions.GetReason(provider, v1alpha2.ReadyCondition) != v1alpha2.DeletionBlockedReason {
 		conditions.MarkFalse(provider, v1alpha2.ReadyCondition, v1alpha2.DeletingReason, "The provider is being removed")
 	}
+
 	err := (&removal{Reconciler: r, provider: provider, release: releaseName(v1alpha2.Label(provider))}).run(ctx)
 	if err == nil {
 		r.Targets.Release(provider)
 		r.Permitted.Delete(provider.GetUID())
 		r.Metrics.Forget(provider)
+
 		return r.setFinalizer(ctx, provider, controllerutil.RemoveFinalizer)
 	}
+
 	blocked := new(blockedError)
 	if !errors.As(err, &blocked) {
 		ctrl.LoggerFrom(ctx).Error(err, "the provider cannot be removed; it is tried again")
 		blocked = &blockedError{message: err.Error(), waiting: true}
 	}
+
 	age := time.Since(provider.GetDeletionTimestamp().Time)
 	blocked.again = time.Now().Add(min(max(age, shortestRetry), longestBlock))
+
 	return blocked
 }
 
@@ -94,10 +102,11 @@ func (r *removal) run(ctx context.Context) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
-// asked says whether the resource carries an annotation with the value "true".
+// asked reports whether the resource carries an annotation with the value "true".
 func (r *removal) asked(annotation string) bool {
 	return r.provider.GetAnnotations()[annotation] == "true"
 }
@@ -107,9 +116,11 @@ func (r *removal) observe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	var newest release.Revision
 	if newest, r.installed = observed.Newest(); r.installed {
 		record, err := r.Releases.Read(ctx, r.provider.GetNamespace(), r.release, newest)
+
 		corrupt := new(release.CorruptError)
 		switch {
 		case err == nil:
@@ -118,9 +129,11 @@ func (r *removal) observe(ctx context.Context) error {
 			return err
 		}
 	}
+
 	namespace := &corev1.Namespace{}
 	err = r.Reader.Get(ctx, client.ObjectKey{Name: r.provider.GetNamespace()}, namespace)
 	r.vanishing = apierrors.IsNotFound(err) || !namespace.DeletionTimestamp.IsZero()
+
 	return client.IgnoreNotFound(err)
 }
 
@@ -130,27 +143,32 @@ func (r *removal) coreLast(ctx context.Context) error {
 	if r.Type != v1alpha2.CoreProviderType {
 		return nil
 	}
+
 	others, err := r.others(ctx, func(p v1alpha2.Provider) bool { return p.ProviderType() != v1alpha2.CoreProviderType })
 	if err != nil || len(others) == 0 {
 		return err
 	}
+
 	return &blockedError{waiting: true, message: "core is removed last; delete first: " + namesOf(others)}
 }
 
 // others are the other providers' resources that are wanted. They must not be changed.
 func (r *removal) others(ctx context.Context, want func(v1alpha2.Provider) bool) ([]v1alpha2.Provider, error) {
 	var found []v1alpha2.Provider
+
 	for _, t := range v1alpha2.ProviderTypes() {
 		list := t.NewList()
 		if err := r.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list %s resources: %w", t, err)
 		}
+
 		for _, p := range list.GetItems() {
 			if p.GetUID() != r.provider.GetUID() && v1alpha2.Cluster(p) == v1alpha2.Cluster(r.provider) && want(p) {
 				found = append(found, p)
 			}
 		}
 	}
+
 	return found, nil
 }
 
@@ -160,7 +178,9 @@ func namesOf(providers []v1alpha2.Provider) string {
 	for _, p := range providers {
 		all = append(all, fmt.Sprintf("%s %s/%s", p.ProviderType(), p.GetNamespace(), p.GetName()))
 	}
+
 	slices.Sort(all) // caches list in any order, and a message that changes each time would be written each time
+
 	return strings.Join(some(all), ", ")
 }
 
@@ -170,26 +190,34 @@ func (r *removal) notInUse(ctx context.Context) error {
 	if !r.installed || r.vanishing || r.asked(v1alpha2.DeleteInUseAnnotation) {
 		return nil
 	}
+
 	found, err := r.usage(ctx, usage.Query{Provider: v1alpha2.Label(r.provider)})
 	if err != nil || found.None() {
 		return err
 	}
+
 	return &blockedError{message: fmt.Sprintf(
-		"%s; delete them first, or set the annotation %s: \"true\" to leave them behind with nothing to look after them", found.Message(), v1alpha2.DeleteInUseAnnotation)}
+		"%s; delete them first, or set the annotation %s: \"true\" to leave them behind with nothing to look after them",
+		found.Message(),
+		v1alpha2.DeleteInUseAnnotation,
+	)}
 }
 
 // usage finds objects of providers' kinds that are not the release's own.
 func (r *removal) usage(ctx context.Context, query usage.Query) (*usage.Usage, error) {
 	query.Own = r.own
 	finder := usage.Finder{Definitions: r.CRDs.Reader, Objects: r.Metadata}
+
 	return finder.Find(ctx, query)
 }
 
 // uninstall removes the release.
 func (r *removal) uninstall(ctx context.Context) error {
-	if !r.installed && conditions.GetReason(r.provider, v1alpha2.ProviderInstalledCondition) == v1alpha2.UninstalledReason {
+	if !r.installed &&
+		conditions.GetReason(r.provider, v1alpha2.ProviderInstalledCondition) == v1alpha2.UninstalledReason {
 		return nil
 	}
+
 	unreadable := !r.installed
 	if r.installed {
 		_, err := r.Releases.Uninstall(ctx, r.provider.GetNamespace(), r.release)
@@ -197,29 +225,44 @@ func (r *removal) uninstall(ctx context.Context) error {
 			return err
 		}
 	}
+
 	if unreadable {
 		if err := r.sweep(ctx); err != nil {
 			return err
 		}
 	}
+
 	ctrl.LoggerFrom(ctx).Info("uninstalled", "release", r.release)
+
 	if err := r.Charts.Delete(ctx, r.provider); err != nil {
 		return err
 	}
+
 	r.Upgrades.forget(r.provider)
 	status := r.provider.GetStatus()
 	status.Release, status.History, status.Chart = nil, nil, nil
-	conditions.MarkFalse(r.provider, v1alpha2.ProviderInstalledCondition, v1alpha2.UninstalledReason, "Release %s is uninstalled", r.release)
+
+	conditions.MarkFalse(
+		r.provider,
+		v1alpha2.ProviderInstalledCondition,
+		v1alpha2.UninstalledReason,
+		"Release %s is uninstalled",
+		r.release,
+	)
+
 	return nil
 }
 
 // sweep removes a release whose records are gone, with its namespace perhaps, or cannot be read.
 func (r *removal) sweep(ctx context.Context) error {
 	selector := labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(r.provider)})
+
 	swept, err := r.Releases.Sweep(ctx, r.provider.GetNamespace(), r.release, selector)
 	if len(swept) > 0 {
-		ctrl.LoggerFrom(ctx).Info("removed what was left of a release without records", "release", r.release, "objects", len(swept))
+		ctrl.LoggerFrom(ctx).
+			Info("removed what was left of a release without records", "release", r.release, "objects", len(swept))
 	}
+
 	return err
 }
 
@@ -229,33 +272,50 @@ func (r *removal) namespaceFree(ctx context.Context) error {
 	if r.vanishing || !r.asked(v1alpha2.DeleteNamespaceAnnotation) {
 		return nil
 	}
+
 	namespace := r.provider.GetNamespace()
 	refuse := func(what string) error {
-		return &blockedError{message: fmt.Sprintf("namespace %s is not deleted while other things live in it: %s; remove them first, or remove the annotation %s to keep the namespace",
-			namespace, what, v1alpha2.DeleteNamespaceAnnotation)}
+		return &blockedError{
+			message: fmt.Sprintf(
+				"namespace %s is not deleted while other things live in it: %s; remove them first, or remove the annotation %s to keep the namespace",
+				namespace,
+				what,
+				v1alpha2.DeleteNamespaceAnnotation,
+			),
+		}
 	}
+
 	neighbours, err := r.others(ctx, func(p v1alpha2.Provider) bool { return p.GetNamespace() == namespace })
 	if err != nil {
 		return err
 	}
-	staying := slices.DeleteFunc(slices.Clone(neighbours), func(p v1alpha2.Provider) bool { return !p.GetDeletionTimestamp().IsZero() })
+
+	staying := slices.DeleteFunc(
+		slices.Clone(neighbours),
+		func(p v1alpha2.Provider) bool { return !p.GetDeletionTimestamp().IsZero() },
+	)
 	if len(staying) > 0 {
 		return refuse(namesOf(staying))
 	}
+
 	releases, err := r.Releases.Names(ctx, namespace)
 	if err != nil {
 		return err
 	}
+
 	for _, p := range append(neighbours, r.provider) {
 		own := releaseName(v1alpha2.Label(p))
 		releases = slices.DeleteFunc(releases, func(name string) bool { return name == own })
 	}
+
 	if len(releases) > 0 {
 		return refuse("Helm releases " + strings.Join(releases, ", "))
 	}
+
 	found, err := r.usage(ctx, usage.Query{Namespace: namespace})
 	if err != nil || found.None() {
 		return err
 	}
+
 	return refuse(found.Message())
 }

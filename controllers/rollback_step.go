@@ -14,6 +14,7 @@ func (r *Reconciler) rollBackTo(ctx context.Context, provider v1alpha2.Provider,
 	if err := r.livesWithCRDs(ctx, provider, g, revision); err != nil {
 		return err
 	}
+
 	return r.reach(ctx, provider, g, func() error { return nil })
 }
 
@@ -25,11 +26,16 @@ func (r *Reconciler) livesWithCRDs(ctx context.Context, provider v1alpha2.Provid
 	if err != nil {
 		return &installError{err}
 	}
+
 	to, exists := observed.Find(revision)
 	if newest, _ := observed.Newest(); !exists || to.ChartDigest == "" || newest.Digest == g.digest {
 		return nil
 	}
-	stored, err := r.Charts.Store.Find(ctx, store.Query{Namespace: g.namespace, Provider: v1alpha2.Label(provider), Version: to.Version, Digest: to.ChartDigest})
+
+	stored, err := r.Charts.Store.Find(
+		ctx,
+		store.Query{Namespace: g.namespace, Provider: v1alpha2.Label(provider), Version: to.Version, Digest: to.ChartDigest},
+	)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil
@@ -38,12 +44,15 @@ func (r *Reconciler) livesWithCRDs(ctx context.Context, provider v1alpha2.Provid
 	case stored.Digest != to.ChartDigest:
 		return nil
 	}
+
 	plan, err := r.CRDs.Plan(ctx, r.crdsRequest(provider, stored.Chart))
 	if err != nil {
 		return &installError{err}
 	}
+
 	if err := r.CRDs.Suffices(ctx, plan); err != nil {
 		return &installError{err}
 	}
+
 	return nil
 }

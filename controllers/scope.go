@@ -24,17 +24,23 @@ type Scope struct {
 func NewScope(namespaces []string, selector string) (Scope, error) {
 	parsed, err := labels.Parse(selector)
 	if err != nil {
-		return Scope{}, fmt.Errorf("the label selector %q is not valid; write it as kubectl takes it, e.g. team=a: %w", selector, err)
+		return Scope{}, fmt.Errorf(
+			"the label selector %q is not valid; write it as kubectl takes it, e.g. team=a: %w",
+			selector,
+			err,
+		)
 	}
+
 	for _, namespace := range namespaces {
 		if wrong := validation.IsDNS1123Label(namespace); len(wrong) > 0 {
 			return Scope{}, fmt.Errorf("%q cannot be a namespace to watch: %s", namespace, strings.Join(wrong, "; "))
 		}
 	}
+
 	return Scope{Namespaces: namespaces, Selector: parsed}, nil
 }
 
-// Includes says whether the operator looks after a resource.
+// Includes reports whether the operator looks after a resource.
 func (s Scope) Includes(resource client.Object) bool {
 	return (len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, resource.GetNamespace())) &&
 		(s.Selector == nil || s.Selector.Matches(labels.Set(resource.GetLabels())))
@@ -45,9 +51,11 @@ func (s Scope) caches() map[string]cache.Config {
 	if len(s.Namespaces) == 0 {
 		return nil
 	}
+
 	namespaces := map[string]cache.Config{}
 	for _, namespace := range s.Namespaces {
 		namespaces[namespace] = cache.Config{}
 	}
+
 	return namespaces
 }

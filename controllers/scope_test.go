@@ -27,7 +27,10 @@ func TestScope(t *testing.T) {
 			g := NewWithT(t)
 			scope, err := NewScope(c.namespaces, c.selector)
 			g.Expect(err).NotTo(HaveOccurred())
-			p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capa", Name: "aws", Labels: map[string]string{"team": "x"}}}
+
+			p := &v1alpha2.InfrastructureProvider{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "capa", Name: "aws", Labels: map[string]string{"team": "x"}},
+			}
 			g.Expect(scope.Includes(p)).To(Equal(c.included))
 		})
 	}

@@ -64,6 +64,7 @@ type Options struct {
 // own Secrets, and what a namespace has that is not watched, except for provider resources.
 func CacheOptions(scope Scope) cache.Options {
 	notHelm := fields.OneTermNotEqualSelector("type", release.RecordType)
+
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
@@ -78,26 +79,48 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err := indexProviders(context.Background(), mgr.GetFieldIndexer()); err != nil { // nothing is read yet
 		return err
 	}
+
 	woken := &wakers{}
-	here := clusters.Connection{Config: mgr.GetConfig(), HTTP: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(), Scheme: mgr.GetScheme(), Namespaces: options.Scope.caches()}
+	here := clusters.Connection{
+		Config:     mgr.GetConfig(),
+		HTTP:       mgr.GetHTTPClient(),
+		Mapper:     mgr.GetRESTMapper(),
+		Scheme:     mgr.GetScheme(),
+		Namespaces: options.Scope.caches(),
+	}
+
 	local, err := clusters.NewCluster(here, options.Holder, woken.wake)
 	if err != nil {
 		return err
 	}
+
 	if err := mgr.Add(local); err != nil {
 		return err
 	}
-	live, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+
+	live, err := client.New(
+		mgr.GetConfig(),
+		client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()},
+	)
 	if err != nil {
 		return err
 	}
-	resolver := &fetch.Resolver{Metadata: mgr.GetClient(), Reader: live, Config: &fetch.ConfigFile{Path: options.ConfigFile}, Registry: options.Registry}
+
+	resolver := &fetch.Resolver{
+		Metadata: mgr.GetClient(),
+		Reader:   live,
+		Config:   &fetch.ConfigFile{Path: options.ConfigFile},
+		Registry: options.Registry,
+	}
+
 	charts, err := newStore(mgr, live, options)
 	if err != nil {
 		return err
 	}
+
 	checker := &preflight.Checker{Reader: mgr.GetClient()}
 	remote := &remoteWatches{Reader: mgr.GetClient(), wake: woken.wake}
+
 	shared := Reconciler{
 		Client: mgr.GetClient(),
 		Live:   live,
@@ -106,8 +129,13 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			Local: local, Secrets: live, DefaultAccount: options.DefaultServiceAccount, Watch: remote.watch,
 			Scheme: mgr.GetScheme(), Namespaces: options.Scope.caches(), Holder: options.Holder, Wake: woken.wake,
 		},
-		Target:        local.Own(),
-		Charts:        &Charts{Sources: resolver, Store: charts, Metrics: options.Metrics, Events: mgr.GetEventRecorder("capstan")},
+		Target: local.Own(),
+		Charts: &Charts{
+			Sources: resolver,
+			Store:   charts,
+			Metrics: options.Metrics,
+			Events:  mgr.GetEventRecorder("capstan"),
+		},
 		ImageRegistry: options.ImageRegistry,
 		Preflight:     checker,
 		Upgrades:      &Upgrades{Sources: resolver, Preflight: checker, Wake: woken.wake},
@@ -121,11 +149,13 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	}
 	for _, t := range v1alpha2.ProviderTypes() {
 		r := shared
+
 		r.Type = t
 		if err := r.setup(mgr, options, local, woken); err != nil {
 			return fmt.Errorf("set up the controller of %s: %w", t, err)
 		}
 	}
+
 	return nil
 }
 
@@ -135,22 +165,29 @@ func newStore(mgr ctrl.Manager, live client.Client, options Options) (store.Stor
 	if options.Registry.Charts == nil {
 		return cluster, nil
 	}
+
 	layered := &store.Layered{
 		Cluster: cluster, ReadOnly: options.ReadOnlyCharts, Waiting: options.Metrics.ChartsWaiting,
 		Registry: &store.Registry{Client: options.Registry.Client, Repository: *options.Registry.Charts},
 	}
+
 	return layered, mgr.Add(layered)
 }
 
 // setup adds the controller of one kind, with all that brings its resources back.
 func (r *Reconciler) setup(mgr ctrl.Manager, options Options, local *clusters.Cluster, woken *wakers) error {
-	touched := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
+	touched := predicate.Or(
+		predicate.GenerationChangedPredicate{},
+		predicate.AnnotationChangedPredicate{},
+		predicate.LabelChangedPredicate{},
+	)
 	// Seven controllers with a dozen watches each tell a hundred times that they start: that is for
 	// debugging.
 	logger := func(req *reconcile.Request) logr.Logger {
 		if req == nil {
 			return mgr.GetLogger().V(1)
 		}
+
 		return mgr.GetLogger().WithValues("kind", r.Type, "namespace", req.Namespace, "name", req.Name)
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
@@ -159,13 +196,17 @@ func (r *Reconciler) setup(mgr ctrl.Manager, options Options, local *clusters.Cl
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: options.Concurrency,
 			LogConstructor:          logger,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, longestRetry),
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+				time.Second,
+				longestRetry,
+			),
 		}).
 		WatchesMetadata(&corev1.ConfigMap{}, r.onConfigMap(options.WatchConfigMaps)).
 		WatchesMetadata(&corev1.Secret{}, r.onSecret(options.WatchSecrets)).
 		WatchesRawSource(source.Kind(local.Definitions, &apiextensionsv1.CustomResourceDefinition{}, r.onDefinition(), definitionChanged)).
 		WatchesRawSource(r.onHistory(local.History)).
 		WatchesRawSource(woken.source(r.Type))
+
 	return r.watchProviders(b).Complete(r)
 }
 
@@ -180,10 +221,13 @@ func (w *wakers) source(t v1alpha2.ProviderType) source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
+
 		if w.queues == nil {
 			w.queues = map[v1alpha2.ProviderType]func(reconcile.Request, time.Duration){}
 		}
+
 		w.queues[t] = func(req reconcile.Request, after time.Duration) { queue.AddAfter(req, after) }
+
 		return nil
 	})
 }
@@ -191,9 +235,11 @@ func (w *wakers) source(t v1alpha2.ProviderType) source.Source {
 // wake queues the resource of a provider's label in a namespace, for after a while.
 func (w *wakers) wake(label, namespace string, after time.Duration) {
 	t, name := v1alpha2.ParseLabel(label)
+
 	w.mu.Lock()
 	add := w.queues[t]
 	w.mu.Unlock()
+
 	if add != nil && namespace != "" {
 		add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}, after)
 	}
@@ -202,5 +248,6 @@ func (w *wakers) wake(label, namespace string, after time.Duration) {
 func secretMetadata() client.Object {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+
 	return o
 }

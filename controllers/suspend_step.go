@@ -14,30 +14,54 @@ func (r *Reconciler) report(ctx context.Context, provider v1alpha2.Provider) err
 	if !provider.GetDeletionTimestamp().IsZero() {
 		return &progress{reason: v1alpha2.SuspendedReason, message: "the deletion waits: " + held}
 	}
+
 	observed, err := r.Releases.Observe(ctx, provider.GetNamespace(), releaseName(v1alpha2.Label(provider)))
 	if err != nil {
 		return &installError{err}
 	}
+
 	run, err := r.record(ctx, provider, observed)
 	if err != nil {
 		return err
 	}
+
 	if run.record == nil {
 		conditions.MarkFalse(provider, v1alpha2.ReadyCondition, v1alpha2.SuspendedReason, "Not installed, and %s", held)
 		return nil
 	}
+
 	report, err := r.check(ctx, run)
 	if err != nil {
 		return err
 	}
+
 	if err := r.drift(ctx, provider, run.record); err != nil {
 		return err
 	}
+
 	label, version := v1alpha2.Label(provider), run.record.AppVersion
 	if report.Healthy() {
-		conditions.MarkTrue(provider, v1alpha2.ReadyCondition, v1alpha2.SuspendedReason, "%s %s is healthy; %s", label, version, held)
+		conditions.MarkTrue(
+			provider,
+			v1alpha2.ReadyCondition,
+			v1alpha2.SuspendedReason,
+			"%s %s is healthy; %s",
+			label,
+			version,
+			held,
+		)
 	} else {
-		conditions.MarkFalse(provider, v1alpha2.ReadyCondition, v1alpha2.SuspendedReason, "%s %s is not healthy: %s; %s", label, version, report.Message(), held)
+		conditions.MarkFalse(
+			provider,
+			v1alpha2.ReadyCondition,
+			v1alpha2.SuspendedReason,
+			"%s %s is not healthy: %s; %s",
+			label,
+			version,
+			report.Message(),
+			held,
+		)
 	}
+
 	return nil
 }

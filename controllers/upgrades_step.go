@@ -55,28 +55,40 @@ type offer struct {
 func (u *Upgrades) report(ctx context.Context, provider v1alpha2.Provider) (moved *move, looked bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+
 	fetch, request := provider.GetSpec().FetchConfig, provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]
+
 	known := u.offers[provider.GetUID()]
-	if known == nil || time.Since(known.asked) > offerAge || known.request != request || !equality.Semantic.DeepEqual(known.from, fetch) {
+	if known == nil || time.Since(known.asked) > offerAge || known.request != request ||
+		!equality.Semantic.DeepEqual(known.from, fetch) {
 		next := &offer{asked: time.Now(), from: fetch.DeepCopy(), request: request}
 		if known != nil && equality.Semantic.DeepEqual(known.from, fetch) {
 			next.releases, next.metadata, next.looked, next.moved = known.releases, known.metadata, known.looked, known.moved
 		}
+
 		if u.offers == nil {
 			u.offers = map[types.UID]*offer{}
 		}
+
 		u.offers[provider.GetUID()] = next
+
 		known = next
 		go u.ask(context.WithoutCancel(ctx), provider.DeepCopyObject().(v1alpha2.Provider), next)
 	}
+
 	if known.metadata != nil {
-		provider.GetStatus().AvailableUpgrades = known.upgrades(provider.GetStatus().InstalledVersion, func(contract string) bool {
-			return u.Preflight.Contract(ctx, provider, contract) == nil
-		})
+		provider.GetStatus().AvailableUpgrades = known.upgrades(
+			provider.GetStatus().InstalledVersion,
+			func(contract string) bool {
+				return u.Preflight.Contract(ctx, provider, contract) == nil
+			},
+		)
 	}
+
 	if chart := provider.GetStatus().Chart; known.moved != nil && chart != nil && known.moved.chart == *chart {
 		return known.moved, true
 	}
+
 	return nil, known.looked
 }
 
@@ -85,28 +97,35 @@ func (u *Upgrades) report(ctx context.Context, provider v1alpha2.Provider) (move
 func (u *Upgrades) ask(ctx context.Context, provider v1alpha2.Provider, into *offer) {
 	ctx, cancel := context.WithTimeout(ctx, offerTimeout)
 	defer cancel()
+
 	from, err := u.Sources.Source(provider)
 	if err != nil {
 		return // the reconcile says so
 	}
+
 	moved, moveErr := lookForMove(ctx, from, provider)
+
 	releases, metadata, err := source.Offer(ctx, from)
 	for _, err := range []error{moveErr, err} {
 		if err != nil {
 			ctrl.LoggerFrom(ctx).V(1).Info("the source cannot be looked up", "error", err.Error())
 		}
 	}
+
 	u.mu.Lock()
 	if moveErr == nil {
 		into.looked, into.moved = true, moved
 	}
+
 	if err == nil {
 		into.releases, into.metadata = releases, metadata
 	}
 	u.mu.Unlock()
+
 	if _, tagged := from.(source.Tagged); tagged {
 		u.Wake(v1alpha2.Label(provider), provider.GetNamespace(), offerAge+time.Second)
 	}
+
 	if moveErr == nil || err == nil {
 		u.Wake(v1alpha2.Label(provider), provider.GetNamespace(), 0)
 	}
@@ -116,6 +135,7 @@ func (u *Upgrades) ask(ctx context.Context, provider v1alpha2.Provider, into *of
 func (u *Upgrades) forget(provider v1alpha2.Provider) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+
 	delete(u.offers, provider.GetUID())
 }
 
@@ -125,34 +145,43 @@ func (o *offer) upgrades(installed *string, allowed func(contract string) bool) 
 	if installed == nil {
 		return nil
 	}
+
 	current, err := semver.NewVersion(*installed)
 	if err != nil {
 		return nil
 	}
+
 	var patch, minor *v1alpha2.AvailableUpgrade
+
 	for _, r := range o.releases { // newest first
 		v, err := semver.NewVersion(r.Version)
 		if err != nil || v.Prerelease() != "" || !v.GreaterThan(current) {
 			continue
 		}
+
 		contract, err := o.metadata.Contract(r.Version)
 		if err != nil || !allowed(contract) {
 			continue
 		}
+
 		found := &v1alpha2.AvailableUpgrade{Version: r.Version, Contract: contract}
 		if v.Major() == current.Major() && v.Minor() == current.Minor() {
 			patch = found
 			break
 		}
+
 		if minor == nil {
 			minor = found
 		}
 	}
+
 	var all []v1alpha2.AvailableUpgrade
+
 	for _, upgrade := range []*v1alpha2.AvailableUpgrade{patch, minor} {
 		if upgrade != nil {
 			all = append(all, *upgrade)
 		}
 	}
+
 	return all
 }

@@ -16,11 +16,21 @@ import (
 
 func TestAvailableUpgrades(t *testing.T) {
 	o := &offer{
-		releases: source.Versions([]string{"v1.0.0", "v1.0.5", "v1.0.6-rc.1", "v1.1.0", "v1.1.2", "v1.2.0", "v2.0.0", "v3.0.0"}),
+		releases: source.Versions(
+			[]string{"v1.0.0", "v1.0.5", "v1.0.6-rc.1", "v1.1.0", "v1.1.2", "v1.2.0", "v2.0.0", "v3.0.0"},
+		),
 		metadata: &bundle.Metadata{ReleaseSeries: []bundle.ReleaseSeries{
-			{Major: 1, Minor: 0, Contract: "v1beta1"}, {Major: 1, Minor: 1, Contract: "v1beta1"}, {Major: 1, Minor: 2, Contract: "v1beta2"}, {Major: 2, Minor: 0, Contract: "v1beta3"},
+			{
+				Major:    1,
+				Minor:    0,
+				Contract: "v1beta1",
+			},
+			{Major: 1, Minor: 1, Contract: "v1beta1"},
+			{Major: 1, Minor: 2, Contract: "v1beta2"},
+			{Major: 2, Minor: 0, Contract: "v1beta3"},
 		}},
 	}
+
 	for name, test := range map[string]struct {
 		installed string
 		allowed   []string
@@ -38,6 +48,7 @@ func TestAvailableUpgrades(t *testing.T) {
 			if test.installed != "" {
 				installed = &test.installed
 			}
+
 			var got []string
 			for _, u := range o.upgrades(installed, func(contract string) bool {
 				for _, a := range test.allowed {
@@ -45,10 +56,12 @@ func TestAvailableUpgrades(t *testing.T) {
 						return true
 					}
 				}
+
 				return false
 			}) {
 				got = append(got, u.Version+" "+u.Contract)
 			}
+
 			NewWithT(t).Expect(got).To(Equal(test.want))
 		})
 	}

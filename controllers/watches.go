@@ -24,26 +24,33 @@ import (
 
 // enqueue is a handler that queues those of the kind's resources for which want is true of the
 // changed object. They are looked for under the keys of an index that the change has.
-func (r *Reconciler) enqueue(field string, keys func(client.Object) []string, want func(v1alpha2.Provider, client.Object) bool) handler.MapFunc {
+func (r *Reconciler) enqueue(
+	field string,
+	keys func(client.Object) []string,
+	want func(v1alpha2.Provider, client.Object) bool,
+) handler.MapFunc {
 	return func(ctx context.Context, changed client.Object) []reconcile.Request {
 		var requests []reconcile.Request
+
 		for _, key := range keys(changed) {
 			found, err := listed(ctx, r.Client, r.Type, field, key)
 			if err != nil {
 				ctrl.LoggerFrom(ctx).Error(err, "cannot list resources to be woken", "kind", r.Type)
 				return nil
 			}
+
 			for _, p := range found {
 				if r.Scope.Includes(p) && want(p, changed) {
 					requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
 				}
 			}
 		}
+
 		return requests
 	}
 }
 
-// waits says whether a resource may wait for something: it is not ready, or its newest spec was not
+// waits reports whether a resource may wait for something: it is not ready, or its newest spec was not
 // looked at yet.
 func waits(p v1alpha2.Provider) bool {
 	return !conditions.IsReady(p) || p.GetStatus().ObservedGeneration != p.GetGeneration()
@@ -51,9 +58,11 @@ func waits(p v1alpha2.Provider) bool {
 
 // onConfigMap wakes resources that a ConfigMap concerns: always, or only while they wait.
 func (r *Reconciler) onConfigMap(always bool) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(r.enqueue(keysField, inputKeys("ConfigMap"), func(p v1alpha2.Provider, changed client.Object) bool {
-		return (always || waits(p)) && (isSource(p, changed) || isAdditional(p, changed))
-	}))
+	return handler.EnqueueRequestsFromMapFunc(
+		r.enqueue(keysField, inputKeys("ConfigMap"), func(p v1alpha2.Provider, changed client.Object) bool {
+			return (always || waits(p)) && (isSource(p, changed) || isAdditional(p, changed))
+		}),
+	)
 }
 
 // inputKeys are the keys of the resources that a ConfigMap or Secret may be an input of.
@@ -63,38 +72,48 @@ func inputKeys(kind string) func(client.Object) []string {
 	}
 }
 
-// isSource says whether a ConfigMap or Secret is, or could now be, the resource's source.
+// isSource reports whether a ConfigMap or Secret is, or could now be, the resource's source.
 func isSource(p v1alpha2.Provider, changed client.Object) bool {
 	fetch := p.GetSpec().FetchConfig
 	if fetch == nil || fetch.Selector == nil || p.GetNamespace() != changed.GetNamespace() {
 		return false
 	}
+
 	selector, err := metav1.LabelSelectorAsSelector(fetch.Selector)
+
 	return err == nil && selector.Matches(labels.Set(changed.GetLabels()))
 }
 
-// isAdditional says whether a ConfigMap holds the resource's additional manifests.
+// isAdditional reports whether a ConfigMap holds the resource's additional manifests.
 func isAdditional(p v1alpha2.Provider, changed client.Object) bool {
 	manifests := p.GetSpec().AdditionalManifests
-	return manifests != nil && manifests.Name == changed.GetName() && cmp.Or(manifests.Namespace, p.GetNamespace()) == changed.GetNamespace()
+
+	return manifests != nil && manifests.Name == changed.GetName() &&
+		cmp.Or(manifests.Namespace, p.GetNamespace()) == changed.GetNamespace()
 }
 
 // onSecret wakes resources that a Secret concerns, for its variables, its credentials, or as a
 // source: always, or only while they wait.
 func (r *Reconciler) onSecret(always bool) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(r.enqueue(keysField, inputKeys("Secret"), func(p v1alpha2.Provider, changed client.Object) bool {
-		if !always && !waits(p) {
-			return false
-		}
-		secret, named := p.GetSpec().VariablesSecret(p.GetNamespace())
-		return named && secret == client.ObjectKeyFromObject(changed) || hasCredentials(p, changed) || isSource(p, changed)
-	}))
+	return handler.EnqueueRequestsFromMapFunc(
+		r.enqueue(keysField, inputKeys("Secret"), func(p v1alpha2.Provider, changed client.Object) bool {
+			if !always && !waits(p) {
+				return false
+			}
+
+			secret, named := p.GetSpec().VariablesSecret(p.GetNamespace())
+
+			return named && secret == client.ObjectKeyFromObject(changed) || hasCredentials(p, changed) || isSource(p, changed)
+		}),
+	)
 }
 
-// hasCredentials says whether a Secret is the one for the resource's source.
+// hasCredentials reports whether a Secret is the one for the resource's source.
 func hasCredentials(p v1alpha2.Provider, changed client.Object) bool {
 	fetch := p.GetSpec().FetchConfig
-	return fetch != nil && fetch.SecretRef != nil && fetch.SecretRef.Name == changed.GetName() && p.GetNamespace() == changed.GetNamespace()
+
+	return fetch != nil && fetch.SecretRef != nil && fetch.SecretRef.Name == changed.GetName() &&
+		p.GetNamespace() == changed.GetNamespace()
 }
 
 // watchProviders watches the kinds whose resources can concern the kind's own: core, for which all
@@ -105,6 +124,7 @@ func (r *Reconciler) watchProviders(b *ctrl.Builder) *ctrl.Builder {
 			b = b.Watches(t.New(), r.onProvider(t), builder.WithPredicates(standingChanged))
 		}
 	}
+
 	return b
 }
 
@@ -116,10 +136,13 @@ func (r *Reconciler) onProvider(t v1alpha2.ProviderType) handler.EventHandler {
 	if t == r.Type {
 		field, keys = preflight.NameField, func(changed client.Object) []string { return []string{changed.GetName()} }
 	}
-	return handler.EnqueueRequestsFromMapFunc(r.enqueue(field, keys, func(p v1alpha2.Provider, changed client.Object) bool {
-		other, ok := changed.(v1alpha2.Provider)
-		return ok && waits(p) && p.GetUID() != other.GetUID() && v1alpha2.Cluster(p) == v1alpha2.Cluster(other)
-	}))
+
+	return handler.EnqueueRequestsFromMapFunc(
+		r.enqueue(field, keys, func(p v1alpha2.Provider, changed client.Object) bool {
+			other, ok := changed.(v1alpha2.Provider)
+			return ok && waits(p) && p.GetUID() != other.GetUID() && v1alpha2.Cluster(p) == v1alpha2.Cluster(other)
+		}),
+	)
 }
 
 // standing is what other providers' preflight and removal look at in a resource. While hundreds
@@ -135,13 +158,21 @@ func standingOf(o client.Object) standing {
 	if !ok {
 		return standing{}
 	}
+
 	s := standing{
-		generation: p.GetGeneration(), deleting: !p.GetDeletionTimestamp().IsZero(), ready: conditions.IsReady(p),
-		installed: conditions.IsTrue(p, v1alpha2.ProviderInstalledCondition), paused: conditions.IsTrue(p, v1alpha2.PausedCondition),
+		generation: p.GetGeneration(),
+		deleting:   !p.GetDeletionTimestamp().IsZero(),
+		ready:      conditions.IsReady(p),
+		installed: conditions.IsTrue(
+			p,
+			v1alpha2.ProviderInstalledCondition,
+		),
+		paused: conditions.IsTrue(p, v1alpha2.PausedCondition),
 	}
 	if contract := p.GetStatus().Contract; contract != nil {
 		s.contract = *contract
 	}
+
 	return s
 }
 
@@ -158,12 +189,16 @@ func (r *Reconciler) onDefinition() handler.TypedEventHandler[*apiextensionsv1.C
 				names = append(names, name)
 			}
 		}
+
 		return names
 	}
 	find := r.enqueue(preflight.NameField, names, func(v1alpha2.Provider, client.Object) bool { return true })
-	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition) []reconcile.Request {
-		return find(ctx, d)
-	})
+
+	return handler.TypedEnqueueRequestsFromMapFunc(
+		func(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition) []reconcile.Request {
+			return find(ctx, d)
+		},
+	)
 }
 
 // definitionChanged lets through what matters to a provider: a CRD that is served, no longer what

@@ -14,6 +14,7 @@ import (
 
 func TestProvidersAreWokenByWhatTheyLookAtInCore(t *testing.T) {
 	contract, deleted := "v1beta2", metav1.Now()
+
 	for what, c := range map[string]struct {
 		change func(core *v1alpha2.CoreProvider)
 		woken  bool

@@ -35,20 +35,25 @@ func (b block) String() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
 // charts.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
+
 	found := map[string]string{}
+
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "charts/capstan/*.md", "test/*/*.md", "test/*/*/*.md"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, file := range files {
 			data, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			found[strings.TrimPrefix(file, root+"/")] = string(data)
 		}
 	}
+
 	return found
 }
 
@@ -57,7 +62,9 @@ var fence = regexp.MustCompile("^( *)```([a-z]*)\\s*$")
 // split takes a page apart into fenced blocks and the text without them, line by line.
 func split(page, content string) (blocks []block, prose []string) {
 	var open *block
+
 	indent := ""
+
 	for n, line := range strings.Split(content, "\n") {
 		match := fence.FindStringSubmatch(line)
 		switch {
@@ -71,13 +78,16 @@ func split(page, content string) (blocks []block, prose []string) {
 			prose = append(prose, line)
 		}
 	}
+
 	return blocks, prose
 }
 
 // blocks are the fenced blocks of all pages in a language.
 func blocks(t *testing.T, language string) []block {
 	t.Helper()
+
 	var found []block
+
 	for page, content := range pages(t) {
 		all, _ := split(page, content)
 		for _, b := range all {
@@ -86,6 +96,7 @@ func blocks(t *testing.T, language string) []block {
 			}
 		}
 	}
+
 	return found
 }
 
@@ -100,8 +111,10 @@ var shared = sync.OnceValues(func() (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	stop = b.Stop
 	c, err := fleet.NewClient(b.Config())
+
 	return &cluster{b, c}, err
 })
 
@@ -110,18 +123,23 @@ var stop = func() error { return nil }
 
 func start(t *testing.T) *cluster {
 	t.Helper()
+
 	c, err := shared()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return c
 }
 
 func TestMain(m *testing.M) {
 	code := m.Run()
+
 	if err := errors.Join(stop(), remove()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
+
 		code = max(code, 1)
 	}
+
 	os.Exit(code)
 }

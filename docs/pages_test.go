@@ -26,18 +26,23 @@ var (
 // anchors are those that GitHub makes of a page's headings.
 func anchors(page, content string) []string {
 	_, prose := split(page, content)
+
 	var found []string
+
 	for _, line := range prose {
 		match := heading.FindStringSubmatch(line)
 		if match == nil {
 			continue
 		}
+
 		slug := strings.ReplaceAll(notSlug.ReplaceAllString(strings.ToLower(match[1]), ""), " ", "-")
 		for n, base := 1, slug; slices.Contains(found, slug); n++ {
 			slug = base + "-" + strconv.Itoa(n)
 		}
+
 		found = append(found, slug)
 	}
+
 	return found
 }
 
@@ -45,16 +50,20 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	all := pages(t)
 	for page, content := range all {
 		_, prose := split(page, content)
+
 		text := codeSpan.ReplaceAllString(strings.Join(prose, "\n"), "code")
 		for _, match := range link.FindAllStringSubmatch(text, -1) {
 			if strings.Contains(match[1], "://") || strings.HasPrefix(match[1], "mailto:") {
 				continue
 			}
+
 			file, anchor, _ := strings.Cut(match[1], "#")
+
 			target := page
 			if file != "" {
 				target = path.Join(path.Dir(page), file)
 			}
+
 			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
 				t.Errorf("%s: link to %s, which is not there", page, match[1])
 			} else if anchor != "" && !slices.Contains(anchors(target, all[target]), anchor) {
@@ -66,10 +75,12 @@ func TestLinksLeadSomewhere(t *testing.T) {
 
 func TestEveryPageIsInTheIndex(t *testing.T) {
 	g := NewWithT(t)
+
 	all := pages(t)
 	for page := range all {
 		if path.Dir(page) == "docs" && page != "docs/README.md" {
-			g.Expect(all["docs/README.md"]).To(ContainSubstring("("+path.Base(page)+")"), "docs/README.md does not name %s", page)
+			g.Expect(all["docs/README.md"]).
+				To(ContainSubstring("("+path.Base(page)+")"), "docs/README.md does not name %s", page)
 		}
 	}
 }
@@ -80,13 +91,16 @@ func TestEveryReasonIsExplained(t *testing.T) {
 	g := NewWithT(t)
 	reasons := constants(t, "Reason")
 	g.Expect(len(reasons)).To(BeNumerically(">", 40))
+
 	row := regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| ([^|]+) \\| ([^|]+) \\|$")
+
 	var explained []string
 	for _, match := range row.FindAllStringSubmatch(pages(t)["docs/troubleshooting.md"], -1) {
 		explained = append(explained, match[1])
 		g.Expect(strings.TrimSpace(match[2])).NotTo(BeEmpty(), "cause of %s", match[1])
 		g.Expect(strings.TrimSpace(match[3])).NotTo(BeEmpty(), "remedy of %s", match[1])
 	}
+
 	g.Expect(explained).To(ConsistOf(reasons))
 }
 
@@ -100,22 +114,29 @@ func TestEveryConditionIsExplained(t *testing.T) {
 // constants are the values of the API's exported constants whose names end in a word.
 func constants(t *testing.T, suffix string) []string {
 	t.Helper()
+
 	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "api/v1alpha2/conditions.go"), nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var values []string
+
 	ast.Inspect(file, func(node ast.Node) bool {
 		spec, ok := node.(*ast.ValueSpec)
 		if !ok || !strings.HasSuffix(spec.Names[0].Name, suffix) || !spec.Names[0].IsExported() {
 			return true
 		}
+
 		value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		values = append(values, value)
+
 		return true
 	})
+
 	return values
 }

@@ -23,15 +23,19 @@ func TestResourcesAreAccepted(t *testing.T) {
 	if err := fleet.InstallCRDs(t.Context(), c.client, root); err != nil {
 		t.Fatal(err)
 	}
+
 	strict := client.NewDryRunClient(client.WithFieldValidation(c.client, metav1.FieldValidationStrict))
 	count := 0
+
 	for _, b := range blocks(t, "yaml") {
 		for _, resource := range resources(t, b) {
 			count++
+
 			resource.SetNamespace("default")
 			NewWithT(t).Expect(strict.Create(t.Context(), resource)).To(Succeed(), "%s: %s", b, b.text)
 		}
 	}
+
 	NewWithT(t).Expect(count).To(BeNumerically(">=", 10))
 }
 
@@ -39,25 +43,37 @@ func TestResourcesAreAccepted(t *testing.T) {
 // those in the values of the operator's chart.
 func resources(t *testing.T, b block) (found []*unstructured.Unstructured) {
 	t.Helper()
+
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(b.text), 4096)
+
 	for {
 		var document map[string]any
+
 		err := decoder.Decode(&document)
 		if errors.Is(err, io.EOF) {
 			return found
 		}
+
 		if err != nil {
 			t.Fatalf("%s: %s", b, err)
 		}
-		if object := (&unstructured.Unstructured{Object: document}); object.GroupVersionKind().GroupVersion() == v1alpha2.GroupVersion {
+
+		if object := (&unstructured.Unstructured{Object: document}); object.GroupVersionKind().
+			GroupVersion() ==
+			v1alpha2.GroupVersion {
 			found = append(found, object)
 			continue
 		}
+
 		listed, _ := document["providers"].([]any)
 		for _, item := range listed {
 			fields := item.(map[string]any)
-			found = append(found, provider(fields["kind"].(string), fields["name"].(string), map[string]any{"spec": fields["spec"]}))
+			found = append(
+				found,
+				provider(fields["kind"].(string), fields["name"].(string), map[string]any{"spec": fields["spec"]}),
+			)
 		}
+
 		if _, whole := document["kind"]; !whole && (document["spec"] != nil || document["metadata"] != nil) {
 			found = append(found, provider("InfrastructureProvider", "aws", document))
 		}
@@ -69,5 +85,6 @@ func provider(kind, name string, fields map[string]any) *unstructured.Unstructur
 	object := &unstructured.Unstructured{Object: fields}
 	object.SetGroupVersionKind(v1alpha2.GroupVersion.WithKind(kind))
 	object.SetName(name)
+
 	return object
 }

@@ -39,6 +39,7 @@ func items[T any, P interface {
 	for i := range list {
 		providers[i] = P(&list[i])
 	}
+
 	return providers
 }
 

@@ -142,7 +142,7 @@ type ControllerSpec struct {
 	// +optional
 	CacheSyncTimeout *time.Duration `json:"cacheSyncTimeout,omitempty"`
 
-	// recoverPanic says whether a panic in a controller is caught. Ignored, with an event: Cluster
+	// recoverPanic reports whether a panic in a controller is caught. Ignored, with an event: Cluster
 	// API's managers have no flag for it.
 	// +optional
 	RecoverPanic *bool `json:"recoverPanic,omitempty"`

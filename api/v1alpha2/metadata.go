@@ -124,15 +124,19 @@ func LabelValue(s string) string {
 	if len(validation.IsValidLabelValue(s)) == 0 {
 		return s
 	}
+
 	const hashLength = 16
+
 	sum := sha256.Sum256([]byte(s))
 	kept := strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '-':
 			return r
 		}
+
 		return '_'
 	}, s)
 	kept = kept[:min(len(kept), validation.LabelValueMaxLength-hashLength-1)]
+
 	return strings.TrimLeft(kept+"."+hex.EncodeToString(sum[:])[:hashLength], "._-")
 }

@@ -19,7 +19,9 @@ func TestLabelValue(t *testing.T) {
 	for _, s := range []string{"", "v1.13.5", "infrastructure-aws", strings.Repeat("x", 63)} {
 		NewWithT(t).Expect(v1alpha2.LabelValue(s)).To(Equal(s), "a valid value stays as it is")
 	}
+
 	seen := map[string]string{}
+
 	for _, s := range []string{
 		"v1.13.5+build.1", "v1.13.5_build.1", digest, digest + "0", "sha256:" + digest, "-", "--", "+v1", "ünï", "ends-", " ",
 		strings.Repeat("-", 80), strings.Repeat("é", 80), "some-host.example.com_" + digest,
@@ -30,6 +32,7 @@ func TestLabelValue(t *testing.T) {
 		g.Expect(seen).NotTo(HaveKey(value), "%q has the same value as another", s)
 		seen[value] = s
 	}
+
 	NewWithT(t).Expect(v1alpha2.LabelValue("v1.13.5+build.1")).To(HavePrefix("v1.13.5_build.1."))
 }
 
@@ -48,22 +51,28 @@ func TestConditionTypesAndReasonsAreCamelCaseAndDistinct(t *testing.T) {
 	g := NewWithT(t)
 	file, err := parser.ParseFile(token.NewFileSet(), "conditions.go", nil, 0)
 	g.Expect(err).NotTo(HaveOccurred())
+
 	types, reasons := map[string]string{}, map[string]string{}
+
 	ast.Inspect(file, func(node ast.Node) bool {
 		spec, ok := node.(*ast.ValueSpec)
 		if !ok {
 			return true
 		}
+
 		name := spec.Names[0].Name
 		value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(value).To(MatchRegexp(`^[A-Z][A-Za-z]*$`), name)
+
 		group := types
 		if strings.HasSuffix(name, "Reason") {
 			group = reasons
 		}
+
 		g.Expect(group).NotTo(HaveKey(value), name)
 		group[value] = name
+
 		return true
 	})
 	g.Expect(types).To(HaveLen(11))

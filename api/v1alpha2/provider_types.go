@@ -74,8 +74,14 @@ var typeTable = []typeInfo{
 		func() Provider { return &InfrastructureProvider{} }, func() ProviderList { return &InfrastructureProviderList{} }},
 	{IPAMProviderType, "ipam", "ipam-", "ipam-components.yaml",
 		func() Provider { return &IPAMProvider{} }, func() ProviderList { return &IPAMProviderList{} }},
-	{RuntimeExtensionProviderType, "runtimeextension", "runtime-extension-", "runtime-extension-components.yaml",
-		func() Provider { return &RuntimeExtensionProvider{} }, func() ProviderList { return &RuntimeExtensionProviderList{} }},
+	{
+		RuntimeExtensionProviderType,
+		"runtimeextension",
+		"runtime-extension-",
+		"runtime-extension-components.yaml",
+		func() Provider { return &RuntimeExtensionProvider{} },
+		func() ProviderList { return &RuntimeExtensionProviderList{} },
+	},
 	{AddonProviderType, "addon", "addon-", "addon-components.yaml",
 		func() Provider { return &AddonProvider{} }, func() ProviderList { return &AddonProviderList{} }},
 }
@@ -86,6 +92,7 @@ func ProviderTypes() []ProviderType {
 	for i, t := range typeTable {
 		all[i] = t.providerType
 	}
+
 	return all
 }
 
@@ -97,6 +104,7 @@ func (t ProviderType) info() typeInfo {
 			return known
 		}
 	}
+
 	return typeInfo{}
 }
 
@@ -123,6 +131,7 @@ func (t ProviderType) New() Provider {
 	if info := t.info(); info.newObject != nil {
 		return info.newObject()
 	}
+
 	return nil
 }
 
@@ -131,6 +140,7 @@ func (t ProviderType) NewList() ProviderList {
 	if info := t.info(); info.newList != nil {
 		return info.newList()
 	}
+
 	return nil
 }
 
@@ -142,6 +152,7 @@ func ParseLabel(label string) (ProviderType, string) {
 			return t.providerType, name
 		}
 	}
+
 	return CoreProviderType, label
 }
 

@@ -51,6 +51,7 @@ func TestProviderTypes(t *testing.T) {
 			g.Expect(v1alpha2.Label(provider)).To(Equal(label))
 		})
 	}
+
 	NewWithT(t).Expect(v1alpha2.ProviderTypes()).To(HaveLen(7))
 }
 
@@ -66,6 +67,7 @@ func TestSchemeKnowsEveryKindAndList(t *testing.T) {
 	g := NewWithT(t)
 	scheme := runtime.NewScheme()
 	g.Expect(v1alpha2.AddToScheme(scheme)).To(Succeed())
+
 	for _, providerType := range v1alpha2.ProviderTypes() {
 		kind := providerType.GroupVersionKind()
 		object, err := scheme.New(kind)
@@ -111,6 +113,7 @@ func TestVariablesSecret(t *testing.T) {
 			g := NewWithT(t)
 			secret, found := c.spec.VariablesSecret("here")
 			g.Expect(found).To(Equal(c.want != ""))
+
 			if found {
 				g.Expect(secret.String()).To(Equal(c.want))
 			}

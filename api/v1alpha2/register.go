@@ -14,6 +14,8 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	for _, t := range ProviderTypes() {
 		scheme.AddKnownTypes(GroupVersion, t.New(), t.NewList())
 	}
+
 	metav1.AddToGroupVersion(scheme, GroupVersion)
+
 	return nil
 }

@@ -126,6 +126,7 @@ func (s *ProviderSpec) VariablesSecret(namespace string) (types.NamespacedName, 
 	case s.SecretName != "":
 		return types.NamespacedName{Namespace: namespace, Name: s.SecretName}, true
 	}
+
 	return types.NamespacedName{}, false
 }
 
@@ -136,6 +137,7 @@ func Cluster(p Provider) string {
 	if k == nil {
 		return ""
 	}
+
 	return p.GetNamespace() + "/" + k.SecretRef.Name + "/" + k.SecretRef.Key
 }
 

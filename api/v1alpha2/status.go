@@ -13,7 +13,7 @@ type ProviderStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions: Ready sums them up. Reconciling and Stalled say whether work is going on or has
+	// conditions: Ready sums them up. Reconciling and Stalled report whether work is going on or has
 	// stopped; PreflightCheckPassed, ProviderInstalled and ProviderUpgraded tell of the steps.
 	// +optional
 	// +listType=map

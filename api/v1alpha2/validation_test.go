@@ -47,6 +47,7 @@ func TestAccepted(t *testing.T) {
 
 func TestVersions(t *testing.T) {
 	const message = "must be a version such as v1.13.5"
+
 	for _, version := range []string{
 		"v1.13.5", "v0.1.0", "1.13.5", "v1.13.5-rc.1", "v1.13.5-alpha.0.12+deadbeef", "v1.13",
 		">=1.13 <1.15", ">=v1.13.0,<v1.15.0", ">= 1.13, < 1.15", "~1.13", "~> v1.13.2", "^1", "1.x", "1.13.*", "*", "!=1.13.1",
@@ -59,6 +60,7 @@ func TestVersions(t *testing.T) {
 			g.Expect(refusals(t, withVersion(t, version))).To(BeEmpty())
 		})
 	}
+
 	for _, version := range []string{
 		"latest", "main", "v", "stable", "v1.2.3.4", "v1..2", ">=", ">=1.13 <", "1.13,", ", 1.13", " v1.13.5", "v1.13.5 ", "v1.13.5\n", "vv1", "v1.13.5@sha256:00", "1 | 2",
 	} {
@@ -66,6 +68,7 @@ func TestVersions(t *testing.T) {
 			NewWithT(t).Expect(refusals(t, withVersion(t, version))).To(ContainElement(ContainSubstring(message)))
 		})
 	}
+
 	NewWithT(t).Expect(refusals(t, withVersion(t, ""))).To(BeEmpty(), "empty means the newest")
 }
 
@@ -73,13 +76,16 @@ func withVersion(t *testing.T, version string) *unstructured.Unstructured {
 	t.Helper()
 	object := provider(t, v1alpha2.InfrastructureProviderType, "aws", "{}")
 	object.Object["spec"] = map[string]any{"version": version}
+
 	return object
 }
 
 // refused holds, for every message of a rule in the CRDs, a spec that asks for it.
 var refused = map[string][]string{
 	"secretName is short for configSecret.name: set only one of the two": {`{secretName: a, configSecret: {name: a}}`},
-	"set only one of patches and manifestPatches":                        {`{patches: [{patch: "a: b"}], manifestPatches: ["a: b"]}`},
+	"set only one of patches and manifestPatches": {
+		`{patches: [{patch: "a: b"}], manifestPatches: ["a: b"]}`,
+	},
 	"set only one of image and imageUrl": {
 		`{deployment: {containers: [{name: manager, imageUrl: a, image: {tag: b}}]}}`,
 		`{additionalDeployments: {a: {deployment: {containers: [{name: manager, imageUrl: a, image: {tag: b}}]}}}}`,
@@ -110,7 +116,10 @@ var refused = map[string][]string{
 		`{additionalDeployments: {a: {manager: {debug: true, syncPeriod: 1m}}}}`,
 	},
 	"must be longer than nothing, e.g. 10m": {
-		`{manager: {syncPeriod: 0s}}`, `{manager: {syncPeriod: -1m}}`, `{release: {timeout: 0s}}`, `{release: {timeout: -1m}}`,
+		`{manager: {syncPeriod: 0s}}`,
+		`{manager: {syncPeriod: -1m}}`,
+		`{release: {timeout: 0s}}`,
+		`{release: {timeout: -1m}}`,
 	},
 	"must be longer than nothing, e.g. 15s": {`{manager: {leaderElection: {leaseDuration: 0s}}}`},
 	"must be longer than nothing, e.g. 10s": {`{manager: {leaderElection: {renewDeadline: 0s}}}`},
@@ -124,7 +133,8 @@ func TestRefused(t *testing.T) {
 	for message, specs := range refused {
 		for _, spec := range specs {
 			t.Run(message, func(t *testing.T) {
-				NewWithT(t).Expect(refusals(t, provider(t, v1alpha2.InfrastructureProviderType, "aws", spec))).To(ContainElement(ContainSubstring(message)), spec)
+				NewWithT(t).Expect(refusals(t, provider(t, v1alpha2.InfrastructureProviderType, "aws", spec))).
+					To(ContainElement(ContainSubstring(message)), spec)
 			})
 		}
 	}
@@ -145,10 +155,12 @@ func TestEveryRuleIsTested(t *testing.T) {
 			if strings.HasPrefix(message, "the name becomes part of labels") || strings.HasPrefix(message, "must be a version") {
 				continue // have tests of their own
 			}
+
 			known := false
 			for part := range refused {
 				known = known || strings.HasPrefix(message, part)
 			}
+
 			if !known {
 				t.Errorf("%s: no test asks for the rule %q", crd.Name, message)
 			}
@@ -162,53 +174,68 @@ func messages(schema *apiextensionsv1.JSONSchemaProps) []string {
 	for _, rule := range schema.XValidations {
 		found = append(found, rule.Message)
 	}
+
 	for _, property := range schema.Properties {
 		found = append(found, messages(&property)...)
 	}
+
 	if schema.Items != nil && schema.Items.Schema != nil {
 		found = append(found, messages(schema.Items.Schema)...)
 	}
+
 	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
 		found = append(found, messages(schema.AdditionalProperties.Schema)...)
 	}
+
 	return found
 }
 
 func readCRDs(t *testing.T) []apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
+
 	var crds []apiextensionsv1.CustomResourceDefinition
+
 	for _, content := range readFolder(t, crdFolder) {
 		var crd apiextensionsv1.CustomResourceDefinition
 		if err := yaml.UnmarshalStrict(content, &crd); err != nil {
 			t.Fatal(err)
 		}
+
 		crds = append(crds, crd)
 	}
+
 	return crds
 }
 
 func readFolder(t *testing.T, folder string) [][]byte {
 	t.Helper()
+
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if len(files) < len(v1alpha2.ProviderTypes()) {
 		t.Fatalf("%s holds %d files, less than one for each kind", folder, len(files))
 	}
+
 	var contents [][]byte
+
 	for _, file := range files {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		contents = append(contents, content)
 	}
+
 	return contents
 }
 
 func TestNamesFitIntoLabels(t *testing.T) {
 	const message = "the name becomes part of labels"
+
 	for _, providerType := range v1alpha2.ProviderTypes() {
 		t.Run(string(providerType), func(t *testing.T) {
 			g := NewWithT(t)
@@ -222,6 +249,7 @@ func TestNamesFitIntoLabels(t *testing.T) {
 
 func TestSamplesAreAccepted(t *testing.T) {
 	kinds := map[string]bool{}
+
 	for _, content := range readFolder(t, sampleFolder) {
 		g := NewWithT(t)
 		object := &unstructured.Unstructured{}
@@ -230,6 +258,7 @@ func TestSamplesAreAccepted(t *testing.T) {
 		g.Expect(refusals(t, object)).To(BeEmpty(), object.GetKind())
 		kinds[object.GetKind()] = true
 	}
+
 	NewWithT(t).Expect(kinds).To(HaveLen(len(v1alpha2.ProviderTypes())))
 }
 
@@ -257,11 +286,26 @@ func TestStatusIsKeptAndShown(t *testing.T) {
 			Type: v1alpha2.ReadyCondition, Status: metav1.ConditionTrue, Reason: v1alpha2.HealthyReason,
 			Message: "all is well", ObservedGeneration: 1, LastTransitionTime: now,
 		}},
-		Contract: &contract, InstalledVersion: &version, DesiredVersion: version,
-		Chart:                  &v1alpha2.ChartStatus{Name: "cluster-api", Version: "1.13.5", Reference: "oci://example.com/cluster-api", Digest: "sha256:00"},
-		Release:                &v1alpha2.ReleaseStatus{Name: "cluster-api", Namespace: "default", Revision: 4, Status: "deployed"},
-		AvailableUpgrades:      []v1alpha2.AvailableUpgrade{{Version: "v1.14.0", Contract: "v1beta2"}},
-		History:                []v1alpha2.ReleaseRevision{{Revision: 4, Version: version, ChartDigest: "sha256:00", Status: "deployed", Time: now}, {Revision: 3}},
+		Contract:         &contract,
+		InstalledVersion: &version,
+		DesiredVersion:   version,
+		Chart: &v1alpha2.ChartStatus{
+			Name:      "cluster-api",
+			Version:   "1.13.5",
+			Reference: "oci://example.com/cluster-api",
+			Digest:    "sha256:00",
+		},
+		Release: &v1alpha2.ReleaseStatus{
+			Name:      "cluster-api",
+			Namespace: "default",
+			Revision:  4,
+			Status:    "deployed",
+		},
+		AvailableUpgrades: []v1alpha2.AvailableUpgrade{{Version: "v1.14.0", Contract: "v1beta2"}},
+		History: []v1alpha2.ReleaseRevision{
+			{Revision: 4, Version: version, ChartDigest: "sha256:00", Status: "deployed", Time: now},
+			{Revision: 3},
+		},
 		MissingVariables:       []string{"A", "B"},
 		LastHandledReconcileAt: "now",
 	}
@@ -272,7 +316,8 @@ func TestStatusIsKeptAndShown(t *testing.T) {
 	g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(object), stored)).To(Succeed())
 	g.Expect(stored.Status).To(BeComparableTo(status))
 
-	output, err := exec.CommandContext(t.Context(), server().Binary("kubectl"), "--kubeconfig", server().Kubeconfig(), "get", "capstan").CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), server().Binary("kubectl"), "--kubeconfig", server().Kubeconfig(), "get", "capstan").
+		CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(output))
 	g.Expect(strings.Join(strings.Fields(string(output)), " ")).To(
 		MatchRegexp(`^NAME VERSION REVISION READY MESSAGE AGE \S*cluster-api v1\.13\.5 4 True all is well \S+$`))
@@ -280,5 +325,6 @@ func TestStatusIsKeptAndShown(t *testing.T) {
 	for range v1alpha2.HistoryMaxItems {
 		stored.Status.History = append(stored.Status.History, v1alpha2.ReleaseRevision{Revision: 1})
 	}
+
 	g.Expect(c.Status().Update(t.Context(), stored)).To(MatchError(ContainSubstring("must have at most 20 items")))
 }

@@ -60,14 +60,17 @@ func (b *Bundle) ContentID() string {
 	for _, part := range []string{b.Provider.Type, b.Provider.Name, b.Provider.Label, b.Version} {
 		hashPart(h, []byte(part))
 	}
+
 	hashPart(h, b.Components)
 	hashPart(h, b.Metadata)
 	templates := append([]File(nil), b.Templates...)
 	sort.Slice(templates, func(i, j int) bool { return templates[i].Name < templates[j].Name })
+
 	for _, t := range templates {
 		hashPart(h, []byte(t.Name))
 		hashPart(h, t.Data)
 	}
+
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -77,10 +80,20 @@ func (b *Bundle) CheckDigest(want string) error {
 	if want == "" {
 		return nil
 	}
+
 	sum := sha256.Sum256(b.Components)
 	if got := "sha256:" + hex.EncodeToString(sum[:]); got != want {
-		return &InvalidError{File: ComponentsFile, Reason: fmt.Sprintf("of %s has the digest %s, not %s; find out who changed it, and correct spec.fetchConfig.digest if it is right as it is", b.Version, got, want)}
+		return &InvalidError{
+			File: ComponentsFile,
+			Reason: fmt.Sprintf(
+				"of %s has the digest %s, not %s; find out who changed it, and correct spec.fetchConfig.digest if it is right as it is",
+				b.Version,
+				got,
+				want,
+			),
+		}
 	}
+
 	return nil
 }
 
@@ -110,6 +123,7 @@ func (e *InvalidError) Error() string {
 	if e.Line > 0 {
 		return fmt.Sprintf("%s line %d: %s", e.File, e.Line, e.Reason)
 	}
+
 	return fmt.Sprintf("%s: %s", e.File, e.Reason)
 }
 

@@ -14,14 +14,20 @@ func named(name string) string { return strings.Replace(object, "%", name, 1) }
 
 func TestComponentsAreTakenApart(t *testing.T) {
 	g := NewWithT(t)
-	c, err := ParseComponents([]byte("# a comment\n---\n" + named("one") + "---  # another\n\n---\n" + named("${TWO:=two}") + "---\n" +
-		strings.Replace(named("three"), "ConfigMap", "Namespace", 1) + "--- \n" + named("${FOUR}")))
+	c, err := ParseComponents(
+		[]byte("# a comment\n---\n" + named("one") + "---  # another\n\n---\n" + named("${TWO:=two}") + "---\n" +
+			strings.Replace(named("three"), "ConfigMap", "Namespace", 1) + "--- \n" + named("${FOUR}")),
+	)
 	g.Expect(err).NotTo(HaveOccurred())
-	var names []string
-	var lines []int
+
+	var (
+		names []string
+		lines []int
+	)
 	for _, d := range c.Documents {
 		names, lines = append(names, d.Object.GetName()), append(lines, d.Line)
 	}
+
 	g.Expect(names).To(Equal([]string{"one", "two", "three", Placeholder}))
 	g.Expect(lines).To(Equal([]int{3, 10, 15, 20}))
 	g.Expect(c.Namespace).To(Equal("three"))
@@ -46,6 +52,7 @@ func TestWrongComponentsNameFileLineAndReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			_, err := ParseComponents([]byte(test.text))
+
 			var invalid *InvalidError
 			g.Expect(errors.As(err, &invalid)).To(BeTrue(), "%v", err)
 			g.Expect(err.Error()).To(ContainSubstring(test.message))
@@ -78,14 +85,17 @@ func TestMetadata(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			m, err := ParseMetadata([]byte(test.text))
+
 			contract := ""
 			if err == nil {
 				contract, err = m.Contract(test.version)
 			}
+
 			if test.message != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(test.message)))
 				return
 			}
+
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(contract).To(Equal(test.contract))
 		})
@@ -95,12 +105,16 @@ func TestMetadata(t *testing.T) {
 func TestContentIDNamesTheInputsAndNothingElse(t *testing.T) {
 	g := NewWithT(t)
 	original := Bundle{
-		Provider: Provider{Type: "InfrastructureProvider", Name: "x", Label: "infrastructure-x"}, Version: "v1.0.0",
-		Components: []byte("components"), Metadata: []byte("metadata"), Templates: []File{{"a", []byte("1")}, {"b", []byte("2")}},
+		Provider:   Provider{Type: "InfrastructureProvider", Name: "x", Label: "infrastructure-x"},
+		Version:    "v1.0.0",
+		Components: []byte("components"),
+		Metadata:   []byte("metadata"),
+		Templates:  []File{{"a", []byte("1")}, {"b", []byte("2")}},
 	}
 	same := original
 	same.Source, same.Templates = "somewhere else", []File{{"b", []byte("2")}, {"a", []byte("1")}}
 	g.Expect(same.ContentID()).To(Equal(original.ContentID()))
+
 	for name, change := range map[string]func(*Bundle){
 		"provider":                  func(b *Bundle) { b.Provider.Name = "y" },
 		"version":                   func(b *Bundle) { b.Version = "v1.0.1" },

@@ -40,13 +40,13 @@ type Document struct {
 	Object *unstructured.Unstructured
 }
 
-// IsCRD says whether the document is a CustomResourceDefinition.
+// IsCRD reports whether the document is a CustomResourceDefinition.
 func (d *Document) IsCRD() bool {
 	gvk := d.Object.GroupVersionKind()
 	return gvk.Kind == "CustomResourceDefinition" && gvk.Group == "apiextensions.k8s.io"
 }
 
-// IsNamespace says whether the document is a Namespace.
+// IsNamespace reports whether the document is a Namespace.
 func (d *Document) IsNamespace() bool {
 	gvk := d.Object.GroupVersionKind()
 	return gvk.Kind == "Namespace" && gvk.Group == ""
@@ -72,22 +72,27 @@ func parseComponents(data []byte, outline func(string) string) (*Components, err
 	if err != nil {
 		return nil, expressionError(err)
 	}
+
 	parts, err := split(data)
 	if err != nil {
 		return nil, err
 	}
+
 	c := &Components{Variables: text.Variables()}
 	for _, p := range parts {
 		if p.text, err = text.Slice(p.start, p.end); err != nil {
 			return nil, expressionError(err)
 		}
+
 		if err := c.add(p, outline); err != nil {
 			return nil, err
 		}
 	}
+
 	if len(c.Documents) == 0 {
 		return nil, &InvalidError{File: ComponentsFile, Reason: "holds no object; publish the provider's components YAML"}
 	}
+
 	return c, nil
 }
 
@@ -97,13 +102,24 @@ func (c *Components) add(p part, outline func(string) string) error {
 	if doc == nil || err != nil {
 		return err
 	}
+
 	if doc.IsNamespace() {
 		if c.Namespace != "" {
-			return p.invalid(fmt.Sprintf("a second Namespace, %s beside %s; a provider may bring one at most", doc.Object.GetName(), c.Namespace), nil)
+			return p.invalid(
+				fmt.Sprintf(
+					"a second Namespace, %s beside %s; a provider may bring one at most",
+					doc.Object.GetName(),
+					c.Namespace,
+				),
+				nil,
+			)
 		}
+
 		c.Namespace = doc.Object.GetName()
 	}
+
 	c.Documents = append(c.Documents, *doc)
+
 	return nil
 }
 
@@ -131,30 +147,42 @@ func (p part) invalidYAML(err error) error {
 		line += n - 1
 		reason = strings.TrimPrefix(reason, m[0])
 	}
+
 	return &InvalidError{File: ComponentsFile, Line: line, Reason: "not valid YAML: " + reason, Err: err}
 }
 
 // split finds the documents, by the rule of the API machinery's YAML reader, which clusterctl uses.
 func split(data []byte) ([]part, error) {
 	var parts []part
+
 	current := part{line: 1}
+
 	line := 1
 	for pos := 0; pos < len(data); line++ {
 		end := len(data)
 		if i := bytes.IndexByte(data[pos:], '\n'); i >= 0 {
 			end = pos + i + 1
 		}
+
 		if rest, ok := bytes.CutPrefix(data[pos:end], []byte("---")); ok {
 			if rest = bytes.TrimSpace(rest); len(rest) > 0 && rest[0] != '#' {
-				return nil, &InvalidError{File: ComponentsFile, Line: line, Reason: "text after the document separator ---; begin the document on a line of its own"}
+				return nil, &InvalidError{
+					File:   ComponentsFile,
+					Line:   line,
+					Reason: "text after the document separator ---; begin the document on a line of its own",
+				}
 			}
+
 			current.end = pos
 			parts = append(parts, current)
 			current = part{start: end, line: line + 1}
 		}
+
 		pos = end
 	}
+
 	current.end = len(data)
+
 	return append(parts, current), nil
 }
 
@@ -164,20 +192,25 @@ func (p part) document(outline func(string) string) (*Document, error) {
 	if err != nil {
 		return nil, p.invalid(err.Error(), err)
 	}
+
 	content, err := decode(expanded, outline)
 	if err != nil {
 		return nil, p.invalidYAML(err)
 	}
+
 	if content == nil {
 		return nil, nil
 	}
+
 	object := &unstructured.Unstructured{Object: content}
 	if object.GetAPIVersion() == "" || object.GetKind() == "" {
 		return nil, p.invalid("an object without apiVersion or kind; is this a provider's components YAML?", nil)
 	}
+
 	if object.GetName() == "" {
 		return nil, p.invalid(fmt.Sprintf("a %s without metadata.name", object.GetKind()), nil)
 	}
+
 	return &Document{Line: p.line, Text: p.text, Object: object}, nil
 }
 
@@ -186,8 +219,10 @@ func decode(text string, outline func(string) string) (content map[string]any, e
 	if outline != nil && yaml.Unmarshal([]byte(outline(text)), &content) == nil {
 		return content, nil
 	}
+
 	content = nil
 	err = yaml.Unmarshal([]byte(text), &content)
+
 	return content, err
 }
 
@@ -195,8 +230,14 @@ func decode(text string, outline func(string) string) (content map[string]any, e
 func expressionError(err error) error {
 	var syntax *expr.SyntaxError
 	if errors.As(err, &syntax) {
-		return &InvalidError{File: ComponentsFile, Line: syntax.Line, Reason: fmt.Sprintf("expression %s: %v", syntax.Expression, syntax.Err), Err: err}
+		return &InvalidError{
+			File:   ComponentsFile,
+			Line:   syntax.Line,
+			Reason: fmt.Sprintf("expression %s: %v", syntax.Expression, syntax.Err),
+			Err:    err,
+		}
 	}
+
 	return &InvalidError{File: ComponentsFile, Reason: err.Error(), Err: err}
 }
 
@@ -204,10 +245,12 @@ func expressionError(err error) error {
 // defaults.
 func placeholders(text *expr.Text) map[string]string {
 	values := map[string]string{}
+
 	for _, v := range text.Variables() {
 		if v.Required {
 			values[v.Name] = Placeholder
 		}
 	}
+
 	return values
 }

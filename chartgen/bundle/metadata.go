@@ -32,12 +32,21 @@ func ParseMetadata(data []byte) (*Metadata, error) {
 	if err := yaml.Unmarshal(data, m); err != nil {
 		return nil, &InvalidError{File: MetadataFile, Reason: "not valid YAML: " + yamlReason(err), Err: err}
 	}
+
 	if m.Kind != "" && m.Kind != "Metadata" || m.APIVersion != "" && !strings.HasPrefix(m.APIVersion, metadataGroup+"/") {
-		return nil, &InvalidError{File: MetadataFile, Reason: fmt.Sprintf("holds %s of %s, expected Metadata of %s", m.Kind, m.APIVersion, metadataGroup)}
+		return nil, &InvalidError{
+			File:   MetadataFile,
+			Reason: fmt.Sprintf("holds %s of %s, expected Metadata of %s", m.Kind, m.APIVersion, metadataGroup),
+		}
 	}
+
 	if len(m.ReleaseSeries) == 0 {
-		return nil, &InvalidError{File: MetadataFile, Reason: "lists no releaseSeries, so no version has a contract; publish the provider's own metadata.yaml"}
+		return nil, &InvalidError{
+			File:   MetadataFile,
+			Reason: "lists no releaseSeries, so no version has a contract; publish the provider's own metadata.yaml",
+		}
 	}
+
 	return m, nil
 }
 
@@ -48,14 +57,21 @@ func (m *Metadata) Contract(version string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("version %q is not a semantic version: %w", version, err)
 	}
+
 	for _, s := range m.ReleaseSeries {
 		if s.Major == v.Major() && s.Minor == v.Minor() {
 			return s.Contract, nil
 		}
 	}
+
 	return "", &InvalidError{
-		File:   MetadataFile,
-		Reason: fmt.Sprintf("has no releaseSeries for %d.%d, so the contract of %s is not known; use the metadata.yaml published with that version", v.Major(), v.Minor(), version),
+		File: MetadataFile,
+		Reason: fmt.Sprintf(
+			"has no releaseSeries for %d.%d, so the contract of %s is not known; use the metadata.yaml published with that version",
+			v.Major(),
+			v.Minor(),
+			version,
+		),
 	}
 }
 
@@ -64,5 +80,6 @@ func yamlReason(err error) string {
 	reason := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
 	reason = strings.TrimPrefix(reason, "error unmarshaling JSON: ")
 	reason = strings.TrimPrefix(reason, "while decoding JSON: ")
+
 	return strings.Join(strings.Fields(strings.TrimPrefix(reason, "yaml: ")), " ")
 }

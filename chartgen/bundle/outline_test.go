@@ -13,20 +13,26 @@ import (
 func TestOutlineLeavesOutTheBulkAlone(t *testing.T) {
 	files, err := filepath.Glob("../../test/data/providers/*/*/*-components.yaml")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	if real := os.Getenv("PROVIDERS"); real != "" {
 		more, err := filepath.Glob(filepath.Join(real, "*/*/*-components.yaml"))
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 		files = append(files, more...)
 	}
+
 	NewWithT(t).Expect(files).NotTo(BeEmpty())
+
 	texts := map[string][]byte{}
 	for _, file := range files {
 		texts[file], err = os.ReadFile(file)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	}
+
 	for name, text := range awkward {
 		texts[name] = []byte(text)
 	}
+
 	for name, text := range texts {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -35,6 +41,7 @@ func TestOutlineLeavesOutTheBulkAlone(t *testing.T) {
 			whole, err := ParseComponents(text)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(outlined.Documents).To(HaveLen(len(whole.Documents)))
+
 			for i := range whole.Documents {
 				g.Expect(withoutBulk(outlined.Documents[i].Object)).To(Equal(withoutBulk(whole.Documents[i].Object)))
 			}
@@ -49,10 +56,13 @@ func withoutBulk(o *unstructured.Unstructured) map[string]any {
 			delete(v, "schema")
 		}
 	}
+
 	if versions != nil {
 		_ = unstructured.SetNestedSlice(o.Object, versions, "spec", "versions")
 	}
+
 	delete(o.Object, "webhooks")
+
 	return o.Object
 }
 

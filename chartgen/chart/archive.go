@@ -33,11 +33,14 @@ var errTooLarge = fmt.Errorf("larger than %d MiB or more than %d files", maxUnpa
 // depend on the files alone.
 func (c *Chart) Archive() ([]byte, error) {
 	var out bytes.Buffer
+
 	zip, err := gzip.NewWriterLevel(&out, gzip.DefaultCompression)
 	if err != nil {
 		return nil, err
 	}
+
 	w := tar.NewWriter(zip)
+
 	for _, f := range c.all() {
 		header := &tar.Header{
 			Typeflag: tar.TypeReg, Format: tar.FormatUSTAR,
@@ -46,13 +49,16 @@ func (c *Chart) Archive() ([]byte, error) {
 		if err := w.WriteHeader(header); err != nil {
 			return nil, fmt.Errorf("chart %s: file %s: %w", c.Metadata.Name, f.Name, err)
 		}
+
 		if _, err := w.Write(f.Data); err != nil {
 			return nil, fmt.Errorf("chart %s: file %s: %w", c.Metadata.Name, f.Name, err)
 		}
 	}
+
 	if err := errors.Join(w.Close(), zip.Close()); err != nil {
 		return nil, fmt.Errorf("chart %s: %w", c.Metadata.Name, err)
 	}
+
 	return out.Bytes(), nil
 }
 
@@ -71,53 +77,67 @@ func Read(r io.Reader) (*Chart, error) {
 	}
 	// What is skipped in an archive counts too: a small one may unpack to terabytes.
 	bounded := &io.LimitedReader{R: zip, N: 2 * maxUnpacked}
+
 	files, err := unpack(tar.NewReader(bounded))
 	if bounded.N <= 0 {
 		err = errTooLarge
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("chart archive: %w", err)
 	}
+
 	i := slices.IndexFunc(files, func(f File) bool { return f.Name == MetadataFile })
 	if i < 0 {
 		return nil, fmt.Errorf("chart archive: no %s", MetadataFile)
 	}
+
 	if len(files[i].Data) > maxMetadata {
 		return nil, fmt.Errorf("chart archive: %s is larger than %d MiB", MetadataFile, maxMetadata>>20)
 	}
+
 	var metadata Metadata
 	if err := yaml.Unmarshal(files[i].Data, &metadata); err != nil {
 		return nil, fmt.Errorf("chart archive: %s: %w", MetadataFile, err)
 	}
+
 	return fromFiles(metadata, files), nil
 }
 
 // unpack reads the regular files below the archive's single top folder.
 func unpack(r *tar.Reader) ([]File, error) {
 	var files []File
+
 	left := int64(maxUnpacked)
+
 	for {
 		header, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return files, nil
 		}
+
 		if err != nil {
 			return nil, err
 		}
+
 		if header.Typeflag == tar.TypeDir {
 			continue
 		}
+
 		name, err := entryName(header)
 		if err != nil {
 			return nil, err
 		}
+
 		if left -= header.Size; left < 0 || len(files) == maxFiles {
 			return nil, errTooLarge
 		}
+
 		data := make([]byte, header.Size)
 		if _, err := io.ReadFull(r, data); err != nil {
 			return nil, fmt.Errorf("file %s: %w", name, err)
 		}
+
 		files = append(files, File{Name: name, Data: data})
 	}
 }
@@ -127,10 +147,12 @@ func entryName(header *tar.Header) (string, error) {
 	if header.Typeflag != tar.TypeReg {
 		return "", fmt.Errorf("entry %q is not a regular file", header.Name)
 	}
+
 	_, name, found := strings.Cut(header.Name, "/")
 	if !found || name == "" || path.Clean("/"+header.Name) != "/"+header.Name {
 		return "", fmt.Errorf("entry %q does not lie in the chart's folder", header.Name)
 	}
+
 	return name, nil
 }
 
@@ -138,11 +160,13 @@ func entryName(header *tar.Header) (string, error) {
 func (c *Chart) all() []File {
 	files := append(slices.Clone(c.Files), c.CRDs...)
 	sortFiles(files)
+
 	i := slices.IndexFunc(files, func(f File) bool { return f.Name == MetadataFile })
 	if i > 0 {
 		metadata := files[i]
 		files = append([]File{metadata}, slices.Delete(files, i, i+1)...)
 	}
+
 	return files
 }
 

@@ -19,6 +19,7 @@ func sample(t *testing.T) *Chart {
 		{Name: "templates/a.yaml", Data: []byte("a")},
 	})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	return c
 }
 
@@ -48,6 +49,7 @@ func TestTheBytesDependOnTheFilesAlone(t *testing.T) {
 	g := NewWithT(t)
 	first, err := sample(t).Archive()
 	g.Expect(err).NotTo(HaveOccurred())
+
 	shuffled := sample(t)
 	shuffled.Files[0], shuffled.Files[2] = shuffled.Files[2], shuffled.Files[0]
 	second, err := shuffled.Archive()
@@ -73,11 +75,13 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.message)))
 		})
 	}
+
 	t.Run("too many files", func(t *testing.T) {
 		files := []tarFile{metadata}
 		for range maxFiles {
 			files = append(files, tarFile{tar.Header{Name: "c/x"}, ""})
 		}
+
 		_, err := Read(pack(t, files))
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("4096 files")))
 	})
@@ -94,39 +98,52 @@ type tarFile struct {
 
 func pack(t *testing.T, files []tarFile) *bytes.Buffer {
 	g := NewWithT(t)
+
 	var out bytes.Buffer
+
 	zip := gzip.NewWriter(&out)
 	w := tar.NewWriter(zip)
+
 	for _, f := range files {
 		if f.header.Size == 0 {
 			f.header.Size = int64(len(f.content))
 		}
+
 		g.Expect(w.WriteHeader(&f.header)).To(Succeed())
 		_, err := w.Write([]byte(f.content))
 		g.Expect(err).NotTo(HaveOccurred())
+
 		if int64(len(f.content)) < f.header.Size {
 			g.Expect(zip.Close()).To(Succeed())
 			return &out
 		}
 	}
+
 	g.Expect(w.Close()).To(Succeed())
 	g.Expect(zip.Close()).To(Succeed())
+
 	return &out
 }
 
 // An archive of headers that announce headers never comes to an entry, whatever it unpacks to.
 func TestEndlessHeadersAreRefused(t *testing.T) {
 	g := NewWithT(t)
+
 	var announced bytes.Buffer
-	g.Expect(tar.NewWriter(&announced).WriteHeader(&tar.Header{Name: "c/" + strings.Repeat("x", 300), Format: tar.FormatPAX})).To(Succeed())
+	g.Expect(tar.NewWriter(&announced).WriteHeader(&tar.Header{Name: "c/" + strings.Repeat("x", 300), Format: tar.FormatPAX})).
+		To(Succeed())
 	announcement := announced.Bytes()[:announced.Len()-512] // without the header of the entry itself
+
 	var out bytes.Buffer
+
 	zip := gzip.NewWriter(&out)
 	for range 3 * maxUnpacked / len(announcement) {
 		_, err := zip.Write(announcement)
 		g.Expect(err).NotTo(HaveOccurred())
 	}
+
 	g.Expect(zip.Close()).To(Succeed())
+
 	rest := bytes.NewReader(out.Bytes())
 	_, err := Read(rest)
 	g.Expect(err).To(MatchError(ContainSubstring("larger than 64 MiB")))

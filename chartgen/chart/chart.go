@@ -56,12 +56,14 @@ func New(metadata Metadata, files []File) (*Chart, error) {
 	if err != nil {
 		return nil, fmt.Errorf("chart %s: %w", metadata.Name, err)
 	}
+
 	return fromFiles(metadata, append([]File{{Name: MetadataFile, Data: data}}, files...)), nil
 }
 
 // fromFiles sorts the files into a chart.
 func fromFiles(metadata Metadata, files []File) *Chart {
 	c := &Chart{Metadata: metadata}
+
 	for _, f := range files {
 		if strings.HasPrefix(f.Name, crdsDirectory) {
 			c.CRDs = append(c.CRDs, f)
@@ -69,8 +71,10 @@ func fromFiles(metadata Metadata, files []File) *Chart {
 			c.Files = append(c.Files, f)
 		}
 	}
+
 	sortFiles(c.Files)
 	sortFiles(c.CRDs)
+
 	return c
 }
 
@@ -81,6 +85,7 @@ func (c *Chart) File(name string) []byte {
 			return f.Data
 		}
 	}
+
 	return nil
 }
 

@@ -22,27 +22,34 @@ func (e *MissingError) Error() string {
 // that drone/envsubst cannot evaluate.
 func (t *Text) Expand(variables map[string]string) (string, error) {
 	var missing []string
+
 	for _, v := range t.Variables() {
 		if _, set := variables[v.Name]; v.Required && !set {
 			missing = append(missing, v.Name)
 		}
 	}
+
 	if missing != nil {
 		return "", &MissingError{Names: missing}
 	}
+
 	var b strings.Builder
 	b.Grow(t.literalSize())
+
 	for _, s := range t.segments {
 		if s.expression == nil {
 			b.WriteString(s.literal)
 			continue
 		}
+
 		value, err := s.expression.evaluate(variables)
 		if err != nil {
 			return "", err
 		}
+
 		b.WriteString(value)
 	}
+
 	return b.String(), nil
 }
 
@@ -51,8 +58,13 @@ func (t *Text) Expand(variables map[string]string) (string, error) {
 func (e *expression) evaluate(variables map[string]string) (value string, err error) {
 	defer func() {
 		if recover() != nil {
-			err = fmt.Errorf("line %d: expression %s: the substring ends before it begins: give a length of 0 or more", e.line, shorten(e.written))
+			err = fmt.Errorf(
+				"line %d: expression %s: the substring ends before it begins: give a length of 0 or more",
+				e.line,
+				shorten(e.written),
+			)
 		}
 	}()
+
 	return envsubst.Eval(e.source, func(name string) string { return variables[name] })
 }

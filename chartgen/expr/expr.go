@@ -87,6 +87,7 @@ type Variable struct {
 // Variables lists the variables of the text, sorted by name.
 func (t *Text) Variables() []Variable {
 	byName := map[string]*Variable{}
+
 	for e := range t.expressions() {
 		for _, fn := range functions(e.root) {
 			v := byName[fn.Param]
@@ -94,18 +95,22 @@ func (t *Text) Variables() []Variable {
 				v = &Variable{Name: fn.Param, Required: t.required[fn.Param]}
 				byName[fn.Param] = v
 			}
+
 			if !slices.Contains(v.Lines, e.line) {
 				v.Lines = append(v.Lines, e.line)
 			}
+
 			if word, ok := literalDefault(fn); ok && !slices.Contains(v.Defaults, word) {
 				v.Defaults = append(v.Defaults, word)
 			}
 		}
 	}
+
 	variables := make([]Variable, 0, len(byName))
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		variables = append(variables, *byName[name])
 	}
+
 	return variables
 }
 
@@ -116,20 +121,25 @@ var errCut = errors.New("it reaches into the next part (in YAML, the next docume
 // whole. It fails with a *SyntaxError if an offset lies inside an expression.
 func (t *Text) Slice(start, end int) (*Text, error) {
 	part := &Text{required: t.required}
+
 	first := sort.Search(len(t.segments), func(i int) bool { return t.segments[i].end > start })
 	for _, s := range t.segments[first:] {
 		if s.start >= end {
 			break
 		}
+
 		if s.expression != nil && (s.start < start || s.end > end) {
 			return nil, s.expression.syntaxError(errCut)
 		}
+
 		if s.expression == nil {
 			s.literal = s.literal[max(start-s.start, 0) : min(end, s.end)-s.start]
 			s.start, s.end = max(start, s.start), min(end, s.end)
 		}
+
 		part.segments = append(part.segments, s)
 	}
+
 	return part, nil
 }
 
@@ -149,6 +159,7 @@ func (t *Text) literalSize() int {
 	for _, s := range t.segments {
 		size += len(s.literal)
 	}
+
 	return size
 }
 
@@ -160,6 +171,7 @@ func functions(fn *parse.FuncNode) []*parse.FuncNode {
 			all = append(all, functions(nested)...)
 		}
 	}
+
 	return all
 }
 
@@ -169,13 +181,17 @@ func literalDefault(fn *parse.FuncNode) (string, bool) {
 	if !isDefault(fn.Name) || len(fn.Args) == 0 {
 		return "", false
 	}
+
 	var word strings.Builder
+
 	for _, arg := range fn.Args {
 		text, ok := arg.(*parse.TextNode)
 		if !ok {
 			return "", false
 		}
+
 		word.WriteString(text.Value)
 	}
+
 	return word.String(), true
 }

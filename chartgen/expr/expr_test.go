@@ -31,13 +31,16 @@ ${E:0:2} ${F^} $${G} ${ D } ${H:-${I}} ${J:=}`)
 // expectSameRequired compares with the variables that clusterctl reports.
 func expectSameRequired(t *testing.T, text *Text, source string) {
 	t.Helper()
+
 	want, err := yamlprocessor.NewSimpleProcessor().GetVariableMap([]byte(source))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	for _, v := range text.Variables() {
 		word, known := want[v.Name]
 		NewWithT(t).Expect(v.Required).To(Equal(known && word == nil), v.Name)
 		delete(want, v.Name)
 	}
+
 	NewWithT(t).Expect(want).To(BeEmpty())
 }
 
@@ -69,6 +72,7 @@ func TestSyntaxErrors(t *testing.T) {
 	} {
 		t.Run(test.text[:min(20, len(test.text))], func(t *testing.T) {
 			_, err := Parse(test.text)
+
 			var syntax *SyntaxError
 			NewWithT(t).Expect(errors.As(err, &syntax)).To(BeTrue(), "%v", err)
 			NewWithT(t).Expect([]int{syntax.Line, syntax.Column}).To(Equal([]int{test.line, test.column}))
@@ -93,6 +97,7 @@ func TestBrokenTextIsReadInTime(t *testing.T) {
 		_, err := Parse(text)
 		NewWithT(t).Expect(err).To(HaveOccurred())
 	}
+
 	_, err := Parse(strings.Repeat("$$", 1<<20) + strings.Repeat("${A}\n", 1<<16))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 }
@@ -101,6 +106,7 @@ func TestSlice(t *testing.T) {
 	source := "first: ${A}\n---\nsecond: ${A:=x} ${B:=y} $${Z}\n---\nthird: ${B}\n"
 	whole, err := Parse(source)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	second, third := strings.Index(source, "second"), strings.Index(source, "third")
 
 	part, err := whole.Slice(second, third)
@@ -128,6 +134,7 @@ func TestSlice(t *testing.T) {
 		if err != nil {
 			continue
 		}
+
 		tail, err := whole.Slice(cut, len(source))
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		all, err := whole.Expand(map[string]string{"A": "a"})

@@ -14,12 +14,14 @@ func FuzzParse(f *testing.F) {
 	for _, form := range forms {
 		f.Add([]byte(form.text))
 	}
+
 	f.Fuzz(func(t *testing.T, source []byte) {
 		text, err := Parse(string(source))
 		if err != nil {
 			_ = err.Error()
 			return
 		}
+
 		again, err := Parse(string(source))
 		if err != nil || again.Template() != text.Template() {
 			t.Fatalf("%q compiles to %q and then to %q (%v)", source, text.Template(), again.Template(), err)
@@ -33,16 +35,21 @@ func FuzzTemplate(f *testing.F) {
 	for i, form := range forms {
 		f.Add(form.text, []byte(form.template), hostile[i%len(hostile)], "b", uint8(i))
 	}
+
 	f.Fuzz(func(t *testing.T, prefix string, recipe []byte, v, w string, set uint8) {
-		if len(prefix) > 500 || len(recipe) > 200 || len(v) > 40 || len(w) > 40 || !utf8.ValidString(v) || !utf8.ValidString(w) {
+		if len(prefix) > 500 || len(recipe) > 200 || len(v) > 40 || len(w) > 40 || !utf8.ValidString(v) ||
+			!utf8.ValidString(w) {
 			t.Skip()
 		}
+
 		variables := map[string]string{}
+
 		for i, value := range []string{v, w, v + w, "a" + v} {
 			if set>>i&1 == 1 {
 				variables[names[i]] = value
 			}
 		}
+
 		compare(t, prefix+generate(recipe), variables)
 	})
 }
@@ -50,7 +57,9 @@ func FuzzTemplate(f *testing.F) {
 // compare parses text and compares the outcome with clusterctl's.
 func compare(t *testing.T, source string, variables map[string]string) {
 	t.Helper()
+
 	text, err := Parse(source)
+
 	out, clusterctlErr := clusterctl(source, variables)
 	switch {
 	case errors.Is(err, ErrUnsupported):
@@ -67,18 +76,23 @@ func compare(t *testing.T, source string, variables map[string]string) {
 // each time.
 func TestGenerated(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
+
 	pieces := append([]string{"a", "b", "ab", "A", ".", "/", "-", "é", "€", "😀"}, hostile...)
+
 	for range 2000 {
 		recipe := make([]byte, 1+random.IntN(25))
 		for i := range recipe {
 			recipe[i] = byte(random.Uint32())
 		}
+
 		variables := map[string]string{}
+
 		for _, name := range names {
 			for n := random.IntN(5); n < 4; n++ { // one in five stays unset
 				variables[name] += pieces[random.IntN(len(pieces))]
 			}
 		}
+
 		compare(t, generate(recipe), variables)
 	}
 }
@@ -90,11 +104,32 @@ func generate(recipe []byte) string {
 	g := generator{recipe: recipe}
 	for len(g.recipe) > 0 && g.out.Len() < 1000 {
 		if g.choose(3) == 0 {
-			g.one("a", " ", "$", "$$", "{", "{{", "}", "}}", "\n", "é", `"`, "\\", "---\n", "- ", "\r\n", "${ V }", "\x00", "\xff", "<no value>")
+			g.one(
+				"a",
+				" ",
+				"$",
+				"$$",
+				"{",
+				"{{",
+				"}",
+				"}}",
+				"\n",
+				"é",
+				`"`,
+				"\\",
+				"---\n",
+				"- ",
+				"\r\n",
+				"${ V }",
+				"\x00",
+				"\xff",
+				"<no value>",
+			)
 		} else {
 			g.expression(0)
 		}
 	}
+
 	return g.out.String()
 }
 
@@ -107,8 +142,10 @@ func (g *generator) choose(n int) int {
 	if len(g.recipe) == 0 {
 		return 0
 	}
+
 	choice := int(g.recipe[0]) % n
 	g.recipe = g.recipe[1:]
+
 	return choice
 }
 
@@ -122,6 +159,7 @@ func (g *generator) many(of ...string) {
 
 func (g *generator) expression(depth int) {
 	g.out.WriteString("${")
+
 	switch g.choose(7) {
 	case 0:
 		g.one("", " ")
@@ -141,6 +179,7 @@ func (g *generator) expression(depth int) {
 		g.one(names...)
 		g.out.WriteString(":")
 		g.words(depth, "0", "1", "2", "7", " ", "x")
+
 		if g.choose(2) == 0 {
 			g.out.WriteString(":")
 			g.words(depth, "0", "1", "2", "-1", "x", "9999999999999999999")
@@ -154,10 +193,12 @@ func (g *generator) expression(depth int) {
 		g.one("/", "//", "/#", "/%")
 		g.words(depth, "a", "b", `\/`, `\\`, "$$", "é", "}", " ")
 		g.out.WriteString("/")
+
 		if g.choose(3) > 0 {
 			g.words(depth, "x", "$1", "é", `\/`, "{{", "/", "$$")
 		}
 	}
+
 	g.out.WriteString("}")
 }
 

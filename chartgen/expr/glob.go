@@ -25,12 +25,13 @@ const (
 	pattern
 )
 
-// trims tells whether an expression cuts off what a glob matches.
+// trims reports whether an expression cuts off what a glob matches.
 func trims(fn *parse.FuncNode) bool {
 	switch fn.Name {
 	case "#", "##", "%", "%%":
 		return len(fn.Args) > 0 // ${#NAME}, a length, has none
 	}
+
 	return false
 }
 
@@ -44,22 +45,28 @@ func (c compiler) trim(fn *parse.FuncNode) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("%w: the pattern after %s is itself an expression; write it out", ErrUnsupported, fn.Name)
 	}
+
 	suffix, longest := fn.Name[0] == '%', len(fn.Name) == 2
+
 	source := text.Value
 	if suffix {
 		source = reverse(source)
 	}
+
 	glob, ok := parseGlob(source)
 	if !ok {
 		return c.head(fn.Param), nil // a malformed glob matches nothing
 	}
+
 	simple := glob
 	if suffix {
 		simple = reversed(glob)
 	}
+
 	if !longest {
 		simple = withoutOuterStar(simple, suffix)
 	}
+
 	switch {
 	case len(simple) == 1 && simple[0].kind == literal && suffix:
 		return c.head(fn.Param) + " | trimSuffix " + quote(simple[0].text), nil
@@ -70,6 +77,7 @@ func (c compiler) trim(fn *parse.FuncNode) (string, error) {
 	case len(simple) == 0 || slices.ContainsFunc(simple, func(e element) bool { return e.kind == pattern }):
 		return c.search(fn, glob), nil
 	}
+
 	return c.replaceRegexp(fn.Param, simple, suffix, longest), nil
 }
 
@@ -81,7 +89,9 @@ func (c compiler) replaceRegexp(name string, glob []element, suffix, longest boo
 	if !suffix && !longest {
 		run = ".*?"
 	}
+
 	var re strings.Builder
+
 	for _, e := range glob {
 		if e.kind == star {
 			re.WriteString(run)
@@ -89,17 +99,20 @@ func (c compiler) replaceRegexp(name string, glob []element, suffix, longest boo
 			re.WriteString(regexp.QuoteMeta(e.text))
 		}
 	}
+
 	switch {
 	case !suffix:
 		return fmt.Sprintf(`regexReplaceAllLiteral %s %s ""`, quote("(?s)^"+re.String()), c.value(name))
 	case longest:
 		return fmt.Sprintf(`regexReplaceAllLiteral %s %s ""`, quote("(?s)"+re.String()+"$"), c.value(name))
 	}
+
 	return fmt.Sprintf(`regexReplaceAll %s %s "${1}"`, quote("(?s)^(.*)"+re.String()+"$"), c.value(name))
 }
 
 func (c compiler) search(fn *parse.FuncNode, glob []element) string {
 	args := []string{quote(fn.Name), c.value(fn.Param)}
+
 	for _, e := range glob {
 		switch e.kind {
 		case star:
@@ -110,6 +123,7 @@ func (c compiler) search(fn *parse.FuncNode, glob []element) string {
 			args = append(args, quote(e.text))
 		}
 	}
+
 	return include("trim", args)
 }
 
@@ -119,9 +133,11 @@ func withoutOuterStar(glob []element, suffix bool) []element {
 	if suffix && glob[0].kind == star {
 		return glob[1:]
 	}
+
 	if last := len(glob) - 1; !suffix && glob[last].kind == star {
 		return glob[:last]
 	}
+
 	return glob
 }
 
@@ -129,8 +145,10 @@ func withoutOuterStar(glob []element, suffix bool) []element {
 // False means that it is malformed, which there keeps it from ever matching.
 func parseGlob(glob string) ([]element, bool) {
 	var elements []element
+
 	for glob != "" {
 		e := element{literal, glob[:1]}
+
 		rest := glob[1:]
 		switch glob[0] {
 		case '*':
@@ -142,15 +160,19 @@ func parseGlob(glob string) ([]element, bool) {
 			if !ok {
 				return nil, false
 			}
+
 			e, rest = element{pattern, class}, after
 		case '\\':
 			if rest == "" {
 				return nil, false
 			}
+
 			e, rest = element{literal, rest[:1]}, rest[1:]
 		}
+
 		elements, glob = appendElement(elements, e), rest
 	}
+
 	return elements, true
 }
 
@@ -159,6 +181,7 @@ func appendElement(elements []element, e element) []element {
 	if len(elements) == 0 {
 		return []element{e}
 	}
+
 	last := &elements[len(elements)-1]
 	switch {
 	case last.kind == star && e.kind == star:
@@ -171,6 +194,7 @@ func appendElement(elements []element, e element) []element {
 	default:
 		last.text += regexp.QuoteMeta(e.text)
 	}
+
 	return elements
 }
 
@@ -179,18 +203,22 @@ func appendElement(elements []element, e element) []element {
 func parseClass(glob string) (class, rest string, ok bool) {
 	negated := strings.HasPrefix(glob, "^")
 	glob = strings.TrimPrefix(glob, "^")
+
 	var ranges strings.Builder
+
 	for first := true; first || !strings.HasPrefix(glob, "]"); first = false {
 		var low, high rune
 		if low, glob, ok = classRune(glob); !ok {
 			return "", "", false
 		}
+
 		high = low
 		if strings.HasPrefix(glob, "-") {
 			if high, glob, ok = classRune(glob[1:]); !ok {
 				return "", "", false
 			}
 		}
+
 		switch {
 		case low == high:
 			ranges.WriteString(quoteClass(low))
@@ -198,6 +226,7 @@ func parseClass(glob string) (class, rest string, ok bool) {
 			ranges.WriteString(quoteClass(low) + "-" + quoteClass(high))
 		}
 	}
+
 	switch {
 	case ranges.Len() == 0 && negated:
 		return ".", glob[1:], true
@@ -206,6 +235,7 @@ func parseClass(glob string) (class, rest string, ok bool) {
 	case negated:
 		return "[^" + ranges.String() + "]", glob[1:], true
 	}
+
 	return "[" + ranges.String() + "]", glob[1:], true
 }
 
@@ -214,8 +244,10 @@ func classRune(glob string) (r rune, rest string, ok bool) {
 	if strings.HasPrefix(glob, "-") || strings.HasPrefix(glob, "]") {
 		return 0, "", false
 	}
+
 	glob = strings.TrimPrefix(glob, `\`)
 	r, size := utf8.DecodeRuneInString(glob)
+
 	return r, glob[size:], len(glob) > size && (r != utf8.RuneError || size > 1)
 }
 
@@ -224,6 +256,7 @@ func quoteClass(r rune) string {
 	if r < utf8.RuneSelf && strings.ContainsRune(`\]^-[`, r) {
 		return `\` + string(r)
 	}
+
 	return string(r)
 }
 
@@ -231,6 +264,7 @@ func quoteClass(r rune) string {
 func reverse(text string) string {
 	runes := []rune(text)
 	slices.Reverse(runes)
+
 	return string(runes)
 }
 
@@ -240,5 +274,6 @@ func reversed(glob []element) []element {
 	for _, e := range slices.Backward(glob) {
 		out = append(out, element{e.kind, reverse(e.text)})
 	}
+
 	return out
 }

@@ -46,9 +46,11 @@ func Parse(text string) (*Text, error) {
 	if err := r.read(); err != nil {
 		return nil, err
 	}
+
 	if err := r.compile(); err != nil {
 		return nil, err
 	}
+
 	return r.text, nil
 }
 
@@ -69,21 +71,25 @@ func (r *reader) read() error {
 			r.literal(start, len(r.source))
 			return nil
 		}
+
 		at += next
 		switch {
 		case strings.HasPrefix(r.source[at:], "${"):
 			if !r.literal(start, at) {
 				return nil
 			}
+
 			end, err := r.expression(at)
 			if err != nil {
 				return err
 			}
+
 			start, at = end, end
 		case strings.HasPrefix(r.source[at:], "$$"):
 			if !r.literal(start, at+1) {
 				return nil
 			}
+
 			at = r.escaped(at + 2)
 			start = at
 		default:
@@ -98,9 +104,11 @@ func (r *reader) literal(start, end int) bool {
 	if nul >= 0 {
 		end = start + nul
 	}
+
 	if start < end {
 		r.text.segments = append(r.text.segments, segment{start: start, end: end, literal: r.source[start:end]})
 	}
+
 	return nul < 0
 }
 
@@ -111,7 +119,9 @@ func (r *reader) escaped(at int) int {
 	if spaces == nil {
 		return at
 	}
+
 	r.literal(at, at+1)
+
 	name, end := at+spaces[3], at+spaces[4]
 	for {
 		pair := strings.Index(r.source[name:end], "$$")
@@ -119,6 +129,7 @@ func (r *reader) escaped(at int) int {
 			r.literal(name, end)
 			return at + spaces[5]
 		}
+
 		r.literal(name, name+pair+1)
 		name += pair + 2
 	}
@@ -131,27 +142,34 @@ func (r *reader) escaped(at int) int {
 func (r *reader) expression(start int) (int, error) {
 	rest := r.source[start:min(len(r.source), start+maxExpression)]
 	unclosed := 0 // a lower bound, as "$${" need not open anything
+
 	for end := 0; ; {
 		brace := strings.IndexByte(rest[end:], '}')
 		if brace < 0 {
 			e := r.begin(start, rest)
 			return 0, e.syntaxError(r.reason(start))
 		}
+
 		inner := rest[end : end+brace]
 		unclosed += strings.Count(inner, "${") - strings.Count(inner, "$${") - 1
 		end += brace + 1
+
 		if unclosed > 0 {
 			continue
 		}
+
 		source := withoutLegacy(rest[:end])
+
 		tree, err := parse.Parse(source)
 		if err != nil {
 			continue
 		}
+
 		if root, ok := tree.Root.(*parse.FuncNode); ok {
 			e := r.begin(start, rest[:end])
 			e.source, e.root = source, root
 			r.add(segment{start: start, end: start + end, expression: e})
+
 			return start + end, nil
 		}
 	}
@@ -163,11 +181,13 @@ func (r *reader) begin(start int, written string) *expression {
 	r.counted = start
 	lineStart := strings.LastIndexByte(r.source[:start], '\n') + 1
 	column := utf8.RuneCountInString(r.source[lineStart:start]) + 1
+
 	return &expression{written: written, line: r.line, column: column}
 }
 
 func (r *reader) add(s segment) {
 	r.text.segments = append(r.text.segments, s)
+
 	name := s.expression.root.Param
 	if _, seen := r.text.required[name]; !seen {
 		r.text.required[name] = len(s.expression.root.Args) == 0
@@ -182,32 +202,43 @@ func (r *reader) compile() (err error) {
 			return e.syntaxError(err)
 		}
 	}
+
 	return nil
 }
 
 // reason says why no expression begins at source[start:].
 func (r *reader) reason(start int) error {
 	const far = 64 * maxExpression // an end so far away is still looked for
+
 	_, err := parse.Parse(withoutLegacy(r.source[start:min(len(r.source), start+far)]))
 	switch {
 	case err == nil:
 		return fmt.Errorf("%w: it is longer than %d bytes", ErrUnsupported, maxExpression)
 	case errors.Is(err, parse.ErrParseVariableName):
-		return fmt.Errorf("%w: a name of letters, digits and _ must follow \"${\", which as mere text is written \"$${\"", err)
+		return fmt.Errorf(
+			"%w: a name of letters, digits and _ must follow \"${\", which as mere text is written \"$${\"",
+			err,
+		)
 	default:
-		return fmt.Errorf("%w: write ${NAME}, ${NAME:=default} or another form of envsubst, and \"$${\" for \"${\" as mere text", err)
+		return fmt.Errorf(
+			"%w: write ${NAME}, ${NAME:=default} or another form of envsubst, and \"$${\" for \"${\" as mere text",
+			err,
+		)
 	}
 }
 
 // shorten cuts text that begins with an expression down to what names it.
 func shorten(source string) string {
 	const enough = 60
+
 	if end := strings.IndexAny(source, "\r\n"); end >= 0 {
 		source = source[:end]
 	}
+
 	if len(source) <= enough {
 		return source
 	}
+
 	return strings.ToValidUTF8(source[:enough], "") + "…"
 }
 
@@ -215,5 +246,6 @@ func withoutLegacy(source string) string {
 	if !strings.ContainsAny(source, " \t\r\n\f") {
 		return source
 	}
+
 	return legacy.ReplaceAllString(source, "$${${1}}")
 }

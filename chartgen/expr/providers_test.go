@@ -16,9 +16,11 @@ func TestProviders(t *testing.T) {
 	if folder == "" {
 		t.Skip("PROVIDERS names no folder with releases of providers")
 	}
+
 	files, err := filepath.Glob(filepath.Join(folder, "*", "*", "*-components.yaml"))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(files).NotTo(BeEmpty())
+
 	for _, file := range files {
 		name, err := filepath.Rel(folder, file)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -42,17 +44,20 @@ func plain(text *Text) map[string]string {
 	for _, v := range text.Variables() {
 		variables[v.Name] = "value-of-" + v.Name
 	}
+
 	return variables
 }
 
 // withVariables drops the YAML documents without an expression.
 func withVariables(source string) string {
 	var b strings.Builder
+
 	for document := range strings.SplitAfterSeq(source, "\n---\n") {
 		if strings.Contains(document, "${") {
 			b.WriteString(document)
 		}
 	}
+
 	return b.String()
 }
 
@@ -60,14 +65,17 @@ func withVariables(source string) string {
 // each has had its turn.
 func expectSameWithHostile(t *testing.T, source string) {
 	t.Helper()
+
 	text, err := Parse(source)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	used := text.Variables()
 	for first := 0; len(used) > 0 && first < len(hostile); first += len(used) {
 		variables := map[string]string{}
 		for i, v := range used {
 			variables[v.Name] = hostile[(first+i)%len(hostile)]
 		}
+
 		expectEqual(t, text, source, variables)
 	}
 }
@@ -75,10 +83,13 @@ func expectSameWithHostile(t *testing.T, source string) {
 // expectSameInParts renders each YAML document on its own.
 func expectSameInParts(t *testing.T, text *Text, source string) {
 	t.Helper()
+
 	variables := plain(text)
 	want, err := clusterctl(source, variables)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	var got strings.Builder
+
 	start := 0
 	for document := range strings.SplitAfterSeq(source, "\n---\n") {
 		part, err := text.Slice(start, start+len(document))
@@ -86,8 +97,10 @@ func expectSameInParts(t *testing.T, text *Text, source string) {
 		out, err := render(part.Template(), asValues(variables))
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		got.WriteString(out)
+
 		start += len(document)
 	}
+
 	if got.String() != want {
 		t.Fatal("the documents on their own do not render as clusterctl's whole text")
 	}

@@ -15,6 +15,7 @@ import (
 // the generated charts have it.
 func render(template string, variables map[string]any) (string, error) {
 	const object = "templates/object.yaml"
+
 	rendered, err := engine.Render(&chart.Chart{
 		Metadata: &chart.Metadata{Name: "provider", Version: "1.0.0"},
 		Templates: []*chart.File{
@@ -23,6 +24,7 @@ func render(template string, variables map[string]any) (string, error) {
 				`{{ define "object" }}` + template + `{{ end }}{{ include "object" . }}`)},
 		},
 	}, chartutil.Values{"Values": map[string]any{"variables": variables}})
+
 	return rendered["provider/"+object], err
 }
 
@@ -34,12 +36,15 @@ func clusterctl(text string, variables map[string]string) (out string, err error
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()
+
 	b, err := yamlprocessor.NewSimpleProcessor().Process([]byte(text), func(name string) (string, error) {
 		if value, set := variables[name]; set {
 			return value, nil
 		}
+
 		return "", errors.New("not set")
 	})
+
 	return string(b), err
 }
 
@@ -48,6 +53,7 @@ func asValues(variables map[string]string) map[string]any {
 	for name, value := range variables {
 		values[name] = value
 	}
+
 	return values
 }
 
@@ -55,9 +61,11 @@ func asValues(variables map[string]string) map[string]any {
 // clusterctl has it, errors included.
 func expectEqual(t *testing.T, text *Text, source string, variables map[string]string) {
 	t.Helper()
+
 	want, wantErr := clusterctl(source, variables)
 	template := text.Template()
 	rendered, renderErr := render(template, asValues(variables))
+
 	expanded, expandErr := text.Expand(variables)
 	for _, got := range []struct {
 		by, out string
@@ -65,9 +73,25 @@ func expectEqual(t *testing.T, text *Text, source string, variables map[string]s
 	}{{"Helm", rendered, renderErr}, {"Expand", expanded, expandErr}} {
 		switch {
 		case (got.err != nil) != (wantErr != nil):
-			t.Fatalf("%s: error %v, clusterctl: %v\ntext: %q\nvariables: %q\ntemplate: %s", got.by, got.err, wantErr, source, variables, template)
+			t.Fatalf(
+				"%s: error %v, clusterctl: %v\ntext: %q\nvariables: %q\ntemplate: %s",
+				got.by,
+				got.err,
+				wantErr,
+				source,
+				variables,
+				template,
+			)
 		case wantErr == nil && got.out != want:
-			t.Fatalf("%s: got %q, clusterctl: %q\ntext: %q\nvariables: %q\ntemplate: %s", got.by, got.out, want, source, variables, template)
+			t.Fatalf(
+				"%s: got %q, clusterctl: %q\ntext: %q\nvariables: %q\ntemplate: %s",
+				got.by,
+				got.out,
+				want,
+				source,
+				variables,
+				template,
+			)
 		}
 	}
 }

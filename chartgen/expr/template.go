@@ -19,13 +19,16 @@ func (t *Text) Template() string {
 	var b strings.Builder
 	b.Grow(t.literalSize() + 64*len(t.segments))
 	t.declare(&b)
+
 	for _, s := range t.segments {
 		if s.expression != nil {
 			b.WriteString("{{ " + s.expression.action + " }}")
 			continue
 		}
+
 		writeLiteral(&b, s.literal)
 	}
+
 	return b.String()
 }
 
@@ -33,19 +36,24 @@ func (t *Text) Template() string {
 func (t *Text) declare(b *strings.Builder) {
 	used := false
 	required := map[string]bool{}
+
 	for e := range t.expressions() {
 		used = true
+
 		for _, fn := range functions(e.root) {
 			if t.required[fn.Param] {
 				required[quote(fn.Param)] = true
 			}
 		}
 	}
+
 	if !used {
 		return
 	}
+
 	args := append([]string{"$"}, slices.Sorted(maps.Keys(required))...)
 	b.WriteString("{{ $var := " + include("variables", args) + " | fromJson ")
+
 	if first := t.segments[0].literal; first != "" && strings.ContainsRune(" \t\r\n", rune(first[0])) {
 		b.WriteString("}}") // "-}}" would eat the text's own space
 	} else {
@@ -64,16 +72,19 @@ func writeLiteral(b *strings.Builder, text string) {
 			b.WriteString(text)
 			return
 		}
+
 		end := brace + 1
 		for end < len(text) && text[end] == '{' {
 			end++
 		}
+
 		if end-brace > 1 || end == len(text) {
 			b.WriteString(text[:brace])
 			b.WriteString(`{{ "` + text[brace:end] + `" }}`)
 		} else {
 			b.WriteString(text[:end])
 		}
+
 		text = text[end:]
 	}
 }
@@ -83,13 +94,14 @@ type compiler struct {
 	required map[string]bool
 }
 
-// isDefault tells whether drone/envsubst takes a function for ${NAME:=word}. It
+// isDefault reports whether drone/envsubst takes a function for ${NAME:=word}. It
 // knows no other meaning for ":?" and ":+".
 func isDefault(name string) bool {
 	switch name {
 	case "=", ":=", ":-", ":?", ":+":
 		return true
 	}
+
 	return false
 }
 
@@ -99,6 +111,7 @@ func (c compiler) pipeline(fn *parse.FuncNode) (string, error) {
 	if trims(fn) {
 		return c.trim(fn)
 	}
+
 	args := make([]string, len(fn.Args))
 	for i, arg := range fn.Args {
 		var err error
@@ -106,6 +119,7 @@ func (c compiler) pipeline(fn *parse.FuncNode) (string, error) {
 			return "", err
 		}
 	}
+
 	return c.call(fn, args), nil
 }
 
@@ -132,12 +146,14 @@ func (c compiler) call(fn *parse.FuncNode, args []string) string {
 	case "/%":
 		return include("replaceSuffix", append([]string{c.value(fn.Param)}, args...))
 	}
+
 	switch len(args) {
 	case 0:
 		return c.head(fn.Param)
 	case 1:
 		return variable(fn.Param) + " | default " + args[0]
 	}
+
 	return variable(fn.Param) + " | default (print " + strings.Join(args, " ") + ")"
 }
 
@@ -146,6 +162,7 @@ func argument(args []string, i int) string {
 	if i < len(args) {
 		return args[i]
 	}
+
 	return `""`
 }
 
@@ -159,8 +176,10 @@ func (c compiler) operand(node parse.Node) (string, error) {
 		if err != nil {
 			return "", err
 		}
+
 		return parenthesize(pipeline), nil
 	}
+
 	return "", fmt.Errorf("%w: it nests what is neither text nor an expression", ErrUnsupported)
 }
 
@@ -170,6 +189,7 @@ func (c compiler) head(name string) string {
 	if c.required[name] {
 		return variable(name) // capstan.variables made sure of it
 	}
+
 	return variable(name) + ` | default ""`
 }
 
@@ -180,6 +200,7 @@ func variable(name string) string {
 	if '0' <= name[0] && name[0] <= '9' {
 		return "(index $var " + quote(name) + ")" // $var.1 would be a number
 	}
+
 	return "$var." + name
 }
 
@@ -191,6 +212,7 @@ func parenthesize(pipeline string) string {
 	if strings.ContainsRune(pipeline, ' ') {
 		return "(" + pipeline + ")"
 	}
+
 	return pipeline
 }
 
@@ -199,5 +221,6 @@ func quote(text string) string {
 	if strings.ContainsAny(text, `"\`) && strconv.CanBackquote(text) {
 		return "`" + text + "`"
 	}
+
 	return strconv.Quote(text)
 }

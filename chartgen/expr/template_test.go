@@ -32,7 +32,10 @@ var forms = []struct{ text, template string }{
 	{`${V:-${W}}`, `{{ $var.V | default ($var.W | default "") }}`},
 	{`${V:-${W:-word}}`, `{{ $var.V | default ($var.W | default "word") }}`},
 	{`${V:-a${W}b${V:=}c}`, `{{ $var.V | default (print "a" ($var.W | default "") "b" ($var.V | default "") "c") }}`},
-	{`${V:-${#W}${#W}}`, `{{ $var.V | default (print ($var.W | default "" | len | toString) ($var.W | default "" | len | toString)) }}`},
+	{
+		`${V:-${#W}${#W}}`,
+		`{{ $var.V | default (print ($var.W | default "" | len | toString) ($var.W | default "" | len | toString)) }}`,
+	},
 	{`${W}${V:-${W}}`, `{{ $var.W }}{{ $var.V | default $var.W }}`},
 	{`${V^}`, `{{ include "capstan.upperFirst" $var.V }}`},
 	{`${V^^}`, `{{ $var.V | upper }}`},
@@ -117,8 +120,41 @@ V}`, `{{ $var.V }}{{ $var.V }}{{ $var.V }}`},
 // hostile are values that mean something to YAML, to templates, or to regular
 // expressions, and those at the borders of the functions.
 var hostile = []string{
-	"", "a", "word", "Ab/ab.ab-ab", "xxabc.tar.gz", "ÀÉa", "éa", "a€x", "日本語.a", "0", "1", "-1", "+2", "-00", "-0x", "99999999999999999999",
-	"-9223372036854775808", `"`, `'`, `a: b # c`, "line\nline\n", "\r\n\t ", `{{ fail "x" }}`, "}}", "$", "$$", "${V}", "$1", `\`, "/", "*", "[", "<nil>", "\ufffd", "\x00",
+	"",
+	"a",
+	"word",
+	"Ab/ab.ab-ab",
+	"xxabc.tar.gz",
+	"ÀÉa",
+	"éa",
+	"a€x",
+	"日本語.a",
+	"0",
+	"1",
+	"-1",
+	"+2",
+	"-00",
+	"-0x",
+	"99999999999999999999",
+	"-9223372036854775808",
+	`"`,
+	`'`,
+	`a: b # c`,
+	"line\nline\n",
+	"\r\n\t ",
+	`{{ fail "x" }}`,
+	"}}",
+	"$",
+	"$$",
+	"${V}",
+	"$1",
+	`\`,
+	"/",
+	"*",
+	"[",
+	"<nil>",
+	"\ufffd",
+	"\x00",
 }
 
 func TestForms(t *testing.T) {
@@ -126,19 +162,24 @@ func TestForms(t *testing.T) {
 		t.Run(form.text, func(t *testing.T) {
 			text, err := Parse(form.text)
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 			_, body, found := strings.Cut(text.Template(), "}}")
 			if !found {
 				t.Fatalf("no declaration in %q", text.Template())
 			}
+
 			body = strings.TrimPrefix(body, "\n")
 			NewWithT(t).Expect(body).To(Equal(form.template))
 			expectSameRequired(t, text, form.text)
 			expectEqual(t, text, form.text, nil)
+
 			for i, value := range hostile {
 				expectEqual(t, text, form.text, map[string]string{"V": value, "1": value, "Ünï_٣": value})
+
 				if !strings.Contains(form.text, "W") {
 					continue
 				}
+
 				for _, other := range []string{value, "1", "a", hostile[(i+7)%len(hostile)]} {
 					expectEqual(t, text, form.text, map[string]string{"V": value, "W": other})
 				}
@@ -161,6 +202,7 @@ func TestLiteralText(t *testing.T) {
 				NewWithT(t).Expect(err).To(HaveOccurred())
 				return
 			}
+
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			expectEqual(t, text, source, nil)
 		})
@@ -180,6 +222,7 @@ func TestDeclaration(t *testing.T) {
 			NewWithT(t).Expect(err).To(HaveOccurred())
 			continue
 		}
+
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(text.Template()).To(Equal(want))
 	}
@@ -188,6 +231,7 @@ func TestDeclaration(t *testing.T) {
 func TestTypesOfValues(t *testing.T) {
 	text, err := Parse("${V:=unset}")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	for _, test := range []struct {
 		value any
 		want  string
@@ -209,6 +253,7 @@ func TestMissingVariablesAreNamedTogether(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("no value for required variables: A, B;")))
 
 	_, err = text.Expand(map[string]string{"D": ""})
+
 	var missing *MissingError
 	NewWithT(t).Expect(errors.As(err, &missing)).To(BeTrue())
 	NewWithT(t).Expect(missing.Names).To(Equal([]string{"A", "B"}))
@@ -223,7 +268,8 @@ func TestFailureNamesTheExpression(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring("${V:2:-1}"), Not(ContainSubstring("secret")))))
 
 	_, err = text.Expand(map[string]string{"V": "secret"})
-	NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring("line 2: expression ${V:2:-1}"), Not(ContainSubstring("secret")))))
+	NewWithT(t).Expect(err).
+		To(MatchError(And(ContainSubstring("line 2: expression ${V:2:-1}"), Not(ContainSubstring("secret")))))
 }
 
 func TestValueThatIsNotUTF8Fails(t *testing.T) {

@@ -18,10 +18,13 @@ const labelProvider = "cluster.x-k8s.io/provider"
 // componentRules are about the components as clusterctl reads them.
 var componentRules = []Rule{
 	{
-		Name: "components/valid", Level: Error, Requirement: "001-14", Contract: clusterctlContract + "#components-yaml",
-		Demand: "The components are one YAML file of Kubernetes objects, one Namespace at most, with variables that drone/envsubst understands.",
-		Why:    "Nothing can read the file.",
-		Remedy: "Correct the file where the finding points.",
+		Name:        "components/valid",
+		Level:       Error,
+		Requirement: "001-14",
+		Contract:    clusterctlContract + "#components-yaml",
+		Demand:      "The components are one YAML file of Kubernetes objects, one Namespace at most, with variables that drone/envsubst understands.",
+		Why:         "Nothing can read the file.",
+		Remedy:      "Correct the file where the finding points.",
 		check: func(r *release, report reporter) {
 			if r.components.err != nil && len(r.Components) > 0 {
 				at, reason := invalid(r.components.name, r.components.err)
@@ -30,17 +33,23 @@ var componentRules = []Rule{
 		},
 	},
 	{
-		Name: "components/duplicate-object", Level: Error, Requirement: "001-14", Contract: clusterctlContract + "#components-yaml",
-		Demand: "The components hold each object once.",
-		Why:    "The last one silently wins, and Helm refuses such a release.",
-		Remedy: "Remove one of the two.",
-		check:  checkDuplicates,
+		Name:        "components/duplicate-object",
+		Level:       Error,
+		Requirement: "001-14",
+		Contract:    clusterctlContract + "#components-yaml",
+		Demand:      "The components hold each object once.",
+		Why:         "The last one silently wins, and Helm refuses such a release.",
+		Remedy:      "Remove one of the two.",
+		check:       checkDuplicates,
 	},
 	{
-		Name: "components/namespace", Level: Warning, Requirement: "001-19", Contract: clusterctlContract + "#target-namespace",
-		Demand: "The components hold a Namespace, the provider's default one.",
-		Why:    "clusterctl asks its user for --target-namespace.",
-		Remedy: "Add a Namespace object.",
+		Name:        "components/namespace",
+		Level:       Warning,
+		Requirement: "001-19",
+		Contract:    clusterctlContract + "#target-namespace",
+		Demand:      "The components hold a Namespace, the provider's default one.",
+		Why:         "clusterctl asks its user for --target-namespace.",
+		Remedy:      "Add a Namespace object.",
 		check: func(r *release, report reporter) {
 			if len(r.components.documents) > 0 && len(r.objects("Namespace")) == 0 {
 				report(r.components.whole(), "holds no Namespace")
@@ -48,46 +57,64 @@ var componentRules = []Rule{
 		},
 	},
 	{
-		Name: "components/target-namespace", Level: Error, Requirement: "001-20", Contract: clusterctlContract + "#target-namespace",
-		Demand: "All objects belong to the provider's own namespace.",
-		Why:    "The installer moves every object to the target namespace, so this one will not be where it is needed.",
-		Remedy: "Put the object into the provider's namespace, or do without it.",
-		check:  checkTargetNamespace,
+		Name:        "components/target-namespace",
+		Level:       Error,
+		Requirement: "001-20",
+		Contract:    clusterctlContract + "#target-namespace",
+		Demand:      "All objects belong to the provider's own namespace.",
+		Why:         "The installer moves every object to the target namespace, so this one will not be where it is needed.",
+		Remedy:      "Put the object into the provider's namespace, or do without it.",
+		check:       checkTargetNamespace,
 	},
 	{
-		Name: "components/manager", Level: Error, Requirement: "001-21", Contract: clusterctlContract + "#controllers--watching-namespace",
-		Demand: "The controllers run in a Deployment, in a container called manager.",
-		Why:    "Whoever changes the manager's image, arguments or resources finds it by this name.",
-		Remedy: "Run the controllers in a Deployment and call their container manager.",
-		check:  checkManager,
+		Name:        "components/manager",
+		Level:       Error,
+		Requirement: "001-21",
+		Contract:    clusterctlContract + "#controllers--watching-namespace",
+		Demand:      "The controllers run in a Deployment, in a container called manager.",
+		Why:         "Whoever changes the manager's image, arguments or resources finds it by this name.",
+		Remedy:      "Run the controllers in a Deployment and call their container manager.",
+		check:       checkManager,
 	},
 	{
-		Name: "components/watch-namespace", Level: Error, Requirement: "001-22", Contract: clusterctlContract + "#controllers--watching-namespace",
-		Demand: "The manager is installed to watch all namespaces.",
-		Why:    "Clusters in other namespaces are never reconciled.",
-		Remedy: "Leave the flag --namespace out, or empty.",
-		check:  checkWatchNamespace,
+		Name:        "components/watch-namespace",
+		Level:       Error,
+		Requirement: "001-22",
+		Contract:    clusterctlContract + "#controllers--watching-namespace",
+		Demand:      "The manager is installed to watch all namespaces.",
+		Why:         "Clusters in other namespaces are never reconciled.",
+		Remedy:      "Leave the flag --namespace out, or empty.",
+		check:       checkWatchNamespace,
 	},
 	{
-		Name: "components/image-name", Level: Warning, Requirement: "001-23", Contract: clusterctlContract + "#controllers--watching-namespace",
-		Demand: "Images have canonical names, with registry and path, and a version.",
-		Why:    "A short name means what each node's container runtime makes of it, mirrors and image overrides do not match it, and a missing version floats.",
-		Remedy: "Write the name in full, for example registry.k8s.io/cluster-api/cluster-api-controller:v1.14.0.",
-		check:  checkImages,
+		Name:        "components/image-name",
+		Level:       Warning,
+		Requirement: "001-23",
+		Contract:    clusterctlContract + "#controllers--watching-namespace",
+		Demand:      "Images have canonical names, with registry and path, and a version.",
+		Why:         "A short name means what each node's container runtime makes of it, mirrors and image overrides do not match it, and a missing version floats.",
+		Remedy:      "Write the name in full, for example registry.k8s.io/cluster-api/cluster-api-controller:v1.14.0.",
+		check:       checkImages,
 	},
 	{
-		Name: "components/variable-prefix", Level: Info, Requirement: "001-24", Contract: clusterctlContract + "#variables",
-		Demand: "Variables begin with the provider's name.",
-		Why:    "All providers of a management cluster share one set of variables, so another provider's may have the same name.",
-		Remedy: "Give new variables the prefix; do not rename those that users set already.",
-		check:  checkVariablePrefix,
+		Name:        "components/variable-prefix",
+		Level:       Info,
+		Requirement: "001-24",
+		Contract:    clusterctlContract + "#variables",
+		Demand:      "Variables begin with the provider's name.",
+		Why:         "All providers of a management cluster share one set of variables, so another provider's may have the same name.",
+		Remedy:      "Give new variables the prefix; do not rename those that users set already.",
+		check:       checkVariablePrefix,
 	},
 	{
-		Name: "components/variable-spaces", Level: Warning, Requirement: "001-25", Contract: clusterctlContract + "#variables",
-		Demand: "Variables are written without spaces inside the braces.",
-		Why:    "Only clusterctl's own preprocessing makes ${ VAR } work; other tools for the same syntax reject it.",
-		Remedy: "Write ${VAR}.",
-		check:  checkVariableSpaces,
+		Name:        "components/variable-spaces",
+		Level:       Warning,
+		Requirement: "001-25",
+		Contract:    clusterctlContract + "#variables",
+		Demand:      "Variables are written without spaces inside the braces.",
+		Why:         "Only clusterctl's own preprocessing makes ${ VAR } work; other tools for the same syntax reject it.",
+		Remedy:      "Write ${VAR}.",
+		check:       checkVariableSpaces,
 	},
 	{
 		Name: "components/provider-label", Level: Warning, Requirement: "001-28", Contract: clusterctlContract + "#labels",
@@ -100,9 +127,11 @@ var componentRules = []Rule{
 
 func checkDuplicates(r *release, report reporter) {
 	seen := map[[4]string]*bundle.Document{}
+
 	for i := range r.components.documents {
 		doc := &r.components.documents[i]
 		gvk := doc.Object.GroupVersionKind()
+
 		id := [4]string{gvk.Group, gvk.Kind, doc.Object.GetNamespace(), doc.Object.GetName()}
 		if first := seen[id]; first == nil {
 			seen[id] = doc
@@ -117,12 +146,15 @@ func checkTargetNamespace(r *release, report reporter) {
 	for _, doc := range r.objects("Namespace") {
 		target = doc.Object.GetName()
 	}
+
 	for i := range r.components.documents {
 		doc := &r.components.documents[i]
+
 		namespace := doc.Object.GetNamespace()
 		if namespace == "" || open(namespace) || open(target) {
 			continue
 		}
+
 		if target = cmp.Or(target, namespace); namespace != target {
 			report(r.components.at(doc, "namespace: "+namespace), "is in namespace %s, the provider's is %s", namespace, target)
 		}
@@ -145,6 +177,7 @@ func checkManager(r *release, report reporter) {
 			report(r.components.at(w.doc), "runs the manager in a %s, not in a Deployment", kind)
 		}
 	}
+
 	deployments := r.objects("Deployment")
 	switch {
 	case len(managers) > 0 || len(r.components.documents) == 0:
@@ -161,6 +194,7 @@ func checkWatchNamespace(r *release, report reporter) {
 			if !isManager(container) {
 				continue
 			}
+
 			args := slices.Concat(texts(container, "command"), texts(container, "args"))
 			if namespace := flag(args, "namespace"); namespace != "" && !open(namespace) {
 				report(r.components.at(w.doc, "-namespace"), "watches the namespace %s alone", namespace)
@@ -177,11 +211,14 @@ func flag(args []string, name string) (flagValue string) {
 		if key != "--"+name && key != "-"+name {
 			continue
 		}
+
 		if !hasValue && i+1 < len(args) {
 			v = args[i+1]
 		}
+
 		flagValue = strings.Trim(v, `"'`)
 	}
+
 	return flagValue
 }
 
@@ -192,8 +229,15 @@ func checkImages(r *release, report reporter) {
 			if image == "" || open(image) {
 				continue
 			}
+
 			if problem := imageProblem(image); problem != "" {
-				report(r.components.at(w.doc, "image: "+image), "the image %s of container %s %s", image, text(container, "name"), problem)
+				report(
+					r.components.at(w.doc, "image: "+image),
+					"the image %s of container %s %s",
+					image,
+					text(container, "name"),
+					problem,
+				)
 			}
 		}
 	}
@@ -205,11 +249,14 @@ func imageProblem(image string) string {
 	if err != nil {
 		return "has no canonical name"
 	}
+
 	_, digested := named.(reference.Digested)
+
 	tagged, ok := named.(reference.Tagged)
 	if !digested && (!ok || tagged.Tag() == "latest") {
 		return "has no version"
 	}
+
 	return ""
 }
 
@@ -220,21 +267,34 @@ func checkVariablePrefix(r *release, report reporter) {
 	if r.Provider.Type == string(v1alpha2.CoreProviderType) {
 		return
 	}
+
 	prefix := strings.ToUpper(strings.ReplaceAll(r.Provider.Name, "-", "_")) + "_"
+
 	var others []string
+
 	line := 0
+
 	for _, v := range r.components.variables {
 		acronym, _, _ := strings.Cut(v.Name, "_")
-		if strings.HasPrefix(v.Name, prefix) || strings.HasPrefix(acronym, "CA") || acronym == "EXP" || v.Name == "CLUSTER_TOPOLOGY" {
+		if strings.HasPrefix(v.Name, prefix) || strings.HasPrefix(acronym, "CA") || acronym == "EXP" ||
+			v.Name == "CLUSTER_TOPOLOGY" {
 			continue
 		}
+
 		others = append(others, v.Name)
 		if line == 0 || v.Lines[0] < line {
 			line = v.Lines[0]
 		}
 	}
+
 	if others != nil {
-		report(place{file: r.components.name, line: line}, "uses %s without the prefix %s: %s", count(len(others), "variable"), prefix, strings.Join(others, ", "))
+		report(
+			place{file: r.components.name, line: line},
+			"uses %s without the prefix %s: %s",
+			count(len(others), "variable"),
+			prefix,
+			strings.Join(others, ", "),
+		)
 	}
 }
 
@@ -245,16 +305,18 @@ func checkVariableSpaces(r *release, report reporter) {
 			if !found {
 				break
 			}
+
 			inside, _, closed := strings.Cut(after, "}")
 			if closed && !strings.HasSuffix(before, "$") && spaced(inside) {
 				report(place{file: r.components.name, line: i + 1}, "${%s} has spaces inside the braces", inside)
 			}
+
 			rest = after
 		}
 	}
 }
 
-// spaced says whether an expression is a bare name with spaces around it.
+// spaced reports whether an expression is a bare name with spaces around it.
 func spaced(expression string) bool {
 	name := strings.TrimSpace(expression)
 	return name != expression && name != "" && !strings.ContainsAny(name, " \t${:=-+?/#%^,")
@@ -262,17 +324,20 @@ func spaced(expression string) bool {
 
 func checkProviderLabel(r *release, report reporter) {
 	wrong := map[string][]*bundle.Document{}
+
 	for i := range r.components.documents {
 		doc := &r.components.documents[i]
 		if label := doc.Object.GetLabels()[labelProvider]; label != r.Provider.Label && !open(label) {
 			wrong[label] = append(wrong[label], doc)
 		}
 	}
+
 	for _, label := range slices.Sorted(maps.Keys(wrong)) {
 		found := "has no label " + labelProvider
 		if label != "" {
 			found = fmt.Sprintf("has the label %s=%s", labelProvider, label)
 		}
+
 		r.components.each(report, wrong[label], labelProvider, "%s (expected %s)", found, r.Provider.Label)
 	}
 }

@@ -16,17 +16,23 @@ import (
 // own fields.
 var controlPlaneRules = slices.Concat([]Rule{
 	{
-		Name: "control-plane/template", Level: Warning, Requirement: "002-02", Contract: controlPlaneContract + "#controlplanetemplate-controlplanetemplatelist-resource-definition",
-		Demand: "A control plane has a CRD for its template, <kind>Template.",
-		Why:    "No ClusterClass can use the control plane.",
-		Remedy: "Add the template's CRD.",
-		check:  checkTemplate,
+		Name:        "control-plane/template",
+		Level:       Warning,
+		Requirement: "002-02",
+		Contract:    controlPlaneContract + "#controlplanetemplate-controlplanetemplatelist-resource-definition",
+		Demand:      "A control plane has a CRD for its template, <kind>Template.",
+		Why:         "No ClusterClass can use the control plane.",
+		Remedy:      "Add the template's CRD.",
+		check:       checkTemplate,
 	},
 	{
-		Name: "control-plane/status-subresource", Level: Error, Requirement: "002-05", Contract: controlPlaneContract + "#controlplane-replicas",
-		Demand: "The CRD of a control plane has the status subresource.",
-		Why:    "Whoever may write the spec may write the status, and controllers that update the status fail.",
-		Remedy: "Add the marker +kubebuilder:subresource:status.",
+		Name:        "control-plane/status-subresource",
+		Level:       Error,
+		Requirement: "002-05",
+		Contract:    controlPlaneContract + "#controlplane-replicas",
+		Demand:      "The CRD of a control plane has the status subresource.",
+		Why:         "Whoever may write the spec may write the status, and controllers that update the status fail.",
+		Remedy:      "Add the marker +kubebuilder:subresource:status.",
 		check: eachControlPlane(func(v controlPlane, report reporter) {
 			if mapping(v.version, "subresources", "status") == nil {
 				report(v.place, "version %s has no status subresource", v.name)
@@ -34,18 +40,24 @@ var controlPlaneRules = slices.Concat([]Rule{
 		}),
 	},
 	{
-		Name: "control-plane/scale", Level: Error, Requirement: "002-04", Contract: controlPlaneContract + "#controlplane-replicas",
-		Demand: "A control plane with replicas has the scale subresource with the contract's paths.",
-		Why:    "`kubectl scale` and autoscalers do not work, or change another field than the one Cluster API reads.",
-		Remedy: "Add the marker +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector.",
-		check:  eachControlPlane(checkScale),
+		Name:        "control-plane/scale",
+		Level:       Error,
+		Requirement: "002-04",
+		Contract:    controlPlaneContract + "#controlplane-replicas",
+		Demand:      "A control plane with replicas has the scale subresource with the contract's paths.",
+		Why:         "`kubectl scale` and autoscalers do not work, or change another field than the one Cluster API reads.",
+		Remedy:      "Add the marker +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector.",
+		check:       eachControlPlane(checkScale),
 	},
 	{
-		Name: "control-plane/status-version", Level: Error, Requirement: "002-19", Contract: controlPlaneContract + "#controlplane-version",
-		Demand: "A control plane with spec.version reports status.version, or with v1beta2 status.versions.",
-		Why:    "Cluster API never sees that an upgrade is done, and workers of a ClusterClass wait for it.",
-		Remedy: "Add the field to the status and set it.",
-		check:  eachControlPlane(checkStatusVersion),
+		Name:        "control-plane/status-version",
+		Level:       Error,
+		Requirement: "002-19",
+		Contract:    controlPlaneContract + "#controlplane-version",
+		Demand:      "A control plane with spec.version reports status.version, or with v1beta2 status.versions.",
+		Why:         "Cluster API never sees that an upgrade is done, and workers of a ClusterClass wait for it.",
+		Remedy:      "Add the field to the status and set it.",
+		check:       eachControlPlane(checkStatusVersion),
 	},
 	{
 		Name: "control-plane/cni", Level: Warning, Requirement: "002-24", Contract: controlPlaneContract,
@@ -72,6 +84,7 @@ func eachControlPlane(check func(controlPlane, reporter)) func(*release, reporte
 		if r.contract != "v1beta1" && r.contract != "v1beta2" {
 			return
 		}
+
 		for _, c := range r.crds {
 			name := c.implements(r.contract)
 			if version := c.apiVersion(name); version != nil && r.isControlPlane(c) {
@@ -88,13 +101,16 @@ func (v controlPlane) property(path string) (schema map[string]any, known bool) 
 	if schema == nil {
 		return nil, false
 	}
+
 	for name := range strings.SplitSeq(path, ".") {
 		next := mapping(schema, "properties", name)
 		if next == nil {
 			return nil, schema["x-kubernetes-preserve-unknown-fields"] != true
 		}
+
 		schema = next
 	}
+
 	return schema, true
 }
 
@@ -103,14 +119,14 @@ func (v controlPlane) has(path string) bool {
 	return schema != nil
 }
 
-// usesReplicas says whether the control plane has a notion of a number of instances.
+// usesReplicas reports whether the control plane has a notion of a number of instances.
 func (v controlPlane) usesReplicas() bool {
 	return v.has("spec.replicas") || v.has("status.replicas") || mapping(v.version, "subresources", "scale") != nil
 }
 
 func (v controlPlane) usesVersion() bool { return v.has("spec.version") }
 
-// usesMachines says whether the control plane consists of Machines. Managed ones keep an empty
+// usesMachines reports whether the control plane consists of Machines. Managed ones keep an empty
 // machineTemplate, for old versions of Cluster API that looked for it.
 func (v controlPlane) usesMachines() bool {
 	template, _ := v.property("spec.machineTemplate")
@@ -129,18 +145,25 @@ func checkTemplate(r *release, report reporter) {
 
 // scalePaths are the paths of the scale subresource.
 var scalePaths = [][2]string{
-	{"specReplicasPath", ".spec.replicas"}, {"statusReplicasPath", ".status.replicas"}, {"labelSelectorPath", ".status.selector"},
+	{
+		"specReplicasPath",
+		".spec.replicas",
+	},
+	{"statusReplicasPath", ".status.replicas"},
+	{"labelSelectorPath", ".status.selector"},
 }
 
 func checkScale(v controlPlane, report reporter) {
 	if !v.usesReplicas() {
 		return
 	}
+
 	scale := mapping(v.version, "subresources", "scale")
 	if scale == nil {
 		report(v.place, "version %s has replicas and no scale subresource", v.name)
 		return
 	}
+
 	for _, p := range scalePaths {
 		if got := text(scale, p[0]); got != p[1] {
 			report(v.place, "the scale subresource of version %s has the %s %q, expected %s", v.name, p[0], got, p[1])
@@ -152,24 +175,29 @@ func checkStatusVersion(v controlPlane, report reporter) {
 	if !v.usesVersion() || v.contract == "v1beta2" && v.has("status.versions") {
 		return
 	}
+
 	if problem := v.problem(field{path: "status.version", kind: "string"}); problem != "" {
 		report(v.place, "version %s lacks %s", v.name, problem)
 	}
 }
 
 // cniImage finds the images of well-known CNIs by the parts of their paths.
-var cniImage = regexp.MustCompile(`^(calico|cilium|flannel|antrea|weave|kube-router|kube-ovn|multus|amazon-k8s-cni|azure-cni|ovn-kube)`)
+var cniImage = regexp.MustCompile(
+	`^(calico|cilium|flannel|antrea|weave|kube-router|kube-ovn|multus|amazon-k8s-cni|azure-cni|ovn-kube)`,
+)
 
 func checkCNI(r *release, report reporter) {
 	if r.Provider.Type != string(v1alpha2.ControlPlaneProviderType) {
 		return
 	}
+
 	for _, w := range r.workloads() {
 		for _, container := range w.containers() {
 			named, err := reference.ParseNormalizedNamed(text(container, "image"))
 			if err != nil {
 				continue
 			}
+
 			if slices.ContainsFunc(strings.Split(reference.Path(named), "/"), cniImage.MatchString) {
 				report(r.components.at(w.doc, "image: "+text(container, "image")), "runs %s, which is a CNI", named.Name())
 			}
@@ -188,5 +216,6 @@ func (v controlPlane) problem(f field) string {
 	case text(schema, "type") != f.kind:
 		return fmt.Sprintf("%s of type %s (it has type %q)", f.path, f.kind, text(schema, "type"))
 	}
+
 	return ""
 }

@@ -22,10 +22,13 @@ const (
 // crdRules are about CRDs of kinds to which Cluster API's core refers, and about `clusterctl move`.
 var crdRules = []Rule{
 	{
-		Name: "crd/name", Level: Error, Requirement: "002-01", Contract: controlPlaneContract + "#controlplane-controlplanelist-resource-definition",
-		Demand: "A CRD is named as Cluster API's CalculateCRDName makes it of group and kind.",
-		Why:    "Cluster API's core looks CRDs up by this name and fails every reference to the kind.",
-		Remedy: "Rename the CRD by setting its plural, with kubebuilder's resource path marker.",
+		Name:        "crd/name",
+		Level:       Error,
+		Requirement: "002-01",
+		Contract:    controlPlaneContract + "#controlplane-controlplanelist-resource-definition",
+		Demand:      "A CRD is named as Cluster API's CalculateCRDName makes it of group and kind.",
+		Why:         "Cluster API's core looks CRDs up by this name and fails every reference to the kind.",
+		Remedy:      "Rename the CRD by setting its plural, with kubebuilder's resource path marker.",
 		check: contracted(func(r *release, c crd, report reporter) {
 			if want := contract.CalculateCRDName(c.group, c.kind); c.doc.Object.GetName() != want {
 				report(r.components.at(c.doc, "name: "+c.doc.Object.GetName()), "is named so and has to be %s", want)
@@ -44,11 +47,13 @@ var crdRules = []Rule{
 		}),
 	},
 	{
-		Name: "crd/contract-label", Level: Error, Contract: controlPlaneContract + "#all-resources-version",
-		Demand: "A CRD says by the label cluster.x-k8s.io/<contract> which of its versions implement the contract that metadata.yaml promises, and the newest of them is served.",
-		Why:    "Cluster API's core takes the API version of every reference from this label.",
-		Remedy: "Set the label to the served versions, joined by '_', for example cluster.x-k8s.io/v1beta2: v1beta2.",
-		check:  contracted(checkContractLabel),
+		Name:     "crd/contract-label",
+		Level:    Error,
+		Contract: controlPlaneContract + "#all-resources-version",
+		Demand:   "A CRD says by the label cluster.x-k8s.io/<contract> which of its versions implement the contract that metadata.yaml promises, and the newest of them is served.",
+		Why:      "Cluster API's core takes the API version of every reference from this label.",
+		Remedy:   "Set the label to the served versions, joined by '_', for example cluster.x-k8s.io/v1beta2: v1beta2.",
+		check:    contracted(checkContractLabel),
 	},
 	{
 		Name: "crd/contract-label-versions", Level: Warning, Contract: controlPlaneContract + "#all-resources-version",
@@ -58,18 +63,24 @@ var crdRules = []Rule{
 		check:  checkContractLabelVersions,
 	},
 	{
-		Name: "crd/core-access", Level: Error, Requirement: "002-31", Contract: controlPlaneContract + "#all-resources-api-group",
-		Demand: "For kinds outside Cluster API's own groups a ClusterRole with the label " + labelAggregate + ": \"true\" grants the core controllers access.",
-		Why:    "Cluster API's core may neither read nor own the objects, and no Cluster gets beyond its first step.",
-		Remedy: "Add the ClusterRole, with create, delete, get, list, patch, update and watch on the kinds.",
-		check:  contracted(checkCoreAccess),
+		Name:        "crd/core-access",
+		Level:       Error,
+		Requirement: "002-31",
+		Contract:    controlPlaneContract + "#all-resources-api-group",
+		Demand:      "For kinds outside Cluster API's own groups a ClusterRole with the label " + labelAggregate + ": \"true\" grants the core controllers access.",
+		Why:         "Cluster API's core may neither read nor own the objects, and no Cluster gets beyond its first step.",
+		Remedy:      "Add the ClusterRole, with create, delete, get, list, patch, update and watch on the kinds.",
+		check:       contracted(checkCoreAccess),
 	},
 	{
-		Name: "crd/move-hierarchy", Level: Info, Requirement: "001-47", Contract: clusterctlContract + "#move",
-		Demand: "A cluster-scoped CRD says by the label " + labelMoveHierarchy + " or " + labelMove + " that its objects move with their users.",
-		Why:    "`clusterctl move` leaves the objects behind, and what refers to them does not work in the new management cluster.",
-		Remedy: "Set one of the labels, unless the objects belong to the management cluster itself.",
-		check:  checkMoveHierarchy,
+		Name:        "crd/move-hierarchy",
+		Level:       Info,
+		Requirement: "001-47",
+		Contract:    clusterctlContract + "#move",
+		Demand:      "A cluster-scoped CRD says by the label " + labelMoveHierarchy + " or " + labelMove + " that its objects move with their users.",
+		Why:         "`clusterctl move` leaves the objects behind, and what refers to them does not work in the new management cluster.",
+		Remedy:      "Set one of the labels, unless the objects belong to the management cluster itself.",
+		check:       checkMoveHierarchy,
 	},
 }
 
@@ -92,10 +103,11 @@ func (c crd) apiVersion(name string) map[string]any {
 			return v
 		}
 	}
+
 	return nil
 }
 
-// converts says whether the API server ever converts objects of the kind.
+// converts reports whether the API server ever converts objects of the kind.
 func (c crd) converts() bool { return len(mappings(c.spec, "versions")) > 1 }
 
 // implements is the API version that Cluster API's core takes for a contract: the newest that the
@@ -107,13 +119,15 @@ func (c crd) implements(contract string) string {
 			newest = v
 		}
 	}
+
 	return newest
 }
 
-// isControlPlane says whether a kind is a control plane by the contract's naming convention, or by
+// isControlPlane reports whether a kind is a control plane by the contract's naming convention, or by
 // being in the contract's group with a template beside it; that group has helper kinds too.
 func (r *release) isControlPlane(c crd) bool {
-	return strings.HasSuffix(c.kind, "ControlPlane") || c.group == "controlplane.cluster.x-k8s.io" && r.crd(c.group, c.kind+"Template") != nil
+	return strings.HasSuffix(c.kind, "ControlPlane") ||
+		c.group == "controlplane.cluster.x-k8s.io" && r.crd(c.group, c.kind+"Template") != nil
 }
 
 func (r *release) crd(group, kind string) *crd {
@@ -122,29 +136,43 @@ func (r *release) crd(group, kind string) *crd {
 			return &r.crds[i]
 		}
 	}
+
 	return nil
 }
 
 // coreGroups are the groups of other providers to which Cluster API's core has access.
-var coreGroups = []string{"bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"}
+var coreGroups = []string{
+	"bootstrap.cluster.x-k8s.io",
+	"controlplane.cluster.x-k8s.io",
+	"infrastructure.cluster.x-k8s.io",
+}
 
-// isContracted says whether Cluster API's core refers to objects of the kind. The contracts name
+// isContracted reports whether Cluster API's core refers to objects of the kind. The contracts name
 // such kinds …Cluster, …Machine, …MachinePool, …ControlPlane and …Config, each with its …Template;
 // in a group of the provider's own only kinds with a template count.
 func (r *release) isContracted(c crd) bool {
 	base := c
 	base.kind = strings.TrimSuffix(c.kind, "Template")
+
 	switch v1alpha2.ProviderType(r.Provider.Type) {
 	case v1alpha2.InfrastructureProviderType, v1alpha2.BootstrapProviderType, v1alpha2.ControlPlaneProviderType:
 	default:
 		return false
 	}
+
 	config := strings.HasSuffix(base.kind, "Config") && strings.HasPrefix(c.group, "bootstrap.")
-	named := config || slices.ContainsFunc([]string{"Cluster", "Machine", "MachinePool"}, func(suffix string) bool { return strings.HasSuffix(base.kind, suffix) })
+
+	named := config ||
+		slices.ContainsFunc(
+			[]string{"Cluster", "Machine", "MachinePool"},
+			func(suffix string) bool { return strings.HasSuffix(base.kind, suffix) },
+		)
 	if !named && !r.isControlPlane(base) {
 		return false
 	}
-	return slices.Contains(coreGroups, c.group) || r.crd(c.group, base.kind) != nil && r.crd(c.group, base.kind+"Template") != nil
+
+	return slices.Contains(coreGroups, c.group) ||
+		r.crd(c.group, base.kind) != nil && r.crd(c.group, base.kind+"Template") != nil
 }
 
 // contracted makes a check of all CRDs to whose kinds Cluster API's core refers.
@@ -162,10 +190,12 @@ func checkContractLabel(r *release, c crd, report reporter) {
 	if r.contract == "" {
 		return
 	}
+
 	label := labelContractPrefix + r.contract
 	name := c.implements(r.contract)
 	version := c.apiVersion(name)
 	at := r.components.at(c.doc, label)
+
 	switch {
 	case name == "":
 		report(at, "has no label %s", label)
@@ -178,12 +208,14 @@ func checkContractLabel(r *release, c crd, report reporter) {
 
 func checkContractLabelVersions(r *release, report reporter) {
 	dead := map[string][]*bundle.Document{} // by "label: version"
+
 	for _, c := range r.crds {
 		for key, joined := range c.doc.Object.GetLabels() {
 			contract, ok := strings.CutPrefix(key, labelContractPrefix)
 			if !ok || !contractVersion.MatchString(contract) {
 				continue
 			}
+
 			for name := range strings.SplitSeq(joined, "_") {
 				if reported := contract == r.contract && name == c.implements(contract); !reported && c.apiVersion(name) == nil {
 					id := key + ": " + name
@@ -192,9 +224,17 @@ func checkContractLabelVersions(r *release, report reporter) {
 			}
 		}
 	}
+
 	for _, id := range slices.Sorted(maps.Keys(dead)) {
 		key, name, _ := strings.Cut(id, ": ")
-		r.components.each(report, dead[id], key, "says by the label %s that %s implements the contract, and has no such version", key, name)
+		r.components.each(
+			report,
+			dead[id],
+			key,
+			"says by the label %s that %s implements the contract, and has no such version",
+			key,
+			name,
+		)
 	}
 }
 
@@ -202,20 +242,28 @@ func checkCoreAccess(r *release, c crd, report reporter) {
 	if slices.Contains(coreGroups, c.group) {
 		return
 	}
+
 	for _, role := range r.objects("ClusterRole") {
 		if role.Object.GetLabels()[labelAggregate] != "true" {
 			continue
 		}
+
 		for _, rule := range mappings(role.Object.Object, "rules") {
 			if containsOrAll(texts(rule, "apiGroups"), c.group) && containsOrAll(texts(rule, "resources"), c.plural) {
 				return
 			}
 		}
 	}
-	report(r.components.at(c.doc, "group: "), "is of group %s, and no aggregated ClusterRole grants the core controllers %s", c.group, c.plural)
+
+	report(
+		r.components.at(c.doc, "group: "),
+		"is of group %s, and no aggregated ClusterRole grants the core controllers %s",
+		c.group,
+		c.plural,
+	)
 }
 
-// containsOrAll says whether a rule's list has an item or everything.
+// containsOrAll reports whether a rule's list has an item or everything.
 func containsOrAll(list []string, item string) bool {
 	return slices.Contains(list, item) || slices.Contains(list, "*")
 }
@@ -224,9 +272,13 @@ func checkMoveHierarchy(r *release, report reporter) {
 	for _, c := range r.crds {
 		labels := c.doc.Object.GetLabels()
 		_, move := labels[labelMove]
+
 		_, hierarchy := labels[labelMoveHierarchy]
 		if text(c.spec, "scope") == "Cluster" && !move && !hierarchy {
-			report(r.components.at(c.doc, "scope: Cluster"), "is cluster-scoped and has neither label, so its objects do not move")
+			report(
+				r.components.at(c.doc, "scope: Cluster"),
+				"is cluster-scoped and has neither label, so its objects do not move",
+			)
 		}
 	}
 }

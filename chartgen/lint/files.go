@@ -21,18 +21,24 @@ const (
 // fileRules are about the release and metadata.yaml.
 var fileRules = []Rule{
 	{
-		Name: "provider/name", Level: Error, Requirement: "001-04", Contract: clusterctlContract + "#adding-a-provider-to-clusterctl",
-		Demand: "A provider's name consists of lower case letters, digits and '-', begins and ends with a letter or digit and has 63 characters at most.",
-		Why:    "clusterctl refuses other names, and objects and labels made from them are invalid.",
-		Remedy: "Choose another name for the provider.",
-		check:  checkProviderName,
+		Name:        "provider/name",
+		Level:       Error,
+		Requirement: "001-04",
+		Contract:    clusterctlContract + "#adding-a-provider-to-clusterctl",
+		Demand:      "A provider's name consists of lower case letters, digits and '-', begins and ends with a letter or digit and has 63 characters at most.",
+		Why:         "clusterctl refuses other names, and objects and labels made from them are invalid.",
+		Remedy:      "Choose another name for the provider.",
+		check:       checkProviderName,
 	},
 	{
-		Name: "provider/version", Level: Error, Requirement: "001-06", Contract: clusterctlContract + "#creating-a-provider-repository-on-github",
-		Demand: "A release is tagged with a full semantic version.",
-		Why:    "clusterctl cannot order other versions and does not see the release.",
-		Remedy: "Tag the release vMAJOR.MINOR.PATCH.",
-		check:  checkProviderVersion,
+		Name:        "provider/version",
+		Level:       Error,
+		Requirement: "001-06",
+		Contract:    clusterctlContract + "#creating-a-provider-repository-on-github",
+		Demand:      "A release is tagged with a full semantic version.",
+		Why:         "clusterctl cannot order other versions and does not see the release.",
+		Remedy:      "Tag the release vMAJOR.MINOR.PATCH.",
+		check:       checkProviderVersion,
 	},
 	{
 		Name: "files/required", Level: Error, Requirement: "001-01", Contract: clusterctlContract + "#provider-repositories",
@@ -42,19 +48,25 @@ var fileRules = []Rule{
 		check:  checkRequiredFiles,
 	},
 	{
-		Name: "files/templates", Level: Info, Requirement: "001-01", Contract: clusterctlContract + "#workload-cluster-templates",
-		Demand: "An infrastructure provider publishes cluster templates beside its components.",
-		Why:    "`clusterctl generate cluster` has nothing to begin with.",
-		Remedy: "Publish a cluster-template.yaml.",
-		check:  checkHasTemplates,
+		Name:        "files/templates",
+		Level:       Info,
+		Requirement: "001-01",
+		Contract:    clusterctlContract + "#workload-cluster-templates",
+		Demand:      "An infrastructure provider publishes cluster templates beside its components.",
+		Why:         "`clusterctl generate cluster` has nothing to begin with.",
+		Remedy:      "Publish a cluster-template.yaml.",
+		check:       checkHasTemplates,
 	},
 	namesRule,
 	{
-		Name: "metadata/valid", Level: Error, Requirement: "001-12", Contract: clusterctlContract + "#metadata-yaml",
-		Demand: "metadata.yaml is a Metadata of clusterctl.cluster.x-k8s.io/v1alpha3 that lists release series with their contracts.",
-		Why:    "clusterctl refuses the provider.",
-		Remedy: "Correct metadata.yaml.",
-		check:  checkMetadata,
+		Name:        "metadata/valid",
+		Level:       Error,
+		Requirement: "001-12",
+		Contract:    clusterctlContract + "#metadata-yaml",
+		Demand:      "metadata.yaml is a Metadata of clusterctl.cluster.x-k8s.io/v1alpha3 that lists release series with their contracts.",
+		Why:         "clusterctl refuses the provider.",
+		Remedy:      "Correct metadata.yaml.",
+		check:       checkMetadata,
 	},
 	{
 		Name: "metadata/kind", Level: Warning, Requirement: "001-12", Contract: clusterctlContract + "#validation-rules",
@@ -79,14 +91,20 @@ var fileRules = []Rule{
 // namesRule is checked on a folder's listing, which a bundle does not have; see Names. The bundle's
 // templates are checked with the rest.
 var namesRule = Rule{
-	Name: "files/names", Level: Warning, Requirement: "001-17", Contract: clusterctlContract + "#naming-conventions",
-	Demand: "Files have the names that the contract gives them: <type>-components.yaml, cluster-template.yaml, cluster-template-<flavor>.yaml, clusterclass-<name>.yaml.",
-	Why:    "clusterctl does not find a file by any other name, or only after configuration.",
-	Remedy: "Rename the file.",
+	Name:        "files/names",
+	Level:       Warning,
+	Requirement: "001-17",
+	Contract:    clusterctlContract + "#naming-conventions",
+	Demand:      "Files have the names that the contract gives them: <type>-components.yaml, cluster-template.yaml, cluster-template-<flavor>.yaml, clusterclass-<name>.yaml.",
+	Why:         "clusterctl does not find a file by any other name, or only after configuration.",
+	Remedy:      "Rename the file.",
 	check: func(r *release, report reporter) {
 		for _, t := range r.templates {
 			if !templateName.MatchString(t.name) {
-				report(t.whole(), "is neither cluster-template.yaml nor cluster-template-<flavor>.yaml nor clusterclass-<name>.yaml")
+				report(
+					t.whole(),
+					"is neither cluster-template.yaml nor cluster-template-<flavor>.yaml nor clusterclass-<name>.yaml",
+				)
 			}
 		}
 	},
@@ -103,9 +121,12 @@ var (
 // Names checks the names of all files of a release, which a bundle does not keep.
 func Names(p bundle.Provider, names []string) []Finding {
 	var findings []Finding //nolint:prealloc // hardly a release has one
+
 	expected := v1alpha2.ProviderType(p.Type).ComponentsFile()
+
 	for _, name := range names {
 		var message string
+
 		switch {
 		case strings.HasSuffix(name, bundle.ComponentsFile) && name != expected && expected != "":
 			message = fmt.Sprintf("holds the components of %s %s, which are called %s", p.Type, p.Name, expected)
@@ -114,8 +135,10 @@ func Names(p bundle.Provider, names []string) []Finding {
 		default:
 			continue
 		}
+
 		findings = append(findings, namesRule.finding(place{file: name}, message))
 	}
+
 	return findings
 }
 
@@ -149,18 +172,28 @@ func checkMetadata(r *release, report reporter) {
 	if len(r.Metadata) == 0 {
 		return
 	}
+
 	if r.metadataErr != nil {
 		at, reason := invalid(bundle.MetadataFile, r.metadataErr)
 		report(at, "%s", reason)
+
 		return
 	}
+
 	const apiVersion = "clusterctl.cluster.x-k8s.io/v1alpha3"
 	if r.metadata.APIVersion != apiVersion {
 		report(place{file: bundle.MetadataFile}, "has apiVersion %q, expected %s", r.metadata.APIVersion, apiVersion)
 	}
+
 	for _, s := range r.metadata.ReleaseSeries {
 		if !contractVersion.MatchString(s.Contract) {
-			report(place{file: bundle.MetadataFile}, "series %d.%d has the contract %q, expected one such as v1beta2", s.Major, s.Minor, s.Contract)
+			report(
+				place{file: bundle.MetadataFile},
+				"series %d.%d has the contract %q, expected one such as v1beta2",
+				s.Major,
+				s.Minor,
+				s.Contract,
+			)
 		}
 	}
 }
@@ -169,7 +202,9 @@ func checkSeries(r *release, report reporter) {
 	if r.metadataErr != nil {
 		return
 	}
+
 	type series struct{ major, minor uint64 }
+
 	var seen []series
 	for _, s := range r.metadata.ReleaseSeries {
 		if s := (series{s.Major, s.Minor}); slices.Contains(seen, s) {
@@ -178,7 +213,14 @@ func checkSeries(r *release, report reporter) {
 			seen = append(seen, s)
 		}
 	}
+
 	if v, err := semver.NewVersion(r.Version); err == nil && !slices.Contains(seen, series{v.Major(), v.Minor()}) {
-		report(place{file: bundle.MetadataFile}, "does not list the series %d.%d, to which %s belongs", v.Major(), v.Minor(), r.Version)
+		report(
+			place{file: bundle.MetadataFile},
+			"does not list the series %d.%d, to which %s belongs",
+			v.Major(),
+			v.Minor(),
+			r.Version,
+		)
 	}
 }

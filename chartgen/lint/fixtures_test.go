@@ -335,17 +335,20 @@ func replaceTemplate(name string, oldnew ...string) edit {
 				return
 			}
 		}
+
 		t.Fatalf("no template %s", name)
 	}
 }
 
 func replaced(t *testing.T, data []byte, oldnew []string) []byte {
 	t.Helper()
+
 	text := string(data)
 	for i := 0; i < len(oldnew); i += 2 {
 		NewWithT(t).Expect(text).To(ContainSubstring(oldnew[i]))
 		text = strings.ReplaceAll(text, oldnew[i], oldnew[i+1])
 	}
+
 	return []byte(text)
 }
 

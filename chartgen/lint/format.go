@@ -26,6 +26,7 @@ func Write(w io.Writer, format string, findings []Finding) error {
 	case "github":
 		return writeGitHub(w, findings)
 	}
+
 	return fmt.Errorf("unknown format %q; choose one of %s", format, strings.Join(Formats, ", "))
 }
 
@@ -34,7 +35,9 @@ func Summary(findings []Finding) string {
 	if len(findings) == 0 {
 		return "no findings"
 	}
+
 	var parts []string
+
 	for _, l := range []struct {
 		level Level
 		noun  string
@@ -43,6 +46,7 @@ func Summary(findings []Finding) string {
 			parts = append(parts, count(n, l.noun))
 		}
 	}
+
 	return strings.Join(parts, ", ")
 }
 
@@ -52,8 +56,10 @@ func byRule(findings []Finding) (rules []Rule, found map[string][]Finding) {
 	for _, f := range findings {
 		found[f.Rule] = append(found[f.Rule], f)
 	}
+
 	rules = slices.DeleteFunc(Rules(), func(rule Rule) bool { return found[rule.Name] == nil })
 	slices.SortStableFunc(rules, func(a, b Rule) int { return cmp.Compare(severity(a.Level), severity(b.Level)) })
+
 	return rules, found
 }
 
@@ -62,20 +68,26 @@ func severity(level Level) int { return slices.Index([]Level{Error, Warning, Inf
 // writeText explains each broken rule once, and lists below it where it is broken.
 func writeText(w io.Writer, findings []Finding) error {
 	var b strings.Builder
+
 	rules, found := byRule(findings)
 	for _, rule := range rules {
 		fmt.Fprintf(&b, "%s %s: %s\n", rule.Level, rule.Name, rule.Demand)
+
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		for _, f := range found[rule.Name] {
 			fmt.Fprintf(table, "  %s\t%s\t%s\n", f.location(), strings.TrimSpace(f.Kind+" "+f.Object), f.Message)
 		}
+
 		if err := table.Flush(); err != nil {
 			return err
 		}
+
 		fmt.Fprintf(&b, "  Why:     %s\n  Remedy:  %s\n  See:     %s\n\n", rule.Why, rule.Remedy, rule.Contract)
 	}
+
 	fmt.Fprintln(&b, Summary(findings))
 	_, err := io.WriteString(w, b.String())
+
 	return err
 }
 
@@ -84,6 +96,7 @@ func (f Finding) location() string {
 	if f.Line == 0 {
 		return f.File
 	}
+
 	return fmt.Sprintf("%s:%d", f.File, f.Line)
 }
 
@@ -91,6 +104,7 @@ func writeJSON(w io.Writer, findings []Finding) error {
 	if findings == nil {
 		findings = []Finding{}
 	}
+
 	return indented(w, struct {
 		Errors   int       `json:"errors"`
 		Warnings int       `json:"warnings"`
@@ -103,6 +117,7 @@ func indented(w io.Writer, v any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
+
 	return encoder.Encode(v)
 }
 
@@ -118,10 +133,19 @@ func writeGitHub(w io.Writer, findings []Finding) error {
 		if f.Line > 0 {
 			properties += fmt.Sprintf(",line=%d", f.Line)
 		}
-		if _, err := fmt.Fprintf(w, "::%s %s,title=%s::%s\n", githubCommands[f.Level], properties, githubProperty.Replace(f.Rule), githubText.Replace(f.sentence())); err != nil {
+
+		if _, err := fmt.Fprintf(
+			w,
+			"::%s %s,title=%s::%s\n",
+			githubCommands[f.Level],
+			properties,
+			githubProperty.Replace(f.Rule),
+			githubText.Replace(f.sentence()),
+		); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -131,5 +155,6 @@ func (f Finding) sentence() string {
 	if subject == "" {
 		subject = f.File
 	}
+
 	return fmt.Sprintf("%s %s. %s %s", subject, f.Message, f.Why, f.Remedy)
 }

@@ -14,9 +14,21 @@ import (
 func written(t *testing.T, format string) string {
 	b := controlPlaneProvider()
 	replaceMetadata("releaseSeries:\n", "releaseSeries:\n- {major: 1, minor: 2, contract: v1beta1}\n")(t, b)
-	replace("image: registry.k8s.io/", "image: ", "serviceAccountName: example-manager", "serviceAccountName: other", "EXAMPLE_", "")(t, b)
+	replace(
+		"image: registry.k8s.io/",
+		"image: ",
+		"serviceAccountName: example-manager",
+		"serviceAccountName: other",
+		"EXAMPLE_",
+		"",
+	)(
+		t,
+		b,
+	)
+
 	var out bytes.Buffer
 	NewWithT(t).Expect(lint.Write(&out, format, lint.Bundle(b, nil))).To(Succeed())
+
 	return out.String()
 }
 
@@ -24,7 +36,8 @@ func TestText(t *testing.T) {
 	g := NewWithT(t)
 	text := written(t, "text")
 	g.Expect(text).To(HavePrefix("error metadata/series: "))
-	g.Expect(text).To(MatchRegexp(`(?m)^  components.yaml:\d+  Deployment example-controller  runs as ServiceAccount other, which is not there$`))
+	g.Expect(text).
+		To(MatchRegexp(`(?m)^  components.yaml:\d+  Deployment example-controller  runs as ServiceAccount other, which is not there$`))
 	g.Expect(text).To(MatchRegexp(`(?m)^  Why:     Kubernetes creates no Pod`))
 	g.Expect(text).To(MatchRegexp(`(?m)^  Remedy:  Add the ServiceAccount`))
 	g.Expect(text).To(HaveSuffix("\n\n2 errors, 1 warning, 1 note\n"))
@@ -36,6 +49,7 @@ func TestText(t *testing.T) {
 
 func TestJSON(t *testing.T) {
 	g := NewWithT(t)
+
 	var report struct {
 		Errors, Warnings, Infos int
 		Findings                []lint.Finding
@@ -43,6 +57,7 @@ func TestJSON(t *testing.T) {
 	g.Expect(json.Unmarshal([]byte(written(t, "json")), &report)).To(Succeed())
 	g.Expect([]int{report.Errors, report.Warnings, report.Infos}).To(Equal([]int{2, 1, 1}))
 	g.Expect(report.Findings).To(HaveLen(4))
+
 	for _, f := range report.Findings {
 		g.Expect([]string{f.Rule, string(f.Level), f.File, f.Message, f.Why, f.Remedy}).NotTo(ContainElement(""))
 	}
@@ -54,6 +69,7 @@ func TestJSON(t *testing.T) {
 
 func TestSARIF(t *testing.T) {
 	g := NewWithT(t)
+
 	var log struct {
 		Version string
 		Runs    []struct {
@@ -84,19 +100,22 @@ func TestSARIF(t *testing.T) {
 	g.Expect(driver.Name).To(Equal("capstan"))
 	g.Expect(driver.Rules).To(HaveLen(len(lint.Rules())))
 	g.Expect(results).To(HaveLen(4))
+
 	for _, r := range results {
 		g.Expect(driver.Rules[r.RuleIndex].ID).To(Equal(r.RuleID))
 		g.Expect(r.Level).To(BeElementOf("error", "warning", "note"))
 		g.Expect(r.Message.Text).NotTo(BeEmpty())
 		g.Expect(r.Locations).To(HaveLen(1))
 		g.Expect(r.Locations[0].PhysicalLocation.ArtifactLocation.URI).To(HaveSuffix(".yaml"))
+
 		if region := r.Locations[0].PhysicalLocation.Region; region != nil {
 			g.Expect(region.StartLine).To(BeNumerically(">", 0)) // SARIF counts from 1
 		}
 	}
 
 	var out bytes.Buffer
-	g.Expect(lint.Write(&out, "sarif", []lint.Finding{{Rule: "metadata/kind", Level: lint.Info, File: "/a b/metadata.yaml"}})).To(Succeed())
+	g.Expect(lint.Write(&out, "sarif", []lint.Finding{{Rule: "metadata/kind", Level: lint.Info, File: "/a b/metadata.yaml"}})).
+		To(Succeed())
 	g.Expect(out.String()).To(ContainSubstring(`"uri": "file:///a%20b/metadata.yaml"`))
 	out.Reset()
 	g.Expect(lint.Write(&out, "sarif", nil)).To(Succeed())
@@ -106,16 +125,21 @@ func TestSARIF(t *testing.T) {
 func TestGitHubAnnotations(t *testing.T) {
 	g := NewWithT(t)
 	text := written(t, "github")
-	g.Expect(text).To(MatchRegexp(`(?m)^::error file=components\.yaml,line=\d+,title=references/service-account::Deployment example-controller runs as ServiceAccount other, which is not there\. Kubernetes`))
-	g.Expect(text).To(MatchRegexp(`(?m)^::error file=metadata\.yaml,title=metadata/series::metadata\.yaml lists the series`))
+	g.Expect(text).
+		To(MatchRegexp(`(?m)^::error file=components\.yaml,line=\d+,title=references/service-account::Deployment example-controller runs as ServiceAccount other, which is not there\. Kubernetes`))
+	g.Expect(text).
+		To(MatchRegexp(`(?m)^::error file=metadata\.yaml,title=metadata/series::metadata\.yaml lists the series`))
 	g.Expect(text).To(MatchRegexp(`(?m)^::warning file=`))
 	g.Expect(text).To(MatchRegexp(`(?m)^::notice file=`))
 
 	var out bytes.Buffer
-	g.Expect(lint.Write(&out, "github", []lint.Finding{{Rule: "a/b", Level: lint.Error, File: "a,b:c.yaml", Line: 3, Message: "is 100%\nwrong", Why: "So.", Remedy: "Mend."}})).To(Succeed())
-	g.Expect(out.String()).To(Equal("::error file=a%2Cb%3Ac.yaml,line=3,title=a/b::a,b:c.yaml is 100%25%0Awrong. So. Mend.\n"))
+	g.Expect(lint.Write(&out, "github", []lint.Finding{{Rule: "a/b", Level: lint.Error, File: "a,b:c.yaml", Line: 3, Message: "is 100%\nwrong", Why: "So.", Remedy: "Mend."}})).
+		To(Succeed())
+	g.Expect(out.String()).
+		To(Equal("::error file=a%2Cb%3Ac.yaml,line=3,title=a/b::a,b:c.yaml is 100%25%0Awrong. So. Mend.\n"))
 }
 
 func TestUnknownFormat(t *testing.T) {
-	NewWithT(t).Expect(lint.Write(&bytes.Buffer{}, "xml", nil)).To(MatchError(ContainSubstring("text, json, sarif, github")))
+	NewWithT(t).Expect(lint.Write(&bytes.Buffer{}, "xml", nil)).
+		To(MatchError(ContainSubstring("text, json, sarif, github")))
 }

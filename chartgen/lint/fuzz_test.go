@@ -10,12 +10,23 @@ import (
 // FuzzBundle looks for panics: a release may hold anything.
 func FuzzBundle(f *testing.F) {
 	f.Add(components, metadata, clusterTemplate)
-	f.Add("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: '${X}'}\nspec: 1\n", "releaseSeries: [{}]", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [1]}\n")
-	f.Add("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a, labels: {cluster.x-k8s.io/v1beta2: _}}\nspec: {names: {kind: ControlPlane}, versions: [{name: ''}]}\n", metadata, "${")
+	f.Add(
+		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: '${X}'}\nspec: 1\n",
+		"releaseSeries: [{}]",
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [1]}\n",
+	)
+	f.Add(
+		"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a, labels: {cluster.x-k8s.io/v1beta2: _}}\nspec: {names: {kind: ControlPlane}, versions: [{name: ''}]}\n",
+		metadata,
+		"${",
+	)
 	f.Fuzz(func(_ *testing.T, components, metadata, template string) {
 		for _, b := range []*bundle.Bundle{controlPlaneProvider(), infrastructureProvider()} {
 			b.Components, b.Metadata = []byte(components), []byte(metadata)
-			b.Templates = []bundle.File{{Name: "clusterclass-a.yaml", Data: []byte(template)}, {Name: "cluster-template.yaml", Data: []byte(template)}}
+			b.Templates = []bundle.File{
+				{Name: "clusterclass-a.yaml", Data: []byte(template)},
+				{Name: "cluster-template.yaml", Data: []byte(template)},
+			}
 			lint.Bundle(b, nil)
 		}
 	})

@@ -84,15 +84,24 @@ func Rules() []Rule {
 // nil, Bundle parses them and reports what is wrong with them.
 func Bundle(b *bundle.Bundle, c *bundle.Components) []Finding {
 	r := newRelease(b, c)
+
 	var findings []Finding
+
 	for _, rule := range Rules() {
 		rule.check(r, func(at place, format string, args ...any) {
 			findings = append(findings, rule.finding(at, fmt.Sprintf(format, args...)))
 		})
 	}
+
 	slices.SortStableFunc(findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(
+			cmp.Compare(a.File, b.File),
+			cmp.Compare(a.Line, b.Line),
+			cmp.Compare(a.Rule, b.Rule),
+			cmp.Compare(a.Message, b.Message),
+		)
 	})
+
 	return findings
 }
 
@@ -107,10 +116,12 @@ func (rule Rule) finding(at place, message string) Finding {
 // Count is the number of findings of a level.
 func Count(findings []Finding, level Level) int {
 	n := 0
+
 	for _, f := range findings {
 		if f.Level == level {
 			n++
 		}
 	}
+
 	return n
 }

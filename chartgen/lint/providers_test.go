@@ -27,12 +27,15 @@ func TestRealProviders(t *testing.T) {
 		name := b.Provider.Label + "/" + b.Version
 		t.Run(name, func(t *testing.T) {
 			var found []string
+
 			for _, f := range lint.Bundle(b, nil) {
 				t.Logf("%-7s %s:%d %s %s %s: %s", f.Level, f.File, f.Line, f.Rule, f.Kind, f.Object, f.Message)
+
 				if f.Level == lint.Error {
 					found = append(found, f.Rule)
 				}
 			}
+
 			NewWithT(t).Expect(found).To(Equal(trueErrors[name]))
 		})
 	}
@@ -42,19 +45,25 @@ func realBundles(t testing.TB) []*bundle.Bundle {
 	if os.Getenv("PROVIDERS") == "" {
 		t.Skip("PROVIDERS names no folder with releases of providers")
 	}
+
 	versions, err := filepath.Glob(filepath.Join(os.Getenv("PROVIDERS"), "*", "*", bundle.MetadataFile))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(versions).NotTo(BeEmpty())
+
 	var bundles []*bundle.Bundle
+
 	for _, metadata := range versions {
 		folder := filepath.Dir(metadata)
 		directory, err := source.NewDirectory(filepath.Dir(folder))
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 		version := filepath.Base(folder)
 		b, err := directory.Fetch(t.Context(), source.Release{Version: version, Name: version})
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 		bundles = append(bundles, b)
 	}
+
 	return bundles
 }
 
@@ -66,6 +75,7 @@ func BenchmarkBundle(b *testing.B) {
 		NewWithT(b).Expect(err).NotTo(HaveOccurred())
 		b.Run(release.Provider.Label+"/"+release.Version, func(b *testing.B) {
 			b.ReportAllocs()
+
 			for b.Loop() {
 				lint.Bundle(release, components)
 			}

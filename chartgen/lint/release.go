@@ -39,25 +39,31 @@ type file struct {
 
 func newRelease(b *bundle.Bundle, c *bundle.Components) *release {
 	r := &release{Bundle: b, names: map[string]map[string]bool{}}
+
 	r.metadata, r.metadataErr = bundle.ParseMetadata(b.Metadata)
 	if r.metadataErr == nil {
 		r.contract, _ = r.metadata.Contract(b.Version)
 	}
+
 	r.components = newFile(bundle.ComponentsFile, b.Components, c)
 	for i := range r.components.documents {
 		doc := &r.components.documents[i]
+
 		kind := doc.Object.GetKind()
 		if r.names[kind] == nil {
 			r.names[kind] = map[string]bool{}
 		}
+
 		r.names[kind][doc.Object.GetName()] = true
 		if doc.IsCRD() {
 			r.crds = append(r.crds, newCRD(doc))
 		}
 	}
+
 	for _, t := range b.Templates {
 		r.templates = append(r.templates, newFile(t.Name, t.Data, nil))
 	}
+
 	return r
 }
 
@@ -69,7 +75,9 @@ func newFile(name string, data []byte, c *bundle.Components) file {
 			return f
 		}
 	}
+
 	f.documents, f.variables = c.Documents, c.Variables
+
 	return f
 }
 
@@ -88,6 +96,7 @@ func (f *file) at(doc *bundle.Document, needles ...string) place {
 			}
 		}
 	}
+
 	return place{file: f.name, line: line, kind: doc.Object.GetKind(), object: f.objectName(doc)}
 }
 
@@ -97,6 +106,7 @@ func (f *file) objectName(doc *bundle.Document) string {
 	if !open(name) {
 		return name
 	}
+
 	inMetadata := false
 	for _, line := range f.lines[min(doc.Line-1, len(f.lines)):] {
 		inMetadata = inMetadata || strings.HasPrefix(line, "metadata:")
@@ -104,6 +114,7 @@ func (f *file) objectName(doc *bundle.Document) string {
 			return strings.Trim(strings.TrimSpace(written), `"'`)
 		}
 	}
+
 	return name
 }
 
@@ -114,6 +125,7 @@ func (f *file) each(report reporter, docs []*bundle.Document, needle, format str
 	if others := len(docs) - 1; others > 0 {
 		message += ", and so " + count(others, "other object")
 	}
+
 	report(f.at(docs[0], needle), "%s", message)
 }
 
@@ -122,6 +134,7 @@ func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
+
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
@@ -131,31 +144,34 @@ func invalid(file string, err error) (place, string) {
 	if errors.As(err, &e) {
 		return place{file: file, line: e.Line}, e.Reason
 	}
+
 	return place{file: file}, err.Error()
 }
 
-// spurious says whether a file may be wrong only because of the placeholders that stand in for its
+// spurious reports whether a file may be wrong only because of the placeholders that stand in for its
 // variables.
 func (f *file) spurious(data []byte) bool {
 	var syntax *expr.SyntaxError
 	return !errors.As(f.err, &syntax) && bytes.Contains(data, []byte("${"))
 }
 
-// has says whether the components bring an object.
+// has reports whether the components bring an object.
 func (r *release) has(kind, name string) bool { return r.names[kind][name] }
 
 // objects lists the components' objects of some kinds.
 func (r *release) objects(kinds ...string) []*bundle.Document {
 	var found []*bundle.Document
+
 	for i := range r.components.documents {
 		if doc := &r.components.documents[i]; slices.Contains(kinds, doc.Object.GetKind()) {
 			found = append(found, doc)
 		}
 	}
+
 	return found
 }
 
-// open says whether a value depends on a variable that has no default, so that nobody knows it yet.
+// open reports whether a value depends on a variable that has no default, so that nobody knows it yet.
 func open(value string) bool { return strings.Contains(value, bundle.Placeholder) }
 
 // value is a field of an object, nil when there is none.
@@ -179,24 +195,30 @@ func mapping(object map[string]any, path ...string) map[string]any {
 // mappings are the items of a field that is a list of mappings.
 func mappings(object map[string]any, path ...string) []map[string]any {
 	list, _ := value(object, path...).([]any)
+
 	var items []map[string]any
+
 	for _, item := range list {
 		if m, ok := item.(map[string]any); ok {
 			items = append(items, m)
 		}
 	}
+
 	return items
 }
 
 // texts are the items of a field that is a list of texts.
 func texts(object map[string]any, path ...string) []string {
 	list, _ := value(object, path...).([]any)
+
 	var items []string
+
 	for _, item := range list {
 		if s, ok := item.(string); ok {
 			items = append(items, s)
 		}
 	}
+
 	return items
 }
 
@@ -216,6 +238,7 @@ var podTemplates = map[string][]string{
 
 func (r *release) workloads() []workload {
 	var found []workload
+
 	for i := range r.components.documents {
 		doc := &r.components.documents[i]
 		if path, ok := podTemplates[doc.Object.GetKind()]; ok {
@@ -223,6 +246,7 @@ func (r *release) workloads() []workload {
 			found = append(found, workload{doc, mapping(template, "spec"), mapping(template, "metadata", "labels")})
 		}
 	}
+
 	return found
 }
 

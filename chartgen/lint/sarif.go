@@ -68,6 +68,7 @@ var sarifLevels = map[Level]string{Error: "error", Warning: "warning", Info: "no
 func writeSARIF(w io.Writer, findings []Finding) error {
 	rules := Rules()
 	run := sarifRun{Results: []sarifResult{}}
+
 	run.Tool.Driver = sarifDriver{Name: "capstan", InformationURI: "https://github.com/capstan-project/capstan"}
 	for _, rule := range rules {
 		r := sarifRule{
@@ -77,12 +78,14 @@ func writeSARIF(w io.Writer, findings []Finding) error {
 		r.DefaultConfiguration.Level = sarifLevels[rule.Level]
 		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, r)
 	}
+
 	for _, f := range findings {
 		run.Results = append(run.Results, sarifResult{
 			RuleID: f.Rule, RuleIndex: slices.IndexFunc(rules, func(rule Rule) bool { return rule.Name == f.Rule }),
 			Level: sarifLevels[f.Level], Message: sarifText{f.sentence()}, Locations: []sarifLocation{f.sarifLocation()},
 		})
 	}
+
 	return indented(w, sarifLog{
 		Schema:  "https://json.schemastore.org/sarif-2.1.0.json",
 		Version: "2.1.0",
@@ -92,16 +95,20 @@ func writeSARIF(w io.Writer, findings []Finding) error {
 
 func (f Finding) sarifLocation() sarifLocation {
 	var l sarifLocation
+
 	uri := url.URL{Path: filepath.ToSlash(f.File)}
 	if filepath.IsAbs(f.File) {
 		uri.Scheme = "file"
 	}
+
 	l.PhysicalLocation.ArtifactLocation.URI = uri.String()
 	if f.Line > 0 {
 		l.PhysicalLocation.Region = &sarifRegion{f.Line}
 	}
+
 	if f.Object != "" {
 		l.LogicalLocations = []sarifLogicalLocation{{f.Object, f.Kind + "/" + f.Object}}
 	}
+
 	return l
 }

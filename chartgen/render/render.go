@@ -38,6 +38,7 @@ func Manifest(c *chart.Chart, namespace string, values map[string]any) (string, 
 	if err != nil {
 		return "", err
 	}
+
 	return manifest(c, loaded, namespace, values)
 }
 
@@ -46,21 +47,27 @@ func manifest(c *chart.Chart, loaded *helmchart.Chart, namespace string, values 
 	if err != nil {
 		return "", err
 	}
+
 	options := chartutil.ReleaseOptions{Name: c.Metadata.Name, Namespace: namespace, Revision: 1, IsInstall: true}
+
 	renderValues, err := chartutil.ToRenderValues(loaded, values, options, chartutil.DefaultCapabilities)
 	if err != nil {
 		return "", fmt.Errorf("chart %s: %w", c.Metadata.Name, err)
 	}
+
 	files, err := engine.Render(loaded, renderValues)
 	if err != nil {
 		return "", fmt.Errorf("render chart %s: %w", c.Metadata.Name, err)
 	}
+
 	var out strings.Builder
+
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if strings.HasSuffix(name, ".yaml") && strings.TrimSpace(files[name]) != "" {
 			fmt.Fprintf(&out, "---\n# Source: %s\n%s\n", name, files[name])
 		}
 	}
+
 	return out.String(), nil
 }
 
@@ -70,20 +77,28 @@ func Images(c *chart.Chart, values map[string]any) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var images []string
+
 	decoder := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
+
 	for {
 		var object map[string]any
+
 		err := decoder.Decode(&object)
 		if errors.Is(err, io.EOF) {
 			break
 		}
+
 		if err != nil {
 			return nil, fmt.Errorf("chart %s: %w", c.Metadata.Name, err)
 		}
+
 		images = append(images, chartgen.ObjectImages(object)...)
 	}
+
 	slices.Sort(images)
+
 	return slices.Compact(images), nil
 }
 
@@ -95,25 +110,31 @@ func ReleaseSize(c *chart.Chart) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	rendered, err := manifest(c, loaded, "default", nil)
 	if err != nil {
 		return 0, err
 	}
+
 	data, err := json.Marshal(&release.Release{
 		Name: c.Metadata.Name, Namespace: "default", Version: 1, Info: &release.Info{}, Chart: loaded, Manifest: rendered,
 	})
 	if err != nil {
 		return 0, fmt.Errorf("chart %s: %w", c.Metadata.Name, err)
 	}
+
 	var compressed bytes.Buffer
+
 	w, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
 	if err != nil {
 		return 0, err
 	}
+
 	_, err = w.Write(data)
 	if err := errors.Join(err, w.Close()); err != nil {
 		return 0, err
 	}
+
 	return base64.StdEncoding.EncodedLen(compressed.Len()), nil
 }
 
@@ -123,10 +144,12 @@ func load(c *chart.Chart) (*helmchart.Chart, error) {
 	for _, f := range slices.Concat(c.Files, c.CRDs) {
 		files = append(files, &loader.BufferedFile{Name: f.Name, Data: f.Data})
 	}
+
 	loaded, err := loader.LoadFiles(files)
 	if err != nil {
 		return nil, fmt.Errorf("chart %s: %w", c.Metadata.Name, err)
 	}
+
 	return loaded, nil
 }
 
@@ -136,14 +159,18 @@ func complete(c *chart.Chart, values map[string]any) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	variables := map[string]any{}
 	for _, name := range required {
 		variables[name] = bundle.Placeholder
 	}
+
 	given, _ := values["variables"].(map[string]any)
 	maps.Copy(variables, given)
+
 	completed := map[string]any{}
 	maps.Copy(completed, values)
 	completed["variables"] = variables
+
 	return completed, nil
 }

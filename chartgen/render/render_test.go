@@ -29,12 +29,14 @@ func TestReleaseSizeIsWhatHelmStores(t *testing.T) {
 	if real := os.Getenv("PROVIDERS"); real != "" {
 		folders = append(folders, filepath.Join(real, "infrastructure-aws"), filepath.Join(real, "infrastructure-k0smotron"))
 	}
+
 	for _, folder := range folders {
 		t.Run(folder, func(t *testing.T) {
 			g := NewWithT(t)
 			built := build(t, folder)
 			size, err := render.ReleaseSize(built)
 			g.Expect(err).NotTo(HaveOccurred())
+
 			stored := helmStores(t, built)
 			g.Expect(size).To(BeNumerically("~", stored, stored/100+600), "notes, times and values are not counted")
 
@@ -54,6 +56,7 @@ func helmStores(t *testing.T, c *chart.Chart) int {
 	g.Expect(err).NotTo(HaveOccurred())
 	loaded, err := loader.LoadArchive(bytes.NewReader(archive))
 	g.Expect(err).NotTo(HaveOccurred())
+
 	secrets := fake.NewClientset().CoreV1().Secrets("default")
 	config := &action.Configuration{
 		Releases: storage.Init(driver.NewSecrets(secrets)), KubeClient: &kubefake.PrintingKubeClient{Out: io.Discard},
@@ -66,16 +69,19 @@ func helmStores(t *testing.T, c *chart.Chart) int {
 	list, err := secrets.List(t.Context(), metav1.ListOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(list.Items).To(HaveLen(1))
+
 	return len(list.Items[0].Data["release"])
 }
 
 func required(t *testing.T, c *chart.Chart) map[string]any {
 	names, _, err := chartgen.RequiredVariables(c)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	variables := map[string]any{}
 	for _, name := range names {
 		variables[name] = "value"
 	}
+
 	return variables
 }
 
@@ -90,6 +96,7 @@ func build(t *testing.T, folder string) *chart.Chart {
 	g.Expect(err).NotTo(HaveOccurred())
 	c, err := chartgen.Build(b)
 	g.Expect(err).NotTo(HaveOccurred())
+
 	return c
 }
 
@@ -103,6 +110,7 @@ func TestImages(t *testing.T) {
 	images, err = render.Images(c, map[string]any{"imageRegistry": "mirror"})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(images).To(Equal([]string{"mirror/capi/cluster-api-aws-controller:v1.0.0"}))
+
 	_, err = render.Images(c, map[string]any{"imageRegistr": "mirror"})
 	g.Expect(err).To(MatchError(ContainSubstring("chart infrastructure-aws: values don't meet the specifications")))
 }

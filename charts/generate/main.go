@@ -16,7 +16,11 @@ const folder = "charts/capstan"
 
 // monitoring switches on what needs the Prometheus operator and Grafana.
 var monitoring = map[string]any{"metrics": map[string]any{
-	"serviceMonitor": map[string]any{"enabled": true}, "prometheusRule": map[string]any{"enabled": true}, "dashboard": map[string]any{"enabled": true},
+	"serviceMonitor": map[string]any{
+		"enabled": true,
+	},
+	"prometheusRule": map[string]any{"enabled": true},
+	"dashboard":      map[string]any{"enabled": true},
 }}
 
 func monitors(template string) bool {
@@ -37,18 +41,22 @@ func run() error {
 	if err != nil {
 		return err
 	}
+
 	readme, err := charts.Readme(folder, capstan)
 	if err != nil {
 		return err
 	}
+
 	operator, err := charts.Render(capstan, nil, everything)
 	if err != nil {
 		return err
 	}
+
 	beside, err := charts.Render(capstan, monitoring, monitors)
 	if err != nil {
 		return err
 	}
+
 	for file, content := range map[string][]byte{
 		filepath.Join(folder, "README.md"): readme, "config/default/operator.yaml": operator, "config/monitoring/monitoring.yaml": beside,
 	} {
@@ -56,5 +64,6 @@ func run() error {
 			return err
 		}
 	}
+
 	return nil
 }

@@ -21,7 +21,12 @@ type catalogOptions struct {
 }
 
 func (o *catalogOptions) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&o.config, "config", "", "a configuration file in clusterctl's format (default: clusterctl's own, if there is one)")
+	flags.StringVar(
+		&o.config,
+		"config",
+		"",
+		"a configuration file in clusterctl's format (default: clusterctl's own, if there is one)",
+	)
 	flags.StringVarP(&o.output, "output", "o", "table", "table, json or yaml")
 }
 
@@ -32,16 +37,21 @@ func (o *catalogOptions) load() (*catalog.Catalog, error) {
 	default:
 		return nil, fmt.Errorf("--output %s is unknown; choose table, json or yaml", o.output)
 	}
+
 	if o.config == "" {
 		return catalog.LoadUser()
 	}
+
 	return catalog.Load(o.config)
 }
 
 // print prints a list as a table, with a line of cells for each element, or as JSON or YAML.
 func (o *catalogOptions) print(out io.Writer, list any, header []string, rows [][]string) error {
-	var data []byte
-	var err error
+	var (
+		data []byte
+		err  error
+	)
+
 	switch o.output {
 	case "json":
 		data, err = json.MarshalIndent(list, "", "  ")
@@ -53,12 +63,16 @@ func (o *catalogOptions) print(out io.Writer, list any, header []string, rows []
 		for _, row := range append([][]string{header}, rows...) {
 			fmt.Fprintln(w, strings.TrimRight(strings.Join(row, "\t"), "\t"))
 		}
+
 		return w.Flush()
 	}
+
 	if err != nil {
 		return err
 	}
+
 	_, err = out.Write(data)
+
 	return err
 }
 
@@ -66,24 +80,39 @@ func (o *catalogOptions) print(out io.Writer, list any, header []string, rows []
 // (infrastructure/aws), or by a name that only one has.
 func findEntry(c *catalog.Catalog, wanted string) (catalog.Entry, error) {
 	var named []catalog.Entry
+
 	for _, e := range c.Entries {
 		if wanted == e.Label() || wanted == e.Type.Name()+"/"+e.Name || strings.EqualFold(wanted, string(e.Type)+"/"+e.Name) {
 			return e, nil
 		}
+
 		if e.Name == wanted {
 			named = append(named, e)
 		}
 	}
+
 	if len(named) == 1 {
 		return named[0], nil
 	}
+
 	labels := make([]string, 0, len(named))
 	for _, e := range named {
 		labels = append(labels, e.Label())
 	}
+
 	if len(labels) > 0 {
-		return catalog.Entry{}, fmt.Errorf("several providers are called %s; choose one: %s", wanted, strings.Join(labels, ", "))
+		return catalog.Entry{}, fmt.Errorf(
+			"several providers are called %s; choose one: %s",
+			wanted,
+			strings.Join(labels, ", "),
+		)
 	}
+
 	kind, name := v1alpha2.ParseLabel(wanted)
-	return catalog.Entry{}, fmt.Errorf("no %s %s is known; `capstan providers` lists those that are, and a configuration file adds others", kind, cmp.Or(name, wanted))
+
+	return catalog.Entry{}, fmt.Errorf(
+		"no %s %s is known; `capstan providers` lists those that are, and a configuration file adds others",
+		kind,
+		cmp.Or(name, wanted),
+	)
 }

@@ -19,7 +19,15 @@ import (
 
 func chartCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "chart", Short: "Make and look at charts"}
-	cmd.AddCommand(chartBuildCommand(), chartImagesCommand(), chartLintCommand(), chartPushCommand(), chartPullCommand(), chartShowCommand())
+	cmd.AddCommand(
+		chartBuildCommand(),
+		chartImagesCommand(),
+		chartLintCommand(),
+		chartPushCommand(),
+		chartPullCommand(),
+		chartShowCommand(),
+	)
+
 	return cmd
 }
 
@@ -51,8 +59,16 @@ the chart: for providers whose CRDs make a release too large for Helm, and for n
 	flags.StringVar(&o.from, "from", "", "the provider's folder, or one version of it (required)")
 	flags.StringVarP(&o.output, "output", "o", ".", "a file, or a folder in which the chart gets its usual name")
 	flags.StringVar(&o.crds, "crds", "chart", `where the CRDs go: into the "chart", or "separate" into a file beside it`)
-	flags.StringVarP(&o.namespace, "namespace", "n", "", "the namespace whose conversion webhooks separate CRDs call (default: the provider's)")
+	flags.StringVarP(
+		&o.namespace,
+		"namespace",
+		"n",
+		"",
+		"the namespace whose conversion webhooks separate CRDs call (default: the provider's)",
+	)
+
 	_ = cmd.MarkFlagRequired("from")
+
 	return cmd
 }
 
@@ -64,37 +80,48 @@ func (o *chartBuild) run(ctx context.Context, out, warnings io.Writer) error {
 	case !separate && o.namespace != "":
 		return errors.New("--namespace is for CRDs in a file of their own; add --crds separate")
 	}
+
 	built, err := buildFrom(ctx, o.from)
 	if err != nil {
 		return err
 	}
+
 	file, err := chartFile(built, o.output)
 	if err != nil {
 		return err
 	}
+
 	if separate {
 		crds, err := chartgen.JoinCRDs(built, o.namespace)
 		if err != nil {
 			return err
 		}
+
 		crdsFile := filepath.Join(filepath.Dir(file), strings.TrimSuffix(built.Filename(), ".tgz")+"-crds.yaml")
 		if err := os.WriteFile(crdsFile, crds, 0o644); err != nil {
 			return err
 		}
+
 		fmt.Fprintln(out, crdsFile)
+
 		built.CRDs = nil
 	}
+
 	if err := errors.Join(warnOfSize(warnings, built), warnOfFindings(ctx, warnings, o.from)); err != nil {
 		return err
 	}
+
 	archive, err := built.Archive()
 	if err != nil {
 		return err
 	}
+
 	if err := os.WriteFile(file, archive, 0o644); err != nil {
 		return err
 	}
+
 	fmt.Fprintf(out, "%s\n%s\n", file, chart.Digest(archive))
+
 	return nil
 }
 
@@ -104,12 +131,21 @@ func warnOfSize(warnings io.Writer, c *chart.Chart) error {
 	if err != nil || size <= render.MaxReleaseSize {
 		return err
 	}
+
 	remedy := "remove cluster templates from the provider's folder"
 	if c.CRDs != nil {
 		remedy = "build it with --crds separate"
 	}
-	fmt.Fprintf(warnings, "Warning: plain Helm cannot install %s: it would store a release of %d KiB, and Kubernetes takes %d KiB; %s. The operator stores no CRDs and is not concerned.\n",
-		c.Filename(), size>>10, render.MaxReleaseSize>>10, remedy)
+
+	fmt.Fprintf(
+		warnings,
+		"Warning: plain Helm cannot install %s: it would store a release of %d KiB, and Kubernetes takes %d KiB; %s. The operator stores no CRDs and is not concerned.\n",
+		c.Filename(),
+		size>>10,
+		render.MaxReleaseSize>>10,
+		remedy,
+	)
+
 	return nil
 }
 
@@ -118,15 +154,18 @@ func openChart(ctx context.Context, from string) (*chart.Chart, error) {
 	if !strings.HasSuffix(from, ".tgz") {
 		return buildFrom(ctx, from)
 	}
+
 	file, err := os.Open(from)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
+
 	c, err := chart.Read(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", from, err)
 	}
+
 	return c, nil
 }
 
@@ -136,14 +175,17 @@ func buildFrom(ctx context.Context, from string) (*chart.Chart, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	b, err := directory.Fetch(ctx, release)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", folder, err)
 	}
+
 	built, err := chartgen.Build(b)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", folder, err)
 	}
+
 	return built, nil
 }
 
@@ -153,7 +195,14 @@ func warnOfFindings(ctx context.Context, warnings io.Writer, from string) error 
 	if err != nil || lint.Count(findings, lint.Error)+lint.Count(findings, lint.Warning) == 0 {
 		return err
 	}
-	fmt.Fprintf(warnings, "Warning: the components do not keep the provider contracts in all: %s. `capstan chart lint %s` says more.\n", lint.Summary(findings), from)
+
+	fmt.Fprintf(
+		warnings,
+		"Warning: the components do not keep the provider contracts in all: %s. `capstan chart lint %s` says more.\n",
+		lint.Summary(findings),
+		from,
+	)
+
 	return nil
 }
 
@@ -162,5 +211,6 @@ func chartFile(c *chart.Chart, output string) (string, error) {
 	if info, err := os.Stat(output); (err != nil || !info.IsDir()) && !strings.HasSuffix(output, "/") {
 		return output, nil
 	}
+
 	return filepath.Join(output, c.Filename()), os.MkdirAll(output, 0o755)
 }

@@ -36,9 +36,15 @@ The flags show what the images become with the chart's value imageRegistry, and 
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.registry, "image-registry", "", "registry, as host[:port][/path], that takes the place of every image's")
+	flags.StringVar(
+		&o.registry,
+		"image-registry",
+		"",
+		"registry, as host[:port][/path], that takes the place of every image's",
+	)
 	flags.StringVar(&o.overrides, "images", "", "a file with clusterctl's image overrides")
 	flags.StringVarP(&o.output, "output", "o", "text", "text or json")
+
 	return cmd
 }
 
@@ -46,24 +52,30 @@ func (o *chartImages) run(ctx context.Context, from string, out io.Writer) error
 	if o.output != "text" && o.output != "json" {
 		return fmt.Errorf("--output is %q; give text or json", o.output)
 	}
+
 	c, err := openChart(ctx, from)
 	if err != nil {
 		return err
 	}
+
 	overrides, err := imageOverrides(o.overrides, c.Metadata.Name)
 	if err != nil {
 		return err
 	}
+
 	images, err := render.Images(c, map[string]any{"imageRegistry": o.registry, "images": overrides})
 	if err != nil {
 		return err
 	}
+
 	if o.output == "json" {
 		return json.NewEncoder(out).Encode(append([]string{}, images...))
 	}
+
 	for _, image := range images {
 		fmt.Fprintln(out, image)
 	}
+
 	return nil
 }
 
@@ -73,19 +85,23 @@ func imageOverrides(file, label string) (map[string]any, error) {
 	if file == "" {
 		return nil, nil
 	}
+
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
+
 	var config struct {
 		Images json.RawMessage `json:"images"`
 	}
 	if err := yaml.Unmarshal(data, &config); err != nil {
 		return nil, fmt.Errorf(`%s is not clusterctl's configuration, in YAML with a key "images": %w`, file, err)
 	}
+
 	overrides, err := values.Images(label, string(config.Images))
 	if err != nil {
 		return nil, fmt.Errorf(`%s: key "images": %w`, file, err)
 	}
+
 	return overrides, nil
 }

@@ -28,6 +28,7 @@ again is the same artifact; a tag that holds anything else is never overwritten.
 		},
 	}
 	f.bind(cmd.Flags())
+
 	return cmd
 }
 
@@ -36,19 +37,24 @@ func (f *registryFlags) push(ctx context.Context, from, to string, in io.Reader,
 	if err != nil {
 		return err
 	}
+
 	c, err := openChart(ctx, from)
 	if err != nil {
 		return err
 	}
+
 	client, err := f.client(repository.Registry, in)
 	if err != nil {
 		return err
 	}
+
 	pushed, err := client.PushChart(ctx, repository.Join(c.Metadata.Name).WithTag(oci.ChartTag(c.Metadata.Version)), c)
 	if err != nil {
 		return err
 	}
+
 	fmt.Fprintf(out, "%s\n%s\n", pushed.Reference, pushed.Digest)
+
 	return nil
 }
 
@@ -67,6 +73,7 @@ func chartPullCommand() *cobra.Command {
 	}
 	f.bind(cmd.Flags())
 	cmd.Flags().StringVarP(&output, "output", "o", output, "a file, or a folder in which the chart gets its usual name")
+
 	return cmd
 }
 
@@ -75,13 +82,17 @@ func (f *registryFlags) pull(ctx context.Context, from, output string, in io.Rea
 	if err != nil {
 		return err
 	}
+
 	file, err := chartFile(pulled.Chart, output)
 	if err != nil {
 		return err
 	}
+
 	if err := os.WriteFile(file, pulled.Archive, 0o644); err != nil {
 		return err
 	}
+
 	fmt.Fprintf(out, "%s\n%s\n", file, pulled.Digest)
+
 	return nil
 }

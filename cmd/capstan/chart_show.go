@@ -39,6 +39,7 @@ may be a file, a provider's folder or in a registry.`,
 	}
 	o.registry.bind(cmd.Flags())
 	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "text, json or yaml")
+
 	return cmd
 }
 
@@ -63,10 +64,12 @@ func (o *chartShow) run(ctx context.Context, from string, in io.Reader, out io.W
 	if !slices.Contains([]string{"text", "json", "yaml"}, o.output) {
 		return fmt.Errorf("--output is %q; give text, json or yaml", o.output)
 	}
+
 	shown, err := o.open(ctx, from, in)
 	if err != nil {
 		return err
 	}
+
 	switch o.output {
 	case "json":
 		return json.NewEncoder(out).Encode(shown)
@@ -75,8 +78,10 @@ func (o *chartShow) run(ctx context.Context, from string, in io.Reader, out io.W
 		if err == nil {
 			_, err = out.Write(data)
 		}
+
 		return err
 	}
+
 	return shown.print(out)
 }
 
@@ -86,16 +91,20 @@ func (o *chartShow) open(ctx context.Context, from string, in io.Reader) (*shown
 		if err != nil {
 			return nil, err
 		}
+
 		return newShownChart(pulled.Chart, pulled.Reference.String(), pulled.Digest)
 	}
+
 	c, err := openChart(ctx, from)
 	if err != nil {
 		return nil, err
 	}
+
 	archive, err := c.Archive()
 	if err != nil {
 		return nil, err
 	}
+
 	return newShownChart(c, "", chart.Digest(archive))
 }
 
@@ -104,22 +113,33 @@ func newShownChart(c *chart.Chart, reference, digest string) (*shownChart, error
 	if err != nil {
 		return nil, err
 	}
+
 	images, err := render.Images(c, nil)
 	if err != nil {
 		return nil, err
 	}
+
 	annotations := c.Metadata.Annotations
 	shown := &shownChart{
-		Name: c.Metadata.Name, Version: c.Metadata.Version, Reference: reference, Digest: digest,
-		ProviderType: annotations[chartgen.AnnotationProviderType], ProviderName: annotations[chartgen.AnnotationProviderName],
-		Contract: annotations[chartgen.AnnotationContract], Source: annotations[chartgen.AnnotationSource], ContentID: annotations[chartgen.AnnotationContentID],
-		RequiredVariables: required, Images: images,
+		Name:              c.Metadata.Name,
+		Version:           c.Metadata.Version,
+		Reference:         reference,
+		Digest:            digest,
+		ProviderType:      annotations[chartgen.AnnotationProviderType],
+		ProviderName:      annotations[chartgen.AnnotationProviderName],
+		Contract:          annotations[chartgen.AnnotationContract],
+		Source:            annotations[chartgen.AnnotationSource],
+		ContentID:         annotations[chartgen.AnnotationContentID],
+		RequiredVariables: required,
+		Images:            images,
 	}
+
 	shown.OptionalVariables = slices.DeleteFunc(all, func(name string) bool { return slices.Contains(required, name) })
 	for _, f := range c.CRDs {
 		name := f.Name[strings.LastIndexByte(f.Name, '/')+1:]
 		shown.CRDs = append(shown.CRDs, strings.TrimSuffix(name, ".yaml"))
 	}
+
 	return shown, nil
 }
 
@@ -131,6 +151,7 @@ func (s *shownChart) print(out io.Writer) error {
 			if i > 0 {
 				name = ""
 			}
+
 			if value != "" {
 				fmt.Fprintf(w, "%s\t%s\n", name, value)
 			}
@@ -139,11 +160,13 @@ func (s *shownChart) print(out io.Writer) error {
 	line("Chart", s.Name+" "+s.Version)
 	line("Reference", s.Reference)
 	line("Digest", s.Digest)
+
 	if s.ContentID == "" {
 		line("Provider", "none: a plain Helm chart, not made by Capstan")
 	} else {
 		line("Provider", s.ProviderType+" "+s.ProviderName)
 	}
+
 	line("Contract", s.Contract)
 	line("Source", s.Source)
 	line("Content ID", s.ContentID)
@@ -151,5 +174,6 @@ func (s *shownChart) print(out io.Writer) error {
 	line("Optional variables", s.OptionalVariables...)
 	line("Images", s.Images...)
 	line("CRDs", s.CRDs...)
+
 	return w.Flush()
 }

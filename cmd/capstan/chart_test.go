@@ -17,32 +17,52 @@ import (
 // chartCLI runs `capstan chart` with the arguments.
 func chartCLI(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
+
 	cmd := chartCommand()
+
 	var out, log bytes.Buffer
 	cmd.SetOut(&out)
 	cmd.SetErr(&log)
 	cmd.SetArgs(args)
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
 	err = cmd.ExecuteContext(t.Context())
+
 	return out.String(), log.String(), err
 }
 
 func TestBuildPutsCRDsBesideTheChart(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
-	out, log, err := chartCLI(t, "build", "--from", oddFolder(t, "converted"), "--output", dir, "--crds", "separate", "--namespace", "elsewhere")
+	out, log, err := chartCLI(
+		t,
+		"build",
+		"--from",
+		oddFolder(t, "converted"),
+		"--output",
+		dir,
+		"--crds",
+		"separate",
+		"--namespace",
+		"elsewhere",
+	)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(log).NotTo(ContainSubstring("plain Helm"))
+
 	lines := strings.Split(out, "\n")
-	g.Expect(lines[:2]).To(Equal([]string{filepath.Join(dir, "infrastructure-odd-1.0.0-crds.yaml"), filepath.Join(dir, "infrastructure-odd-1.0.0.tgz")}))
+	g.Expect(lines[:2]).
+		To(Equal([]string{filepath.Join(dir, "infrastructure-odd-1.0.0-crds.yaml"), filepath.Join(dir, "infrastructure-odd-1.0.0.tgz")}))
 
 	crds, err := os.ReadFile(lines[0])
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(crds)).To(And(
-		ContainSubstring("namespace: elsewhere"), ContainSubstring("cert-manager.io/inject-ca-from: elsewhere/odd-serving-cert"),
-		ContainSubstring("maximum: 9223372036854775807"), ContainSubstring("cluster.x-k8s.io/provider: infrastructure-odd"),
-		ContainSubstring("plain: stays, # as it is\n"), Not(ContainSubstring("odd-system")),
+		ContainSubstring("namespace: elsewhere"),
+		ContainSubstring("cert-manager.io/inject-ca-from: elsewhere/odd-serving-cert"),
+		ContainSubstring("maximum: 9223372036854775807"),
+		ContainSubstring("cluster.x-k8s.io/provider: infrastructure-odd"),
+		ContainSubstring("plain: stays, # as it is\n"),
+		Not(ContainSubstring("odd-system")),
 	))
+
 	archive, err := os.ReadFile(lines[1])
 	g.Expect(err).NotTo(HaveOccurred())
 	built, err := chart.Read(bytes.NewReader(archive))
@@ -60,7 +80,8 @@ func TestBuildWarnsOfAChartTooLargeForHelm(t *testing.T) {
 
 	_, log, err := chartCLI(t, "build", "--from", folder, "--output", t.TempDir())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(log).To(MatchRegexp(`^Warning: plain Helm cannot install infrastructure-odd-1\.0\.0\.tgz: it would store a release of 1\d\d\d KiB, and Kubernetes takes 1024 KiB; build it with --crds separate\.`))
+	g.Expect(log).
+		To(MatchRegexp(`^Warning: plain Helm cannot install infrastructure-odd-1\.0\.0\.tgz: it would store a release of 1\d\d\d KiB, and Kubernetes takes 1024 KiB; build it with --crds separate\.`))
 	_, log, err = chartCLI(t, "build", "--from", folder, "--output", t.TempDir(), "--crds", "separate")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(log).NotTo(ContainSubstring("plain Helm"))
@@ -70,6 +91,7 @@ func TestImages(t *testing.T) {
 	dir := t.TempDir()
 	_, _, err := chartCLI(t, "build", "--from", sampleProviders+"/infrastructure-aws/v1.0.0", "--output", dir)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	archive := filepath.Join(dir, "infrastructure-aws-1.0.0.tgz")
 	overrides := filepath.Join(dir, "clusterctl.yaml")
 	config := `
@@ -108,8 +130,10 @@ func TestChartCommandsRefuse(t *testing.T) {
 	dir := t.TempDir()
 	wrong := filepath.Join(dir, "images.yaml")
 	NewWithT(t).Expect(os.WriteFile(wrong, []byte("images: {all: {repo: x}}"), 0o600)).To(Succeed())
+
 	noChart := filepath.Join(dir, "no-chart.tgz")
 	NewWithT(t).Expect(os.WriteFile(noChart, []byte("text"), 0o600)).To(Succeed())
+
 	for name, c := range map[string]struct {
 		args    []string
 		message string
@@ -136,7 +160,8 @@ func oddFolder(t *testing.T, description string) string {
 	folder := filepath.Join(t.TempDir(), "infrastructure-odd")
 	version := filepath.Join(folder, "v1.0.0")
 	g.Expect(os.MkdirAll(version, 0o755)).To(Succeed())
-	g.Expect(os.WriteFile(filepath.Join(version, "metadata.yaml"), []byte("releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]"), 0o600)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(version, "metadata.yaml"), []byte("releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]"), 0o600)).
+		To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(version, "infrastructure-components.yaml"), []byte(`
 apiVersion: v1
 kind: Namespace
@@ -160,5 +185,6 @@ spec:
   plain: stays, # as it is
   description: "`+description+`"
 `), 0o600)).To(Succeed())
+
 	return folder
 }

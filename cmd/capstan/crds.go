@@ -40,6 +40,7 @@ objects stay until somebody deletes them. Unmanaged ones are somebody else's to 
 	o.management = managementFlags(cmd.Flags())
 	o.screen = screenFlags(cmd.Flags(), "json", "yaml")
 	cmd.AddCommand(crdsCheckCommand())
+
 	return cmd
 }
 
@@ -47,21 +48,27 @@ func (o *crdsOptions) run(ctx context.Context, out io.Writer) error {
 	if err := o.screen.open(out); err != nil {
 		return err
 	}
+
 	if err := o.management.connect(); err != nil {
 		return err
 	}
+
 	entries, err := o.management.crds(ctx)
 	if err != nil {
 		return err
 	}
+
 	if printed, err := o.screen.data(entries); printed || err != nil {
 		return err
 	}
+
 	if len(entries) == 0 {
 		_, err := fmt.Fprintln(o.screen, "There are no CustomResourceDefinitions of providers.")
 		return err
 	}
+
 	drawCRDs(o.screen, entries)
+
 	return nil
 }
 
@@ -71,43 +78,57 @@ func (m *management) crds(ctx context.Context) ([]crds.Item, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	scheme := runtime.NewScheme()
 	if err := crds.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
+
 	definitions, err := client.New(m.config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("reach the management cluster: %w", err)
 	}
+
 	objects, err := metadata.NewForConfig(m.config)
 	if err != nil {
 		return nil, fmt.Errorf("reach the management cluster: %w", err)
 	}
+
 	entries, err := crds.NewApplier(crds.Clients{Live: definitions, Writer: objects}).Inventory(ctx, providers)
-	return slices.DeleteFunc(entries, func(e crds.Item) bool { return m.namespace() != "" && e.Namespace != m.namespace() }), err
+
+	return slices.DeleteFunc(
+		entries,
+		func(e crds.Item) bool { return m.namespace() != "" && e.Namespace != m.namespace() },
+	), err
 }
 
 func drawCRDs(s *screen, entries []crds.Item) {
 	rows := make([][]string, 0, 1+len(entries))
 	rows = append(rows, []string{"PROVIDER", "VERSION", "CRD", "SERVED", "STORED", "OBJECTS", "STATE"})
+
 	for _, e := range entries {
 		objects, state := "?", string(e.State)
 		if e.Objects != nil {
 			objects = strconv.FormatInt(*e.Objects, 10)
 		}
+
 		if e.Progress != nil {
 			state = fmt.Sprintf("%s %d/%d", e.State, e.Progress.Done, e.Progress.Total)
 		}
+
 		version := e.Version
 		if version == "" {
 			version = "-"
 		}
+
 		rows = append(rows, []string{e.Provider, version, e.Name, strings.Join(e.Served, ","), stored(e), objects, state})
 	}
+
 	s.table(rows, func(row, column int) style {
 		if row > 0 && column == len(rows[0])-1 && entries[row-1].State != crds.Managed {
 			return yellow
 		}
+
 		return plain
 	})
 }
@@ -120,5 +141,6 @@ func stored(e crds.Item) string {
 			versions[i] = v + "*"
 		}
 	}
+
 	return strings.Join(versions, ",")
 }

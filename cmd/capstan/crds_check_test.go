@@ -41,6 +41,7 @@ spec:
 func writeComponents(dir, name, fields string) string {
 	path := filepath.Join(dir, name+".yaml")
 	Expect(os.WriteFile(path, fmt.Appendf(nil, components, fields), 0o600)).To(Succeed())
+
 	return path
 }
 
@@ -51,7 +52,10 @@ func TestCRDsCheckOfReleases(t *testing.T) {
 	stop := writeComponents(dir, "stop", "b: {type: string}")
 	warning := writeComponents(dir, "warning", "a: {type: string, maxLength: 3}, b: {type: string}")
 	broken := filepath.Join(dir, "broken.yaml")
-	Expect(os.WriteFile(broken, []byte("apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\n"), 0o600)).To(Succeed())
+	Expect(
+		os.WriteFile(broken, []byte("apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\n"), 0o600),
+	).To(Succeed())
+
 	sound := filepath.Join(sampleProviders, "bootstrap-kubeadm")
 	for _, c := range []struct {
 		name           string
@@ -90,16 +94,19 @@ func TestCRDsCheckOfTheCluster(t *testing.T) {
 		exitCode, stdout, stderr := runMain(t, "crds", "check", path, "--kubeconfig", b.Kubeconfig(), "-o", "json")
 		report := &safety.Report{}
 		Expect(json.NewDecoder(strings.NewReader(stdout)).Decode(report)).To(Succeed(), "%s %s", stdout, stderr)
+
 		return exitCode, report
 	}
 	kubectl := func(input string) func() error {
 		return func() error {
 			cmd := exec.CommandContext(t.Context(), b.Binary("kubectl"), "--kubeconfig", b.Kubeconfig(), "apply", "-f", "-")
 			cmd.Stdin = strings.NewReader(input)
+
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				return fmt.Errorf("%w: %s", err, out)
 			}
+
 			return nil
 		}
 	}
@@ -112,14 +119,23 @@ func TestCRDsCheckOfTheCluster(t *testing.T) {
 
 	_, crd, _ := strings.Cut(old, "---\n")
 	Expect(kubectl(crd)()).To(Succeed())
-	Eventually(kubectl("apiVersion: example.com/v1\nkind: Sample\nmetadata: {name: short, namespace: default}\nspec: {a: abc}\n")).WithTimeout(time.Minute).Should(Succeed())
+	Eventually(
+		kubectl("apiVersion: example.com/v1\nkind: Sample\nmetadata: {name: short, namespace: default}\nspec: {a: abc}\n"),
+	).WithTimeout(time.Minute).
+		Should(Succeed())
+
 	exitCode, report = check(stricter)
 	Expect(exitCode).To(BeZero())
 	Expect(report.Count(safety.Warning)).To(Equal(1))
 
-	Expect(kubectl("apiVersion: example.com/v1\nkind: Sample\nmetadata: {name: long, namespace: default}\nspec: {a: abcd}\n")()).To(Succeed())
+	Expect(
+		kubectl("apiVersion: example.com/v1\nkind: Sample\nmetadata: {name: long, namespace: default}\nspec: {a: abcd}\n")(),
+	).To(Succeed())
+
 	exitCode, report = check(stricter)
 	Expect(exitCode).To(Equal(1))
 	Expect(report.Findings).To(HaveLen(1))
-	Expect(report.Findings[0].Examples).To(Equal([]safety.Example{{Namespace: "default", Name: "long", Fields: []string{"spec.a"}}}))
+	Expect(
+		report.Findings[0].Examples,
+	).To(Equal([]safety.Example{{Namespace: "default", Name: "long", Fields: []string{"spec.a"}}}))
 }

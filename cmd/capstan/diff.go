@@ -30,7 +30,9 @@ type diffOptions struct {
 
 func diffCommand() *cobra.Command {
 	o := &diffOptions{}
+
 	const usage = "diff PROVIDER | diff -f FILE"
+
 	cmd := &cobra.Command{
 		Use:   usage,
 		Short: "Show what would change if a provider's resource were applied now",
@@ -47,12 +49,14 @@ changes; errors give 1.`,
 			if (len(args) == 1) == (o.file != "") || len(args) > 1 {
 				return errors.New("give either a provider or the file of its resource: capstan " + usage)
 			}
+
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := errors.Join(o.screen.open(cmd.OutOrStdout()), o.management.connect()); err != nil {
 				return err
 			}
+
 			return o.run(cmd.Context(), args, cmd.ErrOrStderr())
 		},
 	}
@@ -66,6 +70,7 @@ changes; errors give 1.`,
 	flags.BoolVar(&o.exitCode, "exit-code", false, "exit with 2 if there are changes")
 	cmd.MarkFlagsMutuallyExclusive("version", "revision")
 	cmd.MarkFlagsMutuallyExclusive("filename", "revision")
+
 	return cmd
 }
 
@@ -74,16 +79,20 @@ func (o *diffOptions) run(ctx context.Context, args []string, warnings io.Writer
 	if err != nil {
 		return err
 	}
+
 	d, err := o.compare(ctx, p, warnings)
 	if err != nil {
 		return err
 	}
+
 	if err := o.print(d); err != nil {
 		return err
 	}
+
 	if o.exitCode && !d.none() {
 		return errChanges
 	}
+
 	return nil
 }
 
@@ -94,8 +103,10 @@ func (o *diffOptions) provider(ctx context.Context, args []string) (v1alpha2.Pro
 		if err == nil && o.version != "" {
 			p.GetSpec().Version = o.version
 		}
+
 		return p, err
 	}
+
 	given, err := readProvider(o.file, o.management.namespace())
 	if err != nil {
 		return nil, err
@@ -105,6 +116,7 @@ func (o *diffOptions) provider(ctx context.Context, args []string) (v1alpha2.Pro
 	if err != nil {
 		return nil, err
 	}
+
 	for _, p := range all {
 		if nameOf(p) == nameOf(given) {
 			given.SetResourceVersion(p.GetResourceVersion())
@@ -112,9 +124,11 @@ func (o *diffOptions) provider(ctx context.Context, args []string) (v1alpha2.Pro
 			p.GetStatus().DeepCopyInto(given.GetStatus())
 		}
 	}
+
 	if o.version != "" {
 		given.GetSpec().Version = o.version
 	}
+
 	return given, nil
 }
 
@@ -124,25 +138,35 @@ func readProvider(file, namespace string) (v1alpha2.Provider, error) {
 	if file == "-" {
 		data, err = io.ReadAll(os.Stdin)
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	document := unstructured.Unstructured{}
 	if err := yaml.Unmarshal(data, &document.Object); err != nil {
 		return nil, fmt.Errorf("%s: not one YAML document: %w", file, err)
 	}
+
 	p := v1alpha2.ProviderType(document.GetKind()).New()
 	if p == nil || document.GetAPIVersion() != v1alpha2.GroupVersion.String() {
 		return nil, fmt.Errorf("%s: holds %s of %s; give the resource of a provider, such as an InfrastructureProvider of %s",
 			file, cmp.Or(document.GetKind(), "no kind"), cmp.Or(document.GetAPIVersion(), "no API"), v1alpha2.GroupVersion)
 	}
+
 	if err := yaml.UnmarshalStrict(data, p); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
+
 	p.SetNamespace(cmp.Or(p.GetNamespace(), namespace))
+
 	if p.GetNamespace() == "" || p.GetName() == "" {
-		return nil, fmt.Errorf("%s: the resource has no name, or no namespace; write them into metadata, or give the --namespace", file)
+		return nil, fmt.Errorf(
+			"%s: the resource has no name, or no namespace; write them into metadata, or give the --namespace",
+			file,
+		)
 	}
+
 	return p, nil
 }
 
@@ -152,20 +176,25 @@ func (o *diffOptions) compare(ctx context.Context, p v1alpha2.Provider, warnings
 	if err != nil {
 		return nil, err
 	}
+
 	current := &release.Record{}
 	if newest, exists := observed.Newest(); exists {
 		if current, err = o.management.releases.Read(ctx, observed.Namespace, observed.Name, newest); err != nil {
 			return nil, err
 		}
 	}
+
 	preview, err := o.preview(ctx, p, observed, warnings)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, w := range preview.Warnings {
 		fmt.Fprintln(warnings, "Warning:", w)
 	}
+
 	changes, err := compareObjects(current.Objects, preview.Release.Objects, o.contextLines)
+
 	return &difference{
 		Provider: v1alpha2.Label(p), From: current.AppVersion, To: preview.Version,
 		Objects: changes, NewCRDs: preview.NewCRDs, ChangedCRDs: preview.ChangedCRDs,
@@ -174,27 +203,37 @@ func (o *diffOptions) compare(ctx context.Context, p v1alpha2.Provider, warnings
 
 // preview is what would be installed: the revision that a flag or the resource names, or what the
 // rest of the resource asks for.
-func (o *diffOptions) preview(ctx context.Context, p v1alpha2.Provider, observed release.Observation, warnings io.Writer) (*controllers.Preview, error) {
+func (o *diffOptions) preview(
+	ctx context.Context,
+	p v1alpha2.Provider,
+	observed release.Observation,
+	warnings io.Writer,
+) (*controllers.Preview, error) {
 	number := o.revision
 	if held := p.GetSpec().Release; number == 0 && held != nil && held.RollbackTo != nil {
 		number = int(*held.RollbackTo)
 		fmt.Fprintf(warnings, "Warning: spec.release.rollbackTo is %d, so that nothing else is installed\n", number)
 	}
+
 	if number == 0 {
 		previewer, err := o.management.preview()
 		if err != nil {
 			return nil, err
 		}
+
 		return previewer.Preview(ctx, p)
 	}
+
 	revision, err := findRevision(observed, number)
 	if err != nil {
 		return nil, err
 	}
+
 	record, err := o.management.releases.Read(ctx, observed.Namespace, observed.Name, revision)
 	if err != nil {
 		return nil, err
 	}
+
 	return &controllers.Preview{Version: record.AppVersion, Release: record}, nil // a return leaves CRDs as they are
 }
 
@@ -202,11 +241,14 @@ func (o *diffOptions) print(d *difference) error {
 	if done, err := o.screen.data(d); done {
 		return err
 	}
+
 	s := o.screen
 	for _, c := range d.Objects {
 		fmt.Fprintln(s, s.paint(yellow, fmt.Sprintf("%s would be %s:", c.Object, c.Change)))
+
 		for line := range strings.Lines(c.Diff) {
 			st := plain
+
 			switch line[0] {
 			case '+':
 				st = green
@@ -215,16 +257,22 @@ func (o *diffOptions) print(d *difference) error {
 			case '@':
 				st = cyan
 			}
+
 			fmt.Fprintln(s, s.paint(st, strings.TrimSuffix(line, "\n")))
 		}
+
 		fmt.Fprintln(s)
 	}
+
 	for _, crd := range d.NewCRDs {
 		fmt.Fprintln(s, s.paint(yellow, fmt.Sprintf("CustomResourceDefinition %s would be created", crd)))
 	}
+
 	for _, crd := range d.ChangedCRDs {
 		fmt.Fprintln(s, s.paint(yellow, fmt.Sprintf("CustomResourceDefinition %s would be applied anew", crd)))
 	}
+
 	fmt.Fprintln(s, d.summary())
+
 	return nil
 }

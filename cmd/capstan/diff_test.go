@@ -13,23 +13,28 @@ import (
 // objects reads YAML documents.
 func objects(t *testing.T, documents ...string) []*unstructured.Unstructured {
 	t.Helper()
+
 	var all []*unstructured.Unstructured
+
 	for _, d := range documents {
 		o := &unstructured.Unstructured{}
 		NewWithT(t).Expect(yaml.Unmarshal([]byte(d), &o.Object)).To(Succeed())
 		all = append(all, o)
 	}
+
 	return all
 }
 
 func TestDiffIsDrawn(t *testing.T) {
-	before := objects(t,
+	before := objects(
+		t,
 		"{apiVersion: v1, kind: Secret, metadata: {name: credentials, namespace: ns}, data: {changed: b2xkLXNlY3JldA==, same: c2FtZS1zZWNyZXQ=, dropped: ZHJvcHBlZC1zZWNyZXQ=}}",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: same, namespace: ns}, data: {a: b}}",
 		"{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: moved, namespace: ns}, spec: {minAvailable: 1}}",
 		"{apiVersion: v1, kind: Service, metadata: {name: dropped, namespace: ns}, spec: {ports: [{port: 443}]}}",
 	)
-	after := objects(t,
+	after := objects(
+		t,
 		"{apiVersion: v1, kind: Secret, metadata: {name: credentials, namespace: ns}, data: {changed: bmV3LXNlY3JldA==, same: c2FtZS1zZWNyZXQ=}, stringData: {added: added-secret}}",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: same, namespace: ns}, data: {a: b}}",
 		"{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: moved, namespace: ns}, spec: {minAvailable: 1}}",
@@ -37,7 +42,15 @@ func TestDiffIsDrawn(t *testing.T) {
 	)
 	changes, err := compareObjects(before, after, 3)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	d := &difference{Provider: "infrastructure-x", From: "v1.0.0", To: "v1.1.0", Objects: changes, NewCRDs: []string{"news.x"}, ChangedCRDs: []string{"olds.x"}}
+
+	d := &difference{
+		Provider:    "infrastructure-x",
+		From:        "v1.0.0",
+		To:          "v1.1.0",
+		Objects:     changes,
+		NewCRDs:     []string{"news.x"},
+		ChangedCRDs: []string{"olds.x"},
+	}
 	draw := func(d *difference) func(*screen) {
 		return func(s *screen) {
 			o := &diffOptions{screen: s}
@@ -54,8 +67,14 @@ func TestDiffIsDrawn(t *testing.T) {
 
 func TestUnifiedContext(t *testing.T) {
 	g := NewWithT(t)
-	before := objects(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: '1', b: '2', c: '3', d: '4', e: '5'}}")
-	after := objects(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: '1', b: '2', c: changed, d: '4', e: '5'}}")
+	before := objects(
+		t,
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: '1', b: '2', c: '3', d: '4', e: '5'}}",
+	)
+	after := objects(
+		t,
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: '1', b: '2', c: changed, d: '4', e: '5'}}",
+	)
 	changes, err := compareObjects(before, after, 0)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(changes).To(Equal([]objectChange{{"ConfigMap x", "changed", "@@ -5 +5 @@\n-  c: \"3\"\n+  c: changed\n"}}))
@@ -76,11 +95,13 @@ func TestReadProvider(t *testing.T) {
 			g := NewWithT(t)
 			file := filepath.Join(t.TempDir(), "provider.yaml")
 			g.Expect(os.WriteFile(file, []byte(c.file), 0o600)).To(Succeed())
+
 			p, err := readProvider(file, c.namespace)
 			if c.err != "" {
 				g.Expect(err).To(MatchError(And(HavePrefix(file), ContainSubstring(c.err))))
 				return
 			}
+
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(nameOf(p)).To(Equal("InfrastructureProvider ns/aws"))
 		})

@@ -21,13 +21,16 @@ func (m *management) find(ctx context.Context, argument string) (v1alpha2.Provid
 	if err != nil {
 		return nil, err
 	}
+
 	found, err := pick(all, argument)
 	if err == nil && m.namespace() == "" && len(found) > 1 {
 		err = fmt.Errorf("%s is ambiguous: %s; say which, with --namespace if need be", argument, labels(found))
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	return found[0], nil
 }
 
@@ -35,14 +38,18 @@ func (m *management) find(ctx context.Context, argument string) (v1alpha2.Provid
 // providers are installed.
 func (m *management) findAll(ctx context.Context, arguments []string) ([]v1alpha2.Provider, error) {
 	wanted := map[string]bool{}
+
 	for _, argument := range arguments {
 		p, err := m.find(ctx, argument)
 		if err != nil {
 			return nil, err
 		}
+
 		wanted[nameOf(p)] = true
 	}
+
 	all, err := m.providers(ctx)
+
 	return slices.DeleteFunc(all, func(p v1alpha2.Provider) bool { return !wanted[nameOf(p)] }), err
 }
 
@@ -50,18 +57,27 @@ func (m *management) findAll(ctx context.Context, arguments []string) ([]v1alpha
 // than a name.
 func pick(all []v1alpha2.Provider, argument string) ([]v1alpha2.Provider, error) {
 	kind, name, qualified := strings.Cut(argument, "/")
+
 	for _, means := range []func(v1alpha2.Provider) bool{
 		func(p v1alpha2.Provider) bool { return !qualified && v1alpha2.Label(p) == argument },
 		func(p v1alpha2.Provider) bool { return qualified && p.GetName() == name && isKind(p, kind) },
 		func(p v1alpha2.Provider) bool { return !qualified && p.GetName() == argument },
 	} {
-		if found := slices.DeleteFunc(slices.Clone(all), func(p v1alpha2.Provider) bool { return !means(p) }); len(found) > 0 {
+		if found := slices.DeleteFunc(
+			slices.Clone(all),
+			func(p v1alpha2.Provider) bool { return !means(p) },
+		); len(found) > 0 {
 			return found, nil
 		}
 	}
+
 	if len(all) == 0 {
-		return nil, fmt.Errorf("there is no provider %s, nor any other; create the resource of one, or name another cluster or --namespace", argument)
+		return nil, fmt.Errorf(
+			"there is no provider %s, nor any other; create the resource of one, or name another cluster or --namespace",
+			argument,
+		)
 	}
+
 	return nil, fmt.Errorf("there is no provider %s; there are: %s", argument, labels(all))
 }
 
@@ -77,6 +93,7 @@ func labels(providers []v1alpha2.Provider) string {
 	for _, p := range providers {
 		names = append(names, fmt.Sprintf("%s (%s)", v1alpha2.Label(p), nameOf(p)))
 	}
+
 	return strings.Join(names, ", ")
 }
 
@@ -104,6 +121,7 @@ func oneProvider(usage string, most int) cobra.PositionalArgs {
 		if len(args) < 1 || len(args) > most {
 			return errors.New("give a provider: capstan " + usage)
 		}
+
 		return nil
 	}
 }
@@ -114,6 +132,7 @@ func someProviders(usage string) cobra.PositionalArgs {
 		if len(args) == 0 {
 			return errors.New("give at least one provider: capstan " + usage)
 		}
+
 		return nil
 	}
 }

@@ -21,6 +21,7 @@ func TestPick(t *testing.T) {
 		&v1alpha2.InfrastructureProvider{ObjectMeta: meta("b", "aws")},
 		&v1alpha2.InfrastructureProvider{ObjectMeta: meta("d", "docker")},
 	}
+
 	for argument, want := range map[string][]string{
 		"docker":                         {"InfrastructureProvider d/docker"},
 		"infrastructure-docker":          {"InfrastructureProvider d/docker"},
@@ -36,15 +37,19 @@ func TestPick(t *testing.T) {
 			g := NewWithT(t)
 			found, err := pick(all, argument)
 			g.Expect(err).NotTo(HaveOccurred())
+
 			var got []string
 			for _, p := range found {
 				got = append(got, nameOf(p))
 			}
+
 			g.Expect(got).To(Equal(want))
 		})
 	}
+
 	_, err := pick(all[:2], "azure")
-	NewWithT(t).Expect(err).To(MatchError("there is no provider azure; there are: cluster-api (CoreProvider core/cluster-api), bootstrap-kubeadm (BootstrapProvider kb/kubeadm)"))
+	NewWithT(t).Expect(err).
+		To(MatchError("there is no provider azure; there are: cluster-api (CoreProvider core/cluster-api), bootstrap-kubeadm (BootstrapProvider kb/kubeadm)"))
 	_, err = pick(all, "addon/docker")
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("there is no provider addon/docker")))
 	_, err = pick(nil, "azure")

@@ -31,6 +31,7 @@ const (
 func generateCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "generate", Short: "Make manifests from what providers publish"}
 	cmd.AddCommand(generateClusterCommand())
+
 	return cmd
 }
 
@@ -66,6 +67,7 @@ management cluster is only asked when --kubeconfig or --context names it.`,
 			if len(args) != 1 {
 				return errors.New("give the cluster's name, and nothing else beside the flags: capstan generate cluster NAME")
 			}
+
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -73,27 +75,62 @@ management cluster is only asked when --kubeconfig or --context names it.`,
 			if cmd.Flags().Changed("control-plane-machine-count") {
 				o.ControlPlaneMachines = &o.controlPlaneMachines
 			}
+
 			if cmd.Flags().Changed("worker-machine-count") {
 				o.WorkerMachines = &o.workerMachines
 			}
+
 			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	o.addFlags(cmd)
+
 	return cmd
 }
 
 func (o *generateOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVarP(&o.infrastructure, "infrastructure", "i", "", "the infrastructure provider, name[:version]; by default the only one there is, in the installed or newest version")
+	flags.StringVarP(
+		&o.infrastructure,
+		"infrastructure",
+		"i",
+		"",
+		"the infrastructure provider, name[:version]; by default the only one there is, in the installed or newest version",
+	)
 	flags.StringVarP(&o.Flavor, "flavor", "f", "", "the flavor of the template")
 	flags.StringVar(&o.from, "from", fromCluster, "where the templates are: cluster, a chart's .tgz or a folder")
-	flags.StringVarP(&o.Namespace, "target-namespace", "n", "", "the namespace of the cluster's objects; by default that of the kubeconfig's context")
-	flags.StringVar(&o.KubernetesVersion, "kubernetes-version", "", "the cluster's Kubernetes version; by default the variable KUBERNETES_VERSION")
-	flags.Int64Var(&o.controlPlaneMachines, "control-plane-machine-count", 1, "the number of control plane machines; the variable CONTROL_PLANE_MACHINE_COUNT can set it too")
-	flags.Int64Var(&o.workerMachines, "worker-machine-count", 0, "the number of worker machines; the variable WORKER_MACHINE_COUNT can set it too (default 0)")
+	flags.StringVarP(
+		&o.Namespace,
+		"target-namespace",
+		"n",
+		"",
+		"the namespace of the cluster's objects; by default that of the kubeconfig's context",
+	)
+	flags.StringVar(
+		&o.KubernetesVersion,
+		"kubernetes-version",
+		"",
+		"the cluster's Kubernetes version; by default the variable KUBERNETES_VERSION",
+	)
+	flags.Int64Var(
+		&o.controlPlaneMachines,
+		"control-plane-machine-count",
+		1,
+		"the number of control plane machines; the variable CONTROL_PLANE_MACHINE_COUNT can set it too",
+	)
+	flags.Int64Var(
+		&o.workerMachines,
+		"worker-machine-count",
+		0,
+		"the number of worker machines; the variable WORKER_MACHINE_COUNT can set it too (default 0)",
+	)
 	flags.BoolVar(&o.listVariables, "list-variables", false, "list the template's variables instead")
-	flags.StringVar(&o.config, "config", "", "a file of variables; by default clusterctl's own configuration file, if there is one")
+	flags.StringVar(
+		&o.config,
+		"config",
+		"",
+		"a file of variables; by default clusterctl's own configuration file, if there is one",
+	)
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "the management cluster's kubeconfig; by default kubectl's")
 	flags.StringVar(&o.context, "context", "", "the context of the kubeconfig")
 }
@@ -103,53 +140,75 @@ func (o *generateOptions) run(ctx context.Context, out, warnings io.Writer) erro
 	if err != nil {
 		return err
 	}
+
 	variables, err := clustertemplate.NewVariables(o.config)
 	if err != nil {
 		return err
 	}
+
 	if o.Namespace == "" {
 		if o.Namespace, err = o.currentNamespace(); err != nil {
 			return err
 		}
 	}
+
 	management, err := o.management()
 	if err != nil {
 		return err
 	}
+
 	templates, err := o.templates(ctx, management, want)
 	if err != nil {
 		return err
 	}
+
 	if o.listVariables {
 		list, err := templates.Variables(o.Request, variables)
 		if err != nil {
 			return err
 		}
+
 		return printVariables(out, list)
 	}
+
 	manifests, err := templates.Generate(ctx, o.Request, variables, management)
 	if err != nil {
 		return err
 	}
+
 	for _, class := range manifests.AbsentClasses {
-		fmt.Fprintf(warnings, "Warning: the cluster needs ClusterClass %s, which %s does not bring; make sure that the management cluster has it\n", class, templates)
+		fmt.Fprintf(
+			warnings,
+			"Warning: the cluster needs ClusterClass %s, which %s does not bring; make sure that the management cluster has it\n",
+			class,
+			templates,
+		)
 	}
+
 	_, err = fmt.Fprintf(out, "%s\n", manifests.YAML)
+
 	return err
 }
 
 // templates reads the templates from where --from says.
-func (o *generateOptions) templates(ctx context.Context, management client.Client, want clustertemplate.Infrastructure) (*clustertemplate.Set, error) {
+func (o *generateOptions) templates(
+	ctx context.Context,
+	management client.Client,
+	want clustertemplate.Infrastructure,
+) (*clustertemplate.Set, error) {
 	if o.from == fromCluster {
 		return clustertemplate.FromCluster(ctx, management, want)
 	}
+
 	info, err := os.Stat(o.from)
 	if err != nil {
 		return nil, fmt.Errorf("--from: %w; give cluster, a chart's .tgz or a folder", err)
 	}
+
 	if info.IsDir() {
 		return clustertemplate.FromFolder(ctx, o.from, want)
 	}
+
 	return clustertemplate.FromArchive(o.from, want)
 }
 
@@ -158,15 +217,22 @@ func (o *generateOptions) management() (client.Client, error) {
 	if o.from != fromCluster && o.kubeconfig == "" && o.context == "" {
 		return nil, nil
 	}
+
 	config, err := o.clientConfig().ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find the management cluster: %w; name its --kubeconfig, or a chart or a folder with --from", err)
+		return nil, fmt.Errorf(
+			"find the management cluster: %w; name its --kubeconfig, or a chart or a folder with --from",
+			err,
+		)
 	}
+
 	config.Timeout = requestTimeout
+
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha2.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
+
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
@@ -177,9 +243,11 @@ func (o *generateOptions) currentNamespace() (string, error) {
 	if clientcmd.IsEmptyConfig(err) {
 		return metav1.NamespaceDefault, nil
 	}
+
 	if err != nil {
 		return "", fmt.Errorf("find the current namespace: %w; name one with --target-namespace", err)
 	}
+
 	return namespace, nil
 }
 
@@ -187,12 +255,17 @@ func (o *generateOptions) currentNamespace() (string, error) {
 func (o *generateOptions) clientConfig() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context})
+
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		rules,
+		&clientcmd.ConfigOverrides{CurrentContext: o.context},
+	)
 }
 
 // printVariables lists variables in clusterctl's form.
 func printVariables(out io.Writer, variables []clustertemplate.Variable) error {
 	var required, optional strings.Builder
+
 	for _, v := range variables {
 		if v.Default == nil {
 			fmt.Fprintf(&required, "  - %s\n", v.Name)
@@ -200,13 +273,17 @@ func printVariables(out io.Writer, variables []clustertemplate.Variable) error {
 			fmt.Fprintf(&optional, "  - %s\t(defaults to %s)\n", v.Name, *v.Default)
 		}
 	}
+
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.FilterHTML)
 	if required.Len() > 0 {
 		fmt.Fprint(w, "Required Variables:\n", required.String())
 	}
+
 	if optional.Len() > 0 {
 		fmt.Fprint(w, "\nOptional Variables:\n", optional.String())
 	}
+
 	fmt.Fprintln(w)
+
 	return w.Flush()
 }

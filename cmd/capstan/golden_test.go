@@ -15,10 +15,12 @@ func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	g := NewWithT(t)
 	file := filepath.Join("testdata", name)
+
 	if os.Getenv("UPDATE_GOLDEN") != "" {
 		g.Expect(os.MkdirAll("testdata", 0o755)).To(Succeed())
 		g.Expect(os.WriteFile(file, got, 0o600)).To(Succeed())
 	}
+
 	want, err := os.ReadFile(file)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(got)).To(Equal(string(want)))
@@ -27,7 +29,9 @@ func golden(t *testing.T, name string, got []byte) {
 // drawn is what a function prints on a screen.
 func drawn(s *screen, draw func(*screen)) []byte {
 	var out bytes.Buffer
+
 	s.Writer = &out
 	draw(s)
+
 	return out.Bytes()
 }

@@ -24,7 +24,9 @@ type historyOptions struct {
 
 func historyCommand() *cobra.Command {
 	o := &historyOptions{now: time.Now}
+
 	const usage = "history PROVIDER"
+
 	cmd := &cobra.Command{
 		Use:   usage,
 		Short: "Show the revisions of a provider's release",
@@ -35,11 +37,13 @@ whether its objects were healthy once, and the digest of its chart.`,
 			if err := errors.Join(o.screen.open(cmd.OutOrStdout()), o.management.connect()); err != nil {
 				return err
 			}
+
 			return o.run(cmd.Context(), args[0])
 		},
 	}
 	o.management = managementFlags(cmd.Flags())
 	o.screen = screenFlags(cmd.Flags(), "json", "yaml")
+
 	return cmd
 }
 
@@ -65,14 +69,18 @@ func (o *historyOptions) run(ctx context.Context, argument string) error {
 	if err != nil {
 		return err
 	}
+
 	name := controllers.ReleaseName(p)
+
 	observed, err := o.management.releases.Observe(ctx, p.GetNamespace(), name)
 	if err != nil {
 		return err
 	}
+
 	views := make([]revisionView, len(observed.Revisions))
 	for i, r := range observed.Revisions {
 		record, err := o.management.releases.Read(ctx, p.GetNamespace(), name, r)
+
 		corrupt := new(release.CorruptError)
 		switch {
 		case errors.As(err, &corrupt):
@@ -82,8 +90,10 @@ func (o *historyOptions) run(ctx context.Context, argument string) error {
 		case err != nil:
 			return err
 		}
+
 		views[len(views)-1-i] = viewRevision(r, record)
 	}
+
 	return o.print(views)
 }
 
@@ -95,6 +105,7 @@ func viewRevision(r release.Revision, record *release.Record) revisionView {
 	if r.Ours() {
 		v.By = "capstan"
 	}
+
 	return v
 }
 
@@ -114,12 +125,21 @@ func (o *historyOptions) print(views []revisionView) error {
 	if done, err := o.screen.data(views); done {
 		return err
 	}
+
 	rows := [][]string{{"REVISION", "AGE", "STATUS", "HEALTHY", "VERSION", "BY", "CHART", "DESCRIPTION"}}
 	for _, v := range views {
 		rows = append(rows, []string{
-			strconv.Itoa(v.Revision), duration.HumanDuration(o.now().Sub(v.Updated)), v.Status, v.health(), v.Version, v.By, short(v.Digest), v.Description,
+			strconv.Itoa(v.Revision),
+			duration.HumanDuration(o.now().Sub(v.Updated)),
+			v.Status,
+			v.health(),
+			v.Version,
+			v.By,
+			short(v.Digest),
+			v.Description,
 		})
 	}
+
 	o.screen.table(rows, func(row, column int) style {
 		switch {
 		case row == 0:
@@ -134,12 +154,15 @@ func (o *historyOptions) print(views []revisionView) error {
 			return plain
 		}
 	})
+
 	return nil
 }
 
 // short is a digest as far as people compare it.
 func short(digest string) string {
 	const most = 12
+
 	hex := strings.TrimPrefix(digest, "sha256:")
+
 	return hex[:min(len(hex), most)]
 }

@@ -11,7 +11,9 @@ import (
 
 func TestHistoryIsDrawn(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
 	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 	var views []revisionView
 	for _, r := range []struct {
 		revision release.Revision
@@ -23,6 +25,7 @@ func TestHistoryIsDrawn(t *testing.T) {
 	} {
 		views = append(views, viewRevision(r.revision, &r.record))
 	}
+
 	draw := func(s *screen) {
 		o := &historyOptions{screen: s, now: func() time.Time { return now }}
 		NewWithT(t).Expect(o.print(views)).To(Succeed())

@@ -37,14 +37,18 @@ newest is taken. The exit code is 1 when there is a finding of the --fail-on lev
 			if len(args) != 1 {
 				return errors.New("give the provider's folder, or one version of it: capstan chart lint DIR[/VERSION]")
 			}
+
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd.Context(), args[0], cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "how to print the findings: "+strings.Join(lint.Formats, ", "))
-	cmd.Flags().StringVar(&o.failOn, "fail-on", string(lint.Error), "the level from which findings are a failure: error, warning")
+	cmd.Flags().
+		StringVarP(&o.output, "output", "o", "text", "how to print the findings: "+strings.Join(lint.Formats, ", "))
+	cmd.Flags().
+		StringVar(&o.failOn, "fail-on", string(lint.Error), "the level from which findings are a failure: error, warning")
+
 	return cmd
 }
 
@@ -52,19 +56,24 @@ func (o lintOptions) run(ctx context.Context, from string, out io.Writer) error 
 	if !slices.Contains(lint.Formats, o.output) {
 		return fmt.Errorf("--output %s is unknown; choose one of %s", o.output, strings.Join(lint.Formats, ", "))
 	}
+
 	if o.failOn != string(lint.Error) && o.failOn != string(lint.Warning) {
 		return fmt.Errorf("--fail-on %s is unknown; choose error or warning", o.failOn)
 	}
+
 	findings, err := lintFolder(ctx, from)
 	if err != nil {
 		return err
 	}
+
 	if err := lint.Write(out, o.output, findings); err != nil {
 		return err
 	}
+
 	if lint.Count(findings, lint.Error) > 0 || o.failOn == string(lint.Warning) && lint.Count(findings, lint.Warning) > 0 {
 		return fmt.Errorf("%s does not keep the contracts: %s", from, lint.Summary(findings))
 	}
+
 	return nil
 }
 
@@ -75,15 +84,18 @@ func lintFolder(ctx context.Context, from string) ([]lint.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	b, err := directory.Fetch(ctx, release)
 	// A missing file is a finding, and Fetch gives what is there.
 	if missing := new(bundle.InvalidError); err != nil && !errors.As(err, &missing) {
 		return nil, err
 	}
+
 	names, err := fileNames(folder)
 	if err != nil {
 		return nil, err
 	}
+
 	return inFolder(folder, names, append(lint.Names(b.Provider, names), lint.Bundle(b, nil)...)), nil
 }
 
@@ -94,27 +106,33 @@ func openRelease(ctx context.Context, from string) (*source.Directory, source.Re
 	if base := filepath.Base(path); source.IsExact(base) {
 		path, version = filepath.Dir(path), base
 	}
+
 	directory, err := source.NewDirectory(path)
 	if err != nil {
 		return nil, source.Release{}, "", err
 	}
+
 	releases, err := directory.Releases(ctx)
 	if err != nil {
 		return nil, source.Release{}, "", err
 	}
+
 	release, err := source.Pick(releases, version, "")
 	if err != nil {
 		return nil, source.Release{}, "", fmt.Errorf("%s: %w", path, err)
 	}
+
 	return directory, release, filepath.Join(path, release.Name), nil
 }
 
 func fileNames(folder string) ([]string, error) {
 	entries, err := os.ReadDir(folder)
+
 	names := make([]string, 0, len(entries))
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
+
 	return names, err
 }
 
@@ -126,7 +144,9 @@ func inFolder(folder string, names []string, findings []lint.Finding) []lint.Fin
 		if f.File == bundle.ComponentsFile && components >= 0 {
 			f.File = names[components]
 		}
+
 		findings[i].File = filepath.Join(folder, f.File)
 	}
+
 	return findings
 }

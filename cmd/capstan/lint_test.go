@@ -20,6 +20,7 @@ func broken(t *testing.T, level string) string {
 	g := NewWithT(t)
 	folder := filepath.Join(t.TempDir(), "bootstrap-kubeadm")
 	g.Expect(os.CopyFS(folder, os.DirFS(filepath.Join(sampleProviders, "bootstrap-kubeadm")))).To(Succeed())
+
 	edit := func(name, old, replacement string) {
 		path := filepath.Join(folder, "v1.0.0", name)
 		data, err := os.ReadFile(path)
@@ -32,23 +33,29 @@ func broken(t *testing.T, level string) string {
 	} else {
 		edit("bootstrap-components.yaml", "kind: Service\n", "kind: ConfigMap\n")
 	}
+
 	return folder
 }
 
 // runMain runs the program in a process of its own, which is this test's binary.
 func runMain(t *testing.T, args ...string) (exitCode int, stdout, stderr string) {
 	t.Helper()
+
 	executable, err := os.Executable()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	cmd := exec.CommandContext(t.Context(), executable, "-test.run=^TestMainProcess$")
+
 	cmd.Env = append(os.Environ(), "CAPSTAN_ARGS="+strings.Join(args, "\n"))
+
 	var out, errs bytes.Buffer
+
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
 		exit := new(exec.ExitError)
 		NewWithT(t).Expect(errors.As(err, &exit)).To(BeTrue(), "%v", err)
 		exitCode = exit.ExitCode()
 	}
+
 	return exitCode, out.String(), errs.String()
 }
 
@@ -58,7 +65,9 @@ func TestMainProcess(t *testing.T) {
 	if !ok {
 		t.Skip("runMain starts it")
 	}
+
 	os.Args = append([]string{"capstan"}, strings.Split(args, "\n")...)
+
 	main()
 }
 
@@ -97,13 +106,17 @@ func TestLintFindsMissingAndMisnamedFiles(t *testing.T) {
 	folder := broken(t, "warning")
 	release := filepath.Join(folder, "v1.0.0")
 	g.Expect(os.Remove(filepath.Join(release, "metadata.yaml"))).To(Succeed())
-	g.Expect(os.Rename(filepath.Join(release, "bootstrap-components.yaml"), filepath.Join(release, "my-components.yaml"))).To(Succeed())
+	g.Expect(os.Rename(filepath.Join(release, "bootstrap-components.yaml"), filepath.Join(release, "my-components.yaml"))).
+		To(Succeed())
+
 	findings, err := lintFolder(t.Context(), folder)
 	g.Expect(err).NotTo(HaveOccurred())
+
 	rules := map[string]string{}
 	for _, f := range findings {
 		rules[f.Rule] = f.File
 	}
+
 	g.Expect(rules).To(HaveKeyWithValue("files/required", filepath.Join(release, "metadata.yaml")))
 	g.Expect(rules).To(HaveKeyWithValue("files/names", filepath.Join(release, "my-components.yaml")))
 }

@@ -24,10 +24,13 @@ func (e *exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := rootCommand().ExecuteContext(ctx)
+
 	stop()
+
 	if exit := new(exitError); errors.As(err, &exit) {
 		os.Exit(exit.code)
 	}
+
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		os.Exit(1)
@@ -43,9 +46,21 @@ func rootCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.AddCommand(
-		chartCommand(), crdsCommand(), generateCommand(), mirrorCommand(),
-		statusCommand(), historyCommand(), diffCommand(), upgradeCommand(), rollbackCommand(), suspendCommand(), resumeCommand(), deleteCommand(),
-		providersCommand(), versionsCommand(),
+		chartCommand(),
+		crdsCommand(),
+		generateCommand(),
+		mirrorCommand(),
+		statusCommand(),
+		historyCommand(),
+		diffCommand(),
+		upgradeCommand(),
+		rollbackCommand(),
+		suspendCommand(),
+		resumeCommand(),
+		deleteCommand(),
+		providersCommand(),
+		versionsCommand(),
 	)
+
 	return root
 }

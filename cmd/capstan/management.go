@@ -36,6 +36,7 @@ func managementFlags(flags *pflag.FlagSet) *management {
 	m.flags.CacheDir = nil // nothing is kept on disk
 	m.flags.AddFlags(flags)
 	flags.Lookup("namespace").Usage = "Only look at providers in this namespace; by default at those in all, whatever the kubeconfig says"
+
 	return m
 }
 
@@ -45,20 +46,26 @@ func (m *management) connect() error {
 	if err != nil {
 		return fmt.Errorf("find the management cluster: %w; name its --kubeconfig or --context", err)
 	}
+
 	if config.Timeout == 0 {
 		config.Timeout = requestTimeout
 	}
+
 	config.QPS = -1 // the API server throttles by itself, and more fairly
+
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha2.AddToScheme(scheme)); err != nil {
 		return err
 	}
+
 	m.config = config
 	if m.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("reach the management cluster: %w", err)
 	}
+
 	host, _ := os.Hostname() // it names who holds a release, and this program never does
 	m.releases, err = release.NewEngine(config, release.Options{Holder: "capstan@" + host})
+
 	return err
 }
 
@@ -78,17 +85,25 @@ func (m *management) providers(ctx context.Context) ([]v1alpha2.Provider, error)
 // providersIn lists the resources of a namespace; an empty one means all.
 func (m *management) providersIn(ctx context.Context, namespace string) ([]v1alpha2.Provider, error) {
 	var all []v1alpha2.Provider
+
 	for _, t := range v1alpha2.ProviderTypes() {
 		list := t.NewList()
+
 		err := m.client.List(ctx, list, client.InNamespace(namespace))
 		if meta.IsNoMatchError(err) {
-			return nil, fmt.Errorf("the management cluster knows no %s resources; install Capstan there, or name another cluster with --kubeconfig or --context", t)
+			return nil, fmt.Errorf(
+				"the management cluster knows no %s resources; install Capstan there, or name another cluster with --kubeconfig or --context",
+				t,
+			)
 		}
+
 		if err != nil {
 			return nil, fmt.Errorf("list %s resources: %w", t, err)
 		}
+
 		all = append(all, list.GetItems()...)
 	}
+
 	return all, nil
 }
 
@@ -98,27 +113,39 @@ const pollInterval = 300 * time.Millisecond
 
 // wait reads the resource again and again until done says so, and tells each new state in a line.
 // done gets nil once the resource is gone. The error says how long was waited for what.
-func (m *management) wait(ctx context.Context, provider v1alpha2.Provider, timeout time.Duration, tell func(string), done func(v1alpha2.Provider) (bool, error)) error {
+func (m *management) wait(
+	ctx context.Context,
+	provider v1alpha2.Provider,
+	timeout time.Duration,
+	tell func(string),
+	done func(v1alpha2.Provider) (bool, error),
+) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("given up after %s", timeout))
 	defer cancel()
+
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
+
 	for told := ""; ; {
 		err := m.client.Get(ctx, client.ObjectKeyFromObject(provider), provider)
 		now := provider
+
 		switch {
 		case apierrors.IsNotFound(err):
 			now = nil
 		case err != nil && ctx.Err() == nil:
 			return fmt.Errorf("read %s: %w", nameOf(provider), err)
 		}
+
 		if ended, err := done(now); ended || err != nil {
 			return err
 		}
+
 		if state := readiness(provider); state != told {
 			tell(fmt.Sprintf("%s: %s", nameOf(provider), state))
 			told = state
 		}
+
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w: %s; the operator goes on, `capstan status %s` tells how far it is",

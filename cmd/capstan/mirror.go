@@ -56,12 +56,28 @@ which the operator uses the mirror.`,
 	flags.StringVar(&o.to, "to", "", "the registry, or the archive to write")
 	flags.StringVar(&o.archive, "archive", "", "copy what this archive holds, and nothing else")
 	flags.StringArrayVar(&o.images, "image", nil, "one more image to copy; may be repeated")
-	flags.StringVar(&o.certManager, "cert-manager", "", "copy cert-manager's chart and images of this version too, such as v1.21.2; or from a registry of one's own, as oci://REGISTRY/PATH/charts/cert-manager:v1.21.2")
-	flags.StringSliceVar(&o.platforms, "platform", nil, "take only these platforms of images, such as linux/amd64,linux/arm64 (default: all)")
+	flags.StringVar(
+		&o.certManager,
+		"cert-manager",
+		"",
+		"copy cert-manager's chart and images of this version too, such as v1.21.2; or from a registry of one's own, as oci://REGISTRY/PATH/charts/cert-manager:v1.21.2",
+	)
+	flags.StringSliceVar(
+		&o.platforms,
+		"platform",
+		nil,
+		"take only these platforms of images, such as linux/amd64,linux/arm64 (default: all)",
+	)
 	flags.BoolVar(&o.noImages, "charts-only", false, "leave out the images")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "only list what would be copied, with sizes")
-	flags.BoolVar(&o.overwrite, "overwrite", false, "let the tags of images in the registry move; those of charts never do")
+	flags.BoolVar(
+		&o.overwrite,
+		"overwrite",
+		false,
+		"let the tags of images in the registry move; those of charts never do",
+	)
 	flags.IntVar(&o.parallel, "parallel", 4, "how many charts and images are copied at a time")
+
 	return cmd
 }
 
@@ -69,28 +85,36 @@ func (o *mirrorOptions) run(ctx context.Context, in io.Reader, out, progress io.
 	if o.to == "" && !o.dryRun {
 		return errors.New("--to is missing: name a registry as oci://registry.example.com/path, or an archive as mirror.tar")
 	}
+
 	host := ""
+
 	if isReference(o.to) {
 		base, err := oci.ParseRepository(o.to)
 		if err != nil {
 			return err
 		}
+
 		host = base.Registry
 	}
+
 	client, err := o.registry.client(host, in)
 	if err != nil {
 		return err
 	}
+
 	items, err := o.items(ctx, client)
 	if err != nil {
 		return err
 	}
+
 	if len(items) == 0 {
 		return errors.New("nothing to copy: name providers, or give --file, --cluster, --archive or --image")
 	}
+
 	if o.dryRun {
 		return list(out, items)
 	}
+
 	return o.copy(ctx, client, items, out, progress)
 }
 
@@ -99,37 +123,47 @@ func (o *mirrorOptions) items(ctx context.Context, client *oci.Client) ([]*mirro
 	if o.archive != "" {
 		return mirror.OpenArchive(ctx, o.archive)
 	}
+
 	charts, err := o.providers.charts(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	items := make([]*mirror.Item, 0, len(charts))
 	for _, c := range charts {
 		item, err := mirror.NewChart(ctx, c)
 		if err != nil {
 			return nil, err
 		}
+
 		items = append(items, item)
 	}
+
 	names := slices.Clone(o.images)
 	if o.certManager != "" {
 		ref, err := parseCertManager(o.certManager)
 		if err != nil {
 			return nil, err
 		}
+
 		names = append(names, certManagerImageNames(ref)...)
+
 		found, err := mirror.Artifact(ctx, client, ref)
 		if err != nil {
 			return nil, err
 		}
+
 		items = append(items, found...)
 	}
+
 	if o.noImages {
 		names = o.images
 	} else if names, err = withImagesOf(charts, names); err != nil {
 		return nil, err
 	}
+
 	copied, err := mirror.Images(ctx, client, names, o.platforms)
+
 	return append(items, copied...), err
 }
 
@@ -140,44 +174,81 @@ func withImagesOf(charts []*chart.Chart, names []string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		names = append(names, images...)
 	}
+
 	slices.Sort(names)
+
 	return slices.Compact(names), nil
 }
 
-func (o *mirrorOptions) copy(ctx context.Context, client *oci.Client, items []*mirror.Item, out, progress io.Writer) error {
+func (o *mirrorOptions) copy(
+	ctx context.Context,
+	client *oci.Client,
+	items []*mirror.Item,
+	out, progress io.Writer,
+) error {
 	observer := newProgress(progress, items)
+
 	options := mirror.Options{Parallel: o.parallel, Observer: observer}
 	if !isReference(o.to) {
 		archive, err := mirror.CreateArchive(o.to)
 		if err != nil {
 			return err
 		}
+
 		err = mirror.Copy(ctx, items, archive, options)
+
 		observer.end()
+
 		if err != nil {
 			return fmt.Errorf("%w\nwhat was copied is kept; the same command goes on from here", err)
 		}
+
 		if err := archive.Close(ctx); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "%s holds %s. Carry it over, and there run:\n  capstan mirror --archive %s --to oci://REGISTRY/PATH\n", o.to, counted(items), o.to)
+
+		fmt.Fprintf(
+			out,
+			"%s holds %s. Carry it over, and there run:\n  capstan mirror --archive %s --to oci://REGISTRY/PATH\n",
+			o.to,
+			counted(items),
+			o.to,
+		)
+
 		return nil
 	}
+
 	base, err := oci.ParseRepository(o.to)
 	if err != nil {
 		return err
 	}
+
 	target := &mirror.Registry{Client: client, Base: base, Overwrite: o.overwrite}
 	err = mirror.Copy(ctx, items, target, options)
+
 	observer.end()
+
 	if err != nil {
 		return fmt.Errorf("%w\nthe same command goes on from here", err)
 	}
-	fmt.Fprintf(out, "%s holds %s. Start the operator with:\n  --chart-repository=%s\n  --image-registry=%s\n", o.to, counted(items), target.ChartRepository(), target.ImageRegistry())
-	fmt.Fprintln(out, "and, where the registry asks for them, with a docker configuration and the certificate of its authority in files:\n  --registry-config=FILE\n  --registry-ca=FILE")
+
+	fmt.Fprintf(
+		out,
+		"%s holds %s. Start the operator with:\n  --chart-repository=%s\n  --image-registry=%s\n",
+		o.to,
+		counted(items),
+		target.ChartRepository(),
+		target.ImageRegistry(),
+	)
+	fmt.Fprintln(
+		out,
+		"and, where the registry asks for them, with a docker configuration and the certificate of its authority in files:\n  --registry-config=FILE\n  --registry-ca=FILE",
+	)
 	tellCertManager(out, target, items)
+
 	return nil
 }
 
@@ -185,15 +256,19 @@ func (o *mirrorOptions) copy(ctx context.Context, client *oci.Client, items []*m
 func list(out io.Writer, items []*mirror.Item) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "SIZE\tNAME\tNOTE")
+
 	for _, item := range items {
 		fmt.Fprintln(w, strings.TrimRight(binarySize(item.Size)+"\t"+item.Name+"\t"+item.Note, "\t"))
 	}
+
 	fmt.Fprintf(w, "%s\tin all, what is shared counted once\n", binarySize(mirror.TotalSize(items)))
+
 	return w.Flush()
 }
 
 func counted(items []*mirror.Item) string {
 	charts, attached := 0, 0
+
 	for _, item := range items {
 		switch {
 		case item.Attached():
@@ -202,10 +277,12 @@ func counted(items []*mirror.Item) string {
 			charts++
 		}
 	}
+
 	text := fmt.Sprintf("%s and %s", plural(charts, "chart"), plural(len(items)-charts-attached, "image"))
 	if attached > 0 {
 		text += " with " + plural(attached, "attached artifact")
 	}
+
 	return text
 }
 
@@ -213,6 +290,7 @@ func plural(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
+
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
@@ -224,5 +302,6 @@ func binarySize(n int64) string {
 	case n >= 1<<20:
 		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 	}
+
 	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }

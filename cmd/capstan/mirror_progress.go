@@ -33,9 +33,11 @@ func newProgress(out io.Writer, items []*mirror.Item) *progress {
 		info, err := file.Stat()
 		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 	}
+
 	for _, item := range items {
 		p.total += item.Size
 	}
+
 	return p
 }
 
@@ -43,10 +45,12 @@ func newProgress(out io.Writer, items []*mirror.Item) *progress {
 func (p *progress) Copied(_ *mirror.Item, bytes int64, present bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.done += bytes
 	if !present {
 		p.moved += bytes
 	}
+
 	if p.terminal && time.Since(p.drawn) > 100*time.Millisecond {
 		p.draw()
 	}
@@ -56,16 +60,20 @@ func (p *progress) Copied(_ *mirror.Item, bytes int64, present bool) {
 func (p *progress) Finished(item *mirror.Item, present bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.finished++
 	word := "copied "
+
 	switch {
 	case err != nil:
 		word = "failed "
 	case present:
 		word = "present"
 	}
+
 	p.clear()
 	fmt.Fprintf(p.out, "%s  %10s  %s\n", word, binarySize(item.Size), item.Name)
+
 	if p.terminal {
 		p.draw()
 	}
@@ -75,6 +83,7 @@ func (p *progress) Finished(item *mirror.Item, present bool, err error) {
 func (p *progress) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.clear()
 	took := time.Since(p.began)
 	fmt.Fprintf(p.out, "%s copied in %s\n", binarySize(p.moved), took.Round(time.Millisecond))
@@ -84,14 +93,26 @@ const barWidth = 30
 
 func (p *progress) draw() {
 	p.drawn = time.Now()
+
 	share := 1.0
 	if p.total > 0 {
 		share = min(1, float64(p.done)/float64(p.total))
 	}
+
 	full := int(share * barWidth)
 	rate := float64(p.moved) / max(time.Since(p.began).Seconds(), 0.1)
-	fmt.Fprintf(p.out, "\r\x1b[K[%s%s] %3.0f %%  %s of %s  %s/s  %d of %d", strings.Repeat("=", full), strings.Repeat(" ", barWidth-full),
-		100*share, binarySize(p.done), binarySize(p.total), binarySize(int64(rate)), p.finished, p.items)
+	fmt.Fprintf(
+		p.out,
+		"\r\x1b[K[%s%s] %3.0f %%  %s of %s  %s/s  %d of %d",
+		strings.Repeat("=", full),
+		strings.Repeat(" ", barWidth-full),
+		100*share,
+		binarySize(p.done),
+		binarySize(p.total),
+		binarySize(int64(rate)),
+		p.finished,
+		p.items,
+	)
 }
 
 func (p *progress) clear() {

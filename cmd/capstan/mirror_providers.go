@@ -34,8 +34,18 @@ type mirroredProviders struct {
 
 func (p *mirroredProviders) bind(flags *pflag.FlagSet) {
 	flags.StringVarP(&p.file, "file", "f", "", "a file of provider resources, whose names and versions are taken")
-	flags.StringVar(&p.from, "from", "", "take releases from this folder, in clusterctl's local-repository layout, instead of where they are published")
-	flags.StringVar(&p.config, "config", "", "a configuration file in clusterctl's format (default: clusterctl's own, if there is one)")
+	flags.StringVar(
+		&p.from,
+		"from",
+		"",
+		"take releases from this folder, in clusterctl's local-repository layout, instead of where they are published",
+	)
+	flags.StringVar(
+		&p.config,
+		"config",
+		"",
+		"a configuration file in clusterctl's format (default: clusterctl's own, if there is one)",
+	)
 	flags.BoolVar(&p.cluster, "cluster", false, "take the charts that are in use in a cluster")
 	flags.StringVar(&p.kubeconfig, "kubeconfig", "", "the cluster's kubeconfig; by default kubectl's")
 	flags.StringVar(&p.at, "context", "", "the context of the kubeconfig")
@@ -49,21 +59,29 @@ func (p *mirroredProviders) charts(ctx context.Context) ([]*chart.Chart, error) 
 		if err != nil {
 			return nil, err
 		}
+
 		wanted = append(wanted, inFile...)
 	}
+
 	var charts []*chart.Chart
+
 	for _, name := range wanted {
 		name, version, _ := strings.Cut(name, ":")
+
 		c, err := p.chart(ctx, name, version)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
+
 		charts = append(charts, c)
 	}
+
 	if !p.cluster {
 		return charts, nil
 	}
+
 	inUse, err := p.chartsInUse(ctx)
+
 	return append(charts, inUse...), err
 }
 
@@ -73,14 +91,17 @@ func (p *mirroredProviders) chart(ctx context.Context, name, version string) (*c
 	if err != nil {
 		return nil, err
 	}
+
 	release, err := source.Resolve(ctx, from, version, "")
 	if err != nil {
 		return nil, err
 	}
+
 	b, err := from.Fetch(ctx, release)
 	if err != nil {
 		return nil, err
 	}
+
 	return chartgen.Build(b)
 }
 
@@ -88,15 +109,19 @@ func (p *mirroredProviders) source(name string) (source.Source, error) {
 	if p.from != "" {
 		return source.NewDirectory(filepath.Join(p.from, name))
 	}
+
 	o := catalogOptions{config: p.config, output: "table"}
+
 	known, err := o.load()
 	if err != nil {
 		return nil, err
 	}
+
 	entry, err := findEntry(known, name)
 	if err != nil {
 		return nil, err
 	}
+
 	return known.Open(entry, nil)
 }
 
@@ -107,27 +132,36 @@ func readResources(file string) ([]string, error) {
 		return nil, err
 	}
 	defer in.Close()
+
 	var wanted []string
+
 	decoder := utilyaml.NewYAMLOrJSONDecoder(in, 4096)
+
 	for {
 		object := &unstructured.Unstructured{}
+
 		err := decoder.Decode(&object.Object)
 		if errors.Is(err, io.EOF) {
 			break
 		}
+
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
+
 		t := v1alpha2.ProviderType(object.GetKind())
 		if object.GroupVersionKind().Group != v1alpha2.GroupVersion.Group || t.New() == nil {
 			continue // Namespaces and Secrets beside them
 		}
+
 		version, _, _ := unstructured.NestedString(object.Object, "spec", "version")
 		wanted = append(wanted, t.Label(object.GetName())+":"+version)
 	}
+
 	if len(wanted) == 0 {
 		return nil, fmt.Errorf("%s holds no provider resource of %s", file, v1alpha2.GroupVersion.Group)
 	}
+
 	return wanted, nil
 }
 
@@ -135,36 +169,60 @@ func readResources(file string) ([]string, error) {
 func (p *mirroredProviders) chartsInUse(ctx context.Context) ([]*chart.Chart, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = p.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: p.at}).ClientConfig()
+
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: p.at}).
+		ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("find the cluster: %w", err)
 	}
+
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha2.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
+
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, err
 	}
+
 	kept := &store.Cluster{Client: c}
+
 	var charts []*chart.Chart
+
 	for _, t := range v1alpha2.ProviderTypes() {
 		list := t.NewList()
 		if err := c.List(ctx, list); err != nil {
 			return nil, fmt.Errorf("list resources of the kind %s: %w", t, err)
 		}
+
 		for _, provider := range list.GetItems() {
 			current := provider.GetStatus().Chart
 			if current == nil {
-				return nil, fmt.Errorf("%s %s/%s has no chart yet; its conditions say why", t, provider.GetNamespace(), provider.GetName())
+				return nil, fmt.Errorf(
+					"%s %s/%s has no chart yet; its conditions say why",
+					t,
+					provider.GetNamespace(),
+					provider.GetName(),
+				)
 			}
-			stored, err := kept.Find(ctx, store.Query{Namespace: provider.GetNamespace(), Provider: v1alpha2.Label(provider), Version: provider.GetStatus().DesiredVersion, Digest: current.Digest})
+
+			stored, err := kept.Find(
+				ctx,
+				store.Query{
+					Namespace: provider.GetNamespace(),
+					Provider:  v1alpha2.Label(provider),
+					Version:   provider.GetStatus().DesiredVersion,
+					Digest:    current.Digest,
+				},
+			)
 			if err != nil {
 				return nil, fmt.Errorf("the chart of %s %s/%s: %w", t, provider.GetNamespace(), provider.GetName(), err)
 			}
+
 			charts = append(charts, stored.Chart)
 		}
 	}
+
 	return charts, nil
 }

@@ -28,13 +28,16 @@ import (
 // mirrorCLI runs `capstan mirror` with the arguments.
 func mirrorCLI(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
+
 	cmd := mirrorCommand()
+
 	var out, log bytes.Buffer
 	cmd.SetOut(&out)
 	cmd.SetErr(&log)
 	cmd.SetArgs(args)
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
 	err = cmd.ExecuteContext(t.Context())
+
 	return out.String(), log.String(), err
 }
 
@@ -48,11 +51,18 @@ func publishedProvider(t *testing.T) (folder, image string, public, private *bed
 	dir := t.TempDir()
 	auths, authorities := []string{}, []byte{}
 	run := func() *bed.Registry {
-		r, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Dir: t.TempDir(), TLS: true, User: "me", Password: registryPassword})
+		r, err := bed.RunRegistry(
+			t.Context(),
+			bed.RegistryOptions{Dir: t.TempDir(), TLS: true, User: "me", Password: registryPassword},
+		)
 		g.Expect(err).NotTo(HaveOccurred())
 		t.Cleanup(r.Stop)
-		auths = append(auths, fmt.Sprintf(`%q:{"auth":%q}`, r.Address, base64.StdEncoding.EncodeToString([]byte("me:"+registryPassword))))
+		auths = append(
+			auths,
+			fmt.Sprintf(`%q:{"auth":%q}`, r.Address, base64.StdEncoding.EncodeToString([]byte("me:"+registryPassword))),
+		)
 		authorities = append(authorities, r.CA...)
+
 		return r
 	}
 	public, private = run(), run()
@@ -62,14 +72,18 @@ func publishedProvider(t *testing.T) (folder, image string, public, private *bed
 
 	image = public.Address + "/capi/controller:v1.0.0"
 	pushTestImage(t, public, image)
+
 	folder = filepath.Join(dir, "providers")
 	release := filepath.Join(folder, "infrastructure-docker", "v1.0.0")
 	g.Expect(os.MkdirAll(release, 0o755)).To(Succeed())
+
 	for _, name := range []string{"metadata.yaml", "infrastructure-components.yaml"} {
 		data, err := os.ReadFile(filepath.Join("../../test/data/providers/infrastructure-docker/v1.0.0", name))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(os.WriteFile(filepath.Join(release, name), imageLine.ReplaceAll(data, []byte("image: "+image)), 0o600)).To(Succeed())
+		g.Expect(os.WriteFile(filepath.Join(release, name), imageLine.ReplaceAll(data, []byte("image: "+image)), 0o600)).
+			To(Succeed())
 	}
+
 	return folder, image, public, private, []string{"--ca-file", ca, "--registry-config", config}
 }
 
@@ -78,6 +92,7 @@ func pushTestImage(t *testing.T, r *bed.Registry, name string) {
 	g := NewWithT(t)
 	ref, err := oci.ParseImage(name)
 	g.Expect(err).NotTo(HaveOccurred())
+
 	c := registryClient(t, r)
 	_, err = image.Push(t.Context(), c, ref, []string{"linux/amd64", "linux/arm64"}, image.Random(1<<20, 1))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -85,8 +100,10 @@ func pushTestImage(t *testing.T, r *bed.Registry, name string) {
 
 func registryClient(t *testing.T, r *bed.Registry) *oci.Client {
 	t.Helper()
+
 	c, err := oci.NewClient(oci.Options{CA: r.CA, Credentials: oci.Static(r.Address, "me", registryPassword)})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	return c
 }
 
@@ -97,14 +114,17 @@ func TestProvidersAreMirrored(t *testing.T) {
 		t.Helper()
 		out, log, err := mirrorCLI(t, append(args, access...)...)
 		g.Expect(err).NotTo(HaveOccurred())
+
 		return out, log
 	}
 	archive := filepath.Join(t.TempDir(), "mirror.tar")
 	resources := filepath.Join(t.TempDir(), "providers.yaml")
-	g.Expect(os.WriteFile(resources, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n---\napiVersion: operator.cluster.x-k8s.io/v1alpha2\nkind: InfrastructureProvider\nmetadata: {name: docker}\nspec: {version: v1.0.0}\n"), 0o600)).To(Succeed())
+	g.Expect(os.WriteFile(resources, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n---\napiVersion: operator.cluster.x-k8s.io/v1alpha2\nkind: InfrastructureProvider\nmetadata: {name: docker}\nspec: {version: v1.0.0}\n"), 0o600)).
+		To(Succeed())
 
 	out, _ := run("--from", folder, "--file", resources, "--dry-run")
-	g.Expect(out).To(And(MatchRegexp(`KiB\s+charts/infrastructure-docker:1\.0\.0\n`), MatchRegexp(`1\.0 MiB\s+`+regexp.QuoteMeta(image)), ContainSubstring("in all")))
+	g.Expect(out).
+		To(And(MatchRegexp(`KiB\s+charts/infrastructure-docker:1\.0\.0\n`), MatchRegexp(`1\.0 MiB\s+`+regexp.QuoteMeta(image)), ContainSubstring("in all")))
 
 	out, log := run("infrastructure-docker:v1.0.0", "--from", folder, "--to", archive)
 	g.Expect(out).To(And(ContainSubstring("1 chart and 1 image"), ContainSubstring("capstan mirror --archive "+archive)))
@@ -112,9 +132,11 @@ func TestProvidersAreMirrored(t *testing.T) {
 
 	to := "oci://" + registry.Address + "/mirror"
 	out, _ = run("--archive", archive, "--to", to)
-	g.Expect(out).To(And(ContainSubstring("--chart-repository="+to+"/charts\n"), ContainSubstring("--image-registry="+registry.Address+"/mirror\n")))
+	g.Expect(out).
+		To(And(ContainSubstring("--chart-repository="+to+"/charts\n"), ContainSubstring("--image-registry="+registry.Address+"/mirror\n")))
 	_, log = run("--archive", archive, "--to", to)
-	g.Expect(log).To(And(ContainSubstring("present"), ContainSubstring("0.0 KiB copied"), Not(ContainSubstring("copied  "))))
+	g.Expect(log).
+		To(And(ContainSubstring("present"), ContainSubstring("0.0 KiB copied"), Not(ContainSubstring("copied  "))))
 
 	// What the operator would look for is there: the chart in the chart repository, the image where
 	// the chart's value imageRegistry points.
@@ -123,10 +145,12 @@ func TestProvidersAreMirrored(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	pulled, err := c.PullChart(t.Context(), ref)
 	g.Expect(err).NotTo(HaveOccurred())
+
 	file := filepath.Join(t.TempDir(), "chart.tgz")
 	g.Expect(os.WriteFile(file, pulled.Archive, 0o600)).To(Succeed())
 	images, _, err := chartCLI(t, "images", file, "--image-registry", registry.Address+"/mirror")
 	g.Expect(err).NotTo(HaveOccurred())
+
 	for name := range strings.Lines(images) {
 		ref, err := oci.ParseImage(strings.TrimSpace(name))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -137,71 +161,120 @@ func TestProvidersAreMirrored(t *testing.T) {
 
 // pushCertManager publishes cert-manager's own chart, as its Go module has it, with images that are
 // as good as any.
-func pushCertManager(t *testing.T, r *bed.Registry, access []string, version string) (helm func(args ...string) string) {
+func pushCertManager(
+	t *testing.T,
+	r *bed.Registry,
+	access []string,
+	version string,
+) (helm func(args ...string) string) {
 	t.Helper()
 	g := NewWithT(t)
 	set, err := tools.Find()
 	g.Expect(err).NotTo(HaveOccurred())
+
 	ca, dir := access[1], t.TempDir()
 	helm = func(args ...string) string {
 		t.Helper()
+
 		cmd := exec.Command(set.Program(tools.Helm3), args...)
 		cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH")}
 		out, err := cmd.CombinedOutput()
 		g.Expect(err).NotTo(HaveOccurred(), string(out))
+
 		return string(out)
 	}
 	module := exec.Command("go", "mod", "download", "-json", "github.com/cert-manager/cert-manager")
 	module.Dir = "../../test/bed/tools/cert-manager"
 	listed, err := module.Output()
 	g.Expect(err).NotTo(HaveOccurred())
+
 	var about struct{ Dir string }
 	g.Expect(json.Unmarshal(listed, &about)).To(Succeed())
-	helm("package", filepath.Join(about.Dir, "deploy/charts/cert-manager"), "--version", version, "--app-version", version, "-d", dir)
-	helm("push", filepath.Join(dir, "cert-manager-"+version+".tgz"), "oci://"+r.Address+"/jetstack/charts", "--ca-file", ca, "--username", "me", "--password", registryPassword)
+	helm(
+		"package",
+		filepath.Join(about.Dir, "deploy/charts/cert-manager"),
+		"--version",
+		version,
+		"--app-version",
+		version,
+		"-d",
+		dir,
+	)
+	helm(
+		"push",
+		filepath.Join(dir, "cert-manager-"+version+".tgz"),
+		"oci://"+r.Address+"/jetstack/charts",
+		"--ca-file",
+		ca,
+		"--username",
+		"me",
+		"--password",
+		registryPassword,
+	)
+
 	for _, name := range []string{"controller", "acmesolver", "cainjector", "startupapicheck", "webhook"} {
 		pushTestImage(t, r, r.Address+"/jetstack/cert-manager-"+name+":"+version)
 	}
+
 	return helm
 }
 
 func TestPublishedProvidersAndCertManagerAreMirrored(t *testing.T) {
 	g := NewWithT(t)
 	folder, image, public, private, access := publishedProvider(t)
+
 	const version = "v1.21.2"
+
 	helm := pushCertManager(t, public, access, version)
 	server := &forge.Forge{}
-	g.Expect(server.PublishFolder("owner/docker", "v1.0.0", filepath.Join(folder, "infrastructure-docker", "v1.0.0"))).To(Succeed())
+	g.Expect(server.PublishFolder("owner/docker", "v1.0.0", filepath.Join(folder, "infrastructure-docker", "v1.0.0"))).
+		To(Succeed())
 	g.Expect(server.Start()).To(Succeed())
 	t.Cleanup(func() { _ = server.Stop() })
 	dir := t.TempDir()
 	config, archive := filepath.Join(dir, "clusterctl.yaml"), filepath.Join(dir, "mirror.tar")
 	g.Expect(os.WriteFile(config, fmt.Appendf(nil, "providers:\n- {name: docker, type: InfrastructureProvider, url: %q}\n",
 		server.URL()+"/owner/docker/releases/latest/infrastructure-components.yaml"), 0o600)).To(Succeed())
+
 	run := func(args ...string) string {
 		t.Helper()
 		out, _, err := mirrorCLI(t, append(args, access...)...)
 		g.Expect(err).NotTo(HaveOccurred())
+
 		return out
 	}
-	wanted := []string{"infrastructure-docker", "--config", config, "--cert-manager", "oci://" + public.Address + "/jetstack/charts/cert-manager:" + version}
+	wanted := []string{
+		"infrastructure-docker",
+		"--config",
+		config,
+		"--cert-manager",
+		"oci://" + public.Address + "/jetstack/charts/cert-manager:" + version,
+	}
 
 	out := run(append(wanted, "--dry-run")...)
-	g.Expect(out).To(And(MatchRegexp(`KiB\s+charts/infrastructure-docker:1\.0\.0\n`), MatchRegexp(`KiB\s+charts/cert-manager:v1\.21\.2\n`),
-		MatchRegexp(`1\.0 MiB\s+`+regexp.QuoteMeta(image)), MatchRegexp(`1\.0 MiB\s+`+regexp.QuoteMeta(public.Address+"/jetstack/cert-manager-webhook:v1.21.2")),
-		MatchRegexp(`1\.[0-9] MiB\s+in all`)), "the six images share their layer")
+	g.Expect(out).
+		To(And(
+			MatchRegexp(`KiB\s+charts/infrastructure-docker:1\.0\.0\n`),
+			MatchRegexp(`KiB\s+charts/cert-manager:v1\.21\.2\n`),
+			MatchRegexp(`1\.0 MiB\s+`+regexp.QuoteMeta(image)),
+			MatchRegexp(`1\.0 MiB\s+`+regexp.QuoteMeta(public.Address+"/jetstack/cert-manager-webhook:v1.21.2")),
+			MatchRegexp(`1\.[0-9] MiB\s+in all`),
+		), "the six images share their layer")
 	g.Expect(run(append(wanted, "--to", archive)...)).To(ContainSubstring("2 charts and 6 images"))
 	g.Expect(server.Requests("/releases/download/v1.0.0/infrastructure-components.yaml")).To(HaveLen(2))
 
 	public.Stop()
 	g.Expect(server.Stop()).To(Succeed())
+
 	out = run("--archive", archive, "--to", "oci://"+private.Address+"/mirror")
 	_, command, found := strings.Cut(out, "  helm install cert-manager ")
 	g.Expect(found).To(BeTrue(), out)
+
 	args := append([]string{"template", "cert-manager"}, strings.Fields(strings.ReplaceAll(command, "\\\n", ""))...)
 	rendered := helm(append(args, "--ca-file", access[1], "--username", "me", "--password", registryPassword)...)
 	names := regexp.MustCompile(`(?:image: |solver-image=)"?([^"\s]+)`).FindAllStringSubmatch(rendered, -1)
 	g.Expect(names).To(HaveLen(5))
+
 	c := registryClient(t, private)
 	for _, name := range names {
 		g.Expect(name[1]).To(HavePrefix(private.Address + "/mirror/jetstack/cert-manager-"))
@@ -216,6 +289,7 @@ func TestWhatCannotBeMirroredIsSaid(t *testing.T) {
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty.yaml")
 	NewWithT(t).Expect(os.WriteFile(empty, []byte("kind: Namespace\napiVersion: v1\n"), 0o600)).To(Succeed())
+
 	samples := "../../test/data/providers"
 	for name, test := range map[string]struct {
 		args    []string
@@ -243,9 +317,11 @@ func TestTheChartsThatAClusterUsesAreMirrored(t *testing.T) {
 	b, err := bed.Start(t.Context(), bed.Options{Nodes: -1, WithoutCertManager: true})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = b.Stop() })
+
 	c, err := fleet.NewClient(b.Config())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(fleet.InstallCRDs(t.Context(), c, "../..")).To(Succeed())
+
 	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Name: "docker", Namespace: "default"}}
 	g.Expect(c.Create(t.Context(), p)).To(Succeed())
 	archive := filepath.Join(t.TempDir(), "mirror.tar")
@@ -255,8 +331,13 @@ func TestTheChartsThatAClusterUsesAreMirrored(t *testing.T) {
 
 	made, err := buildFrom(t.Context(), "../../test/data/providers/infrastructure-docker/v1.0.0")
 	g.Expect(err).NotTo(HaveOccurred())
-	stored, err := (&store.Cluster{Client: c}).Put(t.Context(), store.Key{Namespace: "default", Provider: "infrastructure-docker", Version: "v1.0.0", ContentID: "2-abc"}, made)
+	stored, err := (&store.Cluster{Client: c}).Put(
+		t.Context(),
+		store.Key{Namespace: "default", Provider: "infrastructure-docker", Version: "v1.0.0", ContentID: "2-abc"},
+		made,
+	)
 	g.Expect(err).NotTo(HaveOccurred())
+
 	p.Status.DesiredVersion, p.Status.Chart = "v1.0.0", &v1alpha2.ChartStatus{Digest: stored.Digest}
 	g.Expect(c.Status().Update(t.Context(), p)).To(Succeed())
 	out, _, err := mirrorCLI(t, args...)

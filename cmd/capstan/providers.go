@@ -19,6 +19,7 @@ which are marked.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.providers(cmd.OutOrStdout()) },
 	}
 	o.bind(cmd.Flags())
+
 	return cmd
 }
 
@@ -36,15 +37,23 @@ func (o *catalogOptions) providers(out io.Writer) error {
 	if err != nil {
 		return err
 	}
+
 	list := make([]knownProvider, 0, len(c.Entries))
+
 	rows := make([][]string, 0, len(c.Entries))
 	for _, e := range c.Entries {
-		list = append(list, knownProvider{Type: string(e.Type), Name: e.Name, Label: e.Label(), URL: e.URL, Configured: e.Configured})
+		list = append(
+			list,
+			knownProvider{Type: string(e.Type), Name: e.Name, Label: e.Label(), URL: e.URL, Configured: e.Configured},
+		)
+
 		note := ""
 		if e.Configured {
 			note = "configured"
 		}
+
 		rows = append(rows, []string{string(e.Type), e.Name, e.URL, note})
 	}
+
 	return o.print(out, list, []string{"TYPE", "NAME", "SOURCE", "NOTE"}, rows)
 }

@@ -26,7 +26,9 @@ type rollbackOptions struct {
 
 func rollbackCommand() *cobra.Command {
 	o := &rollbackOptions{}
+
 	const usage = "rollback PROVIDER [REVISION]"
+
 	cmd := &cobra.Command{
 		Use:   usage,
 		Short: "Return a provider to an earlier revision of its release",
@@ -41,9 +43,11 @@ capstan diff PROVIDER --revision REVISION what would change.`,
 			if o.undo && len(args) > 1 {
 				return errors.New("--undo takes no revision: it returns to what the rest of the spec says")
 			}
+
 			if err := o.management.connect(); err != nil {
 				return err
 			}
+
 			return o.run(cmd.Context(), args, cmd.OutOrStdout())
 		},
 	}
@@ -52,6 +56,7 @@ capstan diff PROVIDER --revision REVISION what would change.`,
 	flags.BoolVar(&o.undo, "undo", false, "return to what the rest of the spec says")
 	flags.BoolVar(&o.wait, "wait", true, "wait until the provider is ready")
 	flags.DurationVar(&o.timeout, "timeout", defaultTimeout, "how long to wait")
+
 	return cmd
 }
 
@@ -60,44 +65,67 @@ func (o *rollbackOptions) run(ctx context.Context, args []string, out io.Writer)
 	if err != nil {
 		return err
 	}
+
 	var to any // nil removes the field
+
 	if !o.undo {
 		revision, err := o.revision(ctx, p, args[1:])
 		if err != nil {
 			return err
 		}
+
 		to = revision.Number
 		fmt.Fprintf(out, "%s is to return to revision %d, which holds %s\n", nameOf(p), revision.Number, revision.Version)
 	}
-	if err := o.management.merge(ctx, p, map[string]any{"spec": map[string]any{"release": map[string]any{"rollbackTo": to}}}); err != nil {
+
+	if err := o.management.merge(
+		ctx,
+		p,
+		map[string]any{"spec": map[string]any{"release": map[string]any{"rollbackTo": to}}},
+	); err != nil {
 		return err
 	}
+
 	if !o.wait {
 		return nil
 	}
+
 	return o.management.waitReady(ctx, p, o.timeout, out)
 }
 
 // revision finds the one to return to.
 func (o *rollbackOptions) revision(ctx context.Context, p v1alpha2.Provider, args []string) (release.Revision, error) {
 	name := controllers.ReleaseName(p)
+
 	observed, err := o.management.releases.Observe(ctx, p.GetNamespace(), name)
 	if err != nil {
 		return release.Revision{}, err
 	}
+
 	if len(args) == 0 {
 		for i, r := range observed.Revisions {
 			if i > 0 && r.Healthy {
 				return r, nil
 			}
 		}
-		return release.Revision{}, fmt.Errorf("release %s/%s has no earlier revision that was healthy; `capstan history %s` shows what there is",
-			p.GetNamespace(), name, v1alpha2.Label(p))
+
+		return release.Revision{}, fmt.Errorf(
+			"release %s/%s has no earlier revision that was healthy; `capstan history %s` shows what there is",
+			p.GetNamespace(),
+			name,
+			v1alpha2.Label(p),
+		)
 	}
+
 	number, err := strconv.Atoi(args[0])
 	if err != nil {
-		return release.Revision{}, fmt.Errorf("revision %q is not a number; `capstan history %s` shows what there is", args[0], v1alpha2.Label(p))
+		return release.Revision{}, fmt.Errorf(
+			"revision %q is not a number; `capstan history %s` shows what there is",
+			args[0],
+			v1alpha2.Label(p),
+		)
 	}
+
 	return findRevision(observed, number)
 }
 
@@ -108,14 +136,22 @@ func findRevision(observed release.Observation, number int) (release.Revision, e
 			return r, nil
 		}
 	}
-	return release.Revision{}, fmt.Errorf("release %s/%s has no revision %d (any more); `helm history %s -n %s` shows what there is",
-		observed.Namespace, observed.Name, number, observed.Name, observed.Namespace)
+
+	return release.Revision{}, fmt.Errorf(
+		"release %s/%s has no revision %d (any more); `helm history %s -n %s` shows what there is",
+		observed.Namespace,
+		observed.Name,
+		number,
+		observed.Name,
+		observed.Namespace,
+	)
 }
 
 // waitReady waits until the operator has made of the resource what it asks for now. That it cannot
 // is an error.
 func (m *management) waitReady(ctx context.Context, p v1alpha2.Provider, timeout time.Duration, out io.Writer) error {
 	tell := func(state string) { fmt.Fprintln(out, state) }
+
 	return m.wait(ctx, p, timeout, tell, func(now v1alpha2.Provider) (bool, error) {
 		switch {
 		case now == nil:
@@ -128,6 +164,7 @@ func (m *management) waitReady(ctx context.Context, p v1alpha2.Provider, timeout
 		case conditions.IsStalled(now):
 			return false, fmt.Errorf("%s cannot go on: %s", nameOf(now), readiness(now))
 		}
+
 		return false, nil
 	})
 }

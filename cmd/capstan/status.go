@@ -51,6 +51,7 @@ providers are shown, with only those objects and conditions that are not well.`,
 			if err := errors.Join(o.screen.open(cmd.OutOrStdout()), o.management.connect()); err != nil {
 				return err
 			}
+
 			return o.run(cmd.Context(), args)
 		},
 	}
@@ -59,11 +60,13 @@ providers are shown, with only those objects and conditions that are not well.`,
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "look in all namespaces, which is the default")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on, and show it again whenever it changes")
 	cmd.MarkFlagsMutuallyExclusive("all-namespaces", "namespace")
+
 	return cmd
 }
 
 func (o *statusOptions) run(ctx context.Context, args []string) error {
 	var before []providerView
+
 	for {
 		views, err := o.look(ctx, args)
 		switch {
@@ -72,14 +75,17 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 		case err != nil:
 			return err
 		}
+
 		if before == nil || !equality.Semantic.DeepEqual(before, views) {
 			if err := o.print(views, len(args) == 1, before != nil); err != nil {
 				return err
 			}
 		}
+
 		if before = views; !o.watch {
 			return nil
 		}
+
 		select {
 		case <-ctx.Done():
 			return nil
@@ -90,18 +96,24 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 
 // look reads what is to be shown.
 func (o *statusOptions) look(ctx context.Context, args []string) ([]providerView, error) {
-	var providers []v1alpha2.Provider
-	var err error
+	var (
+		providers []v1alpha2.Provider
+		err       error
+	)
+
 	if len(args) == 1 {
 		providers = make([]v1alpha2.Provider, 1)
 		providers[0], err = o.management.find(ctx, args[0])
 	} else {
 		providers, err = o.management.providers(ctx)
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	views := make([]providerView, len(providers))
+
 	group, ctx := errgroup.WithContext(ctx)
 	for i, p := range providers {
 		group.Go(func() (err error) {
@@ -109,6 +121,7 @@ func (o *statusOptions) look(ctx context.Context, args []string) ([]providerView
 			return err
 		})
 	}
+
 	return views, group.Wait()
 }
 
@@ -150,53 +163,85 @@ type objectView struct {
 // status says.
 func (m *management) view(ctx context.Context, p v1alpha2.Provider) (providerView, error) {
 	spec, stat := p.GetSpec(), p.GetStatus()
+
 	v := providerView{
-		Kind: string(p.ProviderType()), Namespace: p.GetNamespace(), Name: p.GetName(), Label: v1alpha2.Label(p), Ready: readyWord(p),
-		Wanted: spec.Version, Chart: stat.Chart, Suspended: spec.Suspend, Paused: spec.Paused, Conditions: stat.Conditions,
+		Kind:       string(p.ProviderType()),
+		Namespace:  p.GetNamespace(),
+		Name:       p.GetName(),
+		Label:      v1alpha2.Label(p),
+		Ready:      readyWord(p),
+		Wanted:     spec.Version,
+		Chart:      stat.Chart,
+		Suspended:  spec.Suspend,
+		Paused:     spec.Paused,
+		Conditions: stat.Conditions,
 	}
 	if stat.InstalledVersion != nil {
 		v.Version = *stat.InstalledVersion
 	}
+
 	if stat.Contract != nil {
 		v.Contract = *stat.Contract
 	}
+
 	if spec.Release != nil {
 		v.RollbackTo = spec.Release.RollbackTo
 	}
+
 	name := controllers.ReleaseName(p)
+
 	observed, err := m.releases.Observe(ctx, p.GetNamespace(), name)
 	if err != nil {
 		return v, err
 	}
+
 	newest, exists := observed.Newest()
 	if !exists {
 		return v, nil
 	}
-	v.Release = &v1alpha2.ReleaseStatus{Name: name, Namespace: p.GetNamespace(), Revision: int64(newest.Number), Status: string(newest.Status)}
+
+	v.Release = &v1alpha2.ReleaseStatus{
+		Name:      name,
+		Namespace: p.GetNamespace(),
+		Revision:  int64(newest.Number),
+		Status:    string(newest.Status),
+	}
 	record, err := m.releases.Read(ctx, p.GetNamespace(), name, newest)
+
 	corrupt := new(release.CorruptError)
 	if errors.As(err, &corrupt) {
 		v.Release.Status = "unreadable"
 		return v, nil
 	}
+
 	if err != nil {
 		return v, err
 	}
+
 	v.Objects, err = m.objects(ctx, record.Objects)
+
 	return v, err
 }
 
 // objects looks at each object of a release.
 func (m *management) objects(ctx context.Context, recorded []*unstructured.Unstructured) ([]objectView, error) {
 	views := make([]objectView, len(recorded))
+
 	var group errgroup.Group
 	group.SetLimit(objectRequests)
+
 	for i, o := range recorded {
 		group.Go(func() error {
 			live := &unstructured.Unstructured{}
 			live.SetGroupVersionKind(o.GroupVersionKind())
 			err := m.client.Get(ctx, client.ObjectKeyFromObject(o), live)
-			views[i] = objectView{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
+			views[i] = objectView{
+				APIVersion: o.GetAPIVersion(),
+				Kind:       o.GetKind(),
+				Namespace:  o.GetNamespace(),
+				Name:       o.GetName(),
+			}
+
 			switch {
 			case err == nil:
 				views[i].Status, views[i].Message = health.Judge(live)
@@ -205,8 +250,10 @@ func (m *management) objects(ctx context.Context, recorded []*unstructured.Unstr
 			default:
 				views[i].Status, views[i].Message = status.UnknownStatus, err.Error()
 			}
+
 			return ctx.Err()
 		})
 	}
+
 	return views, group.Wait()
 }

@@ -22,17 +22,21 @@ func (o *statusOptions) print(views []providerView, full, again bool) error {
 	if done, err := o.screen.data(views); done {
 		return err
 	}
+
 	if o.watch && o.screen.colored {
 		fmt.Fprint(o.screen, clear)
 	} else if again {
 		fmt.Fprintln(o.screen)
 	}
+
 	if len(views) == 0 {
 		fmt.Fprintln(o.screen, "There are no providers.")
 	}
+
 	for _, v := range views {
 		o.screen.tree(v.tree(full), "", "")
 	}
+
 	return nil
 }
 
@@ -54,22 +58,30 @@ func (v providerView) tree(full bool) node {
 	if v.Ready == "Ready" {
 		root.style = green
 	}
+
 	for _, stalled := range v.Conditions {
 		if stalled.Type == v1alpha2.StalledCondition && stalled.Status == metav1.ConditionTrue {
 			root.style = red
 		}
 	}
+
 	root.nodes = append(root.nodes, node{text: v.versionLine()})
 	for _, mode := range v.modes() {
 		root.nodes = append(root.nodes, node{text: mode, style: yellow})
 	}
+
 	if v.Chart != nil {
-		root.nodes = append(root.nodes, node{text: fmt.Sprintf("chart %s %s, %s", v.Chart.Name, v.Chart.Version, v.Chart.Digest)})
+		root.nodes = append(
+			root.nodes,
+			node{text: fmt.Sprintf("chart %s %s, %s", v.Chart.Name, v.Chart.Version, v.Chart.Digest)},
+		)
 	}
+
 	root.nodes = append(root.nodes, v.releaseTree(full))
 	if c := v.conditionsTree(full); len(c.nodes) > 0 {
 		root.nodes = append(root.nodes, c)
 	}
+
 	return root
 }
 
@@ -78,12 +90,15 @@ func (v providerView) versionLine() string {
 	if v.Version == "" {
 		text = "no version installed yet"
 	}
+
 	if v.Contract != "" {
 		text += ", contract " + v.Contract
 	}
+
 	if v.Wanted != v.Version && v.Wanted != "" {
 		text += "; wanted is " + v.Wanted
 	}
+
 	return text
 }
 
@@ -93,12 +108,15 @@ func (v providerView) modes() []string {
 	if v.Suspended {
 		modes = append(modes, "suspended: the operator changes nothing")
 	}
+
 	if v.Paused {
 		modes = append(modes, "paused: the provider's Deployments have no replicas")
 	}
+
 	if v.RollbackTo != nil {
 		modes = append(modes, fmt.Sprintf("held at revision %d by spec.release.rollbackTo", *v.RollbackTo))
 	}
+
 	return modes
 }
 
@@ -106,20 +124,26 @@ func (v providerView) releaseTree(full bool) node {
 	if v.Release == nil {
 		return node{text: "no release", style: yellow}
 	}
+
 	n := node{text: fmt.Sprintf("release %s, revision %d, %s", v.Release.Name, v.Release.Revision, v.Release.Status)}
 	if v.Release.Status != "deployed" {
 		n.style = yellow
 	}
+
 	well := 0
+
 	for _, o := range v.Objects {
 		if o.Status == status.CurrentStatus {
 			well++
 		}
+
 		if full || o.Status != status.CurrentStatus {
 			n.nodes = append(n.nodes, o.node())
 		}
 	}
+
 	n.text += fmt.Sprintf(": %d of %d objects are well", well, len(v.Objects))
+
 	return n
 }
 
@@ -128,6 +152,7 @@ func (v objectView) node() node {
 	if v.Namespace != "" {
 		name = v.Namespace + "/" + name
 	}
+
 	n := node{text: fmt.Sprintf("%s %s: %s", v.Kind, name, v.Status), style: yellow}
 	switch v.Status {
 	case status.CurrentStatus:
@@ -136,26 +161,40 @@ func (v objectView) node() node {
 	case status.FailedStatus, status.NotFoundStatus:
 		n.style = red
 	}
+
 	n.text += ": " + v.Message
+
 	return n
 }
 
 // unwelcome are the conditions that are True when something is not as it should be.
-var unwelcome = []string{v1alpha2.ReconcilingCondition, v1alpha2.StalledCondition, v1alpha2.DriftedCondition, v1alpha2.SourceChangedCondition}
+var unwelcome = []string{
+	v1alpha2.ReconcilingCondition,
+	v1alpha2.StalledCondition,
+	v1alpha2.DriftedCondition,
+	v1alpha2.SourceChangedCondition,
+}
 
 // conditionsTree shows conditions, and unless in full only those that are not as they should be.
 func (v providerView) conditionsTree(full bool) node {
 	n := node{text: "conditions"}
+
 	for _, c := range v.Conditions {
 		good := (c.Status == metav1.ConditionTrue) != slices.Contains(unwelcome, c.Type)
 		if good && !full {
 			continue
 		}
-		line := node{text: fmt.Sprintf("%s=%s (%s): %s", c.Type, c.Status, c.Reason, strings.TrimSpace(c.Message)), style: green}
+
+		line := node{
+			text:  fmt.Sprintf("%s=%s (%s): %s", c.Type, c.Status, c.Reason, strings.TrimSpace(c.Message)),
+			style: green,
+		}
 		if !good {
 			line.style = yellow
 		}
+
 		n.nodes = append(n.nodes, line)
 	}
+
 	return n
 }

@@ -9,9 +9,13 @@ import (
 )
 
 func suspendCommand() *cobra.Command {
-	return suspendOrResume("suspend PROVIDER...", "Make the operator leave providers alone",
+	return suspendOrResume(
+		"suspend PROVIDER...",
+		"Make the operator leave providers alone",
 		`Make the operator leave providers alone: nothing of them is installed, upgraded, corrected or removed until they are resumed. Their
-status is still kept up to date, and they go on running.`, true)
+status is still kept up to date, and they go on running.`,
+		true,
+	)
 }
 
 func resumeCommand() *cobra.Command {
@@ -21,6 +25,7 @@ func resumeCommand() *cobra.Command {
 
 func suspendOrResume(usage, short, long string, suspend bool) *cobra.Command {
 	var m *management
+
 	cmd := &cobra.Command{
 		Use: usage, Short: short, Long: long,
 		Args: someProviders(usage),
@@ -28,10 +33,12 @@ func suspendOrResume(usage, short, long string, suspend bool) *cobra.Command {
 			if err := m.connect(); err != nil {
 				return err
 			}
+
 			return setSuspended(cmd.Context(), m, args, suspend, cmd.OutOrStdout())
 		},
 	}
 	m = managementFlags(cmd.Flags())
+
 	return cmd
 }
 
@@ -40,6 +47,7 @@ func setSuspended(ctx context.Context, m *management, args []string, suspend boo
 	if err != nil {
 		return err
 	}
+
 	done := map[bool]string{true: "is suspended", false: "is no longer suspended"}[suspend]
 	for _, p := range providers {
 		if p.GetSpec().Suspend != suspend {
@@ -47,7 +55,9 @@ func setSuspended(ctx context.Context, m *management, args []string, suspend boo
 				return err
 			}
 		}
+
 		fmt.Fprintln(out, nameOf(p), done)
 	}
+
 	return nil
 }

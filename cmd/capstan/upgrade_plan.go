@@ -47,19 +47,23 @@ func (i installed) core() bool { return i.Label == v1alpha2.CoreProviderName }
 func makePlans(all []installed) []plan {
 	hasCore := slices.ContainsFunc(all, installed.core)
 	contracts := map[string]bool{}
+
 	for _, provider := range all {
 		if hasCore && !provider.core() {
 			continue
 		}
+
 		contracts[provider.Contract] = true
 		for _, offer := range provider.newer() {
 			contracts[offer.Contract] = true
 		}
 	}
+
 	plans := make([]plan, 0, len(contracts))
 	for _, contract := range slices.Sorted(maps.Keys(contracts)) {
 		plans = append(plans, makePlan(all, contract))
 	}
+
 	return plans
 }
 
@@ -67,12 +71,15 @@ func makePlans(all []installed) []plan {
 // itself has that contract.
 func makePlan(all []installed, contract string) plan {
 	p := plan{Contract: contract}
+
 	var left []string
+
 	for _, provider := range all {
 		fits := preflight.WorksWith(contract)
 		if provider.core() {
 			fits = []string{contract}
 		}
+
 		s := step{Provider: provider.Label, From: provider.Version, Contract: provider.Contract}
 		for _, offer := range provider.newer() {
 			if slices.Contains(fits, offer.Contract) {
@@ -80,14 +87,22 @@ func makePlan(all []installed, contract string) plan {
 				break
 			}
 		}
+
 		if !slices.Contains(fits, s.Contract) {
 			left = append(left, provider.Label)
 		}
+
 		p.Steps = append(p.Steps, s)
 	}
+
 	if len(left) > 0 {
-		p.Blocked = fmt.Sprintf("there is no version of %s that works with contract %s of core", strings.Join(left, ", "), contract)
+		p.Blocked = fmt.Sprintf(
+			"there is no version of %s that works with contract %s of core",
+			strings.Join(left, ", "),
+			contract,
+		)
 	}
+
 	return p
 }
 
@@ -97,13 +112,14 @@ func (i installed) newer() []controllers.Offer {
 	if err != nil {
 		return nil
 	}
+
 	return slices.DeleteFunc(slices.Clone(i.offers), func(o controllers.Offer) bool {
 		v, err := semver.NewVersion(o.Version)
 		return err != nil || v.Prerelease() != "" || !v.GreaterThan(current)
 	})
 }
 
-// upgrades says whether the plan changes anything.
+// upgrades reports whether the plan changes anything.
 func (p plan) upgrades() bool {
 	return slices.ContainsFunc(p.Steps, func(s step) bool { return s.To != "" })
 }
@@ -111,10 +127,12 @@ func (p plan) upgrades() bool {
 func (p plan) print(s *screen) {
 	fmt.Fprintln(s, s.paint(bold, "Contract "+p.Contract))
 	rows := make([][]string, 1, len(p.Steps)+1)
+
 	rows[0] = []string{"PROVIDER", "INSTALLED", "UPGRADE TO", "CONTRACT"}
 	for _, step := range p.Steps {
 		rows = append(rows, []string{step.Provider, step.From, cmp.Or(step.To, "-"), step.Contract})
 	}
+
 	s.table(rows, func(row, column int) style {
 		switch {
 		case row == 0:
@@ -125,6 +143,7 @@ func (p plan) print(s *screen) {
 			return plain
 		}
 	})
+
 	switch {
 	case p.Blocked != "":
 		fmt.Fprintln(s, s.paint(red, "Not possible: "+p.Blocked+"."))

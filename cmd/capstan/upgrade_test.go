@@ -14,11 +14,18 @@ func TestPlansAreDrawn(t *testing.T) {
 		for i := 0; i < len(versionsAndContracts); i += 2 {
 			all = append(all, controllers.Offer{Version: versionsAndContracts[i], Contract: versionsAndContracts[i+1]})
 		}
+
 		return all
 	}
-	core := installed{"cluster-api", "v1.9.10", "v1beta1", offers("v1.14.0-rc.0", "v1beta2", "v1.13.5", "v1beta2", "v1.9.11", "v1beta1", "v1.9.10", "v1beta1")}
+	core := installed{
+		"cluster-api",
+		"v1.9.10",
+		"v1beta1",
+		offers("v1.14.0-rc.0", "v1beta2", "v1.13.5", "v1beta2", "v1.9.11", "v1beta1", "v1.9.10", "v1beta1"),
+	}
 	kubeadm := installed{"bootstrap-kubeadm", "v1.9.10", "v1beta1", offers("v1.13.5", "v1beta2", "v1.9.11", "v1beta1")}
 	aws := installed{"infrastructure-aws", "v2.11.1", "v1beta1", offers("v2.11.1", "v1beta1", "v2.10.3", "v1beta1")}
+
 	ancient := installed{"infrastructure-ancient", "v0.1.0", "v1alpha4", nil}
 	for file, all := range map[string][]installed{
 		"plan.txt":         {core, kubeadm, aws},
@@ -34,6 +41,7 @@ func TestPlansAreDrawn(t *testing.T) {
 			}))
 		})
 	}
+
 	golden(t, "plan.json", drawn(&screen{format: "json"}, func(s *screen) {
 		done, err := s.data(makePlans([]installed{core, kubeadm, aws}))
 		NewWithT(t).Expect(done, err).To(BeTrue())

@@ -34,6 +34,7 @@ GITLAB_ACCESS_TOKEN.`,
 			if len(args) != 1 {
 				return errors.New("give one provider: capstan versions PROVIDER")
 			}
+
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,6 +43,7 @@ GITLAB_ACCESS_TOKEN.`,
 	}
 	o.bind(cmd.Flags())
 	cmd.Flags().BoolVar(&o.all, "all", false, "every version, pre-releases too")
+
 	return cmd
 }
 
@@ -57,28 +59,35 @@ func (o *versionsOptions) run(ctx context.Context, provider string, out io.Write
 	if err != nil {
 		return err
 	}
+
 	entry, err := findEntry(c, provider)
 	if err != nil {
 		return err
 	}
+
 	from, err := c.Open(entry, nil)
 	if err != nil {
 		return err
 	}
+
 	releases, metadata, err := source.Offer(ctx, from)
 	if err != nil {
 		return fmt.Errorf("%s: %w", entry.Label(), err)
 	}
+
 	if !o.all {
 		releases = newestPatches(releases)
 	}
+
 	list := make([]offeredVersion, 0, len(releases))
+
 	rows := make([][]string, 0, len(releases))
 	for _, r := range releases {
 		contract, _ := metadata.Contract(r.Version) // old versions are no longer listed, as a rule
 		list = append(list, offeredVersion{Version: r.Version, Contract: contract})
 		rows = append(rows, []string{r.Version, contract})
 	}
+
 	return o.print(out, list, []string{"VERSION", "CONTRACT"}, rows)
 }
 
@@ -86,19 +95,25 @@ func (o *versionsOptions) run(ctx context.Context, provider string, out io.Write
 // nothing else. What is given is ordered newest first.
 func newestPatches(releases []source.Release) []source.Release {
 	seen := map[[2]uint64]bool{}
+
 	var kept []source.Release
+
 	for _, r := range releases {
 		v, err := semver.NewVersion(r.Version)
 		if err != nil || v.Prerelease() != "" {
 			continue
 		}
+
 		if minor := [2]uint64{v.Major(), v.Minor()}; !seen[minor] {
 			seen[minor] = true
+
 			kept = append(kept, r)
 		}
 	}
+
 	if kept == nil {
 		return releases
 	}
+
 	return kept
 }

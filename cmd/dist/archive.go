@@ -29,28 +29,45 @@ type entry struct {
 // pack makes the platform's usual archive, without times.
 func pack(p platform, program, license, notices []byte) (archive, error) {
 	a := archive{platform: p, program: "capstan", name: fmt.Sprintf("capstan_%s_%s.tar.gz", p.os, p.arch)}
+
 	write := writeTar
 	if p.os == "windows" {
 		a.program, a.name, write = "capstan.exe", fmt.Sprintf("capstan_%s_%s.zip", p.os, p.arch), writeZip
 	}
+
 	var out bytes.Buffer
-	err := write(&out, []entry{{a.program, program, 0o755}, {"LICENSE", license, 0o644}, {"THIRD_PARTY_LICENSES.txt", notices, 0o644}})
+
+	err := write(
+		&out,
+		[]entry{{a.program, program, 0o755}, {"LICENSE", license, 0o644}, {"THIRD_PARTY_LICENSES.txt", notices, 0o644}},
+	)
 	a.data = out.Bytes()
+
 	return a, err
 }
 
 func writeTar(out io.Writer, entries []entry) error {
 	compressed := gzip.NewWriter(out)
 	w := tar.NewWriter(compressed)
+
 	for _, e := range entries {
-		header := &tar.Header{Typeflag: tar.TypeReg, Format: tar.FormatUSTAR, Name: e.name, Size: int64(len(e.data)), Mode: e.mode, ModTime: time.Unix(0, 0)}
+		header := &tar.Header{
+			Typeflag: tar.TypeReg,
+			Format:   tar.FormatUSTAR,
+			Name:     e.name,
+			Size:     int64(len(e.data)),
+			Mode:     e.mode,
+			ModTime:  time.Unix(0, 0),
+		}
 		if err := w.WriteHeader(header); err != nil {
 			return err
 		}
+
 		if _, err := w.Write(e.data); err != nil {
 			return err
 		}
 	}
+
 	return errors.Join(w.Close(), compressed.Close())
 }
 
@@ -61,9 +78,11 @@ func writeZip(out io.Writer, entries []entry) error {
 		if err != nil {
 			return err
 		}
+
 		if _, err := file.Write(e.data); err != nil {
 			return err
 		}
 	}
+
 	return w.Close()
 }

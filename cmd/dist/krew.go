@@ -21,6 +21,7 @@ func (m *maker) krew(context.Context) error {
 			"bin":      a.program,
 		})
 	}
+
 	manifest, err := yaml.Marshal(map[string]any{
 		"apiVersion": "krew.googlecontainertools.github.com/v1alpha2",
 		"kind":       "Plugin",
@@ -36,5 +37,6 @@ func (m *maker) krew(context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	return m.write("capstan.krew.yaml", manifest)
 }

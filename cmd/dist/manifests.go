@@ -29,56 +29,73 @@ func (m *maker) manifests(context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	data, err := packed.Archive()
 	if err != nil {
 		return err
 	}
+
 	if err := m.write(packed.Filename(), data); err != nil {
 		return err
 	}
+
 	installable, err := charts.Load(chartFolder)
 	if err != nil {
 		return err
 	}
+
 	installable.Metadata.Version, installable.Metadata.AppVersion = packed.Metadata.Version, packed.Metadata.AppVersion
+
 	operator, err := charts.Render(installable, nil, func(string) bool { return true })
 	if err != nil {
 		return err
 	}
+
 	namespace, err := os.ReadFile("config/default/namespace.yaml")
 	if err != nil {
 		return err
 	}
+
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "# Capstan %s: kubectl apply --server-side -f capstan.yaml\n---\n%s", m.version, namespace)
+
 	for _, definition := range packed.CRDs {
 		out.Write(bytes.TrimSpace(append([]byte("---\n"), bytes.TrimPrefix(definition.Data, []byte("---\n"))...)))
 		out.WriteByte('\n')
 	}
+
 	out.Write(sourceLine.ReplaceAll(operator, nil))
+
 	return m.write("capstan.yaml", out.Bytes())
 }
 
 // chart is charts/capstan with the release's version.
 func (m *maker) chart() (*chart.Chart, error) {
 	c := &chart.Chart{}
+
 	err := filepath.WalkDir(chartFolder, func(file string, entry os.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() || strings.HasPrefix(entry.Name(), ".") || strings.HasSuffix(entry.Name(), ".gotmpl") {
+		if err != nil || !entry.Type().IsRegular() || strings.HasPrefix(entry.Name(), ".") ||
+			strings.HasSuffix(entry.Name(), ".gotmpl") {
 			return err
 		}
+
 		name, err := filepath.Rel(chartFolder, file)
 		if err != nil {
 			return err
 		}
+
 		data, err := os.ReadFile(file)
 		if name == chart.MetadataFile {
 			data = chartVersion.ReplaceAll(data, []byte("version: "+strings.TrimPrefix(m.version, "v")))
+
 			data = appVersion.ReplaceAll(data, []byte("appVersion: "+m.version))
 			if err := yaml.Unmarshal(data, &c.Metadata); err != nil {
 				return err
 			}
 		}
+
 		c.Files = append(c.Files, chart.File{Name: filepath.ToSlash(name), Data: data})
+
 		return err
 	})
 	if err != nil {
@@ -89,12 +106,15 @@ func (m *maker) chart() (*chart.Chart, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, file := range definitions {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			return nil, err
 		}
+
 		c.CRDs = append(c.CRDs, chart.File{Name: "crds/" + filepath.Base(file), Data: data})
 	}
+
 	return c, nil
 }

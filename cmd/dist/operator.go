@@ -32,28 +32,45 @@ func parsePlatform(text string) (platform, error) {
 	if !found {
 		return platform{}, fmt.Errorf("platform %q is not of the form linux/amd64", text)
 	}
+
 	return platform{os, arch}, nil
 }
 
 func parsePlatforms(list string) ([]platform, error) {
 	var all []platform
+
 	for text := range strings.SplitSeq(list, ",") {
 		p, err := parsePlatform(text)
 		if err != nil {
 			return nil, err
 		}
+
 		all = append(all, p)
 	}
+
 	return all, nil
 }
 
 // compile builds a program of the module without a trace of the machine in it.
 func compile(ctx context.Context, pkg, out, version string, p platform) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+version, "-o", out, pkg)
+	cmd := exec.CommandContext(
+		ctx,
+		"go",
+		"build",
+		"-trimpath",
+		"-buildvcs=false",
+		"-ldflags",
+		"-s -w -X main.version="+version,
+		"-o",
+		out,
+		pkg,
+	)
+
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s for %s/%s: %w\n%s", pkg, p.os, p.arch, err, text)
 	}
+
 	return nil
 }
 
@@ -64,17 +81,24 @@ func operatorFiles(ctx context.Context, version, arch string) ([]image.File, err
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
+
 	file := filepath.Join(dir, "operator")
 	if err := compile(ctx, "./cmd/operator", file, version, platform{"linux", arch}); err != nil {
 		return nil, err
 	}
+
 	program, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
+
 	return []image.File{
 		{Path: "operator", Data: program, Mode: 0o755},
-		{Path: "etc/passwd", Data: []byte("root:x:0:0:root:/:/sbin/nologin\ncapstan:x:" + user + ":" + user + ":capstan:/tmp:/sbin/nologin\n"), Mode: 0o644},
+		{
+			Path: "etc/passwd",
+			Data: []byte("root:x:0:0:root:/:/sbin/nologin\ncapstan:x:" + user + ":" + user + ":capstan:/tmp:/sbin/nologin\n"),
+			Mode: 0o644,
+		},
 		{Path: "etc/group", Data: []byte("root:x:0:\ncapstan:x:" + user + ":\n"), Mode: 0o644},
 		{Path: "etc/ssl/certs/ca-certificates.crt", Data: roots(), Mode: 0o644},
 		{Path: "tmp", Mode: 0o1777, Dir: true},
@@ -87,6 +111,7 @@ func roots() []byte {
 	for root := range bundle.Roots() {
 		_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer takes everything
 	}
+
 	return out.Bytes()
 }
 
@@ -96,12 +121,15 @@ func writeImage(ctx context.Context, file, version string, platforms []platform)
 	if err != nil {
 		return "", err
 	}
+
 	var images []image.Image
+
 	for _, p := range platforms {
 		files, err := operatorFiles(ctx, version, p.arch)
 		if err != nil {
 			return "", err
 		}
+
 		images = append(images, image.Image{
 			Platform: ocispec.Platform{OS: p.os, Architecture: p.arch}, Files: files, Created: created,
 			Config: ocispec.ImageConfig{
@@ -113,6 +141,7 @@ func writeImage(ctx context.Context, file, version string, platforms []platform)
 			},
 		})
 	}
+
 	return image.Write(ctx, file, repository+":"+version, images...)
 }
 
@@ -121,10 +150,12 @@ func writeRootFS(ctx context.Context, folder, version, arch string) error {
 	if arch == "" {
 		arch = runtime.GOARCH
 	}
+
 	files, err := operatorFiles(ctx, version, arch)
 	if err != nil {
 		return err
 	}
+
 	for _, f := range files {
 		target := filepath.Join(folder, filepath.FromSlash(f.Path))
 		if f.Dir {
@@ -132,13 +163,16 @@ func writeRootFS(ctx context.Context, folder, version, arch string) error {
 		} else if err = os.MkdirAll(filepath.Dir(target), 0o755); err == nil {
 			err = os.WriteFile(target, f.Data, 0o600)
 		}
+
 		if err != nil {
 			return err
 		}
+
 		if err := os.Chmod(target, os.FileMode(f.Mode&0o777)|sticky(f.Mode)); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -147,6 +181,7 @@ func sticky(mode int64) os.FileMode {
 	if mode&0o1000 != 0 {
 		return os.ModeSticky
 	}
+
 	return 0
 }
 
@@ -157,14 +192,20 @@ func commitTime(ctx context.Context) (time.Time, error) {
 	if seconds == "" {
 		text, err := git(ctx, "log", "-1", "--format=%ct")
 		if err != nil {
-			return time.Time{}, fmt.Errorf("find the time of the commit; without a repository, set SOURCE_DATE_EPOCH to seconds since 1970: %w", err)
+			return time.Time{}, fmt.Errorf(
+				"find the time of the commit; without a repository, set SOURCE_DATE_EPOCH to seconds since 1970: %w",
+				err,
+			)
 		}
+
 		seconds = text
 	}
+
 	var unix int64
 	if _, err := fmt.Sscan(seconds, &unix); err != nil {
 		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH %q is not a number of seconds", seconds)
 	}
+
 	return time.Unix(unix, 0).UTC(), nil
 }
 
@@ -173,5 +214,6 @@ func git(ctx context.Context, args ...string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("git %s: %w", strings.Join(args, " "), err)
 	}
+
 	return strings.TrimSpace(string(out)), nil
 }

@@ -25,6 +25,7 @@ import (
 func inModule(t *testing.T) *WithT {
 	t.Helper()
 	t.Chdir("../..")
+
 	return NewWithT(t)
 }
 
@@ -32,16 +33,20 @@ func TestTheImageStarts(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("an image's program runs on Linux only")
 	}
+
 	g := inModule(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "image.tar")
+
 	var out bytes.Buffer
-	g.Expect(run(t.Context(), []string{"image", "--version", "v1.2.3", "--platforms", "linux/" + runtime.GOARCH, "--output", file}, &out)).To(Succeed())
+	g.Expect(run(t.Context(), []string{"image", "--version", "v1.2.3", "--platforms", "linux/" + runtime.GOARCH, "--output", file}, &out)).
+		To(Succeed())
 	g.Expect(out.String()).To(HavePrefix("ghcr.io/capstan-project/capstan:v1.2.3@sha256:"))
 
 	root := filepath.Join(dir, "root")
 	config := unpack(t, file, root)
 	g.Expect(config.User).To(Equal("65532:65532"))
+
 	cmd := exec.CommandContext(t.Context(), filepath.Join(root, config.Entrypoint[0]), "--version")
 	if os.Getuid() == 0 { // nothing but the image's files is there
 		cmd.Path, cmd.Args[0] = config.Entrypoint[0], config.Entrypoint[0]
@@ -50,9 +55,11 @@ func TestTheImageStarts(t *testing.T) {
 		g.Expect(os.Chmod(root, 0o755)).To(Succeed())
 		g.Expect(os.Chmod(dir, 0o755)).To(Succeed())
 	}
+
 	version, err := cmd.CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(version))
 	g.Expect(string(version)).To(Equal("v1.2.3\n"))
+
 	authorities, err := os.ReadFile(filepath.Join(root, "etc/ssl/certs/ca-certificates.crt"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(bytes.Count(authorities, []byte("BEGIN CERTIFICATE"))).To(BeNumerically(">", 100))
@@ -65,36 +72,45 @@ func unpack(t *testing.T, file, root string) ocispec.ImageConfig {
 	g := NewWithT(t)
 	blobs := filesOf(t, file)
 	blob := func(d ocispec.Descriptor) []byte { return blobs["blobs/sha256/"+d.Digest.Encoded()] }
+
 	var top, index ocispec.Index
 	g.Expect(json.Unmarshal(blobs["index.json"], &top)).To(Succeed())
 	g.Expect(top.Manifests).To(HaveLen(1))
 	g.Expect(json.Unmarshal(blob(top.Manifests[0]), &index)).To(Succeed())
+
 	var manifest ocispec.Manifest
 	g.Expect(json.Unmarshal(blob(index.Manifests[0]), &manifest)).To(Succeed())
+
 	var config ocispec.Image
 	g.Expect(json.Unmarshal(blob(manifest.Config), &config)).To(Succeed())
+
 	for _, layer := range manifest.Layers {
 		unzipped, err := gzip.NewReader(bytes.NewReader(blob(layer)))
 		g.Expect(err).NotTo(HaveOccurred())
 		extract(t, unzipped, root)
 	}
+
 	return config.Config
 }
 
 func extract(t *testing.T, layer io.Reader, root string) {
 	t.Helper()
 	g := NewWithT(t)
+
 	for r := tar.NewReader(layer); ; {
 		header, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return
 		}
+
 		g.Expect(err).NotTo(HaveOccurred())
+
 		target := filepath.Join(root, header.Name)
 		if header.Typeflag == tar.TypeDir {
 			g.Expect(os.MkdirAll(target, 0o755)).To(Succeed())
 			continue
 		}
+
 		data, err := io.ReadAll(r)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(os.MkdirAll(filepath.Dir(target), 0o755)).To(Succeed())
@@ -107,12 +123,15 @@ func filesOf(t *testing.T, file string) map[string][]byte {
 	g := NewWithT(t)
 	data, err := os.ReadFile(file)
 	g.Expect(err).NotTo(HaveOccurred())
+
 	files := map[string][]byte{}
+
 	for r := tar.NewReader(bytes.NewReader(data)); ; {
 		header, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return files
 		}
+
 		g.Expect(err).NotTo(HaveOccurred())
 		files[header.Name], err = io.ReadAll(r)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -123,10 +142,13 @@ func TestDistMakesARelease(t *testing.T) {
 	g := inModule(t)
 	dir := filepath.Join(t.TempDir(), "dist")
 	host := runtime.GOOS + "/" + runtime.GOARCH
-	g.Expect(run(t.Context(), []string{"dist", "--version", "v1.2.3", "--platforms", host, "--output", dir}, io.Discard)).To(Succeed())
+	g.Expect(run(t.Context(), []string{"dist", "--version", "v1.2.3", "--platforms", host, "--output", dir}, io.Discard)).
+		To(Succeed())
+
 	read := func(name string) []byte {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		g.Expect(err).NotTo(HaveOccurred())
+
 		return data
 	}
 
@@ -134,23 +156,30 @@ func TestDistMakesARelease(t *testing.T) {
 		digest, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		g.Expect(sum(read(name))).To(Equal(digest), name)
 	}
+
 	program := "capstan_" + strings.Replace(host, "/", "_", 1) + ".tar.gz"
-	g.Expect(string(read("capstan.krew.yaml"))).To(And(ContainSubstring(sum(read(program))), ContainSubstring("/v1.2.3/"+program)))
+	g.Expect(string(read("capstan.krew.yaml"))).
+		To(And(ContainSubstring(sum(read(program))), ContainSubstring("/v1.2.3/"+program)))
 	g.Expect(string(read("capstan.cdx.json"))).To(ContainSubstring(`"pkg:golang/sigs.k8s.io/yaml@v`))
-	g.Expect(string(read("capstan-operator.cdx.json"))).To(ContainSubstring(`"pkg:golang/sigs.k8s.io/controller-runtime@v`))
+	g.Expect(string(read("capstan-operator.cdx.json"))).
+		To(ContainSubstring(`"pkg:golang/sigs.k8s.io/controller-runtime@v`))
 	g.Expect(string(read("CHANGELOG.md"))).To(HavePrefix("# v1.2.3\n\n* "))
 
 	chart, err := loader.LoadArchive(bytes.NewReader(read("capstan-1.2.3.tgz")))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(chart.Metadata.AppVersion).To(Equal("v1.2.3"))
 	g.Expect(chart.CRDObjects()).To(HaveLen(7))
+
 	kinds := map[string]int{}
+
 	for document := range strings.SplitSeq(string(read("capstan.yaml")), "\n---\n") {
 		var object struct{ Kind string }
 		g.Expect(yaml.Unmarshal([]byte(document), &object)).To(Succeed())
 		kinds[object.Kind]++
 	}
-	g.Expect(kinds).To(And(HaveKeyWithValue("CustomResourceDefinition", 7), HaveKeyWithValue("Namespace", 1), HaveKeyWithValue("Deployment", 1)))
+
+	g.Expect(kinds).
+		To(And(HaveKeyWithValue("CustomResourceDefinition", 7), HaveKeyWithValue("Namespace", 1), HaveKeyWithValue("Deployment", 1)))
 	g.Expect(string(read("capstan.yaml"))).To(ContainSubstring("image: ghcr.io/capstan-project/capstan:v1.2.3\n"))
 }
 
@@ -161,6 +190,7 @@ func TestDistRefusesAVersionThatIsNone(t *testing.T) {
 
 func TestLicensesAreRecognized(t *testing.T) {
 	mit := "Permission is hereby granted, free of charge, to any person obtaining a\ncopy of this software without restriction"
+
 	bsd := "Redistribution and use in source and binary forms, with or without modification"
 	for _, test := range []struct {
 		text, refused string

@@ -43,15 +43,24 @@ func billOfMaterials(program, name, version string, licensed []module) ([]byte, 
 	if err != nil {
 		return nil, fmt.Errorf("read what %s was built from: %w", program, err)
 	}
+
 	ids := map[string][]licenseChoice{}
+
 	for _, m := range licensed {
 		for _, id := range m.IDs {
 			ids[m.Path] = append(ids[m.Path], licenseChoice{licenseID{id}})
 		}
 	}
-	all := bom{Format: "CycloneDX", SpecVersion: "1.6", Version: 1, Components: []component{{
-		Type: "platform", Name: "go", Version: strings.TrimPrefix(info.GoVersion, "go"), PURL: "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go"),
-	}}}
+
+	all := bom{Format: "CycloneDX", SpecVersion: "1.6", Version: 1, Components: []component{
+		{
+			Type:    "platform",
+			Name:    "go",
+			Version: strings.TrimPrefix(info.GoVersion, "go"),
+			PURL:    "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go"),
+		},
+	}}
+
 	all.Metadata.Component = component{
 		Type: "application", Name: name, Version: version, PURL: "pkg:golang/" + info.Main.Path + "@" + version,
 		Licenses: []licenseChoice{{licenseID{"Apache-2.0"}}},
@@ -60,10 +69,17 @@ func billOfMaterials(program, name, version string, licensed []module) ([]byte, 
 		if dependency.Replace != nil {
 			dependency = dependency.Replace
 		}
+
 		purl := "pkg:golang/" + dependency.Path + "@" + dependency.Version
 		all.Components = append(all.Components, component{
-			Type: "library", Ref: purl, Name: dependency.Path, Version: dependency.Version, PURL: purl, Licenses: ids[dependency.Path],
+			Type:     "library",
+			Ref:      purl,
+			Name:     dependency.Path,
+			Version:  dependency.Version,
+			PURL:     purl,
+			Licenses: ids[dependency.Path],
 		})
 	}
+
 	return json.MarshalIndent(all, "", "  ")
 }

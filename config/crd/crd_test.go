@@ -12,15 +12,19 @@ func TestBasesAreTheKindsOfTheAPI(t *testing.T) {
 	g := NewWithT(t)
 	definitions, err := Bases()
 	g.Expect(err).NotTo(HaveOccurred())
+
 	var kinds []string
+
 	for _, definition := range definitions {
 		spec := definition.Object["spec"].(map[string]any)
 		kinds = append(kinds, spec["names"].(map[string]any)["kind"].(string))
 	}
+
 	var want []string
 	for _, kind := range v1alpha2.ProviderTypes() {
 		want = append(want, string(kind))
 	}
+
 	g.Expect(kinds).To(ConsistOf(want))
 }
 

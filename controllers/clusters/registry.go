@@ -66,31 +66,41 @@ func (r *Registry) For(ctx context.Context, p v1alpha2.Provider) (*Target, error
 	if err != nil {
 		return nil, err
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	cluster := r.Local
 	if config != nil {
 		if cluster, err = r.connect(ctx, key, config); err != nil {
 			return nil, &KubeConfigError{fmt.Sprintf("spec.kubeConfig: the cluster cannot be connected to: %s", err)}
 		}
 	}
+
 	r.use(p.GetUID(), key)
+
 	user := r.account(p)
 	if user == "" {
 		return cluster.Own(), nil
 	}
+
 	if known := r.targets[targetKey{key, user}]; known != nil {
 		return known, nil
 	}
+
 	t, err := cluster.as(user)
 	if err != nil {
 		return nil, err
 	}
+
 	t.Remote = config != nil
+
 	if r.targets == nil {
 		r.targets = map[targetKey]*Target{}
 	}
+
 	r.targets[targetKey{key, user}] = t
+
 	return t, nil
 }
 
@@ -98,6 +108,7 @@ func (r *Registry) For(ctx context.Context, p v1alpha2.Provider) (*Target, error
 func (r *Registry) Release(p v1alpha2.Provider) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	r.use(p.GetUID(), "")
 }
 
@@ -107,9 +118,11 @@ func (r *Registry) account(p v1alpha2.Provider) string {
 	if name == "" {
 		name = r.DefaultAccount
 	}
+
 	if name == "" {
 		return ""
 	}
+
 	return "system:serviceaccount:" + p.GetNamespace() + ":" + name
 }
 
@@ -120,23 +133,38 @@ func (r *Registry) kubeConfig(ctx context.Context, p v1alpha2.Provider) (string,
 	if spec == nil {
 		return "", nil, nil
 	}
+
 	name := types.NamespacedName{Namespace: p.GetNamespace(), Name: spec.SecretRef.Name}
+
 	secret := &corev1.Secret{}
 	if err := r.Secrets.Get(ctx, name, secret); apierrors.IsNotFound(err) {
-		return "", nil, &KubeConfigError{fmt.Sprintf("Secret %s of spec.kubeConfig does not exist; create it%s", name, orLetGo(p))}
+		return "", nil, &KubeConfigError{
+			fmt.Sprintf("Secret %s of spec.kubeConfig does not exist; create it%s", name, orLetGo(p)),
+		}
 	} else if err != nil {
 		return "", nil, fmt.Errorf("read Secret %s: %w", name, err)
 	}
+
 	data, exists := secret.Data[spec.SecretRef.Key]
 	if !exists {
-		return "", nil, &KubeConfigError{fmt.Sprintf("Secret %s of spec.kubeConfig has no key %s; add it%s", name, spec.SecretRef.Key, orLetGo(p))}
+		return "", nil, &KubeConfigError{
+			fmt.Sprintf("Secret %s of spec.kubeConfig has no key %s; add it%s", name, spec.SecretRef.Key, orLetGo(p)),
+		}
 	}
+
 	config, err := fluxclient.KubeConfigFromBytes(data)
 	if err != nil { // its text may quote the kubeconfig
-		return "", nil, &KubeConfigError{fmt.Sprintf("key %s of Secret %s is no kubeconfig that can be used here: it needs a server and its credentials in the file itself, without programs and paths",
-			spec.SecretRef.Key, name)}
+		return "", nil, &KubeConfigError{
+			fmt.Sprintf(
+				"key %s of Secret %s is no kubeconfig that can be used here: it needs a server and its credentials in the file itself, without programs and paths",
+				spec.SecretRef.Key,
+				name,
+			),
+		}
 	}
+
 	sum := sha256.Sum256(data)
+
 	return name.String() + "/" + hex.EncodeToString(sum[:]), config, nil
 }
 
@@ -145,6 +173,7 @@ func orLetGo(p v1alpha2.Provider) string {
 	if p.GetDeletionTimestamp().IsZero() {
 		return ""
 	}
+
 	return fmt.Sprintf(", or, if that cluster is gone, remove the finalizer %s from this resource", v1alpha2.Finalizer)
 }
 
@@ -153,19 +182,28 @@ func (r *Registry) connect(ctx context.Context, key string, config *rest.Config)
 	if known := r.remotes[key]; known != nil {
 		return known.Cluster, nil
 	}
+
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err
 	}
+
 	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := NewCluster(Connection{Config: config, HTTP: httpClient, Mapper: mapper, Scheme: r.Scheme, Namespaces: r.Namespaces}, r.Holder, r.Wake)
+
+	cluster, err := NewCluster(
+		Connection{Config: config, HTTP: httpClient, Mapper: mapper, Scheme: r.Scheme, Namespaces: r.Namespaces},
+		r.Holder,
+		r.Wake,
+	)
 	if err != nil {
 		return nil, err
 	}
+
 	cluster.own.Remote = true
+
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	if err := r.Watch(running, cluster); err != nil {
 		stop()
@@ -173,10 +211,13 @@ func (r *Registry) connect(ctx context.Context, key string, config *rest.Config)
 	}
 	// ends when nobody needs it; what it cannot reach it tries again by itself
 	go func() { _ = cluster.Start(running) }()
+
 	if r.remotes == nil {
 		r.remotes = map[string]*remote{}
 	}
+
 	r.remotes[key] = &remote{cluster, stop}
+
 	return cluster, nil
 }
 
@@ -186,21 +227,26 @@ func (r *Registry) use(uid types.UID, key string) {
 	if r.used == nil {
 		r.used = map[types.UID]string{}
 	}
+
 	before := r.used[uid]
 	if before == key {
 		return
 	}
+
 	if r.used[uid] = key; key == "" {
 		delete(r.used, uid)
 	}
+
 	for _, other := range r.used {
 		if other == before {
 			return
 		}
 	}
+
 	if closed := r.remotes[before]; closed != nil {
 		closed.stop()
 		delete(r.remotes, before)
+
 		for k := range r.targets {
 			if k.remote == before {
 				delete(r.targets, k)

@@ -76,14 +76,19 @@ func NewCluster(c Connection, holder string, wake health.Wake) (*Cluster, error)
 	if err := crds.AddToScheme(definitions); err != nil {
 		return nil, err
 	}
+
 	cluster := &Cluster{connection: c, holder: holder}
+
 	var errs [3]error
 	// All CRDs: one that a provider brings can be there already as somebody else's, with whatever
 	// labels.
 	cluster.Definitions, errs[0] = c.cache(cache.Options{Scheme: definitions, DefaultTransform: crds.WithoutSchemas})
 	cluster.Objects, errs[1] = c.cache(cache.Options{
-		DefaultNamespaces: c.Namespaces, DefaultLabelSelector: providerObjects(), DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultNamespaces:    c.Namespaces,
+		DefaultLabelSelector: providerObjects(),
+		DefaultTransform:     cache.TransformStripManagedFields(),
 	})
+
 	cluster.History, errs[2] = c.cache(cache.Options{
 		DefaultNamespaces:    c.Namespaces,
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{"owner": "helm"}),
@@ -93,15 +98,19 @@ func NewCluster(c Connection, holder string, wake health.Wake) (*Cluster, error)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
+
 	live, err := client.New(c.Config, client.Options{Scheme: c.Scheme, Mapper: c.Mapper, HTTPClient: c.HTTP})
 	if err != nil {
 		return nil, err
 	}
+
 	if len(c.Namespaces) > 0 {
 		cluster.Objects = &namespaced{Cache: cluster.Objects, namespaces: c.Namespaces, others: live}
 	}
+
 	cluster.live, cluster.tracker = live, health.NewTracker(cluster.Objects, live, wake)
 	cluster.own, err = cluster.as("")
+
 	return cluster, err
 }
 
@@ -111,6 +120,7 @@ func (c *Cluster) Start(ctx context.Context) error {
 	for _, watches := range []cache.Cache{c.Definitions, c.Objects, c.History} {
 		group.Go(func() error { return watches.Start(ctx) })
 	}
+
 	return group.Wait()
 }
 
@@ -123,25 +133,35 @@ func (c *Cluster) as(user string) (*Target, error) {
 	if user != "" {
 		config = rest.CopyConfig(config)
 		config.Impersonate = rest.ImpersonationConfig{UserName: user}
+
 		var err error
 		if httpClient, err = rest.HTTPClientFor(config); err != nil {
 			return nil, fmt.Errorf("act as %s: %w", user, err)
 		}
 	}
+
 	t := &Target{Reader: c.live, Health: c.tracker, Account: user}
+
 	var err error
-	if t.Cluster, err = client.New(config, client.Options{Scheme: c.connection.Scheme, Mapper: c.connection.Mapper, HTTPClient: httpClient}); err != nil {
+	if t.Cluster, err = client.New(
+		config,
+		client.Options{Scheme: c.connection.Scheme, Mapper: c.connection.Mapper, HTTPClient: httpClient},
+	); err != nil {
 		return nil, err
 	}
+
 	if t.Releases, err = release.NewEngine(config, release.Options{Holder: c.holder}); err != nil {
 		return nil, err
 	}
+
 	if t.CRDs, err = c.applier(config, httpClient); err != nil {
 		return nil, err
 	}
+
 	if t.Metadata = t.CRDs.Writer; c.own != nil {
 		t.Metadata = c.own.Metadata
 	}
+
 	return t, nil
 }
 
@@ -150,22 +170,27 @@ func (c *Cluster) applier(config *rest.Config, httpClient *http.Client) (*crds.A
 	if err := crds.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
+
 	writer, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), httpClient)
 	if err != nil {
 		return nil, err
 	}
+
 	live, err := client.New(config, client.Options{Scheme: scheme, Mapper: c.connection.Mapper, HTTPClient: httpClient})
 	if err != nil {
 		return nil, err
 	}
+
 	objects, err := dynamic.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, err
 	}
+
 	clients := crds.Clients{Writer: writer, Reader: c.Definitions, Live: live, Objects: safety.Cluster{Client: objects}}
 	if c.own != nil {
 		return c.own.CRDs.With(clients), nil
 	}
+
 	return crds.NewApplier(clients), nil
 }
 
@@ -173,7 +198,9 @@ func (c Connection) cache(options cache.Options) (cache.Cache, error) {
 	if options.Scheme == nil {
 		options.Scheme = c.Scheme
 	}
+
 	options.Mapper, options.HTTPClient = c.Mapper, c.HTTP
+
 	return cache.New(c.Config, options)
 }
 
@@ -186,10 +213,16 @@ type namespaced struct {
 }
 
 // Get reads an object.
-func (n *namespaced) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+func (n *namespaced) Get(
+	ctx context.Context,
+	key client.ObjectKey,
+	object client.Object,
+	opts ...client.GetOption,
+) error {
 	if _, watched := n.namespaces[key.Namespace]; watched || key.Namespace == "" {
 		return n.Cache.Get(ctx, key, object, opts...)
 	}
+
 	return n.others.Get(ctx, key, object, opts...)
 }
 
@@ -199,6 +232,7 @@ func providerObjects() labels.Selector {
 	if err != nil {
 		return labels.Nothing()
 	}
+
 	return labels.NewSelector().Add(*exists)
 }
 
@@ -207,5 +241,6 @@ func onlyLabels(object any) (any, error) {
 	if m, ok := object.(*metav1.PartialObjectMetadata); ok {
 		m.ManagedFields, m.Annotations, m.OwnerReferences = nil, nil, nil
 	}
+
 	return object, nil
 }

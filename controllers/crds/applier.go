@@ -99,14 +99,18 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) (sent []string, err error)
 				return err
 			}
 		}
+
 		bodies[i], err = c.body(p.request.Namespace, p.request.Version, keep(live, c.kept))
+
 		return err
 	}); err != nil {
 		return nil, err
 	}
+
 	for _, c := range p.changes {
 		sent = append(sent, c.name)
 	}
+
 	return sent, each(p.changes, func(i int, c *change) error { return a.send(ctx, c.name, bodies[i]) })
 }
 
@@ -114,23 +118,29 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) (sent []string, err error)
 // are taken by another is a *RefusedError.
 func (a *Applier) Pending(ctx context.Context, files []chart.File) ([]string, error) {
 	var pending []string
+
 	for _, f := range files {
 		name := crdName(f)
+
 		live, err := a.live(ctx, name)
 		if err != nil {
 			return nil, err
 		}
+
 		if live == nil || !live.DeletionTimestamp.IsZero() {
 			pending = append(pending, name)
 			continue
 		}
+
 		if reason := refusal(live); reason != "" {
 			return nil, &RefusedError{Name: name, Err: errors.New(reason)}
 		}
+
 		if !Served(live) {
 			pending = append(pending, name)
 		}
 	}
+
 	return pending, nil
 }
 
@@ -146,13 +156,16 @@ func (a *Applier) whole(ctx context.Context, name string) (*apiextensionsv1.Cust
 
 func get(ctx context.Context, from client.Reader, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	d := &apiextensionsv1.CustomResourceDefinition{}
+
 	err := from.Get(ctx, client.ObjectKey{Name: name}, d)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("read CustomResourceDefinition %s: %w", name, err)
 	}
+
 	return d, nil
 }
 
@@ -162,13 +175,16 @@ func get(ctx context.Context, from client.Reader, name string) (*apiextensionsv1
 func (a *Applier) send(ctx context.Context, name string, body []byte) error {
 	force := true
 	options := metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner, Force: &force}
+
 	_, err := a.Writer.Resource(resource).Patch(ctx, name, types.ApplyPatchType, body, options)
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
 		return &RefusedError{Name: name, Err: err}
 	}
+
 	if err != nil {
 		return fmt.Errorf("apply CustomResourceDefinition %s: %w", name, err)
 	}
+
 	return nil
 }
 
@@ -176,9 +192,11 @@ func (a *Applier) send(ctx context.Context, name string, body []byte) error {
 func each[T any](items []T, f func(i int, item T) error) error {
 	var group errgroup.Group
 	group.SetLimit(concurrency)
+
 	for i, item := range items {
 		group.Go(func() error { return f(i, item) })
 	}
+
 	return group.Wait()
 }
 
@@ -188,10 +206,13 @@ func reason(err error) string {
 	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
 		return err.Error()
 	}
+
 	causes := status.Status().Details.Causes
+
 	text := fmt.Sprintf("%s: %s", causes[0].Field, causes[0].Message)
 	if len(causes) > 1 {
 		text += fmt.Sprintf(" (and %d more)", len(causes)-1)
 	}
+
 	return text
 }

@@ -15,6 +15,7 @@ var _ = Describe("CustomResourceDefinitions", Ordered, func() {
 		return func(g Gomega) []string {
 			sent, err := apply(ctx, wants(files...))
 			g.Expect(err).NotTo(HaveOccurred())
+
 			return sent
 		}
 	}
@@ -40,7 +41,9 @@ var _ = Describe("CustomResourceDefinitions", Ordered, func() {
 		object.Labels["somebody"] = "else"
 		Expect(live.Update(ctx, object)).To(Succeed())
 
-		Eventually(applied(ctx, file("apple", "Apple", "second"), files[1])).Should(Equal([]string{"apples.example.com"}), "only the changed one is sent")
+		Eventually(
+			applied(ctx, file("apple", "Apple", "second"), files[1]),
+		).Should(Equal([]string{"apples.example.com"}), "only the changed one is sent")
 		object = read(ctx, "apples.example.com")
 		Expect(object.Spec.Versions[0].Schema.OpenAPIV3Schema.Description).To(Equal("second"))
 		Expect(object.Spec.Conversion.Webhook.ClientConfig.CABundle).To(Equal(config.CAData))
@@ -49,9 +52,13 @@ var _ = Describe("CustomResourceDefinitions", Ordered, func() {
 
 	It("that the API server refuses are named, with its reason", func(ctx SpecContext) {
 		bad := file("plum", "Plum", "first")
-		bad.Data = append(bad.Data, []byte("  - {name: v2, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n")...)
+		bad.Data = append(
+			bad.Data,
+			[]byte("  - {name: v2, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n")...)
 		_, err := apply(ctx, wants(bad))
-		Expect(err).To(MatchError(And(ContainSubstring("CustomResourceDefinition plums.example.com was refused"), ContainSubstring("storage"))))
+		Expect(
+			err,
+		).To(MatchError(And(ContainSubstring("CustomResourceDefinition plums.example.com was refused"), ContainSubstring("storage"))))
 	})
 
 	It("whose names are taken are named", func(ctx SpecContext) {

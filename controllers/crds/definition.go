@@ -54,6 +54,7 @@ func (d definition) keeping(versions []string) string {
 	if len(versions) == 0 {
 		return d.digest
 	}
+
 	return d.digest + "+" + strings.Join(versions, ",")
 }
 
@@ -63,6 +64,7 @@ func (d definition) parse() (*unstructured.Unstructured, error) {
 	if err := yaml.Unmarshal(d.file.Data, &object.Object); err != nil {
 		return nil, &RefusedError{Name: d.name, Err: err}
 	}
+
 	return object, nil
 }
 
@@ -72,40 +74,52 @@ func (d definition) typed() (*apiextensionsv1.CustomResourceDefinition, error) {
 	if err := yaml.Unmarshal(d.file.Data, crd); err != nil {
 		return nil, &RefusedError{Name: d.name, Err: err}
 	}
+
 	return crd, nil
 }
 
 // body makes the body of the request that applies a definition: with its references to the
 // provider's namespace, our annotations, and versions of the live CRD that have to stay.
-func (d definition) body(namespace, version string, kept []apiextensionsv1.CustomResourceDefinitionVersion) ([]byte, error) {
+func (d definition) body(
+	namespace, version string,
+	kept []apiextensionsv1.CustomResourceDefinitionVersion,
+) ([]byte, error) {
 	object, err := d.parse()
 	if err != nil {
 		return nil, err
 	}
+
 	var names []string
 	for _, v := range kept {
 		names = append(names, v.Name)
 	}
+
 	annotations := object.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
+
 	if _, certificate, found := strings.Cut(annotations[annotationInjectCA], "/"); found {
 		annotations[annotationInjectCA] = namespace + "/" + certificate
 	}
+
 	annotations[digestAnnotation], annotations[versionAnnotation] = d.keeping(names), version
 	object.SetAnnotations(annotations)
+
 	service := []string{"spec", "conversion", "webhook", "clientConfig", "service"}
 	if _, found, _ := unstructured.NestedMap(object.Object, service...); found {
 		if err := unstructured.SetNestedField(object.Object, namespace, append(service, "namespace")...); err != nil {
 			return nil, &RefusedError{Name: d.name, Err: err}
 		}
 	}
+
 	if err := appendVersions(object, kept); err != nil {
 		return nil, &RefusedError{Name: d.name, Err: err}
 	}
+
 	unstructured.RemoveNestedField(object.Object, "status")
 	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
+
 	return json.Marshal(object.Object)
 }
 
@@ -114,32 +128,41 @@ func appendVersions(object *unstructured.Unstructured, kept []apiextensionsv1.Cu
 	if len(kept) == 0 {
 		return nil
 	}
+
 	versions, _, err := unstructured.NestedSlice(object.Object, "spec", "versions")
 	if err != nil {
 		return err
 	}
+
 	for i := range kept {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&kept[i])
 		if err != nil {
 			return err
 		}
+
 		versions = append(versions, content)
 	}
+
 	return unstructured.SetNestedSlice(object.Object, versions, "spec", "versions")
 }
 
 // keep takes from a live CRD the versions of the given names, as they are but for one thing:
 // objects are no longer stored in them. A CRD that is gone, nil, has none.
-func keep(live *apiextensionsv1.CustomResourceDefinition, names []string) (kept []apiextensionsv1.CustomResourceDefinitionVersion) {
+func keep(
+	live *apiextensionsv1.CustomResourceDefinition,
+	names []string,
+) (kept []apiextensionsv1.CustomResourceDefinitionVersion) {
 	if live == nil {
 		return nil
 	}
+
 	for _, v := range live.Spec.Versions {
 		if slices.Contains(names, v.Name) {
 			v.Storage = false
 			kept = append(kept, v)
 		}
 	}
+
 	return kept
 }
 
@@ -150,6 +173,7 @@ func storage(crd *apiextensionsv1.CustomResourceDefinition) string {
 			return v.Name
 		}
 	}
+
 	return ""
 }
 

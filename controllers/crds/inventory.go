@@ -59,6 +59,7 @@ func (a *Applier) Inventory(ctx context.Context, providers []v1alpha2.Provider) 
 	if err := a.Live.List(ctx, list, client.HasLabels{v1alpha2.ClusterctlProviderLabel}); err != nil {
 		return nil, fmt.Errorf("list CustomResourceDefinitions: %w", err)
 	}
+
 	entries := make([]Item, len(list.Items))
 	if err := each(list.Items, func(i int, _ apiextensionsv1.CustomResourceDefinition) error {
 		entries[i] = a.entry(ctx, &list.Items[i], providers)
@@ -66,13 +67,19 @@ func (a *Applier) Inventory(ctx context.Context, providers []v1alpha2.Provider) 
 	}); err != nil {
 		return nil, err
 	}
+
 	slices.SortFunc(entries, func(a, b Item) int {
 		return slices.Compare([]string{a.Provider, a.Name}, []string{b.Provider, b.Name})
 	})
+
 	return entries, nil
 }
 
-func (a *Applier) entry(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, providers []v1alpha2.Provider) Item {
+func (a *Applier) entry(
+	ctx context.Context,
+	crd *apiextensionsv1.CustomResourceDefinition,
+	providers []v1alpha2.Provider,
+) Item {
 	e := Item{
 		Name: crd.Name, Provider: crd.Labels[v1alpha2.ClusterctlProviderLabel], Version: crd.Annotations[versionAnnotation],
 		Storage: storage(crd), Stored: crd.Status.StoredVersions, Objects: a.count(ctx, crd),
@@ -82,7 +89,9 @@ func (a *Applier) entry(ctx context.Context, crd *apiextensionsv1.CustomResource
 			e.Served = append(e.Served, v.Name)
 		}
 	}
+
 	var provider v1alpha2.Provider
+
 	for _, p := range providers {
 		if v1alpha2.Label(p) == e.Provider {
 			provider = p
@@ -90,6 +99,7 @@ func (a *Applier) entry(ctx context.Context, crd *apiextensionsv1.CustomResource
 			e.Resource = fmt.Sprintf("%s %s/%s", p.ProviderType(), p.GetNamespace(), p.GetName())
 		}
 	}
+
 	m := migration{}
 	// of another version of this code: then it is not shown
 	_ = json.Unmarshal([]byte(crd.Annotations[migrationAnnotation]), &m)
@@ -105,10 +115,11 @@ func (a *Applier) entry(ctx context.Context, crd *apiextensionsv1.CustomResource
 	default:
 		e.State = Managed
 	}
+
 	return e
 }
 
-// unmanaged says whether a resource leaves a CRD to others.
+// unmanaged reports whether a resource leaves a CRD to others.
 func unmanaged(provider v1alpha2.Provider, crd string) bool {
 	spec := provider.GetSpec().CRDs
 	return spec != nil && (spec.Policy == v1alpha2.CRDsNone || slices.Contains(spec.Unmanaged, crd))
@@ -120,14 +131,18 @@ func (a *Applier) count(ctx context.Context, crd *apiextensionsv1.CustomResource
 	if err != nil {
 		return nil
 	}
+
 	resource := schema.GroupVersionResource{Group: crd.Spec.Group, Version: version.Name, Resource: crd.Spec.Names.Plural}
+
 	list, err := a.Writer.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return nil
 	}
+
 	n := int64(len(list.Items))
 	if rest := list.GetRemainingItemCount(); rest != nil {
 		n += *rest
 	}
+
 	return &n
 }

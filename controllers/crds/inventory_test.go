@@ -17,9 +17,11 @@ var _ = Describe("The inventory", func() {
 		k.define(ctx, "v1beta1")
 		k.create(ctx, "v1beta1", 0, 7)
 		k.define(ctx, "v1", "v1beta1")
+
 		orphan := definitionOf("eb", "v1")
 		request := wants(fileOf(orphan))
 		Expect(apply(ctx, request)).To(HaveLen(1))
+
 		foreign := definitionOf("ec", "v1")
 		exists(ctx, foreign, "clusterctl")
 		served(ctx, request.Files...)
@@ -28,22 +30,33 @@ var _ = Describe("The inventory", func() {
 		provider.Status.OrphanedCRDs = []string{orphan.Name}
 		find := func(name string, providers ...v1alpha2.Provider) Item {
 			GinkgoHelper()
+
 			items, err := applier.Inventory(ctx, providers)
 			Expect(err).NotTo(HaveOccurred())
+
 			for _, item := range items {
 				if item.Name == name {
 					return item
 				}
 			}
+
 			Fail(name + " is not listed")
+
 			return Item{}
 		}
 		item := find(k.crd(), provider)
 		Expect(item.Objects).To(gstruct.PointTo(Equal(int64(7))))
 		item.Objects = nil
 		Expect(item).To(Equal(Item{
-			Name: k.crd(), Provider: "infrastructure-x", Version: "v1.1.0", Resource: "InfrastructureProvider target/x", Namespace: "target",
-			Served: []string{"v1", "v1beta1"}, Storage: "v1", Stored: []string{"v1beta1", "v1"}, State: Managed,
+			Name:      k.crd(),
+			Provider:  "infrastructure-x",
+			Version:   "v1.1.0",
+			Resource:  "InfrastructureProvider target/x",
+			Namespace: "target",
+			Served:    []string{"v1", "v1beta1"},
+			Storage:   "v1",
+			Stored:    []string{"v1beta1", "v1"},
+			State:     Managed,
 		}))
 		Expect(find(orphan.Name, provider).State).To(Equal(Orphaned))
 		Expect(find(foreign.Name, provider).State).To(Equal(Unmanaged))
@@ -52,6 +65,7 @@ var _ = Describe("The inventory", func() {
 		d := read(ctx, k.crd())
 		maps.Copy(d.Annotations, map[string]string{migrationAnnotation: `{"to":"v1","done":4,"total":7}`})
 		Expect(live.Update(ctx, d)).To(Succeed())
+
 		item = find(k.crd(), provider)
 		Expect(item.State).To(Equal(Migrating))
 		Expect(item.Progress.String()).To(Equal("migrated 4 of 7 objects of eas.example.com"))

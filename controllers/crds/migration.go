@@ -48,7 +48,11 @@ type MigrationError struct {
 }
 
 func (e *MigrationError) Error() string {
-	return fmt.Sprintf("the objects of %s could not be rewritten in their new storage version, which is tried again: %s", e.Name, e.Err)
+	return fmt.Sprintf(
+		"the objects of %s could not be rewritten in their new storage version, which is tried again: %s",
+		e.Name,
+		e.Err,
+	)
 }
 
 func (e *MigrationError) Unwrap() error { return e.Err }
@@ -77,22 +81,28 @@ type migration struct {
 // returns nil when nothing is left to do. The error is a *MigrationError.
 func (a *Applier) MigrateBefore(ctx context.Context, p *Plan) (*Progress, error) {
 	deadline := time.Now().Add(slice)
+
 	for _, c := range p.changes {
 		if c.live == nil {
 			continue
 		}
+
 		m := migration{From: missing(c.kept, []string{storage(c.live)}), Heir: c.heir}
 		if c.heir != "" {
 			m.Retired = slices.Concat(c.retired, m.From)
 		}
+
 		if len(m.From) == 0 && len(m.Retired) == 0 {
 			continue
 		}
+
 		if progress, err := a.migrate(ctx, c.name, m, deadline); progress != nil || err != nil {
 			return progress, err
 		}
+
 		c.kept = missing(c.kept, m.From)
 	}
+
 	return nil, nil
 }
 
@@ -103,11 +113,13 @@ func (p *Plan) Unmigrated() (all, tried []string) {
 		if len(c.stored()) == 0 {
 			continue
 		}
+
 		all = append(all, c.name)
 		if c.live.Annotations[observedAnnotation] == strconv.FormatInt(c.live.Generation, 10) {
 			tried = append(tried, c.name)
 		}
 	}
+
 	return all, tried
 }
 
@@ -120,15 +132,18 @@ func (c *change) stored() []string {
 // managers run. It returns nil when nothing is left to do. The error is a *MigrationError.
 func (a *Applier) MigrateAfter(ctx context.Context, p *Plan, names []string) (*Progress, error) {
 	deadline := time.Now().Add(slice)
+
 	for _, c := range p.managed {
 		if !slices.Contains(names, c.name) {
 			continue
 		}
+
 		m := migration{From: c.stored(), Retired: c.kept, Heir: storage(c.live)}
 		if progress, err := a.migrate(ctx, c.name, m, deadline); progress != nil || err != nil {
 			return progress, err
 		}
 	}
+
 	return nil, nil
 }
 
@@ -138,6 +153,7 @@ func (a *Applier) Tidy(ctx context.Context, p *Plan) error {
 		if c.live.Annotations[migrationAnnotation] == "" || len(c.stored()) > 0 || len(c.kept) > 0 || len(c.retired) > 0 {
 			return nil
 		}
+
 		return a.forget(ctx, c.name)
 	})
 }
@@ -154,30 +170,40 @@ func (a *Applier) migrate(ctx context.Context, name string, wanted migration, de
 	if err != nil || crd == nil {
 		return nil, err
 	}
+
 	m := wanted.resume(crd)
 	for !m.Finished {
 		if err := a.step(ctx, crd, m); err != nil {
 			return nil, &MigrationError{Name: name, Err: err}
 		}
+
 		if !m.Finished && time.Now().After(deadline) {
 			return &Progress{CRD: name, Done: m.Done, Total: m.Total}, nil
 		}
 	}
+
 	return nil, nil
 }
 
 // resume reads how far the migration has come. It begins anew when the last one was about less.
 func (m migration) resume(crd *apiextensionsv1.CustomResourceDefinition) *migration {
 	m.To = storage(crd)
-	m.From = slices.DeleteFunc(slices.Clone(m.From), func(v string) bool { return !slices.Contains(crd.Status.StoredVersions, v) })
+	m.From = slices.DeleteFunc(
+		slices.Clone(m.From),
+		func(v string) bool { return !slices.Contains(crd.Status.StoredVersions, v) },
+	)
 	last := &migration{}
 	// What cannot be read was written by another version of this code: then it begins anew, too.
 	_ = json.Unmarshal([]byte(crd.Annotations[migrationAnnotation]), last)
-	covered := last.To == m.To && last.Heir == m.Heir && len(missing(m.From, last.From)) == 0 && len(missing(m.Retired, last.Retired)) == 0
+
+	covered := last.To == m.To && last.Heir == m.Heir && len(missing(m.From, last.From)) == 0 &&
+		len(missing(m.Retired, last.Retired)) == 0
 	if covered && (!last.Finished || len(m.From) == 0) {
 		return last
 	}
+
 	m.Finished = len(m.From) == 0 && len(m.Retired) == 0
+
 	return &m
 }
 
@@ -188,20 +214,25 @@ func (a *Applier) step(ctx context.Context, crd *apiextensionsv1.CustomResourceD
 	if err != nil {
 		return err
 	}
+
 	if last && len(m.From) == 0 {
 		m.Finished = true
 	}
+
 	saved, err := a.annotate(ctx, crd.Name, m)
 	if err != nil || !last || m.Finished {
 		return err
 	}
+
 	if saved.Generation != crd.Generation {
 		return errors.New("it was changed meanwhile")
 	}
+
 	stored := missing(crd.Status.StoredVersions, m.From)
 	if !slices.Contains(stored, m.To) {
 		stored = append(stored, m.To)
 	}
+
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": saved.ResourceVersion},
 		"status":   map[string]any{"storedVersions": stored},
@@ -209,35 +240,48 @@ func (a *Applier) step(ctx context.Context, crd *apiextensionsv1.CustomResourceD
 	if err != nil {
 		return err
 	}
-	if _, err := a.Writer.Resource(resource).Patch(ctx, crd.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner}, "status"); err != nil {
+
+	if _, err := a.Writer.Resource(resource).
+		Patch(ctx, crd.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner}, "status"); err != nil {
 		return fmt.Errorf("trim status.storedVersions: %w", err)
 	}
+
 	m.Finished = true
 	_, err = a.annotate(ctx, crd.Name, m)
+
 	return err
 }
 
 // annotate writes how far a migration has come; nil removes it.
 func (a *Applier) annotate(ctx context.Context, name string, m *migration) (*metav1.PartialObjectMetadata, error) {
 	var value any
+
 	if m != nil {
 		text, err := json.Marshal(m)
 		if err != nil {
 			return nil, err
 		}
+
 		value = string(text)
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{migrationAnnotation: value}}})
+
+	patch, err := json.Marshal(
+		map[string]any{"metadata": map[string]any{"annotations": map[string]any{migrationAnnotation: value}}},
+	)
 	if err != nil {
 		return nil, err
 	}
+
 	options := metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner}
+
 	saved, err := a.Writer.Resource(resource).Patch(ctx, name, types.MergePatchType, patch, options)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("it was deleted meanwhile: %w", err)
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("annotate CustomResourceDefinition %s: %w", name, err)
 	}
+
 	return saved, nil
 }

@@ -27,8 +27,10 @@ type kind struct {
 
 func newKind(name string) kind {
 	GinkgoHelper()
+
 	objects, err := dynamic.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
+
 	return kind{name: name, objects: objects}
 }
 
@@ -36,6 +38,7 @@ func newKind(name string) kind {
 // has seen it.
 func (k kind) define(ctx context.Context, versions ...string) {
 	GinkgoHelper()
+
 	file := fileOf(definitionOf(k.name, versions...))
 	plan, err := applier.Plan(ctx, wants(file))
 	Expect(err).NotTo(HaveOccurred())
@@ -57,17 +60,21 @@ func (k kind) caughtUp(ctx context.Context) {
 func (k kind) crd() string { return k.name + "s.example.com" }
 
 func (k kind) in(version string) dynamic.ResourceInterface {
-	return k.objects.Resource(schema.GroupVersionResource{Group: "example.com", Version: version, Resource: k.name + "s"}).Namespace("default")
+	return k.objects.Resource(schema.GroupVersionResource{Group: "example.com", Version: version, Resource: k.name + "s"}).
+		Namespace("default")
 }
 
 // create applies objects in a version, as somebody's GitOps would.
 func (k kind) create(ctx context.Context, version string, from, to int) {
 	GinkgoHelper()
+
 	var group errgroup.Group
 	group.SetLimit(16)
+
 	for i := from; i < to; i++ {
 		group.Go(func() error { return k.applyObject(ctx, version, i) })
 	}
+
 	Expect(group.Wait()).To(Succeed())
 }
 
@@ -78,18 +85,22 @@ func (k kind) applyObject(ctx context.Context, version string, i int) error {
 	o.SetName(fmt.Sprintf("object-%04d", i))
 	o.SetFinalizers([]string{"example.com/kept"})
 	_, err := k.in(version).Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: "gitops", Force: true})
+
 	return err
 }
 
 // all are the objects' specs and finalizers, by name.
 func (k kind) all(ctx context.Context, version string) map[string]string {
 	GinkgoHelper()
+
 	list, err := k.in(version).List(ctx, metav1.ListOptions{})
 	Expect(err).NotTo(HaveOccurred())
+
 	found := map[string]string{}
 	for _, o := range list.Items {
 		found[o.GetName()] = fmt.Sprint(o.Object["spec"], o.GetFinalizers())
 	}
+
 	return found
 }
 
@@ -97,15 +108,19 @@ func (k kind) all(ctx context.Context, version string) map[string]string {
 // back.
 func (k kind) afterwards(ctx context.Context, r Request) (rounds int) {
 	GinkgoHelper()
+
 	for ; ; rounds++ {
 		k.caughtUp(ctx)
 		plan, err := applier.Plan(ctx, r)
 		Expect(err).NotTo(HaveOccurred())
+
 		names, _ := plan.Unmigrated()
 		if len(names) == 0 {
 			return rounds
 		}
+
 		Expect(names).To(Equal([]string{k.crd()}))
+
 		began := time.Now()
 		_, err = applier.MigrateAfter(ctx, plan, names)
 		Expect(err).NotTo(HaveOccurred())
@@ -135,7 +150,9 @@ var _ = Describe("Objects in an old storage version", func() {
 		Expect(report.Stopped()).To(BeFalse(), "%s", report)
 		Expect(applier.Apply(ctx, plan)).To(HaveLen(1))
 
-		Eventually(func() []apiextensionsv1.CustomResourceDefinitionVersion { return read(ctx, k.crd()).Spec.Versions }).Should(HaveLen(1))
+		Eventually(
+			func() []apiextensionsv1.CustomResourceDefinitionVersion { return read(ctx, k.crd()).Spec.Versions },
+		).Should(HaveLen(1))
 		Expect(k.all(ctx, "v1")).To(And(HaveLen(20), Equal(before)))
 		Expect(k.applyObject(ctx, "v1", 7)).To(Succeed(), "managedFields name no version that is gone")
 		k.caughtUp(ctx)
@@ -158,7 +175,12 @@ var _ = Describe("Objects in an old storage version", func() {
 		Expect(applier.Apply(ctx, plan)).To(HaveLen(1))
 		merged := read(ctx, k.crd())
 		Expect(merged.Spec.Versions).To(HaveExactElements(
-			And(HaveField("Name", "v1"), HaveField("Storage", true)), And(HaveField("Name", "v1beta1"), HaveField("Storage", false), HaveField("Served", true))))
+			And(
+				HaveField("Name", "v1"),
+				HaveField("Storage", true),
+			),
+			And(HaveField("Name", "v1beta1"), HaveField("Storage", false), HaveField("Served", true)),
+		))
 		Eventually(func() map[string]string { return k.all(ctx, "v1") }).Should(Equal(before))
 		k.caughtUp(ctx)
 		plan, err = applier.Plan(ctx, request)
@@ -177,6 +199,7 @@ var _ = Describe("Objects in an old storage version", func() {
 
 	It("are rewritten once, whatever is interrupted, and slowly", func(ctx SpecContext) {
 		const objects = 500
+
 		k := newKind("dc")
 		k.define(ctx, "v1beta1")
 		k.create(ctx, "v1beta1", 0, objects)
@@ -185,6 +208,7 @@ var _ = Describe("Objects in an old storage version", func() {
 		request := wants(fileOf(definitionOf(k.name, "v1", "v1beta1")))
 		plan, err := applier.Plan(ctx, request)
 		Expect(err).NotTo(HaveOccurred())
+
 		all, tried := plan.Unmigrated()
 		Expect(all).To(Equal([]string{k.crd()}))
 		Expect(tried).To(BeEmpty())
@@ -194,8 +218,11 @@ var _ = Describe("Objects in an old storage version", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(progress).NotTo(BeNil())
 		Expect(progress.String()).To(MatchRegexp(`^migrated [24]00 of 500 objects of dcs\.example\.com$`))
+
 		applier = NewApplier(applier.Clients) // as after a crash
+
 		Expect(k.afterwards(ctx, request)).To(BeNumerically(">=", 1))
+
 		took := time.Since(began)
 
 		Expect(read(ctx, k.crd())).To(WithTransform(storedVersions, Equal([]string{"v1"})))
@@ -220,6 +247,7 @@ var _ = Describe("Objects in an old storage version", func() {
 		k.caughtUp(ctx)
 		plan, err := applier.Plan(ctx, wants(fileOf(definitionOf(k.name, "v1", "v1beta1"))))
 		Expect(err).NotTo(HaveOccurred())
+
 		all, tried := plan.Unmigrated()
 		Expect(all).To(Equal([]string{k.crd()}))
 		Expect(tried).To(Equal(all))

@@ -31,9 +31,15 @@ type OwnedError struct {
 }
 
 func (e *OwnedError) Error() string {
-	return fmt.Sprintf("CustomResourceDefinition %s belongs to %s, and %s brings it too; nothing was applied. Remove one of the two, "+
-		"list it in spec.crds.unmanaged, or hand it over with the annotation %s: %s on it",
-		e.Name, e.Owner, e.Provider, v1alpha2.AdoptCRDAnnotation, e.Provider)
+	return fmt.Sprintf(
+		"CustomResourceDefinition %s belongs to %s, and %s brings it too; nothing was applied. Remove one of the two, "+
+			"list it in spec.crds.unmanaged, or hand it over with the annotation %s: %s on it",
+		e.Name,
+		e.Owner,
+		e.Provider,
+		v1alpha2.AdoptCRDAnnotation,
+		e.Provider,
+	)
 }
 
 // arbitrate decides whether the provider may have a live CRD that was not applied for it as it is
@@ -42,6 +48,7 @@ func (r Request) arbitrate(ctx context.Context, live *apiextensionsv1.CustomReso
 	label := live.Labels[v1alpha2.ClusterctlProviderLabel]
 	applied := live.Annotations[digestAnnotation] != ""
 	owner := ""
+
 	switch helm := helmRelease(live); {
 	case applied && label == r.Label, live.Annotations[v1alpha2.AdoptCRDAnnotation] == r.Label:
 	case helm != "" && helm != r.Namespace+"/"+r.Label:
@@ -51,6 +58,7 @@ func (r Request) arbitrate(ctx context.Context, live *apiextensionsv1.CustomReso
 		if err != nil {
 			return err
 		}
+
 		if brings {
 			owner = "the provider " + label
 		}
@@ -63,9 +71,11 @@ func (r Request) arbitrate(ctx context.Context, live *apiextensionsv1.CustomReso
 			return m.Operation == metav1.ManagedFieldsOperationApply && !slices.Contains(predecessors, m.Manager)
 		})
 	}
+
 	if owner == "" {
 		return nil
 	}
+
 	return &OwnedError{Name: live.Name, Owner: owner, Provider: r.Label}
 }
 
@@ -75,6 +85,7 @@ func helmRelease(live *apiextensionsv1.CustomResourceDefinition) string {
 	if name == "" {
 		return ""
 	}
+
 	return live.Annotations[helmNamespaceAnnotation] + "/" + name
 }
 
@@ -87,5 +98,6 @@ func managers(live *apiextensionsv1.CustomResourceDefinition, counts func(metav1
 			names = append(names, entry.Manager)
 		}
 	}
+
 	return strings.Join(names, " and ")
 }

@@ -17,7 +17,9 @@ import (
 func exists(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition, manager string) {
 	GinkgoHelper()
 	Expect(live.Create(ctx, d.DeepCopy(), client.FieldOwner(manager))).To(Succeed())
-	Eventually(func() (*apiextensionsv1.CustomResourceDefinition, error) { return applier.live(ctx, d.Name) }).ShouldNot(BeNil())
+	Eventually(
+		func() (*apiextensionsv1.CustomResourceDefinition, error) { return applier.live(ctx, d.Name) },
+	).ShouldNot(BeNil())
 	served(ctx, fileOf(d))
 }
 
@@ -37,26 +39,38 @@ var _ = Describe("A CustomResourceDefinition that exists", func() {
 	}
 	alone := func(d *apiextensionsv1.CustomResourceDefinition) { d.Labels = nil }
 
-	DescribeTable("is adopted when it is nobody's or a predecessor's, and otherwise refused with both names",
+	DescribeTable(
+		"is adopted when it is nobody's or a predecessor's, and otherwise refused with both names",
 		func(ctx SpecContext, name, manager, owner string, changes ...func(*apiextensionsv1.CustomResourceDefinition)) {
 			d := definitionOf(name, "v1")
+
 			desired := fileOf(d)
 			for _, change := range changes {
 				change(d)
 			}
+
 			exists(ctx, d, manager)
+
 			other := definitionOf(name+"other", "v1")
+
 			sent, err := apply(ctx, wants(fileOf(other), desired))
 			if owner == "" {
 				Expect(err).NotTo(HaveOccurred())
 				Expect(sent).To(ContainElement(d.Name))
 				Expect(read(ctx, d.Name).Annotations).To(HaveKey(digestAnnotation))
+
 				return
 			}
-			Expect(err).To(MatchError(And(ContainSubstring(d.Name), ContainSubstring(owner), ContainSubstring("infrastructure-x"))))
-			Expect(apierrors.IsNotFound(live.Get(ctx, client.ObjectKeyFromObject(other), other))).To(BeTrue(), "nothing is applied at all")
+
+			Expect(
+				err,
+			).To(MatchError(And(ContainSubstring(d.Name), ContainSubstring(owner), ContainSubstring("infrastructure-x"))))
+			Expect(
+				apierrors.IsNotFound(live.Get(ctx, client.ObjectKeyFromObject(other), other)),
+			).To(BeTrue(), "nothing is applied at all")
 
 			By("handing it over")
+
 			taken := read(ctx, d.Name)
 			taken.SetAnnotations(map[string]string{v1alpha2.AdoptCRDAnnotation: "infrastructure-x"})
 			Expect(live.Update(ctx, taken)).To(Succeed())
@@ -66,7 +80,13 @@ var _ = Describe("A CustomResourceDefinition that exists", func() {
 		Entry("clusterctl's of the same provider", "aa", "clusterctl", ""),
 		Entry("cluster-api-operator's of the same provider", "ab", "capi-operator", ""),
 		Entry("a Helm chart's crds/ of the same provider", "ac", "helm", ""),
-		Entry("another provider's, installed by clusterctl", "ad", "clusterctl", "the provider infrastructure-y", labelled("infrastructure-y")),
+		Entry(
+			"another provider's, installed by clusterctl",
+			"ad",
+			"clusterctl",
+			"the provider infrastructure-y",
+			labelled("infrastructure-y"),
+		),
 		Entry("another provider's, installed by Capstan", "ae", v1alpha2.FieldOwner, "the provider infrastructure-y",
 			labelled("infrastructure-y"), annotated(digestAnnotation, "0")),
 		Entry("kubectl's, without a provider", "af", "kubectl-create", "kubectl-create", alone),
@@ -78,7 +98,8 @@ var _ = Describe("A CustomResourceDefinition that exists", func() {
 
 	It("is refused while another program applies it again and again", func(ctx SpecContext) {
 		d := definitionOf("ba", "v1")
-		Expect(live.Patch(ctx, d.DeepCopy(), client.Apply, client.FieldOwner("kustomize-controller"))).To(Succeed()) //nolint:staticcheck // a typed object is what there is
+		Expect(live.Patch(ctx, d.DeepCopy(), client.Apply, client.FieldOwner("kustomize-controller"))).To(Succeed())
+		//nolint:staticcheck // a typed object is what there is
 		served(ctx, fileOf(d))
 		_, err := apply(ctx, wants(fileOf(d)))
 		Expect(err).To(MatchError(ContainSubstring("belongs to kustomize-controller")))
@@ -90,6 +111,7 @@ var _ = Describe("A CustomResourceDefinition that exists", func() {
 		labelled("infrastructure-y")(d)
 		annotated(digestAnnotation, "0")(d)
 		exists(ctx, d, v1alpha2.FieldOwner)
+
 		request := wants(desired)
 		request.Brings = func(_ context.Context, label, crd string) (bool, error) {
 			return label != "infrastructure-y" || crd != d.Name, nil
@@ -107,9 +129,11 @@ var _ = Describe("A CustomResourceDefinition that is not to be managed", func() 
 			if err != nil {
 				return err
 			}
+
 			if plan.Changed() {
 				return nil
 			}
+
 			return applier.Suffices(ctx, plan)
 		}
 	}
@@ -119,7 +143,9 @@ var _ = Describe("A CustomResourceDefinition that is not to be managed", func() 
 		d.Labels = nil
 		request := wants(fileOf(definitionOf("ca", "v2")))
 		request.Unmanaged = []string{d.Name}
-		Expect(suffices(ctx, request)()).To(MatchError(ContainSubstring("the cluster does not have this CustomResourceDefinition")))
+		Expect(
+			suffices(ctx, request)(),
+		).To(MatchError(ContainSubstring("the cluster does not have this CustomResourceDefinition")))
 
 		exists(ctx, d, "somebody")
 		Eventually(suffices(ctx, request)).Should(MatchError(ContainSubstring("does not serve the version")))
@@ -143,24 +169,29 @@ var _ = Describe("A CustomResourceDefinition that is not to be managed", func() 
 		request.Policy = v1alpha2.CRDsCreateOnly
 		Expect(apply(ctx, request)).To(HaveLen(1))
 		served(ctx, first)
+
 		request.Files = []chart.File{second}
+
 		Eventually(func() ([]string, error) { return apply(ctx, request) }).Should(BeEmpty())
 		Expect(read(ctx, "cbs.example.com").Spec.Versions).To(HaveLen(1))
 	})
 
-	It("stays when it is newer, and a downgrade is refused when the old managers cannot work with it", func(ctx SpecContext) {
-		newer := definitionOf("cc", "v2", "v1")
-		Expect(apply(ctx, wants(fileOf(newer)))).To(HaveLen(1))
-		served(ctx, fileOf(newer))
-		older := wants(fileOf(definitionOf("cc", "v1")))
-		older.Version = "v1.0.9"
-		Eventually(suffices(ctx, older)).Should(Succeed())
-		Expect(apply(ctx, older)).To(BeEmpty())
-		Expect(read(ctx, newer.Name).Spec.Versions).To(HaveLen(2))
+	It(
+		"stays when it is newer, and a downgrade is refused when the old managers cannot work with it",
+		func(ctx SpecContext) {
+			newer := definitionOf("cc", "v2", "v1")
+			Expect(apply(ctx, wants(fileOf(newer)))).To(HaveLen(1))
+			served(ctx, fileOf(newer))
+			older := wants(fileOf(definitionOf("cc", "v1")))
+			older.Version = "v1.0.9"
+			Eventually(suffices(ctx, older)).Should(Succeed())
+			Expect(apply(ctx, older)).To(BeEmpty())
+			Expect(read(ctx, newer.Name).Spec.Versions).To(HaveLen(2))
 
-		incompatible := wants(fileOf(definitionOf("cc", "v1alpha9")))
-		incompatible.Version = "v1.0.8"
-		Expect(suffices(ctx, incompatible)()).To(MatchError(And(
-			ContainSubstring("v1.0.8 cannot replace v1.1.0"), ContainSubstring("v1alpha9"))))
-	})
+			incompatible := wants(fileOf(definitionOf("cc", "v1alpha9")))
+			incompatible.Version = "v1.0.8"
+			Expect(suffices(ctx, incompatible)()).To(MatchError(And(
+				ContainSubstring("v1.0.8 cannot replace v1.1.0"), ContainSubstring("v1alpha9"))))
+		},
+	)
 })

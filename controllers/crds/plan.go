@@ -25,7 +25,7 @@ type Request struct {
 	// Policy and Unmanaged are the resource's spec.crds; an empty policy is Upgrade.
 	Policy    v1alpha2.CRDsPolicy
 	Unmanaged []string
-	// Brings says whether the provider of another label is installed by Capstan too and still
+	// Brings reports whether the provider of another label is installed by Capstan too and still
 	// brings a CRD.
 	Brings func(ctx context.Context, label, crd string) (bool, error)
 }
@@ -65,7 +65,7 @@ type left struct {
 	newer string
 }
 
-// Changed says whether anything is to be applied.
+// Changed reports whether anything is to be applied.
 func (p *Plan) Changed() bool { return len(p.changes) > 0 }
 
 // Changes are the names of those that are new, and of those that change.
@@ -77,6 +77,7 @@ func (p *Plan) Changes() (created, changed []string) {
 			changed = append(changed, c.name)
 		}
 	}
+
 	return created, changed
 }
 
@@ -86,10 +87,12 @@ func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
 	p := &Plan{request: r}
 	for _, f := range r.Files {
 		a.interested(crdName(f), r.Label)
+
 		if err := a.plan(ctx, p, newDefinition(f, r.Namespace)); err != nil {
 			return nil, err
 		}
 	}
+
 	return p, a.orphans(ctx, p)
 }
 
@@ -98,41 +101,50 @@ func (a *Applier) plan(ctx context.Context, p *Plan, d definition) error {
 	if err != nil {
 		return err
 	}
+
 	if !p.request.manages(d.name, live) {
 		p.left = append(p.left, left{definition: d})
 		return nil
 	}
+
 	if live == nil {
 		p.changes = append(p.changes, &change{definition: d})
 		return nil
 	}
+
 	if !live.DeletionTimestamp.IsZero() {
 		p.Deleting = append(p.Deleting, live)
 		return nil
 	}
+
 	c := &change{definition: d, live: live}
 	if live.Annotations[digestAnnotation] == d.digest && live.Labels[v1alpha2.ClusterctlProviderLabel] == p.request.Label {
 		p.managed = append(p.managed, c)
 		return nil
 	}
+
 	if err := p.request.arbitrate(ctx, live); err != nil {
 		return err
 	}
+
 	if newer := live.Annotations[versionAnnotation]; isNewer(newer, p.request.Version) {
 		p.left = append(p.left, left{definition: d, newer: newer})
 		return nil
 	}
+
 	p.managed = append(p.managed, c)
 	if err := a.compare(c); err != nil {
 		return err
 	}
+
 	if live.Annotations[digestAnnotation] != c.keeping(c.kept) {
 		p.changes = append(p.changes, c)
 	}
+
 	return nil
 }
 
-// manages says whether a CRD is Capstan's to apply.
+// manages reports whether a CRD is Capstan's to apply.
 func (r Request) manages(name string, live *apiextensionsv1.CustomResourceDefinition) bool {
 	switch {
 	case slices.Contains(r.Unmanaged, name), r.Policy == v1alpha2.CRDsNone:
@@ -140,14 +152,16 @@ func (r Request) manages(name string, live *apiextensionsv1.CustomResourceDefini
 	case r.Policy == v1alpha2.CRDsCreateOnly:
 		return live == nil
 	}
+
 	return true
 }
 
-// isNewer says whether a version is above another. One that is not known, because something else
+// isNewer reports whether a version is above another. One that is not known, because something else
 // applied the CRD, is not.
 func isNewer(version, than string) bool {
 	a, errA := semver.NewVersion(version)
 	b, errB := semver.NewVersion(than)
+
 	return errA == nil && errB == nil && a.GreaterThan(b)
 }
 
@@ -157,18 +171,22 @@ func (a *Applier) compare(c *change) error {
 	if err != nil {
 		return err
 	}
+
 	c.kept = missing(c.live.Status.StoredVersions, all)
 	slices.Sort(c.kept)
+
 	for _, v := range c.live.Spec.Versions {
 		stays := slices.Contains(served, v.Name)
 		if stays && v.Served && (c.heir == "" || v.Storage) {
 			c.heir = v.Name
 		}
+
 		gone := !slices.Contains(all, v.Name) || v.Served && !stays
 		if gone && !slices.Contains(c.kept, v.Name) {
 			c.retired = append(c.retired, v.Name)
 		}
 	}
+
 	return nil
 }
 
@@ -179,34 +197,43 @@ func (a *Applier) versions(d definition) (all, served []string, err error) {
 	if known, ok := a.parsed.Load(d.digest); ok {
 		return known.(names).all, known.(names).served, nil
 	}
+
 	crd, err := d.typed()
 	if err != nil {
 		return nil, nil, err
 	}
+
 	for _, v := range crd.Spec.Versions {
 		all = append(all, v.Name)
 		if v.Served {
 			served = append(served, v.Name)
 		}
 	}
+
 	a.parsed.Store(d.digest, names{all, served})
+
 	return all, served, nil
 }
 
 // orphans finds the CRDs that were applied for the provider and that its chart does not have.
 func (a *Applier) orphans(ctx context.Context, p *Plan) error {
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
+
 	of := client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: p.request.Label}
 	if err := a.Reader.List(ctx, list, of, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the CustomResourceDefinitions of %s: %w", p.request.Label, err)
 	}
+
 	for i := range list.Items {
 		name := list.Items[i].Name
+
 		inChart := slices.ContainsFunc(p.request.Files, func(f chart.File) bool { return crdName(f) == name })
 		if !inChart && list.Items[i].Annotations[digestAnnotation] != "" {
 			p.Orphaned = append(p.Orphaned, name)
 		}
 	}
+
 	slices.Sort(p.Orphaned)
+
 	return nil
 }

@@ -29,57 +29,81 @@ const (
 	rewriters       = 8
 )
 
-// page rewrites the next objects of a CRD, and says whether they were the last.
-func (a *Applier) page(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, m *migration) (last bool, err error) {
+// page rewrites the next objects of a CRD, and reports whether they were the last.
+func (a *Applier) page(
+	ctx context.Context,
+	crd *apiextensionsv1.CustomResourceDefinition,
+	m *migration,
+) (last bool, err error) {
 	through, err := servedVersion(crd)
 	if err != nil {
 		return false, err
 	}
+
 	group := schema.GroupVersion{Group: crd.Spec.Group, Version: through.Name}
 	objects := a.Writer.Resource(group.WithResource(crd.Spec.Names.Plural))
+
 	list, err := objects.List(ctx, metav1.ListOptions{Limit: pageSize, Continue: m.Continue})
 	if token := continueAnyway(err); token != "" {
 		list, err = objects.List(ctx, metav1.ListOptions{Limit: pageSize, Continue: token})
 	}
+
 	if err != nil {
 		return false, fmt.Errorf("list them: %w", err)
 	}
-	w := rewriter{objects: objects, from: len(m.From) > 0, heir: schema.GroupVersion{Group: crd.Spec.Group, Version: m.Heir}.String()}
+
+	w := rewriter{
+		objects: objects,
+		from:    len(m.From) > 0,
+		heir:    schema.GroupVersion{Group: crd.Spec.Group, Version: m.Heir}.String(),
+	}
 	for _, version := range m.Retired {
 		w.retired = append(w.retired, schema.GroupVersion{Group: crd.Spec.Group, Version: version}.String())
 	}
+
 	if through.Subresources != nil && through.Subresources.Status != nil {
 		w.subresources = []string{"status"}
 	}
+
 	var workers errgroup.Group
 	workers.SetLimit(rewriters)
+
 	for i := range list.Items {
 		workers.Go(func() error { return a.rewrite(ctx, w, &list.Items[i]) })
 	}
+
 	if err := workers.Wait(); err != nil {
 		return false, err
 	}
+
 	m.Done += int64(len(list.Items))
+
 	m.Total = m.Done
 	if rest := list.GetRemainingItemCount(); rest != nil {
 		m.Total += *rest
 	}
+
 	m.Continue = list.GetContinue()
+
 	return m.Continue == "", nil
 }
 
 // servedVersion is the version to go through: whichever it is, the API server stores the storage
 // version.
-func servedVersion(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinitionVersion, error) {
+func servedVersion(
+	crd *apiextensionsv1.CustomResourceDefinition,
+) (*apiextensionsv1.CustomResourceDefinitionVersion, error) {
 	var found *apiextensionsv1.CustomResourceDefinitionVersion
 	for i, v := range crd.Spec.Versions {
 		if v.Served && (found == nil || v.Storage) {
 			found = &crd.Spec.Versions[i]
 		}
 	}
+
 	if found == nil {
 		return nil, errors.New("no version of it is served")
 	}
+
 	return found, nil
 }
 
@@ -101,6 +125,7 @@ type rewriter struct {
 // not written: the API server finds nothing changed.
 func (a *Applier) rewrite(ctx context.Context, w rewriter, o *metav1.PartialObjectMetadata) error {
 	const attempts = 3
+
 	for attempt := 1; ; attempt++ {
 		err := a.patch(ctx, w, o)
 		switch {
@@ -109,6 +134,7 @@ func (a *Applier) rewrite(ctx context.Context, w rewriter, o *metav1.PartialObje
 		case !apierrors.IsConflict(err) || attempt == attempts:
 			return fmt.Errorf("rewrite %s: %w", objectName(o), err)
 		}
+
 		if o, err = w.in(o).Get(ctx, o.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 			return nil
 		} else if err != nil {
@@ -122,14 +148,17 @@ func (a *Applier) patch(ctx context.Context, w rewriter, o *metav1.PartialObject
 	if !changed && !w.from {
 		return nil
 	}
+
 	if err := a.writes.Wait(ctx); err != nil {
 		return err
 	}
+
 	options := metav1.PatchOptions{FieldManager: migrationOwner}
 	if !changed {
 		_, err := w.in(o).Patch(ctx, o.Name, types.MergePatchType, []byte("{}"), options, w.subresources...)
 		return err
 	}
+
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": o.ResourceVersion},
@@ -137,7 +166,9 @@ func (a *Applier) patch(ctx context.Context, w rewriter, o *metav1.PartialObject
 	if err != nil {
 		return err
 	}
+
 	_, err = w.in(o).Patch(ctx, o.Name, types.JSONPatchType, patch, options)
+
 	return err
 }
 
@@ -145,6 +176,7 @@ func (w rewriter) in(o *metav1.PartialObjectMetadata) metadata.ResourceInterface
 	if o.Namespace == "" {
 		return w.objects
 	}
+
 	return w.objects.Namespace(o.Namespace)
 }
 
@@ -154,15 +186,20 @@ func (w rewriter) renamed(entries []metav1.ManagedFieldsEntry) (renamed []metav1
 	for _, entry := range entries {
 		if slices.Contains(w.retired, entry.APIVersion) {
 			changed = true
+
 			if slices.ContainsFunc(entries, func(e metav1.ManagedFieldsEntry) bool {
-				return e.APIVersion == w.heir && e.Manager == entry.Manager && e.Operation == entry.Operation && e.Subresource == entry.Subresource
+				return e.APIVersion == w.heir && e.Manager == entry.Manager && e.Operation == entry.Operation &&
+					e.Subresource == entry.Subresource
 			}) {
 				continue
 			}
+
 			entry.APIVersion = w.heir
 		}
+
 		renamed = append(renamed, entry)
 	}
+
 	return renamed, changed
 }
 
@@ -173,6 +210,7 @@ func continueAnyway(err error) string {
 	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
 		return ""
 	}
+
 	return status.Status().Continue
 }
 
@@ -181,5 +219,6 @@ func objectName(o metav1.Object) string {
 	if o.GetNamespace() == "" {
 		return o.GetName()
 	}
+
 	return o.GetNamespace() + "/" + o.GetName()
 }

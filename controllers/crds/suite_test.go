@@ -50,18 +50,26 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(AddToScheme(light)).To(Succeed())
 	definitions, err := cache.New(config, cache.Options{Scheme: light, DefaultTransform: WithoutSchemas})
 	Expect(err).NotTo(HaveOccurred())
+
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	DeferCleanup(stop)
+
 	go func() {
 		defer GinkgoRecover()
+
 		Expect(definitions.Start(running)).To(Succeed())
 	}()
+
 	Expect(definitions.WaitForCacheSync(ctx)).To(BeTrue())
+
 	writer, err := metadata.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
 	objects, err := dynamic.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
-	applier = NewApplier(Clients{Writer: writer, Reader: definitions, Live: live, Objects: safety.Cluster{Client: objects}})
+
+	applier = NewApplier(
+		Clients{Writer: writer, Reader: definitions, Live: live, Objects: safety.Cluster{Client: objects}},
+	)
 })
 
 const crd = `apiVersion: apiextensions.k8s.io/v1
@@ -85,7 +93,10 @@ spec:
 
 // file is a CRD of one version with a conversion webhook.
 func file(singular, kind, description string) chart.File {
-	return chart.File{Name: "crds/" + singular + "s.example.com.yaml", Data: fmt.Appendf(nil, crd, singular, kind, description)}
+	return chart.File{
+		Name: "crds/" + singular + "s.example.com.yaml",
+		Data: fmt.Appendf(nil, crd, singular, kind, description),
+	}
 }
 
 // definitionOf is a CRD without a webhook. Of the versions, all of which are served, the first is
@@ -96,7 +107,13 @@ func definitionOf(singular string, versions ...string) *apiextensionsv1.CustomRe
 	d.Name = singular + "s.example.com"
 	d.Labels = map[string]string{"cluster.x-k8s.io/provider": "infrastructure-x"}
 	d.Spec.Group, d.Spec.Scope = "example.com", apiextensionsv1.NamespaceScoped
-	d.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: singular + "s", Singular: singular, Kind: singular, ListKind: singular + "List"}
+	d.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{
+		Plural:   singular + "s",
+		Singular: singular,
+		Kind:     singular,
+		ListKind: singular + "List",
+	}
+
 	anything := true
 	for i, name := range versions {
 		d.Spec.Versions = append(d.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
@@ -108,17 +125,20 @@ func definitionOf(singular string, versions ...string) *apiextensionsv1.CustomRe
 			}},
 		})
 	}
+
 	return d
 }
 
 // fileOf is a CRD as a chart's file.
 func fileOf(d *apiextensionsv1.CustomResourceDefinition) chart.File {
 	GinkgoHelper()
+
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
 	Expect(err).NotTo(HaveOccurred())
 	delete(content, "status")
 	data, err := yaml.Marshal(content)
 	Expect(err).NotTo(HaveOccurred())
+
 	return chart.File{Name: "crds/" + d.Name + ".yaml", Data: data}
 }
 
@@ -134,13 +154,16 @@ func apply(ctx context.Context, r Request) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return applier.Apply(ctx, plan)
 }
 
 func read(ctx context.Context, name string) *apiextensionsv1.CustomResourceDefinition {
 	GinkgoHelper()
+
 	object := &apiextensionsv1.CustomResourceDefinition{}
 	Expect(live.Get(ctx, client.ObjectKey{Name: name}, object)).To(Succeed())
+
 	return object
 }
 

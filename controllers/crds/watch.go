@@ -21,6 +21,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	if err := apiutil.AddToProtobufScheme(apiextensionsv1.AddToScheme); err != nil {
 		return err
 	}
+
 	return apiextensionsv1.AddToScheme(scheme)
 }
 
@@ -31,25 +32,28 @@ func WithoutSchemas(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
+
 	crd.ManagedFields = slices.DeleteFunc(crd.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.FieldsV1 != nil && !bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:versions"`))
 	})
 	for i := range crd.ManagedFields {
 		crd.ManagedFields[i].FieldsV1 = nil
 	}
+
 	for i := range crd.Spec.Versions {
 		crd.Spec.Versions[i].Schema = nil
 	}
+
 	return object, nil
 }
 
-// Served says whether the API server serves the kind of a CRD.
+// Served reports whether the API server serves the kind of a CRD.
 func Served(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	c := condition(crd, apiextensionsv1.Established)
 	return c != nil && c.Status == apiextensionsv1.ConditionTrue
 }
 
-// Same says whether two states of a CRD are the same to an Applier.
+// Same reports whether two states of a CRD are the same to an Applier.
 func Same(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 	return Served(a) == Served(b) && refusal(a) == refusal(b) && a.Generation == b.Generation &&
 		a.Annotations[digestAnnotation] == b.Annotations[digestAnnotation] &&
@@ -71,14 +75,17 @@ func (a *Applier) Concerned(crd client.Object) []string {
 	if owner := crd.GetLabels()[v1alpha2.ClusterctlProviderLabel]; owner != "" {
 		concerned = append(concerned, owner)
 	}
+
 	if labels, ok := a.interests.Load(crd.GetName()); ok {
 		labels.(*sync.Map).Range(func(label, _ any) bool {
 			if !slices.Contains(concerned, label.(string)) {
 				concerned = append(concerned, label.(string))
 			}
+
 			return true
 		})
 	}
+
 	return concerned
 }
 
@@ -94,14 +101,19 @@ func refusal(crd *apiextensionsv1.CustomResourceDefinition) string {
 	if c := condition(crd, apiextensionsv1.NamesAccepted); c != nil && c.Status == apiextensionsv1.ConditionFalse {
 		return c.Message
 	}
+
 	return ""
 }
 
-func condition(crd *apiextensionsv1.CustomResourceDefinition, conditionType apiextensionsv1.CustomResourceDefinitionConditionType) *apiextensionsv1.CustomResourceDefinitionCondition {
+func condition(
+	crd *apiextensionsv1.CustomResourceDefinition,
+	conditionType apiextensionsv1.CustomResourceDefinitionConditionType,
+) *apiextensionsv1.CustomResourceDefinitionCondition {
 	for i := range crd.Status.Conditions {
 		if crd.Status.Conditions[i].Type == conditionType {
 			return &crd.Status.Conditions[i]
 		}
 	}
+
 	return nil
 }

@@ -30,7 +30,9 @@ type ConfigFile struct {
 func (f *ConfigFile) Catalog() (*catalog.Catalog, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	var changed time.Time
+
 	info, err := os.Stat(f.Path)
 	switch {
 	case err == nil:
@@ -38,18 +40,23 @@ func (f *ConfigFile) Catalog() (*catalog.Catalog, error) {
 	case f.Path != DefaultConfigFile || !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("the operator's configuration: %w", err)
 	}
+
 	if f.catalog != nil && changed.Equal(f.changed) {
 		return f.catalog, nil
 	}
+
 	var loaded *catalog.Catalog
 	if changed.IsZero() {
 		loaded, err = catalog.Parse(nil)
 	} else {
 		loaded, err = catalog.Load(f.Path)
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	f.catalog, f.changed = loaded, changed
+
 	return loaded, nil
 }

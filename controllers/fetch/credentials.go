@@ -29,40 +29,60 @@ const (
 type SecretNotFoundError struct{ Secret types.NamespacedName }
 
 func (e *SecretNotFoundError) Error() string {
-	return fmt.Sprintf("Secret %s with the source's credentials does not exist; create it, or correct spec.fetchConfig.secretRef", e.Secret)
+	return fmt.Sprintf(
+		"Secret %s with the source's credentials does not exist; create it, or correct spec.fetchConfig.secretRef",
+		e.Secret,
+	)
 }
 
 // credentials finds, when it is called, those of the Secret that the resource names for its source;
 // then a token among the provider's variables, as cluster-api-operator has it; then what otherwise
 // gives, if it is not nil.
-func (r *Resolver) credentials(provider v1alpha2.Provider, otherwise func(source.Server) string) source.CredentialsFunc {
+func (r *Resolver) credentials(
+	provider v1alpha2.Provider,
+	otherwise func(source.Server) string,
+) source.CredentialsFunc {
 	return func(ctx context.Context, server source.Server) (web.Credentials, error) {
 		var found web.Credentials
+
 		if fetch := provider.GetSpec().FetchConfig; fetch != nil && fetch.SecretRef != nil {
 			data, err := r.secret(ctx, types.NamespacedName{Namespace: provider.GetNamespace(), Name: fetch.SecretRef.Name})
 			if err != nil {
 				return found, err
 			}
+
 			found = web.Credentials{
-				Username: string(data[corev1.BasicAuthUsernameKey]), Password: string(data[corev1.BasicAuthPasswordKey]),
-				Token: cmp.Or(string(data[keyToken]), token(data, server)), CA: data[keyCA], Certificate: data[keyCertificate], Key: data[keyKey],
-				Proxy: string(data[keyProxy]),
+				Username: string(data[corev1.BasicAuthUsernameKey]),
+				Password: string(data[corev1.BasicAuthPasswordKey]),
+				Token: cmp.Or(
+					string(data[keyToken]),
+					token(data, server),
+				),
+				CA:          data[keyCA],
+				Certificate: data[keyCertificate],
+				Key:         data[keyKey],
+				Proxy:       string(data[keyProxy]),
 			}
 		}
+
 		if found.Token != "" || found.Username != "" {
 			return found, nil
 		}
+
 		if name, named := provider.GetSpec().VariablesSecret(provider.GetNamespace()); named && len(server.Tokens) > 0 {
 			data, err := r.secret(ctx, name)
 			// that, the step of the variables says
 			if missing := (*SecretNotFoundError)(nil); err != nil && !errors.As(err, &missing) {
 				return found, err
 			}
+
 			found.Token = token(data, server)
 		}
+
 		if found.Token == "" && otherwise != nil {
 			found.Token = otherwise(server)
 		}
+
 		return found, nil
 	}
 }
@@ -74,17 +94,21 @@ func token(data map[string][]byte, server source.Server) string {
 			return string(value)
 		}
 	}
+
 	return ""
 }
 
 func (r *Resolver) secret(ctx context.Context, name types.NamespacedName) (map[string][]byte, error) {
 	secret := &corev1.Secret{}
+
 	err := r.Reader.Get(ctx, name, secret)
 	if apierrors.IsNotFound(err) {
 		return nil, &SecretNotFoundError{Secret: name}
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("read Secret %s: %w", name, err)
 	}
+
 	return secret.Data, nil
 }

@@ -29,8 +29,10 @@ func TestCredentialsForRegistries(t *testing.T) {
 	b, err := bed.Start(t.Context(), bed.Options{Nodes: -1, WithoutCertManager: true})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = b.Stop() })
+
 	c, err := client.New(b.Config(), client.Options{})
 	g.Expect(err).NotTo(HaveOccurred())
+
 	for name, data := range map[string]map[string]string{
 		"basic":     {"username": "basic", "password": "pw"},
 		"docker":    {".dockerconfigjson": login(registryHost, "docker")},
@@ -40,14 +42,20 @@ func TestCredentialsForRegistries(t *testing.T) {
 		"pull":      {".dockerconfigjson": login(registryHost, "pull")},
 		"not-keys":  {"cosign.pub": "x"},
 	} {
-		g.Expect(c.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, StringData: data})).To(Succeed())
+		g.Expect(c.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, StringData: data})).
+			To(Succeed())
 	}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "puller"}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "absent"}, {Name: "pull"}}}
+
+	account := &corev1.ServiceAccount{
+		ObjectMeta:       metav1.ObjectMeta{Namespace: "default", Name: "puller"},
+		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "absent"}, {Name: "pull"}},
+	}
 	g.Expect(c.Create(t.Context(), account)).To(Succeed())
 	operators := filepath.Join(t.TempDir(), "config.json")
 	g.Expect(os.WriteFile(operators, []byte(login(registryHost, "operator")), 0o600)).To(Succeed())
 	registry, err := NewRegistry("", operators, "")
 	g.Expect(err).NotTo(HaveOccurred())
+
 	r := &Resolver{Reader: c, Registry: registry, Config: &ConfigFile{Path: DefaultConfigFile}}
 
 	for name, test := range map[string]struct {
@@ -62,20 +70,31 @@ func TestCredentialsForRegistries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
+
 			fetch := v1alpha2.FetchConfiguration{OCI: registryHost + "/x"}
 			if test.secretRef != "" {
 				fetch.SecretRef = &v1alpha2.LocalSecretReference{Name: test.secretRef}
 			}
-			options, err := r.options(t.Context(), provider("x", v1alpha2.ProviderSpec{SecretName: test.variables, ServiceAccountName: test.account, FetchConfig: &fetch}), registryHost)
+
+			options, err := r.options(
+				t.Context(),
+				provider(
+					"x",
+					v1alpha2.ProviderSpec{SecretName: test.variables, ServiceAccountName: test.account, FetchConfig: &fetch},
+				),
+				registryHost,
+			)
 			g.Expect(err).NotTo(HaveOccurred())
 			found, err := options.Credentials(t.Context(), registryHost)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(found.Username).To(Equal(test.want))
+
 			stranger, err := options.Credentials(t.Context(), "evil.example.com")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(stranger.Username).To(BeEmpty())
 		})
 	}
+
 	for name, test := range map[string]struct {
 		fetch   v1alpha2.FetchConfiguration
 		message string
@@ -98,16 +117,20 @@ func TestWhereProvidersComeFromWithAChartRepository(t *testing.T) {
 	g := NewWithT(t)
 	registry, err := NewRegistry("oci://registry.example.com/capi/charts", "", "")
 	g.Expect(err).NotTo(HaveOccurred())
+
 	r := &Resolver{Registry: registry, Config: &ConfigFile{Path: DefaultConfigFile}}
 	origin := func(p v1alpha2.Provider) string {
 		from, err := r.Source(p)
 		g.Expect(err).NotTo(HaveOccurred())
+
 		return from.(source.Remote).Release("v1.0.0").Origin
 	}
-	g.Expect(origin(provider("nobodys", v1alpha2.ProviderSpec{}))).To(Equal("oci://registry.example.com/capi/charts/infrastructure-nobodys:v1.0.0"))
+	g.Expect(origin(provider("nobodys", v1alpha2.ProviderSpec{}))).
+		To(Equal("oci://registry.example.com/capi/charts/infrastructure-nobodys:v1.0.0"))
 	g.Expect(origin(provider("aws", v1alpha2.ProviderSpec{}))).To(And(
 		HavePrefix("oci://registry.example.com/capi/charts/infrastructure-aws:v1.0.0 or https://github.com/")))
-	g.Expect(origin(provider("aws", fetching(v1alpha2.FetchConfiguration{HTTP: "https://mirror/x"})))).To(HavePrefix("https://mirror/x/"), "what a resource says comes first")
+	g.Expect(origin(provider("aws", fetching(v1alpha2.FetchConfiguration{HTTP: "https://mirror/x"})))).
+		To(HavePrefix("https://mirror/x/"), "what a resource says comes first")
 
 	for flags, message := range map[[3]string]string{
 		{"oci://registry.example.com/a:v1", "", ""}: "--chart-repository",

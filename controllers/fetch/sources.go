@@ -38,8 +38,11 @@ type UnknownProviderError struct {
 }
 
 func (e *UnknownProviderError) Error() string {
-	return fmt.Sprintf("%s %s is in neither clusterctl's list of providers nor the operator's configuration; correct its name, or say in spec.fetchConfig where its components are",
-		e.Type, e.Name)
+	return fmt.Sprintf(
+		"%s %s is in neither clusterctl's list of providers nor the operator's configuration; correct its name, or say in spec.fetchConfig where its components are",
+		e.Type,
+		e.Name,
+	)
 }
 
 // Source is where a provider's releases come from. Its error is a *ConfigError, a
@@ -47,40 +50,58 @@ func (e *UnknownProviderError) Error() string {
 // be read.
 func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 	identity := source.Provider(provider.ProviderType(), provider.GetName())
+
 	fetch := provider.GetSpec().FetchConfig
 	switch {
 	case fetch != nil && fetch.Selector != nil:
-		return &source.ConfigMaps{Metadata: r.Metadata, Reader: r.Reader, Namespace: provider.GetNamespace(), Selector: fetch.Selector, Provider: identity}, nil
+		return &source.ConfigMaps{
+			Metadata:  r.Metadata,
+			Reader:    r.Reader,
+			Namespace: provider.GetNamespace(),
+			Selector:  fetch.Selector,
+			Provider:  identity,
+		}, nil
 	case fetch != nil && fetch.Directory != "":
 		return source.NewDirectory(filepath.Join(fetch.Directory, identity.Label))
 	case fetch != nil && (fetch.OCI != "" || fetch.Image != ""):
 		return r.fromRegistry(provider, identity)
 	}
+
 	known, err := r.Config.Catalog()
 	if err != nil {
 		return nil, err
 	}
+
 	if fetch != nil && (fetch.URL != "" || fetch.HTTP != "") {
 		return source.NewWebsite(fetch.URL+fetch.HTTP, identity, known.WebOptions(r.credentials(provider, known.PublicToken)))
 	}
+
 	return r.listed(provider, known, identity)
 }
 
 // listed is the source of a provider that names none: the repository with charts, if there is one,
 // and what the catalog has.
-func (r *Resolver) listed(provider v1alpha2.Provider, known *catalog.Catalog, identity bundle.Provider) (source.Source, error) {
+func (r *Resolver) listed(
+	provider v1alpha2.Provider,
+	known *catalog.Catalog,
+	identity bundle.Provider,
+) (source.Source, error) {
 	charts := r.Registry.Charts != nil
+
 	entry, found := known.Find(provider.ProviderType(), provider.GetName())
 	if !found && !charts {
 		return nil, &UnknownProviderError{Type: provider.ProviderType(), Name: provider.GetName()}
 	}
+
 	if !found {
 		return r.fromCharts(identity, nil)
 	}
+
 	published, err := known.Open(entry, r.credentials(provider, nil))
 	if err != nil || !charts {
 		return published, err
 	}
+
 	return r.fromCharts(identity, published)
 }
 
@@ -91,5 +112,6 @@ func Digest(provider v1alpha2.Provider) string {
 	if fetch == nil || fetch.OCI != "" || fetch.Image != "" {
 		return ""
 	}
+
 	return fetch.Digest
 }

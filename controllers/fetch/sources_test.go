@@ -23,6 +23,7 @@ import (
 func provider(name string, spec v1alpha2.ProviderSpec) v1alpha2.Provider {
 	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 	p.Spec = spec
+
 	return p
 }
 
@@ -32,6 +33,7 @@ func fetching(fetch v1alpha2.FetchConfiguration) v1alpha2.ProviderSpec {
 
 func TestWhereAResourceLeads(t *testing.T) {
 	r := &Resolver{Registry: &Registry{}, Config: &ConfigFile{Path: DefaultConfigFile}}
+
 	for name, test := range map[string]struct {
 		provider v1alpha2.Provider
 		origin   string // of v1.0.0
@@ -47,18 +49,21 @@ func TestWhereAResourceLeads(t *testing.T) {
 			g.Expect(from.(source.Remote).Release("v1.0.0").Origin).To(Equal(test.origin))
 		})
 	}
+
 	g := NewWithT(t)
 	folder := t.TempDir()
 	g.Expect(os.MkdirAll(filepath.Join(folder, "infrastructure-x", "v1.0.0"), 0o755)).To(Succeed())
 	from, err := r.Source(provider("x", fetching(v1alpha2.FetchConfiguration{Directory: folder})))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(from.Releases(t.Context())).To(HaveExactElements(And(HaveField("Version", "v1.0.0"), HaveField("Fingerprint", Not(BeEmpty())), HaveField("Origin", BeEmpty()))))
+	g.Expect(from.Releases(t.Context())).
+		To(HaveExactElements(And(HaveField("Version", "v1.0.0"), HaveField("Fingerprint", Not(BeEmpty())), HaveField("Origin", BeEmpty()))))
 
 	_, err = r.Source(provider("nobody", v1alpha2.ProviderSpec{}))
 	g.Expect(err).To(MatchError(&UnknownProviderError{Type: "InfrastructureProvider", Name: "nobody"}))
 	g.Expect(err).To(MatchError(ContainSubstring("InfrastructureProvider nobody is in neither clusterctl's list")))
 	_, err = r.Source(provider("x", fetching(v1alpha2.FetchConfiguration{URL: "file:///etc"})))
-	g.Expect(err).To(BeAssignableToTypeOf(&source.AddressError{}), "a resource does not lead into the operator's files this way")
+	g.Expect(err).
+		To(BeAssignableToTypeOf(&source.AddressError{}), "a resource does not lead into the operator's files this way")
 }
 
 func TestTheConfigurationIsReadAnewWhenItChanges(t *testing.T) {
@@ -67,10 +72,14 @@ func TestTheConfigurationIsReadAnewWhenItChanges(t *testing.T) {
 	r := &Resolver{Registry: &Registry{}, Config: config}
 	_, err := config.Catalog()
 	g.Expect(err).To(MatchError(ContainSubstring("the operator's configuration")))
+
 	for i, host := range []string{"one", "two"} {
-		g.Expect(os.WriteFile(config.Path, []byte("providers: [{name: x, type: InfrastructureProvider, url: \"https://"+host+"/x.yaml\"}]"), 0o600)).To(Succeed())
+		g.Expect(os.WriteFile(config.Path, []byte("providers: [{name: x, type: InfrastructureProvider, url: \"https://"+host+"/x.yaml\"}]"), 0o600)).
+			To(Succeed())
+
 		later := time.Now().Add(time.Duration(i) * time.Second)
 		g.Expect(os.Chtimes(config.Path, later, later)).To(Succeed())
+
 		from, err := r.Source(provider("x", v1alpha2.ProviderSpec{}))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(from.(source.Remote).Release("v1.0.0").Origin).To(Equal("https://" + host + "/x.yaml"))
@@ -80,8 +89,10 @@ func TestTheConfigurationIsReadAnewWhenItChanges(t *testing.T) {
 func TestImagesOfTheConfigurationAndOfTheProvider(t *testing.T) {
 	g := NewWithT(t)
 	config := &ConfigFile{Path: filepath.Join(t.TempDir(), "clusterctl.yaml")}
-	g.Expect(os.WriteFile(config.Path, []byte("images: {all: {repository: mirror}, infrastructure-x: {tag: v1}}"), 0o600)).To(Succeed())
+	g.Expect(os.WriteFile(config.Path, []byte("images: {all: {repository: mirror}, infrastructure-x: {tag: v1}}"), 0o600)).
+		To(Succeed())
 	r := &Resolver{Registry: &Registry{}, Config: config}
+
 	for own, want := range map[string]string{
 		"":                            "{all: {repository: mirror}, infrastructure-x: {tag: v1}}",
 		"infrastructure-x: {tag: v2}": "{all: {repository: mirror}, infrastructure-x: {tag: v2}}",
@@ -89,10 +100,12 @@ func TestImagesOfTheConfigurationAndOfTheProvider(t *testing.T) {
 	} {
 		variables := map[string]string{values.ImagesKey: own}
 		g.Expect(r.AddImages(variables)).To(Succeed())
+
 		if own == "[not a map" {
 			g.Expect(variables).To(HaveKeyWithValue(values.ImagesKey, own))
 			continue
 		}
+
 		g.Expect(variables[values.ImagesKey]).To(MatchYAML(want))
 	}
 }
@@ -102,16 +115,20 @@ func TestCredentials(t *testing.T) {
 	b, err := bed.Start(t.Context(), bed.Options{Nodes: -1, WithoutCertManager: true})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = b.Stop() })
+
 	c, err := client.New(b.Config(), client.Options{})
 	g.Expect(err).NotTo(HaveOccurred())
+
 	for name, data := range map[string]map[string]string{
 		"basic":     {"username": "me", "password": "pass", "ca.crt": "CA", "tls.crt": "certificate", "tls.key": "key"},
 		"token":     {"token": "t", "GITHUB_TOKEN": "other"},
 		"only-ca":   {"ca.crt": "CA"},
 		"variables": {"GITHUB_TOKEN": "hub", "gitlab-access-token": "lab", "AWS_B64ENCODED_CREDENTIALS": "aws"},
 	} {
-		g.Expect(c.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, StringData: data})).To(Succeed())
+		g.Expect(c.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, StringData: data})).
+			To(Succeed())
 	}
+
 	var (
 		gitHub = source.Server{Host: "git.example.com", Tokens: []string{"GITHUB_TOKEN", "github-token"}}
 		gitLab = source.Server{Host: "lab.example.com", Tokens: []string{"GITLAB_ACCESS_TOKEN", "gitlab-access-token"}}
@@ -137,16 +154,23 @@ func TestCredentials(t *testing.T) {
 			if test.secretRef != "" {
 				spec.FetchConfig = &v1alpha2.FetchConfiguration{SecretRef: &v1alpha2.LocalSecretReference{Name: test.secretRef}}
 			}
+
 			otherwise := func(source.Server) string { return "otherwise" }
 			if name == "of the variables, none for others" {
 				otherwise = nil
 			}
+
 			r := &Resolver{Reader: c}
 			g := NewWithT(t)
 			g.Expect(r.credentials(provider("x", spec), otherwise)(t.Context(), test.server)).To(Equal(test.want))
 		})
 	}
-	absent := provider("x", fetching(v1alpha2.FetchConfiguration{SecretRef: &v1alpha2.LocalSecretReference{Name: "absent"}}))
+
+	absent := provider(
+		"x",
+		fetching(v1alpha2.FetchConfiguration{SecretRef: &v1alpha2.LocalSecretReference{Name: "absent"}}),
+	)
 	_, err = (&Resolver{Reader: c}).credentials(absent, nil)(context.Background(), gitHub)
-	g.Expect(err).To(MatchError(ContainSubstring("Secret default/absent with the source's credentials does not exist; create it")))
+	g.Expect(err).
+		To(MatchError(ContainSubstring("Secret default/absent with the source's credentials does not exist; create it")))
 }

@@ -16,19 +16,25 @@ func podsProblem(pods []corev1.Pod) string {
 	slices.SortFunc(pods, func(a, b corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
+
 	waiting := ""
+
 	for i := range pods {
 		pod := &pods[i]
 		if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || isTrue(pod, corev1.PodReady) {
 			continue
 		}
+
 		problem, stops := podProblem(pod)
+
 		problem = fmt.Sprintf("pod %s: %s", pod.Name, problem)
 		if stops {
 			return problem
 		}
+
 		waiting = cmp.Or(waiting, problem)
 	}
+
 	return waiting
 }
 
@@ -39,6 +45,7 @@ func podProblem(pod *corev1.Pod) (problem string, stops bool) {
 			return c.Reason + ": " + oneLine(c.Message), true
 		}
 	}
+
 	containers := []struct {
 		kind     string
 		statuses []corev1.ContainerStatus
@@ -52,21 +59,30 @@ func podProblem(pod *corev1.Pod) (problem string, stops bool) {
 			if s.Ready || s.State.Terminated != nil && s.State.Terminated.ExitCode == 0 && c.kind == "init container" {
 				continue
 			}
+
 			text, stopped := containerProblem(s, imageOf(c.specs, s), pod.Spec.RestartPolicy)
+
 			text = fmt.Sprintf("%s %s: %s", c.kind, s.Name, text)
 			if stopped {
 				return text, true
 			}
+
 			problem = cmp.Or(problem, text)
 		}
 	}
+
 	if pod.Status.Phase == corev1.PodFailed {
 		return cmp.Or(pod.Status.Reason, "Failed") + ": " + oneLine(pod.Status.Message), true
 	}
+
 	return cmp.Or(problem, "no container has been started yet"), false
 }
 
-func containerProblem(s corev1.ContainerStatus, image string, restarts corev1.RestartPolicy) (problem string, stops bool) {
+func containerProblem(
+	s corev1.ContainerStatus,
+	image string,
+	restarts corev1.RestartPolicy,
+) (problem string, stops bool) {
 	ended := cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated)
 	switch waiting := s.State.Waiting; {
 	case waiting != nil && strings.Contains(waiting.Reason, "Image"): // two of them take turns
@@ -91,6 +107,7 @@ func imageOf(containers []corev1.Container, s corev1.ContainerStatus) string {
 			return c.Image
 		}
 	}
+
 	return s.Image
 }
 
@@ -103,9 +120,11 @@ func isTrue(pod *corev1.Pod, condition corev1.PodConditionType) bool {
 // oneLine shortens what a program says about itself.
 func oneLine(message string) string {
 	const most = 400
+
 	message = strings.Join(strings.Fields(message), " ")
 	if len(message) > most {
 		return strings.ToValidUTF8(message[:most], "") + " …"
 	}
+
 	return message
 }

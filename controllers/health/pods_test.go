@@ -12,19 +12,29 @@ import (
 // pod makes a pod of a container "manager", that many minutes old.
 func pod(name string, age int, state corev1.ContainerStatus, changes ...func(*corev1.Pod)) corev1.Pod {
 	state.Name = "manager"
+
 	p := corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Duration(age) * time.Minute))},
-		Spec:       corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, Containers: []corev1.Container{{Name: "manager", Image: "registry.example.com/foo:v9"}}},
-		Status:     corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{state}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:              name,
+			CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Duration(age) * time.Minute)),
+		},
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyAlways,
+			Containers:    []corev1.Container{{Name: "manager", Image: "registry.example.com/foo:v9"}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{state}},
 	}
 	for _, change := range changes {
 		change(&p)
 	}
+
 	return p
 }
 
 func waiting(reason, message string) corev1.ContainerStatus {
-	return corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+	return corev1.ContainerStatus{
+		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
+	}
 }
 
 func ended(code int32, reason string) *corev1.ContainerStateTerminated {
@@ -33,7 +43,10 @@ func ended(code int32, reason string) *corev1.ContainerStateTerminated {
 
 func withCondition(t corev1.PodConditionType, s corev1.ConditionStatus, reason, message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: t, Status: s, Reason: reason, Message: message})
+		p.Status.Conditions = append(
+			p.Status.Conditions,
+			corev1.PodCondition{Type: t, Status: s, Reason: reason, Message: message},
+		)
 	}
 }
 
@@ -48,6 +61,7 @@ func TestWhyPodsDoNotRun(t *testing.T) {
 	runsAgain.LastTerminationState.Terminated = ended(1, "Error")
 	crashed := corev1.ContainerStatus{State: corev1.ContainerState{Terminated: ended(1, "Error")}}
 	killed := waiting("CrashLoopBackOff", "back-off 10s")
+
 	killed.LastTerminationState.Terminated = ended(137, "OOMKilled")
 	for name, test := range map[string]struct {
 		pods     []corev1.Pod
@@ -85,7 +99,10 @@ func TestWhatAnInitContainerHoldsUp(t *testing.T) {
 	g := NewWithT(t)
 	p := pod("a", 1, waiting("PodInitializing", ""), func(p *corev1.Pod) {
 		done := corev1.ContainerStatus{Name: "first", State: corev1.ContainerState{Terminated: ended(0, "Completed")}}
-		stuck := corev1.ContainerStatus{Name: "second", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}}
+		stuck := corev1.ContainerStatus{
+			Name:  "second",
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}},
+		}
 		p.Spec.InitContainers = []corev1.Container{{Name: "first"}, {Name: "second", Image: "init:v1"}}
 		p.Status.InitContainerStatuses = []corev1.ContainerStatus{done, stuck}
 	})

@@ -29,36 +29,42 @@ type ObjectHealth struct {
 	Message string
 }
 
-// Healthy says whether the object is well.
+// Healthy reports whether the object is well.
 func (h ObjectHealth) Healthy() bool { return h.Status == status.CurrentStatus }
 
 func (h ObjectHealth) String() string { return fmt.Sprintf("%s: %s", h.Object, h.Message) }
 
-// Healthy says whether all objects are well.
+// Healthy reports whether all objects are well.
 func (r Report) Healthy() bool { return len(r.NotReady()) == 0 }
 
 // NotReady are the objects that are not well.
 func (r Report) NotReady() []ObjectHealth {
 	var bad []ObjectHealth
+
 	for _, h := range r.Objects {
 		if !h.Healthy() {
 			bad = append(bad, h)
 		}
 	}
+
 	return bad
 }
 
 // Message names the objects that are not well and says why, of three of them at most.
 func (r Report) Message() string {
 	const most = 3
+
 	var parts []string
+
 	for i, h := range r.NotReady() {
 		if i == most {
 			parts = append(parts, fmt.Sprintf("and %d more", len(r.NotReady())-most))
 			break
 		}
+
 		parts = append(parts, h.String())
 	}
+
 	return strings.Join(parts, "; ")
 }
 
@@ -79,6 +85,7 @@ func judge(o client.Object) verdict {
 	if o.GetDeletionTimestamp() != nil {
 		return verdict{status: status.TerminatingStatus, message: "is being deleted"}
 	}
+
 	switch o := o.(type) {
 	case *metav1.PartialObjectMetadata:
 		return verdict{status: status.CurrentStatus}
@@ -87,6 +94,7 @@ func judge(o client.Object) verdict {
 		if err != nil {
 			return verdict{status: status.UnknownStatus, message: "its status cannot be read: " + err.Error()}
 		}
+
 		return verdict{status: result.Status, message: result.Message}
 	default:
 		return verdict{status: status.UnknownStatus, message: "its status cannot be read"}

@@ -54,23 +54,30 @@ type watched struct {
 // takes.
 func track(namespace string) *watched {
 	GinkgoHelper()
+
 	objects, err := cache.New(cluster.Config(), cache.Options{
-		Scheme: clientgoscheme.Scheme, DefaultLabelSelector: labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: namespace}),
-		DefaultTransform: cache.TransformStripManagedFields(),
+		Scheme:               clientgoscheme.Scheme,
+		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: namespace}),
+		DefaultTransform:     cache.TransformStripManagedFields(),
 	})
 	Expect(err).NotTo(HaveOccurred())
+
 	w := &watched{}
 	w.Tracker = health.NewTracker(objects, admin, func(provider, in string, after time.Duration) {
 		if provider != namespace || in != namespace {
 			return
 		}
+
 		w.mu.Lock()
 		defer w.mu.Unlock()
+
 		w.wakes = append(w.wakes, after)
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	DeferCleanup(cancel)
+
 	go objects.Start(ctx)
+
 	return w
 }
 
@@ -78,20 +85,26 @@ func track(namespace string) *watched {
 func (w *watched) woken() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	n := 0
+
 	for _, after := range w.wakes {
 		if after == 0 {
 			n++
 		}
 	}
+
 	w.wakes = nil
+
 	return n
 }
 
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
+
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "health-"}}
 	Expect(admin.Create(ctx, ns)).To(Succeed())
+
 	return ns.Name
 }
 

@@ -1,4 +1,4 @@
-// Package health tells whether the objects of a provider's release are well, and which of them have
+// Package health reports whether the objects of a provider's release are well, and which of them have
 // changed since they were last as the release says. It reads both from watches, so nobody ever
 // waits for a Deployment or polls: whoever asked once is woken when an answer changes.
 package health
@@ -61,19 +61,24 @@ func NewTracker(objects cache.Cache, live client.Reader, wake Wake) *Tracker {
 func (t *Tracker) Watch(ctx context.Context, objects []release.Object) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	for _, o := range objects {
 		if t.informers[o.GroupVersionKind] != nil {
 			continue
 		}
+
 		informer, err := t.cache.GetInformer(ctx, newObject(o.GroupVersionKind), cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watch %s objects: %w", o.Kind, err)
 		}
+
 		if _, err := informer.AddEventHandler(t.handler(o.GroupVersionKind)); err != nil {
 			return fmt.Errorf("watch %s objects: %w", o.Kind, err)
 		}
+
 		t.informers[o.GroupVersionKind] = informer
 	}
+
 	return nil
 }
 
@@ -84,12 +89,15 @@ func (t *Tracker) Check(ctx context.Context, objects []release.Object) (Report, 
 	if err := t.Watch(ctx, objects); err != nil {
 		return Report{}, err
 	}
+
 	var report Report
+
 	for _, o := range objects {
 		found, lagging, err := t.look(ctx, o)
 		if err != nil {
 			return Report{}, err
 		}
+
 		switch {
 		case lagging && withoutStatus[o.GroupKind()]: // being there is being well, and it is known to be there
 			report.add(o, verdict{status: status.CurrentStatus})
@@ -101,6 +109,7 @@ func (t *Tracker) Check(ctx context.Context, objects []release.Object) (Report, 
 			report.add(o, t.explain(ctx, o, found, judge(found)))
 		}
 	}
+
 	return report, nil
 }
 
@@ -110,28 +119,35 @@ func (t *Tracker) look(ctx context.Context, o release.Object) (found client.Obje
 	if found, lagging, err = t.readBehind(ctx, o); err != nil || !lagging {
 		return found, false, err
 	}
+
 	t.await(o)
+
 	return t.readBehind(ctx, o) // it may have come to it before it was waited for
 }
 
-// readBehind reads an object from the watch and says whether that is behind.
+// readBehind reads an object from the watch and reports whether that is behind.
 func (t *Tracker) readBehind(ctx context.Context, o release.Object) (found client.Object, lagging bool, err error) {
 	if found, err = t.read(ctx, o); err != nil {
 		return nil, false, err
 	}
+
 	lagging, err = t.lags(ctx, o, found)
+
 	return found, lagging, err
 }
 
 func (t *Tracker) read(ctx context.Context, o release.Object) (client.Object, error) {
 	found := newObject(o.GroupVersionKind)
+
 	err := t.cache.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, found)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", o, err)
 	}
+
 	return found, nil
 }
 
@@ -143,16 +159,20 @@ func (t *Tracker) handler(gvk schema.GroupVersionKind) toolscache.ResourceEventH
 		if !ok {
 			return
 		}
+
 		name := release.Object{GroupVersionKind: gvk, Namespace: o.GetNamespace(), Name: o.GetName()}
 		if !t.changed(name, o, gone) {
 			return
 		}
+
 		owner := o
 		if former, ok := before.(client.Object); ok && former.GetAnnotations()[releaseNamespaceAnnotation] != "" {
 			owner = former
 		}
+
 		t.wakeOwner(owner, 0)
 	}
+
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(now any) { seen(nil, now, false) },
 		UpdateFunc: func(before, now any) { seen(before, now, false) },
@@ -160,6 +180,7 @@ func (t *Tracker) handler(gvk schema.GroupVersionKind) toolscache.ResourceEventH
 			if unknown, ok := last.(toolscache.DeletedFinalStateUnknown); ok {
 				last = unknown.Obj
 			}
+
 			seen(nil, last, true)
 		},
 	}
@@ -169,19 +190,24 @@ func (t *Tracker) wakeOwner(o client.Object, after time.Duration) {
 	t.wake(o.GetLabels()[v1alpha2.ClusterctlProviderLabel], o.GetAnnotations()[releaseNamespaceAnnotation], after)
 }
 
-// changed remembers what was seen of an object and says whether that is news to its provider.
+// changed remembers what was seen of an object and reports whether that is news to its provider.
 func (t *Tracker) changed(name release.Object, o client.Object, gone bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	outdated := t.outdated(name, o, gone)
+
 	before, judged := t.verdicts[name]
 	if gone {
 		delete(t.verdicts, name)
 		delete(t.unwell, name)
+
 		return judged || outdated
 	}
+
 	now := judge(o)
 	t.verdicts[name] = now
+
 	return outdated || !judged || before != now
 }
 
@@ -190,10 +216,13 @@ func newObject(gvk schema.GroupVersionKind) client.Object {
 	if withoutStatus[gvk.GroupKind()] {
 		o := &metav1.PartialObjectMetadata{}
 		o.SetGroupVersionKind(gvk)
+
 		return o
 	}
+
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(gvk)
+
 	return o
 }
 

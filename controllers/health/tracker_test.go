@@ -23,6 +23,7 @@ func newConfigMap(namespace string) *corev1.ConfigMap {
 
 func newDeployment(namespace string) *appsv1.Deployment {
 	app := map[string]string{"app": "manager"}
+
 	return &appsv1.Deployment{ObjectMeta: owned(namespace, "manager"), Spec: appsv1.DeploymentSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: app},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: app}, Spec: corev1.PodSpec{
@@ -34,17 +35,21 @@ func newDeployment(namespace string) *appsv1.Deployment {
 // versionOf reads an object's version from the API server itself.
 func versionOf(ctx context.Context, o release.Object) release.Version {
 	GinkgoHelper()
+
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(o.GroupVersionKind)
 	Expect(admin.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, live)).To(Succeed())
+
 	return release.VersionOf(o, live)
 }
 
 // following is the next resource version.
 func following(version string) string {
 	GinkgoHelper()
+
 	n, err := strconv.Atoi(version)
 	Expect(err).NotTo(HaveOccurred())
+
 	return strconv.Itoa(n + 1)
 }
 
@@ -54,15 +59,20 @@ func patch(ctx context.Context, o client.Object, merge string) {
 }
 
 var _ = Describe("A change", func() {
-	var namespace string
-	var tracker *watched
-	var config, manager release.Object
-	var configMap *corev1.ConfigMap
-	var deployment *appsv1.Deployment
+	var (
+		namespace       string
+		tracker         *watched
+		config, manager release.Object
+		configMap       *corev1.ConfigMap
+		deployment      *appsv1.Deployment
+	)
+
 	changed := func(ctx context.Context) []release.Object {
 		GinkgoHelper()
+
 		objects, err := tracker.Changed(ctx, []release.Object{config, manager})
 		Expect(err).NotTo(HaveOccurred())
+
 		return objects
 	}
 	verify := func(ctx context.Context) {
@@ -76,6 +86,7 @@ var _ = Describe("A change", func() {
 		configMap, deployment = newConfigMap(namespace), newDeployment(namespace)
 		config = named(corev1.SchemeGroupVersion.WithKind("ConfigMap"), namespace, "config")
 		manager = named(appsv1.SchemeGroupVersion.WithKind("Deployment"), namespace, "manager")
+
 		Expect(admin.Create(ctx, configMap)).To(Succeed())
 		Expect(admin.Create(ctx, deployment)).To(Succeed())
 	})
@@ -86,7 +97,8 @@ var _ = Describe("A change", func() {
 		Expect(changed(ctx)).To(BeEmpty())
 	})
 
-	DescribeTable("of a verified object is told, and wakes its provider",
+	DescribeTable(
+		"of a verified object is told, and wakes its provider",
 		func(ctx SpecContext, change func(context.Context), expected func() release.Object) {
 			verify(ctx)
 			Eventually(changed).WithContext(ctx).Should(BeEmpty())
@@ -95,12 +107,36 @@ var _ = Describe("A change", func() {
 			Eventually(changed).WithContext(ctx).Should(ConsistOf(expected()))
 			Eventually(tracker.woken).Should(BeNumerically(">", 0))
 		},
-		Entry("of what is watched by metadata", func(ctx context.Context) { patch(ctx, configMap, `{"data":{"key":"other"}}`) }, func() release.Object { return config }),
-		Entry("of what is watched whole", func(ctx context.Context) { patch(ctx, deployment, `{"spec":{"replicas":0}}`) }, func() release.Object { return manager }),
-		Entry("of a label", func(ctx context.Context) { patch(ctx, deployment, `{"metadata":{"labels":{"app":"other"}}}`) }, func() release.Object { return manager }),
-		Entry("of the release's mark", func(ctx context.Context) { patch(ctx, configMap, `{"metadata":{"annotations":null}}`) }, func() release.Object { return config }),
-		Entry("of the label it is watched by", func(ctx context.Context) { patch(ctx, configMap, `{"metadata":{"labels":null}}`) }, func() release.Object { return config }),
-		Entry("a deletion", func(ctx context.Context) { _ = admin.Delete(ctx, configMap) }, func() release.Object { return config }),
+		Entry(
+			"of what is watched by metadata",
+			func(ctx context.Context) { patch(ctx, configMap, `{"data":{"key":"other"}}`) },
+			func() release.Object { return config },
+		),
+		Entry(
+			"of what is watched whole",
+			func(ctx context.Context) { patch(ctx, deployment, `{"spec":{"replicas":0}}`) },
+			func() release.Object { return manager },
+		),
+		Entry(
+			"of a label",
+			func(ctx context.Context) { patch(ctx, deployment, `{"metadata":{"labels":{"app":"other"}}}`) },
+			func() release.Object { return manager },
+		),
+		Entry(
+			"of the release's mark",
+			func(ctx context.Context) { patch(ctx, configMap, `{"metadata":{"annotations":null}}`) },
+			func() release.Object { return config },
+		),
+		Entry(
+			"of the label it is watched by",
+			func(ctx context.Context) { patch(ctx, configMap, `{"metadata":{"labels":null}}`) },
+			func() release.Object { return config },
+		),
+		Entry(
+			"a deletion",
+			func(ctx context.Context) { _ = admin.Delete(ctx, configMap) },
+			func() release.Object { return config },
+		),
 	)
 
 	It("of an object that differs anyway is told until it is verified, and wakes its provider", func(ctx SpecContext) {
@@ -117,7 +153,9 @@ var _ = Describe("A change", func() {
 
 	It("of the status is none", func(ctx SpecContext) {
 		verify(ctx)
+
 		before := deployment.ResourceVersion
+
 		Eventually(func(g Gomega) {
 			g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(deployment), deployment)).To(Succeed())
 			g.Expect(deployment.Status.ObservedGeneration).To(BeEquivalentTo(1))
@@ -139,7 +177,9 @@ var _ = Describe("A change", func() {
 		Expect(tracker.Changed(ctx, all)).To(BeEmpty())
 		report, err := tracker.Check(ctx, all)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(report.Message()).To(Equal("Deployment "+namespace+"/manager: has just been applied"), "being there is all one asks of a ConfigMap")
+		Expect(
+			report.Message(),
+		).To(Equal("Deployment "+namespace+"/manager: has just been applied"), "being there is all one asks of a ConfigMap")
 
 		tracker.woken()
 		patch(ctx, deployment, `{"metadata":{"annotations":{"deployment.kubernetes.io/revision":"7"}}}`)
@@ -155,13 +195,18 @@ var _ = Describe("A change", func() {
 })
 
 var _ = Describe("The health of a workload", func() {
-	var namespace string
-	var tracker *watched
-	var manager release.Object
+	var (
+		namespace string
+		tracker   *watched
+		manager   release.Object
+	)
+
 	message := func(ctx context.Context) string {
 		GinkgoHelper()
+
 		report, err := tracker.Check(ctx, []release.Object{manager})
 		Expect(err).NotTo(HaveOccurred())
+
 		return report.Message()
 	}
 
@@ -174,7 +219,8 @@ var _ = Describe("The health of a workload", func() {
 	It("names the pod that finds no node, and then the image that is not there", func(ctx SpecContext) {
 		Expect(admin.Create(ctx, newDeployment(namespace))).To(Succeed())
 		prefix := "Deployment " + namespace + "/manager: pod manager-"
-		Eventually(message).WithContext(ctx).Should(And(HavePrefix(prefix), ContainSubstring("Unschedulable: no nodes available")))
+		Eventually(message).WithContext(ctx).
+			Should(And(HavePrefix(prefix), ContainSubstring("Unschedulable: no nodes available")))
 		tracker.mu.Lock()
 		Expect(tracker.wakes).To(ContainElement(BeNumerically(">", 0)), "to look again")
 		tracker.mu.Unlock()
@@ -188,7 +234,9 @@ var _ = Describe("The health of a workload", func() {
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "manager", Image: "x",
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}}}
 		Expect(admin.Status().Update(ctx, pod)).To(Succeed()) // as a kubelet would
-		Expect(message(ctx)).To(Equal(prefix + pod.Name[len("manager-"):] + ": container manager: ImagePullBackOff: image registry.example.com/manager:v9"))
+		Expect(
+			message(ctx),
+		).To(Equal(prefix + pod.Name[len("manager-"):] + ": container manager: ImagePullBackOff: image registry.example.com/manager:v9"))
 	})
 
 	It("names the quota that keeps pods from being created", func(ctx SpecContext) {
@@ -201,6 +249,8 @@ var _ = Describe("The health of a workload", func() {
 		}).Should(Succeed())
 		Expect(admin.Create(ctx, newDeployment(namespace))).To(Succeed())
 		Eventually(message).WithContext(ctx).Should(And(
-			HavePrefix("Deployment "+namespace+"/manager: its pods cannot be created: "), ContainSubstring("exceeded quota: none")))
+			HavePrefix("Deployment "+namespace+"/manager: its pods cannot be created: "),
+			ContainSubstring("exceeded quota: none"),
+		))
 	})
 })

@@ -29,6 +29,7 @@ func (t *Tracker) Differing(versions []release.Version) { t.record(versions, tru
 func (t *Tracker) record(versions []release.Version, differs bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	for _, v := range versions {
 		t.known[v.Object] = known{version: v, differs: differs}
 	}
@@ -41,25 +42,32 @@ func (t *Tracker) Changed(ctx context.Context, objects []release.Object) ([]rele
 	if err := t.Watch(ctx, objects); err != nil {
 		return nil, err
 	}
+
 	var changed []release.Object
+
 	for _, o := range objects {
 		found, lagging, err := t.look(ctx, o)
 		if err != nil {
 			return nil, err
 		}
+
 		recorded, ok := t.recorded(o)
+
 		alike := lagging || found != nil && recorded.version.Same(release.VersionOf(o, found))
 		if !ok || recorded.differs || !alike {
 			changed = append(changed, o)
 		}
 	}
+
 	return changed, nil
 }
 
 func (t *Tracker) recorded(o release.Object) (known, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	recorded, ok := t.known[o]
+
 	return recorded, ok
 }
 
@@ -67,22 +75,25 @@ func (t *Tracker) recorded(o release.Object) (known, bool) {
 func (t *Tracker) await(o release.Object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	if recorded, ok := t.known[o]; ok {
 		recorded.awaited = true
 		t.known[o] = recorded
 	}
 }
 
-// lags says whether what a watch holds of an object, nil if nothing, is older than what was
+// lags reports whether what a watch holds of an object, nil if nothing, is older than what was
 // recorded of it.
 func (t *Tracker) lags(ctx context.Context, o release.Object, found client.Object) (bool, error) {
 	recorded, ok := t.recorded(o)
 	if !ok {
 		return false, nil
 	}
+
 	if found != nil {
 		return release.Older(found.GetResourceVersion(), recorded.version.ResourceVersion), nil
 	}
+
 	t.mu.Lock()
 	informer := t.informers[o.GroupVersionKind]
 	t.mu.Unlock()
@@ -91,30 +102,36 @@ func (t *Tracker) lags(ctx context.Context, o release.Object, found client.Objec
 	if far, ok := informer.(interface{ LastSyncResourceVersion() string }); ok {
 		return release.Older(far.LastSyncResourceVersion(), recorded.version.ResourceVersion), nil
 	}
+
 	err := t.live.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, newObject(o.GroupVersionKind))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("read %s: %w", o, err)
 	}
+
 	return err == nil, nil
 }
 
-// outdated says whether an event shows a recorded object in another state, or in the one that is
+// outdated reports whether an event shows a recorded object in another state, or in the one that is
 // waited for. t.mu is held.
 func (t *Tracker) outdated(name release.Object, o client.Object, gone bool) bool {
 	recorded, ok := t.known[name]
 	if !ok {
 		return false
 	}
+
 	now := release.VersionOf(name, o)
 	if now.OlderThan(recorded.version) {
 		return false
 	}
+
 	if gone {
 		delete(t.known, name)
 		return true
 	}
+
 	awaited := recorded.awaited
 	recorded.awaited = false
 	t.known[name] = recorded
+
 	return awaited || !now.Same(recorded.version)
 }

@@ -43,26 +43,33 @@ func (t *Tracker) explain(ctx context.Context, name release.Object, o client.Obj
 	if !ok || !workloads[name.GroupKind()] {
 		return v
 	}
+
 	unwell, wait := t.unwellFor(name, v)
 	if v.status == status.CurrentStatus || v.status == status.TerminatingStatus {
 		return v
 	}
+
 	t.wakeOwner(o, wait)
+
 	if reason := replicaFailure(workload); reason != "" {
 		v.message = reason
 		return v
 	}
+
 	if unwell < patience {
 		return v
 	}
+
 	pods, err := t.pods(ctx, workload)
 	if err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "Cannot look at the pods of what is not well", "object", name.String())
 		return v
 	}
+
 	if reason := podsProblem(pods); reason != "" {
 		v.message = reason
 	}
+
 	return v
 }
 
@@ -71,35 +78,49 @@ func (t *Tracker) explain(ctx context.Context, name release.Object, o client.Obj
 func (t *Tracker) unwellFor(name release.Object, v verdict) (unwell, wait time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	if v.status == status.CurrentStatus {
 		delete(t.unwell, name)
 		return 0, 0
 	}
+
 	since, ok := t.unwell[name]
 	if !ok {
 		since = time.Now()
 		t.unwell[name] = since
 	}
+
 	unwell = time.Since(since)
 	if unwell < patience {
 		return unwell, patience - unwell
 	}
+
 	return unwell, min(unwell, longestLook)
 }
 
 // pods lists some pods of a workload.
 func (t *Tracker) pods(ctx context.Context, workload *unstructured.Unstructured) ([]corev1.Pod, error) {
 	var selector metav1.LabelSelector
+
 	fields, _, _ := unstructured.NestedMap(workload.Object, "spec", "selector")
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector); err != nil {
 		return nil, err
 	}
+
 	matching, err := metav1.LabelSelectorAsSelector(&selector)
 	if err != nil {
 		return nil, err
 	}
+
 	list := &corev1.PodList{}
-	err = t.live.List(ctx, list, client.InNamespace(workload.GetNamespace()), client.MatchingLabelsSelector{Selector: matching}, client.Limit(mostPods))
+	err = t.live.List(
+		ctx,
+		list,
+		client.InNamespace(workload.GetNamespace()),
+		client.MatchingLabelsSelector{Selector: matching},
+		client.Limit(mostPods),
+	)
+
 	return list.Items, err
 }
 
@@ -114,5 +135,6 @@ func replicaFailure(workload *unstructured.Unstructured) string {
 			return "its pods cannot be created: " + oneLine(message)
 		}
 	}
+
 	return ""
 }

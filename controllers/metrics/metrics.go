@@ -79,35 +79,65 @@ type Recorder struct {
 // NewRecorder registers the metrics; version is the operator's own. It panics, as registering does,
 // if it is called twice for a registry.
 func NewRecorder(registry prometheus.Registerer, version string) *Recorder {
-	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "capstan_build_info", Help: "Always 1; the label is the operator's version."}, []string{"version"})
+	build := prometheus.NewGaugeVec(
+		prometheus.GaugeOpts{Name: "capstan_build_info", Help: "Always 1; the label is the operator's version."},
+		[]string{"version"},
+	)
 	build.WithLabelValues(version).Set(1)
+
 	r := &Recorder{
 		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "capstan_step_duration_seconds", Help: "How long a step of a reconcile took.",
 			Buckets: []float64{.001, .005, .02, .1, .5, 1, 2, 5, 10, 30, 60},
 		}, []string{"type", "step"}),
-		releases:  counter("capstan_release_actions_total", "Actions on a provider's Helm release, by what was done and whether it was done.", "action", "result"),
-		drifts:    counter("capstan_drift_total", "Changes by others of a provider's objects that were noticed, and those that were undone.", "outcome"),
-		deletions: counter("capstan_crd_deletions_total", "CustomResourceDefinitions of a provider that somebody deleted while the provider stays."),
+		releases: counter(
+			"capstan_release_actions_total",
+			"Actions on a provider's Helm release, by what was done and whether it was done.",
+			"action",
+			"result",
+		),
+		drifts: counter(
+			"capstan_drift_total",
+			"Changes by others of a provider's objects that were noticed, and those that were undone.",
+			"outcome",
+		),
+		deletions: counter(
+			"capstan_crd_deletions_total",
+			"CustomResourceDefinitions of a provider that somebody deleted while the provider stays.",
+		),
 		fetches: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capstan_fetch_bytes_total", Help: "Bytes of components and metadata read from sources.",
 		}, []string{"source"}),
 		fetchErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capstan_fetch_errors_total", Help: "Reads from sources that failed.",
 		}, []string{"source"}),
-		charts: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "capstan_chart_bytes", Help: "Size of the archive of a provider's current chart."}, providerLabels),
+		charts: prometheus.NewGaugeVec(
+			prometheus.GaugeOpts{Name: "capstan_chart_bytes", Help: "Size of the archive of a provider's current chart."},
+			providerLabels,
+		),
 	}
-	r.waiting = prometheus.NewGauge(prometheus.GaugeOpts{Name: "capstan_charts_waiting", Help: "Charts in the cluster that are still to be pushed to the chart repository."})
+
+	r.waiting = prometheus.NewGauge(
+		prometheus.GaugeOpts{
+			Name: "capstan_charts_waiting",
+			Help: "Charts in the cluster that are still to be pushed to the chart repository.",
+		},
+	)
 	for _, source := range Sources() {
 		r.fetches.WithLabelValues(string(source))
 		r.fetchErrors.WithLabelValues(string(source))
 	}
+
 	registry.MustRegister(build, r.steps, r.releases, r.drifts, r.deletions, r.fetches, r.fetchErrors, r.charts, r.waiting)
+
 	return r
 }
 
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append(providerLabels[:len(providerLabels):len(providerLabels)], labels...))
+	return prometheus.NewCounterVec(
+		prometheus.CounterOpts{Name: name, Help: help},
+		append(providerLabels[:len(providerLabels):len(providerLabels)], labels...),
+	)
 }
 
 // Step times a step until the function that it returns is called:
@@ -117,7 +147,9 @@ func (r *Recorder) Step(t v1alpha2.ProviderType, step Step) func() {
 	if r == nil {
 		return func() {}
 	}
+
 	begin := time.Now()
+
 	return func() { r.steps.WithLabelValues(string(t), string(step)).Observe(time.Since(begin).Seconds()) }
 }
 
@@ -127,14 +159,17 @@ func (r *Recorder) Known(p v1alpha2.Provider) {
 	if r == nil {
 		return
 	}
+
 	for _, action := range []Action{Install, Upgrade, Rollback} {
 		for _, result := range []string{succeeded, failed} {
 			r.releases.WithLabelValues(append(labelsOf(p), string(action), result)...)
 		}
 	}
+
 	for _, outcome := range []string{detected, corrected} {
 		r.drifts.WithLabelValues(append(labelsOf(p), outcome)...)
 	}
+
 	r.deletions.WithLabelValues(labelsOf(p)...)
 }
 
@@ -150,10 +185,12 @@ func (r *Recorder) Forget(p v1alpha2.Provider) {
 	if r == nil {
 		return
 	}
+
 	labels := prometheus.Labels{}
 	for i, value := range labelsOf(p) {
 		labels[providerLabels[i]] = value
 	}
+
 	r.releases.DeletePartialMatch(labels)
 	r.drifts.DeletePartialMatch(labels)
 	r.deletions.DeletePartialMatch(labels)
@@ -170,10 +207,12 @@ func (r *Recorder) Release(p v1alpha2.Provider, action Action, err error) {
 	if r == nil {
 		return
 	}
+
 	result := succeeded
 	if err != nil {
 		result = failed
 	}
+
 	r.releases.WithLabelValues(append(labelsOf(p), string(action), result)...).Inc()
 }
 

@@ -42,20 +42,32 @@ func TestWhatHappensIsCounted(t *testing.T) {
 
 	provider := `name="aws",namespace="capa-system",type="InfrastructureProvider"`
 	action := func(action, result string) string {
-		return `capstan_release_actions_total{action="` + action + `",` + strings.Replace(provider, ",type", `,result="`+result+`",type`, 1) + `} `
+		return `capstan_release_actions_total{action="` + action + `",` + strings.Replace(
+			provider,
+			",type",
+			`,result="`+result+`",type`,
+			1,
+		) + `} `
 	}
 	expected := strings.Join([]string{
-		"# HELP capstan_build_info Always 1; the label is the operator's version.", "# TYPE capstan_build_info gauge",
+		"# HELP capstan_build_info Always 1; the label is the operator's version.",
+		"# TYPE capstan_build_info gauge",
 		`capstan_build_info{version="v1.2.3"} 1`,
-		"# HELP capstan_chart_bytes Size of the archive of a provider's current chart.", "# TYPE capstan_chart_bytes gauge",
+		"# HELP capstan_chart_bytes Size of the archive of a provider's current chart.",
+		"# TYPE capstan_chart_bytes gauge",
 		"capstan_chart_bytes{" + provider + "} 4096",
-		"# HELP capstan_drift_total Changes by others of a provider's objects that were noticed, and those that were undone.", "# TYPE capstan_drift_total counter",
+		"# HELP capstan_drift_total Changes by others of a provider's objects that were noticed, and those that were undone.",
+		"# TYPE capstan_drift_total counter",
 		"capstan_drift_total{" + strings.Replace(provider, ",type", `,outcome="corrected",type`, 1) + "} 2",
 		"capstan_drift_total{" + strings.Replace(provider, ",type", `,outcome="detected",type`, 1) + "} 3",
-		"# HELP capstan_release_actions_total Actions on a provider's Helm release, by what was done and whether it was done.", "# TYPE capstan_release_actions_total counter",
-		action("install", "failed") + "0", action("install", "succeeded") + "1",
-		action("rollback", "failed") + "0", action("rollback", "succeeded") + "0",
-		action("upgrade", "failed") + "1", action("upgrade", "succeeded") + "1",
+		"# HELP capstan_release_actions_total Actions on a provider's Helm release, by what was done and whether it was done.",
+		"# TYPE capstan_release_actions_total counter",
+		action("install", "failed") + "0",
+		action("install", "succeeded") + "1",
+		action("rollback", "failed") + "0",
+		action("rollback", "succeeded") + "0",
+		action("upgrade", "failed") + "1",
+		action("upgrade", "succeeded") + "1",
 	}, "\n") + "\n"
 	g.Expect(testutil.GatherAndCompare(registry, strings.NewReader(expected),
 		"capstan_build_info", "capstan_chart_bytes", "capstan_drift_total", "capstan_release_actions_total")).To(Succeed())
@@ -66,7 +78,8 @@ func TestWhatHappensIsCounted(t *testing.T) {
 	g.Expect(testutil.CollectAndCount(r.steps)).To(Equal(1))
 
 	r.Forget(aws())
-	g.Expect(testutil.GatherAndCount(registry, "capstan_chart_bytes", "capstan_drift_total", "capstan_release_actions_total")).To(BeZero())
+	g.Expect(testutil.GatherAndCount(registry, "capstan_chart_bytes", "capstan_drift_total", "capstan_release_actions_total")).
+		To(BeZero())
 }
 
 func TestANilRecorderCountsNothing(t *testing.T) {
@@ -85,13 +98,17 @@ func TestProvidersAreTold(t *testing.T) {
 	g := NewWithT(t)
 	scheme := runtime.NewScheme()
 	g.Expect(v1alpha2.AddToScheme(scheme)).To(Succeed())
+
 	installed, contract := "v2.11.1", "v1beta1"
-	ready, stalled := aws(), &v1alpha2.CoreProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capi-system", Name: "cluster-api"}}
+	ready, stalled := aws(), &v1alpha2.CoreProvider{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "capi-system", Name: "cluster-api"},
+	}
 	ready.Status = v1alpha2.ProviderStatus{
 		InstalledVersion: &installed, DesiredVersion: "v2.12.0", Contract: &contract,
 		Release: &v1alpha2.ReleaseStatus{Name: "infrastructure-aws", Revision: 4},
 	}
 	conditions.MarkTrue(ready, v1alpha2.ReadyCondition, v1alpha2.HealthyReason, "well")
+
 	stalled.Status.MissingVariables = []string{"A", "B"}
 	conditions.MarkStalled(stalled, v1alpha2.MissingVariablesReason, "A and B")
 	conditions.MarkFalse(stalled, v1alpha2.ReadyCondition, v1alpha2.MissingVariablesReason, "A and B")
@@ -99,8 +116,12 @@ func TestProvidersAreTold(t *testing.T) {
 	others := &v1alpha2.CoreProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "others", Name: "cluster-api"}}
 	notOthers := func(p client.Object) bool { return p.GetNamespace() != "others" }
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(ready, stalled, others).Build()
-	const aws = `name="aws",namespace="capa-system",`
-	const core = `name="cluster-api",namespace="capi-system",`
+
+	const (
+		aws  = `name="aws",namespace="capa-system",`
+		core = `name="cluster-api",namespace="capi-system",`
+	)
+
 	expected := `
 # HELP capstan_provider_condition 1 if the condition of a provider is True, 0 if it is False, absent or unknown.
 # TYPE capstan_provider_condition gauge

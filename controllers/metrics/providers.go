@@ -20,14 +20,33 @@ import (
 const readTimeout = 5 * time.Second
 
 var (
-	infoDesc = prometheus.NewDesc("capstan_provider_info",
+	infoDesc = prometheus.NewDesc(
+		"capstan_provider_info",
 		"Always 1; the labels tell a provider's versions, contract and Helm release.",
-		append(providerLabels[:len(providerLabels):len(providerLabels)], "version", "desired_version", "contract", "release"), nil)
-	revisionDesc  = prometheus.NewDesc("capstan_provider_release_revision", "Current revision of a provider's Helm release.", providerLabels, nil)
+		append(
+			providerLabels[:len(providerLabels):len(providerLabels)],
+			"version",
+			"desired_version",
+			"contract",
+			"release",
+		),
+		nil,
+	)
+	revisionDesc = prometheus.NewDesc(
+		"capstan_provider_release_revision",
+		"Current revision of a provider's Helm release.",
+		providerLabels,
+		nil,
+	)
 	conditionDesc = prometheus.NewDesc("capstan_provider_condition",
 		"1 if the condition of a provider is True, 0 if it is False, absent or unknown.",
 		append(providerLabels[:len(providerLabels):len(providerLabels)], "condition", "reason"), nil)
-	missingDesc = prometheus.NewDesc("capstan_provider_missing_variables", "Variables without which a provider cannot be installed.", providerLabels, nil)
+	missingDesc = prometheus.NewDesc(
+		"capstan_provider_missing_variables",
+		"Variables without which a provider cannot be installed.",
+		providerLabels,
+		nil,
+	)
 )
 
 // told are the conditions that are told of each provider.
@@ -57,16 +76,20 @@ func (c *providers) Describe(descriptions chan<- *prometheus.Desc) {
 func (c *providers) Collect(metrics chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
+
 	for _, t := range v1alpha2.ProviderTypes() {
 		list := t.NewList()
+
 		err := c.reader.List(ctx, list, client.UnsafeDisableDeepCopy)
 		if starting := new(cache.ErrCacheNotStarted); errors.As(err, &starting) {
 			return
 		}
+
 		if err != nil {
 			metrics <- prometheus.NewInvalidMetric(infoDesc, err)
 			return
 		}
+
 		for _, p := range list.GetItems() {
 			if c.want(p) {
 				tell(metrics, p)
@@ -80,22 +103,27 @@ func tell(metrics chan<- prometheus.Metric, p v1alpha2.Provider) {
 	send := func(desc *prometheus.Desc, value float64, more ...string) {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append(labels[:len(labels):len(labels)], more...)...)
 	}
+
 	release := v1alpha2.ReleaseStatus{}
 	if status.Release != nil {
 		release = *status.Release
 	}
+
 	send(infoDesc, 1, text(status.InstalledVersion), status.DesiredVersion, text(status.Contract), release.Name)
 	send(revisionDesc, float64(release.Revision))
 	send(missingDesc, float64(len(status.MissingVariables)))
+
 	for _, name := range told {
 		condition := conditions.Get(p, name)
 		if condition == nil {
 			condition = &metav1.Condition{}
 		}
+
 		value := 0.0
 		if condition.Status == metav1.ConditionTrue {
 			value = 1
 		}
+
 		send(conditionDesc, value, name, condition.Reason)
 	}
 }
@@ -104,5 +132,6 @@ func text(s *string) string {
 	if s == nil {
 		return ""
 	}
+
 	return *s
 }

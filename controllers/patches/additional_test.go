@@ -27,19 +27,33 @@ func (s scope) IsObjectNamespaced(object runtime.Object) (bool, error) {
 	if namespaced, known := s[gvk.Kind]; known {
 		return namespaced, nil
 	}
+
 	if gvk.Kind == "Unreachable" {
 		return false, errors.New("connection refused")
 	}
+
 	err := &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+
 	return false, fmt.Errorf("failed to get restmapping: %w", err)
 }
 
-var cluster = scope{"ConfigMap": true, "Secret": true, "Settings": true, "ClusterIssuer": false, "Namespace": false, "ServiceAccount": true}
+var cluster = scope{
+	"ConfigMap":      true,
+	"Secret":         true,
+	"Settings":       true,
+	"ClusterIssuer":  false,
+	"Namespace":      false,
+	"ServiceAccount": true,
+}
 
 func additional(manifests string, variables map[string]string) patches.Input {
 	return patches.Input{
-		Additional: &patches.Additional{ConfigMap: types.NamespacedName{Namespace: "tiny", Name: "more"}, Manifests: manifests},
-		Variables:  variables, Scope: cluster,
+		Additional: &patches.Additional{
+			ConfigMap: types.NamespacedName{Namespace: "tiny", Name: "more"},
+			Manifests: manifests,
+		},
+		Variables: variables,
+		Scope:     cluster,
 	}
 }
 
@@ -140,23 +154,30 @@ func TestRefusedAdditionalManifests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			_, err := render(t, c.in)
+
 			var wrong *patches.Error
 			g.Expect(err).To(BeAssignableToTypeOf(wrong))
+
 			for _, part := range append(c.parts, "spec.additionalManifests: ") {
 				g.Expect(err).To(MatchError(ContainSubstring(part)))
 			}
+
 			g.Expect(err).NotTo(MatchError(ContainSubstring("hunter2")))
 		})
 	}
+
 	t.Run("not the resource's fault", func(t *testing.T) {
 		g := NewWithT(t)
 		_, err := render(t, additional("apiVersion: example.com/v1\nkind: Unreachable\nmetadata: {name: a}", nil))
+
 		var wrong *patches.Error
+
 		g.Expect(err).To(MatchError(ContainSubstring("connection refused")))
 		g.Expect(errors.As(err, &wrong)).To(BeFalse())
 	})
 	t.Run("a missing variable can be told by its type", func(t *testing.T) {
 		_, err := render(t, additional("apiVersion: v1\nkind: Secret\nmetadata: {name: \"${A}\"}", nil))
+
 		var missing *expr.MissingError
 		NewWithT(t).Expect(errors.As(err, &missing)).To(BeTrue())
 	})
@@ -164,10 +185,20 @@ func TestRefusedAdditionalManifests(t *testing.T) {
 
 func TestReadAdditional(t *testing.T) {
 	reader := fake.NewClientBuilder().WithObjects(
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "tiny", Name: "more"}, Data: map[string]string{"manifests": "here"}},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "more"}, Data: map[string]string{"manifests": "there"}},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "tiny", Name: "empty"}, Data: map[string]string{"other": "here"}},
-	).Build()
+		&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "tiny", Name: "more"},
+			Data:       map[string]string{"manifests": "here"},
+		},
+		&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "more"},
+			Data:       map[string]string{"manifests": "there"},
+		},
+		&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "tiny", Name: "empty"},
+			Data:       map[string]string{"other": "here"},
+		},
+	).
+		Build()
 	for name, c := range map[string]struct {
 		reference *v1alpha2.ConfigMapReference
 		want      string
@@ -184,6 +215,7 @@ func TestReadAdditional(t *testing.T) {
 			provider := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "tiny", Name: "tiny"}}
 			provider.Spec.AdditionalManifests = c.reference
 			got, err := patches.ReadAdditional(t.Context(), reader, provider)
+
 			switch {
 			case c.refused != "":
 				g.Expect(err).To(MatchError(ContainSubstring(c.refused)))
@@ -199,17 +231,22 @@ func TestReadAdditional(t *testing.T) {
 func TestDigest(t *testing.T) {
 	g := NewWithT(t)
 	digest := func(change func(*patches.Input)) string {
-		in := additional("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {a: \"${A:=a}\"}", map[string]string{})
+		in := additional(
+			"apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {a: \"${A:=a}\"}",
+			map[string]string{},
+		)
 		in.Namespace, in.Label = "tiny", "infrastructure-tiny"
 		in.Patches = []v1alpha2.Patch{{Patch: "a: b", Target: &v1alpha2.PatchTarget{Kind: "Secret"}}}
 		change(&in)
 		r, err := patches.New(in)
 		g.Expect(err).NotTo(HaveOccurred())
+
 		return r.Digest()
 	}
 	same := digest(func(*patches.Input) {})
 	g.Expect(digest(func(in *patches.Input) { in.Variables["B"] = "unused" })).To(Equal(same))
 	g.Expect(digest(func(in *patches.Input) { in.Variables["A"] = "a" })).To(Equal(same))
+
 	for name, change := range map[string]func(*patches.Input){
 		"a variable":        func(in *patches.Input) { in.Variables["A"] = "b" },
 		"no manifests":      func(in *patches.Input) { in.Additional = nil },

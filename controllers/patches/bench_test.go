@@ -14,8 +14,14 @@ import (
 func large() []byte {
 	var out strings.Builder
 	out.WriteString(manifest)
+
 	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
-		fmt.Fprintf(&out, "---\napiVersion: admissionregistration.k8s.io/v1\nkind: %s\nmetadata:\n  name: large\nwebhooks:\n", kind)
+		fmt.Fprintf(
+			&out,
+			"---\napiVersion: admissionregistration.k8s.io/v1\nkind: %s\nmetadata:\n  name: large\nwebhooks:\n",
+			kind,
+		)
+
 		for i := range 530 {
 			fmt.Fprintf(&out, `- admissionReviewVersions:
   - v1
@@ -41,11 +47,13 @@ func large() []byte {
 `, i)
 		}
 	}
+
 	return []byte(out.String())
 }
 
 func BenchmarkRender(b *testing.B) {
 	manifest := large()
+
 	for name, patch := range map[string]v1alpha2.Patch{
 		"Deployment": {Patch: "spec: {template: {spec: {containers: [{name: manager, image: x}]}}}", Target: &v1alpha2.PatchTarget{Kind: "Deployment"}},
 		"all":        {Patch: "metadata: {annotations: {a: b}}"},
@@ -54,9 +62,11 @@ func BenchmarkRender(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
+
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(manifest)))
 			b.ReportAllocs()
+
 			for b.Loop() {
 				if _, err := r.Render(manifest); err != nil {
 					b.Fatal(err)

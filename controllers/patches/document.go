@@ -37,6 +37,7 @@ func (id identity) String() string {
 	if id.Metadata.Namespace == "" {
 		return id.Kind + " " + id.Metadata.Name
 	}
+
 	return id.Kind + " " + id.Metadata.Namespace + "/" + id.Metadata.Name
 }
 
@@ -45,42 +46,52 @@ func (id identity) groupVersion() (group, version string) {
 	if group, version, ok := strings.Cut(id.APIVersion, "/"); ok {
 		return group, version
 	}
+
 	return "", id.APIVersion
 }
 
-// same says whether the two are one object to the API server, in whatever version of its API.
+// same reports whether the two are one object to the API server, in whatever version of its API.
 func (id identity) same(other identity) bool {
 	group, _ := id.groupVersion()
 	otherGroup, _ := other.groupVersion()
-	return group == otherGroup && id.Kind == other.Kind && id.Metadata.Namespace == other.Metadata.Namespace && id.Metadata.Name == other.Metadata.Name
+
+	return group == otherGroup && id.Kind == other.Kind && id.Metadata.Namespace == other.Metadata.Namespace &&
+		id.Metadata.Name == other.Metadata.Name
 }
 
 // split cuts a manifest into the texts of its documents. Put together, they are the manifest.
 func split(manifest []byte) [][]byte {
 	var texts [][]byte
+
 	start, pos := 0, 0
 	for line := range bytes.Lines(manifest) {
 		if pos > start && bytes.HasPrefix(line, []byte("---")) {
 			texts = append(texts, manifest[start:pos])
 			start = pos
 		}
+
 		pos += len(line)
 	}
+
 	return append(texts, manifest[start:])
 }
 
 func newDocument(text []byte) *document {
 	d := &document{}
+
 	for line := range bytes.Lines(text) {
 		if !bytes.HasPrefix(line, []byte("---")) && !bytes.HasPrefix(line, []byte("#")) {
 			break
 		}
+
 		d.header = text[:len(d.header)+len(line)]
 	}
+
 	d.text = text[len(d.header):]
 	// What is no object has no identity and is nobody's to patch: the release says what is wrong
 	// with it.
 	d.identity, _ = identify(d.text)
+
 	return d
 }
 
@@ -90,10 +101,12 @@ func identify(text []byte) (identity, error) {
 	if yaml.Unmarshal(identityLines(text), &id) == nil && id.Kind != "" {
 		return id, nil
 	}
+
 	id = identity{}
 	if err := yaml.Unmarshal(text, &id); err != nil {
 		return identity{}, err
 	}
+
 	return id, nil
 }
 
@@ -102,16 +115,21 @@ func identify(text []byte) (identity, error) {
 // style.
 func identityLines(text []byte) []byte {
 	var lines []byte
+
 	wanted := false
+
 	for line := range bytes.Lines(text) {
 		// neither inside of a key's value, nor a list's item or a comment
 		if !bytes.ContainsRune([]byte(" \t\r\n-#"), rune(line[0])) {
-			wanted = bytes.HasPrefix(line, []byte("apiVersion:")) || bytes.HasPrefix(line, []byte("kind:")) || bytes.HasPrefix(line, []byte("metadata:"))
+			wanted = bytes.HasPrefix(line, []byte("apiVersion:")) || bytes.HasPrefix(line, []byte("kind:")) ||
+				bytes.HasPrefix(line, []byte("metadata:"))
 		}
+
 		if wanted {
 			lines = append(lines, line...)
 		}
 	}
+
 	return lines
 }
 
@@ -121,6 +139,7 @@ func (d *document) parse() (*kyaml.RNode, error) {
 	if d.object != nil {
 		return d.object, nil
 	}
+
 	return kyaml.Parse(string(d.text))
 }
 
@@ -130,11 +149,16 @@ func (d *document) set(object *kyaml.RNode) error {
 	if err != nil {
 		return err
 	}
+
 	id, err := identify([]byte(text))
 	if err != nil || id.Kind == "" || id.APIVersion == "" || id.Metadata.Name == "" {
-		return errors.New("the result is no object any more: it needs apiVersion, kind, metadata.name and labels that are text")
+		return errors.New(
+			"the result is no object any more: it needs apiVersion, kind, metadata.name and labels that are text",
+		)
 	}
+
 	d.object, d.identity = object, id
+
 	return nil
 }
 
@@ -143,15 +167,20 @@ func (d *document) write(out *bytes.Buffer) error {
 	if d.deleted {
 		return nil
 	}
+
 	out.Write(d.header)
+
 	if d.object == nil {
 		out.Write(d.text)
 		return nil
 	}
+
 	text, err := d.object.String()
 	if err != nil {
 		return fmt.Errorf("write %s: %w", d, err)
 	}
+
 	out.WriteString(text)
+
 	return nil
 }

@@ -35,10 +35,12 @@ type patch struct {
 // newPatch reads an entry of spec.patches.
 func newPatch(field string, spec v1alpha2.Patch) (*patch, error) {
 	p := &patch{field: field, strategic: true}
+
 	content, err := decode(field, spec.Patch)
 	if err != nil {
 		return nil, err
 	}
+
 	switch content := content.(type) {
 	case []any:
 		if p.operations, err = operations(field, content); err != nil {
@@ -47,17 +49,29 @@ func newPatch(field string, spec v1alpha2.Patch) (*patch, error) {
 	case map[string]any:
 		p.merge(content)
 	default:
-		return nil, &Error{Field: field, Reason: "neither a list of operations (JSON patch) nor a map of fields (merge patch)"}
+		return nil, &Error{
+			Field:  field,
+			Reason: "neither a list of operations (JSON patch) nor a map of fields (merge patch)",
+		}
 	}
+
 	if spec.Target == nil {
 		return p, nil
 	}
-	p.target = selector{group: spec.Target.Group, version: spec.Target.Version, kind: spec.Target.Kind, name: spec.Target.Name, namespace: spec.Target.Namespace}
+
+	p.target = selector{
+		group:     spec.Target.Group,
+		version:   spec.Target.Version,
+		kind:      spec.Target.Kind,
+		name:      spec.Target.Name,
+		namespace: spec.Target.Namespace,
+	}
 	if spec.Target.LabelSelector != "" {
 		if p.target.labels, err = labels.Parse(spec.Target.LabelSelector); err != nil {
 			return nil, &Error{Field: field + ".target.labelSelector", Reason: err.Error(), Err: err}
 		}
 	}
+
 	return p, nil
 }
 
@@ -67,15 +81,19 @@ func newManifestPatch(field, text string) (*patch, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	fields, isMap := content.(map[string]any)
 	if !isMap {
 		return nil, &Error{Field: field, Reason: "not a map of fields; spec.patches takes lists of operations"}
 	}
+
 	p := &patch{field: field}
 	p.merge(fields)
+
 	if p.target.kind == "" {
 		return nil, &Error{Field: field, Reason: "kind is missing: it says which objects to change"}
 	}
+
 	return p, nil
 }
 
@@ -83,10 +101,12 @@ func newManifestPatch(field, text string) (*patch, error) {
 func decode(field, text string) (content any, err error) {
 	for _, document := range split([]byte(text)) {
 		var one any
+
 		data, err := yaml.YAMLToJSON(document)
 		if err == nil {
 			err = utiljson.Unmarshal(data, &one)
 		}
+
 		switch {
 		case err != nil:
 			return nil, &Error{Field: field, Reason: "not YAML: " + err.Error(), Err: err}
@@ -96,6 +116,7 @@ func decode(field, text string) (content any, err error) {
 			content = one
 		}
 	}
+
 	return content, nil
 }
 
@@ -105,17 +126,31 @@ func (p *patch) merge(fields map[string]any) {
 	take := func(from map[string]any, key string) string {
 		value, _ := from[key].(string)
 		delete(from, key)
+
 		return value
 	}
 	metadata, _ := fields["metadata"].(map[string]any)
 	p.target = selector{
-		apiVersion: take(fields, "apiVersion"), kind: take(fields, "kind"), name: take(metadata, "name"), namespace: take(metadata, "namespace"),
+		apiVersion: take(
+			fields,
+			"apiVersion",
+		),
+		kind:      take(fields, "kind"),
+		name:      take(metadata, "name"),
+		namespace: take(metadata, "namespace"),
 	}
 	p.fields = fields
 }
 
 // operands are the operations of a JSON patch and what each needs beside its path.
-var operands = map[string]string{"add": "value", "copy": "from", "move": "from", "remove": "", "replace": "value", "test": "value"}
+var operands = map[string]string{
+	"add":     "value",
+	"copy":    "from",
+	"move":    "from",
+	"remove":  "",
+	"replace": "value",
+	"test":    "value",
+}
 
 // operations checks a JSON patch, so that what is wrong with it is said by the number of the
 // operation.
@@ -127,6 +162,7 @@ func operations(field string, list []any) (string, error) {
 		path, isText := operation["path"].(string)
 		_, complete := operation[operand]
 		problem := ""
+
 		switch {
 		case !known:
 			problem = "op must be one of " + strings.Join(slices.Sorted(maps.Keys(operands)), ", ")
@@ -135,29 +171,37 @@ func operations(field string, list []any) (string, error) {
 		case operand != "" && !complete:
 			problem = op + " needs a " + operand
 		}
+
 		if problem != "" {
 			return "", &Error{Field: field, Reason: fmt.Sprintf("operation %d: %s", i+1, problem)}
 		}
 	}
+
 	data, err := json.Marshal(list)
+
 	return string(data), err
 }
 
 // apply changes all documents that the patch is for. That there is none is an error.
 func (p *patch) apply(documents []*document) error {
 	matched := false
+
 	for _, d := range documents {
 		if d.deleted || d.Kind == "" || !p.target.matches(d.identity) {
 			continue
 		}
+
 		matched = true
+
 		if err := p.change(d); err != nil {
 			return &Error{Field: p.field, Reason: fmt.Sprintf("cannot be applied to %s: %s", d, reason(err))}
 		}
 	}
+
 	if !matched {
 		return &Error{Field: p.field, Reason: p.target.missed(documents)}
 	}
+
 	return nil
 }
 
@@ -167,7 +211,9 @@ func (p *patch) change(d *document) error {
 	if err != nil {
 		return err
 	}
+
 	result := []*kyaml.RNode{object}
+
 	switch {
 	case p.operations != "":
 		result, err = patchjson6902.Filter{Patch: p.operations}.Filter(result)
@@ -176,13 +222,16 @@ func (p *patch) change(d *document) error {
 	default:
 		result[0], err = mergePatch(object, p.fields)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	if len(result) == 0 {
 		d.deleted = true
 		return nil
 	}
+
 	return d.set(result[0])
 }
 
@@ -193,6 +242,7 @@ func strategicMerge(object *kyaml.RNode, fields map[string]any) ([]*kyaml.RNode,
 	if err != nil {
 		return nil, err
 	}
+
 	filter := patchstrategicmerge.Filter{Patch: patch}
 	if _, directive := fields["$patch"]; directive {
 		return filter.Filter([]*kyaml.RNode{object})
@@ -200,24 +250,29 @@ func strategicMerge(object *kyaml.RNode, fields map[string]any) ([]*kyaml.RNode,
 	// kustomize walks through all of the object it is given, and that is slow: it gets what the
 	// patch is about.
 	part := kyaml.NewMapRNode(nil)
+
 	keys := slices.Sorted(maps.Keys(fields))
 	for _, key := range append([]string{"apiVersion", "kind"}, keys...) {
 		if field := object.Field(key); field != nil {
 			part.YNode().Content = append(part.YNode().Content, field.Key.YNode(), field.Value.YNode())
 		}
 	}
+
 	if _, err := filter.Filter([]*kyaml.RNode{part}); err != nil {
 		return nil, err
 	}
+
 	for _, key := range keys {
 		change := kyaml.Filter(kyaml.Clear(key))
 		if field := part.Field(key); field != nil {
 			change = kyaml.SetField(key, field.Value)
 		}
+
 		if err := object.PipeE(change); err != nil {
 			return nil, err
 		}
 	}
+
 	return []*kyaml.RNode{object}, nil
 }
 
@@ -227,10 +282,12 @@ func mergePatch(object *kyaml.RNode, fields map[string]any) (*kyaml.RNode, error
 	if err != nil {
 		return nil, err
 	}
+
 	var content any
 	if err := utiljson.Unmarshal(data, &content); err != nil {
 		return nil, err
 	}
+
 	return node(merged(content, fields))
 }
 
@@ -240,6 +297,7 @@ func node(value any) (*kyaml.RNode, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return kyaml.Parse(string(data))
 }
 
@@ -249,10 +307,12 @@ func merged(target, patch any) any {
 	if !isMap {
 		return patch
 	}
+
 	result, isMap := target.(map[string]any)
 	if !isMap {
 		result = map[string]any{}
 	}
+
 	for key, value := range fields {
 		if value == nil {
 			delete(result, key)
@@ -260,6 +320,7 @@ func merged(target, patch any) any {
 			result[key] = merged(result[key], value)
 		}
 	}
+
 	return result
 }
 

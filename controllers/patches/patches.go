@@ -47,7 +47,7 @@ type Input struct {
 	Paused bool
 }
 
-// Scope says whether objects of a kind live in a namespace; a client.Client does. A kind that is
+// Scope reports whether objects of a kind live in a namespace; a client.Client does. A kind that is
 // not known is an error for which meta.IsNoMatchError holds.
 type Scope interface {
 	IsObjectNamespaced(runtime.Object) (bool, error)
@@ -71,26 +71,34 @@ func New(in Input) (*Renderer, error) {
 	if in.Additional == nil && len(in.Patches) == 0 && len(in.ManifestPatches) == 0 && !in.Paused {
 		return nil, nil
 	}
+
 	r := &Renderer{paused: in.Paused}
+
 	var err error
 	if r.additional, err = in.additional(); err != nil {
 		return nil, err
 	}
+
 	for i, spec := range in.Patches {
 		p, err := newPatch(fmt.Sprintf("spec.patches[%d]", i), spec)
 		if err != nil {
 			return nil, err
 		}
+
 		r.patches = append(r.patches, p)
 	}
+
 	for i, text := range in.ManifestPatches {
 		p, err := newManifestPatch(fmt.Sprintf("spec.manifestPatches[%d]", i), text)
 		if err != nil {
 			return nil, err
 		}
+
 		r.patches = append(r.patches, p)
 	}
+
 	r.digest, err = digest(in, r.additional)
+
 	return r, err
 }
 
@@ -100,11 +108,14 @@ func digest(in Input, additional []*document) (string, error) {
 	for _, d := range additional {
 		texts = append(texts, string(d.header)+string(d.text))
 	}
+
 	data, err := json.Marshal([]any{digestVersion, texts, in.Patches, in.ManifestPatches, in.Paused})
 	if err != nil {
 		return "", err
 	}
+
 	sum := sha256.Sum256(data)
+
 	return hex.EncodeToString(sum[:]), nil
 }
 
@@ -113,6 +124,7 @@ func (r *Renderer) Digest() string {
 	if r == nil {
 		return ""
 	}
+
 	return r.digest
 }
 
@@ -122,27 +134,33 @@ func (r *Renderer) Render(manifest []byte) ([]byte, error) {
 	if r == nil {
 		return manifest, nil
 	}
+
 	documents, err := r.documents(manifest)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, p := range r.patches {
 		if err := p.apply(documents); err != nil {
 			return nil, err
 		}
 	}
+
 	if r.paused {
 		if err := pause(documents); err != nil {
 			return nil, err
 		}
 	}
+
 	var out bytes.Buffer
 	out.Grow(len(manifest))
+
 	for _, d := range documents {
 		if err := d.write(&out); err != nil {
 			return nil, err
 		}
 	}
+
 	return out.Bytes(), nil
 }
 
@@ -153,14 +171,20 @@ func (r *Renderer) documents(manifest []byte) ([]*document, error) {
 	for _, text := range split(manifest) {
 		documents = append(documents, newDocument(text))
 	}
+
 	for _, additional := range r.additional {
 		for _, d := range documents {
 			if d.same(additional.identity) {
-				return nil, &Error{Field: additionalField, Reason: fmt.Sprintf("%s is there already; change it with spec.patches", d)}
+				return nil, &Error{
+					Field:  additionalField,
+					Reason: fmt.Sprintf("%s is there already; change it with spec.patches", d),
+				}
 			}
 		}
+
 		d := *additional // patches change the copy
 		documents = append(documents, &d)
 	}
+
 	return documents, nil
 }

@@ -74,38 +74,48 @@ spec:
 // render applies the patches to the manifest and gives its objects by kind and name.
 func render(t *testing.T, in patches.Input) (map[string]map[string]any, error) {
 	t.Helper()
+
 	in.Namespace, in.Label = "tiny", "infrastructure-tiny"
+
 	r, err := patches.New(in)
 	if err != nil {
 		return nil, err
 	}
+
 	out, err := r.Render([]byte(manifest))
 	if err != nil {
 		return nil, err
 	}
+
 	again, err := r.Render([]byte(manifest))
 	if err != nil || string(again) != string(out) {
 		t.Errorf("rendered again it is something else: %v", err)
 	}
+
 	return objects(t, string(out)), nil
 }
 
 func objects(t *testing.T, manifest string) map[string]map[string]any {
 	t.Helper()
+
 	found := map[string]map[string]any{}
+
 	for text := range strings.SplitSeq(manifest, "---\n") {
 		data, err := yaml.YAMLToJSON([]byte(text))
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, text)
 		}
+
 		var object map[string]any
 		if err := utiljson.Unmarshal(data, &object); err != nil { // with whole numbers as they are
 			t.Fatalf("%v in\n%s", err, text)
 		}
+
 		if object != nil {
 			found[object["kind"].(string)+" "+object["metadata"].(map[string]any)["name"].(string)] = object
 		}
 	}
+
 	return found
 }
 
@@ -114,9 +124,11 @@ func expected(t *testing.T, key, object string) map[string]map[string]any {
 	t.Helper()
 	all := objects(t, manifest)
 	delete(all, key)
+
 	for k, o := range objects(t, object) {
 		all[k] = o
 	}
+
 	return all
 }
 
@@ -220,18 +232,26 @@ func TestTargets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			got, err := render(t, patches.Input{Patches: []v1alpha2.Patch{{Patch: "metadata: {annotations: {hit: here}}", Target: &c.target}}})
+
+			got, err := render(
+				t,
+				patches.Input{Patches: []v1alpha2.Patch{{Patch: "metadata: {annotations: {hit: here}}", Target: &c.target}}},
+			)
 			if c.want == nil {
 				g.Expect(err).To(MatchError(ContainSubstring("spec.patches[0]: it matches no object")))
 				return
 			}
+
 			g.Expect(err).NotTo(HaveOccurred())
+
 			var hit []string
+
 			for key, object := range got {
 				if object["metadata"].(map[string]any)["annotations"] != nil {
 					hit = append(hit, key)
 				}
 			}
+
 			g.Expect(hit).To(ConsistOf(c.want))
 		})
 	}
@@ -253,24 +273,35 @@ func TestManifestPatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
+
 			got, err := render(t, patches.Input{ManifestPatches: []string{c.patch}})
 			if c.want == nil {
 				g.Expect(err).To(MatchError(ContainSubstring("spec.manifestPatches[0]: it matches no object")))
 				return
 			}
+
 			g.Expect(err).NotTo(HaveOccurred())
+
 			var hit []string
+
 			for key, object := range got {
 				if object["metadata"].(map[string]any)["annotations"] != nil {
 					hit = append(hit, key)
 				}
 			}
+
 			g.Expect(hit).To(ConsistOf(c.want))
 		})
 	}
+
 	t.Run("are merged by RFC 7396 whatever the kind", func(t *testing.T) {
 		g := NewWithT(t)
-		got, err := render(t, patches.Input{ManifestPatches: []string{`{kind: Deployment, spec: {template: {spec: {containers: [{name: only}]}}}}`}})
+		got, err := render(
+			t,
+			patches.Input{
+				ManifestPatches: []string{`{kind: Deployment, spec: {template: {spec: {containers: [{name: only}]}}}}`},
+			},
+		)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(got).To(BeComparableTo(expected(t, "Deployment manager", deployment+spec("{name: only}"))))
 	})
@@ -304,7 +335,10 @@ func TestOrder(t *testing.T) {
 	got, err := render(t, patches.Input{Patches: []v1alpha2.Patch{
 		{Patch: "{kind: Deployment, metadata: {labels: {step: one}}}"},
 		{Patch: "{metadata: {labels: {step: two}}}", Target: &v1alpha2.PatchTarget{LabelSelector: "step=one"}},
-		{Patch: `[{op: test, path: /metadata/labels/step, value: two}, {op: remove, path: /metadata/labels/step}]`, Target: &v1alpha2.PatchTarget{LabelSelector: "step"}},
+		{
+			Patch:  `[{op: test, path: /metadata/labels/step, value: two}, {op: remove, path: /metadata/labels/step}]`,
+			Target: &v1alpha2.PatchTarget{LabelSelector: "step"},
+		},
 	}})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(got).To(BeComparableTo(objects(t, manifest)))
@@ -312,10 +346,13 @@ func TestOrder(t *testing.T) {
 
 func TestOnlyWhatIsTouchedIsWrittenAnew(t *testing.T) {
 	g := NewWithT(t)
-	r, err := patches.New(patches.Input{Patches: []v1alpha2.Patch{{Patch: "kind: ClusterRole\nmetadata: {annotations: {a: b}}"}}})
+	r, err := patches.New(
+		patches.Input{Patches: []v1alpha2.Patch{{Patch: "kind: ClusterRole\nmetadata: {annotations: {a: b}}"}}},
+	)
 	g.Expect(err).NotTo(HaveOccurred())
 	out, err := r.Render([]byte(manifest))
 	g.Expect(err).NotTo(HaveOccurred())
+
 	start := strings.Index(manifest, "---\n# Source: infrastructure-tiny/templates/clusterrole")
 	end := strings.Index(manifest, "---\n# Source: infrastructure-tiny/templates/deployment")
 	g.Expect(string(out)).To(Equal(manifest[:start] + `---
@@ -362,8 +399,10 @@ func TestRefusedPatches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			_, err := render(t, c.in)
+
 			var wrong *patches.Error
 			g.Expect(err).To(BeAssignableToTypeOf(wrong))
+
 			for _, part := range c.parts {
 				g.Expect(err).To(MatchError(ContainSubstring(part)))
 			}
@@ -373,20 +412,26 @@ func TestRefusedPatches(t *testing.T) {
 
 func TestMessagesQuoteNothing(t *testing.T) {
 	g := NewWithT(t)
+
 	for _, patch := range []string{
 		"data: {password: {hunter2: b}}", "data: [hunter2]", "metadata: {labels: [hunter2]}",
 		"[{op: test, path: /data/password, value: hunter2}]", "[{op: add, path: /data/password/x, value: hunter2}]",
 	} {
-		r, err := patches.New(patches.Input{Patches: []v1alpha2.Patch{{Patch: patch, Target: &v1alpha2.PatchTarget{Kind: "Secret"}}}})
+		r, err := patches.New(
+			patches.Input{Patches: []v1alpha2.Patch{{Patch: patch, Target: &v1alpha2.PatchTarget{Kind: "Secret"}}}},
+		)
 		g.Expect(err).NotTo(HaveOccurred())
 		_, err = r.Render([]byte("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {password: aHVudGVyMg==}\n"))
-		g.Expect(err).To(MatchError(And(ContainSubstring("cannot be applied to Secret s"), Not(ContainSubstring("aHVudGVyMg")), Not(ContainSubstring("hunter2")))), patch)
+		g.Expect(err).
+			To(MatchError(And(ContainSubstring("cannot be applied to Secret s"), Not(ContainSubstring("aHVudGVyMg")), Not(ContainSubstring("hunter2")))), patch)
 	}
 }
 
 func TestNothingToDo(t *testing.T) {
 	g := NewWithT(t)
-	r, err := patches.New(patches.Input{Namespace: "tiny", Label: "infrastructure-tiny", Variables: map[string]string{"A": "b"}})
+	r, err := patches.New(
+		patches.Input{Namespace: "tiny", Label: "infrastructure-tiny", Variables: map[string]string{"A": "b"}},
+	)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(r).To(BeNil())
 	out, err := r.Render([]byte(manifest))
@@ -396,10 +441,20 @@ func TestNothingToDo(t *testing.T) {
 }
 
 func TestRenderersAreShared(t *testing.T) {
-	r, err := patches.New(patches.Input{Patches: []v1alpha2.Patch{{Patch: "spec: {template: {spec: {containers: [{name: manager, image: x}]}}}", Target: &v1alpha2.PatchTarget{Kind: "Deployment"}}}})
+	r, err := patches.New(
+		patches.Input{
+			Patches: []v1alpha2.Patch{
+				{
+					Patch:  "spec: {template: {spec: {containers: [{name: manager, image: x}]}}}",
+					Target: &v1alpha2.PatchTarget{Kind: "Deployment"},
+				},
+			},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var wait sync.WaitGroup
 	for range 8 {
 		wait.Go(func() {
@@ -408,6 +463,7 @@ func TestRenderersAreShared(t *testing.T) {
 			}
 		})
 	}
+
 	wait.Wait()
 }
 
@@ -419,11 +475,15 @@ func FuzzPatch(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
+
 	f.Fuzz(func(t *testing.T, text string) {
-		r, err := patches.New(patches.Input{Patches: []v1alpha2.Patch{{Patch: text, Target: &v1alpha2.PatchTarget{Kind: "Deployment"}}}})
+		r, err := patches.New(
+			patches.Input{Patches: []v1alpha2.Patch{{Patch: text, Target: &v1alpha2.PatchTarget{Kind: "Deployment"}}}},
+		)
 		if err == nil {
 			_, err = r.Render([]byte(manifest))
 		}
+
 		var wrong *patches.Error
 		if err != nil && !errors.As(err, &wrong) {
 			t.Errorf("no *patches.Error: %v", err)

@@ -15,10 +15,12 @@ func pause(documents []*document) error {
 		if group, _ := d.groupVersion(); d.deleted || group != "apps" || d.Kind != "Deployment" {
 			continue
 		}
+
 		if err := d.pause(); err != nil {
 			return fmt.Errorf("pause %s: %w", d, err)
 		}
 	}
+
 	return nil
 }
 
@@ -27,17 +29,25 @@ func (d *document) pause() error {
 	if err != nil {
 		return err
 	}
+
 	replicas := "1" // what the API server makes of none
+
 	if node, err := object.Pipe(kyaml.Lookup("spec", "replicas")); err != nil {
 		return err
 	} else if node != nil {
 		replicas = node.YNode().Value
 	}
+
 	if err := object.PipeE(kyaml.SetAnnotation(v1alpha2.PausedReplicasAnnotation, replicas)); err != nil {
 		return err
 	}
-	if err := object.PipeE(kyaml.LookupCreate(kyaml.MappingNode, "spec"), kyaml.SetField("replicas", kyaml.NewScalarRNode("0"))); err != nil {
+
+	if err := object.PipeE(
+		kyaml.LookupCreate(kyaml.MappingNode, "spec"),
+		kyaml.SetField("replicas", kyaml.NewScalarRNode("0")),
+	); err != nil {
 		return err
 	}
+
 	return d.set(object)
 }

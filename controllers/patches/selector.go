@@ -16,6 +16,7 @@ type selector struct {
 func (s selector) matches(id identity) bool {
 	group, version := id.groupVersion()
 	is := func(wanted, has string) bool { return wanted == "" || wanted == has }
+
 	return is(s.apiVersion, id.APIVersion) && is(s.group, group) && is(s.version, version) && is(s.kind, id.Kind) &&
 		is(s.name, id.Metadata.Name) && is(s.namespace, id.Metadata.Namespace) &&
 		(s.labels == nil || s.labels.Matches(labels.Set(id.Metadata.Labels)))
@@ -23,6 +24,7 @@ func (s selector) matches(id identity) bool {
 
 func (s selector) String() string {
 	var parts []string
+
 	for _, part := range [][2]string{
 		{"apiVersion", s.apiVersion}, {"group", s.group}, {"version", s.version}, {"kind", s.kind}, {"name", s.name}, {"namespace", s.namespace},
 	} {
@@ -30,12 +32,15 @@ func (s selector) String() string {
 			parts = append(parts, part[0]+" "+part[1])
 		}
 	}
+
 	if s.labels != nil {
 		parts = append(parts, "labels "+s.labels.String())
 	}
+
 	if len(parts) == 0 {
 		return "all objects"
 	}
+
 	return strings.Join(parts, ", ")
 }
 
@@ -47,18 +52,23 @@ func (s selector) missed(documents []*document) string {
 	if s.kind == "CustomResourceDefinition" {
 		return "CustomResourceDefinitions cannot be patched: they are no part of the release"
 	}
+
 	var named []string
+
 	for _, d := range documents {
 		if d.Kind != "" && !d.deleted && (s.kind == "" || s.kind == d.Kind) {
 			named = append(named, d.String())
 		}
 	}
+
 	if len(named) > maxNamed {
 		named = append(named[:maxNamed], fmt.Sprintf("%d more", len(named)-maxNamed))
 	}
+
 	there := "none"
 	if len(named) > 0 {
 		there = strings.Join(named, ", ")
 	}
+
 	return fmt.Sprintf("it matches no object; it is for %s; of the kind there are: %s", s, there)
 }

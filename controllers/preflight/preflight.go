@@ -65,7 +65,13 @@ var identity = []check{(*Checker).coreName, (*Checker).singleInstance}
 
 // installation are the checks of what is about to be installed. What a person must mend comes
 // before what only takes time.
-var installation = []check{(*Checker).contract, (*Checker).unpaused, (*Checker).variables, (*Checker).apis, (*Checker).coreReady}
+var installation = []check{
+	(*Checker).contract,
+	(*Checker).unpaused,
+	(*Checker).variables,
+	(*Checker).apis,
+	(*Checker).coreReady,
+}
 
 // Identity checks that the resource may exist at all. Its error is a *Problem, or says why the
 // check was not possible.
@@ -91,6 +97,7 @@ func (c *Checker) run(ctx context.Context, checks []check, in Input) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -98,24 +105,39 @@ func (c *Checker) coreName(_ context.Context, in Input) error {
 	if in.Provider.ProviderType() != v1alpha2.CoreProviderType || in.Provider.GetName() == v1alpha2.CoreProviderName {
 		return nil
 	}
+
 	return &Problem{Reason: v1alpha2.IncorrectCoreProviderNameReason, Message: fmt.Sprintf(
-		"the CoreProvider must be called %s, not %s; create it under that name and delete this one", v1alpha2.CoreProviderName, in.Provider.GetName())}
+		"the CoreProvider must be called %s, not %s; create it under that name and delete this one",
+		v1alpha2.CoreProviderName,
+		in.Provider.GetName(),
+	)}
 }
 
 // singleInstance lets the oldest resource of a provider have it: its CRDs and webhooks serve the
 // whole cluster.
 func (c *Checker) singleInstance(ctx context.Context, in Input) error {
 	list := in.Provider.ProviderType().NewList()
-	if err := c.Reader.List(ctx, list, client.MatchingFields{NameField: in.Provider.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.Reader.List(
+		ctx,
+		list,
+		client.MatchingFields{NameField: in.Provider.GetName()},
+		client.UnsafeDisableDeepCopy,
+	); err != nil {
 		return err
 	}
+
 	same := slices.DeleteFunc(list.GetItems(), func(p v1alpha2.Provider) bool { return !together(p, in.Provider) })
 	slices.SortFunc(same, func(a, b v1alpha2.Provider) int {
-		return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(a.GetNamespace(), b.GetNamespace()))
+		return cmp.Or(
+			a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time),
+			cmp.Compare(a.GetNamespace(), b.GetNamespace()),
+		)
 	})
+
 	if len(same) == 0 || same[0].GetNamespace() == in.Provider.GetNamespace() {
 		return nil
 	}
+
 	return &Problem{Reason: v1alpha2.MoreThanOneProviderInstanceExistsReason, Waiting: true, Message: fmt.Sprintf(
 		"%s %s already exists in namespace %s, and a cluster can have each provider once; delete one of the two",
 		in.Provider.ProviderType(), in.Provider.GetName(), same[0].GetNamespace())}
@@ -126,20 +148,29 @@ func (c *Checker) coreReady(ctx context.Context, in Input) error {
 	if in.Provider.ProviderType() == v1alpha2.CoreProviderType {
 		return nil
 	}
+
 	core, err := c.core(ctx, in.Provider)
 	if err != nil {
 		return err
 	}
+
 	waiting := &Problem{Reason: v1alpha2.WaitingForCoreProviderReadyReason, Waiting: true}
+
 	switch {
 	case core == nil:
-		waiting.Message = fmt.Sprintf("waiting for the CoreProvider %s; there is none in any namespace, so create one", v1alpha2.CoreProviderName)
+		waiting.Message = fmt.Sprintf(
+			"waiting for the CoreProvider %s; there is none in any namespace, so create one",
+			v1alpha2.CoreProviderName,
+		)
+
 		return waiting
 	case !conditions.IsReady(core):
 		waiting.Message = fmt.Sprintf("waiting for CoreProvider %s/%s to be ready", core.GetNamespace(), core.GetName())
 		waiting.CRDs = conditions.IsTrue(core, v1alpha2.ProviderInstalledCondition)
+
 		return waiting
 	}
+
 	return nil
 }
 
@@ -147,10 +178,12 @@ func (c *Checker) variables(_ context.Context, in Input) error {
 	if len(in.MissingVariables) == 0 {
 		return nil
 	}
+
 	where := "set spec.configSecret to a Secret that has them"
 	if secret, named := in.Provider.GetSpec().VariablesSecret(in.Provider.GetNamespace()); named {
 		where = fmt.Sprintf("add them to Secret %s", secret)
 	}
+
 	return &Problem{Reason: v1alpha2.MissingVariablesReason, Message: fmt.Sprintf(
 		"required variables have no value: %s; %s", strings.Join(in.MissingVariables, ", "), where)}
 }
@@ -158,11 +191,13 @@ func (c *Checker) variables(_ context.Context, in Input) error {
 // apis looks for the kinds that others must bring, which in practice are cert-manager's.
 func (c *Checker) apis(_ context.Context, in Input) error {
 	var missing []string
+
 	for _, required := range in.RequiredKinds {
 		gvk, _ := schema.ParseKindArg(required)
 		if gvk == nil {
 			return fmt.Errorf("the chart requires the kind %q, which is not of the form Kind.version.group", required)
 		}
+
 		_, err := in.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 		if meta.IsNoMatchError(err) {
 			missing = append(missing, required)
@@ -170,14 +205,16 @@ func (c *Checker) apis(_ context.Context, in Input) error {
 			return fmt.Errorf("look up the API of %s: %w", required, err)
 		}
 	}
+
 	if len(missing) == 0 {
 		return nil
 	}
+
 	return &Problem{Reason: v1alpha2.CertManagerMissingReason, Message: fmt.Sprintf(
 		"the cluster does not serve %s, which the provider needs; install cert-manager", strings.Join(missing, ", "))}
 }
 
-// together says whether two providers are for the same cluster.
+// together reports whether two providers are for the same cluster.
 func together(a, b v1alpha2.Provider) bool { return v1alpha2.Cluster(a) == v1alpha2.Cluster(b) }
 
 // core is the CoreProvider of the provider's cluster, which must not be changed; nil when there is
@@ -187,11 +224,13 @@ func (c *Checker) core(ctx context.Context, provider v1alpha2.Provider) (v1alpha
 	if err := c.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
+
 	for i := range list.Items {
 		if list.Items[i].Name == v1alpha2.CoreProviderName && together(&list.Items[i], provider) {
 			return &list.Items[i], nil
 		}
 	}
+
 	return nil, nil
 }
 

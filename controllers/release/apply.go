@@ -35,12 +35,18 @@ func (c *client) apply(original, target kube.ResourceList) error {
 	if err != nil {
 		return err
 	}
+
 	bases := append([]kube.ResourceList{original}, attempted...)
+
 	for _, wave := range waves(target) {
-		if err := c.each(wave, func(info *resource.Info) error { return c.applyOne(info, basesOf(bases, info)) }); err != nil {
+		if err := c.each(
+			wave,
+			func(info *resource.Info) error { return c.applyOne(info, basesOf(bases, info)) },
+		); err != nil {
 			return err
 		}
 	}
+
 	return c.remove(dropped(bases, target))
 }
 
@@ -55,33 +61,42 @@ func (c *client) applyOne(info *resource.Info, bases []runtime.Object) error {
 			c.noteVersion(info, created.(*unstructured.Unstructured))
 			return nil
 		}
+
 		if !apierrors.IsAlreadyExists(err) {
 			return err
 		}
+
 		if live, err = c.lookUp(info); err != nil {
 			return err
 		}
+
 		if live == nil {
 			return errors.New("somebody else created and deleted it at the same time")
 		}
 	}
+
 	if live.GetDeletionTimestamp() != nil {
 		return errors.New(heldBy(live))
 	}
+
 	if len(bases) == 0 {
 		bases = []runtime.Object{info.Object}
 		if c.owner(live) == "" {
 			c.note(&c.report.Adopted, info)
 		}
 	}
+
 	for _, base := range bases {
 		patched, err := c.patch(info, base, live)
 		if err != nil {
 			return err
 		}
+
 		live = patched
 	}
+
 	c.noteVersion(info, live)
+
 	return nil
 }
 
@@ -95,6 +110,7 @@ func (c *client) patch(info *resource.Info, base, live runtime.Object) (*unstruc
 	if err != nil || patch == nil {
 		return live.(*unstructured.Unstructured), err
 	}
+
 	patched, err := c.helper(info).Patch(info.Namespace, info.Name, kind, patch, nil)
 	switch {
 	case apierrors.IsNotFound(err): // deleted since it was looked at
@@ -102,13 +118,15 @@ func (c *client) patch(info *resource.Info, base, live runtime.Object) (*unstruc
 	case apierrors.IsInvalid(err) && c.replaceable(info):
 		patched, err = c.replace(info, live.(*unstructured.Unstructured))
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	return patched.(*unstructured.Unstructured), nil
 }
 
-// replaceable says whether an object whose change the API server refuses as invalid can be deleted
+// replaceable reports whether an object whose change the API server refuses as invalid can be deleted
 // and made anew. It must be valid as it is: the dry run of its creation then finds nothing to
 // object to but that it exists, so the refusal was of the change, of an immutable field. What
 // stands for data, for other objects or for things outside the cluster is never replaced.
@@ -117,23 +135,30 @@ func (c *client) replaceable(info *resource.Info) bool {
 	case "CustomResourceDefinition", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim":
 		return false
 	}
+
 	if !builtIn(info) {
 		return false
 	}
+
 	_, err := c.helper(info).DryRun(true).Create(info.Namespace, true, info.Object)
+
 	return apierrors.IsAlreadyExists(err)
 }
 
 func (c *client) replace(info *resource.Info, live *unstructured.Unstructured) (runtime.Object, error) {
 	c.log.Info("Replacing an object: the change is to a field that cannot change", "object", objectOf(info).String())
+
 	if err := c.delete(info, live); err != nil {
 		return nil, fmt.Errorf("replace it: %w", err)
 	}
+
 	created, err := c.helper(info).Create(info.Namespace, true, info.Object)
 	if err != nil {
 		return nil, fmt.Errorf("replace it, now deleted: %w", err)
 	}
+
 	c.note(&c.report.Replaced, info)
+
 	return created, nil
 }
 
@@ -143,13 +168,16 @@ func (c *client) lookUp(info *resource.Info) (*unstructured.Unstructured, error)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	live := object.(*unstructured.Unstructured)
 	if owner := c.owner(live); owner != "" && owner != c.release() {
 		return nil, foreignOwner(owner)
 	}
+
 	return live, nil
 }
 
@@ -166,19 +194,23 @@ func (c *client) owner(o metav1.Object) string {
 	if a[releaseNameAnnotation] == "" {
 		return ""
 	}
+
 	return a[releaseNamespaceAnnotation] + "/" + a[releaseNameAnnotation]
 }
 
 func (c *client) note(list *[]Object, info *resource.Info) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	*list = append(*list, objectOf(info))
 }
 
 func (c *client) noteVersion(info *resource.Info, now *unstructured.Unstructured) {
 	version := VersionOf(objectOf(info), now)
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.report.Versions = append(c.report.Versions, version)
 }
 
@@ -190,27 +222,36 @@ func (c *client) each(list kube.ResourceList, do func(*resource.Info) error) err
 // forEach does something to all objects at the same time, and returns the error of each.
 func forEach(list kube.ResourceList, do func(*resource.Info) error) []error {
 	errs := make([]error, len(list))
+
 	var group errgroup.Group
 	group.SetLimit(parallel)
+
 	for i, info := range list {
 		group.Go(func() error {
 			errs[i] = do(info)
 			return nil
 		})
 	}
+
 	_ = group.Wait() // errors are in errs
+
 	return errs
 }
 
 // sumUp makes one error of those that objects met: the worst kind, with all objects that met it.
 func (c *client) sumUp(list kube.ResourceList, errs []error) error {
-	var conflicts []Conflict
-	var rejected, unavailable []*ObjectError
+	var (
+		conflicts             []Conflict
+		rejected, unavailable []*ObjectError
+	)
+
 	for i, err := range errs {
 		if err == nil {
 			continue
 		}
+
 		object := objectOf(list[i])
+
 		var owner foreignOwner
 		switch failed := (&ObjectError{object, reasonOf(object.Kind, err), err}); {
 		case errors.As(err, &owner):
@@ -221,6 +262,7 @@ func (c *client) sumUp(list kube.ResourceList, errs []error) error {
 			unavailable = append(unavailable, failed)
 		}
 	}
+
 	switch {
 	case len(conflicts) > 0:
 		return &ConflictError{c.release(), conflicts}
@@ -229,6 +271,7 @@ func (c *client) sumUp(list kube.ResourceList, errs []error) error {
 	case len(unavailable) > 0:
 		return &UnavailableError{unavailable}
 	}
+
 	return nil
 }
 
@@ -239,27 +282,34 @@ func waves(list kube.ResourceList) []kube.ResourceList {
 		if i := slices.Index(releaseutil.InstallOrder, info.Mapping.GroupVersionKind.Kind); i >= 0 {
 			return i
 		}
+
 		return len(releaseutil.InstallOrder)
 	}
 	sorted := slices.Clone(list)
 	slices.SortStableFunc(sorted, func(a, b *resource.Info) int { return rank(a) - rank(b) })
+
 	var waves []kube.ResourceList
+
 	for i, info := range sorted {
 		if i == 0 || rank(info) != rank(sorted[i-1]) {
 			waves = append(waves, nil)
 		}
+
 		waves[len(waves)-1] = append(waves[len(waves)-1], info)
 	}
+
 	return waves
 }
 
 // basesOf are the objects in the lists that stand for the same as info.
 func basesOf(lists []kube.ResourceList, info *resource.Info) []runtime.Object {
 	var bases []runtime.Object
+
 	for _, list := range lists {
 		if base := list.Get(info); base != nil {
 			bases = append(bases, base.Object)
 		}
 	}
+
 	return bases
 }

@@ -95,5 +95,9 @@ spec:
 }
 
 func custom(plural, name string) string {
-	return fmt.Sprintf("apiVersion: release.test/v1\nkind: Kind%s\nmetadata:\n  name: %s\nspec:\n  a: {b: 1}\n", plural, name)
+	return fmt.Sprintf(
+		"apiVersion: release.test/v1\nkind: Kind%s\nmetadata:\n  name: %s\nspec:\n  a: {b: 1}\n",
+		plural,
+		name,
+	)
 }

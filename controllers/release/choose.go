@@ -90,6 +90,7 @@ func Choose(o Observation, digest string, state State, p Policy) Choice {
 func chooseAfterRollback(o Observation, digest string, state State, p Policy) Choice {
 	target, exists := o.Find(state.Revision.RollbackTo)
 	rollBack := Choice{Verb: RollBack, Revision: target}
+
 	switch {
 	case !exists && state.Condition == RollbackFailed:
 		return Choice{Verb: GiveUp}
@@ -98,6 +99,7 @@ func chooseAfterRollback(o Observation, digest string, state State, p Policy) Ch
 	case state.Condition == Abandoned:
 		return rollBack
 	}
+
 	return retry(o.failedRollbacks(), state.Revision.Changed, rollBack, p)
 }
 
@@ -105,6 +107,7 @@ func heldIf(held bool) Choice {
 	if held {
 		return Choice{Verb: Hold}
 	}
+
 	return Choice{Verb: Act}
 }
 
@@ -113,16 +116,20 @@ func heldIf(held bool) Choice {
 func chooseAfterFailure(o Observation, digest string, p Policy) Choice {
 	newest, _ := o.Newest()
 	attempts := o.Attempts(digest)
+
 	act := Choice{Verb: Act, Attempts: count(attempts)}
 	if len(attempts) == 0 || p.Requested {
 		return act
 	}
+
 	if newest.Failure == Unavailable && p.Now.Before(attempts[len(attempts)-1].Created.Add(p.Timeout)) {
 		return waitThen(act, newest.Changed.Add(pause(len(attempts))), p)
 	}
+
 	if healthy, exists := o.LastHealthy(digest); exists && p.RollBack {
 		return Choice{Verb: RollBack, Revision: healthy, Attempts: act.Attempts}
 	}
+
 	return retry(attempts, newest.Changed, Choice{Verb: Act}, p)
 }
 
@@ -132,9 +139,11 @@ func retry(attempts []Revision, since time.Time, choice Choice, p Policy) Choice
 	if p.Requested {
 		return choice
 	}
+
 	if choice.Attempts > p.Retries {
 		return Choice{Verb: GiveUp, Attempts: choice.Attempts}
 	}
+
 	return waitThen(choice, since.Add(pause(len(attempts))), p)
 }
 
@@ -142,11 +151,13 @@ func retry(attempts []Revision, since time.Time, choice Choice, p Policy) Choice
 // reason count as one.
 func count(attempts []Revision) int {
 	n := 0
+
 	for i, r := range attempts {
 		if r.Failure != Unavailable || i == 0 || attempts[i-1].Number != r.Number+1 {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -154,6 +165,7 @@ func waitThen(choice Choice, until time.Time, p Policy) Choice {
 	if p.Now.Before(until) {
 		return Choice{Verb: Await, Until: until, Attempts: choice.Attempts}
 	}
+
 	return choice
 }
 
@@ -163,6 +175,7 @@ func pause(attempts int) time.Duration {
 	for range attempts - 1 {
 		wait = min(2*wait, LongestRetry)
 	}
+
 	return wait
 }
 
@@ -174,6 +187,7 @@ func (o Observation) failedRollbacks() []Revision {
 			return o.Revisions[:i]
 		}
 	}
+
 	return o.Revisions
 }
 
@@ -182,5 +196,6 @@ func (c Choice) String() string {
 	if c.Verb == RollBack {
 		return fmt.Sprintf("%s to revision %d", c.Verb, c.Revision.Number)
 	}
+
 	return string(c.Verb)
 }

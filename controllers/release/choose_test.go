@@ -17,6 +17,7 @@ func of(status Status, digest string, changes ...entry) Revision {
 	for _, change := range changes {
 		change(&r)
 	}
+
 	return r
 }
 
@@ -35,15 +36,19 @@ var (
 func past(revisions ...Revision) Observation {
 	for i := range revisions {
 		r := &revisions[i]
+
 		r.Number = i + 1
 		if r.Origin += r.Number; r.Origin < r.Number {
 			r.Origin = 0
 		}
+
 		if r.Created.IsZero() {
 			r.Created, r.Changed = noon, noon
 		}
 	}
+
 	slices.Reverse(revisions)
+
 	return Observation{Namespace: "ns", Name: "core", Revisions: revisions}
 }
 
@@ -53,6 +58,7 @@ func TestChoose(t *testing.T) {
 		for _, change := range changes {
 			change(&p)
 		}
+
 		return p
 	}
 	revert := func(p *Policy) { p.Revert = true }
@@ -65,6 +71,7 @@ func TestChoose(t *testing.T) {
 
 	worked := of(StatusSuperseded, "old", healthy)
 	rejected := of(StatusFailed, "wanted", failedFor(Rejected))
+
 	rolledBack := of(StatusDeployed, "old", back(1))
 	for name, tt := range map[string]struct {
 		observed Observation
@@ -123,11 +130,13 @@ func TestChoose(t *testing.T) {
 func TestWhatFailsInARowIsTriedLessAndLessOften(t *testing.T) {
 	g := NewWithT(t)
 	last := time.Duration(0)
+
 	for i := range 12 {
 		wait := pause(i + 1)
 		g.Expect(wait).To(Or(BeNumerically(">", last), Equal(LongestRetry)), "after %d attempts", i+1)
 		last = wait
 	}
+
 	g.Expect(last).To(Equal(LongestRetry))
 }
 

@@ -53,6 +53,7 @@ func newClient(c *cluster, namespace, name string, log logr.Logger) *client {
 	k := kube.New(c)
 	k.Namespace = namespace
 	k.Log = helmLog(log)
+
 	return &client{Client: k, cluster: c, namespace: namespace, name: name, log: log}
 }
 
@@ -67,19 +68,24 @@ func (c *client) Build(reader io.Reader, strict bool) (kube.ResourceList, error)
 	if err != nil {
 		return nil, err
 	}
+
 	if c.target.objects != nil && string(manifest) == c.target.manifest {
 		return c.target.objects, nil
 	}
+
 	list, unknown, err := c.parse(string(manifest))
 	if err != nil {
 		return nil, c.fail(err)
 	}
+
 	if strict && len(unknown) > 0 {
 		return nil, c.fail(&UnknownKindError{Objects: unknown})
 	}
+
 	for _, object := range unknown {
 		c.log.Info("The kind is gone, the object with it", "object", object.String())
 	}
+
 	return list, nil
 }
 
@@ -90,6 +96,7 @@ func (c *client) parse(manifest string) (kube.ResourceList, []Object, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+
 	return c.resolve(objects)
 }
 
@@ -100,6 +107,7 @@ func (c *client) resolve(objects []*unstructured.Unstructured) (kube.ResourceLis
 		c.cluster.refresh()
 		list, unknown, err = c.infos(objects)
 	}
+
 	return list, unknown, err
 }
 
@@ -115,6 +123,7 @@ func (c *client) infos(objects []*unstructured.Unstructured) (list kube.Resource
 			list = append(list, info)
 		}
 	}
+
 	return list, unknown, nil
 }
 
@@ -123,16 +132,19 @@ func (c *client) info(o *unstructured.Unstructured) (*resource.Info, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	switch {
 	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
 		o.SetNamespace("")
 	case o.GetNamespace() == "":
 		o.SetNamespace(c.namespace)
 	}
+
 	rest, err := c.cluster.client(mapping.GroupVersionKind.GroupVersion())
 	if err != nil {
 		return nil, err
 	}
+
 	return &resource.Info{Client: rest, Mapping: mapping, Namespace: o.GetNamespace(), Name: o.GetName(), Object: o}, nil
 }
 
@@ -144,30 +156,39 @@ func (c *client) aim(manifest string) error {
 	if err != nil {
 		return err // of the chart's making, not of the API server's
 	}
+
 	list, unknown, err := c.resolve(objects)
 	if err != nil {
 		return c.fail(err)
 	}
+
 	if len(unknown) > 0 {
 		return c.fail(&UnknownKindError{Objects: unknown})
 	}
+
 	live := make(map[*resource.Info]*unstructured.Unstructured, len(list))
+
 	err = c.each(list, func(info *resource.Info) error {
 		object, err := c.lookUp(info)
 		if object != nil {
 			c.mu.Lock()
 			defer c.mu.Unlock()
+
 			live[info] = object
 		}
+
 		return err
 	})
 	if err != nil {
 		return c.fail(err)
 	}
+
 	for _, info := range list {
 		info.Client = lookedUp{info.Client}
 	}
+
 	c.target = target{manifest, list, live}
+
 	return nil
 }
 
@@ -176,7 +197,12 @@ func (c *client) aim(manifest string) error {
 type lookedUp struct{ resource.RESTClient }
 
 func (lookedUp) Get() *rest.Request {
-	return rest.NewRequestWithClient(&url.URL{Scheme: "http", Host: "nowhere"}, "", rest.ClientContentConfig{}, &http.Client{Transport: nothingThere{}})
+	return rest.NewRequestWithClient(
+		&url.URL{Scheme: "http", Host: "nowhere"},
+		"",
+		rest.ClientContentConfig{},
+		&http.Client{Transport: nothingThere{}},
+	)
 }
 
 type nothingThere struct{}
@@ -191,6 +217,7 @@ func (c *client) helper(info *resource.Info) *resource.Helper {
 	if l, ok := rest.(lookedUp); ok {
 		rest = l.RESTClient
 	}
+
 	return resource.NewHelper(rest, info.Mapping).WithFieldManager(kube.ManagedFieldsManager)
 }
 
@@ -199,6 +226,7 @@ func (c *client) Create(list kube.ResourceList) (*kube.Result, error) {
 	if len(list) > 0 && len(c.target.objects) > 0 && list[0] == c.target.objects[0] {
 		return c.Update(nil, list, false)
 	}
+
 	return &kube.Result{}, c.fail(c.each(list, func(info *resource.Info) error {
 		_, err := c.helper(info).Create(info.Namespace, true, info.Object)
 		return err
@@ -223,11 +251,15 @@ func (c *client) Delete(list kube.ResourceList) (*kube.Result, []error) {
 
 // DeleteWithPropagationPolicy removes the release's objects, those of incomplete revisions
 // included.
-func (c *client) DeleteWithPropagationPolicy(list kube.ResourceList, _ metav1.DeletionPropagation) (*kube.Result, []error) {
+func (c *client) DeleteWithPropagationPolicy(
+	list kube.ResourceList,
+	_ metav1.DeletionPropagation,
+) (*kube.Result, []error) {
 	attempted, err := c.attempted()
 	if err != nil {
 		return deleted(c.fail(err))
 	}
+
 	return deleted(c.fail(c.remove(dropped(append([]kube.ResourceList{list}, attempted...), nil))))
 }
 
@@ -235,19 +267,23 @@ func deleted(err error) (*kube.Result, []error) {
 	if err != nil {
 		return &kube.Result{}, []error{err}
 	}
+
 	return &kube.Result{}, nil
 }
 
 // attempted are the objects of revisions that may have been applied in part.
 func (c *client) attempted() ([]kube.ResourceList, error) {
 	var lists []kube.ResourceList
+
 	for _, manifest := range c.attempts {
 		list, _, err := c.parse(manifest)
 		if err != nil {
 			return nil, err
 		}
+
 		lists = append(lists, list)
 	}
+
 	return lists, nil
 }
 
@@ -262,6 +298,7 @@ func (c *client) fail(err error) error {
 	if c.failure == nil {
 		c.failure = err
 	}
+
 	return err
 }
 

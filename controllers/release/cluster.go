@@ -42,11 +42,14 @@ func newCluster(config *rest.Config) (*cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
+
 	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
+
 	cached := memory.NewMemCacheClient(client)
+
 	return &cluster{
 		config:    config,
 		http:      httpClient,
@@ -61,6 +64,7 @@ func (c *cluster) refresh() {
 	c.mapper.Reset() // invalidates the discovery cache too
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.capabilities = nil
 }
 
@@ -68,23 +72,28 @@ func (c *cluster) refresh() {
 func (c *cluster) caps() (*chartutil.Capabilities, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if c.capabilities != nil {
 		return c.capabilities, nil
 	}
+
 	version, err := c.discovery.ServerVersion()
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server for its version: %w", err)
 	}
+
 	apis, err := action.GetVersionSet(c.discovery)
 	// an API whose server is down must not stop all others
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		return nil, fmt.Errorf("ask the API server for its APIs: %w", err)
 	}
+
 	c.capabilities = &chartutil.Capabilities{
 		KubeVersion: chartutil.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
 		APIVersions: apis,
 		HelmVersion: chartutil.DefaultCapabilities.HelmVersion,
 	}
+
 	return c.capabilities, nil
 }
 
@@ -95,10 +104,13 @@ func (c *cluster) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, erro
 	if !meta.IsNoMatchError(err) {
 		return mapping, err
 	}
+
 	gv := kind.GroupVersion().String()
-	if _, silent := c.discovery.ServerResourcesForGroupVersion(gv); silent != nil && !errors.Is(silent, memory.ErrCacheNotFound) {
+	if _, silent := c.discovery.ServerResourcesForGroupVersion(gv); silent != nil &&
+		!errors.Is(silent, memory.ErrCacheNotFound) {
 		return nil, fmt.Errorf("the API %s does not answer: %w; see to its APIService and the server behind it", gv, silent)
 	}
+
 	return nil, err
 }
 
@@ -106,21 +118,27 @@ func (c *cluster) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, erro
 func (c *cluster) client(gv schema.GroupVersion) (resource.RESTClient, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if client, ok := c.clients[gv]; ok {
 		return client, nil
 	}
+
 	config := rest.CopyConfig(c.config)
 	config.ContentConfig = resource.UnstructuredPlusDefaultContentConfig()
 	config.GroupVersion = &gv
+
 	config.APIPath = "/apis"
 	if gv.Group == "" {
 		config.APIPath = "/api"
 	}
+
 	client, err := rest.RESTClientForConfigAndClient(config, c.http)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for %s: %w", gv, err)
 	}
+
 	c.clients[gv] = client
+
 	return client, nil
 }
 

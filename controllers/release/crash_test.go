@@ -27,34 +27,44 @@ func (m mortal) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet {
 		left = m.left.Add(-1) + 1
 	}
+
 	if left <= 0 {
 		return nil, errKilled
 	}
+
 	response, err := m.RoundTripper.RoundTrip(r)
 	if left == 1 && r.Method != http.MethodGet {
 		if err == nil {
 			err = response.Body.Close()
 		}
+
 		return nil, errors.Join(errKilled, err)
 	}
+
 	return response, err
 }
 
-// killedAfter makes an engine of a process that is killed after so many writes. alive tells whether
+// killedAfter makes an engine of a process that is killed after so many writes. alive reports whether
 // it still lives.
 func killedAfter(writes int) (engine *release.Engine, alive func() bool) {
 	left := &atomic.Int64{}
 	left.Store(int64(writes))
+
 	engine = newEngine("victim", func(c *rest.Config) {
 		c.Wrap(func(rt http.RoundTripper) http.RoundTripper { return mortal{rt, left} })
 	})
+
 	return engine, func() bool { return left.Load() > 0 }
 }
 
 var _ = Describe("A process that is killed", func() {
 	first := func(namespace string) release.Desired {
-		return desired(namespace, chartOf("1.0.0", configMap("kept", "1"), configMap("dropped", ""), serviceAccount("manager"),
-			deployment("manager", "1")), nil)
+		return desired(
+			namespace,
+			chartOf("1.0.0", configMap("kept", "1"), configMap("dropped", ""), serviceAccount("manager"),
+				deployment("manager", "1")),
+			nil,
+		)
 	}
 	second := func(namespace string) release.Desired {
 		return desired(namespace, chartOf("2.0.0", configMap("kept", "2"), configMap("added", ""), serviceAccount("manager"),
@@ -65,13 +75,16 @@ var _ = Describe("A process that is killed", func() {
 	// of its own, until it survives.
 	forEachWrite := func(ctx SpecContext, prepare, act, check func(e *release.Engine, namespace string)) {
 		GinkgoHelper()
+
 		for n := 1; ; n++ {
 			namespace := newNamespace(ctx)
 			prepare(newEngine("predecessor"), namespace)
+
 			victim, alive := killedAfter(n)
 			act(victim, namespace)
 			By(fmt.Sprintf("recovering from %v after write %d", history(ctx, namespace), n))
 			check(newEngine("successor"), namespace)
+
 			if alive() {
 				Expect(n).To(BeNumerically(">", 4), "the action makes more writes than that")
 				return
@@ -125,6 +138,7 @@ var _ = Describe("A process that is killed", func() {
 		forEachWrite(ctx, prepare, uninstall, func(e *release.Engine, namespace string) { uninstalled(ctx, e, namespace) })
 		forEachWrite(ctx, prepare, uninstall, func(_ *release.Engine, namespace string) {
 			e := newImpatientEngine("successor")
+
 			Eventually(func() error { _, err := apply(ctx, e, second(namespace)); return err }).Should(Succeed())
 			Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "added"))
 		})
@@ -148,13 +162,16 @@ var _ = Describe("A process that is killed", func() {
 // of an accident is left.
 func recovered(ctx SpecContext, e *release.Engine, d release.Desired) {
 	GinkgoHelper()
+
 	state := stateOf(ctx, e, d)
 	Expect(state.Condition).NotTo(Equal(release.Pending), state.Message)
+
 	if state.Condition != release.InSync {
 		result, err := e.Apply(ctx, d, state)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(result.Status).To(Equal(release.StatusDeployed))
 	}
+
 	Expect(stateOf(ctx, e, d).Condition).To(Equal(release.InSync))
 	revisions := history(ctx, d.Namespace)
 	Expect(revisions).NotTo(ContainElement(ContainSubstring("pending")))
@@ -165,6 +182,7 @@ func recovered(ctx SpecContext, e *release.Engine, d release.Desired) {
 // uninstalled removes a release and sees to it that nothing is left.
 func uninstalled(ctx SpecContext, e *release.Engine, namespace string) {
 	GinkgoHelper()
+
 	_, err := e.Uninstall(ctx, namespace, name)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(history(ctx, namespace)).To(BeEmpty())

@@ -49,6 +49,7 @@ func historyLimit(revisions int) int {
 	if revisions > 0 {
 		return revisions
 	}
+
 	return DefaultHistoryLimit
 }
 
@@ -63,6 +64,7 @@ func (d Desired) digest(kubernetes string) (string, error) {
 	if d.PostRenderer != nil {
 		postRenderer = d.PostRenderer.Digest()
 	}
+
 	inputs, err := json.Marshal(map[string]any{ // keys come out sorted, at every level
 		"chart":        d.ChartDigest,
 		"kubernetes":   kubernetes,
@@ -72,7 +74,9 @@ func (d Desired) digest(kubernetes string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("digest of release %s/%s: values that are not JSON: %w", d.Namespace, d.Name, err)
 	}
+
 	sum := sha256.Sum256(inputs)
+
 	return digestVersion + "-" + labelEncoding.EncodeToString(sum[:]), nil
 }
 
@@ -82,9 +86,11 @@ func (d Desired) helmChart() (*helmchart.Chart, error) {
 	for _, f := range d.Chart.Files {
 		files = append(files, &loader.BufferedFile{Name: f.Name, Data: f.Data})
 	}
+
 	if err := onlyLocalReferences(d.Chart.File(chart.SchemaFile)); err != nil {
 		return nil, err
 	}
+
 	return loader.LoadFiles(files)
 }
 
@@ -94,13 +100,20 @@ func onlyLocalReferences(schema []byte) error {
 	if len(schema) == 0 {
 		return nil
 	}
+
 	var document any
 	if err := json.NewDecoder(bytes.NewReader(schema)).Decode(&document); err != nil {
 		return fmt.Errorf("%s is not JSON: %w", chart.SchemaFile, err)
 	}
+
 	if ref := remoteReference(document); ref != "" {
-		return fmt.Errorf("%s refers to %q: only references within the schema, starting with #, are allowed", chart.SchemaFile, ref)
+		return fmt.Errorf(
+			"%s refers to %q: only references within the schema, starting with #, are allowed",
+			chart.SchemaFile,
+			ref,
+		)
 	}
+
 	return nil
 }
 
@@ -111,6 +124,7 @@ func remoteReference(node any) string {
 		if ref, ok := node["$ref"].(string); ok && !strings.HasPrefix(ref, "#") {
 			return ref
 		}
+
 		for _, child := range node {
 			if ref := remoteReference(child); ref != "" {
 				return ref
@@ -123,5 +137,6 @@ func remoteReference(node any) string {
 			}
 		}
 	}
+
 	return ""
 }

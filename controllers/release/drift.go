@@ -42,7 +42,10 @@ func (d Difference) String() string {
 	case d.Obstacle != "":
 		return d.Object.String() + ": " + d.Obstacle
 	default:
-		return d.Object.String() + ": " + strings.Join(d.Fields[:min(len(d.Fields), mostNamed)], ", ") + andMore(len(d.Fields)-mostNamed+1)
+		return d.Object.String() + ": " + strings.Join(
+			d.Fields[:min(len(d.Fields), mostNamed)],
+			", ",
+		) + andMore(len(d.Fields)-mostNamed+1)
 	}
 }
 
@@ -64,32 +67,48 @@ type Comparison struct {
 // costs one GET, and one PATCH as a dry run if it seems to differ; nothing is changed.
 //
 // If there is an error, the comparison holds the objects that could be compared.
-func (e *Engine) Compare(ctx context.Context, namespace, name string, objects []*unstructured.Unstructured) (Comparison, error) {
+func (e *Engine) Compare(
+	ctx context.Context,
+	namespace, name string,
+	objects []*unstructured.Unstructured,
+) (Comparison, error) {
 	c := newClient(e.cluster, namespace, name, logr.FromContextOrDiscard(ctx))
+
 	wanted := make([]*unstructured.Unstructured, 0, len(objects))
 	for _, o := range objects {
 		wanted = append(wanted, c.wanted(o))
 	}
+
 	list, unknown, err := c.resolve(wanted)
 	if err != nil {
 		return Comparison{}, err
 	}
+
 	if len(unknown) > 0 {
 		err = &UnknownKindError{Objects: unknown}
 	}
+
 	found := make(map[*resource.Info]Difference, len(list))
 	errs := forEach(list, func(info *resource.Info) error {
 		difference, err := c.compare(info)
 		c.mu.Lock()
 		defer c.mu.Unlock()
+
 		found[info] = difference
+
 		return err
 	})
+
 	var result Comparison
+
 	for i, info := range list {
 		switch difference := found[info]; {
 		case errs[i] != nil && err == nil:
-			err = &ObjectError{objectOf(info), "it cannot be compared with the release: " + reasonOf(difference.Object.Kind, errs[i]), errs[i]}
+			err = &ObjectError{
+				objectOf(info),
+				"it cannot be compared with the release: " + reasonOf(difference.Object.Kind, errs[i]),
+				errs[i],
+			}
 		case errs[i] != nil:
 		case difference.exists():
 			result.Differences = append(result.Differences, difference)
@@ -97,7 +116,12 @@ func (e *Engine) Compare(ctx context.Context, namespace, name string, objects []
 			result.Alike = append(result.Alike, difference.Version)
 		}
 	}
-	slices.SortFunc(result.Differences, func(a, b Difference) int { return cmp.Compare(a.Object.String(), b.Object.String()) })
+
+	slices.SortFunc(
+		result.Differences,
+		func(a, b Difference) int { return cmp.Compare(a.Object.String(), b.Object.String()) },
+	)
+
 	return result, err
 }
 
@@ -105,56 +129,73 @@ func (e *Engine) Compare(ctx context.Context, namespace, name string, objects []
 // Helm adds.
 func (c *client) wanted(o *unstructured.Unstructured) *unstructured.Unstructured {
 	o = o.DeepCopy()
+
 	labels, annotations := o.GetLabels(), o.GetAnnotations()
 	if labels == nil {
 		labels = map[string]string{}
 	}
+
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
+
 	labels[managedByLabel] = managedByHelm
 	annotations[releaseNameAnnotation], annotations[releaseNamespaceAnnotation] = c.name, c.namespace
+
 	o.SetLabels(labels)
 	o.SetAnnotations(annotations)
 	readable(o)
+
 	return o
 }
 
 // compare compares one object.
 func (c *client) compare(info *resource.Info) (Difference, error) {
 	d := Difference{Object: objectOf(info), target: info}
+
 	found, err := c.helper(info).Get(info.Namespace, info.Name)
 	if apierrors.IsNotFound(err) {
 		d.Missing = !excluded(info.Object.(*unstructured.Unstructured))
 		return d, nil
 	}
+
 	if err != nil {
 		return d, err
 	}
+
 	d.live = found.(*unstructured.Unstructured)
 	d.Version = VersionOf(d.Object, d.live)
+
 	wanted := info.Object.(*unstructured.Unstructured)
 	if excluded(wanted) || excluded(d.live) {
 		return d, nil
 	}
+
 	if owner := c.owner(d.live); owner != "" && owner != c.release() {
 		d.Obstacle = foreignOwner(owner).Error()
 		return d, nil
 	}
+
 	if d.live.GetDeletionTimestamp() != nil {
 		d.Obstacle = heldBy(d.live)
 		return d, nil
 	}
+
 	leaveFilled(wanted)
+
 	if d.Fields, err = c.differing(info, d.live); err != nil || !slices.Contains(d.Fields, replicasPointer) {
 		return d, err
 	}
+
 	scaled, err := c.scaled(info)
 	if err != nil || !scaled {
 		return d, err
 	}
+
 	removeField(wanted.Object, replicas)
+
 	d.Fields, err = c.differing(info, d.live)
+
 	return d, err
 }
 
@@ -166,17 +207,21 @@ func (c *client) differing(info *resource.Info, live *unstructured.Unstructured)
 	if err != nil || patch == nil {
 		return nil, err
 	}
+
 	fields, err := patchedFields(patch)
 	if err != nil {
 		return nil, err
 	}
+
 	patched, err := c.helper(info).DryRun(true).Patch(info.Namespace, info.Name, kind, patch, nil)
 	if refused(err) {
 		return fields, nil
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	return touching(changedFields(live, patched.(*unstructured.Unstructured)), fields), nil
 }
 
@@ -188,27 +233,41 @@ func (c *client) differing(info *resource.Info, live *unstructured.Unstructured)
 // The error is a *PendingError while somebody is at work on the release, or wraps ErrChanged if
 // revision is no longer the newest; nothing was done then. Otherwise it is as from Apply:
 // *RejectedError, *UnavailableError, *ConflictError.
-func (e *Engine) Correct(ctx context.Context, namespace, name string, revision int, differences []Difference) (Result, error) {
+func (e *Engine) Correct(
+	ctx context.Context,
+	namespace, name string,
+	revision int,
+	differences []Difference,
+) (Result, error) {
 	done, err := e.begin(namespace, name)
 	if err != nil {
 		return Result{}, err
 	}
 	defer done()
+
 	if err := e.atRest(ctx, namespace, name, revision); err != nil {
 		return Result{}, err
 	}
+
 	c := newClient(e.cluster, namespace, name, logr.FromContextOrDiscard(ctx))
 	c.target.live = map[*resource.Info]*unstructured.Unstructured{}
+
 	for _, d := range differences {
 		if d.Obstacle != "" {
 			continue
 		}
+
 		c.target.objects = append(c.target.objects, d.target)
 		if !d.Missing {
 			c.target.live[d.target] = d.live
 		}
 	}
-	err = c.each(c.target.objects, func(info *resource.Info) error { return c.applyOne(info, []runtime.Object{info.Object}) })
+
+	err = c.each(
+		c.target.objects,
+		func(info *resource.Info) error { return c.applyOne(info, []runtime.Object{info.Object}) },
+	)
+
 	return c.report, err
 }
 
@@ -218,7 +277,9 @@ func (e *Engine) atRest(ctx context.Context, namespace, name string, revision in
 	if err != nil {
 		return err
 	}
+
 	observed.Busy = false // that is the correction itself
+
 	state := e.Decide(observed, "")
 	switch {
 	case state.Condition == Pending:
@@ -226,5 +287,6 @@ func (e *Engine) atRest(ctx context.Context, namespace, name string, revision in
 	case state.Revision.Number != revision || state.Condition == Abandoned:
 		return fmt.Errorf("release %s/%s: %w", namespace, name, ErrChanged)
 	}
+
 	return nil
 }

@@ -20,19 +20,23 @@ func changedFields(before, after *unstructured.Unstructured) []string {
 	var found []string
 	appendChanged(&found, "", significant(before), significant(after))
 	slices.Sort(found)
+
 	return found
 }
 
 func significant(o *unstructured.Unstructured) map[string]any {
 	object := maps.Clone(o.Object)
 	delete(object, "status")
+
 	if metadata, ok := object["metadata"].(map[string]any); ok {
 		metadata = maps.Clone(metadata)
 		for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
 			delete(metadata, field)
 		}
+
 		object["metadata"] = metadata
 	}
+
 	return object
 }
 
@@ -42,9 +46,11 @@ func appendChanged(found *[]string, pointer string, before, after any) {
 		if after, ok := after.(map[string]any); ok {
 			keys := maps.Clone(before)
 			maps.Copy(keys, after)
+
 			for key := range keys {
 				appendChanged(found, pointer+"/"+escape.Replace(key), before[key], after[key])
 			}
+
 			return
 		}
 	case []any:
@@ -52,9 +58,11 @@ func appendChanged(found *[]string, pointer string, before, after any) {
 			for i := range before {
 				appendChanged(found, pointer+"/"+strconv.Itoa(i), before[i], after[i])
 			}
+
 			return
 		}
 	}
+
 	if !reflect.DeepEqual(before, after) {
 		*found = append(*found, pointer)
 	}
@@ -67,9 +75,11 @@ func patchedFields(patch []byte) ([]string, error) {
 	if err := json.Unmarshal(patch, &document); err != nil {
 		return nil, fmt.Errorf("read the change: %w", err)
 	}
+
 	var found []string
 	appendPatched(&found, "", document)
 	slices.Sort(found)
+
 	return found, nil
 }
 

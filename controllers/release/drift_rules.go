@@ -22,9 +22,21 @@ var filled = []struct {
 	// with is a field without which the rule does not hold.
 	with string
 }{
-	{schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}, []string{"webhooks", "*", "clientConfig", "caBundle"}, ""},
-	{schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}, []string{"webhooks", "*", "clientConfig", "caBundle"}, ""},
-	{schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, []string{"spec", "conversion", "webhook", "clientConfig", "caBundle"}, ""},
+	{
+		schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"},
+		[]string{"webhooks", "*", "clientConfig", "caBundle"},
+		"",
+	},
+	{
+		schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"},
+		[]string{"webhooks", "*", "clientConfig", "caBundle"},
+		"",
+	},
+	{
+		schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
+		[]string{"spec", "conversion", "webhook", "clientConfig", "caBundle"},
+		"",
+	},
 	{schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}, []string{"spec", "caBundle"}, ""},
 	{schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, []string{"rules"}, "aggregationRule"},
 }
@@ -60,6 +72,7 @@ func removeField(value any, path []string) {
 			delete(value, path[0])
 			return
 		}
+
 		removeField(value[path[0]], path[1:])
 	}
 }
@@ -70,62 +83,75 @@ func readable(o *unstructured.Unstructured) {
 	if !ok || o.GroupVersionKind() != (schema.GroupVersionKind{Version: "v1", Kind: "Secret"}) {
 		return
 	}
+
 	data, _ := o.Object["data"].(map[string]any)
 	if data == nil {
 		data = map[string]any{}
 	}
+
 	for key, value := range written {
 		if text, ok := value.(string); ok {
 			data[key] = base64.StdEncoding.EncodeToString([]byte(text))
 		}
 	}
+
 	o.Object["data"] = data
 	delete(o.Object, "stringData")
 }
 
-// scaled says whether somebody else decides over an object's replicas.
+// scaled reports whether somebody else decides over an object's replicas.
 func (c *client) scaled(info *resource.Info) (bool, error) {
 	for _, kind := range scalers {
 		mapping, err := c.cluster.mapping(kind)
 		if meta.IsNoMatchError(err) {
 			continue
 		}
+
 		if err != nil {
 			return false, err
 		}
+
 		rest, err := c.cluster.client(kind.GroupVersion())
 		if err != nil {
 			return false, err
 		}
-		found, err := resource.NewHelper(rest, mapping).List(info.Namespace, kind.GroupVersion().String(), &metav1.ListOptions{})
+
+		found, err := resource.NewHelper(rest, mapping).
+			List(info.Namespace, kind.GroupVersion().String(), &metav1.ListOptions{})
 		if err != nil {
 			return false, fmt.Errorf("look for a %s of it: %w", kind.Kind, err)
 		}
+
 		if list, ok := found.(*unstructured.UnstructuredList); ok && scales(list, info) {
 			return true, nil
 		}
 	}
+
 	return false, nil
 }
 
 func scales(list *unstructured.UnstructuredList, info *resource.Info) bool {
 	for _, scaler := range list.Items {
 		ref, _, _ := unstructured.NestedMap(scaler.Object, "spec", "scaleTargetRef")
+
 		kind, _ := ref["kind"].(string)
 		if kind == "" {
 			kind = "Deployment" // KEDA's default
 		}
+
 		apiVersion, _ := ref["apiVersion"].(string)
 		gv, err := schema.ParseGroupVersion(apiVersion)
+
 		named := ref["name"] == info.Name && kind == info.Mapping.GroupVersionKind.Kind
 		if named && err == nil && (apiVersion == "" || gv.Group == info.Mapping.GroupVersionKind.Group) {
 			return true
 		}
 	}
+
 	return false
 }
 
-// excluded says whether a person has excluded an object from the comparison.
+// excluded reports whether a person has excluded an object from the comparison.
 func excluded(o metav1.Object) bool {
 	return o.GetAnnotations()[v1alpha2.DriftAnnotation] == v1alpha2.DriftIgnore
 }

@@ -27,19 +27,21 @@ func VersionOf(name Object, o metav1.Object) Version {
 	if whole, ok := o.(*unstructured.Unstructured); ok {
 		v.Content = content(whole)
 	}
+
 	return v
 }
 
-// Same says whether two states of an object differ in status and bookkeeping at most. Where only
+// Same reports whether two states of an object differ in status and bookkeeping at most. Where only
 // metadata was seen of one of them, any change counts.
 func (v Version) Same(other Version) bool {
 	if v.Content == "" || other.Content == "" {
 		return v.ResourceVersion == other.ResourceVersion
 	}
+
 	return v.Content == other.Content
 }
 
-// OlderThan says whether another state of the object is known to have followed on this one.
+// OlderThan reports whether another state of the object is known to have followed on this one.
 func (v Version) OlderThan(other Version) bool {
 	return Older(v.ResourceVersion, other.ResourceVersion)
 }
@@ -58,22 +60,28 @@ const revisionAnnotation = "deployment.kubernetes.io/revision"
 func content(o *unstructured.Unstructured) string {
 	object := maps.Clone(o.Object)
 	delete(object, "status")
+
 	if metadata, ok := object["metadata"].(map[string]any); ok {
 		kept := map[string]any{}
 		for _, field := range []string{"labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp"} {
 			kept[field] = metadata[field]
 		}
+
 		if annotations, ok := kept["annotations"].(map[string]any); ok {
 			annotations = maps.Clone(annotations)
 			delete(annotations, revisionAnnotation)
 			kept["annotations"] = annotations
 		}
+
 		object["metadata"] = kept
 	}
+
 	document, err := json.Marshal(object)
 	if err != nil {
 		return "" // what came from JSON can become JSON; if not, the resource version decides
 	}
+
 	sum := sha256.Sum256(document)
+
 	return hex.EncodeToString(sum[:])
 }

@@ -53,25 +53,31 @@ func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 	if options.Holder == "" {
 		return nil, errors.New("release engine: no holder is given: name the process, e.g. by its leader election identity")
 	}
+
 	setFieldOwner()
 	defaultTo(&options.ForeignGrace, 5*time.Minute)
 	defaultTo(&options.HookTimeout, 5*time.Minute)
 	defaultTo(&options.RequestTimeout, 30*time.Second)
+
 	config = rest.CopyConfig(config)
 	config.QPS, config.RateLimiter = -1, nil
 	defaultTo(&config.Timeout, options.RequestTimeout)
+
 	c, err := newCluster(config)
 	if err != nil {
 		return nil, err
 	}
+
 	secrets, err := corev1.NewForConfigAndClient(config, c.http)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
+
 	meta, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), c.http)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
+
 	return &Engine{
 		options:  options,
 		cluster:  c,
@@ -102,12 +108,17 @@ func (e *Engine) Digest(d Desired) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	return d.digest(caps.KubeVersion.Major + "." + caps.KubeVersion.Minor)
 }
 
 // Decide tells what state an observed release is in.
 func (e *Engine) Decide(o Observation, digest string) State {
-	return Decide(o, digest, Rules{Holder: v1alpha2.LabelValue(e.options.Holder), ForeignGrace: e.options.ForeignGrace, Now: time.Now()})
+	return Decide(
+		o,
+		digest,
+		Rules{Holder: v1alpha2.LabelValue(e.options.Holder), ForeignGrace: e.options.ForeignGrace, Now: time.Now()},
+	)
 }
 
 // Result is what an action did.
@@ -139,13 +150,16 @@ func (e *Engine) Apply(ctx context.Context, d Desired, state State) (Result, err
 	if state.Condition == Pending {
 		return Result{}, &PendingError{Message: state.Message, Until: state.Until}
 	}
+
 	done, err := e.begin(d.Namespace, d.Name)
 	if err != nil {
 		return Result{}, err
 	}
 	defer done()
+
 	s := e.newSession(ctx, d.Namespace, d.Name)
 	err = s.apply(ctx, d, state)
+
 	return s.result(), err
 }
 
@@ -171,13 +185,16 @@ func (e *Engine) Rollback(ctx context.Context, t Return, state State) (Result, e
 	if state.Condition == Pending {
 		return Result{}, &PendingError{Message: state.Message, Until: state.Until}
 	}
+
 	done, err := e.begin(t.Namespace, t.Name)
 	if err != nil {
 		return Result{}, err
 	}
 	defer done()
+
 	s := e.newSession(ctx, t.Namespace, t.Name)
 	err = s.rollback(ctx, t, state)
+
 	return s.result(), err
 }
 
@@ -193,23 +210,30 @@ func (e *Engine) Uninstall(ctx context.Context, namespace, name string) (Result,
 	}
 	defer done()
 	defer e.records.forget(namespace, name)
+
 	s := e.newSession(ctx, namespace, name)
 	err = s.uninstall(ctx)
+
 	return s.result(), err
 }
 
 // begin makes sure that one action at a time runs on a release.
 func (e *Engine) begin(namespace, name string) (done func(), err error) {
 	key := types.NamespacedName{Namespace: namespace, Name: name}
+
 	e.mu.Lock()
 	defer e.mu.Unlock()
+
 	if e.busy[key] {
 		return nil, &PendingError{Message: fmt.Sprintf("an action on release %s is running", key)}
 	}
+
 	e.busy[key] = true
+
 	return func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
+
 		delete(e.busy, key)
 	}, nil
 }
@@ -217,5 +241,6 @@ func (e *Engine) begin(namespace, name string) (done func(), err error) {
 func (e *Engine) isBusy(namespace, name string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+
 	return e.busy[types.NamespacedName{Namespace: namespace, Name: name}]
 }

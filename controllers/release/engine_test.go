@@ -31,6 +31,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 var _ = Describe("The engine", func() {
 	var namespace string
+
 	BeforeEach(func(ctx SpecContext) { namespace = newNamespace(ctx) })
 
 	It("needs a holder", func() {
@@ -68,8 +69,10 @@ var _ = Describe("The engine", func() {
 				return roundTripper(func(r *http.Request) (*http.Response, error) {
 					if r.Method == http.MethodPost {
 						reached <- struct{}{}
+
 						<-proceed
 					}
+
 					return rt.RoundTrip(r)
 				})
 			})
@@ -77,13 +80,16 @@ var _ = Describe("The engine", func() {
 		d := desired(namespace, chartOf("1.0.0"), nil) // its record is the only write by POST
 		seen := stateOf(ctx, engine, d)
 		done := make(chan error)
+
 		go func() {
 			_, err := engine.Apply(ctx, d, seen)
 			done <- err
 		}()
+
 		Eventually(reached).Should(Receive())
 
 		var pending *release.PendingError
+
 		Expect(stateOf(ctx, engine, d).Condition).To(Equal(release.Pending))
 		_, err := engine.Apply(ctx, d, seen)
 		Expect(errors.As(err, &pending)).To(BeTrue(), "%v", err)
@@ -101,6 +107,7 @@ var _ = Describe("The engine", func() {
 		seen := stateOf(ctx, engine, d)
 		late, cancel := context.WithCancel(ctx)
 		cancel()
+
 		_, err := engine.Apply(late, d, seen)
 		Expect(err).To(MatchError(context.Canceled))
 		_, err = engine.Uninstall(late, namespace, name)
@@ -116,6 +123,7 @@ var _ = Describe("The engine", func() {
 					if r.Method == http.MethodPost {
 						cancel()
 					}
+
 					return rt.RoundTrip(r)
 				})
 			})
@@ -128,16 +136,19 @@ var _ = Describe("The engine", func() {
 
 	It("keeps what nobody reads out of the records, and says so if they still do not fit a Secret", func(ctx SpecContext) {
 		noise := make([]byte, 2<<20)
+
 		state := uint32(1)
 		for i := range noise { // incompressible, and the same each time
 			state = state*1664525 + 1013904223
 			noise[i] = 'a' + byte(state>>24)%26
 		}
+
 		c := chartOf("1.0.0", configMap("config", ""))
 		c.Files = append(c.Files, chart.File{Name: "cluster-template.yaml", Data: noise})
 		mustApply(ctx, newEngine("one"), desired(namespace, c, nil))
 
 		_, err := apply(ctx, newEngine("one"), desired(namespace, chartOf("1.1.0"), map[string]any{"noise": string(noise)}))
+
 		var storage *release.StorageError
 		Expect(errors.As(err, &storage)).To(BeTrue(), "%v", err)
 		Expect(err).To(MatchError(ContainSubstring(namespace + "/" + secretOf(2))))
@@ -147,8 +158,11 @@ var _ = Describe("The engine", func() {
 
 	It("names the record that it could not write", func(ctx SpecContext) {
 		_, err := apply(ctx, newEngine("one"), desired("absent-"+namespace, chartOf("1.0.0"), nil))
+
 		var storage *release.StorageError
 		Expect(errors.As(err, &storage)).To(BeTrue(), "%v", err)
-		Expect(err).To(MatchError(And(ContainSubstring(secretOf(1)), ContainSubstring(`namespaces "absent-`+namespace+`" not found`))))
+		Expect(
+			err,
+		).To(MatchError(And(ContainSubstring(secretOf(1)), ContainSubstring(`namespaces "absent-`+namespace+`" not found`))))
 	})
 })

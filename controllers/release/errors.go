@@ -30,6 +30,7 @@ func (o Object) String() string {
 	if o.Namespace == "" {
 		return o.Kind + " " + o.Name
 	}
+
 	return o.Kind + " " + o.Namespace + "/" + o.Name
 }
 
@@ -54,7 +55,13 @@ func (e *NoRevisionError) Error() string {
 	for _, n := range e.Present {
 		present = append(present, strconv.Itoa(n))
 	}
-	return fmt.Sprintf("release %s has no revision %d that can be returned to; its history has %s", e.Release, e.Revision, strings.Join(present, ", "))
+
+	return fmt.Sprintf(
+		"release %s has no revision %d that can be returned to; its history has %s",
+		e.Release,
+		e.Revision,
+		strings.Join(present, ", "),
+	)
 }
 
 // RenderError says that chart and values do not make a manifest: a variable is missing, a value
@@ -79,6 +86,7 @@ type UnknownKindError struct{ Objects []Object }
 
 func (e *UnknownKindError) Error() string {
 	first := e.Objects[0]
+
 	return fmt.Sprintf("the API server does not know the kind of %s (%s)%s; install the CRD that defines it",
 		first, first.GroupVersion(), andMore(len(e.Objects)))
 }
@@ -99,6 +107,7 @@ type ConflictError struct {
 
 func (e *ConflictError) Error() string {
 	first := e.Conflicts[0]
+
 	return fmt.Sprintf("%s belongs to release %s and cannot belong to release %s too%s; uninstall one of them, "+
 		"or remove the object's annotations meta.helm.sh/release-name and -namespace", first.Object, first.Owner, e.Release, andMore(len(e.Conflicts)))
 }
@@ -122,7 +131,14 @@ type RejectedError struct{ Objects []*ObjectError }
 
 func (e *RejectedError) Error() string {
 	first := e.Objects[0]
-	return fmt.Sprintf("the API server refused %s: %s%s%s", first.Object, first.Reason, andMore(len(e.Objects)), remedy(first.cause))
+
+	return fmt.Sprintf(
+		"the API server refused %s: %s%s%s",
+		first.Object,
+		first.Reason,
+		andMore(len(e.Objects)),
+		remedy(first.cause),
+	)
 }
 
 // Unwrap gives what went wrong with each object.
@@ -145,7 +161,14 @@ type RemoveError struct{ Objects []*ObjectError }
 
 func (e *RemoveError) Error() string {
 	first := e.Objects[0]
-	return fmt.Sprintf("%s could not be deleted: %s%s%s", first.Object, first.Reason, andMore(len(e.Objects)), remedy(first.cause))
+
+	return fmt.Sprintf(
+		"%s could not be deleted: %s%s%s",
+		first.Object,
+		first.Reason,
+		andMore(len(e.Objects)),
+		remedy(first.cause),
+	)
 }
 
 // Unwrap gives what went wrong with each object.
@@ -156,6 +179,7 @@ func causes(objects []*ObjectError) []error {
 	for _, o := range objects {
 		errs = append(errs, o)
 	}
+
 	return errs
 }
 
@@ -180,13 +204,18 @@ type CorruptError struct {
 }
 
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("Helm's record in Secret %s cannot be read: %s; the next upgrade makes a new revision in its place", e.Record, e.Reason)
+	return fmt.Sprintf(
+		"Helm's record in Secret %s cannot be read: %s; the next upgrade makes a new revision in its place",
+		e.Record,
+		e.Reason,
+	)
 }
 
 func andMore(n int) string {
 	if n < 2 {
 		return ""
 	}
+
 	return fmt.Sprintf(" (and %d more)", n-1)
 }
 
@@ -202,17 +231,20 @@ func remedy(err error) string {
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook"):
 		return "; repair the webhook's server, or delete the webhook's configuration"
 	}
+
 	return ""
 }
 
-// refused says whether the API server turned a request down for what it asked, so that asking again
+// refused reports whether the API server turned a request down for what it asked, so that asking again
 // is of no use.
 func refused(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
 		return false
 	}
+
 	code := status.Status().Code
+
 	return code >= 400 && code < 500 && code != 408 && code != 409 && code != 429
 }
 
@@ -225,17 +257,21 @@ func reasonOf(kind string, err error) string {
 	if !errors.As(err, &status) {
 		return shorten(err.Error())
 	}
+
 	s := status.Status()
 	if s.Details != nil && len(s.Details.Causes) > 0 {
 		causes := make([]string, 0, len(s.Details.Causes))
 		for _, c := range s.Details.Causes {
 			causes = append(causes, strings.TrimPrefix(c.Field+": "+withoutValue(kind, c), ": "))
 		}
+
 		return shorten(strings.Join(causes, "; "))
 	}
+
 	if kind == "Secret" && s.Reason != metav1.StatusReasonForbidden && s.Reason != metav1.StatusReasonNotFound {
 		return string(s.Reason)
 	}
+
 	return shorten(s.Message)
 }
 
@@ -250,9 +286,11 @@ func withoutValue(kind string, c metav1.StatusCause) string {
 	if match == nil {
 		return c.Message
 	}
+
 	if kind == "Secret" {
 		return match[1]
 	}
+
 	rest := match[2]
 	if prefix, err := strconv.QuotedPrefix(rest); err == nil {
 		rest = rest[len(prefix):]
@@ -262,9 +300,11 @@ func withoutValue(kind string, c metav1.StatusCause) string {
 		_, after, _ := strings.Cut(rest, ": ")
 		rest = ": " + after
 	}
+
 	if rest = strings.TrimLeft(rest, ": "); rest == "" {
 		return match[1]
 	}
+
 	return rest
 }
 
@@ -276,6 +316,7 @@ var enumeration = regexp.MustCompile(`'[^']*'(, '[^']*')+`)
 // rest. Another message is returned as it is.
 func schemaProblems(message string) string {
 	var problems []string
+
 	for line := range strings.Lines(message) {
 		if problem, ok := strings.CutPrefix(strings.TrimSpace(line), "- "); ok {
 			problems = append(problems, enumeration.ReplaceAllStringFunc(problem, func(names string) string {
@@ -283,10 +324,13 @@ func schemaProblems(message string) string {
 			}))
 		}
 	}
+
 	if len(problems) == 0 {
 		return message
 	}
+
 	slices.Sort(problems)
+
 	return "the values do not fit its schema: " + strings.Join(problems, "; ")
 }
 
@@ -298,9 +342,11 @@ func redact(message string, values any) string {
 	message = excerpt.ReplaceAllString(message, "`…`")
 	hidden := texts(values, nil)
 	slices.SortFunc(hidden, func(a, b string) int { return len(b) - len(a) }) // one may be part of another
+
 	for _, text := range hidden {
 		message = strings.ReplaceAll(message, text, "…")
 	}
+
 	return shorten(message)
 }
 
@@ -308,6 +354,7 @@ func redact(message string, values any) string {
 // parts of words.
 func texts(values any, found []string) []string {
 	const telling = 4
+
 	switch values := values.(type) {
 	case map[string]any:
 		for _, child := range values {
@@ -322,6 +369,7 @@ func texts(values any, found []string) []string {
 			found = append(found, values)
 		}
 	}
+
 	return found
 }
 
@@ -330,5 +378,6 @@ func shorten(message string) string {
 	if len(message) > maxReason {
 		return strings.ToValidUTF8(message[:maxReason], "") + " …"
 	}
+
 	return message
 }

@@ -18,6 +18,7 @@ func invalid(kind string, errs ...*field.Error) error {
 
 func TestReasonShowsNoValue(t *testing.T) {
 	path := field.NewPath("spec", "value")
+
 	const secret = `hunter2: "quoted", {"json": 1}`
 	for name, tt := range map[string]struct {
 		kind string
@@ -39,10 +40,12 @@ func TestReasonShowsNoValue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
+
 			reason := reasonOf(tt.kind, fmt.Errorf("wrapped: %w", tt.err))
 			if name == "another error" {
 				reason = reasonOf(tt.kind, tt.err)
 			}
+
 			g.Expect(reason).To(Equal(tt.want))
 			g.Expect(reason).NotTo(ContainSubstring("hunter2"))
 		})
@@ -51,6 +54,7 @@ func TestReasonShowsNoValue(t *testing.T) {
 
 func TestMessagesNameObjectReasonAndRemedy(t *testing.T) {
 	object := Object{schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, "ns", "manager"}
+
 	cause := invalid("Deployment", field.Required(field.NewPath("spec"), ""))
 	for want, err := range map[string]error{
 		"the API server refused Deployment ns/manager: no (and 1 more); correct the variables or the resource's patches, or take another version": &RejectedError{
@@ -61,12 +65,16 @@ func TestMessagesNameObjectReasonAndRemedy(t *testing.T) {
 	} {
 		NewWithT(t).Expect(err).To(MatchError(want))
 	}
+
 	g := NewWithT(t)
-	g.Expect(apierrors.IsInvalid(&RejectedError{[]*ObjectError{{object, "no", cause}}})).To(BeTrue(), "callers can ask for the cause")
+	g.Expect(apierrors.IsInvalid(&RejectedError{[]*ObjectError{{object, "no", cause}}})).
+		To(BeTrue(), "callers can ask for the cause")
 }
 
 func TestRedact(t *testing.T) {
-	values := map[string]any{"variables": map[string]any{"TOKEN": "s3cret", "LIST": []any{"other-secret", "secret"}, "SHORT": "a"}}
+	values := map[string]any{
+		"variables": map[string]any{"TOKEN": "s3cret", "LIST": []any{"other-secret", "secret"}, "SHORT": "a"},
+	}
 	for message, want := range map[string]string{
 		"'s3cret' does not match pattern":           "'…' does not match pattern",
 		"cannot unmarshal !!str `s3cr...` into map": "cannot unmarshal !!str `…` into map",

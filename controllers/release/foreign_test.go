@@ -17,15 +17,22 @@ import (
 var _ = Describe("Beside the helm programs", func() {
 	for _, helm := range []string{"helm", "helm4"} {
 		Context(helm, func() {
-			var namespace string
-			var engine *release.Engine
+			var (
+				namespace string
+				engine    *release.Engine
+			)
+
 			BeforeEach(func(ctx SpecContext) {
 				namespace = newNamespace(ctx)
 				engine = newEngine("one")
 			})
 
 			It("rolls back what the engine made; the engine sees to what, and can go on", func(ctx SpecContext) {
-				mustApply(ctx, engine, desired(namespace, chartOf("1.0.0", configMap("config", "1"), configMap("dropped", "")), nil))
+				mustApply(
+					ctx,
+					engine,
+					desired(namespace, chartOf("1.0.0", configMap("config", "1"), configMap("dropped", "")), nil),
+				)
 				d := desired(namespace, chartOf("1.1.0", configMap("config", "2"), configMap("added", "")), nil)
 				mustApply(ctx, engine, d)
 				run(ctx, helm, "rollback", name, "1", "-n", namespace)
@@ -56,7 +63,15 @@ var _ = Describe("Beside the helm programs", func() {
 			})
 
 			It("installs what the engine takes over", func(ctx SpecContext) {
-				run(ctx, helm, "install", name, write(chartOf("1.0.0", configMap("config", "1"), configMap("dropped", ""))), "-n", namespace)
+				run(
+					ctx,
+					helm,
+					"install",
+					name,
+					write(chartOf("1.0.0", configMap("config", "1"), configMap("dropped", ""))),
+					"-n",
+					namespace,
+				)
 				d := desired(namespace, chartOf("1.1.0", configMap("config", "2")), nil)
 				Expect(stateOf(ctx, engine, d).Condition).To(Equal(release.Foreign))
 				mustApply(ctx, engine, d)
@@ -85,18 +100,25 @@ var _ = Describe("Beside the helm programs", func() {
 			"spec: {containers: [{name: c, image: example.org/c}]}\n"
 		path := write(chartOf("1.1.0", configMap("config", "theirs"), hook))
 		helming, stop := context.WithCancel(ctx)
+
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
 			defer GinkgoRecover()
+
 			err := command(helming, "helm", "upgrade", name, path, "-n", namespace).Run()
 			Expect(helming.Err()).To(HaveOccurred(), "helm ended by itself: %v", err)
 		}()
+
 		d := desired(namespace, chartOf("2.0.0", configMap("config", "2")), nil)
-		Eventually(func() release.Condition { return stateOf(ctx, engine, d).Condition }).WithTimeout(10 * time.Second).Should(Equal(release.Pending))
+
+		Eventually(func() release.Condition { return stateOf(ctx, engine, d).Condition }).WithTimeout(10 * time.Second).
+			Should(Equal(release.Pending))
+
 		state := stateOf(ctx, engine, d)
 		Expect(state.Until).To(BeTemporally("~", time.Now().Add(5*time.Minute), time.Minute))
 		_, err := engine.Apply(ctx, d, state)
+
 		var pending *release.PendingError
 		Expect(errors.As(err, &pending)).To(BeTrue(), "%v", err)
 		Expect(pending.Until).To(Equal(state.Until))
@@ -105,11 +127,15 @@ var _ = Describe("Beside the helm programs", func() {
 		stop() // kills helm, which leaves pending-upgrade
 		<-ended
 		Expect(stateOf(ctx, engine, d).Condition).To(Equal(release.Pending))
+
 		impatient := newImpatientEngine("one")
+
 		Eventually(func() release.Condition { return stateOf(ctx, impatient, d).Condition }).Should(Equal(release.Abandoned))
 		mustApply(ctx, impatient, d)
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 failed", "3 deployed"}))
-		Expect(run(ctx, "helm", "history", name, "-n", namespace)).To(ContainSubstring("Abandoned: another program left revision 2 pending-upgrade"))
+		Expect(
+			run(ctx, "helm", "history", name, "-n", namespace),
+		).To(ContainSubstring("Abandoned: another program left revision 2 pending-upgrade"))
 	})
 
 	It("does nothing if somebody else was faster", func(ctx SpecContext) {
@@ -131,9 +157,12 @@ var _ = Describe("Beside the helm programs", func() {
 // write puts a chart where the helm programs can read it.
 func write(c *chart.Chart) string {
 	GinkgoHelper()
+
 	archive, err := c.Archive()
 	Expect(err).NotTo(HaveOccurred())
+
 	path := filepath.Join(GinkgoT().TempDir(), c.Filename())
 	Expect(os.WriteFile(path, archive, 0o600)).To(Succeed())
+
 	return path
 }

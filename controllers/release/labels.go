@@ -56,6 +56,7 @@ const RecordType = "helm.sh/release.v1"
 func ForeignWork(labels map[string]string) bool {
 	status := Status(labels["status"])
 	own := labels[RevisionLabel] != "" && labels[RevisionLabel] == labels["version"]
+
 	return !own || status == StatusUninstalling || status == StatusUninstalled
 }
 
@@ -77,12 +78,15 @@ func (s stamp) on(labels map[string]string, revision int) map[string]string {
 	if stamped == nil {
 		stamped = map[string]string{}
 	}
+
 	delete(stamped, HealthyLabel)
 	delete(stamped, FailureLabel)
 	delete(stamped, RollbackLabel)
+
 	if s.rollbackTo != 0 {
 		stamped[RollbackLabel] = strconv.Itoa(s.rollbackTo)
 	}
+
 	for key, value := range map[string]string{
 		RevisionLabel:         strconv.Itoa(revision),
 		v1alpha2.HolderLabel:  v1alpha2.LabelValue(s.holder),
@@ -92,6 +96,7 @@ func (s stamp) on(labels map[string]string, revision int) map[string]string {
 	} {
 		stamped[key] = value
 	}
+
 	return stamped
 }
 
@@ -108,6 +113,7 @@ func encodeDigest(digest string) string {
 	if err != nil || len(sum) != sha256.Size {
 		return ""
 	}
+
 	return labelAlgorithm + labelEncoding.EncodeToString(sum)
 }
 
@@ -116,5 +122,6 @@ func decodeDigest(label string) string {
 	if err != nil || len(sum) != sha256.Size {
 		return ""
 	}
+
 	return digestAlgorithm + hex.EncodeToString(sum)
 }

@@ -13,16 +13,27 @@ import (
 func TestStampFitsAndReplacesWhatIsInherited(t *testing.T) {
 	g := NewWithT(t)
 	digest := chart.Digest([]byte("a chart"))
-	inherited := stamp{holder: "old", digest: "v1-old", version: "v1.0.0", chartDigest: digest, rollbackTo: 7}.on(map[string]string{"somebody": "else"}, 1)
+	inherited := stamp{
+		holder:      "old",
+		digest:      "v1-old",
+		version:     "v1.0.0",
+		chartDigest: digest,
+		rollbackTo:  7,
+	}.on(
+		map[string]string{"somebody": "else"},
+		1,
+	)
 	labels := stamp{holder: strings.Repeat("long/", 30), digest: "v1-new", version: "v1.1.0+build"}.on(inherited, 2)
 
 	g.Expect(labels).To(HaveKeyWithValue("somebody", "else"))
 	g.Expect(labels).To(HaveKeyWithValue(RevisionLabel, "2"))
 	g.Expect(labels).To(HaveKeyWithValue("capstan.dev/digest", "v1-new"))
 	g.Expect(labels).To(HaveKeyWithValue(ChartDigestLabel, ""))
+
 	for key, value := range labels {
 		g.Expect(validation.IsValidLabelValue(value)).To(BeEmpty(), key)
 	}
+
 	g.Expect(inherited).To(HaveKeyWithValue(RevisionLabel, "1"), "the stamp is on a copy")
 }
 
@@ -32,6 +43,7 @@ func TestDigestsSurviveTheirLabels(t *testing.T) {
 	label := encodeDigest(digest)
 	g.Expect(validation.IsValidLabelValue(label)).To(BeEmpty())
 	g.Expect(decodeDigest(label)).To(Equal(digest))
+
 	for _, odd := range []string{"", "sha256:", "sha256:zz", "md5:0123", digest + "00"} {
 		g.Expect(encodeDigest(odd)).To(BeEmpty(), odd)
 		g.Expect(decodeDigest(odd)).To(BeEmpty(), odd)
@@ -46,17 +58,22 @@ func (u upperCase) Render(manifest []byte) ([]byte, error) {
 func (u upperCase) Digest() string { return u.digest }
 
 func TestDigestOfDesired(t *testing.T) {
-	base := Desired{ChartDigest: "sha256:1", Values: map[string]any{"a": int64(1), "b": map[string]any{"c": "x", "d": true}}}
+	base := Desired{
+		ChartDigest: "sha256:1",
+		Values:      map[string]any{"a": int64(1), "b": map[string]any{"c": "x", "d": true}},
+	}
 	digest := func(g Gomega, change func(*Desired), kubernetes string) string {
 		d := base
 		change(&d)
 		digest, err := d.digest(kubernetes)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(validation.IsValidLabelValue(digest)).To(BeEmpty())
+
 		return digest
 	}
 	g := NewWithT(t)
 	same := digest(g, func(*Desired) {}, "1.36")
+
 	for name, tt := range map[string]struct {
 		change     func(*Desired)
 		kubernetes string

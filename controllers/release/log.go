@@ -36,5 +36,6 @@ var _ io.Writer = standardLog{}
 func (l standardLog) Write(line []byte) (int, error) {
 	text, _, _ := strings.Cut(string(line), " (")
 	l.to.V(helmLevel).Info(shorten(text), "source", "log")
+
 	return len(line), nil
 }

@@ -13,9 +13,12 @@ import (
 func TestStandardLogIsPassedOnWithoutValues(t *testing.T) {
 	g := NewWithT(t)
 	flags := log.Flags()
+
 	t.Cleanup(func() { log.SetFlags(flags); log.SetOutput(os.Stderr) })
+
 	for verbosity, want := range []string{"", "cannot overwrite table with non table for a.b"} {
 		var logged strings.Builder
+
 		RedirectStandardLog(funcr.New(func(_, args string) { logged.WriteString(args) }, funcr.Options{Verbosity: verbosity}))
 		log.Printf("warning: cannot overwrite table with non table for %s (%v)", "a.b", "hunter2")
 		g.Expect(logged.String()).To(ContainSubstring(want))

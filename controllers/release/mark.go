@@ -23,8 +23,10 @@ func (e *Engine) MarkHealthy(ctx context.Context, namespace, name string, revisi
 	if err != nil {
 		return err
 	}
+
 	secret := secretName(name, revision.Number)
 	options := metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner}
+
 	patched, err := e.metadata.Namespace(namespace).Patch(ctx, secret, types.MergePatchType, patch, options)
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
@@ -32,28 +34,40 @@ func (e *Engine) MarkHealthy(ctx context.Context, namespace, name string, revisi
 	case err != nil:
 		return &StorageError{Record: namespace + "/" + secret, Reason: reasonOf("Secret", err), cause: err}
 	}
+
 	e.records.touch(namespace, name, patched.UID, patched.ResourceVersion)
+
 	return nil
 }
 
 // MarkFailed notes that an observed revision, which is deployed, has failed after all, and why:
 // helm shows both. It applies nothing. ErrChanged says that the revision is no longer as it was
 // observed.
-func (e *Engine) MarkFailed(ctx context.Context, namespace, name string, revision Revision, failure Failure, reason string) error {
+func (e *Engine) MarkFailed(
+	ctx context.Context,
+	namespace, name string,
+	revision Revision,
+	failure Failure,
+	reason string,
+) error {
 	done, err := e.begin(namespace, name)
 	if err != nil {
 		return err
 	}
 	defer done()
+
 	s := e.newSession(ctx, namespace, name)
 	if _, err := s.loadAsObserved(ctx, State{Revision: revision}); err != nil {
 		return err
 	}
+
 	rel, _ := s.store.newest()
 	if s.store.standIns[rel.Version] || !ownLabels(rel) {
 		return fmt.Errorf("revision %d of release %s/%s: %w", revision.Number, namespace, name, ErrChanged)
 	}
+
 	rel.SetStatus(helmrelease.StatusFailed, shorten(reason))
 	rel.Labels[FailureLabel] = string(failure)
+
 	return s.store.Update(secretName(name, rel.Version), rel)
 }

@@ -33,7 +33,7 @@ const (
 	StatusPendingRollback Status = "pending-rollback"
 )
 
-// Pending says whether a program is at work on the revision, or died while it was.
+// Pending reports whether a program is at work on the revision, or died while it was.
 func (s Status) Pending() bool {
 	return s == StatusPendingInstall || s == StatusPendingUpgrade || s == StatusPendingRollback
 }
@@ -66,7 +66,7 @@ type Revision struct {
 	ResourceVersion string
 }
 
-// Ours says whether Capstan made the revision.
+// Ours reports whether Capstan made the revision.
 func (r Revision) Ours() bool { return r.Origin != 0 && r.Origin == r.Number }
 
 // Observation is what storage holds of a release.
@@ -83,6 +83,7 @@ func (o Observation) Newest() (Revision, bool) {
 	if len(o.Revisions) == 0 {
 		return Revision{}, false
 	}
+
 	return o.Revisions[0], true
 }
 
@@ -94,6 +95,7 @@ func (o Observation) LastHealthy(digest string) (Revision, bool) {
 			return r, true
 		}
 	}
+
 	return Revision{}, false
 }
 
@@ -102,6 +104,7 @@ func (o Observation) LastHealthy(digest string) (Revision, bool) {
 // says nothing about the digest and is left out too.
 func (o Observation) Attempts(digest string) []Revision {
 	var attempts []Revision
+
 	for _, r := range o.Revisions {
 		switch {
 		case r.RollbackTo != 0 && r.Digest != digest, r.Ours() && r.Failure == Interrupted:
@@ -111,6 +114,7 @@ func (o Observation) Attempts(digest string) []Revision {
 			return attempts
 		}
 	}
+
 	return attempts
 }
 
@@ -121,6 +125,7 @@ func (o Observation) Find(number int) (Revision, bool) {
 			return r, true
 		}
 	}
+
 	return Revision{}, false
 }
 
@@ -131,6 +136,7 @@ func (o Observation) LastOwn() (Revision, bool) {
 			return r, true
 		}
 	}
+
 	return Revision{}, false
 }
 
@@ -146,19 +152,24 @@ func ownerSelector(name string) string {
 // does not exist has no revisions.
 func (e *Engine) Observe(ctx context.Context, namespace, name string) (Observation, error) {
 	o := Observation{Namespace: namespace, Name: name, Busy: e.isBusy(namespace, name)}
+
 	list, err := e.metadata.Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: ownerSelector(name)})
 	if err != nil {
 		return o, fmt.Errorf("list the revisions of release %s/%s: %w", namespace, name, err)
 	}
+
 	for i := range list.Items {
 		r, ok := revisionOf(&list.Items[i].ObjectMeta)
 		if !ok {
 			continue // not Helm's: its records carry their number
 		}
+
 		r.Unreadable = e.records.isUnreadable(namespace, name, r)
 		o.Revisions = append(o.Revisions, r)
 	}
+
 	slices.SortFunc(o.Revisions, func(a, b Revision) int { return cmp.Compare(b.Number, a.Number) })
+
 	return o, nil
 }
 
@@ -168,6 +179,7 @@ func revisionOf(m *metav1.ObjectMeta) (Revision, bool) {
 	if err != nil || number < 1 || !strings.HasSuffix(m.Name, ".v"+m.Labels["version"]) {
 		return Revision{}, false
 	}
+
 	r := Revision{
 		Number:          number,
 		Status:          Status(m.Labels["status"]),
@@ -183,9 +195,11 @@ func revisionOf(m *metav1.ObjectMeta) (Revision, bool) {
 			r.Changed = entry.Time.Time
 		}
 	}
+
 	if origin, err := strconv.Atoi(m.Labels[RevisionLabel]); err == nil {
 		r.Origin = origin
 	}
+
 	if r.Ours() {
 		r.Holder = m.Labels[v1alpha2.HolderLabel]
 		r.Digest = m.Labels[v1alpha2.DigestLabel]
@@ -195,5 +209,6 @@ func revisionOf(m *metav1.ObjectMeta) (Revision, bool) {
 		r.RollbackTo, _ = strconv.Atoi(m.Labels[RollbackLabel]) // absent: 0
 		r.Failure = Failure(m.Labels[FailureLabel])
 	}
+
 	return r, true
 }

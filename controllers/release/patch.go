@@ -18,36 +18,45 @@ import (
 // resources as JSON. An empty patch is nil.
 func threeWay(target *resource.Info, base, live runtime.Object) ([]byte, types.PatchType, error) {
 	kind := types.MergePatchType
+
 	patch, err := func() ([]byte, error) {
 		var documents [3][]byte
+
 		for i, object := range []runtime.Object{base, target.Object, live} {
 			document, err := json.Marshal(object)
 			if err != nil {
 				return nil, err
 			}
+
 			documents[i] = document
 		}
+
 		typed := kube.AsVersioned(target)
 		if _, custom := typed.(runtime.Unstructured); custom {
 			return jsonmergepatch.CreateThreeWayJSONMergePatch(documents[0], documents[1], documents[2])
 		}
+
 		kind = types.StrategicMergePatchType
+
 		schema, err := strategicpatch.NewPatchMetaFromStruct(typed)
 		if err != nil {
 			return nil, err
 		}
+
 		return strategicpatch.CreateThreeWayMergePatch(documents[0], documents[1], documents[2], schema, true)
 	}()
 	if err != nil {
 		return nil, kind, fmt.Errorf("compute the change: %w", err)
 	}
+
 	if len(patch) == 0 || string(patch) == "{}" {
 		return nil, kind, nil
 	}
+
 	return patch, kind, nil
 }
 
-// builtIn says whether the kind is one that Kubernetes brings.
+// builtIn reports whether the kind is one that Kubernetes brings.
 func builtIn(info *resource.Info) bool {
 	_, custom := kube.AsVersioned(info).(runtime.Unstructured)
 	return !custom

@@ -38,25 +38,33 @@ func (e *Engine) Read(ctx context.Context, namespace, name string, revision Revi
 	if record := e.records.get(namespace, name, revision); record != nil {
 		return record, nil
 	}
+
 	secretName := secretName(name, revision.Number)
+
 	secret, err := e.secrets.Secrets(namespace).Get(ctx, secretName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("revision %d of release %s/%s is gone: %w", revision.Number, namespace, name, ErrChanged)
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("read Secret %s/%s: %w", namespace, secretName, err)
 	}
+
 	seen := Revision{UID: secret.UID, ResourceVersion: secret.ResourceVersion}
+
 	rel, err := decodeRelease(secret.Data["release"], name, revision.Number)
 	if err != nil {
 		e.records.put(namespace, name, seen, nil)
 		return nil, &CorruptError{Record: namespace + "/" + secretName, Reason: err.Error()}
 	}
+
 	record, err := e.record(rel)
 	if err != nil {
 		return nil, err
 	}
+
 	e.records.put(namespace, name, seen, record)
+
 	return record, nil
 }
 
@@ -65,20 +73,24 @@ func (e *Engine) record(rel *helmrelease.Release) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("release %s/%s, revision %d: %w", rel.Namespace, rel.Name, rel.Version, err)
 	}
+
 	for _, o := range objects {
 		if o.GetNamespace() != "" {
 			continue
 		}
+
 		mapping, err := e.cluster.mapping(o.GroupVersionKind())
 		if err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			o.SetNamespace(rel.Namespace)
 		}
 	}
+
 	r := &Record{Description: rel.Info.Description, Objects: objects}
 	if rel.Chart != nil && rel.Chart.Metadata != nil {
 		m := rel.Chart.Metadata
 		r.ChartName, r.ChartVersion, r.AppVersion = m.Name, m.Version, m.AppVersion
 	}
+
 	return r, nil
 }
 
@@ -98,7 +110,9 @@ type reading struct {
 func (r *records) find(namespace, name string, revision Revision) (reading, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	known, ok := r.known[types.NamespacedName{Namespace: namespace, Name: name}]
+
 	return known, ok && known.uid == revision.UID && known.resourceVersion == revision.ResourceVersion
 }
 
@@ -107,6 +121,7 @@ func (r *records) get(namespace, name string, revision Revision) *Record {
 	if !ok {
 		return nil
 	}
+
 	return known.record
 }
 
@@ -118,13 +133,19 @@ func (r *records) isUnreadable(namespace, name string, revision Revision) bool {
 func (r *records) put(namespace, name string, revision Revision, record *Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.known[types.NamespacedName{Namespace: namespace, Name: name}] = reading{revision.UID, revision.ResourceVersion, record}
+
+	r.known[types.NamespacedName{Namespace: namespace, Name: name}] = reading{
+		revision.UID,
+		revision.ResourceVersion,
+		record,
+	}
 }
 
 // touch keeps the reading of a Secret of which only the labels have changed.
 func (r *records) touch(namespace, name string, uid types.UID, resourceVersion string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	key := types.NamespacedName{Namespace: namespace, Name: name}
 	if known, ok := r.known[key]; ok && known.uid == uid {
 		known.resourceVersion = resourceVersion
@@ -135,6 +156,7 @@ func (r *records) touch(namespace, name string, uid types.UID, resourceVersion s
 func (r *records) forget(namespace, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	delete(r.known, types.NamespacedName{Namespace: namespace, Name: name})
 }
 
@@ -151,23 +173,29 @@ func decodeRelease(data []byte, name string, revision int) (*helmrelease.Release
 	if err != nil {
 		return nil, errors.New("it is not base64")
 	}
+
 	zip, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {
 		return nil, errors.New("it is not gzip")
 	}
+
 	text, err := io.ReadAll(zip)
 	if err != nil {
 		return nil, errors.New("it is cut short or damaged")
 	}
+
 	rel := &helmrelease.Release{}
 	if err := json.Unmarshal(text, rel); err != nil {
 		return nil, errors.New("it is not JSON of a release")
 	}
+
 	if rel.Name != name || rel.Version != revision || rel.Info == nil {
 		return nil, errors.New("it is the record of another revision, or of none")
 	}
+
 	if rel.Chart == nil {
 		rel.Chart = &chart.Chart{Metadata: &chart.Metadata{}}
 	}
+
 	return rel, nil
 }

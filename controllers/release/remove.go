@@ -20,9 +20,11 @@ func (c *client) remove(list kube.ResourceList) error {
 	if rejected := (*RejectedError)(nil); errors.As(err, &rejected) {
 		return &RemoveError{rejected.Objects}
 	}
+
 	if unavailable := (*UnavailableError)(nil); errors.As(err, &unavailable) {
 		return &RemoveError{unavailable.Objects}
 	}
+
 	return err
 }
 
@@ -32,23 +34,30 @@ func (c *client) removeOne(info *resource.Info) error {
 		c.note(&c.report.Left, info)
 		return nil
 	}
+
 	object, err := c.helper(info).Get(info.Namespace, info.Name)
 	if isGone(err) {
 		return nil
 	}
+
 	if err != nil {
 		return err
 	}
+
 	live := object.(*unstructured.Unstructured)
 	if c.owner(live) != c.release() || strings.EqualFold(live.GetAnnotations()[kube.ResourcePolicyAnno], kube.KeepPolicy) {
 		c.log.Info("Leaving an object that is not, or no longer, the release's to delete", "object", objectOf(info).String())
 		c.note(&c.report.Left, info)
+
 		return nil
 	}
+
 	if err := c.delete(info, live); err != nil {
 		return err
 	}
+
 	c.note(&c.report.Pruned, info)
+
 	return nil
 }
 
@@ -56,18 +65,21 @@ func (c *client) removeOne(info *resource.Info) error {
 func (c *client) delete(info *resource.Info, live *unstructured.Unstructured) error {
 	propagation := metav1.DeletePropagationBackground
 	options := &metav1.DeleteOptions{PropagationPolicy: &propagation}
+
 	if live != nil {
 		uid := live.GetUID()
 		options.Preconditions = &metav1.Preconditions{UID: &uid}
 	}
+
 	_, err := c.helper(info).DeleteWithOptions(info.Namespace, info.Name, options)
 	if isGone(err) {
 		return nil
 	}
+
 	return err
 }
 
-// protected says whether an object is of a kind that is never deleted, because users' objects would
+// protected reports whether an object is of a kind that is never deleted, because users' objects would
 // go with it.
 func protected(info *resource.Info) bool {
 	kind := info.Mapping.GroupVersionKind.Kind
@@ -84,5 +96,6 @@ func dropped(lists []kube.ResourceList, target kube.ResourceList) kube.ResourceL
 			all.Append(info)
 		}
 	}
+
 	return all
 }

@@ -26,6 +26,7 @@ type session struct {
 
 func (e *Engine) newSession(ctx context.Context, namespace, name string) *session {
 	log := logr.FromContextOrDiscard(ctx)
+
 	return &session{
 		engine: e, namespace: namespace, name: name, log: log,
 		store:  newStore(e.secrets.Secrets(namespace), namespace, name),
@@ -38,12 +39,15 @@ func (s *session) load(ctx context.Context) (*action.Configuration, error) {
 	if err := s.store.load(ctx); err != nil {
 		return nil, err
 	}
+
 	s.client.attempts = s.store.attempts
 	s.store.failure = s.failure
+
 	caps, err := s.engine.cluster.caps()
 	if err != nil {
 		return nil, err
 	}
+
 	return &action.Configuration{
 		RESTClientGetter: s.engine.cluster,
 		Releases:         storage.Init(s.store),
@@ -60,10 +64,12 @@ func (s *session) loadAsObserved(ctx context.Context, state State) (*action.Conf
 	if err != nil {
 		return nil, err
 	}
+
 	newest, status := s.store.newest()
 	if state.Revision.Status != status || newest != nil && newest.Version != state.Revision.Number {
 		return nil, fmt.Errorf("release %s/%s: %w", s.namespace, s.name, ErrChanged)
 	}
+
 	return cfg, nil
 }
 
@@ -76,6 +82,7 @@ func (s *session) failure() Failure {
 	case s.store.err != nil:
 		return Interrupted
 	}
+
 	return Rejected
 }
 
@@ -85,13 +92,22 @@ func (s *session) apply(ctx context.Context, d Desired, state State) error {
 	if err != nil {
 		return err
 	}
+
 	s.store.keepHealthy()
+
 	digest, err := s.engine.Digest(d)
 	if err != nil {
 		return err
 	}
-	s.store.stamp = stamp{holder: s.engine.options.Holder, digest: digest, version: d.Chart.Metadata.AppVersion, chartDigest: d.ChartDigest}
+
+	s.store.stamp = stamp{
+		holder:      s.engine.options.Holder,
+		digest:      digest,
+		version:     d.Chart.Metadata.AppVersion,
+		chartDigest: d.ChartDigest,
+	}
 	s.postRenderer = d.PostRenderer
+
 	chart, err := d.helmChart()
 	switch newest, status := s.store.newest(); {
 	case err != nil:
@@ -100,6 +116,7 @@ func (s *session) apply(ctx context.Context, d Desired, state State) error {
 	default:
 		err = s.upgrade(cfg, chart, d, state)
 	}
+
 	return s.explain(err, d)
 }
 
@@ -114,6 +131,7 @@ func (s *session) install(cfg *action.Configuration, chart *helmchart.Chart, d D
 	a.Timeout = s.engine.options.HookTimeout
 	a.PostRenderer = s
 	_, err := a.Run(chart, values(d))
+
 	return err
 }
 
@@ -121,6 +139,7 @@ func (s *session) upgrade(cfg *action.Configuration, chart *helmchart.Chart, d D
 	if err := s.store.settle("Abandoned: " + state.Message); err != nil {
 		return err
 	}
+
 	a := action.NewUpgrade(cfg)
 	a.Namespace = s.namespace
 	a.ResetValues = true // or no values would mean those of the revision before
@@ -131,6 +150,7 @@ func (s *session) upgrade(cfg *action.Configuration, chart *helmchart.Chart, d D
 	a.Timeout = s.engine.options.HookTimeout
 	a.PostRenderer = s
 	_, err := a.Run(s.name, chart, values(d))
+
 	return err
 }
 
@@ -141,28 +161,35 @@ func (s *session) rollback(ctx context.Context, t Return, state State) error {
 	if err != nil {
 		return err
 	}
+
 	target := s.store.revisions[t.Revision]
 	if target == nil || s.store.standIns[t.Revision] {
 		return &NoRevisionError{Release: s.namespace + "/" + s.name, Revision: t.Revision, Present: s.store.readable()}
 	}
+
 	s.store.keepHealthy()
 	s.store.kept[t.Revision] = true
 	s.store.stamp = s.store.stampOf(target)
+
 	s.store.stamp.holder, s.store.stamp.rollbackTo = s.engine.options.Holder, t.Revision
 	if t.Digest != "" {
 		s.store.stamp.digest = t.Digest
 	}
+
 	s.store.description = shorten(fmt.Sprintf("Rollback to %d: %s", t.Revision, t.Reason))
 	if err := s.store.settle("Abandoned: " + state.Message); err != nil {
 		return err
 	}
+
 	if err := s.client.aim(target.Manifest); err != nil {
 		return s.explain(err, Desired{})
 	}
+
 	a := action.NewRollback(cfg)
 	a.Version = t.Revision
 	a.MaxHistory = historyLimit(t.HistoryLimit)
 	a.Timeout = s.engine.options.HookTimeout
+
 	return s.explain(a.Run(s.name), Desired{})
 }
 
@@ -170,6 +197,7 @@ func values(d Desired) map[string]any {
 	if d.Values == nil {
 		return map[string]any{}
 	}
+
 	return d.Values
 }
 
@@ -177,14 +205,17 @@ func values(d Desired) map[string]any {
 // anything.
 func (s *session) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 	manifest := rendered.Bytes()
+
 	if s.postRenderer != nil {
 		var err error
 		if manifest, err = s.postRenderer.Render(manifest); err != nil {
 			return nil, err
 		}
 	}
+
 	err := s.client.aim(string(manifest))
 	s.rendered = err == nil
+
 	return bytes.NewBuffer(manifest), err
 }
 
@@ -194,19 +225,23 @@ func (s *session) uninstall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	newest, _ := s.store.newest()
 	if newest == nil {
 		return nil
 	}
+
 	if len(s.store.standIns) == len(s.store.revisions) {
 		return &CorruptError{
 			Record: s.namespace + "/" + secretName(s.name, newest.Version),
 			Reason: "nor can an older one, so it is not known what to remove",
 		}
 	}
+
 	a := action.NewUninstall(cfg)
 	a.Timeout = s.engine.options.HookTimeout
 	_, err = a.Run(s.name)
+
 	return s.explain(err, Desired{})
 }
 
@@ -233,5 +268,6 @@ func (s *session) explain(err error, d Desired) error {
 func (s *session) result() Result {
 	r := s.client.report
 	r.Revision, r.Status = s.store.outcome()
+
 	return r
 }

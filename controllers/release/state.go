@@ -66,6 +66,7 @@ func Decide(o Observation, digest string, rules Rules) State {
 	state := func(c Condition, format string, args ...any) State {
 		return State{Condition: c, Revision: newest, Message: fmt.Sprintf(format, args...)}
 	}
+
 	switch {
 	case o.Busy:
 		return state(Pending, "an action on release %s/%s is running", o.Namespace, o.Name)
@@ -74,7 +75,13 @@ func Decide(o Observation, digest string, rules Rules) State {
 	case newest.Unreadable:
 		return state(Corrupt, "the record of revision %d cannot be read", newest.Number)
 	case newest.Status.Pending() && newest.Ours():
-		return state(Abandoned, "revision %d was left %s by %s", newest.Number, newest.Status, whose(newest.Holder, rules.Holder))
+		return state(
+			Abandoned,
+			"revision %d was left %s by %s",
+			newest.Number,
+			newest.Status,
+			whose(newest.Holder, rules.Holder),
+		)
 	case newest.Status.Pending(), newest.Status == StatusUninstalling:
 		return decideForeignWork(o, newest, rules)
 	case newest.Status == StatusUninstalled:
@@ -82,7 +89,12 @@ func Decide(o Observation, digest string, rules Rules) State {
 	case !newest.Ours() && newest.Origin == 0:
 		return state(Foreign, "revision %d was made by another program", newest.Number)
 	case !newest.Ours():
-		return state(Foreign, "revision %d was made from revision %d by another program, such as helm rollback", newest.Number, newest.Origin)
+		return state(
+			Foreign,
+			"revision %d was made from revision %d by another program, such as helm rollback",
+			newest.Number,
+			newest.Origin,
+		)
 	default:
 		return decideOwn(o, newest, digest)
 	}
@@ -93,6 +105,7 @@ func decideOwn(o Observation, newest Revision, digest string) State {
 	state := func(c Condition, format string, args ...any) State {
 		return State{Condition: c, Revision: newest, Message: fmt.Sprintf(format, args...)}
 	}
+
 	switch {
 	case newest.Digest != digest && newest.RollbackTo != 0 && len(o.Attempts(digest)) > 0:
 		return decideRollback(newest)
@@ -114,7 +127,12 @@ func decideRollback(newest Revision) State {
 		return State{Condition: RollbackFailed, Revision: newest, Message: fmt.Sprintf(
 			"revision %d, the return to revision %d, failed", newest.Number, newest.RollbackTo)}
 	}
-	return State{Condition: RolledBack, Revision: newest, Message: fmt.Sprintf("revision %d returned to revision %d", newest.Number, newest.RollbackTo)}
+
+	return State{
+		Condition: RolledBack,
+		Revision:  newest,
+		Message:   fmt.Sprintf("revision %d returned to revision %d", newest.Number, newest.RollbackTo),
+	}
 }
 
 // decideForeignWork judges a release that a person's program is at work on, or was when it died:
@@ -126,10 +144,22 @@ func decideForeignWork(o Observation, newest Revision, rules Rules) State {
 		return State{Condition: Pending, Revision: newest, Until: until, Message: fmt.Sprintf(
 			"another program is at work on release %s/%s: revision %d is %s since %s; it is waited for until %s. If no helm command is running "+
 				"any more, `%s` ends this at once",
-			o.Namespace, o.Name, newest.Number, newest.Status, clock(newest.Changed), clock(until), wayOut(o, newest))}
+			o.Namespace,
+			o.Name,
+			newest.Number,
+			newest.Status,
+			clock(newest.Changed),
+			clock(until),
+			wayOut(o, newest),
+		)}
 	}
+
 	return State{Condition: Abandoned, Revision: newest, Message: fmt.Sprintf(
-		"another program left revision %d %s at %s and has not been heard of since", newest.Number, newest.Status, clock(newest.Changed))}
+		"another program left revision %d %s at %s and has not been heard of since",
+		newest.Number,
+		newest.Status,
+		clock(newest.Changed),
+	)}
 }
 
 // wayOut is the command that ends what another program began.
@@ -137,6 +167,7 @@ func wayOut(o Observation, newest Revision) string {
 	if newest.Status == StatusPendingUpgrade || newest.Status == StatusPendingRollback {
 		return fmt.Sprintf("helm rollback %s -n %s", o.Name, o.Namespace)
 	}
+
 	return fmt.Sprintf("helm uninstall %s -n %s", o.Name, o.Namespace)
 }
 
@@ -144,6 +175,7 @@ func whose(holder, own string) string {
 	if holder == own {
 		return "this process, which could not record its end"
 	}
+
 	return fmt.Sprintf("%q, which is gone", holder)
 }
 

@@ -15,6 +15,7 @@ func TestDecide(t *testing.T) {
 		for _, c := range change {
 			c(&r)
 		}
+
 		return Observation{Namespace: "ns", Name: "core", Revisions: []Revision{r, {Number: 2, Status: StatusSuperseded}}}
 	}
 	busy := func(o Observation) Observation { o.Busy = true; return o }

@@ -64,23 +64,30 @@ func (s *store) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list the revisions of release %s/%s: %w", s.namespace, s.name, err)
 	}
+
 	for i := range list.Items {
 		secret := &list.Items[i]
+
 		revision, ok := revisionOf(&secret.ObjectMeta)
 		if !ok {
 			continue
 		}
+
 		s.stored[revision.Number] = revision.Status
+
 		rel, err := decodeRelease(secret.Data["release"], s.name, revision.Number)
 		if err != nil {
 			s.standIns[revision.Number] = true
 			continue
 		}
+
 		rel.Labels = customLabels(secret.Labels)
 		s.revisions[revision.Number] = rel
 	}
+
 	s.standIn()
 	s.findAttempts()
+
 	return nil
 }
 
@@ -89,12 +96,14 @@ func (s *store) load(ctx context.Context) error {
 func (s *store) standIn() {
 	for _, number := range slices.Sorted(maps.Keys(s.standIns)) {
 		manifest := ""
+
 		for _, older := range s.newestFirst() {
 			if older.Version < number {
 				manifest = older.Manifest
 				break
 			}
 		}
+
 		s.revisions[number] = &helmrelease.Release{
 			Name: s.name, Namespace: s.namespace, Version: number, Manifest: manifest,
 			Info:  &helmrelease.Info{Status: helmrelease.StatusFailed},
@@ -110,10 +119,12 @@ func (s *store) findAttempts() {
 	var attempts []string
 	for _, rel := range s.newestFirst() {
 		attempts = append(attempts, rel.Manifest)
-		if status := s.stored[rel.Version]; !s.standIns[rel.Version] && (status == StatusDeployed || status == StatusSuperseded) {
+		if status := s.stored[rel.Version]; !s.standIns[rel.Version] &&
+			(status == StatusDeployed || status == StatusSuperseded) {
 			break
 		}
 	}
+
 	if len(attempts) > 1 {
 		s.attempts = attempts
 	}
@@ -124,7 +135,8 @@ func (s *store) findAttempts() {
 func (s *store) keepHealthy() {
 	s.kept = map[int]bool{}
 	for _, rel := range s.newestFirst() {
-		if status := s.stored[rel.Version]; ownLabels(rel) && rel.Labels[HealthyLabel] == "true" && (status == StatusDeployed || status == StatusSuperseded) {
+		if status := s.stored[rel.Version]; ownLabels(rel) && rel.Labels[HealthyLabel] == "true" &&
+			(status == StatusDeployed || status == StatusSuperseded) {
 			s.kept[rel.Version] = true
 			return
 		}
@@ -144,19 +156,24 @@ func (s *store) stampOf(rel *helmrelease.Release) stamp {
 	if rel.Chart != nil && rel.Chart.Metadata != nil {
 		made.version = rel.Chart.Metadata.AppVersion
 	}
+
 	if ownLabels(rel) {
 		made.digest, made.chartDigest = rel.Labels[v1alpha2.DigestLabel], decodeDigest(rel.Labels[ChartDigestLabel])
 	}
+
 	return made
 }
 
-// ownLabels says whether a revision's labels are its own, see RevisionLabel.
+// ownLabels reports whether a revision's labels are its own, see RevisionLabel.
 func ownLabels(rel *helmrelease.Release) bool {
 	return rel.Labels[RevisionLabel] == strconv.Itoa(rel.Version)
 }
 
 func (s *store) newestFirst() []*helmrelease.Release {
-	return slices.SortedFunc(maps.Values(s.revisions), func(a, b *helmrelease.Release) int { return cmp.Compare(b.Version, a.Version) })
+	return slices.SortedFunc(
+		maps.Values(s.revisions),
+		func(a, b *helmrelease.Release) int { return cmp.Compare(b.Version, a.Version) },
+	)
 }
 
 // newest is the newest revision and its status in storage; nil if there is none.
@@ -165,6 +182,7 @@ func (s *store) newest() (*helmrelease.Release, Status) {
 	if len(all) == 0 {
 		return nil, ""
 	}
+
 	return all[0], s.stored[all[0].Version]
 }
 
@@ -174,9 +192,11 @@ func (s *store) Query(labels map[string]string) ([]*helmrelease.Release, error) 
 	if status, ok := labels["status"]; ok {
 		found = slices.DeleteFunc(found, func(r *helmrelease.Release) bool { return r.Info.Status.String() != status })
 	}
+
 	if len(found) == 0 {
 		return nil, driver.ErrReleaseNotFound
 	}
+
 	return found, nil
 }
 
@@ -187,6 +207,7 @@ func (s *store) Get(key string) (*helmrelease.Release, error) {
 			return rel, nil
 		}
 	}
+
 	return nil, driver.ErrReleaseNotFound
 }
 
@@ -196,13 +217,20 @@ func (s *store) Create(key string, rel *helmrelease.Release) error {
 	if s.description != "" {
 		rel.Info.Description = s.description
 	}
+
 	if err := s.Driver.Create(key, slim(rel)); err != nil {
 		if errors.Is(err, driver.ErrReleaseExists) {
-			err = fmt.Errorf("%w: it exists; unless another program has just made it, it has lost its labels, and deleting it helps", ErrChanged)
+			err = fmt.Errorf(
+				"%w: it exists; unless another program has just made it, it has lost its labels, and deleting it helps",
+				ErrChanged,
+			)
 		}
+
 		return s.failed(key, err)
 	}
+
 	s.wrote(rel)
+
 	return nil
 }
 
@@ -211,16 +239,21 @@ func (s *store) Update(key string, rel *helmrelease.Release) error {
 	if s.standIns[rel.Version] {
 		return nil // whatever is in it may be worth more than what would be written
 	}
+
 	if rel.Info.Status == helmrelease.StatusFailed && s.stored[rel.Version].Pending() && s.failure != nil {
 		rel.Labels[FailureLabel] = string(s.failure())
 	}
+
 	if s.stored[rel.Version] == StatusFailed && rel.Info.Status == helmrelease.StatusSuperseded {
 		rel.Info.Status = helmrelease.StatusFailed
 	}
+
 	if err := s.Driver.Update(key, slim(rel)); err != nil {
 		return s.failed(key, err)
 	}
+
 	s.wrote(rel)
+
 	return nil
 }
 
@@ -231,12 +264,15 @@ func (s *store) Delete(key string) (*helmrelease.Release, error) {
 	if err != nil || s.kept[rel.Version] {
 		return rel, err
 	}
+
 	err = s.secrets.Delete(context.Background(), key, metav1.DeleteOptions{})
 	if err != nil && !isGone(err) {
 		return nil, s.failed(key, err)
 	}
+
 	delete(s.revisions, rel.Version)
 	delete(s.stored, rel.Version)
+
 	return rel, nil
 }
 
@@ -249,13 +285,17 @@ func (s *store) settle(why string) error {
 	case StatusDeployed, StatusSuperseded, StatusFailed:
 		return nil
 	}
+
 	if s.standIns[rel.Version] {
 		return nil
 	}
+
 	rel.SetStatus(helmrelease.StatusFailed, why)
+
 	if ownLabels(rel) {
 		rel.Labels[FailureLabel] = string(Interrupted)
 	}
+
 	return s.Update(secretName(s.name, rel.Version), rel)
 }
 
@@ -271,6 +311,7 @@ func (s *store) failed(key string, err error) error {
 	if s.err == nil {
 		s.err = err
 	}
+
 	return err
 }
 
@@ -279,7 +320,9 @@ func (s *store) outcome() (int, Status) {
 	if len(s.written) == 0 {
 		return 0, ""
 	}
+
 	newest := slices.Max(s.written)
+
 	return newest, s.stored[newest]
 }
 
@@ -289,6 +332,7 @@ func slim(rel *helmrelease.Release) *helmrelease.Release {
 	if c := rel.Chart; c != nil {
 		slim.Chart = &helmchart.Chart{Metadata: c.Metadata, Lock: c.Lock, Values: c.Values, Schema: c.Schema}
 	}
+
 	return &slim
 }
 
@@ -296,5 +340,6 @@ func slim(rel *helmrelease.Release) *helmrelease.Release {
 func customLabels(labels map[string]string) map[string]string {
 	custom := maps.Clone(labels)
 	maps.DeleteFunc(custom, func(key, _ string) bool { return slices.Contains(driver.GetSystemLabels(), key) })
+
 	return custom
 }

@@ -14,44 +14,62 @@ import (
 )
 
 var _ = Describe("When a release cannot be made", func() {
-	var namespace string
-	var engine *release.Engine
+	var (
+		namespace string
+		engine    *release.Engine
+	)
+
 	BeforeEach(func(ctx SpecContext) {
 		namespace = newNamespace(ctx)
 		engine = newEngine("one")
 	})
 
-	It("says which object the API server refused and why, leaves the rest as it was, and recovers once it is mended", func(ctx SpecContext) {
-		mustApply(ctx, engine, desired(namespace, chartOf("1.0.0", configMap("dropped", ""), deployment("manager", "2")), nil))
-		before, err := client.AppsV1().Deployments(namespace).Get(ctx, "manager", metav1.GetOptions{})
-		Expect(err).NotTo(HaveOccurred())
+	It(
+		"says which object the API server refused and why, leaves the rest as it was, and recovers once it is mended",
+		func(ctx SpecContext) {
+			mustApply(
+				ctx,
+				engine,
+				desired(namespace, chartOf("1.0.0", configMap("dropped", ""), deployment("manager", "2")), nil),
+			)
+			before, err := client.AppsV1().Deployments(namespace).Get(ctx, "manager", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
 
-		broken := desired(namespace, chartOf("1.1.0", configMap("brought", ""), deployment("manager", "-1")), nil)
-		result, err := apply(ctx, engine, broken)
-		var rejected *release.RejectedError
-		Expect(errors.As(err, &rejected)).To(BeTrue(), "%v", err)
-		Expect(err).To(MatchError(ContainSubstring("the API server refused Deployment " + namespace + "/manager: spec.replicas: must be greater than or equal to 0")))
-		Expect(apierrors.IsInvalid(err)).To(BeTrue())
-		Expect(result.Revision).To(Equal(2))
-		Expect(result.Status).To(Equal(release.StatusFailed))
-		Expect(stateOf(ctx, engine, broken).Condition).To(Equal(release.Failed))
-		Expect(configMaps(ctx, namespace)).To(ConsistOf("dropped", "brought"))
-		after, err := client.AppsV1().Deployments(namespace).Get(ctx, "manager", metav1.GetOptions{})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(after.UID).To(Equal(before.UID))
-		Expect(after.Spec).To(Equal(before.Spec))
+			broken := desired(namespace, chartOf("1.1.0", configMap("brought", ""), deployment("manager", "-1")), nil)
+			result, err := apply(ctx, engine, broken)
 
-		By("pruning, with the next revision, what any of the earlier ones brought")
-		mustApply(ctx, engine, desired(namespace, chartOf("1.2.0", deployment("manager", "3")), nil))
-		Expect(configMaps(ctx, namespace)).To(BeEmpty())
-		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 failed", "3 deployed"}))
-	})
+			var rejected *release.RejectedError
+			Expect(errors.As(err, &rejected)).To(BeTrue(), "%v", err)
+			Expect(
+				err,
+			).To(MatchError(ContainSubstring("the API server refused Deployment " + namespace + "/manager: spec.replicas: must be greater than or equal to 0")))
+			Expect(apierrors.IsInvalid(err)).To(BeTrue())
+			Expect(result.Revision).To(Equal(2))
+			Expect(result.Status).To(Equal(release.StatusFailed))
+			Expect(stateOf(ctx, engine, broken).Condition).To(Equal(release.Failed))
+			Expect(configMaps(ctx, namespace)).To(ConsistOf("dropped", "brought"))
+			after, err := client.AppsV1().Deployments(namespace).Get(ctx, "manager", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(after.UID).To(Equal(before.UID))
+			Expect(after.Spec).To(Equal(before.Spec))
+
+			By("pruning, with the next revision, what any of the earlier ones brought")
+			mustApply(ctx, engine, desired(namespace, chartOf("1.2.0", deployment("manager", "3")), nil))
+			Expect(configMaps(ctx, namespace)).To(BeEmpty())
+			Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 failed", "3 deployed"}))
+		},
+	)
 
 	It("prunes what a chain of failed installs has brought", func(ctx SpecContext) {
 		for _, brought := range []string{"first", "second"} {
-			_, err := apply(ctx, engine, desired(namespace, chartOf("1.0.0", configMap(brought, ""), deployment("manager", "-1")), nil))
+			_, err := apply(
+				ctx,
+				engine,
+				desired(namespace, chartOf("1.0.0", configMap(brought, ""), deployment("manager", "-1")), nil),
+			)
 			Expect(err).To(HaveOccurred())
 		}
+
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("first", "second"))
 		mustApply(ctx, engine, desired(namespace, chartOf("1.0.0", deployment("manager", "1")), nil))
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
@@ -63,7 +81,11 @@ var _ = Describe("When a release cannot be made", func() {
 			return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config\ndata: {" + data + "}\n"
 		}
 		mustApply(ctx, engine, desired(namespace, chartOf("1.0.0", withData("a: a, b: b")), nil))
-		_, err := apply(ctx, engine, desired(namespace, chartOf("1.1.0", withData("a: a, c: c"), deployment("manager", "-1")), nil))
+		_, err := apply(
+			ctx,
+			engine,
+			desired(namespace, chartOf("1.1.0", withData("a: a, c: c"), deployment("manager", "-1")), nil),
+		)
 		Expect(err).To(HaveOccurred())
 		mustApply(ctx, engine, desired(namespace, chartOf("1.2.0", withData("a: a")), nil))
 		cm, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, "config", metav1.GetOptions{})
@@ -74,12 +96,16 @@ var _ = Describe("When a release cannot be made", func() {
 	It("records and applies nothing if values, templates or kinds are wrong, and shows no value", func(ctx SpecContext) {
 		c := chartOf("1.0.0", configMap("config", "{{ .Values.variables.TOKEN }}"))
 		c.Files = append(c.Files, chart.File{Name: chart.SchemaFile, Data: []byte(
-			`{"properties": {"variables": {"required": ["TOKEN", "REGION"], "properties": {"TOKEN": {"pattern": "^[0-9]+$"}}}}}`)})
+			`{"properties": {"variables": {"required": ["TOKEN", "REGION"], "properties": {"TOKEN": {"pattern": "^[0-9]+$"}}}}}`,
+		)})
 		values := map[string]any{"variables": map[string]any{"TOKEN": "hunter2"}}
 		_, err := apply(ctx, engine, desired(namespace, c, values))
+
 		var render *release.RenderError
 		Expect(errors.As(err, &render)).To(BeTrue(), "%v", err)
-		Expect(err).To(MatchError(And(ContainSubstring("the values do not fit its schema: at '/variables': missing property 'REGION'"), ContainSubstring("does not match pattern"), Not(ContainSubstring("hunter2")))))
+		Expect(
+			err,
+		).To(MatchError(And(ContainSubstring("the values do not fit its schema: at '/variables': missing property 'REGION'"), ContainSubstring("does not match pattern"), Not(ContainSubstring("hunter2")))))
 
 		for _, template := range []string{"{{ fail \"no hunter2 here\" }}", "kind: [{{ .Values.variables.TOKEN }}", "not: an object"} {
 			_, err = apply(ctx, engine, desired(namespace, chartOf("1.0.0", template), values))
@@ -87,7 +113,12 @@ var _ = Describe("When a release cannot be made", func() {
 			Expect(err).NotTo(MatchError(ContainSubstring("hunter2")))
 		}
 
-		_, err = apply(ctx, engine, desired(namespace, chartOf("1.0.0", configMap("config", ""), custom("nowhere", "x")), nil))
+		_, err = apply(
+			ctx,
+			engine,
+			desired(namespace, chartOf("1.0.0", configMap("config", ""), custom("nowhere", "x")), nil),
+		)
+
 		var unknown *release.UnknownKindError
 		Expect(errors.As(err, &unknown)).To(BeTrue(), "%v", err)
 		Expect(err).To(MatchError(ContainSubstring("Kindnowhere")))
@@ -113,15 +144,30 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
   service: {name: nowhere, namespace: `+namespace+`}}
 `)
 		DeferCleanup(func(ctx SpecContext) { run(ctx, "kubectl", "delete", "apiservice", "v1.down.release.test") })
-		d := desired(namespace, chartOf("1.0.0", "apiVersion: down.release.test/v1\nkind: Silent\nmetadata: {name: x}\n"), nil)
+
+		d := desired(
+			namespace,
+			chartOf("1.0.0", "apiVersion: down.release.test/v1\nkind: Silent\nmetadata: {name: x}\n"),
+			nil,
+		)
+
 		Eventually(func() error { _, err := apply(ctx, newEngine("one"), d); return err }).Should(
 			MatchError(ContainSubstring("the API down.release.test/v1 does not answer")))
 	})
 
 	It("adopts what belongs to nobody, and changes no more of it than it must", func(ctx SpecContext) {
-		kubectlApply(ctx, namespace, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config\n  labels: {clusterctl.cluster.x-k8s.io: \"\"}\ndata: {key: old, other: stays}\n")
-		result := mustApply(ctx, engine, desired(namespace, chartOf("1.0.0", configMap("config", "new"), configMap("fresh", "")), nil))
+		kubectlApply(
+			ctx,
+			namespace,
+			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config\n  labels: {clusterctl.cluster.x-k8s.io: \"\"}\ndata: {key: old, other: stays}\n",
+		)
+		result := mustApply(
+			ctx,
+			engine,
+			desired(namespace, chartOf("1.0.0", configMap("config", "new"), configMap("fresh", "")), nil),
+		)
 		Expect(result.Adopted).To(ConsistOf(HaveField("Name", "config")))
+
 		cm, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, "config", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(cm.Data).To(Equal(map[string]string{"key": "new", "other": "stays"}))
@@ -134,9 +180,12 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 		role := "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: " + other + "-shared\nrules: []\n"
 		mustApply(ctx, engine, desired(other, chartOf("1.0.0", role), nil))
 		_, err := apply(ctx, engine, desired(namespace, chartOf("1.0.0", role, configMap("config", "")), nil))
+
 		var conflict *release.ConflictError
 		Expect(errors.As(err, &conflict)).To(BeTrue(), "%v", err)
-		Expect(err).To(MatchError(ContainSubstring("ClusterRole " + other + "-shared belongs to release " + other + "/" + name + " and cannot belong to release " + namespace + "/" + name)))
+		Expect(
+			err,
+		).To(MatchError(ContainSubstring("ClusterRole " + other + "-shared belongs to release " + other + "/" + name + " and cannot belong to release " + namespace + "/" + name)))
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 		Expect(history(ctx, namespace)).To(BeEmpty())
 	})
@@ -145,12 +194,19 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 		mustApply(ctx, engine, desired(namespace, chartOf("1.0.0", configMap("config", ""), deployment("former", "1")), nil))
 		before, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, "config", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		result := mustApply(ctx, engine, desired(namespace, chartOf("1.1.0", configMap("config", ""), deployment("manager", "1")), nil))
+
+		result := mustApply(
+			ctx,
+			engine,
+			desired(namespace, chartOf("1.1.0", configMap("config", ""), deployment("manager", "1")), nil),
+		)
 		Expect(result.Replaced).To(ConsistOf(HaveField("Kind", "Deployment")))
+
 		after, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, "config", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(after.UID).To(Equal(before.UID))
 		Expect(after.ResourceVersion).To(Equal(before.ResourceVersion))
+
 		d, err := client.AppsV1().Deployments(namespace).Get(ctx, "manager", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(d.Spec.Selector.MatchLabels).To(Equal(map[string]string{"app": "manager"}))
@@ -174,14 +230,19 @@ metadata: {name: `+policy+`}
 spec: {policyName: `+policy+`, validationActions: [Deny]}
 `)
 		Eventually(func() error {
-			return client.CoreV1().ConfigMaps(namespace).Delete(ctx, "guarded", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+			return client.CoreV1().
+				ConfigMaps(namespace).
+				Delete(ctx, "guarded", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 		}).ShouldNot(Succeed())
 
 		d := desired(namespace, chartOf("1.1.0", configMap("kept", "")), nil)
 		_, err := apply(ctx, engine, d)
+
 		var remove *release.RemoveError
 		Expect(errors.As(err, &remove)).To(BeTrue(), "%v", err)
-		Expect(err).To(MatchError(And(ContainSubstring("ConfigMap "+namespace+"/guarded could not be deleted"), ContainSubstring("it is guarded"))))
+		Expect(
+			err,
+		).To(MatchError(And(ContainSubstring("ConfigMap "+namespace+"/guarded could not be deleted"), ContainSubstring("it is guarded"))))
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed", "2 failed"}))
 
 		run(ctx, "kubectl", "delete", "validatingadmissionpolicybinding", policy)
@@ -196,6 +257,7 @@ spec: {policyName: `+policy+`, validationActions: [Deny]}
 		spoil(ctx, namespace, 2)
 
 		_, err := engine.Read(ctx, namespace, name, stateOf(ctx, engine, d).Revision)
+
 		var corrupt *release.CorruptError
 		Expect(errors.As(err, &corrupt)).To(BeTrue(), "%v", err)
 		Expect(err).To(MatchError(ContainSubstring(namespace + "/" + secretOf(2))))
@@ -214,6 +276,7 @@ spec: {policyName: `+policy+`, validationActions: [Deny]}
 		mustApply(ctx, engine, d)
 		spoil(ctx, namespace, 1)
 		_, err := engine.Uninstall(ctx, namespace, name)
+
 		var corrupt *release.CorruptError
 		Expect(errors.As(err, &corrupt)).To(BeTrue(), "%v", err)
 
@@ -226,14 +289,30 @@ spec: {policyName: `+policy+`, validationActions: [Deny]}
 	})
 
 	It("says what holds an object that is being deleted", func(ctx SpecContext) {
-		kubectlApply(ctx, namespace, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: held\n  finalizers: [release.test/hold]\n")
+		kubectlApply(
+			ctx,
+			namespace,
+			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: held\n  finalizers: [release.test/hold]\n",
+		)
 		Expect(client.CoreV1().ConfigMaps(namespace).Delete(ctx, "held", metav1.DeleteOptions{})).To(Succeed())
 		d := desired(namespace, chartOf("1.0.0", configMap("held", "")), nil)
 		_, err := apply(ctx, engine, d)
+
 		var unavailable *release.UnavailableError
 		Expect(errors.As(err, &unavailable)).To(BeTrue(), "%v", err)
 		Expect(err).To(MatchError(ContainSubstring("release.test/hold")))
-		run(ctx, "kubectl", "patch", "configmap", "held", "-n", namespace, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+		run(
+			ctx,
+			"kubectl",
+			"patch",
+			"configmap",
+			"held",
+			"-n",
+			namespace,
+			"--type=merge",
+			"-p",
+			`{"metadata":{"finalizers":null}}`,
+		)
 		mustApply(ctx, engine, d)
 	})
 
@@ -241,11 +320,14 @@ spec: {policyName: `+policy+`, validationActions: [Deny]}
 		broken := desired(namespace, chartOf("1.0.0", deployment("manager", "-1")), nil)
 		_, err := apply(ctx, engine, broken)
 		Expect(err).To(HaveOccurred())
+
 		before := runtime.NumGoroutine()
+
 		for range 10 {
 			_, err := apply(ctx, engine, broken)
 			Expect(err).To(HaveOccurred())
 		}
+
 		Eventually(runtime.NumGoroutine).Should(BeNumerically("<=", before+2)) // connections come and go
 	})
 })
@@ -253,8 +335,10 @@ spec: {policyName: `+policy+`, validationActions: [Deny]}
 // spoil damages the record of a revision.
 func spoil(ctx SpecContext, namespace string, revision int) {
 	GinkgoHelper()
+
 	secret, err := client.CoreV1().Secrets(namespace).Get(ctx, secretOf(revision), metav1.GetOptions{})
 	Expect(err).NotTo(HaveOccurred())
+
 	secret.Data = map[string][]byte{"release": []byte("spoiled")}
 	_, err = client.CoreV1().Secrets(namespace).Update(ctx, secret, metav1.UpdateOptions{})
 	Expect(err).NotTo(HaveOccurred())

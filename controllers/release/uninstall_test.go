@@ -11,16 +11,23 @@ import (
 )
 
 var _ = Describe("Uninstalling", func() {
-	var namespace string
-	var engine *release.Engine
+	var (
+		namespace string
+		engine    *release.Engine
+	)
+
 	BeforeEach(func(ctx SpecContext) {
 		namespace = newNamespace(ctx)
 		engine = newEngine("one")
 	})
 
 	It("removes all objects and the history, as often as it is asked to", func(ctx SpecContext) {
-		mustApply(ctx, engine, desired(namespace, chartOf("1.0.0", configMap("config", ""), serviceAccount("manager"), clusterRole,
-			clusterRoleBinding, service, deployment("manager", "1")), nil))
+		mustApply(
+			ctx,
+			engine,
+			desired(namespace, chartOf("1.0.0", configMap("config", ""), serviceAccount("manager"), clusterRole,
+				clusterRoleBinding, service, deployment("manager", "1")), nil),
+		)
 		uninstalled(ctx, engine, namespace)
 		_, err := client.RbacV1().ClusterRoles().Get(ctx, namespace+"-role", metav1.GetOptions{})
 		Expect(err).To(beGone())
@@ -29,23 +36,52 @@ var _ = Describe("Uninstalling", func() {
 		uninstalled(ctx, engine, namespace)
 	})
 
-	It("is not held up by objects or kinds that are gone, and finds those that a failed revision brought", func(ctx SpecContext) {
-		kubectlApply(ctx, namespace, crd("ephemerals"))
-		run(ctx, "kubectl", "wait", "--for=condition=Established", "crd/ephemerals.release.test")
-		mustApply(ctx, engine, desired(namespace, chartOf("1.0.0", configMap("config", ""), configMap("gone", ""), custom("ephemerals", "x")), nil))
-		_, err := apply(ctx, engine, desired(namespace, chartOf("1.1.0", configMap("brought", ""), deployment("manager", "-1")), nil))
-		Expect(err).To(HaveOccurred())
-		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "gone", "brought"))
+	It(
+		"is not held up by objects or kinds that are gone, and finds those that a failed revision brought",
+		func(ctx SpecContext) {
+			kubectlApply(ctx, namespace, crd("ephemerals"))
+			run(ctx, "kubectl", "wait", "--for=condition=Established", "crd/ephemerals.release.test")
+			mustApply(
+				ctx,
+				engine,
+				desired(
+					namespace,
+					chartOf("1.0.0", configMap("config", ""), configMap("gone", ""), custom("ephemerals", "x")),
+					nil,
+				),
+			)
+			_, err := apply(
+				ctx,
+				engine,
+				desired(namespace, chartOf("1.1.0", configMap("brought", ""), deployment("manager", "-1")), nil),
+			)
+			Expect(err).To(HaveOccurred())
+			Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "gone", "brought"))
 
-		run(ctx, "kubectl", "delete", "crd", "ephemerals.release.test")
-		Expect(client.CoreV1().ConfigMaps(namespace).Delete(ctx, "gone", metav1.DeleteOptions{})).To(Succeed())
-		uninstalled(ctx, newEngine("another"), namespace)
-	})
+			run(ctx, "kubectl", "delete", "crd", "ephemerals.release.test")
+			Expect(client.CoreV1().ConfigMaps(namespace).Delete(ctx, "gone", metav1.DeleteOptions{})).To(Succeed())
+			uninstalled(ctx, newEngine("another"), namespace)
+		},
+	)
 
 	It("leaves CRDs, what is to be kept, and what has come to belong to another release", func(ctx SpecContext) {
 		kept := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: kept\n  annotations: {helm.sh/resource-policy: keep}\n"
-		mustApply(ctx, engine, desired(namespace, chartOf("1.0.0", crd("leftovers"), kept, configMap("moved", ""), configMap("config", "")), nil))
-		run(ctx, "kubectl", "annotate", "--overwrite", "configmap", "moved", "-n", namespace, "meta.helm.sh/release-name=another")
+		mustApply(
+			ctx,
+			engine,
+			desired(namespace, chartOf("1.0.0", crd("leftovers"), kept, configMap("moved", ""), configMap("config", "")), nil),
+		)
+		run(
+			ctx,
+			"kubectl",
+			"annotate",
+			"--overwrite",
+			"configmap",
+			"moved",
+			"-n",
+			namespace,
+			"meta.helm.sh/release-name=another",
+		)
 
 		result, err := engine.Uninstall(ctx, namespace, name)
 		Expect(err).NotTo(HaveOccurred())
@@ -55,9 +91,11 @@ var _ = Describe("Uninstalling", func() {
 		run(ctx, "kubectl", "get", "crd", "leftovers.release.test")
 	})
 
-	It("is not held up by the release's own webhooks, in which upgrades have left alone what others put there", func(ctx SpecContext) {
-		webhook := func(timeout string) string {
-			return `apiVersion: admissionregistration.k8s.io/v1
+	It(
+		"is not held up by the release's own webhooks, in which upgrades have left alone what others put there",
+		func(ctx SpecContext) {
+			webhook := func(timeout string) string {
+				return `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata:
   name: {{ .Release.Namespace }}-webhook
@@ -70,21 +108,28 @@ webhooks:
   namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: {{ .Release.Namespace }}}}
   rules: [{apiGroups: [""], apiVersions: [v1], operations: [DELETE], resources: [configmaps]}]
 `
-		}
-		mustApply(ctx, engine, desired(namespace, chartOf("1.0.0", configMap("config", ""), service, webhook("5")), nil))
-		const ca = "Y2E="
-		run(ctx, "kubectl", "patch", "validatingwebhookconfiguration", namespace+"-webhook", "--type=json",
-			"-p", `[{"op":"add","path":"/webhooks/0/clientConfig/caBundle","value":"`+ca+`"}]`)
-		mustApply(ctx, engine, desired(namespace, chartOf("1.1.0", configMap("config", ""), service, webhook("6")), nil))
-		Expect(run(ctx, "kubectl", "get", "validatingwebhookconfiguration", namespace+"-webhook", "-o",
-			"jsonpath={.webhooks[0].timeoutSeconds} {.webhooks[0].clientConfig.caBundle}")).To(Equal("6 " + ca))
-		Eventually(func() error { // until the API server heeds the webhook
-			return client.CoreV1().ConfigMaps(namespace).Delete(ctx, "config", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
-		}).ShouldNot(Succeed())
+			}
+			mustApply(ctx, engine, desired(namespace, chartOf("1.0.0", configMap("config", ""), service, webhook("5")), nil))
 
-		Eventually(func() error { _, err := engine.Uninstall(ctx, namespace, name); return err }).WithTimeout(10 * time.Second).Should(Succeed())
-		Expect(configMaps(ctx, namespace)).To(BeEmpty())
-	})
+			const ca = "Y2E="
+			run(ctx, "kubectl", "patch", "validatingwebhookconfiguration", namespace+"-webhook", "--type=json",
+				"-p", `[{"op":"add","path":"/webhooks/0/clientConfig/caBundle","value":"`+ca+`"}]`)
+			mustApply(ctx, engine, desired(namespace, chartOf("1.1.0", configMap("config", ""), service, webhook("6")), nil))
+			Expect(run(ctx, "kubectl", "get", "validatingwebhookconfiguration", namespace+"-webhook", "-o",
+				"jsonpath={.webhooks[0].timeoutSeconds} {.webhooks[0].clientConfig.caBundle}")).To(Equal("6 " + ca))
+			Eventually(func() error { // until the API server heeds the webhook
+				return client.CoreV1().
+					ConfigMaps(namespace).
+					Delete(ctx, "config", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+			}).ShouldNot(Succeed())
+
+			Eventually(
+				func() error { _, err := engine.Uninstall(ctx, namespace, name); return err },
+			).WithTimeout(10 * time.Second).
+				Should(Succeed())
+			Expect(configMaps(ctx, namespace)).To(BeEmpty())
+		},
+	)
 
 	It("goes on where a kind has vanished while a release that has it is upgraded", func(ctx SpecContext) {
 		kubectlApply(ctx, namespace, crd("vanishers"))

@@ -31,14 +31,16 @@ func (k *Kind) add(o *metav1.PartialObjectMetadata) {
 	if len(k.Examples) == examples {
 		return
 	}
+
 	example := strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")
 	if !o.DeletionTimestamp.IsZero() {
 		example += " (being deleted, held by its finalizers " + strings.Join(o.Finalizers, ", ") + ")"
 	}
+
 	k.Examples = append(k.Examples, example)
 }
 
-// None says whether it is certain that there are no objects.
+// None reports whether it is certain that there are no objects.
 func (u *Usage) None() bool { return len(u.Kinds) == 0 }
 
 // mostKinds is how many kinds a message names: a provider may have dozens.
@@ -46,26 +48,34 @@ const mostKinds = 5
 
 // Message says what exists and what could not be looked into, for a person who wants it gone.
 func (u *Usage) Message() string {
-	var total int64
-	var found, failed []string
+	var (
+		total         int64
+		found, failed []string
+	)
+
 	for _, k := range u.Kinds {
 		if total += k.Count; k.Count > 0 {
 			found = append(found, fmt.Sprintf("%d %s (e.g. %s)", k.Count, k.Name, strings.Join(k.Examples, ", ")))
 		}
+
 		if k.Problem != "" {
 			failed = append(failed, fmt.Sprintf("%s (%s)", k.Name, k.Problem))
 		}
 	}
+
 	var parts []string
+
 	switch {
 	case total == 1:
 		parts = append(parts, "1 object still exists: "+enumerate(found))
 	case total > 1:
 		parts = append(parts, fmt.Sprintf("%d objects still exist: %s", total, enumerate(found)))
 	}
+
 	if len(failed) > 0 {
 		parts = append(parts, "it is not known whether there are "+enumerate(failed))
 	}
+
 	return strings.Join(parts, "; ")
 }
 
@@ -73,5 +83,6 @@ func enumerate(items []string) string {
 	if len(items) <= mostKinds {
 		return strings.Join(items, ", ")
 	}
+
 	return fmt.Sprintf("%s and objects of %d more kinds", strings.Join(items[:mostKinds], ", "), len(items)-mostKinds)
 }

@@ -34,6 +34,7 @@ func TestMessage(t *testing.T) {
 			g.Expect(u.None()).To(BeFalse())
 		})
 	}
+
 	NewWithT(t).Expect((&Usage{}).None()).To(BeTrue())
 }
 
@@ -41,8 +42,13 @@ func TestExamples(t *testing.T) {
 	g := NewWithT(t)
 	k := &Kind{}
 	now := metav1.Now()
+
 	k.add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "global"}})
-	k.add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "going", DeletionTimestamp: &now, Finalizers: []string{"x/y"}}})
+	k.add(
+		&metav1.PartialObjectMetadata{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "going", DeletionTimestamp: &now, Finalizers: []string{"x/y"}},
+		},
+	)
 	k.add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "third"}})
 	g.Expect(k.Count).To(BeEquivalentTo(3))
 	g.Expect(k.Examples).To(Equal([]string{"global", "ns/going (being deleted, held by its finalizers x/y)"}))

@@ -1,4 +1,4 @@
-// Package usage tells whether a provider is in use: which objects exist of the kinds that its CRDs
+// Package usage reports whether a provider is in use: which objects exist of the kinds that its CRDs
 // define, and that did not come with the provider itself. Whoever removes a provider asks it first,
 // because nobody looks after these objects afterwards and most of them have finalizers that only
 // the provider takes off.
@@ -59,53 +59,78 @@ type Query struct {
 // in the result with the reason. The error says that CRDs could not be read.
 func (f *Finder) Find(ctx context.Context, q Query) (*Usage, error) {
 	definitions := &apiextensionsv1.CustomResourceDefinitionList{}
+
 	var of client.ListOption = client.HasLabels{v1alpha2.ClusterctlProviderLabel}
 	if q.Provider != "" {
 		of = client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: q.Provider}
 	}
+
 	if err := f.Definitions.List(ctx, definitions, of); err != nil {
 		return nil, fmt.Errorf("list the CustomResourceDefinitions of %s: %w", cmp.Or(q.Provider, "all providers"), err)
 	}
+
 	own := ownObjects(q.Own)
 	kinds := make([]Kind, len(definitions.Items))
+
 	var group errgroup.Group
 	group.SetLimit(concurrency)
+
 	for i := range definitions.Items {
 		definition := &definitions.Items[i]
 		if q.Namespace != "" && definition.Spec.Scope != apiextensionsv1.NamespaceScoped {
 			continue
 		}
+
 		group.Go(func() error {
 			kinds[i] = f.kind(ctx, definition, q.Namespace, own)
 			return ctx.Err()
 		})
 	}
+
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
+
 	kinds = slices.DeleteFunc(kinds, func(k Kind) bool { return k.Count == 0 && k.Problem == "" })
-	slices.SortFunc(kinds, func(a, b Kind) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(
+		kinds,
+		func(a, b Kind) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name)) },
+	)
+
 	return &Usage{Kinds: kinds}, nil
 }
 
 // kind looks into one kind.
-func (f *Finder) kind(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition, namespace string, own map[object]bool) Kind {
+func (f *Finder) kind(
+	ctx context.Context,
+	definition *apiextensionsv1.CustomResourceDefinition,
+	namespace string,
+	own map[object]bool,
+) Kind {
 	k := Kind{Name: definition.Name}
+
 	version := versionOf(definition)
 	if version == "" {
 		k.Problem = "none of its versions is served; serve one, or delete the CustomResourceDefinition"
 		return k
 	}
-	resource := schema.GroupVersionResource{Group: definition.Spec.Group, Version: version, Resource: definition.Spec.Names.Plural}
+
+	resource := schema.GroupVersionResource{
+		Group:    definition.Spec.Group,
+		Version:  version,
+		Resource: definition.Spec.Names.Plural,
+	}
 	for options := (metav1.ListOptions{Limit: pageSize}); ; {
 		page, err := f.Objects.Resource(resource).Namespace(namespace).List(ctx, options)
 		if apierrors.IsNotFound(err) {
 			return k // the kind is gone
 		}
+
 		if err != nil {
 			k.Problem = problem(err)
 			return k
 		}
+
 		for i := range page.Items {
 			if o := &page.Items[i]; !own[object{schema.GroupKind{Group: resource.Group, Kind: definition.Spec.Names.Kind}, o.Namespace, o.Name}] {
 				k.add(o)
@@ -117,6 +142,7 @@ func (f *Finder) kind(ctx context.Context, definition *apiextensionsv1.CustomRes
 			if page.RemainingItemCount != nil {
 				k.Count += *page.RemainingItemCount
 			}
+
 			return k
 		}
 	}
@@ -131,6 +157,7 @@ func versionOf(definition *apiextensionsv1.CustomResourceDefinition) string {
 			served = v.Name
 		}
 	}
+
 	return served
 }
 
@@ -140,9 +167,11 @@ func problem(err error) string {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		message = status.Status().Message
 	}
+
 	if strings.Contains(message, "conversion webhook") {
 		return message + "; repair the webhook's server, or set the CustomResourceDefinition's spec.conversion.strategy to None"
 	}
+
 	return message
 }
 
@@ -164,8 +193,10 @@ func ownObjects(came []release.Object) map[object]bool {
 	for _, o := range came {
 		own[object{o.GroupKind(), o.Namespace, o.Name}] = true
 	}
+
 	for _, o := range selfMade {
 		own[o] = true
 	}
+
 	return own
 }

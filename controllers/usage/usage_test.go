@@ -23,9 +23,16 @@ import (
 
 const group = "infrastructure.cluster.x-k8s.io"
 
-func crd(provider, kind, plural string, scope apiextensionsv1.ResourceScope, served ...bool) *apiextensionsv1.CustomResourceDefinition {
+func crd(
+	provider, kind, plural string,
+	scope apiextensionsv1.ResourceScope,
+	served ...bool,
+) *apiextensionsv1.CustomResourceDefinition {
 	d := &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + group, Labels: map[string]string{v1alpha2.ClusterctlProviderLabel: provider}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   plural + "." + group,
+			Labels: map[string]string{v1alpha2.ClusterctlProviderLabel: provider},
+		},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: group, Scope: scope, Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, Plural: plural},
 		},
@@ -36,6 +43,7 @@ func crd(provider, kind, plural string, scope apiextensionsv1.ResourceScope, ser
 			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
 		})
 	}
+
 	return d
 }
 
@@ -50,12 +58,14 @@ func TestObjectsAreFound(t *testing.T) {
 	b, err := bed.Start(t.Context(), bed.Options{Nodes: -1, WithoutCertManager: true})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = b.Stop() })
+
 	scheme := runtime.NewScheme()
 	g.Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
 	c, err := client.New(b.Config(), client.Options{Scheme: scheme})
 	g.Expect(err).NotTo(HaveOccurred())
 	objects, err := metadata.NewForConfig(b.Config())
 	g.Expect(err).NotTo(HaveOccurred())
+
 	finder := &Finder{Definitions: c, Objects: objects}
 
 	const aws, docker = "infrastructure-aws", "infrastructure-docker"
@@ -67,36 +77,53 @@ func TestObjectsAreFound(t *testing.T) {
 	} {
 		g.Expect(c.Create(t.Context(), d)).To(Succeed())
 	}
+
 	create := func(kind, namespace, name string) error {
 		o := &unstructured.Unstructured{}
 		o.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})
 		o.SetNamespace(namespace)
 		o.SetName(name)
+
 		return c.Create(t.Context(), o)
 	}
+
 	for _, o := range [][3]string{{"AWSCluster", "default", "b"}, {"AWSCluster", "default", "own"}, {"AWSClusterControllerIdentity", "", "default"}, {"DockerCluster", "default", "0-own"}} {
 		g.Eventually(func() error { return create(o[0], o[1], o[2]) }).WithTimeout(30 * time.Second).Should(Succeed())
 	}
+
 	find := func(q Query) []Kind {
 		t.Helper()
 		found, err := finder.Find(t.Context(), q)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 		return found.Kinds
 	}
 	named := func(kind, namespace, name string) release.Object {
-		return release.Object{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v7", Kind: kind}, Namespace: namespace, Name: name}
+		return release.Object{
+			GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v7", Kind: kind},
+			Namespace:        namespace,
+			Name:             name,
+		}
 	}
-	hidden := Kind{Name: "awshiddens." + group, Problem: "none of its versions is served; serve one, or delete the CustomResourceDefinition"}
+	hidden := Kind{
+		Name:    "awshiddens." + group,
+		Problem: "none of its versions is served; serve one, or delete the CustomResourceDefinition",
+	}
 
-	t.Run("what came with the provider does not count, in whatever version, nor what its manager makes", func(t *testing.T) {
-		NewWithT(t).Expect(find(Query{Provider: aws, Own: []release.Object{named("AWSCluster", "default", "own")}})).To(Equal([]Kind{
-			{Name: "awsclusters." + group, Count: 1, Examples: []string{"default/b"}}, hidden,
-		}))
-	})
+	t.Run(
+		"what came with the provider does not count, in whatever version, nor what its manager makes",
+		func(t *testing.T) {
+			NewWithT(t).Expect(find(Query{Provider: aws, Own: []release.Object{named("AWSCluster", "default", "own")}})).
+				To(Equal([]Kind{
+					{Name: "awsclusters." + group, Count: 1, Examples: []string{"default/b"}}, hidden,
+				}))
+		},
+	)
 	t.Run("a person's object of such a kind does", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(create("AWSClusterControllerIdentity", "", "mine")).To(Succeed())
-		g.Expect(find(Query{Provider: aws})).To(ContainElement(Kind{Name: "awsclustercontrolleridentities." + group, Count: 1, Examples: []string{"mine"}}))
+		g.Expect(find(Query{Provider: aws})).
+			To(ContainElement(Kind{Name: "awsclustercontrolleridentities." + group, Count: 1, Examples: []string{"mine"}}))
 	})
 	t.Run("a namespace is looked at for all providers, and for namespaced kinds only", func(t *testing.T) {
 		g := NewWithT(t)
@@ -105,17 +132,23 @@ func TestObjectsAreFound(t *testing.T) {
 	})
 	t.Run("many are counted, not read, and own ones never hide them", func(t *testing.T) {
 		g := NewWithT(t)
+
 		var group errgroup.Group
 		group.SetLimit(16)
+
 		own := []release.Object{named("DockerCluster", "default", "0-own")}
+
 		for i := range 2*pageSize + 50 {
 			name := fmt.Sprintf("c-%03d", i)
 			if i < pageSize { // all of the first page
 				own = append(own, named("DockerCluster", "default", name))
 			}
+
 			group.Go(func() error { return create("DockerCluster", "default", name) })
 		}
+
 		g.Expect(group.Wait()).To(Succeed())
+
 		found := find(Query{Provider: docker, Own: own})
 		g.Expect(found).To(HaveLen(1))
 		g.Expect(found[0].Count).To(BeEquivalentTo(pageSize + 50))
@@ -124,7 +157,9 @@ func TestObjectsAreFound(t *testing.T) {
 	})
 	t.Run("a kind that is gone is not in use", func(t *testing.T) {
 		g := NewWithT(t)
-		stale := &apiextensionsv1.CustomResourceDefinitionList{Items: []apiextensionsv1.CustomResourceDefinition{*crd("x", "Gone", "gones", apiextensionsv1.NamespaceScoped, true)}}
+		stale := &apiextensionsv1.CustomResourceDefinitionList{
+			Items: []apiextensionsv1.CustomResourceDefinition{*crd("x", "Gone", "gones", apiextensionsv1.NamespaceScoped, true)},
+		}
 		found, err := (&Finder{Definitions: lagging{c, stale}, Objects: objects}).Find(t.Context(), Query{Provider: "x"})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(found.None()).To(BeTrue())

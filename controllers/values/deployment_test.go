@@ -14,7 +14,9 @@ import (
 // Deployment: a merge patch of it.
 func TestDeployment(t *testing.T) {
 	chart := buildChart(t, managerComponents)
+
 	const manager = "tiny-controller-manager"
+
 	for name, c := range map[string]struct {
 		spec string
 		// change makes of the published Deployment the expected one.
@@ -88,10 +90,12 @@ func TestDeployment(t *testing.T) {
 // edit sets a field of a Deployment from YAML.
 func edit[T any](t *testing.T, field *T, text string) {
 	t.Helper()
+
 	var value T
 	if err := yaml.UnmarshalStrict([]byte(text), &value); err != nil {
 		t.Fatal(err)
 	}
+
 	*field = value
 }
 
@@ -101,6 +105,7 @@ func TestManagerDeployment(t *testing.T) {
 		for _, d := range deployments {
 			all += d
 		}
+
 		return all
 	}
 	for name, c := range map[string]struct {
@@ -146,14 +151,23 @@ func TestManagerDeployment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			built := buildChart(t, c.components)
-			got, _, err := customized(t, built, specOf(t, "{deployment: {replicas: 10}, manager: {debug: false}, additionalDeployments: "+c.additional+"}"), nil)
+
+			got, _, err := customized(
+				t,
+				built,
+				specOf(t, "{deployment: {replicas: 10}, manager: {debug: false}, additionalDeployments: "+c.additional+"}"),
+				nil,
+			)
 			if c.refused != "" {
 				var wrong *values.CustomizationError
 				g.Expect(err).To(BeAssignableToTypeOf(wrong))
 				g.Expect(err).To(MatchError(ContainSubstring(c.refused)))
+
 				return
 			}
+
 			g.Expect(err).NotTo(HaveOccurred())
+
 			for name, d := range got {
 				g.Expect(*d.Spec.Replicas == 10).To(Equal(name == c.want), name)
 			}
@@ -163,7 +177,19 @@ func TestManagerDeployment(t *testing.T) {
 
 func TestAdditionalDeployments(t *testing.T) {
 	g := NewWithT(t)
-	built := buildChart(t, deploymentComponents("capz-controller-manager", true, "manager")+deploymentComponents("azureserviceoperator-controller-manager", false, "manager", "side"))
+	built := buildChart(
+		t,
+		deploymentComponents(
+			"capz-controller-manager",
+			true,
+			"manager",
+		)+deploymentComponents(
+			"azureserviceoperator-controller-manager",
+			false,
+			"manager",
+			"side",
+		),
+	)
 	got, warnings, err := customized(t, built, specOf(t, `
 deployment: {replicas: 10, containers: [{name: manager, args: {--a: b}}]}
 manager: {profilerAddress: "localhost:1"}
@@ -174,6 +200,7 @@ additionalDeployments:
 `), nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(warnings).To(BeEmpty())
+
 	capz, aso := got["capz-controller-manager"], got["azureserviceoperator-controller-manager"]
 	g.Expect(*capz.Spec.Replicas).To(BeEquivalentTo(10))
 	g.Expect(containerNamed(t, capz, "manager").Args).To(Equal([]string{"--a=b", "--profiler-address=localhost:1"}))
@@ -204,6 +231,7 @@ func TestWhatDoesNotFit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := customized(t, buildChart(t, c.components), specOf(t, c.spec), nil)
+
 			var wrong *values.CustomizationError
 			NewWithT(t).Expect(err).To(And(BeAssignableToTypeOf(wrong), MatchError(c.refused)))
 		})
@@ -216,9 +244,14 @@ func TestSameValues(t *testing.T) {
 	g := NewWithT(t)
 	schema, err := values.ReadSchema(buildChart(t, managerComponents))
 	g.Expect(err).NotTo(HaveOccurred())
-	spec := specOf(t, `{manager: {additionalArgs: {--v: "1", v: "2", -v: "3", --w: "1", -w: "2"}, controller: {groupKindConcurrency: {a: 1, A: 2, a.b: 3}}}, deployment: {containers: [{name: manager, args: {--x: "1", x: "2", -x: "3"}}]}}`)
+
+	spec := specOf(
+		t,
+		`{manager: {additionalArgs: {--v: "1", v: "2", -v: "3", --w: "1", -w: "2"}, controller: {groupKindConcurrency: {a: 1, A: 2, a.b: 3}}}, deployment: {containers: [{name: manager, args: {--x: "1", x: "2", -x: "3"}}]}}`,
+	)
 	first, _, err := schema.Values(spec, nil)
 	g.Expect(err).NotTo(HaveOccurred())
+
 	for range 50 {
 		again, _, err := schema.Values(spec, nil)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -232,8 +265,12 @@ func TestNothingIsNoValue(t *testing.T) {
 	g := NewWithT(t)
 	schema, err := values.ReadSchema(buildChart(t, managerComponents))
 	g.Expect(err).NotTo(HaveOccurred())
+
 	for _, spec := range []string{`{}`, `{manager: {}}`, `{deployment: {}}`, `{deployment: {containers: [{name: proxy}]}, manager: {verbosity: 1}}`} {
-		got, _, err := schema.Values(specOf(t, spec), map[string]string{"TINY_LEVEL": "3", "OTHER": "secret", "images": "all: {}"})
+		got, _, err := schema.Values(
+			specOf(t, spec),
+			map[string]string{"TINY_LEVEL": "3", "OTHER": "secret", "images": "all: {}"},
+		)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(got).To(Equal(map[string]any{"variables": map[string]any{"TINY_LEVEL": "3"}}), spec)
 	}

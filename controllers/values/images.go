@@ -24,7 +24,11 @@ const allImages = "all"
 type ImagesError struct{ Err error }
 
 func (e *ImagesError) Error() string {
-	return fmt.Sprintf("key %q of the provider's Secret: %v; it holds clusterctl's image overrides, e.g. {all: {repository: registry.example.com/mirror}}", ImagesKey, e.Err)
+	return fmt.Sprintf(
+		"key %q of the provider's Secret: %v; it holds clusterctl's image overrides, e.g. {all: {repository: registry.example.com/mirror}}",
+		ImagesKey,
+		e.Err,
+	)
 }
 
 func (e *ImagesError) Unwrap() error { return e.Err }
@@ -37,7 +41,9 @@ func Images(label, overrides string) (map[string]any, error) {
 	if err := yaml.UnmarshalStrict([]byte(overrides), &config); err != nil {
 		return nil, errors.New("not YAML of the expected form: each key needs a map of repository, name and tag")
 	}
+
 	all, own := config[allImages], config[label]
+
 	chosen := map[string]v1alpha2.ImageMeta{allImages: {
 		Repository: cmp.Or(own.Repository, all.Repository), Name: cmp.Or(own.Name, all.Name), Tag: cmp.Or(own.Tag, all.Tag),
 	}}
@@ -47,6 +53,8 @@ func Images(label, overrides string) (map[string]any, error) {
 			chosen[name] = override
 		}
 	}
+
 	maps.DeleteFunc(chosen, func(_ string, override v1alpha2.ImageMeta) bool { return override == v1alpha2.ImageMeta{} })
+
 	return plain(chosen)
 }

@@ -14,8 +14,11 @@ import (
 func TestImages(t *testing.T) {
 	chart := buildChart(t, managerComponents)
 	published := map[string]string{
-		"manager": "registry.k8s.io/tiny/tiny-controller:v1.0.0", "proxy": "registry.k8s.io/tiny/proxy:v1.0.0", "prepare": "registry.k8s.io/tiny/prepare:v1.0.0",
+		"manager": "registry.k8s.io/tiny/tiny-controller:v1.0.0",
+		"proxy":   "registry.k8s.io/tiny/proxy:v1.0.0",
+		"prepare": "registry.k8s.io/tiny/prepare:v1.0.0",
 	}
+
 	for name, overrides := range map[string]string{
 		"none":                                ``,
 		"all":                                 `{all: {repository: mirror.example.com/capi}}`,
@@ -36,6 +39,7 @@ func TestImages(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			got, _, err := customized(t, chart, &v1alpha2.ProviderSpec{}, map[string]string{"images": overrides})
 			g.Expect(err).NotTo(HaveOccurred())
+
 			for container, image := range published {
 				want, err := clusterctl.ImageMeta().AlterImage("infrastructure-tiny", image)
 				g.Expect(err).NotTo(HaveOccurred())
@@ -47,8 +51,12 @@ func TestImages(t *testing.T) {
 
 func TestContainersImageWinsOverImages(t *testing.T) {
 	g := NewWithT(t)
-	got, _, err := customized(t, buildChart(t, managerComponents), specOf(t, `{deployment: {containers: [{name: manager, imageUrl: "own.example.com/a:v1"}]}}`),
-		map[string]string{"images": `{all: {repository: mirror.example.com}}`})
+	got, _, err := customized(
+		t,
+		buildChart(t, managerComponents),
+		specOf(t, `{deployment: {containers: [{name: manager, imageUrl: "own.example.com/a:v1"}]}}`),
+		map[string]string{"images": `{all: {repository: mirror.example.com}}`},
+	)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(containerNamed(t, got["tiny-controller-manager"], "manager").Image).To(Equal("own.example.com/a:v1"))
 	g.Expect(containerNamed(t, got["tiny-controller-manager"], "proxy").Image).To(Equal("mirror.example.com/proxy:v1.0.0"))
@@ -62,9 +70,16 @@ func TestImagesThatCannotBeRead(t *testing.T) {
 		"a word":           `{all: hunter2}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := customized(t, buildChart(t, managerComponents), &v1alpha2.ProviderSpec{}, map[string]string{"images": overrides})
+			_, _, err := customized(
+				t,
+				buildChart(t, managerComponents),
+				&v1alpha2.ProviderSpec{},
+				map[string]string{"images": overrides},
+			)
+
 			var wrong *values.ImagesError
-			NewWithT(t).Expect(err).To(And(BeAssignableToTypeOf(wrong), MatchError(ContainSubstring(`key "images"`)), Not(MatchError(ContainSubstring("hunter2")))))
+			NewWithT(t).Expect(err).
+				To(And(BeAssignableToTypeOf(wrong), MatchError(ContainSubstring(`key "images"`)), Not(MatchError(ContainSubstring("hunter2")))))
 		})
 	}
 }

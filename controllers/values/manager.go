@@ -27,26 +27,33 @@ func (c *container) manage(m *v1alpha2.ManagerSpec) (ignored []string) {
 	for flag, value := range sorted(m.AdditionalArgs) {
 		c.Args[bare(flag)] = value
 	}
+
 	if m.Debug {
 		c.flag("v", debugVerbosity)
 		c.flag("profiler-address", debugProfilerAddress)
 	}
+
 	c.flag("sync-period", seconds(m.SyncPeriod))
 	c.flag("namespace", m.CacheNamespace)
 	c.flag("profiler-address", m.ProfilerAddress)
 	c.flag("max-concurrent-reconciles", number(m.MaxConcurrentReconciles))
+
 	if m.Verbosity != nil && *m.Verbosity != defaultVerbosity {
 		c.flag("v", number(m.Verbosity))
 	}
+
 	if len(m.FeatureGates) > 0 {
 		c.FeatureGates = m.FeatureGates
 	}
+
 	if m.GracefulShutDown != nil {
 		ignored = append(ignored, "gracefulShutDown")
 	}
+
 	ignored = append(ignored, c.controllers(m.Controller)...)
 	ignored = append(ignored, c.elect(m.LeaderElection)...)
 	c.endpoints(m)
+
 	return ignored
 }
 
@@ -56,16 +63,20 @@ func (c *container) controllers(spec *v1alpha2.ControllerSpec) (ignored []string
 	if spec == nil {
 		return nil
 	}
+
 	for groupKind, concurrency := range sorted(spec.GroupKindConcurrency) {
 		kind, _, _ := strings.Cut(groupKind, ".")
 		c.flag(strings.ToLower(kind)+"-concurrency", number(&concurrency))
 	}
+
 	if spec.CacheSyncTimeout != nil {
 		ignored = append(ignored, "controller.cacheSyncTimeout")
 	}
+
 	if spec.RecoverPanic != nil {
 		ignored = append(ignored, "controller.recoverPanic")
 	}
+
 	return ignored
 }
 
@@ -74,15 +85,19 @@ func (c *container) elect(spec *v1alpha2.LeaderElection) (ignored []string) {
 	if spec == nil {
 		return nil
 	}
+
 	if spec.ResourceLock != "" && spec.ResourceLock != "leases" {
 		ignored = append(ignored, "leaderElection.resourceLock")
 	}
+
 	if spec.LeaderElect != nil {
 		c.flag("leader-elect", strconv.FormatBool(*spec.LeaderElect))
+
 		if !*spec.LeaderElect {
 			return ignored
 		}
 	}
+
 	switch {
 	case spec.ResourceName != "" && spec.ResourceNamespace != "":
 		c.flag("leader-election-id", spec.ResourceNamespace+"/"+spec.ResourceName)
@@ -91,9 +106,11 @@ func (c *container) elect(spec *v1alpha2.LeaderElection) (ignored []string) {
 	case spec.ResourceNamespace != "":
 		ignored = append(ignored, "leaderElection.resourceNamespace without resourceName")
 	}
+
 	c.flag("leader-elect-lease-duration", seconds(spec.LeaseDuration))
 	c.flag("leader-elect-renew-deadline", seconds(spec.RenewDeadline))
 	c.flag("leader-elect-retry-period", seconds(spec.RetryPeriod))
+
 	return ignored
 }
 
@@ -107,11 +124,13 @@ func (c *container) endpoints(m *v1alpha2.ManagerSpec) {
 			c.flag("insecure-diagnostics", "true")
 		}
 	}
+
 	if health := m.Health; health != nil {
 		c.flag("health-addr", health.HealthProbeBindAddress)
 		c.LivenessProbe = probeAt(health.LivenessEndpointName)
 		c.ReadinessProbe = probeAt(health.ReadinessEndpointName)
 	}
+
 	if webhook := m.Webhook; webhook != nil {
 		c.flag("webhook-host", webhook.Host)
 		c.flag("webhook-port", number(webhook.Port))
@@ -131,6 +150,7 @@ func probeAt(endpoint string) *probe {
 	if endpoint == "" {
 		return nil
 	}
+
 	return &probe{httpGet{Path: "/" + strings.TrimPrefix(endpoint, "/")}}
 }
 
@@ -139,6 +159,7 @@ func number(n *int32) string {
 	if n == nil {
 		return ""
 	}
+
 	return strconv.Itoa(int(*n))
 }
 
@@ -150,5 +171,6 @@ func seconds(d *metav1.Duration) string {
 	case d.Duration%time.Second == 0:
 		return fmt.Sprintf("%ds", d.Duration/time.Second)
 	}
+
 	return d.Duration.String()
 }

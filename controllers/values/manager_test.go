@@ -96,17 +96,22 @@ func TestManager(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
+
 			want := slices.Clone(publishedArgs)
 			for i, arg := range c.replaced {
 				want[i] = arg
 			}
+
 			got, warnings, err := customized(t, chart, specOf(t, c.spec), nil)
 			g.Expect(err).NotTo(HaveOccurred())
+
 			container := containerNamed(t, got["tiny-controller-manager"], "manager")
 			g.Expect(container.Args).To(Equal(append(want, c.added...)))
+
 			if c.warnings == nil {
 				c.warnings = BeEmpty()
 			}
+
 			g.Expect(warnings).To(c.warnings)
 		})
 	}
@@ -114,8 +119,14 @@ func TestManager(t *testing.T) {
 
 func TestProbes(t *testing.T) {
 	g := NewWithT(t)
-	got, _, err := customized(t, buildChart(t, managerComponents), specOf(t, `{manager: {health: {livenessEndpointName: mostly, readinessEndpointName: /readyish}}}`), nil)
+	got, _, err := customized(
+		t,
+		buildChart(t, managerComponents),
+		specOf(t, `{manager: {health: {livenessEndpointName: mostly, readinessEndpointName: /readyish}}}`),
+		nil,
+	)
 	g.Expect(err).NotTo(HaveOccurred())
+
 	container := containerNamed(t, got["tiny-controller-manager"], "manager")
 	g.Expect(container.LivenessProbe.HTTPGet.Path).To(Equal("/mostly"))
 	g.Expect(container.LivenessProbe.HTTPGet.Port.StrVal).To(Equal("healthz"), "the rest of the probe stays")
@@ -126,7 +137,12 @@ func TestProbes(t *testing.T) {
 
 func TestFlagsOfTheOnlyContainer(t *testing.T) {
 	g := NewWithT(t)
-	got, _, err := customized(t, buildChart(t, deploymentComponents("lone", true, "controller")), specOf(t, `{manager: {verbosity: 3}}`), nil)
+	got, _, err := customized(
+		t,
+		buildChart(t, deploymentComponents("lone", true, "controller")),
+		specOf(t, `{manager: {verbosity: 3}}`),
+		nil,
+	)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(containerNamed(t, got["lone"], "controller").Args).To(Equal([]string{"--v=3"}))
 }
@@ -137,11 +153,13 @@ func TestAzure(t *testing.T) {
 	if folder == "" {
 		t.Skip("PROVIDERS is not set to a folder of real releases")
 	}
+
 	g := NewWithT(t)
 	directory, err := source.NewDirectory(filepath.Join(folder, "infrastructure-azure"))
 	g.Expect(err).NotTo(HaveOccurred())
 	releases, err := directory.Releases(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
+
 	for _, release := range releases {
 		b, err := directory.Fetch(t.Context(), release)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -152,14 +170,19 @@ manager: {featureGates: {EdgeZone: true}, verbosity: 4}
 additionalDeployments: {azureserviceoperator-controller-manager: {deployment: {replicas: 1}}}
 `), nil)
 		g.Expect(err).NotTo(HaveOccurred())
+
 		capz, aso := got["capz-controller-manager"], got["azureserviceoperator-controller-manager"]
-		g.Expect(containerNamed(t, capz, "manager").Args).To(ContainElements("--v=4", And(HavePrefix("--feature-gates="), ContainSubstring("EdgeZone=true"), ContainSubstring("ASOAPI=true"))), release.Version)
-		g.Expect(containerNamed(t, aso, "manager").Args).To(And(ContainElement("--v=2"), Not(ContainElement(HavePrefix("--feature-gates")))), release.Version)
+		g.Expect(containerNamed(t, capz, "manager").Args).
+			To(ContainElements("--v=4", And(HavePrefix("--feature-gates="), ContainSubstring("EdgeZone=true"), ContainSubstring("ASOAPI=true"))), release.Version)
+		g.Expect(containerNamed(t, aso, "manager").Args).
+			To(And(ContainElement("--v=2"), Not(ContainElement(HavePrefix("--feature-gates")))), release.Version)
 		g.Expect(*aso.Spec.Replicas).To(BeEquivalentTo(1))
 
 		alone, _, err := customized(t, chart, specOf(t, `{manager: {verbosity: 4}}`), nil)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(containerNamed(t, alone["capz-controller-manager"], "manager").Args).To(ContainElement("--v=4"), "also if the other one is not named")
-		g.Expect(containerNamed(t, alone["azureserviceoperator-controller-manager"], "manager").Args).To(ContainElement("--v=2"))
+		g.Expect(containerNamed(t, alone["capz-controller-manager"], "manager").Args).
+			To(ContainElement("--v=4"), "also if the other one is not named")
+		g.Expect(containerNamed(t, alone["azureserviceoperator-controller-manager"], "manager").Args).
+			To(ContainElement("--v=2"))
 	}
 }

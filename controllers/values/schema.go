@@ -33,14 +33,17 @@ type Schema struct {
 // ReadSchema reads a chart's values.schema.json.
 func ReadSchema(c *chart.Chart) (*Schema, error) {
 	s := &Schema{Label: c.Metadata.Name, containers: map[string][]string{}}
+
 	var err error
 	if s.Required, s.Variables, err = chartgen.RequiredVariables(c); err != nil {
 		return nil, err
 	}
+
 	schema := c.File(chart.SchemaFile)
 	if schema == nil { // a plain chart
 		return s, nil
 	}
+
 	var root struct {
 		Properties struct {
 			Deployments struct {
@@ -57,12 +60,14 @@ func ReadSchema(c *chart.Chart) (*Schema, error) {
 	if err := json.Unmarshal(schema, &root); err != nil {
 		return nil, fmt.Errorf("chart %s: %s: %w", s.Label, chart.SchemaFile, err)
 	}
+
 	for name, deployment := range root.Properties.Deployments.Properties {
 		s.containers[name] = slices.Sorted(maps.Keys(deployment.Properties.Containers.Properties))
 		if bytes.Contains(c.File(chart.TemplatesDir+"deployment-"+name+".yaml"), []byte(v1alpha2.ClusterctlProviderLabel)) {
 			s.labelled = append(s.labelled, name)
 		}
 	}
+
 	return s, nil
 }
 
@@ -83,28 +88,50 @@ func (e *CustomizationError) Error() string { return e.Field + ": " + e.Reason }
 // its containers are called.
 func (s *Schema) managerDeployment(additional map[string]v1alpha2.AdditionalDeployment) (string, error) {
 	all := slices.Sorted(maps.Keys(s.containers))
+
 	candidates := without(all, func(name string) bool { return !slices.Contains(s.containers[name], managerContainer) })
 	if len(all) == 1 {
 		candidates = all
 	}
-	if labelled := without(candidates, func(name string) bool { return !slices.Contains(s.labelled, name) }); len(candidates) > 1 && len(labelled) > 0 {
+
+	if labelled := without(
+		candidates,
+		func(name string) bool { return !slices.Contains(s.labelled, name) },
+	); len(candidates) > 1 &&
+		len(labelled) > 0 {
 		candidates = labelled
 	}
+
 	if len(candidates) > 1 {
 		candidates = without(candidates, func(name string) bool { _, listed := additional[name]; return listed })
 	}
+
 	switch {
 	case len(candidates) == 1:
 		return candidates[0], nil
 	case len(all) == 0:
-		return "", &CustomizationError{"spec.manager and spec.deployment", fmt.Sprintf("%s has no Deployment; remove them", s.Label)}
+		return "", &CustomizationError{
+			"spec.manager and spec.deployment",
+			fmt.Sprintf("%s has no Deployment; remove them", s.Label),
+		}
 	case len(candidates) == 0:
-		return "", &CustomizationError{"spec.manager and spec.deployment", fmt.Sprintf(
-			"no Deployment with a container %q is left for them; use spec.additionalDeployments for all of %s", managerContainer, strings.Join(all, ", "))}
+		return "", &CustomizationError{
+			"spec.manager and spec.deployment",
+			fmt.Sprintf(
+				"no Deployment with a container %q is left for them; use spec.additionalDeployments for all of %s",
+				managerContainer,
+				strings.Join(all, ", "),
+			),
+		}
 	default:
-		return "", &CustomizationError{"spec.manager and spec.deployment", fmt.Sprintf(
-			"several Deployments have a container %q: %s; name the others in spec.additionalDeployments, as {} to leave them as they are",
-			managerContainer, strings.Join(candidates, ", "))}
+		return "", &CustomizationError{
+			"spec.manager and spec.deployment",
+			fmt.Sprintf(
+				"several Deployments have a container %q: %s; name the others in spec.additionalDeployments, as {} to leave them as they are",
+				managerContainer,
+				strings.Join(candidates, ", "),
+			),
+		}
 	}
 }
 
@@ -118,8 +145,12 @@ func (s *Schema) managerOf(deployment, field string) (string, error) {
 	case len(containers) == 1:
 		return containers[0], nil
 	}
-	return "", &CustomizationError{field, fmt.Sprintf("Deployment %s has no container %q to set flags of; it has %s; use args of a container in %s",
-		deployment, managerContainer, listed(containers), strings.TrimSuffix(field, "manager")+"deployment")}
+
+	return "", &CustomizationError{
+		field,
+		fmt.Sprintf("Deployment %s has no container %q to set flags of; it has %s; use args of a container in %s",
+			deployment, managerContainer, listed(containers), strings.TrimSuffix(field, "manager")+"deployment"),
+	}
 }
 
 // listed names things for a message.
@@ -127,6 +158,7 @@ func listed(names []string) string {
 	if len(names) == 0 {
 		return "none"
 	}
+
 	return strings.Join(names, ", ")
 }
 

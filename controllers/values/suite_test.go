@@ -65,39 +65,58 @@ func deploymentComponents(name string, labelled bool, containers ...string) stri
 	if labelled {
 		labels = "{app: " + name + ", cluster.x-k8s.io/provider: infrastructure-tiny}"
 	}
+
 	list := ""
 	for _, c := range containers {
 		list += "{name: " + c + ", image: \"registry.k8s.io/tiny/" + c + ":v1\"}, "
 	}
+
 	return "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: " + name + ", namespace: tiny-system, labels: " + labels + "}\n" +
 		"spec: {replicas: 1, selector: {matchLabels: {app: " + name + "}}, template: {metadata: {labels: {app: " + name + "}}, spec: {containers: [" + list + "]}}}\n"
 }
 
 func buildChart(t *testing.T, components string) *chart.Chart {
 	t.Helper()
+
 	c, err := chartgen.Build(&bundle.Bundle{
-		Provider: bundle.Provider{Type: "InfrastructureProvider", Name: "tiny", Label: "infrastructure-tiny"}, Version: "v1.0.0",
+		Provider: bundle.Provider{
+			Type:  "InfrastructureProvider",
+			Name:  "tiny",
+			Label: "infrastructure-tiny",
+		},
+		Version:    "v1.0.0",
 		Components: []byte(components),
-		Metadata:   []byte("apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries:\n- {major: 1, minor: 0, contract: v1beta2}\n"),
+		Metadata: []byte(
+			"apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries:\n- {major: 1, minor: 0, contract: v1beta2}\n",
+		),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return c
 }
 
 // customized is what the spec makes of the chart: the Deployments as Helm renders them, by name,
 // and the warnings.
-func customized(t *testing.T, c *chart.Chart, spec *v1alpha2.ProviderSpec, variables map[string]string) (map[string]*appsv1.Deployment, []string, error) {
+func customized(
+	t *testing.T,
+	c *chart.Chart,
+	spec *v1alpha2.ProviderSpec,
+	variables map[string]string,
+) (map[string]*appsv1.Deployment, []string, error) {
 	t.Helper()
+
 	schema, err := values.ReadSchema(c)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	chosen, warnings, err := schema.Values(spec, variables)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	return rendered(t, c, chosen), warnings, nil
 }
 
@@ -109,11 +128,18 @@ func rendered(t *testing.T, c *chart.Chart, chosen map[string]any) map[string]*a
 	g.Expect(err).NotTo(HaveOccurred())
 	loaded, err := loader.LoadArchive(bytes.NewReader(archive))
 	g.Expect(err).NotTo(HaveOccurred())
-	all, err := chartutil.ToRenderValues(loaded, chosen, chartutil.ReleaseOptions{Name: "tiny", Namespace: "tiny"}, chartutil.DefaultCapabilities)
+	all, err := chartutil.ToRenderValues(
+		loaded,
+		chosen,
+		chartutil.ReleaseOptions{Name: "tiny", Namespace: "tiny"},
+		chartutil.DefaultCapabilities,
+	)
 	g.Expect(err).NotTo(HaveOccurred())
 	files, err := engine.Render(loaded, all)
 	g.Expect(err).NotTo(HaveOccurred())
+
 	deployments := map[string]*appsv1.Deployment{}
+
 	for name, text := range files {
 		if strings.Contains(name, "/templates/deployment-") {
 			d := &appsv1.Deployment{}
@@ -121,25 +147,30 @@ func rendered(t *testing.T, c *chart.Chart, chosen map[string]any) map[string]*a
 			deployments[d.Name] = d
 		}
 	}
+
 	return deployments
 }
 
 // specOf reads a spec as the API server would: a verbosity that is not set is 1.
 func specOf(t *testing.T, text string) *v1alpha2.ProviderSpec {
 	t.Helper()
+
 	spec := &v1alpha2.ProviderSpec{}
 	if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {
 		t.Fatal(err)
 	}
+
 	one := int32(1)
 	if spec.Manager != nil && spec.Manager.Verbosity == nil {
 		spec.Manager.Verbosity = &one
 	}
+
 	return spec
 }
 
 func containerNamed(t *testing.T, d *appsv1.Deployment, name string) *corev1.Container {
 	t.Helper()
+
 	pod := &d.Spec.Template.Spec
 	for _, list := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
 		for i := range list {
@@ -148,6 +179,8 @@ func containerNamed(t *testing.T, d *appsv1.Deployment, name string) *corev1.Con
 			}
 		}
 	}
+
 	t.Fatalf("no container %s", name)
+
 	return nil
 }

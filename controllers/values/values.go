@@ -22,7 +22,10 @@ type SecretNotFoundError struct {
 }
 
 func (e *SecretNotFoundError) Error() string {
-	return fmt.Sprintf("Secret %s with the provider's variables does not exist; create it, or correct spec.configSecret", e.Secret)
+	return fmt.Sprintf(
+		"Secret %s with the provider's variables does not exist; create it, or correct spec.configSecret",
+		e.Secret,
+	)
 }
 
 // Variables are the provider's variables: spec.variables, and over them the keys of the Secret that
@@ -32,21 +35,27 @@ func Variables(ctx context.Context, reader client.Reader, provider v1alpha2.Prov
 	if variables == nil {
 		variables = map[string]string{}
 	}
+
 	name, named := provider.GetSpec().VariablesSecret(provider.GetNamespace())
 	if !named {
 		return variables, nil
 	}
+
 	secret := &corev1.Secret{}
+
 	err := reader.Get(ctx, name, secret)
 	if apierrors.IsNotFound(err) {
 		return nil, &SecretNotFoundError{Secret: name}
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("read Secret %s: %w", name, err)
 	}
+
 	for key, value := range secret.Data {
 		variables[key] = string(value)
 	}
+
 	return variables, nil
 }
 
@@ -60,22 +69,30 @@ func Missing(required []string, variables map[string]string) []string {
 // credentials among them. The warnings tell a person what of the spec has no effect. The error is a
 // *CustomizationError or an *ImagesError when the resource or its Secret is at fault. Nothing is
 // taken from the cluster: the same input gives the same values.
-func (s *Schema) Values(spec *v1alpha2.ProviderSpec, variables map[string]string) (values map[string]any, warnings []string, err error) {
+func (s *Schema) Values(
+	spec *v1alpha2.ProviderSpec,
+	variables map[string]string,
+) (values map[string]any, warnings []string, err error) {
 	values = map[string]any{"variables": s.variables(variables)}
+
 	deployments, warnings, err := s.deployments(spec)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	if len(deployments) > 0 {
 		values["deployments"] = deployments
 	}
+
 	overrides, err := Images(s.Label, variables[ImagesKey])
 	if err != nil {
 		return nil, nil, &ImagesError{err}
 	}
+
 	if len(overrides) > 0 {
 		values[ImagesKey] = overrides
 	}
+
 	return values, warnings, nil
 }
 
@@ -83,10 +100,12 @@ func (s *Schema) Values(spec *v1alpha2.ProviderSpec, variables map[string]string
 // a token for fetching, that have no business in a Helm release.
 func (s *Schema) variables(set map[string]string) map[string]any {
 	chosen := map[string]any{}
+
 	for _, name := range s.Variables {
 		if value, ok := set[name]; ok {
 			chosen[name] = value
 		}
 	}
+
 	return chosen
 }

@@ -14,9 +14,17 @@ import (
 
 func TestVariables(t *testing.T) {
 	reader := fake.NewClientBuilder().WithObjects(
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tiny", Name: "own"}, Data: map[string][]byte{"A": []byte("secret"), "EMPTY": nil}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "own"}, Data: map[string][]byte{"A": []byte("far")}},
-	).Build()
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "tiny", Name: "own"},
+			Data:       map[string][]byte{"A": []byte("secret"), "EMPTY": nil},
+		},
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "own"},
+			Data:       map[string][]byte{"A": []byte("far")},
+		},
+	).
+		Build()
+
 	for name, c := range map[string]struct {
 		spec    string
 		want    map[string]string
@@ -33,13 +41,17 @@ func TestVariables(t *testing.T) {
 			provider := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "tiny", Name: "tiny"}}
 			specOf(t, c.spec).DeepCopyInto(provider.GetSpec())
 			got, err := values.Variables(t.Context(), reader, provider)
+
 			if c.refused != "" {
 				var missing *values.SecretNotFoundError
 				g.Expect(err).To(And(BeAssignableToTypeOf(missing), MatchError(ContainSubstring(c.refused))))
+
 				return
 			}
+
 			g.Expect(got, err).To(Equal(c.want))
 			got["A"] = "changed"
+
 			g.Expect(provider.GetSpec().Variables["A"]).NotTo(Equal("changed"), "the spec is only read")
 		})
 	}

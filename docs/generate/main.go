@@ -27,6 +27,7 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(programs)
+
 	for page, write := range map[string]func() ([]byte, error){
 		"api.md":      func() ([]byte, error) { return apiPage("config/crd/bases") },
 		"cli.md":      func() ([]byte, error) { return cliPage(filepath.Join(programs, "capstan")) },
@@ -36,10 +37,12 @@ func run() error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", page, err)
 		}
+
 		if err := os.WriteFile(filepath.Join(folder, page), content, 0o644); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -49,10 +52,19 @@ func build() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	build := exec.Command("go", "build", "-o", programs, "./cmd/capstan", "./cmd/operator") //nolint:gosec // a folder of our own
+
+	build := exec.Command(
+		"go",
+		"build",
+		"-o",
+		programs,
+		"./cmd/capstan",
+		"./cmd/operator",
+	) //nolint:gosec // a folder of our own
 	if out, err := build.CombinedOutput(); err != nil {
 		_ = os.RemoveAll(programs)
 		return "", fmt.Errorf("build the programs: %w\n%s", err, out)
 	}
+
 	return programs, nil
 }

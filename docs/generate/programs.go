@@ -24,9 +24,11 @@ are left out below.
 func cliPage(program string) ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString(cliHead)
+
 	connection := pflag.NewFlagSet("", pflag.ContinueOnError)
 	genericclioptions.NewConfigFlags(false).AddFlags(connection)
 	err := document(&out, program, nil, connection)
+
 	return append(bytes.TrimRight(out.Bytes(), "\n"), '\n'), err
 }
 
@@ -38,20 +40,30 @@ func document(out *bytes.Buffer, program string, command []string, connection *p
 	if err != nil {
 		return fmt.Errorf("capstan %s --help: %w", strings.Join(command, " "), err)
 	}
+
 	group := listed.FindSubmatch(help)
 	if group == nil {
-		fmt.Fprintf(out, "## capstan %s\n\n```text\n%s```\n\n", strings.Join(command, " "), withoutConnection(string(help), connection))
+		fmt.Fprintf(
+			out,
+			"## capstan %s\n\n```text\n%s```\n\n",
+			strings.Join(command, " "),
+			withoutConnection(string(help), connection),
+		)
+
 		return nil
 	}
+
 	for line := range strings.Lines(string(group[1])) {
 		name := strings.Fields(line)[0]
 		if name == "help" || name == "completion" {
 			continue
 		}
+
 		if err := document(out, program, append(command[:len(command):len(command)], name), connection); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -61,14 +73,17 @@ var flagLine = regexp.MustCompile(`^ +(?:-\w, )?--([a-z0-9-]+)`)
 // something of its own about them.
 func withoutConnection(help string, connection *pflag.FlagSet) string {
 	var kept strings.Builder
+
 	for line := range strings.Lines(help) {
 		if match := flagLine.FindStringSubmatch(line); match != nil {
 			if known := connection.Lookup(match[1]); known != nil && strings.Contains(line, known.Usage) {
 				continue
 			}
 		}
+
 		kept.WriteString(line)
 	}
+
 	return kept.String()
 }
 
@@ -84,6 +99,8 @@ func operatorPage(program string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("operator --help: %w", err)
 	}
+
 	_, flags, _ := strings.Cut(string(help), "\n")
+
 	return []byte(operatorHead + "```text\n" + flags + "```\n"), nil
 }

@@ -30,10 +30,10 @@ type Request struct {
 	Duration    time.Duration // until the last byte of the answer
 }
 
-// Lease says whether the request is about a Lease: leader election and heartbeats.
+// Lease reports whether the request is about a Lease: leader election and heartbeats.
 func (r Request) Lease() bool { return r.Group == "coordination.k8s.io" && r.Resource == "leases" }
 
-// Write says whether the request was to change what is stored. Reviews, such as
+// Write reports whether the request was to change what is stored. Reviews, such as
 // SubjectAccessReview, are creations that store nothing.
 func (r Request) Write() bool {
 	switch r.Verb {
@@ -41,6 +41,7 @@ func (r Request) Write() bool {
 		review := r.Group == "authorization.k8s.io" || r.Group == "authentication.k8s.io"
 		return !r.DryRun && !review
 	}
+
 	return false
 }
 
@@ -53,19 +54,24 @@ func (b *Bed) Requests(keep func(Request) bool) ([]Request, error) {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
 	defer file.Close()
+
 	var requests []Request
+
 	for reader := bufio.NewReaderSize(file, 1<<20); ; {
 		line, err := reader.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
 			return requests, nil // a last line without its end is still being written
 		}
+
 		if err != nil {
 			return nil, fmt.Errorf("read the audit log: %w", err)
 		}
+
 		var event auditEvent
 		if err := json.Unmarshal(line, &event); err != nil {
 			return nil, fmt.Errorf("read the audit log %s: %w", file.Name(), err)
 		}
+
 		if request := event.request(); keep == nil || keep(request) {
 			requests = append(requests, request)
 		}
@@ -78,6 +84,7 @@ func Count(requests []Request, key func(Request) string) map[string]int {
 	for _, request := range requests {
 		counts[key(request)]++
 	}
+
 	return counts
 }
 
@@ -102,10 +109,12 @@ func (e auditEvent) request() Request {
 	if e.ImpersonatedUser != nil {
 		user = e.ImpersonatedUser.Username
 	}
+
 	dryRun := false
 	if uri, err := url.ParseRequestURI(e.RequestURI); err == nil {
 		dryRun = uri.Query().Has("dryRun")
 	}
+
 	return Request{
 		User:        user,
 		UserAgent:   e.UserAgent,

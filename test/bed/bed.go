@@ -69,18 +69,23 @@ func Start(ctx context.Context, options Options) (*Bed, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	set, err := tools.Find()
 	if err != nil {
 		return nil, err
 	}
+
 	if err := set.Build(ctx, options.Log); err != nil {
 		return nil, err
 	}
+
 	b := &Bed{options: options, tools: set, launcher: newLauncher()}
+
 	b.alive, b.fail = context.WithCancelCause(context.Background())
 	if err := b.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the test bed: %w", err), b.Stop())
 	}
+
 	return b, nil
 }
 
@@ -88,9 +93,11 @@ func (o Options) complete() (Options, error) {
 	if o.Nodes == 0 {
 		o.Nodes = DefaultNodes
 	}
+
 	if o.Log == nil {
 		o.Log = os.Stderr
 	}
+
 	if o.LogDir == "" {
 		return o, nil
 	}
@@ -99,7 +106,9 @@ func (o Options) complete() (Options, error) {
 	if err != nil {
 		return o, fmt.Errorf("find the folder of the logs: %w", err)
 	}
+
 	o.LogDir = dir
+
 	return o, nil
 }
 
@@ -109,6 +118,7 @@ func (b *Bed) start(ctx context.Context) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -116,17 +126,22 @@ func (b *Bed) start(ctx context.Context) error {
 func (b *Bed) Stop() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	if b.stopped {
 		return nil
 	}
+
 	b.stopped = true
 	for _, p := range b.processes {
 		p.kill()
 	}
+
 	for _, p := range b.processes {
 		<-p.exited
 	}
+
 	b.launcher.close()
+
 	return errors.Join(b.port.release(), b.dir.remove())
 }
 
@@ -154,6 +169,7 @@ func (b *Bed) logs() string {
 	if b.options.LogDir != "" {
 		return b.options.LogDir
 	}
+
 	return b.file("logs")
 }
 

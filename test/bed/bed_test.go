@@ -43,13 +43,16 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) == "" {
 		os.Exit(m.Run())
 	}
+
 	b, err := Start(context.Background(), Options{})
 	if err == nil {
 		err = json.NewEncoder(os.Stdout).Encode(childReport{Dir: b.Dir(), PIDs: b.pids()})
 	}
+
 	if err == nil {
 		err = b.Wait(context.Background())
 	}
+
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(1)
 }
@@ -59,66 +62,81 @@ func (b *Bed) pids() []int {
 	for _, p := range b.processes {
 		pids = append(pids, p.cmd.Process.Pid)
 	}
+
 	return pids
 }
 
 // alive lists the processes that exist and are more than an entry in the table of processes.
 func alive(pids []int) []int {
 	var living []int
+
 	for _, pid := range pids {
 		if syscall.Kill(pid, 0) != nil {
 			continue
 		}
+
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		if err == nil && strings.Contains(string(status), "State:\tZ") {
 			continue // nobody has asked for its exit status yet
 		}
+
 		living = append(living, pid)
 	}
+
 	return living
 }
 
 func start(t *testing.T, options Options) *Bed {
 	t.Helper()
+
 	begin := time.Now()
+
 	b, err := Start(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Logf("a bed was up after %.1f s", time.Since(begin).Seconds())
 	t.Cleanup(func() {
 		if err := b.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	return b
 }
 
 func client(t *testing.T, b *Bed, user string) dynamic.Interface {
 	t.Helper()
+
 	config, err := b.ConfigFor(user)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	c, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return c
 }
 
 func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
+
 	o := &unstructured.Unstructured{}
 	if err := json.Unmarshal([]byte(text), &o.Object); err != nil {
 		t.Fatal(err)
 	}
+
 	return o
 }
 
 func TestBed(t *testing.T) {
 	b := start(t, Options{})
 	pids := b.pids()
+
 	t.Run("makes a Deployment available", func(t *testing.T) { makesADeploymentAvailable(t, b) })
 	t.Run("has the CRDs of cert-manager", func(t *testing.T) { hasCertManager(t, b) })
 	t.Run("tells one user's requests from another's", func(t *testing.T) { tellsRequestsApart(t, b) })
@@ -173,27 +191,33 @@ func tellsRequestsApart(t *testing.T, b *Bed) {
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = c.Create(t.Context(), note, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
+
 	for range 3 {
 		_, err = c.Get(t.Context(), "note", metav1.GetOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
 	}
+
 	second := int64(1)
 	watch, err := c.Watch(t.Context(), metav1.ListOptions{TimeoutSeconds: &second})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Eventually(watch.ResultChan()).WithTimeout(patience).Should(BeClosed())
 
 	byAuditor := func(r Request) bool { return r.User == "auditor" }
+
 	var requests []Request
+
 	g.Eventually(func() (map[string]int, error) {
 		requests, err = b.Requests(byAuditor)
 		return Count(requests, func(r Request) string { return r.Verb + " " + r.Resource }), err
 	}).WithTimeout(patience).Should(Equal(map[string]int{"create configmaps": 2, "get configmaps": 3, "watch configmaps": 1}))
+
 	writes := Count(requests, func(r Request) string { return fmt.Sprintf("%t %d", r.Write(), r.Code) })
 	g.Expect(writes).To(Equal(map[string]int{"true 201": 1, "false 201": 1, "false 200": 4}), "a dry run writes nothing")
 
 	leases, err := b.Requests(Request.Lease)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(leases).NotTo(BeEmpty(), "the API server and the nodes keep Leases")
+
 	everyone, err := b.Requests(nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(Count(everyone, func(r Request) string { return r.User })).To(HaveKey("system:kube-scheduler"))
@@ -203,8 +227,17 @@ func givesKubeconfigs(t *testing.T, b *Bed) {
 	g := NewWithT(t)
 	other, err := b.KubeconfigFor("team/a:operator")
 	g.Expect(err).NotTo(HaveOccurred())
+
 	for path, user := range map[string]string{b.Kubeconfig(): "admin", other: "team/a:operator"} {
-		whoami := exec.CommandContext(t.Context(), b.Binary(tools.Kubectl), "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
+		whoami := exec.CommandContext(
+			t.Context(),
+			b.Binary(tools.Kubectl),
+			"auth",
+			"whoami",
+			"-o",
+			"jsonpath={.status.userInfo.username}",
+		)
+
 		whoami.Env = append(os.Environ(), "KUBECONFIG="+path)
 		g.Expect(whoami.Output()).To(BeEquivalentTo(user))
 	}
@@ -213,28 +246,36 @@ func givesKubeconfigs(t *testing.T, b *Bed) {
 func hasRegistries(t *testing.T, b *Bed) {
 	g := NewWithT(t)
 	addresses := map[string]bool{}
+
 	for range 2 {
 		address, err := b.StartRegistry(t.Context())
 		g.Expect(err).NotTo(HaveOccurred())
+
 		addresses[address] = true
 		response, err := http.Get("http://" + address + "/v2/")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(response.Body.Close()).To(Succeed())
 		g.Expect(response.StatusCode).To(Equal(http.StatusOK))
 	}
+
 	g.Expect(addresses).To(HaveLen(2))
 }
 
 func runsBesideAnother(t *testing.T, b *Bed) {
 	g := NewWithT(t)
 	logs := t.TempDir()
-	other := start(t, Options{Nodes: 1, WithoutCertManager: true, LogDir: logs, APIServerFlags: []string{"--event-ttl=5m"}})
+	other := start(
+		t,
+		Options{Nodes: 1, WithoutCertManager: true, LogDir: logs, APIServerFlags: []string{"--event-ttl=5m"}},
+	)
+
 	objects := map[schema.GroupVersionResource]int{nodes: 1, crds: 0, deployments: 0}
 	for resource, count := range objects {
 		list, err := client(t, other, "tester").Resource(resource).List(t.Context(), metav1.ListOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(list.Items).To(HaveLen(count), resource.Resource)
 	}
+
 	g.Expect(other.Stop()).To(Succeed())
 	g.Expect(os.ReadFile(filepath.Join(logs, "kube-apiserver.log"))).To(ContainSubstring("v1."))
 	g.Expect(filepath.Join(logs, "audit.log")).To(BeARegularFile())
@@ -248,16 +289,20 @@ func TestKilledProcessLeavesNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux ends the components of a process that was killed")
 	}
+
 	g := NewWithT(t)
 	child := exec.Command(os.Args[0])
+
 	child.Env = append(os.Environ(), childVariable+"=1")
 	child.Stderr = os.Stderr
 	output, err := child.StdoutPipe()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(child.Start()).To(Succeed())
 	t.Cleanup(func() { _ = child.Process.Kill() })
+
 	line, err := bufio.NewReader(output).ReadBytes('\n')
 	g.Expect(err).NotTo(HaveOccurred())
+
 	var report childReport
 	g.Expect(json.Unmarshal(line, &report)).To(Succeed())
 	g.Expect(alive(report.PIDs)).To(And(Equal(report.PIDs), HaveLen(5)))
@@ -266,6 +311,7 @@ func TestKilledProcessLeavesNothing(t *testing.T) {
 	g.Expect(child.Wait()).NotTo(Succeed())
 	g.Eventually(func() []int { return alive(report.PIDs) }).WithTimeout(patience).Should(BeEmpty())
 	g.Expect(report.Dir).To(BeADirectory())
+
 	dir, err := newWorkDir(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(report.Dir).NotTo(BeADirectory(), "the next bed sweeps the folder")
@@ -275,14 +321,17 @@ func TestKilledProcessLeavesNothing(t *testing.T) {
 
 func TestDeadComponentIsNamed(t *testing.T) {
 	g := NewWithT(t)
+
 	b := start(t, Options{})
 	for _, p := range b.processes {
 		if strings.HasSuffix(p.log, tools.Scheduler+".log") {
 			g.Expect(p.cmd.Process.Signal(syscall.SIGTERM)).To(Succeed())
 		}
 	}
+
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+
 	g.Expect(b.Wait(ctx)).To(MatchError(ContainSubstring("kube-scheduler has died")))
 }
 
@@ -291,7 +340,8 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 	base := t.TempDir()
 	t.Setenv("TMPDIR", base)
 	_, err := Start(t.Context(), Options{APIServerFlags: []string{"--no-such-flag"}})
-	g.Expect(err).To(MatchError(And(ContainSubstring("kube-apiserver has died"), ContainSubstring("unknown flag: --no-such-flag"))))
+	g.Expect(err).
+		To(MatchError(And(ContainSubstring("kube-apiserver has died"), ContainSubstring("unknown flag: --no-such-flag"))))
 	left, err := filepath.Glob(filepath.Join(base, "*", "*"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(left).To(HaveExactElements(HaveSuffix("/lock")))

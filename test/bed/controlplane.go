@@ -29,6 +29,7 @@ func (b *Bed) prepare(ctx context.Context) (err error) {
 	if b.dir, err = newWorkDir(ctx); err != nil {
 		return err
 	}
+
 	if err := os.MkdirAll(b.logs(), 0o755); err != nil {
 		return fmt.Errorf("make the folder of the logs: %w", err)
 	}
@@ -36,30 +37,38 @@ func (b *Bed) prepare(ctx context.Context) (err error) {
 	if err := os.WriteFile(b.AuditLog(), nil, 0o600); err != nil {
 		return fmt.Errorf("make the audit log: %w", err)
 	}
+
 	if b.port, err = reservePort(); err != nil {
 		return err
 	}
+
 	if err := b.writeKeys(); err != nil {
 		return err
 	}
+
 	if b.admin, err = b.ConfigFor(adminUser); err != nil {
 		return err
 	}
+
 	own, err := b.ConfigFor(ownUser)
 	if err != nil {
 		return err
 	}
+
 	if b.client, err = dynamic.NewForConfig(own); err != nil {
 		return fmt.Errorf("make the bed's own client: %w", err)
 	}
+
 	if b.http, err = rest.HTTPClientFor(own); err != nil {
 		return fmt.Errorf("make the bed's own client: %w", err)
 	}
+
 	for _, user := range []string{adminUser, userOf(tools.ControllerManager), userOf(tools.Scheduler), userOf(tools.Kwok)} {
 		if _, err := b.KubeconfigFor(user); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -70,18 +79,26 @@ func (b *Bed) writeKeys() (err error) {
 	if b.ca, err = newAuthority(); err != nil {
 		return err
 	}
-	server, err := b.ca.server([]string{"localhost", "kubernetes.default.svc"}, net.IPv4(127, 0, 0, 1), firstServiceAddress)
+
+	server, err := b.ca.server(
+		[]string{"localhost", "kubernetes.default.svc"},
+		net.IPv4(127, 0, 0, 1),
+		firstServiceAddress,
+	)
 	if err != nil {
 		return err
 	}
+
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return fmt.Errorf("make the key of service accounts: %w", err)
 	}
+
 	serviceAccounts, err := encodeKey(key)
 	if err != nil {
 		return fmt.Errorf("make the key of service accounts: %w", err)
 	}
+
 	files := map[string][]byte{
 		caFile:              b.ca.bundle(),
 		serverCertFile:      server.certificate,
@@ -94,6 +111,7 @@ func (b *Bed) writeKeys() (err error) {
 			return fmt.Errorf("write %s: %w", name, err)
 		}
 	}
+
 	return nil
 }
 
@@ -109,13 +127,16 @@ func (b *Bed) startAPIServer(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		return connection.Close()
 	}); err != nil {
 		return err
 	}
+
 	if err := b.run(tools.APIServer, b.apiServerFlags()...); err != nil {
 		return err
 	}
+
 	return b.poll(ctx, "kube-apiserver serves", func(ctx context.Context) error {
 		_, err := b.client.Resource(nodes).List(ctx, metav1.ListOptions{})
 		return err
@@ -137,17 +158,21 @@ func (b *Bed) startControllers(ctx context.Context) error {
 	if err := os.WriteFile(b.file(stagesFile), stages, 0o600); err != nil {
 		return err
 	}
+
 	if b.options.Nodes > 0 {
 		if err := b.run(tools.Kwok, b.kwokFlags()...); err != nil {
 			return err
 		}
 	}
+
 	if err := b.run(tools.Scheduler, b.schedulerFlags()...); err != nil {
 		return err
 	}
+
 	if err := b.waitReady(ctx); err != nil {
 		return err
 	}
+
 	return b.run(tools.ControllerManager, b.controllerManagerFlags()...)
 }
 
@@ -157,15 +182,18 @@ func (b *Bed) waitReady(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		response, err := b.http.Do(request)
 		if err != nil {
 			return err
 		}
 		defer response.Body.Close()
+
 		if response.StatusCode != http.StatusOK {
 			checks, err := io.ReadAll(response.Body)
 			return errors.Join(errors.New(string(checks)), err)
 		}
+
 		return nil
 	})
 }
@@ -174,13 +202,16 @@ func (b *Bed) waitReady(ctx context.Context) error {
 // a minute, with the last error of done.
 func (b *Bed) poll(ctx context.Context, what string, done func(context.Context) error) error {
 	const every, limit = 20 * time.Millisecond, time.Minute
+
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+
 	for {
 		err := done(ctx)
 		if err == nil {
 			return nil
 		}
+
 		select {
 		case <-b.alive.Done():
 			return context.Cause(b.alive)

@@ -25,11 +25,13 @@ func reservePort() (*port, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reserve a port: %w", err)
 	}
+
 	p := &port{socket: socket}
 	if p.number, err = bindAnyPort(socket); err != nil {
 		_ = p.release()
 		return nil, fmt.Errorf("reserve a port: %w", err)
 	}
+
 	return p, nil
 }
 
@@ -37,13 +39,16 @@ func bindAnyPort(socket int) (int, error) {
 	if err := unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
 		return 0, err
 	}
+
 	if err := unix.Bind(socket, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		return 0, err
 	}
+
 	address, err := unix.Getsockname(socket)
 	if err != nil {
 		return 0, err
 	}
+
 	return address.(*unix.SockaddrInet4).Port, nil
 }
 
@@ -51,5 +56,6 @@ func (p *port) release() error {
 	if p == nil {
 		return nil
 	}
+
 	return unix.Close(p.socket)
 }

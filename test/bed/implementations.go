@@ -35,13 +35,20 @@ type inProcess struct {
 // newInProcess makes a registry that asks for the password of the options, if there is one.
 func newInProcess(o RegistryOptions) *inProcess {
 	silent := log.New(io.Discard, "", 0)
-	registry := gcr.New(gcr.Logger(silent), gcr.WithReferrersSupport(true), gcr.WithBlobHandler(gcr.NewDiskBlobHandler(o.Dir)))
+	registry := gcr.New(
+		gcr.Logger(silent),
+		gcr.WithReferrersSupport(true),
+		gcr.WithBlobHandler(gcr.NewDiskBlobHandler(o.Dir)),
+	)
+
 	return &inProcess{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if user, password, _ := r.BasicAuth(); o.User != "" && (user != o.User || password != o.Password) {
 			w.Header().Set("WWW-Authenticate", `Basic realm="bed"`)
 			w.WriteHeader(http.StatusUnauthorized)
+
 			return
 		}
+
 		registry.ServeHTTP(w, r)
 	})}
 }
@@ -49,6 +56,7 @@ func newInProcess(o RegistryOptions) *inProcess {
 func (p *inProcess) useTLS(pair keyPair) error {
 	certificate, err := tls.X509KeyPair(pair.certificate, pair.key)
 	p.tls = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+
 	return err
 }
 
@@ -58,13 +66,20 @@ func (r *Registry) serve() error {
 	if err != nil {
 		return fmt.Errorf("start a registry: %w", err)
 	}
+
 	r.Address = listener.Addr().String()
 	p := r.inProcess
 	// No HTTP/2: it reads one blob at a time, and those that wait would hold up that one where all
 	// share a connection.
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
-	p.server = &http.Server{Handler: p.handler, TLSConfig: p.tls, Protocols: protocols, ErrorLog: log.New(io.Discard, "", 0)}
+
+	p.server = &http.Server{
+		Handler:   p.handler,
+		TLSConfig: p.tls,
+		Protocols: protocols,
+		ErrorLog:  log.New(io.Discard, "", 0),
+	}
 	go func() {
 		if p.tls == nil {
 			_ = p.server.Serve(listener) // until it is closed
@@ -72,6 +87,7 @@ func (r *Registry) serve() error {
 			_ = p.server.ServeTLS(listener, "", "")
 		}
 	}()
+
 	return nil
 }
 

@@ -23,7 +23,11 @@ var (
 	nodes           = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 	serviceAccounts = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
 	configMaps      = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	crds            = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	crds            = schema.GroupVersionResource{
+		Group:    "apiextensions.k8s.io",
+		Version:  "v1",
+		Resource: "customresourcedefinitions",
+	}
 )
 
 // populate makes the objects that a bed begins with.
@@ -32,13 +36,16 @@ func (b *Bed) populate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range b.options.Nodes {
 		group.Go(func() error { return create(ctx, b.client.Resource(nodes), node(fmt.Sprintf("node-%d", i))) })
 	}
+
 	for _, definition := range definitions {
 		group.Go(func() error { return create(ctx, b.client.Resource(crds), definition) })
 	}
+
 	return group.Wait()
 }
 
@@ -61,12 +68,14 @@ func (b *Bed) settle(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+
 			return wait.missing(list.Items)
 		})
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -75,12 +84,15 @@ func (b *Bed) definitions() ([]*unstructured.Unstructured, error) {
 	if b.options.WithoutCertManager {
 		return nil, nil
 	}
+
 	file, err := os.Open(b.tools.Manifests(tools.CertManagerCRDs))
 	if err != nil {
 		return nil, fmt.Errorf("read the CRDs of cert-manager: %w", err)
 	}
 	defer file.Close()
+
 	var all []*unstructured.Unstructured
+
 	for decoder := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
 		object := &unstructured.Unstructured{}
 		switch err := decoder.Decode(object); {
@@ -89,6 +101,7 @@ func (b *Bed) definitions() ([]*unstructured.Unstructured, error) {
 		case err != nil:
 			return nil, fmt.Errorf("read the CRDs of cert-manager: %w", err)
 		}
+
 		all = append(all, object)
 	}
 }
@@ -96,12 +109,17 @@ func (b *Bed) definitions() ([]*unstructured.Unstructured, error) {
 // node is as large as a usual server, so that the scheduler has something to weigh.
 func node(name string) *unstructured.Unstructured {
 	size := map[string]any{"cpu": "32", "memory": "128Gi", "ephemeral-storage": "500Gi", "pods": "110"}
+
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1",
 		"kind":       "Node",
 		"metadata": map[string]any{
-			"name":   name,
-			"labels": map[string]any{"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": runtime.GOARCH},
+			"name": name,
+			"labels": map[string]any{
+				"kubernetes.io/hostname": name,
+				"kubernetes.io/os":       "linux",
+				"kubernetes.io/arch":     runtime.GOARCH,
+			},
 		},
 		"status": map[string]any{
 			"capacity": size, "allocatable": size,
@@ -114,6 +132,7 @@ func create(ctx context.Context, client dynamic.ResourceInterface, object *unstr
 	if _, err := client.Create(ctx, object, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
+
 	return nil
 }
 
@@ -125,6 +144,7 @@ func unlessAll(fulfils func(unstructured.Unstructured) bool) func([]unstructured
 				return fmt.Errorf("%s %s: not yet", object.GetKind(), object.GetName())
 			}
 		}
+
 		return nil
 	}
 }
@@ -136,6 +156,7 @@ func unlessHas(name string) func([]unstructured.Unstructured) error {
 				return nil
 			}
 		}
+
 		return fmt.Errorf("%s: not yet", name)
 	}
 }
@@ -151,6 +172,7 @@ func takesPods(node unstructured.Unstructured) bool {
 
 func hasCondition(object unstructured.Unstructured, name string) bool {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+
 	return slices.ContainsFunc(conditions, func(condition any) bool {
 		fields, ok := condition.(map[string]any)
 		return ok && fields["type"] == name && fields["status"] == "True"

@@ -29,17 +29,21 @@ func newAuthority() (*authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the bed's certificate authority: %w", err)
 	}
+
 	template := certificate("capstan-bed")
 	template.IsCA, template.BasicConstraintsValid = true, true
 	template.KeyUsage |= x509.KeyUsageCertSign
+
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		return nil, fmt.Errorf("make the bed's certificate authority: %w", err)
 	}
+
 	parsed, err := x509.ParseCertificate(der)
 	if err != nil {
 		return nil, fmt.Errorf("make the bed's certificate authority: %w", err)
 	}
+
 	return &authority{certificate: parsed, key: key}, nil
 }
 
@@ -51,6 +55,7 @@ func (a *authority) client(user string, groups ...string) (keyPair, error) {
 	template := certificate(user)
 	template.Subject.Organization = groups
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+
 	return a.issue(template)
 }
 
@@ -59,6 +64,7 @@ func (a *authority) server(names []string, addresses ...net.IP) (keyPair, error)
 	template := certificate(names[0])
 	template.DNSNames, template.IPAddresses = names, addresses
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+
 	return a.issue(template)
 }
 
@@ -67,14 +73,17 @@ func (a *authority) issue(template *x509.Certificate) (keyPair, error) {
 	if err != nil {
 		return keyPair{}, fmt.Errorf("issue a certificate for %s: %w", template.Subject.CommonName, err)
 	}
+
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
 	if err != nil {
 		return keyPair{}, fmt.Errorf("issue a certificate for %s: %w", template.Subject.CommonName, err)
 	}
+
 	keyPEM, err := encodeKey(key)
 	if err != nil {
 		return keyPair{}, fmt.Errorf("issue a certificate for %s: %w", template.Subject.CommonName, err)
 	}
+
 	return keyPair{certificate: encode("CERTIFICATE", der), key: keyPEM}, nil
 }
 
@@ -82,6 +91,7 @@ func (a *authority) issue(template *x509.Certificate) (keyPair, error) {
 // an hour ago, since clocks are set.
 func certificate(commonName string) *x509.Certificate {
 	now := time.Now()
+
 	return &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()),
 		Subject:      pkix.Name{CommonName: commonName},

@@ -30,33 +30,41 @@ func (b *Bed) run(program string, args ...string) error {
 func (b *Bed) runAs(name, program string, args ...string) (*process, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	if b.stopped {
 		return nil, fmt.Errorf("start %s: the bed is stopped", name)
 	}
+
 	output, err := os.Create(filepath.Join(b.logs(), name+".log"))
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	defer output.Close() // the child has its own
+
 	cmd := exec.Command(b.Binary(program), args...)
 	cmd.Dir = b.dir.path
 	// Nothing of the caller's environment: no proxy, no KUBECONFIG and no settings file changes
 	// what a bed is.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir.path, "TMPDIR=" + b.dir.path}
 	cmd.Stdout, cmd.Stderr = output, output
+
 	cmd.SysProcAttr = childAttributes()
 	if err := b.launcher.start(cmd); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
+
 	p := &process{cmd: cmd, log: output.Name(), exited: make(chan struct{})}
+
 	b.processes = append(b.processes, p)
 	go func() {
 		defer close(p.exited)
+
 		err := cmd.Wait()
 		if !p.killed.Load() {
 			b.fail(fmt.Errorf("%s has died (%w); the end of its log:\n%s", name, err, p.tail()))
 		}
 	}()
+
 	return p, nil
 }
 
@@ -80,7 +88,9 @@ func (p *process) tail() string {
 	if err != nil {
 		return err.Error()
 	}
+
 	lines := strings.Split(string(bytes.TrimSpace(log)), "\n")
+
 	return strings.Join(lines[max(0, len(lines)-15):], "\n")
 }
 
@@ -94,13 +104,17 @@ type launcher struct {
 
 func newLauncher() *launcher {
 	l := &launcher{commands: make(chan *exec.Cmd), results: make(chan error)}
+
 	go func() {
 		runtime.LockOSThread()
+
 		defer runtime.UnlockOSThread()
+
 		for cmd := range l.commands {
 			l.results <- cmd.Start()
 		}
 	}()
+
 	return l
 }
 

@@ -31,19 +31,28 @@ func (b *Bed) StartRegistry(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("start a registry: %w", err)
 	}
+
 	config := filepath.Join(dir, "config.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, registryConfig, filepath.Join(dir, "data"), "127.0.0.1:0", ""), 0o600); err != nil {
+	if err := os.WriteFile(
+		config,
+		fmt.Appendf(nil, registryConfig, filepath.Join(dir, "data"), "127.0.0.1:0", ""),
+		0o600,
+	); err != nil {
 		return "", fmt.Errorf("start a registry: %w", err)
 	}
+
 	registry, err := b.runAs(filepath.Base(dir), tools.Registry, "serve", config)
 	if err != nil {
 		return "", err
 	}
+
 	var address string
+
 	err = b.poll(ctx, "the registry listens", func(context.Context) error {
 		address, err = loggedAddress(registry.log)
 		return err
 	})
+
 	return address, err
 }
 
@@ -53,9 +62,11 @@ func loggedAddress(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	match := registryAddress.FindSubmatch(log)
 	if match == nil {
 		return "", errors.New("its log names no address yet")
 	}
+
 	return string(match[1]), nil
 }

@@ -31,6 +31,7 @@ func (b *Bed) ConfigFor(user string) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return &rest.Config{
 		Host:            b.url(),
 		TLSClientConfig: rest.TLSClientConfig{CAData: b.ca.bundle(), CertData: pair.certificate, KeyData: pair.key},
@@ -42,14 +43,17 @@ func (b *Bed) ConfigFor(user string) (*rest.Config, error) {
 func (b *Bed) KubeconfigFor(user string) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	path := b.kubeconfigPath(user)
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return path, err
 	}
+
 	config, err := b.ConfigFor(user)
 	if err != nil {
 		return "", err
 	}
+
 	return path, writeKubeconfig(path, user, config)
 }
 
@@ -60,13 +64,16 @@ func (b *Bed) kubeconfigPath(user string) string {
 
 func writeKubeconfig(path, user string, config *rest.Config) error {
 	const cluster = "bed"
+
 	file := clientcmdapi.NewConfig()
 	file.Clusters[cluster] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
 	file.AuthInfos[user] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
 	file.Contexts[cluster] = &clientcmdapi.Context{Cluster: cluster, AuthInfo: user}
+
 	file.CurrentContext = cluster
 	if err := clientcmd.WriteToFile(*file, path); err != nil {
 		return fmt.Errorf("write the kubeconfig of user %s: %w", user, err)
 	}
+
 	return nil
 }

@@ -23,21 +23,27 @@ func newWorkDir(ctx context.Context) (dir *workDir, err error) {
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return nil, fmt.Errorf("make a folder for the bed: %w", err)
 	}
+
 	err = exclusively(ctx, base, func() error {
 		if err := sweep(base); err != nil {
 			return err
 		}
+
 		path, err := os.MkdirTemp(base, "")
 		if err != nil {
 			return fmt.Errorf("make a folder for the bed: %w", err)
 		}
+
 		alive, err := filelock.Try(aliveFile(path))
 		if err != nil {
 			return err
 		}
+
 		dir = &workDir{path: path, alive: alive}
+
 		return nil
 	})
+
 	return dir, err
 }
 
@@ -46,6 +52,7 @@ func (d *workDir) remove() error {
 	if d == nil {
 		return nil
 	}
+
 	return exclusively(context.Background(), filepath.Dir(d.path), func() error {
 		return errors.Join(d.alive.Release(), os.RemoveAll(d.path))
 	})
@@ -57,22 +64,28 @@ func sweep(base string) error {
 	if err != nil {
 		return fmt.Errorf("look for folders of dead beds: %w", err)
 	}
+
 	for _, entry := range entries {
 		if !entry.IsDir() {
 			continue
 		}
+
 		path := filepath.Join(base, entry.Name())
+
 		lock, err := filelock.Try(aliveFile(path))
 		if errors.Is(err, filelock.ErrHeld) {
 			continue
 		}
+
 		if err == nil {
 			err = lock.Release()
 		}
+
 		if err := errors.Join(err, os.RemoveAll(path)); err != nil {
 			return fmt.Errorf("remove the folder of a dead bed: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -84,5 +97,6 @@ func exclusively(ctx context.Context, base string, do func() error) error {
 	if err != nil {
 		return err
 	}
+
 	return errors.Join(do(), lock.Release())
 }

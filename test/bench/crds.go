@@ -28,81 +28,122 @@ func compareCRDs(ctx context.Context, core *fleet.Release, runs int) error {
 	if err != nil {
 		return err
 	}
+
 	size := 0
 	for _, f := range c.CRDs {
 		size += len(f.Data)
 	}
+
 	var ours, kubectl []time.Duration
+
 	requests := 0
+
 	for range runs {
 		took, again, err := measureApplier(ctx, core, c.CRDs)
 		if err != nil {
 			return err
 		}
+
 		baseline, err := measureKubectlCRDs(ctx, c.CRDs)
 		if err != nil {
 			return err
 		}
+
 		ours, kubectl, requests = append(ours, took), append(kubectl, baseline), max(requests, again)
 	}
+
 	slices.Sort(ours)
 	slices.Sort(kubectl)
 	took, baseline := ours[runs/2], kubectl[runs/2]
-	fmt.Printf("\n%d CRDs of core %s, %.1f MB, until all are accepted: %.2f s, kubectl apply --server-side %.2f s, ratio %.2f; applied again: %d requests\n",
-		len(c.CRDs), core.Bundle.Version, float64(size)/1e6, took.Seconds(), baseline.Seconds(), took.Seconds()/baseline.Seconds(), requests)
+	fmt.Printf(
+		"\n%d CRDs of core %s, %.1f MB, until all are accepted: %.2f s, kubectl apply --server-side %.2f s, ratio %.2f; applied again: %d requests\n",
+		len(c.CRDs),
+		core.Bundle.Version,
+		float64(size)/1e6,
+		took.Seconds(),
+		baseline.Seconds(),
+		took.Seconds()/baseline.Seconds(),
+		requests,
+	)
+
 	return nil
 }
 
 // measureApplier applies CRDs as the operator does, and counts the requests that applying them
 // again costs.
-func measureApplier(ctx context.Context, core *fleet.Release, files []chart.File) (took time.Duration, again int, err error) {
+func measureApplier(
+	ctx context.Context,
+	core *fleet.Release,
+	files []chart.File,
+) (took time.Duration, again int, err error) {
 	b, _, err := start(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, b.Stop()) }()
+
 	config, err := b.ConfigFor(fleet.OperatorUser)
 	if err != nil {
 		return 0, 0, err
 	}
+
 	config.QPS = -1
+
 	running, stop := context.WithCancel(ctx)
 	defer stop()
+
 	applier, err := newApplier(running, config)
 	if err != nil {
 		return 0, 0, err
 	}
-	request := crds.Request{Label: core.Bundle.Provider.Label, Version: core.Bundle.Version, Namespace: core.Namespace, Files: files}
+
+	request := crds.Request{
+		Label:     core.Bundle.Provider.Label,
+		Version:   core.Bundle.Version,
+		Namespace: core.Namespace,
+		Files:     files,
+	}
 	begin := time.Now()
+
 	if _, err := apply(ctx, applier, request); err != nil {
 		return 0, 0, err
 	}
+
 	took = time.Since(begin)
+
 	for {
 		pending, err := applier.Pending(ctx, files)
 		if err != nil {
 			return 0, 0, err
 		}
+
 		if len(pending) == 0 {
 			break
 		}
+
 		pause(ctx, 20*time.Millisecond)
 	}
+
 	if err := settled(ctx, b); err != nil {
 		return 0, 0, err
 	}
+
 	before, err := requests(b, all)
 	if err != nil {
 		return 0, 0, err
 	}
+
 	sent, err := apply(ctx, applier, request)
 	if err != nil {
 		return 0, 0, err
 	}
+
 	if len(sent) > 0 {
 		return 0, 0, fmt.Errorf("%d CRDs were sent again", len(sent))
 	}
+
 	after, err := requests(b, all)
+
 	return took, after - before, err
 }
 
@@ -111,21 +152,27 @@ func newApplier(ctx context.Context, config *rest.Config) (*crds.Applier, error)
 	if err := crds.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
+
 	definitions, err := cache.New(config, cache.Options{Scheme: scheme, DefaultTransform: crds.WithoutSchemas})
 	if err != nil {
 		return nil, err
 	}
+
 	go func() { _ = definitions.Start(ctx) }() // it ends with ctx
+
 	if !definitions.WaitForCacheSync(ctx) {
 		return nil, ctx.Err()
 	}
+
 	writer, err := metadata.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
+
 	applier := crds.NewApplier(crds.Clients{Writer: writer, Reader: definitions})
 	// The first look waits until the watch has begun, as it has in an operator that runs.
 	_, err = applier.Plan(ctx, crds.Request{})
+
 	return applier, err
 }
 
@@ -134,6 +181,7 @@ func apply(ctx context.Context, applier *crds.Applier, request crds.Request) ([]
 	if err != nil {
 		return nil, err
 	}
+
 	return applier.Apply(ctx, plan)
 }
 
@@ -143,19 +191,24 @@ func measureKubectlCRDs(ctx context.Context, files []chart.File) (took time.Dura
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, b.Stop()) }()
+
 	var text []byte
 	for _, f := range files {
 		text = append(append(text, "---\n"...), f.Data...)
 	}
+
 	name := filepath.Join(b.Dir(), "crds.yaml")
 	if err := os.WriteFile(name, text, 0o600); err != nil {
 		return 0, err
 	}
+
 	apply := exec.CommandContext(ctx, b.Binary("kubectl"), "apply", "--server-side", "-f", name)
 	apply.Env = append(os.Environ(), "KUBECONFIG="+b.Kubeconfig())
 	begin := time.Now()
+
 	if out, err := apply.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("kubectl apply: %w\n%s", err, out)
 	}
+
 	return time.Since(begin), nil
 }

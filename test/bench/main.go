@@ -33,11 +33,15 @@ func main() {
 	runs := flag.Int("runs", 3, "how often each is measured; the table shows the median")
 	only := flag.Bool("crds", false, "measure the CRDs of core only")
 	idle := flag.Duration("idle", time.Minute, "how long the idle operator is watched, in the last run")
+
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, *runs, *idle, *only)
+
 	stop()
+
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -55,38 +59,53 @@ type figures struct {
 func run(ctx context.Context, runs int, idle time.Duration, onlyCRDs bool) error {
 	folder, real := fleet.Repository(".")
 	if !real {
-		fmt.Println("PROVIDERS is not set: small samples are measured, which says little; set it to a folder of real releases")
+		fmt.Println(
+			"PROVIDERS is not set: small samples are measured, which says little; set it to a folder of real releases",
+		)
 	}
+
 	var releases []*fleet.Release
+
 	for _, wanted := range fleet.Standard {
 		release, err := fleet.Load(ctx, folder, wanted)
 		if err != nil {
 			return err
 		}
+
 		releases = append(releases, release)
 	}
+
 	if onlyCRDs {
 		return compareCRDs(ctx, releases[0], runs)
 	}
-	var capstan []figures
-	var kubectl []time.Duration
+
+	var (
+		capstan []figures
+		kubectl []time.Duration
+	)
+
 	for i := range runs {
 		watch := time.Duration(0)
 		if i == runs-1 {
 			watch = idle
 		}
+
 		f, err := measureOperator(ctx, releases, watch)
 		if err != nil {
 			return err
 		}
+
 		applied, err := measureKubectl(ctx, releases)
 		if err != nil {
 			return err
 		}
+
 		fmt.Printf("run %d: operator %.2f s, kubectl %.2f s\n", i+1, f.ready.Seconds(), applied.Seconds())
 		capstan, kubectl = append(capstan, f), append(kubectl, applied)
 	}
+
 	report(capstan, kubectl, idle)
+
 	return compareCRDs(ctx, releases[0], runs)
 }
 
@@ -95,14 +114,24 @@ func report(capstan []figures, kubectl []time.Duration, idle time.Duration) {
 	for i := range kubectl {
 		ratios[i] = capstan[i].ready.Seconds() / kubectl[i].Seconds()
 	}
+
 	slices.Sort(ratios)
 	slices.SortFunc(capstan, func(a, b figures) int { return int(a.ready - b.ready) })
 	slices.Sort(kubectl)
 	median, baseline := capstan[len(capstan)/2], kubectl[len(kubectl)/2]
 	last := slices.MaxFunc(capstan, func(a, b figures) int { return a.idleWrites - b.idleWrites })
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "\nfive providers\toperator\tkubectl apply --server-side, one file after another\tratio, pair by pair\n")
-	fmt.Fprintf(w, "seconds\t%.2f until all are Ready\t%.2f until all is applied\t%.2f\n", median.ready.Seconds(), baseline.Seconds(), ratios[len(ratios)/2])
+	fmt.Fprintf(
+		w,
+		"\nfive providers\toperator\tkubectl apply --server-side, one file after another\tratio, pair by pair\n",
+	)
+	fmt.Fprintf(
+		w,
+		"seconds\t%.2f until all are Ready\t%.2f until all is applied\t%.2f\n",
+		median.ready.Seconds(),
+		baseline.Seconds(),
+		ratios[len(ratios)/2],
+	)
 	fmt.Fprintf(w, "API requests\t%d\t\t\n", median.requests)
 	fmt.Fprintf(w, "peak memory\t%.0f MB\t\t\n", float64(median.memory)/1e6)
 	fmt.Fprintf(w, "writes while idle for %s\t%d\t\t\n", idle, last.idleWrites)
@@ -117,42 +146,54 @@ func measureOperator(ctx context.Context, releases []*fleet.Release, idle time.D
 		return f, err
 	}
 	defer func() { err = errors.Join(err, b.Stop()) }()
+
 	if err := fleet.InstallCRDs(ctx, c, "."); err != nil {
 		return f, err
 	}
+
 	operator, err := fleet.StartOperator(b, "bin/operator", filepath.Join(b.Dir(), "operator.log"))
 	if err != nil {
 		return f, err
 	}
 	defer func() { err = errors.Join(err, operator.Stop()) }()
+
 	for _, r := range releases {
 		if err := r.Prepare(ctx, c); err != nil {
 			return f, err
 		}
 	}
+
 	if err := settled(ctx, b); err != nil {
 		return f, err
 	}
+
 	before, err := requests(b, all)
 	if err != nil {
 		return f, err
 	}
+
 	begin := time.Now()
+
 	for _, r := range releases {
 		if err := c.Create(ctx, r.Resource()); err != nil {
 			return f, err
 		}
 	}
+
 	if err := allReady(ctx, c, releases); err != nil {
 		return f, err
 	}
+
 	f.ready = time.Since(begin)
+
 	after, err := requests(b, all)
 	if err != nil {
 		return f, err
 	}
+
 	f.requests, f.memory = after-before, operator.PeakMemory()
 	f.idleWrites, err = idleWrites(ctx, b, idle)
+
 	return f, err
 }
 
@@ -164,30 +205,39 @@ func measureKubectl(ctx context.Context, releases []*fleet.Release) (took time.D
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, b.Stop()) }()
+
 	var files []string
+
 	for _, r := range releases {
 		text, err := expr.Parse(string(r.Bundle.Components))
 		if err != nil {
 			return 0, err
 		}
+
 		expanded, err := text.Expand(r.Variables)
 		if err != nil {
 			return 0, err
 		}
+
 		file := filepath.Join(b.Dir(), r.Bundle.Provider.Label+".yaml")
 		if err := os.WriteFile(file, []byte(expanded), 0o600); err != nil {
 			return 0, err
 		}
+
 		files = append(files, file)
 	}
+
 	begin := time.Now()
+
 	for _, file := range files {
 		apply := exec.CommandContext(ctx, b.Binary("kubectl"), "apply", "--server-side", "-f", file)
+
 		apply.Env = append(os.Environ(), "KUBECONFIG="+b.Kubeconfig())
 		if out, err := apply.CombinedOutput(); err != nil {
 			return 0, fmt.Errorf("kubectl apply of %s: %w\n%s", file, err, out)
 		}
 	}
+
 	return time.Since(begin), nil
 }
 
@@ -196,10 +246,12 @@ func start(ctx context.Context) (*bed.Bed, client.Client, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+
 	c, err := fleet.NewClient(b.Config())
 	if err != nil {
 		return nil, nil, errors.Join(err, b.Stop())
 	}
+
 	return b, c, nil
 }
 
@@ -207,15 +259,23 @@ func start(ctx context.Context) (*bed.Bed, client.Client, error) {
 func allReady(ctx context.Context, c client.Client, releases []*fleet.Release) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
+
 	for _, r := range releases {
 		p := r.Resource()
 		for !conditions.IsReady(p) {
 			if err := c.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
-				return fmt.Errorf("%s is not ready (%s): %w", v1alpha2.Label(p), conditions.GetMessage(p, v1alpha2.ReadyCondition), err)
+				return fmt.Errorf(
+					"%s is not ready (%s): %w",
+					v1alpha2.Label(p),
+					conditions.GetMessage(p, v1alpha2.ReadyCondition),
+					err,
+				)
 			}
+
 			pause(ctx, 20*time.Millisecond)
 		}
 	}
+
 	return nil
 }
 
@@ -226,10 +286,13 @@ func settled(ctx context.Context, b *bed.Bed) error {
 		if err != nil {
 			return err
 		}
+
 		if now == before && now > 0 {
 			return nil
 		}
+
 		before = now
+
 		pause(ctx, time.Second)
 	}
 }
@@ -239,16 +302,22 @@ func idleWrites(ctx context.Context, b *bed.Bed, idle time.Duration) (int, error
 	if idle == 0 {
 		return 0, nil
 	}
+
 	if err := settled(ctx, b); err != nil {
 		return 0, err
 	}
+
 	writes := func(r bed.Request) bool { return r.Write() }
+
 	before, err := requests(b, writes)
 	if err != nil {
 		return 0, err
 	}
+
 	pause(ctx, idle)
+
 	after, err := requests(b, writes)
+
 	return after - before, err
 }
 

@@ -39,24 +39,32 @@ var _ = Describe("The kustomize base", Ordered, func() {
 	It("lets the API server take a sample of every kind and of every source that it supports", func(ctx SpecContext) {
 		files, err := filepath.Glob(filepath.Join(root, "config/samples/*.yaml"))
 		Expect(err).NotTo(HaveOccurred())
+
 		kinds, sources := map[string]bool{}, map[string]bool{}
+
 		for _, file := range files {
 			s := readSample(file)
 			ns := &corev1.Namespace{ObjectMeta: objectName(s.Metadata.Namespace)}
 			Expect(client.IgnoreAlreadyExists(admin.Create(ctx, ns))).To(Succeed())
 			out, err := try(ctx, "kubectl", "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", file)
+
 			kinds[s.Kind] = true
 			for source := range s.Spec.FetchConfig {
 				sources[source] = true
 			}
-			if notYet := regexp.MustCompile(`spec\.fetchConfig\.\w+ is not supported by this version`); err != nil && notYet.MatchString(out) {
+
+			if notYet := regexp.MustCompile(`spec\.fetchConfig\.\w+ is not supported by this version`); err != nil &&
+				notYet.MatchString(out) {
 				continue
 			}
+
 			Expect(err).NotTo(HaveOccurred(), "%s: %s", file, out)
 		}
+
 		for _, t := range v1alpha2.ProviderTypes() {
 			Expect(kinds).To(HaveKey(string(t)))
 		}
+
 		for _, source := range metrics.Sources() {
 			Expect(sources).To(HaveKey(string(source)))
 		}
@@ -72,9 +80,12 @@ type sample struct {
 
 func readSample(file string) sample {
 	GinkgoHelper()
+
 	data, err := os.ReadFile(file)
 	Expect(err).NotTo(HaveOccurred())
+
 	var s sample
 	Expect(yaml.Unmarshal(data, &s)).To(Succeed())
+
 	return s
 }

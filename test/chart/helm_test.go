@@ -34,8 +34,12 @@ var _ = Describe("The chart", func() {
 			AfterAll(func(ctx SpecContext) { removeAll(ctx) })
 
 			It("has nothing to be complained of", func(ctx SpecContext) {
-				Expect(run(ctx, helm, "lint", "--strict", archive)).NotTo(Or(ContainSubstring("WARNING"), ContainSubstring("ERROR")))
-				Expect(run(ctx, helm, "lint", "--strict", archive, "--values", yamlFile(everything))).NotTo(ContainSubstring("ERROR"))
+				Expect(
+					run(ctx, helm, "lint", "--strict", archive),
+				).NotTo(Or(ContainSubstring("WARNING"), ContainSubstring("ERROR")))
+				Expect(
+					run(ctx, helm, "lint", "--strict", archive, "--values", yamlFile(everything)),
+				).NotTo(ContainSubstring("ERROR"))
 			})
 
 			It("refuses values that mean nothing", func(ctx SpecContext) {
@@ -47,10 +51,22 @@ var _ = Describe("The chart", func() {
 
 			It("is installed with providers on a cluster that does not know their kinds", func(ctx SpecContext) {
 				Expect(definitions(ctx)).To(BeEmpty())
-				run(ctx, helm, "install", release, archive, "-n", namespace, "--create-namespace", "--values", yamlFile(twoProviders))
+				run(
+					ctx,
+					helm,
+					"install",
+					release,
+					archive,
+					"-n",
+					namespace,
+					"--create-namespace",
+					"--values",
+					yamlFile(twoProviders),
+				)
 				Expect(definitions(ctx)).To(HaveLen(len(v1alpha2.ProviderTypes())))
 				core := provider(ctx, &v1alpha2.CoreProvider{}, "core-system", "cluster-api")
 				Expect(core.GetSpec().Version).To(Equal("v1.0.0"))
+
 				docker := provider(ctx, &v1alpha2.InfrastructureProvider{}, namespace, "docker")
 				Expect(docker.GetSpec().Variables).To(Equal(map[string]string{"A": "1"}))
 				Expect(docker.GetAnnotations()).To(HaveKeyWithValue("example.org/owner", "platform"))
@@ -58,17 +74,34 @@ var _ = Describe("The chart", func() {
 
 			It("leaves room in the Secret that Helm keeps it in", func(ctx SpecContext) {
 				const limit = 1 << 20 // of the API server, for all data
+
 				record := &corev1.Secret{}
-				Expect(admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "sh.helm.release.v1." + release + ".v1"}, record)).To(Succeed())
-				Expect(len(record.Data["release"])).To(BeNumerically("<", limit*3/4), "the CRDs have grown: leave their descriptions out of the chart")
+				Expect(
+					admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "sh.helm.release.v1." + release + ".v1"}, record),
+				).To(Succeed())
+				Expect(
+					len(record.Data["release"]),
+				).To(BeNumerically("<", limit*3/4), "the CRDs have grown: leave their descriptions out of the chart")
 			})
 
 			It("has only objects that the API server takes, with everything switched on", func(ctx SpecContext) {
 				// The kinds of the Prometheus operator are not there.
 				objects := run(ctx, helm, "template", release, archive, "-n", namespace, "--values", yamlFile(everything),
 					"--set", "metrics.serviceMonitor.enabled=false,metrics.prometheusRule.enabled=false")
-				Expect(objects).To(And(ContainSubstring("kind: NetworkPolicy"), ContainSubstring("kind: PodDisruptionBudget"), ContainSubstring("capstan.json: |")))
-				run(ctx, "kubectl", "apply", "--dry-run=server", "--server-side", "--force-conflicts", "--validate=strict", "-f", yamlFile(objects))
+				Expect(
+					objects,
+				).To(And(ContainSubstring("kind: NetworkPolicy"), ContainSubstring("kind: PodDisruptionBudget"), ContainSubstring("capstan.json: |")))
+				run(
+					ctx,
+					"kubectl",
+					"apply",
+					"--dry-run=server",
+					"--server-side",
+					"--force-conflicts",
+					"--validate=strict",
+					"-f",
+					yamlFile(objects),
+				)
 			})
 
 			It("runs two pods that become available", func(ctx SpecContext) {
@@ -84,7 +117,20 @@ var _ = Describe("The chart", func() {
 				original := stale.DeepCopy()
 				delete(stale.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties, "missingVariables")
 				Expect(admin.Update(ctx, &stale)).To(Succeed())
-				run(ctx, helm, "upgrade", release, archive, "-n", namespace, "--values", yamlFile(twoProviders), "--set", "replicas=1")
+				run(
+					ctx,
+					helm,
+					"upgrade",
+					release,
+					archive,
+					"-n",
+					namespace,
+					"--values",
+					yamlFile(twoProviders),
+					"--set",
+					"replicas=1",
+				)
+
 				current := func() bool {
 					for _, definition := range definitions(ctx) {
 						if definition.Name == original.Name {
@@ -92,6 +138,7 @@ var _ = Describe("The chart", func() {
 							return found
 						}
 					}
+
 					return false
 				}
 				Expect(current()).To(BeFalse(), "helm does not upgrade CRDs; this scenario is for nothing if it did")
@@ -124,6 +171,7 @@ var _ = Describe("The chart", func() {
 	It("carries the CRDs that the operator carries", func(ctx SpecContext) {
 		bases, err := crd.Bases()
 		Expect(err).NotTo(HaveOccurred())
+
 		shown := run(ctx, "helm", "show", "crds", archive)
 		for _, base := range bases {
 			Expect(shown).To(ContainSubstring("name: " + base.GetName() + "\n"))
@@ -135,5 +183,6 @@ var _ = Describe("The chart", func() {
 func provider(ctx context.Context, p v1alpha2.Provider, namespace, name string) v1alpha2.Provider {
 	GinkgoHelper()
 	Expect(admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, p)).To(Succeed())
+
 	return p
 }

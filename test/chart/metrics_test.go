@@ -27,35 +27,44 @@ type alert struct {
 
 func alerts() []alert {
 	GinkgoHelper()
+
 	var rules struct {
 		Groups []struct{ Rules []alert }
 	}
+
 	data, err := os.ReadFile(filepath.Join(root, "charts/capstan/files/alerts.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(yaml.Unmarshal(data, &rules)).To(Succeed())
 	Expect(rules.Groups).To(HaveLen(1))
+
 	return rules.Groups[0].Rules
 }
 
 // expressions are those of the alerts and of the dashboard.
 func expressions() []string {
 	GinkgoHelper()
+
 	var all []string
 	for _, alert := range alerts() {
 		all = append(all, alert.Expr)
 	}
+
 	var dashboard struct {
 		Panels []struct{ Targets []struct{ Expr string } }
 	}
+
 	data, err := os.ReadFile(filepath.Join(root, "charts/capstan/files/dashboard.json"))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(json.Unmarshal(data, &dashboard)).To(Succeed())
+
 	for _, panel := range dashboard.Panels {
 		for _, target := range panel.Targets {
 			all = append(all, target.Expr)
 		}
 	}
+
 	Expect(len(all)).To(BeNumerically(">", 20))
+
 	return all
 }
 
@@ -64,15 +73,20 @@ type scraped map[string]*dto.MetricFamily
 
 func scrape(ctx context.Context, address string) scraped {
 	GinkgoHelper()
+
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 	Expect(err).NotTo(HaveOccurred())
 	response, err := http.DefaultClient.Do(request)
 	Expect(err).NotTo(HaveOccurred())
+
 	defer response.Body.Close()
+
 	Expect(response.StatusCode).To(Equal(http.StatusOK))
+
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(response.Body)
 	Expect(err).NotTo(HaveOccurred())
+
 	return families
 }
 
@@ -91,26 +105,32 @@ var fromPrometheus = []string{"job", "pod", "le", "histogram_quantile", "desired
 // that it asks for.
 func (s scraped) expectAnswers(expression string) {
 	GinkgoHelper()
+
 	plain := quoted.ReplaceAllString(expression, `""`)
 	labels := map[string]bool{}
+
 	for _, match := range metricName.FindAllString(plain, -1) {
 		family := histogramEnd.ReplaceAllString(match, "")
 		if slices.Contains(fromPrometheus, match) {
 			continue
 		}
+
 		Expect(s).To(HaveKey(family), "nothing tells %s, which is asked for in %s", match, expression)
+
 		for _, metric := range s[family].Metric {
 			for _, label := range metric.Label {
 				labels[label.GetName()] = true
 			}
 		}
 	}
+
 	asked := matchedLabel.FindAllStringSubmatch(plain, -1)
 	for _, by := range byLabels.FindAllStringSubmatch(plain, -1) {
 		for label := range strings.SplitSeq(by[1], ",") {
 			asked = append(asked, []string{"", strings.TrimSpace(label)})
 		}
 	}
+
 	for _, label := range asked {
 		if !slices.Contains(fromPrometheus[:3], label[1]) {
 			Expect(labels).To(HaveKey(label[1]), "no metric has the label that is asked for in %s", expression)
@@ -122,24 +142,31 @@ func (s scraped) expectAnswers(expression string) {
 func (s scraped) value(name string, labels map[string]string, more ...string) float64 {
 	GinkgoHelper()
 	Expect(s).To(HaveKey(name))
+
 	var found []float64
+
 	for _, metric := range s[name].Metric {
 		have := map[string]string{}
 		for _, label := range metric.Label {
 			have[label.GetName()] = label.GetValue()
 		}
+
 		fits := true
 		for key, value := range labels {
 			fits = fits && have[key] == value
 		}
+
 		for i := 0; i+1 < len(more); i += 2 {
 			fits = fits && have[more[i]] == more[i+1]
 		}
+
 		if fits {
 			found = append(found, metric.GetGauge().GetValue()+metric.GetCounter().GetValue())
 		}
 	}
+
 	Expect(found).To(HaveLen(1), "%s %v %v", name, labels, more)
+
 	return found[0]
 }
 
@@ -150,14 +177,17 @@ func freeAddress() string {
 		panic(err)
 	}
 	defer listener.Close()
+
 	return listener.Addr().String()
 }
 
 var _ = Describe("The documents", func() {
 	read := func(name string) string {
 		GinkgoHelper()
+
 		data, err := os.ReadFile(filepath.Join(root, name))
 		Expect(err).NotTo(HaveOccurred())
+
 		return string(data)
 	}
 
@@ -175,6 +205,7 @@ var _ = Describe("The documents", func() {
 		code := read("controllers/metrics/metrics.go") + read("controllers/metrics/providers.go")
 		names := regexp.MustCompile(`"(capstan_\w+)"`).FindAllStringSubmatch(code, -1)
 		Expect(len(names)).To(BeNumerically(">", 8))
+
 		for _, name := range names {
 			Expect(page).To(ContainSubstring("`" + name[1] + "`"))
 		}

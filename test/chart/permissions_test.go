@@ -41,8 +41,11 @@ var rare = map[string]string{
 }
 
 var _ = Describe("The operator's own permissions", Ordered, func() {
-	var operator *fleet.Operator
-	var core, docker, aws v1alpha2.Provider
+	var (
+		operator          *fleet.Operator
+		core, docker, aws v1alpha2.Provider
+	)
+
 	address := freeAddress()
 
 	BeforeAll(func(ctx SpecContext) {
@@ -59,14 +62,18 @@ var _ = Describe("The operator's own permissions", Ordered, func() {
 	It("suffice, with those for what a provider brings, to install and upgrade it", func(ctx SpecContext) {
 		core = install(ctx, fleet.Wanted{Label: "cluster-api", Version: "v1.0.0"})
 		docker = install(ctx, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
+
 		aws = install(ctx, fleet.Wanted{Label: "infrastructure-aws", Version: "v1.0.0", Variables: fleet.AWSVariables})
 		for _, p := range []v1alpha2.Provider{core, docker, aws} {
 			Eventually(version(ctx, p)).Should(Equal("v1.0.0"))
 		}
+
 		next, err := fleet.Load(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(next.Prepare(ctx, admin)).To(Succeed())
-		Expect(admin.Patch(ctx, docker, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"version":"v1.1.0"}}`)))).To(Succeed())
+		Expect(
+			admin.Patch(ctx, docker, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"version":"v1.1.0"}}`))),
+		).To(Succeed())
 		Eventually(version(ctx, docker)).Should(Equal("v1.1.0"))
 	})
 
@@ -75,6 +82,7 @@ var _ = Describe("The operator's own permissions", Ordered, func() {
 		for _, expression := range expressions() {
 			seen.expectAnswers(expression)
 		}
+
 		of := map[string]string{"type": "InfrastructureProvider", "namespace": docker.GetNamespace(), "name": "docker"}
 		Expect(seen.value("capstan_provider_info", of, "version", "v1.1.0", "contract", "v1beta2")).To(Equal(1.0))
 		Expect(seen.value("capstan_provider_condition", of, "condition", "Ready")).To(Equal(1.0))
@@ -90,24 +98,32 @@ var _ = Describe("The operator's own permissions", Ordered, func() {
 	It("suffice to remove it", func(ctx SpecContext) {
 		for _, p := range []v1alpha2.Provider{aws, docker, core} {
 			Expect(admin.Delete(ctx, p)).To(Succeed())
-			Eventually(func() error { return admin.Get(ctx, client.ObjectKeyFromObject(p), p) }).Should(MatchError(ContainSubstring("not found")))
+			Eventually(
+				func() error { return admin.Get(ctx, client.ObjectKeyFromObject(p), p) },
+			).Should(MatchError(ContainSubstring("not found")))
 		}
 	})
 
 	It("are never exceeded, and none is for nothing", func(ctx SpecContext) {
 		Expect(operator.Stop()).To(Succeed()) // a watch is logged when it ends
+
 		requests, err := cluster.Requests(func(r bed.Request) bool { return r.User == operatorUser && r.Resource != "" })
 		Expect(err).NotTo(HaveOccurred())
 		Expect(requests).NotTo(BeEmpty())
+
 		for _, r := range requests {
 			Expect(r.Code).NotTo(Equal(403), "%s %s", r.Verb, r.URI)
 		}
+
 		used := bed.Count(requests, func(r bed.Request) string { return permission(r.Verb, r.Group, resource(r)) })
+
 		for _, granted := range ownPermissions(ctx) {
 			// a watch lists first, where the API server cannot stream
 			granted = strings.Replace(granted, "list ", "watch ", 1)
 			if _, known := rare[granted]; !known {
-				Expect(used).To(HaveKey(granted), "the role has a permission that nothing needs: remove its marker in controllers/rbac.go")
+				Expect(
+					used,
+				).To(HaveKey(granted), "the role has a permission that nothing needs: remove its marker in controllers/rbac.go")
 			}
 		}
 	})
@@ -118,16 +134,21 @@ var _ = Describe("With namespaces to watch, the operator's own permissions", Ord
 
 	It("for Secrets and ConfigMaps are for these, and suffice", func(ctx SpecContext) {
 		begin := time.Now()
-		Expect(client.IgnoreAlreadyExists(admin.Create(ctx, &corev1.Namespace{ObjectMeta: objectName(watched)}))).To(Succeed())
+
+		Expect(
+			client.IgnoreAlreadyExists(admin.Create(ctx, &corev1.Namespace{ObjectMeta: objectName(watched)})),
+		).To(Succeed())
 		run(ctx, "helm", "install", release, archive, "-n", namespace, "--create-namespace",
 			"--set", "rbac.installProviders=false,rbac.impersonate=false,replicas=0,flags.watch-namespaces="+watched)
 		DeferCleanup(func(ctx SpecContext) {
 			run(ctx, "helm", "uninstall", release, "-n", namespace)
 			removeAll(ctx)
 		})
+
 		for _, granted := range ownPermissions(ctx) {
 			Expect(granted).NotTo(Or(ContainSubstring("secrets"), ContainSubstring("configmaps")))
 		}
+
 		grant(ctx, broughtBy(samples))
 		operator := startOperator(ctx, "--watch-namespaces="+watched)
 		core := install(ctx, fleet.Wanted{Label: "cluster-api", Version: "v1.0.0"})
@@ -137,9 +158,12 @@ var _ = Describe("With namespaces to watch, the operator's own permissions", Ord
 		core.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"})
 		Expect(admin.Update(ctx, core)).To(Succeed())
 		Expect(admin.Delete(ctx, core)).To(Succeed())
-		Eventually(func() error { return admin.Get(ctx, client.ObjectKeyFromObject(core), core) }).Should(MatchError(ContainSubstring("not found")))
+		Eventually(
+			func() error { return admin.Get(ctx, client.ObjectKeyFromObject(core), core) },
+		).Should(MatchError(ContainSubstring("not found")))
 
 		Expect(operator.Stop()).To(Succeed())
+
 		refused, err := cluster.Requests(func(r bed.Request) bool {
 			return r.User == operatorUser && r.Resource != "" && r.Code == 403 && r.Received.After(begin)
 		})
@@ -151,10 +175,12 @@ var _ = Describe("With namespaces to watch, the operator's own permissions", Ord
 // install makes a sample provider's resource and all it refers to.
 func install(ctx context.Context, wanted fleet.Wanted) v1alpha2.Provider {
 	GinkgoHelper()
+
 	r, err := fleet.Load(ctx, samples, wanted)
 	Expect(err).NotTo(HaveOccurred())
 	p, err := r.Install(ctx, admin)
 	Expect(err).NotTo(HaveOccurred())
+
 	return p
 }
 
@@ -164,9 +190,11 @@ func version(ctx context.Context, p v1alpha2.Provider) func() string {
 		if err := admin.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
 			return err.Error()
 		}
+
 		if !conditions.IsReady(p) || p.GetStatus().ObservedGeneration != p.GetGeneration() {
 			return conditions.GetMessage(p, v1alpha2.ReadyCondition)
 		}
+
 		return *p.GetStatus().InstalledVersion
 	}
 }
@@ -179,6 +207,7 @@ func resource(r bed.Request) string {
 	if r.Subresource != "" {
 		return r.Resource + "/" + r.Subresource
 	}
+
 	return r.Resource
 }
 
@@ -186,58 +215,79 @@ func resource(r bed.Request) string {
 // kinds one stands for all.
 func ownPermissions(ctx context.Context) []string {
 	GinkgoHelper()
+
 	role := &rbacv1.ClusterRole{}
 	Expect(admin.Get(ctx, client.ObjectKey{Name: namespace + "-operator"}, role)).To(Succeed())
+
 	var all []string
+
 	for _, rule := range role.Rules {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
-				if kind, _, _ := strings.Cut(resource, "/"); group == v1alpha2.GroupVersion.Group && kind != "infrastructureproviders" {
+				if kind, _, _ := strings.Cut(
+					resource,
+					"/",
+				); group == v1alpha2.GroupVersion.Group &&
+					kind != "infrastructureproviders" {
 					continue
 				}
+
 				for _, verb := range rule.Verbs {
 					all = append(all, permission(verb, group, resource))
 				}
 			}
 		}
 	}
+
 	return all
 }
 
 // broughtBy are the resources of the objects in the components of a repository.
 func broughtBy(repository string) []metav1.GroupResource {
 	GinkgoHelper()
+
 	files, err := filepath.Glob(filepath.Join(repository, "*/*/*-components.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(files).NotTo(BeEmpty())
+
 	var all []metav1.GroupResource
+
 	for _, file := range files {
 		data, err := os.Open(file)
 		Expect(err).NotTo(HaveOccurred())
+
 		defer data.Close()
+
 		for decoder := yaml.NewYAMLOrJSONDecoder(data, 4096); ; {
 			object := &metav1.PartialObjectMetadata{}
+
 			err := decoder.Decode(object)
 			if errors.Is(err, io.EOF) {
 				break
 			}
+
 			Expect(err).NotTo(HaveOccurred(), file)
+
 			kind := object.GroupVersionKind()
 			if plural, group, found := strings.Cut(object.Name, "."); found && kind.Kind == "CustomResourceDefinition" {
 				// its objects are counted before it goes
 				all = append(all, metav1.GroupResource{Group: group, Resource: plural})
 			}
+
 			mapping, err := admin.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 			if meta.IsNoMatchError(err) || kind.Kind == "Namespace" {
 				continue // of a kind that the components bring themselves
 			}
+
 			Expect(err).NotTo(HaveOccurred())
+
 			found := metav1.GroupResource{Group: mapping.Resource.Group, Resource: mapping.Resource.Resource}
 			if !slices.Contains(all, found) {
 				all = append(all, found)
 			}
 		}
 	}
+
 	return all
 }
 
@@ -245,14 +295,21 @@ func broughtBy(repository string) []metav1.GroupResource {
 // providers' roles do.
 func grant(ctx context.Context, resources []metav1.GroupResource) {
 	GinkgoHelper()
+
 	role := &rbacv1.ClusterRole{ObjectMeta: objectName("what-the-samples-bring")}
+
 	for _, r := range resources {
 		verbs := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 		if r.Group == rbacv1.GroupName {
 			verbs = append(verbs, "bind", "escalate")
 		}
-		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: verbs})
+
+		role.Rules = append(
+			role.Rules,
+			rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: verbs},
+		)
 	}
+
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: role.ObjectMeta,
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
@@ -262,5 +319,6 @@ func grant(ctx context.Context, resources []metav1.GroupResource) {
 		Expect(admin.Create(ctx, o)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, o)).To(Succeed()) })
 	}
+
 	AddReportEntry("what the samples bring", fmt.Sprint(resources))
 }

@@ -55,11 +55,14 @@ func TestChart(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
+
 	cluster, err = bed.Start(context.WithoutCancel(ctx), bed.Options{})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
+
 	admin, err = fleet.NewClient(cluster.Config())
 	Expect(err).NotTo(HaveOccurred())
+
 	dir := GinkgoT().TempDir()
 	program, err = fleet.BuildOperator(ctx, root, dir)
 	Expect(err).NotTo(HaveOccurred())
@@ -73,25 +76,31 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // try runs a program of the bed as a person would and gives what it writes.
 func try(ctx context.Context, name string, args ...string) (string, error) {
 	GinkgoHelper()
+
 	cmd := exec.CommandContext(ctx, cluster.Binary(name), args...)
 	home := filepath.Join(cluster.Dir(), "home")
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig(), "HOME="+home)
 	out, err := cmd.CombinedOutput()
+
 	return string(out), err
 }
 
 func run(ctx context.Context, name string, args ...string) string {
 	GinkgoHelper()
+
 	out, err := try(ctx, name, args...)
 	Expect(err).NotTo(HaveOccurred(), "%s %s: %s", name, strings.Join(args, " "), out)
+
 	return out
 }
 
 // yamlFile writes a file, of values or objects.
 func yamlFile(text string) string {
 	GinkgoHelper()
+
 	file := filepath.Join(GinkgoT().TempDir(), "values.yaml")
 	Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
+
 	return file
 }
 
@@ -99,48 +108,61 @@ func yamlFile(text string) string {
 // let resources go.
 func removeAll(ctx context.Context) {
 	GinkgoHelper()
+
 	for _, t := range v1alpha2.ProviderTypes() {
 		list := t.NewList()
 		Expect(admin.List(ctx, list)).To(Succeed())
+
 		for _, p := range list.GetItems() {
 			p.SetFinalizers(nil)
 			Expect(admin.Update(ctx, p)).To(Succeed())
 		}
 	}
+
 	for _, definition := range definitions(ctx) {
 		Expect(admin.Delete(ctx, &definition)).To(Succeed())
 	}
+
 	Eventually(func() []apiextensionsv1.CustomResourceDefinition { return definitions(ctx) }).Should(BeEmpty())
 }
 
 // definitions are the operator's CRDs in the cluster.
 func definitions(ctx context.Context) []apiextensionsv1.CustomResourceDefinition {
 	GinkgoHelper()
+
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
 	Expect(admin.List(ctx, list)).To(Succeed())
+
 	var own []apiextensionsv1.CustomResourceDefinition
+
 	for _, definition := range list.Items {
 		if definition.Spec.Group == "operator.cluster.x-k8s.io" {
 			own = append(own, definition)
 		}
 	}
+
 	return own
 }
 
 // operatorKubeconfig is a kubeconfig for the chart's ServiceAccount.
 func operatorKubeconfig(ctx context.Context) string {
 	GinkgoHelper()
+
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: release}}
 	token := &authenticationv1.TokenRequest{}
 	Expect(admin.SubResource("token").Create(ctx, account, token)).To(Succeed())
+
 	config, err := clientcmd.LoadFromFile(cluster.Kubeconfig())
 	Expect(err).NotTo(HaveOccurred())
+
 	for _, user := range config.AuthInfos {
 		user.ClientCertificateData, user.ClientKeyData = nil, nil
 		user.Token = token.Status.Token
 	}
+
 	file := filepath.Join(GinkgoT().TempDir(), "operator.kubeconfig")
 	Expect(clientcmd.WriteToFile(*config, file)).To(Succeed())
+
 	return file
 }
 
@@ -148,6 +170,7 @@ func operatorKubeconfig(ctx context.Context) string {
 // and gives its log.
 func startOperator(ctx context.Context, flags ...string) *fleet.Operator {
 	GinkgoHelper()
+
 	log := filepath.Join(GinkgoT().TempDir(), "operator.log")
 	operator, err := fleet.StartOperatorAs(cluster, operatorKubeconfig(ctx), []string{program}, log, flags...)
 	Expect(err).NotTo(HaveOccurred())
@@ -156,7 +179,9 @@ func startOperator(ctx context.Context, flags ...string) *fleet.Operator {
 			text, _ := os.ReadFile(log)
 			AddReportEntry("operator log", string(text))
 		}
+
 		Expect(operator.Stop()).To(Succeed())
 	})
+
 	return operator
 }

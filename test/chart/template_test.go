@@ -20,6 +20,7 @@ import (
 // CRDs first.
 var _ = Describe("A chart rendered without a cluster", func() {
 	const providerNamespace = "capd-system"
+
 	var provider string
 
 	BeforeEach(func(ctx SpecContext) {
@@ -30,6 +31,7 @@ var _ = Describe("A chart rendered without a cluster", func() {
 		Expect(err).NotTo(HaveOccurred())
 		data, err := made.Archive()
 		Expect(err).NotTo(HaveOccurred())
+
 		provider = filepath.Join(GinkgoT().TempDir(), made.Filename())
 		Expect(os.WriteFile(provider, data, 0o600)).To(Succeed())
 		// Other scenarios leave theirs, for another namespace.
@@ -52,24 +54,40 @@ var _ = Describe("A chart rendered without a cluster", func() {
 // finds them, and removes all of it.
 func applyRendered(ctx context.Context, chart, namespace string, args ...string) {
 	GinkgoHelper()
+
 	ns := &corev1.Namespace{ObjectMeta: objectName(namespace)}
 	Expect(client.IgnoreAlreadyExists(admin.Create(ctx, ns))).To(Succeed())
 	crds := yamlFile(run(ctx, "helm", "show", "crds", chart))
-	objects := yamlFile(run(ctx, "helm", append([]string{"template", release, chart, "-n", namespace, "--include-crds"}, args...)...))
+	objects := yamlFile(
+		run(ctx, "helm", append([]string{"template", release, chart, "-n", namespace, "--include-crds"}, args...)...),
+	)
 	apply := func(file string) { run(ctx, "kubectl", "apply", "--server-side", "-f", file) }
 	apply(crds)
 	run(ctx, "kubectl", "wait", "--for", "condition=Established", "-f", crds)
 	apply(objects)
+
 	generations := func() []string {
-		return strings.Fields(run(ctx, "kubectl", "get", "-f", objects, "-o", `jsonpath={range .items[*]}{.kind}/{.metadata.name}={.metadata.generation}{"\n"}{end}`))
+		return strings.Fields(
+			run(
+				ctx,
+				"kubectl",
+				"get",
+				"-f",
+				objects,
+				"-o",
+				`jsonpath={range .items[*]}{.kind}/{.metadata.name}={.metadata.generation}{"\n"}{end}`,
+			),
+		)
 	}
 	before := generations()
 	Expect(before).NotTo(BeEmpty())
+
 	for _, side := range []string{"--server-side=true", "--server-side=false"} {
 		Eventually(func() (string, error) { // a status that changes while kubectl compares is a difference, too
 			return try(ctx, "kubectl", "diff", side, "-f", objects)
 		}).Should(BeEmpty(), side)
 	}
+
 	apply(objects)
 	Expect(generations()).To(Equal(before))
 	run(ctx, "kubectl", "delete", "--ignore-not-found", "-f", objects)

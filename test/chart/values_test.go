@@ -44,6 +44,7 @@ var notValues = []string{"upgrade-crds", "version", "help", "kubeconfig"}
 var _ = Describe("The values", func() {
 	read := func(name string, into any) {
 		GinkgoHelper()
+
 		data, err := os.ReadFile(filepath.Join(root, "charts/capstan", name))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(yaml.Unmarshal(data, into)).To(Succeed())
@@ -52,6 +53,7 @@ var _ = Describe("The values", func() {
 	It("have a schema for each, and no schema without a value", func() {
 		var defaults map[string]any
 		read("values.yaml", &defaults)
+
 		var schema map[string]any
 		read("values.schema.json", &schema)
 		compare("", defaults, schema)
@@ -60,18 +62,23 @@ var _ = Describe("The values", func() {
 	It("are all flags of the operator", func(ctx SpecContext) {
 		help, err := exec.CommandContext(ctx, program, "--help").CombinedOutput()
 		Expect(err).NotTo(HaveOccurred())
+
 		var flags []string
+
 		for _, match := range regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z0-9-]+)`).FindAllStringSubmatch(string(help), -1) {
 			if !slices.Contains(notValues, match[1]) {
 				flags = append(flags, match[1])
 			}
 		}
+
 		var defaults struct{ Flags map[string]any }
 		read("values.yaml", &defaults)
+
 		var known []string
 		for flag := range defaults.Flags {
 			known = append(known, flag)
 		}
+
 		Expect(known).To(ConsistOf(flags))
 	})
 })
@@ -79,19 +86,24 @@ var _ = Describe("The values", func() {
 // compare looks for a schema of each value, and the reverse, in groups that list their members.
 func compare(path string, value any, schema map[string]any) {
 	GinkgoHelper()
+
 	group, isGroup := value.(map[string]any)
+
 	members, listed := schema["properties"].(map[string]any)
 	if !isGroup || !listed {
 		return
 	}
+
 	for name, member := range group {
 		Expect(members).To(HaveKey(name), "values.schema.json has no schema for %s%s", path, name)
 		compare(path+name+".", member, members[name].(map[string]any))
 	}
+
 	for name := range members {
 		if path+name == "global" { // Helm's own
 			continue
 		}
+
 		Expect(group).To(HaveKey(name), "values.yaml has no %s%s", path, name)
 	}
 }

@@ -38,17 +38,23 @@ func NewKey() (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
+
 	pair, err := signature.LoadECDSASignerVerifier(private, crypto.SHA256)
 	if err != nil {
 		return Key{}, err
 	}
+
 	public, err := cryptoutils.MarshalPublicKeyToPEM(private.Public())
+
 	return Key{pair, public}, err
 }
 
 // Payload is what is signed of a manifest.
 func Payload(subject digest.Digest) string {
-	return fmt.Sprintf(`{"critical":{"identity":{"docker-reference":"x"},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`, subject)
+	return fmt.Sprintf(
+		`{"critical":{"identity":{"docker-reference":"x"},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`,
+		subject,
+	)
 }
 
 // Sign makes the layer with a payload and its signature.
@@ -57,8 +63,12 @@ func (k Key) Sign(payload string) (oci.Layer, error) {
 	if err != nil {
 		return oci.Layer{}, err
 	}
+
 	layer := oci.NewLayer("application/vnd.dev.cosign.simplesigning.v1+json", []byte(payload))
-	layer.Descriptor.Annotations = map[string]string{"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(signed)}
+	layer.Descriptor.Annotations = map[string]string{
+		"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(signed),
+	}
+
 	return layer, nil
 }
 
@@ -68,17 +78,28 @@ func (k Key) Tag(ctx context.Context, c *oci.Client, ref oci.Reference, subject 
 	if err != nil {
 		return err
 	}
+
 	_, err = image.PushArtifact(ctx, c, ref.WithTag(strings.Replace(subject.String(), ":", "-", 1)+".sig"), "", layer)
+
 	return err
 }
 
 // Refer keeps a layer in a manifest that refers to the subject.
-func Refer(ctx context.Context, c *oci.Client, ref oci.Reference, subject ocispec.Descriptor, artifactType string, layer oci.Layer) error {
+func Refer(
+	ctx context.Context,
+	c *oci.Client,
+	ref oci.Reference,
+	subject ocispec.Descriptor,
+	artifactType string,
+	layer oci.Layer,
+) error {
 	repository := c.Repository(ref)
 	if err := repository.Push(ctx, layer.Descriptor, bytes.NewReader(layer.Data)); err != nil {
 		return err
 	}
+
 	_, err := oras.PackManifest(ctx, repository, oras.PackManifestVersion1_1, artifactType,
 		oras.PackManifestOptions{Subject: &subject, Layers: []ocispec.Descriptor{layer.Descriptor}})
+
 	return err
 }

@@ -28,7 +28,9 @@ const defaultTimeout = 5 * time.Minute
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx)
+
 	stop()
+
 	if err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
@@ -43,28 +45,36 @@ func run(ctx context.Context) (err error) {
 			return fmt.Errorf("DEMO_TIMEOUT is not a duration such as 5m: %w", err)
 		}
 	}
+
 	dir, err := os.MkdirTemp("", "capstan-demo-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
+
 	starting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
 	say("Starting a control plane with simulated nodes")
+
 	b, err := bed.Start(starting, bed.Options{})
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, b.Stop()) }()
+
 	c, err := fleet.NewClient(b.Config())
 	if err != nil {
 		return err
 	}
+
 	if err := fleet.InstallCRDs(starting, c, "."); err != nil {
 		return err
 	}
+
 	say("Starting the operator; its log is %s", filepath.Join(dir, "operator.log"))
+
 	operator, err := fleet.StartOperator(b, "bin/operator", filepath.Join(dir, "operator.log"))
 	if err != nil {
 		return err
@@ -75,17 +85,22 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+
 	if err := watch(starting, c, operator, providers); err != nil {
 		return err
 	}
+
 	if err := show(ctx, b, providers); err != nil {
 		return err
 	}
+
 	if os.Getenv("DEMO_EXIT") == "1" {
 		return nil
 	}
+
 	explain(b, providers)
 	<-ctx.Done()
+
 	return nil
 }
 
@@ -96,30 +111,48 @@ func repository(ctx context.Context, dir string) string {
 		say("Providers: the releases in %s", folder)
 		return folder
 	}
+
 	say("Providers: looking for the real releases on GitHub")
+
 	if err := fleet.Download(ctx, fleet.GitHub, dir); err == nil {
 		say("Providers: real releases from GitHub")
 		return dir
 	}
-	say("Providers: GitHub is not reachable, so the small samples in %s it is; set PROVIDERS to a folder in clusterctl's local-repository layout for real ones", folder)
+
+	say(
+		"Providers: GitHub is not reachable, so the small samples in %s it is; set PROVIDERS to a folder in clusterctl's local-repository layout for real ones",
+		folder,
+	)
+
 	return folder
 }
 
 // install creates five resources, all at once: the order is the operator's job.
 func install(ctx context.Context, c client.Client, folder string) ([]v1alpha2.Provider, error) {
 	var providers []v1alpha2.Provider
+
 	for _, wanted := range fleet.Standard {
 		release, err := fleet.Load(ctx, folder, wanted)
 		if err != nil {
 			return nil, err
 		}
-		say("Creating %s %s, version %s, in namespace %s", release.Type, release.Bundle.Provider.Name, release.Bundle.Version, release.Namespace)
+
+		say(
+			"Creating %s %s, version %s, in namespace %s",
+			release.Type,
+			release.Bundle.Provider.Name,
+			release.Bundle.Version,
+			release.Namespace,
+		)
+
 		p, err := release.Install(ctx, c)
 		if err != nil {
 			return nil, err
 		}
+
 		providers = append(providers, p)
 	}
+
 	return providers, nil
 }
 
@@ -127,31 +160,43 @@ func install(ctx context.Context, c client.Client, folder string) ([]v1alpha2.Pr
 func watch(ctx context.Context, c client.Client, operator *fleet.Operator, providers []v1alpha2.Provider) error {
 	begin := time.Now()
 	told := map[string]string{}
+
 	for {
 		ready := 0
+
 		for _, p := range providers {
 			if err := c.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
 				return fmt.Errorf("not all providers are ready: %w", err)
 			}
+
 			if conditions.IsReady(p) {
 				ready++
 			}
+
 			label, message := v1alpha2.Label(p), conditions.GetMessage(p, v1alpha2.ReadyCondition)
 			if message != "" && told[label] != message {
 				told[label] = message
 				fmt.Printf("  %5.1fs  %-24s %s\n", time.Since(begin).Seconds(), label, message)
 			}
 		}
+
 		if ready == len(providers) {
 			say("All %d providers are ready after %.1f s", ready, time.Since(begin).Seconds())
 			return nil
 		}
+
 		if ended, err := operator.Exited(); ended {
 			return fmt.Errorf("the operator has ended: %w", err)
 		}
+
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d providers were not ready in time: %w", len(providers)-ready, len(providers), context.DeadlineExceeded)
+			return fmt.Errorf(
+				"%d of %d providers were not ready in time: %w",
+				len(providers)-ready,
+				len(providers),
+				context.DeadlineExceeded,
+			)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
@@ -168,11 +213,13 @@ func show(ctx context.Context, b *bed.Bed, providers []v1alpha2.Provider) error 
 		fmt.Printf("\n$ %s\n", strings.Join(command, " "))
 		cmd := exec.CommandContext(ctx, b.Binary(command[0]), command[1:]...)
 		cmd.Env = append(os.Environ(), "KUBECONFIG="+b.Kubeconfig())
+
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if err := cmd.Run(); err != nil {
 			return fmt.Errorf("%s: %w", strings.Join(command, " "), err)
 		}
 	}
+
 	return nil
 }
 

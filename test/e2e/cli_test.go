@@ -36,62 +36,80 @@ type person struct {
 
 func newPerson(ctx context.Context, w *world) person {
 	GinkgoHelper()
+
 	p := person{w, filepath.Join(GinkgoT().TempDir(), "capstan")}
 	build := exec.CommandContext(ctx, "go", "build", "-o", p.program, "./cmd/capstan")
 	build.Dir = root
 	out, err := build.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(out))
+
 	return p
 }
 
 // command is a call of capstan that has not begun.
 func (p person) command(ctx context.Context, args ...string) *exec.Cmd {
 	GinkgoHelper()
+
 	kubeconfig, err := p.w.bed.KubeconfigFor(cliUser)
 	Expect(err).NotTo(HaveOccurred())
+
 	cmd := exec.CommandContext(ctx, p.program, args...)
+
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+
 	return cmd
 }
 
 func (p person) run(ctx context.Context, args ...string) (out, failure string, code int) {
 	GinkgoHelper()
+
 	cmd := p.command(ctx, args...)
+
 	var stdout, stderr strings.Builder
+
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); !errors.As(err, new(*exec.ExitError)) {
 		Expect(err).NotTo(HaveOccurred())
 	}
+
 	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
 }
 
 func (p person) succeed(ctx context.Context, args ...string) string {
 	GinkgoHelper()
+
 	out, failure, code := p.run(ctx, args...)
 	Expect(code).To(BeZero(), "%s\n%s", out, failure)
 	Expect(failure).To(BeEmpty())
+
 	return out
 }
 
 func (p person) fail(ctx context.Context, args ...string) Assertion {
 	GinkgoHelper()
+
 	out, failure, code := p.run(ctx, args...)
 	Expect(code).To(Equal(1), "%s\n%s", out, failure)
+
 	return Expect(failure)
 }
 
 // writes is how many requests the person has made that change something.
 func (p person) writes() int {
 	GinkgoHelper()
+
 	requests, err := p.w.bed.Requests(func(r bed.Request) bool { return r.User == cliUser && r.Write() })
 	Expect(err).NotTo(HaveOccurred())
+
 	return len(requests)
 }
 
 var _ = Describe("The command line", Ordered, func() {
-	var w *world
-	var cli person
-	var core, docker, aws v1alpha2.Provider
+	var (
+		w                 *world
+		cli               person
+		core, docker, aws v1alpha2.Provider
+	)
 
 	BeforeAll(func(ctx SpecContext) {
 		w = newWorld(context.WithoutCancel(ctx))
@@ -100,6 +118,7 @@ var _ = Describe("The command line", Ordered, func() {
 		w.start()
 		core = w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
 		docker = w.install(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
+
 		aws = w.install(ctx, samples, fleet.Wanted{Label: "infrastructure-aws", Variables: fleet.AWSVariables})
 		for _, p := range []v1alpha2.Provider{core, docker, aws} {
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -109,16 +128,28 @@ var _ = Describe("The command line", Ordered, func() {
 
 	It("shows what there is as trees and as data", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "status")).To(And(
-			MatchRegexp(`(?m)^cluster-api \(CoreProvider cluster-api-system/cluster-api\): Ready\n├─ version v1\.0\.0, contract v1beta\d\n├─ chart cluster-api 1\.0\.0, sha256:\w{64}\n└─ release cluster-api, revision 1, deployed: (\d+) of (\d+) objects are well$`),
+			MatchRegexp(
+				`(?m)^cluster-api \(CoreProvider cluster-api-system/cluster-api\): Ready\n├─ version v1\.0\.0, contract v1beta\d\n├─ chart cluster-api 1\.0\.0, sha256:\w{64}\n└─ release cluster-api, revision 1, deployed: (\d+) of (\d+) objects are well$`,
+			),
 			ContainSubstring("infrastructure-docker (InfrastructureProvider infrastructure-docker-system/docker): Ready"),
-			Not(ContainSubstring("\x1b")), Not(ContainSubstring("Deployment")),
+			Not(ContainSubstring("\x1b")),
+			Not(ContainSubstring("Deployment")),
 		))
 		Expect(cli.succeed(ctx, "status", "docker", "--color", "always")).To(And(
-			MatchRegexp(`\x1b\[32mDeployment infrastructure-docker-system/\S+: Current\x1b\[0m`), ContainSubstring("Ready=True (Healthy)"), Not(ContainSubstring("cluster-api-system"))))
+			MatchRegexp(`\x1b\[32mDeployment infrastructure-docker-system/\S+: Current\x1b\[0m`),
+			ContainSubstring("Ready=True (Healthy)"),
+			Not(ContainSubstring("cluster-api-system")),
+		))
+
 		var views []map[string]any
-		Expect(json.Unmarshal([]byte(cli.succeed(ctx, "status", "-o", "json", "-n", aws.GetNamespace())), &views)).To(Succeed())
-		Expect(views).To(HaveExactElements(And(HaveKeyWithValue("label", "infrastructure-aws"), HaveKeyWithValue("ready", "Ready"))))
-		cli.fail(ctx, "status", "azure").To(And(HavePrefix("Error: there is no provider azure; there are: cluster-api (CoreProvider"), ContainSubstring("infrastructure-aws")))
+		Expect(
+			json.Unmarshal([]byte(cli.succeed(ctx, "status", "-o", "json", "-n", aws.GetNamespace())), &views),
+		).To(Succeed())
+		Expect(
+			views,
+		).To(HaveExactElements(And(HaveKeyWithValue("label", "infrastructure-aws"), HaveKeyWithValue("ready", "Ready"))))
+		cli.fail(ctx, "status", "azure").
+			To(And(HavePrefix("Error: there is no provider azure; there are: cluster-api (CoreProvider"), ContainSubstring("infrastructure-aws")))
 	})
 
 	It("lists whose CRDs are, what their objects are stored in and how many there are", func(ctx SpecContext) {
@@ -126,8 +157,11 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(cli.succeed(ctx, "crds")).To(And(
 			MatchRegexp(`PROVIDER +VERSION +CRD +SERVED +STORED +OBJECTS +STATE`),
 			MatchRegexp(`cluster-api +v1\.0\.0 +clusters\.cluster\.x-k8s\.io +\S+ +\S+\* +0 +Managed`)))
+
 		var items []crds.Item
-		Expect(json.Unmarshal([]byte(cli.succeed(ctx, "crds", "-o", "json", "-n", docker.GetNamespace())), &items)).To(Succeed())
+		Expect(
+			json.Unmarshal([]byte(cli.succeed(ctx, "crds", "-o", "json", "-n", docker.GetNamespace())), &items),
+		).To(Succeed())
 		Expect(items).NotTo(BeEmpty())
 		Expect(items).To(HaveEach(HaveField("Provider", "infrastructure-docker")))
 		Expect(cli.writes()).To(Equal(before))
@@ -137,7 +171,9 @@ var _ = Describe("The command line", Ordered, func() {
 		for _, label := range []string{"cluster-api", "infrastructure-docker", "infrastructure-aws"} {
 			Expect(cli.succeed(ctx, "diff", label, "--exit-code")).To(Equal(label + ": no changes\n"))
 		}
-		cli.fail(ctx, "diff", "docker", "--version", "v1.1.0").To(ContainSubstring("v1.1.0"), "the source does not have it yet")
+
+		cli.fail(ctx, "diff", "docker", "--version", "v1.1.0").
+			To(ContainSubstring("v1.1.0"), "the source does not have it yet")
 		newer, err := fleet.Load(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(newer.Prepare(ctx, w.client)).To(Succeed())
@@ -146,9 +182,12 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(code).To(Equal(2))
 		Expect(out).To(And(
 			MatchRegexp(`Deployment infrastructure-docker-system/\S+ would be changed:\n@@ `),
-			ContainSubstring("\n-        image: registry.example.com/capi/capd-manager:v1.0.0\n"), ContainSubstring("\n+        image: registry.example.com/capi/capd-manager:v1.1.0\n"),
+			ContainSubstring("\n-        image: registry.example.com/capi/capd-manager:v1.0.0\n"),
+			ContainSubstring("\n+        image: registry.example.com/capi/capd-manager:v1.1.0\n"),
 			ContainSubstring("ConfigMap infrastructure-docker-system/capd-load-balancer would be deleted:"),
-			MatchRegexp(`(?m)^infrastructure-docker v1\.0\.0 to v1\.1\.0: 0 objects to create, \d+ to change, 1 to delete; 0 CRDs to create, \d+ to apply anew$`),
+			MatchRegexp(
+				`(?m)^infrastructure-docker v1\.0\.0 to v1\.1\.0: 0 objects to create, \d+ to change, 1 to delete; 0 CRDs to create, \d+ to apply anew$`,
+			),
 		))
 		Expect(cli.writes()).To(BeZero())
 	})
@@ -160,25 +199,31 @@ var _ = Describe("The command line", Ordered, func() {
 		given.SetManagedFields(nil)
 		text, err := yaml.Marshal(given)
 		Expect(err).NotTo(HaveOccurred())
+
 		file := filepath.Join(GinkgoT().TempDir(), "docker.yaml")
 		Expect(os.WriteFile(file, text, 0o600)).To(Succeed())
-		Expect(cli.succeed(ctx, "diff", "-f", file)).To(And(MatchRegexp(`(?m)^\+ .*quite-another`), ContainSubstring("0 objects to create, 1 to change, 0 to delete")))
+		Expect(
+			cli.succeed(ctx, "diff", "-f", file),
+		).To(And(MatchRegexp(`(?m)^\+ .*quite-another`), ContainSubstring("0 objects to create, 1 to change, 0 to delete")))
 		Expect(cli.writes()).To(BeZero())
 	})
 
 	It("does not show the values of Secrets", func(ctx SpecContext) {
 		const token = "a-token-that-nobody-may-see"
+
 		secret := &corev1.Secret{}
 		name, _ := aws.GetSpec().VariablesSecret(aws.GetNamespace())
 		Expect(w.client.Get(ctx, name, secret)).To(Succeed())
 		before := secret.DeepCopy()
 		secret.Data["AWS_B64ENCODED_CREDENTIALS"] = []byte(base64.StdEncoding.EncodeToString([]byte(token)))
 		Expect(w.client.Update(ctx, secret)).To(Succeed())
+
 		for _, format := range []string{"text", "json", "yaml"} {
 			out := cli.succeed(ctx, "diff", "aws", "-o", format)
 			Expect(out).To(And(ContainSubstring("<masked"), ContainSubstring("changed>")))
 			Expect(out).NotTo(Or(ContainSubstring(token), ContainSubstring(base64.StdEncoding.EncodeToString([]byte(token)))))
 		}
+
 		before.ResourceVersion = ""
 		Expect(w.client.Update(ctx, before)).To(Succeed())
 		Expect(cli.succeed(ctx, "diff", "aws")).To(Equal("infrastructure-aws: no changes\n"))
@@ -191,7 +236,8 @@ var _ = Describe("The command line", Ordered, func() {
 			ContainSubstring("capstan upgrade apply --contract "),
 		))
 		cli.fail(ctx, "upgrade", "apply", "docker").To(ContainSubstring("names no exact version"))
-		cli.fail(ctx, "upgrade", "apply", "--contract", "v1alpha4").To(ContainSubstring("no version of core has the contract v1alpha4"))
+		cli.fail(ctx, "upgrade", "apply", "--contract", "v1alpha4").
+			To(ContainSubstring("no version of core has the contract v1alpha4"))
 		Expect(cli.succeed(ctx, "upgrade", "apply", "docker:v1.1.0")).To(And(
 			ContainSubstring("InfrastructureProvider infrastructure-docker-system/docker is to have version v1.1.0"),
 			HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n")))
@@ -200,25 +246,38 @@ var _ = Describe("The command line", Ordered, func() {
 
 	It("shows the history, and what a return would change", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "history", "infrastructure/docker")).To(MatchRegexp(
-			`(?s)^REVISION .*\n1 +\S+ +superseded +yes +v1\.0\.0 +capstan +\w{12} +Install complete\n2 +\S+ +deployed +yes +v1\.1\.0 +capstan +\w{12} +Upgrade complete\n$`))
+			`(?s)^REVISION .*\n1 +\S+ +superseded +yes +v1\.0\.0 +capstan +\w{12} +Install complete\n2 +\S+ +deployed +yes +v1\.1\.0 +capstan +\w{12} +Upgrade complete\n$`,
+		))
 		Expect(cli.succeed(ctx, "diff", "docker", "--revision", "1")).To(And(
-			ContainSubstring("ConfigMap infrastructure-docker-system/capd-load-balancer would be created:"), ContainSubstring("\n+        image: registry.example.com/capi/capd-manager:v1.0.0\n")))
+			ContainSubstring("ConfigMap infrastructure-docker-system/capd-load-balancer would be created:"),
+			ContainSubstring("\n+        image: registry.example.com/capi/capd-manager:v1.0.0\n"),
+		))
 		cli.fail(ctx, "diff", "docker", "--revision", "9").To(ContainSubstring("has no revision 9"))
 		w.run(ctx, "helm", "rollback", "infrastructure-docker", "1", "-n", docker.GetNamespace())
-		Eventually(func() string { return cli.succeed(ctx, "history", "docker") }).Should(MatchRegexp(`3 +\S+ +deployed +\? +v1\.0\.0 +helm +Rollback to 1\n$`))
+		Eventually(
+			func() string { return cli.succeed(ctx, "history", "docker") },
+		).Should(MatchRegexp(`3 +\S+ +deployed +\? +v1\.0\.0 +helm +Rollback to 1\n$`))
 		Expect(cli.succeed(ctx, "diff", "docker")).To(ContainSubstring("infrastructure-docker v1.0.0 to v1.1.0"))
 	})
 
 	It("returns to an earlier revision, and comes back", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "rollback", "docker", "2")).To(And(
-			ContainSubstring("is to return to revision 2, which holds v1.1.0\n"), HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n")))
-		Expect(cli.succeed(ctx, "status", "docker")).To(And(ContainSubstring("held at revision 2 by spec.release.rollbackTo"), ContainSubstring("revision 4, deployed")))
-		Expect(cli.succeed(ctx, "rollback", "docker", "1")).To(HaveSuffix("infrastructure-docker v1.0.0 is installed and healthy\n"))
+			ContainSubstring("is to return to revision 2, which holds v1.1.0\n"),
+			HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n"),
+		))
+		Expect(
+			cli.succeed(ctx, "status", "docker"),
+		).To(And(ContainSubstring("held at revision 2 by spec.release.rollbackTo"), ContainSubstring("revision 4, deployed")))
+		Expect(
+			cli.succeed(ctx, "rollback", "docker", "1"),
+		).To(HaveSuffix("infrastructure-docker v1.0.0 is installed and healthy\n"))
 		out, warnings, code := cli.run(ctx, "diff", "docker")
 		Expect(code).To(BeZero())
 		Expect(out).To(Equal("infrastructure-docker: no changes\n"))
 		Expect(warnings).To(ContainSubstring("spec.release.rollbackTo is 1"))
-		Expect(cli.succeed(ctx, "rollback", "docker", "--undo")).To(HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n"))
+		Expect(
+			cli.succeed(ctx, "rollback", "docker", "--undo"),
+		).To(HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n"))
 		cli.fail(ctx, "rollback", "docker", "99").To(ContainSubstring("has no revision 99"))
 		cli.fail(ctx, "rollback", "aws").To(ContainSubstring("no earlier revision that was healthy"))
 	})
@@ -234,9 +293,14 @@ var _ = Describe("The command line", Ordered, func() {
 		})
 		Eventually(seen).Should(gbytes.Say("infrastructure-docker .*: Ready"))
 		Expect(cli.succeed(ctx, "suspend", "docker", "aws")).To(Equal(
-			"InfrastructureProvider infrastructure-aws-system/aws is suspended\nInfrastructureProvider infrastructure-docker-system/docker is suspended\n"))
-		Expect(cli.succeed(ctx, "upgrade", "apply", "docker:v1.0.0", "--wait=false")).To(ContainSubstring("is to have version v1.0.0"))
-		Eventually(w.read(ctx, docker)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.SuspendedReason, "v1.1.0 is healthy"))
+			"InfrastructureProvider infrastructure-aws-system/aws is suspended\nInfrastructureProvider infrastructure-docker-system/docker is suspended\n",
+		))
+		Expect(
+			cli.succeed(ctx, "upgrade", "apply", "docker:v1.0.0", "--wait=false"),
+		).To(ContainSubstring("is to have version v1.0.0"))
+		Eventually(
+			w.read(ctx, docker),
+		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.SuspendedReason, "v1.1.0 is healthy"))
 		Expect(cli.succeed(ctx, "status")).To(ContainSubstring("suspended: the operator changes nothing"))
 		Eventually(seen).Should(gbytes.Say("suspended: the operator changes nothing"))
 		Expect(cli.succeed(ctx, "resume", "docker", "aws")).To(ContainSubstring("aws is no longer suspended\n"))
@@ -245,22 +309,34 @@ var _ = Describe("The command line", Ordered, func() {
 
 	It("removes providers, and says what keeps them", func(ctx SpecContext) {
 		t := newTiny("cli", "v1.0.0")
+
 		p := t.resource()
 		for _, o := range []client.Object{t.namespace(), t.configMap(), p} {
 			Expect(w.client.Create(ctx, o)).To(Succeed())
 		}
+
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		Expect(w.client.Create(ctx, t.object("v1", "production"))).To(Succeed())
 		out, failure, code := cli.run(ctx, "delete", "cli", "--wait", "--timeout", "3s")
 		Expect(code).To(Equal(1))
-		Expect(out).To(ContainSubstring("DeletionBlocked: 1 object still exists: 1 " + t.crd() + " (e.g. default/production)"))
+		Expect(
+			out,
+		).To(ContainSubstring("DeletionBlocked: 1 object still exists: 1 " + t.crd() + " (e.g. default/production)"))
 		Expect(failure).To(ContainSubstring("given up after 3s"))
 
-		Expect(cli.succeed(ctx, "delete", "infrastructure-cli", "--force", "--include-namespace", "--wait")).To(HaveSuffix("InfrastructureProvider cli/cli is removed\n"))
-		Eventually(func() error { return w.client.Get(ctx, client.ObjectKey{Name: "cli"}, &corev1.Namespace{}) }).Should(MatchError(ContainSubstring("not found")))
-		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "production"}, t.object("v1", "production"))).To(Succeed())
+		Expect(
+			cli.succeed(ctx, "delete", "infrastructure-cli", "--force", "--include-namespace", "--wait"),
+		).To(HaveSuffix("InfrastructureProvider cli/cli is removed\n"))
+		Eventually(
+			func() error { return w.client.Get(ctx, client.ObjectKey{Name: "cli"}, &corev1.Namespace{}) },
+		).Should(MatchError(ContainSubstring("not found")))
+		Expect(
+			w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "production"}, t.object("v1", "production")),
+		).To(Succeed())
 
-		Expect(cli.succeed(ctx, "delete", "cluster-api", "docker", "aws", "--include-crd", "--wait")).To(ContainSubstring("CoreProvider cluster-api-system/cluster-api is removed\n"))
+		Expect(
+			cli.succeed(ctx, "delete", "cluster-api", "docker", "aws", "--include-crd", "--wait"),
+		).To(ContainSubstring("CoreProvider cluster-api-system/cluster-api is removed\n"))
 		Expect(string(w.run(ctx, "kubectl", "get", "crds", "-l", "cluster.x-k8s.io/provider", "-o", "name"))).To(
 			Equal("customresourcedefinition.apiextensions.k8s.io/" + t.crd() + "\n"))
 		Expect(cli.succeed(ctx, "status")).To(Equal("There are no providers.\n"))
@@ -273,12 +349,17 @@ var _ = Describe("The command line with real providers", Ordered, func() {
 		if repository == "" {
 			Skip("PROVIDERS is not set to a folder of real releases")
 		}
+
 		w := newWorld(context.WithoutCancel(ctx))
 		DeferCleanup(w.showLog)
 		cli := newPerson(ctx, w)
 		w.start()
 		core := w.install(ctx, repository, fleet.Wanted{Label: "cluster-api", Version: "v1.13.5"})
-		aws := w.install(ctx, repository, fleet.Wanted{Label: "infrastructure-aws", Version: "v2.10.3", Variables: fleet.AWSVariables})
+		aws := w.install(
+			ctx,
+			repository,
+			fleet.Wanted{Label: "infrastructure-aws", Version: "v2.10.3", Variables: fleet.AWSVariables},
+		)
 		newer, err := fleet.Load(ctx, repository, fleet.Wanted{Label: "infrastructure-aws", Version: "v2.11.1"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(newer.Prepare(ctx, w.client)).To(Succeed())
@@ -287,15 +368,41 @@ var _ = Describe("The command line with real providers", Ordered, func() {
 
 		Expect(cli.succeed(ctx, "diff", "cluster-api")).To(Equal("cluster-api: no changes\n"))
 		Expect(cli.succeed(ctx, "diff", "aws")).To(Equal("infrastructure-aws: no changes\n"))
+
 		begin := time.Now()
+
 		Expect(cli.succeed(ctx, "diff", "aws", "--version", "v2.11.1")).To(And(
-			MatchRegexp(`(?m)^\+ +image: \S+:v2\.11\.1$`), MatchRegexp(`(?m)^infrastructure-aws v2\.10\.3 to v2\.11\.1: .* 2 CRDs to create, \d+ to apply anew$`)))
-		AddReportEntry("diff of aws v2.10.3 to v2.11.1", time.Since(begin).Round(time.Millisecond), ReportEntryVisibilityAlways)
+			MatchRegexp(`(?m)^\+ +image: \S+:v2\.11\.1$`),
+			MatchRegexp(`(?m)^infrastructure-aws v2\.10\.3 to v2\.11\.1: .* 2 CRDs to create, \d+ to apply anew$`),
+		))
+		AddReportEntry(
+			"diff of aws v2.10.3 to v2.11.1",
+			time.Since(begin).Round(time.Millisecond),
+			ReportEntryVisibilityAlways,
+		)
 		Expect(cli.succeed(ctx, "upgrade", "plan")).To(MatchRegexp(`(?m)^infrastructure-aws +v2\.10\.3 +v2\.11\.1 +v1beta1$`))
 
 		begin = time.Now()
-		Expect(cli.succeed(ctx, "delete", "aws", "cluster-api", "--include-crd", "--include-namespace", "--wait")).To(ContainSubstring("CoreProvider cluster-api-system/cluster-api is removed"))
-		AddReportEntry("removal of core and aws with their CRDs and namespaces", time.Since(begin).Round(time.Millisecond), ReportEntryVisibilityAlways)
-		Expect(w.run(ctx, "kubectl", "get", "crds,clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations", "-l", "cluster.x-k8s.io/provider", "-o", "name")).To(BeEmpty())
+
+		Expect(
+			cli.succeed(ctx, "delete", "aws", "cluster-api", "--include-crd", "--include-namespace", "--wait"),
+		).To(ContainSubstring("CoreProvider cluster-api-system/cluster-api is removed"))
+		AddReportEntry(
+			"removal of core and aws with their CRDs and namespaces",
+			time.Since(begin).Round(time.Millisecond),
+			ReportEntryVisibilityAlways,
+		)
+		Expect(
+			w.run(
+				ctx,
+				"kubectl",
+				"get",
+				"crds,clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations",
+				"-l",
+				"cluster.x-k8s.io/provider",
+				"-o",
+				"name",
+			),
+		).To(BeEmpty())
 	})
 })

@@ -24,6 +24,7 @@ var coreScheme, coreConverters = func() (*runtime.Scheme, map[string]crconversio
 			panic(err) // a programming error, found by the first test
 		}
 	}
+
 	for kind, build := range map[string]func(*runtime.Scheme) (crconversion.Converter, error){
 		"Cluster": conversion.Cluster, "ClusterClass": conversion.ClusterClass, "Machine": conversion.Machine,
 		"MachineSet": conversion.MachineSet, "MachineDeployment": conversion.MachineDeployment, "MachinePool": conversion.MachinePool,
@@ -34,9 +35,14 @@ var coreScheme, coreConverters = func() (*runtime.Scheme, map[string]crconversio
 		if err != nil {
 			panic(err)
 		}
+
 		converters[kind] = converter
 	}
-	conversion.SetAPIVersionGetter(func(_ context.Context, gk schema.GroupKind) (string, error) { return gk.Group + "/v1beta1", nil })
+
+	conversion.SetAPIVersionGetter(
+		func(_ context.Context, gk schema.GroupKind) (string, error) { return gk.Group + "/v1beta1", nil },
+	)
+
 	return scheme, converters
 }()
 
@@ -45,10 +51,12 @@ var coreScheme, coreConverters = func() (*runtime.Scheme, map[string]crconversio
 // have.
 func convertCore(ctx context.Context, o *unstructured.Unstructured, to string) (*unstructured.Unstructured, error) {
 	converter, known := coreConverters[o.GetKind()]
+
 	desired := schema.FromAPIVersionAndKind(to, o.GetKind())
 	if known && old(o.GroupVersionKind()) {
 		o = relabelled(o, desired.GroupKind().WithVersion("v1beta1"))
 	}
+
 	from := o.GroupVersionKind()
 	switch {
 	case from == desired:
@@ -56,34 +64,42 @@ func convertCore(ctx context.Context, o *unstructured.Unstructured, to string) (
 	case !known || old(desired):
 		return relabelled(o, desired), nil
 	}
+
 	source, err := coreScheme.New(from)
 	if err != nil {
 		return nil, err
 	}
+
 	target, err := coreScheme.New(desired)
 	if err != nil {
 		return nil, err
 	}
+
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, source); err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", from, o.GetName(), err)
 	}
+
 	target.GetObjectKind().SetGroupVersionKind(desired)
+
 	if err := converter.ConvertObject(ctx, source, target); err != nil {
 		return nil, fmt.Errorf("convert %s %s to %s: %w", from, o.GetName(), to, err)
 	}
+
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(target)
 	if err != nil {
 		return nil, err
 	}
+
 	return relabelled(&unstructured.Unstructured{Object: content}, desired), nil
 }
 
-// old says whether a version is from before v1beta1, which Cluster API's code does not know any
+// old reports whether a version is from before v1beta1, which Cluster API's code does not know any
 // more.
 func old(gvk schema.GroupVersionKind) bool { return strings.HasPrefix(gvk.Version, "v1alpha") }
 
 func relabelled(o *unstructured.Unstructured, gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	o.SetGroupVersionKind(gvk)
+
 	return o
 }

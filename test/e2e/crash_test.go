@@ -30,10 +30,12 @@ var _ = Describe("A crash of the operator", Ordered, func() {
 		const crashes = 12
 		for i := range crashes {
 			t := newTiny(fmt.Sprintf("crash-%d", i), "v1.0.0")
+
 			p := t.resource()
 			for _, o := range []client.Object{t.namespace(), t.configMap(), p} {
 				Expect(w.client.Create(ctx, o)).To(Succeed())
 			}
+
 			moment := time.Duration(i)*30*time.Millisecond + rand.N(30*time.Millisecond)
 			killAfter(ctx, w, moment)
 			w.start()
@@ -43,7 +45,9 @@ var _ = Describe("A crash of the operator", Ordered, func() {
 			history := w.helm(ctx, "helm", "history", "infrastructure-"+t.name, "-n", t.name)
 			Expect(history).NotTo(BeEmpty())
 			Expect(history[len(history)-1]).To(HaveField("Status", "deployed"))
-			Expect(history).To(HaveEach(HaveField("Status", Or(Equal("deployed"), Equal("failed"), Equal("superseded")))), "nothing is left pending")
+			Expect(
+				history,
+			).To(HaveEach(HaveField("Status", Or(Equal("deployed"), Equal("failed"), Equal("superseded")))), "nothing is left pending")
 		}
 	})
 })
@@ -51,9 +55,11 @@ var _ = Describe("A crash of the operator", Ordered, func() {
 // killAfter kills the operator a while from now: waiting is what this scenario is about.
 func killAfter(ctx context.Context, w *world, moment time.Duration) {
 	GinkgoHelper()
+
 	select {
 	case <-ctx.Done():
 	case <-time.After(moment):
 	}
+
 	Expect(w.operator.Kill()).To(Succeed())
 }

@@ -27,29 +27,36 @@ import (
 func (w *world) fill(ctx context.Context, t tiny, version string, objects int) {
 	GinkgoHelper()
 	Eventually(func() error { return w.client.Create(ctx, t.object(version, "object-0")) }).Should(Succeed())
+
 	var group errgroup.Group
 	group.SetLimit(16)
+
 	for i := 1; i < objects; i++ {
 		group.Go(func() error { return w.client.Create(ctx, t.object(version, fmt.Sprintf("object-%d", i))) })
 	}
+
 	Expect(group.Wait()).To(Succeed())
 }
 
 // specs are the specs of all objects of the tiny provider's kind, by name.
 func (w *world) specs(ctx context.Context, t tiny, version string) map[string]string {
 	GinkgoHelper()
+
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(t.inVersion(version).GroupVersionKind())
 	Eventually(func() error { return w.client.List(ctx, list) }).Should(Succeed())
+
 	found := map[string]string{}
 	for _, o := range list.Items {
 		found[o.GetName()] = fmt.Sprint(o.Object["spec"])
 	}
+
 	return found
 }
 
 var _ = Describe("A migration of thousands of objects", Ordered, func() {
 	const objects = 2000
+
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
@@ -72,6 +79,7 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 
 		w.offer(ctx, next)
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+
 		const crashes = 3
 		for i := range crashes {
 			Eventually(func(g Gomega) {
@@ -81,6 +89,7 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 			Expect(w.definition(ctx, old.crd()).Status.StoredVersions).To(ContainElement("v1beta1"), "killed in the middle")
 			w.start("--crd-migration-delay=0s")
 		}
+
 		Eventually(func(g Gomega) {
 			crd := w.definition(ctx, old.crd())
 			g.Expect(crd.Status.StoredVersions).To(Equal([]string{"v1beta2"}))
@@ -91,15 +100,27 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 		Expect(w.specs(ctx, old, "v1beta2")).To(Equal(before))
 
 		rewrites := w.rewrites(old)
+
 		rewritten := map[string]bool{}
 		for _, r := range rewrites {
 			rewritten[r.Name] = true
 		}
+
 		Expect(rewritten).To(HaveLen(objects))
+
 		const page = 200
 		Expect(len(rewrites)).To(BeNumerically("<=", objects+crashes*page), "a crash costs a page at most")
 		busiest := busiestSecond(rewrites)
-		AddReportEntry("load", fmt.Sprintf("%d objects, %d writes for %d crashes, at most %d writes in a second", objects, len(rewrites), crashes, busiest))
+		AddReportEntry(
+			"load",
+			fmt.Sprintf(
+				"%d objects, %d writes for %d crashes, at most %d writes in a second",
+				objects,
+				len(rewrites),
+				crashes,
+				busiest,
+			),
+		)
 		Expect(busiest).To(BeNumerically("<=", 250))
 	})
 })
@@ -107,21 +128,28 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 // rewrites are the requests that rewrote objects of the tiny provider.
 func (w *world) rewrites(t tiny) []bed.Request {
 	GinkgoHelper()
-	return w.operatorWrites(func(r bed.Request) bool { return r.Resource == t.plural() && strings.Contains(r.URI, "-migration") })
+
+	return w.operatorWrites(
+		func(r bed.Request) bool { return r.Resource == t.plural() && strings.Contains(r.URI, "-migration") },
+	)
 }
 
 // busiestSecond is the largest number of requests within any second.
 func busiestSecond(requests []bed.Request) int {
 	most := 0
+
 	for i := range requests {
 		n := 0
+
 		for _, r := range requests {
 			if since := r.Received.Sub(requests[i].Received); since >= 0 && since < time.Second {
 				n++
 			}
 		}
+
 		most = max(most, n)
 	}
+
 	return most
 }
 
@@ -131,11 +159,13 @@ func cycles() int {
 	if n, err := strconv.Atoi(os.Getenv("CAPSTAN_CYCLES")); err == nil {
 		return n
 	}
+
 	return 12
 }
 
 var _ = Describe("Hundreds of objects", Ordered, func() {
 	const objects = 500
+
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
@@ -151,6 +181,7 @@ var _ = Describe("Hundreds of objects", Ordered, func() {
 		w.offer(ctx, old)
 		w.offer(ctx, newTiny("cycles", "v1.1.0").serving("v1beta2", "v1beta1"))
 		w.offer(ctx, newTiny("cycles", "v1.2.0").serving("v1beta2", "v1beta1", "v1beta3"))
+
 		p := old.resource()
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -158,21 +189,31 @@ var _ = Describe("Hundreds of objects", Ordered, func() {
 		before := w.specs(ctx, old, "v1beta1")
 
 		l := &life{world: w, tiny: old, provider: p}
+
 		deeds := []struct {
 			name string
 			do   func(context.Context)
 		}{
-			{"upgrade or downgrade", l.change}, {"roll back by the resource", l.rollBack}, {"roll back with helm v3", l.helm("helm")},
-			{"roll back with helm v4", l.helm("helm4")}, {"uninstall and install again", l.reinstall}, {"crash", l.crash},
+			{
+				"upgrade or downgrade",
+				l.change,
+			},
+			{"roll back by the resource", l.rollBack},
+			{"roll back with helm v3", l.helm("helm")},
+			{"roll back with helm v4", l.helm("helm4")},
+			{"uninstall and install again", l.reinstall},
+			{"crash", l.crash},
 		}
 		for i := range cycles() {
 			deed := deeds[i%len(deeds)]
 			if i >= len(deeds) {
 				deed = deeds[rand.IntN(len(deeds))]
 			}
+
 			By(fmt.Sprintf("cycle %d: %s", i, deed.name))
 			deed.do(ctx)
 		}
+
 		Expect(w.specs(ctx, old, "v1beta1")).To(Equal(before))
 		Expect(w.definition(ctx, old.crd()).DeletionTimestamp).To(BeNil())
 	})
@@ -190,17 +231,21 @@ type life struct {
 func (l *life) pick() string {
 	versions := []string{"v1.0.0", "v1.1.0", "v1.2.0"}
 	versions = slices.DeleteFunc(versions, func(v string) bool { return v == l.provider.Spec.Version })
+
 	return versions[rand.IntN(len(versions))]
 }
 
 // ready waits until the provider is well, whoever made it so.
 func (l *life) ready(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(l.read(ctx, l.provider)).Should(WithTransform(func(p v1alpha2.Provider) bool { return conditions.IsReady(p) }, BeTrue()))
+	Eventually(
+		l.read(ctx, l.provider),
+	).Should(WithTransform(func(p v1alpha2.Provider) bool { return conditions.IsReady(p) }, BeTrue()))
 }
 
 func (l *life) change(ctx context.Context) {
 	GinkgoHelper()
+
 	version := l.pick()
 	update(ctx, l.world, l.provider, func(p v1alpha2.Provider) { p.GetSpec().Version, p.GetSpec().Release = version, nil })
 	Eventually(l.read(ctx, l.provider)).Should(beReady(version))
@@ -209,8 +254,14 @@ func (l *life) change(ctx context.Context) {
 // rollBack returns to a revision of the history, and then to what spec.version says.
 func (l *life) rollBack(ctx context.Context) {
 	GinkgoHelper()
+
 	to := l.revision(ctx)
-	update(ctx, l.world, l.provider, func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: &to} })
+	update(
+		ctx,
+		l.world,
+		l.provider,
+		func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: &to} },
+	)
 	l.ready(ctx)
 	l.change(ctx)
 }
@@ -220,19 +271,33 @@ func (l *life) revision(ctx context.Context) int64 {
 	GinkgoHelper()
 	l.ready(ctx)
 	history := l.provider.Status.History
+
 	return history[rand.IntN(len(history))].Revision
 }
 
 func (l *life) helm(program string) func(context.Context) {
 	return func(ctx context.Context) {
 		GinkgoHelper()
-		l.run(ctx, program, "rollback", "infrastructure-"+l.tiny.name, strconv.FormatInt(l.revision(ctx), 10), "-n", l.tiny.name)
+		l.run(
+			ctx,
+			program,
+			"rollback",
+			"infrastructure-"+l.tiny.name,
+			strconv.FormatInt(l.revision(ctx), 10),
+			"-n",
+			l.tiny.name,
+		)
 	}
 }
 
 func (l *life) reinstall(ctx context.Context) {
 	GinkgoHelper()
-	update(ctx, l.world, l.provider, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"}) })
+	update(
+		ctx,
+		l.world,
+		l.provider,
+		func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"}) },
+	)
 	Expect(l.client.Delete(ctx, l.provider)).To(Succeed())
 	Eventually(gone(ctx, l.world, l.provider)).Should(BeTrue())
 	version := l.pick()
@@ -243,6 +308,7 @@ func (l *life) reinstall(ctx context.Context) {
 
 func (l *life) crash(ctx context.Context) {
 	GinkgoHelper()
+
 	version := l.pick()
 	update(ctx, l.world, l.provider, func(p v1alpha2.Provider) { p.GetSpec().Version, p.GetSpec().Release = version, nil })
 	killAfter(ctx, l.world, rand.N(time.Second))

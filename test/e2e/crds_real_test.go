@@ -35,6 +35,7 @@ func newChain(w *world, wanted fleet.Wanted) *chain {
 // install installs the first version.
 func (c *chain) install(ctx context.Context) {
 	GinkgoHelper()
+
 	release, err := fleet.Load(ctx, os.Getenv("PROVIDERS"), c.wanted)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(release.Prepare(ctx, c.w.client)).To(Succeed())
@@ -47,6 +48,7 @@ func (c *chain) install(ctx context.Context) {
 // upgrade goes to another version.
 func (c *chain) upgrade(ctx context.Context, version string) {
 	GinkgoHelper()
+
 	c.wanted.Version = version
 	release, err := fleet.Load(ctx, os.Getenv("PROVIDERS"), c.wanted)
 	Expect(err).NotTo(HaveOccurred())
@@ -59,6 +61,7 @@ func (c *chain) upgrade(ctx context.Context, version string) {
 // finalizer.
 func (c *chain) create(ctx context.Context, documents string) {
 	GinkgoHelper()
+
 	for document := range strings.SplitSeq(documents, "\n---\n") {
 		o := &unstructured.Unstructured{}
 		Expect(yaml.Unmarshal([]byte(document), &o.Object)).To(Succeed())
@@ -66,16 +69,22 @@ func (c *chain) create(ctx context.Context, documents string) {
 		o.SetName(strings.ToLower(o.GetKind()))
 		o.SetLabels(map[string]string{"owner": "team-a"})
 		o.SetFinalizers([]string{"example.com/kept"})
-		Eventually(func() error { return c.w.client.Create(ctx, o.DeepCopy(), client.FieldOwner("gitops")) }).Should(Succeed(), document)
+		Eventually(
+			func() error { return c.w.client.Create(ctx, o.DeepCopy(), client.FieldOwner("gitops")) },
+		).Should(Succeed(), document)
 	}
 }
 
 // crds are the provider's.
 func (c *chain) crds(ctx context.Context) []apiextensionsv1.CustomResourceDefinition {
 	GinkgoHelper()
+
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
-	Expect(c.w.client.List(ctx, list, client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: c.wanted.Label})).To(Succeed())
+	Expect(
+		c.w.client.List(ctx, list, client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: c.wanted.Label}),
+	).To(Succeed())
 	Expect(list.Items).NotTo(BeEmpty())
+
 	return list.Items
 }
 
@@ -83,37 +92,49 @@ func (c *chain) crds(ctx context.Context) []apiextensionsv1.CustomResourceDefini
 // version what it always was.
 func (c *chain) unchanged(ctx context.Context, objects int) {
 	GinkgoHelper()
+
 	found := 0
+
 	for _, crd := range c.crds(ctx) {
 		for _, v := range crd.Spec.Versions {
 			if !v.Served {
 				continue
 			}
+
 			gvk := schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}
+
 			now := c.readAll(ctx, gvk)
 			if _, known := c.seen[gvk]; !known {
 				c.seen[gvk] = now
 			}
+
 			Expect(now).To(Equal(c.seen[gvk]), gvk.String())
+
 			if v.Storage {
 				found += len(now)
 			}
 		}
 	}
+
 	Expect(found).To(Equal(objects))
 }
 
 func (c *chain) readAll(ctx context.Context, gvk schema.GroupVersionKind) map[string]string {
 	GinkgoHelper()
+
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk)
 	Eventually(func() error { return c.w.client.List(ctx, list) }).Should(Succeed(), gvk.String())
+
 	content := map[string]string{}
+
 	for _, o := range list.Items {
 		text, err := json.Marshal([]any{o.Object["spec"], o.GetLabels(), o.GetFinalizers()})
 		Expect(err).NotTo(HaveOccurred())
+
 		content[o.GetNamespace()+"/"+o.GetName()] = string(text)
 	}
+
 	return content
 }
 
@@ -136,36 +157,49 @@ func (c *chain) storedOnlyAs(ctx context.Context) {
 // objects in a version that is not served any more.
 func (c *chain) leftByOldClusterctl(ctx context.Context, name, version string) {
 	GinkgoHelper()
+
 	release, err := fleet.Load(ctx, os.Getenv("PROVIDERS"), c.wanted)
 	Expect(err).NotTo(HaveOccurred())
 	definitions, err := safety.Parse(release.Bundle.Components)
 	Expect(err).NotTo(HaveOccurred())
+
 	for _, crd := range definitions {
 		if crd.Name != name {
 			continue
 		}
+
 		crd.Spec.Conversion = nil
 		for i := range crd.Spec.Versions {
 			v := &crd.Spec.Versions[i]
 			v.Storage = v.Name == version
 			v.Served = v.Served || v.Storage
 		}
+
 		Expect(c.w.client.Create(ctx, crd, client.FieldOwner("clusterctl"))).To(Succeed())
 	}
 }
 
 var _ = Describe("Objects through real upgrades", Ordered, func() {
-	var w *world
-	var managers *webhooks
-	var core, docker *chain
+	var (
+		w            *world
+		managers     *webhooks
+		core, docker *chain
+	)
 
 	BeforeAll(func(ctx SpecContext) {
 		if os.Getenv("PROVIDERS") == "" {
 			Skip("PROVIDERS is not set to a folder of real releases")
 		}
+
 		w = newWorld(context.WithoutCancel(ctx), routed)
-		managers = startWebhooks(ctx, w, "capi-webhook-service.cluster-api-system", "capd-webhook-service.infrastructure-docker-system",
-			"capa-webhook-service.infrastructure-aws-system", "capz-webhook-service.infrastructure-azure-system")
+		managers = startWebhooks(
+			ctx,
+			w,
+			"capi-webhook-service.cluster-api-system",
+			"capd-webhook-service.infrastructure-docker-system",
+			"capa-webhook-service.infrastructure-aws-system",
+			"capz-webhook-service.infrastructure-azure-system",
+		)
 		// Objects are left as they are stored for now, as by an operator whose work was cut short.
 		w.start("--crd-migration-delay=24h")
 	})
@@ -191,12 +225,15 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 		Expect(core.seen).To(HaveKey(schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Machine"}))
 	})
 
-	It("core v1.13.5, which lacks v1alpha3 and v1alpha4: what is stored in them is rewritten while the old managers run", func(ctx SpecContext) {
-		core.upgrade(ctx, "v1.13.5")
-		managers.forget("v1alpha3", "v1alpha4")
-		core.unchanged(ctx, 9)
-		Expect(core.stored(ctx)).NotTo(Or(ContainElement("v1alpha3"), ContainElement("v1alpha4")))
-	})
+	It(
+		"core v1.13.5, which lacks v1alpha3 and v1alpha4: what is stored in them is rewritten while the old managers run",
+		func(ctx SpecContext) {
+			core.upgrade(ctx, "v1.13.5")
+			managers.forget("v1alpha3", "v1alpha4")
+			core.unchanged(ctx, 9)
+			Expect(core.stored(ctx)).NotTo(Or(ContainElement("v1alpha3"), ContainElement("v1alpha4")))
+		},
+	)
 
 	It("core v1.14.0", func(ctx SpecContext) {
 		core.upgrade(ctx, "v1.14.0")
@@ -209,7 +246,9 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 		w.start("--crd-migration-delay=0s")
 		core.storedOnlyAs(ctx)
 		core.unchanged(ctx, 9)
-		Eventually(w.read(ctx, core.provider)).Should(haveCondition(v1alpha2.CRDsMigratedCondition, "True", v1alpha2.CRDsMigratedReason))
+		Eventually(
+			w.read(ctx, core.provider),
+		).Should(haveCondition(v1alpha2.CRDsMigratedCondition, "True", v1alpha2.CRDsMigratedReason))
 	})
 
 	It("docker v1.9.11, v1.12.11, v1.13.5 and v1.14.0", func(ctx SpecContext) {
@@ -218,10 +257,12 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 		docker.install(ctx)
 		docker.create(ctx, dockerObjects)
 		docker.unchanged(ctx, 3)
+
 		for _, version := range []string{"v1.12.11", "v1.13.5", "v1.14.0"} {
 			docker.upgrade(ctx, version)
 			docker.unchanged(ctx, 3)
 		}
+
 		docker.storedOnlyAs(ctx)
 		docker.unchanged(ctx, 3)
 	})
@@ -245,9 +286,15 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 	})
 
 	It("and through the removal of a provider", func(ctx SpecContext) {
-		update(ctx, w, docker.provider, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"}) })
+		update(
+			ctx,
+			w,
+			docker.provider,
+			func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"}) },
+		)
 		Expect(w.client.Delete(ctx, docker.provider)).To(Succeed())
 		Eventually(gone(ctx, w, docker.provider)).Should(BeTrue())
+
 		gvk := schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2", Kind: "DockerCluster"}
 		Expect(docker.readAll(ctx, gvk)).To(Equal(docker.seen[gvk]), "read in their storage version, which needs no manager")
 	})
@@ -256,10 +303,12 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 // stored are all versions that objects of the provider's kinds may be stored in.
 func (c *chain) stored(ctx context.Context) []string {
 	GinkgoHelper()
+
 	var stored []string
 	for _, crd := range c.crds(ctx) {
 		stored = append(stored, crd.Status.StoredVersions...)
 	}
+
 	return stored
 }
 

@@ -29,9 +29,14 @@ const versions = `  - name: v1
 func (t tiny) serving(names ...string) tiny {
 	var text strings.Builder
 	for i, name := range names {
-		text.WriteString(strings.NewReplacer("name: v1", "name: "+name, "storage: true", fmt.Sprintf("storage: %v", i == 0)).Replace(versions))
+		text.WriteString(
+			strings.NewReplacer("name: v1", "name: "+name, "storage: true", fmt.Sprintf("storage: %v", i == 0)).
+				Replace(versions),
+		)
 	}
+
 	t.components = strings.Replace(t.components, versions, text.String(), 1)
+
 	return t
 }
 
@@ -45,8 +50,10 @@ func (w *world) offer(ctx context.Context, t tiny) {
 // definition reads a CRD.
 func (w *world) definition(ctx context.Context, name string) *apiextensionsv1.CustomResourceDefinition {
 	GinkgoHelper()
+
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	Expect(w.client.Get(ctx, client.ObjectKey{Name: name}, crd)).To(Succeed())
+
 	return crd
 }
 
@@ -56,6 +63,7 @@ func names(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	for _, v := range crd.Spec.Versions {
 		all = append(all, v.Name)
 	}
+
 	return all
 }
 
@@ -69,11 +77,13 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
 	})
 	AfterEach(func() { w.showLog() })
+
 	install := func(ctx context.Context, t tiny) *v1alpha2.InfrastructureProvider {
 		GinkgoHelper()
 		w.offer(ctx, t)
 		p := t.resource()
 		Expect(w.client.Create(ctx, p)).To(Succeed())
+
 		return p
 	}
 	upgrade := func(ctx context.Context, p v1alpha2.Provider, t tiny) {
@@ -86,11 +96,13 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		first := newTiny("moving", "v1.0.0").serving("v1alpha1")
 		p := install(ctx, first)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
 		for i := range 10 {
 			Eventually(func() error {
 				return client.IgnoreAlreadyExists(w.client.Create(ctx, first.object("v1alpha1", fmt.Sprintf("object-%d", i))))
 			}).Should(Succeed())
 		}
+
 		upgrade(ctx, p, newTiny("moving", "v1.1.0").serving("v1beta1"))
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Eventually(func(g Gomega) {
@@ -98,7 +110,10 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 			g.Expect(names(crd)).To(Equal([]string{"v1beta1"}))
 			g.Expect(crd.Status.StoredVersions).To(Equal([]string{"v1beta1"}))
 		}).Should(Succeed())
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.CRDsMigratedCondition, metav1.ConditionTrue, v1alpha2.CRDsMigratedReason))
+		Eventually(
+			w.read(ctx, p),
+		).Should(haveCondition(v1alpha2.CRDsMigratedCondition, metav1.ConditionTrue, v1alpha2.CRDsMigratedReason))
+
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(first.inVersion("v1beta1").GroupVersionKind())
 		Eventually(func() error { return w.client.List(ctx, list) }).Should(Succeed())
@@ -113,35 +128,66 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		p := install(ctx, first)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		Eventually(func() error { return w.client.Create(ctx, first.object("v1", "victim")) }).Should(Succeed())
+
 		breaking := newTiny("unsafe", "v1.1.0")
-		breaking.components = strings.Replace(breaking.components, "type: object, x-kubernetes-preserve-unknown-fields: true",
-			"type: object, properties: {spec: {type: object, required: [size], properties: {name: {type: string}, size: {type: string}}}}", 1)
+		breaking.components = strings.Replace(
+			breaking.components,
+			"type: object, x-kubernetes-preserve-unknown-fields: true",
+			"type: object, properties: {spec: {type: object, required: [size], properties: {name: {type: string}, size: {type: string}}}}",
+			1,
+		)
 		upgrade(ctx, p, breaking)
 		Eventually(w.read(ctx, p)).Should(And(
-			haveCondition(v1alpha2.CRDsSafeCondition, metav1.ConditionFalse, v1alpha2.UnsafeCRDsReason, first.crd(), "default/victim", "spec.size"),
-			haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.UnsafeCRDsReason)))
-		Expect(w.helm(ctx, "helm", "list", "-n", "unsafe")).To(ContainElement(HaveField("AppVersion", "v1.0.0")), "the release waits with the CRDs")
+			haveCondition(
+				v1alpha2.CRDsSafeCondition,
+				metav1.ConditionFalse,
+				v1alpha2.UnsafeCRDsReason,
+				first.crd(),
+				"default/victim",
+				"spec.size",
+			),
+			haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.UnsafeCRDsReason),
+		))
+		Expect(
+			w.helm(ctx, "helm", "list", "-n", "unsafe"),
+		).To(ContainElement(HaveField("AppVersion", "v1.0.0")), "the release waits with the CRDs")
 
 		update(ctx, w, p, func(p v1alpha2.Provider) {
 			p.SetAnnotations(map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: first.crd()})
 		})
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.1.0"),
 			haveCondition(v1alpha2.CRDsSafeCondition, metav1.ConditionTrue, v1alpha2.CRDsCheckedReason)))
-		Eventually(w.events(ctx, p)).Should(ContainElement(And(HaveField("Reason", v1alpha2.UnsafeCRDsAllowedReason), HaveField("Note", ContainSubstring("spec.size")))))
+		Eventually(
+			w.events(ctx, p),
+		).Should(ContainElement(And(HaveField("Reason", v1alpha2.UnsafeCRDsAllowedReason), HaveField("Note", ContainSubstring("spec.size")))))
 	})
 
 	It("of one provider are not taken by another that brings the same", func(ctx SpecContext) {
 		owner := newTiny("owner", "v1.0.0")
 		p := install(ctx, owner)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
 		rival := newTiny("rival", "v1.0.0")
-		rival.components = strings.ReplaceAll(strings.ReplaceAll(rival.components, "tinyrival", "tinyowner"), "Tinyrival", "Tinyowner")
+		rival.components = strings.ReplaceAll(
+			strings.ReplaceAll(rival.components, "tinyrival", "tinyowner"),
+			"Tinyrival",
+			"Tinyowner",
+		)
 		r := install(ctx, rival)
 		Eventually(w.read(ctx, r)).Should(And(
-			haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.CRDConflictReason, "infrastructure-owner", "infrastructure-rival"),
-			haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.CRDConflictReason)))
+			haveCondition(
+				v1alpha2.ProviderInstalledCondition,
+				metav1.ConditionFalse,
+				v1alpha2.CRDConflictReason,
+				"infrastructure-owner",
+				"infrastructure-rival",
+			),
+			haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.CRDConflictReason),
+		))
 		Expect(w.helm(ctx, "helm", "list", "-n", "rival", "--all")).To(BeEmpty())
-		Expect(w.definition(ctx, owner.crd()).Labels).To(HaveKeyWithValue(v1alpha2.ClusterctlProviderLabel, "infrastructure-owner"))
+		Expect(
+			w.definition(ctx, owner.crd()).Labels,
+		).To(HaveKeyWithValue(v1alpha2.ClusterctlProviderLabel, "infrastructure-owner"))
 
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
@@ -154,7 +200,9 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		p := t.resource()
 		p.Spec.CRDs = &v1alpha2.CRDsSpec{Unmanaged: []string{t.crd()}}
 		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.WaitingForCRDsReason, t.crd()))
+		Eventually(
+			w.read(ctx, p),
+		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.WaitingForCRDsReason, t.crd()))
 		Expect(w.helm(ctx, "helm", "list", "-n", "unmanaged", "--all")).To(BeEmpty())
 
 		Expect(w.client.Create(ctx, t.definition(nil))).To(Succeed())
@@ -167,6 +215,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		p := install(ctx, first)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		Eventually(func() error { return w.client.Create(ctx, first.object("v1", "kept")) }).Should(Succeed())
+
 		second := newTiny("dropping", "v1.1.0")
 		begin := strings.Index(second.components, "apiVersion: apiextensions")
 		end := begin + strings.Index(second.components[begin:], "---\n")
@@ -174,20 +223,28 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		upgrade(ctx, p, second)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(p.Status.OrphanedCRDs).To(Equal([]string{first.crd()}))
-		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kept"}, first.object("v1", "kept"))).To(Succeed())
+		Expect(
+			w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kept"}, first.object("v1", "kept")),
+		).To(Succeed())
 	})
 
 	It("come back when somebody deletes one, who is warned of", func(ctx SpecContext) {
 		t := newTiny("deleted", "v1.0.0")
 		p := install(ctx, t)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
 		object := t.object("v1", "held")
 		object.SetFinalizers([]string{"example.com/held"})
 		Eventually(func() error { return w.client.Create(ctx, object) }).Should(Succeed())
+
 		before := w.definition(ctx, t.crd())
 		Expect(w.client.Delete(ctx, before.DeepCopy())).To(Succeed())
-		Eventually(w.events(ctx, p)).Should(ContainElement(And(HaveField("Reason", v1alpha2.CRDDeletingReason), HaveField("Note", ContainSubstring(t.crd())))))
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.CRDsNotReadyReason))
+		Eventually(
+			w.events(ctx, p),
+		).Should(ContainElement(And(HaveField("Reason", v1alpha2.CRDDeletingReason), HaveField("Note", ContainSubstring(t.crd())))))
+		Eventually(
+			w.read(ctx, p),
+		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.CRDsNotReadyReason))
 
 		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
 		object.SetFinalizers(nil)
@@ -200,42 +257,56 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 
-	It("never go back: a downgrade leaves the newer ones, and is refused when the old managers cannot work with them", func(ctx SpecContext) {
-		w.offer(ctx, newTiny("downgrade", "v1.0.0").serving("v1alpha9"))
-		w.offer(ctx, newTiny("downgrade", "v1.1.0").serving("v1"))
-		newest := newTiny("downgrade", "v1.2.0").serving("v2", "v1")
-		p := install(ctx, newest)
-		Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
-		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
-		Expect(names(w.definition(ctx, newest.crd()))).To(Equal([]string{"v2", "v1"}))
+	It(
+		"never go back: a downgrade leaves the newer ones, and is refused when the old managers cannot work with them",
+		func(ctx SpecContext) {
+			w.offer(ctx, newTiny("downgrade", "v1.0.0").serving("v1alpha9"))
+			w.offer(ctx, newTiny("downgrade", "v1.1.0").serving("v1"))
+			newest := newTiny("downgrade", "v1.2.0").serving("v2", "v1")
+			p := install(ctx, newest)
+			Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+			Expect(names(w.definition(ctx, newest.crd()))).To(Equal([]string{"v2", "v1"}))
 
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.UnsupportedProviderDowngradeReason,
-			"v1.0.0 cannot replace v1.2.0", "v1alpha9"))
-		Expect(w.helm(ctx, "helm", "list", "-n", "downgrade")).To(ContainElement(HaveField("AppVersion", "v1.1.0")))
-	})
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
+			Eventually(
+				w.read(ctx, p),
+			).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.UnsupportedProviderDowngradeReason,
+				"v1.0.0 cannot replace v1.2.0", "v1alpha9"))
+			Expect(w.helm(ctx, "helm", "list", "-n", "downgrade")).To(ContainElement(HaveField("AppVersion", "v1.1.0")))
+		},
+	)
 
-	It("never go back by a rollback either, which is refused when the old managers cannot work with them", func(ctx SpecContext) {
-		oldest := newTiny("rollback", "v1.0.0").serving("v1alpha9")
-		w.offer(ctx, newTiny("rollback", "v1.1.0").serving("v1", "v1alpha9"))
-		w.offer(ctx, newTiny("rollback", "v1.2.0").serving("v1"))
-		p := install(ctx, oldest)
-		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-		for _, version := range []string{"v1.1.0", "v1.2.0"} {
-			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = version })
-			Eventually(w.read(ctx, p)).Should(beReady(version))
-		}
-		back := func(revision int64) {
-			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: &revision} })
-		}
-		back(1)
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.UnsupportedProviderDowngradeReason,
-			"v1.0.0 cannot replace v1.2.0", "v1alpha9"))
-		back(2)
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.HealthyReason, "v1.1.0"))
-		Expect(names(w.definition(ctx, oldest.crd()))).To(Equal([]string{"v1"}))
-	})
+	It(
+		"never go back by a rollback either, which is refused when the old managers cannot work with them",
+		func(ctx SpecContext) {
+			oldest := newTiny("rollback", "v1.0.0").serving("v1alpha9")
+			w.offer(ctx, newTiny("rollback", "v1.1.0").serving("v1", "v1alpha9"))
+			w.offer(ctx, newTiny("rollback", "v1.2.0").serving("v1"))
+			p := install(ctx, oldest)
+			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+			for _, version := range []string{"v1.1.0", "v1.2.0"} {
+				update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = version })
+				Eventually(w.read(ctx, p)).Should(beReady(version))
+			}
+
+			back := func(revision int64) {
+				update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: &revision} })
+			}
+			back(1)
+			Eventually(
+				w.read(ctx, p),
+			).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.UnsupportedProviderDowngradeReason,
+				"v1.0.0 cannot replace v1.2.0", "v1alpha9"))
+			back(2)
+			Eventually(
+				w.read(ctx, p),
+			).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.HealthyReason, "v1.1.0"))
+			Expect(names(w.definition(ctx, oldest.crd()))).To(Equal([]string{"v1"}))
+		},
+	)
 })
 
 // events are those about an object.
@@ -243,12 +314,15 @@ func (w *world) events(ctx context.Context, about client.Object) func(Gomega) []
 	return func(g Gomega) []eventsv1.Event {
 		list := &eventsv1.EventList{}
 		g.Expect(w.client.List(ctx, list, client.InNamespace(about.GetNamespace()))).To(Succeed())
+
 		var found []eventsv1.Event
+
 		for _, e := range list.Items {
 			if e.Regarding.Name == about.GetName() {
 				found = append(found, e)
 			}
 		}
+
 		return found
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 var _ = Describe("A provider's resource", Ordered, func() {
 	var w *world
+
 	provider := newTiny("custom", "v1.0.0")
 	provider.components = strings.Replace(provider.components, `args: ["--level=${TINY_LEVEL:=info}"]`,
 		`args: ["--level=${TINY_LEVEL:=info}", "--feature-gates=Old=true,Pool=${EXP_POOL:=false}"]`, 1)
@@ -28,7 +29,9 @@ var _ = Describe("A provider's resource", Ordered, func() {
 
 	deployment := func(ctx context.Context, g Gomega) *appsv1.Deployment {
 		d := &appsv1.Deployment{}
-		g.Expect(w.client.Get(ctx, client.ObjectKey{Namespace: provider.name, Name: provider.name + "-controller-manager"}, d)).To(Succeed())
+		g.Expect(w.client.Get(ctx, client.ObjectKey{Namespace: provider.name, Name: provider.name + "-controller-manager"}, d)).
+			To(Succeed())
+
 		return d
 	}
 	// change changes the spec and waits until the provider is ready and as it should be.
@@ -46,9 +49,11 @@ var _ = Describe("A provider's resource", Ordered, func() {
 		w.start()
 		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+
 		for _, o := range []client.Object{provider.namespace(), provider.configMap(), secret, p} {
 			Expect(w.client.Create(ctx, o)).To(Succeed())
 		}
+
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 	AfterEach(func() { w.showLog() })
@@ -58,9 +63,14 @@ var _ = Describe("A provider's resource", Ordered, func() {
 		before := deployment(ctx, Default)
 		change(ctx, func(spec *v1alpha2.ProviderSpec) {
 			spec.Manager = &v1alpha2.ManagerSpec{Verbosity: &level, FeatureGates: map[string]bool{"Pool": true, "New": false}}
-			spec.Deployment = &v1alpha2.DeploymentSpec{Containers: []v1alpha2.ContainerSpec{{Name: "manager", Args: map[string]string{"--v": "2", "--level": "debug", "--namespace": "one"}}}}
+			spec.Deployment = &v1alpha2.DeploymentSpec{
+				Containers: []v1alpha2.ContainerSpec{
+					{Name: "manager", Args: map[string]string{"--v": "2", "--level": "debug", "--namespace": "one"}},
+				},
+			}
 		}, func(g Gomega, d *appsv1.Deployment) {
-			g.Expect(d.Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--level=debug", "--feature-gates=New=false,Old=true,Pool=true", "--v=4"}))
+			g.Expect(d.Spec.Template.Spec.Containers[0].Args).
+				To(Equal([]string{"--level=debug", "--feature-gates=New=false,Old=true,Pool=true", "--v=4"}))
 			g.Expect(d.UID).To(Equal(before.UID), "in place")
 		})
 	})
@@ -73,16 +83,27 @@ var _ = Describe("A provider's resource", Ordered, func() {
 
 	It("runs no pods when it says so", func(ctx SpecContext) {
 		none := int32(0)
-		change(ctx, func(spec *v1alpha2.ProviderSpec) { spec.Deployment.Replicas = &none }, func(g Gomega, d *appsv1.Deployment) {
-			g.Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(0)))
-		})
-		change(ctx, func(spec *v1alpha2.ProviderSpec) { spec.Deployment.Replicas = nil }, func(g Gomega, d *appsv1.Deployment) {
-			g.Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)), "as published")
-		})
+
+		change(
+			ctx,
+			func(spec *v1alpha2.ProviderSpec) { spec.Deployment.Replicas = &none },
+			func(g Gomega, d *appsv1.Deployment) {
+				g.Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(0)))
+			},
+		)
+		change(
+			ctx,
+			func(spec *v1alpha2.ProviderSpec) { spec.Deployment.Replicas = nil },
+			func(g Gomega, d *appsv1.Deployment) {
+				g.Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)), "as published")
+			},
+		)
 	})
 
 	It("replaces images: by clusterctl's overrides in the Secret, and by a container's own", func(ctx SpecContext) {
-		secret.StringData = map[string]string{"images": "all: {repository: mirror.example.com/capi}\ninfrastructure-custom/custom: {tag: v7}\ninfrastructure-aws: {tag: v8}\n"}
+		secret.StringData = map[string]string{
+			"images": "all: {repository: mirror.example.com/capi}\ninfrastructure-custom/custom: {tag: v7}\ninfrastructure-aws: {tag: v8}\n",
+		}
 		Expect(w.client.Update(ctx, secret)).To(Succeed())
 		update(ctx, w, p, func(p v1alpha2.Provider) {
 			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "images"})
@@ -100,8 +121,16 @@ var _ = Describe("A provider's resource", Ordered, func() {
 	It("patches the objects: strategically, and by operations", func(ctx SpecContext) {
 		change(ctx, func(spec *v1alpha2.ProviderSpec) {
 			spec.Patches = []v1alpha2.Patch{
-				{Patch: "apiVersion: apps/v1\nkind: Deployment\nspec: {template: {spec: {containers: [{name: manager, env: [{name: HTTPS_PROXY, value: proxy}]}]}}}"},
-				{Patch: `[{"op": "add", "path": "/metadata/annotations", "value": {"patched": "yes"}}]`, Target: &v1alpha2.PatchTarget{Kind: "Deployment", LabelSelector: "cluster.x-k8s.io/provider=infrastructure-custom"}},
+				{
+					Patch: "apiVersion: apps/v1\nkind: Deployment\nspec: {template: {spec: {containers: [{name: manager, env: [{name: HTTPS_PROXY, value: proxy}]}]}}}",
+				},
+				{
+					Patch: `[{"op": "add", "path": "/metadata/annotations", "value": {"patched": "yes"}}]`,
+					Target: &v1alpha2.PatchTarget{
+						Kind:          "Deployment",
+						LabelSelector: "cluster.x-k8s.io/provider=infrastructure-custom",
+					},
+				},
 			}
 		}, func(g Gomega, d *appsv1.Deployment) {
 			g.Expect(d.Annotations).To(HaveKeyWithValue("patched", "yes"))
@@ -118,36 +147,57 @@ var _ = Describe("A provider's resource", Ordered, func() {
 	})
 
 	It("brings further objects, which are upgraded and removed with the provider", func(ctx SpecContext) {
-		more := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: provider.name, Name: "more"}, Data: map[string]string{"manifests": moreManifests("one")}}
+		more := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: provider.name, Name: "more"},
+			Data:       map[string]string{"manifests": moreManifests("one")},
+		}
 		Expect(w.client.Create(ctx, more)).To(Succeed())
+
 		settings := func(g Gomega) *corev1.ConfigMap {
 			cm := &corev1.ConfigMap{}
 			g.Expect(w.client.Get(ctx, client.ObjectKey{Namespace: provider.name, Name: "settings"}, cm)).To(Succeed())
+
 			return cm
 		}
 		change(ctx, func(spec *v1alpha2.ProviderSpec) {
-			spec.AdditionalManifests, spec.Variables = &v1alpha2.ConfigMapReference{Name: more.Name}, map[string]string{"TINY_COLOUR": "blue"}
+			spec.AdditionalManifests, spec.Variables = &v1alpha2.ConfigMapReference{
+				Name: more.Name,
+			}, map[string]string{
+				"TINY_COLOUR": "blue",
+			}
 		}, func(g Gomega, _ *appsv1.Deployment) {
 			g.Expect(settings(g).Data).To(Equal(map[string]string{"step": "one", "colour": "blue"}))
 			g.Expect(settings(g).Labels).To(HaveKeyWithValue("cluster.x-k8s.io/provider", "infrastructure-custom"))
 		})
+
 		own := &unstructured.Unstructured{}
 		own.SetAPIVersion("infrastructure.cluster.x-k8s.io/v1")
 		own.SetKind("Tinycustom")
-		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: provider.name, Name: "example"}, own)).To(Succeed(), "of a kind that the provider's own CRD defines")
+		Expect(
+			w.client.Get(ctx, client.ObjectKey{Namespace: provider.name, Name: "example"}, own),
+		).To(Succeed(), "of a kind that the provider's own CRD defines")
 
 		revision := p.Status.Release.Revision
 		more.Data["manifests"] = moreManifests("two")
 		Expect(w.client.Update(ctx, more)).To(Succeed())
-		change(ctx, func(spec *v1alpha2.ProviderSpec) { spec.Variables["TINY_COLOUR"] = "red" }, func(g Gomega, _ *appsv1.Deployment) {
-			g.Expect(settings(g).Data).To(Equal(map[string]string{"step": "two", "colour": "red"}))
-			g.Expect(p.Status.Release.Revision).To(Equal(revision+1), "one revision for both")
-		})
+		change(
+			ctx,
+			func(spec *v1alpha2.ProviderSpec) { spec.Variables["TINY_COLOUR"] = "red" },
+			func(g Gomega, _ *appsv1.Deployment) {
+				g.Expect(settings(g).Data).To(Equal(map[string]string{"step": "two", "colour": "red"}))
+				g.Expect(p.Status.Release.Revision).To(Equal(revision+1), "one revision for both")
+			},
+		)
 
 		last := settings(Default)
-		change(ctx, func(spec *v1alpha2.ProviderSpec) { spec.AdditionalManifests = nil }, func(g Gomega, _ *appsv1.Deployment) {
-			g.Expect(gone(ctx, w, last)()).To(BeTrue())
-		})
+
+		change(
+			ctx,
+			func(spec *v1alpha2.ProviderSpec) { spec.AdditionalManifests = nil },
+			func(g Gomega, _ *appsv1.Deployment) {
+				g.Expect(gone(ctx, w, last)()).To(BeTrue())
+			},
+		)
 	})
 
 	DescribeTable("that asks for what cannot be gets one clear condition, and what runs goes on",
@@ -164,24 +214,38 @@ var _ = Describe("A provider's resource", Ordered, func() {
 			update(ctx, w, p, func(p v1alpha2.Provider) { good.DeepCopyInto(p.GetSpec()) })
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		},
-		Entry("a container that does not exist",
+		Entry(
+			"a container that does not exist",
 			func(spec *v1alpha2.ProviderSpec) { spec.Deployment.Containers[0].Name = "manger" },
-			v1alpha2.ComponentsCustomizationErrorReason, []string{"spec.deployment.containers", `no container "manger"; it has manager`}),
-		Entry("a Deployment that does not exist",
+			v1alpha2.ComponentsCustomizationErrorReason,
+			[]string{"spec.deployment.containers", `no container "manger"; it has manager`},
+		),
+		Entry(
+			"a Deployment that does not exist",
 			func(spec *v1alpha2.ProviderSpec) {
 				spec.AdditionalDeployments = map[string]v1alpha2.AdditionalDeployment{"other": {}}
 			},
-			v1alpha2.ComponentsCustomizationErrorReason, []string{"spec.additionalDeployments[other]", "it has custom-controller-manager"}),
-		Entry("a patch that matches nothing",
+			v1alpha2.ComponentsCustomizationErrorReason,
+			[]string{"spec.additionalDeployments[other]", "it has custom-controller-manager"},
+		),
+		Entry(
+			"a patch that matches nothing",
 			func(spec *v1alpha2.ProviderSpec) {
 				spec.ManifestPatches = []string{"kind: Deployment\nmetadata: {name: other, labels: {a: b}}"}
 			},
-			v1alpha2.ComponentsPatchErrorReason, []string{"spec.manifestPatches[0]: it matches no object", "Deployment custom/custom-controller-manager"}),
-		Entry("an operation that cannot be done",
+			v1alpha2.ComponentsPatchErrorReason,
+			[]string{"spec.manifestPatches[0]: it matches no object", "Deployment custom/custom-controller-manager"},
+		),
+		Entry(
+			"an operation that cannot be done",
 			func(spec *v1alpha2.ProviderSpec) {
-				spec.ManifestPatches, spec.Patches = nil, []v1alpha2.Patch{{Patch: "[{op: remove, path: /spec/nothing}]", Target: &v1alpha2.PatchTarget{Kind: "Deployment"}}}
+				spec.ManifestPatches, spec.Patches = nil, []v1alpha2.Patch{
+					{Patch: "[{op: remove, path: /spec/nothing}]", Target: &v1alpha2.PatchTarget{Kind: "Deployment"}},
+				}
 			},
-			v1alpha2.ComponentsPatchErrorReason, []string{"spec.patches[0]: cannot be applied to Deployment custom/custom-controller-manager"}),
+			v1alpha2.ComponentsPatchErrorReason,
+			[]string{"spec.patches[0]: cannot be applied to Deployment custom/custom-controller-manager"},
+		),
 		Entry("additional manifests that are not there",
 			func(spec *v1alpha2.ProviderSpec) {
 				spec.AdditionalManifests = &v1alpha2.ConfigMapReference{Name: "absent"}

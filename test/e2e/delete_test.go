@@ -34,16 +34,24 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 	// tiny brings.
 	installedIn := func(ctx context.Context, namespace, name, components string) (tiny, *v1alpha2.InfrastructureProvider) {
 		GinkgoHelper()
+
 		t := newTiny(name, "v1.0.0")
-		t.components += fmt.Sprintf("---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: %s-role}\n---\n%s", name, components)
+		t.components += fmt.Sprintf(
+			"---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: %s-role}\n---\n%s",
+			name,
+			components,
+		)
 		source, p := t.configMap(), t.resource()
 		source.Name = name
 		source.Labels[v1alpha2.ConfigMapVersionLabel] = t.version
 		source.Namespace, p.Namespace = namespace, namespace
-		Expect(client.IgnoreAlreadyExists(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))).To(Succeed())
+		Expect(
+			client.IgnoreAlreadyExists(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})),
+		).To(Succeed())
 		Expect(w.client.Create(ctx, source)).To(Succeed())
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
 		return t, p
 	}
 	installed := func(ctx context.Context, name string) (tiny, *v1alpha2.InfrastructureProvider) {
@@ -53,16 +61,20 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 	// used makes objects of the provider's kind.
 	used := func(ctx context.Context, t tiny, names ...string) []client.Object {
 		GinkgoHelper()
+
 		var objects []client.Object
+
 		for _, name := range names {
 			o := t.object("v1", name)
 			Expect(w.client.Create(ctx, o)).To(Succeed())
 			objects = append(objects, o)
 		}
+
 		return objects
 	}
 	remove := func(ctx context.Context, objects ...client.Object) {
 		GinkgoHelper()
+
 		for _, o := range objects {
 			Expect(w.client.Delete(ctx, o)).To(Succeed())
 		}
@@ -77,27 +89,45 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 	}
 	blocked := func(ctx context.Context, p v1alpha2.Provider, parts ...string) {
 		GinkgoHelper()
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.DeletionBlockedReason, parts...))
+		Eventually(
+			w.read(ctx, p),
+		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.DeletionBlockedReason, parts...))
 	}
 	exists := func(ctx context.Context, o client.Object, name client.ObjectKey) bool {
 		GinkgoHelper()
+
 		err := w.client.Get(ctx, name, o)
 		Expect(client.IgnoreNotFound(err)).To(Succeed())
+
 		return err == nil
 	}
 	goesAway := func(ctx context.Context, p v1alpha2.Provider) {
 		GinkgoHelper()
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
-		Expect(exists(ctx, &rbacv1.ClusterRole{}, client.ObjectKey{Name: p.GetName() + "-role"})).To(BeFalse(), "a ClusterRole has stayed behind")
+		Expect(
+			exists(ctx, &rbacv1.ClusterRole{}, client.ObjectKey{Name: p.GetName() + "-role"}),
+		).To(BeFalse(), "a ClusterRole has stayed behind")
 		Expect(w.helm(ctx, "helm", "list", "-A", "--all")).NotTo(ContainElement(HaveField("Name", v1alpha2.Label(p))))
 	}
 
 	It("waits for the objects of its kinds that did not come with it, and leaves its CRDs", func(ctx SpecContext) {
-		t, p := installedIn(ctx, "in-use", "in-use", "apiVersion: infrastructure.cluster.x-k8s.io/v1\nkind: Tinyinuse\nmetadata: {name: came-along, namespace: in-use-system}\n")
+		t, p := installedIn(
+			ctx,
+			"in-use",
+			"in-use",
+			"apiVersion: infrastructure.cluster.x-k8s.io/v1\nkind: Tinyinuse\nmetadata: {name: came-along, namespace: in-use-system}\n",
+		)
 		objects := used(ctx, t, "a", "b", "c")
 		remove(ctx, p)
-		blocked(ctx, p, "3 objects still exist: 3 "+t.crd()+" (e.g. default/a, default/b); delete them first", v1alpha2.DeleteInUseAnnotation)
-		Expect(exists(ctx, &appsv1.Deployment{}, client.ObjectKey{Namespace: t.name, Name: t.name + "-controller-manager"})).To(BeTrue())
+		blocked(
+			ctx,
+			p,
+			"3 objects still exist: 3 "+t.crd()+" (e.g. default/a, default/b); delete them first",
+			v1alpha2.DeleteInUseAnnotation,
+		)
+		Expect(
+			exists(ctx, &appsv1.Deployment{}, client.ObjectKey{Namespace: t.name, Name: t.name + "-controller-manager"}),
+		).To(BeTrue())
 
 		remove(ctx, objects[:2]...)
 		blocked(ctx, p, "1 object still exists")
@@ -128,6 +158,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 
 		remove(ctx, objects...)
 		goesAway(ctx, p)
+
 		for _, name := range []string{t.crd(), orphan.crd()} {
 			Expect(exists(ctx, &apiextensionsv1.CustomResourceDefinition{}, client.ObjectKey{Name: name})).To(BeFalse())
 		}
@@ -140,13 +171,20 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		annotate(ctx, first, v1alpha2.DeleteNamespaceAnnotation)
 		annotate(ctx, second, v1alpha2.DeleteNamespaceAnnotation)
 		remove(ctx, first)
-		blocked(ctx, first, "namespace shared is not deleted", "InfrastructureProvider shared/shared-three, InfrastructureProvider shared/shared-too")
+		blocked(
+			ctx,
+			first,
+			"namespace shared is not deleted",
+			"InfrastructureProvider shared/shared-three, InfrastructureProvider shared/shared-too",
+		)
 		remove(ctx, third)
 		goesAway(ctx, third)
 		remove(ctx, second)
 		goesAway(ctx, first)
 		goesAway(ctx, second)
-		Eventually(func() bool { return exists(ctx, &corev1.Namespace{}, client.ObjectKey{Name: "shared"}) }).Should(BeFalse())
+		Eventually(
+			func() bool { return exists(ctx, &corev1.Namespace{}, client.ObjectKey{Name: "shared"}) },
+		).Should(BeFalse())
 	})
 
 	It("leaves nothing behind when the whole namespace is deleted, in use or not", func(ctx SpecContext) {
@@ -159,23 +197,30 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 
 	It("sweeps up after a namespace that took the release's records along", func(ctx SpecContext) {
 		t, p := installed(ctx, "recordless")
+
 		Expect(w.operator.Stop()).To(Succeed())
 		remove(ctx, p)
-		Expect(w.client.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(t.name), client.MatchingLabels{"owner": "helm"})).To(Succeed())
+		Expect(
+			w.client.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(t.name), client.MatchingLabels{"owner": "helm"}),
+		).To(Succeed())
 		w.start()
 		goesAway(ctx, p)
 	})
 
 	It("sweeps up after records that nobody can read", func(ctx SpecContext) {
 		t, p := installed(ctx, "unreadable")
+
 		Expect(w.operator.Stop()).To(Succeed())
+
 		records := &corev1.SecretList{}
 		Expect(w.client.List(ctx, records, client.InNamespace(t.name), client.MatchingLabels{"owner": "helm"})).To(Succeed())
 		Expect(records.Items).NotTo(BeEmpty())
+
 		for i := range records.Items {
 			records.Items[i].Data["release"] = []byte("nonsense")
 			Expect(w.client.Update(ctx, &records.Items[i])).To(Succeed())
 		}
+
 		remove(ctx, p)
 		w.start()
 		goesAway(ctx, p)
@@ -186,6 +231,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 	It("says that a conversion webhook is down, and goes on when it is told to", func(ctx SpecContext) {
 		t, p := installed(ctx, "converted")
 		used(ctx, t, "old")
+
 		definition := &apiextensionsv1.CustomResourceDefinition{}
 		Expect(w.client.Get(ctx, client.ObjectKey{Name: t.crd()}, definition)).To(Succeed())
 		newer := definition.Spec.Versions[0].DeepCopy()
@@ -196,7 +242,9 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 			Strategy: apiextensionsv1.WebhookConverter,
 			Webhook: &apiextensionsv1.WebhookConversion{
 				ConversionReviewVersions: []string{"v1"},
-				ClientConfig:             &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: "default", Name: "nobody"}},
+				ClientConfig: &apiextensionsv1.WebhookClientConfig{
+					Service: &apiextensionsv1.ServiceReference{Namespace: "default", Name: "nobody"},
+				},
 			},
 		}
 		Expect(w.client.Update(ctx, definition)).To(Succeed())
@@ -205,7 +253,14 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		}).
 			Should(MatchError(ContainSubstring("conversion webhook")))
 		remove(ctx, p)
-		blocked(ctx, p, "it is not known whether there are "+t.crd(), `service "nobody" not found`, "repair the webhook's server", v1alpha2.DeleteInUseAnnotation)
+		blocked(
+			ctx,
+			p,
+			"it is not known whether there are "+t.crd(),
+			`service "nobody" not found`,
+			"repair the webhook's server",
+			v1alpha2.DeleteInUseAnnotation,
+		)
 		annotate(ctx, p, v1alpha2.DeleteInUseAnnotation)
 		goesAway(ctx, p)
 	})
@@ -213,7 +268,10 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 	It("does not mind a kind that is gone, nor finalizers of others on its objects", func(ctx SpecContext) {
 		t, p := installed(ctx, "kindless")
 		deployment := &appsv1.Deployment{}
-		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: t.name, Name: t.name + "-controller-manager"}, deployment)).To(Succeed())
+		Expect(
+			w.client.Get(ctx, client.ObjectKey{Namespace: t.name, Name: t.name + "-controller-manager"}, deployment),
+		).To(Succeed())
+
 		hold := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":["example.com/held"]}}`))
 		Expect(w.client.Patch(ctx, deployment, hold)).To(Succeed())
 		remove(ctx, t.definition(nil))
@@ -221,6 +279,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		goesAway(ctx, p)
 		Expect(exists(ctx, deployment, client.ObjectKeyFromObject(deployment))).To(BeTrue())
 		Expect(deployment.DeletionTimestamp.IsZero()).To(BeFalse())
+
 		free := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
 		Expect(w.client.Patch(ctx, deployment, free)).To(Succeed())
 	})
@@ -229,21 +288,46 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		t, p := installed(ctx, "guarded")
 		guard := &admissionv1.ValidatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: "guard"},
-			Webhooks: []admissionv1.ValidatingWebhook{{
-				Name: "guard.example.com", FailurePolicy: new(admissionv1.Fail), SideEffects: new(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
-				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: t.name}},
-				ClientConfig:      admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "default", Name: "nobody"}},
-				Rules: []admissionv1.RuleWithOperations{{
-					Operations: []admissionv1.OperationType{admissionv1.Delete},
-					Rule:       admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"*"}, Resources: []string{"deployments"}},
-				}},
-			}},
+			Webhooks: []admissionv1.ValidatingWebhook{
+				{
+					Name:                    "guard.example.com",
+					FailurePolicy:           new(admissionv1.Fail),
+					SideEffects:             new(admissionv1.SideEffectClassNone),
+					AdmissionReviewVersions: []string{"v1"},
+					NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: t.name}},
+					ClientConfig: admissionv1.WebhookClientConfig{
+						Service: &admissionv1.ServiceReference{Namespace: "default", Name: "nobody"},
+					},
+					Rules: []admissionv1.RuleWithOperations{
+						{
+							Operations: []admissionv1.OperationType{admissionv1.Delete},
+							Rule: admissionv1.Rule{
+								APIGroups:   []string{"apps"},
+								APIVersions: []string{"*"},
+								Resources:   []string{"deployments"},
+							},
+						},
+					},
+				},
+			},
 		}
 		Expect(w.client.Create(ctx, guard)).To(Succeed())
-		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: t.name + "-controller-manager"}}
-		Eventually(func() error { return w.client.Delete(ctx, deployment, client.DryRunAll) }).Should(MatchError(ContainSubstring("guard.example.com")))
+
+		deployment := &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: t.name + "-controller-manager"},
+		}
+
+		Eventually(
+			func() error { return w.client.Delete(ctx, deployment, client.DryRunAll) },
+		).Should(MatchError(ContainSubstring("guard.example.com")))
 		remove(ctx, p)
-		blocked(ctx, p, "Deployment guarded/guarded-controller-manager could not be deleted", "guard.example.com", "repair the webhook's server")
+		blocked(
+			ctx,
+			p,
+			"Deployment guarded/guarded-controller-manager could not be deleted",
+			"guard.example.com",
+			"repair the webhook's server",
+		)
 		remove(ctx, guard)
 		goesAway(ctx, p)
 	})
@@ -252,16 +336,28 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 // definition is the provider's CRD.
 func (t tiny) definition(labels map[string]string) *apiextensionsv1.CustomResourceDefinition {
 	singular := strings.ToLower(t.kind())
+
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: t.crd(), Labels: labels},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: "infrastructure.cluster.x-k8s.io",
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: t.kind(), ListKind: t.kind() + "List", Plural: singular + "s", Singular: singular},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Kind:     t.kind(),
+				ListKind: t.kind() + "List",
+				Plural:   singular + "s",
+				Singular: singular,
+			},
 			Scope: apiextensionsv1.NamespaceScoped,
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
-			}},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{
+				{
+					Name:    "v1",
+					Served:  true,
+					Storage: true,
+					Schema: &apiextensionsv1.CustomResourceValidation{
+						OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"},
+					},
+				},
+			},
 		},
 	}
 }

@@ -44,8 +44,10 @@ func dockerWebhooks() *admissionv1.MutatingWebhookConfiguration {
 }
 
 var _ = Describe("Drift", Ordered, func() {
-	var w *world
-	var docker v1alpha2.Provider
+	var (
+		w      *world
+		docker v1alpha2.Provider
+	)
 
 	change := func(ctx context.Context, o client.Object, patch string) {
 		GinkgoHelper()
@@ -55,6 +57,7 @@ var _ = Describe("Drift", Ordered, func() {
 		return func(g Gomega) int32 {
 			d := dockerManager()
 			g.Expect(w.client.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
+
 			return *d.Spec.Replicas
 		}
 	}
@@ -64,7 +67,9 @@ var _ = Describe("Drift", Ordered, func() {
 	policy := func(ctx context.Context, drift v1alpha2.DriftPolicy) {
 		GinkgoHelper()
 		update(ctx, w, docker, func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{Drift: drift} })
-		Eventually(w.read(ctx, docker)).Should(Satisfy(func(p v1alpha2.Provider) bool { return p.GetStatus().ObservedGeneration == p.GetGeneration() }))
+		Eventually(
+			w.read(ctx, docker),
+		).Should(Satisfy(func(p v1alpha2.Provider) bool { return p.GetStatus().ObservedGeneration == p.GetGeneration() }))
 	}
 	atPeace := func(ctx context.Context) {
 		GinkgoHelper()
@@ -87,7 +92,8 @@ var _ = Describe("Drift", Ordered, func() {
 		Expect(w.requests(own)).To(HaveLen(2), "once each, before it was applied")
 	})
 
-	DescribeTable("is undone at once, told in an event, and makes no revision",
+	DescribeTable(
+		"is undone at once, told in an event, and makes no revision",
 		func(ctx SpecContext, o client.Object, patch, event string, restored func(client.Object) bool) {
 			name := client.ObjectKeyFromObject(o)
 			if patch == "" {
@@ -95,6 +101,7 @@ var _ = Describe("Drift", Ordered, func() {
 			} else {
 				change(ctx, o, patch)
 			}
+
 			Eventually(func(g Gomega) {
 				g.Expect(w.client.Get(ctx, name, o)).To(Succeed())
 				g.Expect(o).To(Satisfy(restored))
@@ -104,35 +111,62 @@ var _ = Describe("Drift", Ordered, func() {
 			Expect(events(ctx)()).NotTo(ContainSubstring(": is missing"), "Ready does not flicker")
 			Expect(w.helm(ctx, "helm", "history", "infrastructure-docker", "-n", dockerNamespace)).To(HaveLen(1))
 		},
-		Entry("a Deployment scaled to nothing", dockerManager(), `{"spec":{"replicas":0}}`, "Deployment "+dockerNamespace+"/capd-controller-manager: /spec/replicas",
-			func(o client.Object) bool { return *o.(*appsv1.Deployment).Spec.Replicas == 1 }),
-		Entry("an argument edited", dockerManager(), `{"spec":{"template":{"spec":{"containers":[{"name":"manager","args":["--other"]}]}}}}`,
+		Entry(
+			"a Deployment scaled to nothing",
+			dockerManager(),
+			`{"spec":{"replicas":0}}`,
+			"Deployment "+dockerNamespace+"/capd-controller-manager: /spec/replicas",
+			func(o client.Object) bool { return *o.(*appsv1.Deployment).Spec.Replicas == 1 },
+		),
+		Entry(
+			"an argument edited",
+			dockerManager(),
+			`{"spec":{"template":{"spec":{"containers":[{"name":"manager","args":["--other"]}]}}}}`,
 			"Deployment "+dockerNamespace+"/capd-controller-manager: /spec/template/spec/containers/0/args",
 			func(o client.Object) bool {
 				return len(o.(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Args) > 1
-			}),
+			},
+		),
 		Entry("a ClusterRole deleted", dockerRole(), "", "ClusterRole capd-manager-role is missing",
 			func(o client.Object) bool { return len(o.(*rbacv1.ClusterRole).Rules) > 0 }),
 		Entry("a ClusterRole's rights taken", dockerRole(), `{"rules":[]}`, "ClusterRole capd-manager-role: /rules",
 			func(o client.Object) bool { return len(o.(*rbacv1.ClusterRole).Rules) > 0 }),
-		Entry("a webhook configuration deleted", dockerWebhooks(), "", "MutatingWebhookConfiguration capd-mutating-webhook-configuration is missing",
+		Entry(
+			"a webhook configuration deleted",
+			dockerWebhooks(),
+			"",
+			"MutatingWebhookConfiguration capd-mutating-webhook-configuration is missing",
 			func(o client.Object) bool {
 				return len(o.(*admissionv1.MutatingWebhookConfiguration).Webhooks) > 0
-			}),
-		Entry("a ServiceAccount's labels removed", &corev1.ServiceAccount{ObjectMeta: named(dockerNamespace, "capd-manager")}, `{"metadata":{"labels":null}}`,
+			},
+		),
+		Entry(
+			"a ServiceAccount's labels removed",
+			&corev1.ServiceAccount{ObjectMeta: named(dockerNamespace, "capd-manager")},
+			`{"metadata":{"labels":null}}`,
 			"ServiceAccount "+dockerNamespace+"/capd-manager: /metadata/labels",
-			func(o client.Object) bool { return o.GetLabels()["cluster.x-k8s.io/provider"] != "" }),
-		Entry("the release's mark removed", &corev1.ConfigMap{ObjectMeta: named(dockerNamespace, "capd-load-balancer")}, `{"metadata":{"annotations":null}}`,
+			func(o client.Object) bool { return o.GetLabels()["cluster.x-k8s.io/provider"] != "" },
+		),
+		Entry(
+			"the release's mark removed",
+			&corev1.ConfigMap{ObjectMeta: named(dockerNamespace, "capd-load-balancer")},
+			`{"metadata":{"annotations":null}}`,
 			"ConfigMap "+dockerNamespace+"/capd-load-balancer: /metadata/annotations",
-			func(o client.Object) bool { return o.GetAnnotations()["meta.helm.sh/release-name"] != "" }),
+			func(o client.Object) bool { return o.GetAnnotations()["meta.helm.sh/release-name"] != "" },
+		),
 	)
 
-	DescribeTable("is not what others may do: it is looked at, and left",
+	DescribeTable(
+		"is not what others may do: it is looked at, and left",
 		func(ctx SpecContext, o client.Object, patch string, kept func(client.Object) bool) {
 			before := time.Now()
+
 			change(ctx, o, patch)
+
 			looked := func() []bed.Request {
-				return w.requests(func(r bed.Request) bool { return r.Received.After(before) && r.Verb == "get" && r.Name == o.GetName() })
+				return w.requests(
+					func(r bed.Request) bool { return r.Received.After(before) && r.Verb == "get" && r.Name == o.GetName() },
+				)
 			}
 			Eventually(looked).ShouldNot(BeEmpty())
 			atPeace(ctx)
@@ -140,19 +174,32 @@ var _ = Describe("Drift", Ordered, func() {
 				g.Expect(w.client.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
 				g.Expect(o).To(Satisfy(kept))
 			}).WithTimeout(fiveLooks).Should(Succeed())
-			Expect(w.operatorWrites(func(r bed.Request) bool { return r.Received.After(before) && r.Name == o.GetName() })).To(BeEmpty())
+			Expect(
+				w.operatorWrites(func(r bed.Request) bool { return r.Received.After(before) && r.Name == o.GetName() }),
+			).To(BeEmpty())
 		},
-		Entry("a certificate injected", dockerWebhooks(), `{"webhooks":[{"name":"default.dockercluster.infrastructure.cluster.x-k8s.io","clientConfig":{"caBundle":"b3RoZXI="}}]}`,
+		Entry(
+			"a certificate injected",
+			dockerWebhooks(),
+			`{"webhooks":[{"name":"default.dockercluster.infrastructure.cluster.x-k8s.io","clientConfig":{"caBundle":"b3RoZXI="}}]}`,
 			func(o client.Object) bool {
 				return string(o.(*admissionv1.MutatingWebhookConfiguration).Webhooks[0].ClientConfig.CABundle) == "other"
-			}),
-		Entry("an annotation, a label and a container added", dockerManager(),
+			},
+		),
+		Entry(
+			"an annotation, a label and a container added",
+			dockerManager(),
 			`{"metadata":{"labels":{"team":"a"},"annotations":{"note":"b"}},"spec":{"template":{"spec":{"containers":[{"name":"sidecar","image":"sidecar:v1"}]}}}}`,
 			func(o client.Object) bool {
 				return o.GetLabels()["team"] == "a" && len(o.(*appsv1.Deployment).Spec.Template.Spec.Containers) == 2
-			}),
-		Entry("an object excluded by its annotation", dockerRole(), `{"metadata":{"annotations":{"capstan.dev/drift":"Ignore"}},"rules":[]}`,
-			func(o client.Object) bool { return len(o.(*rbacv1.ClusterRole).Rules) == 0 }),
+			},
+		),
+		Entry(
+			"an object excluded by its annotation",
+			dockerRole(),
+			`{"metadata":{"annotations":{"capstan.dev/drift":"Ignore"}},"rules":[]}`,
+			func(o client.Object) bool { return len(o.(*rbacv1.ClusterRole).Rules) == 0 },
+		),
 	)
 
 	It("counts again for an object that is excluded no longer", func(ctx SpecContext) {
@@ -165,9 +212,17 @@ var _ = Describe("Drift", Ordered, func() {
 	})
 
 	It("is not the replicas of a Deployment that is scaled automatically", func(ctx SpecContext) {
-		scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: named(dockerNamespace, "capd"), Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "capd-controller-manager"}, MaxReplicas: 9,
-		}}
+		scaler := &autoscalingv2.HorizontalPodAutoscaler{
+			ObjectMeta: named(dockerNamespace, "capd"),
+			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+				ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{
+					APIVersion: "apps/v1",
+					Kind:       "Deployment",
+					Name:       "capd-controller-manager",
+				},
+				MaxReplicas: 9,
+			},
+		}
 		Expect(w.client.Create(ctx, scaler)).To(Succeed())
 		change(ctx, dockerManager(), `{"spec":{"replicas":3}}`)
 		Consistently(replicas(ctx)).WithTimeout(fiveLooks).Should(BeEquivalentTo(3))
@@ -181,15 +236,26 @@ var _ = Describe("Drift", Ordered, func() {
 		policy(ctx, v1alpha2.DriftWarn)
 		change(ctx, dockerManager(), `{"spec":{"replicas":0}}`)
 		Expect(w.client.Delete(ctx, dockerRole())).To(Succeed())
-		Eventually(w.read(ctx, docker)).Should(haveCondition(v1alpha2.DriftedCondition, metav1.ConditionTrue, v1alpha2.DriftDetectedReason,
-			"ClusterRole capd-manager-role is missing", "Deployment "+dockerNamespace+"/capd-controller-manager: /spec/replicas"))
+		Eventually(w.read(ctx, docker)).Should(haveCondition(
+			v1alpha2.DriftedCondition,
+			metav1.ConditionTrue,
+			v1alpha2.DriftDetectedReason,
+			"ClusterRole capd-manager-role is missing",
+			"Deployment "+dockerNamespace+"/capd-controller-manager: /spec/replicas",
+		))
 		Eventually(events(ctx)).Should(ContainSubstring("DriftDetected"))
 		Consistently(replicas(ctx)).WithTimeout(fiveLooks).Should(BeZero())
 
 		change(ctx, dockerManager(), `{"spec":{"replicas":1}}`)
 		Eventually(w.read(ctx, docker)).Should(And(
-			haveCondition(v1alpha2.DriftedCondition, metav1.ConditionTrue, v1alpha2.DriftDetectedReason, "ClusterRole capd-manager-role is missing"),
-			Not(haveCondition(v1alpha2.DriftedCondition, metav1.ConditionTrue, v1alpha2.DriftDetectedReason, "/spec/replicas"))))
+			haveCondition(
+				v1alpha2.DriftedCondition,
+				metav1.ConditionTrue,
+				v1alpha2.DriftDetectedReason,
+				"ClusterRole capd-manager-role is missing",
+			),
+			Not(haveCondition(v1alpha2.DriftedCondition, metav1.ConditionTrue, v1alpha2.DriftDetectedReason, "/spec/replicas")),
+		))
 		policy(ctx, v1alpha2.DriftCorrect)
 		atPeace(ctx)
 		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(dockerRole()), dockerRole())).To(Succeed())
@@ -200,9 +266,13 @@ var _ = Describe("Drift", Ordered, func() {
 			update(ctx, w, docker, func(p v1alpha2.Provider) { p.GetSpec().Suspend = suspended })
 		}
 		suspend(true)
-		Eventually(w.read(ctx, docker)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.SuspendedReason))
+		Eventually(
+			w.read(ctx, docker),
+		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.SuspendedReason))
 		change(ctx, dockerManager(), `{"spec":{"replicas":0}}`)
-		Eventually(w.read(ctx, docker)).Should(haveCondition(v1alpha2.DriftedCondition, metav1.ConditionTrue, v1alpha2.DriftDetectedReason, "/spec/replicas"))
+		Eventually(
+			w.read(ctx, docker),
+		).Should(haveCondition(v1alpha2.DriftedCondition, metav1.ConditionTrue, v1alpha2.DriftDetectedReason, "/spec/replicas"))
 		Consistently(replicas(ctx)).WithTimeout(fiveLooks).Should(BeZero())
 		suspend(false)
 		Eventually(replicas(ctx)).WithTimeout(soon).Should(BeEquivalentTo(1))
@@ -211,7 +281,9 @@ var _ = Describe("Drift", Ordered, func() {
 
 	It("is not looked for with Off", func(ctx SpecContext) {
 		policy(ctx, v1alpha2.DriftOff)
+
 		before := time.Now()
+
 		change(ctx, dockerManager(), `{"spec":{"replicas":0}}`)
 		Consistently(replicas(ctx)).WithTimeout(fiveLooks).Should(BeZero())
 		Expect(w.read(ctx, docker)(Default)).NotTo(haveConditionType(v1alpha2.DriftedCondition))
@@ -229,19 +301,28 @@ var _ = Describe("Drift", Ordered, func() {
 		Expect(w.client.Delete(ctx, dockerRole())).To(Succeed())
 		w.start()
 		Eventually(replicas(ctx)).Should(BeEquivalentTo(1))
-		Eventually(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(dockerRole()), dockerRole()) }).Should(Succeed())
+		Eventually(
+			func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(dockerRole()), dockerRole()) },
+		).Should(Succeed())
 		atPeace(ctx)
 	})
 
 	It("that somebody insists on is not fought over, and is undone when a person asks", func(ctx SpecContext) {
 		patches := func() int {
-			return len(w.operatorWrites(func(r bed.Request) bool { return r.Verb == "patch" && r.Name == "capd-controller-manager" }))
+			return len(
+				w.operatorWrites(func(r bed.Request) bool { return r.Verb == "patch" && r.Name == "capd-controller-manager" }),
+			)
 		}
 		before := patches()
+
 		insisting, stop := context.WithCancel(ctx)
 		defer stop()
+
 		go insist(insisting, w)
-		Eventually(w.read(ctx, docker)).Should(haveCondition(v1alpha2.DriftedCondition, metav1.ConditionTrue, v1alpha2.DriftNotCorrectedReason,
+
+		Eventually(
+			w.read(ctx, docker),
+		).Should(haveCondition(v1alpha2.DriftedCondition, metav1.ConditionTrue, v1alpha2.DriftNotCorrectedReason,
 			"/spec/replicas (it is changed back each time it is corrected; the next try is at "))
 		Expect(patches()-before).To(BeNumerically("<=", 6), "and what was before in the same minute")
 		settled := patches()
@@ -257,13 +338,20 @@ var _ = Describe("Drift", Ordered, func() {
 
 	It("shows no credential", func(ctx SpecContext) {
 		const credential = "c2VjcmV0LW9mLXRoZS10ZXN0"
-		wanted := fleet.Wanted{Label: "infrastructure-aws", Variables: map[string]string{"AWS_B64ENCODED_CREDENTIALS": credential}}
+
+		wanted := fleet.Wanted{
+			Label:     "infrastructure-aws",
+			Variables: map[string]string{"AWS_B64ENCODED_CREDENTIALS": credential},
+		}
 		aws := w.install(ctx, samples, wanted)
 		Eventually(w.read(ctx, aws)).Should(beReady("v1.0.0"))
 		secret := &corev1.Secret{ObjectMeta: named(aws.GetNamespace(), "capa-manager-bootstrap-credentials")}
 		change(ctx, secret, `{"stringData":{"credentials":"a-person's-own-secret"}}`)
+
 		tell := func() string { return string(w.run(ctx, "kubectl", "get", "events", "-A", "-o", "json")) }
-		Eventually(tell).Should(ContainSubstring("Secret infrastructure-aws-system/capa-manager-bootstrap-credentials: /data/credentials"))
+		Eventually(
+			tell,
+		).Should(ContainSubstring("Secret infrastructure-aws-system/capa-manager-bootstrap-credentials: /data/credentials"))
 		Eventually(func(g Gomega) string {
 			g.Expect(w.client.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
 			return string(secret.Data["credentials"])
@@ -271,7 +359,11 @@ var _ = Describe("Drift", Ordered, func() {
 
 		log, err := os.ReadFile(w.log)
 		Expect(err).NotTo(HaveOccurred())
-		everything := strings.Join([]string{tell(), string(log), string(w.run(ctx, "kubectl", "get", "infrastructureproviders", "-A", "-o", "yaml"))}, "\n")
+
+		everything := strings.Join(
+			[]string{tell(), string(log), string(w.run(ctx, "kubectl", "get", "infrastructureproviders", "-A", "-o", "yaml"))},
+			"\n",
+		)
 		for _, value := range []string{credential, "secret-of-the-test", "a-person's-own-secret"} {
 			Expect(everything).NotTo(ContainSubstring(value))
 		}
@@ -280,13 +372,16 @@ var _ = Describe("Drift", Ordered, func() {
 	It("costs no request while there is none", func(ctx SpecContext) {
 		asked := func() int { return len(w.requests(func(r bed.Request) bool { return r.Verb != "watch" })) }
 		settled := -1
-		Eventually(func() bool { before := settled; settled = asked(); return before == settled }).WithPolling(idleSettle).Should(BeTrue())
+
+		Eventually(func() bool { before := settled; settled = asked(); return before == settled }).WithPolling(idleSettle).
+			Should(BeTrue())
 		Consistently(asked).WithTimeout(idleWatch).Should(Equal(settled))
 	})
 })
 
 var _ = Describe("Drift of real providers", Ordered, func() {
 	var w *world
+
 	AfterEach(func() {
 		if w != nil {
 			w.showLog()
@@ -298,32 +393,47 @@ var _ = Describe("Drift of real providers", Ordered, func() {
 		if repository == "" {
 			Skip("PROVIDERS is not set to a folder of real releases")
 		}
+
 		w = newWorld(context.WithoutCancel(ctx))
 		w.start()
+
 		var providers []v1alpha2.Provider
 		for _, wanted := range fleet.Standard {
 			providers = append(providers, w.install(ctx, repository, wanted))
 		}
+
 		for i, p := range providers {
 			Eventually(w.read(ctx, p)).Should(beReady(fleet.Standard[i].Version))
 		}
+
 		Expect(w.requests(func(r bed.Request) bool { return r.DryRun })).To(BeEmpty(), "what was just applied is known")
 
 		Expect(w.operator.Stop()).To(Succeed())
+
 		restarted := time.Now()
+
 		w.start()
+
 		roles := func(r bed.Request) bool {
 			return r.Received.After(restarted) && r.Verb == "get" && r.Resource == "clusterroles"
 		}
+
 		Eventually(func() int { return len(w.requests(roles)) }).Should(BeNumerically(">=", len(providers)))
+
 		writes := func() []bed.Request {
 			return w.operatorWrites(func(r bed.Request) bool { return r.Received.After(restarted) })
 		}
 		Consistently(writes).WithTimeout(soon).Should(BeEmpty())
+
 		for i, p := range providers {
-			Expect(w.read(ctx, p)(Default)).To(And(beReady(fleet.Standard[i].Version), Not(haveConditionType(v1alpha2.DriftedCondition))))
+			Expect(
+				w.read(ctx, p)(Default),
+			).To(And(beReady(fleet.Standard[i].Version), Not(haveConditionType(v1alpha2.DriftedCondition))))
 		}
-		Expect(w.requests(func(r bed.Request) bool { return r.DryRun })).NotTo(BeEmpty(), "some values are written in another way")
+
+		Expect(
+			w.requests(func(r bed.Request) bool { return r.DryRun }),
+		).NotTo(BeEmpty(), "some values are written in another way")
 	})
 })
 
@@ -340,14 +450,19 @@ func insist(ctx context.Context, w *world) {
 // requests are the operator's, leases and events aside.
 func (w *world) requests(keep func(bed.Request) bool) []bed.Request {
 	GinkgoHelper()
+
 	requests, err := w.bed.Requests(func(r bed.Request) bool {
 		return r.User == fleet.OperatorUser && !r.Lease() && r.Resource != "events" && keep(r)
 	})
 	Expect(err).NotTo(HaveOccurred())
+
 	return requests
 }
 
 // haveConditionType matches a provider that has a condition, whatever it says.
 func haveConditionType(conditionType string) OmegaMatcher {
-	return WithTransform(func(p v1alpha2.Provider) []metav1.Condition { return p.GetConditions() }, ContainElement(HaveField("Type", conditionType)))
+	return WithTransform(
+		func(p v1alpha2.Provider) []metav1.Condition { return p.GetConditions() },
+		ContainElement(HaveField("Type", conditionType)),
+	)
 }

@@ -33,10 +33,13 @@ var _ = Describe("Wrong input", Ordered, func() {
 		t := newTiny("no-range", "v1.0.0")
 		p := t.resource()
 		p.Spec.Version = "1.x2"
+
 		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
 		Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
 		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.IncorrectVersionFormatReason, `"1.x2"`))
+		Eventually(
+			w.read(ctx, p),
+		).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.IncorrectVersionFormatReason, `"1.x2"`))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "1.x" })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
@@ -52,9 +55,12 @@ var _ = Describe("Wrong input", Ordered, func() {
 			g.Expect(w.client.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
 			return quota.Status.Used
 		}).Should(HaveKeyWithValue(corev1.ResourceName("count/configmaps"), Not(BeZero())))
+
 		p := t.resource()
 		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.ChartStoreErrorReason,
+		Eventually(
+			w.read(ctx, p),
+		).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.ChartStoreErrorReason,
 			"store chart infrastructure-no-store-1.0.0.tgz", "exceeded quota"))
 		Expect(w.client.Delete(ctx, quota)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -62,7 +68,8 @@ var _ = Describe("Wrong input", Ordered, func() {
 
 	// What is wrong, what the condition says, and that mending the ConfigMap or Secret alone is
 	// enough.
-	DescribeTable("gets one clear condition, applies nothing, and recovers once mended",
+	DescribeTable(
+		"gets one clear condition, applies nothing, and recovers once mended",
 		func(ctx SpecContext, name string, spoil func(*tiny, *v1alpha2.InfrastructureProvider), condition, reason string, parts []string, mend func(context.Context, tiny, *v1alpha2.InfrastructureProvider)) {
 			good := newTiny(name, "v1.0.0")
 			bad, p := good, good.resource()
@@ -77,109 +84,194 @@ var _ = Describe("Wrong input", Ordered, func() {
 				haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, reason),
 			))
 			nothingIsApplied(ctx, w, name)
+
 			writes := func() int {
 				return len(w.operatorWrites(func(r bed.Request) bool { return r.Namespace == name }))
 			}
+
 			Eventually(func() bool { before := writes(); return before == writes() }).Should(BeTrue())
+
 			before := writes()
 			Consistently(writes).WithTimeout(fiveLooks).Should(Equal(before), "no hot loop")
 
 			mend(ctx, good, p)
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		},
-		Entry("components that are not YAML", "not-yaml",
+		Entry(
+			"components that are not YAML",
+			"not-yaml",
 			func(t *tiny, _ *v1alpha2.InfrastructureProvider) {
 				t.components = strings.Replace(t.components, "kind: ServiceAccount", "kind: [ServiceAccount", 1)
 			},
-			v1alpha2.ProviderInstalledCondition, v1alpha2.InvalidComponentsReason, []string{"components.yaml line", "not valid YAML"}, replaceConfigMap(&w)),
-		Entry("an HTML page instead of components", "html",
+			v1alpha2.ProviderInstalledCondition,
+			v1alpha2.InvalidComponentsReason,
+			[]string{"components.yaml line", "not valid YAML"},
+			replaceConfigMap(&w),
+		),
+		Entry(
+			"an HTML page instead of components",
+			"html",
 			func(t *tiny, _ *v1alpha2.InfrastructureProvider) {
 				t.components = "<html>\n<body>Not found</body>\n</html>\n"
 			},
-			v1alpha2.ProviderInstalledCondition, v1alpha2.InvalidComponentsReason, []string{"components.yaml line 1"}, replaceConfigMap(&w)),
-		Entry("two Namespaces", "two-namespaces",
+			v1alpha2.ProviderInstalledCondition,
+			v1alpha2.InvalidComponentsReason,
+			[]string{"components.yaml line 1"},
+			replaceConfigMap(&w),
+		),
+		Entry(
+			"two Namespaces",
+			"two-namespaces",
 			func(t *tiny, _ *v1alpha2.InfrastructureProvider) {
 				t.components += "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: second}\n"
 			},
-			v1alpha2.ProviderInstalledCondition, v1alpha2.InvalidComponentsReason, []string{"a second Namespace, second beside two-namespaces-system"}, replaceConfigMap(&w)),
-		Entry("an expression that is not closed", "open-expression",
+			v1alpha2.ProviderInstalledCondition,
+			v1alpha2.InvalidComponentsReason,
+			[]string{"a second Namespace, second beside two-namespaces-system"},
+			replaceConfigMap(&w),
+		),
+		Entry(
+			"an expression that is not closed",
+			"open-expression",
 			func(t *tiny, _ *v1alpha2.InfrastructureProvider) {
 				t.components = strings.Replace(t.components, "${TINY_LEVEL:=info}", "${TINY_LEVEL:=info", 1)
 			},
-			v1alpha2.ProviderInstalledCondition, v1alpha2.InvalidComponentsReason, []string{"components.yaml line", "expression ${TINY_LEVEL:=info"}, replaceConfigMap(&w)),
-		Entry("metadata without the version's series", "no-series",
+			v1alpha2.ProviderInstalledCondition,
+			v1alpha2.InvalidComponentsReason,
+			[]string{"components.yaml line", "expression ${TINY_LEVEL:=info"},
+			replaceConfigMap(&w),
+		),
+		Entry(
+			"metadata without the version's series",
+			"no-series",
 			func(t *tiny, _ *v1alpha2.InfrastructureProvider) {
 				t.metadata = strings.Replace(t.metadata, "minor: 0", "minor: 7", 1)
 			},
-			v1alpha2.ProviderInstalledCondition, v1alpha2.InvalidComponentsReason, []string{"metadata.yaml", "no releaseSeries for 1.0"}, replaceConfigMap(&w)),
-		Entry("a contract that is not supported", "old-contract",
+			v1alpha2.ProviderInstalledCondition,
+			v1alpha2.InvalidComponentsReason,
+			[]string{"metadata.yaml", "no releaseSeries for 1.0"},
+			replaceConfigMap(&w),
+		),
+		Entry(
+			"a contract that is not supported",
+			"old-contract",
 			func(t *tiny, _ *v1alpha2.InfrastructureProvider) {
 				t.metadata = strings.ReplaceAll(t.metadata, "v1beta2", "v1alpha3")
 			},
-			v1alpha2.PreflightCheckCondition, v1alpha2.CAPIVersionIncompatibilityReason, []string{"contract v1alpha3", "supported are v1beta1 and v1beta2"}, replaceConfigMap(&w)),
-		Entry("an unknown version", "unknown-version",
+			v1alpha2.PreflightCheckCondition,
+			v1alpha2.CAPIVersionIncompatibilityReason,
+			[]string{"contract v1alpha3", "supported are v1beta1 and v1beta2"},
+			replaceConfigMap(&w),
+		),
+		Entry(
+			"an unknown version",
+			"unknown-version",
 			func(_ *tiny, p *v1alpha2.InfrastructureProvider) { p.Spec.Version = "v9.9.9" },
-			v1alpha2.ProviderInstalledCondition, v1alpha2.VersionNotFoundReason, []string{"version v9.9.9 is not on offer; there is v1.0.0"},
+			v1alpha2.ProviderInstalledCondition,
+			v1alpha2.VersionNotFoundReason,
+			[]string{"version v9.9.9 is not on offer; there is v1.0.0"},
 			func(ctx context.Context, _ tiny, p *v1alpha2.InfrastructureProvider) {
 				update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
-			}),
-		Entry("a selector that matches nothing", "empty-selector",
+			},
+		),
+		Entry(
+			"a selector that matches nothing",
+			"empty-selector",
 			func(_ *tiny, p *v1alpha2.InfrastructureProvider) {
 				p.Spec.FetchConfig.Selector.MatchLabels = map[string]string{"provider": "somebody-else"}
 			},
-			v1alpha2.ProviderInstalledCondition, v1alpha2.VersionNotFoundReason, []string{`no ConfigMap in namespace empty-selector matches the selector "provider=somebody-else"`},
+			v1alpha2.ProviderInstalledCondition,
+			v1alpha2.VersionNotFoundReason,
+			[]string{`no ConfigMap in namespace empty-selector matches the selector "provider=somebody-else"`},
 			func(ctx context.Context, t tiny, _ *v1alpha2.InfrastructureProvider) {
 				cm := t.configMap()
-				cm.Name, cm.Labels = "v1.0.0-again", map[string]string{"provider": "somebody-else", v1alpha2.ConfigMapVersionLabel: "v1.0.0"}
+				cm.Name, cm.Labels = "v1.0.0-again", map[string]string{
+					"provider":                     "somebody-else",
+					v1alpha2.ConfigMapVersionLabel: "v1.0.0",
+				}
 				Expect(w.client.Create(ctx, cm)).To(Succeed())
-			}),
-		Entry("a Secret that is absent", "no-secret",
+			},
+		),
+		Entry(
+			"a Secret that is absent",
+			"no-secret",
 			func(_ *tiny, p *v1alpha2.InfrastructureProvider) { p.Spec.SecretName = "credentials" },
-			v1alpha2.PreflightCheckCondition, v1alpha2.SecretNotFoundReason, []string{"Secret no-secret/credentials", "does not exist"},
+			v1alpha2.PreflightCheckCondition,
+			v1alpha2.SecretNotFoundReason,
+			[]string{"Secret no-secret/credentials", "does not exist"},
 			func(ctx context.Context, _ tiny, p *v1alpha2.InfrastructureProvider) {
-				Expect(w.client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "credentials"}})).To(Succeed())
-			}),
-		Entry("no source at all", "no-source",
+				Expect(
+					w.client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "credentials"}}),
+				).To(Succeed())
+			},
+		),
+		Entry(
+			"no source at all",
+			"no-source",
 			func(_ *tiny, p *v1alpha2.InfrastructureProvider) { p.Spec.FetchConfig = nil },
-			v1alpha2.ProviderInstalledCondition, v1alpha2.UnknownProviderReason, []string{"InfrastructureProvider no-source is in neither clusterctl's list", "say in spec.fetchConfig where"},
+			v1alpha2.ProviderInstalledCondition,
+			v1alpha2.UnknownProviderReason,
+			[]string{"InfrastructureProvider no-source is in neither clusterctl's list", "say in spec.fetchConfig where"},
 			func(ctx context.Context, t tiny, p *v1alpha2.InfrastructureProvider) {
 				update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig = t.resource().Spec.FetchConfig })
-			}),
+			},
+		),
 	)
 
-	It("names every required variable that is missing, and goes on once all are in the Secret and the resource is touched", func(ctx SpecContext) {
-		t := newTiny("credentials", "v1.0.0")
-		t.components += "---\napiVersion: v1\nkind: Secret\nmetadata: {name: c, namespace: credentials-system}\nstringData: {user: \"${TINY_USER}\", password: \"${TINY_PASSWORD}\"}\n"
-		p := t.resource()
-		p.Spec.SecretName = "credentials"
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: "credentials"}, StringData: map[string]string{"unrelated-token": "tok-123"}}
-		for _, o := range []client.Object{t.namespace(), t.configMap(), secret, p} {
-			Expect(w.client.Create(ctx, o)).To(Succeed())
-		}
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.MissingVariablesReason,
-			"TINY_PASSWORD, TINY_USER", "Secret credentials/credentials"))
-		Expect(p.Status.MissingVariables).To(Equal([]string{"TINY_PASSWORD", "TINY_USER"}))
-		nothingIsApplied(ctx, w, t.name)
+	It(
+		"names every required variable that is missing, and goes on once all are in the Secret and the resource is touched",
+		func(ctx SpecContext) {
+			t := newTiny("credentials", "v1.0.0")
+			t.components += "---\napiVersion: v1\nkind: Secret\nmetadata: {name: c, namespace: credentials-system}\nstringData: {user: \"${TINY_USER}\", password: \"${TINY_PASSWORD}\"}\n"
+			p := t.resource()
+			p.Spec.SecretName = "credentials"
 
-		secret.StringData = map[string]string{"TINY_USER": "root", "TINY_PASSWORD": "hunter2"}
-		Expect(w.client.Update(ctx, secret)).To(Succeed())
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{"touched": "yes"}) })
-		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-		Expect(p.Status.MissingVariables).To(BeEmpty())
-		Expect(string(w.run(ctx, "helm", "get", "values", "infrastructure-credentials", "-n", t.name))).NotTo(ContainSubstring("tok-123"), "what no variable asks for stays out of the release")
-	})
+			secret := &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: "credentials"},
+				StringData: map[string]string{"unrelated-token": "tok-123"},
+			}
+			for _, o := range []client.Object{t.namespace(), t.configMap(), secret, p} {
+				Expect(w.client.Create(ctx, o)).To(Succeed())
+			}
+
+			Eventually(
+				w.read(ctx, p),
+			).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.MissingVariablesReason,
+				"TINY_PASSWORD, TINY_USER", "Secret credentials/credentials"))
+			Expect(p.Status.MissingVariables).To(Equal([]string{"TINY_PASSWORD", "TINY_USER"}))
+			nothingIsApplied(ctx, w, t.name)
+
+			secret.StringData = map[string]string{"TINY_USER": "root", "TINY_PASSWORD": "hunter2"}
+			Expect(w.client.Update(ctx, secret)).To(Succeed())
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{"touched": "yes"}) })
+			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+			Expect(p.Status.MissingVariables).To(BeEmpty())
+			Expect(
+				string(w.run(ctx, "helm", "get", "values", "infrastructure-credentials", "-n", t.name)),
+			).NotTo(ContainSubstring("tok-123"), "what no variable asks for stays out of the release")
+		},
+	)
 
 	It("does not stop others: a provider whose manager never starts delays nobody", func(ctx SpecContext) {
 		broken := newTiny("broken", "v1.0.0")
-		broken.components = strings.Replace(broken.components, "      containers:", "      nodeSelector: {no: such-node}\n      containers:", 1)
+		broken.components = strings.Replace(
+			broken.components,
+			"      containers:",
+			"      nodeSelector: {no: such-node}\n      containers:",
+			1,
+		)
+
 		sound := newTiny("sound", "v1.0.0")
 		for _, t := range []tiny{broken, sound} {
 			for _, o := range []client.Object{t.namespace(), t.configMap(), t.resource()} {
 				Expect(w.client.Create(ctx, o)).To(Succeed())
 			}
 		}
+
 		Eventually(w.read(ctx, sound.resource())).Should(beReady("v1.0.0"))
-		Eventually(w.read(ctx, broken.resource())).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.ProgressingReason,
+		Eventually(
+			w.read(ctx, broken.resource()),
+		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.ProgressingReason,
 			"Deployment broken/broken-controller-manager"))
 	})
 
@@ -187,50 +279,76 @@ var _ = Describe("Wrong input", Ordered, func() {
 		t := newTiny("refused", "v1.0.0")
 		bad := t
 		bad.components = strings.Replace(t.components, "replicas: 1", "replicas: -1", 1)
+
 		p := t.resource()
 		for _, o := range []client.Object{t.namespace(), bad.configMap(), p} {
 			Expect(w.client.Create(ctx, o)).To(Succeed())
 		}
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.InstallFailedReason,
-			"the API server refused Deployment refused/refused-controller-manager", "spec.replicas", "greater than or equal to 0"))
+
+		Eventually(w.read(ctx, p)).Should(haveCondition(
+			v1alpha2.ProviderInstalledCondition,
+			metav1.ConditionFalse,
+			v1alpha2.InstallFailedReason,
+			"the API server refused Deployment refused/refused-controller-manager",
+			"spec.replicas",
+			"greater than or equal to 0",
+		))
 		replaceConfigMap(&w)(ctx, t, p)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 
-	It("puts the labels of the provider's Namespace on the namespace, and leaves those that are there", func(ctx SpecContext) {
-		t := newTiny("labels", "v1.0.0")
-		t.components = strings.Replace(t.components, "  name: labels-system\n", "  name: labels-system\n  labels: {pod-security.kubernetes.io/enforce: privileged, team: provider}\n", 1)
-		namespace := t.namespace()
-		namespace.Labels = map[string]string{"team": "ours"}
-		p := t.resource()
-		for _, o := range []client.Object{namespace, t.configMap(), p} {
-			Expect(w.client.Create(ctx, o)).To(Succeed())
-		}
-		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
-		Expect(namespace.Labels).To(And(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "privileged"), HaveKeyWithValue("team", "ours")))
-	})
+	It(
+		"puts the labels of the provider's Namespace on the namespace, and leaves those that are there",
+		func(ctx SpecContext) {
+			t := newTiny("labels", "v1.0.0")
+			t.components = strings.Replace(
+				t.components,
+				"  name: labels-system\n",
+				"  name: labels-system\n  labels: {pod-security.kubernetes.io/enforce: privileged, team: provider}\n",
+				1,
+			)
+			namespace := t.namespace()
+			namespace.Labels = map[string]string{"team": "ours"}
 
-	It("takes the newest of several versions under one selector, or the one in a range, and stays with it", func(ctx SpecContext) {
-		older, newer := newTiny("several", "v1.0.0"), newTiny("several", "v1.1.0")
-		p := older.resource()
-		p.Spec.Version = ""
-		for _, o := range []client.Object{older.namespace(), older.configMap(), newer.configMap(), p} {
-			Expect(w.client.Create(ctx, o)).To(Succeed())
-		}
-		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
-		Expect(p.Spec.Version).To(Equal("v1.1.0"), "what an empty version came to is written into the spec")
+			p := t.resource()
+			for _, o := range []client.Object{namespace, t.configMap(), p} {
+				Expect(w.client.Create(ctx, o)).To(Succeed())
+			}
 
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "~1" })
-		newest := newTiny("several", "v1.2.0")
-		Expect(w.client.Create(ctx, newest.configMap())).To(Succeed())
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{"touched": "yes"}) })
-		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
-		Consistently(w.read(ctx, p)).WithTimeout(fiveLooks).Should(beReady("v1.1.0"))
+			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+			Expect(w.client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
+			Expect(
+				namespace.Labels,
+			).To(And(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "privileged"), HaveKeyWithValue("team", "ours")))
+		},
+	)
 
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "~1.0" })
-		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-	})
+	It(
+		"takes the newest of several versions under one selector, or the one in a range, and stays with it",
+		func(ctx SpecContext) {
+			older, newer := newTiny("several", "v1.0.0"), newTiny("several", "v1.1.0")
+			p := older.resource()
+
+			p.Spec.Version = ""
+			for _, o := range []client.Object{older.namespace(), older.configMap(), newer.configMap(), p} {
+				Expect(w.client.Create(ctx, o)).To(Succeed())
+			}
+
+			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+			Expect(p.Spec.Version).To(Equal("v1.1.0"), "what an empty version came to is written into the spec")
+
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "~1" })
+
+			newest := newTiny("several", "v1.2.0")
+			Expect(w.client.Create(ctx, newest.configMap())).To(Succeed())
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{"touched": "yes"}) })
+			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+			Consistently(w.read(ctx, p)).WithTimeout(fiveLooks).Should(beReady("v1.1.0"))
+
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "~1.0" })
+			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		},
+	)
 })
 
 // replaceConfigMap mends by putting the right content into the source's ConfigMap, and nothing
@@ -244,11 +362,15 @@ func replaceConfigMap(w **world) func(context.Context, tiny, *v1alpha2.Infrastru
 // nothingIsApplied makes sure that no object of the tiny provider is there.
 func nothingIsApplied(ctx context.Context, w *world, name string) {
 	GinkgoHelper()
+
 	deployments := &appsv1.DeploymentList{}
 	Expect(w.client.List(ctx, deployments, client.InNamespace(name))).To(Succeed())
 	Expect(deployments.Items).To(BeEmpty())
+
 	crds := &apiextensionsv1.CustomResourceDefinitionList{}
-	Expect(w.client.List(ctx, crds, client.MatchingLabels{"cluster.x-k8s.io/provider": "infrastructure-" + name})).To(Succeed())
+	Expect(
+		w.client.List(ctx, crds, client.MatchingLabels{"cluster.x-k8s.io/provider": "infrastructure-" + name}),
+	).To(Succeed())
 	Expect(crds.Items).To(BeEmpty())
 	Expect(w.helm(ctx, "helm", "list", "-n", name, "--all")).To(BeEmpty())
 }

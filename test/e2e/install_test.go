@@ -18,13 +18,18 @@ import (
 )
 
 var _ = Describe("The sample providers", Ordered, func() {
-	var w *world
-	var core, docker v1alpha2.Provider
+	var (
+		w            *world
+		core, docker v1alpha2.Provider
+	)
+
 	dockerDeployment := func(ctx context.Context) *appsv1.Deployment {
 		GinkgoHelper()
+
 		list := &appsv1.DeploymentList{}
 		Expect(w.client.List(ctx, list, client.InNamespace("infrastructure-docker-system"))).To(Succeed())
 		Expect(list.Items).To(HaveLen(1))
+
 		return &list.Items[0]
 	}
 
@@ -48,8 +53,18 @@ var _ = Describe("The sample providers", Ordered, func() {
 	It("are releases that both helm programs list", func(ctx SpecContext) {
 		for _, program := range []string{"helm", "helm4"} {
 			Expect(w.helm(ctx, program, "list", "-A")).To(ConsistOf(
-				And(HaveField("Name", "cluster-api"), HaveField("Chart", "cluster-api-1.0.0"), HaveField("AppVersion", "v1.0.0"), HaveField("Status", "deployed")),
-				And(HaveField("Name", "infrastructure-docker"), HaveField("Chart", "infrastructure-docker-1.0.0"), HaveField("AppVersion", "v1.0.0"), HaveField("Status", "deployed")),
+				And(
+					HaveField("Name", "cluster-api"),
+					HaveField("Chart", "cluster-api-1.0.0"),
+					HaveField("AppVersion", "v1.0.0"),
+					HaveField("Status", "deployed"),
+				),
+				And(
+					HaveField("Name", "infrastructure-docker"),
+					HaveField("Chart", "infrastructure-docker-1.0.0"),
+					HaveField("AppVersion", "v1.0.0"),
+					HaveField("Status", "deployed"),
+				),
 			), program)
 		}
 	})
@@ -62,7 +77,10 @@ var _ = Describe("The sample providers", Ordered, func() {
 	It("tell in events what happened", func(ctx SpecContext) {
 		Eventually(func(g Gomega) {
 			g.Expect(string(w.run(ctx, "kubectl", "get", "events", "-n", docker.GetNamespace()))).To(
-				And(ContainSubstring("WaitingForCoreProviderReady"), ContainSubstring("infrastructure-docker v1.0.0 is installed and healthy")))
+				And(
+					ContainSubstring("WaitingForCoreProviderReady"),
+					ContainSubstring("infrastructure-docker v1.0.0 is installed and healthy"),
+				))
 		}).Should(Succeed())
 	})
 
@@ -71,7 +89,8 @@ var _ = Describe("The sample providers", Ordered, func() {
 		newer, err := fleet.Load(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(newer.Prepare(ctx, w.client)).To(Succeed())
-		Consistently(w.read(ctx, docker)).WithTimeout(fiveLooks).Should(beReady("v1.0.0"), "a new ConfigMap is no reason to upgrade")
+		Consistently(w.read(ctx, docker)).WithTimeout(fiveLooks).
+			Should(beReady("v1.0.0"), "a new ConfigMap is no reason to upgrade")
 
 		update(ctx, w, docker, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 		Eventually(w.read(ctx, docker)).Should(beReady("v1.1.0"))
@@ -84,18 +103,28 @@ var _ = Describe("The sample providers", Ordered, func() {
 			And(HaveField("Status", "deployed"), HaveField("AppVersion", "v1.1.0")),
 		))
 		Expect(docker.GetStatus().History).To(HaveExactElements(
-			And(HaveField("Revision", int64(2)), HaveField("Version", "v1.1.0"), HaveField("ChartDigest", docker.GetStatus().Chart.Digest)),
+			And(
+				HaveField("Revision", int64(2)),
+				HaveField("Version", "v1.1.0"),
+				HaveField("ChartDigest", docker.GetStatus().Chart.Digest),
+			),
 			And(HaveField("Revision", int64(1)), HaveField("Version", "v1.0.0")),
 		))
 	})
 
 	It("take a changed variable as an upgrade in place", func(ctx SpecContext) {
 		before := dockerDeployment(ctx)
-		update(ctx, w, docker, func(p v1alpha2.Provider) { p.GetSpec().Variables = map[string]string{"EXP_MACHINE_POOL": "changed"} })
+		update(
+			ctx,
+			w,
+			docker,
+			func(p v1alpha2.Provider) { p.GetSpec().Variables = map[string]string{"EXP_MACHINE_POOL": "changed"} },
+		)
 		Eventually(func(g Gomega) {
 			g.Expect(w.read(ctx, docker)(g).GetStatus().Release).To(HaveField("Revision", int64(3)))
 			g.Expect(docker).To(beReady("v1.1.0"))
 		}).Should(Succeed())
+
 		after := dockerDeployment(ctx)
 		Expect(after.UID).To(Equal(before.UID))
 		Expect(after.Spec.Template.Spec.Containers[0].Args).To(ContainElement(ContainSubstring("changed")))
@@ -103,11 +132,20 @@ var _ = Describe("The sample providers", Ordered, func() {
 
 	It("notice that their objects are no longer well, and that they are again", func(ctx SpecContext) {
 		deployment := dockerDeployment(ctx)
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"template":{"spec":{"nodeSelector":{"no":"such-node"}}},"strategy":{"type":"Recreate","rollingUpdate":null}}}`))
+		patch := client.RawPatch(
+			"application/merge-patch+json",
+			[]byte(
+				`{"spec":{"template":{"spec":{"nodeSelector":{"no":"such-node"}}},"strategy":{"type":"Recreate","rollingUpdate":null}}}`,
+			),
+		)
 		Expect(w.client.Patch(ctx, deployment, patch)).To(Succeed())
 		Eventually(w.read(ctx, docker)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse,
 			v1alpha2.UnhealthyReason, "Deployment infrastructure-docker-system/"+deployment.Name))
-		back := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"template":{"spec":{"nodeSelector":null}}}}`))
+
+		back := client.RawPatch(
+			"application/merge-patch+json",
+			[]byte(`{"spec":{"template":{"spec":{"nodeSelector":null}}}}`),
+		)
 		Expect(w.client.Patch(ctx, deployment, back)).To(Succeed())
 		Eventually(w.read(ctx, docker)).Should(beReady("v1.1.0"))
 	})
@@ -115,7 +153,9 @@ var _ = Describe("The sample providers", Ordered, func() {
 	It("cost the API server nothing while nothing happens", func(ctx SpecContext) {
 		quiet := func() int { return len(w.operatorWrites(anything)) }
 		settled := -1
-		Eventually(func() bool { before := settled; settled = quiet(); return before == settled }).WithPolling(idleSettle).Should(BeTrue())
+
+		Eventually(func() bool { before := settled; settled = quiet(); return before == settled }).WithPolling(idleSettle).
+			Should(BeTrue())
 		Consistently(quiet).WithTimeout(idleWatch).Should(Equal(settled))
 	})
 
@@ -144,11 +184,13 @@ var _ = Describe("The sample providers", Ordered, func() {
 		Eventually(gone(ctx, w, core)).Should(BeTrue(), "core was only waiting for the last of the others")
 
 		Expect(w.helm(ctx, "helm", "list", "-A", "--all")).To(BeEmpty())
+
 		of := client.MatchingLabels{"cluster.x-k8s.io/provider": "infrastructure-docker"}
 		for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ServiceList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}} {
 			Expect(w.client.List(ctx, list, of)).To(Succeed())
 			Expect(list).To(HaveField("Items", BeEmpty()))
 		}
+
 		crds := &apiextensionsv1.CustomResourceDefinitionList{}
 		Expect(w.client.List(ctx, crds, of)).To(Succeed())
 		Expect(crds.Items).NotTo(BeEmpty())
@@ -165,7 +207,7 @@ func update(ctx context.Context, w *world, p v1alpha2.Provider, change func(v1al
 	}).Should(Succeed())
 }
 
-// gone says whether a resource is no longer there.
+// gone reports whether a resource is no longer there.
 func gone(ctx context.Context, w *world, o client.Object) func() bool {
 	return func() bool { return apierrors.IsNotFound(w.client.Get(ctx, client.ObjectKeyFromObject(o), o)) }
 }

@@ -33,14 +33,19 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 	// versions installs the first of several versions; the others are on offer.
 	versions := func(ctx context.Context, release *v1alpha2.ReleaseSpec, all ...tiny) *v1alpha2.InfrastructureProvider {
 		GinkgoHelper()
+
 		p := all[0].resource()
 		p.Spec.Release = release
+
 		Expect(w.client.Create(ctx, all[0].namespace())).To(Succeed())
+
 		for _, t := range all {
 			Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
 		}
+
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady(all[0].version))
+
 		return p
 	}
 	upgrade := func(ctx context.Context, p v1alpha2.Provider, version string) {
@@ -49,8 +54,10 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 	}
 	deployment := func(ctx context.Context, name string) *appsv1.Deployment {
 		GinkgoHelper()
+
 		d := &appsv1.Deployment{}
 		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: name, Name: name + "-controller-manager"}, d)).To(Succeed())
+
 		return d
 	}
 	// quickly gives up soon.
@@ -71,62 +78,117 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			upgrade(ctx, p, "v1.1.0")
 			Eventually(w.read(ctx, p)).Should(And(
 				haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.TimedOutWaitingForDeploymentReason),
-				haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.TimedOutWaitingForDeploymentReason, "v1.1.0 failed: not healthy within 8s",
-					"Deployment unhealthy/unhealthy-controller-manager", "v1.0.0 runs again, as revision 5", "given up after 2 attempts"),
+				haveCondition(
+					v1alpha2.ReadyCondition,
+					metav1.ConditionFalse,
+					v1alpha2.TimedOutWaitingForDeploymentReason,
+					"v1.1.0 failed: not healthy within 8s",
+					"Deployment unhealthy/unhealthy-controller-manager",
+					"v1.0.0 runs again, as revision 5",
+					"given up after 2 attempts",
+				),
 				haveCondition(v1alpha2.ProviderUpgradedCondition, metav1.ConditionFalse, v1alpha2.ComponentsUpgradeErrorReason),
-				haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionTrue, v1alpha2.ProviderInstalledReason, "holds v1.0.0"),
+				haveCondition(
+					v1alpha2.ProviderInstalledCondition,
+					metav1.ConditionTrue,
+					v1alpha2.ProviderInstalledReason,
+					"holds v1.0.0",
+				),
 			))
 			Expect(p.Status.InstalledVersion).To(HaveValue(Equal("v1.0.0")))
+
 			for _, helm := range []string{"helm", "helm4"} {
 				Expect(w.helm(ctx, helm, "history", "infrastructure-unhealthy", "-n", p.Namespace)).To(HaveExactElements(
 					And(HaveField("Status", "superseded"), HaveField("AppVersion", "v1.0.0")),
-					And(HaveField("Status", "failed"), HaveField("AppVersion", "v1.1.0"), HaveField("Description", And(ContainSubstring("not healthy within 8s"), ContainSubstring("ImagePullBackOff: image registry.example.com/never-pulled/unhealthy:v1.1.0")))),
-					And(HaveField("Status", "superseded"), HaveField("AppVersion", "v1.0.0"), HaveField("Description", HavePrefix("Rollback to 1: not healthy within 8s"))),
+					And(
+						HaveField("Status", "failed"),
+						HaveField("AppVersion", "v1.1.0"),
+						HaveField(
+							"Description",
+							And(
+								ContainSubstring("not healthy within 8s"),
+								ContainSubstring("ImagePullBackOff: image registry.example.com/never-pulled/unhealthy:v1.1.0"),
+							),
+						),
+					),
+					And(
+						HaveField("Status", "superseded"),
+						HaveField("AppVersion", "v1.0.0"),
+						HaveField("Description", HavePrefix("Rollback to 1: not healthy within 8s")),
+					),
 					And(HaveField("Status", "failed"), HaveField("AppVersion", "v1.1.0")),
 					And(HaveField("Status", "deployed"), HaveField("AppVersion", "v1.0.0")),
 				), helm)
 			}
+
 			_, least := seen()
 			Expect(least).To(BeEquivalentTo(1), "the old version served throughout")
 
 			By("restarting the operator without a status: Helm's storage tells it all")
+
 			history := p.Status.History
+
 			Expect(w.operator.Kill()).To(Succeed())
 			w.read(ctx, p)(Default)
 			p.Status = v1alpha2.ProviderStatus{}
 			Expect(w.client.Status().Update(ctx, p)).To(Succeed())
 			w.start()
-			Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.TimedOutWaitingForDeploymentReason, "given up after 2 attempts"))
+			Eventually(
+				w.read(ctx, p),
+			).Should(haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.TimedOutWaitingForDeploymentReason, "given up after 2 attempts"))
 			Expect(p.Status.History).To(Equal(history))
+
 			writes := func() int {
 				return len(w.operatorWrites(func(r bed.Request) bool { return r.Namespace == p.Namespace }))
 			}
 			settled := -1 // the versions on offer are looked up once more
-			Eventually(func() bool { before := settled; settled = writes(); return before == settled }).WithPolling(idleSettle).Should(BeTrue())
+
+			Eventually(
+				func() bool { before := settled; settled = writes(); return before == settled },
+			).WithPolling(idleSettle).
+				Should(BeTrue())
 			Consistently(writes).WithTimeout(fiveLooks).Should(Equal(settled))
 
 			By("going on with a version that works")
 			upgrade(ctx, p, "v1.2.0")
 			Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
-			Expect(p).To(haveCondition(v1alpha2.ProviderUpgradedCondition, metav1.ConditionTrue, v1alpha2.ProviderUpgradedReason, "holds v1.2.0"))
+			Expect(
+				p,
+			).To(haveCondition(v1alpha2.ProviderUpgradedCondition, metav1.ConditionTrue, v1alpha2.ProviderUpgradedReason, "holds v1.2.0"))
 			Expect(deployment(ctx, p.Name).UID).To(Equal(uid))
 		})
 
-		It("is left as it is with onFailure None, and is ready as soon as it becomes healthy after all", func(ctx SpecContext) {
-			good, bad := newTiny("left", "v1.0.0"), newTiny("left", "v1.1.0")
-			bad.components = strings.Replace(bad.components, "      containers:", "      nodeSelector: {late: node}\n      containers:", 1)
-			spec := quickly(0)
-			spec.OnFailure = v1alpha2.FailureNone
-			p := versions(ctx, spec, good, bad)
-			upgrade(ctx, p, "v1.1.0")
-			Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.TimedOutWaitingForDeploymentReason, "given up after 1 attempts"))
-			Expect(p.Status.Release).To(And(HaveField("Revision", int64(2)), HaveField("Status", "failed")))
+		It(
+			"is left as it is with onFailure None, and is ready as soon as it becomes healthy after all",
+			func(ctx SpecContext) {
+				good, bad := newTiny("left", "v1.0.0"), newTiny("left", "v1.1.0")
+				bad.components = strings.Replace(
+					bad.components,
+					"      containers:",
+					"      nodeSelector: {late: node}\n      containers:",
+					1,
+				)
+				spec := quickly(0)
+				spec.OnFailure = v1alpha2.FailureNone
+				p := versions(ctx, spec, good, bad)
+				upgrade(ctx, p, "v1.1.0")
+				Eventually(
+					w.read(ctx, p),
+				).Should(haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.TimedOutWaitingForDeploymentReason, "given up after 1 attempts"))
+				Expect(p.Status.Release).To(And(HaveField("Revision", int64(2)), HaveField("Status", "failed")))
 
-			nodes := &corev1.NodeList{}
-			Expect(w.client.List(ctx, nodes)).To(Succeed())
-			Expect(w.client.Patch(ctx, &nodes.Items[0], client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"late":"node"}}}`)))).To(Succeed())
-			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
-		})
+				nodes := &corev1.NodeList{}
+				Expect(w.client.List(ctx, nodes)).To(Succeed())
+				Expect(
+					w.client.Patch(
+						ctx,
+						&nodes.Items[0],
+						client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"late":"node"}}}`)),
+					),
+				).To(Succeed())
+				Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+			},
+		)
 
 		It("by a rejected object leaves the old version running, objects dropped in between included", func(ctx SpecContext) {
 			good, bad := newTiny("rejected", "v1.0.0"), newTiny("rejected", "v1.1.0")
@@ -137,11 +199,23 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			p := versions(ctx, quickly(0), good, bad)
 			image := deployment(ctx, p.Name).Spec.Template.Spec.Containers[0].Image
 			upgrade(ctx, p, "v1.1.0")
-			Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.InstallFailedReason,
-				"v1.1.0 failed: the API server refused Deployment rejected/rejected-controller-manager", "greater than or equal to 0", "v1.0.0 runs again, as revision 3"))
+			Eventually(w.read(ctx, p)).Should(haveCondition(
+				v1alpha2.StalledCondition,
+				metav1.ConditionTrue,
+				v1alpha2.InstallFailedReason,
+				"v1.1.0 failed: the API server refused Deployment rejected/rejected-controller-manager",
+				"greater than or equal to 0",
+				"v1.0.0 runs again, as revision 3",
+			))
 			Expect(deployment(ctx, p.Name).Spec.Template.Spec.Containers[0].Image).To(Equal(image))
-			Expect(w.client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: "dropped"}, &corev1.ConfigMap{})).To(Succeed())
-			Expect(client.IgnoreNotFound(w.client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: "brought"}, &corev1.ConfigMap{}))).To(Succeed())
+			Expect(
+				w.client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: "dropped"}, &corev1.ConfigMap{}),
+			).To(Succeed())
+			Expect(
+				client.IgnoreNotFound(
+					w.client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: "brought"}, &corev1.ConfigMap{}),
+				),
+			).To(Succeed())
 
 			By("setting the version back")
 			upgrade(ctx, p, "v1.0.0")
@@ -155,7 +229,9 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			p := versions(ctx, nil, good, bad)
 			before := deployment(ctx, p.Name)
 			upgrade(ctx, p, "v1.1.0")
-			Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.MissingVariablesReason, "TINY_LEVEL"))
+			Eventually(
+				w.read(ctx, p),
+			).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.MissingVariablesReason, "TINY_LEVEL"))
 			Expect(deployment(ctx, p.Name).Generation).To(Equal(before.Generation))
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Variables = map[string]string{"TINY_LEVEL": "debug"} })
 			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
@@ -167,13 +243,20 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 		upgrade(ctx, p, "v1.1.0")
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: ptr.To(int64(1))} })
+		update(
+			ctx,
+			w,
+			p,
+			func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: ptr.To(int64(1))} },
+		)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		Expect(p.Status.Release.Revision).To(Equal(int64(3)))
 		Expect(deployment(ctx, p.Name).Spec.Template.Spec.Containers[0].Image).To(HaveSuffix(":v1.0.0"))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release.RollbackTo = ptr.To(int64(9)) })
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.InstallFailedReason,
+		Eventually(
+			w.read(ctx, p),
+		).Should(haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.InstallFailedReason,
 			"no revision 9 that can be returned to; its history has 1, 2, 3"))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release = nil })
@@ -195,12 +278,24 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			p := versions(ctx, nil, newTiny(name, "v1.0.0"), newTiny(name, "v1.1.0"))
 			upgrade(ctx, p, "v1.1.0")
 			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+
 			release := "infrastructure-" + name
 
 			w.run(ctx, helm, "rollback", release, "1", "-n", p.Namespace)
-			Eventually(w.read(ctx, p)).WithTimeout(5 * time.Second).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.ExternalChangeReason,
-				"v1.0.0 is healthy", "revision 3 was made by another program (Rollback to 1)", "spec.release.onExternalChange to Revert", "set spec.version to v1.0.0"))
-			Consistently(func() []helmRelease { return w.helm(ctx, helm, "history", release, "-n", p.Namespace) }).WithTimeout(fiveLooks).Should(HaveLen(3))
+			Eventually(w.read(ctx, p)).WithTimeout(5 * time.Second).
+				Should(haveCondition(
+					v1alpha2.ReadyCondition,
+					metav1.ConditionTrue,
+					v1alpha2.ExternalChangeReason,
+					"v1.0.0 is healthy",
+					"revision 3 was made by another program (Rollback to 1)",
+					"spec.release.onExternalChange to Revert",
+					"set spec.version to v1.0.0",
+				))
+			Consistently(
+				func() []helmRelease { return w.helm(ctx, helm, "history", release, "-n", p.Namespace) },
+			).WithTimeout(fiveLooks).
+				Should(HaveLen(3))
 
 			By("accepting it")
 			upgrade(ctx, p, "v1.0.0")
@@ -208,8 +303,9 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 
 			By("uninstalling")
 			w.run(ctx, helm, "uninstall", release, "-n", p.Namespace)
-			Eventually(w.read(ctx, p)).WithTimeout(5 * time.Second).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.ExternalChangeReason,
-				"was uninstalled by another program", "set spec.release.onExternalChange to Revert", "delete this resource"))
+			Eventually(w.read(ctx, p)).WithTimeout(5 * time.Second).
+				Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.ExternalChangeReason,
+					"was uninstalled by another program", "set spec.release.onExternalChange to Revert", "delete this resource"))
 			Expect(w.helm(ctx, helm, "list", "-n", p.Namespace)).To(BeEmpty())
 
 			By("undoing it")
@@ -221,15 +317,26 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 
 		It("undoes what a person does with "+helm+" if the resource says so", func(ctx SpecContext) {
 			name := "reverted-" + helm
-			p := versions(ctx, &v1alpha2.ReleaseSpec{OnExternalChange: v1alpha2.ExternalChangeRevert}, newTiny(name, "v1.0.0"), newTiny(name, "v1.1.0"))
+			p := versions(
+				ctx,
+				&v1alpha2.ReleaseSpec{OnExternalChange: v1alpha2.ExternalChangeRevert},
+				newTiny(name, "v1.0.0"),
+				newTiny(name, "v1.1.0"),
+			)
 			upgrade(ctx, p, "v1.1.0")
 			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 			w.run(ctx, helm, "rollback", "infrastructure-"+name, "1", "-n", p.Namespace)
-			Eventually(func() []helmRelease { return w.helm(ctx, helm, "list", "-n", p.Namespace) }).WithTimeout(5 * time.Second).Should(
-				ConsistOf(HaveField("AppVersion", "v1.1.0")))
+			Eventually(
+				func() []helmRelease { return w.helm(ctx, helm, "list", "-n", p.Namespace) },
+			).WithTimeout(5 * time.Second).
+				Should(
+					ConsistOf(HaveField("AppVersion", "v1.1.0")))
 			w.run(ctx, helm, "uninstall", "infrastructure-"+name, "-n", p.Namespace)
-			Eventually(func() []helmRelease { return w.helm(ctx, helm, "list", "-n", p.Namespace) }).WithTimeout(5 * time.Second).Should(
-				ConsistOf(HaveField("AppVersion", "v1.1.0")))
+			Eventually(
+				func() []helmRelease { return w.helm(ctx, helm, "list", "-n", p.Namespace) },
+			).WithTimeout(5 * time.Second).
+				Should(
+					ConsistOf(HaveField("AppVersion", "v1.1.0")))
 			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		})
 	}
@@ -237,14 +344,20 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 	It("is only reported on while it is suspended, its deletion included", func(ctx SpecContext) {
 		p := versions(ctx, nil, newTiny("suspended", "v1.0.0"), newTiny("suspended", "v1.1.0"))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Suspend, p.GetSpec().Version = true, "v1.1.0" })
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.SuspendedReason, "v1.0.0 is healthy; nothing is changed while spec.suspend is true"))
+		Eventually(
+			w.read(ctx, p),
+		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.SuspendedReason, "v1.0.0 is healthy; nothing is changed while spec.suspend is true"))
 		d := deployment(ctx, p.Name)
 		d.Spec.Template.Spec.NodeSelector = map[string]string{"no": "such-node"}
 		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 		Expect(w.client.Update(ctx, d)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.SuspendedReason, "is not healthy"))
+		Eventually(
+			w.read(ctx, p),
+		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.SuspendedReason, "is not healthy"))
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.SuspendedReason, "the deletion waits"))
+		Eventually(
+			w.read(ctx, p),
+		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.SuspendedReason, "the deletion waits"))
 		Expect(w.helm(ctx, "helm", "history", "infrastructure-suspended", "-n", p.Namespace)).To(HaveLen(1))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Suspend = false })
@@ -259,13 +372,21 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 		p := versions(ctx, nil, three(newTiny("paused", "v1.0.0")), three(newTiny("paused", "v1.1.0")))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Paused = true })
 		Eventually(w.read(ctx, p)).Should(And(
-			haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.PausedReason, "v1.0.0 is installed and paused"),
-			haveCondition(v1alpha2.PausedCondition, metav1.ConditionTrue, v1alpha2.PausedReason)))
+			haveCondition(
+				v1alpha2.ReadyCondition,
+				metav1.ConditionTrue,
+				v1alpha2.PausedReason,
+				"v1.0.0 is installed and paused",
+			),
+			haveCondition(v1alpha2.PausedCondition, metav1.ConditionTrue, v1alpha2.PausedReason),
+		))
 		Expect(deployment(ctx, p.Name).Spec.Replicas).To(HaveValue(BeZero()))
 		Expect(deployment(ctx, p.Name).Annotations).To(HaveKeyWithValue("capstan.dev/paused-replicas", "3"))
 
 		upgrade(ctx, p, "v1.1.0")
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.PausedReason, "v1.1.0 is installed and paused"))
+		Eventually(
+			w.read(ctx, p),
+		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.PausedReason, "v1.1.0 is installed and paused"))
 		Expect(deployment(ctx, p.Name).Spec.Replicas).To(HaveValue(BeZero()))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Paused = false })
@@ -277,16 +398,26 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 	It("stays bounded over fifty upgrades: history, Secrets and the operator's memory", func(ctx SpecContext) {
 		p := versions(ctx, nil, newTiny("fifty", "v1.0.0"))
 		memory := []int64{}
+
 		for i := range 50 {
-			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Variables = map[string]string{"TINY_LEVEL": fmt.Sprint(i)} })
+			update(
+				ctx,
+				w,
+				p,
+				func(p v1alpha2.Provider) { p.GetSpec().Variables = map[string]string{"TINY_LEVEL": fmt.Sprint(i)} },
+			)
 			Eventually(func(g Gomega) {
 				g.Expect(w.read(ctx, p)(g).GetStatus().Release.Revision).To(Equal(int64(i + 2)))
 				g.Expect(p).To(beReady("v1.0.0"))
 			}).Should(Succeed())
+
 			memory = append(memory, w.operator.Memory())
 		}
+
 		secrets := &corev1.SecretList{}
-		Expect(w.client.List(ctx, secrets, client.InNamespace(p.Namespace), client.MatchingLabels{"owner": "helm"})).To(Succeed())
+		Expect(
+			w.client.List(ctx, secrets, client.InNamespace(p.Namespace), client.MatchingLabels{"owner": "helm"}),
+		).To(Succeed())
 		Expect(len(secrets.Items)).To(And(BeNumerically(">=", 10), BeNumerically("<=", 11)))
 		Expect(p.Status.History).To(HaveLen(len(secrets.Items)))
 		AddReportEntry("operator memory, MiB", fmt.Sprint(memory[10]>>20, " ", memory[49]>>20))

@@ -29,11 +29,17 @@ func (w *world) read(ctx context.Context, p v1alpha2.Provider) func(Gomega) v1al
 
 // haveCondition matches a provider whose condition has the status and reason, and a message with
 // all the parts.
-func haveCondition(conditionType string, status metav1.ConditionStatus, reason string, parts ...string) types.GomegaMatcher {
+func haveCondition(
+	conditionType string,
+	status metav1.ConditionStatus,
+	reason string,
+	parts ...string,
+) types.GomegaMatcher {
 	message := []types.GomegaMatcher{Not(BeEmpty())}
 	for _, part := range parts {
 		message = append(message, ContainSubstring(part))
 	}
+
 	return WithTransform(func(p v1alpha2.Provider) []metav1.Condition { return p.GetConditions() },
 		ContainElement(gstruct.MatchFields(gstruct.IgnoreExtras, gstruct.Fields{
 			"Type": Equal(conditionType), "Status": Equal(status), "Reason": Equal(reason), "Message": And(message...),
@@ -46,8 +52,14 @@ func beReady(version string) types.GomegaMatcher {
 		haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.HealthyReason, version),
 		haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionTrue, v1alpha2.ProviderInstalledReason),
 		haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionTrue, v1alpha2.PreflightChecksPassedReason),
-		WithTransform(func(p v1alpha2.Provider) *string { return p.GetStatus().InstalledVersion }, gstruct.PointTo(Equal(version))),
-		WithTransform(func(p v1alpha2.Provider) bool { return p.GetStatus().ObservedGeneration == p.GetGeneration() }, BeTrue()),
+		WithTransform(
+			func(p v1alpha2.Provider) *string { return p.GetStatus().InstalledVersion },
+			gstruct.PointTo(Equal(version)),
+		),
+		WithTransform(
+			func(p v1alpha2.Provider) bool { return p.GetStatus().ObservedGeneration == p.GetGeneration() },
+			BeTrue(),
+		),
 	)
 }
 
@@ -60,20 +72,26 @@ type helmRelease struct {
 // helm runs one of the helm programs and reads the JSON it prints.
 func (w *world) helm(ctx context.Context, program string, args ...string) []helmRelease {
 	GinkgoHelper()
+
 	var releases []helmRelease
 	Expect(json.Unmarshal(w.run(ctx, program, append(args, "-o", "json")...), &releases)).To(Succeed())
+
 	return releases
 }
 
 // run runs a program of the bed as a person would.
 func (w *world) run(ctx context.Context, program string, args ...string) []byte {
 	GinkgoHelper()
+
 	cmd := exec.CommandContext(ctx, w.bed.Binary(program), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.bed.Kubeconfig())
+
 	var stderr strings.Builder
+
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	Expect(err).NotTo(HaveOccurred(), "%s %s: %s", program, strings.Join(args, " "), stderr.String())
+
 	return out
 }
 
@@ -81,10 +99,12 @@ func (w *world) run(ctx context.Context, program string, args ...string) []byte 
 // kinds; leases and events aside.
 func (w *world) operatorWrites(keep func(bed.Request) bool) []bed.Request {
 	GinkgoHelper()
+
 	requests, err := w.bed.Requests(func(r bed.Request) bool {
 		return r.User == fleet.OperatorUser && r.Write() && !r.Lease() && r.Resource != "events" && keep(r)
 	})
 	Expect(err).NotTo(HaveOccurred())
+
 	return requests
 }
 

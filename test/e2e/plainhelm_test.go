@@ -31,6 +31,7 @@ type packed struct {
 // pack makes the chart of a release and writes it down.
 func pack(ctx context.Context, dir string, wanted fleet.Wanted) packed {
 	GinkgoHelper()
+
 	repository, _ := fleet.Repository(root)
 	release, err := fleet.Load(ctx, repository, wanted)
 	Expect(err).NotTo(HaveOccurred())
@@ -38,8 +39,10 @@ func pack(ctx context.Context, dir string, wanted fleet.Wanted) packed {
 	Expect(err).NotTo(HaveOccurred())
 	archive, err := built.Archive()
 	Expect(err).NotTo(HaveOccurred())
+
 	p := packed{built, filepath.Join(dir, built.Filename())}
 	Expect(os.WriteFile(p.file, archive, 0o600)).To(Succeed())
+
 	return p
 }
 
@@ -52,9 +55,12 @@ func (p packed) namespace() string {
 var _ = Describe("Plain Helm", func() {
 	for _, program := range []string{"helm", "helm4"} {
 		Describe(program, Ordered, func() {
-			var w *world
-			var docker, dockerBefore, aws packed
-			var cluster *unstructured.Unstructured
+			var (
+				w                         *world
+				docker, dockerBefore, aws packed
+				cluster                   *unstructured.Unstructured
+			)
+
 			credentials := "variables.AWS_B64ENCODED_CREDENTIALS=" + fleet.AWSVariables["AWS_B64ENCODED_CREDENTIALS"]
 
 			helm := func(ctx context.Context, p packed, args ...string) string {
@@ -66,14 +72,18 @@ var _ = Describe("Plain Helm", func() {
 			available := func(ctx context.Context, p packed) func(Gomega) map[string]int32 {
 				return func(g Gomega) map[string]int32 {
 					list := &appsv1.DeploymentList{}
-					g.Expect(w.client.List(ctx, list, client.InNamespace(p.namespace()), client.MatchingLabels{"cluster.x-k8s.io/provider": p.Metadata.Name})).To(Succeed())
+					g.Expect(w.client.List(ctx, list, client.InNamespace(p.namespace()), client.MatchingLabels{"cluster.x-k8s.io/provider": p.Metadata.Name})).
+						To(Succeed())
+
 					replicas := map[string]int32{}
+
 					for _, d := range list.Items {
 						g.Expect(d.Status.ObservedGeneration).To(Equal(d.Generation))
 						g.Expect(d.Status.UpdatedReplicas).To(Equal(*d.Spec.Replicas))
 						g.Expect(d.Status.AvailableReplicas).To(Equal(*d.Spec.Replicas))
 						replicas[d.Name] = *d.Spec.Replicas
 					}
+
 					return replicas
 				}
 			}
@@ -84,6 +94,7 @@ var _ = Describe("Plain Helm", func() {
 				docker = pack(ctx, dir, fleet.Wanted{Label: "infrastructure-docker"})
 				dockerBefore = pack(ctx, dir, fleet.Wanted{Label: "infrastructure-docker", Version: "<" + docker.Metadata.Version})
 				aws = pack(ctx, dir, fleet.Wanted{Label: "infrastructure-aws"})
+
 				Expect(dockerBefore.file).NotTo(Equal(docker.file))
 			})
 
@@ -91,23 +102,36 @@ var _ = Describe("Plain Helm", func() {
 				repository, _ := fleet.Repository(root)
 				folders, err := os.ReadDir(repository)
 				Expect(err).NotTo(HaveOccurred())
+
 				for _, folder := range folders {
 					if !folder.IsDir() {
 						continue
 					}
+
 					p := pack(ctx, GinkgoT().TempDir(), fleet.Wanted{Label: folder.Name()})
 					required, _, err := chartgen.RequiredVariables(p.Chart)
 					Expect(err).NotTo(HaveOccurred())
+
 					args := []string{"lint", "--strict", p.file}
 					for _, name := range required {
 						args = append(args, "--set", "variables."+name+"=dGV4dA==")
 					}
+
 					w.run(ctx, program, args...)
 				}
 			})
 
 			It("names the variable that is missing", func(ctx SpecContext) {
-				cmd := exec.CommandContext(ctx, w.bed.Binary(program), "install", aws.Metadata.Name, aws.file, "--namespace", aws.namespace(), "--create-namespace")
+				cmd := exec.CommandContext(
+					ctx,
+					w.bed.Binary(program),
+					"install",
+					aws.Metadata.Name,
+					aws.file,
+					"--namespace",
+					aws.namespace(),
+					"--create-namespace",
+				)
 				cmd.Env = append(os.Environ(), "KUBECONFIG="+w.bed.Kubeconfig())
 				out, err := cmd.CombinedOutput()
 				Expect(err).To(HaveOccurred())
@@ -122,7 +146,9 @@ var _ = Describe("Plain Helm", func() {
 				cluster = createAWSCluster(ctx, w)
 
 				notes := helm(ctx, aws, "install", aws.Metadata.Name, aws.file, "--create-namespace", "--set", credentials)
-				Expect(notes).To(And(ContainSubstring("infrastructure-aws "+aws.Metadata.AppVersion+" is installed in namespace "+aws.namespace()), Not(ContainSubstring("WARNING"))))
+				Expect(
+					notes,
+				).To(And(ContainSubstring("infrastructure-aws "+aws.Metadata.AppVersion+" is installed in namespace "+aws.namespace()), Not(ContainSubstring("WARNING"))))
 				helm(ctx, dockerBefore, "install", docker.Metadata.Name, dockerBefore.file, "--create-namespace")
 				Eventually(available(ctx, aws)).Should(HaveLen(1))
 				Eventually(available(ctx, dockerBefore)).Should(HaveLen(1))
@@ -130,7 +156,16 @@ var _ = Describe("Plain Helm", func() {
 
 			It("upgrades them, and rolls back", func(ctx SpecContext) {
 				manager := slices.Collect(maps.Keys(available(ctx, aws)(Default)))[0]
-				helm(ctx, aws, "upgrade", aws.Metadata.Name, aws.file, "--reuse-values", "--set", fmt.Sprintf("deployments.%s.replicas=2", manager))
+				helm(
+					ctx,
+					aws,
+					"upgrade",
+					aws.Metadata.Name,
+					aws.file,
+					"--reuse-values",
+					"--set",
+					fmt.Sprintf("deployments.%s.replicas=2", manager),
+				)
 				Eventually(available(ctx, aws)).Should(HaveKeyWithValue(manager, int32(2)))
 				helm(ctx, aws, "rollback", aws.Metadata.Name, "1")
 				Eventually(available(ctx, aws)).Should(HaveKeyWithValue(manager, int32(1)))
@@ -141,7 +176,11 @@ var _ = Describe("Plain Helm", func() {
 				Eventually(available(ctx, docker)).Should(HaveLen(1))
 				Expect(w.helm(ctx, program, "list", "-A")).To(ConsistOf(
 					And(HaveField("Name", aws.Metadata.Name), HaveField("Status", "deployed")),
-					And(HaveField("Name", docker.Metadata.Name), HaveField("Status", "deployed"), HaveField("Chart", dockerBefore.Metadata.Name+"-"+dockerBefore.Metadata.Version)),
+					And(
+						HaveField("Name", docker.Metadata.Name),
+						HaveField("Status", "deployed"),
+						HaveField("Chart", dockerBefore.Metadata.Name+"-"+dockerBefore.Metadata.Version),
+					),
 				))
 			})
 
@@ -152,6 +191,7 @@ var _ = Describe("Plain Helm", func() {
 				Eventually(available(ctx, aws)).Should(BeEmpty())
 				Expect(w.crds(ctx)).To(Equal(before))
 				Expect(before).To(HaveKey("dockerclusters.infrastructure.cluster.x-k8s.io"))
+
 				live := cluster.DeepCopy()
 				Expect(w.client.Get(ctx, client.ObjectKeyFromObject(cluster), live)).To(Succeed())
 				Expect(live.GetUID()).To(Equal(cluster.GetUID()))
@@ -159,11 +199,28 @@ var _ = Describe("Plain Helm", func() {
 			})
 
 			It("warns when conversion webhooks are elsewhere", func(ctx SpecContext) {
-				notes := string(w.run(ctx, program, "install", aws.Metadata.Name, aws.file, "--namespace", "elsewhere", "--create-namespace", "--set", credentials))
+				notes := string(
+					w.run(
+						ctx,
+						program,
+						"install",
+						aws.Metadata.Name,
+						aws.file,
+						"--namespace",
+						"elsewhere",
+						"--create-namespace",
+						"--set",
+						credentials,
+					),
+				)
+
 				warning := Not(ContainSubstring("WARNING"))
 				if aws.Metadata.Annotations[chartgen.AnnotationConversionWebhooks] != "0" {
-					warning = ContainSubstring("the chart's CRDs call the conversion webhook in namespace capa-system, not in elsewhere")
+					warning = ContainSubstring(
+						"the chart's CRDs call the conversion webhook in namespace capa-system, not in elsewhere",
+					)
 				}
+
 				Expect(notes).To(warning)
 			})
 		})
@@ -174,26 +231,34 @@ var _ = Describe("Plain Helm", func() {
 // converts it here.
 func createAWSCluster(ctx context.Context, w *world) *unstructured.Unstructured {
 	GinkgoHelper()
+
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	Expect(w.client.Get(ctx, client.ObjectKey{Name: "awsclusters.infrastructure.cluster.x-k8s.io"}, crd)).To(Succeed())
-	stored := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
+	stored := slices.IndexFunc(
+		crd.Spec.Versions,
+		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage },
+	)
 	cluster := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": crd.Spec.Group + "/" + crd.Spec.Versions[stored].Name, "kind": crd.Spec.Names.Kind,
 		"metadata": map[string]any{"namespace": metav1.NamespaceDefault, "name": "mine"},
 		"spec":     map[string]any{"region": "eu-central-1"},
 	}}
 	Expect(w.client.Create(ctx, cluster)).To(Succeed())
+
 	return cluster
 }
 
 // crds are the CRDs in the cluster by name, with their UIDs and generations.
 func (w *world) crds(ctx context.Context) map[string]string {
 	GinkgoHelper()
+
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
 	Expect(w.client.List(ctx, list)).To(Succeed())
+
 	all := map[string]string{}
 	for _, crd := range list.Items {
 		all[crd.Name] = fmt.Sprintf("%s %d", crd.UID, crd.Generation)
 	}
+
 	return all
 }

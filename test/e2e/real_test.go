@@ -21,13 +21,16 @@ import (
 const maxReleaseSecret = 120 << 10
 
 var _ = Describe("Real providers", Ordered, func() {
-	var w *world
-	var providers []v1alpha2.Provider
+	var (
+		w         *world
+		providers []v1alpha2.Provider
+	)
 
 	BeforeAll(func(ctx SpecContext) {
 		if os.Getenv("PROVIDERS") == "" {
 			Skip("PROVIDERS is not set to a folder of real releases")
 		}
+
 		w = newWorld(context.WithoutCancel(ctx))
 		w.start()
 	})
@@ -41,6 +44,7 @@ var _ = Describe("Real providers", Ordered, func() {
 		for _, wanted := range fleet.Standard {
 			providers = append(providers, w.install(ctx, os.Getenv("PROVIDERS"), wanted))
 		}
+
 		for i, p := range providers {
 			Eventually(w.read(ctx, p)).Should(beReady(fleet.Standard[i].Version))
 		}
@@ -50,6 +54,7 @@ var _ = Describe("Real providers", Ordered, func() {
 		for _, program := range []string{"helm", "helm4"} {
 			releases := w.helm(ctx, program, "list", "-A")
 			Expect(releases).To(HaveLen(len(fleet.Standard)))
+
 			for _, wanted := range fleet.Standard {
 				Expect(releases).To(ContainElement(And(
 					HaveField("Name", wanted.Label), HaveField("Namespace", wanted.Label+"-system"), HaveField("Status", "deployed"),
@@ -59,30 +64,39 @@ var _ = Describe("Real providers", Ordered, func() {
 		}
 	})
 
-	It("hold back aws while its credentials are missing, and nothing of it is applied until they are there", func(ctx SpecContext) {
-		aws := providers[len(providers)-1]
-		Expect(w.client.Delete(ctx, aws)).To(Succeed())
-		Eventually(gone(ctx, w, aws)).Should(BeTrue())
-		credentials := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: aws.GetNamespace(), Name: "infrastructure-aws-variables"}}
-		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(credentials), credentials)).To(Succeed())
-		data := credentials.Data
-		credentials.Data = nil
-		Expect(w.client.Update(ctx, credentials)).To(Succeed())
+	It(
+		"hold back aws while its credentials are missing, and nothing of it is applied until they are there",
+		func(ctx SpecContext) {
+			aws := providers[len(providers)-1]
+			Expect(w.client.Delete(ctx, aws)).To(Succeed())
+			Eventually(gone(ctx, w, aws)).Should(BeTrue())
+			credentials := &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: aws.GetNamespace(), Name: "infrastructure-aws-variables"},
+			}
+			Expect(w.client.Get(ctx, client.ObjectKeyFromObject(credentials), credentials)).To(Succeed())
+			data := credentials.Data
+			credentials.Data = nil
+			Expect(w.client.Update(ctx, credentials)).To(Succeed())
 
-		release, err := fleet.Load(ctx, os.Getenv("PROVIDERS"), fleet.Standard[len(fleet.Standard)-1])
-		Expect(err).NotTo(HaveOccurred())
-		aws = release.Resource()
-		Expect(w.client.Create(ctx, aws)).To(Succeed())
-		Eventually(w.read(ctx, aws)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.MissingVariablesReason, "AWS_B64ENCODED_CREDENTIALS"))
-		deployments := &appsv1.DeploymentList{}
-		Expect(w.client.List(ctx, deployments, client.InNamespace(aws.GetNamespace()))).To(Succeed())
-		Expect(deployments.Items).To(BeEmpty())
+			release, err := fleet.Load(ctx, os.Getenv("PROVIDERS"), fleet.Standard[len(fleet.Standard)-1])
+			Expect(err).NotTo(HaveOccurred())
 
-		credentials.Data = data
-		Expect(w.client.Update(ctx, credentials)).To(Succeed())
-		update(ctx, w, aws, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{"touched": "yes"}) })
-		Eventually(w.read(ctx, aws)).Should(beReady("v2.11.1"))
-	})
+			aws = release.Resource()
+			Expect(w.client.Create(ctx, aws)).To(Succeed())
+			Eventually(
+				w.read(ctx, aws),
+			).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.MissingVariablesReason, "AWS_B64ENCODED_CREDENTIALS"))
+
+			deployments := &appsv1.DeploymentList{}
+			Expect(w.client.List(ctx, deployments, client.InNamespace(aws.GetNamespace()))).To(Succeed())
+			Expect(deployments.Items).To(BeEmpty())
+
+			credentials.Data = data
+			Expect(w.client.Update(ctx, credentials)).To(Succeed())
+			update(ctx, w, aws, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{"touched": "yes"}) })
+			Eventually(w.read(ctx, aws)).Should(beReady("v2.11.1"))
+		},
+	)
 
 	It("never put a credential where it does not belong", func(ctx SpecContext) {
 		secret := fleet.AWSVariables["AWS_B64ENCODED_CREDENTIALS"]
@@ -90,6 +104,7 @@ var _ = Describe("Real providers", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		log, err := os.ReadFile(w.log)
 		Expect(err).NotTo(HaveOccurred())
+
 		for _, place := range []string{
 			string(log),
 			string(w.run(ctx, "kubectl", "get", "capstan", "-A", "-o", "yaml")),
@@ -103,9 +118,11 @@ var _ = Describe("Real providers", Ordered, func() {
 	It("fit into Helm's storage, the largest of all included", func(ctx SpecContext) {
 		azure := w.install(ctx, os.Getenv("PROVIDERS"), fleet.Wanted{Label: "infrastructure-azure", Version: "v1.26.0"})
 		Eventually(w.read(ctx, azure)).Should(beReady("v1.26.0"))
+
 		secrets := &corev1.SecretList{}
 		Expect(w.client.List(ctx, secrets, client.MatchingLabels{"owner": "helm"})).To(Succeed())
 		Expect(len(secrets.Items)).To(BeNumerically(">=", len(fleet.Standard)+1))
+
 		for _, secret := range secrets.Items {
 			Expect(len(secret.Data["release"])).To(BeNumerically("<", maxReleaseSecret), secret.Name)
 		}

@@ -44,24 +44,34 @@ type privateRegistry struct {
 
 func newPrivateRegistry(ctx context.Context, listen string) *privateRegistry {
 	GinkgoHelper()
+
 	dir := GinkgoT().TempDir()
-	r, err := bed.RunRegistry(ctx, bed.RegistryOptions{Dir: dir, TLS: true, User: registryUser, Password: registryPassword, Listen: listen})
+	r, err := bed.RunRegistry(
+		ctx,
+		bed.RegistryOptions{Dir: dir, TLS: true, User: registryUser, Password: registryPassword, Listen: listen},
+	)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(r.Stop)
 	p := &privateRegistry{Registry: r, config: filepath.Join(dir, "config.json"), ca: filepath.Join(dir, "ca.crt")}
-	p.client, err = oci.NewClient(oci.Options{CA: r.CA, Credentials: oci.Static(r.Address, registryUser, registryPassword)})
+	p.client, err = oci.NewClient(
+		oci.Options{CA: r.CA, Credentials: oci.Static(r.Address, registryUser, registryPassword)},
+	)
 	Expect(err).NotTo(HaveOccurred())
+
 	login := base64.StdEncoding.EncodeToString([]byte(registryUser + ":" + registryPassword))
 	Expect(os.WriteFile(p.config, fmt.Appendf(nil, `{"auths":{%q:{"auth":%q}}}`, r.Address, login), 0o600)).To(Succeed())
 	Expect(os.WriteFile(p.ca, r.CA, 0o600)).To(Succeed())
+
 	return p
 }
 
 // at is a reference in the registry.
 func (r *privateRegistry) at(path string) oci.Reference {
 	GinkgoHelper()
+
 	ref, err := oci.Parse(r.Address + "/" + path)
 	Expect(err).NotTo(HaveOccurred())
+
 	return ref
 }
 
@@ -72,39 +82,56 @@ func (r *privateRegistry) flags() []string {
 }
 
 // pushCharts puts the charts of releases where the operator looks for them.
-func (r *privateRegistry) pushCharts(ctx context.Context, repository string, all ...fleet.Wanted) map[string]*oci.Chart {
+func (r *privateRegistry) pushCharts(
+	ctx context.Context,
+	repository string,
+	all ...fleet.Wanted,
+) map[string]*oci.Chart {
 	GinkgoHelper()
+
 	pushed := map[string]*oci.Chart{}
+
 	for _, wanted := range all {
 		release, err := fleet.Load(ctx, repository, wanted)
 		Expect(err).NotTo(HaveOccurred())
 		made, err := chartgen.Build(release.Bundle)
 		Expect(err).NotTo(HaveOccurred())
-		c, err := r.client.PushChart(ctx, r.at("capi/charts/"+made.Metadata.Name+":"+oci.ChartTag(made.Metadata.Version)), made)
+		c, err := r.client.PushChart(
+			ctx,
+			r.at("capi/charts/"+made.Metadata.Name+":"+oci.ChartTag(made.Metadata.Version)),
+			made,
+		)
 		Expect(err).NotTo(HaveOccurred())
+
 		pushed[wanted.Label] = c
 	}
+
 	return pushed
 }
 
 // pushFiles publishes a tiny provider's release as `oras push` does.
 func (r *privateRegistry) pushFiles(ctx context.Context, t tiny) oci.Reference {
 	GinkgoHelper()
+
 	var layers []oci.Layer
+
 	for name, text := range map[string]string{"metadata.yaml": t.metadata, "infrastructure-components.yaml": t.components} {
 		layer := oci.NewLayer("application/vnd.test.file", []byte(text))
 		layer.Descriptor.Annotations = map[string]string{ocispec.AnnotationTitle: name}
 		layers = append(layers, layer)
 	}
+
 	ref := r.at("files/" + t.name + ":" + t.version)
 	desc, err := image.PushArtifact(ctx, r.client, ref, "application/vnd.acme.config", layers...)
 	Expect(err).NotTo(HaveOccurred())
+
 	return ref.WithDigest(desc.Digest)
 }
 
 // moveTag makes a tag lead to what another reference of its repository leads to.
 func (r *privateRegistry) moveTag(ctx context.Context, tag string, to oci.Reference) {
 	GinkgoHelper()
+
 	desc, err := r.client.Resolve(ctx, to)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(r.client.Repository(to).Tag(ctx, desc, tag)).To(Succeed())
@@ -113,12 +140,18 @@ func (r *privateRegistry) moveTag(ctx context.Context, tag string, to oci.Refere
 // withMetadata is a chart with other metadata.
 func withMetadata(c *chart.Chart, change func(*chart.Metadata)) *chart.Chart {
 	GinkgoHelper()
+
 	metadata := c.Metadata
 	metadata.Annotations = maps.Clone(metadata.Annotations)
 	change(&metadata)
-	files := slices.DeleteFunc(slices.Concat(c.Files, c.CRDs), func(f chart.File) bool { return f.Name == chart.MetadataFile })
+
+	files := slices.DeleteFunc(
+		slices.Concat(c.Files, c.CRDs),
+		func(f chart.File) bool { return f.Name == chart.MetadataFile },
+	)
 	changed, err := chart.New(metadata, files)
 	Expect(err).NotTo(HaveOccurred())
+
 	return changed
 }
 
@@ -128,34 +161,47 @@ func only(t v1alpha2.ProviderType, namespace, name, version string) v1alpha2.Pro
 	p.SetNamespace(namespace)
 	p.SetName(name)
 	p.GetSpec().Version = version
+
 	return p
 }
 
 // images are the images of a namespace's Deployments.
 func (w *world) images(ctx context.Context, namespace string) []string {
 	GinkgoHelper()
+
 	list := &appsv1.DeploymentList{}
 	Expect(w.client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+
 	var images []string
+
 	for _, d := range list.Items {
 		for _, c := range d.Spec.Template.Spec.Containers {
 			images = append(images, c.Image)
 		}
 	}
+
 	return images
 }
 
 var _ = Describe("A registry", Ordered, func() {
-	var w *world
-	var r *privateRegistry
-	var charts map[string]*oci.Chart
+	var (
+		w      *world
+		r      *privateRegistry
+		charts map[string]*oci.Chart
+	)
 
 	BeforeAll(func(ctx SpecContext) {
 		w = newWorld(context.WithoutCancel(ctx))
 		r = newPrivateRegistry(ctx, "")
-		charts = r.pushCharts(ctx, samples, fleet.Wanted{Label: "cluster-api"}, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
+		charts = r.pushCharts(
+			ctx,
+			samples,
+			fleet.Wanted{Label: "cluster-api"},
+			fleet.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"},
+		)
 		w.start(r.flags()...)
 		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "capi"}})).To(Succeed())
+
 		core := only(v1alpha2.CoreProviderType, "capi", "cluster-api", "v1.0.0")
 		Expect(w.client.Create(ctx, core)).To(Succeed())
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
@@ -165,6 +211,7 @@ var _ = Describe("A registry", Ordered, func() {
 
 	It("has charts for resources that name only provider and version, and their images", func(ctx SpecContext) {
 		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "docker"}})).To(Succeed())
+
 		p := only(v1alpha2.InfrastructureProviderType, "docker", "docker", "v1.0.0")
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -190,72 +237,122 @@ var _ = Describe("A registry", Ordered, func() {
 		Expect(shared.Metadata.Annotations).To(HaveKeyWithValue(chartgen.AnnotationSource, pinned.String()))
 	})
 
-	It("whose tags are made to lead elsewhere changes nothing by that, which is told with both digests until it is accepted", func(ctx SpecContext) {
-		t := newTiny("moved", "v1.0.0")
-		first := r.pushFiles(ctx, t)
-		other := newTiny("moved", "v1.0.1")
-		second := r.pushFiles(ctx, other)
-		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
-		p := t.resource()
-		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{OCI: r.Address + "/files/moved"}
-		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Source", first.String())))
-		before := p.Status.Chart.Digest
-		docker := only(v1alpha2.InfrastructureProviderType, "docker", "docker", "v1.0.0")
-		Expect(w.read(ctx, docker)(Default).GetStatus().Chart.Source).To(HavePrefix("oci://" + r.Address + "/capi/charts/infrastructure-docker:1.0.0@sha256:"))
-		unmoved := func(p v1alpha2.Provider) bool { return !conditions.Has(p, v1alpha2.SourceChangedCondition) }
+	It(
+		"whose tags are made to lead elsewhere changes nothing by that, which is told with both digests until it is accepted",
+		func(ctx SpecContext) {
+			t := newTiny("moved", "v1.0.0")
+			first := r.pushFiles(ctx, t)
+			other := newTiny("moved", "v1.0.1")
+			second := r.pushFiles(ctx, other)
+			Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
+			p := t.resource()
+			p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{OCI: r.Address + "/files/moved"}
+			Expect(w.client.Create(ctx, p)).To(Succeed())
+			Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Source", first.String())))
+			before := p.Status.Chart.Digest
+			docker := only(v1alpha2.InfrastructureProviderType, "docker", "docker", "v1.0.0")
+			Expect(
+				w.read(ctx, docker)(Default).GetStatus().Chart.Source,
+			).To(HavePrefix("oci://" + r.Address + "/capi/charts/infrastructure-docker:1.0.0@sha256:"))
 
-		By("moving the tags of a release and of a chart, and having the operator look")
-		r.moveTag(ctx, "v1.0.0", second)
-		changed := withMetadata(charts["infrastructure-docker"].Chart, func(m *chart.Metadata) { m.Description = "another chart of the same version" })
-		foreign, err := r.client.PushChart(ctx, r.at("capi/charts/infrastructure-docker:elsewhere"), changed)
-		Expect(err).NotTo(HaveOccurred())
-		r.moveTag(ctx, "1.0.0", foreign.Reference)
-		Expect(w.operator.Stop()).To(Succeed())
-		w.start(r.flags()...)
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.SourceChangedCondition, metav1.ConditionTrue, v1alpha2.TagMovedReason,
-			first.Digest.String(), second.Digest.String(), v1alpha2.ReconcileRequestAnnotation))
-		Eventually(w.read(ctx, docker)).Should(haveCondition(v1alpha2.SourceChangedCondition, metav1.ConditionTrue, v1alpha2.TagMovedReason,
-			charts["infrastructure-docker"].Reference.Digest.String(), foreign.Reference.Digest.String()))
-		version := p.ResourceVersion
-		Consistently(w.read(ctx, p)).WithTimeout(fiveLooks).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Digest", before),
-			HaveField("ResourceVersion", version), HaveField("Status.Release.Revision", int64(1))))
+			unmoved := func(p v1alpha2.Provider) bool { return !conditions.Has(p, v1alpha2.SourceChangedCondition) }
 
-		By("starting the operator anew while the registry is away, so that it cannot look")
-		r.Stop()
-		Expect(w.operator.Stop()).To(Succeed())
-		w.start(r.flags()...)
-		update(ctx, w, p, func(p v1alpha2.Provider) {
-			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "away"})
-		})
-		Eventually(w.read(ctx, p)).Should(HaveField("Status.LastHandledReconcileAt", "away"))
-		Expect(p).To(And(beReady("v1.0.0"), Not(Satisfy(unmoved)), HaveField("Status.Chart.Digest", before)))
-		Expect(r.Start(ctx)).To(Succeed())
+			By("moving the tags of a release and of a chart, and having the operator look")
+			r.moveTag(ctx, "v1.0.0", second)
 
-		By("pinning what is in use, and no longer")
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.OCI = p.GetStatus().Chart.Source })
-		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), Satisfy(unmoved), HaveField("Status.Chart.Digest", before), HaveField("Status.Release.Revision", int64(1))))
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.OCI = r.Address + "/files/moved" })
-		Eventually(w.read(ctx, p)).ShouldNot(Satisfy(unmoved))
+			changed := withMetadata(
+				charts["infrastructure-docker"].Chart,
+				func(m *chart.Metadata) { m.Description = "another chart of the same version" },
+			)
+			foreign, err := r.client.PushChart(ctx, r.at("capi/charts/infrastructure-docker:elsewhere"), changed)
+			Expect(err).NotTo(HaveOccurred())
+			r.moveTag(ctx, "1.0.0", foreign.Reference)
+			Expect(w.operator.Stop()).To(Succeed())
+			w.start(r.flags()...)
+			Eventually(
+				w.read(ctx, p),
+			).Should(haveCondition(v1alpha2.SourceChangedCondition, metav1.ConditionTrue, v1alpha2.TagMovedReason,
+				first.Digest.String(), second.Digest.String(), v1alpha2.ReconcileRequestAnnotation))
+			Eventually(
+				w.read(ctx, docker),
+			).Should(haveCondition(v1alpha2.SourceChangedCondition, metav1.ConditionTrue, v1alpha2.TagMovedReason,
+				charts["infrastructure-docker"].Reference.Digest.String(), foreign.Reference.Digest.String()))
 
-		By("accepting what is there now")
-		for _, p := range []v1alpha2.Provider{p, docker} {
+			version := p.ResourceVersion
+			Consistently(w.read(ctx, p)).WithTimeout(fiveLooks).
+				Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Digest", before),
+					HaveField("ResourceVersion", version), HaveField("Status.Release.Revision", int64(1))))
+
+			By("starting the operator anew while the registry is away, so that it cannot look")
+			r.Stop()
+			Expect(w.operator.Stop()).To(Succeed())
+			w.start(r.flags()...)
 			update(ctx, w, p, func(p v1alpha2.Provider) {
-				p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "accept"})
+				p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "away"})
 			})
-		}
-		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), Satisfy(unmoved), HaveField("Status.Release.Revision", int64(2)),
-			HaveField("Status.Chart.Digest", Not(Equal(before))), HaveField("Status.Chart.Source", first.WithDigest(second.Digest).String())))
-		Expect(w.images(ctx, "moved")).To(ConsistOf(HaveSuffix("/moved:v1.0.1")))
-		Eventually(w.read(ctx, docker)).Should(And(beReady("v1.0.0"), Satisfy(unmoved), WithTransform(v1alpha2.Provider.GetStatus, HaveField("Chart.Digest", foreign.Digest))))
-	})
+			Eventually(w.read(ctx, p)).Should(HaveField("Status.LastHandledReconcileAt", "away"))
+			Expect(p).To(And(beReady("v1.0.0"), Not(Satisfy(unmoved)), HaveField("Status.Chart.Digest", before)))
+			Expect(r.Start(ctx)).To(Succeed())
+
+			By("pinning what is in use, and no longer")
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.OCI = p.GetStatus().Chart.Source })
+			Eventually(
+				w.read(ctx, p),
+			).Should(And(beReady("v1.0.0"), Satisfy(unmoved), HaveField("Status.Chart.Digest", before), HaveField("Status.Release.Revision", int64(1))))
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.OCI = r.Address + "/files/moved" })
+			Eventually(w.read(ctx, p)).ShouldNot(Satisfy(unmoved))
+
+			By("accepting what is there now")
+
+			for _, p := range []v1alpha2.Provider{p, docker} {
+				update(ctx, w, p, func(p v1alpha2.Provider) {
+					p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "accept"})
+				})
+			}
+
+			Eventually(w.read(ctx, p)).Should(And(
+				beReady("v1.0.0"),
+				Satisfy(unmoved),
+				HaveField("Status.Release.Revision", int64(2)),
+				HaveField(
+					"Status.Chart.Digest",
+					Not(Equal(before)),
+				),
+				HaveField("Status.Chart.Source", first.WithDigest(second.Digest).String()),
+			))
+			Expect(w.images(ctx, "moved")).To(ConsistOf(HaveSuffix("/moved:v1.0.1")))
+			Eventually(
+				w.read(ctx, docker),
+			).Should(And(beReady("v1.0.0"), Satisfy(unmoved), WithTransform(v1alpha2.Provider.GetStatus, HaveField("Chart.Digest", foreign.Digest))))
+		},
+	)
 
 	It("gives charts to both helm programs, without the operator", func(ctx SpecContext) {
 		for _, program := range []string{"helm", "helm4"} {
 			namespace := "without-operator-" + program
-			w.run(ctx, program, "install", "plain", "oci://"+r.Address+"/capi/charts/infrastructure-artifact", "--version", "1.1.0", "-n", namespace, "--create-namespace",
-				"--ca-file", r.ca, "--username", registryUser, "--password", registryPassword, "--set", "imageRegistry=mirror.example.com")
-			Expect(w.helm(ctx, program, "list", "-n", namespace)).To(ConsistOf(And(HaveField("Status", "deployed"), HaveField("AppVersion", "v1.1.0"))))
+			w.run(
+				ctx,
+				program,
+				"install",
+				"plain",
+				"oci://"+r.Address+"/capi/charts/infrastructure-artifact",
+				"--version",
+				"1.1.0",
+				"-n",
+				namespace,
+				"--create-namespace",
+				"--ca-file",
+				r.ca,
+				"--username",
+				registryUser,
+				"--password",
+				registryPassword,
+				"--set",
+				"imageRegistry=mirror.example.com",
+			)
+			Expect(
+				w.helm(ctx, program, "list", "-n", namespace),
+			).To(ConsistOf(And(HaveField("Status", "deployed"), HaveField("AppVersion", "v1.1.0"))))
 			Expect(w.images(ctx, namespace)).To(ConsistOf("mirror.example.com/artifact:v1.1.0"))
 		}
 	})
@@ -264,8 +361,13 @@ var _ = Describe("A registry", Ordered, func() {
 		t := newTiny("image", "v1.0.0")
 		ref := r.at("images/tiny:v1.0.0")
 		desc, err := image.Push(ctx, r.client, ref, []string{"linux/amd64", "linux/arm64"}, image.Layer(
-			image.Entry{Name: "capi-manifests/metadata.yaml", Content: t.metadata}, image.Entry{Name: "capi-manifests/manifests.yaml", Content: t.components},
-			image.Entry{Name: "capi-manifests/metadata.json", Content: `{"imageName":"registry.example.com/image:v1.0.0"}`}))
+			image.Entry{
+				Name:    "capi-manifests/metadata.yaml",
+				Content: t.metadata,
+			},
+			image.Entry{Name: "capi-manifests/manifests.yaml", Content: t.components},
+			image.Entry{Name: "capi-manifests/metadata.json", Content: `{"imageName":"registry.example.com/image:v1.0.0"}`},
+		))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
 		p := t.resource()
@@ -277,8 +379,11 @@ var _ = Describe("A registry", Ordered, func() {
 
 	It("has somebody's plain chart, which is installed as it is", func(ctx SpecContext) {
 		t := newTiny("plain", "v1.0.0")
-		made, err := chart.New(chart.Metadata{APIVersion: "v2", Name: "somebodys", Version: "1.0.0", AppVersion: "v1.0.0"}, []chart.File{
-			{Name: "templates/a.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: of-the-chart\n")}})
+		made, err := chart.New(
+			chart.Metadata{APIVersion: "v2", Name: "somebodys", Version: "1.0.0", AppVersion: "v1.0.0"},
+			[]chart.File{
+				{Name: "templates/a.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: of-the-chart\n")}},
+		)
 		Expect(err).NotTo(HaveOccurred())
 		_, err = r.client.PushChart(ctx, r.at("files/plain:1.0.0"), made)
 		Expect(err).NotTo(HaveOccurred())
@@ -288,23 +393,40 @@ var _ = Describe("A registry", Ordered, func() {
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		Expect(p.Status.Chart.Plain).To(BeTrue())
-		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: "plain", Name: "of-the-chart"}, &corev1.ConfigMap{})).To(Succeed())
+		Expect(
+			w.client.Get(ctx, client.ObjectKey{Namespace: "plain", Name: "of-the-chart"}, &corev1.ConfigMap{}),
+		).To(Succeed())
 	})
 
 	It("is trusted as far as a resource says", func(ctx SpecContext) {
 		key, err := cosign.NewKey()
 		Expect(err).NotTo(HaveOccurred())
+
 		t := newTiny("signed", "v1.0.0")
 		pinned := r.pushFiles(ctx, t)
 		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
-		Expect(w.client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: "keys"}, Data: map[string][]byte{"cosign.pub": key.Public}})).To(Succeed())
+		Expect(
+			w.client.Create(
+				ctx,
+				&corev1.Secret{
+					ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: "keys"},
+					Data:       map[string][]byte{"cosign.pub": key.Public},
+				},
+			),
+		).To(Succeed())
 		p := t.resource()
-		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{OCI: r.Address + "/files/signed", Digest: "sha256:" + strings.Repeat("0", 64),
-			Verify: &v1alpha2.Verification{SecretRef: v1alpha2.LocalSecretReference{Name: "keys"}}}
+		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{
+			OCI:    r.Address + "/files/signed",
+			Digest: "sha256:" + strings.Repeat("0", 64),
+			Verify: &v1alpha2.Verification{SecretRef: v1alpha2.LocalSecretReference{Name: "keys"}},
+		}
 		Expect(w.client.Create(ctx, p)).To(Succeed())
+
 		untrusted := func(parts ...string) OmegaMatcher {
-			return And(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.UntrustedSourceReason, parts...),
-				haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.UntrustedSourceReason))
+			return And(
+				haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.UntrustedSourceReason, parts...),
+				haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.UntrustedSourceReason),
+			)
 		}
 		Eventually(w.read(ctx, p)).Should(untrusted("has the digest "+pinned.Digest.String(), "spec.fetchConfig.digest"))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.Digest = pinned.Digest.String() })
@@ -315,74 +437,92 @@ var _ = Describe("A registry", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 
 		By("taking it from a mirror, which has the signature too")
+
 		items, err := mirror.Images(ctx, r.client, []string{r.at("files/signed:v1.0.0").Name()}, nil)
 		Expect(err).NotTo(HaveOccurred())
+
 		target := &mirror.Registry{Client: r.client, Base: r.at("mirror")}
 		Expect(mirror.Copy(ctx, items, target, mirror.Options{Observer: silent{}})).To(Succeed())
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.OCI = r.Address + "/mirror/files/signed" })
-		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Source", r.at("mirror/files/signed:v1.0.0").WithDigest(pinned.Digest).String())))
+		Eventually(
+			w.read(ctx, p),
+		).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Source", r.at("mirror/files/signed:v1.0.0").WithDigest(pinned.Digest).String())))
 	})
 
-	It("may be away: what is installed stays, what is cached is upgraded to, and what waits for it goes on when it is back", func(ctx SpecContext) {
-		t := newTiny("away", "v1.0.0")
-		for _, version := range []string{"v1.0.0", "v1.1.0", "v1.2.0"} {
-			r.pushFiles(ctx, newTiny("away", version))
-		}
-		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
-		p := t.resource()
-		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{OCI: r.Address + "/files/away"}
-		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-		to := func(version string) {
-			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = version })
-		}
-		to("v1.1.0")
-		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
-		to("v1.0.0")
-		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+	It(
+		"may be away: what is installed stays, what is cached is upgraded to, and what waits for it goes on when it is back",
+		func(ctx SpecContext) {
+			t := newTiny("away", "v1.0.0")
+			for _, version := range []string{"v1.0.0", "v1.1.0", "v1.2.0"} {
+				r.pushFiles(ctx, newTiny("away", version))
+			}
 
-		By("stopping the registry, and asking for everything anew")
-		r.Stop()
-		update(ctx, w, p, func(p v1alpha2.Provider) {
-			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
-		})
-		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.LastHandledReconcileAt", "now")))
+			Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
+			p := t.resource()
+			p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{OCI: r.Address + "/files/away"}
+			Expect(w.client.Create(ctx, p)).To(Succeed())
+			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 
-		By("upgrading to a version that was installed before")
-		to("v1.1.0")
-		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+			to := func(version string) {
+				update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = version })
+			}
+			to("v1.1.0")
+			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+			to("v1.0.0")
+			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 
-		By("installing what comes from elsewhere, whose chart cannot be pushed")
-		made := newTiny("made-meanwhile", "v1.0.0")
-		Expect(w.client.Create(ctx, made.namespace())).To(Succeed())
-		Expect(w.client.Create(ctx, made.configMap())).To(Succeed())
-		resource := made.resource()
-		Expect(w.client.Create(ctx, resource)).To(Succeed())
-		Eventually(w.read(ctx, resource)).Should(beReady("v1.0.0"))
-		Eventually(w.events(ctx, resource)).Should(ContainElement(And(HaveField("Reason", v1alpha2.ChartStoreErrorReason), HaveField("Note", ContainSubstring("capi/charts/infrastructure-made-meanwhile")))))
+			By("stopping the registry, and asking for everything anew")
+			r.Stop()
+			update(ctx, w, p, func(p v1alpha2.Provider) {
+				p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
+			})
+			Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.LastHandledReconcileAt", "now")))
 
-		By("killing the operator, and starting it again")
-		Expect(w.operator.Kill()).To(Succeed())
-		w.start(r.flags()...)
-		to("v1.2.0")
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.ComponentsFetchErrorReason,
-			"files/away:v1.2.0", "check that "+r.Address+" can be reached"))
-		Expect(w.helm(ctx, "helm", "list", "-n", "away")).To(ConsistOf(And(HaveField("AppVersion", "v1.1.0"), HaveField("Status", "deployed"))))
-		Expect(w.read(ctx, resource)(Default)).To(beReady("v1.0.0"))
+			By("upgrading to a version that was installed before")
+			to("v1.1.0")
+			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 
-		By("starting the registry")
-		Expect(r.Start(ctx)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
-		Eventually(func() error {
-			_, err := r.client.PullChart(ctx, r.at("capi/charts/infrastructure-made-meanwhile:1.0.0"))
-			return err
-		}).Should(Succeed(), "what the killed operator could not push")
-	})
+			By("installing what comes from elsewhere, whose chart cannot be pushed")
+
+			made := newTiny("made-meanwhile", "v1.0.0")
+			Expect(w.client.Create(ctx, made.namespace())).To(Succeed())
+			Expect(w.client.Create(ctx, made.configMap())).To(Succeed())
+			resource := made.resource()
+			Expect(w.client.Create(ctx, resource)).To(Succeed())
+			Eventually(w.read(ctx, resource)).Should(beReady("v1.0.0"))
+			Eventually(
+				w.events(ctx, resource),
+			).Should(ContainElement(And(HaveField("Reason", v1alpha2.ChartStoreErrorReason), HaveField("Note", ContainSubstring("capi/charts/infrastructure-made-meanwhile")))))
+
+			By("killing the operator, and starting it again")
+			Expect(w.operator.Kill()).To(Succeed())
+			w.start(r.flags()...)
+			to("v1.2.0")
+			Eventually(
+				w.read(ctx, p),
+			).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.ComponentsFetchErrorReason,
+				"files/away:v1.2.0", "check that "+r.Address+" can be reached"))
+			Expect(
+				w.helm(ctx, "helm", "list", "-n", "away"),
+			).To(ConsistOf(And(HaveField("AppVersion", "v1.1.0"), HaveField("Status", "deployed"))))
+			Expect(w.read(ctx, resource)(Default)).To(beReady("v1.0.0"))
+
+			By("starting the registry")
+			Expect(r.Start(ctx)).To(Succeed())
+			Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
+			Eventually(func() error {
+				_, err := r.client.PullChart(ctx, r.at("capi/charts/infrastructure-made-meanwhile:1.0.0"))
+				return err
+			}).Should(Succeed(), "what the killed operator could not push")
+		},
+	)
 
 	It("leaves no credential in logs, events and resources", func(ctx SpecContext) {
 		log, err := os.ReadFile(w.log)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(log)).NotTo(ContainSubstring(registryPassword))
-		Expect(string(log)).NotTo(ContainSubstring(base64.StdEncoding.EncodeToString([]byte(registryUser + ":" + registryPassword))))
+		Expect(
+			string(log),
+		).NotTo(ContainSubstring(base64.StdEncoding.EncodeToString([]byte(registryUser + ":" + registryPassword))))
 	})
 })

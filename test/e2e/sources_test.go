@@ -23,8 +23,11 @@ import (
 
 var _ = Describe("A web server", Ordered, func() {
 	const token = "t0ken-of-the-server"
-	var w *world
-	var server *forge.Forge
+
+	var (
+		w      *world
+		server *forge.Forge
+	)
 
 	// files are what a release of a tiny provider publishes.
 	files := func(t tiny) map[string][]byte {
@@ -33,14 +36,26 @@ var _ = Describe("A web server", Ordered, func() {
 	// publish makes releases of a tiny provider and gives its resource, whose source is to be set.
 	publish := func(ctx context.Context, name string, versions ...string) *v1alpha2.InfrastructureProvider {
 		GinkgoHelper()
+
 		for _, version := range versions {
 			server.Publish("owner/"+name, version, files(newTiny(name, version)))
 		}
+
 		t := newTiny(name, versions[0])
 		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
-		Expect(w.client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "source"}, StringData: map[string]string{"token": token}})).To(Succeed())
+		Expect(
+			w.client.Create(
+				ctx,
+				&corev1.Secret{
+					ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "source"},
+					StringData: map[string]string{"token": token},
+				},
+			),
+		).To(Succeed())
+
 		p := t.resource()
 		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{SecretRef: &v1alpha2.LocalSecretReference{Name: "source"}}
+
 		return p
 	}
 
@@ -61,21 +76,30 @@ var _ = Describe("A web server", Ordered, func() {
 		p.Spec.FetchConfig.URL = server.URL() + "/owner/hub/releases/latest/infrastructure-components.yaml"
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.1"))
-		Eventually(w.read(ctx, p)).Should(HaveField("Status.AvailableUpgrades", ConsistOf(v1alpha2.AvailableUpgrade{Version: "v1.1.0", Contract: "v1beta2"})))
+		Eventually(
+			w.read(ctx, p),
+		).Should(HaveField("Status.AvailableUpgrades", ConsistOf(v1alpha2.AvailableUpgrade{Version: "v1.1.0", Contract: "v1beta2"})))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "" })
-		Consistently(w.read(ctx, p)).WithTimeout(fiveLooks).Should(HaveField("Status.DesiredVersion", "v1.0.1"), "what is pinned stays")
+		Consistently(w.read(ctx, p)).WithTimeout(fiveLooks).
+			Should(HaveField("Status.DesiredVersion", "v1.0.1"), "what is pinned stays")
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.1"), HaveField("Spec.Version", "v1.0.1")))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.AvailableUpgrades", HaveExactElements(
-			v1alpha2.AvailableUpgrade{Version: "v1.0.1", Contract: "v1beta2"}, v1alpha2.AvailableUpgrade{Version: "v1.1.0", Contract: "v1beta2"}))))
+			v1alpha2.AvailableUpgrade{
+				Version:  "v1.0.1",
+				Contract: "v1beta2",
+			},
+			v1alpha2.AvailableUpgrade{Version: "v1.1.0", Contract: "v1beta2"},
+		))))
 	})
 
 	It("is asked for a file once, whatever happens to the operator and to itself", func(ctx SpecContext) {
 		p := publish(ctx, "plain", "v1.0.0", "v1.1.0", "v1.2.0")
 		p.Spec.FetchConfig.HTTP = server.URL() + "/plain/owner/plain"
 		Expect(w.client.Create(ctx, p)).To(Succeed())
+
 		to := func(version string) {
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = version })
 		}
@@ -92,7 +116,9 @@ var _ = Describe("A web server", Ordered, func() {
 		Expect(w.operator.Stop()).To(Succeed())
 		w.start()
 		there()
-		Expect(server.Requests("/plain/owner/plain/")).To(ConsistOf(HaveSuffix("v1.0.0/metadata.yaml"), HaveSuffix("v1.0.0/infrastructure-components.yaml"),
+		Expect(
+			server.Requests("/plain/owner/plain/"),
+		).To(ConsistOf(HaveSuffix("v1.0.0/metadata.yaml"), HaveSuffix("v1.0.0/infrastructure-components.yaml"),
 			HaveSuffix("v1.1.0/metadata.yaml"), HaveSuffix("v1.1.0/infrastructure-components.yaml")))
 
 		By("stopping the server while the provider is installed, and restarting the operator")
@@ -113,68 +139,110 @@ var _ = Describe("A web server", Ordered, func() {
 
 		By("going to a version that was not")
 		to("v1.2.0")
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.ComponentsFetchErrorReason,
+		Eventually(
+			w.read(ctx, p),
+		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.ComponentsFetchErrorReason,
 			server.URL()+"/plain/owner/plain/v1.2.0/metadata.yaml", "connection refused", "see whether the server runs"))
-		Expect(w.helm(ctx, "helm", "list", "-n", "plain")).To(ConsistOf(And(HaveField("AppVersion", "v1.1.0"), HaveField("Status", "deployed"))))
+		Expect(
+			w.helm(ctx, "helm", "list", "-n", "plain"),
+		).To(ConsistOf(And(HaveField("AppVersion", "v1.1.0"), HaveField("Status", "deployed"))))
 
 		By("starting the server again")
 		Expect(server.Start()).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
+
 		requests := server.Requests("/plain/owner/plain/")
 		Expect(requests).To(HaveLen(6), "two files for each of three versions")
 	})
 
-	It("is not needed by a newer operator, whose charts have another format, for what an older one has stored", func(ctx SpecContext) {
-		p := publish(ctx, "older", "v1.0.0")
-		p.Spec.FetchConfig.HTTP = server.URL() + "/plain/owner/older"
-		t := newTiny("older", "v1.0.0")
-		made, err := chartgen.Build(&bundle.Bundle{Provider: source.Provider(v1alpha2.InfrastructureProviderType, "older"), Version: t.version, Components: []byte(t.components), Metadata: []byte(t.metadata)})
-		Expect(err).NotTo(HaveOccurred())
-		old := withMetadata(made, func(m *chart.Metadata) {
-			m.Annotations[chartgen.AnnotationChartgenVersion], m.Annotations[chartgen.AnnotationContentID] = "0", "0-older"
-		})
-		kept, err := (&store.Cluster{Client: w.client}).Put(ctx, store.Key{Namespace: "older", Provider: old.Metadata.Name, Version: t.version, ContentID: "0-older",
-			Origin: p.Spec.FetchConfig.HTTP + "/v1.0.0/infrastructure-components.yaml"}, old)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(server.Stop()).To(Succeed())
-		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Digest", kept.Digest)))
+	It(
+		"is not needed by a newer operator, whose charts have another format, for what an older one has stored",
+		func(ctx SpecContext) {
+			p := publish(ctx, "older", "v1.0.0")
+			p.Spec.FetchConfig.HTTP = server.URL() + "/plain/owner/older"
+			t := newTiny("older", "v1.0.0")
+			made, err := chartgen.Build(
+				&bundle.Bundle{
+					Provider:   source.Provider(v1alpha2.InfrastructureProviderType, "older"),
+					Version:    t.version,
+					Components: []byte(t.components),
+					Metadata:   []byte(t.metadata),
+				},
+			)
+			Expect(err).NotTo(HaveOccurred())
 
-		By("asking again when the server is back")
-		Expect(server.Start()).To(Succeed())
-		update(ctx, w, p, func(p v1alpha2.Provider) {
-			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
-		})
-		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Digest", Not(Equal(kept.Digest))), HaveField("Status.Release.Revision", int64(2))))
-	})
+			old := withMetadata(made, func(m *chart.Metadata) {
+				m.Annotations[chartgen.AnnotationChartgenVersion], m.Annotations[chartgen.AnnotationContentID] = "0", "0-older"
+			})
+			kept, err := (&store.Cluster{Client: w.client}).Put(
+				ctx,
+				store.Key{Namespace: "older", Provider: old.Metadata.Name, Version: t.version, ContentID: "0-older",
+					Origin: p.Spec.FetchConfig.HTTP + "/v1.0.0/infrastructure-components.yaml"},
+				old,
+			)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(server.Stop()).To(Succeed())
+			Expect(w.client.Create(ctx, p)).To(Succeed())
+			Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Digest", kept.Digest)))
 
-	It("gets one clear condition when it asks for credentials, or has other bytes than the digest says", func(ctx SpecContext) {
-		p := publish(ctx, "guarded", "v1.0.0")
-		p.Spec.FetchConfig.HTTP, p.Spec.FetchConfig.SecretRef = server.URL()+"/plain/owner/guarded", nil
-		p.Spec.FetchConfig.Digest = "sha256:" + strings.Repeat("0", 64)
-		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.ComponentsFetchErrorReason,
-			"answers 401 Unauthorized", "spec.fetchConfig.secretRef"))
+			By("asking again when the server is back")
+			Expect(server.Start()).To(Succeed())
+			update(ctx, w, p, func(p v1alpha2.Provider) {
+				p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
+			})
+			Eventually(
+				w.read(ctx, p),
+			).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Digest", Not(Equal(kept.Digest))), HaveField("Status.Release.Revision", int64(2))))
+		},
+	)
 
-		update(ctx, w, p, func(p v1alpha2.Provider) {
-			p.GetSpec().FetchConfig.SecretRef = &v1alpha2.LocalSecretReference{Name: "later"}
-		})
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.SecretNotFoundReason, "Secret guarded/later"))
-		Expect(w.client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "guarded", Name: "later"}, StringData: map[string]string{"token": token}})).To(Succeed())
-		sum := sha256.Sum256([]byte(newTiny("guarded", "v1.0.0").components))
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.InvalidComponentsReason,
-			fmt.Sprintf("has the digest sha256:%x", sum), "spec.fetchConfig.digest"))
-		nothingIsApplied(ctx, w, "guarded")
+	It(
+		"gets one clear condition when it asks for credentials, or has other bytes than the digest says",
+		func(ctx SpecContext) {
+			p := publish(ctx, "guarded", "v1.0.0")
+			p.Spec.FetchConfig.HTTP, p.Spec.FetchConfig.SecretRef = server.URL()+"/plain/owner/guarded", nil
+			p.Spec.FetchConfig.Digest = "sha256:" + strings.Repeat("0", 64)
+			Expect(w.client.Create(ctx, p)).To(Succeed())
+			Eventually(
+				w.read(ctx, p),
+			).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.ComponentsFetchErrorReason,
+				"answers 401 Unauthorized", "spec.fetchConfig.secretRef"))
 
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.Digest = fmt.Sprintf("sha256:%x", sum) })
-		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-	})
+			update(ctx, w, p, func(p v1alpha2.Provider) {
+				p.GetSpec().FetchConfig.SecretRef = &v1alpha2.LocalSecretReference{Name: "later"}
+			})
+			Eventually(
+				w.read(ctx, p),
+			).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.SecretNotFoundReason, "Secret guarded/later"))
+			Expect(
+				w.client.Create(
+					ctx,
+					&corev1.Secret{
+						ObjectMeta: metav1.ObjectMeta{Namespace: "guarded", Name: "later"},
+						StringData: map[string]string{"token": token},
+					},
+				),
+			).To(Succeed())
+
+			sum := sha256.Sum256([]byte(newTiny("guarded", "v1.0.0").components))
+			Eventually(
+				w.read(ctx, p),
+			).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.InvalidComponentsReason,
+				fmt.Sprintf("has the digest sha256:%x", sum), "spec.fetchConfig.digest"))
+			nothingIsApplied(ctx, w, "guarded")
+
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.Digest = fmt.Sprintf("sha256:%x", sum) })
+			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		},
+	)
 
 	It("cannot always list versions, and then asks for one", func(ctx SpecContext) {
 		p := publish(ctx, "unlisted", "v1.0.0")
 		p.Spec.Version, p.Spec.FetchConfig.HTTP = "", server.URL()+"/plain/owner/unlisted"
 		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.VersionNotFoundReason,
+		Eventually(
+			w.read(ctx, p),
+		).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.VersionNotFoundReason,
 			"cannot list versions: set spec.version to an exact version"))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -189,6 +257,7 @@ var _ = Describe("A web server", Ordered, func() {
 		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
 		Expect(w.client.Create(ctx, secret)).To(Succeed())
 		Expect(w.client.Create(ctx, variables)).To(Succeed())
+
 		p.Spec.Version = ""
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))

@@ -36,6 +36,7 @@ func TestScenarios(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
+
 	program, err = fleet.BuildOperator(ctx, root, GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
 })
@@ -52,26 +53,34 @@ type world struct {
 // calls it.
 func newWorld(ctx context.Context, apiServerFlags ...string) *world {
 	GinkgoHelper()
+
 	dir := GinkgoT().TempDir()
 	b, err := bed.Start(ctx, bed.Options{APIServerFlags: apiServerFlags})
 	Expect(err).NotTo(HaveOccurred())
+
 	w := &world{bed: b, log: filepath.Join(dir, "operator.log")}
+
 	DeferCleanup(func() {
 		if w.operator != nil {
 			Expect(w.operator.Stop()).To(Succeed())
 		}
+
 		Expect(b.Stop()).To(Succeed())
 	})
+
 	w.client, err = fleet.NewClient(b.Config())
 	Expect(err).NotTo(HaveOccurred())
 	Expect(fleet.InstallCRDs(ctx, w.client, root)).To(Succeed())
+
 	return w
 }
 
 // start starts the operator.
 func (w *world) start(flags ...string) {
 	GinkgoHelper()
+
 	var err error
+
 	w.operator, err = fleet.StartOperator(w.bed, program, w.log, flags...)
 	Expect(err).NotTo(HaveOccurred())
 }
@@ -79,10 +88,12 @@ func (w *world) start(flags ...string) {
 // install loads a release of the repository and creates its resource.
 func (w *world) install(ctx context.Context, repository string, wanted fleet.Wanted) v1alpha2.Provider {
 	GinkgoHelper()
+
 	release, err := fleet.Load(ctx, repository, wanted)
 	Expect(err).NotTo(HaveOccurred())
 	p, err := release.Install(ctx, w.client)
 	Expect(err).NotTo(HaveOccurred())
+
 	return p
 }
 

@@ -24,6 +24,7 @@ import (
 
 var _ = Describe("A provider of a tenant", Ordered, func() {
 	var w *world
+
 	BeforeAll(func(ctx SpecContext) {
 		w = newWorld(context.WithoutCancel(ctx))
 		w.start()
@@ -32,87 +33,121 @@ var _ = Describe("A provider of a tenant", Ordered, func() {
 	})
 	AfterEach(func() { w.showLog() })
 
-	It("is refused with the list of what its ServiceAccount may not do, and installed once that is granted", func(ctx SpecContext) {
-		t := newTiny("tenant", "v1.0.0")
-		t.components += `---
+	It(
+		"is refused with the list of what its ServiceAccount may not do, and installed once that is granted",
+		func(ctx SpecContext) {
+			t := newTiny("tenant", "v1.0.0")
+			t.components += `---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {name: tenant-role, namespace: tenant-system}
 rules:
 - {apiGroups: [batch], resources: [jobs], verbs: [create]}
 `
-		p := t.resource()
-		p.Spec.ServiceAccountName = "installer"
-		for _, o := range []client.Object{t.namespace(), t.configMap(), p} {
-			Expect(w.client.Create(ctx, o)).To(Succeed())
-		}
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.MissingPermissionsReason,
-			"system:serviceaccount:tenant:installer does not exist and lacks permissions that the provider needs: "))
+			p := t.resource()
 
-		Expect(w.client.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: "installer"}})).To(Succeed())
-		grant(ctx, w, t.name, "secrets", "", "get", "list", "create", "update", "patch", "delete")
-		grant(ctx, w, t.name, "serviceaccounts", "", "get", "create", "patch", "delete")
-		grant(ctx, w, t.name, "deployments", "apps", "get", "create", "patch")
-		grant(ctx, w, t.name, "roles", "rbac.authorization.k8s.io", "get", "create", "patch", "delete")
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.MissingPermissionsReason,
-			"system:serviceaccount:tenant:installer lacks permissions that the provider needs: ",
-			"delete deployments.apps in namespace tenant", "get, create, patch customresourcedefinitions.apiextensions.k8s.io",
-			"Role tenant-role hands on rights that it does not have itself", `"batch"`))
-		nothingIsApplied(ctx, w, t.name)
+			p.Spec.ServiceAccountName = "installer"
+			for _, o := range []client.Object{t.namespace(), t.configMap(), p} {
+				Expect(w.client.Create(ctx, o)).To(Succeed())
+			}
 
-		grant(ctx, w, t.name, "deployments", "apps", "delete")
-		grant(ctx, w, t.name, "jobs", "batch", "create")
-		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "tenant-crds"}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{apiextensionsv1.GroupName}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"get", "create", "patch"}}}}
-		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "tenant-crds"},
-			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: t.name, Name: "installer"}}}
-		Expect(w.client.Create(ctx, role)).To(Succeed())
-		Expect(w.client.Create(ctx, binding)).To(Succeed())
-		update(ctx, w, p, func(p v1alpha2.Provider) {
-			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
-		})
-		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+			Eventually(
+				w.read(ctx, p),
+			).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.MissingPermissionsReason,
+				"system:serviceaccount:tenant:installer does not exist and lacks permissions that the provider needs: "))
 
-		By("looking at whose requests these were")
-		writers := map[string]bool{}
-		requests, err := w.bed.Requests(func(r bed.Request) bool {
-			return r.Verb == "create" && r.Namespace == t.name && r.Resource == "deployments"
-		})
-		Expect(err).NotTo(HaveOccurred())
-		for _, r := range requests {
-			writers[r.User] = true
-		}
-		Expect(writers).To(Equal(map[string]bool{"system:serviceaccount:tenant:installer": true}))
+			Expect(
+				w.client.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: "installer"}}),
+			).To(Succeed())
+			grant(ctx, w, t.name, "secrets", "", "get", "list", "create", "update", "patch", "delete")
+			grant(ctx, w, t.name, "serviceaccounts", "", "get", "create", "patch", "delete")
+			grant(ctx, w, t.name, "deployments", "apps", "get", "create", "patch")
+			grant(ctx, w, t.name, "roles", "rbac.authorization.k8s.io", "get", "create", "patch", "delete")
+			Eventually(
+				w.read(ctx, p),
+			).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.MissingPermissionsReason,
+				"system:serviceaccount:tenant:installer lacks permissions that the provider needs: ",
+				"delete deployments.apps in namespace tenant", "get, create, patch customresourcedefinitions.apiextensions.k8s.io",
+				"Role tenant-role hands on rights that it does not have itself", `"batch"`))
+			nothingIsApplied(ctx, w, t.name)
 
-		Expect(w.client.Delete(ctx, p)).To(Succeed())
-		Eventually(gone(ctx, w, p)).Should(BeTrue())
-	})
+			grant(ctx, w, t.name, "deployments", "apps", "delete")
+			grant(ctx, w, t.name, "jobs", "batch", "create")
+
+			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "tenant-crds"}, Rules: []rbacv1.PolicyRule{
+				{
+					APIGroups: []string{apiextensionsv1.GroupName},
+					Resources: []string{"customresourcedefinitions"},
+					Verbs:     []string{"get", "create", "patch"},
+				},
+			}}
+			binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "tenant-crds"},
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+				Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: t.name, Name: "installer"}}}
+			Expect(w.client.Create(ctx, role)).To(Succeed())
+			Expect(w.client.Create(ctx, binding)).To(Succeed())
+			update(ctx, w, p, func(p v1alpha2.Provider) {
+				p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
+			})
+			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+			By("looking at whose requests these were")
+
+			writers := map[string]bool{}
+			requests, err := w.bed.Requests(func(r bed.Request) bool {
+				return r.Verb == "create" && r.Namespace == t.name && r.Resource == "deployments"
+			})
+			Expect(err).NotTo(HaveOccurred())
+
+			for _, r := range requests {
+				writers[r.User] = true
+			}
+
+			Expect(writers).To(Equal(map[string]bool{"system:serviceaccount:tenant:installer": true}))
+
+			Expect(w.client.Delete(ctx, p)).To(Succeed())
+			Eventually(gone(ctx, w, p)).Should(BeTrue())
+		},
+	)
 })
 
 // grant gives the tenant's installer a role on a resource in its namespace.
 func grant(ctx context.Context, w *world, namespace, resource, group string, verbs ...string) {
 	GinkgoHelper()
+
 	name := resource + "-" + verbs[0]
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Rules: []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}}}
-	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: "installer"}}}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName,
+			Kind:     "Role",
+			Name:     name,
+		},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: "installer"}},
+	}
+
 	Expect(w.client.Create(ctx, role)).To(Succeed())
 	Expect(w.client.Create(ctx, binding)).To(Succeed())
 }
 
 var _ = Describe("Providers in a remote cluster", Ordered, func() {
-	var w, there *world
-	var line *wire
-	var core, p v1alpha2.Provider
+	var (
+		w, there *world
+		line     *wire
+		core, p  v1alpha2.Provider
+	)
 
 	BeforeAll(func(ctx SpecContext) {
 		w = newWorld(context.WithoutCancel(ctx))
 		there = newWorld(context.WithoutCancel(ctx))
+
 		w.start()
+
 		server, err := url.Parse(there.bed.Config().Host)
 		Expect(err).NotTo(HaveOccurred())
+
 		line = newWire(server.Host)
 		DeferCleanup(line.cut)
 	})
@@ -121,12 +156,23 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 	// remotely makes a resource's provider go to the other cluster, through the line.
 	remotely := func(ctx context.Context, p v1alpha2.Provider) {
 		GinkgoHelper()
+
 		kubeconfig, err := os.ReadFile(there.bed.Kubeconfig())
 		Expect(err).NotTo(HaveOccurred())
+
 		text := strings.ReplaceAll(string(kubeconfig), there.bed.Config().Host, "https://"+line.address)
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.GetNamespace(), Name: "there"}, StringData: map[string]string{"value": text}}
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.GetNamespace(), Name: "there"},
+			StringData: map[string]string{"value": text},
+		}
 		Expect(client.IgnoreAlreadyExists(w.client.Create(ctx, secret))).To(Succeed())
-		p.GetSpec().KubeConfig = &v1alpha2.KubeConfig{SecretRef: v1alpha2.KubeConfigSecretReference{LocalSecretReference: v1alpha2.LocalSecretReference{Name: "there"}, Key: "value"}}
+
+		p.GetSpec().KubeConfig = &v1alpha2.KubeConfig{
+			SecretRef: v1alpha2.KubeConfigSecretReference{
+				LocalSecretReference: v1alpha2.LocalSecretReference{Name: "there"},
+				Key:                  "value",
+			},
+		}
 	}
 
 	It("wait until there is a kubeconfig", func(ctx SpecContext) {
@@ -134,9 +180,16 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(release.Prepare(ctx, w.client)).To(Succeed())
 		core = release.Resource()
-		core.GetSpec().KubeConfig = &v1alpha2.KubeConfig{SecretRef: v1alpha2.KubeConfigSecretReference{LocalSecretReference: v1alpha2.LocalSecretReference{Name: "there"}, Key: "value"}}
+		core.GetSpec().KubeConfig = &v1alpha2.KubeConfig{
+			SecretRef: v1alpha2.KubeConfigSecretReference{
+				LocalSecretReference: v1alpha2.LocalSecretReference{Name: "there"},
+				Key:                  "value",
+			},
+		}
 		Expect(w.client.Create(ctx, core)).To(Succeed())
-		Eventually(w.read(ctx, core)).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.KubeConfigErrorReason,
+		Eventually(
+			w.read(ctx, core),
+		).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.KubeConfigErrorReason,
 			"Secret cluster-api-system/there of spec.kubeConfig does not exist"))
 		remotely(ctx, core)
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
@@ -146,17 +199,22 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 		older, newer := newTiny("far", "v1.0.0"), newTiny("far", "v1.1.0")
 		p = older.resource()
 		p.SetNamespace(core.GetNamespace())
+
 		for _, t := range []tiny{older, newer} {
 			cm := t.configMap()
 			cm.Namespace, cm.Name = p.GetNamespace(), "far-"+cm.Name
 			cm.Labels[v1alpha2.ConfigMapVersionLabel] = t.version
 			Expect(w.client.Create(ctx, cm)).To(Succeed())
 		}
+
 		remotely(ctx, p)
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-		Expect(there.helm(ctx, "helm", "list", "-A")).To(ConsistOf(HaveField("Name", "cluster-api"), HaveField("Name", "infrastructure-far")))
+		Expect(
+			there.helm(ctx, "helm", "list", "-A"),
+		).To(ConsistOf(HaveField("Name", "cluster-api"), HaveField("Name", "infrastructure-far")))
 		Expect(w.helm(ctx, "helm", "list", "-A")).To(BeEmpty())
+
 		name := client.ObjectKey{Name: "tinyfars.infrastructure.cluster.x-k8s.io"}
 		Expect(there.client.Get(ctx, name, &apiextensionsv1.CustomResourceDefinition{})).To(Succeed())
 		Expect(client.IgnoreNotFound(w.client.Get(ctx, name, &apiextensionsv1.CustomResourceDefinition{}))).To(Succeed())
@@ -165,14 +223,28 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 	It("are corrected there, too", func(ctx SpecContext) {
 		there.run(ctx, "kubectl", "scale", "deployment", "far-controller-manager", "-n", p.GetNamespace(), "--replicas=0")
 		Eventually(func() string {
-			return string(there.run(ctx, "kubectl", "get", "deployment", "far-controller-manager", "-n", p.GetNamespace(), "-o", "jsonpath={.spec.replicas}"))
+			return string(
+				there.run(
+					ctx,
+					"kubectl",
+					"get",
+					"deployment",
+					"far-controller-manager",
+					"-n",
+					p.GetNamespace(),
+					"-o",
+					"jsonpath={.spec.replicas}",
+				),
+			)
 		}).Should(Equal("1"))
 	})
 
 	It("lose nothing while their cluster cannot be reached", func(ctx SpecContext) {
 		line.cut()
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.InstallFailedReason, line.address))
+		Eventually(
+			w.read(ctx, p),
+		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.InstallFailedReason, line.address))
 		line.mend()
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(there.helm(ctx, "helm", "history", "infrastructure-far", "-n", p.GetNamespace())).To(HaveExactElements(
@@ -199,36 +271,45 @@ type wire struct {
 
 func newWire(to string) *wire {
 	GinkgoHelper()
+
 	w := &wire{address: "127.0.0.1:0", to: to}
 	w.mend()
+
 	return w
 }
 
 // mend takes connections, again at the same address.
 func (w *wire) mend() {
 	GinkgoHelper()
+
 	var listener net.Listener
+
 	Eventually(func() (err error) {
 		listener, err = net.Listen("tcp", w.address)
 		return err
 	}).Should(Succeed())
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	w.listener, w.address = listener, listener.Addr().String()
+
 	go func() {
 		for {
 			from, err := listener.Accept()
 			if err != nil {
 				return
 			}
+
 			to, err := net.Dial("tcp", w.to)
 			if err != nil {
 				_ = from.Close()
 				continue
 			}
+
 			w.mu.Lock()
 			w.open = append(w.open, from, to)
 			w.mu.Unlock()
+
 			go func() { _, _ = io.Copy(to, from); _ = to.Close() }()
 			go func() { _, _ = io.Copy(from, to); _ = from.Close() }()
 		}
@@ -239,9 +320,11 @@ func (w *wire) mend() {
 func (w *wire) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	_ = w.listener.Close()
 	for _, c := range w.open {
 		_ = c.Close()
 	}
+
 	w.open = nil
 }

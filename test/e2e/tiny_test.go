@@ -22,6 +22,7 @@ type tiny struct {
 
 func newTiny(name, version string) tiny {
 	kind := tiny{name: name}.kind()
+
 	return tiny{name: name, version: version, metadata: tinyMetadata, components: fmt.Sprintf(`
 apiVersion: v1
 kind: Namespace
@@ -85,7 +86,10 @@ func (t tiny) namespace() *corev1.Namespace {
 func (t tiny) configMap() *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: t.version, Labels: t.labels()},
-		Data:       map[string]string{v1alpha2.ConfigMapMetadataKey: t.metadata, v1alpha2.ConfigMapComponentsKey: t.components},
+		Data: map[string]string{
+			v1alpha2.ConfigMapMetadataKey:   t.metadata,
+			v1alpha2.ConfigMapComponentsKey: t.components,
+		},
 	}
 }
 
@@ -93,6 +97,7 @@ func (t tiny) resource() *v1alpha2.InfrastructureProvider {
 	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: t.name}}
 	p.Spec.Version = t.version
 	p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Selector: &metav1.LabelSelector{MatchLabels: t.labels()}}
+
 	return p
 }
 
@@ -104,7 +109,10 @@ func (t tiny) crd() string    { return t.plural() + ".infrastructure.cluster.x-k
 // inVersion is an empty object of the tiny provider's kind.
 func (t tiny) inVersion(version string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: version, Kind: t.kind()})
+	o.SetGroupVersionKind(
+		schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: version, Kind: t.kind()},
+	)
+
 	return o
 }
 
@@ -114,5 +122,6 @@ func (t tiny) object(version, name string) *unstructured.Unstructured {
 	o.Object["spec"] = map[string]any{"name": name}
 	o.SetNamespace("default")
 	o.SetName(name)
+
 	return o
 }

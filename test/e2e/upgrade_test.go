@@ -29,16 +29,21 @@ import (
 // Real providers are upgraded and taken back while users' objects are there. Nobody converts
 // objects here, so that they are read in the version in which they were stored.
 var _ = Describe("Upgrades of real providers", Ordered, func() {
-	var w *world
-	var objects []*unstructured.Unstructured
+	var (
+		w       *world
+		objects []*unstructured.Unstructured
+	)
+
 	providers := map[string]v1alpha2.Provider{}
 
 	BeforeAll(func(ctx SpecContext) {
 		if os.Getenv("PROVIDERS") == "" {
 			Skip("PROVIDERS is not set to a folder of real releases")
 		}
+
 		w = newWorld(context.WithoutCancel(ctx))
 		w.start()
+
 		for _, wanted := range []fleet.Wanted{
 			{Label: "cluster-api", Version: "v1.12.11"},
 			{Label: "infrastructure-docker", Version: "v1.13.5"},
@@ -53,6 +58,7 @@ var _ = Describe("Upgrades of real providers", Ordered, func() {
 			Eventually(w.read(ctx, p)).Should(beReady(wanted.Version))
 			providers[wanted.Label] = p
 		}
+
 		objects = w.createUsersObjects(ctx)
 	})
 	AfterEach(func() {
@@ -61,34 +67,43 @@ var _ = Describe("Upgrades of real providers", Ordered, func() {
 		}
 	})
 
-	DescribeTable("go through in place, without an outage, and no object is lost", func(ctx SpecContext, label, version string) {
-		p := providers[label]
-		release, err := fleet.Load(ctx, os.Getenv("PROVIDERS"), fleet.Wanted{Label: label, Version: version, Variables: fleet.AWSVariables})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(client.IgnoreAlreadyExists(w.client.Create(ctx, must(release.ConfigMap())))).To(Succeed())
-		deployments := &appsv1.DeploymentList{}
-		Expect(w.client.List(ctx, deployments, client.InNamespace(p.GetNamespace()))).To(Succeed())
-		Expect(deployments.Items).To(HaveLen(1))
-		before := deployments.Items[0]
-		seen := w.observeOutages(ctx, label)
+	DescribeTable(
+		"go through in place, without an outage, and no object is lost",
+		func(ctx SpecContext, label, version string) {
+			p := providers[label]
+			release, err := fleet.Load(
+				ctx,
+				os.Getenv("PROVIDERS"),
+				fleet.Wanted{Label: label, Version: version, Variables: fleet.AWSVariables},
+			)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(client.IgnoreAlreadyExists(w.client.Create(ctx, must(release.ConfigMap())))).To(Succeed())
 
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = version })
-		Eventually(w.read(ctx, p)).Should(beReady(version))
+			deployments := &appsv1.DeploymentList{}
+			Expect(w.client.List(ctx, deployments, client.InNamespace(p.GetNamespace()))).To(Succeed())
+			Expect(deployments.Items).To(HaveLen(1))
+			before := deployments.Items[0]
+			seen := w.observeOutages(ctx, label)
 
-		outages, least := seen()
-		Expect(outages).To(BeEmpty())
-		Expect(least).To(BeNumerically(">=", 1), "available replicas")
-		after := &appsv1.Deployment{}
-		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(&before), after)).To(Succeed())
-		Expect(after.UID).To(Equal(before.UID))
-		Expect(after.Spec.Template.Spec.Containers[0].Image).NotTo(Equal(before.Spec.Template.Spec.Containers[0].Image))
-		for _, o := range objects {
-			now := o.DeepCopy()
-			Expect(w.client.Get(ctx, client.ObjectKeyFromObject(o), now)).To(Succeed(), o.GetKind())
-			Expect(now.GetUID()).To(Equal(o.GetUID()), o.GetKind())
-			Expect(now.Object["spec"]).To(Equal(o.Object["spec"]), o.GetKind())
-		}
-	},
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = version })
+			Eventually(w.read(ctx, p)).Should(beReady(version))
+
+			outages, least := seen()
+			Expect(outages).To(BeEmpty())
+			Expect(least).To(BeNumerically(">=", 1), "available replicas")
+
+			after := &appsv1.Deployment{}
+			Expect(w.client.Get(ctx, client.ObjectKeyFromObject(&before), after)).To(Succeed())
+			Expect(after.UID).To(Equal(before.UID))
+			Expect(after.Spec.Template.Spec.Containers[0].Image).NotTo(Equal(before.Spec.Template.Spec.Containers[0].Image))
+
+			for _, o := range objects {
+				now := o.DeepCopy()
+				Expect(w.client.Get(ctx, client.ObjectKeyFromObject(o), now)).To(Succeed(), o.GetKind())
+				Expect(now.GetUID()).To(Equal(o.GetUID()), o.GetKind())
+				Expect(now.Object["spec"]).To(Equal(o.Object["spec"]), o.GetKind())
+			}
+		},
 		Entry("core to the next minor", "cluster-api", "v1.13.5"),
 		Entry("core to the newest", "cluster-api", "v1.14.0"),
 		Entry("docker", "infrastructure-docker", "v1.14.0"),
@@ -98,19 +113,32 @@ var _ = Describe("Upgrades of real providers", Ordered, func() {
 
 	It("replace the one object of which a field that cannot change does", func(ctx SpecContext) {
 		const label = "runtime-extension-test"
+
 		repository := GinkgoT().TempDir()
-		Expect(os.Symlink(filepath.Join(os.Getenv("PROVIDERS"), "runtime-extension"), filepath.Join(repository, label))).To(Succeed())
+		Expect(
+			os.Symlink(filepath.Join(os.Getenv("PROVIDERS"), "runtime-extension"), filepath.Join(repository, label)),
+		).To(Succeed())
 		p := w.install(ctx, repository, fleet.Wanted{Label: label, Version: "v1.11.11"})
 		Eventually(w.read(ctx, p)).Should(beReady("v1.11.11"))
+
 		uids := func() map[string]types.UID {
 			found := map[string]types.UID{}
+
 			for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ServiceList{}, &corev1.ServiceAccountList{}} {
-				Expect(w.client.List(ctx, list, client.InNamespace(p.GetNamespace()), client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: label})).To(Succeed())
+				Expect(
+					w.client.List(
+						ctx,
+						list,
+						client.InNamespace(p.GetNamespace()),
+						client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: label},
+					),
+				).To(Succeed())
 				Expect(meta.EachListItem(list, func(o runtime.Object) error {
 					found[fmt.Sprintf("%T %s", o, o.(client.Object).GetName())] = o.(client.Object).GetUID()
 					return nil
 				})).To(Succeed())
 			}
+
 			return found
 		}
 		before := uids()
@@ -119,8 +147,10 @@ var _ = Describe("Upgrades of real providers", Ordered, func() {
 		Expect(w.client.Create(ctx, must(newer.ConfigMap()))).To(Succeed())
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.12.11" })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.12.11"))
+
 		after := uids()
 		Expect(after).To(HaveLen(len(before)))
+
 		for name, uid := range before {
 			if name == "*v1.Deployment test-extension-controller-manager" {
 				Expect(after[name]).NotTo(Equal(uid), "its selector has changed")
@@ -134,6 +164,7 @@ var _ = Describe("Upgrades of real providers", Ordered, func() {
 func must[T any](value T, err error) T {
 	GinkgoHelper()
 	Expect(err).NotTo(HaveOccurred())
+
 	return value
 }
 
@@ -142,6 +173,7 @@ func must[T any](value T, err error) T {
 // meanwhile.
 func (w *world) createUsersObjects(ctx context.Context) []*unstructured.Unstructured {
 	GinkgoHelper()
+
 	capi := schema.GroupVersion{Group: "cluster.x-k8s.io", Version: "v1beta2"}
 	infrastructure := schema.GroupVersion{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2"}
 	reference := func(group, kind string) map[string]any {
@@ -158,7 +190,9 @@ func (w *world) createUsersObjects(ctx context.Context) []*unstructured.Unstruct
 		}},
 		{infrastructure.WithKind("AWSCluster"), map[string]any{"region": "eu-central-1"}},
 	}
+
 	var objects []*unstructured.Unstructured
+
 	for _, s := range specs {
 		o := &unstructured.Unstructured{Object: map[string]any{"spec": s.spec}}
 		o.SetGroupVersionKind(s.gvk)
@@ -168,8 +202,10 @@ func (w *world) createUsersObjects(ctx context.Context) []*unstructured.Unstruct
 			w.ignoreWebhooks(ctx)
 			return w.client.Create(ctx, o)
 		}).Should(Succeed(), s.gvk.Kind)
+
 		objects = append(objects, o)
 	}
+
 	return objects
 }
 
@@ -179,17 +215,22 @@ func (w *world) ignoreWebhooks(ctx context.Context) {
 	for _, list := range []client.ObjectList{validating, mutating} {
 		Expect(w.client.List(ctx, list)).To(Succeed())
 	}
+
 	ignore := admissionv1.Ignore
+
 	for i := range validating.Items {
 		for j := range validating.Items[i].Webhooks {
 			validating.Items[i].Webhooks[j].FailurePolicy = &ignore
 		}
+
 		_ = w.client.Update(ctx, &validating.Items[i]) // tried again if the operator was faster
 	}
+
 	for i := range mutating.Items {
 		for j := range mutating.Items[i].Webhooks {
 			mutating.Items[i].Webhooks[j].FailurePolicy = &ignore
 		}
+
 		_ = w.client.Update(ctx, &mutating.Items[i])
 	}
 }
@@ -198,25 +239,35 @@ func (w *world) ignoreWebhooks(ctx context.Context) {
 // the least replicas that were available.
 func (w *world) observeOutages(ctx context.Context, label string) func() (outages []string, least int32) {
 	GinkgoHelper()
+
 	watcher, err := client.NewWithWatch(w.bed.Config(), client.Options{Scheme: w.client.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
-	var group sync.WaitGroup
-	var mu sync.Mutex
-	var outages []string
+
+	var (
+		group   sync.WaitGroup
+		mu      sync.Mutex
+		outages []string
+	)
+
 	least := int32(-1)
+
 	var watches []watch.Interface
+
 	for _, list := range []client.ObjectList{
 		&corev1.ServiceList{}, &admissionv1.ValidatingWebhookConfigurationList{}, &admissionv1.MutatingWebhookConfigurationList{}, &appsv1.DeploymentList{},
 	} {
 		events, err := watcher.Watch(ctx, list, client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: label})
 		Expect(err).NotTo(HaveOccurred())
+
 		watches = append(watches, events)
+
 		group.Go(func() {
 			for event := range events.ResultChan() {
 				mu.Lock()
 				if event.Type == watch.Deleted {
 					outages = append(outages, fmt.Sprintf("%s was deleted", event.Object.(metav1.Object).GetName()))
 				}
+
 				if d, ok := event.Object.(*appsv1.Deployment); ok && (least < 0 || d.Status.AvailableReplicas < least) {
 					least = d.Status.AvailableReplicas
 				}
@@ -224,11 +275,14 @@ func (w *world) observeOutages(ctx context.Context, label string) func() (outage
 			}
 		})
 	}
+
 	return func() ([]string, int32) {
 		for _, w := range watches {
 			w.Stop()
 		}
+
 		group.Wait()
+
 		return outages, least
 	}
 }

@@ -22,21 +22,34 @@ const secondOperator = "second-operator"
 // startSecond starts another operator beside the world's own.
 func (w *world) startSecond(flags ...string) {
 	GinkgoHelper()
+
 	kubeconfig, err := w.bed.KubeconfigFor(secondOperator)
 	Expect(err).NotTo(HaveOccurred())
-	second, err := fleet.StartOperatorAs(w.bed, kubeconfig, []string{program}, filepath.Join(GinkgoT().TempDir(), "second.log"), flags...)
+	second, err := fleet.StartOperatorAs(
+		w.bed,
+		kubeconfig,
+		[]string{program},
+		filepath.Join(GinkgoT().TempDir(), "second.log"),
+		flags...)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(second.Stop()).To(Succeed()) })
 }
 
 // create makes the tiny provider's resource and what it needs.
-func (t tiny) create(ctx context.Context, w *world, change func(*v1alpha2.InfrastructureProvider)) *v1alpha2.InfrastructureProvider {
+func (t tiny) create(
+	ctx context.Context,
+	w *world,
+	change func(*v1alpha2.InfrastructureProvider),
+) *v1alpha2.InfrastructureProvider {
 	GinkgoHelper()
+
 	p := t.resource()
 	change(p)
+
 	for _, o := range []client.Object{t.namespace(), t.configMap(), p} {
 		Expect(w.client.Create(ctx, o)).To(Succeed())
 	}
+
 	return p
 }
 
@@ -49,9 +62,12 @@ var beUntouched = And(
 )
 
 var _ = Describe("Operators that watch some namespaces", Ordered, func() {
-	var w *world
-	var core v1alpha2.Provider
-	var second *v1alpha2.InfrastructureProvider
+	var (
+		w      *world
+		core   v1alpha2.Provider
+		second *v1alpha2.InfrastructureProvider
+	)
+
 	BeforeAll(func(ctx SpecContext) {
 		w = newWorld(context.WithoutCancel(ctx))
 		w.start("--watch-namespaces=cluster-api-system,shared")
@@ -61,7 +77,9 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 
 	It("install what is in these, and count core in another", func(ctx SpecContext) {
 		second = newTiny("second", "v1.0.0").create(ctx, w, asItIs)
-		Eventually(w.read(ctx, second)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.WaitingForCoreProviderReadyReason))
+		Eventually(
+			w.read(ctx, second),
+		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.WaitingForCoreProviderReadyReason))
 		core = w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
 		Eventually(w.read(ctx, second)).Should(beReady("v1.0.0"))
@@ -76,6 +94,7 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 		twin := newTiny("second", "v1.0.0")
 		p := twin.resource()
 		p.Namespace = "shared"
+
 		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shared"}})).To(Succeed())
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse,
@@ -83,24 +102,38 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 	})
 
 	It("watch over what they released there", func(ctx SpecContext) {
-		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: "second-controller-manager"}}
+		deployment := &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: "second-controller-manager"},
+		}
 		Expect(w.client.Delete(ctx, deployment)).To(Succeed())
-		Eventually(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) }).Should(Succeed())
+		Eventually(
+			func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) },
+		).Should(Succeed())
 		Eventually(w.read(ctx, second)).Should(beReady("v1.0.0"))
 	})
 
 	It("read from the API server what a release has in another namespace", func(ctx SpecContext) {
-		more := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: "more"},
-			Data: map[string]string{"manifests": "{apiVersion: v1, kind: ConfigMap, metadata: {name: more, namespace: nobodys}, data: {colour: blue}}"}}
+		more := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: "more"},
+			Data: map[string]string{
+				"manifests": "{apiVersion: v1, kind: ConfigMap, metadata: {name: more, namespace: nobodys}, data: {colour: blue}}",
+			},
+		}
 		Expect(w.client.Create(ctx, more)).To(Succeed())
 		update(ctx, w, second, func(p v1alpha2.Provider) {
 			p.GetSpec().AdditionalManifests = &v1alpha2.ConfigMapReference{Name: more.Name}
 		})
 		Eventually(w.read(ctx, second)).Should(beReady("v1.0.0"))
+
 		brought := client.ObjectKey{Namespace: "nobodys", Name: "more"}
 		Expect(w.client.Get(ctx, brought, &corev1.ConfigMap{})).To(Succeed())
 
-		Expect(w.client.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: brought.Namespace, Name: brought.Name}})).To(Succeed())
+		Expect(
+			w.client.Delete(
+				ctx,
+				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: brought.Namespace, Name: brought.Name}},
+			),
+		).To(Succeed())
 		update(ctx, w, second, func(p v1alpha2.Provider) {
 			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
 		})
@@ -109,7 +142,14 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 
 	It("read no Secret, ConfigMap or workload elsewhere", func(ctx SpecContext) {
 		elsewhere, err := w.bed.Requests(func(r bed.Request) bool {
-			kinds := map[string]bool{"secrets": true, "configmaps": true, "deployments": true, "serviceaccounts": true, "pods": true}
+			kinds := map[string]bool{
+				"secrets":         true,
+				"configmaps":      true,
+				"deployments":     true,
+				"serviceaccounts": true,
+				"pods":            true,
+			}
+
 			return r.User == secondOperator && kinds[r.Resource] && r.Namespace != "second" && r.Name != "more"
 		})
 		Expect(err).NotTo(HaveOccurred())
@@ -118,11 +158,15 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 })
 
 var _ = Describe("An operator that watches some labels", Ordered, func() {
-	var w *world
-	var p *v1alpha2.InfrastructureProvider
+	var (
+		w *world
+		p *v1alpha2.InfrastructureProvider
+	)
+
 	team := func(name string) func(v1alpha2.Provider) {
 		return func(p v1alpha2.Provider) { p.SetLabels(map[string]string{"team": name}) }
 	}
+
 	BeforeAll(func(ctx SpecContext) {
 		w = newWorld(context.WithoutCancel(ctx))
 		w.start("--watch-label-selector=team=a")
@@ -141,11 +185,15 @@ var _ = Describe("An operator that watches some labels", Ordered, func() {
 
 	It("lets go of one that loses it, whatever happens to its objects", func(ctx SpecContext) {
 		update(ctx, w, p, team("b"))
-		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "labelled-controller-manager"}}
+		deployment := &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "labelled-controller-manager"},
+		}
 		Expect(w.client.Delete(ctx, deployment)).To(Succeed())
 		Consistently(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) }).
 			WithTimeout(fiveLooks).Should(MatchError(ContainSubstring("not found")))
 		update(ctx, w, p, team("a"))
-		Eventually(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) }).Should(Succeed())
+		Eventually(
+			func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) },
+		).Should(Succeed())
 	})
 })

@@ -49,57 +49,79 @@ type webhooks struct {
 // startWebhooks starts them; services are the names of those that are called, as name.namespace.
 func startWebhooks(ctx context.Context, w *world, services ...string) *webhooks {
 	GinkgoHelper()
+
 	h := &webhooks{address: machineAddress(), convert: convertCore}
+
 	var names []string
 	for _, service := range services {
 		names = append(names, service+".svc")
 	}
+
 	certificate, key, err := cert.GenerateSelfSignedCertKey(names[0], nil, names)
 	Expect(err).NotTo(HaveOccurred())
 	pair, err := tls.X509KeyPair(certificate, key)
 	Expect(err).NotTo(HaveOccurred())
+
 	h.bundle = certificate
 	h.client, err = client.NewWithWatch(w.bed.Config(), client.Options{Scheme: fleet.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
 
-	listener, err := tls.Listen("tcp", net.JoinHostPort(h.address, "0"), &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
+	listener, err := tls.Listen(
+		"tcp",
+		net.JoinHostPort(h.address, "0"),
+		&tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
+	)
 	Expect(err).NotTo(HaveOccurred())
+
 	h.port = int32(listener.Addr().(*net.TCPAddr).Port)
+
 	server := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listener) }()
+
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+
 	DeferCleanup(func() error { stop(); return server.Close() })
+
 	for _, list := range []client.ObjectList{
 		&apiextensionsv1.CustomResourceDefinitionList{}, &corev1.ServiceList{},
 		&admissionregistrationv1.ValidatingWebhookConfigurationList{}, &admissionregistrationv1.MutatingWebhookConfigurationList{},
 	} {
 		h.attend(running, list)
 	}
+
 	return h
 }
 
 // machineAddress is an address of this machine that an endpoint may have: not a loopback one.
 func machineAddress() string {
 	GinkgoHelper()
+
 	addresses, err := net.InterfaceAddrs()
 	Expect(err).NotTo(HaveOccurred())
+
 	for _, a := range addresses {
 		if ip, ok := a.(*net.IPNet); ok && ip.IP.IsGlobalUnicast() && ip.IP.To4() != nil {
 			return ip.IP.String()
 		}
 	}
+
 	Skip("this machine has no address but loopback, and Services cannot lead to that")
+
 	return ""
 }
 
 // selectorless is a patch for providers whose webhooks are called: their Services have no pods to
 // lead to.
-var selectorless = v1alpha2.Patch{Patch: `[{"op": "remove", "path": "/spec/selector"}]`, Target: &v1alpha2.PatchTarget{Kind: "Service"}}
+var selectorless = v1alpha2.Patch{
+	Patch:  `[{"op": "remove", "path": "/spec/selector"}]`,
+	Target: &v1alpha2.PatchTarget{Kind: "Service"},
+}
 
 // forget makes the managers fail on objects in versions that they do not know any more.
 func (h *webhooks) forget(versions ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	h.forgotten = append(h.forgotten, versions...)
 }
 
@@ -107,17 +129,21 @@ func (h *webhooks) forget(versions ...string) {
 func (h *webhooks) conversions() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	return h.converted
 }
 
 // attend watches one kind and does to each object what a cluster's other programs would.
 func (h *webhooks) attend(ctx context.Context, list client.ObjectList) {
 	GinkgoHelper()
+
 	changes, err := h.client.Watch(ctx, list)
 	Expect(err).NotTo(HaveOccurred())
+
 	go func() {
 		defer GinkgoRecover()
 		defer changes.Stop()
+
 		for {
 			select {
 			case <-ctx.Done():
@@ -126,6 +152,7 @@ func (h *webhooks) attend(ctx context.Context, list client.ObjectList) {
 				if !ok {
 					return
 				}
+
 				if o, ok := event.Object.(client.Object); ok {
 					if err := h.serve(ctx, o); err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) {
 						GinkgoLogr.Error(err, "cannot play the cluster's part", "object", o.GetName())
@@ -142,22 +169,33 @@ func (h *webhooks) serve(ctx context.Context, o client.Object) error {
 		if len(service.Spec.Selector) > 0 || !strings.HasSuffix(service.Name, "webhook-service") {
 			return nil
 		}
+
 		ready := true
 		slice := &discoveryv1.EndpointSlice{
-			ObjectMeta:  metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name, Labels: map[string]string{discoveryv1.LabelServiceName: service.Name}},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: service.Namespace,
+				Name:      service.Name,
+				Labels:    map[string]string{discoveryv1.LabelServiceName: service.Name},
+			},
 			AddressType: discoveryv1.AddressTypeIPv4,
-			Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{h.address}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
-			Ports:       []discoveryv1.EndpointPort{{Name: &service.Spec.Ports[0].Name, Port: &h.port}},
+			Endpoints: []discoveryv1.Endpoint{
+				{Addresses: []string{h.address}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}},
+			},
+			Ports: []discoveryv1.EndpointPort{{Name: &service.Spec.Ports[0].Name, Port: &h.port}},
 		}
+
 		return client.IgnoreAlreadyExists(h.client.Create(ctx, slice))
 	}
+
 	if o.GetAnnotations()["cert-manager.io/inject-ca-from"] == "" {
 		return nil
 	}
+
 	before := o.DeepCopyObject().(client.Object)
 	for _, c := range clientConfigs(o) {
 		*c = h.bundle
 	}
+
 	return h.client.Patch(ctx, o, client.MergeFrom(before), client.FieldOwner("cert-manager-cainjector"))
 }
 
@@ -177,6 +215,7 @@ func clientConfigs(o client.Object) (bundles []*[]byte) {
 			bundles = append(bundles, &o.Webhooks[i].ClientConfig.CABundle)
 		}
 	}
+
 	return bundles
 }
 
@@ -194,34 +233,48 @@ func (h *webhooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+
 	response := map[string]any{"uid": review.Request.UID, "allowed": true}
 	if review.Kind == "ConversionReview" {
 		delete(response, "allowed")
+
 		objects, err := h.convertAll(r.Context(), review.Request.Objects, review.Request.DesiredAPIVersion)
+
 		response["convertedObjects"], response["result"] = objects, metav1.Status{Status: metav1.StatusSuccess}
 		if err != nil {
 			response["result"] = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
 		}
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": review.APIVersion, "kind": review.Kind, "response": response})
+
+	_ = json.NewEncoder(w).
+		Encode(map[string]any{"apiVersion": review.APIVersion, "kind": review.Kind, "response": response})
 }
 
-func (h *webhooks) convertAll(ctx context.Context, objects []unstructured.Unstructured, to string) ([]*unstructured.Unstructured, error) {
+func (h *webhooks) convertAll(
+	ctx context.Context,
+	objects []unstructured.Unstructured,
+	to string,
+) ([]*unstructured.Unstructured, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	var converted []*unstructured.Unstructured
+
 	for i := range objects {
 		for _, version := range h.forgotten {
 			if strings.HasSuffix(objects[i].GetAPIVersion(), "/"+version) || strings.HasSuffix(to, "/"+version) {
 				return nil, fmt.Errorf("%s is not known to this manager", version)
 			}
 		}
+
 		o, err := h.convert(ctx, &objects[i], to)
 		if err != nil {
 			return nil, err
 		}
+
 		converted = append(converted, o)
 		h.converted++
 	}
+
 	return converted, nil
 }

@@ -29,6 +29,7 @@ func Scheme() *runtime.Scheme {
 			panic(err) // a programming error, found by the first test
 		}
 	}
+
 	return scheme
 }
 
@@ -36,6 +37,7 @@ func Scheme() *runtime.Scheme {
 func NewClient(config *rest.Config) (client.Client, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
+
 	return client.New(config, client.Options{Scheme: Scheme()})
 }
 
@@ -46,27 +48,38 @@ func InstallCRDs(ctx context.Context, c client.Client, root string) error {
 	if err != nil || len(files) == 0 {
 		return fmt.Errorf("no CRDs in %s/config/crd/bases: %w", root, err)
 	}
+
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			return err
 		}
+
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := yaml.Unmarshal(data, crd); err != nil {
 			return err
 		}
+
 		if err := c.Create(ctx, crd); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 	}
-	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		for _, t := range v1alpha2.ProviderTypes() {
-			if err := c.List(ctx, t.NewList()); err != nil {
-				return false, nil //nolint:nilerr // not served yet
+
+	return wait.PollUntilContextTimeout(
+		ctx,
+		50*time.Millisecond,
+		time.Minute,
+		true,
+		func(ctx context.Context) (bool, error) {
+			for _, t := range v1alpha2.ProviderTypes() {
+				if err := c.List(ctx, t.NewList()); err != nil {
+					return false, nil //nolint:nilerr // not served yet
+				}
 			}
-		}
-		return true, nil
-	})
+
+			return true, nil
+		},
+	)
 }
 
 // Prepare creates what the release's resource refers to: namespace, ConfigMap and Secret.
@@ -75,15 +88,18 @@ func (r *Release) Prepare(ctx context.Context, c client.Client) error {
 	if err != nil {
 		return err
 	}
+
 	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace}}, cm}
 	if len(r.Variables) > 0 {
 		objects = append(objects, r.Secret())
 	}
+
 	for _, o := range objects {
 		if err := c.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create %T %s: %w", o, o.GetName(), err)
 		}
 	}
+
 	return nil
 }
 
@@ -92,6 +108,8 @@ func (r *Release) Install(ctx context.Context, c client.Client) (v1alpha2.Provid
 	if err := r.Prepare(ctx, c); err != nil {
 		return nil, err
 	}
+
 	p := r.Resource()
+
 	return p, c.Create(ctx, p)
 }

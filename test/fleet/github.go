@@ -17,10 +17,34 @@ const GitHub = "https://github.com"
 // repository has them.
 var published = []struct{ label, version, project, file, as string }{
 	{"cluster-api", "v1.13.5", "kubernetes-sigs/cluster-api", "core-components.yaml", "core-components.yaml"},
-	{"bootstrap-kubeadm", "v1.13.5", "kubernetes-sigs/cluster-api", "bootstrap-components.yaml", "bootstrap-components.yaml"},
-	{"control-plane-kubeadm", "v1.13.5", "kubernetes-sigs/cluster-api", "control-plane-components.yaml", "control-plane-components.yaml"},
-	{"infrastructure-docker", "v1.13.5", "kubernetes-sigs/cluster-api", "infrastructure-components-development.yaml", "infrastructure-components.yaml"},
-	{"infrastructure-aws", "v2.11.1", "kubernetes-sigs/cluster-api-provider-aws", "infrastructure-components.yaml", "infrastructure-components.yaml"},
+	{
+		"bootstrap-kubeadm",
+		"v1.13.5",
+		"kubernetes-sigs/cluster-api",
+		"bootstrap-components.yaml",
+		"bootstrap-components.yaml",
+	},
+	{
+		"control-plane-kubeadm",
+		"v1.13.5",
+		"kubernetes-sigs/cluster-api",
+		"control-plane-components.yaml",
+		"control-plane-components.yaml",
+	},
+	{
+		"infrastructure-docker",
+		"v1.13.5",
+		"kubernetes-sigs/cluster-api",
+		"infrastructure-components-development.yaml",
+		"infrastructure-components.yaml",
+	},
+	{
+		"infrastructure-aws",
+		"v2.11.1",
+		"kubernetes-sigs/cluster-api-provider-aws",
+		"infrastructure-components.yaml",
+		"infrastructure-components.yaml",
+	},
 }
 
 // Download fills a folder with the releases of the Standard providers, in the layout of a local
@@ -30,11 +54,13 @@ func Download(ctx context.Context, server, folder string) error {
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 5 * time.Second, ResponseHeaderTimeout: 10 * time.Second,
 	}}
+
 	for _, p := range published {
 		target := filepath.Join(folder, p.label, p.version)
 		if err := os.MkdirAll(target, 0o755); err != nil {
 			return err
 		}
+
 		for file, as := range map[string]string{p.file: p.as, "metadata.yaml": "metadata.yaml"} {
 			url := fmt.Sprintf("%s/%s/releases/download/%s/%s", server, p.project, p.version, file)
 			if err := download(ctx, client, url, filepath.Join(target, as)); err != nil {
@@ -42,6 +68,7 @@ func Download(ctx context.Context, server, folder string) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -50,18 +77,23 @@ func download(ctx context.Context, client *http.Client, url, file string) error 
 	if err != nil {
 		return err
 	}
+
 	res, err := client.Do(req)
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
+
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %s", url, res.Status)
 	}
+
 	const most = 32 << 20
+
 	data, err := io.ReadAll(io.LimitReader(res.Body, most))
 	if err != nil {
 		return fmt.Errorf("%s: %w", url, err)
 	}
+
 	return os.WriteFile(file, data, 0o600)
 }

@@ -11,16 +11,21 @@ import (
 
 func TestReleasesAreDownloadedIntoALocalRepository(t *testing.T) {
 	g := NewWithT(t)
+
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasPrefix(r.URL.Path, "/kubernetes-sigs/cluster-api") || !strings.Contains(r.URL.Path, "/releases/download/v") {
+		if !strings.HasPrefix(r.URL.Path, "/kubernetes-sigs/cluster-api") ||
+			!strings.Contains(r.URL.Path, "/releases/download/v") {
 			http.NotFound(w, r)
 			return
 		}
+
 		_, _ = w.Write([]byte(r.URL.Path))
 	}))
 	defer server.Close()
+
 	folder := t.TempDir()
 	g.Expect(Download(t.Context(), server.URL, folder)).To(Succeed())
+
 	for _, wanted := range Standard {
 		release, err := Load(t.Context(), folder, wanted)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -33,5 +38,6 @@ func TestReleasesAreDownloadedIntoALocalRepository(t *testing.T) {
 func TestAServerWithoutTheReleasesIsAnError(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
+
 	NewWithT(t).Expect(Download(t.Context(), server.URL, t.TempDir())).To(MatchError(ContainSubstring("404")))
 }

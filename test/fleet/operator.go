@@ -22,10 +22,12 @@ func BuildOperator(ctx context.Context, root, folder string) (string, error) {
 	program := filepath.Join(folder, "operator")
 	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/operator")
 	build.Dir = root
+
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the operator: %w\n%s", err, out)
 	}
+
 	return program, nil
 }
 
@@ -44,27 +46,42 @@ func StartOperator(b *bed.Bed, program, logFile string, flags ...string) (*Opera
 	if err != nil {
 		return nil, err
 	}
+
 	return StartOperatorAs(b, kubeconfig, []string{program}, logFile, flags...)
 }
 
 // StartOperatorAs is StartOperator with a kubeconfig file of the caller's, of whatever user, and a
 // command that ends with the program, such as one that runs it elsewhere.
-func StartOperatorAs(b *bed.Bed, kubeconfig string, command []string, logFile string, flags ...string) (*Operator, error) {
+func StartOperatorAs(
+	b *bed.Bed,
+	kubeconfig string,
+	command []string,
+	logFile string,
+	flags ...string,
+) (*Operator, error) {
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	args := append(append(command[1:len(command):len(command)], "--metrics-bind-address=0", "--health-probe-bind-address=0"), flags...)
+
+	args := append(
+		append(command[1:len(command):len(command)], "--metrics-bind-address=0", "--health-probe-bind-address=0"),
+		flags...)
 	o := &Operator{cmd: exec.Command(command[0], args...), log: log, ended: make(chan struct{})}
+
 	o.cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+
 	o.cmd.Stdout, o.cmd.Stderr = log, log
+
 	if err := b.Launch(o.cmd); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
 	go func() {
 		defer close(o.ended)
+
 		o.err = o.cmd.Wait()
 	}()
+
 	return o, nil
 }
 
@@ -78,14 +95,17 @@ func (o *Operator) end(signal syscall.Signal) error {
 	if ended, _ := o.Exited(); ended {
 		return nil
 	}
+
 	if err := o.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
+
 	<-o.ended
+
 	return o.log.Close()
 }
 
-// Exited says whether the operator has ended by itself, and with what.
+// Exited reports whether the operator has ended by itself, and with what.
 func (o *Operator) Exited() (bool, error) {
 	select {
 	case <-o.ended:
@@ -109,16 +129,22 @@ func (o *Operator) CPU() time.Duration {
 	if err != nil {
 		return 0
 	}
+
 	_, fields, _ := strings.Cut(string(stat), ") ") // the program's name may have blanks
 	columns := strings.Fields(fields)
+
 	const userTime, systemTime = 11, 12 // proc(5), where they are 14 and 15
 	if len(columns) <= systemTime {
 		return 0
 	}
+
 	var user, system int64
+
 	_, _ = fmt.Sscan(columns[userTime], &user)
 	_, _ = fmt.Sscan(columns[systemTime], &system)
+
 	const tick = 10 * time.Millisecond // as on every platform that Go runs on
+
 	return time.Duration(user+system) * tick
 }
 
@@ -127,11 +153,13 @@ func (o *Operator) memory(field string) int64 {
 	if err != nil {
 		return 0
 	}
+
 	for line := range strings.Lines(string(status)) {
 		var kib int64
 		if n, _ := fmt.Sscanf(line, field+": %d kB", &kib); n == 1 {
 			return kib << 10
 		}
 	}
+
 	return 0
 }

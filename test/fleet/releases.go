@@ -58,6 +58,7 @@ func Repository(root string) (folder string, real bool) {
 	if folder := os.Getenv("PROVIDERS"); folder != "" {
 		return folder, true
 	}
+
 	return filepath.Join(root, Samples), false
 }
 
@@ -68,39 +69,51 @@ func Load(ctx context.Context, repository string, wanted Wanted) (*Release, erro
 	if err != nil {
 		return nil, err
 	}
+
 	releases, err := directory.Releases(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	picked, err := source.Pick(releases, wanted.Version, "")
 	if err != nil {
 		picked = releases[0]
 	}
+
 	b, err := directory.Fetch(ctx, picked)
 	if err != nil {
 		return nil, err
 	}
+
 	providerType, _ := v1alpha2.ParseLabel(wanted.Label)
+
 	return &Release{Type: providerType, Namespace: wanted.Label + "-system", Bundle: b, Variables: wanted.Variables}, nil
 }
 
 // Labels are what the resource's selector asks for; all versions of a provider share them.
 func (r *Release) Labels() map[string]string {
-	return map[string]string{v1alpha2.ConfigMapTypeLabel: r.Type.Name(), v1alpha2.ConfigMapNameLabel: r.Bundle.Provider.Name}
+	return map[string]string{
+		v1alpha2.ConfigMapTypeLabel: r.Type.Name(),
+		v1alpha2.ConfigMapNameLabel: r.Bundle.Provider.Name,
+	}
 }
 
 // ConfigMap holds the release as the operator's source, compressed.
 func (r *Release) ConfigMap() (*corev1.ConfigMap, error) {
 	var components bytes.Buffer
+
 	zip := gzip.NewWriter(&components)
 	if _, err := zip.Write(r.Bundle.Components); err != nil {
 		return nil, err
 	}
+
 	if err := zip.Close(); err != nil {
 		return nil, err
 	}
+
 	labels := r.Labels()
 	labels[v1alpha2.ConfigMapVersionLabel] = r.Bundle.Version
+
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: r.Namespace, Name: fmt.Sprintf("%s-%s", r.Bundle.Provider.Label, r.Bundle.Version), Labels: labels,
@@ -125,9 +138,11 @@ func (r *Release) Resource() v1alpha2.Provider {
 	p.SetNamespace(r.Namespace)
 	p.SetName(r.Bundle.Provider.Name)
 	p.GetSpec().Version = r.Bundle.Version
+
 	p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{Selector: &metav1.LabelSelector{MatchLabels: r.Labels()}}
 	if len(r.Variables) > 0 {
 		p.GetSpec().SecretName = r.Secret().Name
 	}
+
 	return p
 }

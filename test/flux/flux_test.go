@@ -34,12 +34,18 @@ const (
 
 var _ = Describe("A provider's chart", Ordered, func() {
 	deployment := client.ObjectKey{Namespace: "capd-system", Name: "capd-controller-manager"}
+
 	var machine *unstructured.Unstructured
 
 	BeforeAll(func(ctx SpecContext) {
 		push(ctx, "infrastructure-docker", "v1.0.0", nil)
 		push(ctx, "infrastructure-docker", "v1.1.0", func(components []byte) []byte {
-			return bytes.Replace(components, []byte("    plural: dockermachines\n"), []byte("    plural: dockermachines\n    shortNames: [dm]\n"), 1)
+			return bytes.Replace(
+				components,
+				[]byte("    plural: dockermachines\n"),
+				[]byte("    plural: dockermachines\n    shortNames: [dm]\n"),
+				1,
+			)
 		})
 		push(ctx, "infrastructure-aws", "v1.0.0", nil)
 	})
@@ -48,6 +54,7 @@ var _ = Describe("A provider's chart", Ordered, func() {
 		apply(ctx, documented("gitops.md", "The chart without the operator", "1.13.5", "1.0.0"))
 		Eventually(installed(ctx, "infrastructure-docker")).Should(HavePrefix("1.0.0"))
 		Expect(image(ctx, deployment)).To(HaveSuffix("capd-manager:v1.0.0"))
+
 		machine = newMachine()
 		Expect(admin.Create(ctx, machine)).To(Succeed())
 	})
@@ -83,7 +90,9 @@ spec:
 	It("is mended when somebody changes what it installed", func(ctx SpecContext) {
 		live := &appsv1.Deployment{}
 		Expect(admin.Get(ctx, deployment, live)).To(Succeed())
-		Expect(admin.Patch(ctx, live, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":0}}`)))).To(Succeed())
+		Expect(
+			admin.Patch(ctx, live, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":0}}`))),
+		).To(Succeed())
 		request(ctx, "infrastructure-docker")
 		Eventually(func(g Gomega) {
 			g.Expect(admin.Get(ctx, deployment, live)).To(Succeed())
@@ -113,11 +122,13 @@ spec:
 
 var _ = Describe("The operator's chart", Ordered, func() {
 	const operators = "capstan-system"
+
 	core := &v1alpha2.CoreProvider{}
 	key := client.ObjectKey{Namespace: "capi-system", Name: "cluster-api"}
 
 	BeforeAll(func(ctx SpecContext) {
 		push(ctx, "cluster-api", "v1.0.0", nil)
+
 		dir := GinkgoT().TempDir()
 		run(ctx, "helm", "package", filepath.Join(root, "charts/capstan"), "--destination", dir)
 		archives, err := filepath.Glob(filepath.Join(dir, "capstan-*.tgz"))
@@ -137,10 +148,17 @@ var _ = Describe("The operator's chart", Ordered, func() {
         spec: {version: v1.0.0}
 `)
 		Eventually(func() error { return admin.Get(ctx, key, core) }).Should(Succeed())
+
 		dir := GinkgoT().TempDir()
 		program, err := fleet.BuildOperator(ctx, root, dir)
 		Expect(err).NotTo(HaveOccurred())
-		operator, err := fleet.StartOperator(cluster, program, filepath.Join(dir, "operator.log"), "--upgrade-crds", "--chart-repository=http://"+registry+"/charts")
+		operator, err := fleet.StartOperator(
+			cluster,
+			program,
+			filepath.Join(dir, "operator.log"),
+			"--upgrade-crds",
+			"--chart-repository=http://"+registry+"/charts",
+		)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(operator.Stop)
 		Eventually(func(g Gomega) {
@@ -167,11 +185,14 @@ var _ = Describe("The operator's chart", Ordered, func() {
 // push puts the chart of a sample release into the registry, from components that may be changed.
 func push(ctx context.Context, label, version string, change func([]byte) []byte) {
 	GinkgoHelper()
+
 	release, err := fleet.Load(ctx, samples, fleet.Wanted{Label: label, Version: version})
 	Expect(err).NotTo(HaveOccurred())
+
 	if change != nil {
 		release.Bundle.Components = change(release.Bundle.Components)
 	}
+
 	made, err := chartgen.Build(release.Bundle)
 	Expect(err).NotTo(HaveOccurred())
 	c, err := oci.NewClient(oci.Options{})
@@ -188,6 +209,7 @@ func fluxObject(group, version, kind, name string) *unstructured.Unstructured {
 	o.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: version, Kind: kind})
 	o.SetNamespace(namespace)
 	o.SetName(name)
+
 	return o
 }
 
@@ -205,8 +227,10 @@ func installed(ctx context.Context, name string) func(Gomega) string {
 		g.Expect(observed).To(Equal(release.GetGeneration()))
 		all, _, _ := unstructured.NestedSlice(release.Object, "status", "conditions")
 		g.Expect(all).To(ContainElement(And(HaveKeyWithValue("type", "Ready"), HaveKeyWithValue("status", "True"))))
+
 		history, _, _ := unstructured.NestedSlice(release.Object, "status", "history")
 		g.Expect(history).NotTo(BeEmpty())
+
 		return history[0].(map[string]any)["chartVersion"].(string)
 	}
 }
@@ -214,14 +238,20 @@ func installed(ctx context.Context, name string) func(Gomega) string {
 // request has Flux look at a HelmRelease and its source now, and waits until it has.
 func request(ctx context.Context, name string) {
 	GinkgoHelper()
+
 	now := fmt.Sprint(GinkgoT().Name(), GinkgoRandomSeed(), CurrentSpecReport().LeafNodeLocation.LineNumber)
-	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":%q}}}`, now))
+
+	patch := client.RawPatch(
+		"application/merge-patch+json",
+		fmt.Appendf(nil, `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":%q}}}`, now),
+	)
 	for _, o := range []*unstructured.Unstructured{fluxObject("source.toolkit.fluxcd.io", "v1", "OCIRepository", name), helmRelease(name)} {
 		if err := admin.Patch(ctx, o, patch); apierrors.IsNotFound(err) {
 			continue // its source is a HelmRepository
 		} else {
 			Expect(err).NotTo(HaveOccurred())
 		}
+
 		Eventually(func(g Gomega) {
 			g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
 			handled, _, _ := unstructured.NestedString(o.Object, "status", "lastHandledReconcileAt")
@@ -234,10 +264,12 @@ func request(ctx context.Context, name string) {
 // its own objects.
 func expectNoWrites(ctx context.Context, name string) {
 	GinkgoHelper()
+
 	writes := func(r bed.Request) bool {
 		return r.Write() && !r.Lease() && r.Resource != "events" && !strings.HasSuffix(r.Group, ".toolkit.fluxcd.io")
 	}
 	compared, written := requests(func(r bed.Request) bool { return r.DryRun }), requests(writes)
+
 	request(ctx, name)
 	Expect(len(requests(func(r bed.Request) bool { return r.DryRun }))).To(BeNumerically(">", len(compared)))
 	Expect(requests(writes)).To(Equal(written))
@@ -247,18 +279,22 @@ func expectNoWrites(ctx context.Context, name string) {
 // requests are those of Flux that keep holds for.
 func requests(keep func(bed.Request) bool) []string {
 	GinkgoHelper()
+
 	all, err := cluster.Requests(func(r bed.Request) bool { return r.User == fluxUser && keep(r) })
 	Expect(err).NotTo(HaveOccurred())
+
 	var lines []string
 	for _, r := range all {
 		lines = append(lines, r.Verb+" "+r.URI)
 	}
+
 	return lines
 }
 
 // uninstall deletes a HelmRelease and waits until it is gone.
 func uninstall(ctx context.Context, name string) {
 	GinkgoHelper()
+
 	release := helmRelease(name)
 	Expect(admin.Delete(ctx, release)).To(Succeed())
 	Eventually(func() bool {
@@ -268,22 +304,28 @@ func uninstall(ctx context.Context, name string) {
 
 func image(ctx context.Context, deployment client.ObjectKey) string {
 	GinkgoHelper()
+
 	live := &appsv1.Deployment{}
 	Expect(admin.Get(ctx, deployment, live)).To(Succeed())
+
 	return live.Spec.Template.Spec.Containers[0].Image
 }
 
 func definition(ctx context.Context, name string) *apiextensionsv1.CustomResourceDefinition {
 	GinkgoHelper()
+
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	Expect(admin.Get(ctx, client.ObjectKey{Name: name}, crd)).To(Succeed())
+
 	return crd
 }
 
 func webhooks(ctx context.Context) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	GinkgoHelper()
+
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	Expect(admin.Get(ctx, client.ObjectKey{Name: dockerWebhooks}, configuration)).To(Succeed())
+
 	return configuration
 }
 
@@ -293,22 +335,28 @@ func authority() []byte { return cluster.Config().CAData }
 // injectCA does what cert-manager does to what asks for it.
 func injectCA(ctx context.Context) {
 	GinkgoHelper()
+
 	owner := client.FieldOwner("cert-manager-cainjector")
 	crd := definition(ctx, dockerClusters)
 	crd.Spec.Conversion.Webhook.ClientConfig.CABundle = authority()
 	Expect(admin.Update(ctx, crd, owner)).To(Succeed())
+
 	configuration := webhooks(ctx)
 	for i := range configuration.Webhooks {
 		configuration.Webhooks[i].ClientConfig.CABundle = authority()
 	}
+
 	Expect(admin.Update(ctx, configuration, owner)).To(Succeed())
 }
 
 // newMachine is a custom resource of the provider docker, in the only version of its kind.
 func newMachine() *unstructured.Unstructured {
 	m := &unstructured.Unstructured{}
-	m.SetGroupVersionKind(schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2", Kind: "DockerMachine"})
+	m.SetGroupVersionKind(
+		schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2", Kind: "DockerMachine"},
+	)
 	m.SetNamespace("default")
 	m.SetName("mine")
+
 	return m
 }

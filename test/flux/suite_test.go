@@ -52,6 +52,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("the scenarios with Flux are skipped: `make e2e-flux` runs them")
 		return
 	}
+
 	os.Exit(m.Run())
 }
 
@@ -69,6 +70,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	cluster, err = bed.Start(context.WithoutCancel(ctx), bed.Options{})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
+
 	admin, err = fleet.NewClient(cluster.Config())
 	Expect(err).NotTo(HaveOccurred())
 	registry, err = cluster.StartRegistry(ctx)
@@ -78,35 +80,54 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		run(ctx, "kubectl", "apply", "--server-side", "-f", definitions)
 		run(ctx, "kubectl", "wait", "--for", "condition=Established", "-f", definitions)
 	}
+
 	Expect(admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+
 	artifacts := freeAddress()
-	startController(tools.SourceController, "--storage-path="+GinkgoT().TempDir(), "--storage-addr="+artifacts, "--storage-adv-addr="+artifacts)
+	startController(
+		tools.SourceController,
+		"--storage-path="+GinkgoT().TempDir(),
+		"--storage-addr="+artifacts,
+		"--storage-adv-addr="+artifacts,
+	)
 	startController(tools.HelmController)
 })
 
 // freeAddress is where nothing listens.
 func freeAddress() string {
 	GinkgoHelper()
+
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
+
 	defer listener.Close()
+
 	return listener.Addr().String()
 }
 
 // startController runs a program of Flux until the suite ends.
 func startController(program string, flags ...string) {
 	GinkgoHelper()
+
 	kubeconfig, err := cluster.KubeconfigFor(fluxUser)
 	Expect(err).NotTo(HaveOccurred())
+
 	log := &bytes.Buffer{}
 	dir := GinkgoT().TempDir()
 	cmd := exec.Command(cluster.Binary(program), append(flags, "--metrics-addr=0", "--health-addr=0")...)
-	cmd.Env = []string{"KUBECONFIG=" + kubeconfig, "RUNTIME_NAMESPACE=" + namespace, "HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{
+		"KUBECONFIG=" + kubeconfig,
+		"RUNTIME_NAMESPACE=" + namespace,
+		"HOME=" + dir,
+		"TMPDIR=" + dir,
+		"PATH=" + os.Getenv("PATH"),
+	}
 	cmd.Stdout, cmd.Stderr = log, log
 	Expect(cluster.Launch(cmd)).To(Succeed())
 	DeferCleanup(func() {
 		_ = cmd.Process.Kill() // fails only if it is gone
 		_ = cmd.Wait()
+
 		GinkgoWriter.Printf("%s:\n%s\n", program, log)
 	})
 }
@@ -114,16 +135,19 @@ func startController(program string, flags ...string) {
 // run runs a program of the bed as a person would.
 func run(ctx context.Context, name string, args ...string) string {
 	GinkgoHelper()
+
 	cmd := exec.CommandContext(ctx, cluster.Binary(name), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig(), "HOME="+filepath.Join(cluster.Dir(), "home"))
 	out, err := cmd.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), "%s %s: %s", name, strings.Join(args, " "), out)
+
 	return string(out)
 }
 
 // apply applies objects.
 func apply(ctx context.Context, objects string) {
 	GinkgoHelper()
+
 	file := filepath.Join(GinkgoT().TempDir(), "objects.yaml")
 	Expect(os.WriteFile(file, []byte(objects), 0o600)).To(Succeed())
 	run(ctx, "kubectl", "apply", "--server-side", "--force-conflicts", "-f", file)
@@ -133,16 +157,21 @@ func apply(ctx context.Context, objects string) {
 // suite in place of any other.
 func documented(page, heading string, replacements ...string) string {
 	GinkgoHelper()
+
 	text, err := os.ReadFile(filepath.Join(root, "docs", page))
 	Expect(err).NotTo(HaveOccurred())
+
 	_, section, found := strings.Cut(string(text), "\n## "+heading+"\n")
 	Expect(found).To(BeTrue())
 	_, block, found := strings.Cut(section, "```yaml\n")
 	Expect(found).To(BeTrue())
+
 	block, _, _ = strings.Cut(block, "```")
 	for _, address := range []string{"ghcr.io/capstan-project", "registry.example.com/capi"} {
 		block = strings.ReplaceAll(block, "  url: oci://"+address+"/", "  insecure: true\n  url: oci://"+registry+"/")
 	}
+
 	Expect(block).To(ContainSubstring(registry))
+
 	return strings.NewReplacer(replacements...).Replace(block)
 }

@@ -31,18 +31,27 @@ type Entry struct {
 // Layer packs entries as a layer of an image.
 func Layer(entries ...Entry) []byte {
 	var out bytes.Buffer
+
 	zip := gzip.NewWriter(&out)
 	w := tar.NewWriter(zip)
+
 	for _, e := range entries {
 		if e.Type == 0 {
 			e.Type = tar.TypeReg
 		}
-		must(w.WriteHeader(&tar.Header{Name: e.Name, Typeflag: e.Type, Linkname: e.Link, Size: int64(len(e.Content)), Mode: 0o644}))
+
+		must(
+			w.WriteHeader(
+				&tar.Header{Name: e.Name, Typeflag: e.Type, Linkname: e.Link, Size: int64(len(e.Content)), Mode: 0o644},
+			),
+		)
 		_, err := w.Write([]byte(e.Content))
 		must(err)
 	}
+
 	must(w.Close())
 	must(zip.Close())
+
 	return out.Bytes()
 }
 
@@ -51,53 +60,81 @@ func Random(size int, seed uint64) []byte {
 	random := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16)})
 	data := make([]byte, size)
 	_, _ = random.Read(data) // never fails
+
 	return data
 }
 
 // Push pushes an image of these layers, oldest first, for each platform such as linux/amd64, and an
 // index of them under the reference's tag. Without platforms, it is one manifest. It returns the
 // digest of what has the tag.
-func Push(ctx context.Context, c *oci.Client, ref oci.Reference, platforms []string, layers ...[]byte) (ocispec.Descriptor, error) {
+func Push(
+	ctx context.Context,
+	c *oci.Client,
+	ref oci.Reference,
+	platforms []string,
+	layers ...[]byte,
+) (ocispec.Descriptor, error) {
 	repository := c.Repository(ref)
 	if len(platforms) == 0 {
 		desc, data, err := manifest(ctx, repository, "linux/amd64", layers)
 		if err != nil {
 			return desc, err
 		}
+
 		return desc, repository.PushReference(ctx, desc, bytes.NewReader(data), ref.Tag)
 	}
+
 	index := ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex}
+
 	for _, platform := range platforms {
 		desc, data, err := manifest(ctx, repository, platform, layers)
 		if err != nil {
 			return desc, err
 		}
+
 		if err := repository.Push(ctx, desc, bytes.NewReader(data)); err != nil {
 			return desc, err
 		}
+
 		system, architecture, _ := strings.Cut(platform, "/")
 		desc.Platform = &ocispec.Platform{OS: system, Architecture: architecture}
 		index.Manifests = append(index.Manifests, desc)
 	}
+
 	data, err := json.Marshal(index)
 	must(err)
+
 	desc := content.NewDescriptorFromBytes(index.MediaType, data)
+
 	return desc, repository.PushReference(ctx, desc, bytes.NewReader(data), ref.Tag)
 }
 
 // PushArtifact pushes an artifact that is no image under the reference's tag.
-func PushArtifact(ctx context.Context, c *oci.Client, ref oci.Reference, artifactType string, layers ...oci.Layer) (ocispec.Descriptor, error) {
+func PushArtifact(
+	ctx context.Context,
+	c *oci.Client,
+	ref oci.Reference,
+	artifactType string,
+	layers ...oci.Layer,
+) (ocispec.Descriptor, error) {
 	artifact, err := oci.Pack(artifactType, oci.NewLayer(ocispec.MediaTypeEmptyJSON, []byte("{}")), layers, nil)
 	must(err)
+
 	return c.Push(ctx, ref, artifact)
 }
 
 // manifest pushes config and layers, and gives the manifest. Every platform has a layer of its own
 // besides the given ones.
-func manifest(ctx context.Context, target oras.Target, platform string, layers [][]byte) (ocispec.Descriptor, []byte, error) {
+func manifest(
+	ctx context.Context,
+	target oras.Target,
+	platform string,
+	layers [][]byte,
+) (ocispec.Descriptor, []byte, error) {
 	system, architecture, _ := strings.Cut(platform, "/")
 	config := fmt.Sprintf(`{"os":%q,"architecture":%q,"rootfs":{"type":"layers","diff_ids":[]}}`, system, architecture)
 	m := ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest}
+
 	own := Layer(Entry{Name: "etc/platform", Content: platform})
 	for _, l := range append([][]byte{[]byte(config), own}, layers...) {
 		desc := content.NewDescriptorFromBytes(ocispec.MediaTypeImageLayerGzip, l)
@@ -107,15 +144,19 @@ func manifest(ctx context.Context, target oras.Target, platform string, layers [
 		} else {
 			m.Layers = append(m.Layers, desc)
 		}
+
 		if exists, err := target.Exists(ctx, desc); err == nil && exists {
 			continue
 		}
+
 		if err := target.Push(ctx, desc, bytes.NewReader(l)); err != nil {
 			return desc, nil, err
 		}
 	}
+
 	data, err := json.Marshal(m)
 	must(err)
+
 	return content.NewDescriptorFromBytes(m.MediaType, data), data, nil
 }
 

@@ -18,16 +18,28 @@ import (
 // anybody. Its object goes first, so that the pod does not come back to take part.
 func kill(ctx context.Context, pod string) {
 	GinkgoHelper()
-	Expect(admin.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod}}, client.GracePeriodSeconds(0))).To(Succeed())
+	Expect(
+		admin.Delete(
+			ctx,
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod}},
+			client.GracePeriodSeconds(0),
+		),
+	).To(Succeed())
+
 	processes, err := filepath.Glob("/proc/[0-9]*")
 	Expect(err).NotTo(HaveOccurred())
+
 	found := 0
+
 	for _, process := range processes {
 		command, _ := os.ReadFile(filepath.Join(process, "cmdline"))
+
 		environment, _ := os.ReadFile(filepath.Join(process, "environ"))
-		if !strings.HasPrefix(string(command), "/operator\x00") || !strings.Contains(string(environment), "HOSTNAME="+pod+"\x00") {
+		if !strings.HasPrefix(string(command), "/operator\x00") ||
+			!strings.Contains(string(environment), "HOSTNAME="+pod+"\x00") {
 			continue
 		}
+
 		found++
 		pid, err := strconv.Atoi(filepath.Base(process))
 		Expect(err).NotTo(HaveOccurred())
@@ -35,5 +47,6 @@ func kill(ctx context.Context, pod string) {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(victim.Kill()).To(Succeed())
 	}
+
 	Expect(found).To(Equal(1), "processes of pod %s", pod)
 }

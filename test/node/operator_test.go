@@ -32,8 +32,10 @@ const (
 )
 
 var _ = Describe("The operator on a real node", Ordered, func() {
-	var core, infra v1alpha2.Provider
-	var repository string
+	var (
+		core, infra v1alpha2.Provider
+		repository  string
+	)
 
 	BeforeAll(func() {
 		repository = GinkgoT().TempDir()
@@ -62,6 +64,7 @@ var _ = Describe("The operator on a real node", Ordered, func() {
 			deployment := get(ctx, g, &appsv1.Deployment{}, namespace, release)
 			g.Expect(deployment.Status.ReadyReplicas).To(BeEquivalentTo(2))
 		}).Should(Succeed())
+
 		for _, pod := range pods(ctx, namespace) {
 			Expect(pod.Status.ContainerStatuses[0].RestartCount).To(BeZero(), pod.Name)
 		}
@@ -74,9 +77,13 @@ var _ = Describe("The operator on a real node", Ordered, func() {
 	It("serves metrics through its Service", func(ctx SpecContext) {
 		Eventually(func(g Gomega) {
 			service := get(ctx, g, &corev1.Service{}, namespace, release+"-metrics")
-			page, err := http.Get(fmt.Sprintf("http://%s:8080/metrics", service.Spec.ClusterIP)) //nolint:noctx // a cluster of this test's own
+			page, err := http.Get(
+				fmt.Sprintf("http://%s:8080/metrics", service.Spec.ClusterIP),
+			) //nolint:noctx // a cluster of this test's own
 			g.Expect(err).NotTo(HaveOccurred())
+
 			defer page.Body.Close()
+
 			text, err := io.ReadAll(page.Body)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(string(text)).To(ContainSubstring(`capstan_build_info{version="` + operatorVersion + `"} 1`))
@@ -85,10 +92,12 @@ var _ = Describe("The operator on a real node", Ordered, func() {
 
 	It("installs providers whose pods really run", func(ctx SpecContext) {
 		core = install(ctx, repository, "cluster-api")
+
 		infra = install(ctx, repository, "infrastructure-sample")
 		for _, p := range []v1alpha2.Provider{core, infra} {
 			Eventually(version(ctx, p)).Should(Equal("v1.0.0"))
 		}
+
 		Expect(images(ctx)).To(HaveEach(managerImage + ":v1.0.0"))
 	})
 
@@ -111,25 +120,42 @@ var _ = Describe("The operator on a real node", Ordered, func() {
 			g.Expect(conditions.IsStalled(infra)).To(BeTrue())
 			g.Expect(conditions.GetMessage(infra, v1alpha2.ReadyCondition)).To(ContainSubstring("v1.2.0"))
 		}).Should(Succeed())
-		Expect(run(ctx, "helm", "history", "infrastructure-sample", "-n", infraNamespace)).To(MatchRegexp(`(?s)failed.*CrashLoopBackOff|exit.*Rollback to`))
+		Expect(
+			run(ctx, "helm", "history", "infrastructure-sample", "-n", infraNamespace),
+		).To(MatchRegexp(`(?s)failed.*CrashLoopBackOff|exit.*Rollback to`))
 		Eventually(func() []string { return images(ctx) }).Should(And(HaveLen(2), HaveEach(managerImage+":v1.1.0")))
 	})
 
 	It("has an upgrade finished by the other pod when the one at work is killed", func(ctx SpecContext) {
 		ask(ctx, infra, repository, "v1.3.0", `"release":{"timeout":"3m"}`)
 		Eventually(func() []string { return images(ctx) }).Should(ContainElement(managerImage + ":v1.3.0"))
+
 		var killed string
+
 		Eventually(func(g Gomega) { killed = leader(ctx, g) }).Should(Succeed())
 		Expect(version(ctx, infra)()).NotTo(Equal("v1.3.0"), "it is in the middle")
+
 		begin := time.Now()
+
 		kill(ctx, killed)
 		Eventually(func(g Gomega) { g.Expect(leader(ctx, g)).NotTo(Equal(killed)) }).Should(Succeed())
+
 		took := time.Since(begin)
-		AddReportEntry("time to take over", fmt.Sprintf("%.1f s after the working pod was killed, %s had taken over from %s", took.Seconds(), leader(ctx, Default), killed))
+		AddReportEntry(
+			"time to take over",
+			fmt.Sprintf(
+				"%.1f s after the working pod was killed, %s had taken over from %s",
+				took.Seconds(),
+				leader(ctx, Default),
+				killed,
+			),
+		)
 		GinkgoWriter.Printf("time to take over: %.1f s\n", took.Seconds())
 		Eventually(version(ctx, infra)).Should(Equal("v1.3.0"))
 		Expect(took).To(BeNumerically("<", 30*time.Second))
-		Expect(run(ctx, "helm", "status", "infrastructure-sample", "-n", infraNamespace)).To(ContainSubstring("STATUS: deployed"))
+		Expect(
+			run(ctx, "helm", "status", "infrastructure-sample", "-n", infraNamespace),
+		).To(ContainSubstring("STATUS: deployed"))
 	})
 
 	It("asked the API server for nothing that its role does not allow", func() {
@@ -154,18 +180,22 @@ func deployment(ctx context.Context) *appsv1.Deployment {
 
 func pods(ctx context.Context, namespace string) []corev1.Pod {
 	GinkgoHelper()
+
 	list := &corev1.PodList{}
 	Expect(admin.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+
 	return list.Items
 }
 
 // images are those of the pods of the provider which is upgraded.
 func images(ctx context.Context) []string {
 	GinkgoHelper()
+
 	var all []string
 	for _, pod := range pods(ctx, infraNamespace) {
 		all = append(all, pod.Spec.Containers[0].Image)
 	}
+
 	return all
 }
 
@@ -175,25 +205,30 @@ func leader(ctx context.Context, g Gomega) string {
 	g.Expect(holder).NotTo(BeNil())
 	pod, _, _ := strings.Cut(*holder, "_")
 	g.Expect(pod).NotTo(BeEmpty())
+
 	return pod
 }
 
 // install loads the version v1.0.0 of a sample and creates its resource.
 func install(ctx context.Context, repository, label string) v1alpha2.Provider {
 	GinkgoHelper()
+
 	r, err := fleet.Load(ctx, repository, fleet.Wanted{Label: label, Version: "v1.0.0"})
 	Expect(err).NotTo(HaveOccurred())
 	p, err := r.Install(ctx, admin)
 	Expect(err).NotTo(HaveOccurred())
+
 	return p
 }
 
 // ask makes a version available and asks for it, with more of the spec as JSON.
 func ask(ctx context.Context, p v1alpha2.Provider, repository, version, more string) {
 	GinkgoHelper()
+
 	r, err := fleet.Load(ctx, repository, fleet.Wanted{Label: v1alpha2.Label(p), Version: version})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(r.Prepare(ctx, admin)).To(Succeed())
+
 	patch := fmt.Sprintf(`{"spec":{"version":%q%s}}`, version, strings.TrimSuffix(","+more, ","))
 	Expect(admin.Patch(ctx, p, client.RawPatch("application/merge-patch+json", []byte(patch)))).To(Succeed())
 }
@@ -204,9 +239,11 @@ func version(ctx context.Context, p v1alpha2.Provider) func() string {
 		if err := admin.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
 			return err.Error()
 		}
+
 		if !conditions.IsReady(p) || p.GetStatus().ObservedGeneration != p.GetGeneration() {
 			return conditions.GetMessage(p, v1alpha2.ReadyCondition)
 		}
+
 		return *p.GetStatus().InstalledVersion
 	}
 }

@@ -72,15 +72,19 @@ func (s sample) write(repository string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
+
 	file := "infrastructure-components.yaml"
 	if s.label == "cluster-api" {
 		file = "core-components.yaml"
 	}
-	text := strings.NewReplacer("NAMESPACE", s.namespace, "LABEL", s.label, "IMAGE", managerImage+":"+s.version, "ARGS", strings.Join(s.args, ", ")).Replace(components)
+
+	text := strings.NewReplacer("NAMESPACE", s.namespace, "LABEL", s.label, "IMAGE", managerImage+":"+s.version, "ARGS", strings.Join(s.args, ", ")).
+		Replace(components)
 	for name, content := range map[string]string{file: text, "metadata.yaml": metadata} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
 			return fmt.Errorf("write sample %s %s: %w", s.label, s.version, err)
 		}
 	}
+
 	return nil
 }

@@ -42,8 +42,10 @@ func TestMain(m *testing.M) {
 	code, err := enter(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
+
 		code = max(code, 1)
 	}
+
 	os.Exit(code)
 }
 
@@ -54,49 +56,80 @@ func enter(m *testing.M) (int, error) {
 		fmt.Println("the scenarios on a real node are skipped: `make e2e-node` runs them")
 		return 0, nil
 	}
+
 	if err := node.Suited(); err != nil {
 		fmt.Println("the scenarios on a real node are skipped:", err)
 		return 0, nil
 	}
+
 	if os.Getenv(folderVariable) == "" {
 		folder, err := prepare()
 		if err != nil {
 			return 1, err
 		}
 		defer os.RemoveAll(folder)
+
 		os.Setenv(folderVariable, folder)
 	}
+
 	ended, code, err := node.Isolated()
 	if ended || err != nil {
 		return code, err
 	}
+
 	return m.Run(), nil
 }
 
 // prepare builds the programs of the node, and the images into a folder.
 func prepare() (string, error) {
 	ctx := context.Background()
+
 	set, err := tools.Find()
 	if err != nil {
 		return "", err
 	}
+
 	if err := set.WithNode().Build(ctx, os.Stderr); err != nil {
 		return "", err
 	}
+
 	folder, err := os.MkdirTemp("", "e2e-node-")
 	if err != nil {
 		return "", err
 	}
-	operator := exec.Command("go", "run", "./cmd/dist", "image", "--version", operatorVersion, "--platforms", "linux/"+runtime.GOARCH, "--output", filepath.Join(folder, "operator.tar"))
+
+	operator := exec.Command(
+		"go",
+		"run",
+		"./cmd/dist",
+		"image",
+		"--version",
+		operatorVersion,
+		"--platforms",
+		"linux/"+runtime.GOARCH,
+		"--output",
+		filepath.Join(folder, "operator.tar"),
+	)
 	operator.Dir = root
-	program := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(folder, "program"), "./test/node/program")
+	program := exec.Command(
+		"go",
+		"build",
+		"-trimpath",
+		"-ldflags",
+		"-s -w",
+		"-o",
+		filepath.Join(folder, "program"),
+		"./test/node/program",
+	)
 	program.Dir = root
+
 	program.Env = append(os.Environ(), "CGO_ENABLED=0")
 	for _, cmd := range []*exec.Cmd{operator, program} {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out)
 		}
 	}
+
 	data, err := os.ReadFile(filepath.Join(folder, "program"))
 	if err != nil {
 		return "", err
@@ -106,15 +139,21 @@ func prepare() (string, error) {
 		node.PauseImage:          "pause",
 		managerImage + ":v1.0.0": "manager", managerImage + ":v1.1.0": "manager", managerImage + ":v1.2.0": "fail", managerImage + ":v1.3.0": "manager",
 	} {
-		_, err := image.Write(ctx, filepath.Join(folder, strings.NewReplacer("/", "-", ":", "-").Replace(name)+".tar"), name, image.Image{
-			Platform: ocispec.Platform{OS: "linux", Architecture: runtime.GOARCH},
-			Files:    []image.File{{Path: "program", Data: data, Mode: 0o755}},
-			Config:   ocispec.ImageConfig{User: "65532", Entrypoint: []string{"/program", role}},
-		})
+		_, err := image.Write(
+			ctx,
+			filepath.Join(folder, strings.NewReplacer("/", "-", ":", "-").Replace(name)+".tar"),
+			name,
+			image.Image{
+				Platform: ocispec.Platform{OS: "linux", Architecture: runtime.GOARCH},
+				Files:    []image.File{{Path: "program", Data: data, Mode: 0o755}},
+				Config:   ocispec.ImageConfig{User: "65532", Entrypoint: []string{"/program", role}},
+			},
+		)
 		if err != nil {
 			return "", err
 		}
 	}
+
 	return folder, nil
 }
 
@@ -134,14 +173,17 @@ func TestNode(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
+
 	cluster, err = bed.Start(ctx, node.BedOptions())
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
+
 	archives, err := filepath.Glob(filepath.Join(os.Getenv(folderVariable), "*.tar"))
 	Expect(err).NotTo(HaveOccurred())
 	machine, err = node.Start(ctx, cluster, archives...)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(machine.Stop()).To(Succeed()) })
+
 	admin, err = fleet.NewClient(cluster.Config())
 	Expect(err).NotTo(HaveOccurred())
 })
@@ -149,11 +191,15 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // run runs a program of the bed as a person would.
 func run(ctx context.Context, name string, args ...string) string {
 	GinkgoHelper()
+
 	cmd := exec.CommandContext(ctx, cluster.Binary(name), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig())
+
 	var stderr strings.Builder
+
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	Expect(err).NotTo(HaveOccurred(), "%s %s: %s", name, strings.Join(args, " "), &stderr)
+
 	return string(out)
 }

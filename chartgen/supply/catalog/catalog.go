@@ -52,24 +52,31 @@ func Parse(data []byte) (*Catalog, error) {
 		// the parser's own words may quote a credential
 		return nil, errors.New("not YAML with a map of names and values")
 	}
+
 	c := &Catalog{variables: map[string]string{}}
+
 	for key, value := range content {
 		if text, ok := value.(string); ok {
 			c.variables[variableName(key)] = text
 		}
 	}
+
 	var err error
 	if c.Overrides, err = envsubst.Eval(c.variables["OVERRIDESFOLDER"], os.Getenv); err != nil {
 		return nil, fmt.Errorf("overridesFolder: %w", err)
 	}
+
 	if c.Images, err = section(content["images"]); err != nil {
 		return nil, err
 	}
+
 	providers, err := section(content[config.ProvidersConfigKey])
 	if err != nil {
 		return nil, err
 	}
+
 	c.Entries, err = entries(providers)
+
 	return c, err
 }
 
@@ -82,24 +89,30 @@ func entries(providers string) ([]Entry, error) {
 	if err := yaml.Unmarshal([]byte(providers), &configured); err != nil {
 		return nil, fmt.Errorf("%s: not a list of providers, each with name, type and url", config.ProvidersConfigKey)
 	}
+
 	reader := config.NewMemoryReader()
 	reader.Set(config.ProvidersConfigKey, providers)
+
 	client, err := config.New(context.Background(), "", config.InjectReader(reader))
 	if err != nil {
 		return nil, err
 	}
+
 	list, err := client.Providers().List()
 	if err != nil {
 		return nil, err
 	}
+
 	all := make([]Entry, 0, len(list))
 	for _, p := range list {
 		e := Entry{Type: v1alpha2.ProviderType(p.Type()), Name: p.Name(), URL: p.URL()}
 		for _, own := range configured {
 			e.Configured = e.Configured || own.Name == e.Name && own.Type == string(clusterctlv1.ProviderType(e.Type))
 		}
+
 		all = append(all, e)
 	}
+
 	return all, nil
 }
 
@@ -108,7 +121,9 @@ func section(value any) (string, error) {
 	if text, ok := value.(string); ok || value == nil {
 		return text, nil
 	}
+
 	data, err := yaml.Marshal(value)
+
 	return string(data), err
 }
 
@@ -124,6 +139,7 @@ func (c *Catalog) Find(t v1alpha2.ProviderType, name string) (Entry, bool) {
 			return e, true
 		}
 	}
+
 	return Entry{}, false
 }
 
@@ -133,6 +149,7 @@ func (c *Catalog) Variable(name string) string {
 	if value, set := os.LookupEnv(name); set {
 		return value
 	}
+
 	return c.variables[name]
 }
 
@@ -142,10 +159,12 @@ func Load(file string) (*Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration file: %w", err)
 	}
+
 	c, err := Parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("configuration file %s: %w; write it in the format of clusterctl's configuration", file, err)
 	}
+
 	return c, nil
 }
 
@@ -156,16 +175,19 @@ func LoadUser() (*Catalog, error) {
 	if file := userFile(); file != "" {
 		load = func() (*Catalog, error) { return Load(file) }
 	}
+
 	c, err := load()
 	if err != nil || c.Overrides != "" {
 		return c, err
 	}
+
 	for _, folder := range UserFolders() {
 		if info, err := os.Stat(filepath.Join(folder, "overrides")); err == nil && info.IsDir() {
 			c.Overrides = filepath.Join(folder, "overrides")
 			break
 		}
 	}
+
 	return c, nil
 }
 
@@ -178,6 +200,7 @@ func userFile() string {
 			}
 		}
 	}
+
 	return ""
 }
 
@@ -187,8 +210,10 @@ func UserFolders() []string {
 	if folder, err := os.UserConfigDir(); err == nil {
 		folders = append(folders, filepath.Join(folder, "cluster-api"))
 	}
+
 	if home, err := os.UserHomeDir(); err == nil {
 		folders = append(folders, filepath.Join(home, ".cluster-api"))
 	}
+
 	return folders
 }

@@ -36,12 +36,16 @@ func TestTheListIsClusterctls(t *testing.T) {
 	g.Expect(len(c.Entries)).To(BeNumerically(">", 60))
 	core, found := c.Find(v1alpha2.CoreProviderType, "cluster-api")
 	g.Expect(found).To(BeTrue())
-	g.Expect(core).To(Equal(Entry{Type: "CoreProvider", Name: "cluster-api", URL: "https://github.com/kubernetes-sigs/cluster-api/releases/latest/core-components.yaml"}))
+	g.Expect(core).
+		To(Equal(Entry{Type: "CoreProvider", Name: "cluster-api", URL: "https://github.com/kubernetes-sigs/cluster-api/releases/latest/core-components.yaml"}))
+
 	for _, e := range c.Entries {
 		from, err := c.Open(e, nil)
 		g.Expect(err).NotTo(HaveOccurred(), e.Label())
-		g.Expect(from.(source.Remote).Release("v1.0.0").Origin).To(MatchRegexp(`^https://github\.com/[^/]+/[^/]+/releases/download/v1\.0\.0/[a-z-]+-components(-development)?\.yaml$`))
+		g.Expect(from.(source.Remote).Release("v1.0.0").Origin).
+			To(MatchRegexp(`^https://github\.com/[^/]+/[^/]+/releases/download/v1\.0\.0/[a-z-]+-components(-development)?\.yaml$`))
 	}
+
 	_, found = c.Find(v1alpha2.AddonProviderType, "aws")
 	g.Expect(found).To(BeFalse())
 }
@@ -50,10 +54,14 @@ func TestAConfigurationComesOverTheList(t *testing.T) {
 	g := NewWithT(t)
 	folder := t.TempDir()
 	t.Setenv("HERE", folder)
+
 	c, err := Parse([]byte(configuration))
 	g.Expect(err).NotTo(HaveOccurred())
+
 	aws, _ := c.Find(v1alpha2.InfrastructureProviderType, "aws")
-	g.Expect(aws).To(Equal(Entry{Type: "InfrastructureProvider", Name: "aws", URL: "https://mirror.example.com/aws/latest/infrastructure-components.yaml", Configured: true}))
+	g.Expect(aws).
+		To(Equal(Entry{Type: "InfrastructureProvider", Name: "aws", URL: "https://mirror.example.com/aws/latest/infrastructure-components.yaml", Configured: true}))
+
 	azure, _ := c.Find(v1alpha2.InfrastructureProviderType, "azure")
 	g.Expect(azure.Configured).To(BeFalse())
 	g.Expect(c.Overrides).To(Equal(folder + "/overrides"))
@@ -62,6 +70,7 @@ func TestAConfigurationComesOverTheList(t *testing.T) {
 	ours, found := c.Find(v1alpha2.AddonProviderType, "ours")
 	g.Expect(found).To(BeTrue())
 	g.Expect(os.MkdirAll(filepath.Join(folder, "addon-ours", "v1.0.0"), 0o755)).To(Succeed())
+
 	from, err := c.Open(ours, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(from.Releases(t.Context())).To(HaveExactElements(HaveField("Version", "v1.0.0")))
@@ -70,8 +79,10 @@ func TestAConfigurationComesOverTheList(t *testing.T) {
 func TestTokens(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("HERE", "")
+
 	c, err := Parse([]byte(configuration))
 	g.Expect(err).NotTo(HaveOccurred())
+
 	gitHub := source.Server{Host: "github.com", Tokens: []string{"GITHUB_TOKEN", "github-token"}}
 	elsewhere := source.Server{Host: "github.com.evil.example", Tokens: gitHub.Tokens}
 	g.Expect(c.PublicToken(gitHub)).To(Equal("t0ken"))
@@ -92,8 +103,10 @@ func TestWhatIsWrongIsSaidWithoutCredentials(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed())
 		_, err := Load(file)
-		g.Expect(err).To(MatchError(And(ContainSubstring(file), ContainSubstring(message), Not(ContainSubstring("hush")))), content)
+		g.Expect(err).
+			To(MatchError(And(ContainSubstring(file), ContainSubstring(message), Not(ContainSubstring("hush")))), content)
 	}
+
 	_, err := Load(filepath.Join(t.TempDir(), "absent"))
 	NewWithT(t).Expect(err).To(MatchError(os.ErrNotExist))
 }
@@ -103,14 +116,17 @@ func TestTheUsersConfiguration(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", folder)
 	t.Setenv("HOME", folder)
+
 	c, err := LoadUser()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(c.Overrides).To(BeEmpty())
 
 	g.Expect(os.MkdirAll(filepath.Join(folder, "cluster-api", "overrides"), 0o755)).To(Succeed())
-	g.Expect(os.WriteFile(filepath.Join(folder, "cluster-api", "clusterctl.yaml"), []byte("github-token: mine"), 0o600)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(folder, "cluster-api", "clusterctl.yaml"), []byte("github-token: mine"), 0o600)).
+		To(Succeed())
 	t.Setenv("GITHUB_TOKEN", "")
 	g.Expect(os.Unsetenv("GITHUB_TOKEN")).To(Succeed())
+
 	c, err = LoadUser()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(c.Overrides).To(Equal(filepath.Join(folder, "cluster-api", "overrides")))
@@ -121,11 +137,15 @@ func TestOtherCredentialsComeBeforeTokens(t *testing.T) {
 	g := NewWithT(t)
 	c, err := Parse(nil)
 	g.Expect(err).NotTo(HaveOccurred())
+
 	asked := 0
-	_, err = c.Open(Entry{Type: "CoreProvider", Name: "cluster-api", URL: "https://github.com/o/r"}, func(context.Context, source.Server) (web.Credentials, error) {
-		asked++
-		return web.Credentials{}, nil
-	})
+	_, err = c.Open(
+		Entry{Type: "CoreProvider", Name: "cluster-api", URL: "https://github.com/o/r"},
+		func(context.Context, source.Server) (web.Credentials, error) {
+			asked++
+			return web.Credentials{}, nil
+		},
+	)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(asked).To(BeZero(), "a Secret is read when something is fetched")
 }

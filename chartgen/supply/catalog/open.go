@@ -16,17 +16,25 @@ func (c *Catalog) Open(e Entry, credentials source.CredentialsFunc) (source.Sour
 	if u, err := url.Parse(e.URL); err == nil && (u.Scheme == "" || u.Scheme == "file") {
 		return source.NewDirectory(filepath.Dir(filepath.Dir(u.Path))) // of <label>/<version>/<file>
 	}
-	return source.NewWebsite(e.URL, source.Provider(e.Type, e.Name), c.WebOptions(func(ctx context.Context, server source.Server) (web.Credentials, error) {
-		found := web.Credentials{}
-		var err error
-		if credentials != nil {
-			found, err = credentials(ctx, server)
-		}
-		if found.Token == "" && found.Username == "" {
-			found.Token = c.token(server)
-		}
-		return found, err
-	}))
+
+	return source.NewWebsite(
+		e.URL,
+		source.Provider(e.Type, e.Name),
+		c.WebOptions(func(ctx context.Context, server source.Server) (web.Credentials, error) {
+			found := web.Credentials{}
+
+			var err error
+			if credentials != nil {
+				found, err = credentials(ctx, server)
+			}
+
+			if found.Token == "" && found.Username == "" {
+				found.Token = c.token(server)
+			}
+
+			return found, err
+		}),
+	)
 }
 
 // WebOptions say how web servers are asked, for sources beside the catalog's own.
@@ -41,6 +49,7 @@ func (c *Catalog) PublicToken(server source.Server) string {
 	if server.Host != "github.com" && server.Host != "gitlab.com" {
 		return ""
 	}
+
 	return c.token(server)
 }
 
@@ -50,5 +59,6 @@ func (c *Catalog) token(server source.Server) string {
 			return token
 		}
 	}
+
 	return ""
 }

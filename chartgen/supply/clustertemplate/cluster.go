@@ -22,30 +22,44 @@ func FromCluster(ctx context.Context, c client.Client, want Infrastructure) (*Se
 	if err != nil {
 		return nil, err
 	}
+
 	want.Name = provider.Name
 	if want.Version == "" && provider.Status.InstalledVersion != nil {
 		want.Version = *provider.Status.InstalledVersion
 	}
+
 	if want.Version == "" {
-		return nil, &source.NotFoundError{Message: fmt.Sprintf("InfrastructureProvider %s is not installed yet; see its conditions, or name a version", client.ObjectKeyFromObject(provider))}
+		return nil, &source.NotFoundError{
+			Message: fmt.Sprintf(
+				"InfrastructureProvider %s is not installed yet; see its conditions, or name a version",
+				client.ObjectKeyFromObject(provider),
+			),
+		}
 	}
+
 	stored, err := storedChart(ctx, c, provider, want.Version)
 	if err != nil {
 		return nil, fmt.Errorf("InfrastructureProvider %s: %w", client.ObjectKeyFromObject(provider), err)
 	}
+
 	return FromChart(stored, want)
 }
 
 // installedProvider is the infrastructure provider of that name, or the only one there is.
 func installedProvider(ctx context.Context, c client.Client, name string) (*v1alpha2.InfrastructureProvider, error) {
 	list := &v1alpha2.InfrastructureProviderList{}
+
 	err := c.List(ctx, list)
 	if meta.IsNoMatchError(err) {
-		return nil, &source.NotFoundError{Message: "the management cluster knows no InfrastructureProviders; install Capstan there, or name a chart or a folder to read the templates from"}
+		return nil, &source.NotFoundError{
+			Message: "the management cluster knows no InfrastructureProviders; install Capstan there, or name a chart or a folder to read the templates from",
+		}
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("list InfrastructureProviders of the management cluster: %w", err)
 	}
+
 	names := make([]string, len(list.Items))
 	for i := range list.Items {
 		names[i] = list.Items[i].Name
@@ -53,39 +67,63 @@ func installedProvider(ctx context.Context, c client.Client, name string) (*v1al
 			return &list.Items[i], nil
 		}
 	}
+
 	switch {
 	case len(names) == 0:
-		return nil, &source.NotFoundError{Message: "the management cluster has no InfrastructureProvider; create one, or name a chart or a folder to read the templates from"}
+		return nil, &source.NotFoundError{
+			Message: "the management cluster has no InfrastructureProvider; create one, or name a chart or a folder to read the templates from",
+		}
 	case name == "":
-		return nil, &source.NotFoundError{Message: "the management cluster has several infrastructure providers; choose one: " + strings.Join(names, ", ")}
+		return nil, &source.NotFoundError{
+			Message: "the management cluster has several infrastructure providers; choose one: " + strings.Join(names, ", "),
+		}
 	default:
-		return nil, &source.NotFoundError{Message: fmt.Sprintf("the management cluster has no InfrastructureProvider %s; there is %s", name, strings.Join(names, ", "))}
+		return nil, &source.NotFoundError{
+			Message: fmt.Sprintf(
+				"the management cluster has no InfrastructureProvider %s; there is %s",
+				name,
+				strings.Join(names, ", "),
+			),
+		}
 	}
 }
 
 // storedChart reads the provider's stored chart of a version. Of several that were made of
 // different bytes under one version, it is the one that the provider's status names, else the
 // newest.
-func storedChart(ctx context.Context, c client.Client, provider *v1alpha2.InfrastructureProvider, version string) (*chart.Chart, error) {
+func storedChart(
+	ctx context.Context,
+	c client.Client,
+	provider *v1alpha2.InfrastructureProvider,
+	version string,
+) (*chart.Chart, error) {
 	charts := &store.Cluster{Client: c}
+
 	versions, err := charts.Versions(ctx, provider.Namespace, v1alpha2.Label(provider))
 	if err != nil {
 		return nil, err
 	}
+
 	if len(versions) == 0 {
-		return nil, &source.NotFoundError{Message: "the cluster keeps no chart of it; its status tells where the chart is, pull it from there and give the .tgz"}
+		return nil, &source.NotFoundError{
+			Message: "the cluster keeps no chart of it; its status tells where the chart is, pull it from there and give the .tgz",
+		}
 	}
+
 	release, err := source.Pick(source.Versions(versions), version, "")
 	if err != nil {
 		return nil, err
 	}
+
 	query := store.Query{Namespace: provider.Namespace, Provider: v1alpha2.Label(provider), Version: release.Version}
 	if provider.Status.Chart != nil {
 		query.Digest = provider.Status.Chart.Digest
 	}
+
 	stored, err := charts.Find(ctx, query)
 	if err != nil {
 		return nil, err
 	}
+
 	return stored.Chart, nil
 }

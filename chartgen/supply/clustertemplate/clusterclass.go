@@ -30,6 +30,7 @@ var (
 // among them, each once. (clusterctl also fetches, and repeats, those that are there.)
 func missingClasses(objects []unstructured.Unstructured) ([]types.NamespacedName, error) {
 	var present, classes []types.NamespacedName
+
 	for _, o := range objects {
 		switch o.GroupVersionKind().GroupKind() {
 		case classKind:
@@ -39,36 +40,43 @@ func missingClasses(objects []unstructured.Unstructured) ([]types.NamespacedName
 			if err != nil {
 				return nil, err
 			}
+
 			if class != nil && !slices.Contains(classes, *class) {
 				classes = append(classes, *class)
 			}
 		}
 	}
+
 	return slices.DeleteFunc(classes, func(c types.NamespacedName) bool { return slices.Contains(present, c) }), nil
 }
 
 // classOf is the class of a Cluster; nil when it has no topology, or is of a version that has none.
 func classOf(o *unstructured.Unstructured) (*types.NamespacedName, error) {
 	var class types.NamespacedName
+
 	switch o.GroupVersionKind().GroupVersion() {
 	case clusterv1.GroupVersion:
 		cluster := &clusterv1.Cluster{}
 		if err := decode(o, cluster); err != nil || !cluster.Spec.Topology.IsDefined() {
 			return nil, err
 		}
+
 		class = cluster.GetClassKey()
 	case clusterv1beta1.GroupVersion:
 		cluster := &clusterv1beta1.Cluster{}
 		if err := decode(o, cluster); err != nil || cluster.Spec.Topology == nil {
 			return nil, err
 		}
+
 		class = cluster.GetClassKey()
 	default:
 		return nil, nil
 	}
+
 	if class.Name == "" {
 		return nil, fmt.Errorf("the topology of Cluster %s names no ClusterClass; give it one", o.GetName())
 	}
+
 	return &class, nil
 }
 
@@ -76,76 +84,120 @@ func classOf(o *unstructured.Unstructured) (*types.NamespacedName, error) {
 // values.
 func decode(o *unstructured.Unstructured, into any) error {
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into) != nil {
-		return fmt.Errorf("the Cluster %s does not fit %s; compare its fields with that API, and check the variables' values", o.GetName(), o.GetAPIVersion())
+		return fmt.Errorf(
+			"the Cluster %s does not fit %s; compare its fields with that API, and check the variables' values",
+			o.GetName(),
+			o.GetAPIVersion(),
+		)
 	}
+
 	return nil
 }
 
 // classes are the templates of those ClusterClasses that the management cluster does not have.
 // Absent are those that are not in the set either, if there is no management cluster to know them;
 // otherwise that is an error.
-func (s *Set) classes(ctx context.Context, keys []types.NamespacedName, variables config.VariablesClient, management client.Client) (templates []repository.Template, absent []types.NamespacedName, err error) {
+func (s *Set) classes(
+	ctx context.Context,
+	keys []types.NamespacedName,
+	variables config.VariablesClient,
+	management client.Client,
+) (templates []repository.Template, absent []types.NamespacedName, err error) {
 	for _, key := range keys {
 		found, err := exists(ctx, management, classKind, key)
 		if err != nil {
 			return nil, nil, err
 		}
+
 		if found {
 			continue
 		}
+
 		file, found := s.file(classPrefix + key.Name + suffix)
 		if !found && management == nil {
 			absent = append(absent, key)
 			continue
 		}
+
 		if !found {
-			return nil, nil, &source.NotFoundError{Message: fmt.Sprintf("ClusterClass %s is neither in the management cluster nor, as %s, in %s; apply the class first", key, classPrefix+key.Name+suffix, s)}
+			return nil, nil, &source.NotFoundError{
+				Message: fmt.Sprintf(
+					"ClusterClass %s is neither in the management cluster nor, as %s, in %s; apply the class first",
+					key,
+					classPrefix+key.Name+suffix,
+					s,
+				),
+			}
 		}
+
 		template, err := s.process(file, key.Namespace, variables)
 		if err != nil {
 			return nil, nil, err
 		}
+
 		if err := refuseExisting(ctx, management, key, template.Objs()); err != nil {
 			return nil, nil, err
 		}
+
 		templates = append(templates, template)
 	}
+
 	return templates, absent, nil
 }
 
 // refuseExisting fails when an object that comes with a new class is in the management cluster
 // already: it belongs to something else, and the class would change it.
-func refuseExisting(ctx context.Context, management client.Client, class types.NamespacedName, objects []unstructured.Unstructured) error {
+func refuseExisting(
+	ctx context.Context,
+	management client.Client,
+	class types.NamespacedName,
+	objects []unstructured.Unstructured,
+) error {
 	for _, o := range objects {
 		found, err := exists(ctx, management, o.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(&o))
 		if err != nil {
 			return err
 		}
+
 		if found {
-			return fmt.Errorf("%s %s is in the management cluster already, but its ClusterClass %s is not; delete the object, or apply the class yourself",
-				o.GetKind(), client.ObjectKeyFromObject(&o), class)
+			return fmt.Errorf(
+				"%s %s is in the management cluster already, but its ClusterClass %s is not; delete the object, or apply the class yourself",
+				o.GetKind(),
+				client.ObjectKeyFromObject(&o),
+				class,
+			)
 		}
 	}
+
 	return nil
 }
 
-// exists says whether the management cluster has an object; one whose kind it does not know it has
+// exists reports whether the management cluster has an object; one whose kind it does not know it has
 // not.
-func exists(ctx context.Context, management client.Client, kind schema.GroupKind, key types.NamespacedName) (bool, error) {
+func exists(
+	ctx context.Context,
+	management client.Client,
+	kind schema.GroupKind,
+	key types.NamespacedName,
+) (bool, error) {
 	if management == nil {
 		return false, nil
 	}
+
 	mapping, err := management.RESTMapper().RESTMapping(kind)
 	if err == nil {
 		object := &metav1.PartialObjectMetadata{}
 		object.SetGroupVersionKind(mapping.GroupVersionKind)
 		err = management.Get(ctx, key, object)
 	}
+
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return false, nil
 	}
+
 	if err != nil {
 		return false, fmt.Errorf("look for %s %s in the management cluster: %w", kind.Kind, key, err)
 	}
+
 	return true, nil
 }

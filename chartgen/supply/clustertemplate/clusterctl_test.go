@@ -24,7 +24,13 @@ import (
 
 // request is what all comparisons ask for.
 func request(flavor string) clustertemplate.Request {
-	return clustertemplate.Request{Name: "dev", Namespace: "team", Flavor: flavor, KubernetesVersion: "v1.34.0", WorkerMachines: new(int64(2))}
+	return clustertemplate.Request{
+		Name:              "dev",
+		Namespace:         "team",
+		Flavor:            flavor,
+		KubernetesVersion: "v1.34.0",
+		WorkerMachines:    new(int64(2)),
+	}
 }
 
 // assignments are the values of all variables that a template requires, by what they try.
@@ -57,13 +63,16 @@ const noClassFile = "failed to get the cluster class template"
 func TestManifestsAreThoseOfClusterctl(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+
 	for _, folder := range providerFolders(t) {
 		versions, err := os.ReadDir(folder)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 		for _, version := range versions {
 			path := filepath.Join(folder, version.Name())
 			set, err := clustertemplate.FromFolder(t.Context(), path, clustertemplate.Infrastructure{})
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 			for _, flavor := range set.Flavors() {
 				for _, kind := range slices.Sorted(maps.Keys(assignments)) {
 					t.Run(strings.Join([]string{set.Provider, set.Version, flavor, kind}, "/"), func(t *testing.T) {
@@ -78,19 +87,28 @@ func TestManifestsAreThoseOfClusterctl(t *testing.T) {
 func compareWithClusterctl(t *testing.T, path string, set *clustertemplate.Set, flavor, value string) {
 	g := NewWithT(t)
 	got, gotErr := set.Generate(t.Context(), request(flavor), newVariables(t, set, flavor, value), nil)
+
 	want, wantErr := clusterctlManifests(t.Context(), path, set, flavor, newVariables(t, set, flavor, value))
 	if reason := corrections[set.Provider+"/"+flavor]; reason != "" {
 		t.Skip(reason)
 	}
+
 	if wantErr != nil && strings.Contains(wantErr.Error(), noClassFile) && gotErr == nil {
-		absent := slices.ContainsFunc(got.AbsentClasses, func(c types.NamespacedName) bool { return strings.Contains(wantErr.Error(), strconv.Quote(c.String())) })
-		g.Expect(absent).NotTo(Equal(strings.Contains(string(got.YAML), "kind: ClusterClass\n")), "either brings the class or tells of it")
+		absent := slices.ContainsFunc(
+			got.AbsentClasses,
+			func(c types.NamespacedName) bool { return strings.Contains(wantErr.Error(), strconv.Quote(c.String())) },
+		)
+		g.Expect(absent).
+			NotTo(Equal(strings.Contains(string(got.YAML), "kind: ClusterClass\n")), "either brings the class or tells of it")
+
 		want, wantErr = templateAlone(set, flavor, newVariables(t, set, flavor, value))
 	}
+
 	if wantErr != nil {
 		g.Expect(gotErr).To(HaveOccurred(), "clusterctl fails with: %v", wantErr)
 		return
 	}
+
 	g.Expect(gotErr).NotTo(HaveOccurred())
 	g.Expect(string(got.YAML)).To(Equal(want))
 }
@@ -98,17 +116,21 @@ func compareWithClusterctl(t *testing.T, path string, set *clustertemplate.Set, 
 // newVariables sets each variable that the template requires.
 func newVariables(t *testing.T, set *clustertemplate.Set, flavor, value string) *clustertemplate.Variables {
 	t.Helper()
+
 	variables, err := clustertemplate.NewVariables("")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	required, err := set.Variables(request(flavor), variables)
 	if err != nil {
 		return variables // both programs will say so
 	}
+
 	for _, v := range required {
 		if v.Default == nil {
 			variables.Set(v.Name, value)
 		}
 	}
+
 	return variables
 }
 
@@ -122,33 +144,50 @@ func (r configReader) Get(name string) (string, error) {
 	if value, err := r.variables.Get(name); err == nil {
 		return value, nil
 	}
+
 	return r.MemoryReader.Get(name)
 }
 
 func (r configReader) Set(name, value string) { r.variables.Set(name, value) }
 
 // clusterctlManifests is what `clusterctl generate cluster` prints.
-func clusterctlManifests(ctx context.Context, path string, set *clustertemplate.Set, flavor string, variables *clustertemplate.Variables) (string, error) {
+func clusterctlManifests(
+	ctx context.Context,
+	path string,
+	set *clustertemplate.Set,
+	flavor string,
+	variables *clustertemplate.Variables,
+) (string, error) {
 	name := strings.TrimPrefix(set.Provider, "infrastructure-")
+
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
 	}
-	reader, err := config.NewMemoryReader().AddProvider(name, clusterctlv1.InfrastructureProviderType, "file://"+filepath.Join(absolute, "infrastructure-components.yaml"))
+
+	reader, err := config.NewMemoryReader().
+		AddProvider(name, clusterctlv1.InfrastructureProviderType, "file://"+filepath.Join(absolute, "infrastructure-components.yaml"))
 	if err != nil {
 		return "", err
 	}
+
 	configuration, err := config.New(ctx, "", config.InjectReader(configReader{reader, variables}))
 	if err != nil {
 		return "", err
 	}
+
 	clusterctl, err := client.New(ctx, "", client.InjectConfig(configuration))
 	if err != nil {
 		return "", err
 	}
+
 	r := request(flavor)
+
 	template, err := clusterctl.GetClusterTemplate(ctx, client.GetClusterTemplateOptions{
-		ProviderRepositorySource: &client.ProviderRepositorySourceOptions{InfrastructureProvider: name + ":" + set.Version, Flavor: flavor},
+		ProviderRepositorySource: &client.ProviderRepositorySourceOptions{
+			InfrastructureProvider: name + ":" + set.Version,
+			Flavor:                 flavor,
+		},
 		ClusterName:              r.Name,
 		TargetNamespace:          r.Namespace,
 		KubernetesVersion:        r.KubernetesVersion,
@@ -158,7 +197,9 @@ func clusterctlManifests(ctx context.Context, path string, set *clustertemplate.
 	if err != nil {
 		return "", err
 	}
+
 	yaml, err := template.Yaml()
+
 	return string(yaml), err
 }
 
@@ -168,32 +209,42 @@ func templateAlone(set *clustertemplate.Set, flavor string, variables *clusterte
 	i := slices.IndexFunc(set.Files, func(f bundle.File) bool {
 		return f.Name == yamlprocessor.NewSimpleProcessor().GetTemplateName("", flavor)
 	})
+
 	r := request(flavor)
 	for name, value := range map[string]string{
 		"CLUSTER_NAME": r.Name, "NAMESPACE": r.Namespace, "KUBERNETES_VERSION": r.KubernetesVersion, "CONTROL_PLANE_MACHINE_COUNT": "1", "WORKER_MACHINE_COUNT": "2",
 	} {
 		variables.Set(name, value)
 	}
+
 	template, err := repository.NewTemplate(repository.TemplateInput{
-		RawArtifact: set.Files[i].Data, ConfigVariablesClient: variables, Processor: yamlprocessor.NewSimpleProcessor(), TargetNamespace: r.Namespace,
+		RawArtifact:           set.Files[i].Data,
+		ConfigVariablesClient: variables,
+		Processor:             yamlprocessor.NewSimpleProcessor(),
+		TargetNamespace:       r.Namespace,
 	})
 	if err != nil {
 		return "", err
 	}
+
 	yaml, err := template.Yaml()
+
 	return string(yaml), err
 }
 
 // providerFolders are the samples and, when PROVIDERS is set, the real releases there.
 func providerFolders(t *testing.T) []string {
 	folders := []string{"testdata/infrastructure-sample"}
+
 	real := os.Getenv("PROVIDERS")
 	if real == "" {
 		t.Log("PROVIDERS is not set: real releases are left out")
 		return folders
 	}
+
 	more, err := filepath.Glob(filepath.Join(real, "infrastructure-*"))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(more).NotTo(BeEmpty(), "PROVIDERS=%s holds no infrastructure provider", real)
+
 	return append(folders, more...)
 }

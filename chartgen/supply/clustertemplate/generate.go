@@ -32,52 +32,71 @@ type Manifests struct {
 // The error is a *source.NotFoundError for a flavor or class that is not there, a
 // *MissingVariablesError, or a *bundle.InvalidError for a file that is wrong or becomes so by its
 // variables. Of the variables' values it tells none but those that became names of objects.
-func (s *Set) Generate(ctx context.Context, r Request, variables config.VariablesClient, management client.Client) (*Manifests, error) {
+func (s *Set) Generate(
+	ctx context.Context,
+	r Request,
+	variables config.VariablesClient,
+	management client.Client,
+) (*Manifests, error) {
 	if err := r.apply(variables); err != nil {
 		return nil, err
 	}
+
 	file, err := s.template(r.Flavor)
 	if err != nil {
 		return nil, err
 	}
+
 	template, err := s.process(file, r.Namespace, variables)
 	if err != nil {
 		return nil, err
 	}
+
 	keys, err := missingClasses(template.Objs())
 	if err != nil {
 		return nil, s.invalid(file, 0, err.Error())
 	}
+
 	classes, absent, err := s.classes(ctx, keys, variables, management)
 	if err != nil {
 		return nil, err
 	}
+
 	merged, err := repository.MergeTemplates(append(classes, template)...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s, err)
 	}
+
 	yaml, err := merged.Yaml()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s, err)
 	}
+
 	return &Manifests{YAML: yaml, AbsentClasses: absent}, nil
 }
 
 // process puts a file's variables in and its objects into the namespace.
-func (s *Set) process(file bundle.File, namespace string, variables config.VariablesClient) (repository.Template, error) {
+func (s *Set) process(
+	file bundle.File,
+	namespace string,
+	variables config.VariablesClient,
+) (repository.Template, error) {
 	names, err := missing(file, variables)
 	if err != nil {
 		return nil, s.expressionError(file, err)
 	}
+
 	if len(names) > 0 {
 		return nil, fmt.Errorf("%s: %w", s, &MissingVariablesError{File: file.Name, Names: names})
 	}
+
 	template, err := repository.NewTemplate(repository.TemplateInput{
 		RawArtifact: file.Data, ConfigVariablesClient: variables, Processor: processor, TargetNamespace: namespace,
 	})
 	if err != nil {
 		return nil, s.processError(file, err)
 	}
+
 	return template, nil
 }
 
@@ -93,6 +112,7 @@ func (s *Set) expressionError(file bundle.File, err error) error {
 	if _, found := expr.Parse(string(file.Data)); errors.As(found, &syntax) {
 		return s.invalid(file, syntax.Line, fmt.Sprintf("expression %s: %v", syntax.Expression, syntax.Err))
 	}
+
 	return s.invalid(file, 0, "holds a ${...} expression that cannot be read: "+err.Error())
 }
 
@@ -107,11 +127,21 @@ var (
 func (s *Set) processError(file bundle.File, err error) error {
 	where := wrongDocument.FindStringSubmatch(err.Error())
 	if where == nil {
-		return s.invalid(file, 0, "with its variables put in it holds an object that Kubernetes does not know in this form; check the variables' values")
+		return s.invalid(
+			file,
+			0,
+			"with its variables put in it holds an object that Kubernetes does not know in this form; check the variables' values",
+		)
 	}
+
 	place := "the " + where[1] + " document"
 	if line := wrongLine.FindStringSubmatch(err.Error()); line != nil {
 		place += ", " + line[1] + " of it,"
 	}
-	return s.invalid(file, 0, place+" is not a YAML object once the variables are put in; check their values, and quote those with special characters")
+
+	return s.invalid(
+		file,
+		0,
+		place+" is not a YAML object once the variables are put in; check their values, and quote those with special characters",
+	)
 }

@@ -22,6 +22,7 @@ func sampleSet(t *testing.T) *clustertemplate.Set {
 	t.Helper()
 	set, err := clustertemplate.FromFolder(t.Context(), samples, clustertemplate.Infrastructure{})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	return set
 }
 
@@ -30,8 +31,10 @@ func noConfig(t *testing.T) *clustertemplate.Variables {
 	t.Helper()
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+
 	variables, err := clustertemplate.NewVariables("")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	return variables
 }
 
@@ -49,11 +52,14 @@ func TestGenerateBringsEachMissingClassOnce(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			objects, err := utilyaml.ToUnstructured(manifests.YAML)
 			g.Expect(err).NotTo(HaveOccurred())
+
 			var got []string
 			for _, o := range objects {
 				got = append(got, o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName())
 			}
+
 			g.Expect(got).To(Equal(want))
+
 			if flavor == "foreign-class" {
 				g.Expect(manifests.AbsentClasses).To(ConsistOf(types.NamespacedName{Namespace: "team", Name: "foreign"}))
 			} else {
@@ -65,6 +71,7 @@ func TestGenerateBringsEachMissingClassOnce(t *testing.T) {
 
 func TestGenerateSaysWhatIsWrong(t *testing.T) {
 	negative := new(int64(-1))
+
 	for name, test := range map[string]struct {
 		environment map[string]string
 		change      func(*clustertemplate.Request)
@@ -135,10 +142,12 @@ func TestGenerateSaysWhatIsWrong(t *testing.T) {
 			for variable, value := range test.environment {
 				t.Setenv(variable, value)
 			}
+
 			r := request("")
 			if test.change != nil {
 				test.change(&r)
 			}
+
 			_, err := sampleSet(t).Generate(t.Context(), r, noConfig(t), nil)
 			g.Expect(err).To(MatchError(HavePrefix(test.want)))
 			g.Expect(err).NotTo(MatchError(ContainSubstring("hunter2")), "a value, perhaps a credential")
@@ -149,15 +158,18 @@ func TestGenerateSaysWhatIsWrong(t *testing.T) {
 func TestGenerateErrorsHaveTypes(t *testing.T) {
 	g := NewWithT(t)
 	_, err := sampleSet(t).Generate(t.Context(), request(""), noConfig(t), nil)
+
 	var missing *clustertemplate.MissingVariablesError
 	g.Expect(errors.As(err, &missing)).To(BeTrue())
 	g.Expect(missing.Names).To(Equal([]string{"REGION", "SSH_KEY_NAME"}))
 
 	_, err = sampleSet(t).Generate(t.Context(), request("none"), noConfig(t), nil)
+
 	var notFound *source.NotFoundError
 	g.Expect(errors.As(err, &notFound)).To(BeTrue())
 
 	_, err = sampleSet(t).Generate(t.Context(), request("wrong-expression"), noConfig(t), nil)
+
 	var invalid *bundle.InvalidError
 	g.Expect(errors.As(err, &invalid)).To(BeTrue())
 	g.Expect(invalid.Line).To(Equal(4))
@@ -169,7 +181,9 @@ func TestVariablesListsWhatTheTemplateTakes(t *testing.T) {
 	t.Setenv("CONTROL_PLANE_MACHINE_COUNT", "3")
 	list, err := sampleSet(t).Variables(request(""), noConfig(t))
 	g.Expect(err).NotTo(HaveOccurred())
+
 	var got []string
+
 	for _, v := range list {
 		if v.Default == nil {
 			got = append(got, v.Name)
@@ -177,6 +191,7 @@ func TestVariablesListsWhatTheTemplateTakes(t *testing.T) {
 			got = append(got, v.Name+" = "+*v.Default)
 		}
 	}
+
 	g.Expect(got).To(Equal([]string{
 		`BASTION_NAME = "${REGION}-bastion"`,
 		"CLUSTER_NAME = dev",
@@ -193,18 +208,24 @@ func TestVariablesListsWhatTheTemplateTakes(t *testing.T) {
 
 func TestNewVariablesReadsAsClusterctlDoes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "variables")
-	NewWithT(t).Expect(os.WriteFile(file, []byte("file: from file\nBoth: from file\nNUMBER: 1000000\nSWITCH: true\nNOTHING:\nEMPTY: ''\n"), 0o600)).To(Succeed())
+	NewWithT(
+		t,
+	).Expect(os.WriteFile(file, []byte("file: from file\nBoth: from file\nNUMBER: 1000000\nSWITCH: true\nNOTHING:\nEMPTY: ''\n"), 0o600)).
+		To(Succeed())
 	t.Setenv("BOTH", "from environment")
 	t.Setenv("EMPTY_HERE", "")
 	t.Setenv("SET", "from environment")
+
 	variables, err := clustertemplate.NewVariables(file)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	variables.Set("SET", "set")
+
 	for name, want := range map[string]string{
 		"FILE": "from file", "BOTH": "from environment", "SET": "set", "NUMBER": "1000000", "SWITCH": "true", "EMPTY": "", "EMPTY_HERE": "",
 	} {
 		NewWithT(t).Expect(variables.Get(name)).To(Equal(want), name)
 	}
+
 	for _, name := range []string{"NOTHING", "UNKNOWN"} {
 		_, err := variables.Get(name)
 		NewWithT(t).Expect(err).To(MatchError("variable "+name+" is not set"), name)
@@ -219,6 +240,7 @@ func TestNewVariablesFindsTheConfigurationOfClusterctl(t *testing.T) {
 		t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, ".config"))
 		g.Expect(os.MkdirAll(filepath.Join(home, folder), 0o755)).To(Succeed())
 		g.Expect(os.WriteFile(filepath.Join(home, folder, "clusterctl.yaml"), []byte("REGION: "+folder), 0o600)).To(Succeed())
+
 		variables, err := clustertemplate.NewVariables("")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(variables.Get("REGION")).To(Equal(folder))
@@ -236,6 +258,7 @@ func TestNewVariablesSaysWhatIsWrong(t *testing.T) {
 		_, err := clustertemplate.NewVariables(file)
 		NewWithT(t).Expect(err).To(MatchError(strings.ReplaceAll(want, "FILE", file)))
 	}
+
 	_, err := clustertemplate.NewVariables(filepath.Join(folder, "none.yaml"))
 	NewWithT(t).Expect(err).To(MatchError(os.ErrNotExist))
 }

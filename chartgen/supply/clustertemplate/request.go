@@ -49,20 +49,33 @@ func (r Request) apply(variables config.VariablesClient) error {
 	if reasons := validation.IsDNS1123Label(r.Namespace); len(reasons) > 0 {
 		return fmt.Errorf("namespace %q is not valid: %s", r.Namespace, strings.Join(reasons, "; "))
 	}
+
 	variables.Set(variableNamespace, r.Namespace)
+
 	if reasons := validation.IsDNS1123Subdomain(r.Name); len(reasons) > 0 {
 		return fmt.Errorf("cluster name %q is not valid: %s", r.Name, strings.Join(reasons, "; "))
 	}
+
 	variables.Set(variableClusterName, r.Name)
+
 	if r.KubernetesVersion != "" {
 		if _, err := version.ParseSemantic(r.KubernetesVersion); err != nil {
 			return fmt.Errorf("kubernetes version %q is not a semantic version; write for example v1.34.0", r.KubernetesVersion)
 		}
+
 		variables.Set(variableKubernetesVersion, r.KubernetesVersion)
 	}
-	if err := applyCount(variables, "control plane machines", variableControlPlaneMachines, r.ControlPlaneMachines, 1); err != nil {
+
+	if err := applyCount(
+		variables,
+		"control plane machines",
+		variableControlPlaneMachines,
+		r.ControlPlaneMachines,
+		1,
+	); err != nil {
 		return err
 	}
+
 	return applyCount(variables, "worker machines", variableWorkerMachines, r.WorkerMachines, 0)
 }
 
@@ -77,10 +90,13 @@ func applyCount(variables config.VariablesClient, what, name string, requested *
 			return fmt.Errorf("the number of %s, variable %s, is not a whole number; set it to %d or more", what, name, least)
 		}
 	}
+
 	if count < least {
 		return fmt.Errorf("the number of %s is %d; set it to %d or more", what, count, least)
 	}
+
 	variables.Set(name, strconv.FormatInt(count, 10))
+
 	return nil
 }
 
@@ -100,28 +116,40 @@ func (s *Set) Variables(r Request, variables config.VariablesClient) ([]Variable
 	if err := r.apply(variables); err != nil {
 		return nil, err
 	}
+
 	file, err := s.template(r.Flavor)
 	if err != nil {
 		return nil, err
 	}
+
 	defaults, err := processor.GetVariableMap(file.Data)
 	if err != nil {
 		return nil, s.expressionError(file, err)
 	}
+
 	var list []Variable
+
 	for name, value := range defaults {
 		if value != nil && !strings.HasPrefix(*value, `"`) {
 			value = new(strconv.Quote(*value))
 		}
+
 		switch name {
-		case variableClusterName, variableNamespace, variableKubernetesVersion, variableControlPlaneMachines, variableWorkerMachines:
+		case variableClusterName,
+			variableNamespace,
+			variableKubernetesVersion,
+			variableControlPlaneMachines,
+			variableWorkerMachines:
 			if decided, err := variables.Get(name); err == nil {
 				value = &decided
 			}
 		}
+
 		list = append(list, Variable{Name: name, Default: value})
 	}
+
 	slices.SortFunc(list, func(a, b Variable) int { return cmp.Compare(a.Name, b.Name) })
+
 	return list, nil
 }
 
@@ -131,7 +159,9 @@ func missing(file bundle.File, variables config.VariablesClient) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
+
 	names := slices.Sorted(maps.Keys(defaults))
+
 	return slices.DeleteFunc(names, func(name string) bool {
 		_, err := variables.Get(name)
 		return err == nil || defaults[name] != nil

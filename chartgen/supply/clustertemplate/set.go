@@ -40,19 +40,23 @@ func (s *Set) String() string { return s.Provider + " " + s.Version }
 // Flavors are the names that Request.Flavor may have, sorted; "" is the default template.
 func (s *Set) Flavors() []string {
 	var flavors []string
+
 	for _, f := range s.Files {
 		flavor, found := strings.CutPrefix(strings.TrimSuffix(f.Name, suffix), templatePrefix)
 		if found && (flavor == "" || flavor[0] == '-') {
 			flavors = append(flavors, strings.TrimPrefix(flavor, "-"))
 		}
 	}
+
 	slices.Sort(flavors)
+
 	return flavors
 }
 
-// isTemplate says whether a set takes a file of that name.
+// isTemplate reports whether a set takes a file of that name.
 func isTemplate(name string) bool {
-	return strings.HasSuffix(name, suffix) && (strings.HasPrefix(name, templatePrefix) || strings.HasPrefix(name, classPrefix))
+	return strings.HasSuffix(name, suffix) &&
+		(strings.HasPrefix(name, templatePrefix) || strings.HasPrefix(name, classPrefix))
 }
 
 // template is the file of a flavor. Its error is a *source.NotFoundError that lists the flavors
@@ -62,21 +66,33 @@ func (s *Set) template(flavor string) (bundle.File, error) {
 	if flavor != "" {
 		name = templatePrefix + "-" + flavor + suffix
 	}
+
 	if file, found := s.file(name); found {
 		return file, nil
 	}
+
 	flavors := s.Flavors()
 	if len(flavors) == 0 {
-		return bundle.File{}, &source.NotFoundError{Message: fmt.Sprintf("%s publishes no cluster template; take another version, or write the cluster's manifests by hand", s)}
+		return bundle.File{}, &source.NotFoundError{
+			Message: fmt.Sprintf(
+				"%s publishes no cluster template; take another version, or write the cluster's manifests by hand",
+				s,
+			),
+		}
 	}
+
 	missing := fmt.Sprintf("flavor %q", flavor)
 	if flavor == "" {
 		missing = "default template"
 	}
+
 	if flavors[0] == "" {
 		flavors[0] = "none for the default"
 	}
-	return bundle.File{}, &source.NotFoundError{Message: fmt.Sprintf("%s has no %s; choose a flavor: %s", s, missing, strings.Join(flavors, ", "))}
+
+	return bundle.File{}, &source.NotFoundError{
+		Message: fmt.Sprintf("%s has no %s; choose a flavor: %s", s, missing, strings.Join(flavors, ", ")),
+	}
 }
 
 func (s *Set) file(name string) (bundle.File, bool) {
@@ -84,6 +100,7 @@ func (s *Set) file(name string) (bundle.File, bool) {
 	if i < 0 {
 		return bundle.File{}, false
 	}
+
 	return s.Files[i], true
 }
 
@@ -100,11 +117,17 @@ func ParseInfrastructure(s string) (Infrastructure, error) {
 	if s == "" {
 		return Infrastructure{}, nil
 	}
+
 	name, version, versioned := strings.Cut(s, ":")
+
 	name = strings.ToLower(name)
 	if len(validation.IsDNS1123Label(name)) > 0 || versioned && version == "" || strings.Contains(version, ":") {
-		return Infrastructure{}, fmt.Errorf("infrastructure provider %q is not of the form name[:version]; write for example aws or aws:v2.11.1", s)
+		return Infrastructure{}, fmt.Errorf(
+			"infrastructure provider %q is not of the form name[:version]; write for example aws or aws:v2.11.1",
+			s,
+		)
 	}
+
 	return Infrastructure{Name: name, Version: version}, nil
 }
 
@@ -114,10 +137,14 @@ func (i Infrastructure) label() string { return v1alpha2.InfrastructureProviderT
 // accept gives the set back if it is of this provider and version.
 func (i Infrastructure) accept(s *Set) (*Set, error) {
 	if i.Name != "" && i.label() != s.Provider {
-		return nil, &source.NotFoundError{Message: fmt.Sprintf("%s is not the infrastructure provider %s; name the provider that it is, or none", s, i.Name)}
+		return nil, &source.NotFoundError{
+			Message: fmt.Sprintf("%s is not the infrastructure provider %s; name the provider that it is, or none", s, i.Name),
+		}
 	}
+
 	if _, err := source.Pick([]source.Release{{Version: s.Version}}, i.Version, ""); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Provider, err)
 	}
+
 	return s, nil
 }

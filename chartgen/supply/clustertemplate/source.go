@@ -22,6 +22,7 @@ func FromChart(c *chart.Chart, want Infrastructure) (*Set, error) {
 			s.Files = append(s.Files, bundle.File{Name: f.Name, Data: f.Data})
 		}
 	}
+
 	return want.accept(s)
 }
 
@@ -32,14 +33,17 @@ func FromArchive(path string, want Infrastructure) (*Set, error) {
 		return nil, err
 	}
 	defer file.Close()
+
 	c, err := chart.Read(file)
 	if err != nil {
 		return nil, fmt.Errorf("file %s: %w; give a provider's chart, for example infrastructure-aws-2.11.1.tgz", path, err)
 	}
+
 	s, err := FromChart(c, want)
 	if err != nil {
 		return nil, fmt.Errorf("chart %s: %w", path, err)
 	}
+
 	return s, nil
 }
 
@@ -52,28 +56,34 @@ func FromFolder(ctx context.Context, path string, want Infrastructure) (*Set, er
 	if err != nil {
 		return nil, err
 	}
+
 	version := want.Version
 	if base := filepath.Base(folder); source.IsExact(base) {
 		folder, version = filepath.Dir(folder), base
 	} else if folder, err = providerFolder(folder, want); err != nil {
 		return nil, err
 	}
+
 	directory, err := source.NewDirectory(folder)
 	if err != nil {
 		return nil, err
 	}
+
 	releases, err := directory.Releases(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	release, err := source.Pick(releases, version, "")
 	if err != nil {
 		return nil, fmt.Errorf("folder %s: %w", folder, err)
 	}
+
 	s := &Set{Provider: filepath.Base(folder), Version: release.Version}
 	if s.Files, err = readTemplates(filepath.Join(folder, release.Name)); err != nil {
 		return nil, err
 	}
+
 	return want.accept(s)
 }
 
@@ -83,10 +93,12 @@ func providerFolder(path string, want Infrastructure) (string, error) {
 	if kind, _ := v1alpha2.ParseLabel(filepath.Base(path)); kind == v1alpha2.InfrastructureProviderType {
 		return path, nil
 	}
+
 	folders, err := filepath.Glob(filepath.Join(path, v1alpha2.InfrastructureProviderType.Label("*")))
 	if err != nil {
 		return "", err
 	}
+
 	names := make([]string, len(folders))
 	for i, f := range folders {
 		_, names[i] = v1alpha2.ParseLabel(filepath.Base(f))
@@ -94,32 +106,57 @@ func providerFolder(path string, want Infrastructure) (string, error) {
 			return f, nil
 		}
 	}
+
 	switch {
 	case len(names) == 0:
-		return "", &source.NotFoundError{Message: fmt.Sprintf("folder %s holds no infrastructure provider; give a folder with one such as infrastructure-aws/v2.11.1, or one of these", path)}
+		return "", &source.NotFoundError{
+			Message: fmt.Sprintf(
+				"folder %s holds no infrastructure provider; give a folder with one such as infrastructure-aws/v2.11.1, or one of these",
+				path,
+			),
+		}
 	case want.Name == "":
-		return "", &source.NotFoundError{Message: fmt.Sprintf("folder %s holds several infrastructure providers; choose one: %s", path, strings.Join(names, ", "))}
+		return "", &source.NotFoundError{
+			Message: fmt.Sprintf(
+				"folder %s holds several infrastructure providers; choose one: %s",
+				path,
+				strings.Join(names, ", "),
+			),
+		}
 	default:
-		return "", &source.NotFoundError{Message: fmt.Sprintf("folder %s holds no infrastructure provider %s; there is %s", path, want.Name, strings.Join(names, ", "))}
+		return "", &source.NotFoundError{
+			Message: fmt.Sprintf(
+				"folder %s holds no infrastructure provider %s; there is %s",
+				path,
+				want.Name,
+				strings.Join(names, ", "),
+			),
+		}
 	}
 }
 
 func readTemplates(path string) ([]bundle.File, error) {
 	folder := os.DirFS(path)
+
 	names, err := fs.Glob(folder, "*"+suffix)
 	if err != nil {
 		return nil, err
 	}
+
 	var files []bundle.File
+
 	for _, name := range names {
 		if !isTemplate(name) {
 			continue
 		}
+
 		data, err := fs.ReadFile(folder, name)
 		if err != nil {
 			return nil, fmt.Errorf("folder %s: %w", path, err)
 		}
+
 		files = append(files, bundle.File{Name: name, Data: data})
 	}
+
 	return files, nil
 }

@@ -20,6 +20,7 @@ func TestParseInfrastructure(t *testing.T) {
 	} {
 		NewWithT(t).Expect(clustertemplate.ParseInfrastructure(s)).To(Equal(want), s)
 	}
+
 	for _, s := range []string{":v1.0.0", "aws:", "aws:v1.0.0:v2.0.0", "a_b", "../aws"} {
 		_, err := clustertemplate.ParseInfrastructure(s)
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("is not of the form name[:version]")), s)
@@ -31,8 +32,10 @@ func TestFromFolder(t *testing.T) {
 	for _, name := range []string{"infrastructure-aws/v1.0.0", "infrastructure-gcp/v1.0.0", "infrastructure-empty", "bootstrap-kubeadm/v1.0.0"} {
 		NewWithT(t).Expect(os.MkdirAll(filepath.Join(several, name), 0o755)).To(Succeed())
 	}
+
 	sample, err := filepath.Abs(samples)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	for name, test := range map[string]struct {
 		path, infrastructure string
 		want, wantErr        string
@@ -57,11 +60,13 @@ func TestFromFolder(t *testing.T) {
 			g := NewWithT(t)
 			want, err := clustertemplate.ParseInfrastructure(test.infrastructure)
 			g.Expect(err).NotTo(HaveOccurred())
+
 			set, err := clustertemplate.FromFolder(t.Context(), test.path, want)
 			if test.wantErr != "" {
 				g.Expect(err).To(MatchError(HavePrefix(test.wantErr)))
 				return
 			}
+
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(set.String()).To(Equal(test.want))
 		})
@@ -78,9 +83,11 @@ func TestFromArchive(t *testing.T) {
 	g.Expect(set).To(Equal(sampleSet(t)), "a chart gives what the release gives")
 
 	_, err = clustertemplate.FromArchive(archive, clustertemplate.Infrastructure{Name: "aws"})
-	g.Expect(err).To(MatchError(HavePrefix("chart " + archive + ": infrastructure-sample v1.1.0 is not the infrastructure provider aws; ")))
+	g.Expect(err).
+		To(MatchError(HavePrefix("chart " + archive + ": infrastructure-sample v1.1.0 is not the infrastructure provider aws; ")))
 	_, err = clustertemplate.FromArchive(archive, clustertemplate.Infrastructure{Version: "v1.0.0"})
-	g.Expect(err).To(MatchError("chart " + archive + ": infrastructure-sample: version v1.0.0 is not on offer; there is v1.1.0"))
+	g.Expect(err).
+		To(MatchError("chart " + archive + ": infrastructure-sample: version v1.0.0 is not on offer; there is v1.1.0"))
 	_, err = clustertemplate.FromArchive("source_test.go", clustertemplate.Infrastructure{})
 	g.Expect(err).To(MatchError(ContainSubstring("file source_test.go: chart archive: not gzip")))
 }
@@ -89,13 +96,19 @@ func TestFromArchive(t *testing.T) {
 func sampleArchive(t *testing.T) []byte {
 	t.Helper()
 	g := NewWithT(t)
+
 	files := []chart.File{{Name: "values.yaml"}, {Name: "templates/cluster-template.yaml"}}
 	for _, f := range sampleSet(t).Files {
 		files = append(files, chart.File{Name: f.Name, Data: f.Data})
 	}
-	c, err := chart.New(chart.Metadata{APIVersion: "v2", Name: "infrastructure-sample", Version: "1.1.0", AppVersion: "v1.1.0"}, files)
+
+	c, err := chart.New(
+		chart.Metadata{APIVersion: "v2", Name: "infrastructure-sample", Version: "1.1.0", AppVersion: "v1.1.0"},
+		files,
+	)
 	g.Expect(err).NotTo(HaveOccurred())
 	archive, err := c.Archive()
 	g.Expect(err).NotTo(HaveOccurred())
+
 	return archive
 }

@@ -27,21 +27,26 @@ func NewVariables(file string) (*Variables, error) {
 	v.SetEnvKeyReplacer(strings.NewReplacer("-", "_"))
 	v.AllowEmptyEnv(true)
 	v.AutomaticEnv()
+
 	if file == "" {
 		v.SetConfigName("clusterctl")
+
 		for _, folder := range catalog.UserFolders() {
 			v.AddConfigPath(folder)
 		}
 	} else {
 		v.SetConfigFile(file)
+
 		if !slices.Contains(viper.SupportedExts, strings.TrimPrefix(filepath.Ext(file), ".")) {
 			v.SetConfigType("yaml")
 		}
 	}
+
 	err := v.ReadInConfig()
 	if missing := (viper.ConfigFileNotFoundError{}); err != nil && (file != "" || !errors.As(err, &missing)) {
 		return nil, configError(v.ConfigFileUsed(), err)
 	}
+
 	return &Variables{viper: v}, nil
 }
 
@@ -54,10 +59,15 @@ func configError(file string, err error) error {
 	if !errors.As(err, &parse) {
 		return fmt.Errorf("configuration file: %w", err)
 	}
+
 	if line := errorLine.FindString(err.Error()); line != "" {
 		file += " " + line
 	}
-	return fmt.Errorf("configuration file %s: cannot be read; write each variable as NAME: value on a line of its own", file)
+
+	return fmt.Errorf(
+		"configuration file %s: cannot be read; write each variable as NAME: value on a line of its own",
+		file,
+	)
 }
 
 // Get gives the value of a variable; an error when it is not set.
@@ -65,6 +75,7 @@ func (v *Variables) Get(name string) (string, error) {
 	if v.viper.Get(name) == nil {
 		return "", fmt.Errorf("variable %s is not set", name)
 	}
+
 	return v.viper.GetString(name), nil
 }
 
@@ -80,5 +91,9 @@ type MissingVariablesError struct {
 }
 
 func (e *MissingVariablesError) Error() string {
-	return fmt.Sprintf("%s needs a value for %s; set each as an environment variable or in the configuration file", e.File, strings.Join(e.Names, ", "))
+	return fmt.Sprintf(
+		"%s needs a value for %s; set each as an environment variable or in the configuration file",
+		e.File,
+		strings.Join(e.Names, ", "),
+	)
 }

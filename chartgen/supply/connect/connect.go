@@ -26,29 +26,37 @@ type Options struct {
 func New(o Options) (*http.Transport, error) {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+
 	if len(o.CA) > 0 {
 		pool, err := x509.SystemCertPool()
 		if err != nil {
 			pool = x509.NewCertPool()
 		}
+
 		if !pool.AppendCertsFromPEM(o.CA) {
 			return nil, errors.New("ca.crt holds no certificate in PEM form, as -----BEGIN CERTIFICATE-----")
 		}
+
 		t.TLSClientConfig.RootCAs = pool
 	}
+
 	if len(o.Certificate) > 0 || len(o.Key) > 0 {
 		pair, err := tls.X509KeyPair(o.Certificate, o.Key)
 		if err != nil {
 			return nil, errors.New("tls.crt and tls.key are not a certificate and its key in PEM form")
 		}
+
 		t.TLSClientConfig.Certificates = []tls.Certificate{pair}
 	}
+
 	if o.Proxy != "" {
 		proxy, err := url.Parse(o.Proxy)
 		if err != nil || proxy.Host == "" || !slices.Contains([]string{"http", "https", "socks5"}, proxy.Scheme) {
 			return nil, errors.New("proxy is not a proxy's URL such as http://proxy.example.com:3128")
 		}
+
 		t.Proxy = http.ProxyURL(proxy)
 	}
+
 	return t, nil
 }

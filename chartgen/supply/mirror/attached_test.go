@@ -17,8 +17,10 @@ import (
 
 func newKey(t *testing.T) cosign.Key {
 	t.Helper()
+
 	key, err := cosign.NewKey()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	return key
 }
 
@@ -31,13 +33,16 @@ func byTag(t *testing.T, key cosign.Key, c *oci.Client, ref oci.Reference, subje
 // byReferring keeps a signature in a manifest that refers to the subject.
 func byReferring(t *testing.T, key cosign.Key, c *oci.Client, ref oci.Reference, subject ocispec.Descriptor) {
 	t.Helper()
-	NewWithT(t).Expect(cosign.Refer(t.Context(), c, ref, subject, cosign.TypeSignature, sign(t, key, subject))).To(Succeed())
+	NewWithT(t).Expect(cosign.Refer(t.Context(), c, ref, subject, cosign.TypeSignature, sign(t, key, subject))).
+		To(Succeed())
 }
 
 func sign(t *testing.T, key cosign.Key, subject ocispec.Descriptor) oci.Layer {
 	t.Helper()
+
 	layer, err := key.Sign(cosign.Payload(subject.Digest))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	return layer
 }
 
@@ -51,20 +56,24 @@ func TestSignaturesAreMirrored(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	chart, err := c.PushChart(t.Context(), base.Join("charts/infrastructure-x").WithTag("1.0.0_a"), testChart(t))
 	g.Expect(err).NotTo(HaveOccurred())
+
 	resolve := func(ref oci.Reference) ocispec.Descriptor {
 		t.Helper()
 		desc, err := c.Resolve(t.Context(), ref)
 		g.Expect(err).NotTo(HaveOccurred())
+
 		return desc
 	}
 	byTag(t, key, c, images[0], resolve(images[0]))
 	byReferring(t, key, c, images[1], resolve(images[1]))
 	byReferring(t, other, c, images[1], resolve(images[1]))
 	byReferring(t, key, c, chart.Reference, resolve(chart.Reference))
+
 	all := func() []*Item {
 		t.Helper()
 		found, err := Artifact(t.Context(), c, chart.Reference.WithTag(chart.Reference.Tag))
 		g.Expect(err).NotTo(HaveOccurred())
+
 		return append(found, plainImages(t, c, images)...)
 	}
 	g.Expect(all()).To(HaveLen(8), "four and their four signatures")
@@ -77,35 +86,53 @@ func TestSignaturesAreMirrored(t *testing.T) {
 	carried, err := OpenArchive(t.Context(), file)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(carried).To(HaveLen(8))
+
 	attached := 0
+
 	for _, item := range carried {
 		if item.Attached() {
 			attached++
+
 			g.Expect(item.Size).To(BeNumerically("<", 4<<10), "without what is signed")
 		}
 	}
+
 	g.Expect(attached).To(Equal(4))
 
 	target := &Registry{Client: c, Base: repository(t, "http://"+runRegistry(t, bed.RegistryOptions{}).Address)}
 	g.Expect(Copy(t.Context(), carried, target, Options{Parallel: 3, Observer: &tally{}})).To(Succeed())
+
 	trusted := func(ref oci.Reference, by cosign.Key) error {
 		t.Helper()
+
 		verifier, err := verify.NewCosign(c, map[string][]byte{"cosign.pub": by.Public})
 		g.Expect(err).NotTo(HaveOccurred())
+
 		mirrored := target.Base.Join(ref.Repository).WithTag(ref.Tag)
+
 		return verifier.Verify(t.Context(), mirrored.WithDigest(resolve(mirrored).Digest))
 	}
 	for _, ref := range append(images[:2:2], chart.Reference) {
 		g.Expect(trusted(ref, key)).To(Succeed(), ref.String())
 	}
+
 	g.Expect(trusted(images[1], other)).To(Succeed())
 	g.Expect(trusted(images[2], key)).To(MatchError(ContainSubstring("has no cosign signature")))
 
 	// Another signature moves cosign's tag, which is no reason to stop.
 	signed := resolve(images[0])
-	moved, err := image.PushArtifact(t.Context(), c, images[0].WithTag("second"), "", sign(t, key, signed), sign(t, other, signed))
+	moved, err := image.PushArtifact(
+		t.Context(),
+		c,
+		images[0].WithTag("second"),
+		"",
+		sign(t, key, signed),
+		sign(t, other, signed),
+	)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(c.Repository(images[0]).Tag(t.Context(), moved, strings.Replace(signed.Digest.String(), ":", "-", 1)+".sig")).To(Succeed())
+	g.Expect(c.Repository(images[0]).Tag(t.Context(), moved, strings.Replace(signed.Digest.String(), ":", "-", 1)+".sig")).
+		To(Succeed())
+
 	again := &tally{}
 	g.Expect(Copy(t.Context(), all(), target, Options{Parallel: 3, Observer: again})).To(Succeed())
 	g.Expect(again.copied).To(Equal(1))

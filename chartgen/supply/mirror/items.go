@@ -23,13 +23,20 @@ func NewChart(ctx context.Context, c *chart.Chart) (*Item, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	storage := memory.New()
 	for _, l := range artifact {
 		if err := storage.Push(ctx, l.Descriptor, bytes.NewReader(l.Data)); err != nil {
 			return nil, fmt.Errorf("chart %s: %w", c.Filename(), err)
 		}
 	}
-	return newItem(ctx, chartReference(c.Metadata.Name, oci.ChartTag(c.Metadata.Version)), artifact[len(artifact)-1].Descriptor, storage)
+
+	return newItem(
+		ctx,
+		chartReference(c.Metadata.Name, oci.ChartTag(c.Metadata.Version)),
+		artifact[len(artifact)-1].Descriptor,
+		storage,
+	)
 }
 
 func chartReference(name, tag string) oci.Reference {
@@ -42,17 +49,21 @@ func chartReference(name, tag string) oci.Reference {
 // named by its digest is always taken whole, or the digest would be another.
 func Images(ctx context.Context, client *oci.Client, names, platforms []string) ([]*Item, error) {
 	var items []*Item
+
 	for _, name := range names {
 		ref, err := oci.ParseImage(name)
 		if err != nil {
 			return nil, err
 		}
+
 		found, err := imageItems(ctx, client, ref, platforms)
 		if err != nil {
 			return nil, err
 		}
+
 		items = append(items, found...)
 	}
+
 	return items, nil
 }
 
@@ -63,11 +74,14 @@ func Artifact(ctx context.Context, client *oci.Client, ref oci.Reference) ([]*It
 	if err != nil {
 		return nil, err
 	}
+
 	named := chartReference(ref.Repository[strings.LastIndexByte(ref.Repository, '/')+1:], ref.Tag)
+
 	item, err := newItem(ctx, named, root, client.Repository(ref))
 	if err != nil {
 		return nil, oci.Explain("read", ref.String(), err)
 	}
+
 	return withAttached(ctx, client, ref, named, item)
 }
 
@@ -77,7 +91,9 @@ func imageItems(ctx context.Context, client *oci.Client, ref oci.Reference, plat
 	if err != nil {
 		return nil, err
 	}
+
 	root := whole
+
 	storage, note := content.ReadOnlyStorage(client.Repository(ref)), ""
 	switch {
 	case len(platforms) == 0 || !oci.IsIndex(root):
@@ -88,20 +104,29 @@ func imageItems(ctx context.Context, client *oci.Client, ref oci.Reference, plat
 			return nil, fmt.Errorf("image %s: %w", ref.Name(), err)
 		}
 	}
+
 	item, err := newItem(ctx, ref, root, storage)
 	if err != nil {
 		return nil, oci.Explain("read", ref.String(), err)
 	}
+
 	item.Note = note
 	if root.Digest != whole.Digest {
 		return []*Item{item}, nil
 	}
+
 	return withAttached(ctx, client, ref, ref, item)
 }
 
 // newItem makes an item of a reference; in a mirror it has the reference's path and tag.
-func newItem(ctx context.Context, ref oci.Reference, root ocispec.Descriptor, source content.ReadOnlyStorage) (*Item, error) {
+func newItem(
+	ctx context.Context,
+	ref oci.Reference,
+	root ocispec.Descriptor,
+	source content.ReadOnlyStorage,
+) (*Item, error) {
 	name := strings.TrimPrefix(ref.Name(), "/") // a chart's has no registry
+
 	item := &Item{Name: name, Repository: ref.Repository, Tag: ref.Tag, Root: root, source: source}
 	if ref.Tag == "" { // nothing but its digest names what is attached
 		var err error
@@ -109,20 +134,29 @@ func newItem(ctx context.Context, ref oci.Reference, root ocispec.Descriptor, so
 			return nil, err
 		}
 	}
+
 	return item, item.walk(ctx)
 }
 
 // choose makes an index of some platforms alone.
-func choose(ctx context.Context, source content.ReadOnlyStorage, root ocispec.Descriptor, platforms []string) (ocispec.Descriptor, content.ReadOnlyStorage, error) {
+func choose(
+	ctx context.Context,
+	source content.ReadOnlyStorage,
+	root ocispec.Descriptor,
+	platforms []string,
+) (ocispec.Descriptor, content.ReadOnlyStorage, error) {
 	data, err := content.FetchAll(ctx, source, root)
 	if err != nil {
 		return root, nil, err
 	}
+
 	var index ocispec.Index
 	if err := json.Unmarshal(data, &index); err != nil {
 		return root, nil, fmt.Errorf("its index is not JSON: %w", err)
 	}
+
 	var there []string
+
 	index.Manifests = slices.DeleteFunc(index.Manifests, func(d ocispec.Descriptor) bool {
 		there = append(there, platformName(d))
 		return !slices.Contains(platforms, platformName(d))
@@ -130,10 +164,13 @@ func choose(ctx context.Context, source content.ReadOnlyStorage, root ocispec.De
 	if len(index.Manifests) == 0 {
 		return root, nil, fmt.Errorf("is for %s and not for %s", strings.Join(there, ", "), strings.Join(platforms, ", "))
 	}
+
 	if data, err = json.Marshal(index); err != nil {
 		return root, nil, err
 	}
+
 	chosen := content.NewDescriptorFromBytes(root.MediaType, data)
+
 	return chosen, &overlay{ReadOnlyStorage: source, desc: chosen, data: data}, nil
 }
 
@@ -142,6 +179,7 @@ func platformName(d ocispec.Descriptor) string {
 	if d.Platform == nil {
 		return "unknown"
 	}
+
 	return strings.TrimSuffix(d.Platform.OS+"/"+d.Platform.Architecture+"/"+d.Platform.Variant, "/")
 }
 
@@ -156,6 +194,7 @@ func (o *overlay) Exists(ctx context.Context, desc ocispec.Descriptor) (bool, er
 	if desc.Digest == o.desc.Digest {
 		return true, nil
 	}
+
 	return o.ReadOnlyStorage.Exists(ctx, desc)
 }
 
@@ -163,5 +202,6 @@ func (o *overlay) Fetch(ctx context.Context, desc ocispec.Descriptor) (io.ReadCl
 	if desc.Digest == o.desc.Digest {
 		return io.NopCloser(bytes.NewReader(o.data)), nil
 	}
+
 	return o.ReadOnlyStorage.Fetch(ctx, desc)
 }

@@ -49,7 +49,7 @@ type Item struct {
 	blobs   []ocispec.Descriptor // all that belongs to it, Root last
 }
 
-// IsChart says whether the item is a chart.
+// IsChart reports whether the item is a chart.
 func (i *Item) IsChart() bool { return strings.HasPrefix(i.Name, chartsFolder+"/") }
 
 // Observer is told how a copy goes, from several goroutines at a time.
@@ -64,9 +64,12 @@ type Observer interface {
 
 // Target is where a mirror is made.
 type Target interface {
-	// put makes the storage of an item ready, tells whether the item is there already, and what
+	// put makes the storage of an item ready, reports whether the item is there already, and what
 	// names it when it is copied.
-	put(ctx context.Context, item *Item) (storage content.Storage, present bool, name func(context.Context) error, err error)
+	put(
+		ctx context.Context,
+		item *Item,
+	) (storage content.Storage, present bool, name func(context.Context) error, err error)
 }
 
 // Options of a copy.
@@ -83,12 +86,14 @@ func Copy(ctx context.Context, items []*Item, target Target, o Options) error {
 	others := slices.DeleteFunc(slices.Clone(items), (*Item).Attached)
 	// where a registry keeps no list of referrers, each copy rewrites one
 	oneByOne := Options{Parallel: 1, Observer: o.Observer}
+
 	return errors.Join(copyAll(ctx, others, target, o), copyAll(ctx, attached, target, oneByOne))
 }
 
 func copyAll(ctx context.Context, items []*Item, target Target, o Options) error {
 	var group errgroup.Group
 	group.SetLimit(max(1, o.Parallel))
+
 	failures := make([]error, len(items))
 	for n, item := range items {
 		group.Go(func() error {
@@ -96,11 +101,15 @@ func copyAll(ctx context.Context, items []*Item, target Target, o Options) error
 			if err != nil {
 				failures[n] = fmt.Errorf("mirror %s: %w", item.Name, err)
 			}
+
 			o.Observer.Finished(item, present, err)
+
 			return nil
 		})
 	}
+
 	_ = group.Wait() // the errors are in failures
+
 	return errors.Join(failures...)
 }
 
@@ -110,12 +119,14 @@ func copyItem(ctx context.Context, item *Item, target Target, observer Observer)
 		observer.Copied(item, item.Size, true)
 		return present, err
 	}
+
 	source := &countedStorage{
 		ReadOnlyStorage: item.source,
 		count:           func(n int64) { observer.Copied(item, n, false) },
 		read:            map[digest.Digest]int64{},
 	}
 	options := oras.DefaultCopyGraphOptions
+
 	options.FindSuccessors = item.successors
 	for attempt := 1; ; attempt++ {
 		err = oras.CopyGraph(ctx, source, storage, item.Root, options)
@@ -123,10 +134,13 @@ func copyItem(ctx context.Context, item *Item, target Target, observer Observer)
 			break
 		}
 	}
+
 	if err != nil {
 		return false, oci.Explain("copy", item.Name, err)
 	}
+
 	observer.Copied(item, item.Size-source.total(), true)
+
 	return false, name(ctx)
 }
 
@@ -145,13 +159,16 @@ func (s *countedStorage) Fetch(ctx context.Context, desc ocispec.Descriptor) (io
 	if err != nil {
 		return nil, err
 	}
+
 	s.forget(desc.Digest)
+
 	return &countedBody{ReadCloser: body, count: func(n int64) { s.add(desc.Digest, n) }}, nil
 }
 
 func (s *countedStorage) add(blob digest.Digest, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.read[blob] += n
 	s.count(n)
 }
@@ -159,6 +176,7 @@ func (s *countedStorage) add(blob digest.Digest, n int64) {
 func (s *countedStorage) forget(blob digest.Digest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.count(-s.read[blob])
 	s.read[blob] = 0
 }
@@ -167,10 +185,12 @@ func (s *countedStorage) forget(blob digest.Digest) {
 func (s *countedStorage) total() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	total := int64(0)
 	for _, n := range s.read {
 		total += n
 	}
+
 	return total
 }
 
@@ -182,6 +202,7 @@ type countedBody struct {
 func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.count(int64(n))
+
 	return n, err
 }
 
@@ -189,31 +210,40 @@ func (b *countedBody) Read(p []byte) (int, error) {
 func (i *Item) walk(ctx context.Context) error {
 	seen := map[string]bool{}
 	i.blobs, i.Size = nil, 0
+
 	var visit func(desc ocispec.Descriptor) error
+
 	visit = func(desc ocispec.Descriptor) error {
 		if seen[desc.Digest.String()] {
 			return nil
 		}
+
 		seen[desc.Digest.String()] = true
+
 		successors, err := i.successors(ctx, i.source, desc)
 		if err != nil {
 			return err
 		}
+
 		for _, s := range successors {
 			if err := visit(s); err != nil {
 				return err
 			}
 		}
+
 		i.blobs = append(i.blobs, desc)
 		i.Size += desc.Size
+
 		return nil
 	}
+
 	return visit(i.Root)
 }
 
 // TotalSize is the number of bytes of all items, what they share counted once.
 func TotalSize(items []*Item) int64 {
 	total, seen := int64(0), map[string]bool{}
+
 	for _, item := range items {
 		for _, b := range item.blobs {
 			if !seen[b.Digest.String()] {
@@ -222,6 +252,7 @@ func TotalSize(items []*Item) int64 {
 			}
 		}
 	}
+
 	return total
 }
 
@@ -232,9 +263,12 @@ func sortItems(items []*Item) []*Item {
 			if a.IsChart() {
 				return -1
 			}
+
 			return 1
 		}
+
 		return strings.Compare(a.Name, b.Name)
 	})
+
 	return slices.CompactFunc(items, func(a, b *Item) bool { return a.Name == b.Name })
 }

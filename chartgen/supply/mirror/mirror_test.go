@@ -34,6 +34,7 @@ type tally struct {
 func (c *tally) Copied(_ *Item, n int64, present bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if present {
 		c.there += n
 	} else {
@@ -44,6 +45,7 @@ func (c *tally) Copied(_ *Item, n int64, present bool) {
 func (c *tally) Finished(_ *Item, present bool, _ error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.finished++
 	if !present {
 		c.copied++
@@ -52,8 +54,10 @@ func (c *tally) Finished(_ *Item, present bool, _ error) {
 
 func newClient(t *testing.T, o oci.Options) *oci.Client {
 	t.Helper()
+
 	c, err := oci.NewClient(o)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	return c
 }
 
@@ -63,13 +67,16 @@ func runRegistry(t *testing.T, o bed.RegistryOptions) *bed.Registry {
 	r, err := bed.RunRegistry(t.Context(), o)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(r.Stop)
+
 	return r
 }
 
 func repository(t *testing.T, address string) oci.Reference {
 	t.Helper()
+
 	ref, err := oci.ParseRepository(address)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	return ref
 }
 
@@ -77,12 +84,16 @@ func repository(t *testing.T, address string) oci.Reference {
 // of it.
 func plainImages(t *testing.T, c *oci.Client, refs []oci.Reference, platforms ...string) []*Item {
 	t.Helper()
+
 	var items []*Item
+
 	for _, ref := range refs {
 		found, err := imageItems(t.Context(), c, ref, platforms)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 		items = append(items, found...)
 	}
+
 	return items
 }
 
@@ -91,20 +102,29 @@ var platforms = []string{"linux/amd64", "linux/arm64", "linux/s390x"}
 // published are two images for three platforms, which share a layer, in a registry.
 func published(t *testing.T, c *oci.Client, address string) []oci.Reference {
 	t.Helper()
+
 	var refs []oci.Reference
+
 	for i, name := range []string{"cluster-api/controller", "cluster-api/bootstrap"} {
 		ref := repository(t, "http://"+address).Join(name).WithTag("v1.0.0")
 		_, err := image.Push(t.Context(), c, ref, platforms, image.Random(3<<20, 1), image.Random(100<<10, uint64(i+10)))
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 		refs = append(refs, ref)
 	}
+
 	return refs
 }
 
 func testChart(t *testing.T) *chart.Chart {
 	t.Helper()
-	c, err := chart.New(chart.Metadata{APIVersion: "v2", Name: "infrastructure-x", Version: "1.0.0+a"}, []chart.File{{Name: "values.yaml", Data: []byte("a: b\n")}})
+
+	c, err := chart.New(
+		chart.Metadata{APIVersion: "v2", Name: "infrastructure-x", Version: "1.0.0+a"},
+		[]chart.File{{Name: "values.yaml", Data: []byte("a: b\n")}},
+	)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	return c
 }
 
@@ -112,6 +132,7 @@ func items(t *testing.T, c *oci.Client, refs []oci.Reference, platforms ...strin
 	t.Helper()
 	charts, err := NewChart(t.Context(), testChart(t))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	return append(plainImages(t, c, refs, platforms...), charts)
 }
 
@@ -132,6 +153,7 @@ func aRegistryIsMirrored(t *testing.T, i bed.Implementation) {
 	first, again := &tally{}, &tally{}
 	g.Expect(Copy(t.Context(), items(t, c, refs), target, Options{Parallel: 2, Observer: first})).To(Succeed())
 	g.Expect(first.copied).To(Equal(3))
+
 	for _, ref := range refs {
 		from, err := c.Resolve(t.Context(), ref)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -139,7 +161,11 @@ func aRegistryIsMirrored(t *testing.T, i bed.Implementation) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(copied.Digest).To(Equal(from.Digest))
 	}
-	pulled, err := to.PullChart(t.Context(), repository(t, target.ChartRepository()).Join("infrastructure-x").WithTag("1.0.0_a"))
+
+	pulled, err := to.PullChart(
+		t.Context(),
+		repository(t, target.ChartRepository()).Join("infrastructure-x").WithTag("1.0.0_a"),
+	)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(pulled.Chart).To(Equal(testChart(t)))
 	g.Expect(target.ImageRegistry()).To(Equal(server.Address + "/mirror"))
@@ -153,7 +179,9 @@ func aRegistryIsMirrored(t *testing.T, i bed.Implementation) {
 	_, err = image.Push(t.Context(), c, refs[0], platforms, image.Random(1<<10, 77))
 	g.Expect(err).NotTo(HaveOccurred())
 	err = Copy(t.Context(), items(t, c, refs), target, Options{Observer: again})
-	g.Expect(err).To(MatchError(And(ContainSubstring("cluster-api/controller:v1.0.0"), ContainSubstring("never overwritten"))))
+	g.Expect(err).
+		To(MatchError(And(ContainSubstring("cluster-api/controller:v1.0.0"), ContainSubstring("never overwritten"))))
+
 	target.Overwrite = true
 	g.Expect(Copy(t.Context(), items(t, c, refs), target, Options{Observer: again})).To(Succeed())
 }
@@ -172,16 +200,20 @@ func anArchiveIsMadeAndUnpacked(t *testing.T, i bed.Implementation) {
 	write := func(refs []oci.Reference) *tally {
 		a, err := CreateArchive(file)
 		g.Expect(err).NotTo(HaveOccurred())
+
 		counts := &tally{}
 		g.Expect(Copy(t.Context(), items(t, c, refs), a, Options{Parallel: 3, Observer: counts})).To(Succeed())
 		g.Expect(a.Close(t.Context())).To(Succeed())
 		g.Expect(file + workSuffix).NotTo(BeADirectory())
+
 		return counts
 	}
 	write(published)
+
 	first, err := os.ReadFile(file)
 	g.Expect(err).NotTo(HaveOccurred())
 	write(published)
+
 	second, err := os.ReadFile(file)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(chart.Digest(second)).To(Equal(chart.Digest(first)), "the same content is the same archive")
@@ -195,6 +227,7 @@ func anArchiveIsMadeAndUnpacked(t *testing.T, i bed.Implementation) {
 	server := runRegistry(t, bed.RegistryOptions{Implementation: i})
 	target := &Registry{Client: c, Base: repository(t, "http://"+server.Address)}
 	g.Expect(Copy(t.Context(), archived, target, Options{Parallel: 2, Observer: &tally{}})).To(Succeed())
+
 	for _, ref := range published {
 		want, err := c.Resolve(t.Context(), ref)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -202,6 +235,7 @@ func anArchiveIsMadeAndUnpacked(t *testing.T, i bed.Implementation) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(got.Digest).To(Equal(want.Digest))
 	}
+
 	_, err = c.PullChart(t.Context(), target.Base.Join("charts/infrastructure-x").WithTag("1.0.0_a"))
 	g.Expect(err).NotTo(HaveOccurred())
 }
@@ -212,6 +246,7 @@ func TestPlatformsAreChosen(t *testing.T) {
 	refs := published(t, c, runRegistry(t, bed.RegistryOptions{}).Address)
 	all, some := plainImages(t, c, refs[:1]), plainImages(t, c, refs[:1], "linux/arm64")
 	g.Expect(len(some[0].blobs)).To(BeNumerically("<", len(all[0].blobs)))
+
 	target := &Registry{Client: c, Base: repository(t, "http://"+runRegistry(t, bed.RegistryOptions{}).Address)}
 	g.Expect(Copy(t.Context(), some, target, Options{Observer: &tally{}})).To(Succeed())
 	there, err := c.Index(t.Context(), target.Base.Join(refs[0].Repository).WithTag("v1.0.0"))
@@ -220,7 +255,8 @@ func TestPlatformsAreChosen(t *testing.T) {
 	g.Expect(there[0].Platform.Architecture).To(Equal("arm64"))
 
 	_, err = imageItems(t.Context(), c, refs[0], []string{"windows/amd64"})
-	g.Expect(err).To(MatchError(ContainSubstring("is for linux/amd64, linux/arm64, linux/s390x and not for windows/amd64")))
+	g.Expect(err).
+		To(MatchError(ContainSubstring("is for linux/amd64, linux/arm64, linux/s390x and not for windows/amd64")))
 	root, err := c.Resolve(t.Context(), refs[0])
 	g.Expect(err).NotTo(HaveOccurred())
 	whole, err := imageItems(t.Context(), c, refs[0].WithTag("").WithDigest(root.Digest), []string{"linux/arm64"})
@@ -242,11 +278,16 @@ type flaky struct {
 
 func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	upload := r.Method == http.MethodPut || r.Method == http.MethodPatch
+
 	every := f.every.Load()
-	if strings.Contains(r.URL.Path, "/blobs/") && (upload && f.uploads || r.Method == http.MethodGet && !f.uploads) && every > 0 && f.seen.Add(1)%every == 0 {
+	if strings.Contains(r.URL.Path, "/blobs/") && (upload && f.uploads || r.Method == http.MethodGet && !f.uploads) &&
+		every > 0 &&
+		f.seen.Add(1)%every == 0 {
 		const after = 10 << 10
+
 		w, r.Body = &cutWriter{ResponseWriter: w, left: after}, &cutReader{ReadCloser: r.Body, left: after}
 	}
+
 	f.ReverseProxy.ServeHTTP(w, r)
 }
 
@@ -259,6 +300,7 @@ func (c *cutWriter) Write(p []byte) (int, error) {
 	if c.left -= len(p); c.left < 0 {
 		return 0, errors.New("cut")
 	}
+
 	return c.ResponseWriter.Write(p)
 }
 
@@ -272,16 +314,22 @@ func (c *cutReader) Read(p []byte) (int, error) {
 	if c.left -= n; c.left < 0 {
 		return 0, errors.New("cut")
 	}
+
 	return n, err
 }
 
 // front is a flaky proxy of a registry, and its address.
 func front(t *testing.T, registry string, uploads bool) (*flaky, string) {
 	t.Helper()
-	proxy := &flaky{ReverseProxy: httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: registry}), uploads: uploads}
+
+	proxy := &flaky{
+		ReverseProxy: httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: registry}),
+		uploads:      uploads,
+	}
 	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
 	server := httptest.NewServer(proxy)
 	t.Cleanup(server.Close)
+
 	return proxy, server.URL
 }
 
@@ -306,19 +354,25 @@ func interruptedDownload(t *testing.T, i bed.Implementation) {
 	file := filepath.Join(t.TempDir(), "mirror.tar")
 
 	proxy.every.Store(1)
+
 	a, err := CreateArchive(file)
 	g.Expect(err).NotTo(HaveOccurred())
 	err = Copy(t.Context(), all, a, Options{Parallel: 2, Observer: &tally{}})
-	g.Expect(err).To(MatchError(And(ContainSubstring("controller"), ContainSubstring("bootstrap"))), "every large layer is cut")
+	g.Expect(err).
+		To(MatchError(And(ContainSubstring("controller"), ContainSubstring("bootstrap"))), "every large layer is cut")
 	g.Expect(file).NotTo(BeAnExistingFile())
 
 	proxy.every.Store(3)
+
 	a, err = CreateArchive(file)
 	g.Expect(err).NotTo(HaveOccurred())
+
 	counts := &tally{}
-	g.Expect(Copy(t.Context(), all, a, Options{Parallel: 2, Observer: counts})).To(Succeed(), "every third is cut, and asked for again")
+	g.Expect(Copy(t.Context(), all, a, Options{Parallel: 2, Observer: counts})).
+		To(Succeed(), "every third is cut, and asked for again")
 	g.Expect(a.Close(t.Context())).To(Succeed())
 	g.Expect(counts.there).To(BeNumerically(">", 0), "small blobs of the first attempt were kept")
+
 	_, err = OpenArchive(t.Context(), file)
 	g.Expect(err).NotTo(HaveOccurred())
 }
@@ -337,16 +391,22 @@ func interruptedUpload(t *testing.T, i bed.Implementation) {
 	}
 
 	proxy.every.Store(1)
+
 	err := Copy(t.Context(), all, target, Options{Parallel: 2, Observer: &tally{}})
-	g.Expect(err).To(MatchError(And(ContainSubstring("controller"), ContainSubstring("bootstrap"))), "every large layer is cut")
+	g.Expect(err).
+		To(MatchError(And(ContainSubstring("controller"), ContainSubstring("bootstrap"))), "every large layer is cut")
+
 	for _, ref := range refs {
 		g.Expect(oci.IsReason(there(ref), oci.NotFound)).To(BeTrue(), "half an image has no tag")
 	}
 
 	proxy.every.Store(3)
+
 	counts := &tally{}
-	g.Expect(Copy(t.Context(), all, target, Options{Parallel: 2, Observer: counts})).To(Succeed(), "every third is cut, and sent again")
+	g.Expect(Copy(t.Context(), all, target, Options{Parallel: 2, Observer: counts})).
+		To(Succeed(), "every third is cut, and sent again")
 	g.Expect(counts.there).To(BeNumerically(">", 0), "small blobs of the first attempt were kept")
+
 	for _, ref := range refs {
 		g.Expect(there(ref)).To(Succeed())
 	}
@@ -371,13 +431,17 @@ func TestMemoryDoesNotGrowWithSize(t *testing.T) {
 		ref := repository(t, "http://"+server.Address).Join(name).WithTag("v1.0.0")
 		_, err := image.Push(t.Context(), c, ref, nil, image.Random(size, 5), image.Random(size, 6))
 		g.Expect(err).NotTo(HaveOccurred())
+
 		items := plainImages(t, c, []oci.Reference{ref})
 		a, err := CreateArchive(filepath.Join(t.TempDir(), "mirror.tar"))
 		g.Expect(err).NotTo(HaveOccurred())
 		runtime.GC()
+
 		stop := highWater()
+
 		g.Expect(Copy(t.Context(), items, a, Options{Parallel: 4, Observer: &tally{}})).To(Succeed())
 		g.Expect(a.Close(t.Context())).To(Succeed())
+
 		return stop()
 	}
 	small, large := peak(1<<20, "small"), peak(64<<20, "large")
@@ -391,10 +455,13 @@ func highWater() (stop func() int64) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	start, done := int64(m.HeapAlloc), make(chan struct{})
+
 	var peak atomic.Int64
+
 	go func() {
 		ticker := time.NewTicker(time.Millisecond)
 		defer ticker.Stop()
+
 		for {
 			select {
 			case <-done:
@@ -406,5 +473,6 @@ func highWater() (stop func() int64) {
 			}
 		}
 	}()
+
 	return func() int64 { close(done); return peak.Load() }
 }

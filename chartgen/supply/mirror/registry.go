@@ -32,6 +32,7 @@ func (r *Registry) put(ctx context.Context, item *Item) (content.Storage, bool, 
 	} else {
 		ref = ref.WithTag(item.Tag)
 	}
+
 	existing, err := r.Client.Resolve(ctx, ref)
 	switch {
 	case err == nil && existing.Digest == item.Root.Digest:
@@ -41,11 +42,14 @@ func (r *Registry) put(ctx context.Context, item *Item) (content.Storage, bool, 
 	case err != nil && !oci.IsReason(err, oci.NotFound):
 		return nil, false, nil, err
 	}
+
 	repository := r.Client.Repository(ref)
+
 	return repository, false, func(ctx context.Context) error {
 		if item.Tag == "" {
 			return nil
 		}
+
 		return oci.Explain("tag", ref.String(), repository.Tag(ctx, item.Root, item.Tag))
 	}, nil
 }

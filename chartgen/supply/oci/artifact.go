@@ -29,7 +29,7 @@ type Artifact struct {
 	Manifest   ocispec.Manifest
 }
 
-// IsIndex says whether a descriptor is of an index: one manifest for each platform.
+// IsIndex reports whether a descriptor is of an index: one manifest for each platform.
 func IsIndex(desc ocispec.Descriptor) bool {
 	return desc.MediaType == ocispec.MediaTypeImageIndex || desc.MediaType == mediaTypeDockerList
 }
@@ -40,19 +40,22 @@ func (c *Client) Artifact(ctx context.Context, ref Reference) (*Artifact, error)
 	if err != nil {
 		return nil, err
 	}
+
 	a := &Artifact{Reference: ref.WithDigest(desc.Digest), Descriptor: desc}
 	switch desc.MediaType {
 	case ocispec.MediaTypeImageManifest, mediaTypeDockerManifest:
 	default:
 		return nil, invalid("pull", ref, "an OCI manifest was expected, not %s", desc.MediaType)
 	}
+
 	if err := json.Unmarshal(data, &a.Manifest); err != nil {
 		return nil, invalid("pull", ref, "its manifest is not JSON: %v", err)
 	}
+
 	return a, nil
 }
 
-// Holds says whether a blob is a layer of the artifact.
+// Holds reports whether a blob is a layer of the artifact.
 func (a *Artifact) Holds(blob digest.Digest) bool {
 	return slices.ContainsFunc(a.Manifest.Layers, func(layer ocispec.Descriptor) bool { return layer.Digest == blob })
 }
@@ -63,10 +66,12 @@ func (c *Client) Index(ctx context.Context, ref Reference) ([]ocispec.Descriptor
 	if err != nil {
 		return nil, err
 	}
+
 	var index ocispec.Index
 	if err := json.Unmarshal(data, &index); err != nil || !IsIndex(desc) {
 		return nil, invalid("pull", ref, "an OCI index was expected, not %s", desc.MediaType)
 	}
+
 	return index.Manifests, nil
 }
 
@@ -94,10 +99,12 @@ func Pack(artifactType string, config Layer, layers []Layer, annotations map[str
 	for _, l := range layers {
 		manifest.Layers = append(manifest.Layers, l.Descriptor)
 	}
+
 	data, err := json.Marshal(manifest)
 	if err != nil {
 		return nil, err
 	}
+
 	return append(append([]Layer{config}, layers...), NewLayer(manifest.MediaType, data)), nil
 }
 
@@ -105,7 +112,9 @@ func Pack(artifactType string, config Layer, layers []Layer, annotations map[str
 // with the same manifest nothing is done, with another one the error's reason is Conflict.
 func (c *Client) Push(ctx context.Context, ref Reference, artifact []Layer) (ocispec.Descriptor, error) {
 	const action = "push"
+
 	blobs, manifest := artifact[:len(artifact)-1], artifact[len(artifact)-1]
+
 	existing, err := c.Resolve(ctx, ref)
 	switch {
 	case err == nil && existing.Digest == manifest.Descriptor.Digest:
@@ -115,14 +124,18 @@ func (c *Client) Push(ctx context.Context, ref Reference, artifact []Layer) (oci
 	case !IsReason(err, NotFound):
 		return ocispec.Descriptor{}, err
 	}
+
 	for _, l := range blobs {
 		if err := c.pushBlob(ctx, ref, l); err != nil {
 			return ocispec.Descriptor{}, explain(action, ref, err)
 		}
 	}
+
 	ctx, cancel := bounded(ctx)
 	defer cancel()
+
 	err = c.Repository(ref).PushReference(ctx, manifest.Descriptor, bytes.NewReader(manifest.Data), ref.Tag)
+
 	return manifest.Descriptor, explain(action, ref, err)
 }
 
@@ -130,13 +143,16 @@ func (c *Client) Push(ctx context.Context, ref Reference, artifact []Layer) (oci
 func (c *Client) pushBlob(ctx context.Context, ref Reference, l Layer) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
+
 	repository := c.Repository(ref)
 	if exists, err := repository.Exists(ctx, l.Descriptor); err == nil && exists {
 		return nil
 	}
+
 	err := repository.Push(ctx, l.Descriptor, bytes.NewReader(l.Data))
 	if errors.Is(err, errdef.ErrAlreadyExists) {
 		return nil
 	}
+
 	return err
 }

@@ -43,7 +43,7 @@ func ChartTag(version string) string { return strings.ReplaceAll(version, "+", "
 // ChartVersion is the version that a tag stands for.
 func ChartVersion(tag string) string { return strings.ReplaceAll(tag, "_", "+") }
 
-// IsChart says whether an artifact is a Helm chart.
+// IsChart reports whether an artifact is a Helm chart.
 func (a *Artifact) IsChart() bool { return a.Manifest.Config.MediaType == mediaTypeChartConfig }
 
 // PackChart makes the artifact of a chart, see Pack. The chart's annotations, which say what it was
@@ -53,13 +53,16 @@ func PackChart(ch *chart.Chart) ([]Layer, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if len(archive) > maxChart {
 		return nil, fmt.Errorf("chart %s is %d MiB; %d MiB is the limit", ch.Filename(), len(archive)>>20, maxChart>>20)
 	}
+
 	config, err := chartConfig(ch)
 	if err != nil {
 		return nil, err
 	}
+
 	annotations := map[string]string{
 		ocispec.AnnotationTitle:       ch.Metadata.Name,
 		ocispec.AnnotationVersion:     ch.Metadata.Version,
@@ -68,6 +71,7 @@ func PackChart(ch *chart.Chart) ([]Layer, error) {
 	}
 	maps.Copy(annotations, ch.Metadata.Annotations)
 	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
+
 	return Pack("", NewLayer(mediaTypeChartConfig, config), []Layer{NewLayer(mediaTypeChart, archive)}, annotations)
 }
 
@@ -77,12 +81,20 @@ func (c *Client) PushChart(ctx context.Context, ref Reference, ch *chart.Chart) 
 	if err != nil {
 		return nil, err
 	}
+
 	desc, err := c.Push(ctx, ref, artifact)
 	if err != nil {
 		return nil, err
 	}
+
 	archive := artifact[1]
-	return &Chart{Chart: ch, Reference: ref.WithDigest(desc.Digest), Archive: archive.Data, Digest: archive.Descriptor.Digest.String()}, nil
+
+	return &Chart{
+		Chart:     ch,
+		Reference: ref.WithDigest(desc.Digest),
+		Archive:   archive.Data,
+		Digest:    archive.Descriptor.Digest.String(),
+	}, nil
 }
 
 // chartConfig is Chart.yaml as JSON, whole: also of a chart with fields that Capstan does not know.
@@ -91,6 +103,7 @@ func chartConfig(ch *chart.Chart) ([]byte, error) {
 	if err := yaml.Unmarshal(ch.File(chart.MetadataFile), &metadata); err != nil {
 		return nil, fmt.Errorf("chart %s: %s: %w", ch.Metadata.Name, chart.MetadataFile, err)
 	}
+
 	return json.Marshal(metadata)
 }
 
@@ -101,6 +114,7 @@ func (c *Client) PullChart(ctx context.Context, ref Reference) (*Chart, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return c.ReadChart(ctx, a)
 }
 
@@ -110,20 +124,25 @@ func (c *Client) ReadChart(ctx context.Context, a *Artifact) (*Chart, error) {
 	if !a.IsChart() {
 		return nil, invalid(action, a.Reference, "not a Helm chart but %s", a.kind())
 	}
+
 	for _, layer := range a.Manifest.Layers {
 		if layer.MediaType != mediaTypeChart {
 			continue // a provenance file
 		}
+
 		archive, err := c.Blob(ctx, a.Reference, layer, maxChart)
 		if err != nil {
 			return nil, err
 		}
+
 		ch, err := chart.Read(bytes.NewReader(archive))
 		if err != nil {
 			return nil, invalid(action, a.Reference, "%v", err)
 		}
+
 		return &Chart{Chart: ch, Reference: a.Reference, Archive: archive, Digest: layer.Digest.String()}, nil
 	}
+
 	return nil, invalid(action, a.Reference, "a Helm chart without an archive; push it again")
 }
 
@@ -134,5 +153,6 @@ func (a *Artifact) kind() string {
 			return kind
 		}
 	}
+
 	return "an artifact without a type"
 }

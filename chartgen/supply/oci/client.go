@@ -54,12 +54,14 @@ func NewClient(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	c := &auth.Client{
 		Client:     &http.Client{Transport: retry.NewTransport(transport)},
 		Header:     http.Header{"User-Agent": {"capstan"}},
 		Cache:      auth.NewCache(),
 		Credential: o.Credentials,
 	}
+
 	return &Client{auth: c}, nil
 }
 
@@ -69,8 +71,10 @@ func (o Options) transport() (http.RoundTripper, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	t.IdleConnTimeout = 30 * time.Second // clients come and go with the Secrets they are made from
 	t.MaxIdleConnsPerHost = 16
+
 	return &stallGuard{next: t, timeout: cmp.Or(o.StallTimeout, time.Minute)}, nil
 }
 
@@ -90,15 +94,20 @@ func (c *Client) Repository(ref Reference) *remote.Repository {
 // Tags lists the tags of a repository, in the registry's order.
 func (c *Client) Tags(ctx context.Context, ref Reference) ([]string, error) {
 	const action = "list the tags of"
+
 	ctx, cancel := bounded(ctx)
 	defer cancel()
+
 	var tags []string
+
 	err := c.Repository(ref).Tags(ctx, "", func(page []string) error {
 		if tags = append(tags, page...); len(tags) > maxTags {
 			return invalid(action, ref, "more than %d tags", maxTags)
 		}
+
 		return nil
 	})
+
 	return tags, explain(action, ref, err)
 }
 
@@ -106,32 +115,41 @@ func (c *Client) Tags(ctx context.Context, ref Reference) ([]string, error) {
 func (c *Client) Resolve(ctx context.Context, ref Reference) (ocispec.Descriptor, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
+
 	desc, err := c.Repository(ref).Resolve(ctx, ref.Identifier())
+
 	return desc, explain("find", ref, err)
 }
 
 // Manifest reads a manifest or an index by its tag or digest.
 func (c *Client) Manifest(ctx context.Context, ref Reference) (ocispec.Descriptor, []byte, error) {
 	const action = "pull"
+
 	ctx, cancel := bounded(ctx)
 	defer cancel()
+
 	var (
 		desc ocispec.Descriptor
 		data []byte
 	)
+
 	err := again(ctx, func() error {
 		found, body, err := c.Repository(ref).Manifests().FetchReference(ctx, ref.Identifier())
 		if err != nil {
 			return err
 		}
 		defer body.Close()
+
 		if found.Size > maxManifest {
 			return invalid(action, ref, "a manifest of %d bytes; %d is what registries take", found.Size, maxManifest)
 		}
+
 		desc = found
 		data, err = content.ReadAll(body, found)
+
 		return err
 	})
+
 	return desc, data, explain(action, ref, err)
 }
 
@@ -141,18 +159,24 @@ func (c *Client) Blob(ctx context.Context, ref Reference, desc ocispec.Descripto
 	if desc.Size > limit || desc.Size < 0 {
 		return nil, invalid(action, ref, "a layer of %d bytes; %d is the limit", desc.Size, limit)
 	}
+
 	ctx, cancel := bounded(ctx)
 	defer cancel()
+
 	var data []byte
+
 	err := again(ctx, func() error {
 		body, err := c.Repository(ref).Blobs().Fetch(ctx, desc)
 		if err != nil {
 			return err
 		}
 		defer body.Close()
+
 		data, err = content.ReadAll(body, desc)
+
 		return err
 	})
+
 	return data, explain(action, ref, err)
 }
 
@@ -163,6 +187,7 @@ func (c *Client) Open(ctx context.Context, ref Reference, desc ocispec.Descripto
 	if err != nil {
 		return nil, explain("pull", ref, err)
 	}
+
 	return &verifiedBody{VerifyReader: content.NewVerifyReader(body, desc), body: body, ref: ref}, nil
 }
 
@@ -180,9 +205,11 @@ func (b *verifiedBody) Read(p []byte) (int, error) {
 			err = wrong
 		}
 	}
+
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = explain("pull", b.ref, err)
 	}
+
 	return n, err
 }
 
@@ -203,7 +230,7 @@ func again(ctx context.Context, read func() error) error {
 	}
 }
 
-// cut says whether a body ended before its time.
+// cut reports whether a body ended before its time.
 func cut(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errStalled)
 }

@@ -32,27 +32,39 @@ func runRegistry(t *testing.T, o bed.RegistryOptions) *bed.Registry {
 	r, err := bed.RunRegistry(t.Context(), o)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(r.Stop)
+
 	return r
 }
 
 func client(t *testing.T, o Options) *Client {
 	t.Helper()
+
 	c, err := NewClient(o)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	return c
 }
 
 func parse(t *testing.T, s string) Reference {
 	t.Helper()
+
 	ref, err := Parse(s)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	return ref
 }
 
 func push(t *testing.T, c *Client, ref Reference, text string) (ocispec.Descriptor, error) {
 	t.Helper()
-	artifact, err := Pack("application/vnd.test", NewLayer(ocispec.MediaTypeEmptyJSON, []byte("{}")), []Layer{NewLayer("text/plain", []byte(text))}, nil)
+
+	artifact, err := Pack(
+		"application/vnd.test",
+		NewLayer(ocispec.MediaTypeEmptyJSON, []byte("{}")),
+		[]Layer{NewLayer("text/plain", []byte(text))},
+		nil,
+	)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	return c.Push(t.Context(), ref, artifact)
 }
 
@@ -82,11 +94,13 @@ func TestReferences(t *testing.T) {
 	} {
 		t.Run(in, func(t *testing.T) {
 			g := NewWithT(t)
+
 			ref, err := Parse(in)
 			if want == "" {
 				g.Expect(err).To(HaveOccurred())
 				return
 			}
+
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(ref.String()).To(Equal(want))
 			g.Expect(Parse(ref.String())).To(Equal(ref))
@@ -105,6 +119,7 @@ func TestImagesAreReadAsContainerRuntimesReadThem(t *testing.T) {
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(ref.Name()).To(Equal(want))
 	}
+
 	_, err := ParseImage("a//b")
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("not an image reference")))
 }
@@ -121,6 +136,7 @@ func aRegistryWithTLSAndAPassword(t *testing.T, i bed.Implementation) {
 	g := NewWithT(t)
 	r := runRegistry(t, bed.RegistryOptions{Implementation: i, TLS: true, User: "me", Password: secret})
 	ref := parse(t, r.Address+"/test/artifact:v1")
+
 	config := fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, r.Address, base64.StdEncoding.EncodeToString([]byte("me:"+secret)))
 	for name, data := range map[string]map[string][]byte{
 		"username and password":       {"username": []byte("me"), "password": []byte(secret)},
@@ -131,6 +147,7 @@ func aRegistryWithTLSAndAPassword(t *testing.T, i bed.Implementation) {
 			g := NewWithT(t)
 			options, err := FromSecret(r.Address, data)
 			g.Expect(err).NotTo(HaveOccurred())
+
 			options.CA = r.CA
 			c := client(t, options)
 			desc, err := push(t, c, ref, "content")
@@ -142,6 +159,7 @@ func aRegistryWithTLSAndAPassword(t *testing.T, i bed.Implementation) {
 			g.Expect(c.Tags(t.Context(), ref)).To(Equal([]string{"v1"}))
 		})
 	}
+
 	_, err := push(t, client(t, Options{CA: r.CA, Credentials: Static(r.Address, "me", secret)}), ref, "other content")
 	g.Expect(IsReason(err, Conflict)).To(BeTrue(), "%v", err)
 
@@ -159,7 +177,8 @@ func aRegistryWithTLSAndAPassword(t *testing.T, i bed.Implementation) {
 			g := NewWithT(t)
 			_, err := client(t, test.options).Artifact(t.Context(), ref)
 			g.Expect(IsReason(err, test.reason)).To(BeTrue(), "%v", err)
-			g.Expect(err).To(MatchError(And(ContainSubstring(test.message), ContainSubstring(ref.String()), Not(ContainSubstring(secret)))))
+			g.Expect(err).
+				To(MatchError(And(ContainSubstring(test.message), ContainSubstring(ref.String()), Not(ContainSubstring(secret)))))
 		})
 	}
 }
@@ -182,6 +201,7 @@ func whatIsNotThere(t *testing.T, i bed.Implementation) {
 	NewWithT(t).Expect(IsReason(err, Untrusted)).To(BeTrue(), "%v", err)
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("write http:// in front of it")))
 	r.Stop()
+
 	_, err = c.Artifact(t.Context(), plain)
 	NewWithT(t).Expect(IsReason(err, Unavailable)).To(BeTrue(), "%v", err)
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("can be reached from here")))
@@ -202,12 +222,22 @@ func referrers(t *testing.T, i bed.Implementation, api bool) {
 	g.Expect(c.Referrers(t.Context(), ref, subject)).To(BeEmpty())
 	repository := c.Repository(ref)
 	g.Expect(repository.SetReferrersCapability(api)).To(Succeed())
+
 	var all []any
+
 	for _, kind := range []string{"application/vnd.test.signature", "application/vnd.test.sbom"} {
-		desc, err := oras.PackManifest(t.Context(), repository, oras.PackManifestVersion1_1, kind, oras.PackManifestOptions{Subject: &subject})
+		desc, err := oras.PackManifest(
+			t.Context(),
+			repository,
+			oras.PackManifestVersion1_1,
+			kind,
+			oras.PackManifestOptions{Subject: &subject},
+		)
 		g.Expect(err).NotTo(HaveOccurred())
+
 		all = append(all, HaveField("Digest", desc.Digest))
 	}
+
 	g.Expect(c.Referrers(t.Context(), ref, subject)).To(ConsistOf(all...))
 }
 
@@ -222,6 +252,7 @@ func TestSecretsAreNeverQuoted(t *testing.T) {
 		if err == nil {
 			_, err = NewClient(o)
 		}
+
 		NewWithT(t).Expect(err).To(MatchError(Not(ContainSubstring(secret))))
 	}
 }
@@ -229,7 +260,9 @@ func TestSecretsAreNeverQuoted(t *testing.T) {
 func TestAProxyIsGoneThrough(t *testing.T) {
 	g := NewWithT(t)
 	r := runRegistry(t, bed.RegistryOptions{})
+
 	var through atomic.Int32
+
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
 		through.Add(1)
 		p.SetURL(&url.URL{Scheme: "http", Host: r.Address})
@@ -253,12 +286,21 @@ type misbehaving struct {
 
 func (m *misbehaving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.requests.Add(1)
-	manifest := fmt.Appendf(nil, `{"schemaVersion":2,"mediaType":%q,"config":{"mediaType":%q,"digest":%q,"size":2},"layers":[{"mediaType":"text/plain","digest":%q,"size":%d}]}`,
-		ocispec.MediaTypeImageManifest, ocispec.MediaTypeEmptyJSON, ocispec.DescriptorEmptyJSON.Digest, m.announced.Digest, m.announced.Size)
+
+	manifest := fmt.Appendf(
+		nil,
+		`{"schemaVersion":2,"mediaType":%q,"config":{"mediaType":%q,"digest":%q,"size":2},"layers":[{"mediaType":"text/plain","digest":%q,"size":%d}]}`,
+		ocispec.MediaTypeImageManifest,
+		ocispec.MediaTypeEmptyJSON,
+		ocispec.DescriptorEmptyJSON.Digest,
+		m.announced.Digest,
+		m.announced.Size,
+	)
 	if strings.Contains(r.URL.Path, "/blobs/") {
 		m.handle(w, r, m.layer)
 		return
 	}
+
 	w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
 	w.Header().Set("Content-Length", strconv.Itoa(len(manifest)))
 	_, _ = w.Write(manifest)
@@ -266,13 +308,17 @@ func (m *misbehaving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func TestAMisbehavingRegistry(t *testing.T) {
 	layer := []byte(strings.Repeat("content ", 1000))
+
 	cutAfter := func(times int32) func(http.ResponseWriter, *http.Request, []byte) {
 		var served atomic.Int32
+
 		return func(w http.ResponseWriter, _ *http.Request, body []byte) {
 			w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+
 			if served.Add(1) <= times {
 				body = body[:len(body)/2]
 			}
+
 			_, _ = w.Write(body)
 		}
 	}
@@ -297,16 +343,19 @@ func TestAMisbehavingRegistry(t *testing.T) {
 		"a body that stands still": {handle: func(w http.ResponseWriter, r *http.Request, body []byte) {
 			_, _ = w.Write(body[:10])
 			_ = http.NewResponseController(w).Flush()
+
 			<-r.Context().Done()
 		}, reason: Unavailable, message: "stands still"},
 		"a layer larger than the limit": {handle: cutAfter(0), limit: 100, reason: Invalid, message: "100 is the limit"},
 		"500 once": {handle: func() func(http.ResponseWriter, *http.Request, []byte) {
 			var served atomic.Int32
+
 			return func(w http.ResponseWriter, _ *http.Request, body []byte) {
 				if served.Add(1) == 1 {
 					w.WriteHeader(http.StatusInternalServerError)
 					return
 				}
+
 				_, _ = w.Write(body)
 			}
 		}()},
@@ -317,22 +366,30 @@ func TestAMisbehavingRegistry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
-			server := httptest.NewServer(&misbehaving{layer: layer, announced: content.NewDescriptorFromBytes("text/plain", layer), handle: test.handle})
+
+			server := httptest.NewServer(
+				&misbehaving{layer: layer, announced: content.NewDescriptorFromBytes("text/plain", layer), handle: test.handle},
+			)
 			defer server.Close()
+
 			c := client(t, Options{StallTimeout: 300 * time.Millisecond})
 			ref := parse(t, server.URL+"/a:v1")
 			a, err := c.Artifact(t.Context(), ref)
 			g.Expect(err).NotTo(HaveOccurred())
+
 			limit := max(test.limit, 0)
 			if limit == 0 {
 				limit = 1 << 20
 			}
+
 			data, err := c.Blob(t.Context(), ref, a.Manifest.Layers[0], limit)
 			if test.message == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(data).To(Equal(layer))
+
 				return
 			}
+
 			g.Expect(err).To(MatchError(ContainSubstring(test.message)))
 			g.Expect(IsReason(err, test.reason)).To(BeTrue(), "%v", err)
 		})
@@ -342,26 +399,41 @@ func TestAMisbehavingRegistry(t *testing.T) {
 func TestCredentialsAreNotSentToAnotherHost(t *testing.T) {
 	g := NewWithT(t)
 	layer := []byte("content")
+
 	var sent, signed atomic.Value
+
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sent.Store(r.Header.Get("Authorization"))
 		signed.Store(r.URL.RawQuery)
+
 		if r.URL.Query().Has("gone") {
 			panic(http.ErrAbortHandler)
 		}
+
 		_, _ = w.Write(layer)
 	}))
 	defer other.Close()
+
 	query := "signature=" + secret
-	server := httptest.NewServer(&misbehaving{layer: layer, announced: content.NewDescriptorFromBytes("text/plain", layer), handle: func(w http.ResponseWriter, r *http.Request, _ []byte) {
-		if _, password, _ := r.BasicAuth(); password != secret {
-			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		http.Redirect(w, r, other.URL+"/storage?"+query, http.StatusTemporaryRedirect)
-	}})
+
+	server := httptest.NewServer(
+		&misbehaving{
+			layer:     layer,
+			announced: content.NewDescriptorFromBytes("text/plain", layer),
+			handle: func(w http.ResponseWriter, r *http.Request, _ []byte) {
+				if _, password, _ := r.BasicAuth(); password != secret {
+					w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+					w.WriteHeader(http.StatusUnauthorized)
+
+					return
+				}
+
+				http.Redirect(w, r, other.URL+"/storage?"+query, http.StatusTemporaryRedirect)
+			},
+		},
+	)
 	defer server.Close()
+
 	ref := parse(t, server.URL+"/a:v1")
 	c := client(t, Options{Credentials: Static(ref.Registry, "me", secret)})
 	a, err := c.Artifact(t.Context(), ref)
@@ -377,13 +449,19 @@ func TestCredentialsAreNotSentToAnotherHost(t *testing.T) {
 
 func TestAStreamEndsWithAnErrorWhenItsDigestIsWrong(t *testing.T) {
 	g := NewWithT(t)
-	server := httptest.NewServer(&misbehaving{layer: []byte("evil"), announced: content.NewDescriptorFromBytes("text/plain", []byte("good")),
-		handle: func(w http.ResponseWriter, _ *http.Request, body []byte) { _, _ = w.Write(body) }})
+
+	server := httptest.NewServer(
+		&misbehaving{layer: []byte("evil"), announced: content.NewDescriptorFromBytes("text/plain", []byte("good")),
+			handle: func(w http.ResponseWriter, _ *http.Request, body []byte) { _, _ = w.Write(body) }},
+	)
 	defer server.Close()
+
 	ref := parse(t, server.URL+"/a:v1")
 	body, err := client(t, Options{}).Open(t.Context(), ref, content.NewDescriptorFromBytes("text/plain", []byte("good")))
 	g.Expect(err).NotTo(HaveOccurred())
+
 	defer body.Close()
+
 	_, err = io.ReadAll(body)
 	g.Expect(IsReason(err, Invalid)).To(BeTrue(), "%v", err)
 }
@@ -391,8 +469,10 @@ func TestAStreamEndsWithAnErrorWhenItsDigestIsWrong(t *testing.T) {
 func TestACancelledPullIsNoComplaint(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer server.Close()
+
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	_, err := client(t, Options{}).Resolve(ctx, parse(t, server.URL+"/a:v1"))
 	NewWithT(t).Expect(errors.Is(err, context.Canceled)).To(BeTrue())
 }

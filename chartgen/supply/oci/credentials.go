@@ -36,6 +36,7 @@ func FirstOf(all ...Credentials) Credentials {
 				return found, err
 			}
 		}
+
 		return auth.EmptyCredential, nil
 	}
 }
@@ -45,8 +46,11 @@ func FirstOf(all ...Credentials) Credentials {
 func DockerConfig(data []byte) (Credentials, error) {
 	store, err := credentials.NewMemoryStoreFromDockerConfig(data)
 	if err != nil { // the cause may quote what it could not read
-		return nil, errors.New("not a docker configuration as `kubectl create secret docker-registry` makes it; its content is not shown here")
+		return nil, errors.New(
+			"not a docker configuration as `kubectl create secret docker-registry` makes it; its content is not shown here",
+		)
 	}
+
 	return credentials.Credential(store), nil
 }
 
@@ -58,20 +62,24 @@ func ConfigFile(path string) (Credentials, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		found, err := DockerConfig(data)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
+
 		return found, nil
 	}
 	if _, err := load(); err != nil {
 		return nil, err
 	}
+
 	return func(ctx context.Context, host string) (auth.Credential, error) {
 		current, err := load()
 		if err != nil {
 			return auth.EmptyCredential, err
 		}
+
 		return current(ctx, host)
 	}, nil
 }
@@ -86,6 +94,7 @@ func FromVariables(host string, data map[string][]byte) Credentials {
 	if own == auth.EmptyCredential {
 		return nil
 	}
+
 	return auth.StaticCredential(host, own)
 }
 
@@ -96,6 +105,7 @@ func UserConfig() (Credentials, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the docker configuration: %w", err)
 	}
+
 	return credentials.Credential(store), nil
 }
 
@@ -109,7 +119,13 @@ func Static(host, username, password string) Credentials {
 // OCI_REFRESH_TOKEN; ca.crt for the registry's certificate; tls.crt and tls.key for one's own;
 // proxy for the proxy to go through. All are optional. No error holds any of it.
 func FromSecret(host string, data map[string][]byte) (Options, error) {
-	o := Options{CA: data[keyCA], Certificate: data[corev1.TLSCertKey], Key: data[corev1.TLSPrivateKeyKey], Proxy: string(data[keyProxy])}
+	o := Options{
+		CA:          data[keyCA],
+		Certificate: data[corev1.TLSCertKey],
+		Key:         data[corev1.TLSPrivateKeyKey],
+		Proxy:       string(data[keyProxy]),
+	}
+
 	own := auth.Credential{
 		Username:     text(data, corev1.BasicAuthUsernameKey, keyOCIUsername),
 		Password:     text(data, corev1.BasicAuthPasswordKey, keyOCIPassword),
@@ -120,12 +136,14 @@ func FromSecret(host string, data map[string][]byte) (Options, error) {
 		o.Credentials = auth.StaticCredential(host, own)
 		return o, nil
 	}
+
 	if config, ok := data[corev1.DockerConfigJsonKey]; ok {
 		var err error
 		if o.Credentials, err = DockerConfig(config); err != nil {
 			return Options{}, fmt.Errorf("key %s: %w", corev1.DockerConfigJsonKey, err)
 		}
 	}
+
 	return o, nil
 }
 
@@ -135,5 +153,6 @@ func text(data map[string][]byte, keys ...string) string {
 	for _, key := range keys {
 		values = append(values, string(data[key]))
 	}
+
 	return cmp.Or(values...)
 }

@@ -54,7 +54,7 @@ type Error struct {
 func (e *Error) Error() string { return fmt.Sprintf("%s %s: %s", e.Action, e.Reference, e.Message) }
 func (e *Error) Unwrap() error { return e.Err }
 
-// IsReason says whether an error is an *Error of this reason.
+// IsReason reports whether an error is an *Error of this reason.
 func IsReason(err error, reason Reason) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Reason == reason
@@ -67,15 +67,18 @@ func Explain(action, name string, err error) error {
 	if parseErr != nil {
 		ref = Reference{Repository: name}
 	}
+
 	err = explain(action, ref, err)
+
 	var e *Error
 	if errors.As(err, &e) && parseErr != nil {
 		e.Reference = name
 	}
+
 	return err
 }
 
-// Passing says whether an error may go away when the same is tried again.
+// Passing reports whether an error may go away when the same is tried again.
 func Passing(err error) bool {
 	return err != nil && !errors.Is(err, context.Canceled) && IsReason(explain("", Reference{}, err), Unavailable)
 }
@@ -83,7 +86,10 @@ func Passing(err error) bool {
 // Conflicting is the error of a tag that is there already and holds something else.
 func Conflicting(action string, ref Reference, existing, wanted ocispec.Descriptor) error {
 	return &Error{Action: action, Reference: ref.String(), Reason: Conflict, Message: fmt.Sprintf(
-		"the tag is there already and holds %s, not %s; a tag is never overwritten: delete it, or use another repository", existing.Digest, wanted.Digest)}
+		"the tag is there already and holds %s, not %s; a tag is never overwritten: delete it, or use another repository",
+		existing.Digest,
+		wanted.Digest,
+	)}
 }
 
 // explain makes an *Error of what the registry's client returned; nil stays nil.
@@ -92,8 +98,10 @@ func explain(action string, ref Reference, err error) error {
 	if err == nil || errors.As(err, &known) || errors.Is(err, context.Canceled) {
 		return err
 	}
+
 	e := &Error{Action: action, Reference: ref.String(), Err: err}
 	e.Reason, e.Message = diagnose(ref, err)
+
 	return e
 }
 
@@ -108,9 +116,11 @@ func diagnose(ref Reference, err error) (Reason, string) {
 	if errors.As(err, &response) {
 		return diagnoseStatus(ref, response)
 	}
+
 	if reason, message := diagnoseTLS(ref, err); message != "" {
 		return reason, message
 	}
+
 	var network net.Error
 	switch {
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
@@ -119,7 +129,9 @@ func diagnose(ref Reference, err error) (Reason, string) {
 		return NotFound, "not there; check the path and the tag"
 	case errors.Is(err, errdef.ErrSizeExceedsLimit):
 		return Invalid, "larger than anything that belongs there"
-	case errors.Is(err, content.ErrMismatchedDigest), errors.Is(err, content.ErrTrailingData), strings.Contains(err.Error(), "mismatch "):
+	case errors.Is(err, content.ErrMismatchedDigest),
+		errors.Is(err, content.ErrTrailingData),
+		strings.Contains(err.Error(), "mismatch "):
 		return Invalid, "the bytes do not have the digest and size that they were announced with; the registry, or something before it, is damaged"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return Unavailable, "no answer in time; check that " + ref.Registry + " can be reached from here"
@@ -128,6 +140,7 @@ func diagnose(ref Reference, err error) (Reason, string) {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return Unavailable, "the connection was cut again and again"
 	}
+
 	return Unavailable, withoutQuery(err) + "; check that " + ref.Registry + " can be reached from here"
 }
 
@@ -150,6 +163,7 @@ func diagnoseTLS(ref Reference, err error) (Reason, string) {
 	case errors.As(err, &noTLS), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return Untrusted, ref.Registry + " does not speak TLS; if that is as it should be, write http:// in front of it"
 	}
+
 	return 0, ""
 }
 
@@ -159,6 +173,7 @@ func diagnoseStatus(ref Reference, response *errcode.ErrorResponse) (Reason, str
 	if len(response.Errors) > 0 {
 		said = " (" + firstLine(response.Errors[0].Error()) + ")"
 	}
+
 	switch code := response.StatusCode; {
 	case code == http.StatusNotFound:
 		return NotFound, "not there; check the path and the tag"
@@ -184,11 +199,14 @@ func withoutQuery(err error) string {
 	if errors.As(err, &failed) {
 		err = failed.Err
 	}
+
 	return urlQuery.ReplaceAllString(firstLine(err.Error()), "")
 }
 
 func firstLine(s string) string {
 	const most = 300
+
 	line, _, _ := strings.Cut(s, "\n")
+
 	return line[:min(len(line), most)]
 }

@@ -38,21 +38,32 @@ func (c *Client) Image(ctx context.Context, ref Reference) (pinned Reference, im
 	if err != nil {
 		return ref, nil, err
 	}
+
 	pinned = ref.WithDigest(desc.Digest)
 	if !IsIndex(desc) {
 		image, err = c.Artifact(ctx, pinned)
 		return pinned, image, err
 	}
+
 	platforms, err := c.Index(ctx, pinned)
 	if err != nil {
 		return pinned, nil, err
 	}
-	platforms = slices.DeleteFunc(platforms, func(d ocispec.Descriptor) bool { return d.Platform == nil || d.Platform.OS != "linux" })
+
+	platforms = slices.DeleteFunc(
+		platforms,
+		func(d ocispec.Descriptor) bool { return d.Platform == nil || d.Platform.OS != "linux" },
+	)
 	if len(platforms) == 0 {
 		return pinned, nil, invalid("pull", ref, "holds no image for linux")
 	}
-	chosen := max(0, slices.IndexFunc(platforms, func(d ocispec.Descriptor) bool { return d.Platform.Architecture == "amd64" }))
+
+	chosen := max(
+		0,
+		slices.IndexFunc(platforms, func(d ocispec.Descriptor) bool { return d.Platform.Architecture == "amd64" }),
+	)
 	image, err = c.Artifact(ctx, pinned.WithDigest(platforms[chosen].Digest))
+
 	return pinned, image, err
 }
 
@@ -61,16 +72,30 @@ func (c *Client) Image(ctx context.Context, ref Reference) (pinned Reference, im
 // what it deletes is gone. Layers are streamed from the newest on, until enough says of what was
 // found so far that the rest does not matter. A link in a folder is an error of reason Invalid, as
 // is an image beyond all bounds.
-func (c *Client) Files(ctx context.Context, image *Artifact, folders []string, enough func(files map[string][]byte) bool) (map[string][]byte, error) {
-	w := &layerWalk{ref: image.Reference, folders: folders, files: map[string][]byte{}, bytesLeft: maxImageBytes, keptLeft: maxImageKept, entriesLeft: maxEntries}
+func (c *Client) Files(
+	ctx context.Context,
+	image *Artifact,
+	folders []string,
+	enough func(files map[string][]byte) bool,
+) (map[string][]byte, error) {
+	w := &layerWalk{
+		ref:         image.Reference,
+		folders:     folders,
+		files:       map[string][]byte{},
+		bytesLeft:   maxImageBytes,
+		keptLeft:    maxImageKept,
+		entriesLeft: maxEntries,
+	}
 	for _, layer := range slices.Backward(image.Manifest.Layers) {
 		if err := c.walkLayer(ctx, w, layer); err != nil {
 			return nil, explain("read", image.Reference, err)
 		}
+
 		if enough(w.files) {
 			break
 		}
 	}
+
 	return w.files, nil
 }
 
@@ -83,15 +108,20 @@ func (c *Client) walkLayer(ctx context.Context, w *layerWalk, layer ocispec.Desc
 			return err
 		}
 		defer body.Close()
+
 		this := *w // bounds and all: an attempt that fails leaves no trace
+
 		this.found, this.hidden = map[string][]byte{}, slices.Clone(w.hidden)
 		if err := this.layer(body); err != nil {
 			return err
 		}
+
 		for name, data := range this.found {
 			w.files[name] = data
 		}
+
 		w.hidden, w.bytesLeft, w.keptLeft, w.entriesLeft = this.hidden, this.bytesLeft, this.keptLeft, this.entriesLeft
+
 		return nil
 	})
 }
@@ -116,32 +146,40 @@ func (w *layerWalk) layer(body io.Reader) error {
 		return w.invalid("a layer that cannot be unpacked: %v", err)
 	}
 	defer done()
+
 	bounded := &io.LimitedReader{R: plain, N: w.bytesLeft}
 	upper := w.hidden // of the layers above: this layer's own whiteouts are for those below
+
 	archive := tar.NewReader(bounded)
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
+
 		if w.entriesLeft--; bounded.N <= 0 || w.entriesLeft < 0 {
 			return w.invalid("larger than %d GiB or more than %d files", maxImageBytes>>30, maxEntries)
 		}
+
 		if err == nil {
 			err = w.entry(header, archive, upper)
 		}
+
 		if err != nil {
 			return w.archiveError(err)
 		}
 	}
+
 	w.bytesLeft = bounded.N
 	_, err = io.Copy(io.Discard, body) // what follows the archive is part of the digest
+
 	return err
 }
 
 // entry looks at one entry of a layer.
 func (w *layerWalk) entry(header *tar.Header, content io.Reader, upper []string) error {
 	name := strings.TrimPrefix(path.Clean("/"+header.Name), "/")
+
 	folder, base := path.Split(name)
 	switch {
 	case base == opaqueWhiteout:
@@ -155,26 +193,33 @@ func (w *layerWalk) entry(header *tar.Header, content io.Reader, upper []string)
 	case !slices.ContainsFunc(w.folders, func(f string) bool { return strings.HasPrefix(name, f+"/") }):
 		return w.invalid("/%s is a file; it must be a folder", name)
 	}
+
 	if _, newer := w.files[name]; newer {
 		return nil
 	}
+
 	if header.Size > maxImageFile {
 		return w.tooLarge(name)
 	}
+
 	if err := w.keep(name, header.Size); err != nil {
 		return err
 	}
+
 	data := bytes.NewBuffer(nil)
 	if _, err := io.Copy(data, content); err != nil {
 		return err
 	}
+
 	w.found[name] = data.Bytes()
+
 	return nil
 }
 
-// concerns says whether a path is a folder that is looked for, lies in one, or has one in it.
+// concerns reports whether a path is a folder that is looked for, lies in one, or has one in it.
 func (w *layerWalk) concerns(name string) bool {
 	name = strings.TrimSuffix(name, "/") + "/"
+
 	return name == "/" || slices.ContainsFunc(w.folders, func(f string) bool {
 		return strings.HasPrefix(name, f+"/") || strings.HasPrefix(f+"/", name)
 	})
@@ -184,7 +229,9 @@ func (w *layerWalk) hide(name string) error {
 	if !w.concerns(name) {
 		return nil
 	}
+
 	w.hidden = append(w.hidden, name)
+
 	return w.keep(name, 0)
 }
 
@@ -193,14 +240,21 @@ func (w *layerWalk) keep(name string, size int64) error {
 	if w.keptLeft -= size + int64(len(name)); w.keptLeft < 0 || len(w.found)+len(w.hidden) > maxKeptFiles {
 		return w.tooLarge(name)
 	}
+
 	return nil
 }
 
 func (w *layerWalk) tooLarge(name string) error {
-	return w.invalid("/%s is larger than what a provider publishes (%d MiB in a file, %d MiB and %d files in all)", name, maxImageFile>>20, maxImageKept>>20, maxKeptFiles)
+	return w.invalid(
+		"/%s is larger than what a provider publishes (%d MiB in a file, %d MiB and %d files in all)",
+		name,
+		maxImageFile>>20,
+		maxImageKept>>20,
+		maxKeptFiles,
+	)
 }
 
-// hides says whether newer layers hide a path, by itself or with a folder that it is in.
+// hides reports whether newer layers hide a path, by itself or with a folder that it is in.
 func hides(hidden []string, name string) bool {
 	return slices.ContainsFunc(hidden, func(h string) bool {
 		folder := h
@@ -208,8 +262,10 @@ func hides(hidden []string, name string) bool {
 			if h == name {
 				return true
 			}
+
 			folder += "/"
 		}
+
 		return strings.HasPrefix(name, folder) || folder == "/"
 	})
 }
@@ -220,6 +276,7 @@ func (w *layerWalk) archiveError(err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
+
 	return w.invalid("a layer that is not a tar archive: %v", err)
 }
 
@@ -230,17 +287,25 @@ func (w *layerWalk) invalid(format string, args ...any) error {
 // unpacked reads through the compression that the first bytes tell of; media types are often wrong.
 func unpacked(body io.Reader) (io.Reader, func(), error) {
 	buffered := bufio.NewReader(body)
+
 	magic, _ := buffered.Peek(4) // whatever is there
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
 		r, err := gzip.NewReader(buffered)
 		return r, func() {}, err
 	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		r, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderMaxMemory(maxZstdWindow))
+		r, err := zstd.NewReader(
+			buffered,
+			zstd.WithDecoderConcurrency(1),
+			zstd.WithDecoderMaxWindow(maxZstdWindow),
+			zstd.WithDecoderMaxMemory(maxZstdWindow),
+		)
 		if err != nil {
 			return nil, nil, err
 		}
+
 		return r, r.Close, nil
 	}
+
 	return buffered, func() {}, nil
 }

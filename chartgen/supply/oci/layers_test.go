@@ -23,8 +23,10 @@ const folder = "capi-manifests"
 
 func reference(t *testing.T, address string) oci.Reference {
 	t.Helper()
+
 	ref, err := oci.Parse(address)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	return ref
 }
 
@@ -34,8 +36,10 @@ func setUp(t *testing.T) (*oci.Client, oci.Reference) {
 	r, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Dir: t.TempDir()})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(r.Stop)
+
 	c, err := oci.NewClient(oci.Options{})
 	g.Expect(err).NotTo(HaveOccurred())
+
 	return c, reference(t, "http://"+r.Address+"/images/x:v1")
 }
 
@@ -43,11 +47,18 @@ func read(t *testing.T, c *oci.Client, ref oci.Reference) (map[string]string, er
 	t.Helper()
 	_, artifact, err := c.Image(t.Context(), ref)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	files, err := c.Files(t.Context(), artifact, []string{folder, "deep/er"}, func(map[string][]byte) bool { return false })
+	files, err := c.Files(
+		t.Context(),
+		artifact,
+		[]string{folder, "deep/er"},
+		func(map[string][]byte) bool { return false },
+	)
+
 	texts := map[string]string{}
 	for name, data := range files {
 		texts[name] = string(data)
 	}
+
 	return texts, err
 }
 
@@ -55,16 +66,23 @@ func file(name, content string) image.Entry { return image.Entry{Name: name, Con
 
 func TestAnImagesFilesAreReadAsAContainerSeesThem(t *testing.T) {
 	c, ref := setUp(t)
-	base := image.Layer(file("etc/passwd", "x"), file(folder+"/a.yaml", "old a"), file(folder+"/b.yaml", "old b"), file("./deep/er/c.yaml", "c"))
+	base := image.Layer(
+		file("etc/passwd", "x"),
+		file(folder+"/a.yaml", "old a"),
+		file(folder+"/b.yaml", "old b"),
+		file("./deep/er/c.yaml", "c"),
+	)
 	plain := func(entries ...image.Entry) []byte {
 		r, err := gzip.NewReader(bytes.NewReader(image.Layer(entries...)))
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		data, err := io.ReadAll(r)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 		return data
 	}
 	encoder, err := zstd.NewWriter(nil)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	for name, test := range map[string]struct {
 		layers [][]byte
 		files  map[string]string
@@ -100,22 +118,30 @@ func TestAnImagesFilesAreReadAsAContainerSeesThem(t *testing.T) {
 // of the gzip stream.
 func zeros(names []string, size int64) []byte {
 	const unit = 1 << 20
+
 	member := func(data []byte) []byte {
 		var out bytes.Buffer
+
 		zip := gzip.NewWriter(&out)
 		_, _ = zip.Write(data)
 		_ = zip.Close()
+
 		return out.Bytes()
 	}
 	mebibyte := member(make([]byte, unit))
+
 	var out bytes.Buffer
+
 	for _, name := range names {
 		var header bytes.Buffer
+
 		_ = tar.NewWriter(&header).WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: size, Mode: 0o644})
 		out.Write(member(header.Bytes()))
 		out.Write(bytes.Repeat(mebibyte, int(size/unit)))
 	}
+
 	out.Write(member(make([]byte, 1024)))
+
 	return out.Bytes()
 }
 
@@ -123,13 +149,17 @@ func zeros(names []string, size int64) []byte {
 // the start.
 func highWater() (stop func() int64) {
 	runtime.GC()
+
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	start, done := int64(m.HeapAlloc), make(chan struct{})
+
 	var peak atomic.Int64
+
 	go func() {
 		ticker := time.NewTicker(2 * time.Millisecond)
 		defer ticker.Stop()
+
 		for {
 			select {
 			case <-done:
@@ -141,15 +171,18 @@ func highWater() (stop func() int64) {
 			}
 		}
 	}()
+
 	return func() int64 { close(done); return peak.Load() }
 }
 
 func TestHostileImagesAreRefused(t *testing.T) {
 	c, ref := setUp(t)
+
 	many := make([]string, 4200)
 	for i := range many {
 		many[i] = folder + "/" + strings.Repeat("x", i/100) + string(rune('a'+i%26)) + strings.Repeat("y", i%100)
 	}
+
 	bomb := zeros([]string{"bomb", "bomb2"}, 2200<<20) // 4.3 GiB in 4 MiB
 	for name, test := range map[string]struct {
 		layer   []byte
@@ -171,10 +204,12 @@ func TestHostileImagesAreRefused(t *testing.T) {
 			g := NewWithT(t)
 			_, err := image.Push(t.Context(), c, ref, nil, test.layer)
 			g.Expect(err).NotTo(HaveOccurred())
+
 			stop := highWater()
 			began := time.Now()
 			_, err = read(t, c, ref)
 			peak := stop()
+
 			g.Expect(oci.IsReason(err, oci.Invalid)).To(BeTrue(), "%v", err)
 			g.Expect(err).To(MatchError(ContainSubstring(test.message)))
 			t.Logf("refused after %s with %d MiB of heap at most", time.Since(began).Round(time.Millisecond), peak>>20)
@@ -186,11 +221,23 @@ func TestHostileImagesAreRefused(t *testing.T) {
 func TestALayerIsNotReadWhenTheNewerOnesSuffice(t *testing.T) {
 	g := NewWithT(t)
 	c, ref := setUp(t)
-	_, err := image.Push(t.Context(), c, ref, nil, []byte("not an archive at all"), image.Layer(file(folder+"/a.yaml", "a")))
+	_, err := image.Push(
+		t.Context(),
+		c,
+		ref,
+		nil,
+		[]byte("not an archive at all"),
+		image.Layer(file(folder+"/a.yaml", "a")),
+	)
 	g.Expect(err).NotTo(HaveOccurred())
 	_, artifact, err := c.Image(t.Context(), ref)
 	g.Expect(err).NotTo(HaveOccurred())
-	files, err := c.Files(t.Context(), artifact, []string{folder}, func(files map[string][]byte) bool { return files[folder+"/a.yaml"] != nil })
+	files, err := c.Files(
+		t.Context(),
+		artifact,
+		[]string{folder},
+		func(files map[string][]byte) bool { return files[folder+"/a.yaml"] != nil },
+	)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(files).To(HaveLen(1))
 }

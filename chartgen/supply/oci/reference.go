@@ -38,16 +38,22 @@ type Reference struct {
 func Parse(s string) (Reference, error) {
 	rest, plain := strings.CutPrefix(strings.TrimPrefix(s, scheme), schemePlain)
 	name, digested, hasDigest := strings.Cut(strings.TrimSuffix(rest, "/"), "@")
+
 	parsed, err := registry.ParseReference(name)
 	if err != nil || parsed.ValidateReferenceAsTag() != nil && parsed.Reference != "" {
-		return Reference{}, fmt.Errorf("%q is not an OCI reference; write it as oci://registry.example.com/path[:tag][@sha256:…]", s)
+		return Reference{}, fmt.Errorf(
+			"%q is not an OCI reference; write it as oci://registry.example.com/path[:tag][@sha256:…]",
+			s,
+		)
 	}
+
 	ref := Reference{Registry: parsed.Registry, Repository: parsed.Repository, Tag: parsed.Reference, PlainHTTP: plain}
 	if hasDigest {
 		if ref.Digest, err = digest.Parse(digested); err != nil {
 			return Reference{}, fmt.Errorf("%q: the digest is not sha256: and 64 hexadecimal digits: %w", s, err)
 		}
 	}
+
 	return ref, nil
 }
 
@@ -58,13 +64,16 @@ func ParseImage(s string) (Reference, error) {
 	if err != nil {
 		return Reference{}, fmt.Errorf("%q is not an image reference: %w", s, err)
 	}
+
 	ref := Reference{Registry: reference.Domain(named), Repository: reference.Path(named)}
 	if tagged, ok := named.(reference.Tagged); ok {
 		ref.Tag = tagged.Tag()
 	}
+
 	if digested, ok := named.(reference.Digested); ok {
 		ref.Digest = digested.Digest()
 	}
+
 	return ref, nil
 }
 
@@ -73,6 +82,7 @@ func (r Reference) String() string {
 	if r.PlainHTTP {
 		return schemePlain + r.Name()
 	}
+
 	return scheme + r.Name()
 }
 
@@ -82,9 +92,11 @@ func (r Reference) Name() string {
 	if r.Tag != "" {
 		name += ":" + r.Tag
 	}
+
 	if r.Digest != "" {
 		name += "@" + r.Digest.String()
 	}
+
 	return name
 }
 
@@ -96,6 +108,7 @@ func (r Reference) Identifier() string {
 	if r.Digest != "" {
 		return r.Digest.String()
 	}
+
 	return r.Tag
 }
 
@@ -125,11 +138,14 @@ func ParseRepository(s string) (Reference, error) {
 		if host == "" || whole.ValidateRegistry() != nil {
 			return Reference{}, fmt.Errorf("%q is not an OCI repository; write it as oci://registry.example.com[/path]", s)
 		}
+
 		return Reference{Registry: host, PlainHTTP: plain}, nil
 	}
+
 	ref, err := Parse(s)
 	if err == nil && ref.Identifier() != "" {
 		err = fmt.Errorf("%q names one tag or digest; give the repository alone, as oci://registry.example.com/path", s)
 	}
+
 	return ref, err
 }

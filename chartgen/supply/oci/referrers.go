@@ -11,16 +11,25 @@ const maxReferrers = 100
 
 // Referrers lists what refers to the manifest of a pinned reference: its signatures, for example.
 // Registries without that API are asked for the tag that stands in for it.
-func (c *Client) Referrers(ctx context.Context, ref Reference, subject ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+func (c *Client) Referrers(
+	ctx context.Context,
+	ref Reference,
+	subject ocispec.Descriptor,
+) ([]ocispec.Descriptor, error) {
 	const action = "list the signatures of"
+
 	ctx, cancel := bounded(ctx)
 	defer cancel()
+
 	var all []ocispec.Descriptor
+
 	err := c.Repository(ref).Referrers(ctx, subject, "", func(page []ocispec.Descriptor) error {
 		if all = append(all, page...); len(all) > maxReferrers {
 			return invalid(action, ref, "more than %d", maxReferrers)
 		}
+
 		return nil
 	})
+
 	return all, explain(action, ref, err)
 }

@@ -22,19 +22,25 @@ func (g *stallGuard) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	w := &watchdog{timeout: g.timeout, cancel: cancel, ctx: ctx}
 	w.timer = time.AfterFunc(g.timeout, func() { cancel(errStalled) })
+
 	guarded := req.WithContext(ctx)
 	if req.Body != nil && req.Body != http.NoBody {
 		guarded.Body = &sentBody{ReadCloser: req.Body, watchdog: w}
 	}
+
 	resp, err := g.next.RoundTrip(guarded)
 	if err != nil {
 		w.timer.Stop()
 		err = w.cause(err)
+
 		cancel(nil)
+
 		return nil, err
 	}
+
 	w.timer.Stop()
 	resp.Body = &receivedBody{ReadCloser: resp.Body, watchdog: w}
+
 	return resp, nil
 }
 
@@ -51,6 +57,7 @@ func (w *watchdog) cause(err error) error {
 	if err != nil && errors.Is(context.Cause(w.ctx), errStalled) {
 		return errStalled
 	}
+
 	return err
 }
 
@@ -73,6 +80,7 @@ func (b *receivedBody) Read(p []byte) (int, error) {
 	b.timer.Reset(b.timeout)
 	n, err := b.ReadCloser.Read(p)
 	b.timer.Stop()
+
 	return n, b.cause(err)
 }
 
@@ -80,5 +88,6 @@ func (b *receivedBody) Close() error {
 	b.timer.Stop()
 	err := b.ReadCloser.Close()
 	b.cancel(nil)
+
 	return err
 }

@@ -37,19 +37,35 @@ func NewWebsite(address string, provider bundle.Provider, options WebOptions) (*
 	case err != nil:
 		return nil, &AddressError{"the source's URL cannot be read; write it as https://host/path"}
 	case u.User != nil:
-		return nil, &AddressError{fmt.Sprintf("the URL %s holds credentials, which everybody can read; put them into the Secret of spec.fetchConfig.secretRef", web.Plain(u))}
+		return nil, &AddressError{
+			fmt.Sprintf(
+				"the URL %s holds credentials, which everybody can read; put them into the Secret of spec.fetchConfig.secretRef",
+				web.Plain(u),
+			),
+		}
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, &AddressError{fmt.Sprintf("the URL %s must end there: what comes after it in spec.fetchConfig would be lost; a token belongs into the Secret of spec.fetchConfig.secretRef", web.Plain(u))}
+		return nil, &AddressError{
+			fmt.Sprintf(
+				"the URL %s must end there: what comes after it in spec.fetchConfig would be lost; a token belongs into the Secret of spec.fetchConfig.secretRef",
+				web.Plain(u),
+			),
+		}
 	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
-		return nil, &AddressError{fmt.Sprintf("%s is not the address of a web server; it must begin with https:// or http://", web.Plain(u))}
+		return nil, &AddressError{
+			fmt.Sprintf("%s is not the address of a web server; it must begin with https:// or http://", web.Plain(u)),
+		}
 	}
+
 	w := &Website{provider: provider, metadata: map[string][]byte{}}
 	if options.Overrides != "" {
 		w.overrides = filepath.Join(options.Overrides, provider.Label)
 	}
+
 	parts := strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")
 	releases := slices.Index(parts, "releases")
+
 	var file string
+
 	switch {
 	case strings.Contains(u.EscapedPath(), gitLabAPI):
 		w.site, w.named, file, err = parseGitLab(u, options)
@@ -61,16 +77,20 @@ func NewWebsite(address string, provider bundle.Provider, options WebOptions) (*
 	default:
 		w.site, w.named, file = parseFiles(u, options)
 	}
+
 	if !IsExact(w.named) {
 		w.named = ""
 	}
+
 	w.components = componentsNames(provider, file)
+
 	return w, nil
 }
 
 // parseGitHub takes the address of a project, or of something in its releases, apart.
 func parseGitHub(u *url.URL, parts []string, options WebOptions) (site *gitHub, version, file string) {
 	end := cmp.Or(max(slices.Index(parts, "releases"), 0), len(parts))
+
 	project := &url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/" + path.Join(parts[:end]...)}
 	for _, part := range parts[min(end+1, len(parts)):] {
 		switch {
@@ -81,6 +101,7 @@ func parseGitHub(u *url.URL, parts []string, options WebOptions) (site *gitHub, 
 			version = part
 		}
 	}
+
 	return newGitHub(project, options), version, file
 }
 
@@ -90,10 +111,12 @@ func componentsNames(provider bundle.Provider, known string) []string {
 	if known != "" {
 		return []string{known}
 	}
+
 	names := []string{v1alpha2.ProviderType(provider.Type).ComponentsFile(), bundle.ComponentsFile}
 	if v1alpha2.ProviderType(provider.Type) == v1alpha2.RuntimeExtensionProviderType {
 		names = slices.Insert(names, 1, "runtime-extensions-components.yaml")
 	}
+
 	return names
 }
 
@@ -110,23 +133,34 @@ type files struct {
 
 // parseFiles takes the address of a file, or of a folder of versions, apart.
 func parseFiles(u *url.URL, options WebOptions) (site *files, version, file string) {
-	site = &files{connection: connection{credentials: options.Credentials, server: Server{Host: u.Hostname()}, origins: []string{web.Origin(u)}}}
+	site = &files{
+		connection: connection{
+			credentials: options.Credentials,
+			server:      Server{Host: u.Hostname()},
+			origins:     []string{web.Origin(u)},
+		},
+	}
+
 	plain := web.Plain(u)
 	if !strings.HasSuffix(plain, ".yaml") && !strings.HasSuffix(plain, ".yml") {
 		site.base, site.version = strings.TrimSuffix(plain, "/")+"/"+anyVersion, anyVersion
 		return site, "", ""
 	}
+
 	folder, name := path.Split(plain)
 	site.base = strings.TrimSuffix(folder, "/")
+
 	stem := strings.TrimSuffix(strings.TrimSuffix(name, ".yaml"), ".yml")
 	for _, part := range append(strings.Split(site.base, "/"), stem) {
 		if IsExact(part) {
 			site.version = part
 		}
 	}
+
 	if stem == site.version {
 		site.file = name
 	}
+
 	return site, site.version, name
 }
 
@@ -137,21 +171,26 @@ func (f *files) fileURL(version, name string) string {
 	if version == "" {
 		return f.base
 	}
+
 	if f.version == "" {
 		return f.base + "/" + name
 	}
+
 	if !strings.HasPrefix(f.version, "v") && f.version != anyVersion {
 		version = strings.TrimPrefix(version, "v")
 	}
+
 	parts := strings.Split(f.base, "/")
 	for i := range parts {
 		if parts[i] == f.version {
 			parts[i] = version
 		}
 	}
+
 	if name == f.file && name != "" {
 		name = strings.Replace(name, f.version, version, 1)
 	}
+
 	return strings.Join(parts, "/") + "/" + name
 }
 
@@ -160,11 +199,17 @@ func (f *files) read(ctx context.Context, version, name string, limit int64) ([]
 	if err != nil {
 		return nil, err
 	}
+
 	return res.Body, nil
 }
 
 func (f *files) versions(context.Context) ([]string, error) {
-	return nil, &NotFoundError{Message: fmt.Sprintf("the web server of %s cannot list versions: set spec.version to an exact version such as v1.13.5", f.base)}
+	return nil, &NotFoundError{
+		Message: fmt.Sprintf(
+			"the web server of %s cannot list versions: set spec.version to an exact version such as v1.13.5",
+			f.base,
+		),
+	}
 }
 
 func (f *files) files(context.Context, string) ([]string, error) { return nil, nil }

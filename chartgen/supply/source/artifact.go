@@ -37,6 +37,7 @@ func NewArtifact(address string, provider bundle.Provider, options OCIOptions) (
 	if err != nil {
 		return nil, &AddressError{err.Error()}
 	}
+
 	return &Artifact{repository{OCIOptions: options, ref: ref, provider: provider}}, nil
 }
 
@@ -46,13 +47,19 @@ func (a *Artifact) Chart(ctx context.Context, release Release) (*oci.Chart, erro
 	if err != nil || !artifact.IsChart() {
 		return nil, err
 	}
+
 	read, err := a.opened.Client.ReadChart(ctx, artifact)
 	if err != nil {
 		return nil, asInvalid(err)
 	}
+
 	if got := "v" + strings.TrimPrefix(read.Metadata.Version, "v"); got != release.Version {
-		return nil, &bundle.InvalidError{File: artifact.Reference.String(), Reason: fmt.Sprintf("is the chart of version %s, not %s", got, release.Version)}
+		return nil, &bundle.InvalidError{
+			File:   artifact.Reference.String(),
+			Reason: fmt.Sprintf("is the chart of version %s, not %s", got, release.Version),
+		}
 	}
+
 	return read, nil
 }
 
@@ -63,6 +70,7 @@ func (a *Artifact) Moved(ctx context.Context, release Release, inUse InUse) (oci
 	if err != nil || now.Digest == "" {
 		return now, err
 	}
+
 	artifact, err := a.opened.Client.Artifact(ctx, now)
 	switch {
 	case oci.IsReason(err, oci.Invalid): // something else altogether
@@ -72,6 +80,7 @@ func (a *Artifact) Moved(ctx context.Context, release Release, inUse InUse) (oci
 	case inUse.Chart != "" && artifact.Holds(inUse.Chart):
 		return oci.Reference{}, nil
 	}
+
 	return now, nil
 }
 
@@ -81,28 +90,40 @@ func (a *Artifact) Fetch(ctx context.Context, release Release) (*bundle.Bundle, 
 	if err != nil {
 		return nil, err
 	}
+
 	files := titled(artifact)
+
 	b := &bundle.Bundle{Provider: a.provider, Version: release.Version, Source: artifact.Reference.String()}
 	if b.Metadata, err = a.first(ctx, artifact, files, a.metadataNames(release)); err != nil {
 		return nil, err
 	}
+
 	if b.Components, err = a.first(ctx, artifact, files, a.componentsNames(release)); err != nil {
 		return nil, err
 	}
+
 	left := int64(maxRelease)
+
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if !templateName.MatchString(name) {
 			continue
 		}
+
 		if left -= files[name].Size; left < 0 {
-			return nil, &bundle.InvalidError{File: artifact.Reference.String(), Reason: fmt.Sprintf("its cluster templates are larger than %d MiB together", maxRelease>>20)}
+			return nil, &bundle.InvalidError{
+				File:   artifact.Reference.String(),
+				Reason: fmt.Sprintf("its cluster templates are larger than %d MiB together", maxRelease>>20),
+			}
 		}
+
 		data, err := a.opened.Client.Blob(ctx, artifact.Reference, files[name], maxFileSize)
 		if err != nil {
 			return nil, asInvalid(err)
 		}
+
 		b.Templates = append(b.Templates, bundle.File{Name: name, Data: data})
 	}
+
 	return b, nil
 }
 
@@ -112,13 +133,16 @@ func (a *Artifact) Metadata(ctx context.Context, release Release) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
+
 	if artifact.IsChart() {
 		c, err := a.opened.Client.ReadChart(ctx, artifact)
 		if err != nil {
 			return nil, asInvalid(err)
 		}
+
 		return c.File(bundle.MetadataFile), nil
 	}
+
 	return a.first(ctx, artifact, titled(artifact), a.metadataNames(release))
 }
 
@@ -128,7 +152,9 @@ func (a *Artifact) artifact(ctx context.Context, release Release) (*oci.Artifact
 	if err != nil {
 		return nil, err
 	}
+
 	artifact, err := a.opened.Client.Artifact(ctx, pinned)
+
 	return artifact, asInvalid(err)
 }
 
@@ -138,11 +164,13 @@ var templateName = regexp.MustCompile(`^(cluster-template|clusterclass-)[A-Za-z0
 // titled are the layers that have names.
 func titled(artifact *oci.Artifact) map[string]ocispec.Descriptor {
 	files := map[string]ocispec.Descriptor{}
+
 	for _, layer := range artifact.Manifest.Layers {
 		if title := layer.Annotations[ocispec.AnnotationTitle]; title != "" {
 			files[title] = layer
 		}
 	}
+
 	return files
 }
 
@@ -155,30 +183,55 @@ func (a *Artifact) metadataNames(release Release) []string {
 // componentsNames are what the components may be called.
 func (a *Artifact) componentsNames(release Release) []string {
 	t := v1alpha2.ProviderType(a.provider.Type)
-	return append(a.qualified(release, bundle.ComponentsFile), t.Name()+"-"+bundle.ComponentsFile, t.ComponentsFile(), bundle.ComponentsFile)
+
+	return append(
+		a.qualified(release, bundle.ComponentsFile),
+		t.Name()+"-"+bundle.ComponentsFile,
+		t.ComponentsFile(),
+		bundle.ComponentsFile,
+	)
 }
 
 // qualified is a file's name for this very provider and version, as cluster-api-operator has it.
 func (a *Artifact) qualified(release Release, file string) []string {
-	return []string{fmt.Sprintf("%s-%s-%s-%s", v1alpha2.ProviderType(a.provider.Type).Name(), a.provider.Name, release.Version, file)}
+	return []string{
+		fmt.Sprintf("%s-%s-%s-%s", v1alpha2.ProviderType(a.provider.Type).Name(), a.provider.Name, release.Version, file),
+	}
 }
 
 // first reads the first of these files that is there.
-func (a *Artifact) first(ctx context.Context, artifact *oci.Artifact, files map[string]ocispec.Descriptor, names []string) ([]byte, error) {
+func (a *Artifact) first(
+	ctx context.Context,
+	artifact *oci.Artifact,
+	files map[string]ocispec.Descriptor,
+	names []string,
+) ([]byte, error) {
 	for _, name := range names {
 		layer, ok := files[name]
 		if !ok {
 			continue
 		}
+
 		data, err := a.opened.Client.Blob(ctx, artifact.Reference, layer, maxFileSize)
+
 		return data, asInvalid(err)
 	}
+
 	there := "no layer with a title annotation"
+
 	if len(files) > 0 {
 		all := slices.Sorted(maps.Keys(files))
 		there = "only " + strings.Join(all[:min(len(all), 10)], ", ")
 	}
-	return nil, &bundle.InvalidError{File: artifact.Reference.String(), Reason: fmt.Sprintf("has none of %s, but %s; push the files of a release, as oras push does", strings.Join(names, ", "), there)}
+
+	return nil, &bundle.InvalidError{
+		File: artifact.Reference.String(),
+		Reason: fmt.Sprintf(
+			"has none of %s, but %s; push the files of a release, as oras push does",
+			strings.Join(names, ", "),
+			there,
+		),
+	}
 }
 
 // asInvalid makes a registry's error about content that will not get better the bundle's.
@@ -187,5 +240,6 @@ func asInvalid(err error) error {
 	if errors.As(err, &e) && e.Reason == oci.Invalid {
 		return &bundle.InvalidError{File: e.Reference, Reason: e.Message, Err: err}
 	}
+
 	return err
 }

@@ -46,13 +46,22 @@ func (c *ConfigMaps) Releases(ctx context.Context) ([]Release, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spec.fetchConfig.selector is not a valid label selector: %w", err)
 	}
+
 	var items []metav1.PartialObjectMetadata
+
 	for _, kind := range []string{kindConfigMap, kindSecret} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
-		if err := c.Metadata.List(ctx, list, client.InNamespace(c.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+
+		if err := c.Metadata.List(
+			ctx,
+			list,
+			client.InNamespace(c.Namespace),
+			client.MatchingLabelsSelector{Selector: selector},
+		); err != nil {
 			return nil, fmt.Errorf("list %ss in namespace %s: %w", kind, c.Namespace, err)
 		}
+
 		for _, item := range list.Items {
 			if kind == kindConfigMap || item.Labels[v1alpha2.ConfigMapVersionLabel] != "" {
 				item.Kind = kind
@@ -60,38 +69,72 @@ func (c *ConfigMaps) Releases(ctx context.Context) ([]Release, error) {
 			}
 		}
 	}
+
 	if len(items) == 0 {
-		return nil, &NotFoundError{Message: fmt.Sprintf("no ConfigMap in namespace %s matches the selector %q; create one for each version, or correct spec.fetchConfig.selector",
-			c.Namespace, metav1.FormatLabelSelector(c.Selector))}
+		return nil, &NotFoundError{
+			Message: fmt.Sprintf(
+				"no ConfigMap in namespace %s matches the selector %q; create one for each version, or correct spec.fetchConfig.selector",
+				c.Namespace,
+				metav1.FormatLabelSelector(c.Selector),
+			),
+		}
 	}
+
 	return c.releases(items)
 }
 
 // releases makes releases of ConfigMaps and Secrets; two of the same version would make the choice
 // a matter of luck.
 func (c *ConfigMaps) releases(items []metav1.PartialObjectMetadata) ([]Release, error) {
-	var releases []Release
-	var passedOver []string
+	var (
+		releases   []Release
+		passedOver []string
+	)
+
 	byVersion := map[string]string{}
+
 	for _, item := range items {
 		name := item.Kind + " " + item.Name
 		version := cmp.Or(item.Labels[v1alpha2.ConfigMapVersionLabel], item.Name)
+
 		v, err := semver.NewVersion(version)
 		if err != nil {
 			passedOver = append(passedOver, name)
 			continue
 		}
+
 		if other, taken := byVersion[v.String()]; taken {
-			return nil, &NotFoundError{Message: fmt.Sprintf("%s and %s in namespace %s both hold version %s; delete one or narrow spec.fetchConfig.selector", other, name, c.Namespace, version)}
+			return nil, &NotFoundError{
+				Message: fmt.Sprintf(
+					"%s and %s in namespace %s both hold version %s; delete one or narrow spec.fetchConfig.selector",
+					other,
+					name,
+					c.Namespace,
+					version,
+				),
+			}
 		}
+
 		byVersion[v.String()] = name
-		releases = append(releases, Release{Version: "v" + strings.TrimPrefix(version, "v"), Name: name, Fingerprint: string(item.UID) + "/" + item.ResourceVersion})
+		releases = append(
+			releases,
+			Release{
+				Version:     "v" + strings.TrimPrefix(version, "v"),
+				Name:        name,
+				Fingerprint: string(item.UID) + "/" + item.ResourceVersion,
+			},
+		)
 	}
+
 	if len(releases) == 0 {
-		return nil, &NotFoundError{Message: fmt.Sprintf("%s in namespace %s: neither the label %s nor the name is a semantic version such as v1.13.5",
-			strings.Join(passedOver, ", "), c.Namespace, v1alpha2.ConfigMapVersionLabel)}
+		return nil, &NotFoundError{
+			Message: fmt.Sprintf("%s in namespace %s: neither the label %s nor the name is a semantic version such as v1.13.5",
+				strings.Join(passedOver, ", "), c.Namespace, v1alpha2.ConfigMapVersionLabel),
+		}
 	}
+
 	sortNewestFirst(releases)
+
 	return releases, nil
 }
 
@@ -99,49 +142,75 @@ func (c *ConfigMaps) releases(items []metav1.PartialObjectMetadata) ([]Release, 
 func (c *ConfigMaps) Fetch(ctx context.Context, release Release) (*bundle.Bundle, error) {
 	kind, name, _ := strings.Cut(release.Name, " ")
 	key := client.ObjectKey{Namespace: c.Namespace, Name: name}
+
 	compressed, data, err := c.read(ctx, kind, key)
 	if err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", kind, key, err)
 	}
+
 	invalid := func(format string, args ...any) error {
 		return &bundle.InvalidError{File: kind + " " + key.String(), Reason: fmt.Sprintf(format, args...)}
 	}
+
 	metadata, ok := data[v1alpha2.ConfigMapMetadataKey]
 	if !ok {
 		return nil, invalid("has no key %q; put the provider's metadata.yaml there", v1alpha2.ConfigMapMetadataKey)
 	}
+
 	components := data[v1alpha2.ConfigMapComponentsKey]
 	if compressed {
 		if components, err = gunzip(components); err != nil {
-			return nil, invalid("the key %q should be gzip by the annotation %s, but is not: %v", v1alpha2.ConfigMapComponentsKey, v1alpha2.ConfigMapCompressedAnnotation, err)
+			return nil, invalid(
+				"the key %q should be gzip by the annotation %s, but is not: %v",
+				v1alpha2.ConfigMapComponentsKey,
+				v1alpha2.ConfigMapCompressedAnnotation,
+				err,
+			)
 		}
 	}
+
 	if len(components) == 0 {
 		return nil, invalid("has no key %q; put the provider's components YAML there", v1alpha2.ConfigMapComponentsKey)
 	}
-	return &bundle.Bundle{Provider: c.Provider, Version: release.Version, Source: strings.ToLower(kind), Components: components, Metadata: metadata}, nil
+
+	return &bundle.Bundle{
+		Provider:   c.Provider,
+		Version:    release.Version,
+		Source:     strings.ToLower(kind),
+		Components: components,
+		Metadata:   metadata,
+	}, nil
 }
 
 // read reads the data of a ConfigMap or Secret, and whether its components are compressed: in a
 // ConfigMap they count only where the annotation says they are.
-func (c *ConfigMaps) read(ctx context.Context, kind string, key client.ObjectKey) (compressed bool, data map[string][]byte, err error) {
+func (c *ConfigMaps) read(
+	ctx context.Context,
+	kind string,
+	key client.ObjectKey,
+) (compressed bool, data map[string][]byte, err error) {
 	if kind == kindSecret {
 		secret := &corev1.Secret{}
 		err = c.Reader.Get(ctx, key, secret)
+
 		return secret.Annotations[v1alpha2.ConfigMapCompressedAnnotation] == "true", secret.Data, err
 	}
+
 	cm := &corev1.ConfigMap{}
 	if err = c.Reader.Get(ctx, key, cm); err != nil {
 		return false, nil, err
 	}
+
 	data = map[string][]byte{}
 	for k, v := range cm.Data {
 		data[k] = []byte(v)
 	}
+
 	compressed = cm.Annotations[v1alpha2.ConfigMapCompressedAnnotation] == "true"
 	if compressed {
 		data[v1alpha2.ConfigMapComponentsKey] = cm.BinaryData[v1alpha2.ConfigMapComponentsKey]
 	}
+
 	return compressed, data, nil
 }
 
@@ -151,9 +220,11 @@ func gunzip(data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	out, err := io.ReadAll(io.LimitReader(r, maxFileSize+1))
 	if err == nil && len(out) > maxFileSize {
 		err = fmt.Errorf("unpacks to more than %d MiB", maxFileSize>>20)
 	}
+
 	return out, err
 }

@@ -36,6 +36,7 @@ func NewDirectory(path string) (*Directory, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return &Directory{path: path, provider: Provider(v1alpha2.ParseLabel(filepath.Base(abs)))}, nil
 }
 
@@ -51,16 +52,24 @@ func (d *Directory) Releases(context.Context) ([]Release, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var releases []Release
+
 	for _, e := range entries {
 		if _, err := semver.NewVersion(e.Name()); err == nil && e.IsDir() {
-			releases = append(releases, Release{Version: e.Name(), Name: e.Name(), Fingerprint: fingerprint(filepath.Join(d.path, e.Name()))})
+			releases = append(
+				releases,
+				Release{Version: e.Name(), Name: e.Name(), Fingerprint: fingerprint(filepath.Join(d.path, e.Name()))},
+			)
 		}
 	}
+
 	if len(releases) == 0 {
 		return nil, &NotFoundError{Message: fmt.Sprintf("folder %s holds no version folder such as v1.0.0", d.path)}
 	}
+
 	sortNewestFirst(releases)
+
 	return releases, nil
 }
 
@@ -68,16 +77,20 @@ func (d *Directory) Releases(context.Context) ([]Release, error) {
 func (d *Directory) Fetch(_ context.Context, release Release) (*bundle.Bundle, error) {
 	folder := os.DirFS(filepath.Join(d.path, release.Name))
 	b := &bundle.Bundle{Provider: d.provider, Version: release.Version, Source: "directory"}
+
 	names, err := fs.Glob(folder, "*.yaml")
 	if err != nil {
 		return nil, err
 	}
+
 	slices.Sort(names)
+
 	for _, name := range names {
 		data, err := readFile(folder, name)
 		if err != nil {
 			return nil, fmt.Errorf("folder %s: %w", filepath.Join(d.path, release.Name), err)
 		}
+
 		switch {
 		case name == bundle.MetadataFile:
 			b.Metadata = data
@@ -87,6 +100,7 @@ func (d *Directory) Fetch(_ context.Context, release Release) (*bundle.Bundle, e
 			b.Templates = append(b.Templates, bundle.File{Name: name, Data: data})
 		}
 	}
+
 	return b, requireFiles(b)
 }
 
@@ -96,15 +110,19 @@ func fingerprint(folder string) string {
 	if err != nil {
 		return ""
 	}
+
 	h := sha256.New()
+
 	for _, e := range entries {
 		// not the entry's: it may be a link to a file that changes
 		info, err := os.Stat(filepath.Join(folder, e.Name()))
 		if err != nil {
 			return ""
 		}
+
 		fmt.Fprintln(h, e.Name(), info.Size(), info.ModTime().UnixNano())
 	}
+
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -113,9 +131,14 @@ func requireFiles(b *bundle.Bundle) error {
 	if b.Components == nil {
 		return &bundle.InvalidError{File: "*-" + bundle.ComponentsFile, Reason: "missing beside " + bundle.MetadataFile}
 	}
+
 	if b.Metadata == nil {
-		return &bundle.InvalidError{File: bundle.MetadataFile, Reason: "missing beside the components; it maps versions to Cluster API contracts"}
+		return &bundle.InvalidError{
+			File:   bundle.MetadataFile,
+			Reason: "missing beside the components; it maps versions to Cluster API contracts",
+		}
 	}
+
 	return nil
 }
 
@@ -124,8 +147,10 @@ func readFile(folder fs.FS, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if info.Size() > maxFileSize {
 		return nil, errors.New(name + " is larger than 32 MiB, which no provider's file is")
 	}
+
 	return fs.ReadFile(folder, name)
 }

@@ -47,9 +47,13 @@ const maxPages = 30
 
 func newGitHub(project *url.URL, options WebOptions) *gitHub {
 	g := &gitHub{project: project.String(), releases: map[string]*gitHubRelease{}}
-	g.credentials, g.server = options.Credentials, Server{Host: project.Hostname(), Tokens: []string{"GITHUB_TOKEN", "github-token"}}
+	g.credentials, g.server = options.Credentials, Server{
+		Host:   project.Hostname(),
+		Tokens: []string{"GITHUB_TOKEN", "github-token"},
+	}
 	folder, name := path.Split(project.Path)
 	prefix, owner := path.Split(strings.TrimSuffix(folder, "/"))
+
 	api := *project
 	switch host := project.Hostname(); {
 	case host == gitHubHost:
@@ -60,12 +64,15 @@ func newGitHub(project *url.URL, options WebOptions) *gitHub {
 	default:
 		prefix = path.Join(prefix, "api/v3")
 	}
+
 	api.Path = path.Join(prefix, "/repos", owner, name)
 	g.api = api.String()
+
 	g.origins = []string{web.Origin(&api)}
 	if project.Host != gitHubHost { // whose website wants no token, and refuses a wrong one
 		g.origins = append(g.origins, web.Origin(project))
 	}
+
 	return g
 }
 
@@ -73,6 +80,7 @@ func (g *gitHub) fileURL(version, name string) string {
 	if version == "" {
 		return g.project + "/releases"
 	}
+
 	return g.project + "/releases/download/" + url.PathEscape(version) + "/" + url.PathEscape(name)
 }
 
@@ -80,13 +88,16 @@ func (g *gitHub) fileURL(version, name string) string {
 // the website hides what is private.
 func (g *gitHub) read(ctx context.Context, version, name string, limit int64) ([]byte, error) {
 	res, err := g.get(ctx, g.fileURL(version, name), "", limit)
+
 	var status *web.StatusError
 	if err != nil && g.token && errors.As(err, &status) && (web.Missing(err) || status.Denied()) {
 		return g.readAsset(ctx, version, name, limit, err)
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	return res.Body, nil
 }
 
@@ -97,18 +108,22 @@ func (g *gitHub) readAsset(ctx context.Context, version, name string, limit int6
 	if web.Missing(err) {
 		return nil, notFound
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	for _, asset := range release.Assets {
 		if asset.Name == name {
 			res, err := g.get(ctx, asset.URL, "application/octet-stream", limit)
 			if err != nil {
 				return nil, g.explain(err)
 			}
+
 			return res.Body, nil
 		}
 	}
+
 	return nil, notFound
 }
 
@@ -117,10 +132,12 @@ func (g *gitHub) files(ctx context.Context, version string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	names := make([]string, 0, len(release.Assets))
 	for _, asset := range release.Assets {
 		names = append(names, asset.Name)
 	}
+
 	return names, nil
 }
 
@@ -129,11 +146,14 @@ func (g *gitHub) release(ctx context.Context, tag string) (*gitHubRelease, error
 	if known := g.releases[tag]; known != nil {
 		return known, nil
 	}
+
 	release := &gitHubRelease{}
 	if _, err := g.ask(ctx, g.api+"/releases/tags/"+url.PathEscape(tag), release); err != nil {
 		return nil, err
 	}
+
 	g.releases[tag] = release
+
 	return release, nil
 }
 
@@ -145,24 +165,36 @@ func (g *gitHub) versions(ctx context.Context) ([]string, error) {
 			return versions, nil
 		}
 	}
+
 	var versions []string
+
 	next := g.api + "/releases?per_page=100"
 	for page := 0; next != "" && page < maxPages; page++ {
 		var releases []gitHubRelease
+
 		header, err := g.ask(ctx, next, &releases)
 		if web.Missing(err) {
-			return nil, &NotFoundError{Message: fmt.Sprintf("%v; if the project exists, the server cannot list its versions: set spec.version to an exact version such as v1.13.5", err)}
+			return nil, &NotFoundError{
+				Message: fmt.Sprintf(
+					"%v; if the project exists, the server cannot list its versions: set spec.version to an exact version such as v1.13.5",
+					err,
+				),
+			}
 		}
+
 		if err != nil {
 			return nil, err
 		}
+
 		for _, r := range releases {
 			if !r.Draft {
 				versions = append(versions, r.TagName)
 			}
 		}
+
 		next = g.nextPage(header)
 	}
+
 	return versions, nil
 }
 
@@ -175,10 +207,12 @@ func (g *gitHub) nextPage(header http.Header) string {
 	if match == nil {
 		return ""
 	}
+
 	next, err := url.Parse(match[1])
 	if err != nil || web.Origin(next) != g.origins[0] {
 		return ""
 	}
+
 	return next.String()
 }
 
@@ -188,6 +222,7 @@ func (g *gitHub) ask(ctx context.Context, address string, into any) (http.Header
 	if err != nil {
 		return nil, g.explain(err)
 	}
+
 	return res.Header, readJSON(address, res.Body, into)
 }
 
@@ -205,6 +240,7 @@ func (g *gitHub) explain(err error) error {
 	if errors.As(err, &status) && status.Status == http.StatusUnauthorized && g.token {
 		return &InvalidTokenError{err}
 	}
+
 	return err
 }
 
@@ -212,23 +248,29 @@ func (g *gitHub) explain(err error) error {
 // own, until one has none.
 func (g *gitHub) listTags(ctx context.Context) ([]string, error) {
 	var versions []string
+
 	proxy := connection{} // no credentials are for it
+
 	for major := 1; major < maxPages; major++ {
 		address := g.listing
 		if major > 1 {
 			address += fmt.Sprintf("/v%d", major)
 		}
+
 		res, err := proxy.get(ctx, address+"/@v/list", "", maxList)
 		if web.Missing(err) || err == nil && len(res.Body) == 0 && major > 1 {
 			break
 		}
+
 		if err != nil {
 			return nil, err
 		}
+
 		for line := range strings.FieldsSeq(string(res.Body)) {
 			versions = append(versions, strings.TrimSuffix(line, "+incompatible"))
 		}
 	}
+
 	return versions, nil
 }
 
@@ -239,9 +281,11 @@ func goProxyList(goProxy, modulePath string) string {
 	if err != nil {
 		return ""
 	}
+
 	if goProxy == "" {
 		goProxy = "https://proxy.golang.org"
 	}
+
 	for entry := range strings.FieldsFuncSeq(goProxy, func(r rune) bool { return r == ',' || r == '|' }) {
 		switch entry = strings.TrimSpace(entry); {
 		case entry == "direct", entry == "off":
@@ -253,6 +297,7 @@ func goProxyList(goProxy, modulePath string) string {
 			return strings.TrimSuffix(entry, "/") + "/" + escaped
 		}
 	}
+
 	return ""
 }
 
@@ -261,5 +306,6 @@ func readJSON(address string, data []byte, into any) error {
 	if err := json.Unmarshal(data, into); err != nil {
 		return &web.ContentError{URL: address, Reason: "is not the JSON that it should be; is this the API of such a server?"}
 	}
+
 	return nil
 }

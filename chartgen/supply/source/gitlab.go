@@ -34,13 +34,22 @@ const gitLabForm = "https://HOST/api/v4/projects/PROJECT/packages/generic/PACKAG
 // parseGitLab takes an address of the form above apart; a relative URL root before /api is kept.
 func parseGitLab(u *url.URL, options WebOptions) (site *gitLab, version, file string, err error) {
 	before, after, _ := strings.Cut(u.EscapedPath(), gitLabAPI)
+
 	parts := strings.Split(after, "/")
 	if len(parts) != 6 || parts[1] != "packages" || parts[2] != "generic" {
-		return nil, "", "", &AddressError{fmt.Sprintf("%s is not the address of a GitLab package; write it as %s", web.Plain(u), gitLabForm)}
+		return nil, "", "", &AddressError{
+			fmt.Sprintf("%s is not the address of a GitLab package; write it as %s", web.Plain(u), gitLabForm),
+		}
 	}
+
 	project := web.Origin(u) + before + gitLabAPI + parts[0]
 	server := Server{Host: u.Hostname(), Tokens: []string{"GITLAB_ACCESS_TOKEN", "gitlab-access-token", "GITLAB_TOKEN"}}
-	site = &gitLab{project: project, name: parts[3], connection: connection{credentials: options.Credentials, server: server, origins: []string{web.Origin(u)}}}
+	site = &gitLab{
+		project:    project,
+		name:       parts[3],
+		connection: connection{credentials: options.Credentials, server: server, origins: []string{web.Origin(u)}},
+	}
+
 	return site, parts[4], parts[5], nil
 }
 
@@ -50,6 +59,7 @@ func (g *gitLab) fileURL(version, name string) string {
 	if version == "" {
 		return g.project + "/packages/generic/" + g.name
 	}
+
 	return g.project + "/packages/generic/" + g.name + "/" + url.PathEscape(version) + "/" + url.PathEscape(name)
 }
 
@@ -58,6 +68,7 @@ func (g *gitLab) read(ctx context.Context, version, name string, limit int64) ([
 	if err != nil {
 		return nil, err
 	}
+
 	return res.Body, nil
 }
 
@@ -65,10 +76,12 @@ func (g *gitLab) versions(ctx context.Context) ([]string, error) {
 	if err := g.list(ctx); err != nil {
 		return nil, err
 	}
+
 	versions := make([]string, 0, len(g.packages))
 	for _, p := range g.packages {
 		versions = append(versions, p.Version)
 	}
+
 	return versions, nil
 }
 
@@ -77,26 +90,33 @@ func (g *gitLab) files(ctx context.Context, version string) ([]string, error) {
 	if err := g.list(ctx); err != nil {
 		return nil, err
 	}
+
 	var names []string
+
 	for _, p := range g.packages {
 		if p.Version != version {
 			continue
 		}
+
 		address := fmt.Sprintf("%s/packages/%d/package_files?per_page=100", g.project, p.ID)
+
 		err := g.pages(ctx, address, func(data []byte) error {
 			var page []struct {
 				Name string `json:"file_name"`
 			}
+
 			err := readJSON(address, data, &page)
 			for _, file := range page {
 				names = append(names, file.Name)
 			}
+
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
+
 	return names, nil
 }
 
@@ -105,22 +125,29 @@ func (g *gitLab) list(ctx context.Context) error {
 	if g.packages != nil {
 		return nil
 	}
+
 	address := g.project + "/packages?package_type=generic&per_page=100&package_name=" + g.name
+
 	var found []gitLabPackage
+
 	err := g.pages(ctx, address, func(data []byte) error {
 		var page []gitLabPackage
+
 		err := readJSON(address, data, &page)
 		for _, p := range page {
 			if url.PathEscape(p.Name) == g.name {
 				found = append(found, p)
 			}
 		}
+
 		return err
 	})
 	if web.Missing(err) {
 		return &NotFoundError{Message: err.Error()}
 	}
+
 	g.packages = found
+
 	return err
 }
 
@@ -132,14 +159,17 @@ func (g *gitLab) pages(ctx context.Context, address string, add func([]byte) err
 		if err != nil {
 			return err
 		}
+
 		if err := add(res.Body); err != nil {
 			return err
 		}
+
 		if next = res.Header.Get("X-Next-Page"); next != "" {
 			if _, err := strconv.Atoi(next); err != nil {
 				return nil //nolint:nilerr // what is not a number is no page
 			}
 		}
 	}
+
 	return nil
 }

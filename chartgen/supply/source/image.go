@@ -45,6 +45,7 @@ func NewImage(address string, provider bundle.Provider, options OCIOptions) (*Im
 	if err != nil {
 		return nil, &AddressError{err.Error()}
 	}
+
 	return &Image{repository{OCIOptions: options, ref: ref, provider: provider}}, nil
 }
 
@@ -54,18 +55,22 @@ func (i *Image) Fetch(ctx context.Context, release Release) (*bundle.Bundle, err
 	if err != nil {
 		return nil, err
 	}
+
 	pinned, image, err := i.opened.Client.Image(ctx, ref)
 	if err != nil {
 		return nil, asInvalid(err)
 	}
+
 	files, err := i.opened.Client.Files(ctx, image, []string{imageFolder, profilesFolder}, i.complete)
 	if err != nil {
 		return nil, asInvalid(err)
 	}
+
 	folder, err := i.folder(files)
 	if err != nil {
 		return nil, &bundle.InvalidError{File: pinned.String(), Reason: err.Error()}
 	}
+
 	return i.bundle(release, pinned, folder, inFolder(files, folder))
 }
 
@@ -75,44 +80,61 @@ func (i *Image) Metadata(ctx context.Context, release Release) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return b.Metadata, nil
 }
 
-// complete says whether what the newer layers hold is all that is looked for.
+// complete reports whether what the newer layers hold is all that is looked for.
 func (i *Image) complete(files map[string][]byte) bool {
 	for _, folder := range []string{imageFolder, path.Join(profilesFolder, defaultProfile)} {
 		if release := inFolder(files, folder); release[bundle.MetadataFile] != nil && components(release) != "" {
 			return true
 		}
 	}
+
 	return false
 }
 
 // folder finds the folder of the release.
 func (i *Image) folder(files map[string][]byte) (string, error) {
 	var profiles []string
+
 	for name := range files {
 		folder := path.Dir(name)
 		if folder == imageFolder {
 			return imageFolder, nil
 		}
+
 		if parent, profile := path.Split(folder); parent == profilesFolder+"/" && !slices.Contains(profiles, profile) {
 			profiles = append(profiles, profile)
 		}
 	}
+
 	slices.Sort(profiles)
+
 	for _, profile := range []string{defaultProfile, i.provider.Name} {
 		if slices.Contains(profiles, profile) {
 			return path.Join(profilesFolder, profile), nil
 		}
 	}
+
 	switch len(profiles) {
 	case 0:
-		return "", fmt.Errorf("holds neither /%s nor /%s/<profile>; it is not an image with a provider's manifests", imageFolder, profilesFolder)
+		return "", fmt.Errorf(
+			"holds neither /%s nor /%s/<profile>; it is not an image with a provider's manifests",
+			imageFolder,
+			profilesFolder,
+		)
 	case 1:
 		return path.Join(profilesFolder, profiles[0]), nil
 	}
-	return "", fmt.Errorf("holds the profiles %s, and none of them is called %s or %s", strings.Join(profiles, ", "), defaultProfile, i.provider.Name)
+
+	return "", fmt.Errorf(
+		"holds the profiles %s, and none of them is called %s or %s",
+		strings.Join(profiles, ", "),
+		defaultProfile,
+		i.provider.Name,
+	)
 }
 
 // imageMetadata is what a manifest folder says about itself, in metadata.json or metadata.yaml, in
@@ -129,43 +151,68 @@ type imageMetadata struct {
 }
 
 // bundle makes the bundle of the files in the folder.
-func (i *Image) bundle(release Release, pinned oci.Reference, folder string, files map[string][]byte) (*bundle.Bundle, error) {
+func (i *Image) bundle(
+	release Release,
+	pinned oci.Reference,
+	folder string,
+	files map[string][]byte,
+) (*bundle.Bundle, error) {
 	invalid := func(file, format string, args ...any) error {
-		return &bundle.InvalidError{File: fmt.Sprintf("%s: /%s", pinned, path.Join(folder, file)), Reason: fmt.Sprintf(format, args...)}
+		return &bundle.InvalidError{
+			File:   fmt.Sprintf("%s: /%s", pinned, path.Join(folder, file)),
+			Reason: fmt.Sprintf(format, args...),
+		}
 	}
+
 	name := components(files)
 	if name == "" {
 		return nil, invalid("", "holds no components; put them into %s", bundle.ComponentsFile)
 	}
+
 	var about imageMetadata
 	for _, file := range []string{bundle.MetadataFile, "metadata.json"} {
 		if err := yaml.Unmarshal(files[file], &about); err != nil {
 			return nil, invalid(file, "not valid YAML: %v", err)
 		}
 	}
+
 	wanted, err := semver.NewVersion(release.Version)
 	if err != nil {
 		return nil, invalid("", "%s is not a version: %v", release.Version, err)
 	}
+
 	for _, says := range []string{about.ProviderVersion, about.Attributes["version"]} {
 		if v, err := semver.NewVersion(says); err == nil && !v.Equal(wanted) {
 			return nil, invalid(bundle.MetadataFile, "is about version %s, not %s", says, release.Version)
 		}
 	}
-	b := &bundle.Bundle{Provider: i.provider, Version: release.Version, Source: pinned.String(), Metadata: files[bundle.MetadataFile]}
+
+	b := &bundle.Bundle{
+		Provider: i.provider,
+		Version:  release.Version,
+		Source:   pinned.String(),
+		Metadata: files[bundle.MetadataFile],
+	}
+
 	b.Components = withOwnImage(files[name], pinned, about.ImageName, about.SelfImageRef)
 	if about.ReleaseSeries == nil {
 		contract := newestContract(b.Components)
 		if contract == "" {
-			return nil, invalid(bundle.MetadataFile, "has no releaseSeries, and no CRD has a label such as cluster.x-k8s.io/v1beta2, so the contract is not known; add clusterctl's metadata.yaml")
+			return nil, invalid(
+				bundle.MetadataFile,
+				"has no releaseSeries, and no CRD has a label such as cluster.x-k8s.io/v1beta2, so the contract is not known; add clusterctl's metadata.yaml",
+			)
 		}
+
 		b.Metadata = contractMetadata(wanted, contract)
 	}
+
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		if templateName.MatchString(file) {
 			b.Templates = append(b.Templates, bundle.File{Name: file, Data: files[file]})
 		}
 	}
+
 	return b, nil
 }
 
@@ -176,29 +223,34 @@ func components(files map[string][]byte) string {
 			return name
 		}
 	}
+
 	return ""
 }
 
 // inFolder are the files that lie in a folder itself, by their names.
 func inFolder(files map[string][]byte, folder string) map[string][]byte {
 	in := map[string][]byte{}
+
 	for name, data := range files {
 		if path.Dir(name) == folder {
 			in[path.Base(name)] = data
 		}
 	}
+
 	return in
 }
 
 // withOwnImage replaces the image's own references by the one that it was read from.
 func withOwnImage(components []byte, pinned oci.Reference, own ...string) []byte {
 	pinned.Tag = "" // the digest says it all, and some runtimes take only one of both
+
 	for _, reference := range own {
 		if reference != "" {
 			whole := regexp.MustCompile(regexp.QuoteMeta(reference) + `(["'\s]|$)`)
 			components = whole.ReplaceAll(components, []byte(pinned.Name()+"${1}"))
 		}
 	}
+
 	return components
 }
 
@@ -212,7 +264,9 @@ func newestContract(components []byte) string {
 	if err != nil {
 		return "" // whoever makes the chart says what is wrong
 	}
+
 	newest := ""
+
 	for _, doc := range parsed.Documents {
 		for label := range doc.Object.GetLabels() {
 			match := contractLabel.FindStringSubmatch(label)
@@ -221,10 +275,17 @@ func newestContract(components []byte) string {
 			}
 		}
 	}
+
 	return newest
 }
 
 // contractMetadata is clusterctl's metadata for one release alone.
 func contractMetadata(v *semver.Version, contract string) []byte {
-	return fmt.Appendf(nil, "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries:\n- major: %d\n  minor: %d\n  contract: %s\n", v.Major(), v.Minor(), contract)
+	return fmt.Appendf(
+		nil,
+		"apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries:\n- major: %d\n  minor: %d\n  contract: %s\n",
+		v.Major(),
+		v.Minor(),
+		contract,
+	)
 }

@@ -26,8 +26,10 @@ var docker = source.Provider(v1alpha2.InfrastructureProviderType, "docker")
 // published reads a file of the sample release of docker.
 func published(t *testing.T, version, file string) string {
 	t.Helper()
+
 	data, err := os.ReadFile(filepath.Join("../../test/data/providers/infrastructure-docker", version, file))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	return string(data)
 }
 
@@ -38,8 +40,10 @@ func registry(t *testing.T) (*oci.Client, string) {
 	r, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Dir: t.TempDir()})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(r.Stop)
+
 	c, err := oci.NewClient(oci.Options{})
 	g.Expect(err).NotTo(HaveOccurred())
+
 	return c, "http://" + r.Address + "/capi/"
 }
 
@@ -49,33 +53,49 @@ func pushFiles(t *testing.T, c *oci.Client, address string, files map[string]str
 	g := NewWithT(t)
 	ref, err := oci.Parse(address)
 	g.Expect(err).NotTo(HaveOccurred())
+
 	var layers []oci.Layer
+
 	for name, text := range files {
 		layer := oci.NewLayer("application/vnd.test.file", []byte(text))
 		layer.Descriptor.Annotations = map[string]string{ocispec.AnnotationTitle: name}
 		layers = append(layers, layer)
 	}
+
 	desc, err := image.PushArtifact(t.Context(), c, ref, "application/vnd.acme.config", layers...)
 	g.Expect(err).NotTo(HaveOccurred())
+
 	return ref.WithDigest(desc.Digest)
 }
 
 func artifact(t *testing.T, c *oci.Client, address string, o source.OCIOptions) *source.Artifact {
 	t.Helper()
+
 	o.Access = func(context.Context) (source.Access, error) {
 		if o.Verified {
 			return source.Access{Client: c, Verifier: refusal{}}, nil
 		}
+
 		return source.Access{Client: c}, nil
 	}
 	a, err := source.NewArtifact(address, docker, o)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	return a
 }
 
 func TestAnArtifactHoldsARelease(t *testing.T) {
 	c, base := registry(t)
-	metadata, components := published(t, "v1.0.0", "metadata.yaml"), published(t, "v1.0.0", "infrastructure-components.yaml")
+
+	metadata, components := published(
+		t,
+		"v1.0.0",
+		"metadata.yaml",
+	), published(
+		t,
+		"v1.0.0",
+		"infrastructure-components.yaml",
+	)
 	for name, files := range map[string]map[string]string{
 		"type":    {"metadata.yaml": metadata, "infrastructure-components.yaml": components},
 		"plain":   {"metadata.yaml": metadata, "components.yaml": components},
@@ -98,10 +118,21 @@ func TestAnArtifactHoldsARelease(t *testing.T) {
 			g.Expect(a.Chart(t.Context(), picked)).To(BeNil())
 			b, err := a.Fetch(t.Context(), picked)
 			g.Expect(err).NotTo(HaveOccurred())
-			want := &bundle.Bundle{Provider: docker, Version: "v1.0.0", Source: pinned.String(), Components: []byte(components), Metadata: []byte(metadata)}
-			if name == "templates" {
-				want.Templates = []bundle.File{{Name: "cluster-template.yaml", Data: []byte("a")}, {Name: "clusterclass-x.yaml", Data: []byte("b")}}
+
+			want := &bundle.Bundle{
+				Provider:   docker,
+				Version:    "v1.0.0",
+				Source:     pinned.String(),
+				Components: []byte(components),
+				Metadata:   []byte(metadata),
 			}
+			if name == "templates" {
+				want.Templates = []bundle.File{
+					{Name: "cluster-template.yaml", Data: []byte("a")},
+					{Name: "clusterclass-x.yaml", Data: []byte("b")},
+				}
+			}
+
 			g.Expect(b).To(Equal(want))
 			g.Expect(a.Metadata(t.Context(), picked)).To(Equal([]byte(metadata)))
 		})
@@ -110,10 +141,14 @@ func TestAnArtifactHoldsARelease(t *testing.T) {
 
 func TestWhatIsWrongWithAnArtifactIsSaid(t *testing.T) {
 	c, base := registry(t)
-	files := map[string]string{"metadata.yaml": published(t, "v1.0.0", "metadata.yaml"), "infrastructure-components.yaml": published(t, "v1.0.0", "infrastructure-components.yaml")}
+	files := map[string]string{
+		"metadata.yaml":                  published(t, "v1.0.0", "metadata.yaml"),
+		"infrastructure-components.yaml": published(t, "v1.0.0", "infrastructure-components.yaml"),
+	}
 	pinned := pushFiles(t, c, base+"good:v1.0.0", files)
 	pushFiles(t, c, base+"good:latest", files)
 	pushFiles(t, c, base+"bad:v1.0.0", map[string]string{"README": "x"})
+
 	other := "sha256:" + strings.Repeat("0", 64)
 	for name, test := range map[string]struct {
 		address, version string
@@ -134,15 +169,18 @@ func TestWhatIsWrongWithAnArtifactIsSaid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			a := artifact(t, c, base+test.address, test.options)
+
 			_, err := a.Fetch(t.Context(), a.Release(test.version))
 			if test.err == nil {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
 			}
+
 			g.Expect(err).To(BeAssignableToTypeOf(test.err))
 			g.Expect(err).To(MatchError(ContainSubstring(test.message)))
 		})
 	}
+
 	t.Run("a tag that is no version", func(t *testing.T) {
 		_, err := artifact(t, c, base+"good:latest", source.OCIOptions{}).Releases(t.Context())
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("set spec.version")))
@@ -157,12 +195,14 @@ func TestAMovedTagIsNoticed(t *testing.T) {
 	desc, err := c.Resolve(t.Context(), second)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(c.Repository(second).Tag(t.Context(), desc, "v1.0.0")).To(Succeed())
+
 	made, err := chart.New(chart.Metadata{APIVersion: "v2", Name: "c", Version: "2.0.0"}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	ref, err := oci.Parse(base + "moved:2.0.0")
 	g.Expect(err).NotTo(HaveOccurred())
 	pushed, err := c.PushChart(t.Context(), ref, made)
 	g.Expect(err).NotTo(HaveOccurred())
+
 	other := digest.FromString("another")
 
 	for name, test := range map[string]struct {
@@ -192,11 +232,20 @@ func TestAMovedTagIsNoticed(t *testing.T) {
 
 func TestAnArtifactMayBeAChart(t *testing.T) {
 	c, base := registry(t)
-	made, err := chartgen.Build(&bundle.Bundle{Provider: docker, Version: "v1.0.0", Source: "test",
-		Components: []byte(published(t, "v1.0.0", "infrastructure-components.yaml")), Metadata: []byte(published(t, "v1.0.0", "metadata.yaml"))})
+	made, err := chartgen.Build(&bundle.Bundle{
+		Provider:   docker,
+		Version:    "v1.0.0",
+		Source:     "test",
+		Components: []byte(published(t, "v1.0.0", "infrastructure-components.yaml")),
+		Metadata:   []byte(published(t, "v1.0.0", "metadata.yaml")),
+	})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	plain, err := chart.New(chart.Metadata{APIVersion: "v2", Name: "somebody-elses", Version: "1.0.0"}, []chart.File{{Name: "templates/a.yaml", Data: []byte("{}")}})
+	plain, err := chart.New(
+		chart.Metadata{APIVersion: "v2", Name: "somebody-elses", Version: "1.0.0"},
+		[]chart.File{{Name: "templates/a.yaml", Data: []byte("{}")}},
+	)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	for name, want := range map[string]*chart.Chart{"capstan": made, "plain": plain} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -204,20 +253,24 @@ func TestAnArtifactMayBeAChart(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			pushed, err := c.PushChart(t.Context(), ref, want)
 			g.Expect(err).NotTo(HaveOccurred())
+
 			a := artifact(t, c, base+name, source.OCIOptions{})
 			releases, err := a.Releases(t.Context())
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(releases).To(Equal([]source.Release{a.Release("v1.0.0")}))
-			g.Expect(a.Chart(t.Context(), releases[0])).To(And(HaveField("Chart", want), HaveField("Reference.Digest", pushed.Reference.Digest)))
+			g.Expect(a.Chart(t.Context(), releases[0])).
+				To(And(HaveField("Chart", want), HaveField("Reference.Digest", pushed.Reference.Digest)))
 			g.Expect(a.Metadata(t.Context(), releases[0])).To(Equal(want.File(bundle.MetadataFile)))
 		})
 	}
+
 	t.Run("of the version asked for", func(t *testing.T) {
 		g := NewWithT(t)
 		ref, err := oci.Parse(base + "lying:2.0.0")
 		g.Expect(err).NotTo(HaveOccurred())
 		_, err = c.PushChart(t.Context(), ref, plain)
 		g.Expect(err).NotTo(HaveOccurred())
+
 		a := artifact(t, c, base+"lying", source.OCIOptions{})
 		_, err = a.Chart(t.Context(), a.Release("v2.0.0"))
 		g.Expect(err).To(MatchError(ContainSubstring("is the chart of version v1.0.0, not v2.0.0")))
@@ -233,6 +286,7 @@ func TestAProviderImageCarriesARelease(t *testing.T) {
 		"\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: images\n  namespace: x\ndata:\n  own: " + ownImage + "\n  other: " + ownImage + "-debug\n"
 	openshift := "name: cluster-api-provider-docker\nattributes: {type: infrastructure, version: v1.0.0}\nselfImageRef: " + ownImage + "\n"
 	entry := func(name, content string) image.Entry { return image.Entry{Name: name, Content: content} }
+
 	crd := components + "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: as.x\n  labels: {cluster.x-k8s.io/v1beta1: v1, cluster.x-k8s.io/v1beta2: v1, cluster.x-k8s.io/provider: x}\n"
 	for name, test := range map[string]struct {
 		layers    [][]byte
@@ -258,7 +312,9 @@ func TestAProviderImageCarriesARelease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			ref, err := oci.Parse(base + strings.ToLower(strings.NewReplacer(" ", "-", "'", "", ",", "").Replace(name)) + ":v1.0.0")
+			ref, err := oci.Parse(
+				base + strings.ToLower(strings.NewReplacer(" ", "-", "'", "", ",", "").Replace(name)) + ":v1.0.0",
+			)
 			g.Expect(err).NotTo(HaveOccurred())
 			desc, err := image.Push(t.Context(), c, ref, test.platforms, test.layers...)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -266,16 +322,21 @@ func TestAProviderImageCarriesARelease(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			releases, err := i.Releases(t.Context())
 			g.Expect(err).NotTo(HaveOccurred())
+
 			b, err := i.Fetch(t.Context(), releases[0])
 			if test.message != "" {
 				g.Expect(err).To(BeAssignableToTypeOf(&bundle.InvalidError{}))
 				g.Expect(err).To(MatchError(ContainSubstring(test.message)))
+
 				return
 			}
+
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(string(b.Metadata)).To(ContainSubstring(test.metadata))
+
 			pinned := ref.Registry + "/" + ref.Repository + "@" + desc.Digest.String()
-			g.Expect(string(b.Components)).To(And(ContainSubstring("own: "+pinned+"\n"), ContainSubstring("other: "+ownImage+"-debug\n")))
+			g.Expect(string(b.Components)).
+				To(And(ContainSubstring("own: "+pinned+"\n"), ContainSubstring("other: "+ownImage+"-debug\n")))
 			g.Expect(b.Source).To(Equal(ref.WithDigest(desc.Digest).String()))
 			_, err = chartgen.Build(b)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -295,6 +356,7 @@ func TestNothingIsReadThatIsNotTrusted(t *testing.T) {
 	c, base := registry(t)
 	pinned := pushFiles(t, c, base+"unsigned:v1.0.0", map[string]string{"metadata.yaml": "a", "components.yaml": "b"})
 	a := artifact(t, c, base+"unsigned", source.OCIOptions{Verified: true})
+
 	for _, read := range []func() error{
 		func() error { _, err := a.Fetch(t.Context(), a.Release("v1.0.0")); return err },
 		func() error { _, err := a.Chart(t.Context(), a.Release("v1.0.0")); return err },

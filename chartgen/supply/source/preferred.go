@@ -24,19 +24,25 @@ var (
 // something.
 func (p *Preferred) Releases(ctx context.Context) ([]Release, error) {
 	charts, err := p.Charts.Releases(ctx)
+
 	others, otherErr := p.Else.Releases(ctx)
 	if err != nil && otherErr != nil {
 		return nil, errors.Join(err, otherErr)
 	}
+
 	seen := map[string]bool{}
+
 	var all []Release
+
 	for _, r := range append(charts, others...) {
 		if release := p.Release(r.Version); !seen[release.Version] {
 			seen[release.Version] = true
 			all = append(all, release)
 		}
 	}
+
 	sortNewestFirst(all)
+
 	return all, nil
 }
 
@@ -47,6 +53,7 @@ func (p *Preferred) Release(version string) Release {
 	if remote, ok := p.Else.(Remote); ok {
 		release.Origin += " or " + remote.Release(version).Origin
 	}
+
 	return release
 }
 
@@ -55,6 +62,7 @@ func (p *Preferred) Named() string {
 	if remote, ok := p.Else.(Remote); ok {
 		return remote.Named()
 	}
+
 	return ""
 }
 
@@ -65,6 +73,7 @@ func (p *Preferred) Chart(ctx context.Context, release Release) (*oci.Chart, err
 	if lacks(err) {
 		return nil, nil
 	}
+
 	return c, err
 }
 
@@ -79,10 +88,12 @@ func (p *Preferred) Fetch(ctx context.Context, release Release) (*bundle.Bundle,
 	if err != nil {
 		return nil, err
 	}
+
 	b, err := p.Else.Fetch(ctx, other)
 	if err != nil {
 		return nil, p.neither(ctx, release, err)
 	}
+
 	return b, nil
 }
 
@@ -92,13 +103,16 @@ func (p *Preferred) Metadata(ctx context.Context, release Release) ([]byte, erro
 	if !lacks(err) {
 		return data, err
 	}
+
 	other, err := p.other(ctx, release)
 	if err != nil {
 		return nil, err
 	}
+
 	if remote, ok := p.Else.(Remote); ok {
 		return remote.Metadata(ctx, other)
 	}
+
 	return fetchMetadata(ctx, p.Else, []Release{other})
 }
 
@@ -107,10 +121,12 @@ func (p *Preferred) other(ctx context.Context, release Release) (Release, error)
 	if remote, ok := p.Else.(Remote); ok {
 		return remote.Release(release.Version), nil
 	}
+
 	releases, err := p.Else.Releases(ctx)
 	if err != nil {
 		return Release{}, err
 	}
+
 	return Pick(releases, release.Version, "")
 }
 
@@ -120,12 +136,13 @@ func (p *Preferred) neither(ctx context.Context, release Release, err error) err
 	return errors.Join(chartErr, err)
 }
 
-// lacks says whether the repository with charts is of no help, and another source may be.
+// lacks reports whether the repository with charts is of no help, and another source may be.
 func lacks(err error) bool {
 	var (
 		missing *NotFoundError
 		wrong   *bundle.InvalidError
 		untrust *UntrustedError
 	)
+
 	return err != nil && (errors.As(err, &missing) || !errors.As(err, &wrong) && !errors.As(err, &untrust))
 }

@@ -60,8 +60,10 @@ func (r *repository) open(ctx context.Context) (*Access, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		r.opened = &access
 	}
+
 	return r.opened, nil
 }
 
@@ -74,54 +76,76 @@ func (r *repository) Releases(ctx context.Context) ([]Release, error) {
 	if r.ref.Identifier() != "" {
 		named := r.Named()
 		if named == "" {
-			return nil, &NotFoundError{Message: fmt.Sprintf("%s does not say which version it is; set spec.version to the exact version, such as v1.13.5", r.ref)}
+			return nil, &NotFoundError{
+				Message: fmt.Sprintf(
+					"%s does not say which version it is; set spec.version to the exact version, such as v1.13.5",
+					r.ref,
+				),
+			}
 		}
+
 		return []Release{r.Release(named)}, nil
 	}
+
 	access, err := r.open(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	tags, err := access.Client.Tags(ctx, r.ref)
 	if oci.IsReason(err, oci.NotFound) {
 		return nil, &NotFoundError{Message: err.Error()}
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	var releases []Release
+
 	for _, tag := range tags {
 		version := tagVersion(tag)
+
 		first := contentTag.ReplaceAllString(tag, "")
 		if version == "" || first != tag && slices.Contains(tags, first) {
 			continue
 		}
+
 		release := r.Release(version)
 		if !slices.Contains(releases, release) { // v1.0.0 and 1.0.0
 			releases = append(releases, release)
 		}
 	}
+
 	if len(releases) == 0 {
-		return nil, &NotFoundError{Message: fmt.Sprintf("none of the %d tags of %s is a version such as v1.13.5", len(tags), r.ref)}
+		return nil, &NotFoundError{
+			Message: fmt.Sprintf("none of the %d tags of %s is a version such as v1.13.5", len(tags), r.ref),
+		}
 	}
+
 	sortNewestFirst(releases)
+
 	return releases, nil
 }
 
 // Release is the release of an exact version, whether or not there is one: nobody is asked.
 func (r *repository) Release(version string) Release {
 	version = "v" + strings.TrimPrefix(version, "v")
+
 	at := r.ref
 	if at.Identifier() == "" {
 		at = at.WithTag(oci.ChartTag(version))
 	}
+
 	if r.Digest != "" {
 		at = at.WithDigest(digest.Digest(r.Digest))
 	}
+
 	origin := at.String()
 	if r.Verified {
 		origin += " with a verified signature"
 	}
+
 	return Release{Version: version, Name: version, Origin: origin}
 }
 
@@ -135,6 +159,7 @@ func tagVersion(tag string) string {
 	if _, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v")); err != nil {
 		return ""
 	}
+
 	return "v" + strings.TrimPrefix(version, "v")
 }
 
@@ -144,16 +169,26 @@ func (r *repository) resolve(ctx context.Context, release Release) (oci.Referenc
 	if oci.IsReason(err, oci.NotFound) {
 		return pinned, &NotFoundError{Message: err.Error()}
 	}
+
 	if err != nil {
 		return pinned, err
 	}
+
 	if r.Digest != "" && pinned.Digest != digest.Digest(r.Digest) {
-		return pinned, &UntrustedError{Message: fmt.Sprintf("%s has the digest %s, and spec.fetchConfig.digest asks for %s; find out who changed it, or correct the digest",
-			r.ref, pinned.Digest, r.Digest)}
+		return pinned, &UntrustedError{
+			Message: fmt.Sprintf(
+				"%s has the digest %s, and spec.fetchConfig.digest asks for %s; find out who changed it, or correct the digest",
+				r.ref,
+				pinned.Digest,
+				r.Digest,
+			),
+		}
 	}
+
 	if r.opened.Verifier != nil {
 		return pinned, r.opened.Verifier.Verify(ctx, pinned)
 	}
+
 	return pinned, nil
 }
 
@@ -163,28 +198,36 @@ func (r *repository) find(ctx context.Context, release Release) (oci.Reference, 
 	candidates := []oci.Reference{r.ref}
 	switch named := r.Named(); {
 	case named != "" && named != release.Version:
-		return r.ref, &NotFoundError{Message: fmt.Sprintf("version %s is not on offer; %s is %s", release.Version, r.ref, named)}
+		return r.ref, &NotFoundError{
+			Message: fmt.Sprintf("version %s is not on offer; %s is %s", release.Version, r.ref, named),
+		}
 	case r.ref.Identifier() == "":
 		tag := oci.ChartTag(release.Version)
 		candidates = []oci.Reference{r.ref.WithTag(tag), r.ref.WithTag(strings.TrimPrefix(tag, "v"))}
 	}
+
 	access, err := r.open(ctx)
 	if err != nil {
 		return r.ref, err
 	}
+
 	var first error
+
 	for _, ref := range candidates {
 		desc, err := access.Client.Resolve(ctx, ref)
 		if err == nil {
 			return ref.WithDigest(desc.Digest), nil
 		}
+
 		if !oci.IsReason(err, oci.NotFound) {
 			return ref, err
 		}
+
 		if first == nil {
 			first = err
 		}
 	}
+
 	return r.ref, first
 }
 
@@ -194,6 +237,7 @@ func (r *repository) Moved(ctx context.Context, release Release, inUse InUse) (o
 	if r.ref.Digest != "" || r.Digest != "" {
 		return oci.Reference{}, nil
 	}
+
 	now, err := r.find(ctx, release)
 	switch missing := (*NotFoundError)(nil); {
 	case oci.IsReason(err, oci.NotFound), errors.As(err, &missing):
@@ -201,5 +245,6 @@ func (r *repository) Moved(ctx context.Context, release Release, inUse InUse) (o
 	case err != nil || now.Digest == inUse.Manifest:
 		return oci.Reference{}, err
 	}
+
 	return now, nil
 }

@@ -64,19 +64,23 @@ func Resolve(ctx context.Context, from Source, version, pinned string) (Release,
 		if version == "" {
 			version = remote.Named()
 		}
+
 		if exact := exactVersion(version, pinned); exact != "" {
 			return remote.Release(exact), nil
 		}
 	}
+
 	releases, err := from.Releases(ctx)
 	if err != nil {
 		return Release{}, err
 	}
+
 	if remote, ok := from.(Remote); ok {
 		if releases, _, err = published(ctx, remote, releases, version); err != nil {
 			return Release{}, err
 		}
 	}
+
 	return Pick(releases, version, pinned)
 }
 
@@ -88,10 +92,12 @@ func published(ctx context.Context, from Remote, releases []Release, version str
 		if err != nil {
 			return nil, nil, err
 		}
+
 		metadata, err := from.Metadata(ctx, picked)
 		if missing := (*NotFoundError)(nil); !errors.As(err, &missing) || attempt == mostAttempts {
 			return releases, metadata, err
 		}
+
 		releases = slices.DeleteFunc(slices.Clone(releases), func(r Release) bool { return r.Version == picked.Version })
 	}
 }
@@ -103,16 +109,20 @@ func Offer(ctx context.Context, from Source) ([]Release, *bundle.Metadata, error
 	if err != nil {
 		return nil, nil, err
 	}
+
 	var data []byte
 	if remote, ok := from.(Remote); ok {
 		releases, data, err = published(ctx, remote, releases, "")
 	} else {
 		data, err = fetchMetadata(ctx, from, releases)
 	}
+
 	if err != nil {
 		return nil, nil, err
 	}
+
 	metadata, err := bundle.ParseMetadata(data)
+
 	return releases, metadata, err
 }
 
@@ -122,10 +132,12 @@ func fetchMetadata(ctx context.Context, from Source, releases []Release) ([]byte
 	if err != nil {
 		return nil, err
 	}
+
 	b, err := from.Fetch(ctx, newest)
 	if err != nil {
 		return nil, err
 	}
+
 	return b.Metadata, nil
 }
 
@@ -135,11 +147,13 @@ func exactVersion(version, pinned string) string {
 	if IsExact(version) {
 		return version
 	}
+
 	if v, err := semver.NewVersion(pinned); err == nil {
 		if matches, err := matcher(version); err == nil && matches(v) {
 			return pinned
 		}
 	}
+
 	return ""
 }
 
@@ -188,7 +202,11 @@ type VersionError struct {
 }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("version %q is neither a semantic version such as v1.13.5 nor a range such as ~1.13: %v", e.Version, e.Err)
+	return fmt.Sprintf(
+		"version %q is neither a semantic version such as v1.13.5 nor a range such as ~1.13: %v",
+		e.Version,
+		e.Err,
+	)
 }
 
 func (e *VersionError) Unwrap() error { return e.Err }
@@ -202,26 +220,34 @@ func Pick(releases []Release, version, pinned string) (Release, error) {
 	if err != nil {
 		return Release{}, err
 	}
+
 	var fallback *Release
+
 	for i, r := range releases {
 		v, err := semver.NewVersion(r.Version)
 		if err != nil || !matches(v) {
 			continue
 		}
+
 		if r.Version == pinned {
 			return r, nil
 		}
+
 		if fallback == nil || fallback.prerelease() && v.Prerelease() == "" {
 			fallback = &releases[i]
 		}
 	}
+
 	if fallback == nil {
-		return Release{}, &NotFoundError{Message: fmt.Sprintf("version %s is not on offer; there is %s", version, versionList(releases))}
+		return Release{}, &NotFoundError{
+			Message: fmt.Sprintf("version %s is not on offer; there is %s", version, versionList(releases)),
+		}
 	}
+
 	return *fallback, nil
 }
 
-// IsExact says whether a version names one release rather than a range.
+// IsExact reports whether a version names one release rather than a range.
 func IsExact(version string) bool {
 	_, err := semver.NewVersion(version)
 	return err == nil && strings.Count(version, ".") >= 2
@@ -232,14 +258,17 @@ func matcher(version string) (func(*semver.Version) bool, error) {
 	if version == "" {
 		return func(*semver.Version) bool { return true }, nil
 	}
+
 	if IsExact(version) {
 		want := semver.MustParse(version)
 		return want.Equal, nil
 	}
+
 	constraint, err := semver.NewConstraint(version)
 	if err != nil {
 		return nil, &VersionError{Version: version, Err: err}
 	}
+
 	return constraint.Check, nil
 }
 
@@ -252,12 +281,15 @@ func (r Release) prerelease() bool {
 // left out.
 func Versions(names []string) []Release {
 	var releases []Release
+
 	for _, name := range names {
 		if _, err := semver.NewVersion(name); err == nil {
 			releases = append(releases, Release{Version: name, Name: name})
 		}
 	}
+
 	sortNewestFirst(releases)
+
 	return releases
 }
 
@@ -271,12 +303,15 @@ func sortNewestFirst(releases []Release) {
 // versionList names some versions for a message.
 func versionList(releases []Release) string {
 	const most = 8
+
 	names := make([]string, 0, most+1)
 	for _, r := range releases[:min(len(releases), most)] {
 		names = append(names, r.Version)
 	}
+
 	if len(releases) > most {
 		names = append(names, fmt.Sprintf("%d older", len(releases)-most))
 	}
+
 	return strings.Join(names, ", ")
 }

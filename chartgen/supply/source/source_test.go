@@ -13,7 +13,9 @@ func offer(versions ...string) []Release {
 	for _, v := range versions {
 		releases = append(releases, Release{Version: v})
 	}
+
 	sortNewestFirst(releases)
+
 	return releases
 }
 
@@ -42,11 +44,13 @@ func TestPick(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
+
 			picked, err := Pick(offer(test.offer...), test.version, test.pinned)
 			if test.message != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(test.message)))
 				return
 			}
+
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(picked.Version).To(Equal(test.picked))
 		})
@@ -76,10 +80,12 @@ func TestADirectoryHoldsReleases(t *testing.T) {
 
 	b, err := d.Fetch(t.Context(), releases[0])
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(b.Provider).To(And(HaveField("Type", "InfrastructureProvider"), HaveField("Name", "x"), HaveField("Label", "infrastructure-x")))
+	g.Expect(b.Provider).
+		To(And(HaveField("Type", "InfrastructureProvider"), HaveField("Name", "x"), HaveField("Label", "infrastructure-x")))
 	g.Expect(string(b.Components)).To(Equal("components"))
 	g.Expect(string(b.Metadata)).To(Equal("metadata"))
-	g.Expect(b.Templates).To(HaveExactElements(HaveField("Name", "cluster-template.yaml"), HaveField("Name", "clusterclass-quick.yaml")))
+	g.Expect(b.Templates).
+		To(HaveExactElements(HaveField("Name", "cluster-template.yaml"), HaveField("Name", "clusterclass-quick.yaml")))
 
 	_, err = d.Fetch(t.Context(), releases[1])
 	g.Expect(err).To(MatchError(ContainSubstring("*-components.yaml: missing")))

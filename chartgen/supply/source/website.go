@@ -87,23 +87,30 @@ func (w *Website) Releases(ctx context.Context) ([]Release, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	releases := make([]Release, 0, len(names))
 	for _, r := range Versions(names) {
 		releases = append(releases, w.Release(r.Version))
 	}
+
 	if len(releases) == 0 {
-		return nil, &NotFoundError{Message: fmt.Sprintf("%s has no release whose name is a semantic version such as v1.13.5", w.fileURL("", ""))}
+		return nil, &NotFoundError{
+			Message: fmt.Sprintf("%s has no release whose name is a semantic version such as v1.13.5", w.fileURL("", "")),
+		}
 	}
+
 	return releases, nil
 }
 
 // Release is the release of an exact version.
 func (w *Website) Release(version string) Release {
 	version = "v" + strings.TrimPrefix(version, "v")
+
 	origin := w.fileURL(version, w.components[0])
 	if digest := w.overridden(version); digest != "" {
 		origin += " overridden:" + digest
 	}
+
 	return Release{Version: version, Name: version, Fingerprint: origin, Origin: origin}
 }
 
@@ -115,14 +122,18 @@ func (w *Website) Metadata(ctx context.Context, release Release) ([]byte, error)
 	if data, ok := w.metadata[release.Name]; ok {
 		return data, nil
 	}
+
 	data, err := w.file(ctx, release, bundle.MetadataFile, maxMetadata)
 	if err != nil {
 		return nil, err
 	}
+
 	if w.metadata == nil {
 		w.metadata = map[string][]byte{}
 	}
+
 	w.metadata[release.Name] = data
+
 	return data, nil
 }
 
@@ -133,26 +144,32 @@ func (w *Website) Fetch(ctx context.Context, release Release) (*bundle.Bundle, e
 	if err != nil {
 		return nil, err
 	}
+
 	b := &bundle.Bundle{Provider: w.provider, Version: release.Version, Source: release.Origin, Metadata: metadata}
 	if b.Components, err = w.readComponents(ctx, release); err != nil {
 		return nil, err
 	}
+
 	b.Templates, err = w.readTemplates(ctx, release)
+
 	return b, err
 }
 
 // readComponents tries the names that components may have.
 func (w *Website) readComponents(ctx context.Context, release Release) (data []byte, err error) {
 	var first error
+
 	for _, name := range w.components {
 		data, err = w.file(ctx, release, name, maxComponents)
 		if missing := (*NotFoundError)(nil); !errors.As(err, &missing) {
 			return data, err
 		}
+
 		if first == nil {
 			first = err
 		}
 	}
+
 	return nil, first
 }
 
@@ -163,29 +180,39 @@ func (w *Website) readTemplates(ctx context.Context, release Release) ([]bundle.
 	if w.provider.Type != string(v1alpha2.InfrastructureProviderType) {
 		return nil, nil
 	}
+
 	names, err := w.files(ctx, release.Name)
 	if err != nil {
-		logr.FromContextOrDiscard(ctx).Info("the provider's cluster templates are left out of its chart: their list cannot be had", "error", err.Error())
+		logr.FromContextOrDiscard(ctx).
+			Info("the provider's cluster templates are left out of its chart: their list cannot be had", "error", err.Error())
+
 		return nil, ctx.Err()
 	}
+
 	var templates []bundle.File
+
 	slices.Sort(names)
+
 	for _, name := range names {
 		if !isTemplate(name) {
 			continue
 		}
+
 		data, err := w.file(ctx, release, name, maxMetadata)
 		if err != nil {
 			return nil, err
 		}
+
 		templates = append(templates, bundle.File{Name: name, Data: data})
 	}
+
 	return templates, nil
 }
 
-// isTemplate says whether a file is a cluster template or a ClusterClass.
+// isTemplate reports whether a file is a cluster template or a ClusterClass.
 func isTemplate(name string) bool {
-	return strings.HasSuffix(name, ".yaml") && (strings.HasPrefix(name, "cluster-template") || strings.HasPrefix(name, "clusterclass-"))
+	return strings.HasSuffix(name, ".yaml") &&
+		(strings.HasPrefix(name, "cluster-template") || strings.HasPrefix(name, "clusterclass-"))
 }
 
 // file gets a file from the overrides layer, else from the server.
@@ -196,10 +223,12 @@ func (w *Website) file(ctx context.Context, release Release, name string, limit 
 			return data, err
 		}
 	}
+
 	data, err := w.read(ctx, release.Name, name, limit)
 	if web.Missing(err) {
 		return nil, &NotFoundError{Message: err.Error()}
 	}
+
 	return data, err
 }
 
@@ -209,24 +238,31 @@ func (w *Website) overridden(version string) string {
 	if w.overrides == "" {
 		return ""
 	}
+
 	h := sha256.New()
 	found := false
 	folder := os.DirFS(filepath.Join(w.overrides, version))
+
 	names, err := fs.Glob(folder, "*.yaml")
 	if err != nil {
 		return ""
 	}
+
 	for _, name := range names {
 		if data, err := readFile(folder, name); err == nil {
 			found = true
+
 			fmt.Fprintf(h, "%s %d\n", name, len(data))
 			h.Write(data)
 		}
 	}
+
 	if !found {
 		return ""
 	}
+
 	const enough = 6
+
 	return hex.EncodeToString(h.Sum(nil)[:enough])
 }
 
@@ -243,17 +279,22 @@ type connection struct {
 
 func (c *connection) get(ctx context.Context, address, accept string, limit int64) (*web.Response, error) {
 	if c.client == nil {
-		var credentials web.Credentials
-		var err error
+		var (
+			credentials web.Credentials
+			err         error
+		)
 		if c.credentials != nil {
 			if credentials, err = c.credentials(ctx, c.server); err != nil {
 				return nil, err
 			}
 		}
+
 		if c.client, err = web.New(credentials, c.origins...); err != nil {
 			return nil, err
 		}
+
 		c.token = credentials.Token != ""
 	}
+
 	return c.client.Get(ctx, web.Request{URL: address, Accept: accept, Limit: limit})
 }

@@ -26,7 +26,9 @@ var (
 // releaseFiles are what a release publishes.
 func releaseFiles(version string) map[string][]byte {
 	return map[string][]byte{
-		"metadata.yaml":                  []byte("releaseSeries: [{major: 1, minor: 0, contract: v1beta2}, {major: 1, minor: 1, contract: v1beta2}]"),
+		"metadata.yaml": []byte(
+			"releaseSeries: [{major: 1, minor: 0, contract: v1beta2}, {major: 1, minor: 1, contract: v1beta2}]",
+		),
 		"infrastructure-components.yaml": []byte("infrastructure " + version),
 		"core-components.yaml":           []byte("core " + version),
 		"cluster-template.yaml":          []byte("template"),
@@ -39,22 +41,28 @@ func releaseFiles(version string) map[string][]byte {
 // tag v1.3.0 without files.
 func newForge(t *testing.T, change func(*forge.Forge)) *forge.Forge {
 	t.Helper()
+
 	f := &forge.Forge{}
 	if change != nil {
 		change(f)
 	}
+
 	for _, version := range []string{"v1.0.0", "v1.1.0", "v1.2.0-rc.1"} {
 		f.Publish("owner/tiny", version, releaseFiles(version))
 	}
+
 	f.Publish("owner/tiny", "v1.3.0", nil)
 	NewWithT(t).Expect(f.Start()).To(Succeed())
 	t.Cleanup(func() { _ = f.Stop() })
+
 	return f
 }
 
 // withToken gives a token to whoever asks.
 func withToken(token string) WebOptions {
-	return WebOptions{Credentials: func(context.Context, Server) (web.Credentials, error) { return web.Credentials{Token: token}, nil }}
+	return WebOptions{
+		Credentials: func(context.Context, Server) (web.Credentials, error) { return web.Credentials{Token: token}, nil },
+	}
 }
 
 func TestOneReleaseFromEverySortOfServer(t *testing.T) {
@@ -86,28 +94,35 @@ func TestOneReleaseFromEverySortOfServer(t *testing.T) {
 			open := func() *Website {
 				w, err := NewWebsite(f.URL()+test.address, test.provider, withToken(f.Token))
 				g.Expect(err).NotTo(HaveOccurred())
+
 				return w
 			}
 			exact, err := Resolve(t.Context(), open(), "1.0.0", "")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(f.Requests("")).To(BeEmpty(), "an exact version is asked of nobody")
-			g.Expect(exact).To(Equal(Release{Version: "v1.0.0", Name: "v1.0.0", Origin: f.URL() + test.origin, Fingerprint: f.URL() + test.origin}))
+			g.Expect(exact).
+				To(Equal(Release{Version: "v1.0.0", Name: "v1.0.0", Origin: f.URL() + test.origin, Fingerprint: f.URL() + test.origin}))
 
 			b, err := open().Fetch(t.Context(), exact)
 			g.Expect(err).NotTo(HaveOccurred())
+
 			kind, _, _ := strings.Cut(filepath.Base(test.origin), "-")
 			g.Expect(string(b.Components)).To(Equal(kind + " v1.0.0"))
 			g.Expect(b.Metadata).NotTo(BeEmpty())
 			g.Expect(b.Source).To(Equal(exact.Origin))
+
 			listable := test.newest != "" && !strings.Contains(test.address, "plain")
 			g.Expect(b.Templates).To(templates(listable && kind == "infrastructure"))
 
 			newest, err := Resolve(t.Context(), open(), "", "")
 			if test.newest == "" {
-				g.Expect(err).To(MatchError(ContainSubstring("cannot list versions: set spec.version to an exact version such as v1.13.5")))
+				g.Expect(err).
+					To(MatchError(ContainSubstring("cannot list versions: set spec.version to an exact version such as v1.13.5")))
 				g.Expect(err).To(BeAssignableToTypeOf(&NotFoundError{}))
+
 				return
 			}
+
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(newest.Version).To(Equal(test.newest), "a tag without a release and a pre-release are passed over")
 
@@ -124,6 +139,7 @@ func templates(want bool) types.GomegaMatcher {
 	if want {
 		return HaveExactElements(HaveField("Name", "cluster-template.yaml"), HaveField("Name", "clusterclass-quick.yaml"))
 	}
+
 	return BeEmpty()
 }
 
@@ -177,11 +193,13 @@ func TestWhereGitHubsAPIIs(t *testing.T) {
 		w, err := NewWebsite(strings.TrimSuffix(project, "/")+"/releases", core, WebOptions{})
 		g := NewWithT(t)
 		g.Expect(err).NotTo(HaveOccurred())
+
 		site := w.site.(*gitHub)
 		g.Expect(site.api).To(Equal(want.api))
 		g.Expect(site.listing).To(Equal(want.listing))
 		g.Expect(site.origins).To(Equal(want.origins))
 	}
+
 	for goProxy, want := range map[string]string{
 		"": "https://proxy.golang.org/host.com/m", "direct": "", "off": "", "https://a/b,direct": "https://a/b/host.com/m", "direct,https://a": "", "proxy.example.com|off": "https://proxy.example.com/host.com/m", "file:///cache,http://a": "http://a/host.com/m",
 	} {
@@ -194,13 +212,16 @@ func TestAGoProxyListsVersions(t *testing.T) {
 	f := newForge(t, nil)
 	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, WebOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
+
 	w.site.(*gitHub).listing = goProxyList(f.URL()+"/goproxy,direct", "github.com/owner/tiny")
 	releases, metadata, err := Offer(t.Context(), w)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(releases).To(HaveExactElements(HaveField("Version", "v1.2.0-rc.1"), HaveField("Version", "v1.1.0"), HaveField("Version", "v1.0.0")))
+	g.Expect(releases).
+		To(HaveExactElements(HaveField("Version", "v1.2.0-rc.1"), HaveField("Version", "v1.1.0"), HaveField("Version", "v1.0.0")))
 	g.Expect(metadata.Contract("v1.0.0")).To(Equal("v1beta2"))
 	g.Expect(f.Requests("/api/")).To(BeEmpty())
 	g.Expect(f.Requests("v1.1.0/metadata.yaml")).To(HaveLen(1))
+
 	_, err = w.Metadata(t.Context(), w.Release("v1.1.0"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(f.Requests("v1.1.0/metadata.yaml")).To(HaveLen(1), "what was read is not read again")
@@ -212,8 +233,10 @@ func refusing(status int, path string, next http.Handler) http.Handler {
 		if strings.HasPrefix(r.URL.Path, path) {
 			w.Header().Set("X-RateLimit-Remaining", "0")
 			w.WriteHeader(status)
+
 			return
 		}
+
 		next.ServeHTTP(w, r)
 	})
 }
@@ -231,6 +254,7 @@ func TestWithoutTheAPIThereAreNoTemplatesAndNoVersions(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(b.Components)).To(Equal("content of infrastructure-components.yaml"))
 	g.Expect(b.Templates).To(BeEmpty())
+
 	_, err = Resolve(t.Context(), w, "", "")
 	g.Expect(err).To(BeAssignableToTypeOf(&web.LimitError{}))
 }
@@ -247,14 +271,17 @@ func TestAWrongTokenIsSaid(t *testing.T) {
 
 func TestWhatIsNotThere(t *testing.T) {
 	g := NewWithT(t)
+
 	f := newForge(t, nil)
 	for _, address := range []string{"/owner/tiny/releases", "/plain/owner/tiny", "/api/v4/projects/owner%2Ftiny/packages/generic/package/latest/x.yaml"} {
 		w, err := NewWebsite(f.URL()+address, infrastructure, WebOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
 		_, err = w.Fetch(t.Context(), w.Release("v9.9.9"))
 		g.Expect(err).To(BeAssignableToTypeOf(&NotFoundError{}))
-		g.Expect(err).To(MatchError(And(ContainSubstring("v9.9.9/metadata.yaml answers 404"), ContainSubstring("correct spec.version"))))
+		g.Expect(err).
+			To(MatchError(And(ContainSubstring("v9.9.9/metadata.yaml answers 404"), ContainSubstring("correct spec.version"))))
 	}
+
 	w, err := NewWebsite(f.URL()+"/owner/other/releases", infrastructure, WebOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = Resolve(t.Context(), w, "~1", "")
@@ -268,14 +295,17 @@ func TestTheOverridesLayer(t *testing.T) {
 	open := func() *Website {
 		w, err := NewWebsite(f.URL()+"/plain/owner/tiny", infrastructure, WebOptions{Overrides: overrides})
 		g.Expect(err).NotTo(HaveOccurred())
+
 		return w
 	}
 	published := open().Release("v1.0.0").Origin
 	folder := filepath.Join(overrides, "infrastructure-tiny", "v1.0.0")
 	g.Expect(os.MkdirAll(folder, 0o755)).To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(folder, "infrastructure-components.yaml"), []byte("own"), 0o600)).To(Succeed())
+
 	release := open().Release("v1.0.0")
-	g.Expect(release.Origin).To(And(HavePrefix(published+" overridden:"), Not(Equal(published))), "a chart of the published files does not do")
+	g.Expect(release.Origin).
+		To(And(HavePrefix(published+" overridden:"), Not(Equal(published))), "a chart of the published files does not do")
 	b, err := open().Fetch(t.Context(), release)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(b.Components)).To(Equal("own"))

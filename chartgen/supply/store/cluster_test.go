@@ -22,6 +22,7 @@ func noise(size int) []byte {
 		sum := sha256.Sum256([]byte(strconv.Itoa(i)))
 		out.WriteString(hex.EncodeToString(sum[:]))
 	}
+
 	return out.Bytes()[:size]
 }
 
@@ -30,17 +31,22 @@ func TestTheClusterKeepsCharts(t *testing.T) {
 	b, err := bed.Start(t.Context(), bed.Options{Nodes: -1, WithoutCertManager: true})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = b.Stop() })
+
 	c, err := client.New(b.Config(), client.Options{})
 	g.Expect(err).NotTo(HaveOccurred())
+
 	store := &Cluster{Client: c}
 	key := Key{Namespace: "default", Provider: "infrastructure-x", Version: "v1.0.0+build", ContentID: "1-abc"}
 	small, err := chart.New(chart.Metadata{APIVersion: "v2", Name: "infrastructure-x", Version: "1.0.0"}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	large, err := chart.New(small.Metadata, []chart.File{{Name: "noise", Data: noise(4 << 20)}})
 	g.Expect(err).NotTo(HaveOccurred())
+
 	configMaps := func() []corev1.ConfigMap {
 		list := &corev1.ConfigMapList{}
-		g.Expect(c.List(t.Context(), list, client.InNamespace("default"), client.MatchingLabels{labelComponent: componentChart})).To(Succeed())
+		g.Expect(c.List(t.Context(), list, client.InNamespace("default"), client.MatchingLabels{labelComponent: componentChart})).
+			To(Succeed())
+
 		return list.Items
 	}
 
@@ -59,6 +65,7 @@ func TestTheClusterKeepsCharts(t *testing.T) {
 			g.Expect(got).To(Equal(put))
 			g.Expect(got.Reference).To(HavePrefix("configmap://default/infrastructure-x-1.0.0-build-"))
 		}
+
 		NewWithT(t).Expect(len(configMaps())).To(BeNumerically(">", 1))
 	})
 	t.Run("putting it again changes nothing", func(t *testing.T) {
@@ -73,44 +80,62 @@ func TestTheClusterKeepsCharts(t *testing.T) {
 		cm.BinaryData[chunkKey] = []byte("something else")
 		NewWithT(t).Expect(c.Update(t.Context(), &cm)).To(MatchError(ContainSubstring("immutable")))
 	})
-	t.Run("a chart with a chunk missing, or replaced, counts as not there, and is mended by putting it again", func(t *testing.T) {
-		for _, damage := range []func(corev1.ConfigMap) error{
-			func(cm corev1.ConfigMap) error { return c.Delete(t.Context(), &cm) },
-			func(cm corev1.ConfigMap) error {
-				replaced := cm.DeepCopy()
-				replaced.ResourceVersion, replaced.UID = "", ""
-				replaced.BinaryData[chunkKey] = []byte("something else")
-				if err := c.Delete(t.Context(), &cm); err != nil {
-					return err
-				}
-				return c.Create(t.Context(), replaced)
-			},
-		} {
-			g := NewWithT(t)
-			g.Expect(damage(configMaps()[1])).To(Succeed())
-			_, err := store.Get(t.Context(), key)
-			g.Expect(err).To(MatchError(ErrNotFound))
-			put, err := store.Put(t.Context(), key, large)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(store.Get(t.Context(), key)).To(Equal(put))
-		}
-	})
+	t.Run(
+		"a chart with a chunk missing, or replaced, counts as not there, and is mended by putting it again",
+		func(t *testing.T) {
+			for _, damage := range []func(corev1.ConfigMap) error{
+				func(cm corev1.ConfigMap) error { return c.Delete(t.Context(), &cm) },
+				func(cm corev1.ConfigMap) error {
+					replaced := cm.DeepCopy()
+					replaced.ResourceVersion, replaced.UID = "", ""
+					replaced.BinaryData[chunkKey] = []byte("something else")
+
+					if err := c.Delete(t.Context(), &cm); err != nil {
+						return err
+					}
+
+					return c.Create(t.Context(), replaced)
+				},
+			} {
+				g := NewWithT(t)
+				g.Expect(damage(configMaps()[1])).To(Succeed())
+
+				_, err := store.Get(t.Context(), key)
+				g.Expect(err).To(MatchError(ErrNotFound))
+				put, err := store.Put(t.Context(), key, large)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(store.Get(t.Context(), key)).To(Equal(put))
+			}
+		},
+	)
 	t.Run("a chart is found by its version and origin, without knowing its content", func(t *testing.T) {
 		g := NewWithT(t)
+
 		const origin = "https://example.com/owner/x/releases/download/v2.0.0+a/infrastructure-components.yaml"
+
 		_, err := store.Find(t.Context(), Query{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a"})
 		g.Expect(err).To(MatchError(ErrNotFound))
+
 		var put []*Stored
+
 		for _, content := range []string{"1-a", "1-b"} {
 			c, err := chart.New(small.Metadata, []chart.File{{Name: "content", Data: []byte(content)}})
 			g.Expect(err).NotTo(HaveOccurred())
-			stored, err := store.Put(t.Context(), Key{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a", ContentID: content, Origin: origin}, c)
+			stored, err := store.Put(
+				t.Context(),
+				Key{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a", ContentID: content, Origin: origin},
+				c,
+			)
 			g.Expect(err).NotTo(HaveOccurred())
+
 			put = append(put, stored)
 		}
+
 		for _, want := range put {
-			g.Expect(store.Find(t.Context(), Query{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a", Origin: origin, Digest: want.Digest})).To(Equal(want))
+			g.Expect(store.Find(t.Context(), Query{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a", Origin: origin, Digest: want.Digest})).
+				To(Equal(want))
 		}
+
 		for _, other := range []Query{
 			{Namespace: "kube-system", Provider: key.Provider, Version: "v2.0.0+a"}, {Namespace: "default", Provider: "infrastructure-z", Version: "v2.0.0+a"},
 			{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+b"}, {Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a", Origin: origin + "x"},
@@ -118,6 +143,7 @@ func TestTheClusterKeepsCharts(t *testing.T) {
 			_, err := store.Find(t.Context(), other)
 			g.Expect(err).To(MatchError(ErrNotFound))
 		}
+
 		g.Expect(store.Versions(t.Context(), "default", key.Provider)).To(Equal([]string{"v1.0.0+build", "v2.0.0+a"}))
 	})
 	t.Run("a provider's charts are forgotten, and no other's", func(t *testing.T) {
@@ -128,6 +154,7 @@ func TestTheClusterKeepsCharts(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(store.Delete(t.Context(), "default", key.Provider)).To(Succeed())
 		g.Expect(configMaps()).To(HaveLen(1))
+
 		_, err = store.Get(t.Context(), other)
 		g.Expect(err).NotTo(HaveOccurred())
 	})

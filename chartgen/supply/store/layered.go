@@ -50,20 +50,26 @@ func (s *Layered) Get(ctx context.Context, key Key) (*Stored, error) {
 	if err == nil {
 		s.used(key.id(found), found)
 	}
+
 	if !errors.Is(err, ErrNotFound) {
 		return found, err
 	}
+
 	remote, remoteErr := s.Registry.Get(ctx, key)
 	if remoteErr != nil {
 		if !errors.Is(remoteErr, ErrNotFound) {
-			logr.FromContextOrDiscard(ctx).Error(remoteErr, "the chart repository is of no help, so the chart is made anew", "provider", key.Provider, "version", key.Version)
+			logr.FromContextOrDiscard(ctx).
+				Error(remoteErr, "the chart repository is of no help, so the chart is made anew", "provider", key.Provider, "version", key.Version)
 		}
+
 		return nil, err
 	}
+
 	stored, err := s.Cluster.Put(ctx, key, remote.Chart)
 	if err == nil {
 		s.note(key.id(stored), true)
 	}
+
 	return stored, err
 }
 
@@ -73,6 +79,7 @@ func (s *Layered) Find(ctx context.Context, query Query) (*Stored, error) {
 	if err == nil {
 		s.used(chartID{query.Namespace, query.Provider, query.Version, found.Digest}, found)
 	}
+
 	return found, err
 }
 
@@ -84,9 +91,11 @@ func (s *Layered) Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, er
 	if err != nil || s.ReadOnly || key.Foreign() {
 		return stored, err
 	}
+
 	if stored.Unshared = s.push(ctx, key.id(stored), c); stored.Unshared == nil && s.waiting() > 0 {
 		s.announce() // the registry is back
 	}
+
 	return stored, nil
 }
 
@@ -98,9 +107,13 @@ func (s *Layered) Prune(ctx context.Context, namespace, provider string, keep []
 // Delete forgets the charts in the cluster. Those in the registry are not one resource's own.
 func (s *Layered) Delete(ctx context.Context, namespace, provider string) error {
 	s.mu.Lock()
-	maps.DeleteFunc(s.pushed, func(id chartID, _ bool) bool { return id.namespace == namespace && id.provider == provider })
+	maps.DeleteFunc(
+		s.pushed,
+		func(id chartID, _ bool) bool { return id.namespace == namespace && id.provider == provider },
+	)
 	s.mu.Unlock()
 	s.waiting()
+
 	return s.Cluster.Delete(ctx, namespace, provider)
 }
 
@@ -109,9 +122,11 @@ func (s *Layered) Delete(ctx context.Context, namespace, provider string) error 
 func (s *Layered) Start(ctx context.Context) error {
 	ticker := time.NewTicker(pushAgain)
 	defer ticker.Stop()
+
 	s.mu.Lock()
 	news := s.announcements()
 	s.mu.Unlock()
+
 	for {
 		select {
 		case <-ctx.Done():
@@ -119,6 +134,7 @@ func (s *Layered) Start(ctx context.Context) error {
 		case <-ticker.C:
 		case <-news:
 		}
+
 		s.PushAgain(ctx)
 	}
 }
@@ -127,36 +143,53 @@ func (s *Layered) Start(ctx context.Context) error {
 // registry does not answer.
 func (s *Layered) PushAgain(ctx context.Context) int {
 	s.mu.Lock()
+
 	var waiting []chartID
+
 	for id, pushed := range s.pushed {
 		if !pushed {
 			waiting = append(waiting, id)
 		}
 	}
 	s.mu.Unlock()
+
 	for _, id := range waiting {
-		stored, err := s.Cluster.Find(ctx, Query{Namespace: id.namespace, Provider: id.provider, Version: id.version, Digest: id.digest})
+		stored, err := s.Cluster.Find(
+			ctx,
+			Query{Namespace: id.namespace, Provider: id.provider, Version: id.version, Digest: id.digest},
+		)
 		switch {
 		case errors.Is(err, ErrNotFound), err == nil && stored.Digest != id.digest: // deleted meanwhile
 			s.forget(id)
 		case err == nil:
 			err = s.push(ctx, id, stored.Chart)
 		}
+
 		if oci.IsReason(err, oci.Unavailable) {
 			break
 		}
 	}
+
 	return s.waiting()
 }
 
 // push pushes a chart; its error is logged.
 func (s *Layered) push(ctx context.Context, id chartID, c *chart.Chart) error {
-	key := Key{Namespace: id.namespace, Provider: id.provider, Version: id.version, ContentID: c.Metadata.Annotations[chartgen.AnnotationContentID]}
+	key := Key{
+		Namespace: id.namespace,
+		Provider:  id.provider,
+		Version:   id.version,
+		ContentID: c.Metadata.Annotations[chartgen.AnnotationContentID],
+	}
+
 	_, err := s.Registry.Put(ctx, key, c)
 	if err != nil {
-		logr.FromContextOrDiscard(ctx).Error(err, "the chart is in the cluster and could not be pushed to the chart repository", "provider", id.provider, "version", id.version)
+		logr.FromContextOrDiscard(ctx).
+			Error(err, "the chart is in the cluster and could not be pushed to the chart repository", "provider", id.provider, "version", id.version)
 	}
+
 	s.note(id, err == nil)
+
 	return err
 }
 
@@ -166,9 +199,11 @@ func (s *Layered) used(id chartID, stored *Stored) {
 	s.mu.Lock()
 	_, known := s.pushed[id]
 	s.mu.Unlock()
+
 	if known || s.ReadOnly || stored.Foreign {
 		return
 	}
+
 	s.note(id, false)
 	s.announce()
 }
@@ -177,6 +212,7 @@ func (s *Layered) used(id chartID, stored *Stored) {
 func (s *Layered) announce() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	select {
 	case s.announcements() <- struct{}{}:
 	default: // it is announced already
@@ -188,6 +224,7 @@ func (s *Layered) announcements() chan struct{} {
 	if s.news == nil {
 		s.news = make(chan struct{}, 1)
 	}
+
 	return s.news
 }
 
@@ -197,6 +234,7 @@ func (s *Layered) note(id chartID, pushed bool) {
 	if s.pushed == nil {
 		s.pushed = map[chartID]bool{}
 	}
+
 	s.pushed[id] = pushed
 	s.mu.Unlock()
 	s.waiting()
@@ -205,6 +243,7 @@ func (s *Layered) note(id chartID, pushed bool) {
 func (s *Layered) forget(id chartID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	delete(s.pushed, id)
 }
 
@@ -212,14 +251,18 @@ func (s *Layered) forget(id chartID) {
 func (s *Layered) waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	count := 0
+
 	for _, pushed := range s.pushed {
 		if !pushed {
 			count++
 		}
 	}
+
 	if s.Waiting != nil {
 		s.Waiting(count)
 	}
+
 	return count
 }

@@ -20,6 +20,7 @@ func TestTheClusterOutlivesTheRegistry(t *testing.T) {
 	newStore := func(readOnly bool) *Layered {
 		return &Layered{Cluster: cluster, Registry: registry, ReadOnly: readOnly}
 	}
+
 	t.Cleanup(func() { _ = cluster.Delete(context.WithoutCancel(t.Context()), "default", key.Provider) })
 
 	t.Run("a chart goes to both", func(t *testing.T) {
@@ -44,6 +45,7 @@ func TestTheClusterOutlivesTheRegistry(t *testing.T) {
 		other.Version, other.ContentID = "v1.1.0", "2-def"
 		_, err := newStore(true).Put(t.Context(), other, testChart(t, other))
 		g.Expect(err).NotTo(HaveOccurred())
+
 		fetched := testChart(t, Key{Provider: key.Provider, Version: "v1.2.0"})
 		foreign := key
 		foreign.Version = "v1.2.0"
@@ -53,28 +55,36 @@ func TestTheClusterOutlivesTheRegistry(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(registry.Client.Tags(t.Context(), registry.Repository.Join(key.Provider))).To(Equal([]string{"1.0.0"}))
 	})
-	t.Run("while the registry is away, charts in the cluster are used, new ones are kept there, and pushed when it is back", func(t *testing.T) {
-		g := NewWithT(t)
-		server.Stop()
-		s := newStore(false)
-		_, err := s.Get(t.Context(), key)
-		g.Expect(err).NotTo(HaveOccurred())
-		late := key
-		late.Version, late.ContentID = "v2.0.0", "2-late"
-		_, err = s.Get(t.Context(), late)
-		g.Expect(err).To(MatchError(ErrNotFound))
-		_, err = s.Put(t.Context(), late, testChart(t, late))
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(s.PushAgain(t.Context())).To(Equal(2), "the one that was used may not be there either")
+	t.Run(
+		"while the registry is away, charts in the cluster are used, new ones are kept there, and pushed when it is back",
+		func(t *testing.T) {
+			g := NewWithT(t)
 
-		g.Expect(server.Start(t.Context())).To(Succeed())
-		g.Expect(s.PushAgain(t.Context())).To(Equal(0))
-		_, err = registry.Get(t.Context(), late)
-		g.Expect(err).NotTo(HaveOccurred())
-	})
+			server.Stop()
+
+			s := newStore(false)
+			_, err := s.Get(t.Context(), key)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			late := key
+			late.Version, late.ContentID = "v2.0.0", "2-late"
+			_, err = s.Get(t.Context(), late)
+			g.Expect(err).To(MatchError(ErrNotFound))
+			_, err = s.Put(t.Context(), late, testChart(t, late))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(s.PushAgain(t.Context())).To(Equal(2), "the one that was used may not be there either")
+
+			g.Expect(server.Start(t.Context())).To(Succeed())
+			g.Expect(s.PushAgain(t.Context())).To(Equal(0))
+			_, err = registry.Get(t.Context(), late)
+			g.Expect(err).NotTo(HaveOccurred())
+		},
+	)
 	t.Run("what an operator could not push, the next one pushes when it uses the chart, once", func(t *testing.T) {
 		g := NewWithT(t)
+
 		server.Stop()
+
 		early := key
 		early.Version, early.ContentID = "v2.1.0", "2-early"
 		before := newStore(false)
@@ -84,17 +94,24 @@ func TestTheClusterOutlivesTheRegistry(t *testing.T) {
 		g.Expect(server.Start(t.Context())).To(Succeed())
 
 		var waiting atomic.Int64
+
 		after := newStore(false)
 		after.Waiting = func(charts int) { waiting.Store(int64(charts)) }
 		query := Query{Namespace: early.Namespace, Provider: early.Provider, Version: early.Version}
 		_, err = after.Find(t.Context(), query)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(waiting.Load()).To(Equal(int64(1)))
+
 		ctx, cancel := context.WithCancel(t.Context())
+
 		ended := make(chan error)
 		go func() { ended <- after.Start(ctx) }()
-		g.Eventually(func() error { _, err := registry.Get(t.Context(), early); return err }).WithTimeout(10 * time.Second).Should(Succeed())
+
+		g.Eventually(func() error { _, err := registry.Get(t.Context(), early); return err }).
+			WithTimeout(10 * time.Second).
+			Should(Succeed())
 		g.Eventually(waiting.Load).Should(BeZero())
+
 		_, err = after.Find(t.Context(), query)
 		g.Expect(err).NotTo(HaveOccurred())
 		_, err = after.Get(t.Context(), early)
@@ -107,6 +124,7 @@ func TestTheClusterOutlivesTheRegistry(t *testing.T) {
 		g := NewWithT(t)
 		stranger, err := oci.NewClient(oci.Options{CA: server.CA})
 		g.Expect(err).NotTo(HaveOccurred())
+
 		s := &Layered{Cluster: cluster, Registry: &Registry{Client: stranger, Repository: registry.Repository}}
 		third := key
 		third.Version, third.ContentID = "v3.0.0", "2-third"
@@ -124,25 +142,32 @@ func TestChartsThatNobodyNeedsGo(t *testing.T) {
 	cluster := &Cluster{Client: clusterClient(t, "operator")}
 	digests := map[string]string{}
 	keys := map[string]Key{}
+
 	for _, version := range []string{"v1.0.0", "v1.1.0", "v1.2.0"} {
 		key := Key{Namespace: "default", Provider: "infrastructure-prune", Version: version, ContentID: "2-" + version}
 		put, err := cluster.Put(t.Context(), key, testChart(t, key))
 		g.Expect(err).NotTo(HaveOccurred())
+
 		digests[version], keys[version] = put.Digest, key
 	}
+
 	other := Key{Namespace: "default", Provider: "infrastructure-prune-other", Version: "v1.0.0", ContentID: "2-o"}
 	_, err := cluster.Put(t.Context(), other, testChart(t, other))
 	g.Expect(err).NotTo(HaveOccurred())
+
 	keep := []string{digests["v1.0.0"], digests["v1.2.0"]}
 
 	g.Expect(cluster.Prune(t.Context(), "default", "infrastructure-prune", keep, time.Now().Add(-time.Hour))).To(Succeed())
+
 	for _, key := range keys {
 		_, err := cluster.Get(t.Context(), key)
 		g.Expect(err).NotTo(HaveOccurred(), "a chart that was just made stays")
 	}
+
 	g.Expect(cluster.Prune(t.Context(), "default", "infrastructure-prune", keep, time.Now().Add(time.Hour))).To(Succeed())
 	_, err = cluster.Get(t.Context(), keys["v1.1.0"])
 	g.Expect(err).To(MatchError(ErrNotFound))
+
 	for _, key := range []Key{keys["v1.0.0"], keys["v1.2.0"], other} {
 		_, err := cluster.Get(t.Context(), key)
 		g.Expect(err).NotTo(HaveOccurred())

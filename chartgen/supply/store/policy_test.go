@@ -24,10 +24,20 @@ func TestOnlyTheOperatorWritesStoredCharts(t *testing.T) {
 	g := NewWithT(t)
 	admin, operator := clusterClient(t, "somebody"), clusterClient(t, operatorUser)
 	applyPolicy(t, admin)
+
 	cm := func() *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "chart-", Namespace: "default", Labels: map[string]string{labelComponent: componentChart}}}
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{
+				GenerateName: "chart-",
+				Namespace:    "default",
+				Labels:       map[string]string{labelComponent: componentChart},
+			},
+		}
 	}
-	g.Eventually(func() error { return admin.Create(t.Context(), cm()) }).WithTimeout(30 * time.Second).WithPolling(100 * time.Millisecond).
+
+	g.Eventually(func() error { return admin.Create(t.Context(), cm()) }).
+		WithTimeout(30 * time.Second).
+		WithPolling(100 * time.Millisecond).
 		Should(MatchError(And(ContainSubstring("written by "+operatorUser+" alone"), ContainSubstring("somebody"))))
 
 	key := Key{Namespace: "default", Provider: "infrastructure-policy", Version: "v1.0.0", ContentID: "2-abc"}
@@ -38,7 +48,9 @@ func TestOnlyTheOperatorWritesStoredCharts(t *testing.T) {
 	name := client.ObjectKey{Namespace: "default", Name: stored.Reference[strings.LastIndex(stored.Reference, "/")+1:]}
 	g.Expect(admin.Get(t.Context(), name, written)).To(Succeed())
 	delete(written.Labels, labelComponent)
-	g.Expect(admin.Update(t.Context(), written)).To(MatchError(ContainSubstring("alone")), "not even to take the label away")
+	g.Expect(admin.Update(t.Context(), written)).
+		To(MatchError(ContainSubstring("alone")), "not even to take the label away")
+
 	plain := cm()
 	plain.Labels = nil
 	g.Expect(admin.Create(t.Context(), plain)).To(Succeed(), "other ConfigMaps are anybody's")
@@ -51,6 +63,7 @@ func TestOnlyTheOperatorWritesStoredCharts(t *testing.T) {
 	planted := written.DeepCopy()
 	planted.UID, planted.ResourceVersion = "", ""
 	g.Expect(admin.Create(t.Context(), planted)).To(Succeed())
+
 	cluster := &Cluster{Client: operator}
 	_, err = cluster.Get(t.Context(), key)
 	g.Expect(err).To(MatchError(ErrNotFound))
@@ -65,13 +78,17 @@ func applyPolicy(t *testing.T, c client.Client) {
 	g := NewWithT(t)
 	data, err := os.ReadFile("../../config/policy/stored-charts.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
+
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+
 	for {
 		object := &unstructured.Unstructured{}
+
 		err := decoder.Decode(object)
 		if errors.Is(err, io.EOF) {
 			return
 		}
+
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(c.Create(t.Context(), object)).To(Succeed())
 		t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(t.Context()), object) })

@@ -35,12 +35,15 @@ func (s *Registry) Get(ctx context.Context, key Key) (*Stored, error) {
 		case artifact.Manifest.Annotations[chartgen.AnnotationContentID] != key.ContentID:
 			continue
 		}
+
 		found, err := s.Client.ReadChart(ctx, artifact)
 		if err != nil {
 			return nil, err
 		}
+
 		return s.stored(found)
 	}
+
 	return nil, fmt.Errorf("%s: %w", s.Repository.Join(key.Provider), ErrNotFound)
 }
 
@@ -55,9 +58,11 @@ func (s *Registry) Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, e
 			break
 		}
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	return s.stored(pushed)
 }
 
@@ -66,6 +71,7 @@ func (s *Registry) references(key Key) []oci.Reference {
 	tag := oci.ChartTag(strings.TrimPrefix(key.Version, "v"))
 	sum := sha256.Sum256([]byte(key.ContentID))
 	repository := s.Repository.Join(key.Provider)
+
 	return []oci.Reference{repository.WithTag(tag), repository.WithTag(tag + "_" + hex.EncodeToString(sum[:])[:12])}
 }
 

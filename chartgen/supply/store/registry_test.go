@@ -41,13 +41,20 @@ func aRegistryKeepsCharts(t *testing.T, i bed.Implementation) {
 		artifact, err := s.Client.Artifact(t.Context(), ref)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(artifact.Manifest.Annotations).To(And(
-			HaveKeyWithValue(chartgen.AnnotationContentID, "2-abc"), HaveKeyWithValue(chartgen.AnnotationSource, "directory"),
-			HaveKeyWithValue(chartgen.AnnotationChartgenVersion, "2"), HaveKeyWithValue("org.opencontainers.image.created", "1970-01-01T00:00:00Z")))
+			HaveKeyWithValue(chartgen.AnnotationContentID, "2-abc"),
+			HaveKeyWithValue(chartgen.AnnotationSource, "directory"),
+			HaveKeyWithValue(
+				chartgen.AnnotationChartgenVersion,
+				"2",
+			),
+			HaveKeyWithValue("org.opencontainers.image.created", "1970-01-01T00:00:00Z"),
+		))
 	})
 	t.Run("the manifest depends on the chart alone", func(t *testing.T) {
 		g := NewWithT(t)
 		first, err := s.Put(t.Context(), key, c)
 		g.Expect(err).NotTo(HaveOccurred())
+
 		_, elsewhere := registryStore(t, i)
 		second, err := elsewhere.Put(t.Context(), key, c)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -57,6 +64,7 @@ func aRegistryKeepsCharts(t *testing.T, i bed.Implementation) {
 		g := NewWithT(t)
 		before, err := s.Get(t.Context(), key)
 		g.Expect(err).NotTo(HaveOccurred())
+
 		other := key
 		other.ContentID = "3-def"
 		put, err := s.Put(t.Context(), other, testChart(t, other))
@@ -70,6 +78,7 @@ func aRegistryKeepsCharts(t *testing.T, i bed.Implementation) {
 		for range 2 {
 			_, _ = s.Put(t.Context(), key, testChart(t, key, chart.File{Name: "more", Data: []byte("x")}))
 		}
+
 		_, err := s.Put(t.Context(), key, testChart(t, key, chart.File{Name: "still", Data: []byte("more")}))
 		g.Expect(oci.IsReason(err, oci.Conflict)).To(BeTrue(), "%v", err)
 		g.Expect(err).To(MatchError(ContainSubstring("never overwritten")))
@@ -91,19 +100,24 @@ func helmSharesTheRegistry(t *testing.T, i bed.Implementation) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	set, err := tools.Find()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	for _, program := range []string{tools.Helm3, tools.Helm4} {
 		t.Run(program, func(t *testing.T) {
 			g := NewWithT(t)
 			dir := t.TempDir()
 			ca := filepath.Join(dir, "ca.crt")
 			g.Expect(os.WriteFile(ca, r.CA, 0o600)).To(Succeed())
+
 			helm := func(args ...string) {
-				cmd := exec.Command(set.Program(program), append(args, "--ca-file", ca, "--username", "me", "--password", password)...)
+				cmd := exec.Command(
+					set.Program(program),
+					append(args, "--ca-file", ca, "--username", "me", "--password", password)...)
 				cmd.Dir, cmd.Env = dir, []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH")}
 				out, err := cmd.CombinedOutput()
 				g.Expect(err).NotTo(HaveOccurred(), string(out))
 			}
 			helm("pull", "oci://"+r.Address+"/capi/infrastructure-x", "--version", "1.2.3+build")
+
 			archive, err := os.ReadFile(filepath.Join(dir, c.Filename()))
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(chart.Digest(archive)).To(Equal(put.Digest))

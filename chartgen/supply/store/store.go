@@ -49,7 +49,7 @@ func ForeignID(c *chart.Chart) (string, error) {
 	return chart.Digest(archive), err
 }
 
-// Foreign says whether the chart was fetched as it is. Nobody but who asked for it gets it.
+// Foreign reports whether the chart was fetched as it is. Nobody but who asked for it gets it.
 func (k Key) Foreign() bool { return strings.HasPrefix(k.ContentID, foreign) }
 
 // Stored is a chart as a store holds it.

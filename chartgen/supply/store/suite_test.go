@@ -24,9 +24,11 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
+
 	if shared.bed != nil {
 		_ = shared.bed.Stop()
 	}
+
 	os.Exit(code)
 }
 
@@ -36,6 +38,7 @@ func controlPlane(t *testing.T) *bed.Bed {
 		shared.bed, shared.err = bed.Start(context.Background(), bed.Options{Nodes: -1, WithoutCertManager: true})
 	})
 	NewWithT(t).Expect(shared.err).NotTo(HaveOccurred())
+
 	return shared.bed
 }
 
@@ -46,6 +49,7 @@ func clusterClient(t *testing.T, user string) client.Client {
 	g.Expect(err).NotTo(HaveOccurred())
 	c, err := client.New(config, client.Options{})
 	g.Expect(err).NotTo(HaveOccurred())
+
 	return c
 }
 
@@ -55,23 +59,37 @@ const password = "registry-password"
 func registryStore(t *testing.T, i bed.Implementation) (*bed.Registry, *Registry) {
 	t.Helper()
 	g := NewWithT(t)
-	r, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Implementation: i, Dir: t.TempDir(), TLS: true, User: "me", Password: password})
+	r, err := bed.RunRegistry(
+		t.Context(),
+		bed.RegistryOptions{Implementation: i, Dir: t.TempDir(), TLS: true, User: "me", Password: password},
+	)
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(r.Stop)
 	c, err := oci.NewClient(oci.Options{CA: r.CA, Credentials: oci.Static(r.Address, "me", password)})
 	g.Expect(err).NotTo(HaveOccurred())
 	repository, err := oci.ParseRepository("oci://" + r.Address + "/capi")
 	g.Expect(err).NotTo(HaveOccurred())
+
 	return r, &Registry{Client: c, Repository: repository}
 }
 
 // testChart is a chart as chartgen makes it, as far as stores look at it.
 func testChart(t *testing.T, key Key, files ...chart.File) *chart.Chart {
 	t.Helper()
+
 	c, err := chart.New(chart.Metadata{
-		APIVersion: "v2", Name: key.Provider, Version: key.Version[1:], AppVersion: key.Version, Description: "A test",
-		Annotations: map[string]string{chartgen.AnnotationContentID: key.ContentID, chartgen.AnnotationSource: "directory", chartgen.AnnotationChartgenVersion: "2"},
+		APIVersion:  "v2",
+		Name:        key.Provider,
+		Version:     key.Version[1:],
+		AppVersion:  key.Version,
+		Description: "A test",
+		Annotations: map[string]string{
+			chartgen.AnnotationContentID:       key.ContentID,
+			chartgen.AnnotationSource:          "directory",
+			chartgen.AnnotationChartgenVersion: "2",
+		},
 	}, files)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	return c
 }

@@ -44,18 +44,23 @@ func NewCosign(client *oci.Client, keys map[string][]byte) (*Cosign, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("no key of the Secret with the trusted public keys ends in .pub; put cosign.pub there")
 	}
+
 	c := &Cosign{client: client}
+
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
 		key, err := cryptoutils.UnmarshalPEMToPublicKey(keys[name])
 		if err != nil {
 			return nil, fmt.Errorf("%s is not a public key in PEM, as cosign generate-key-pair writes it", name)
 		}
+
 		verifier, err := signature.LoadVerifier(key, crypto.SHA256)
 		if err != nil {
 			return nil, fmt.Errorf("%s is not a key that cosign uses: %w", name, err)
 		}
+
 		c.keys = append(c.keys, verifier)
 	}
+
 	return c, nil
 }
 
@@ -65,32 +70,45 @@ func (c *Cosign) Verify(ctx context.Context, ref oci.Reference) error {
 	if err != nil {
 		return err
 	}
+
 	tag := ref.WithTag(strings.Replace(subject.Digest.String(), ":", "-", 1) + ".sig")
+
 	manifests, err := signatures(ctx, c.client, ref, subject, tag)
 	if err != nil {
 		return err
 	}
+
 	found := 0
+
 	for _, manifest := range manifests {
 		for _, layer := range manifest.Manifest.Layers[:min(len(manifest.Manifest.Layers), maxSignaturesPerFile)] {
 			check := checks(layer.MediaType)
 			if check == nil {
 				continue
 			}
+
 			found++
+
 			data, err := c.client.Blob(ctx, ref, layer, maxSignature)
 			if err != nil {
 				return err
 			}
+
 			if check(c, layer, data, subject.Digest) {
 				return nil
 			}
 		}
 	}
+
 	if found == 0 {
 		return refuse(ref, "it has no cosign signature; sign it with cosign, or remove spec.fetchConfig.verify")
 	}
-	return refuse(ref, "none of its %d cosign signatures is by a trusted key; check the keys in the Secret of spec.fetchConfig.verify", found)
+
+	return refuse(
+		ref,
+		"none of its %d cosign signatures is by a trusted key; check the keys in the Secret of spec.fetchConfig.verify",
+		found,
+	)
 }
 
 // checks finds the check for a kind of signature; nil when it is none.
@@ -101,6 +119,7 @@ func checks(mediaType string) func(c *Cosign, layer ocispec.Descriptor, data []b
 	case strings.HasPrefix(mediaType, typeBundle):
 		return (*Cosign).bundle
 	}
+
 	return nil
 }
 
@@ -112,6 +131,7 @@ func (c *Cosign) simpleSigning(layer ocispec.Descriptor, payload []byte, subject
 	}) {
 		return false
 	}
+
 	var signed struct {
 		Critical struct {
 			Type  string `json:"type"`
@@ -120,6 +140,7 @@ func (c *Cosign) simpleSigning(layer ocispec.Descriptor, payload []byte, subject
 			} `json:"image"`
 		} `json:"critical"`
 	}
+
 	return json.Unmarshal(payload, &signed) == nil &&
 		signed.Critical.Type == "cosign container image signature" && signed.Critical.Image.Digest == subject
 }
@@ -127,21 +148,26 @@ func (c *Cosign) simpleSigning(layer ocispec.Descriptor, payload []byte, subject
 // bundle checks a sigstore bundle with a statement that the subject was signed; attestations look
 // alike and are none.
 func (c *Cosign) bundle(_ ocispec.Descriptor, data []byte, subject digest.Digest) bool {
-	var bundle struct {
-		Envelope json.RawMessage `json:"dsseEnvelope"`
-	}
-	var envelope struct {
-		Payload     []byte `json:"payload"`
-		PayloadType string `json:"payloadType"`
-	}
-	if json.Unmarshal(data, &bundle) != nil || json.Unmarshal(bundle.Envelope, &envelope) != nil || envelope.PayloadType != typeStatement {
+	var (
+		bundle struct {
+			Envelope json.RawMessage `json:"dsseEnvelope"`
+		}
+		envelope struct {
+			Payload     []byte `json:"payload"`
+			PayloadType string `json:"payloadType"`
+		}
+	)
+	if json.Unmarshal(data, &bundle) != nil || json.Unmarshal(bundle.Envelope, &envelope) != nil ||
+		envelope.PayloadType != typeStatement {
 		return false
 	}
+
 	if !slices.ContainsFunc(c.keys, func(key signature.Verifier) bool {
 		return dsse.WrapVerifier(key).VerifySignature(bytes.NewReader(bundle.Envelope), nil) == nil
 	}) {
 		return false
 	}
+
 	var statement struct {
 		PredicateType string `json:"predicateType"`
 		Subject       []struct {
@@ -151,10 +177,12 @@ func (c *Cosign) bundle(_ ocispec.Descriptor, data []byte, subject digest.Digest
 	if json.Unmarshal(envelope.Payload, &statement) != nil || statement.PredicateType != predicateSign {
 		return false
 	}
+
 	for _, s := range statement.Subject {
 		if s.Digest[subject.Algorithm().String()] == subject.Encoded() {
 			return true
 		}
 	}
+
 	return false
 }

@@ -24,6 +24,7 @@ func New(program v1alpha2.VerificationProvider, client *oci.Client, data map[str
 	if program == v1alpha2.VerifyNotation {
 		return NewNotation(client, endingIn(data, ".crt", ".pem"))
 	}
+
 	return NewCosign(client, endingIn(data, ".pub"))
 }
 
@@ -33,20 +34,30 @@ func endingIn(data map[string][]byte, endings ...string) map[string][]byte {
 	maps.DeleteFunc(found, func(key string, _ []byte) bool {
 		return !slices.ContainsFunc(endings, func(ending string) bool { return strings.HasSuffix(key, ending) })
 	})
+
 	return found
 }
 
 // signatures reads the manifests that may hold signatures of a manifest: those that refer to it,
 // and those under the given tags.
-func signatures(ctx context.Context, client *oci.Client, ref oci.Reference, subject ocispec.Descriptor, tags ...oci.Reference) ([]*oci.Artifact, error) {
+func signatures(
+	ctx context.Context,
+	client *oci.Client,
+	ref oci.Reference,
+	subject ocispec.Descriptor,
+	tags ...oci.Reference,
+) ([]*oci.Artifact, error) {
 	referrers, err := client.Referrers(ctx, ref, subject)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, r := range referrers {
 		tags = append(tags, ref.WithDigest(r.Digest))
 	}
+
 	var manifests []*oci.Artifact
+
 	for _, candidate := range tags {
 		manifest, err := client.Artifact(ctx, candidate)
 		switch {
@@ -57,6 +68,7 @@ func signatures(ctx context.Context, client *oci.Client, ref oci.Reference, subj
 			manifests = append(manifests, manifest)
 		}
 	}
+
 	return manifests, nil
 }
 

@@ -29,10 +29,13 @@ import (
 func unsigned(t *testing.T, c *oci.Client, address, name string) (oci.Reference, ocispec.Descriptor) {
 	t.Helper()
 	g := NewWithT(t)
-	ref, err := oci.Parse("http://" + address + "/signed/" + strings.ReplaceAll(strings.ToLower(name), " ", "-") + ":v1.0.0")
+	ref, err := oci.Parse(
+		"http://" + address + "/signed/" + strings.ReplaceAll(strings.ToLower(name), " ", "-") + ":v1.0.0",
+	)
 	g.Expect(err).NotTo(HaveOccurred())
 	desc, err := image.PushArtifact(t.Context(), c, ref, "application/vnd.test", oci.NewLayer("text/plain", []byte(name)))
 	g.Expect(err).NotTo(HaveOccurred())
+
 	return ref.WithDigest(desc.Digest), desc
 }
 
@@ -42,15 +45,19 @@ func registry(t *testing.T, i bed.Implementation) (*oci.Client, string) {
 	r, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Implementation: i, Dir: t.TempDir()})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(r.Stop)
+
 	c, err := oci.NewClient(oci.Options{})
 	g.Expect(err).NotTo(HaveOccurred())
+
 	return c, r.Address
 }
 
 func newKey(t *testing.T) cosign.Key {
 	t.Helper()
+
 	key, err := cosign.NewKey()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	return key
 }
 
@@ -64,13 +71,22 @@ func byTag(t *testing.T, key cosign.Key, c *oci.Client, ref oci.Reference, paylo
 
 func simple(t *testing.T, key cosign.Key, payload string) oci.Layer {
 	t.Helper()
+
 	layer, err := key.Sign(payload)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	return layer
 }
 
 // refer pushes a manifest that refers to the subject.
-func refer(t *testing.T, c *oci.Client, ref oci.Reference, subject ocispec.Descriptor, artifactType string, layer oci.Layer) {
+func refer(
+	t *testing.T,
+	c *oci.Client,
+	ref oci.Reference,
+	subject ocispec.Descriptor,
+	artifactType string,
+	layer oci.Layer,
+) {
 	t.Helper()
 	NewWithT(t).Expect(cosign.Refer(t.Context(), c, ref, subject, artifactType, layer)).To(Succeed())
 }
@@ -78,10 +94,18 @@ func refer(t *testing.T, c *oci.Client, ref oci.Reference, subject ocispec.Descr
 // bundled is a bundle as cosign 3 makes it.
 func bundled(t *testing.T, key cosign.Key, payload string) oci.Layer {
 	t.Helper()
+
 	envelope, err := dsse.WrapSigner(key, typeStatement).SignMessage(strings.NewReader(payload))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	return oci.NewLayer("application/vnd.dev.sigstore.bundle.v0.3+json",
-		fmt.Appendf(nil, `{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","verificationMaterial":{"publicKey":{"hint":"x"}},"dsseEnvelope":%s}`, envelope))
+
+	return oci.NewLayer(
+		"application/vnd.dev.sigstore.bundle.v0.3+json",
+		fmt.Appendf(
+			nil,
+			`{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","verificationMaterial":{"publicKey":{"hint":"x"}},"dsseEnvelope":%s}`,
+			envelope,
+		),
+	)
 }
 
 func TestCosign(t *testing.T) {
@@ -96,6 +120,7 @@ func cosignSignatures(t *testing.T, i bed.Implementation) {
 	data := map[string][]byte{"a.pub": newKey(t).Public, "cosign.pub": trusted.Public, "README": []byte("not a key")}
 	verifier, err := New(v1alpha2.VerifyCosign, c, data)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	stranger, _ := unsigned(t, c, address, "stranger")
 	for name, test := range map[string]struct {
 		sign    func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor)
@@ -141,11 +166,13 @@ func cosignSignatures(t *testing.T, i bed.Implementation) {
 			g := NewWithT(t)
 			ref, subject := unsigned(t, c, address, strings.NewReplacer("'", "", ",", "").Replace(name))
 			test.sign(t, ref, subject)
+
 			err := verifier.Verify(t.Context(), ref)
 			if test.message == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
 			}
+
 			g.Expect(err).To(BeAssignableToTypeOf(&source.UntrustedError{}))
 			g.Expect(err).To(MatchError(And(ContainSubstring(test.message), ContainSubstring(ref.String()))))
 		})
@@ -190,7 +217,11 @@ func notationSignatures(t *testing.T, i bed.Implementation) {
 		s, err := signer.NewGenericSigner(key, chain)
 		g.Expect(err).NotTo(HaveOccurred())
 		_, err = notation.Sign(t.Context(), s, notationregistry.NewRepository(c.Repository(ref)), notation.SignOptions{
-			ArtifactReference: ref.WithTag("").WithDigest(ref.Digest).Name(), SignerSignOptions: notation.SignerSignOptions{SignatureMediaType: "application/jose+json"}})
+			ArtifactReference: ref.WithTag("").
+				WithDigest(ref.Digest).
+				Name(),
+			SignerSignOptions: notation.SignerSignOptions{SignatureMediaType: "application/jose+json"},
+		})
 		g.Expect(err).NotTo(HaveOccurred())
 	}
 	t.Run("signed by a certificate that the authority issued", func(t *testing.T) {
@@ -205,7 +236,8 @@ func notationSignatures(t *testing.T, i bed.Implementation) {
 	t.Run("signed by another certificate", func(t *testing.T) {
 		ref, _ := unsigned(t, c, address, "notation-other")
 		sign(t, ref, elsewhere.PrivateKey, elsewhere.Cert)
-		NewWithT(t).Expect(verifier.Verify(t.Context(), ref)).To(MatchError(ContainSubstring("none of its 1 notation signatures")))
+		NewWithT(t).Expect(verifier.Verify(t.Context(), ref)).
+			To(MatchError(ContainSubstring("none of its 1 notation signatures")))
 	})
 	t.Run("another artifact's signature", func(t *testing.T) {
 		g := NewWithT(t)
@@ -213,11 +245,20 @@ func notationSignatures(t *testing.T, i bed.Implementation) {
 		sign(t, signed, leaf.PrivateKey, leaf.Cert, root.Cert)
 		stolen, err := signatures(t.Context(), c, signed, subject)
 		g.Expect(err).NotTo(HaveOccurred())
+
 		layer := stolen[0].Manifest.Layers[0]
 		envelope, err := c.Blob(t.Context(), signed, layer, maxSignature)
 		g.Expect(err).NotTo(HaveOccurred())
+
 		ref, desc := unsigned(t, c, address, "notation-stolen")
-		refer(t, c, ref, desc, typeNotation, oci.Layer{Descriptor: content.NewDescriptorFromBytes(layer.MediaType, envelope), Data: envelope})
+		refer(
+			t,
+			c,
+			ref,
+			desc,
+			typeNotation,
+			oci.Layer{Descriptor: content.NewDescriptorFromBytes(layer.MediaType, envelope), Data: envelope},
+		)
 		g.Expect(verifier.Verify(t.Context(), ref)).To(MatchError(ContainSubstring("none of its 1 notation signatures")))
 	})
 }

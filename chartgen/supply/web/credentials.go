@@ -42,14 +42,17 @@ func newTransport(c Credentials, origins []string) (*transport, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	own, err := newBase(connect.Options{CA: c.CA, Proxy: c.Proxy, Certificate: c.Certificate, Key: c.Key})
 	if err != nil {
 		return nil, err
 	}
+
 	t := &transport{own: own, foreign: foreign, credentials: c, origins: map[string]bool{}}
 	for _, origin := range origins {
 		t.origins[origin] = true
 	}
+
 	return t, nil
 }
 
@@ -59,10 +62,12 @@ func newBase(o connect.Options) (http.RoundTripper, error) {
 	if err != nil {
 		return nil, &CredentialsError{err}
 	}
+
 	base.TLSHandshakeTimeout = dialTimeout
 	base.ResponseHeaderTimeout = headerTimeout
 	base.IdleConnTimeout = idleTimeout
 	base.MaxResponseHeaderBytes = 64 << 10
+
 	return base, nil
 }
 
@@ -72,13 +77,16 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.origins[Origin(req.URL)] {
 		return t.foreign.RoundTrip(req)
 	}
+
 	req = req.Clone(req.Context())
+
 	switch c := t.credentials; {
 	case c.Token != "":
 		req.Header.Set("Authorization", "Bearer "+c.Token)
 	case c.Username != "" || c.Password != "":
 		req.SetBasicAuth(c.Username, c.Password)
 	}
+
 	return t.own.RoundTrip(req)
 }
 

@@ -33,15 +33,16 @@ func (e *StatusError) Error() string {
 	case e.Status >= http.StatusInternalServerError:
 		return said + ": the server is in trouble; it will be asked again"
 	}
+
 	return said
 }
 
-// Denied says whether the server wants other credentials.
+// Denied reports whether the server wants other credentials.
 func (e *StatusError) Denied() bool {
 	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
 }
 
-// Missing says whether an error is a server's word that a file is not there.
+// Missing reports whether an error is a server's word that a file is not there.
 func Missing(err error) bool {
 	var status *StatusError
 	return errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone)
@@ -55,8 +56,11 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("%s: the server takes no more requests from here until %s, when it will be asked again; most take more with a token, in the Secret of spec.fetchConfig.secretRef or in the environment",
-		e.URL, e.Until.UTC().Format("15:04:05 MST"))
+	return fmt.Sprintf(
+		"%s: the server takes no more requests from here until %s, when it will be asked again; most take more with a token, in the Secret of spec.fetchConfig.secretRef or in the environment",
+		e.URL,
+		e.Until.UTC().Format("15:04:05 MST"),
+	)
 }
 
 // ContentError says that what came cannot be what was asked for.
@@ -79,12 +83,20 @@ func (e *UnreachableError) Error() string {
 	)
 	switch {
 	case errors.As(e.err, &certificate):
-		return fmt.Sprintf("%s: the server's certificate is not trusted: %v; put the certificate of its authority under ca.crt into the Secret of spec.fetchConfig.secretRef", e.URL, certificate.Err)
+		return fmt.Sprintf(
+			"%s: the server's certificate is not trusted: %v; put the certificate of its authority under ca.crt into the Secret of spec.fetchConfig.secretRef",
+			e.URL,
+			certificate.Err,
+		)
 	case errors.As(e.err, &redirect):
 		return fmt.Sprintf("%s: the server redirects %s; use an address that leads to the file itself", e.URL, redirect.how)
 	case errors.Is(e.err, context.DeadlineExceeded):
-		return fmt.Sprintf("%s: the answer did not come, or did not end, in time; see whether the server and a proxy before it work", e.URL)
+		return fmt.Sprintf(
+			"%s: the answer did not come, or did not end, in time; see whether the server and a proxy before it work",
+			e.URL,
+		)
 	}
+
 	return fmt.Sprintf("%s: %v; see whether the server runs and the operator can reach it", e.URL, e.err)
 }
 
@@ -100,14 +112,18 @@ func unreachable(address string, err error) error {
 	if errors.As(err, &failed) {
 		err = failed.Err
 	}
+
 	return &UnreachableError{URL: address, err: err}
 }
 
-// passing says whether the same request may succeed soon.
+// passing reports whether the same request may succeed soon.
 func (e *UnreachableError) passing() bool {
 	var (
 		certificate *tls.CertificateVerificationError
 		redirect    *redirectError
 	)
-	return !errors.As(e.err, &certificate) && !errors.As(e.err, &redirect) && !errors.Is(e.err, context.DeadlineExceeded) && !errors.Is(e.err, context.Canceled)
+
+	return !errors.As(e.err, &certificate) && !errors.As(e.err, &redirect) &&
+		!errors.Is(e.err, context.DeadlineExceeded) &&
+		!errors.Is(e.err, context.Canceled)
 }

@@ -41,7 +41,12 @@ func New(credentials Credentials, origins ...string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{http: &http.Client{Transport: t, CheckRedirect: checkRedirect}, total: 90 * time.Second, pause: 500 * time.Millisecond}, nil
+
+	return &Client{
+		http:  &http.Client{Transport: t, CheckRedirect: checkRedirect},
+		total: 90 * time.Second,
+		pause: 500 * time.Millisecond,
+	}, nil
 }
 
 func checkRedirect(req *http.Request, via []*http.Request) error {
@@ -49,9 +54,11 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= most {
 		return &redirectError{fmt.Sprintf("more than %d times", most)}
 	}
+
 	if req.URL.Scheme != "https" && via[0].URL.Scheme == "https" {
 		return &redirectError{"from https to http, where anybody on the way can change what is installed"}
 	}
+
 	return nil
 }
 
@@ -74,26 +81,30 @@ type Response struct {
 func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.total)
 	defer cancel()
+
 	pause := c.pause
 	for attempt := 1; ; attempt++ {
 		res, err := c.once(ctx, r)
 		if err == nil {
 			return res, nil
 		}
+
 		wait, again := retry(err, pause)
 		if !again || attempt == attempts {
 			return nil, err
 		}
+
 		select {
 		case <-ctx.Done():
 			return nil, err
 		case <-time.After(wait):
 		}
+
 		pause *= 2
 	}
 }
 
-// retry says whether an error may pass by itself soon, and when.
+// retry reports whether an error may pass by itself soon, and when.
 func retry(err error, pause time.Duration) (time.Duration, bool) {
 	var (
 		status      *StatusError
@@ -109,6 +120,7 @@ func retry(err error, pause time.Duration) (time.Duration, bool) {
 	case errors.As(err, &unreachable):
 		return jitter(pause), unreachable.passing()
 	}
+
 	return 0, false
 }
 
@@ -122,23 +134,29 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 	if err != nil {
 		return nil, &ContentError{URL: "the source's URL", Reason: "cannot be read; write it as https://host/path"}
 	}
+
 	address := Plain(req.URL)
 	req.Header.Set("User-Agent", "capstan")
+
 	if r.Accept != "" {
 		req.Header.Set("Accept", r.Accept)
 	}
+
 	res, err := c.http.Do(req)
 	if err != nil {
 		return nil, unreachable(address, err)
 	}
 	defer res.Body.Close()
+
 	if err := checkStatus(address, res); err != nil {
 		return nil, err
 	}
+
 	body, err := read(address, res, r.Limit)
 	if err != nil {
 		return nil, err
 	}
+
 	return &Response{Body: body, Header: res.Header}, nil
 }
 
@@ -147,9 +165,11 @@ func checkStatus(address string, res *http.Response) error {
 	if res.StatusCode == http.StatusOK {
 		return nil
 	}
+
 	if until := limitedUntil(res); !until.IsZero() {
 		return &LimitError{URL: address, Until: until}
 	}
+
 	return &StatusError{URL: address, Status: res.StatusCode}
 }
 
@@ -158,53 +178,72 @@ func checkStatus(address string, res *http.Response) error {
 func limitedUntil(res *http.Response) time.Time {
 	after := res.Header.Get("Retry-After")
 	exhausted := res.Header.Get("X-RateLimit-Remaining") == "0"
+
 	busy := res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable && after != ""
 	if !busy && (res.StatusCode != http.StatusForbidden || !exhausted && after == "") {
 		return time.Time{}
 	}
+
 	now := time.Now()
 	if seconds, err := strconv.Atoi(after); err == nil && seconds >= 0 {
 		return now.Add(time.Duration(min(seconds, 24*60*60)) * time.Second)
 	}
+
 	if date, err := http.ParseTime(after); err == nil {
 		return date
 	}
+
 	if reset, err := strconv.ParseInt(res.Header.Get("X-RateLimit-Reset"), 10, 64); err == nil && exhausted {
 		return time.Unix(reset, 0)
 	}
+
 	return now.Add(shortestLimit)
 }
 
 // read reads the body up to the limit. What the server compressed is decompressed on the way, so
 // the limit holds for bombs too.
 func read(address string, res *http.Response, limit int64) ([]byte, error) {
-	tooLarge := &ContentError{URL: address, Reason: fmt.Sprintf("is larger than %d KiB, which no such file is; correct the URL", limit>>10)}
+	tooLarge := &ContentError{
+		URL:    address,
+		Reason: fmt.Sprintf("is larger than %d KiB, which no such file is; correct the URL", limit>>10),
+	}
 	if res.ContentLength > limit {
 		return nil, tooLarge
 	}
+
 	var body bytes.Buffer
 	if res.ContentLength > 0 {
 		body.Grow(int(res.ContentLength) + bytes.MinRead)
 	}
+
 	if _, err := body.ReadFrom(io.LimitReader(res.Body, limit+1)); err != nil {
 		return nil, unreachable(address, err)
 	}
+
 	if int64(body.Len()) > limit {
 		return nil, tooLarge
 	}
+
 	if isPage(res.Header.Get("Content-Type"), body.Bytes()) {
-		return nil, &ContentError{URL: address, Reason: "is a web page instead of the file, a login page perhaps; open it in a browser, and correct the URL or add credentials"}
+		return nil, &ContentError{
+			URL:    address,
+			Reason: "is a web page instead of the file, a login page perhaps; open it in a browser, and correct the URL or add credentials",
+		}
 	}
+
 	return body.Bytes(), nil
 }
 
-// isPage says whether an answer is for a browser.
+// isPage reports whether an answer is for a browser.
 func isPage(contentType string, body []byte) bool {
 	if strings.HasPrefix(strings.ToLower(contentType), "text/html") {
 		return true
 	}
+
 	const enough = 512
+
 	head := bytes.ToLower(bytes.TrimLeft(body[:min(len(body), enough)], "\ufeff \t\r\n"))
+
 	return bytes.HasPrefix(head, []byte("<!doctype html")) || bytes.HasPrefix(head, []byte("<html"))
 }
 

@@ -31,20 +31,25 @@ const limit = 1 << 20
 // newClient is a client for tests: it has no patience.
 func newClient(t *testing.T, credentials Credentials, origins ...string) *Client {
 	t.Helper()
+
 	c, err := New(credentials, origins...)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
 	c.pause, c.total = time.Millisecond, 3*time.Second
+
 	return c
 }
 
 // times answers the first n requests in one way and all others with "fine".
 func times(n int64, answer http.HandlerFunc) http.HandlerFunc {
 	var count atomic.Int64
+
 	return func(w http.ResponseWriter, r *http.Request) {
 		if count.Add(1) <= n {
 			answer(w, r)
 			return
 		}
+
 		_, _ = io.WriteString(w, "fine")
 	}
 }
@@ -56,6 +61,7 @@ func answer(status int, headers ...string) http.HandlerFunc {
 			name, value, _ := strings.Cut(h, ": ")
 			w.Header().Set(name, value)
 		}
+
 		w.WriteHeader(status)
 	}
 }
@@ -87,12 +93,16 @@ func endless(w http.ResponseWriter, _ *http.Request) {
 // bomb is small on the wire and a gigabyte unpacked.
 func bomb() http.HandlerFunc {
 	var packed bytes.Buffer
+
 	z, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
+
 	block := make([]byte, 1<<20)
 	for range 1 << 10 {
 		_, _ = z.Write(block)
 	}
+
 	_ = z.Close()
+
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = w.Write(packed.Bytes())
@@ -157,37 +167,53 @@ func TestServersThatMisbehave(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
+
 			var requests atomic.Int64
+
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				requests.Add(1)
 				test.handler(w, r)
 			}))
 			t.Cleanup(server.Close)
-			res, err := newClient(t, Credentials{}).Get(t.Context(), Request{URL: server.URL + "/file?secret=hush", Limit: limit})
+			res, err := newClient(
+				t,
+				Credentials{},
+			).Get(t.Context(), Request{URL: server.URL + "/file?secret=hush", Limit: limit})
+
 			g.Expect(requests.Load()).To(Equal(test.requests))
+
 			if test.err == nil {
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(string(res.Body)).To(Equal(test.body))
+
 				return
 			}
+
 			g.Expect(err).To(BeAssignableToTypeOf(test.err))
-			g.Expect(err).To(MatchError(And(ContainSubstring(test.message), ContainSubstring(server.URL+"/file"), Not(ContainSubstring("hush")))))
+			g.Expect(err).
+				To(MatchError(And(ContainSubstring(test.message), ContainSubstring(server.URL+"/file"), Not(ContainSubstring("hush")))))
 		})
 	}
 }
 
 func TestMemoryIsBounded(t *testing.T) {
 	g := NewWithT(t)
+
 	const sixteen = 16 << 20
+
 	for name, handler := range map[string]http.HandlerFunc{"endless": endless, "bomb": bomb()} {
 		server := httptest.NewServer(handler)
 		t.Cleanup(server.Close)
+
 		var before, after runtime.MemStats
+
 		runtime.GC()
 		runtime.ReadMemStats(&before)
+
 		c := newClient(t, Credentials{})
 		c.total = 20 * time.Second
 		_, err := c.Get(t.Context(), Request{URL: server.URL, Limit: sixteen})
+
 		runtime.ReadMemStats(&after)
 		g.Expect(err).To(BeAssignableToTypeOf(&ContentError{}))
 		t.Logf("%s: %d MiB allocated for a limit of %d MiB", name, (after.TotalAlloc-before.TotalAlloc)>>20, sixteen>>20)
@@ -198,12 +224,14 @@ func TestMemoryIsBounded(t *testing.T) {
 // recorder is a server that remembers what it was shown.
 func recorder(t *testing.T, handler http.HandlerFunc) (server *httptest.Server, shown *http.Header) {
 	t.Helper()
+
 	shown = &http.Header{}
 	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		*shown = r.Header.Clone()
 		handler(w, r)
 	}))
 	t.Cleanup(server.Close)
+
 	return server, shown
 }
 
@@ -221,7 +249,10 @@ func TestCredentialsGoToTheirServerOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			other, shownOther := recorder(t, fine)
-			own, shownOwn := recorder(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL+"/cdn", http.StatusFound) })
+			own, shownOwn := recorder(
+				t,
+				func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL+"/cdn", http.StatusFound) },
+			)
 			_, err := newClient(t, test.credentials, own.URL).Get(t.Context(), Request{URL: own.URL, Limit: limit})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(shownOwn.Get("Authorization")).To(Equal(test.want))
@@ -236,7 +267,9 @@ func TestCredentialsGoToTheirServerOnly(t *testing.T) {
 
 func TestPrivateCertificates(t *testing.T) {
 	g := NewWithT(t)
+
 	var shown atomic.Int64 // client certificates
+
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		shown.Add(int64(len(r.TLS.PeerCertificates)))
 		fine(w, r)
@@ -247,6 +280,7 @@ func TestPrivateCertificates(t *testing.T) {
 		server.Config.ErrorLog = nil
 		server.StartTLS()
 		t.Cleanup(server.Close)
+
 		return server
 	}
 	asks := start(&tls.Config{ClientAuth: tls.RequestClientCert}, handler)
@@ -255,13 +289,15 @@ func TestPrivateCertificates(t *testing.T) {
 		_, err := newClient(t, c, origins...).Get(t.Context(), Request{URL: address, Limit: limit})
 		return err
 	}
-	g.Expect(get(Credentials{}, asks.URL)).To(MatchError(And(ContainSubstring("certificate is not trusted"), ContainSubstring("under ca.crt"))))
+	g.Expect(get(Credentials{}, asks.URL)).
+		To(MatchError(And(ContainSubstring("certificate is not trusted"), ContainSubstring("under ca.crt"))))
 	g.Expect(get(Credentials{CA: ca}, asks.URL)).To(Succeed())
 	g.Expect(shown.Load()).To(BeZero())
 
 	certificate, key := clientCertificate(t)
 	g.Expect(get(Credentials{CA: ca, Certificate: certificate, Key: key}, asks.URL, asks.URL)).To(Succeed())
 	g.Expect(shown.Load()).To(Equal(int64(1)))
+
 	redirects := start(nil, http.RedirectHandler(asks.URL, http.StatusFound))
 	g.Expect(get(Credentials{CA: ca, Certificate: certificate, Key: key}, redirects.URL, redirects.URL)).To(Succeed())
 	g.Expect(shown.Load()).To(Equal(int64(1)), "not to a server that another leads to")
@@ -282,10 +318,12 @@ func TestAProxyIsGoneThrough(t *testing.T) {
 	g := NewWithT(t)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.Expect(r.Header.Get("Authorization")).To(Equal("Bearer secret"), "for the server")
+
 		if r.Header.Get("Proxy-Authorization") == "" {
 			w.WriteHeader(http.StatusProxyAuthRequired)
 			return
 		}
+
 		g.Expect(r.URL.String()).To(Equal("http://nobody.example/file"))
 		fine(w, r)
 	}))
@@ -293,13 +331,16 @@ func TestAProxyIsGoneThrough(t *testing.T) {
 	get := func(proxy string) error {
 		c := newClient(t, Credentials{Token: "secret", Proxy: proxy}, "http://nobody.example")
 		_, err := c.Get(t.Context(), Request{URL: "http://nobody.example/file", Limit: limit})
+
 		return err
 	}
 	g.Expect(get(strings.Replace(proxy.URL, "://", "://me:pass@", 1))).To(Succeed())
 	g.Expect(get(proxy.URL)).To(MatchError(ContainSubstring("the proxy asks for credentials")))
+
 	for _, bad := range []string{"proxy.example.com:3128", "ftp://me:pass@proxy", "http://me:pass@", "http://me:pass@ho st"} {
 		_, err := New(Credentials{Proxy: bad})
-		g.Expect(err).To(MatchError(And(ContainSubstring("the source's Secret: proxy is not a proxy's URL"), Not(ContainSubstring("pass")))))
+		g.Expect(err).
+			To(MatchError(And(ContainSubstring("the source's Secret: proxy is not a proxy's URL"), Not(ContainSubstring("pass")))))
 	}
 }
 
@@ -307,8 +348,10 @@ func TestTheCallerCanLeave(t *testing.T) {
 	g := NewWithT(t)
 	server := httptest.NewServer(http.HandlerFunc(slow))
 	t.Cleanup(server.Close)
+
 	ctx, cancel := context.WithCancel(t.Context())
 	defer time.AfterFunc(50*time.Millisecond, cancel).Stop()
+
 	_, err := newClient(t, Credentials{}).Get(ctx, Request{URL: server.URL, Limit: limit})
 	g.Expect(err).To(MatchError(context.Canceled), "and not the client's own deadline")
 }
@@ -317,10 +360,13 @@ func TestNobodyIsThere(t *testing.T) {
 	g := NewWithT(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	g.Expect(err).NotTo(HaveOccurred())
+
 	address := "http://" + listener.Addr().String()
 	g.Expect(listener.Close()).To(Succeed())
+
 	_, err = newClient(t, Credentials{}).Get(t.Context(), Request{URL: address, Limit: limit})
-	g.Expect(err).To(MatchError(And(ContainSubstring(address), ContainSubstring("connection refused"), ContainSubstring("see whether the server runs"))))
+	g.Expect(err).
+		To(MatchError(And(ContainSubstring(address), ContainSubstring("connection refused"), ContainSubstring("see whether the server runs"))))
 	_, err = newClient(t, Credentials{}).Get(t.Context(), Request{URL: "http://[::1:x/%zz", Limit: limit})
 	g.Expect(err).To(MatchError(ContainSubstring("write it as https://host/path")))
 }
@@ -337,10 +383,14 @@ func clientCertificate(t *testing.T) (certificate, key []byte) {
 	g := NewWithT(t)
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	g.Expect(err).NotTo(HaveOccurred())
+
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	g.Expect(err).NotTo(HaveOccurred())
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
 	g.Expect(err).NotTo(HaveOccurred())
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
+
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(
+		&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8},
+	)
 }

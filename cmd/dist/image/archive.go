@@ -28,22 +28,28 @@ func Write(ctx context.Context, file, name string, images ...Image) (digest stri
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
 	store, err := oci.NewStorage(dir)
 	if err != nil {
 		return "", err
 	}
+
 	index := ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex}
+
 	for _, i := range images {
 		manifest, err := i.push(ctx, store)
 		if err != nil {
 			return "", fmt.Errorf("image %s for %s/%s: %w", name, i.Platform.OS, i.Platform.Architecture, err)
 		}
+
 		index.Manifests = append(index.Manifests, manifest)
 	}
+
 	root, err := pushJSON(ctx, store, ocispec.MediaTypeImageIndex, index)
 	if err != nil {
 		return "", err
 	}
+
 	root.Annotations = map[string]string{containerdName: name, ocispec.AnnotationRefName: name}
 	for file, content := range map[string]any{
 		ocispec.ImageLayoutFile: ocispec.ImageLayout{Version: ocispec.ImageLayoutVersion},
@@ -53,10 +59,12 @@ func Write(ctx context.Context, file, name string, images ...Image) (digest stri
 		if err != nil {
 			return "", err
 		}
+
 		if err := os.WriteFile(filepath.Join(dir, file), data, 0o644); err != nil {
 			return "", err
 		}
 	}
+
 	return root.Digest.String(), pack(dir, file)
 }
 
@@ -67,22 +75,35 @@ func pack(dir, file string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
+
 	w := tar.NewWriter(out)
 	root := os.DirFS(dir)
 	err = fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
+
 		data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
 		if err != nil {
 			return err
 		}
-		header := &tar.Header{Typeflag: tar.TypeReg, Format: tar.FormatUSTAR, Name: name, Size: int64(len(data)), Mode: 0o644, ModTime: time.Unix(0, 0)}
+
+		header := &tar.Header{
+			Typeflag: tar.TypeReg,
+			Format:   tar.FormatUSTAR,
+			Name:     name,
+			Size:     int64(len(data)),
+			Mode:     0o644,
+			ModTime:  time.Unix(0, 0),
+		}
 		if err := w.WriteHeader(header); err != nil {
 			return err
 		}
+
 		_, err = w.Write(data)
+
 		return err
 	})
+
 	return errors.Join(err, w.Close())
 }

@@ -46,14 +46,17 @@ func (i Image) push(ctx context.Context, store content.Pusher) (ocispec.Descript
 	if err != nil {
 		return ocispec.Descriptor{}, err
 	}
+
 	packed, err := compress(layer)
 	if err != nil {
 		return ocispec.Descriptor{}, err
 	}
+
 	layers, err := push(ctx, store, ocispec.MediaTypeImageLayerGzip, packed)
 	if err != nil {
 		return ocispec.Descriptor{}, err
 	}
+
 	config, err := pushJSON(ctx, store, ocispec.MediaTypeImageConfig, ocispec.Image{
 		Created: &i.Created, Platform: i.Platform, Config: i.Config,
 		RootFS: ocispec.RootFS{Type: "layers", DiffIDs: []digest.Digest{digest.FromBytes(layer)}},
@@ -61,11 +64,18 @@ func (i Image) push(ctx context.Context, store content.Pusher) (ocispec.Descript
 	if err != nil {
 		return ocispec.Descriptor{}, err
 	}
+
 	manifest, err := pushJSON(ctx, store, ocispec.MediaTypeImageManifest, ocispec.Manifest{
-		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest, Config: config, Layers: []ocispec.Descriptor{layers},
+		Versioned: specs.Versioned{
+			SchemaVersion: 2,
+		},
+		MediaType:   ocispec.MediaTypeImageManifest,
+		Config:      config,
+		Layers:      []ocispec.Descriptor{layers},
 		Annotations: i.Config.Labels,
 	})
 	manifest.Platform = &i.Platform
+
 	return manifest, err
 }
 
@@ -74,15 +84,18 @@ func pushJSON(ctx context.Context, store content.Pusher, mediaType string, value
 	if err != nil {
 		return ocispec.Descriptor{}, err
 	}
+
 	return push(ctx, store, mediaType, data)
 }
 
 func push(ctx context.Context, store content.Pusher, mediaType string, data []byte) (ocispec.Descriptor, error) {
 	descriptor := content.NewDescriptorFromBytes(mediaType, data)
+
 	err := store.Push(ctx, descriptor, bytes.NewReader(data))
 	if errors.Is(err, errdef.ErrAlreadyExists) {
 		err = nil
 	}
+
 	return descriptor, err
 }
 
@@ -90,44 +103,64 @@ func push(ctx context.Context, store content.Pusher, mediaType string, data []by
 // root and without times.
 func tarball(files []File) ([]byte, error) {
 	all := map[string]File{}
+
 	for _, f := range files {
 		for dir := path.Dir(f.Path); dir != "."; dir = path.Dir(dir) {
 			if _, known := all[dir]; !known {
 				all[dir] = File{Path: dir, Mode: 0o755, Dir: true}
 			}
 		}
+
 		all[f.Path] = f
 	}
+
 	sorted := make([]File, 0, len(all))
 	for _, f := range all {
 		sorted = append(sorted, f)
 	}
+
 	slices.SortFunc(sorted, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
 
 	var out bytes.Buffer
+
 	w := tar.NewWriter(&out)
+
 	for _, f := range sorted {
-		header := &tar.Header{Typeflag: tar.TypeReg, Format: tar.FormatUSTAR, Name: f.Path, Size: int64(len(f.Data)), Mode: f.Mode, ModTime: time.Unix(0, 0)}
+		header := &tar.Header{
+			Typeflag: tar.TypeReg,
+			Format:   tar.FormatUSTAR,
+			Name:     f.Path,
+			Size:     int64(len(f.Data)),
+			Mode:     f.Mode,
+			ModTime:  time.Unix(0, 0),
+		}
 		if f.Dir {
 			header.Typeflag, header.Name = tar.TypeDir, strings.TrimSuffix(f.Path, "/")+"/"
 		}
+
 		if err := w.WriteHeader(header); err != nil {
 			return nil, err
 		}
+
 		if _, err := w.Write(f.Data); err != nil {
 			return nil, err
 		}
 	}
+
 	err := w.Close()
+
 	return out.Bytes(), err
 }
 
 func compress(data []byte) ([]byte, error) {
 	var out bytes.Buffer
+
 	w := gzip.NewWriter(&out)
+
 	_, err := w.Write(data)
 	if err := errors.Join(err, w.Close()); err != nil {
 		return nil, err
 	}
+
 	return out.Bytes(), nil
 }

@@ -21,6 +21,7 @@ func TestTheSameFilesAreTheSameBytes(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		data, err := os.ReadFile(file)
 		g.Expect(err).NotTo(HaveOccurred())
+
 		return digest, data
 	}
 	a, b := File{Path: "bin/a", Data: []byte("a"), Mode: 0o755}, File{Path: "etc/b", Data: []byte("b"), Mode: 0o644}
@@ -28,6 +29,7 @@ func TestTheSameFilesAreTheSameBytes(t *testing.T) {
 	secondDigest, second := build("second", b, a)
 	g.Expect(secondDigest).To(Equal(firstDigest), "order does not matter")
 	g.Expect(second).To(Equal(first))
+
 	otherDigest, _ := build("other", a)
 	g.Expect(otherDigest).NotTo(Equal(firstDigest))
 }

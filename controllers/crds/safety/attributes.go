@@ -27,6 +27,7 @@ var comparators = func() []comparator {
 	for _, c := range all {
 		c.SetEnforcement(config.EnforcementPolicyError)
 	}
+
 	return all
 }()
 
@@ -40,17 +41,21 @@ func (w *walker) attributes(path string, old, new *props) {
 	if equality.Semantic.DeepEqual(a, b) {
 		return
 	}
+
 	if len(b.Enum) == 0 {
 		a.Enum = nil // crdify takes a constraint that goes for one that all values are removed from
 	}
+
 	for _, c := range comparators {
 		for _, text := range c.Compare(&a, &b).Errors {
 			w.add(Rule(c.Name()), path, "%s: %s", c.Name(), quoted(strings.ReplaceAll(text, " : ", ": ")))
 		}
 	}
+
 	w.strings(path, &a, &b)
 	w.switches(path, &a, &b)
 	w.rules(path, &a, &b)
+
 	if !equality.Semantic.DeepEqual(a, b) {
 		w.add(RuleOther, path, "the schema changes in a way that has no rule")
 	}
@@ -60,6 +65,7 @@ func (w *walker) attributes(path string, old, new *props) {
 func bare(s props) props {
 	s.Properties, s.Items, s.AdditionalProperties, s.Required = nil, nil, nil, nil
 	s.Description, s.Title, s.Example, s.ExternalDocs, s.ID, s.Schema = "", "", nil, nil, "", ""
+
 	return s
 }
 
@@ -69,18 +75,23 @@ func (w *walker) strings(path string, a, b *props) {
 	if b.Pattern != "" && a.Pattern != b.Pattern {
 		w.add(RulePattern, path, "it must match the pattern %s", quoted(b.Pattern))
 	}
+
 	if b.Format != "" && a.Format != b.Format {
 		w.add(RuleFormat, path, "it must have the format %s", b.Format)
 	}
+
 	if b.MultipleOf != nil && !equality.Semantic.DeepEqual(a.MultipleOf, b.MultipleOf) {
 		w.add(RuleMultipleOf, path, "it must be a multiple of %v", *b.MultipleOf)
 	}
+
 	if !equality.Semantic.DeepEqual(a.XListType, b.XListType) || !slices.Equal(a.XListMapKeys, b.XListMapKeys) {
 		w.add(RuleListType, path, "the list changes from %s to %s", list(a), list(b))
 	}
+
 	if !equality.Semantic.DeepEqual(a.XMapType, b.XMapType) {
 		w.add(RuleMapType, path, "the map changes from %s to %s", or(a.XMapType, "granular"), or(b.XMapType, "granular"))
 	}
+
 	for _, s := range []*props{a, b} {
 		s.Pattern, s.Format, s.MultipleOf, s.XListType, s.XListMapKeys, s.XMapType = "", "", nil, nil, nil, nil
 	}
@@ -103,6 +114,7 @@ func (w *walker) switches(path string, a, b *props) {
 			w.add(s.rule, path, "%s", s.message)
 		}
 	}
+
 	for _, s := range []*props{a, b} {
 		s.Nullable, s.ExclusiveMinimum, s.ExclusiveMaximum = false, false, false
 		s.XEmbeddedResource, s.XPreserveUnknownFields = false, nil
@@ -117,14 +129,18 @@ func (w *walker) rules(path string, a, b *props) {
 			if text == "" {
 				text = rule.Rule
 			}
+
 			w.add(RuleValidation, path, "there is a new rule: %s", quoted(text))
 		}
 	}
+
 	logic := func(s *props) props { return props{AllOf: s.AllOf, AnyOf: s.AnyOf, OneOf: s.OneOf, Not: s.Not} }
+
 	before, after := logic(a), logic(b)
 	if !equality.Semantic.DeepEqual(after, props{}) && !equality.Semantic.DeepEqual(before, after) {
 		w.add(RuleLogic, path, "what it must be (allOf, anyOf, oneOf, not) changes")
 	}
+
 	for _, s := range []*props{a, b} {
 		s.XValidations, s.AllOf, s.AnyOf, s.OneOf, s.Not = nil, nil, nil, nil, nil
 	}
@@ -136,6 +152,7 @@ func list(s *props) string {
 	if len(s.XListMapKeys) > 0 {
 		text += " of " + strings.Join(s.XListMapKeys, ", ")
 	}
+
 	return text
 }
 
@@ -143,6 +160,7 @@ func or(s *string, otherwise string) string {
 	if s == nil {
 		return otherwise
 	}
+
 	return *s
 }
 
@@ -152,5 +170,6 @@ func quoted(text string) string {
 	if len(text) <= maxQuoted {
 		return text
 	}
+
 	return strings.ToValidUTF8(text[:maxQuoted], "") + "…"
 }

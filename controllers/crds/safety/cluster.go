@@ -22,7 +22,10 @@ type Cluster struct {
 
 // All implements Objects. A list that takes longer than the API server remembers goes on with the
 // objects as they are then.
-func (c Cluster) All(ctx context.Context, resource schema.GroupVersionResource) iter.Seq2[*unstructured.Unstructured, error] {
+func (c Cluster) All(
+	ctx context.Context,
+	resource schema.GroupVersionResource,
+) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		options := metav1.ListOptions{Limit: pageSize}
 		for {
@@ -31,15 +34,18 @@ func (c Cluster) All(ctx context.Context, resource schema.GroupVersionResource) 
 				options.Continue = token
 				continue
 			}
+
 			if err != nil {
 				yield(nil, err)
 				return
 			}
+
 			for i := range page.Items {
 				if !yield(&page.Items[i], nil) {
 					return
 				}
 			}
+
 			if options.Continue = page.GetContinue(); options.Continue == "" {
 				return
 			}
@@ -54,5 +60,6 @@ func continueAnyway(err error) string {
 	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
 		return ""
 	}
+
 	return status.Status().Continue
 }

@@ -40,6 +40,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(b.Stop)
 	definitions, err = clientset.NewForConfig(b.Config())
 	Expect(err).NotTo(HaveOccurred())
+
 	config := b.Config()
 	config.WarningHandler = rest.NoWarnings{}
 	client, err = dynamic.NewForConfig(config)
@@ -51,7 +52,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 var _ = BeforeEach(func() {
 	scenarios++
 	group := samples.Group
+
 	DeferCleanup(func() { samples.Group = group })
+
 	samples.Group = fmt.Sprintf("scenario-%d.example.com", scenarios)
 })
 
@@ -63,15 +66,21 @@ const limit = SpecTimeout(3 * time.Minute)
 // install creates CRDs and waits until they are served.
 func install(ctx context.Context, all ...*crd) {
 	GinkgoHelper()
+
 	for _, d := range all {
 		_, err := definitions.ApiextensionsV1().CustomResourceDefinitions().Create(ctx, d, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 	}
+
 	for _, d := range all {
 		for _, v := range d.Spec.Versions {
 			resource := schema.GroupVersionResource{Group: d.Spec.Group, Version: v.Name, Resource: d.Spec.Names.Plural}
 			if v.Served {
-				Eventually(ctx, func() error { _, err := client.Resource(resource).List(ctx, metav1.ListOptions{}); return err }).WithTimeout(time.Minute).Should(Succeed())
+				Eventually(
+					ctx,
+					func() error { _, err := client.Resource(resource).List(ctx, metav1.ListOptions{}); return err },
+				).WithTimeout(time.Minute).
+					Should(Succeed())
 			}
 		}
 	}
@@ -80,10 +89,12 @@ func install(ctx context.Context, all ...*crd) {
 // remove removes CRDs with their objects.
 func remove(ctx context.Context, all []*crd) {
 	GinkgoHelper()
+
 	crds := definitions.ApiextensionsV1().CustomResourceDefinitions()
 	for _, d := range all {
 		Expect(crds.Delete(ctx, d.Name, metav1.DeleteOptions{})).To(Succeed())
 	}
+
 	for _, d := range all {
 		Eventually(ctx, func() error { _, err := crds.Get(ctx, d.Name, metav1.GetOptions{}); return err }).
 			WithTimeout(2 * time.Minute).Should(Satisfy(apierrors.IsNotFound))
@@ -92,8 +103,10 @@ func remove(ctx context.Context, all []*crd) {
 
 func live(ctx context.Context, name string) *apiextensionsv1.CustomResourceDefinition {
 	GinkgoHelper()
+
 	crd, err := definitions.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, name, metav1.GetOptions{})
 	Expect(err).NotTo(HaveOccurred())
+
 	return crd
 }
 
@@ -102,19 +115,23 @@ func replace(ctx context.Context, desired *apiextensionsv1.CustomResourceDefinit
 	crd := live(ctx, desired.Name)
 	crd.Spec = desired.Spec
 	_, err := definitions.ApiextensionsV1().CustomResourceDefinitions().Update(ctx, crd, metav1.UpdateOptions{})
+
 	return err
 }
 
 func create(ctx context.Context, o *unstructured.Unstructured) {
 	GinkgoHelper()
+
 	_, err := client.Resource(samples).Namespace("default").Create(ctx, o, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred(), o.GetName())
 }
 
 func get(ctx context.Context, name string) *unstructured.Unstructured {
 	GinkgoHelper()
+
 	o, err := client.Resource(samples).Namespace("default").Get(ctx, name, metav1.GetOptions{})
 	Expect(err).NotTo(HaveOccurred())
+
 	return o
 }
 
@@ -125,102 +142,147 @@ func recreated(ctx context.Context, o *unstructured.Unstructured) error {
 	again.SetName(o.GetName() + "-again")
 	again.SetResourceVersion("")
 	again.SetUID("")
-	_, err := client.Resource(samples).Namespace("default").Create(ctx, again, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	_, err := client.Resource(samples).
+		Namespace("default").
+		Create(ctx, again, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+
 	return err
 }
 
 // touched is what the API server says when nothing but an object's finalizers would change.
 func touched(ctx context.Context, o *unstructured.Unstructured) error {
 	patch := []byte(`{"metadata":{"finalizers":["example.com/touched"]}}`)
-	_, err := client.Resource(samples).Namespace("default").Patch(ctx, o.GetName(), types.MergePatchType, patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	_, err := client.Resource(samples).
+		Namespace("default").
+		Patch(ctx, o.GetName(), types.MergePatchType, patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+
 	return err
 }
 
 func check(ctx context.Context, desired *apiextensionsv1.CustomResourceDefinition) *safety.Report {
 	GinkgoHelper()
+
 	report, err := safety.Check(ctx, safety.Input{
 		Changes: []safety.Change{{Live: live(ctx, desired.Name), Desired: desired}}, Objects: safety.Cluster{Client: client},
 	})
 	Expect(err).NotTo(HaveOccurred())
+
 	return report
 }
 
 // affected are the names of the objects that findings have as examples.
 func affected(report *safety.Report) []string {
 	var names []string
+
 	for _, f := range report.Findings {
 		for _, e := range f.Examples {
 			names = append(names, e.Name)
 		}
 	}
+
 	slices.Sort(names)
+
 	return slices.Compact(names)
 }
 
 var _ = Describe("The judgement of a change", func() {
-	It("agrees with what the API server does to real objects, for each change of the matrix", limit, func(ctx SpecContext) {
-		install(ctx, definition(changes, false))
-		var broken []string
-		before := map[string]*unstructured.Unstructured{}
-		for i, c := range changes {
-			if c.broken != "" {
-				o := sample(fmt.Sprintf("broken-%d", i), c.name, c.broken)
-				broken = append(broken, o.GetName())
-				create(ctx, o)
-			}
-			if c.fine != "" {
-				create(ctx, sample(fmt.Sprintf("fine-%d", i), c.name, c.fine))
-			}
-		}
-		slices.Sort(broken)
-		all, err := client.Resource(samples).List(ctx, metav1.ListOptions{})
-		Expect(err).NotTo(HaveOccurred())
-		for i := range all.Items {
-			before[all.Items[i].GetName()] = &all.Items[i]
-		}
+	It(
+		"agrees with what the API server does to real objects, for each change of the matrix",
+		limit,
+		func(ctx SpecContext) {
+			install(ctx, definition(changes, false))
 
-		desired := definition(changes, true)
-		report := check(ctx, desired)
-		Expect(affected(report)).To(Equal(broken), "%s", report)
+			var broken []string
 
-		Expect(replace(ctx, desired)).To(Succeed())
-		last := fmt.Sprintf("broken-%d", slices.IndexFunc(changes, func(c change) bool { return c.name == "enum" }))
-		Eventually(ctx, func() error { return recreated(ctx, get(ctx, last)) }).WithTimeout(time.Minute).Should(HaveOccurred(), "the new schema is in force")
-		for i, c := range changes {
-			if c.fine != "" {
-				o := get(ctx, fmt.Sprintf("fine-%d", i))
-				Expect(recreated(ctx, o)).To(Succeed(), c.name)
-				Expect(touched(ctx, o)).To(Succeed(), c.name)
+			before := map[string]*unstructured.Unstructured{}
+
+			for i, c := range changes {
+				if c.broken != "" {
+					o := sample(fmt.Sprintf("broken-%d", i), c.name, c.broken)
+					broken = append(broken, o.GetName())
+					create(ctx, o)
+				}
+
+				if c.fine != "" {
+					create(ctx, sample(fmt.Sprintf("fine-%d", i), c.name, c.fine))
+				}
 			}
-			if c.broken == "" {
-				continue
+
+			slices.Sort(broken)
+
+			all, err := client.Resource(samples).List(ctx, metav1.ListOptions{})
+			Expect(err).NotTo(HaveOccurred())
+
+			for i := range all.Items {
+				before[all.Items[i].GetName()] = &all.Items[i]
 			}
-			o := get(ctx, fmt.Sprintf("broken-%d", i))
-			if c.loses {
-				Expect(recreated(ctx, o)).To(Succeed(), c.name)
-				Expect(o.Object["spec"]).NotTo(Equal(before[o.GetName()].Object["spec"]), c.name)
-				continue
+
+			desired := definition(changes, true)
+			report := check(ctx, desired)
+			Expect(affected(report)).To(Equal(broken), "%s", report)
+
+			Expect(replace(ctx, desired)).To(Succeed())
+
+			last := fmt.Sprintf("broken-%d", slices.IndexFunc(changes, func(c change) bool { return c.name == "enum" }))
+
+			Eventually(
+				ctx,
+				func() error { return recreated(ctx, get(ctx, last)) },
+			).WithTimeout(time.Minute).
+				Should(HaveOccurred(), "the new schema is in force")
+
+			for i, c := range changes {
+				if c.fine != "" {
+					o := get(ctx, fmt.Sprintf("fine-%d", i))
+					Expect(recreated(ctx, o)).To(Succeed(), c.name)
+					Expect(touched(ctx, o)).To(Succeed(), c.name)
+				}
+
+				if c.broken == "" {
+					continue
+				}
+
+				o := get(ctx, fmt.Sprintf("broken-%d", i))
+				if c.loses {
+					Expect(recreated(ctx, o)).To(Succeed(), c.name)
+					Expect(o.Object["spec"]).NotTo(Equal(before[o.GetName()].Object["spec"]), c.name)
+
+					continue
+				}
+
+				Expect(
+					apierrors.IsInvalid(recreated(ctx, before[o.GetName()])),
+				).To(BeTrue(), "%s: %v", c.name, recreated(ctx, before[o.GetName()]))
 			}
-			Expect(apierrors.IsInvalid(recreated(ctx, before[o.GetName()]))).To(BeTrue(), "%s: %v", c.name, recreated(ctx, before[o.GetName()]))
-		}
-	})
+		},
+	)
 
 	It("stops what leaves objects that accept no update, whatever the field", limit, func(ctx SpecContext) {
 		before, after := withStatus(""), withStatus("")
 		after.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations = apiextensionsv1.ValidationRules{
-			{Rule: "!has(self.status) || !has(self.status.phase) || self.status.phase != 'Old'", Message: "Old is no phase any more"},
+			{
+				Rule:    "!has(self.status) || !has(self.status.phase) || self.status.phase != 'Old'",
+				Message: "Old is no phase any more",
+			},
 		}
+
 		install(ctx, before)
 		create(ctx, empty("healthy"))
 		create(ctx, empty("stuck"))
 		Expect(setPhase(ctx, "stuck", "Old")).To(Succeed())
 		report := check(ctx, after)
 		Expect(report.Of(safety.Stop)).To(HaveLen(1), "%s", report)
-		Expect(report.Message()).To(And(ContainSubstring("default/stuck, so that no update is accepted any more"), ContainSubstring("Old is no phase any more"),
+		Expect(
+			report.Message(),
+		).To(And(ContainSubstring("default/stuck, so that no update is accepted any more"), ContainSubstring("Old is no phase any more"),
 			Not(ContainSubstring("healthy"))))
 
 		Expect(replace(ctx, after)).To(Succeed())
-		Eventually(ctx, func() error { return touched(ctx, get(ctx, "stuck")) }).WithTimeout(time.Minute).Should(Satisfy(apierrors.IsInvalid))
+		Eventually(
+			ctx,
+			func() error { return touched(ctx, get(ctx, "stuck")) },
+		).WithTimeout(time.Minute).
+			Should(Satisfy(apierrors.IsInvalid))
 		Expect(touched(ctx, get(ctx, "healthy"))).To(Succeed())
 	})
 
@@ -235,41 +297,61 @@ var _ = Describe("The judgement of a change", func() {
 		Expect(report.Findings[0].Affected).To(Equal(1))
 
 		Expect(replace(ctx, after)).To(Succeed())
-		Eventually(ctx, func() error { return setPhase(ctx, "old", "Older", metav1.DryRunAll) }).WithTimeout(time.Minute).Should(Satisfy(apierrors.IsInvalid), "the new schema is in force")
+		Eventually(
+			ctx,
+			func() error { return setPhase(ctx, "old", "Older", metav1.DryRunAll) },
+		).WithTimeout(time.Minute).
+			Should(Satisfy(apierrors.IsInvalid), "the new schema is in force")
 		Expect(touched(ctx, get(ctx, "old"))).To(Succeed())
 		Expect(setPhase(ctx, "old", "New", metav1.DryRunAll)).To(Succeed())
 	})
 
-	It("stops the removal of a version that objects' managed fields name, which breaks server-side apply", limit, func(ctx SpecContext) {
-		before, after := withVersions("v1alpha1"), withVersions()
-		install(ctx, before)
-		applyIn := func(version, name string) error {
-			o := empty(name)
-			o.SetAPIVersion(samples.Group + "/" + version)
-			o.SetLabels(map[string]string{"version": version})
-			_, err := client.Resource(samples.GroupResource().WithVersion(version)).Namespace("default").Apply(ctx, name, o, metav1.ApplyOptions{FieldManager: "client", Force: true})
-			return err
-		}
-		Expect(applyIn("v1alpha1", "old")).To(Succeed())
-		report := check(ctx, after)
-		Expect(report.Of(safety.Stop)).To(HaveLen(1), "%s", report)
-		Expect(report.Findings[0].Rule).To(Equal(safety.RuleServedVersionRemoved))
-		Expect(affected(report)).To(Equal([]string{"old"}))
+	It(
+		"stops the removal of a version that objects' managed fields name, which breaks server-side apply",
+		limit,
+		func(ctx SpecContext) {
+			before, after := withVersions("v1alpha1"), withVersions()
+			install(ctx, before)
 
-		Expect(replace(ctx, after)).To(Succeed())
-		Eventually(ctx, func() error { return applyIn("v1alpha1", "probe") }).WithTimeout(time.Minute).Should(Satisfy(apierrors.IsNotFound), "the new CRD is in force")
-		Expect(applyIn("v1", "old")).To(MatchError(ContainSubstring("invalid group/version")))
-		Expect(applyIn("v1", "newer")).To(Succeed())
+			applyIn := func(version, name string) error {
+				o := empty(name)
+				o.SetAPIVersion(samples.Group + "/" + version)
+				o.SetLabels(map[string]string{"version": version})
+				_, err := client.Resource(samples.GroupResource().WithVersion(version)).
+					Namespace("default").
+					Apply(ctx, name, o, metav1.ApplyOptions{FieldManager: "client", Force: true})
 
-		without := []byte(`[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`)
-		_, err := client.Resource(samples).Namespace("default").Patch(ctx, "old", types.JSONPatchType, without, metav1.PatchOptions{})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(applyIn("v1", "old")).To(Succeed(), "the remedy helps")
-	})
+				return err
+			}
+			Expect(applyIn("v1alpha1", "old")).To(Succeed())
+
+			report := check(ctx, after)
+			Expect(report.Of(safety.Stop)).To(HaveLen(1), "%s", report)
+			Expect(report.Findings[0].Rule).To(Equal(safety.RuleServedVersionRemoved))
+			Expect(affected(report)).To(Equal([]string{"old"}))
+
+			Expect(replace(ctx, after)).To(Succeed())
+			Eventually(
+				ctx,
+				func() error { return applyIn("v1alpha1", "probe") },
+			).WithTimeout(time.Minute).
+				Should(Satisfy(apierrors.IsNotFound), "the new CRD is in force")
+			Expect(applyIn("v1", "old")).To(MatchError(ContainSubstring("invalid group/version")))
+			Expect(applyIn("v1", "newer")).To(Succeed())
+
+			without := []byte(`[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`)
+			_, err := client.Resource(samples).
+				Namespace("default").
+				Patch(ctx, "old", types.JSONPatchType, without, metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(applyIn("v1", "old")).To(Succeed(), "the remedy helps")
+		},
+	)
 
 	It("has the API server's own word for the stops that objects do not matter for", limit, func(ctx SpecContext) {
 		before := withVersions("v1alpha1")
 		install(ctx, before)
+
 		for rule, change := range map[safety.Rule]func(*apiextensionsv1.CustomResourceDefinition){
 			safety.RuleScope: func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Scope = apiextensionsv1.ClusterScoped },
 			safety.RuleGroup: func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Group = "example.org" },
@@ -289,12 +371,17 @@ var _ = Describe("The judgement of a change", func() {
 
 	It("says so when a conversion webhook does not let it read the objects", limit, func(ctx SpecContext) {
 		url := "https://127.0.0.1:1/convert"
+
 		before, after := withVersions("v1alpha1"), withVersions("v1alpha1")
 		for _, crd := range []*apiextensionsv1.CustomResourceDefinition{before, after} {
-			crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
-				ConversionReviewVersions: []string{"v1"}, ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: &url},
-			}}
+			crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+				Strategy: apiextensionsv1.WebhookConverter,
+				Webhook: &apiextensionsv1.WebhookConversion{
+					ConversionReviewVersions: []string{"v1"}, ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: &url},
+				},
+			}
 		}
+
 		delete(after.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties, "status")
 		install(ctx, before)
 		create(ctx, empty("unreadable"))
@@ -310,30 +397,43 @@ var _ = Describe("The judgement of a change", func() {
 		before, after := withStatus(""), withStatus("")
 		spec := after.Spec.Versions[0].Schema.OpenAPIV3Schema
 		spec.Required = []string{"spec"}
+
 		install(ctx, before)
+
 		const many = 1100
+
 		group := errgroup.Group{}
 		group.SetLimit(16)
+
 		for i := range many {
 			group.Go(func() error {
 				o := empty(fmt.Sprintf("sample-%04d", i))
 				if i >= many/2 {
 					o = sample(o.GetName(), "none", "null")
 				}
+
 				_, err := client.Resource(samples).Namespace("default").Create(ctx, o, metav1.CreateOptions{})
+
 				return err
 			})
 		}
+
 		Expect(group.Wait()).To(Succeed())
+
 		seen := map[string]bool{}
+
 		for o, err := range (safety.Cluster{Client: client}).All(ctx, samples) {
 			Expect(err).NotTo(HaveOccurred())
+
 			seen[o.GetName()] = true
 		}
+
 		Expect(seen).To(HaveLen(many))
 
 		report := check(ctx, after)
-		Expect(report.Looks).To(Equal([]safety.Look{{CRD: "samples." + samples.Group, Version: "v1", Objects: 100, Broken: 100, Partial: true}}))
+		Expect(
+			report.Looks,
+		).To(Equal([]safety.Look{{CRD: "samples." + samples.Group, Version: "v1", Objects: 100, Broken: 100, Partial: true}}))
 		Expect(report.Findings[0].Examples).To(HaveLen(3))
 	})
 })
@@ -343,6 +443,7 @@ func withStatus(pattern string) *apiextensionsv1.CustomResourceDefinition {
 	crd := definition(nil, false)
 	status := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
 	status.Properties["phase"] = apiextensionsv1.JSONSchemaProps{Type: "string", Pattern: pattern}
+
 	return crd
 }
 
@@ -354,11 +455,15 @@ func withVersions(others ...string) *apiextensionsv1.CustomResourceDefinition {
 		v.Name, v.Storage = name, false
 		crd.Spec.Versions = append(crd.Spec.Versions, *v)
 	}
+
 	return crd
 }
 
 func setPhase(ctx context.Context, name, phase string, dryRun ...string) error {
 	patch := fmt.Appendf(nil, `{"status":{"phase":%q}}`, phase)
-	_, err := client.Resource(samples).Namespace("default").Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: dryRun}, "status")
+	_, err := client.Resource(samples).
+		Namespace("default").
+		Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: dryRun}, "status")
+
 	return err
 }

@@ -24,7 +24,7 @@ type comparison struct {
 // other.
 type pair struct {
 	from, to *apiextensionsv1.CustomResourceDefinitionVersion
-	// served says whether objects can be read in the version.
+	// served reports whether objects can be read in the version.
 	served   bool
 	findings []*Finding
 }
@@ -35,9 +35,11 @@ func compare(live, desired *apiextensionsv1.CustomResourceDefinition) *compariso
 	if live == nil {
 		return c
 	}
+
 	c.identity()
 	c.versions()
 	c.conversion()
+
 	return c
 }
 
@@ -47,17 +49,22 @@ func (c *comparison) report() *Report {
 	for _, p := range c.pairs {
 		all = append(all, p.findings...)
 	}
+
 	r := &Report{}
+
 	for _, f := range all {
 		f.last = nil
 		r.Findings = append(r.Findings, *f)
 	}
+
 	for _, l := range c.looks {
 		if l != nil {
 			r.Looks = append(r.Looks, *l)
 		}
 	}
+
 	r.sort()
+
 	return r
 }
 
@@ -86,6 +93,7 @@ func (c *comparison) versions() {
 	for i := range c.live.Spec.Versions {
 		from := &c.live.Spec.Versions[i]
 		to := version(c.desired, from.Name)
+
 		stored := slices.Contains(c.live.Status.StoredVersions, from.Name)
 		switch {
 		case to == nil && stored:
@@ -97,15 +105,28 @@ func (c *comparison) versions() {
 			if !from.Served {
 				f.Level, f.Message = Warning, "the version, which was not served, is removed"
 			}
+
 			c.gone = append(c.gone, f)
 		}
+
 		if to == nil || !from.Served && !stored {
 			continue
 		}
+
 		p := comparePair(c.live.Name, from, to)
 		if c.live.Spec.PreserveUnknownFields && !c.desired.Spec.PreserveUnknownFields {
-			p.findings = append(p.findings, newFinding(RuleUnknownFields, c.live.Name, from.Name, "", "fields that the schema does not have are not kept any more"))
+			p.findings = append(
+				p.findings,
+				newFinding(
+					RuleUnknownFields,
+					c.live.Name,
+					from.Name,
+					"",
+					"fields that the schema does not have are not kept any more",
+				),
+			)
 		}
+
 		c.pairs = append(c.pairs, p)
 	}
 }
@@ -115,24 +136,30 @@ func comparePair(crd string, from, to *apiextensionsv1.CustomResourceDefinitionV
 	add := func(rule Rule, message string, args ...any) {
 		p.findings = append(p.findings, newFinding(rule, crd, from.Name, "", message, args...))
 	}
+
 	if !same(from.Schema, to.Schema) {
 		p.findings = compareSchemas(crd, from.Name, from.Schema, to.Schema)
 	}
+
 	before, after := subresources(from), subresources(to)
 	if before.Status != nil && after.Status == nil {
 		add(RuleStatusRemoved, "the status subresource is removed")
 	}
+
 	if before.Scale != nil && !equality.Semantic.DeepEqual(before.Scale, after.Scale) {
 		add(RuleScaleRemoved, "the scale subresource is removed or has other paths")
 	}
+
 	for _, f := range from.SelectableFields {
 		if !slices.Contains(to.SelectableFields, f) {
 			add(RuleSelectableFieldRemoved, "the field %s cannot be selected by any more", strings.TrimPrefix(f.JSONPath, "."))
 		}
 	}
+
 	if !from.Deprecated && to.Deprecated {
 		add(RuleVersionDeprecated, "the version becomes deprecated")
 	}
+
 	return p
 }
 
@@ -140,6 +167,7 @@ func subresources(v *apiextensionsv1.CustomResourceDefinitionVersion) apiextensi
 	if v.Subresources == nil {
 		return apiextensionsv1.CustomResourceSubresources{}
 	}
+
 	return *v.Subresources
 }
 
@@ -151,22 +179,29 @@ func (c *comparison) conversion() {
 	if converts(c.live) && !webhook {
 		c.add(RuleConversionRemoved, "", "the conversion webhook is removed, so a field that only one version has is lost")
 	}
+
 	from, to := storage(c.live), storage(c.desired)
 	if from == nil || to == nil || from.Name == to.Name {
 		return
 	}
+
 	c.add(RuleStorageVersionMoved, "", "objects will be stored as %s, and no longer as %s", to.Name, from.Name)
+
 	if webhook || same(from.Schema, to.Schema) {
 		return
 	}
+
 	p := &pair{from: from, to: to, served: from.Served}
+
 	p.findings = compareSchemas(c.live.Name, to.Name, from.Schema, to.Schema)
 	for _, f := range p.findings {
 		if f.Rule == RuleFieldRemoved {
 			f.Rule = RuleFieldLostByMigration
 		}
+
 		f.Message = fmt.Sprintf("from %s to %s, in which objects will be stored, %s", from.Name, to.Name, f.Message)
 	}
+
 	c.pairs = append(c.pairs, p)
 }
 
@@ -176,10 +211,14 @@ func converts(crd *apiextensionsv1.CustomResourceDefinition) bool {
 
 // storage is the version in which objects are stored; nil in a CRD that is not valid.
 func storage(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
-	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
+	i := slices.IndexFunc(
+		crd.Spec.Versions,
+		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage },
+	)
 	if i < 0 {
 		return nil
 	}
+
 	return &crd.Spec.Versions[i]
 }
 

@@ -26,23 +26,34 @@ func v1alpha1() *crd { return withVersions("v1alpha1") }
 // another type.
 func moved(d *crd) {
 	d.Spec.Versions[0].Storage, d.Spec.Versions[1].Storage = false, true
-	d.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-		"b": {Type: "integer"},
-	}}
+	d.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{
+		Type: "object",
+		Properties: map[string]apiextensionsv1.JSONSchemaProps{
+			"b": {Type: "integer"},
+		},
+	}
 }
 
 func withFields(d *crd) {
-	d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-		"a": {Type: "string"}, "b": {Type: "string"},
-	}}
+	d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{
+		Type: "object",
+		Properties: map[string]apiextensionsv1.JSONSchemaProps{
+			"a": {Type: "string"}, "b": {Type: "string"},
+		},
+	}
 }
 
 func webhook(service string) func(*crd) {
 	return func(d *crd) {
-		d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
-			ConversionReviewVersions: []string{"v1"},
-			ClientConfig:             &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Name: service, Namespace: "system"}},
-		}}
+		d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+			Strategy: apiextensionsv1.WebhookConverter,
+			Webhook: &apiextensionsv1.WebhookConversion{
+				ConversionReviewVersions: []string{"v1"},
+				ClientConfig: &apiextensionsv1.WebhookClientConfig{
+					Service: &apiextensionsv1.ServiceReference{Name: service, Namespace: "system"},
+				},
+			},
+		}
 	}
 }
 
@@ -58,6 +69,7 @@ func both(changes ...func(*crd)) func(*crd) {
 func written(version string) *unstructured.Unstructured {
 	o := empty("written")
 	o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "client", APIVersion: "example.com/" + version}})
+
 	return o
 }
 
@@ -65,13 +77,18 @@ func written(version string) *unstructured.Unstructured {
 func found(report *safety.Report) []safety.Finding {
 	var findings []safety.Finding
 	for _, f := range report.Findings {
-		findings = append(findings, safety.Finding{Version: f.Version, Path: f.Path, Rule: f.Rule, Level: f.Level, Affected: f.Affected})
+		findings = append(
+			findings,
+			safety.Finding{Version: f.Version, Path: f.Path, Rule: f.Rule, Level: f.Level, Affected: f.Affected},
+		)
 	}
+
 	return findings
 }
 
 func TestWholeDefinition(t *testing.T) {
 	none := func(*crd) {}
+
 	storageMoves := safety.Finding{Rule: safety.RuleStorageVersionMoved, Level: safety.Info}
 	for _, c := range []struct {
 		name          string
@@ -147,6 +164,7 @@ func TestWholeDefinition(t *testing.T) {
 			})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(found(report)).To(Equal(c.want), "%s", report)
+
 			if c.allow != "" {
 				g.Expect(report.String()).To(ContainSubstring("allowed by a person"))
 			}
@@ -177,8 +195,15 @@ func (unreadable) All(context.Context, schema.GroupVersionResource) iter.Seq2[*u
 
 func TestUnreadableObjectsAreNoVerdict(t *testing.T) {
 	g := NewWithT(t)
-	_, err := safety.Check(t.Context(), safety.Input{Objects: unreadable{}, Changes: []safety.Change{{Live: definition(changes, false), Desired: definition(changes, true)}}})
-	g.Expect(err).To(MatchError(And(ContainSubstring("read the samples.example.com in version v1"), ContainSubstring("no connection"))))
+	_, err := safety.Check(
+		t.Context(),
+		safety.Input{
+			Objects: unreadable{},
+			Changes: []safety.Change{{Live: definition(changes, false), Desired: definition(changes, true)}},
+		},
+	)
+	g.Expect(err).
+		To(MatchError(And(ContainSubstring("read the samples.example.com in version v1"), ContainSubstring("no connection"))))
 }
 
 func TestObjectsThatWereInvalidBeforeDoNotCount(t *testing.T) {
@@ -189,27 +214,52 @@ func TestObjectsThatWereInvalidBeforeDoNotCount(t *testing.T) {
 		Changes: []safety.Change{{Live: definition([]change{c}, false), Desired: definition([]change{c}, true)}},
 	})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(found(report)).To(Equal([]safety.Finding{{Version: "v1", Path: "spec.enum", Rule: safety.RuleEnum, Level: safety.Warning}}), "%s", report)
+	g.Expect(found(report)).
+		To(Equal([]safety.Finding{{Version: "v1", Path: "spec.enum", Rule: safety.RuleEnum, Level: safety.Warning}}), "%s", report)
 }
 
 func TestMessage(t *testing.T) {
 	g := NewWithT(t)
+
 	const secret = "hunter2"
+
 	var all objects
 	for _, name := range []string{"a", "b", "c", "d"} {
-		all = append(all, sample(name, "enumAdded", secret), sample(name, "pattern", secret), sample(name, "removed", "{a: "+secret+"}"),
-			sample(name, "type", secret), sample(name, "validation", "{a: 2}"), sample(name, "maxLengthInMap", "{key: "+secret+"}"))
+		all = append(
+			all,
+			sample(name, "enumAdded", secret),
+			sample(name, "pattern", secret),
+			sample(name, "removed", "{a: "+secret+"}"),
+			sample(
+				name,
+				"type",
+				secret,
+			),
+			sample(name, "validation", "{a: 2}"),
+			sample(name, "maxLengthInMap", "{key: "+secret+"}"),
+		)
 	}
-	report, err := safety.Check(t.Context(), safety.Input{Objects: all, Changes: []safety.Change{{Live: definition(changes, false), Desired: definition(changes, true)}}})
+
+	report, err := safety.Check(
+		t.Context(),
+		safety.Input{
+			Objects: all,
+			Changes: []safety.Change{{Live: definition(changes, false), Desired: definition(changes, true)}},
+		},
+	)
 	g.Expect(err).NotTo(HaveOccurred())
+
 	message := report.Message()
-	g.Expect(message).To(HavePrefix("samples.example.com v1 spec.enumAdded: enum: enum constraint added when there was none previously: [\"b\"]; breaks 4 objects, among them default/a and default/b; change the objects"))
+	g.Expect(message).
+		To(HavePrefix("samples.example.com v1 spec.enumAdded: enum: enum constraint added when there was none previously: [\"b\"]; breaks 4 objects, among them default/a and default/b; change the objects"))
 	g.Expect(message).To(HaveSuffix(". and 3 more"))
 	g.Expect(len(message)).To(BeNumerically("<", 1500))
 	g.Expect(report.Of(safety.Stop)).To(HaveLen(6))
+
 	for _, text := range []string{message, report.String()} {
 		g.Expect(text).NotTo(ContainSubstring(secret))
 	}
+
 	none, err := safety.Check(t.Context(), safety.Input{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(none.Message()).To(Equal("nothing in the CustomResourceDefinitions breaks an object or a client"))

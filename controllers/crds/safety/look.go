@@ -21,16 +21,20 @@ func (c *comparison) look(ctx context.Context, objects Objects) error {
 			c.looks[p.from.Name] = nil
 		}
 	}
+
 	if len(c.gone) > 0 && c.base() != "" {
 		c.looks[c.base()] = nil
 	}
+
 	for version := range c.looks {
 		l, err := c.lookIn(ctx, objects, version)
 		if err != nil {
 			return err
 		}
+
 		c.looks[version] = l
 	}
+
 	return nil
 }
 
@@ -43,30 +47,37 @@ func (c *comparison) base() string {
 			name = v.Name
 		}
 	}
+
 	return name
 }
 
 func (c *comparison) lookIn(ctx context.Context, objects Objects, version string) (*Look, error) {
 	l := &Look{CRD: c.live.Name, Version: version}
+
 	var trials []*trial
+
 	for object, err := range objects.All(ctx, c.resource(version)) {
 		if err != nil {
 			return c.unread(l, err)
 		}
+
 		if l.Objects == 0 {
 			if trials, err = c.trials(version); err != nil {
 				return nil, err
 			}
 		}
+
 		l.Objects++
 		if c.try(ctx, trials, object) {
 			l.Broken++
 		}
+
 		if l.Broken >= enough {
 			l.Partial = true
 			break
 		}
 	}
+
 	return l, nil
 }
 
@@ -75,30 +86,46 @@ func (c *comparison) lookIn(ctx context.Context, objects Objects, version string
 // must be in order before anything is judged.
 func (c *comparison) unread(l *Look, err error) (*Look, error) {
 	if base := c.base(); l.Version == base || !converts(c.live) || !apierrors.IsInternalError(err) {
-		return nil, fmt.Errorf("read the %s in version %s, to see whether the new CustomResourceDefinition breaks any: %w", c.live.Name, l.Version, err)
+		return nil, fmt.Errorf(
+			"read the %s in version %s, to see whether the new CustomResourceDefinition breaks any: %w",
+			c.live.Name,
+			l.Version,
+			err,
+		)
 	}
+
 	l.Failed = err.Error()
-	c.add(RuleUnchecked, l.Version, "the objects could not be read in this version, so nothing was tried on them: %s", quoted(l.Failed))
+	c.add(
+		RuleUnchecked,
+		l.Version,
+		"the objects could not be read in this version, so nothing was tried on them: %s",
+		quoted(l.Failed),
+	)
+
 	return l, nil
 }
 
 // trials prepares what is tried on each object of a version.
 func (c *comparison) trials(version string) ([]*trial, error) {
 	var trials []*trial
+
 	for _, p := range c.pairs {
 		if p.from.Name != version || len(p.findings) == 0 {
 			continue
 		}
+
 		t, err := newTrial(c, p)
 		if err != nil {
 			return nil, err
 		}
+
 		trials = append(trials, t)
 	}
+
 	return trials, nil
 }
 
-// try says whether an object breaks.
+// try reports whether an object breaks.
 func (c *comparison) try(ctx context.Context, trials []*trial, object *unstructured.Unstructured) bool {
 	for _, f := range c.gone {
 		group := schema.GroupVersion{Group: c.live.Spec.Group, Version: f.Version}.String()
@@ -108,27 +135,33 @@ func (c *comparison) try(ctx context.Context, trials []*trial, object *unstructu
 			}
 		}
 	}
+
 	broken := false
 	for _, t := range trials {
 		broken = t.try(ctx, object) || broken
 	}
+
 	return broken
 }
 
 // note counts an object that a finding breaks, once, and keeps a few as examples.
 func (f *Finding) note(object *unstructured.Unstructured, path string, stuck bool) {
 	const examples, fields = 3, 3
+
 	f.stuck = f.stuck || stuck
 	if f.last != object {
 		f.last = object
+
 		f.Affected++
 		if len(f.Examples) < examples {
 			f.Examples = append(f.Examples, Example{Namespace: object.GetNamespace(), Name: object.GetName()})
 		}
 	}
+
 	if f.Affected > examples {
 		return
 	}
+
 	e := &f.Examples[f.Affected-1]
 	if path != "" && len(e.Fields) < fields && !slices.Contains(e.Fields, path) {
 		e.Fields = append(e.Fields, path)
@@ -142,10 +175,13 @@ func (c *comparison) judge(clients map[schema.GroupVersionResource][]string) {
 		if users := clients[c.resource(f.Version)]; len(users) > 0 {
 			f.Level = Stop
 			f.Message += fmt.Sprintf(", and %s uses it", quoted(fmt.Sprint(users)))
+
 			continue
 		}
+
 		f.judge(c.looks[c.base()])
 	}
+
 	for _, p := range c.pairs {
 		for _, f := range p.findings {
 			f.judge(c.looks[p.from.Name])
@@ -158,6 +194,7 @@ func (c *comparison) judge(clients map[schema.GroupVersionResource][]string) {
 // updated: its controller writes the status anew.
 func (f *Finding) judge(l *Look) {
 	t := ruleTraits[f.Rule]
+
 	tried := l != nil && l.Failed == "" && !l.Partial
 	switch {
 	case t.final || f.Level == Info:

@@ -37,27 +37,108 @@ type change struct {
 
 // changes are those of one field; what a change of the whole CRD does is tested beside the table.
 var changes = []change{
-	{name: "removed", old: "{type: object, properties: {a: {type: string}, b: {type: string}}}", new: "{type: object, properties: {b: {type: string}}}",
-		rule: safety.RuleFieldRemoved, path: ".a", without: safety.Stop, broken: "{a: x}", at: ".a", loses: true, fine: "{b: x}"},
-	{name: "removedDefault", old: "{type: object, properties: {a: {type: string, default: x}, b: {type: string}}}", new: "{type: object, properties: {b: {type: string}}}",
-		rule: safety.RuleFieldRemoved, path: ".a", without: safety.Stop, broken: "{a: z}", at: ".a", loses: true, fine: "{a: x}"},
-	{name: "removedInList", old: "{type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}}}}", new: "{type: array, items: {type: object, properties: {b: {type: string}}}}",
-		rule: safety.RuleFieldRemoved, path: "[*].a", without: safety.Stop, broken: "[{b: x}, {a: x}]", at: "[1].a", loses: true, fine: "[{b: x}]"},
-	{name: "keysRemoved", old: "{type: object, additionalProperties: {type: string}}", new: "{type: object}",
-		rule: safety.RuleFieldRemoved, path: "[*]", without: safety.Stop, broken: "{a: x}", at: ".a", loses: true, fine: "{}"},
+	{
+		name:    "removed",
+		old:     "{type: object, properties: {a: {type: string}, b: {type: string}}}",
+		new:     "{type: object, properties: {b: {type: string}}}",
+		rule:    safety.RuleFieldRemoved,
+		path:    ".a",
+		without: safety.Stop,
+		broken:  "{a: x}",
+		at:      ".a",
+		loses:   true,
+		fine:    "{b: x}",
+	},
+	{
+		name:    "removedDefault",
+		old:     "{type: object, properties: {a: {type: string, default: x}, b: {type: string}}}",
+		new:     "{type: object, properties: {b: {type: string}}}",
+		rule:    safety.RuleFieldRemoved,
+		path:    ".a",
+		without: safety.Stop,
+		broken:  "{a: z}",
+		at:      ".a",
+		loses:   true,
+		fine:    "{a: x}",
+	},
+	{
+		name:    "removedInList",
+		old:     "{type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}}}}",
+		new:     "{type: array, items: {type: object, properties: {b: {type: string}}}}",
+		rule:    safety.RuleFieldRemoved,
+		path:    "[*].a",
+		without: safety.Stop,
+		broken:  "[{b: x}, {a: x}]",
+		at:      "[1].a",
+		loses:   true,
+		fine:    "[{b: x}]",
+	},
+	{
+		name:    "keysRemoved",
+		old:     "{type: object, additionalProperties: {type: string}}",
+		new:     "{type: object}",
+		rule:    safety.RuleFieldRemoved,
+		path:    "[*]",
+		without: safety.Stop,
+		broken:  "{a: x}",
+		at:      ".a",
+		loses:   true,
+		fine:    "{}",
+	},
 	{name: "type", old: "{type: string}", new: "{type: integer}",
 		rule: safety.RuleType, without: safety.Stop, broken: "x"},
 	{name: "typeWidened", old: "{type: string}", new: "{x-kubernetes-int-or-string: true}",
 		rule: safety.RuleType, without: safety.Stop, fine: "x"},
-	{name: "typeToObject", old: "{type: object, properties: {a: {type: object, properties: {b: {type: string}}}}}", new: "{type: object, properties: {a: {type: string}}}",
-		rule: safety.RuleType, path: ".a", without: safety.Stop, broken: "{a: {b: x}}", at: ".a.b", fine: "{}"},
-	{name: "required", old: "{type: object, properties: {a: {type: string}}}", new: "{type: object, properties: {a: {type: string}}, required: [a]}",
-		rule: safety.RuleRequired, path: ".a", without: safety.Warning, broken: "{}", at: ".a", fine: "{a: x}"},
-	{name: "requiredWithDefault", old: "{type: object, properties: {a: {type: string, default: x}}}", new: "{type: object, properties: {a: {type: string, default: x}}, required: [a]}", fine: "{}"},
-	{name: "unknownFields", old: "{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: string}}}", new: "{type: object, properties: {a: {type: string}}}",
-		rule: safety.RuleUnknownFields, without: safety.Warning, broken: "{b: x}", at: ".b", loses: true, fine: "{a: x}"},
-	{name: "described", old: "{type: object, x-kubernetes-preserve-unknown-fields: true}", new: "{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: integer}}}",
-		rule: safety.RuleFieldDescribed, path: ".a", without: safety.Warning, broken: "{a: x}", at: ".a", fine: "{a: 1}"},
+	{
+		name:    "typeToObject",
+		old:     "{type: object, properties: {a: {type: object, properties: {b: {type: string}}}}}",
+		new:     "{type: object, properties: {a: {type: string}}}",
+		rule:    safety.RuleType,
+		path:    ".a",
+		without: safety.Stop,
+		broken:  "{a: {b: x}}",
+		at:      ".a.b",
+		fine:    "{}",
+	},
+	{
+		name:    "required",
+		old:     "{type: object, properties: {a: {type: string}}}",
+		new:     "{type: object, properties: {a: {type: string}}, required: [a]}",
+		rule:    safety.RuleRequired,
+		path:    ".a",
+		without: safety.Warning,
+		broken:  "{}",
+		at:      ".a",
+		fine:    "{a: x}",
+	},
+	{
+		name: "requiredWithDefault",
+		old:  "{type: object, properties: {a: {type: string, default: x}}}",
+		new:  "{type: object, properties: {a: {type: string, default: x}}, required: [a]}",
+		fine: "{}",
+	},
+	{
+		name:    "unknownFields",
+		old:     "{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: string}}}",
+		new:     "{type: object, properties: {a: {type: string}}}",
+		rule:    safety.RuleUnknownFields,
+		without: safety.Warning,
+		broken:  "{b: x}",
+		at:      ".b",
+		loses:   true,
+		fine:    "{a: x}",
+	},
+	{
+		name:    "described",
+		old:     "{type: object, x-kubernetes-preserve-unknown-fields: true}",
+		new:     "{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: integer}}}",
+		rule:    safety.RuleFieldDescribed,
+		path:    ".a",
+		without: safety.Warning,
+		broken:  "{a: x}",
+		at:      ".a",
+		fine:    "{a: 1}",
+	},
 	{name: "enum", old: "{type: string, enum: [a, b]}", new: "{type: string, enum: [b]}",
 		rule: safety.RuleEnum, without: safety.Warning, broken: "a", fine: "b"},
 	{name: "enumAdded", old: "{type: string}", new: "{type: string, enum: [b]}",
@@ -77,36 +158,125 @@ var changes = []change{
 		rule: safety.RuleMinLength, without: safety.Warning, broken: "a", fine: "aa"},
 	{name: "maxLength", old: "{type: string, maxLength: 9}", new: "{type: string, maxLength: 2}",
 		rule: safety.RuleMaxLength, without: safety.Warning, broken: "aaa", fine: "aa"},
-	{name: "maxLengthInMap", old: "{type: object, additionalProperties: {type: string}}", new: "{type: object, additionalProperties: {type: string, maxLength: 2}}",
-		rule: safety.RuleMaxLength, path: "[*]", without: safety.Warning, broken: "{a.b/c: aaa}", at: ".a.b/c", fine: "{a.b/c: aa}"},
+	{
+		name:    "maxLengthInMap",
+		old:     "{type: object, additionalProperties: {type: string}}",
+		new:     "{type: object, additionalProperties: {type: string, maxLength: 2}}",
+		rule:    safety.RuleMaxLength,
+		path:    "[*]",
+		without: safety.Warning,
+		broken:  "{a.b/c: aaa}",
+		at:      ".a.b/c",
+		fine:    "{a.b/c: aa}",
+	},
 	{name: "pattern", old: "{type: string}", new: "{type: string, pattern: '^a+$'}",
 		rule: safety.RulePattern, without: safety.Warning, broken: "b", fine: "a"},
 	{name: "format", old: "{type: string}", new: "{type: string, format: ipv4}",
 		rule: safety.RuleFormat, without: safety.Warning, broken: "b", fine: "10.0.0.1"},
-	{name: "minItems", old: "{type: array, items: {type: string}}", new: "{type: array, items: {type: string}, minItems: 1}",
-		rule: safety.RuleMinItems, without: safety.Warning, broken: "[]", fine: "[a]"},
-	{name: "maxItems", old: "{type: array, items: {type: string}}", new: "{type: array, items: {type: string}, maxItems: 1}",
-		rule: safety.RuleMaxItems, without: safety.Warning, broken: "[a, b]", fine: "[a]"},
-	{name: "minProperties", old: "{type: object, additionalProperties: {type: string}}", new: "{type: object, additionalProperties: {type: string}, minProperties: 1}",
-		rule: safety.RuleMinProperties, without: safety.Warning, broken: "{}", fine: "{a: x}"},
-	{name: "maxProperties", old: "{type: object, additionalProperties: {type: string}}", new: "{type: object, additionalProperties: {type: string}, maxProperties: 1}",
-		rule: safety.RuleMaxProperties, without: safety.Warning, broken: "{a: x, b: x}", fine: "{a: x}"},
+	{
+		name:    "minItems",
+		old:     "{type: array, items: {type: string}}",
+		new:     "{type: array, items: {type: string}, minItems: 1}",
+		rule:    safety.RuleMinItems,
+		without: safety.Warning,
+		broken:  "[]",
+		fine:    "[a]",
+	},
+	{
+		name:    "maxItems",
+		old:     "{type: array, items: {type: string}}",
+		new:     "{type: array, items: {type: string}, maxItems: 1}",
+		rule:    safety.RuleMaxItems,
+		without: safety.Warning,
+		broken:  "[a, b]",
+		fine:    "[a]",
+	},
+	{
+		name:    "minProperties",
+		old:     "{type: object, additionalProperties: {type: string}}",
+		new:     "{type: object, additionalProperties: {type: string}, minProperties: 1}",
+		rule:    safety.RuleMinProperties,
+		without: safety.Warning,
+		broken:  "{}",
+		fine:    "{a: x}",
+	},
+	{
+		name:    "maxProperties",
+		old:     "{type: object, additionalProperties: {type: string}}",
+		new:     "{type: object, additionalProperties: {type: string}, maxProperties: 1}",
+		rule:    safety.RuleMaxProperties,
+		without: safety.Warning,
+		broken:  "{a: x, b: x}",
+		fine:    "{a: x}",
+	},
 	{name: "nullable", old: "{type: string, nullable: true}", new: "{type: string}",
 		rule: safety.RuleNullable, without: safety.Warning, fine: "null"},
-	{name: "listSet", old: "{type: array, items: {type: string}}", new: "{type: array, items: {type: string}, x-kubernetes-list-type: set}",
-		rule: safety.RuleListType, without: safety.Warning, broken: "[a, a]", at: "[1]", fine: "[a, b]"},
-	{name: "listMap", old: "{type: array, items: {type: object, properties: {a: {type: string}}, required: [a]}}", new: "{type: array, items: {type: object, properties: {a: {type: string}}, required: [a]}, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a]}",
-		rule: safety.RuleListType, without: safety.Warning, broken: "[{a: x}, {a: x}]", at: "[1]", fine: "[{a: x}, {a: z}]"},
-	{name: "mapAtomic", old: "{type: object, additionalProperties: {type: string}}", new: "{type: object, additionalProperties: {type: string}, x-kubernetes-map-type: atomic}",
-		rule: safety.RuleMapType, without: safety.Warning, fine: "{a: x}"},
-	{name: "embedded", old: "{type: object, x-kubernetes-preserve-unknown-fields: true}", new: "{type: object, x-kubernetes-preserve-unknown-fields: true, x-kubernetes-embedded-resource: true}",
-		rule: safety.RuleEmbeddedResource, without: safety.Warning, broken: "{a: x}", at: ".apiVersion", fine: "{apiVersion: v1, kind: ConfigMap}"},
-	{name: "validation", old: "{type: object, properties: {a: {type: integer}}}", new: "{type: object, properties: {a: {type: integer}}, x-kubernetes-validations: [{rule: '!has(self.a) || self.a > 3', message: a is more than three}]}",
-		rule: safety.RuleValidation, without: safety.Warning, broken: "{a: 3}", fine: "{a: 4}"},
-	{name: "validationElsewhere", old: "{type: object, properties: {a: {type: integer}}}", new: "{type: object, properties: {a: {type: integer}}, x-kubernetes-validations: [{rule: '!has(self.a) || self.a > 3', fieldPath: .a}]}",
-		rule: safety.RuleValidation, without: safety.Warning, broken: "{a: 3}", at: ".a", fine: "{a: 4}"},
-	{name: "logic", old: "{type: object, properties: {a: {type: string}, b: {type: string}}}", new: "{type: object, properties: {a: {type: string}, b: {type: string}}, oneOf: [{required: [a]}, {required: [b]}]}",
-		rule: safety.RuleLogic, without: safety.Warning, broken: "{a: x, b: x}", fine: "{a: x}"},
+	{
+		name:    "listSet",
+		old:     "{type: array, items: {type: string}}",
+		new:     "{type: array, items: {type: string}, x-kubernetes-list-type: set}",
+		rule:    safety.RuleListType,
+		without: safety.Warning,
+		broken:  "[a, a]",
+		at:      "[1]",
+		fine:    "[a, b]",
+	},
+	{
+		name:    "listMap",
+		old:     "{type: array, items: {type: object, properties: {a: {type: string}}, required: [a]}}",
+		new:     "{type: array, items: {type: object, properties: {a: {type: string}}, required: [a]}, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a]}",
+		rule:    safety.RuleListType,
+		without: safety.Warning,
+		broken:  "[{a: x}, {a: x}]",
+		at:      "[1]",
+		fine:    "[{a: x}, {a: z}]",
+	},
+	{
+		name:    "mapAtomic",
+		old:     "{type: object, additionalProperties: {type: string}}",
+		new:     "{type: object, additionalProperties: {type: string}, x-kubernetes-map-type: atomic}",
+		rule:    safety.RuleMapType,
+		without: safety.Warning,
+		fine:    "{a: x}",
+	},
+	{
+		name:    "embedded",
+		old:     "{type: object, x-kubernetes-preserve-unknown-fields: true}",
+		new:     "{type: object, x-kubernetes-preserve-unknown-fields: true, x-kubernetes-embedded-resource: true}",
+		rule:    safety.RuleEmbeddedResource,
+		without: safety.Warning,
+		broken:  "{a: x}",
+		at:      ".apiVersion",
+		fine:    "{apiVersion: v1, kind: ConfigMap}",
+	},
+	{
+		name:    "validation",
+		old:     "{type: object, properties: {a: {type: integer}}}",
+		new:     "{type: object, properties: {a: {type: integer}}, x-kubernetes-validations: [{rule: '!has(self.a) || self.a > 3', message: a is more than three}]}",
+		rule:    safety.RuleValidation,
+		without: safety.Warning,
+		broken:  "{a: 3}",
+		fine:    "{a: 4}",
+	},
+	{
+		name:    "validationElsewhere",
+		old:     "{type: object, properties: {a: {type: integer}}}",
+		new:     "{type: object, properties: {a: {type: integer}}, x-kubernetes-validations: [{rule: '!has(self.a) || self.a > 3', fieldPath: .a}]}",
+		rule:    safety.RuleValidation,
+		without: safety.Warning,
+		broken:  "{a: 3}",
+		at:      ".a",
+		fine:    "{a: 4}",
+	},
+	{
+		name:    "logic",
+		old:     "{type: object, properties: {a: {type: string}, b: {type: string}}}",
+		new:     "{type: object, properties: {a: {type: string}, b: {type: string}}, oneOf: [{required: [a]}, {required: [b]}]}",
+		rule:    safety.RuleLogic,
+		without: safety.Warning,
+		broken:  "{a: x, b: x}",
+		fine:    "{a: x}",
+	},
 	{name: "default", old: "{type: string, default: a}", new: "{type: string, default: b}",
 		rule: safety.RuleDefault, without: safety.Warning, fine: "a"},
 	{name: "describedOnly", old: "{type: string, description: old}", new: "{type: string, description: new}", fine: "a"},
@@ -120,34 +290,53 @@ var samples = schema.GroupVersionResource{Group: "example.com", Version: "v1", R
 // definition makes a CRD of changes; their old schemas, or their new ones.
 func definition(cs []change, new bool) *apiextensionsv1.CustomResourceDefinition {
 	fields := map[string]apiextensionsv1.JSONSchemaProps{}
+
 	for _, c := range cs {
 		text, field := c.old, apiextensionsv1.JSONSchemaProps{}
 		if new {
 			text = c.new
 		}
+
 		if err := yaml.UnmarshalStrict([]byte(text), &field); err != nil {
 			panic(c.name + ": " + err.Error())
 		}
+
 		fields[c.name] = field
 	}
+
 	return &apiextensionsv1.CustomResourceDefinition{
-		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: apiextensionsv1.SchemeGroupVersion.String(),
+			Kind:       "CustomResourceDefinition",
+		},
 		ObjectMeta: metav1.ObjectMeta{Name: "samples." + samples.Group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: samples.Group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Sample", ListKind: "SampleList", Plural: "samples", Singular: "sample"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true,
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-					Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-						"spec": {Type: "object", Properties: fields},
-						"status": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-							"phase": {Type: "string"},
-						}},
+			Group: samples.Group,
+			Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Kind:     "Sample",
+				ListKind: "SampleList",
+				Plural:   "samples",
+				Singular: "sample",
+			},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{
+				{
+					Name:    "v1",
+					Served:  true,
+					Storage: true,
+					Subresources: &apiextensionsv1.CustomResourceSubresources{
+						Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
 					},
-				}},
-			}},
+					Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+						Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+							"spec": {Type: "object", Properties: fields},
+							"status": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+								"phase": {Type: "string"},
+							}},
+						},
+					}},
+				},
+			},
 		},
 		Status: apiextensionsv1.CustomResourceDefinitionStatus{StoredVersions: []string{"v1"}},
 	}
@@ -156,17 +345,24 @@ func definition(cs []change, new bool) *apiextensionsv1.CustomResourceDefinition
 // sample is an object with one field of its spec, in YAML.
 func sample(name, field, value string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": samples.GroupVersion().String(), "kind": "Sample", "metadata": map[string]any{"name": name, "namespace": "default"},
+		"apiVersion": samples.GroupVersion().
+			String(),
+		"kind":     "Sample",
+		"metadata": map[string]any{"name": name, "namespace": "default"},
 	}}
+
 	data, err := yaml.YAMLToJSON([]byte(value))
 	if err != nil {
 		panic(err)
 	}
+
 	var content any
 	if err := json.Unmarshal(data, &content); err != nil {
 		panic(err)
 	}
+
 	o.Object["spec"] = map[string]any{field: content}
+
 	return o
 }
 
@@ -174,6 +370,7 @@ func sample(name, field, value string) *unstructured.Unstructured {
 func empty(name string) *unstructured.Unstructured {
 	o := sample(name, "none", "null")
 	delete(o.Object, "spec")
+
 	return o
 }
 
@@ -196,8 +393,12 @@ func TestMatrix(t *testing.T) {
 	for _, c := range changes {
 		live, desired := definition([]change{c}, false), definition([]change{c}, true)
 		check := func(g Gomega, in safety.Objects) *safety.Report {
-			report, err := safety.Check(t.Context(), safety.Input{Changes: []safety.Change{{Live: live, Desired: desired}}, Objects: in})
+			report, err := safety.Check(
+				t.Context(),
+				safety.Input{Changes: []safety.Change{{Live: live, Desired: desired}}, Objects: in},
+			)
 			g.Expect(err).NotTo(HaveOccurred())
+
 			return report
 		}
 		expect := func(g Gomega, report *safety.Report, level safety.Level, affected int) {
@@ -205,10 +406,13 @@ func TestMatrix(t *testing.T) {
 				g.Expect(report.Findings).To(BeEmpty())
 				return
 			}
+
 			g.Expect(report.Findings).To(HaveLen(1), "%s", report)
 			f := report.Findings[0]
-			g.Expect([]any{f.Rule, f.Path, f.Level, f.Affected}).To(Equal([]any{c.rule, c.field(), level, affected}), "%s", report)
+			g.Expect([]any{f.Rule, f.Path, f.Level, f.Affected}).
+				To(Equal([]any{c.rule, c.field(), level, affected}), "%s", report)
 		}
+
 		t.Run(c.name+"/by rule", func(t *testing.T) {
 			g := NewWithT(t)
 			expect(g, check(g, nil), c.without, 0)
@@ -217,12 +421,14 @@ func TestMatrix(t *testing.T) {
 			g := NewWithT(t)
 			expect(g, check(g, objects{}), safety.Warning, 0)
 		})
+
 		if c.fine != "" {
 			t.Run(c.name+"/fine objects", func(t *testing.T) {
 				g := NewWithT(t)
 				expect(g, check(g, objects{sample("fine", c.name, c.fine)}), safety.Warning, 0)
 			})
 		}
+
 		if c.broken != "" {
 			t.Run(c.name+"/broken objects", func(t *testing.T) {
 				g := NewWithT(t)

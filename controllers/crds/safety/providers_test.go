@@ -27,18 +27,21 @@ func providers(skip func(string)) string {
 	if folder == "" {
 		skip("PROVIDERS is not set to a folder of real provider releases")
 	}
+
 	return folder
 }
 
 // upgrade is what a release's CRDs do to those of an older one.
 func upgrade(g Gomega, folder, provider, from, to string) []safety.Change {
 	var changes []safety.Change
+
 	desired := released(g, folder, provider, to)
 	for _, d := range released(g, folder, provider, from) {
 		if i := slices.IndexFunc(desired, func(new *crd) bool { return new.Name == d.Name }); i >= 0 {
 			changes = append(changes, safety.Change{Live: d, Desired: desired[i]})
 		}
 	}
+
 	return changes
 }
 
@@ -46,6 +49,7 @@ func upgrade(g Gomega, folder, provider, from, to string) []safety.Change {
 // is a stop: a cluster that does not use a field does not need it.
 func TestRealUpgrades(t *testing.T) {
 	folder := providers(func(reason string) { t.Skip(reason) })
+
 	for _, c := range []struct {
 		provider, from, to     string
 		stops, warnings, notes int
@@ -80,8 +84,10 @@ func TestRealUpgrades(t *testing.T) {
 			report, err := safety.Check(t.Context(), safety.Input{Changes: changes})
 			g.Expect(err).NotTo(HaveOccurred())
 			t.Logf("%d CRDs in %s", len(changes), time.Since(start))
-			g.Expect([]int{report.Count(safety.Stop), report.Count(safety.Warning), report.Count(safety.Info)}).To(Equal([]int{c.stops, c.warnings, c.notes}), "%s", report)
+			g.Expect([]int{report.Count(safety.Stop), report.Count(safety.Warning), report.Count(safety.Info)}).
+				To(Equal([]int{c.stops, c.warnings, c.notes}), "%s", report)
 			g.Expect(len(report.Message())).To(BeNumerically("<", 2000))
+
 			unused, err := safety.Check(t.Context(), safety.Input{Changes: changes, Objects: objects{}})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(unused.Stopped()).To(BeFalse(), "%s", unused)
@@ -90,33 +96,43 @@ func TestRealUpgrades(t *testing.T) {
 }
 
 // Upgrades of real providers with objects that all providers' own templates make.
-var _ = DescribeTable("A real upgrade", func(ctx SpecContext, provider, from, to string, stops ...string) {
-	g := NewWithT(GinkgoT())
-	folder := providers(func(reason string) { Skip(reason) })
-	changes := upgrade(g, folder, provider, from, to)
-	var live []*crd
-	for _, c := range changes {
-		// nobody converts here, and nothing needs to be: objects are made and read in one version
-		c.Live.Spec.Conversion = nil
-		live = append(live, c.Live)
-	}
-	install(ctx, live...)
-	DeferCleanup(func(ctx SpecContext) { remove(ctx, live) })
-	accepted := 0
-	for _, d := range live {
-		accepted += createAll(ctx, templates(g, folder), d)
-	}
-	Expect(accepted).To(BeNumerically(">", 0))
-	start := time.Now()
-	report, err := safety.Check(ctx, safety.Input{Changes: changes, Objects: safety.Cluster{Client: client}})
-	Expect(err).NotTo(HaveOccurred())
-	AddReportEntry("figures", fmt.Sprintf("%d CRDs with %d objects: %s", len(changes), accepted, time.Since(start)))
-	var stopped []string
-	for _, f := range report.Of(safety.Stop) {
-		stopped = append(stopped, f.Path)
-	}
-	Expect(stopped).To(ConsistOf(stops), "%s", report)
-},
+var _ = DescribeTable(
+	"A real upgrade",
+	func(ctx SpecContext, provider, from, to string, stops ...string) {
+		g := NewWithT(GinkgoT())
+		folder := providers(func(reason string) { Skip(reason) })
+		changes := upgrade(g, folder, provider, from, to)
+
+		var live []*crd
+
+		for _, c := range changes {
+			// nobody converts here, and nothing needs to be: objects are made and read in one version
+			c.Live.Spec.Conversion = nil
+			live = append(live, c.Live)
+		}
+
+		install(ctx, live...)
+		DeferCleanup(func(ctx SpecContext) { remove(ctx, live) })
+
+		accepted := 0
+		for _, d := range live {
+			accepted += createAll(ctx, templates(g, folder), d)
+		}
+
+		Expect(accepted).To(BeNumerically(">", 0))
+
+		start := time.Now()
+		report, err := safety.Check(ctx, safety.Input{Changes: changes, Objects: safety.Cluster{Client: client}})
+		Expect(err).NotTo(HaveOccurred())
+		AddReportEntry("figures", fmt.Sprintf("%d CRDs with %d objects: %s", len(changes), accepted, time.Since(start)))
+
+		var stopped []string
+		for _, f := range report.Of(safety.Stop) {
+			stopped = append(stopped, f.Path)
+		}
+
+		Expect(stopped).To(ConsistOf(stops), "%s", report)
+	},
 	func(provider, from, to string, _ ...string) string {
 		return fmt.Sprintf("of %s from %s to %s breaks just what it should", provider, from, to)
 	},
@@ -126,7 +142,14 @@ var _ = DescribeTable("A real upgrade", func(ctx SpecContext, provider, from, to
 	// A key that is empty, as in templates with an unset ${AZURE_SSH_PUBLIC_KEY}, is not valid any
 	// more: MachineDeployments with it could not be scaled up after the upgrade, since their
 	// templates are cloned.
-	Entry(nil, "bootstrap-kubeadm", "v1.9.11", "v1.12.11", "spec.users[*].sshAuthorizedKeys[*]", "spec.template.spec.users[*].sshAuthorizedKeys[*]"),
+	Entry(
+		nil,
+		"bootstrap-kubeadm",
+		"v1.9.11",
+		"v1.12.11",
+		"spec.users[*].sshAuthorizedKeys[*]",
+		"spec.template.spec.users[*].sshAuthorizedKeys[*]",
+	),
 	Entry(nil, "infrastructure-docker", "v1.13.5", "v1.14.0"),
 	Entry(nil, "infrastructure-aws", "v2.10.3", "v2.11.1"),
 )
@@ -140,9 +163,11 @@ func released(g Gomega, folder, provider, version string) []*crd {
 	g.Expect(err).NotTo(HaveOccurred())
 	crds, err := safety.Parse(data)
 	g.Expect(err).NotTo(HaveOccurred())
+
 	for _, d := range crds {
 		d.Status.StoredVersions = []string{storageVersion(d)}
 	}
+
 	return crds
 }
 
@@ -152,6 +177,7 @@ func storageVersion(d *crd) string {
 			return v.Name
 		}
 	}
+
 	return ""
 }
 
@@ -161,7 +187,9 @@ var document = regexp.MustCompile(`(?m)^---$`)
 func templates(g Gomega, folder string) []*unstructured.Unstructured {
 	files, err := filepath.Glob(filepath.Join(folder, "*", "*", "cluster*.yaml"))
 	g.Expect(err).NotTo(HaveOccurred())
+
 	var all []*unstructured.Unstructured
+
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -172,9 +200,11 @@ func templates(g Gomega, folder string) []*unstructured.Unstructured {
 			case strings.HasSuffix(name, "_COUNT"), strings.HasSuffix(name, "_SIZE"):
 				return "3"
 			}
+
 			return ""
 		})
 		g.Expect(err).NotTo(HaveOccurred(), file)
+
 		for _, text := range document.Split(text, -1) {
 			o := &unstructured.Unstructured{}
 			if yaml.Unmarshal([]byte(text), &o.Object) == nil && o.GetKind() != "" {
@@ -182,6 +212,7 @@ func templates(g Gomega, folder string) []*unstructured.Unstructured {
 			}
 		}
 	}
+
 	return all
 }
 
@@ -190,17 +221,21 @@ func templates(g Gomega, folder string) []*unstructured.Unstructured {
 func createAll(ctx context.Context, all []*unstructured.Unstructured, d *crd) int {
 	accepted := 0
 	resource := samples
+
 	resource.Group, resource.Version, resource.Resource = d.Spec.Group, storageVersion(d), d.Spec.Names.Plural
 	for i, o := range all {
 		if o.GetKind() != d.Spec.Names.Kind || o.GetAPIVersion() != resource.GroupVersion().String() {
 			continue
 		}
+
 		o = o.DeepCopy()
 		o.SetName(fmt.Sprintf("sample-%d", i))
 		o.SetNamespace("default")
+
 		if _, err := client.Resource(resource).Namespace("default").Create(ctx, o, metav1.CreateOptions{}); err == nil {
 			accepted++
 		}
 	}
+
 	return accepted
 }

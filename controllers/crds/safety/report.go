@@ -70,6 +70,7 @@ func (e Example) String() string {
 	if e.Namespace == "" {
 		return e.Name
 	}
+
 	return e.Namespace + "/" + e.Name
 }
 
@@ -97,15 +98,17 @@ type Report struct {
 // Count says how many findings have a level.
 func (r *Report) Count(level Level) int {
 	n := 0
+
 	for _, f := range r.Findings {
 		if f.Level == level {
 			n++
 		}
 	}
+
 	return n
 }
 
-// Stopped says whether the changes must not be applied.
+// Stopped reports whether the changes must not be applied.
 func (r *Report) Stopped() bool { return r.Count(Stop) > 0 }
 
 // Of are the findings of one level, in the report's order.
@@ -115,7 +118,10 @@ func (r *Report) Of(level Level) []Finding {
 
 // Allowed are the CRDs that a provider's annotation v1alpha2.AllowUnsafeCRDAnnotation names.
 func Allowed(annotations map[string]string) []string {
-	return strings.FieldsFunc(annotations[v1alpha2.AllowUnsafeCRDAnnotation], func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	return strings.FieldsFunc(
+		annotations[v1alpha2.AllowUnsafeCRDAnnotation],
+		func(r rune) bool { return r == ',' || unicode.IsSpace(r) },
+	)
 }
 
 // allow makes warnings of the stops of the CRDs that a person named.
@@ -143,21 +149,26 @@ func (r *Report) sort() {
 // Message is for a condition: the few worst findings, and how many more there are.
 func (r *Report) Message() string {
 	const shown = 3
+
 	level := Stop
 	if !r.Stopped() {
 		level = Warning
 	}
+
 	findings := r.Of(level)
+
 	var lines []string
 	for _, f := range findings[:min(shown, len(findings))] {
 		lines = append(lines, f.String())
 	}
+
 	switch n := len(findings) - shown; {
 	case len(findings) == 0:
 		return "nothing in the CustomResourceDefinitions breaks an object or a client"
 	case n > 0:
 		lines = append(lines, fmt.Sprintf("and %d more", n))
 	}
+
 	return strings.Join(lines, ". ")
 }
 
@@ -166,12 +177,15 @@ func (r *Report) Message() string {
 func (r *Report) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d stops, %d warnings, %d notes\n", r.Count(Stop), r.Count(Warning), r.Count(Info))
+
 	for _, f := range r.Findings {
 		fmt.Fprintf(&text, "%-7s %s\n", f.Level, f)
 	}
+
 	for _, l := range r.Looks {
 		fmt.Fprintf(&text, "%s\n", l)
 	}
+
 	return text.String()
 }
 
@@ -184,6 +198,7 @@ func (l Look) String() string {
 	case l.Partial:
 		text += ", which is enough; there may be more"
 	}
+
 	return text
 }
 
@@ -201,12 +216,15 @@ func (f Finding) Text() string {
 	if f.Affected > 0 {
 		text += "; " + f.objects()
 	}
+
 	if f.Allowed {
 		text += "; allowed by a person"
 	}
+
 	if f.Remedy != "" {
 		text += "; " + f.Remedy
 	}
+
 	return text
 }
 
@@ -216,17 +234,21 @@ func (f Finding) objects() string {
 	if len(f.Examples) > 1 {
 		named, text = 2, text+" and "+f.Examples[1].String()
 	}
+
 	if f.Affected > named {
 		text = fmt.Sprintf("%d objects, among them %s", f.Affected, text)
 	}
+
 	if fields := f.Examples[0].Fields; len(fields) > 0 && fields[0] != f.Path {
 		text += fmt.Sprintf(" (%s)", fields[0])
 	}
+
 	switch {
 	case f.stuck:
 		return "breaks " + text + ", so that no update is accepted any more"
 	case ruleTraits[f.Rule].errors == nil && ruleTraits[f.Rule].loses:
 		return "takes data from " + text
 	}
+
 	return "breaks " + text
 }

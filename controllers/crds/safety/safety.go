@@ -62,22 +62,27 @@ func Check(ctx context.Context, in Input) (*Report, error) {
 	reports := make([]*Report, len(in.Changes))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
+
 	for i, c := range in.Changes {
 		group.Go(func() (err error) {
 			reports[i], err = check(ctx, in, c)
 			return err
 		})
 	}
+
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
+
 	report := &Report{Findings: []Finding{}}
 	for _, r := range reports {
 		report.Findings = append(report.Findings, r.Findings...)
 		report.Looks = append(report.Looks, r.Looks...)
 	}
+
 	report.allow(in.Allow)
 	report.sort()
+
 	return report, nil
 }
 
@@ -88,15 +93,24 @@ func check(ctx context.Context, in Input, c Change) (*Report, error) {
 			return nil, err
 		}
 	}
+
 	comparison.judge(in.Clients)
+
 	return comparison.report(), nil
 }
 
 // version is a version of a CRD; nil when it does not have it.
-func version(crd *apiextensionsv1.CustomResourceDefinition, name string) *apiextensionsv1.CustomResourceDefinitionVersion {
-	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name })
+func version(
+	crd *apiextensionsv1.CustomResourceDefinition,
+	name string,
+) *apiextensionsv1.CustomResourceDefinitionVersion {
+	i := slices.IndexFunc(
+		crd.Spec.Versions,
+		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name },
+	)
 	if i < 0 {
 		return nil
 	}
+
 	return &crd.Spec.Versions[i]
 }

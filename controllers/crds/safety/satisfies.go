@@ -16,13 +16,17 @@ func Satisfies(need, live *apiextensionsv1.CustomResourceDefinition) *Report {
 		c.add(RuleMissing, "", "the cluster does not have this CustomResourceDefinition")
 		return c.report()
 	}
+
 	c.identity()
+
 	for i := range need.Spec.Versions {
 		if need.Spec.Versions[i].Served {
 			c.satisfy(&need.Spec.Versions[i])
 		}
 	}
+
 	c.convertible()
+
 	return c.report()
 }
 
@@ -35,9 +39,12 @@ func (c *comparison) satisfy(need *apiextensionsv1.CustomResourceDefinitionVersi
 		if !need.Storage {
 			f.Level = Warning
 		}
+
 		c.whole = append(c.whole, f)
+
 		return
 	}
+
 	p := comparePair(c.live.Name, need, has)
 	for _, f := range p.findings {
 		switch {
@@ -47,12 +54,14 @@ func (c *comparison) satisfy(need *apiextensionsv1.CustomResourceDefinitionVersi
 		default:
 			f.Level = Warning
 		}
+
 		f.Message, f.Remedy = "measured by what the managers need, "+f.Message, remedySatisfy
 	}
+
 	c.pairs = append(c.pairs, p)
 }
 
-// fails says whether managers cannot work with what was found: what they write would be lost or
+// fails reports whether managers cannot work with what was found: what they write would be lost or
 // refused. What else the live CRD forbids they may never want to write, and the objects that exist
 // are valid by it.
 func (c *comparison) fails(need *apiextensionsv1.CustomResourceDefinitionVersion, f *Finding) bool {
@@ -62,10 +71,11 @@ func (c *comparison) fails(need *apiextensionsv1.CustomResourceDefinitionVersion
 	case RuleRequired: // a field that they do not know, they cannot set
 		return !inStatus(f.Path) && !has(root(need.Schema), f.Path)
 	}
+
 	return false
 }
 
-// has says whether a schema has a field.
+// has reports whether a schema has a field.
 func has(s *props, path string) bool {
 	for _, step := range strings.Split(strings.ReplaceAll(path, anyItem, "."+anyItem), ".") {
 		property, known := s.Properties[step]
@@ -80,6 +90,7 @@ func has(s *props, path string) bool {
 			return preserves(s)
 		}
 	}
+
 	return true
 }
 
@@ -91,21 +102,29 @@ func (c *comparison) convertible() {
 	if need == "" || need != live {
 		return
 	}
+
 	for _, v := range c.desired.Spec.Versions {
 		stored := v.Storage
 		for _, name := range c.desired.Status.StoredVersions {
 			stored = stored || name == v.Name
 		}
+
 		if stored && version(c.live, v.Name) == nil {
-			c.add(RuleConversionUnknown, v.Name, "objects are stored in this version, and the managers' conversion webhook does not know it")
+			c.add(
+				RuleConversionUnknown,
+				v.Name,
+				"objects are stored in this version, and the managers' conversion webhook does not know it",
+			)
 		}
 	}
 }
 
 // conversionService is the name of the Service that converts a CRD's objects; empty when none does.
 func conversionService(crd *apiextensionsv1.CustomResourceDefinition) string {
-	if !converts(crd) || crd.Spec.Conversion.Webhook == nil || crd.Spec.Conversion.Webhook.ClientConfig == nil || crd.Spec.Conversion.Webhook.ClientConfig.Service == nil {
+	if !converts(crd) || crd.Spec.Conversion.Webhook == nil || crd.Spec.Conversion.Webhook.ClientConfig == nil ||
+		crd.Spec.Conversion.Webhook.ClientConfig.Service == nil {
 		return ""
 	}
+
 	return crd.Spec.Conversion.Webhook.ClientConfig.Service.Name
 }

@@ -13,6 +13,7 @@ import (
 func spec(text string) func(*crd) {
 	c := change{name: "x", old: text}
 	field := definition([]change{c}, false).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["x"]
+
 	return func(d *crd) { d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = field }
 }
 
@@ -23,6 +24,7 @@ func stored(versions ...string) func(*crd) {
 func TestSatisfies(t *testing.T) {
 	none := func(*crd) {}
 	known := "{type: object, properties: {a: {type: string}}}"
+
 	newer := func(d *crd) {
 		v := d.Spec.Versions[0].DeepCopy()
 		v.Name, d.Spec.Versions[0].Storage = "v2", false
@@ -67,8 +69,10 @@ func TestSatisfies(t *testing.T) {
 			g.Expect(found(report)).To(Equal(c.want), "%s", report)
 		})
 	}
+
 	t.Run("missing", func(t *testing.T) {
 		g := NewWithT(t)
-		g.Expect(safety.Satisfies(v1alpha1(), nil).Message()).To(Equal("samples.example.com: the cluster does not have this CustomResourceDefinition; ask its owner to install it"))
+		g.Expect(safety.Satisfies(v1alpha1(), nil).Message()).
+			To(Equal("samples.example.com: the cluster does not have this CustomResourceDefinition; ask its owner to install it"))
 	})
 }

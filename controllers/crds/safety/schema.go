@@ -24,6 +24,7 @@ type walker struct {
 func compareSchemas(crd, version string, old, new *apiextensionsv1.CustomResourceValidation) []*Finding {
 	w := walker{crd: crd, version: version}
 	w.compare("", root(old), root(new))
+
 	return w.findings
 }
 
@@ -33,6 +34,7 @@ func root(v *apiextensionsv1.CustomResourceValidation) *props {
 		everything := true
 		return &props{Type: "object", XPreserveUnknownFields: &everything}
 	}
+
 	return v.OpenAPIV3Schema
 }
 
@@ -46,7 +48,16 @@ func newFinding(rule Rule, crd, version, path, message string, args ...any) *Fin
 	if t.level == "" {
 		t.level = Warning
 	}
-	return &Finding{CRD: crd, Version: version, Path: path, Rule: rule, Level: t.level, Message: fmt.Sprintf(message, args...), Remedy: t.remedy}
+
+	return &Finding{
+		CRD:     crd,
+		Version: version,
+		Path:    path,
+		Rule:    rule,
+		Level:   t.level,
+		Message: fmt.Sprintf(message, args...),
+		Remedy:  t.remedy,
+	}
 }
 
 func (w *walker) compare(path string, old, new *props) {
@@ -54,15 +65,19 @@ func (w *walker) compare(path string, old, new *props) {
 		w.add(RuleType, path, "the type changes from %s to %s", kind(old), kind(new))
 		return
 	}
+
 	w.attributes(path, old, new)
 	w.required(path, old, new)
 	w.children(path, old, new)
+
 	if old.Items != nil && new.Items != nil && old.Items.Schema != nil && new.Items.Schema != nil {
 		w.compare(path+anyItem, old.Items.Schema, new.Items.Schema)
 	}
+
 	if old.AdditionalProperties == nil || old.AdditionalProperties.Schema == nil {
 		return
 	}
+
 	switch {
 	case new.AdditionalProperties != nil && new.AdditionalProperties.Schema != nil:
 		w.compare(path+anyItem, old.AdditionalProperties.Schema, new.AdditionalProperties.Schema)
@@ -79,13 +94,16 @@ func (w *walker) children(path string, old, new *props) {
 			w.compare(child(path, name), &before, &after)
 			continue
 		}
+
 		if !preserves(new) && new.AdditionalProperties == nil {
 			w.add(RuleFieldRemoved, child(path, name), "the field is removed")
 		}
 	}
+
 	if !preserves(old) || old.XEmbeddedResource {
 		return
 	}
+
 	for name, after := range new.Properties {
 		if _, known := old.Properties[name]; !known {
 			w.add(RuleFieldDescribed, child(path, name), "the field took anything and is now of type %s", kind(&after))
@@ -111,20 +129,22 @@ func kind(s *props) string {
 	case s.Type == "":
 		return "any"
 	}
+
 	return s.Type
 }
 
-// preserves says whether the API server keeps fields that the schema does not have.
+// preserves reports whether the API server keeps fields that the schema does not have.
 func preserves(s *props) bool { return s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields }
 
 func child(path, name string) string {
 	if path == "" {
 		return name
 	}
+
 	return path + "." + name
 }
 
-// same says whether two schemas are equal, byte for byte of their meaning.
+// same reports whether two schemas are equal, byte for byte of their meaning.
 func same(a, b *apiextensionsv1.CustomResourceValidation) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }

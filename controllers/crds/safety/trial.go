@@ -25,27 +25,32 @@ func newTrial(c *comparison, p *pair) (*trial, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	after, err := newValidator(c.desired, p.to)
 	if err != nil {
 		return nil, err
 	}
+
 	t := &trial{crd: c.live.Name, pair: p, before: before, after: after, byPath: map[string][]*Finding{}}
 	for _, f := range p.findings {
 		t.byPath[f.Path] = append(t.byPath[f.Path], f)
 	}
+
 	return t, nil
 }
 
-// try notes on the findings how the object breaks, and says whether it does.
+// try notes on the findings how the object breaks, and reports whether it does.
 func (t *trial) try(ctx context.Context, object *unstructured.Unstructured) bool {
 	lost := t.lost(object)
 	for _, path := range lost {
 		t.finding(path, nil).note(object, path, false)
 	}
+
 	errs, stuck := t.refused(ctx, object)
 	for _, err := range errs {
 		t.finding(place(err), err).note(object, place(err), stuck)
 	}
+
 	return len(lost)+len(errs) > 0
 }
 
@@ -54,6 +59,7 @@ func (t *trial) try(ctx context.Context, object *unstructured.Unstructured) bool
 func (t *trial) lost(object *unstructured.Unstructured) []string {
 	content := object.DeepCopy().Object
 	t.before.dropDefaults(content)
+
 	return t.after.prune(content)
 }
 
@@ -65,18 +71,23 @@ func (t *trial) refused(ctx context.Context, object *unstructured.Unstructured) 
 	after := object.DeepCopy()
 	t.after.fill(after.Object)
 	t.after.prune(after.Object)
+
 	if errs = t.after.create(ctx, after.Object); len(errs) == 0 {
 		return nil, false
 	}
+
 	known := t.before.create(ctx, object.Object)
+
 	errs = slices.DeleteFunc(errs, func(e *field.Error) bool {
 		return slices.ContainsFunc(known, func(k *field.Error) bool { return place(k) == place(e) && k.Type == e.Type })
 	})
 	if len(errs) == 0 {
 		return nil, false
 	}
+
 	touched := after.DeepCopy()
 	touched.SetFinalizers(append(touched.GetFinalizers(), v1alpha2.Finalizer))
+
 	return errs, len(t.after.update(ctx, touched.Object, after.Object)) > 0
 }
 
@@ -86,8 +97,10 @@ func place(err *field.Error) string {
 	if err.Field != (*field.Path)(nil).String() {
 		return err.Field
 	}
+
 	prefix, _ := strconv.QuotedPrefix(err.Detail)
 	path, _ := strconv.Unquote(prefix)
+
 	return strings.Trim(path, ".")
 }
 
@@ -98,19 +111,23 @@ func (t *trial) finding(path string, reason *field.Error) *Finding {
 	if reason == nil {
 		schema = t.pair.from.Schema
 	}
+
 	exact := schemaPath(path, root(schema))
 	for at, more := exact, true; more; at, more = parent(at) {
 		if f := choose(t.byPath[at], reason, at == exact); f != nil {
 			return f
 		}
 	}
+
 	message := "objects that were valid are not any more"
 	if reason == nil {
 		message = "the field is dropped"
 	}
+
 	f := newFinding(RuleInvalidObject, t.crd, t.pair.from.Name, exact, "%s", message)
 	t.pair.findings = append(t.pair.findings, f)
 	t.byPath[exact] = append(t.byPath[exact], f)
+
 	return f
 }
 
@@ -118,12 +135,14 @@ func (t *trial) finding(path string, reason *field.Error) *Finding {
 // object.
 func choose(findings []*Finding, reason *field.Error, exact bool) *Finding {
 	var best *Finding
+
 	most := 0
 	for _, f := range findings {
 		if n := f.explains(reason, exact); n > most {
 			best, most = f, n
 		}
 	}
+
 	return best
 }
 
@@ -136,6 +155,7 @@ func (f *Finding) explains(reason *field.Error, exact bool) int {
 		if t.loses {
 			return 1
 		}
+
 		return 0
 	case f.Rule == RuleValidation && strings.HasSuffix(f.Message, quoted(strings.TrimPrefix(reason.Detail, "failed rule: "))):
 		return 4
@@ -144,6 +164,7 @@ func (f *Finding) explains(reason *field.Error, exact bool) int {
 	case t.anyError:
 		return 1
 	}
+
 	return 0
 }
 
@@ -151,6 +172,7 @@ func (f *Finding) explains(reason *field.Error, exact bool) int {
 // it.
 func schemaPath(path string, s *props) string {
 	var at string
+
 	for _, step := range steps(path) {
 		property, known := s.Properties[step]
 		switch {
@@ -164,17 +186,20 @@ func schemaPath(path string, s *props) string {
 			return at
 		}
 	}
+
 	return at
 }
 
 // steps of a path: "hosts[2].name" is hosts, [2], name.
 func steps(path string) []string {
 	var all []string
+
 	for part := range strings.SplitSeq(strings.ReplaceAll(path, "[", ".["), ".") {
 		if part != "" {
 			all = append(all, part)
 		}
 	}
+
 	return all
 }
 
@@ -183,9 +208,11 @@ func parent(path string) (string, bool) {
 	if path == "" {
 		return "", false
 	}
+
 	if rest, found := strings.CutSuffix(path, anyItem); found {
 		return rest, true
 	}
+
 	return path[:max(0, strings.LastIndex(path, "."))], true
 }
 

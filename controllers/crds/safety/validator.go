@@ -29,25 +29,42 @@ type validator struct {
 	keeps      bool // fields that the schema does not have, everywhere
 }
 
-func newValidator(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensionsv1.CustomResourceDefinitionVersion) (*validator, error) {
+func newValidator(
+	crd *apiextensionsv1.CustomResourceDefinition,
+	version *apiextensionsv1.CustomResourceDefinitionVersion,
+) (*validator, error) {
 	failed := func(err error) (*validator, error) {
-		return nil, fmt.Errorf("CustomResourceDefinition %s, version %s, has a schema that is not valid: %w", crd.Name, version.Name, err)
+		return nil, fmt.Errorf(
+			"CustomResourceDefinition %s, version %s, has a schema that is not valid: %w",
+			crd.Name,
+			version.Name,
+			err,
+		)
 	}
+
 	internal := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(root(version.Schema), internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
+		root(version.Schema),
+		internal,
+		nil,
+	); err != nil {
 		return failed(err)
 	}
+
 	structural, err := structuralschema.NewStructural(internal)
 	if err != nil {
 		return failed(err)
 	}
+
 	if err := defaulting.PruneDefaults(structural); err != nil {
 		return failed(err)
 	}
+
 	schema, _, err := validation.NewSchemaValidator(internal)
 	if err != nil {
 		return failed(err)
 	}
+
 	return &validator{
 		structural: structural, schema: schema, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit),
 		keeps: crd.Spec.PreserveUnknownFields,
@@ -59,7 +76,13 @@ func (v *validator) prune(object map[string]any) []string {
 	if v.keeps {
 		return nil
 	}
-	return pruning.PruneWithOptions(object, v.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+
+	return pruning.PruneWithOptions(
+		object,
+		v.structural,
+		true,
+		structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true},
+	)
 }
 
 // fill sets the defaults.
@@ -73,6 +96,7 @@ func (v *validator) create(ctx context.Context, object map[string]any) field.Err
 	errs := validation.ValidateCustomResource(nil, object, v.schema)
 	errs = append(errs, objectmeta.Validate(nil, object, v.structural, false)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.structural, object)...)
+
 	return append(errs, v.validateRules(ctx, errs, object, nil)...)
 }
 
@@ -81,33 +105,48 @@ func (v *validator) create(ctx context.Context, object map[string]any) field.Err
 func (v *validator) update(ctx context.Context, object, old map[string]any) field.ErrorList {
 	correlated := common.NewCorrelatedObject(object, old, &model.Structural{Structural: v.structural})
 	errs := validation.ValidateCustomResourceUpdate(nil, object, old, v.schema, validation.WithRatcheting(correlated))
+
 	errs = append(errs, objectmeta.Validate(nil, object, v.structural, false)...)
 	if len(listtype.ValidateListSetsAndMaps(nil, v.structural, old)) == 0 {
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.structural, object)...)
 	}
+
 	return append(errs, v.validateRules(ctx, errs, object, old, cel.WithRatcheting(correlated))...)
 }
 
 // validateRules runs the CEL rules, which expect an object whose types are right.
-func (v *validator) validateRules(ctx context.Context, errs field.ErrorList, object, old map[string]any, options ...cel.Option) field.ErrorList {
+func (v *validator) validateRules(
+	ctx context.Context,
+	errs field.ErrorList,
+	object, old map[string]any,
+	options ...cel.Option,
+) field.ErrorList {
 	if v.rules == nil || blocking(errs) {
 		return nil
 	}
+
 	var before any // an old object that is not there must be nil, and not a nil map
 	if old != nil {
 		before = old
 	}
+
 	found, _ := v.rules.Validate(ctx, nil, v.structural, object, before, celconfig.RuntimeCELCostBudget, options...)
+
 	return found
 }
 
 func blocking(errs field.ErrorList) bool {
 	for _, err := range errs {
 		switch err.Type {
-		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+		case field.ErrorTypeNotSupported,
+			field.ErrorTypeRequired,
+			field.ErrorTypeTooLong,
+			field.ErrorTypeTooMany,
+			field.ErrorTypeTypeInvalid:
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -118,6 +157,7 @@ func dropDefaults(x any, s *structuralschema.Structural) {
 	if s == nil {
 		return
 	}
+
 	switch x := x.(type) {
 	case map[string]any:
 		for key, value := range x {

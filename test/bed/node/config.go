@@ -78,18 +78,22 @@ func (n *Node) configure() error {
 	if err != nil {
 		return err
 	}
+
 	kubeconfig, err := n.bed.KubeconfigFor("system:kube-proxy")
 	if err != nil {
 		return err
 	}
+
 	for _, dir := range []string{"cni", "pods", "kubelet", "pki"} {
 		if err := os.MkdirAll(n.file(dir), 0o755); err != nil {
 			return err
 		}
 	}
+
 	if err := makeGroups(); err != nil {
 		return err
 	}
+
 	authority := filepath.Join(n.bed.Dir(), "ca.crt")
 	for file, content := range map[string]string{
 		"containerd.toml":   fmt.Sprintf(containerdConfig, n.file("root"), n.file("state"), n.file("containerd.sock"), PauseImage, folder, n.file("cni")),
@@ -101,6 +105,7 @@ func (n *Node) configure() error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -113,10 +118,12 @@ func makeGroups() error {
 			return err
 		}
 	}
+
 	for _, tree := range trees {
 		if err := os.MkdirAll(tree+groupRoot, 0o755); err != nil {
 			return fmt.Errorf("make the control group of pods: %w", err)
 		}
 	}
+
 	return nil
 }

@@ -25,21 +25,26 @@ func Isolated() (ended bool, code int, err error) {
 	if os.Getenv(insideVariable) != "" {
 		return false, 0, isolate()
 	}
+
 	program, err := os.Executable()
 	if err != nil {
 		return true, 1, err
 	}
+
 	inner := exec.Command(program, os.Args[1:]...)
+
 	inner.Env = append(os.Environ(), insideVariable+"=1")
 	inner.Stdin, inner.Stdout, inner.Stderr = os.Stdin, os.Stdout, os.Stderr
 	inner.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
 		Pdeathsig:  syscall.SIGKILL,
 	}
+
 	err = inner.Run()
 	if exit := new(exec.ExitError); errors.As(err, &exit) {
 		err = nil
 	}
+
 	return true, inner.ProcessState.ExitCode(), errors.Join(err, removeGroups())
 }
 
@@ -48,17 +53,21 @@ func isolate() error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("keep mounts private: %w", err)
 	}
+
 	if err := syscall.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
 	}
+
 	for _, folder := range private {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return err
 		}
+
 		if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, "mode=0755"); err != nil {
 			return fmt.Errorf("mount an empty %s: %w", folder, err)
 		}
 	}
+
 	for _, command := range []string{
 		"ip link set lo up",
 		"ip link add " + bridge + " type bridge",
@@ -71,6 +80,7 @@ func isolate() error {
 			return fmt.Errorf("%s: %w: %s", command, err, out)
 		}
 	}
+
 	return errors.Join(
 		os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o600),
 		os.WriteFile("/proc/sys/net/ipv4/conf/all/route_localnet", []byte("1"), 0o600),
@@ -84,19 +94,24 @@ func unmount(folder string) error {
 	if err != nil {
 		return err
 	}
+
 	var points []string
+
 	for line := range strings.Lines(string(table)) {
 		if fields := strings.Fields(line); len(fields) > 4 && strings.HasPrefix(fields[4], folder+"/") {
 			points = append(points, fields[4])
 		}
 	}
+
 	var failed []error
+
 	for i := len(points) - 1; i >= 0; i-- {
 		// gone with one below it
 		if err := syscall.Unmount(points[i], syscall.MNT_DETACH); err != nil && !errors.Is(err, syscall.EINVAL) {
 			failed = append(failed, fmt.Errorf("unmount %s: %w", points[i], err))
 		}
 	}
+
 	return errors.Join(failed...)
 }
 
@@ -104,25 +119,31 @@ func unmount(folder string) error {
 // the innermost go first.
 func removeGroups() error {
 	var groups []string
+
 	for _, pattern := range []string{"/sys/fs/cgroup" + groupRoot, "/sys/fs/cgroup/*" + groupRoot} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			return err
 		}
+
 		for _, root := range found {
 			_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 				if err == nil && entry.IsDir() {
 					groups = append(groups, path)
 				}
+
 				return nil
 			})
 		}
 	}
+
 	var failed []error
+
 	for i := len(groups) - 1; i >= 0; i-- {
 		if err := syscall.Rmdir(groups[i]); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			failed = append(failed, fmt.Errorf("remove control group %s: %w", groups[i], err))
 		}
 	}
+
 	return errors.Join(failed...)
 }

@@ -39,8 +39,13 @@ const PauseImage = "example.org/pause:v1"
 // from pods.
 func BedOptions() bed.Options {
 	return bed.Options{
-		Nodes: -1, WithoutCertManager: true,
-		APIServerFlags: []string{"--bind-address=0.0.0.0", "--advertise-address=" + Address, "--endpoint-reconciler-type=lease"},
+		Nodes:              -1,
+		WithoutCertManager: true,
+		APIServerFlags: []string{
+			"--bind-address=0.0.0.0",
+			"--advertise-address=" + Address,
+			"--endpoint-reconciler-type=lease",
+		},
 	}
 }
 
@@ -59,28 +64,50 @@ func Start(ctx context.Context, b *bed.Bed, archives ...string) (*Node, error) {
 	if err := n.configure(); err != nil {
 		return nil, fmt.Errorf("configure the node: %w", err)
 	}
+
 	if err := n.launch("containerd", "--config", n.file("containerd.toml"), "--log-level=warn"); err != nil {
 		return nil, err
 	}
-	if err := n.waitFor(ctx, "containerd answers", func(ctx context.Context) error { return n.ctr(ctx, "version") }); err != nil {
+
+	if err := n.waitFor(
+		ctx,
+		"containerd answers",
+		func(ctx context.Context) error { return n.ctr(ctx, "version") },
+	); err != nil {
 		return nil, err
 	}
+
 	for _, archive := range archives {
 		if err := n.ctr(ctx, "images", "import", archive); err != nil {
 			return nil, err
 		}
 	}
+
 	kubeconfig, err := b.KubeconfigFor("system:node:" + name)
 	if err != nil {
 		return nil, err
 	}
-	if err := n.launch(b.Binary(tools.Kubelet), "--config="+n.file("kubelet.yaml"), "--kubeconfig="+kubeconfig, "--root-dir="+n.file("kubelet"),
-		"--cert-dir="+n.file("pki"), "--hostname-override="+name, "--node-ip="+Address); err != nil {
+
+	if err := n.launch(
+		b.Binary(tools.Kubelet),
+		"--config="+n.file("kubelet.yaml"),
+		"--kubeconfig="+kubeconfig,
+		"--root-dir="+n.file("kubelet"),
+		"--cert-dir="+n.file("pki"),
+		"--hostname-override="+name,
+		"--node-ip="+Address,
+	); err != nil {
 		return nil, err
 	}
-	if err := n.launch(b.Binary(tools.KubeProxy), "--config="+n.file("kube-proxy.yaml"), "--hostname-override="+name); err != nil {
+
+	if err := n.launch(
+		b.Binary(tools.KubeProxy),
+		"--config="+n.file("kube-proxy.yaml"),
+		"--hostname-override="+name,
+	); err != nil {
 		return nil, err
 	}
+
 	return n, n.waitFor(ctx, "the node is Ready", n.ready)
 }
 
@@ -91,12 +118,16 @@ func (n *Node) launch(program string, args ...string) error {
 		return err
 	}
 	defer log.Close()
+
 	cmd := exec.Command(program, args...)
+
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := n.bed.Launch(cmd); err != nil {
 		return fmt.Errorf("start %s: %w", filepath.Base(program), err)
 	}
+
 	n.programs = append(n.programs, cmd)
+
 	return nil
 }
 
@@ -106,6 +137,7 @@ func (n *Node) Stop() error {
 		_ = program.Process.Kill() // fails only if it is gone
 		_ = program.Wait()         // it was killed
 	}
+
 	return unmount(n.dir)
 }
 
@@ -114,52 +146,67 @@ func (n *Node) file(name string) string { return filepath.Join(n.dir, name) }
 // ctr runs containerd's own client on Kubernetes' images and containers.
 func (n *Node) ctr(ctx context.Context, args ...string) error {
 	args = slices.Concat([]string{"--address", n.file("containerd.sock"), "--namespace", "k8s.io"}, args)
+
 	out, err := exec.CommandContext(ctx, "ctr", args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("ctr %s: %w: %s", strings.Join(args[4:], " "), err, out)
 	}
+
 	return nil
 }
 
-// ready says whether the node takes pods.
+// ready reports whether the node takes pods.
 func (n *Node) ready(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(n.bed.Config())
 	if err != nil {
 		return err
 	}
+
 	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
+
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue && len(node.Spec.Taints) == 0 {
 			return nil
 		}
 	}
+
 	return fmt.Errorf("node %s: %v, taints %v", name, node.Status.Conditions, node.Spec.Taints)
 }
 
 // waitFor calls done until it returns nil, and gives up with the ends of the programs' logs.
 func (n *Node) waitFor(ctx context.Context, what string, done func(context.Context) error) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
-		last = done(ctx)
-		return last == nil, nil
-	})
+
+	err := wait.PollUntilContextTimeout(
+		ctx,
+		100*time.Millisecond,
+		startTimeout,
+		true,
+		func(ctx context.Context) (bool, error) {
+			last = done(ctx)
+			return last == nil, nil
+		},
+	)
 	if err != nil {
 		return fmt.Errorf("gave up waiting until %s: %w; %w\n%s", what, err, last, n.Logs())
 	}
+
 	return nil
 }
 
 // Logs are the ends of the logs of the node's programs.
 func (n *Node) Logs() string {
 	var all strings.Builder
+
 	files, _ := filepath.Glob(n.file("*.log"))
 	for _, file := range files {
 		text, _ := os.ReadFile(file)
 		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 		fmt.Fprintf(&all, "--- %s\n%s\n", filepath.Base(file), strings.Join(lines[max(0, len(lines)-25):], "\n"))
 	}
+
 	return all.String()
 }

@@ -35,9 +35,11 @@ func (s *Set) Build(ctx context.Context, log io.Writer) error {
 	if err != nil || len(stale) == 0 {
 		return err
 	}
+
 	if err := os.MkdirAll(s.cache(), 0o755); err != nil {
 		return fmt.Errorf("make the folder of the test bed's programs: %w", err)
 	}
+
 	lock, err := filelock.Acquire(ctx, filepath.Join(s.cache(), "lock"), func() {
 		fmt.Fprintln(log, "another process builds the test bed's programs; waiting for it")
 	})
@@ -46,28 +48,38 @@ func (s *Set) Build(ctx context.Context, log io.Writer) error {
 	}
 	// What the other process built is not stale any more.
 	if stale, err = s.stale(); err == nil && len(stale) > 0 {
-		fmt.Fprintf(log, "building %d of the test bed's %d programs and manifests; all of them take some minutes\n", len(stale), len(s.artifacts))
+		fmt.Fprintf(
+			log,
+			"building %d of the test bed's %d programs and manifests; all of them take some minutes\n",
+			len(stale),
+			len(s.artifacts),
+		)
 		err = s.makeAll(ctx, stale, log)
 	}
+
 	return errors.Join(err, lock.Release())
 }
 
 // stale lists what Build has to make.
 func (s *Set) stale() ([]artifact, error) {
 	var stale []artifact
+
 	for _, a := range s.artifacts {
 		want, err := s.recipe(a)
 		if err != nil {
 			return nil, err
 		}
+
 		have, err := os.ReadFile(s.stampPath(a))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("read the stamp of %s: %w", a.name, err)
 		}
+
 		if _, err := os.Stat(s.path(a)); err != nil || string(have) != want {
 			stale = append(stale, a)
 		}
 	}
+
 	return stale, nil
 }
 
@@ -75,13 +87,16 @@ func (s *Set) stale() ([]artifact, error) {
 func (s *Set) recipe(a artifact) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%q %q %s/%s\n", a, buildFlags, runtime.GOOS, runtime.GOARCH)
+
 	for _, name := range []string{"go.mod", "go.sum"} {
 		pins, err := os.ReadFile(filepath.Join(s.pins(a), name))
 		if err != nil {
 			return "", fmt.Errorf("read the pins of %s: %w", a.name, err)
 		}
+
 		hash.Write(pins)
 	}
+
 	return fmt.Sprintf("%x\n", hash.Sum(nil)), nil
 }
 
@@ -93,20 +108,27 @@ func (s *Set) stampPath(a artifact) string { return filepath.Join(s.cache(), a.n
 func (s *Set) makeAll(ctx context.Context, wanted []artifact, log io.Writer) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(1, runtime.NumCPU()/4))
+
 	var mu sync.Mutex
+
 	for _, a := range wanted {
 		group.Go(func() error {
 			start := time.Now()
+
 			size, err := s.make(ctx, a)
 			if err != nil {
 				return fmt.Errorf("build %s: %w", a.name, err)
 			}
+
 			mu.Lock()
 			defer mu.Unlock()
+
 			fmt.Fprintf(log, "  %-24s %6.1f s %7.1f MB\n", a.name, time.Since(start).Seconds(), float64(size)/1e6)
+
 			return nil
 		})
 	}
+
 	return group.Wait()
 }
 
@@ -117,25 +139,31 @@ func (s *Set) make(ctx context.Context, a artifact) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	partial := filepath.Join(s.cache(), a.name+".partial")
 	if a.pkg != "" {
 		err = s.compile(ctx, a, partial)
 	} else {
 		err = s.join(ctx, a, partial)
 	}
+
 	if err != nil {
 		return 0, err
 	}
+
 	info, err := os.Stat(partial)
 	if err != nil {
 		return 0, err
 	}
+
 	if err := os.Remove(s.stampPath(a)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
+
 	if err := os.Rename(partial, s.path(a)); err != nil {
 		return 0, err
 	}
+
 	return info.Size(), os.WriteFile(s.stampPath(a), []byte(recipe), 0o644)
 }
 
@@ -145,8 +173,10 @@ func (s *Set) compile(ctx context.Context, a artifact, out string) error {
 	if err != nil {
 		return err
 	}
+
 	args := slices.Concat([]string{"build"}, buildFlags, []string{"-ldflags", ldflags, "-o", out, a.pkg})
 	_, err = s.goCommand(ctx, a, args...)
+
 	return err
 }
 
@@ -154,19 +184,23 @@ var placeholder = regexp.MustCompile(`\{(version|major|minor) of (.+)\}`)
 
 func (s *Set) ldflags(ctx context.Context, a artifact) (string, error) {
 	flags := "-s -w"
+
 	for _, variable := range a.variables {
 		if match := placeholder.FindStringSubmatch(variable); match != nil {
 			version, err := s.goCommand(ctx, a, "list", "-mod=readonly", "-m", "-f", "{{.Version}}", match[2])
 			if err != nil {
 				return "", err
 			}
+
 			major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 			minor, _, _ := strings.Cut(rest, ".")
 			value := map[string]string{"version": version, "major": major, "minor": minor}[match[1]]
 			variable = placeholder.ReplaceAllLiteralString(variable, value)
 		}
+
 		flags += " -X " + variable
 	}
+
 	return flags, nil
 }
 
@@ -175,43 +209,54 @@ func (s *Set) join(ctx context.Context, a artifact, out string) error {
 	if _, err := s.goCommand(ctx, a, "mod", "download", a.module); err != nil {
 		return err
 	}
+
 	dir, err := s.goCommand(ctx, a, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", a.module)
 	if err != nil {
 		return err
 	}
+
 	var stream bytes.Buffer
+
 	for _, pattern := range a.files {
 		paths, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
 			return err
 		}
+
 		if len(paths) == 0 {
 			return fmt.Errorf("module %s has no file %s any more; mend the pattern in package tools", a.module, pattern)
 		}
+
 		for _, path := range paths {
 			manifest, err := os.ReadFile(path)
 			if err != nil {
 				return err
 			}
+
 			fmt.Fprintf(&stream, "---\n%s\n", bytes.TrimSpace(bytes.TrimPrefix(manifest, []byte("---\n"))))
 		}
 	}
+
 	return os.WriteFile(out, stream.Bytes(), 0o644)
 }
 
 // goCommand runs the go command in the module that pins a and returns its standard output.
 func (s *Set) goCommand(ctx context.Context, a artifact, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
+
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = s.pins(a)
+
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	// An interrupt lets the go command end its compilers, a kill would not.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+
 	cmd.WaitDelay = 10 * time.Second
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("`go %s` in %s: %w\n%s", strings.Join(args, " "), cmd.Dir, err, tail(stderr.String()))
 	}
+
 	return strings.TrimSpace(stdout.String()), nil
 }
 

@@ -25,11 +25,14 @@ func main() { println(version, major, minor) }
 // module each.
 func checkout(t *testing.T) *Set {
 	t.Helper()
+
 	s := &Set{root: t.TempDir(), artifacts: []artifact{
 		{
 			name: "hello", pins: "hello", pkg: "example.org/hello",
 			variables: []string{
-				"main.version={version of example.org/hello}", "main.major={major of example.org/hello}", "main.minor={minor of example.org/hello}",
+				"main.version={version of example.org/hello}",
+				"main.major={major of example.org/hello}",
+				"main.minor={minor of example.org/hello}",
 			},
 		},
 		{name: "other", pins: "other", pkg: "example.org/other"},
@@ -40,25 +43,35 @@ func checkout(t *testing.T) *Set {
 		write(t, s, name+"/source/go.mod", "module example.org/"+name+"\n\ngo 1.26.0\n")
 		write(t, s, name+"/source/main.go", helloSource)
 	}
+
 	write(t, s, "other/source/a/1.yaml", "---\na: 1\n")
 	write(t, s, "other/source/b/2.yaml", "b: 2\n")
 	write(t, s, "other/source/b/1.yaml", "b: 1\n\n")
+
 	return s
 }
 
 func pin(t *testing.T, s *Set, name, version string) {
 	t.Helper()
+
 	module := "example.org/" + name
-	write(t, s, name+"/go.mod", "module pins\n\ngo 1.26.0\n\nrequire "+module+" "+version+"\n\nreplace "+module+" => ./source\n")
+	write(
+		t,
+		s,
+		name+"/go.mod",
+		"module pins\n\ngo 1.26.0\n\nrequire "+module+" "+version+"\n\nreplace "+module+" => ./source\n",
+	)
 	write(t, s, name+"/go.sum", "")
 }
 
 func write(t *testing.T, s *Set, name, content string) {
 	t.Helper()
+
 	path := filepath.Join(s.root, "test", "bed", "tools", name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -67,11 +80,13 @@ func write(t *testing.T, s *Set, name, content string) {
 // built lists what a build says it made.
 func built(log string) []string {
 	var names []string
+
 	for line := range strings.Lines(log) {
 		if fields := strings.Fields(line); strings.HasPrefix(line, "  ") {
 			names = append(names, fields[0])
 		}
 	}
+
 	return names
 }
 
@@ -81,11 +96,13 @@ func TestBuild(t *testing.T) {
 	hello := func() string {
 		output, err := exec.Command(s.Program("hello")).CombinedOutput()
 		g.Expect(err).NotTo(HaveOccurred())
+
 		return strings.TrimSpace(string(output))
 	}
 	build := func() []string {
 		var log bytes.Buffer
 		g.Expect(s.Build(t.Context(), &log)).To(Succeed())
+
 		return built(log.String())
 	}
 
@@ -106,6 +123,7 @@ func TestBuild(t *testing.T) {
 func TestBuildFails(t *testing.T) {
 	g := NewWithT(t)
 	s := checkout(t)
+
 	var log bytes.Buffer
 	g.Expect(s.Build(t.Context(), &log)).To(Succeed())
 	before, err := os.ReadFile(s.Program("hello"))
@@ -128,11 +146,15 @@ func TestBuildFails(t *testing.T) {
 func TestBuildsWaitForEachOther(t *testing.T) {
 	g := NewWithT(t)
 	s := checkout(t)
-	var logs [2]bytes.Buffer
-	var builds sync.WaitGroup
+
+	var (
+		logs   [2]bytes.Buffer
+		builds sync.WaitGroup
+	)
 	for i := range logs {
 		builds.Go(func() { g.Expect(s.Build(t.Context(), &logs[i])).To(Succeed()) })
 	}
+
 	builds.Wait()
 	g.Expect(append(built(logs[0].String()), built(logs[1].String())...)).To(ConsistOf("hello", "other", "all.yaml"))
 }
@@ -141,10 +163,12 @@ func TestANodeIsOfTheVersionOfItsControlPlane(t *testing.T) {
 	g := NewWithT(t)
 	s, err := Find()
 	g.Expect(err).NotTo(HaveOccurred())
+
 	version := func(name string) string {
 		i := slices.IndexFunc(s.WithNode().artifacts, func(a artifact) bool { return a.name == name })
 		pins, err := os.ReadFile(filepath.Join(s.pins(s.WithNode().artifacts[i]), "go.mod"))
 		g.Expect(err).NotTo(HaveOccurred())
+
 		return regexp.MustCompile(`k8s\.io/kubernetes v\S+`).FindString(string(pins))
 	}
 	g.Expect(version(Kubelet)).To(And(Not(BeEmpty()), Equal(version(APIServer))))
@@ -154,10 +178,13 @@ func TestFind(t *testing.T) {
 	g := NewWithT(t)
 	s, err := Find()
 	g.Expect(err).NotTo(HaveOccurred())
+
 	for _, a := range s.WithNode().WithFlux().artifacts {
 		g.Expect(filepath.Join(s.pins(a), "go.mod")).To(BeARegularFile())
 	}
+
 	t.Chdir(t.TempDir())
+
 	_, err = Find()
 	g.Expect(err).To(MatchError(ErrNoCheckout))
 }

@@ -77,13 +77,23 @@ var artifacts = []artifact{
 		variables: []string{"helm.sh/helm/v4/internal/version.version={version of helm.sh/helm/v4}"},
 	},
 	{
-		name: Registry, pins: "registry", pkg: "github.com/distribution/distribution/v3/cmd/registry",
-		variables: []string{"github.com/distribution/distribution/v3/version.version={version of github.com/distribution/distribution/v3}"},
+		name: Registry,
+		pins: "registry",
+		pkg:  "github.com/distribution/distribution/v3/cmd/registry",
+		variables: []string{
+			"github.com/distribution/distribution/v3/version.version={version of github.com/distribution/distribution/v3}",
+		},
 	},
 	{name: Crane, pins: "crane", pkg: "github.com/google/go-containerregistry/cmd/crane"},
 	{
-		name: KwokStages, pins: "kwok", module: "sigs.k8s.io/kwok",
-		files: []string{"kustomize/stage/node/fast/node-*.yaml", "kustomize/stage/node/heartbeat/node-*.yaml", "kustomize/stage/pod/fast/pod-*.yaml"},
+		name:   KwokStages,
+		pins:   "kwok",
+		module: "sigs.k8s.io/kwok",
+		files: []string{
+			"kustomize/stage/node/fast/node-*.yaml",
+			"kustomize/stage/node/heartbeat/node-*.yaml",
+			"kustomize/stage/pod/fast/pod-*.yaml",
+		},
 	},
 	{
 		name: CertManagerCRDs, pins: "cert-manager", module: "github.com/cert-manager/cert-manager",
@@ -97,6 +107,7 @@ var nodeArtifacts = []artifact{nodeProgram(Kubelet), nodeProgram(KubeProxy)}
 func nodeProgram(name string) artifact {
 	a := kubernetes(name)
 	a.pins = "node"
+
 	return a
 }
 
@@ -104,19 +115,35 @@ func nodeProgram(name string) artifact {
 var fluxArtifacts = []artifact{
 	{name: SourceController, pins: "flux-source", pkg: "github.com/fluxcd/source-controller"},
 	{name: HelmController, pins: "flux-helm", pkg: "github.com/fluxcd/helm-controller"},
-	{name: FluxSourceCRDs, pins: "flux-source", module: "github.com/fluxcd/source-controller", files: []string{"config/crd/bases/*.yaml"}},
-	{name: FluxHelmCRDs, pins: "flux-helm", module: "github.com/fluxcd/helm-controller", files: []string{"config/crd/bases/*.yaml"}},
+	{
+		name:   FluxSourceCRDs,
+		pins:   "flux-source",
+		module: "github.com/fluxcd/source-controller",
+		files:  []string{"config/crd/bases/*.yaml"},
+	},
+	{
+		name:   FluxHelmCRDs,
+		pins:   "flux-helm",
+		module: "github.com/fluxcd/helm-controller",
+		files:  []string{"config/crd/bases/*.yaml"},
+	},
 }
 
 // kubernetes is a program of Kubernetes. The version decides what clients are told: Helm's
 // kubeVersion checks and Cluster API's managers refuse an API server that does not know its own.
 func kubernetes(name string) artifact {
 	const module = "k8s.io/kubernetes"
+
 	a := artifact{name: name, pins: "kubernetes", pkg: module + "/cmd/" + name}
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
-		a.variables = append(a.variables,
-			pkg+".gitVersion={version of "+module+"}", pkg+".gitMajor={major of "+module+"}", pkg+".gitMinor={minor of "+module+"}")
+		a.variables = append(
+			a.variables,
+			pkg+".gitVersion={version of "+module+"}",
+			pkg+".gitMajor={major of "+module+"}",
+			pkg+".gitMinor={minor of "+module+"}",
+		)
 	}
+
 	return a
 }
 
@@ -127,7 +154,9 @@ type Set struct {
 }
 
 // ErrNoCheckout is returned by Find outside of a checkout of the project.
-var ErrNoCheckout = errors.New("neither this folder nor one above it is a checkout of github.com/capstan-project/capstan; go to one")
+var ErrNoCheckout = errors.New(
+	"neither this folder nor one above it is a checkout of github.com/capstan-project/capstan; go to one",
+)
 
 var moduleLine = regexp.MustCompile(`(?m)^module github\.com/capstan-project/capstan\s*$`)
 
@@ -137,18 +166,22 @@ func Find() (*Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the checkout: %w", err)
 	}
+
 	for {
 		mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("find the checkout: %w", err)
 		}
+
 		if moduleLine.Match(mod) {
 			return &Set{root: dir, artifacts: artifacts}, nil
 		}
+
 		parent := filepath.Dir(dir)
 		if parent == dir {
 			return nil, ErrNoCheckout
 		}
+
 		dir = parent
 	}
 }
@@ -179,6 +212,7 @@ func (s *Set) path(a artifact) string {
 	if a.pkg == "" {
 		return s.Manifests(a.name)
 	}
+
 	return s.Program(a.name)
 }
 

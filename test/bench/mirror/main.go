@@ -29,10 +29,14 @@ const layers, layerSize = 4, 64 << 20
 
 func main() {
 	runs := flag.Int("runs", 3, "how often each is measured; the table shows the median")
+
 	flag.Parse()
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, *runs)
+
 	stop()
+
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -58,31 +62,40 @@ func run(ctx context.Context, runs int) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+
 	s, err := newSetting(ctx, dir)
 	if err != nil {
 		return err
 	}
 	defer s.registry.Stop()
+
 	measured := map[string][]figure{}
+
 	for i := range runs {
 		for _, c := range s.commands(i) {
 			f, err := s.measure(ctx, c.args)
 			if err != nil {
 				return err
 			}
+
 			measured[c.name] = append(measured[c.name], f)
 		}
 	}
+
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "%d MiB in %d layers\tMB/s\tpeak memory\n", layers*layerSize>>20, layers)
+
 	for _, c := range s.commands(0) {
 		f := median(measured[c.name])
+
 		rate := fmt.Sprintf("%.0f", layers*layerSize/1e6/f.took.Seconds())
 		if c.charts {
 			rate = fmt.Sprintf("%.2f s", f.took.Seconds())
 		}
+
 		fmt.Fprintf(w, "%s\t%s\t%d MB\n", c.name, rate, f.memory/1e6)
 	}
+
 	return w.Flush()
 }
 
@@ -91,38 +104,58 @@ func newSetting(ctx context.Context, dir string) (*setting, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &setting{dir: dir, capstan: filepath.Join(dir, "capstan"), crane: set.Program(tools.Crane), ca: filepath.Join(dir, "ca.crt")}
+
+	s := &setting{
+		dir:     dir,
+		capstan: filepath.Join(dir, "capstan"),
+		crane:   set.Program(tools.Crane),
+		ca:      filepath.Join(dir, "ca.crt"),
+	}
+
 	build := exec.CommandContext(ctx, "go", "build", "-o", s.capstan, "./cmd/capstan")
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build capstan: %w\n%s", err, out)
 	}
+
 	if err := os.Mkdir(filepath.Join(dir, "registry"), 0o755); err != nil {
 		return nil, err
 	}
-	if s.registry, err = bed.RunRegistry(ctx, bed.RegistryOptions{Dir: filepath.Join(dir, "registry"), TLS: true}); err != nil {
+
+	if s.registry, err = bed.RunRegistry(
+		ctx,
+		bed.RegistryOptions{Dir: filepath.Join(dir, "registry"), TLS: true},
+	); err != nil {
 		return nil, err
 	}
+
 	if err := os.WriteFile(s.ca, s.registry.CA, 0o600); err != nil {
 		return nil, err
 	}
+
 	client, err := oci.NewClient(oci.Options{CA: s.registry.CA})
 	if err != nil {
 		return nil, err
 	}
+
 	s.image = s.registry.Address + "/bench/image:v1"
+
 	ref, err := oci.ParseImage(s.image)
 	if err != nil {
 		return nil, err
 	}
+
 	content := make([][]byte, layers)
 	for i := range content {
 		content[i] = image.Random(layerSize, uint64(i))
 	}
+
 	_, err = image.Push(ctx, client, ref, nil, content...)
 	clear(content)
 	// A child's peak begins at its parent's, on Linux.
 	debug.FreeOSMemory()
+
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // elsewhere there is none
+
 	return s, err
 }
 
@@ -138,33 +171,71 @@ func (s *setting) commands(run int) []command {
 	at := func(name string) string { return filepath.Join(s.dir, fmt.Sprintf("%s-%d", name, run)) }
 	to := func(name string) string { return fmt.Sprintf("%s/%s-%d", s.registry.Address, name, run) }
 	folder, _ := fleet.Repository(".")
+
 	labels, _ := filepath.Glob(filepath.Join(folder, "*-*"))
 	for i, label := range labels {
 		labels[i] = filepath.Base(label)
 	}
-	charts := slices.Concat([]string{s.capstan, "mirror", "--from", folder, "--charts-only", "--to", at("charts") + ".tar"}, labels)
+
+	charts := slices.Concat(
+		[]string{s.capstan, "mirror", "--from", folder, "--charts-only", "--to", at("charts") + ".tar"},
+		labels,
+	)
+
 	return []command{
 		{name: "pull: crane pull --format=oci", args: []string{s.crane, "pull", "--format=oci", s.image, at("crane")}},
-		{name: "pull: capstan mirror --to archive", args: []string{s.capstan, "mirror", "--image", s.image, "--to", at("mirror") + ".tar", "--ca-file", s.ca}},
+		{
+			name: "pull: capstan mirror --to archive",
+			args: []string{s.capstan, "mirror", "--image", s.image, "--to", at("mirror") + ".tar", "--ca-file", s.ca},
+		},
 		{name: "push: crane push", args: []string{s.crane, "push", at("crane"), to("crane") + ":v1"}},
-		{name: "push: capstan mirror --archive", args: []string{s.capstan, "mirror", "--archive", at("mirror") + ".tar", "--to", "oci://" + to("mirror"), "--ca-file", s.ca}},
+		{
+			name: "push: capstan mirror --archive",
+			args: []string{
+				s.capstan,
+				"mirror",
+				"--archive",
+				at("mirror") + ".tar",
+				"--to",
+				"oci://" + to("mirror"),
+				"--ca-file",
+				s.ca,
+			},
+		},
 		{name: fmt.Sprintf("charts of %d providers made and archived", len(labels)), args: charts, charts: true},
-		{name: "these to a registry", args: []string{s.capstan, "mirror", "--archive", at("charts") + ".tar", "--to", "oci://" + to("charts"), "--ca-file", s.ca}, charts: true},
+		{
+			name: "these to a registry",
+			args: []string{
+				s.capstan,
+				"mirror",
+				"--archive",
+				at("charts") + ".tar",
+				"--to",
+				"oci://" + to("charts"),
+				"--ca-file",
+				s.ca,
+			},
+			charts: true,
+		},
 	}
 }
 
 func (s *setting) measure(ctx context.Context, args []string) (figure, error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+
 	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+s.ca) // how crane learns of the authority
 	began := time.Now()
+
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return figure{}, fmt.Errorf("%s: %w\n%s", filepath.Base(args[0]), err, out)
 	}
+
 	f := figure{took: time.Since(began)}
 	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		f.memory = usage.Maxrss << 10
 	}
+
 	return f, nil
 }
 

@@ -36,17 +36,21 @@ func (g *growth) run(ctx context.Context, sizes []int) (samples []sample, err er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, g.operator.Stop()) }()
+
 	if _, err := g.quiet(ctx); err != nil {
 		return nil, err
 	}
+
 	last := sample{}
 	for _, size := range sizes {
 		if last, err = g.measure(ctx, last, size); err != nil {
 			return nil, err
 		}
+
 		fmt.Fprintf(os.Stderr, "%d providers: %.0f s, %.0f MiB\n", size, last.took.Seconds(), mebibytes(last.settled))
 		samples = append(samples, last)
 	}
+
 	return samples, g.restart(ctx, &samples[len(samples)-1])
 }
 
@@ -55,10 +59,12 @@ func (g *growth) start() error {
 	if g.profiles != "" {
 		flags = append(flags, "--metrics-bind-address="+profiledAddress)
 	}
+
 	operator, err := fleet.StartOperator(g.bed, "bin/operator", filepath.Join(g.bed.Dir(), "operator.log"), flags...)
 	if err == nil {
 		g.operator = operator
 	}
+
 	return err
 }
 
@@ -73,22 +79,29 @@ func (g *growth) measure(ctx context.Context, last sample, size int) (sample, er
 			return last, err
 		}
 	}
+
 	before, err := g.server(ctx, cpuSeconds)
 	if err != nil {
 		return last, err
 	}
+
 	profiled := g.profile(ctx, size)
 	begin := time.Now()
+
 	if err := g.install(ctx, missing, size); err != nil {
 		return last, err
 	}
+
 	now := sample{providers: size, took: last.took + time.Since(begin)}
 	after, err := g.server(ctx, cpuSeconds)
+
 	now.serverCPU = last.serverCPU + after - before
 	if err := errors.Join(err, profiled()); err != nil {
 		return last, err
 	}
+
 	err = g.rest(ctx, &now)
+
 	return now, err
 }
 
@@ -99,6 +112,7 @@ func (g *growth) install(ctx context.Context, missing []*fleet.Release, all int)
 			return err
 		}
 	}
+
 	return g.allReady(ctx, all)
 }
 
@@ -108,17 +122,21 @@ func (g *growth) rest(ctx context.Context, s *sample) error {
 	if err != nil {
 		return err
 	}
+
 	s.cpu = g.operator.CPU()
 	pause(ctx, g.idle)
 	s.idleCPU, s.peak, s.settled = g.operator.CPU()-s.cpu, g.operator.PeakMemory(), g.operator.Memory()
+
 	requests, err := g.requests()
 	if err != nil {
 		return err
 	}
+
 	s.requests = bed.Count(requests, func(r bed.Request) string { return r.Verb })
 	s.writes = writes(requests)
 	s.idleWrites = writes(since(requests, settled))
 	s.serverMemory, err = g.server(ctx, "process_resident_memory_bytes")
+
 	return err
 }
 
@@ -127,20 +145,26 @@ func (g *growth) restart(ctx context.Context, s *sample) error {
 	if err := g.operator.Stop(); err != nil {
 		return err
 	}
+
 	begin := time.Now()
+
 	if err := g.start(); err != nil {
 		return err
 	}
+
 	quiet, err := g.quiet(ctx)
 	if err != nil {
 		return err
 	}
+
 	requests, err := g.requests()
 	if err != nil {
 		return err
 	}
+
 	requests = since(requests, begin)
 	s.restart = restart{quiet.Sub(begin), g.operator.CPU(), g.operator.PeakMemory(), len(requests), writes(requests)}
+
 	return nil
 }
 
@@ -151,21 +175,25 @@ func (g *growth) requests() ([]bed.Request, error) {
 
 func since(requests []bed.Request, begin time.Time) []bed.Request {
 	var later []bed.Request
+
 	for _, r := range requests {
 		if r.Received.After(begin) {
 			later = append(later, r)
 		}
 	}
+
 	return later
 }
 
 func writes(requests []bed.Request) int {
 	n := 0
+
 	for _, r := range requests {
 		if r.Write() {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -174,13 +202,16 @@ func writes(requests []bed.Request) int {
 func (g *growth) allReady(ctx context.Context, wanted int) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute+time.Duration(wanted)*2*time.Second)
 	defer cancel()
+
 	for {
 		ready, waiting := 0, ""
+
 		for _, t := range []v1alpha2.ProviderType{v1alpha2.CoreProviderType, v1alpha2.InfrastructureProviderType} {
 			list := t.NewList()
 			if err := g.client.List(ctx, list); err != nil {
 				return fmt.Errorf("not all of %d are ready: %w", wanted, err)
 			}
+
 			for _, p := range list.GetItems() {
 				if conditions.IsReady(p) {
 					ready++
@@ -189,10 +220,13 @@ func (g *growth) allReady(ctx context.Context, wanted int) error {
 				}
 			}
 		}
+
 		if ready == wanted {
 			return nil
 		}
+
 		pause(ctx, 20*time.Millisecond+time.Duration(wanted)*2*time.Millisecond)
+
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("%d of %d are ready; another: %s: %w", ready, wanted, waiting, err)
 		}
@@ -213,10 +247,13 @@ func (g *growth) quiet(ctx context.Context) (time.Time, error) {
 		if n := len(taken) - 1; n >= quietSeconds && taken[n]-taken[n-quietSeconds] < quietMost {
 			return time.Now().Add(-quietSeconds * time.Second), nil
 		}
+
 		pause(ctx, time.Second)
+
 		if ended, err := g.operator.Exited(); ended {
 			return time.Time{}, fmt.Errorf("the operator has ended: %w", err)
 		}
+
 		if err := ctx.Err(); err != nil {
 			return time.Time{}, err
 		}
@@ -229,15 +266,18 @@ func (g *growth) server(ctx context.Context, metric string) (value float64, err 
 	if err != nil {
 		return 0, err
 	}
+
 	metrics, err := c.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return 0, err
 	}
+
 	for line := range strings.Lines(string(metrics)) {
 		if n, _ := fmt.Sscanf(line, metric+" %g", &value); n == 1 {
 			return value, nil
 		}
 	}
+
 	return 0, fmt.Errorf("the API server does not tell %s", metric)
 }
 

@@ -22,15 +22,23 @@ import (
 )
 
 func main() {
-	list := flag.String("sizes", "1,10,50,100,250,500", "the numbers of providers at which is measured, ascending; with one alone all are created at once")
+	list := flag.String(
+		"sizes",
+		"1,10,50,100,250,500",
+		"the numbers of providers at which is measured, ascending; with one alone all are created at once",
+	)
 	idle := flag.Duration("idle", time.Minute, "how long the idle operator is watched at each of them")
 	plot := flag.String("plot", "", "a file for a plot, as SVG")
 	profiles := flag.String("profiles", "", "a folder for profiles of the operator")
+
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, *list, *idle, *plot, *profiles)
+
 	stop()
+
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
@@ -42,45 +50,60 @@ func run(ctx context.Context, list string, idle time.Duration, plot, profiles st
 	if err != nil {
 		return err
 	}
+
 	if profiles != "" {
 		if err := os.MkdirAll(profiles, 0o755); err != nil {
 			return err
 		}
 	}
+
 	most := sizes[len(sizes)-1]
+
 	const podsPerNode = 100
+
 	b, err := bed.Start(ctx, bed.Options{Nodes: 1 + most/podsPerNode})
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, b.Stop()) }()
+
 	c, err := fleet.NewClient(b.Config())
 	if err != nil {
 		return err
 	}
+
 	if err := fleet.InstallCRDs(ctx, c, "."); err != nil {
 		return err
 	}
+
 	g := &growth{bed: b, client: c, idle: idle, profiles: profiles, providers: small(most)}
+
 	samples, err := g.run(ctx, sizes)
 	if err != nil {
 		return err
 	}
+
 	printSamples(samples, idle)
+
 	if plot == "" {
 		return nil
 	}
+
 	return os.WriteFile(plot, draw(samples), 0o644)
 }
 
 func parseSizes(list string) ([]int, error) {
 	var sizes []int
+
 	for _, text := range strings.Split(list, ",") {
 		size, err := strconv.Atoi(text)
 		if err != nil || size < 1 || len(sizes) > 0 && size <= sizes[len(sizes)-1] {
 			return nil, fmt.Errorf("-sizes %s: write ascending numbers with commas between them", list)
 		}
+
 		sizes = append(sizes, size)
 	}
+
 	return sizes, nil
 }

@@ -37,24 +37,34 @@ const (
 // draw draws the growth as SVG. Dashed lines lead straight from the first sample to the last.
 func draw(samples []sample) []byte {
 	out := &bytes.Buffer{}
-	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" font-family="sans-serif" font-size="11">`+"\n", 2*panelWidth, 2*panelHeight)
+	fmt.Fprintf(
+		out,
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" font-family="sans-serif" font-size="11">`+"\n",
+		2*panelWidth,
+		2*panelHeight,
+	)
 	fmt.Fprintln(out, `<rect width="100%" height="100%" fill="white"/>`)
+
 	for i, p := range panels {
 		column, row := i%2, i/2
 		fmt.Fprintf(out, `<g transform="translate(%.0f %.0f)">`+"\n", float64(column)*panelWidth, float64(row)*panelHeight)
 		p.draw(out, samples)
 		fmt.Fprintln(out, "</g>")
 	}
+
 	fmt.Fprintln(out, "</svg>")
+
 	return out.Bytes()
 }
 
 func (p panel) draw(out *bytes.Buffer, samples []sample) {
 	last := samples[len(samples)-1]
+
 	highest := 0.0
 	for _, line := range p.lines {
 		highest = max(highest, line(last))
 	}
+
 	step := niceStep(highest / 4)
 	top := math.Ceil(highest/step) * step
 	x := func(s sample) float64 { return marginLeft + plotWidth*float64(s.providers)/float64(last.providers) }
@@ -63,24 +73,35 @@ func (p panel) draw(out *bytes.Buffer, samples []sample) {
 		fmt.Fprintf(out, `<text x="%.1f" y="%.1f" text-anchor="%s">%s</text>`+"\n", x, y, anchor, s)
 	}
 	text(marginLeft, marginTop-14, "start", p.title)
+
 	for i := range int(math.Round(top/step)) + 1 {
 		value := float64(i) * step
 		fmt.Fprintf(out, `<path d="M%.1f %.1fh%.1f" stroke="#ddd"/>`+"\n", marginLeft, y(value), plotWidth)
 		text(marginLeft-6, y(value)+4, "end", fmt.Sprintf("%.6g", value))
 	}
+
 	for _, s := range samples {
 		if s.providers >= last.providers/10 { // the others would lie upon each other
 			text(x(s), marginTop+plotHeight+16, "middle", fmt.Sprint(s.providers))
 		}
 	}
+
 	for i, line := range p.lines {
 		points, first := "", samples[0]
 		for _, s := range samples {
 			points += fmt.Sprintf("%.1f,%.1f ", x(s), y(line(s)))
 			fmt.Fprintf(out, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`+"\n", x(s), y(line(s)), colours[i])
 		}
+
 		fmt.Fprintf(out, `<polyline points="%s" fill="none" stroke="%s" stroke-width="1.5"/>`+"\n", points, colours[i])
-		fmt.Fprintf(out, `<path d="M%.1f %.1fL%.1f %.1f" stroke="#999" stroke-dasharray="4"/>`+"\n", x(first), y(line(first)), x(last), y(line(last)))
+		fmt.Fprintf(
+			out,
+			`<path d="M%.1f %.1fL%.1f %.1f" stroke="#999" stroke-dasharray="4"/>`+"\n",
+			x(first),
+			y(line(first)),
+			x(last),
+			y(line(last)),
+		)
 	}
 }
 
@@ -92,5 +113,6 @@ func niceStep(value float64) float64 {
 			return factor * power
 		}
 	}
+
 	return 10 * power
 }

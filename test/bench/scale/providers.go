@@ -89,6 +89,7 @@ func small(n int) []*fleet.Release {
 		if i == 0 {
 			providerType, name = v1alpha2.CoreProviderType, v1alpha2.CoreProviderName
 		}
+
 		releases[i] = &fleet.Release{
 			Type: providerType, Namespace: fmt.Sprintf("scale-%02d", i%smallNamespaces),
 			Bundle: &bundle.Bundle{
@@ -97,5 +98,6 @@ func small(n int) []*fleet.Release {
 			},
 		}
 	}
+
 	return releases
 }

@@ -37,6 +37,7 @@ func (s sample) allRequests() int {
 	for _, count := range s.requests {
 		n += count
 	}
+
 	return n
 }
 
@@ -45,20 +46,55 @@ func mebibytes[T int64 | float64](bytes T) float64 { return float64(bytes) / (1 
 // printSamples prints what docs/scale.md holds.
 func printSamples(samples []sample, idle time.Duration) {
 	header := []string{
-		"providers", "until all are Ready, s", "operator's CPU, s", "API server's CPU, s", "peak memory, MiB", "settled memory, MiB",
-		"requests", "writes", fmt.Sprintf("writes in %.0f s idle", idle.Seconds()), "CPU in that time, s",
+		"providers",
+		"until all are Ready, s",
+		"operator's CPU, s",
+		"API server's CPU, s",
+		"peak memory, MiB",
+		"settled memory, MiB",
+		"requests",
+		"writes",
+		fmt.Sprintf("writes in %.0f s idle", idle.Seconds()),
+		"CPU in that time, s",
 	}
 	fmt.Printf("| %s |\n|%s\n", strings.Join(header, " | "), strings.Repeat("---:|", len(header)))
+
 	for _, s := range samples {
-		fmt.Printf("| %d | %.1f | %.1f | %.1f | %.0f | %.0f | %d | %d | %d | %.2f |\n", s.providers, s.took.Seconds(), s.cpu.Seconds(), s.serverCPU,
-			mebibytes(s.peak), mebibytes(s.settled), s.allRequests(), s.writes, s.idleWrites, s.idleCPU.Seconds())
+		fmt.Printf(
+			"| %d | %.1f | %.1f | %.1f | %.0f | %.0f | %d | %d | %d | %.2f |\n",
+			s.providers,
+			s.took.Seconds(),
+			s.cpu.Seconds(),
+			s.serverCPU,
+			mebibytes(s.peak),
+			mebibytes(s.settled),
+			s.allRequests(),
+			s.writes,
+			s.idleWrites,
+			s.idleCPU.Seconds(),
+		)
 	}
+
 	last := samples[len(samples)-1]
+
 	verbs := slices.Sorted(maps.Keys(last.requests))
 	for i, verb := range verbs {
 		verbs[i] = fmt.Sprintf("%s %d", verb, last.requests[verb])
 	}
-	fmt.Printf("\nRequests with %d providers, by verb: %s. The API server had %.0f MiB of memory then.\n", last.providers, strings.Join(verbs, ", "), mebibytes(last.serverMemory))
-	fmt.Printf("An operator that starts where %d providers are installed: %.0f s until it is quiet, %.1f s of CPU, at most %.0f MiB, %d requests, %d of them writes.\n",
-		last.providers, last.restart.took.Seconds(), last.restart.cpu.Seconds(), mebibytes(last.restart.peak), last.restart.requests, last.restart.writes)
+
+	fmt.Printf(
+		"\nRequests with %d providers, by verb: %s. The API server had %.0f MiB of memory then.\n",
+		last.providers,
+		strings.Join(verbs, ", "),
+		mebibytes(last.serverMemory),
+	)
+	fmt.Printf(
+		"An operator that starts where %d providers are installed: %.0f s until it is quiet, %.1f s of CPU, at most %.0f MiB, %d requests, %d of them writes.\n",
+		last.providers,
+		last.restart.took.Seconds(),
+		last.restart.cpu.Seconds(),
+		mebibytes(last.restart.peak),
+		last.restart.requests,
+		last.restart.writes,
+	)
 }

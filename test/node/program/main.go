@@ -17,8 +17,10 @@ func main() {
 	if len(os.Args) < 2 {
 		os.Exit(2)
 	}
+
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGTERM, syscall.SIGINT)
+
 	switch os.Args[1] {
 	case "pause":
 		<-ended
@@ -36,15 +38,20 @@ func serve(args []string, ended <-chan os.Signal) {
 	after := flags.Duration("ready-after", 0, "when to be ready")
 	_ = flags.Parse(args) // ExitOnError
 	start := time.Now()
+
 	http.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if time.Since(start) < *after {
 			http.Error(w, "not yet", http.StatusServiceUnavailable)
 		}
 	})
+
 	server := &http.Server{Addr: *address, ReadHeaderTimeout: time.Second}
+
 	go func() {
 		<-ended
+
 		_ = server.Close()
 	}()
+
 	fmt.Println(server.ListenAndServe())
 }

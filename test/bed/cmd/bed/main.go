@@ -27,7 +27,9 @@ const usage = `usage:
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := run(ctx, os.Args[1:], os.Stdout)
+
 	stop()
+
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bed:", err)
 		os.Exit(1)
@@ -38,12 +40,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
 		return errors.New(usage)
 	}
+
 	switch args[0] {
 	case "build":
 		return build(ctx, out)
 	case "up":
 		return up(ctx, args[1:], out)
 	}
+
 	return fmt.Errorf("unknown command %q; %s", args[0], usage)
 }
 
@@ -52,6 +56,7 @@ func build(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+
 	return set.Build(ctx, out)
 }
 
@@ -61,6 +66,7 @@ func up(ctx context.Context, args []string, out io.Writer) (err error) {
 	flags.IntVar(&options.Nodes, "nodes", bed.DefaultNodes, "simulated nodes; a negative number for none")
 	flags.BoolVar(&options.WithoutCertManager, "without-cert-manager", false, "leave out the CRDs of cert-manager")
 	flags.StringVar(&options.LogDir, "logs", "", "folder for logs that stay when the bed goes")
+
 	registry := flags.Bool("registry", false, "run an OCI registry too")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return nil
@@ -71,21 +77,34 @@ func up(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err := build(ctx, out); err != nil {
 		return err
 	}
+
 	start := time.Now()
+
 	b, err := bed.Start(ctx, options)
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, b.Stop()) }()
+
 	fmt.Fprintf(out, "The bed is up after %.1f s. In another shell:\n\n", time.Since(start).Seconds())
-	fmt.Fprintf(out, "  export KUBECONFIG=%s\n  export PATH=%s:$PATH\n\n", b.Kubeconfig(), filepath.Dir(b.Binary(tools.Kubectl)))
+	fmt.Fprintf(
+		out,
+		"  export KUBECONFIG=%s\n  export PATH=%s:$PATH\n\n",
+		b.Kubeconfig(),
+		filepath.Dir(b.Binary(tools.Kubectl)),
+	)
+
 	if *registry {
 		address, err := b.StartRegistry(ctx)
 		if err != nil {
 			return err
 		}
+
 		fmt.Fprintf(out, "OCI registry (plain HTTP): %s\n", address)
 	}
+
 	fmt.Fprintf(out, "Requests are logged in %s. Ctrl-C stops the bed and removes it.\n", b.AuditLog())
+
 	return b.Wait(ctx)
 }

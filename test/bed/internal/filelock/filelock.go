@@ -32,10 +32,12 @@ func Acquire(ctx context.Context, path string, waiting func()) (*Lock, error) {
 		if !errors.Is(err, ErrHeld) {
 			return lock, err
 		}
+
 		if waiting != nil {
 			waiting()
 			waiting = nil
 		}
+
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("gave up waiting for the lock %s: %w", path, ctx.Err())
@@ -50,9 +52,11 @@ func Try(path string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open lock file: %w", err)
 	}
+
 	if err := tryLock(file); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+
 	return &Lock{file: file}, nil
 }
 
@@ -62,5 +66,6 @@ func (l *Lock) Release() error {
 	if err := l.file.Close(); err != nil && !errors.Is(err, fs.ErrClosed) {
 		return fmt.Errorf("release lock: %w", err)
 	}
+
 	return nil
 }

@@ -9,10 +9,12 @@ import (
 
 func TestOneHolderAtATime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
+
 	first, err := Try(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := Try(path); !errors.Is(err, ErrHeld) {
 		t.Fatalf("a second holder got %v, want ErrHeld", err)
 	}
@@ -30,9 +32,11 @@ func TestOneHolderAtATime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := Try(path); !errors.Is(err, ErrHeld) {
 		t.Fatalf("a third holder got %v, want ErrHeld", err)
 	}
+
 	if err := second.Release(); err != nil {
 		t.Fatal(err)
 	}

@@ -18,5 +18,6 @@ func tryLock(file *os.File) error {
 	case err != nil:
 		return fmt.Errorf("lock %s: %w", file.Name(), err)
 	}
+
 	return nil
 }
