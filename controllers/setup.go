@@ -1,15 +1,14 @@
+// Package controllers sets up the operator's controllers: one for each kind of provider resource, with
+// what they share. What a controller does is in the package reconcile.
 package controllers
 
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,38 +17,41 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
+	crreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/reconcile"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/upgrades"
+	"github.com/capstan-project/capstan/controllers/watch"
 )
 
 // Options are the operator's settings.
 type Options struct {
-	// Holder identifies this process on the releases it works on; no two processes share one.
+	// Holder identifies this process on the releases that it works on. It must be unique.
 	Holder string
-	// Scope is which resources are looked after.
-	Scope Scope
-	// Concurrency is how many resources of one kind are worked on at a time.
+	// Scope selects the resources that are reconciled.
+	Scope watch.Scope
+	// Concurrency is how many resources of one kind are reconciled at a time.
 	Concurrency int
 	// WatchConfigMaps and WatchSecrets make a change of a source's ConfigMap, or of the Secret with
-	// variables, take effect at once. Without them it takes effect when the resource is next looked
-	// at; one that waits for the change sees it at once anyway.
+	// variables, take effect at once. Without them it takes effect with the next reconcile; a resource
+	// that waits for the change sees it at once in any case.
 	WatchConfigMaps, WatchSecrets bool
-	// DefaultServiceAccount is the name of the ServiceAccount, in each resource's namespace, with
-	// whose rights providers are installed whose resources name none; empty for the operator's own.
+	// DefaultServiceAccount is the ServiceAccount, in each resource's namespace, that is impersonated
+	// for resources that name none; empty for the operator's own permissions.
 	DefaultServiceAccount string
 	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage
 	// version itself.
 	MigrationDelay time.Duration
-	// Registry is the operator's access to registries, and ImageRegistry the one that takes the
-	// place of every image's.
+	// Registry is the operator's access to registries, and ImageRegistry the one that replaces the
+	// registry of every image.
 	Registry      *fetch.Registry
 	ImageRegistry string
 	// ReadOnlyCharts are looked up in the chart repository and never pushed to it.
@@ -60,98 +62,51 @@ type Options struct {
 	Metrics *metrics.Recorder
 }
 
-// CacheOptions keep out of the manager's cache what nobody reads from it: field managers, Helm's
-// own Secrets, and what a namespace has that is not watched, except for provider resources.
-func CacheOptions(scope Scope) cache.Options {
+// CacheOptions keep out of the manager's cache what nothing reads from it: managed fields, Helm's own
+// Secrets, and, except for provider resources, the content of namespaces that are not watched.
+func CacheOptions(scope watch.Scope) cache.Options {
 	notHelm := fields.OneTermNotEqualSelector("type", release.RecordType)
 
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.ConfigMap{}: {Namespaces: scope.caches()},
-			&corev1.Secret{}:    {Namespaces: scope.caches(), Field: notHelm},
+			&corev1.ConfigMap{}: {Namespaces: scope.CacheNamespaces()},
+			&corev1.Secret{}:    {Namespaces: scope.CacheNamespaces(), Field: notHelm},
 		},
 	}
 }
 
 // Setup adds a controller for each kind to the manager.
 func Setup(mgr ctrl.Manager, options Options) error {
-	if err := indexProviders(context.Background(), mgr.GetFieldIndexer()); err != nil { // nothing is read yet
+	// The indexes are only registered: nothing is read yet that a context could cancel.
+	if err := watch.IndexProviders(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 
-	woken := &wakers{}
-	here := clusters.Connection{
-		Config:     mgr.GetConfig(),
-		HTTP:       mgr.GetHTTPClient(),
-		Mapper:     mgr.GetRESTMapper(),
-		Scheme:     mgr.GetScheme(),
-		Namespaces: options.Scope.caches(),
-	}
+	wakers := &watch.Wakers{}
 
-	local, err := clusters.NewCluster(here, options.Holder, woken.wake)
+	local, err := localCluster(mgr, options, wakers)
 	if err != nil {
 		return err
 	}
 
-	if err := mgr.Add(local); err != nil {
-		return err
-	}
-
-	live, err := client.New(
-		mgr.GetConfig(),
-		client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()},
-	)
+	dependencies, err := newDependencies(mgr, options, local, wakers)
 	if err != nil {
 		return err
 	}
 
-	resolver := &fetch.Resolver{
-		Metadata: mgr.GetClient(),
-		Reader:   live,
-		Config:   &fetch.ConfigFile{Path: options.ConfigFile},
-		Registry: options.Registry,
-	}
-
-	charts, err := newStore(mgr, live, options)
-	if err != nil {
+	if err := mgr.Add(dependencies.Upgrades); err != nil {
 		return err
 	}
 
-	checker := &preflight.Checker{Reader: mgr.GetClient()}
-	remote := &remoteWatches{Reader: mgr.GetClient(), wake: woken.wake}
-
-	shared := Reconciler{
-		Client: mgr.GetClient(),
-		Live:   live,
-		Scope:  options.Scope,
-		Targets: &clusters.Registry{
-			Local: local, Secrets: live, DefaultAccount: options.DefaultServiceAccount, Watch: remote.watch,
-			Scheme: mgr.GetScheme(), Namespaces: options.Scope.caches(), Holder: options.Holder, Wake: woken.wake,
-		},
-		Target: local.Own(),
-		Charts: &Charts{
-			Sources: resolver,
-			Store:   charts,
-			Metrics: options.Metrics,
-			Events:  mgr.GetEventRecorder("capstan"),
-		},
-		ImageRegistry: options.ImageRegistry,
-		Preflight:     checker,
-		Upgrades:      &Upgrades{Sources: resolver, Preflight: checker, Wake: woken.wake},
-		Events:        mgr.GetEventRecorder("capstan"),
-
-		Wake:           woken.wake,
-		Permitted:      &sync.Map{},
-		Corrections:    &corrections{},
-		MigrationDelay: options.MigrationDelay,
-		Metrics:        options.Metrics,
-	}
 	for _, t := range v1alpha2.ProviderTypes() {
-		r := shared
+		kind := watch.Kind{Cache: mgr.GetClient(), Type: t, Scope: options.Scope}
+		reconciler := &reconcile.Reconciler{Dependencies: dependencies, Type: t}
 
-		r.Type = t
-		if err := r.setup(mgr, options, local, woken); err != nil {
+		b := watchInputs(newController(mgr, options, kind), options, kind)
+		b = watchCluster(b, local, wakers, kind)
+
+		if err := b.Complete(reconciler); err != nil {
 			return fmt.Errorf("set up the controller of %s: %w", t, err)
 		}
 	}
@@ -159,95 +114,141 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	return nil
 }
 
-// newStore keeps charts in the cluster, and in the chart repository if there is one.
-func newStore(mgr ctrl.Manager, live client.Client, options Options) (store.Store, error) {
-	cluster := &store.Cluster{Client: live}
+// localCluster connects to the cluster that the provider resources are in, and starts its watches with
+// the manager.
+func localCluster(mgr ctrl.Manager, options Options, wakers *watch.Wakers) (*clusters.Cluster, error) {
+	connection := clusters.Connection{
+		Config:     mgr.GetConfig(),
+		HTTP:       mgr.GetHTTPClient(),
+		Mapper:     mgr.GetRESTMapper(),
+		Scheme:     mgr.GetScheme(),
+		Namespaces: options.Scope.CacheNamespaces(),
+	}
+
+	local, err := clusters.NewCluster(connection, options.Holder, wakers.Wake)
+	if err != nil {
+		return nil, err
+	}
+
+	return local, mgr.Add(local)
+}
+
+// newDependencies creates what the reconcilers share.
+func newDependencies(
+	mgr ctrl.Manager, options Options, local *clusters.Cluster, wakers *watch.Wakers,
+) (*reconcile.Dependencies, error) {
+	uncached, err := client.New(mgr.GetConfig(), client.Options{
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	charts, err := newStore(mgr, uncached, options)
+	if err != nil {
+		return nil, err
+	}
+
+	sources := &fetch.Resolver{
+		Metadata: mgr.GetClient(),
+		Reader:   uncached,
+		Config:   &fetch.ConfigFile{Path: options.ConfigFile},
+		Registry: options.Registry,
+	}
+	remote := &watch.Remote{Cache: mgr.GetClient(), Wake: wakers.Wake}
+
+	return &reconcile.Dependencies{
+		Client:    mgr.GetClient(),
+		APIReader: uncached,
+		Scope:     options.Scope,
+		Clusters: &clusters.Registry{
+			Local:          local,
+			Secrets:        uncached,
+			DefaultAccount: options.DefaultServiceAccount,
+			Watch:          remote.Watch,
+			Scheme:         mgr.GetScheme(),
+			Namespaces:     options.Scope.CacheNamespaces(),
+			Holder:         options.Holder,
+			Wake:           wakers.Wake,
+		},
+		Planner: &plan.Planner{
+			Cache:         mgr.GetClient(),
+			APIReader:     uncached,
+			Sources:       sources,
+			Charts:        &plan.Charts{Store: charts, Metrics: options.Metrics},
+			ImageRegistry: options.ImageRegistry,
+			Metrics:       options.Metrics,
+		},
+		Preflight:      &preflight.Checker{Reader: mgr.GetClient()},
+		Upgrades:       upgrades.NewTracker(sources, wakers.Wake),
+		Events:         mgr.GetEventRecorder("capstan"),
+		Wake:           wakers.Wake,
+		MigrationDelay: options.MigrationDelay,
+		Metrics:        options.Metrics,
+	}, nil
+}
+
+// newStore returns the store of charts: the cluster, and the chart repository if there is one.
+func newStore(mgr ctrl.Manager, uncached client.Client, options Options) (store.Store, error) {
+	cluster := &store.Cluster{Client: uncached}
 	if options.Registry.Charts == nil {
 		return cluster, nil
 	}
 
 	layered := &store.Layered{
-		Cluster: cluster, ReadOnly: options.ReadOnlyCharts, Waiting: options.Metrics.ChartsWaiting,
+		Cluster:  cluster,
 		Registry: &store.Registry{Client: options.Registry.Client, Repository: *options.Registry.Charts},
+		ReadOnly: options.ReadOnlyCharts,
+		Waiting:  options.Metrics.ChartsWaiting,
 	}
 
 	return layered, mgr.Add(layered)
 }
 
-// setup adds the controller of one kind, with all that brings its resources back.
-func (r *Reconciler) setup(mgr ctrl.Manager, options Options, local *clusters.Cluster, woken *wakers) error {
+// newController begins the controller of a kind.
+func newController(mgr ctrl.Manager, options Options, kind watch.Kind) *builder.Builder {
 	touched := predicate.Or(
 		predicate.GenerationChangedPredicate{},
 		predicate.AnnotationChangedPredicate{},
 		predicate.LabelChangedPredicate{},
 	)
-	// Seven controllers with a dozen watches each tell a hundred times that they start: that is for
+
+	// Seven controllers with a dozen watches each log a hundred times that they start: that is for
 	// debugging.
-	logger := func(req *reconcile.Request) logr.Logger {
+	logger := func(req *crreconcile.Request) logr.Logger {
 		if req == nil {
 			return mgr.GetLogger().V(1)
 		}
 
-		return mgr.GetLogger().WithValues("kind", r.Type, "namespace", req.Namespace, "name", req.Name)
+		return mgr.GetLogger().WithValues("kind", kind.Type, "namespace", req.Namespace, "name", req.Name)
 	}
-	b := ctrl.NewControllerManagedBy(mgr).
-		Named(string(r.Type)).
-		For(r.Type.New(), builder.WithPredicates(touched, predicate.NewPredicateFuncs(r.Scope.Includes))).
+
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(string(kind.Type)).
+		For(kind.Type.New(), builder.WithPredicates(touched, predicate.NewPredicateFuncs(kind.Scope.Includes))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: options.Concurrency,
 			LogConstructor:          logger,
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-				time.Second,
-				longestRetry,
-			),
-		}).
-		WatchesMetadata(&corev1.ConfigMap{}, r.onConfigMap(options.WatchConfigMaps)).
-		WatchesMetadata(&corev1.Secret{}, r.onSecret(options.WatchSecrets)).
-		WatchesRawSource(source.Kind(local.Definitions, &apiextensionsv1.CustomResourceDefinition{}, r.onDefinition(), definitionChanged)).
-		WatchesRawSource(r.onHistory(local.History)).
-		WatchesRawSource(woken.source(r.Type))
-
-	return r.watchProviders(b).Complete(r)
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[crreconcile.Request](
+				time.Second, release.LongestRetry),
+		})
 }
 
-// wakers lead from the health of objects to the controllers' queues.
-type wakers struct {
-	mu     sync.Mutex
-	queues map[v1alpha2.ProviderType]func(reconcile.Request, time.Duration)
+// watchInputs watches what the spec of a resource refers to, and other providers.
+func watchInputs(b *builder.Builder, options Options, kind watch.Kind) *builder.Builder {
+	b = b.
+		WatchesMetadata(&corev1.ConfigMap{}, kind.ConfigMaps(options.WatchConfigMaps)).
+		WatchesMetadata(&corev1.Secret{}, kind.Secrets(options.WatchSecrets))
+
+	return kind.Providers(b)
 }
 
-// source registers a controller's queue once the controller runs.
-func (w *wakers) source(t v1alpha2.ProviderType) source.Source {
-	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-
-		if w.queues == nil {
-			w.queues = map[v1alpha2.ProviderType]func(reconcile.Request, time.Duration){}
-		}
-
-		w.queues[t] = func(req reconcile.Request, after time.Duration) { queue.AddAfter(req, after) }
-
-		return nil
-	})
-}
-
-// wake queues the resource of a provider's label in a namespace, for after a while.
-func (w *wakers) wake(label, namespace string, after time.Duration) {
-	t, name := v1alpha2.ParseLabel(label)
-
-	w.mu.Lock()
-	add := w.queues[t]
-	w.mu.Unlock()
-
-	if add != nil && namespace != "" {
-		add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}, after)
-	}
-}
-
-func secretMetadata() client.Object {
-	o := &metav1.PartialObjectMetadata{}
-	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-
-	return o
+// watchCluster watches what the resources of a kind have in the local cluster.
+func watchCluster(
+	b *builder.Builder, local *clusters.Cluster, wakers *watch.Wakers, kind watch.Kind,
+) *builder.Builder {
+	return b.
+		WatchesRawSource(kind.Definitions(local.Definitions, local.Own().CRDs.Concerned)).
+		WatchesRawSource(kind.Releases(local.History)).
+		WatchesRawSource(wakers.Source(kind.Type))
 }

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers"
+	providerplan "github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
@@ -172,7 +172,7 @@ func readProvider(file, namespace string) (v1alpha2.Provider, error) {
 
 // compare looks at the release as it is, and as it would be.
 func (o *diffOptions) compare(ctx context.Context, p v1alpha2.Provider, warnings io.Writer) (*difference, error) {
-	observed, err := o.management.releases.Observe(ctx, p.GetNamespace(), controllers.ReleaseName(p))
+	observed, err := o.management.releases.Observe(ctx, p.GetNamespace(), v1alpha2.ReleaseName(p))
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func (o *diffOptions) compare(ctx context.Context, p v1alpha2.Provider, warnings
 		fmt.Fprintln(warnings, "Warning:", w)
 	}
 
-	changes, err := compareObjects(current.Objects, preview.Release.Objects, o.contextLines)
+	changes, err := compareObjects(current.Objects, preview.Rendered.Objects, o.contextLines)
 
 	return &difference{
 		Provider: v1alpha2.Label(p), From: current.AppVersion, To: preview.Version,
@@ -208,7 +208,7 @@ func (o *diffOptions) preview(
 	p v1alpha2.Provider,
 	observed release.Observation,
 	warnings io.Writer,
-) (*controllers.Preview, error) {
+) (*providerplan.Preview, error) {
 	number := o.revision
 	if held := p.GetSpec().Release; number == 0 && held != nil && held.RollbackTo != nil {
 		number = int(*held.RollbackTo)
@@ -234,7 +234,7 @@ func (o *diffOptions) preview(
 		return nil, err
 	}
 
-	return &controllers.Preview{Version: record.AppVersion, Release: record}, nil // a return leaves CRDs as they are
+	return &providerplan.Preview{Plan: providerplan.Plan{Version: record.AppVersion}, Rendered: record}, nil // a return leaves CRDs as they are
 }
 
 func (o *diffOptions) print(d *difference) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/capstan-project/capstan/controllers"
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
@@ -70,7 +70,7 @@ func (o *historyOptions) run(ctx context.Context, argument string) error {
 		return err
 	}
 
-	name := controllers.ReleaseName(p)
+	name := v1alpha2.ReleaseName(p)
 
 	observed, err := o.management.releases.Observe(ctx, p.GetNamespace(), name)
 	if err != nil {

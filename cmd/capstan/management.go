@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
@@ -67,11 +66,6 @@ func (m *management) connect() error {
 	m.releases, err = release.NewEngine(config, release.Options{Holder: "capstan@" + host})
 
 	return err
-}
-
-// preview connects what shows a resource's consequences.
-func (m *management) preview() (*controllers.Previewer, error) {
-	return controllers.NewPreviewer(m.config, m.client, m.releases)
 }
 
 // namespace is the one that --namespace names; empty means all.

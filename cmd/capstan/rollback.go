@@ -13,7 +13,6 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/release"
 )
 
@@ -95,7 +94,7 @@ func (o *rollbackOptions) run(ctx context.Context, args []string, out io.Writer)
 
 // revision finds the one to return to.
 func (o *rollbackOptions) revision(ctx context.Context, p v1alpha2.Provider, args []string) (release.Revision, error) {
-	name := controllers.ReleaseName(p)
+	name := v1alpha2.ReleaseName(p)
 
 	observed, err := o.management.releases.Observe(ctx, p.GetNamespace(), name)
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/release"
 )
@@ -188,7 +187,7 @@ func (m *management) view(ctx context.Context, p v1alpha2.Provider) (providerVie
 		v.RollbackTo = spec.Release.RollbackTo
 	}
 
-	name := controllers.ReleaseName(p)
+	name := v1alpha2.ReleaseName(p)
 
 	observed, err := m.releases.Observe(ctx, p.GetNamespace(), name)
 	if err != nil {

@@ -97,7 +97,7 @@ func (m *management) installed(ctx context.Context, warnings io.Writer) ([]insta
 			continue
 		}
 
-		offers, err := previewer.Offers(ctx, p)
+		offers, err := previewer.Versions(ctx, p)
 		if err != nil {
 			fmt.Fprintf(warnings, "Warning: it is not known what versions of %s there are: %s\n", v1alpha2.Label(p), err)
 		}

@@ -10,14 +10,14 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers"
+	providerplan "github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
 // installed is a provider as it is, and what its source offers, newest first.
 type installed struct {
 	Label, Version, Contract string
-	offers                   []controllers.Offer
+	offers                   []providerplan.Version
 }
 
 // plan is the way to a contract.
@@ -107,13 +107,13 @@ func makePlan(all []installed, contract string) plan {
 }
 
 // newer are the offers beyond what is installed, pre-releases aside, newest first.
-func (i installed) newer() []controllers.Offer {
+func (i installed) newer() []providerplan.Version {
 	current, err := semver.NewVersion(i.Version)
 	if err != nil {
 		return nil
 	}
 
-	return slices.DeleteFunc(slices.Clone(i.offers), func(o controllers.Offer) bool {
+	return slices.DeleteFunc(slices.Clone(i.offers), func(o providerplan.Version) bool {
 		v, err := semver.NewVersion(o.Version)
 		return err != nil || v.Prerelease() != "" || !v.GreaterThan(current)
 	})

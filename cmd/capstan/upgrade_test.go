@@ -5,14 +5,14 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/capstan-project/capstan/controllers"
+	providerplan "github.com/capstan-project/capstan/controllers/plan"
 )
 
 func TestPlansAreDrawn(t *testing.T) {
-	offers := func(versionsAndContracts ...string) []controllers.Offer {
-		var all []controllers.Offer
+	offers := func(versionsAndContracts ...string) []providerplan.Version {
+		var all []providerplan.Version
 		for i := 0; i < len(versionsAndContracts); i += 2 {
-			all = append(all, controllers.Offer{Version: versionsAndContracts[i], Contract: versionsAndContracts[i+1]})
+			all = append(all, providerplan.Version{Version: versionsAndContracts[i], Contract: versionsAndContracts[i+1]})
 		}
 
 		return all

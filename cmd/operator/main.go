@@ -28,6 +28,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/watch"
 )
 
 // version is set by the linker.
@@ -176,7 +177,7 @@ func run(f *flags) error {
 	}
 
 	f.controllers.Holder = host + "_" + string(uuid.NewUUID())
-	if f.controllers.Scope, err = controllers.NewScope(f.watchNamespaces, f.watchLabelSelector); err != nil {
+	if f.controllers.Scope, err = watch.NewScope(f.watchNamespaces, f.watchLabelSelector); err != nil {
 		return err
 	}
 

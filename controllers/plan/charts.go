@@ -1,0 +1,414 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+	"weak"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/supply/store"
+	"github.com/capstan-project/capstan/controllers/fetch"
+	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/values"
+)
+
+// Charts finds the charts of providers: in memory, in the store, or by building them from their
+// source. Finding a chart writes nothing; Save stores one that was built.
+type Charts struct {
+	Store   store.Store
+	Metrics *metrics.Recorder
+
+	building sync.Mutex
+	// known are the charts of providers when they were last found: chartID -> *Chart.
+	known sync.Map
+	// installed are the charts of the providers' installed revisions: providerID -> *store.Stored.
+	installed sync.Map
+	// shared are the charts in memory: digest -> weak.Pointer[chart.Chart].
+	shared sync.Map
+}
+
+// Chart is the chart of a provider's version.
+type Chart struct {
+	*store.Stored
+	// Schema is what the chart lets a resource set.
+	Schema *values.Schema
+
+	// fetched is the source that was just read; empty when the chart was in the store.
+	fetched string
+	// from identifies what the chart was built from.
+	from versionID
+	// unsaved is the key to store the chart under; nil when the store has it.
+	unsaved *store.Key
+}
+
+// providerID identifies a provider's resource.
+type providerID struct {
+	client.ObjectKey
+	label string
+}
+
+func idOf(provider v1alpha2.Provider) providerID {
+	return providerID{client.ObjectKeyFromObject(provider), v1alpha2.Label(provider)}
+}
+
+// versionID identifies the content behind a version of a source without reading it.
+type versionID struct {
+	source.Release
+	digest string // required by the resource
+}
+
+// StoreError reports that charts cannot be read from or written to the store.
+type StoreError struct{ Err error }
+
+func (e *StoreError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the store's error.
+func (e *StoreError) Unwrap() error { return e.Err }
+
+// Find returns the chart of a version. Nothing is read when the same content was found before, and
+// nothing is fetched from where a version cannot change when its chart is in the store, unless
+// refresh asks for that.
+func (c *Charts) Find(
+	ctx context.Context, provider v1alpha2.Provider, from source.Source, version source.Release, refresh bool,
+) (*Chart, error) {
+	id := idOf(provider)
+	wanted := versionID{version, fetch.Digest(provider)}
+
+	if known, ok := c.known.Load(id); ok && version.Fingerprint != "" && !refresh {
+		if found := known.(*Chart); found.from == wanted && found.unsaved == nil {
+			return found, nil
+		}
+	}
+
+	found, err := c.load(ctx, provider, from, version, refresh)
+	if err != nil {
+		return nil, err
+	}
+
+	if found.Schema, err = values.ReadSchema(found.Chart); err != nil {
+		return nil, err
+	}
+
+	found.from = wanted
+	found.Chart = c.share(found.Digest, found.Chart)
+	c.known.Store(id, found)
+	c.Metrics.ChartStored(provider, found.Size)
+
+	return found, nil
+}
+
+// load reads the chart from the store, or builds it from its source. While the source is out of
+// reach, a stored chart is used even where another is asked for: refreshed, or in the current format.
+func (c *Charts) load(
+	ctx context.Context, provider v1alpha2.Provider, from source.Source, version source.Release, refresh bool,
+) (*Chart, error) {
+	key := store.Key{
+		Namespace: provider.GetNamespace(),
+		Provider:  v1alpha2.Label(provider),
+		Version:   version.Version,
+		Origin:    version.Origin,
+	}
+	if version.Origin == "" {
+		return c.fetch(ctx, provider, from, version, key)
+	}
+
+	if digest := fetch.Digest(provider); digest != "" {
+		key.Origin += "@" + digest
+	}
+
+	query := store.Query{Namespace: key.Namespace, Provider: key.Provider, Version: key.Version, Origin: key.Origin}
+	if current := provider.GetStatus().Chart; current != nil {
+		query.Digest = current.Digest
+	}
+
+	stored, err := c.Store.Find(ctx, query)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, &StoreError{err}
+	}
+
+	inStore := err == nil
+	if inStore && !refresh && isCurrent(stored) {
+		return &Chart{Stored: stored}, nil
+	}
+
+	fetched, err := c.fetch(ctx, provider, from, version, key)
+	if err != nil && inStore {
+		ctrl.LoggerFrom(ctx).Info("Using the stored chart: the source is not available",
+			"chart", stored.Reference, "error", err.Error())
+
+		return &Chart{Stored: stored}, nil
+	}
+
+	return fetched, err
+}
+
+// isCurrent reports whether a stored chart has the format that this version of chartgen writes.
+func isCurrent(stored *store.Stored) bool {
+	return stored.Foreign || stored.Chart.Metadata.Annotations[chartgen.AnnotationChartgenVersion] == chartgen.Version
+}
+
+// fetch reads the version from its source and finds or builds its chart, unless it is a chart
+// already.
+func (c *Charts) fetch(
+	ctx context.Context, provider v1alpha2.Provider, from source.Source, version source.Release, key store.Key,
+) (*Chart, error) {
+	if charts, ok := from.(source.ChartSource); ok {
+		published, err := charts.Chart(ctx, version)
+		if err != nil {
+			return nil, err
+		}
+
+		if published != nil {
+			return c.unsaved(key, published.Chart, published.Reference.String())
+		}
+	}
+
+	b, err := from.Fetch(ctx, version)
+	c.Metrics.Fetched(sourceOf(provider.GetSpec().FetchConfig), size(b), err)
+
+	if err != nil {
+		return nil, err
+	}
+
+	if err := b.CheckDigest(fetch.Digest(provider)); err != nil {
+		return nil, err
+	}
+
+	return c.build(ctx, key, b)
+}
+
+// build generates the chart of a bundle, unless the store has it.
+func (c *Charts) build(ctx context.Context, key store.Key, b *bundle.Bundle) (*Chart, error) {
+	key.ContentID = chartgen.ContentID(b)
+
+	stored, err := c.Store.Get(ctx, key)
+	if err == nil {
+		return &Chart{Stored: stored, fetched: b.Source}, nil
+	}
+
+	if !errors.Is(err, store.ErrNotFound) {
+		return nil, &StoreError{err}
+	}
+
+	// One at a time: building needs ten times the components' size in memory and only a processor,
+	// and the first, usually core, must not be slowed down by those that wait for it.
+	c.building.Lock()
+	built, err := chartgen.Build(b)
+	c.building.Unlock()
+
+	if err != nil {
+		return nil, err
+	}
+
+	return c.unsaved(key, built, b.Source)
+}
+
+// unsaved returns a chart that is not in the store yet.
+func (c *Charts) unsaved(key store.Key, content *chart.Chart, fetched string) (*Chart, error) {
+	archive, err := content.Archive()
+	if err != nil {
+		return nil, err
+	}
+
+	digest := chart.Digest(archive)
+	foreign := key.ContentID == ""
+
+	if foreign {
+		key.ContentID = digest
+	}
+
+	stored := &store.Stored{Chart: content, Digest: digest, Size: len(archive), Foreign: foreign}
+
+	return &Chart{Stored: stored, fetched: fetched, unsaved: &key}, nil
+}
+
+// pruneAge protects charts that were just stored and that no status refers to yet.
+const pruneAge = 10 * time.Minute
+
+// Save stores a chart that was built, and removes those that are neither in use nor in the release's
+// history. It returns why the chart could not be pushed to the chart repository, if that failed; the
+// error is a *StoreError.
+func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Chart) (unpushed error, err error) {
+	if found.unsaved == nil {
+		return nil, nil
+	}
+
+	stored, err := c.Store.Put(ctx, *found.unsaved, found.Chart)
+	if err != nil {
+		return nil, &StoreError{err}
+	}
+
+	found.Reference = stored.Reference
+	found.unsaved = nil
+
+	status := provider.GetStatus()
+	keep := []string{stored.Digest}
+
+	if status.Chart != nil {
+		keep = append(keep, status.Chart.Digest)
+	}
+
+	for _, revision := range status.History {
+		keep = append(keep, revision.ChartDigest)
+	}
+
+	label := v1alpha2.Label(provider)
+	if err := c.Store.Prune(ctx, provider.GetNamespace(), label, keep, time.Now().Add(-pruneAge)); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot remove old charts; they are removed when the next one is stored")
+	}
+
+	return stored.Unshared, nil
+}
+
+// Installed returns the stored chart with a digest, of a version that was installed before;
+// store.ErrNotFound when it is no longer stored.
+func (c *Charts) Installed(
+	ctx context.Context, provider v1alpha2.Provider, version, digest string,
+) (*store.Stored, error) {
+	id := idOf(provider)
+	if known, ok := c.installed.Load(id); ok && known.(*store.Stored).Digest == digest {
+		return known.(*store.Stored), nil
+	}
+
+	label := v1alpha2.Label(provider)
+
+	stored, err := c.Store.Find(ctx, store.Query{
+		Namespace: provider.GetNamespace(), Provider: label, Version: version, Digest: digest,
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+
+	if err != nil {
+		return nil, &StoreError{err}
+	}
+
+	if stored.Digest != digest {
+		return nil, fmt.Errorf("chart %s of %s %s: %w", digest, label, version, store.ErrNotFound)
+	}
+
+	stored.Chart = c.share(stored.Digest, stored.Chart)
+	c.installed.Store(id, stored)
+
+	return stored, nil
+}
+
+// Delete removes all charts of a provider from the store and from memory.
+func (c *Charts) Delete(ctx context.Context, provider v1alpha2.Provider) error {
+	c.Forget(provider)
+	return c.Store.Delete(ctx, provider.GetNamespace(), v1alpha2.Label(provider))
+}
+
+// Forget removes the charts of a provider from memory.
+func (c *Charts) Forget(provider v1alpha2.Provider) {
+	c.known.Delete(idOf(provider))
+	c.installed.Delete(idOf(provider))
+}
+
+// share returns the chart of the same digest that is in memory already, or the given one: a provider
+// that is installed into a hundred clusters is in memory once. Charts are never modified.
+func (c *Charts) share(digest string, read *chart.Chart) *chart.Chart {
+	own := weak.Make(read)
+
+	for {
+		other, found := c.shared.LoadOrStore(digest, own)
+		if !found {
+			runtime.AddCleanup(read, func(digest string) { c.shared.CompareAndDelete(digest, own) }, digest)
+			return read
+		}
+
+		if known := other.(weak.Pointer[chart.Chart]).Value(); known != nil {
+			return known
+		}
+
+		// The other one was collected, and its cleanup has not run yet.
+		c.shared.CompareAndDelete(digest, other)
+	}
+}
+
+// sourceOf returns the kind of a provider's source for the metrics. A provider without one is
+// fetched from its project's releases.
+func sourceOf(fetch *v1alpha2.FetchConfiguration) metrics.Source {
+	switch {
+	case fetch == nil, fetch.URL != "":
+		return metrics.SourceURL
+	case fetch.OCI != "":
+		return metrics.SourceOCI
+	case fetch.HTTP != "":
+		return metrics.SourceHTTP
+	case fetch.Directory != "":
+		return metrics.SourceDirectory
+	case fetch.Image != "":
+		return metrics.SourceImage
+	}
+
+	return metrics.SourceConfigMap
+}
+
+// size returns how many bytes were read from a source.
+func size(b *bundle.Bundle) int {
+	if b == nil {
+		return 0
+	}
+
+	return len(b.Components) + len(b.Metadata)
+}
+
+// annotation returns one of the chart's annotations.
+func (c *Chart) annotation(name string) string { return c.Chart.Metadata.Annotations[name] }
+
+// Version returns the provider's version, with its "v".
+func (c *Chart) Version() string { return c.Chart.Metadata.AppVersion }
+
+// Plain reports whether the chart is a Helm chart that chartgen did not build, which has neither
+// variables nor a contract.
+func (c *Chart) Plain() bool { return c.annotation(chartgen.AnnotationContentID) == "" }
+
+// Contract returns the Cluster API contract of the chart's version; empty for a plain chart that does
+// not declare one.
+func (c *Chart) Contract() string { return c.annotation(chartgen.AnnotationContract) }
+
+// RequiredKinds returns the kinds that must be served by the cluster, as Kind.version.group.
+func (c *Chart) RequiredKinds() []string {
+	return strings.FieldsFunc(c.annotation(chartgen.AnnotationRequiredKinds), func(r rune) bool { return r == ',' })
+}
+
+// Status returns the chart as the resource's status shows it; before is what it has shown so far.
+func (c *Chart) Status(before *v1alpha2.ChartStatus) *v1alpha2.ChartStatus {
+	return &v1alpha2.ChartStatus{
+		Name:      c.Chart.Metadata.Name,
+		Version:   c.Chart.Metadata.Version,
+		Reference: c.Reference,
+		Digest:    c.Digest,
+		Source:    c.source(before),
+		Plain:     c.Plain(),
+	}
+}
+
+// source returns where the chart came from. For a chart from the store that is what the status has
+// shown so far, or the chart's own annotation; the annotation of a chart that was taken over as it was
+// published names the source of an earlier stage.
+func (c *Chart) source(before *v1alpha2.ChartStatus) string {
+	switch {
+	case c.fetched != "":
+		return c.fetched
+	case before != nil && before.Digest == c.Digest && before.Source != "":
+		return before.Source
+	case c.Foreign:
+		return ""
+	}
+
+	return c.annotation(chartgen.AnnotationSource)
+}

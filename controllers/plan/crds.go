@@ -1,0 +1,54 @@
+package plan
+
+import (
+	"context"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/preflight"
+)
+
+// CRDs plans the changes of the cluster's CRDs that a chart of the provider needs. The error is a
+// *crds.OwnedError when a CRD belongs to another provider.
+func (p *Planner) CRDs(
+	ctx context.Context, applier *crds.Applier, provider v1alpha2.Provider, c *chart.Chart,
+) (*crds.Plan, error) {
+	request := crds.Request{
+		Label:     v1alpha2.Label(provider),
+		Version:   c.Metadata.AppVersion,
+		Namespace: provider.GetNamespace(),
+		Files:     c.CRDs,
+		Brings:    p.brings(provider),
+	}
+	if spec := provider.GetSpec().CRDs; spec != nil {
+		request.Policy = spec.Policy
+		request.Unmanaged = spec.Unmanaged
+	}
+
+	return applier.Plan(ctx, request)
+}
+
+// brings returns a function that reports whether the provider of a label is installed in the same
+// cluster and its chart contains a CRD.
+func (p *Planner) brings(
+	provider v1alpha2.Provider,
+) func(ctx context.Context, label, crd string) (bool, error) {
+	return func(ctx context.Context, label, crd string) (bool, error) {
+		t, name := v1alpha2.ParseLabel(label)
+		list := t.NewList()
+
+		err := p.Cache.List(ctx, list, client.MatchingFields{preflight.NameField: name}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return false, err
+		}
+
+		return slices.ContainsFunc(list.GetItems(), func(other v1alpha2.Provider) bool {
+			sameCluster := v1alpha2.Cluster(other) == v1alpha2.Cluster(provider)
+			return sameCluster && !slices.Contains(other.GetStatus().OrphanedCRDs, crd)
+		}), nil
+	}
+}

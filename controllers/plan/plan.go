@@ -1,0 +1,182 @@
+// Package plan finds out what a provider resource asks for: from its spec, the version, the chart,
+// the values, the desired release and the changes of CRDs. A Planner writes nothing, neither to the
+// cluster nor to the resource, so the operator and the command line share it: the operator carries
+// a plan out, and `capstan diff` shows it.
+package plan
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/controllers/fetch"
+	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/patches"
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/values"
+)
+
+// Planner plans releases. It may be used by many goroutines.
+type Planner struct {
+	// Cache lists provider resources by the field preflight.NameField.
+	Cache client.Reader
+	// APIReader reads Secrets and ConfigMaps, uncached.
+	APIReader client.Reader
+	Sources   *fetch.Resolver
+	Charts    *Charts
+	// ImageRegistry replaces the registry of every image; empty for none.
+	ImageRegistry string
+	// Metrics measures the steps; it may be nil.
+	Metrics *metrics.Recorder
+}
+
+// Request asks for the plan of a resource.
+type Request struct {
+	// Provider is only read.
+	Provider v1alpha2.Provider
+	// Scope knows which kinds of the target cluster are namespaced.
+	Scope patches.Scope
+	// Refresh reads the source again even if the chart is in the store.
+	Refresh bool
+}
+
+// Plan is what a resource asks for.
+type Plan struct {
+	// Version that spec.version resolved to, with its "v".
+	Version string
+	// Chart of that version.
+	Chart *Chart
+	// MissingVariables have neither a value nor a default, sorted.
+	MissingVariables []string
+	// Release that the resource asks for.
+	Release release.Desired
+	// Warnings name the parts of the spec that have no effect on this version.
+	Warnings []string
+}
+
+// Plan plans the release that a resource asks for. When it fails, the plan contains what was found
+// out before: Version and Chart, each of which may be unset. The error is one of those of the
+// packages fetch, source, bundle, values and patches, or a *StoreError.
+func (p *Planner) Plan(ctx context.Context, request Request) (Plan, error) {
+	var plan Plan
+
+	if err := p.planChart(ctx, request, &plan); err != nil {
+		return plan, err
+	}
+
+	return plan, p.planRelease(ctx, request, &plan)
+}
+
+// planChart resolves the version and finds its chart. The version in the status pins that of a
+// range, so that a range resolves to another version only when the spec changes.
+func (p *Planner) planChart(ctx context.Context, request Request, plan *Plan) error {
+	provider := request.Provider
+	defer p.Metrics.Step(provider.ProviderType(), metrics.StepChart)()
+
+	from, err := p.Sources.Source(provider)
+	if err != nil {
+		return err
+	}
+
+	version, err := source.Resolve(ctx, from, provider.GetSpec().Version, provider.GetStatus().DesiredVersion)
+	if err != nil {
+		return err
+	}
+
+	plan.Version = version.Version
+	plan.Chart, err = p.Charts.Find(ctx, provider, from, version, request.Refresh)
+
+	return err
+}
+
+// planRelease computes the values and the post-renderer for the chart.
+func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) error {
+	provider, chart := request.Provider, plan.Chart
+	defer p.Metrics.Step(provider.ProviderType(), metrics.StepValues)()
+
+	variables, err := values.Variables(ctx, p.APIReader, provider)
+	if err != nil {
+		return err
+	}
+
+	if err := p.Sources.AddImages(variables); err != nil {
+		return err
+	}
+
+	plan.MissingVariables = values.Missing(chart.Schema.Required, variables)
+
+	chosen, warnings, err := chart.Schema.Values(provider.GetSpec(), variables)
+	if err != nil {
+		return err
+	}
+
+	plan.Warnings = warnings
+
+	switch {
+	case chart.Plain():
+		chosen = map[string]any{} // a plain chart has values of its own
+	case p.ImageRegistry != "":
+		chosen["imageRegistry"] = p.ImageRegistry
+	}
+
+	plan.Release = release.Desired{
+		Namespace:    provider.GetNamespace(),
+		Name:         v1alpha2.ReleaseName(provider),
+		Chart:        chart.Chart,
+		ChartDigest:  chart.Digest,
+		Values:       chosen,
+		HistoryLimit: HistoryLimit(provider.GetSpec()),
+	}
+
+	renderer, err := p.postRenderer(ctx, request, variables)
+	if err != nil || renderer == nil {
+		return err
+	}
+
+	plan.Release.PostRenderer = renderer
+
+	return nil
+}
+
+// postRenderer returns what changes the rendered objects; nil for nothing.
+func (p *Planner) postRenderer(
+	ctx context.Context, request Request, variables map[string]string,
+) (*patches.Renderer, error) {
+	provider, spec := request.Provider, request.Provider.GetSpec()
+
+	additional, err := patches.ReadAdditional(ctx, p.APIReader, provider)
+	if err != nil {
+		return nil, err
+	}
+
+	return patches.New(patches.Input{
+		Namespace:       provider.GetNamespace(),
+		Label:           v1alpha2.Label(provider),
+		Additional:      additional,
+		Variables:       variables,
+		Scope:           request.Scope,
+		Patches:         spec.Patches,
+		ManifestPatches: spec.ManifestPatches,
+		Paused:          spec.Paused,
+	})
+}
+
+// ReleaseSpec returns spec.release; empty if it is not set.
+func ReleaseSpec(spec *v1alpha2.ProviderSpec) v1alpha2.ReleaseSpec {
+	if spec.Release == nil {
+		return v1alpha2.ReleaseSpec{}
+	}
+
+	return *spec.Release
+}
+
+// HistoryLimit returns how many revisions of the release are kept.
+func HistoryLimit(spec *v1alpha2.ProviderSpec) int {
+	if limit := ReleaseSpec(spec).HistoryLimit; limit != nil {
+		return int(*limit)
+	}
+
+	return release.DefaultHistoryLimit
+}

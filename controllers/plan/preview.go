@@ -1,0 +1,43 @@
+package plan
+
+import (
+	"context"
+
+	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/release"
+)
+
+// Preview is a plan with everything that it would change.
+type Preview struct {
+	Plan
+	// Rendered is the record that the release's next revision would have.
+	Rendered *release.Record
+	// NewCRDs and ChangedCRDs are the names of the CRDs that would be applied, before the release.
+	NewCRDs, ChangedCRDs []string
+}
+
+// Preview plans what would be installed if the resource were applied as given, which may differ from
+// the resource in the cluster. The errors are those of Plan, CRDs and release.Engine.Render.
+func (p *Planner) Preview(
+	ctx context.Context, request Request, releases *release.Engine, applier *crds.Applier,
+) (*Preview, error) {
+	planned, err := p.Plan(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+
+	rendered, err := releases.Render(ctx, planned.Release)
+	if err != nil {
+		return nil, err
+	}
+
+	changes, err := p.CRDs(ctx, applier, request.Provider, planned.Chart.Chart)
+	if err != nil {
+		return nil, err
+	}
+
+	preview := &Preview{Plan: planned, Rendered: rendered}
+	preview.NewCRDs, preview.ChangedCRDs = changes.Changes()
+
+	return preview, nil
+}

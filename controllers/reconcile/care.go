@@ -1,0 +1,230 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/release"
+)
+
+// observe reads the release's history, and the record of its newest revision.
+func (r *run) observe(ctx context.Context) Result {
+	defer r.Metrics.Step(r.Type, metrics.StepRelease)()
+
+	namespace, name := r.provider.GetNamespace(), v1alpha2.ReleaseName(r.provider)
+
+	history, err := r.target.Releases.Observe(ctx, namespace, name)
+	if err != nil {
+		return failed(err, applying)
+	}
+
+	r.observed = true
+	r.installed = installed{history: history}
+	r.deviations = nil
+
+	newest, exists := history.Newest()
+	if !exists {
+		return Result{}
+	}
+
+	r.installed.revision = newest
+
+	record, err := r.target.Releases.Read(ctx, namespace, name, newest)
+	if corrupt := new(release.CorruptError); errors.As(err, &corrupt) {
+		// The next revision replaces it; until then nothing is known to care for.
+		history.Revisions[0].Unreadable = true
+		r.installed.revision.Unreadable = true
+
+		return Result{}
+	}
+
+	if err != nil {
+		return failed(err, applying)
+	}
+
+	r.installed.record = record
+
+	return Result{}
+}
+
+// checkHealth reads the health of the revision's objects from the watches, which wake the provider
+// when it changes.
+func (r *run) checkHealth(ctx context.Context) Result {
+	defer r.Metrics.Step(r.Type, metrics.StepHealth)()
+
+	report, err := r.target.Health.Check(ctx, r.installed.record.Names())
+	if err != nil {
+		return failed(err, applying)
+	}
+
+	r.installed.health = &report
+
+	return Result{}
+}
+
+// markHealthy records in the history that the revision was healthy, so that a later one can be rolled
+// back to it.
+func (r *run) markHealthy(ctx context.Context) Result {
+	revision := r.installed.revision
+	if !r.awaitsHealth() || !r.installed.healthy() {
+		return Result{}
+	}
+
+	history := r.installed.history
+
+	return failed(r.target.Releases.MarkHealthy(ctx, history.Namespace, history.Name, revision), applying)
+}
+
+// awaitsHealth reports whether the revision was applied by Capstan and was never seen healthy.
+func (r *run) awaitsHealth() bool {
+	revision := r.installed.revision
+	return revision.Ours() && revision.Status == release.StatusDeployed && !revision.Healthy
+}
+
+// markFailed marks the revision failed if it has not become healthy in time. A changed spec comes
+// first: it may be the fix.
+func (r *run) markFailed(ctx context.Context) Result {
+	revision := r.installed.revision
+	if !r.awaitsHealth() || r.installed.healthy() {
+		return Result{}
+	}
+
+	deadline := revision.Created.Add(r.policy.Timeout)
+	if !r.policy.Now.After(deadline) {
+		// Creation times are in whole seconds.
+		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), time.Until(deadline.Add(time.Second)))
+		return Result{}
+	}
+
+	if r.policy.Changed {
+		r.deferred = true
+		return Result{}
+	}
+
+	history := r.installed.history
+	reason := fmt.Sprintf("not healthy within %s: %s", r.policy.Timeout, r.installed.health.Message())
+	ctrl.LoggerFrom(ctx).Info("The revision failed", "release", history.Name, "revision", revision.Number, "reason", reason)
+
+	err := r.target.Releases.MarkFailed(ctx, history.Namespace, history.Name, revision, release.Unhealthy, reason)
+	if err != nil {
+		return failed(err, applying)
+	}
+
+	return r.observe(ctx)
+}
+
+// rollBack rolls a failed revision back to the last healthy one, if the policy says so, or finishes a
+// rollback that was interrupted. A changed spec and a requested retry come first.
+func (r *run) rollBack(ctx context.Context) Result {
+	history := r.installed.history
+	digest := attemptedDigest(history)
+	state := r.target.Releases.Decide(history, digest)
+
+	choice := release.Choose(history, digest, state, r.changePolicy())
+	if choice.Verb != release.RollBack {
+		r.deferred = r.deferred || r.defersRollback(state)
+		return Result{}
+	}
+
+	if r.policy.Changed {
+		r.deferred = true
+		return Result{}
+	}
+
+	log := ctrl.LoggerFrom(ctx).WithValues("release", history.Name)
+	log.Info("Rolling back", "state", state.Condition, "found", state.Message, "to", choice.Revision.Number)
+
+	result, err := r.target.Releases.Rollback(ctx, release.Return{
+		Namespace:    history.Namespace,
+		Name:         history.Name,
+		Revision:     choice.Revision.Number,
+		Reason:       r.failureReason(),
+		HistoryLimit: plan.HistoryLimit(r.provider.GetSpec()),
+	}, state)
+	r.Metrics.Release(r.provider, metrics.Rollback, err)
+	r.target.Health.Verified(result.Versions)
+
+	if err != nil && !leavesRevision(err) {
+		return failed(err, applying)
+	}
+
+	if result := r.observe(ctx); result.Ends() || r.installed.record == nil {
+		return result
+	}
+
+	return inOrder(ctx, r.correctDrift, r.checkHealth, r.markHealthy)
+}
+
+// defersRollback reports whether only a user's request for a retry prevents a rollback.
+func (r *run) defersRollback(state release.State) bool {
+	if !r.policy.Requested {
+		return false
+	}
+
+	policy := r.policy
+	policy.Requested = false
+	history := r.installed.history
+
+	return release.Choose(history, attemptedDigest(history), state, policy).Verb == release.RollBack
+}
+
+// changePolicy returns the policy for the change. A failed revision that has become healthy after all
+// is applied once more, which changes nothing and records the success.
+func (r *run) changePolicy() release.Policy {
+	policy := r.policy
+	revision := r.installed.revision
+
+	recovered := revision.Ours() && revision.Status == release.StatusFailed &&
+		revision.Failure == release.Unhealthy && r.installed.healthy()
+	if recovered {
+		policy.Requested = true
+	}
+
+	return policy
+}
+
+// failureReason returns why the newest revision failed.
+func (r *run) failureReason() string {
+	if r.failure != nil {
+		return r.failure.Error()
+	}
+
+	return r.installed.record.Description
+}
+
+// attemptedDigest returns the digest of what Capstan last tried to install. A revision that it rolled
+// back to automatically carries the digest of an earlier attempt.
+func attemptedDigest(history release.Observation) string {
+	for _, revision := range history.Revisions {
+		if !revision.Ours() {
+			continue
+		}
+
+		automatic := revision.RollbackTo != 0 && !strings.HasPrefix(revision.Digest, rollbackDigestPrefix)
+		if !automatic {
+			return revision.Digest
+		}
+	}
+
+	return ""
+}
+
+// leavesRevision reports whether a failed action has left a failed revision in the history, from which
+// the next action follows.
+func leavesRevision(err error) bool {
+	var (
+		rejected    *release.RejectedError
+		unavailable *release.UnavailableError
+		remove      *release.RemoveError
+	)
+
+	return errors.As(err, &rejected) || errors.As(err, &unavailable) || errors.As(err, &remove)
+}

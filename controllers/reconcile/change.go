@@ -1,0 +1,239 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/store"
+	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/release"
+)
+
+// goal is what the change makes of the release.
+type goal struct {
+	// version that users know it by.
+	version string
+	// digest identifies it in the release's history.
+	digest string
+	// action counts it where there is a release already.
+	action metrics.Action
+	// apply takes the one Helm action that leads from a state to the goal.
+	apply func(context.Context, release.State) (release.Result, error)
+}
+
+// checkIdentity stops the change of a resource that may not exist, such as a second one of a provider.
+func (r *run) checkIdentity(ctx context.Context) Result {
+	return failed(r.Preflight.Identity(ctx, r.provider), fetching)
+}
+
+// makePlan plans what the resource asks for, and stores a chart that is new.
+func (r *run) makePlan(ctx context.Context) Result {
+	planned, err := r.Planner.Plan(ctx, plan.Request{
+		Provider: r.provider, Scope: r.target.Cluster, Refresh: r.policy.Requested,
+	})
+	r.plan = planned
+	status := r.provider.GetStatus()
+
+	if planned.Version != "" {
+		status.DesiredVersion = planned.Version
+	}
+
+	if planned.Chart != nil {
+		if result := r.saveChart(ctx); result.Ends() {
+			return result
+		}
+	}
+
+	if err != nil {
+		return failed(err, fetching)
+	}
+
+	status.MissingVariables = planned.MissingVariables
+
+	if r.policy.Changed {
+		for _, warning := range planned.Warnings {
+			r.warn(r.provider, ignoredReason, "Reconcile", warning)
+		}
+	}
+
+	digest, err := r.target.Releases.Digest(planned.Release)
+	if err != nil {
+		return failed(err, applying)
+	}
+
+	r.goal = goal{version: planned.Chart.Version(), digest: digest, action: metrics.Upgrade, apply: r.applyPlan}
+
+	return Result{}
+}
+
+// ignoredReason is the reason of the event about a part of the spec that has no effect.
+const ignoredReason = "Ignored"
+
+// saveChart stores the chart of the plan and shows it in the status.
+func (r *run) saveChart(ctx context.Context) Result {
+	unpushed, err := r.Planner.Charts.Save(ctx, r.provider, r.plan.Chart)
+	if err != nil {
+		return failed(err, fetching)
+	}
+
+	if unpushed != nil {
+		r.warn(r.provider, v1alpha2.ChartStoreErrorReason, "Push", fmt.Sprintf(
+			"The chart is in the cluster and could not be pushed to the chart repository; the push is retried: %s", unpushed))
+	}
+
+	status := r.provider.GetStatus()
+	status.Chart = r.plan.Chart.Status(status.Chart)
+
+	return failed(r.pinVersion(ctx, r.provider, r.plan.Version), fetching)
+}
+
+// applyPlan installs or upgrades the release.
+func (r *run) applyPlan(ctx context.Context, state release.State) (release.Result, error) {
+	if err := r.labelNamespace(ctx, r.plan.Release); err != nil {
+		return release.Result{}, err
+	}
+
+	return r.target.Releases.Apply(ctx, r.plan.Release, state)
+}
+
+// rollbackDigestPrefix begins the digest of a revision that spec.release.rollbackTo asked for.
+const rollbackDigestPrefix = "rollback-"
+
+// rollbackGoal returns the goal that spec.release.rollbackTo describes.
+func (r *run) rollbackGoal(revision int) goal {
+	to := release.Return{
+		Namespace:    r.provider.GetNamespace(),
+		Name:         v1alpha2.ReleaseName(r.provider),
+		Revision:     revision,
+		Digest:       fmt.Sprintf("%s%d", rollbackDigestPrefix, revision),
+		Reason:       "spec.release.rollbackTo",
+		HistoryLimit: plan.HistoryLimit(r.provider.GetSpec()),
+	}
+	apply := func(ctx context.Context, state release.State) (release.Result, error) {
+		return r.target.Releases.Rollback(ctx, to, state)
+	}
+
+	return goal{version: fmt.Sprintf("revision %d", revision), digest: to.Digest, action: metrics.Rollback, apply: apply}
+}
+
+// decide decides what to do about the release. It ends the change where another program works on the
+// release, or has uninstalled it and that is respected.
+func (r *run) decide(context.Context) Result {
+	r.assess()
+
+	switch {
+	case r.state.Condition == release.Pending:
+		return waiting(v1alpha2.ProgressingReason, r.state.Message, r.state.Until)
+	case r.decision.Verb == release.Hold && r.installed.record == nil:
+		return r.uninstalledByOthers()
+	}
+
+	return Result{}
+}
+
+// assess compares the release with the goal.
+func (r *run) assess() {
+	history := r.installed.history
+	r.state = r.target.Releases.Decide(history, r.goal.digest)
+	r.decision = release.Choose(history, r.goal.digest, r.state, r.changePolicy())
+}
+
+// applies reports whether the change has something to apply now.
+func (r *run) applies() bool { return r.decision.Verb == release.Act }
+
+// checkRollback makes sure that the managers of the revision to roll back to can work with the CRDs,
+// which are never rolled back. A revision whose chart is no longer stored, or that another program
+// made, is not checked, and whether it exists at all is Helm's to say.
+func (r *run) checkRollback(ctx context.Context) Result {
+	if !r.applies() {
+		return Result{}
+	}
+
+	to, exists := r.installed.history.Find(int(*plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo))
+	if !exists || to.ChartDigest == "" {
+		return Result{}
+	}
+
+	stored, err := r.Planner.Charts.Installed(ctx, r.provider, to.Version, to.ChartDigest)
+	if errors.Is(err, store.ErrNotFound) {
+		return Result{}
+	}
+
+	if err != nil {
+		return failed(err, fetching)
+	}
+
+	crds, err := r.Planner.CRDs(ctx, r.target.CRDs, r.provider, stored.Chart)
+	if err != nil {
+		return failed(err, applying)
+	}
+
+	return failed(r.target.CRDs.Suffices(ctx, crds), applying)
+}
+
+// apply takes the action that leads to the goal. Whether the action succeeded is read from the history
+// afterwards.
+func (r *run) apply(ctx context.Context) Result {
+	if !r.applies() {
+		return Result{}
+	}
+
+	defer r.Metrics.Step(r.Type, metrics.StepRelease)()
+
+	log := ctrl.LoggerFrom(ctx).WithValues("release", r.installed.history.Name, "version", r.goal.version)
+	log.Info("Applying the release", "state", r.state.Condition, "found", r.state.Message)
+
+	action := r.goal.action
+	if r.state.Condition == release.Absent {
+		action = metrics.Install
+		r.provider.GetStatus().Release = nil // what was known of an earlier release is obsolete
+	}
+
+	result, err := r.goal.apply(ctx, r.state)
+	r.Metrics.Release(r.provider, action, err)
+	r.target.Health.Verified(result.Versions)
+
+	if result.Revision != 0 {
+		log.Info("Applied the release", "revision", result.Revision, "status", result.Status)
+	}
+
+	r.applied = err == nil || result.Revision != 0
+
+	if leavesRevision(err) {
+		r.failure = err
+		return Result{}
+	}
+
+	if unknown := new(release.UnknownKindError); errors.As(err, &unknown) {
+		return firstOf(r.waitForCRDs(ctx), failed(err, applying))
+	}
+
+	return failed(err, applying)
+}
+
+// reportUpgrades shows in the status which upgrades the source offers.
+func (r *run) reportUpgrades(ctx context.Context) {
+	known := r.Upgrades.Look(r.provider)
+
+	if status := r.provider.GetStatus(); known.Answered() {
+		status.AvailableUpgrades = known.Available(status.InstalledVersion, func(contract string) bool {
+			return r.Preflight.Contract(ctx, r.provider, contract) == nil
+		})
+	}
+
+	if !known.Checked {
+		return
+	}
+
+	if known.Move != nil && conditionMessage(r.provider, v1alpha2.SourceChangedCondition) != known.Move.String() {
+		r.warn(r.provider, v1alpha2.TagMovedReason, "Fetch", known.Move.String())
+	}
+
+	r.moved = known.Move
+	r.movedChecked = true
+}

@@ -1,0 +1,193 @@
+package reconcile
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/release"
+)
+
+// writeStatus writes what was found out about the release into the status.
+func (r *run) writeStatus() {
+	status := r.provider.GetStatus()
+
+	if r.uninstalled {
+		status.Release = nil
+		status.History = nil
+		status.Chart = nil
+
+		return
+	}
+
+	history, revision := r.installed.history, r.installed.revision
+	if len(history.Revisions) == 0 || r.installed.record == nil {
+		return
+	}
+
+	status.Release = &v1alpha2.ReleaseStatus{
+		Name:      history.Name,
+		Namespace: history.Namespace,
+		Revision:  int64(revision.Number),
+		Status:    string(revision.Status),
+	}
+	status.History = historyStatus(history)
+}
+
+// historyStatus returns what `helm history` shows, newest first.
+func historyStatus(history release.Observation) []v1alpha2.ReleaseRevision {
+	revisions := history.Revisions[:min(len(history.Revisions), v1alpha2.HistoryMaxItems)]
+	entries := make([]v1alpha2.ReleaseRevision, 0, len(revisions))
+
+	for _, revision := range revisions {
+		entries = append(entries, v1alpha2.ReleaseRevision{
+			Revision:    int64(revision.Number),
+			Version:     revision.Version,
+			ChartDigest: revision.ChartDigest,
+			Status:      string(revision.Status),
+			Time:        metav1.NewTime(revision.Created),
+		})
+	}
+
+	return entries
+}
+
+// writeConditions writes the conditions that do not depend on how the run ended.
+func (r *run) writeConditions() {
+	if r.passed {
+		conditions.MarkTrue(r.provider, v1alpha2.PreflightCheckCondition, v1alpha2.PreflightChecksPassedReason,
+			"All preflight checks passed")
+	}
+
+	if r.crdReport != nil {
+		conditions.MarkTrue(r.provider, v1alpha2.CRDsSafeCondition, v1alpha2.CRDsCheckedReason, "%s", r.crdReport.Message())
+	}
+
+	r.writeInstalled()
+	r.writeUpgraded()
+	r.writePaused()
+	r.writeDrifted()
+	r.writeMigrated()
+	r.writeSourceChanged()
+
+	if r.installed.healthy() {
+		version := r.installed.record.AppVersion
+		r.provider.GetStatus().InstalledVersion = &version
+	}
+}
+
+// writeInstalled writes what is installed.
+func (r *run) writeInstalled() {
+	if r.uninstalled {
+		conditions.MarkFalse(r.provider, v1alpha2.ProviderInstalledCondition, v1alpha2.UninstalledReason,
+			"Release %s is uninstalled", v1alpha2.ReleaseName(r.provider))
+
+		return
+	}
+
+	if !r.deployed() {
+		return
+	}
+
+	note := ""
+	if r.decision.Verb == release.Hold {
+		note = "; another program made it (" + r.installed.record.Description + ")"
+	}
+
+	conditions.MarkTrue(r.provider, v1alpha2.ProviderInstalledCondition, v1alpha2.ProviderInstalledReason,
+		"Release %s, revision %d, holds %s%s",
+		r.installed.history.Name, r.installed.revision.Number, r.installed.record.AppVersion, note)
+}
+
+// deployed reports whether the newest revision is deployed.
+func (r *run) deployed() bool {
+	return r.installed.record != nil && r.installed.revision.Status == release.StatusDeployed
+}
+
+// hasInstalled reports whether a revision is deployed, as far as is known.
+func (r *run) hasInstalled() bool {
+	if !r.observed {
+		return conditions.IsTrue(r.provider, v1alpha2.ProviderInstalledCondition)
+	}
+
+	return r.deployed()
+}
+
+// writeUpgraded writes how the last upgrade ended.
+func (r *run) writeUpgraded() {
+	if r.provider.GetStatus().InstalledVersion == nil {
+		return
+	}
+
+	switch {
+	case r.upgradeFailed != "":
+		conditions.MarkFalse(r.provider, v1alpha2.ProviderUpgradedCondition, v1alpha2.ComponentsUpgradeErrorReason,
+			"%s", r.upgradeFailed)
+	case r.state.Condition == release.InSync && r.installed.revision.Number > 1:
+		conditions.MarkTrue(r.provider, v1alpha2.ProviderUpgradedCondition, v1alpha2.ProviderUpgradedReason,
+			"Revision %d holds %s", r.installed.revision.Number, r.installed.record.AppVersion)
+	}
+}
+
+// writePaused writes whether the revision has taken the replicas away.
+func (r *run) writePaused() {
+	if r.state.Condition != release.InSync {
+		return
+	}
+
+	if !r.provider.GetSpec().Paused {
+		conditions.Delete(r.provider, v1alpha2.PausedCondition)
+		return
+	}
+
+	conditions.MarkTrue(r.provider, v1alpha2.PausedCondition, v1alpha2.PausedReason,
+		"The Deployments have no replicas; the annotation %s holds their usual number", v1alpha2.PausedReplicasAnnotation)
+}
+
+// writeDrifted writes which objects differ from the release.
+func (r *run) writeDrifted() {
+	if r.deviations == nil {
+		return
+	}
+
+	left := leftDeviations(*r.deviations)
+	if len(left) == 0 {
+		conditions.Delete(r.provider, v1alpha2.DriftedCondition)
+		return
+	}
+
+	conditions.MarkTrue(r.provider, v1alpha2.DriftedCondition, driftReason(driftPolicy(r.provider.GetSpec())),
+		"%s", summarizeDrift(left))
+}
+
+// writeMigrated writes how far the objects are rewritten in the storage version.
+func (r *run) writeMigrated() {
+	switch {
+	case r.migration == nil:
+	case r.migration.done:
+		conditions.MarkTrue(r.provider, v1alpha2.CRDsMigratedCondition, r.migration.reason, "%s", r.migration.message)
+	default:
+		conditions.MarkFalse(r.provider, v1alpha2.CRDsMigratedCondition, r.migration.reason, "%s", r.migration.message)
+	}
+}
+
+// writeSourceChanged writes whether the tag of the chart in use has moved.
+func (r *run) writeSourceChanged() {
+	switch {
+	case !r.movedChecked:
+	case r.moved == nil:
+		conditions.Delete(r.provider, v1alpha2.SourceChangedCondition)
+	default:
+		conditions.MarkTrue(r.provider, v1alpha2.SourceChangedCondition, v1alpha2.TagMovedReason, "%s", r.moved)
+	}
+}
+
+// conditionMessage returns the message of a condition; empty when there is none.
+func conditionMessage(provider v1alpha2.Provider, condition string) string {
+	if c := conditions.Get(provider, condition); c != nil {
+		return c.Message
+	}
+
+	return ""
+}

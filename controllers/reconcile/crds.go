@@ -1,0 +1,283 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/supply/store"
+	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/release"
+)
+
+// Objects that cannot be rewritten are tried again after migrationRetry. A change waits for them no
+// longer than migrationPatience: the new manager may be what they need.
+const (
+	migrationRetry    = 5 * time.Second
+	migrationPatience = time.Minute
+)
+
+// unsafeError reports that a change of CRDs would break something.
+type unsafeError struct{ report *safety.Report }
+
+func (e *unsafeError) Error() string {
+	return fmt.Sprintf("the change of CustomResourceDefinitions is not safe and was not applied: %s. "+
+		"To apply one nevertheless, name it in the annotation %s", e.report.Message(), v1alpha2.AllowUnsafeCRDAnnotation)
+}
+
+// changeCRDs applies the CRDs of the plan that have changed, once that is safe.
+func (r *run) changeCRDs(ctx context.Context) Result {
+	result := r.applyCRDs(ctx, r.plan.Chart.Chart)
+	r.crdsChanged = !result.Ends()
+
+	return result
+}
+
+// careForCRDs applies the CRDs of the installed chart that are missing or were replaced, when the
+// change ended before it got to them.
+func (r *run) careForCRDs(ctx context.Context) Result {
+	revision := r.installed.revision
+	if revision.ChartDigest == "" || revision.Status != release.StatusDeployed {
+		return Result{}
+	}
+
+	stored, err := r.Planner.Charts.Installed(ctx, r.provider, revision.Version, revision.ChartDigest)
+	if errors.Is(err, store.ErrNotFound) {
+		return Result{}
+	}
+
+	if err != nil {
+		return failed(err, fetching)
+	}
+
+	return r.applyCRDs(ctx, stored.Chart)
+}
+
+// applyCRDs applies the CRDs of a chart that have changed, once that is safe.
+func (r *run) applyCRDs(ctx context.Context, c *chart.Chart) Result {
+	defer r.Metrics.Step(r.Type, metrics.StepCRDs)()
+
+	planned, result := r.planCRDs(ctx, c)
+	if result.Ends() {
+		return result
+	}
+
+	if err := r.target.CRDs.Suffices(ctx, planned); err != nil {
+		return failed(err, applying)
+	}
+
+	if !planned.Changed() {
+		return Result{}
+	}
+
+	if result := r.migrateBefore(ctx, planned); result.Ends() {
+		return result
+	}
+
+	if result := r.checkCRDs(ctx, planned); result.Ends() {
+		return result
+	}
+
+	sent, err := r.target.CRDs.Apply(ctx, planned)
+	if err != nil {
+		return failed(err, applying)
+	}
+
+	ctrl.LoggerFrom(ctx).Info("Applied CustomResourceDefinitions", "count", len(sent), "version", c.Metadata.AppVersion)
+
+	return Result{}
+}
+
+// planCRDs plans the changes of CRDs, and announces CRDs that are being deleted.
+func (r *run) planCRDs(ctx context.Context, c *chart.Chart) (*crds.Plan, Result) {
+	planned, err := r.Planner.CRDs(ctx, r.target.CRDs, r.provider, c)
+	if err != nil {
+		return nil, failed(err, applying)
+	}
+
+	r.provider.GetStatus().OrphanedCRDs = planned.Orphaned
+
+	for _, d := range planned.Deleting {
+		if r.target.CRDs.FirstSeen(d) {
+			r.Metrics.CRDDeleted(r.provider)
+			r.warn(r.provider, v1alpha2.CRDDeletingReason, "Reconcile", fmt.Sprintf("CustomResourceDefinition %s "+
+				"is being deleted, and with it all objects of its kind; it will be recreated once it is gone", d.Name))
+		}
+	}
+
+	return planned, Result{}
+}
+
+// migrateBefore rewrites objects that are stored in versions about to be removed, some at a time.
+func (r *run) migrateBefore(ctx context.Context, planned *crds.Plan) Result {
+	progress, err := r.target.CRDs.MigrateBefore(ctx, planned)
+
+	migrationError := new(crds.MigrationError)
+	switch {
+	case errors.As(err, &migrationError):
+		since := r.migrationFailed(migrationError)
+		if time.Since(since) > migrationPatience {
+			ctrl.LoggerFrom(ctx).Error(err,
+				"The CustomResourceDefinitions keep their old versions, and the objects are rewritten once the new manager runs")
+
+			return Result{}
+		}
+
+		return waiting(v1alpha2.CRDMigrationFailedReason, migrationError.Error(), time.Now().Add(migrationRetry))
+	case err != nil:
+		return failed(err, applying)
+	case progress != nil:
+		r.migrating(progress)
+
+		return waiting(v1alpha2.MigratingCRDsReason, "objects are being rewritten because the new CustomResourceDefinitions "+
+			"lack versions that they may be stored in; see the condition "+v1alpha2.CRDsMigratedCondition, time.Now())
+	}
+
+	return Result{}
+}
+
+// checkCRDs makes sure that the changes break nothing.
+func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan) Result {
+	report, err := r.target.CRDs.Check(ctx, planned, safety.Allowed(r.provider.GetAnnotations()))
+	if err != nil {
+		return failed(err, applying)
+	}
+
+	if report == nil {
+		return Result{}
+	}
+
+	if report.Stopped() {
+		return failed(&unsafeError{report}, applying)
+	}
+
+	for _, finding := range report.Findings {
+		if finding.Allowed {
+			r.warn(r.provider, v1alpha2.UnsafeCRDsAllowedReason, "Reconcile", finding.String())
+		}
+	}
+
+	r.crdReport = report
+
+	return Result{}
+}
+
+// waitForCRDs waits for the API server to serve the CRDs; the watch on them wakes the provider when it
+// does. That takes the API server a while, one CRD after the other. The release does not wait for it:
+// usually none of its objects is of such a kind, and its pods take longer to start.
+func (r *run) waitForCRDs(ctx context.Context) Result {
+	pending, err := r.target.CRDs.Pending(ctx, r.plan.Chart.Chart.CRDs)
+	if err != nil {
+		return failed(err, applying)
+	}
+
+	if len(pending) == 0 {
+		return Result{}
+	}
+
+	// The message does not count them: each of dozens would otherwise cause a write of the status.
+	return waiting(v1alpha2.CRDsNotReadyReason,
+		"waiting for the API server to serve the provider's CustomResourceDefinitions", noDeadline)
+}
+
+// migration is what the condition CRDsMigrated shows.
+type migration struct {
+	done            bool
+	reason, message string
+}
+
+// migrateCRDs rewrites the objects that are not stored in the storage version, some at a time, while
+// the provider is ready. Cluster API's managers do that themselves, so they get time for it first. It
+// returns the given result, with the time to continue if there is more to do.
+func (r *run) migrateCRDs(ctx context.Context, ready Result) Result {
+	if r.plan.Chart == nil {
+		return ready // a rollback, which leaves the CRDs as they are
+	}
+
+	planned, result := r.planCRDs(ctx, r.plan.Chart.Chart)
+	if result.Ends() {
+		return result
+	}
+
+	unmigrated, tried := planned.Unmigrated()
+	if len(unmigrated) == 0 {
+		if conditions.Has(r.provider, v1alpha2.CRDsMigratedCondition) {
+			r.migration = &migration{
+				done: true, reason: v1alpha2.CRDsMigratedReason, message: "All objects are stored in the storage version",
+			}
+		}
+
+		return firstOf(failed(r.target.CRDs.Tidy(ctx, planned), fetching), ready)
+	}
+
+	if remaining := r.managersTurn(); remaining > 0 && len(tried) < len(unmigrated) {
+		if len(tried) == 0 {
+			ready.At = time.Now().Add(remaining)
+			return ready
+		}
+
+		unmigrated = tried
+	}
+
+	progress, err := r.target.CRDs.MigrateAfter(ctx, planned, unmigrated)
+
+	migrationError := new(crds.MigrationError)
+	switch {
+	case errors.As(err, &migrationError):
+		since := r.migrationFailed(migrationError)
+		ready.At = time.Now().Add(min(max(time.Since(since), migrationRetry), maxRetry))
+
+		return ready
+	case err != nil:
+		return failed(err, fetching)
+	case progress != nil:
+		r.migrating(progress)
+	}
+
+	ready.At = time.Now()
+
+	return ready
+}
+
+// managersTurn returns how much longer the provider's manager may take to rewrite the objects.
+func (r *run) managersTurn() time.Duration {
+	condition := conditions.Get(r.provider, v1alpha2.CRDsMigratedCondition)
+	if condition == nil || condition.Status == "True" {
+		r.migration = &migration{reason: v1alpha2.WaitingForManagerReason, message: fmt.Sprintf(
+			"The storage version has changed; the provider's manager has %s to rewrite the objects itself", r.MigrationDelay)}
+
+		return r.MigrationDelay
+	}
+
+	if condition.Reason != v1alpha2.WaitingForManagerReason {
+		return 0
+	}
+
+	return time.Until(condition.LastTransitionTime.Add(r.MigrationDelay))
+}
+
+// migrationFailed records a failed migration and returns since when it has been failing. The first
+// message stays: another one, even about another object, would restart the time.
+func (r *run) migrationFailed(err *crds.MigrationError) time.Time {
+	condition := conditions.Get(r.provider, v1alpha2.CRDsMigratedCondition)
+	if condition != nil && condition.Reason == v1alpha2.CRDMigrationFailedReason {
+		return condition.LastTransitionTime.Time
+	}
+
+	r.migration = &migration{reason: v1alpha2.CRDMigrationFailedReason, message: err.Error()}
+
+	return time.Now()
+}
+
+func (r *run) migrating(progress *crds.Progress) {
+	r.migration = &migration{reason: v1alpha2.MigratingCRDsReason, message: progress.String()}
+}

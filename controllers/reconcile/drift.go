@@ -1,0 +1,242 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/release"
+)
+
+// deviation is an object that differs from the release, and what became of it.
+type deviation struct {
+	release.Difference
+	corrected bool
+	// why it was not corrected, unless there is an obstacle.
+	why string
+}
+
+func (d *deviation) String() string {
+	if d.why == "" {
+		return d.Difference.String()
+	}
+
+	return d.Difference.String() + " (" + d.why + ")"
+}
+
+// correctDrift corrects the objects that differ from the newest revision, no matter which program
+// made that. Only objects that have changed since they last matched it are compared, so it makes no
+// request while nothing happens.
+func (r *run) correctDrift(ctx context.Context) Result {
+	defer r.Metrics.Step(r.Type, metrics.StepDrift)()
+
+	policy := driftPolicy(r.provider.GetSpec())
+	if policy == v1alpha2.DriftOff {
+		r.deviations = &[]deviation{}
+		return Result{}
+	}
+
+	// Before a revision is deployed it is not settled what the objects should be.
+	if r.installed.revision.Status != release.StatusDeployed {
+		return Result{}
+	}
+
+	changed, err := r.target.Health.Changed(ctx, r.installed.record.Names())
+	if err != nil {
+		return failed(err, applying)
+	}
+
+	differences, compareErr := r.compare(ctx, changed)
+
+	found := make([]deviation, 0, len(differences))
+	for _, d := range differences {
+		found = append(found, deviation{Difference: d})
+	}
+
+	if policy == v1alpha2.DriftCorrect && len(found) > 0 {
+		if err := r.correct(ctx, found); err != nil {
+			return failed(err, applying)
+		}
+	}
+
+	r.deviations = &found
+	r.recordDrift(ctx, policy)
+
+	return failed(compareErr, applying)
+}
+
+// compare compares objects with the release. With an error, it returns those that could be compared.
+func (r *run) compare(ctx context.Context, objects []release.Object) ([]release.Difference, error) {
+	if len(objects) == 0 {
+		return nil, nil
+	}
+
+	history := r.installed.history
+	compared, err := r.target.Releases.Compare(ctx, history.Namespace, history.Name, r.installed.record.Select(objects))
+	r.target.Health.Verified(compared.Alike)
+
+	return compared.Differences, err
+}
+
+// driftPolicy returns what follows drift: for a suspended resource it is only reported.
+func driftPolicy(spec *v1alpha2.ProviderSpec) v1alpha2.DriftPolicy {
+	switch {
+	case spec.Release != nil && spec.Release.Drift != "" && spec.Release.Drift != v1alpha2.DriftCorrect:
+		return spec.Release.Drift
+	case spec.Suspend:
+		return v1alpha2.DriftWarn
+	default:
+		return v1alpha2.DriftCorrect
+	}
+}
+
+// correct corrects the objects that are due, and wakes the provider when others are.
+func (r *run) correct(ctx context.Context, all []deviation) error {
+	now := time.Now()
+
+	var due []release.Difference
+
+	for _, d := range all {
+		isDue := !r.corrections.Next(d.Object).After(now) || r.policy.Requested
+		if d.Obstacle == "" && isDue {
+			due = append(due, d.Difference)
+		}
+	}
+
+	corrected, failure, err := r.correctObjects(ctx, due)
+	if err != nil {
+		return err
+	}
+
+	for i := range all {
+		d := &all[i]
+		isObject := func(v release.Version) bool { return v.Object == d.Object }
+		d.corrected = slices.ContainsFunc(corrected, isObject)
+
+		if slices.ContainsFunc(due, func(tried release.Difference) bool { return tried.Object == d.Object }) {
+			r.corrections.Record(d.Object, now, d.corrected)
+		}
+
+		if !d.corrected && d.Obstacle == "" {
+			next := r.corrections.Next(d.Object)
+			d.why = whyLeft(failure, next)
+			r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), next.Sub(now))
+		}
+	}
+
+	return nil
+}
+
+// correctObjects corrects objects. failure is why some of them could not be corrected; err is why
+// nothing was done, because the release has changed meanwhile.
+func (r *run) correctObjects(
+	ctx context.Context, due []release.Difference,
+) (corrected []release.Version, failure, err error) {
+	if len(due) == 0 {
+		return nil, nil, nil
+	}
+
+	history, revision := r.installed.history, r.installed.revision.Number
+
+	result, failure := r.target.Releases.Correct(ctx, history.Namespace, history.Name, revision, due)
+	if pending := new(release.PendingError); errors.As(failure, &pending) || errors.Is(failure, release.ErrChanged) {
+		return nil, nil, failure
+	}
+
+	r.target.Health.Verified(result.Versions)
+
+	return result.Versions, failure, nil
+}
+
+// whyLeft explains why an object still differs: because of an error, or because it was changed back
+// each time before.
+func whyLeft(failure error, next time.Time) string {
+	why := "it is changed back each time it is corrected"
+	if failure != nil {
+		why = failure.Error()
+	}
+
+	return fmt.Sprintf("%s; the next attempt is at %s", why, next.UTC().Format(time.TimeOnly+" MST"))
+}
+
+// recordDrift counts and announces what was corrected and what is left.
+func (r *run) recordDrift(ctx context.Context, policy v1alpha2.DriftPolicy) {
+	var left []release.Version
+
+	for _, d := range *r.deviations {
+		switch {
+		case d.corrected:
+			r.Metrics.DriftDetected(r.provider, 1)
+			r.Metrics.DriftCorrected(r.provider, 1)
+			r.announceCorrection(ctx, d)
+		case !d.Missing:
+			left = append(left, d.Version)
+		}
+	}
+
+	r.target.Health.Differing(left)
+
+	remaining := leftDeviations(*r.deviations)
+	if len(remaining) > 0 && conditionMessage(r.provider, v1alpha2.DriftedCondition) != summarizeDrift(remaining) {
+		r.Metrics.DriftDetected(r.provider, len(remaining))
+		r.warn(r.provider, driftReason(policy), "Compare", summarizeDrift(remaining))
+	}
+}
+
+// leftDeviations describes the objects that still differ.
+func leftDeviations(all []deviation) []string {
+	var left []string
+
+	for _, d := range all {
+		if !d.corrected {
+			left = append(left, d.String())
+		}
+	}
+
+	return left
+}
+
+// announceCorrection emits an event for each object: events with the same reason, action and objects
+// are counted, and only the first shows its message.
+func (r *run) announceCorrection(ctx context.Context, d deviation) {
+	ctrl.LoggerFrom(ctx).Info("Corrected drift", "found", d.String())
+
+	action := "Patch"
+	if d.Missing {
+		action = "Create"
+	}
+
+	apiVersion, kind := d.Object.ToAPIVersionAndKind()
+	object := &corev1.ObjectReference{
+		APIVersion: apiVersion, Kind: kind, Namespace: d.Object.Namespace, Name: d.Object.Name,
+	}
+	r.Events.Eventf(r.provider, object, corev1.EventTypeNormal, v1alpha2.DriftCorrectedReason, action,
+		"Corrected drift: %s", &d)
+}
+
+// driftReason returns the reason for drift that is left.
+func driftReason(policy v1alpha2.DriftPolicy) string {
+	if policy == v1alpha2.DriftCorrect {
+		return v1alpha2.DriftNotCorrectedReason
+	}
+
+	return v1alpha2.DriftDetectedReason
+}
+
+// summarizeDrift names the first of the deviations.
+func summarizeDrift(left []string) string {
+	const most = 5
+	if len(left) > most {
+		left = append(slices.Clone(left[:most]), fmt.Sprintf("and %d more", len(left)-most))
+	}
+
+	return strings.Join(left, "; ")
+}

@@ -1,0 +1,239 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/clusters"
+	"github.com/capstan-project/capstan/controllers/drift"
+	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/upgrades"
+	"github.com/capstan-project/capstan/controllers/watch"
+)
+
+// remoteTimeout bounds the work on a remote cluster, which may not answer.
+const remoteTimeout = time.Minute
+
+// Reconciler reconciles the resources of one kind. What it knows about a provider during a reconcile
+// is in a run.
+type Reconciler struct {
+	*Dependencies
+	// Type is the kind.
+	Type v1alpha2.ProviderType
+}
+
+// Dependencies are shared by the reconcilers of all kinds.
+type Dependencies struct {
+	// Client reads provider resources from the cache, and writes them.
+	Client client.Client
+	// APIReader reads from the API server.
+	APIReader client.Reader
+	// Scope selects the resources that are reconciled.
+	Scope watch.Scope
+	// Clusters are the clusters that providers are installed in.
+	Clusters  *clusters.Registry
+	Planner   *plan.Planner
+	Preflight *preflight.Checker
+	Upgrades  *upgrades.Tracker
+	Events    events.EventRecorder
+	// Wake enqueues a resource after a delay.
+	Wake health.Wake
+	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage
+	// version itself.
+	MigrationDelay time.Duration
+	// Metrics counts what happens; it may be nil.
+	Metrics *metrics.Recorder
+
+	corrections drift.Backoff
+	permitted   permitted
+}
+
+// permitted remembers the digests of the releases that accounts were found to be allowed to install,
+// by the UID of the resource.
+type permitted struct {
+	mu      sync.Mutex
+	digests map[types.UID]string
+}
+
+func (p *permitted) has(uid types.UID, digest string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return p.digests[uid] == digest
+}
+
+func (p *permitted) add(uid types.UID, digest string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	if p.digests == nil {
+		p.digests = map[types.UID]string{}
+	}
+
+	p.digests[uid] = digest
+}
+
+func (p *permitted) forget(uid types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	delete(p.digests, uid)
+}
+
+// Reconcile brings one provider closer to what its resource asks for, and never waits for anything to
+// become ready.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
+	// Uncached: a status older than our own last write would hide that it must change back.
+	provider := r.Type.New()
+	if err := r.APIReader.Get(ctx, req.NamespacedName, provider); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+
+	// The objects of a resource out of scope may have woken it.
+	if !r.Scope.Includes(provider) {
+		return ctrl.Result{}, nil
+	}
+
+	if provider.GetDeletionTimestamp().IsZero() && !provider.GetSpec().Suspend {
+		if err := r.setFinalizer(ctx, provider, controllerutil.AddFinalizer); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+
+	before := provider.DeepCopyObject().(v1alpha2.Provider)
+
+	defer func() {
+		r.announce(provider, conditions.Get(before, v1alpha2.ReadyCondition))
+		provider.GetStatus().ObservedGeneration = provider.GetGeneration()
+		err = errors.Join(err, r.saveStatus(ctx, before, provider))
+	}()
+
+	return r.run(ctx, provider)
+}
+
+// run runs a reconcile in the cluster that the provider is installed in.
+func (r *Reconciler) run(ctx context.Context, provider v1alpha2.Provider) (ctrl.Result, error) {
+	target, err := r.Clusters.For(ctx, provider)
+	if err != nil {
+		return newRun(r, provider, nil).end(failed(err, fetching))
+	}
+
+	if target.Remote {
+		var cancel context.CancelFunc
+
+		ctx, cancel = context.WithTimeout(ctx, remoteTimeout)
+		defer cancel()
+	}
+
+	run := newRun(r, provider, target)
+
+	switch {
+	case provider.GetSpec().Suspend:
+		return run.end(run.suspended(ctx))
+	case !provider.GetDeletionTimestamp().IsZero():
+		return run.end(run.remove(ctx))
+	}
+
+	r.Metrics.Known(provider)
+	result := run.reconcile(ctx)
+	provider.GetStatus().LastHandledReconcileAt = provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]
+
+	return run.end(result)
+}
+
+// saveStatus writes the status if it has changed, in one request. The operator is its only writer.
+func (r *Reconciler) saveStatus(ctx context.Context, before, provider v1alpha2.Provider) error {
+	if equality.Semantic.DeepEqual(before.GetStatus(), provider.GetStatus()) {
+		return nil
+	}
+
+	err := r.Client.Status().Patch(ctx, provider, client.MergeFrom(before), client.FieldOwner(v1alpha2.FieldOwner))
+
+	return client.IgnoreNotFound(err)
+}
+
+// setFinalizer adds or removes the finalizer at once.
+func (r *Reconciler) setFinalizer(
+	ctx context.Context, provider v1alpha2.Provider, set func(client.Object, string) bool,
+) error {
+	before := provider.DeepCopyObject().(v1alpha2.Provider)
+	if !set(provider, v1alpha2.Finalizer) {
+		return nil
+	}
+
+	// A copy takes the answer, which must not overwrite the status that this reconcile has computed.
+	changed := provider.DeepCopyObject().(v1alpha2.Provider)
+	err := r.Client.Patch(ctx, changed, client.MergeFrom(before), client.FieldOwner(v1alpha2.FieldOwner))
+	provider.SetResourceVersion(changed.GetResourceVersion())
+
+	return client.IgnoreNotFound(err)
+}
+
+// pinVersion writes the version that an empty spec.version resolved to into the spec. A version that
+// is set meanwhile is not overwritten.
+func (r *Reconciler) pinVersion(ctx context.Context, provider v1alpha2.Provider, version string) error {
+	if provider.GetSpec().Version != "" {
+		return nil
+	}
+
+	changed := provider.DeepCopyObject().(v1alpha2.Provider) // as in setFinalizer
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
+		`{"metadata":{"resourceVersion":%q},"spec":{"version":%q}}`, provider.GetResourceVersion(), version))
+
+	err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(v1alpha2.FieldOwner))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+
+	if err != nil {
+		return fmt.Errorf("write version %s into spec.version: %w", version, err)
+	}
+
+	provider.GetSpec().Version = version
+
+	return nil
+}
+
+// announce emits an event for a change of Ready.
+func (r *Reconciler) announce(provider v1alpha2.Provider, before *metav1.Condition) {
+	now := conditions.Get(provider, v1alpha2.ReadyCondition)
+	if now == nil || before != nil && before.Reason == now.Reason && before.Message == now.Message {
+		return
+	}
+
+	kind := corev1.EventTypeNormal
+	if conditions.Has(provider, v1alpha2.StalledCondition) {
+		kind = corev1.EventTypeWarning
+	}
+
+	r.Events.Eventf(provider, nil, kind, now.Reason, "Reconcile", "%s", now.Message)
+}
+
+// warn emits a warning event.
+func (r *Reconciler) warn(provider v1alpha2.Provider, reason, action, message string) {
+	r.Events.Eventf(provider, nil, corev1.EventTypeWarning, reason, action, "%s", message)
+}
+
+// requested reports whether a user asks for a reconcile of everything, now.
+func requested(provider v1alpha2.Provider) bool {
+	return provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation] != provider.GetStatus().LastHandledReconcileAt
+}

@@ -1,0 +1,76 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/removal"
+)
+
+// maxBlockedRetry is how long a blocked removal waits at most for the next attempt: users' objects are
+// not watched.
+const maxBlockedRetry = 30 * time.Second
+
+// removing is the result of a removal whose remaining work is not Capstan's.
+var removing = Result{Outcome: Idle, Reason: v1alpha2.DeletingReason, Message: "The provider is being removed"}
+
+// remove removes the provider of a deleted resource, and then the finalizer.
+func (r *run) remove(ctx context.Context) Result {
+	if !controllerutil.ContainsFinalizer(r.provider, v1alpha2.Finalizer) {
+		return removing
+	}
+
+	defer r.Metrics.Step(r.Type, metrics.StepRemove)()
+
+	condition := conditions.GetReason(r.provider, v1alpha2.ProviderInstalledCondition)
+	attempt := removal.Removal{
+		Cache:       r.Client,
+		Provider:    r.provider,
+		Target:      r.target,
+		Charts:      r.Planner.Charts,
+		Uninstalled: condition == v1alpha2.UninstalledReason,
+	}
+	err := attempt.Run(ctx)
+
+	if attempt.Uninstalled {
+		r.Upgrades.Forget(r.provider.GetUID())
+		r.uninstalled = true
+	}
+
+	if err == nil {
+		r.forget()
+		return firstOf(failed(r.setFinalizer(ctx, r.provider, controllerutil.RemoveFinalizer), fetching), removing)
+	}
+
+	blocked := new(removal.BlockedError)
+	if !errors.As(err, &blocked) {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot remove the provider; the removal is retried")
+
+		blocked = &removal.BlockedError{Message: err.Error(), Waiting: true}
+	}
+
+	age := time.Since(r.provider.GetDeletionTimestamp().Time)
+	next := time.Now().Add(min(max(age, minRetry), maxBlockedRetry))
+
+	outcome := Stalled
+	if blocked.Waiting {
+		outcome = Waiting
+	}
+
+	return Result{Outcome: outcome, Reason: v1alpha2.DeletionBlockedReason, Message: blocked.Message, At: next}
+}
+
+// forget drops what the operator remembers of the provider.
+func (r *run) forget() {
+	r.Clusters.Release(r.provider)
+	r.permitted.forget(r.provider.GetUID())
+	r.Metrics.Forget(r.provider)
+}

@@ -1,0 +1,272 @@
+package reconcile
+
+import (
+	"errors"
+	"net/http"
+	"reflect"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/controllers/clusters"
+	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/fetch"
+	"github.com/capstan-project/capstan/controllers/patches"
+	"github.com/capstan-project/capstan/controllers/permissions"
+	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/values"
+)
+
+// Outcome is how a step or a run ended, and with it what brings the resource back.
+type Outcome int
+
+const (
+	// Continue is the outcome of a step after which the next one follows.
+	Continue Outcome = iota
+	// Ready means that the provider is what the resource asks for. It comes back by events, and at
+	// Result.At for work in the background.
+	Ready
+	// Waiting means that an event, or Result.At, brings the resource back.
+	Waiting
+	// Stalled means that a user must change something. The resource still comes back, each time
+	// later, because not every input is watched.
+	Stalled
+	// Retrying means that the same may succeed when it is tried again, with back-off.
+	Retrying
+	// Idle means that nothing is done, although the provider is not ready: it is suspended.
+	Idle
+)
+
+// Result is how a step or a run ended. The zero Result continues with the next step.
+type Result struct {
+	Outcome Outcome
+	// Condition that is False besides Ready; empty for none.
+	Condition string
+	// Reason and Message of Ready.
+	Reason, Message string
+	// At is when to come back, if that is known.
+	At time.Time
+	// Err is the error behind Retrying.
+	Err error
+}
+
+// Ends reports whether no step follows.
+func (r Result) Ends() bool { return r.Outcome != Continue }
+
+// waiting returns the result of a step that waits for an event, or for a time if that is not zero.
+func waiting(reason, message string, at time.Time) Result {
+	return Result{Outcome: Waiting, Reason: reason, Message: message, At: at}
+}
+
+// Between these bounds a problem that a user must solve is looked at again, each time after as long as
+// it has existed.
+const (
+	minRetry = release.ShortestRetry
+	maxRetry = release.LongestRetry
+)
+
+// The reasons of errors that no row of the table knows: errors of finding out what is asked for, and of
+// applying it.
+const (
+	fetching = v1alpha2.ComponentsFetchErrorReason
+	applying = v1alpha2.InstallFailedReason
+)
+
+const (
+	preflightFailed = v1alpha2.PreflightCheckCondition
+	installFailed   = v1alpha2.ProviderInstalledCondition
+)
+
+// row maps one type of error to a result.
+type row struct {
+	// err is the type of the error.
+	err reflect.Type
+	// fill completes the result if the error is, or wraps, one of the type; false if it is not.
+	fill func(error, *Result) bool
+}
+
+// on returns the row of a type of error.
+func on[E error](condition, reason string, outcome Outcome) row {
+	return onValue(func(_ E, result *Result) {
+		result.Condition = condition
+		result.Reason = reason
+		result.Outcome = outcome
+	})
+}
+
+// onValue returns the row of a type of error whose result depends on the error's value.
+func onValue[E error](fill func(E, *Result)) row {
+	return row{err: reflect.TypeFor[E](), fill: func(err error, result *Result) bool {
+		var e E
+		if !errors.As(err, &e) {
+			return false
+		}
+
+		fill(e, result)
+
+		return true
+	}}
+}
+
+// errorTable maps errors to results. The first row that matches counts.
+var errorTable = []row{
+	onValue(func(e *preflight.Problem, result *Result) {
+		result.Condition, result.Reason, result.Outcome = preflightFailed, e.Reason, Stalled
+		if e.Waiting {
+			result.Outcome = Waiting
+		}
+	}),
+
+	// The resource is wrong, or something that it refers to.
+	on[*fetch.ConfigError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason, Stalled),
+	on[*source.VersionError](preflightFailed, v1alpha2.IncorrectVersionFormatReason, Stalled),
+	on[*source.AddressError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason, Stalled),
+	on[*values.SecretNotFoundError](preflightFailed, v1alpha2.SecretNotFoundReason, Stalled),
+	on[*clusters.KubeConfigError](preflightFailed, v1alpha2.KubeConfigErrorReason, Stalled),
+	on[*permissions.MissingError](preflightFailed, v1alpha2.MissingPermissionsReason, Stalled),
+	on[*unsafeError](v1alpha2.CRDsSafeCondition, v1alpha2.UnsafeCRDsReason, Stalled),
+	onValue(func(e *crds.UnsatisfiedError, result *Result) {
+		result.Condition, result.Reason, result.Outcome = preflightFailed, v1alpha2.UnsupportedProviderDowngradeReason, Stalled
+		if e.Newer == "" {
+			result.Condition, result.Reason, result.Outcome = "", v1alpha2.WaitingForCRDsReason, Waiting
+		}
+	}),
+	on[*fetch.UnknownProviderError](installFailed, v1alpha2.UnknownProviderReason, Stalled),
+	on[*source.NotFoundError](installFailed, v1alpha2.VersionNotFoundReason, Stalled),
+	on[*source.UntrustedError](installFailed, v1alpha2.UntrustedSourceReason, Stalled),
+	on[*bundle.InvalidError](installFailed, v1alpha2.InvalidComponentsReason, Stalled),
+	on[*crds.RefusedError](installFailed, v1alpha2.CRDsNotReadyReason, Stalled),
+	on[*crds.OwnedError](installFailed, v1alpha2.CRDConflictReason, Stalled),
+	on[*values.CustomizationError](installFailed, v1alpha2.ComponentsCustomizationErrorReason, Stalled),
+	on[*values.ImagesError](installFailed, v1alpha2.ComponentsImageOverrideErrorReason, Stalled),
+	onValue(func(e *patches.Error, result *Result) {
+		result.Condition, result.Reason, result.Outcome = installFailed, v1alpha2.ComponentsPatchErrorReason, Stalled
+		result.Message = e.Error() // Helm wraps it in an error that quotes the manifest
+	}),
+
+	// The same chart and values would be refused again.
+	on[*release.RenderError](installFailed, v1alpha2.InstallFailedReason, Stalled),
+	on[*release.UnknownKindError](installFailed, v1alpha2.InstallFailedReason, Stalled),
+	on[*release.ConflictError](installFailed, v1alpha2.InstallFailedReason, Stalled),
+	on[*release.NoRevisionError](installFailed, v1alpha2.InstallFailedReason, Stalled),
+
+	// The server of the source refuses, or the credentials for it are wrong.
+	on[*fetch.SecretNotFoundError](preflightFailed, v1alpha2.SecretNotFoundReason, Stalled),
+	on[*web.CredentialsError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason, Stalled),
+	on[*source.InvalidTokenError](preflightFailed, v1alpha2.InvalidGithubTokenReason, Stalled),
+	onValue(func(e *web.LimitError, result *Result) {
+		result.Condition, result.Reason, result.Outcome = installFailed, v1alpha2.ComponentsFetchErrorReason, Waiting
+		result.At = e.Until
+	}),
+	onValue(func(e *web.StatusError, result *Result) {
+		result.Condition, result.Reason, result.Outcome = installFailed, v1alpha2.ComponentsFetchErrorReason, Stalled
+		if e.Status >= http.StatusInternalServerError {
+			result.Outcome = Retrying
+		}
+	}),
+	on[*web.ContentError](installFailed, v1alpha2.ComponentsFetchErrorReason, Stalled),
+
+	// Passing troubles.
+	onValue(func(e *release.PendingError, result *Result) {
+		result.Condition, result.Reason, result.Outcome = installFailed, v1alpha2.ProgressingReason, Waiting
+		result.At = e.Until
+	}),
+	on[*plan.StoreError](installFailed, v1alpha2.ChartStoreErrorReason, Retrying),
+}
+
+// failed returns the result of an error: that of its row in the table, or Retrying with the reason of
+// what the step was about. Without an error it continues.
+func failed(err error, reason string) Result {
+	if err == nil {
+		return Result{}
+	}
+
+	result := Result{Outcome: Retrying, Condition: installFailed, Reason: reason, Message: err.Error()}
+
+	for _, row := range errorTable {
+		if row.fill(err, &result) {
+			break
+		}
+	}
+
+	if result.Outcome == Retrying {
+		result.Err = err
+	}
+
+	return result
+}
+
+// end writes the status and the conditions of a run, and returns when the resource comes back.
+func (r *run) end(result Result) (ctrl.Result, error) {
+	r.writeStatus()
+	r.writeConditions()
+
+	// A problem of the change says nothing about what is installed.
+	if result.Condition == installFailed && r.hasInstalled() {
+		result.Condition = ""
+	}
+
+	return writeResult(r.provider, result)
+}
+
+// writeResult writes the result into Ready, Reconciling and Stalled, and returns when the resource
+// comes back. A condition keeps the time of its last change, so the age of a problem is known without
+// any state in memory.
+func writeResult(provider v1alpha2.Provider, result Result) (ctrl.Result, error) {
+	if result.Condition != "" {
+		conditions.MarkFalse(provider, result.Condition, result.Reason, "%s", result.Message)
+	}
+
+	if result.Outcome == Ready {
+		conditions.MarkTrue(provider, v1alpha2.ReadyCondition, result.Reason, "%s", result.Message)
+	} else {
+		conditions.MarkFalse(provider, v1alpha2.ReadyCondition, result.Reason, "%s", result.Message)
+	}
+
+	switch result.Outcome {
+	case Waiting, Retrying:
+		conditions.MarkReconciling(provider, result.Reason, "%s", result.Message)
+	case Stalled:
+		conditions.MarkStalled(provider, result.Reason, "%s", result.Message)
+	default:
+		conditions.Delete(provider, v1alpha2.ReconcilingCondition)
+		conditions.Delete(provider, v1alpha2.StalledCondition)
+	}
+
+	switch result.Outcome {
+	case Retrying:
+		return ctrl.Result{}, result.Err
+	case Stalled:
+		return ctrl.Result{RequeueAfter: retryAfter(result, conditions.Get(provider, v1alpha2.ReadyCondition))}, nil
+	default:
+		return ctrl.Result{RequeueAfter: until(result.At)}, nil
+	}
+}
+
+// until returns the time until at, at least a millisecond; zero for the zero time.
+func until(at time.Time) time.Duration {
+	if at.IsZero() {
+		return 0
+	}
+
+	return max(time.Until(at), time.Millisecond)
+}
+
+// retryAfter returns the time until a stalled resource is looked at again: until the known time, or as
+// long as the condition has existed, within bounds.
+func retryAfter(result Result, ready *metav1.Condition) time.Duration {
+	if !result.At.IsZero() {
+		return max(time.Until(result.At), time.Second)
+	}
+
+	return min(max(time.Since(ready.LastTransitionTime.Time), minRetry), maxRetry)
+}

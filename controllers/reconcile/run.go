@@ -1,0 +1,200 @@
+package reconcile
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/clusters"
+	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/upgrades"
+)
+
+// The defaults that the API documents.
+const (
+	defaultRetries = 3
+	defaultTimeout = 5 * time.Minute
+)
+
+// run is one reconcile of one provider. Its steps fill it in.
+type run struct {
+	*Reconciler
+	provider v1alpha2.Provider
+	target   *clusters.Target
+	policy   release.Policy
+
+	// What care finds out: the newest revision, its deviations, and whether the care for it was
+	// left to the change, which may replace it.
+	observed   bool
+	installed  installed
+	deviations *[]deviation // nil until they were compared
+	deferred   bool
+
+	// What the change finds out: the plan, the goal for the release, and the decision about it.
+	plan     plan.Plan
+	goal     goal
+	state    release.State
+	decision release.Choice
+
+	// How far the change got. failure is why the last action failed and left a failed revision.
+	coreProblem *preflight.Problem
+	passed      bool
+	crdsChanged bool
+	crdReport   *safety.Report
+	applied     bool
+	failure     error
+	// upgradeFailed is the message of ProviderUpgraded when the attempt at the goal failed.
+	upgradeFailed string
+
+	// What the source offers and whether the tag of the chart in use has moved; nil for no move.
+	moved        *upgrades.Move
+	movedChecked bool
+
+	migration   *migration
+	uninstalled bool
+}
+
+// installed is the newest revision of the release.
+type installed struct {
+	history  release.Observation
+	revision release.Revision
+	// record is the content of the revision; nil if there is none or it cannot be read.
+	record *release.Record
+	// health of the record's objects; nil until it was read.
+	health *health.Report
+}
+
+// healthy reports whether the objects of the revision are known to be healthy.
+func (i *installed) healthy() bool { return i.health != nil && i.health.Healthy() }
+
+func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) *run {
+	spec := plan.ReleaseSpec(provider.GetSpec())
+	status := provider.GetStatus()
+
+	timeout := defaultTimeout
+	if spec.Timeout != nil {
+		timeout = spec.Timeout.Duration
+	}
+
+	return &run{Reconciler: r, provider: provider, target: target, policy: release.Policy{
+		Retries:   int(ptr.Deref(spec.Retries, defaultRetries)),
+		Timeout:   timeout,
+		RollBack:  spec.OnFailure != v1alpha2.FailureNone,
+		Revert:    spec.OnExternalChange == v1alpha2.ExternalChangeRevert,
+		Known:     status.Release != nil,
+		Changed:   provider.GetGeneration() != status.ObservedGeneration,
+		Requested: requested(provider),
+		Now:       time.Now(),
+	}}
+}
+
+// step is a step of a run.
+type step func(context.Context) Result
+
+// inOrder runs steps until one of them ends the part.
+func inOrder(ctx context.Context, steps ...step) Result {
+	for _, step := range steps {
+		if result := step(ctx); result.Ends() {
+			return result
+		}
+	}
+
+	return Result{}
+}
+
+// reconcile is the whole reconcile of a resource that is neither suspended nor deleted.
+func (r *run) reconcile(ctx context.Context) Result {
+	if result := r.observe(ctx); result.Ends() {
+		return result
+	}
+
+	care := r.care(ctx)
+	change := r.change(ctx)
+
+	// The change leaves another newest revision behind, or did not come to replace the one that
+	// care was deferred for.
+	if r.applied || r.deferred {
+		if result := r.observe(ctx); result.Ends() {
+			return result
+		}
+
+		r.policy.Changed = false
+		r.policy.Requested = false
+		r.policy.Now = time.Now()
+		care = r.care(ctx)
+
+		if r.applied {
+			r.assess()
+		}
+	}
+
+	if !r.crdsChanged {
+		care = firstOf(care, r.careForCRDs(ctx))
+	}
+
+	r.reportUpgrades(ctx)
+
+	result := r.summarize(care, change)
+	if result.Outcome == Ready {
+		return r.migrateCRDs(ctx, result)
+	}
+
+	return result
+}
+
+// care keeps what is installed in the state that its newest revision describes.
+func (r *run) care(ctx context.Context) Result {
+	if r.installed.record == nil {
+		return Result{}
+	}
+
+	// Drift comes first: what is corrected in the same moment is no failure of health.
+	drift := r.correctDrift(ctx)
+	health := inOrder(ctx, r.checkHealth, r.markHealthy, r.markFailed, r.rollBack)
+
+	return firstOf(drift, health)
+}
+
+// change brings the release to what the spec asks for. The gates are checked only when something is
+// to be applied.
+func (r *run) change(ctx context.Context) Result {
+	if revision := plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo; revision != nil {
+		r.goal = r.rollbackGoal(int(*revision))
+
+		return inOrder(ctx,
+			r.checkIdentity,
+			r.decide,
+			r.checkRollback,
+			r.apply,
+		)
+	}
+
+	return inOrder(ctx,
+		r.checkIdentity,
+		r.makePlan,
+		r.decide,
+		r.checkGates,
+		r.checkPermissions,
+		r.changeCRDs,
+		r.waitForCore,
+		r.apply,
+		r.waitForCRDs,
+	)
+}
+
+// firstOf returns the first result that ends a part.
+func firstOf(results ...Result) Result {
+	for _, result := range results {
+		if result.Ends() {
+			return result
+		}
+	}
+
+	return Result{}
+}

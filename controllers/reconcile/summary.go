@@ -1,0 +1,164 @@
+package reconcile
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/release"
+)
+
+// summarize combines both parts into the result of the run: what is installed, and why it is not yet
+// what was asked for.
+func (r *run) summarize(care, change Result) Result {
+	if change.Ends() {
+		return r.stopped(care, change)
+	}
+
+	switch {
+	case r.state.Condition == release.InSync, r.decision.Verb == release.Hold:
+		return firstOf(care, r.healthResult())
+	case r.state.Condition == release.Pending:
+		return waiting(v1alpha2.ProgressingReason, r.state.Message, r.state.Until)
+	case r.installed.record == nil:
+		history := r.installed.history
+		err := fmt.Errorf("release %s/%s was deleted just after it was applied; it will be installed again",
+			history.Namespace, history.Name)
+
+		return firstOf(care, failed(err, applying))
+	}
+
+	return r.attemptFailed()
+}
+
+// stopped is the result of a change that ended early.
+func (r *run) stopped(care, change Result) Result {
+	if r.installed.record == nil || r.state.Condition == release.InSync {
+		return change
+	}
+
+	change.Message += "; " + r.stillInstalled()
+
+	if care.Ends() {
+		change.Message += "; " + care.Message
+	}
+
+	return change
+}
+
+// stillInstalled describes what is installed while the change is stopped.
+func (r *run) stillInstalled() string {
+	revision := r.installed.revision
+	text := fmt.Sprintf("%s stays installed, as revision %d", r.installed.record.AppVersion, revision.Number)
+
+	switch {
+	case revision.Status != release.StatusDeployed:
+		return fmt.Sprintf("%s, which is %s: %s", text, revision.Status, r.installed.record.Description)
+	case r.installed.health == nil:
+		return text
+	case r.installed.healthy():
+		return text + ", and is healthy"
+	}
+
+	return text + ", and is not healthy: " + r.installed.health.Message()
+}
+
+// healthResult is the result when the release is what it should be: its health decides.
+func (r *run) healthResult() Result {
+	health, version := r.installed.health, r.installed.record.AppVersion
+	held := r.decision.Verb == release.Hold
+	ready := func(reason, format string, args ...any) Result {
+		name := v1alpha2.Label(r.provider) + " " + version
+		return Result{Outcome: Ready, Reason: reason, Message: name + fmt.Sprintf(format, args...)}
+	}
+
+	switch {
+	case health.Healthy() && held:
+		return ready(v1alpha2.ExternalChangeReason, " is healthy; %s", r.heldMessage())
+	case health.Healthy() && r.provider.GetSpec().Paused:
+		return ready(v1alpha2.PausedReason, " is installed and paused: its Deployments have no replicas")
+	case health.Healthy():
+		return ready(v1alpha2.HealthyReason, " is installed and healthy")
+	case held:
+		return waiting(v1alpha2.UnhealthyReason, health.Message()+"; "+r.heldMessage(), noDeadline)
+	case r.installed.revision.Healthy || health.Failed:
+		return waiting(v1alpha2.UnhealthyReason, health.Message(), noDeadline)
+	default:
+		return waiting(v1alpha2.ProgressingReason, health.Message(), noDeadline)
+	}
+}
+
+// attemptFailed is the result when the goal was attempted and failed: why, what runs now, and what
+// happens next.
+func (r *run) attemptFailed() Result {
+	installed := r.installed
+	revision, record := installed.revision, installed.record
+
+	cause := strings.TrimPrefix(record.Description, fmt.Sprintf("Rollback to %d: ", revision.RollbackTo))
+	if r.failure != nil {
+		cause = r.failure.Error()
+	}
+
+	result := Result{
+		Outcome: Waiting,
+		Reason:  v1alpha2.InstallFailedReason,
+		Message: fmt.Sprintf("%s failed: %s", r.goal.version, cause),
+		At:      r.decision.Until,
+	}
+
+	attempts := installed.history.Attempts(r.goal.digest)
+	if len(attempts) > 0 && attempts[0].Failure == release.Unhealthy {
+		result.Reason = v1alpha2.TimedOutWaitingForDeploymentReason
+	}
+
+	deployed := revision.Status == release.StatusDeployed
+
+	switch {
+	case !deployed:
+		result.Condition = v1alpha2.ProviderInstalledCondition
+	case revision.RollbackTo != 0:
+		result.Message += fmt.Sprintf("; %s runs again, as revision %d", record.AppVersion, revision.Number)
+	}
+
+	if r.decision.Verb == release.GiveUp {
+		result.Message += fmt.Sprintf("; given up after %d attempts: change the resource, or its annotation %s, to try again",
+			r.decision.Attempts, v1alpha2.ReconcileRequestAnnotation)
+	}
+
+	if r.decision.Until.IsZero() {
+		result.Outcome = Stalled
+	}
+
+	r.upgradeFailed = result.Message
+
+	if deployed && installed.health != nil && !installed.healthy() {
+		result.Message += "; what runs is not healthy: " + installed.health.Message()
+	}
+
+	return result
+}
+
+// uninstalledByOthers is the result when another program uninstalled the release, which is respected.
+func (r *run) uninstalledByOthers() Result {
+	history := r.installed.history
+
+	return Result{
+		Outcome:   Stalled,
+		Condition: v1alpha2.ProviderInstalledCondition,
+		Reason:    v1alpha2.ExternalChangeReason,
+		Message: fmt.Sprintf("release %s/%s was uninstalled by another program, and stays so until this resource changes; "+
+			"to have it installed again, change the annotation %s or set spec.release.onExternalChange to Revert; "+
+			"to accept it, delete this resource", history.Namespace, history.Name, v1alpha2.ReconcileRequestAnnotation),
+	}
+}
+
+// heldMessage explains a revision of another program, and how to accept or undo it.
+func (r *run) heldMessage() string {
+	return fmt.Sprintf("revision %d was made by another program (%s), and stays until this resource changes; to undo it, "+
+		"set spec.release.onExternalChange to Revert; to accept it, set spec.version to %s",
+		r.installed.revision.Number, r.installed.record.Description, r.installed.record.AppVersion)
+}
+
+// noDeadline is the time of results that an event brings back.
+var noDeadline time.Time

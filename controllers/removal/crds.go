@@ -1,0 +1,112 @@
+package removal
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/usage"
+)
+
+// deleteCRDs deletes the provider's CRDs, those of older versions included, if the resource asks for
+// it and no object is lost. It runs after the release is uninstalled, when the provider's manager
+// cannot create objects any more.
+func (r *Removal) deleteCRDs(ctx context.Context) error {
+	if !r.asked(v1alpha2.DeleteCRDsAnnotation) {
+		return nil
+	}
+
+	label := v1alpha2.Label(r.Provider)
+
+	duplicates, err := r.others(ctx, func(p v1alpha2.Provider) bool { return v1alpha2.Label(p) == label })
+	if err != nil || len(duplicates) > 0 {
+		return err // the CRDs are the other resource's too
+	}
+
+	definitions, err := r.deletableCRDs(ctx)
+	if err != nil || len(definitions) == 0 {
+		return err
+	}
+
+	found, err := r.usage(ctx, usage.Query{Provider: label})
+	if err != nil {
+		return err
+	}
+
+	if !found.None() {
+		return &BlockedError{Message: fmt.Sprintf(
+			"the provider is uninstalled, but its CustomResourceDefinitions are not deleted: %s; "+
+				"delete them first, or remove the annotation %s to keep the CustomResourceDefinitions",
+			found.Message(), v1alpha2.DeleteCRDsAnnotation)}
+	}
+
+	resource := r.Target.CRDs.Writer.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
+
+	for i := range definitions {
+		d := &definitions[i]
+		if !d.DeletionTimestamp.IsZero() {
+			continue
+		}
+
+		options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &d.UID}}
+		if err := resource.Delete(ctx, d.Name, options); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete CustomResourceDefinition %s: %w", d.Name, err)
+		}
+	}
+
+	return waitForCRDs(definitions)
+}
+
+// deletableCRDs lists the provider's CRDs that the operator manages.
+func (r *Removal) deletableCRDs(ctx context.Context) ([]apiextensionsv1.CustomResourceDefinition, error) {
+	spec := r.Provider.GetSpec().CRDs
+	if spec != nil && spec.Policy == v1alpha2.CRDsNone {
+		return nil, nil
+	}
+
+	list := &apiextensionsv1.CustomResourceDefinitionList{}
+	ofProvider := client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(r.Provider)}
+
+	if err := r.Target.CRDs.Reader.List(ctx, list, ofProvider); err != nil {
+		return nil, fmt.Errorf("list the provider's CustomResourceDefinitions: %w", err)
+	}
+
+	return slices.DeleteFunc(list.Items, func(d apiextensionsv1.CustomResourceDefinition) bool {
+		return spec != nil && slices.Contains(spec.Unmanaged, d.Name)
+	}), nil
+}
+
+// waitForCRDs reports that CRDs are being deleted, and why one of them is not; the watch tells when
+// they are gone.
+func waitForCRDs(definitions []apiextensionsv1.CustomResourceDefinition) error {
+	const waiting = "waiting for the API server to delete the provider's CustomResourceDefinitions"
+
+	for _, d := range definitions {
+		for _, c := range d.Status.Conditions {
+			terminating := c.Type == apiextensionsv1.Terminating && c.Status == apiextensionsv1.ConditionTrue
+			if terminating && c.Reason == "InstanceDeletionFailed" {
+				return &BlockedError{Message: fmt.Sprintf(
+					"%s; %s is held by its objects: %s; remove their finalizers", waiting, d.Name, c.Message)}
+			}
+		}
+
+		if others := slices.DeleteFunc(slices.Clone(d.Finalizers), isCleanup); len(others) > 0 {
+			return &BlockedError{Message: fmt.Sprintf(
+				"%s; %s is held by its finalizers %s, which their owner must remove",
+				waiting, d.Name, strings.Join(others, ", "))}
+		}
+	}
+
+	return &BlockedError{Waiting: true, Message: waiting}
+}
+
+// isCleanup reports whether a finalizer of a CRD is the API server's own.
+func isCleanup(finalizer string) bool {
+	return finalizer == apiextensionsv1.CustomResourceCleanupFinalizer
+}

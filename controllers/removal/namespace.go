@@ -1,0 +1,111 @@
+package removal
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/usage"
+)
+
+// namespaceFree keeps the namespace, and the provider with it, while it contains something else that
+// would be deleted with it.
+func (r *Removal) namespaceFree(ctx context.Context) error {
+	if r.terminating || !r.asked(v1alpha2.DeleteNamespaceAnnotation) {
+		return nil
+	}
+
+	namespace := r.Provider.GetNamespace()
+
+	neighbors, err := r.others(ctx, func(p v1alpha2.Provider) bool { return p.GetNamespace() == namespace })
+	if err != nil {
+		return err
+	}
+
+	isDeleted := func(p v1alpha2.Provider) bool { return !p.GetDeletionTimestamp().IsZero() }
+	if staying := slices.DeleteFunc(slices.Clone(neighbors), isDeleted); len(staying) > 0 {
+		return r.namespaceUsed(namesOf(staying))
+	}
+
+	releases, err := r.otherReleases(ctx, neighbors)
+	if err != nil {
+		return err
+	}
+
+	if len(releases) > 0 {
+		return r.namespaceUsed("Helm releases " + strings.Join(releases, ", "))
+	}
+
+	found, err := r.usage(ctx, usage.Query{Namespace: namespace})
+	if err != nil || found.None() {
+		return err
+	}
+
+	return r.namespaceUsed(found.Message())
+}
+
+// otherReleases lists the Helm releases of the namespace that belong to no provider.
+func (r *Removal) otherReleases(ctx context.Context, neighbors []v1alpha2.Provider) ([]string, error) {
+	releases, err := r.Target.Releases.Names(ctx, r.Provider.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+
+	for _, p := range append(neighbors, r.Provider) {
+		own := v1alpha2.ReleaseName(p)
+		releases = slices.DeleteFunc(releases, func(name string) bool { return name == own })
+	}
+
+	return releases, nil
+}
+
+func (r *Removal) namespaceUsed(by string) error {
+	return &BlockedError{Message: fmt.Sprintf(
+		"namespace %s is not deleted because it contains other things: %s; remove them first, "+
+			"or remove the annotation %s to keep the namespace",
+		r.Provider.GetNamespace(), by, v1alpha2.DeleteNamespaceAnnotation)}
+}
+
+// deleteNamespace deletes the resource's namespace if the resource asks for it. Of several resources
+// that are deleted together, the one with the greatest UID does.
+func (r *Removal) deleteNamespace(ctx context.Context) error {
+	if r.terminating || !r.asked(v1alpha2.DeleteNamespaceAnnotation) {
+		return nil
+	}
+
+	name := r.Provider.GetNamespace()
+
+	neighbors, err := r.others(ctx, func(p v1alpha2.Provider) bool { return p.GetNamespace() == name })
+	if err != nil {
+		return err
+	}
+
+	for _, p := range neighbors {
+		asks := p.GetAnnotations()[v1alpha2.DeleteNamespaceAnnotation] == "true"
+		if asks && cmp.Compare(p.GetUID(), r.Provider.GetUID()) > 0 {
+			return nil
+		}
+	}
+
+	if len(neighbors) > 0 {
+		return &BlockedError{
+			Waiting: true,
+			Message: "the namespace is deleted as soon as these are gone: " + namesOf(neighbors),
+		}
+	}
+
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := r.Target.Cluster.Delete(ctx, namespace); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete namespace %s: %w; remove the annotation %s to keep it",
+			name, err, v1alpha2.DeleteNamespaceAnnotation)
+	}
+
+	return nil
+}

@@ -1,0 +1,59 @@
+package watch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Scope selects the provider resources that the operator reconciles. The operator reads the others
+// too: a cluster has one core provider, and each provider once, no matter who manages it.
+type Scope struct {
+	// Namespaces of the resources; empty for all.
+	Namespaces []string
+	// Selector of the resources' labels; nil for all.
+	Selector labels.Selector
+}
+
+// NewScope parses a scope from command-line flags. Its error names the invalid part.
+func NewScope(namespaces []string, selector string) (Scope, error) {
+	parsed, err := labels.Parse(selector)
+	if err != nil {
+		return Scope{}, fmt.Errorf("invalid label selector %q: %w; use kubectl's syntax, e.g. team=a", selector, err)
+	}
+
+	for _, namespace := range namespaces {
+		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+			return Scope{}, fmt.Errorf("invalid namespace %q to watch: %s", namespace, strings.Join(problems, "; "))
+		}
+	}
+
+	return Scope{Namespaces: namespaces, Selector: parsed}, nil
+}
+
+// Includes reports whether the operator reconciles a resource.
+func (s Scope) Includes(resource client.Object) bool {
+	inNamespace := len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, resource.GetNamespace())
+	selected := s.Selector == nil || s.Selector.Matches(labels.Set(resource.GetLabels()))
+
+	return inNamespace && selected
+}
+
+// CacheNamespaces returns the scope's namespaces as a cache's option; nil for all.
+func (s Scope) CacheNamespaces() map[string]cache.Config {
+	if len(s.Namespaces) == 0 {
+		return nil
+	}
+
+	namespaces := map[string]cache.Config{}
+	for _, namespace := range s.Namespaces {
+		namespaces[namespace] = cache.Config{}
+	}
+
+	return namespaces
+}

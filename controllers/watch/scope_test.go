@@ -1,0 +1,45 @@
+package watch
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+func TestScopeIncludes(t *testing.T) {
+	for name, c := range map[string]struct {
+		namespaces []string
+		selector   string
+		included   bool
+	}{
+		"everything":                      {nil, "", true},
+		"its namespace":                   {[]string{"a", "capa"}, "", true},
+		"another namespace":               {[]string{"a"}, "", false},
+		"its label":                       {nil, "team in (x, y)", true},
+		"another label":                   {nil, "team=y", false},
+		"its namespace but another label": {[]string{"capa"}, "!team", false},
+		"its label in another namespace":  {[]string{"a"}, "team=x", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			scope, err := NewScope(c.namespaces, c.selector)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			p := &v1alpha2.InfrastructureProvider{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "capa", Name: "aws", Labels: map[string]string{"team": "x"}},
+			}
+			g.Expect(scope.Includes(p)).To(Equal(c.included))
+		})
+	}
+}
+
+func TestNewScopeRefusesInvalidInput(t *testing.T) {
+	g := NewWithT(t)
+	_, err := NewScope([]string{"a", "b c"}, "")
+	g.Expect(err).To(MatchError(ContainSubstring(`invalid namespace "b c"`)))
+	_, err = NewScope(nil, "team=x=y")
+	g.Expect(err).To(MatchError(ContainSubstring("e.g. team=a")))
+}
