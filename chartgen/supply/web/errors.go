@@ -11,9 +11,9 @@ import (
 )
 
 // CredentialsError says that credentials cannot be used. It never holds any of them.
-type CredentialsError struct{ err error }
+type CredentialsError struct{ Err error }
 
-func (e *CredentialsError) Error() string { return "the source's Secret: " + e.err.Error() }
+func (e *CredentialsError) Error() string { return "the source's Secret: " + e.Err.Error() }
 
 // StatusError is a server's answer other than success. The URL is without credentials and query.
 type StatusError struct {
