@@ -5,8 +5,20 @@ package controllers
 // roles of their own there.
 //
 // The resources themselves, with finalizer and status:
-// +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=addonproviders;bootstrapproviders;controlplaneproviders;coreproviders;infrastructureproviders;ipamproviders;runtimeextensionproviders,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=addonproviders/status;bootstrapproviders/status;controlplaneproviders/status;coreproviders/status;infrastructureproviders/status;ipamproviders/status;runtimeextensionproviders/status,verbs=patch
+// +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=addonproviders,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=bootstrapproviders,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=controlplaneproviders,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=coreproviders,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=infrastructureproviders,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=ipamproviders,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=runtimeextensionproviders,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=addonproviders/status,verbs=patch
+// +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=bootstrapproviders/status,verbs=patch
+// +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=controlplaneproviders/status,verbs=patch
+// +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=coreproviders/status,verbs=patch
+// +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=infrastructureproviders/status,verbs=patch
+// +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=ipamproviders/status,verbs=patch
+// +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=runtimeextensionproviders/status,verbs=patch
 //
 // Sources and charts:
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;delete;deletecollection

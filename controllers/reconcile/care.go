@@ -111,7 +111,8 @@ func (r *run) markFailed(ctx context.Context) Result {
 
 	history := r.installed.history
 	reason := fmt.Sprintf("not healthy within %s: %s", r.policy.Timeout, r.installed.health.Message())
-	ctrl.LoggerFrom(ctx).Info("The revision failed", "release", history.Name, "revision", revision.Number, "reason", reason)
+	ctrl.LoggerFrom(ctx).Info("The revision failed",
+		"release", history.Name, "revision", revision.Number, "reason", reason)
 
 	err := r.target.Releases.MarkFailed(ctx, history.Namespace, history.Name, revision, release.Unhealthy, reason)
 	if err != nil {

@@ -154,6 +154,7 @@ func (r *Reconciler) run(ctx context.Context, provider v1alpha2.Provider) (ctrl.
 	}
 
 	r.Metrics.Known(provider)
+
 	result := run.reconcile(ctx)
 	provider.GetStatus().LastHandledReconcileAt = provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]
 

@@ -62,6 +62,12 @@ type Result struct {
 // Ends reports whether no step follows.
 func (r Result) Ends() bool { return r.Outcome != Continue }
 
+func (r *Result) set(condition, reason string, outcome Outcome) {
+	r.Condition = condition
+	r.Reason = reason
+	r.Outcome = outcome
+}
+
 // waiting returns the result of a step that waits for an event, or for a time if that is not zero.
 func waiting(reason, message string, at time.Time) Result {
 	return Result{Outcome: Waiting, Reason: reason, Message: message, At: at}
@@ -96,11 +102,7 @@ type row struct {
 
 // on returns the row of a type of error.
 func on[E error](condition, reason string, outcome Outcome) row {
-	return onValue(func(_ E, result *Result) {
-		result.Condition = condition
-		result.Reason = reason
-		result.Outcome = outcome
-	})
+	return onValue(func(_ E, result *Result) { result.set(condition, reason, outcome) })
 }
 
 // onValue returns the row of a type of error whose result depends on the error's value.
@@ -120,7 +122,8 @@ func onValue[E error](fill func(E, *Result)) row {
 // errorTable maps errors to results. The first row that matches counts.
 var errorTable = []row{
 	onValue(func(e *preflight.Problem, result *Result) {
-		result.Condition, result.Reason, result.Outcome = preflightFailed, e.Reason, Stalled
+		result.set(preflightFailed, e.Reason, Stalled)
+
 		if e.Waiting {
 			result.Outcome = Waiting
 		}
@@ -135,9 +138,10 @@ var errorTable = []row{
 	on[*permissions.MissingError](preflightFailed, v1alpha2.MissingPermissionsReason, Stalled),
 	on[*unsafeError](v1alpha2.CRDsSafeCondition, v1alpha2.UnsafeCRDsReason, Stalled),
 	onValue(func(e *crds.UnsatisfiedError, result *Result) {
-		result.Condition, result.Reason, result.Outcome = preflightFailed, v1alpha2.UnsupportedProviderDowngradeReason, Stalled
+		result.set(preflightFailed, v1alpha2.UnsupportedProviderDowngradeReason, Stalled)
+
 		if e.Newer == "" {
-			result.Condition, result.Reason, result.Outcome = "", v1alpha2.WaitingForCRDsReason, Waiting
+			result.set("", v1alpha2.WaitingForCRDsReason, Waiting)
 		}
 	}),
 	on[*fetch.UnknownProviderError](installFailed, v1alpha2.UnknownProviderReason, Stalled),
@@ -149,7 +153,7 @@ var errorTable = []row{
 	on[*values.CustomizationError](installFailed, v1alpha2.ComponentsCustomizationErrorReason, Stalled),
 	on[*values.ImagesError](installFailed, v1alpha2.ComponentsImageOverrideErrorReason, Stalled),
 	onValue(func(e *patches.Error, result *Result) {
-		result.Condition, result.Reason, result.Outcome = installFailed, v1alpha2.ComponentsPatchErrorReason, Stalled
+		result.set(installFailed, v1alpha2.ComponentsPatchErrorReason, Stalled)
 		result.Message = e.Error() // Helm wraps it in an error that quotes the manifest
 	}),
 
@@ -164,11 +168,12 @@ var errorTable = []row{
 	on[*web.CredentialsError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason, Stalled),
 	on[*source.InvalidTokenError](preflightFailed, v1alpha2.InvalidGithubTokenReason, Stalled),
 	onValue(func(e *web.LimitError, result *Result) {
-		result.Condition, result.Reason, result.Outcome = installFailed, v1alpha2.ComponentsFetchErrorReason, Waiting
+		result.set(installFailed, v1alpha2.ComponentsFetchErrorReason, Waiting)
 		result.At = e.Until
 	}),
 	onValue(func(e *web.StatusError, result *Result) {
-		result.Condition, result.Reason, result.Outcome = installFailed, v1alpha2.ComponentsFetchErrorReason, Stalled
+		result.set(installFailed, v1alpha2.ComponentsFetchErrorReason, Stalled)
+
 		if e.Status >= http.StatusInternalServerError {
 			result.Outcome = Retrying
 		}
@@ -177,7 +182,7 @@ var errorTable = []row{
 
 	// Passing troubles.
 	onValue(func(e *release.PendingError, result *Result) {
-		result.Condition, result.Reason, result.Outcome = installFailed, v1alpha2.ProgressingReason, Waiting
+		result.set(installFailed, v1alpha2.ProgressingReason, Waiting)
 		result.At = e.Until
 	}),
 	on[*plan.StoreError](installFailed, v1alpha2.ChartStoreErrorReason, Retrying),

@@ -230,13 +230,28 @@ func TestWriteResult(t *testing.T) {
 		requeueAfter time.Duration
 		err          error
 	}{
-		"ready":                      {result: Result{Outcome: Ready}, ready: metav1.ConditionTrue},
-		"ready, with work to follow": {result: Result{Outcome: Ready, At: limit}, ready: metav1.ConditionTrue, requeueAfter: time.Hour},
-		"waiting for an event":       {result: Result{Outcome: Waiting}, ready: metav1.ConditionFalse, reconciling: true},
-		"waiting for a time":         {result: Result{Outcome: Waiting, At: limit}, ready: metav1.ConditionFalse, reconciling: true, requeueAfter: time.Hour},
-		"stalled":                    {result: Result{Outcome: Stalled}, ready: metav1.ConditionFalse, stalled: true, requeueAfter: minRetry},
-		"retrying":                   {result: Result{Outcome: Retrying, Err: failure}, ready: metav1.ConditionFalse, reconciling: true, err: failure},
-		"idle":                       {result: Result{Outcome: Idle}, ready: metav1.ConditionFalse},
+		"ready": {result: Result{Outcome: Ready}, ready: metav1.ConditionTrue},
+		"ready, with work to follow": {
+			result: Result{Outcome: Ready, At: limit},
+			ready:  metav1.ConditionTrue, requeueAfter: time.Hour,
+		},
+		"waiting for an event": {
+			result: Result{Outcome: Waiting},
+			ready:  metav1.ConditionFalse, reconciling: true,
+		},
+		"waiting for a time": {
+			result: Result{Outcome: Waiting, At: limit},
+			ready:  metav1.ConditionFalse, reconciling: true, requeueAfter: time.Hour,
+		},
+		"stalled": {
+			result: Result{Outcome: Stalled},
+			ready:  metav1.ConditionFalse, stalled: true, requeueAfter: minRetry,
+		},
+		"retrying": {
+			result: Result{Outcome: Retrying, Err: failure},
+			ready:  metav1.ConditionFalse, reconciling: true, err: failure,
+		},
+		"idle": {result: Result{Outcome: Idle}, ready: metav1.ConditionFalse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -31,12 +31,18 @@ func TestAvailableUpgrades(t *testing.T) {
 		allowed   []string
 		want      []string // version contract
 	}{
-		"the newest patch and the newest of all": {"v1.0.0", []string{"v1beta1", "v1beta2"}, []string{"v1.0.5 v1beta1", "v1.2.0 v1beta2"}},
-		"no contract that does not fit":          {"v1.0.0", []string{"v1beta1"}, []string{"v1.0.5 v1beta1", "v1.1.2 v1beta1"}},
-		"no patch that is installed":             {"v1.0.5", []string{"v1beta1"}, []string{"v1.1.2 v1beta1"}},
-		"a patch alone":                          {"v1.1.0", []string{"v1beta1"}, []string{"v1.1.2 v1beta1"}},
-		"nothing newer":                          {"v1.2.0", []string{"v1beta1", "v1beta2"}, nil},
-		"nothing installed":                      {"", []string{"v1beta1"}, nil},
+		"the newest patch and the newest of all": {
+			"v1.0.0", []string{"v1beta1", "v1beta2"},
+			[]string{"v1.0.5 v1beta1", "v1.2.0 v1beta2"},
+		},
+		"no contract that does not fit": {
+			"v1.0.0", []string{"v1beta1"},
+			[]string{"v1.0.5 v1beta1", "v1.1.2 v1beta1"},
+		},
+		"no patch that is installed": {"v1.0.5", []string{"v1beta1"}, []string{"v1.1.2 v1beta1"}},
+		"a patch alone":              {"v1.1.0", []string{"v1beta1"}, []string{"v1.1.2 v1beta1"}},
+		"nothing newer":              {"v1.2.0", []string{"v1beta1", "v1beta2"}, nil},
+		"nothing installed":          {"", []string{"v1beta1"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var installed *string

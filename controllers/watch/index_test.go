@@ -35,14 +35,29 @@ func TestKeysFindTheResourcesOfAnEvent(t *testing.T) {
 		keys    func(client.Object) []string
 		want    func(v1alpha2.Provider, client.Object) bool
 	}{
-		"ConfigMap as source":         {v1alpha2.ProviderSpec{FetchConfig: selector}, configMap("capa"), inputKeys("ConfigMap"), isSource},
-		"Secret as source":            {v1alpha2.ProviderSpec{FetchConfig: selector}, secret("capa"), inputKeys("Secret"), isSource},
+		"ConfigMap as source": {
+			v1alpha2.ProviderSpec{FetchConfig: selector},
+			configMap("capa"), inputKeys("ConfigMap"), isSource,
+		},
+		"Secret as source": {
+			v1alpha2.ProviderSpec{FetchConfig: selector},
+			secret("capa"), inputKeys("Secret"), isSource,
+		},
 		"additional manifests":        {additional(""), configMap("capa"), inputKeys("ConfigMap"), isAdditional},
 		"additional manifests of all": {additional("shared"), configMap("shared"), inputKeys("ConfigMap"), isAdditional},
-		"variables":                   {v1alpha2.ProviderSpec{SecretName: name}, secret("capa"), inputKeys("Secret"), hasVariables},
-		"variables elsewhere":         {v1alpha2.ProviderSpec{ConfigSecret: &v1alpha2.SecretReference{Namespace: "x", Name: name}}, secret("x"), inputKeys("Secret"), hasVariables},
-		"credentials":                 {v1alpha2.ProviderSpec{FetchConfig: &v1alpha2.FetchConfiguration{SecretRef: &v1alpha2.LocalSecretReference{Name: name}}}, secret("capa"), inputKeys("Secret"), hasCredentials},
-		"a record of Helm's":          {v1alpha2.ProviderSpec{}, secret("capa"), releaseKey, isRelease},
+		"variables": {
+			v1alpha2.ProviderSpec{SecretName: name},
+			secret("capa"), inputKeys("Secret"), hasVariables,
+		},
+		"variables elsewhere": {
+			v1alpha2.ProviderSpec{ConfigSecret: &v1alpha2.SecretReference{Namespace: "x", Name: name}},
+			secret("x"), inputKeys("Secret"), hasVariables,
+		},
+		"credentials": {
+			v1alpha2.ProviderSpec{FetchConfig: &v1alpha2.FetchConfiguration{SecretRef: &v1alpha2.LocalSecretReference{Name: name}}},
+			secret("capa"), inputKeys("Secret"), hasCredentials,
+		},
+		"a record of Helm's": {v1alpha2.ProviderSpec{}, secret("capa"), releaseKey, isRelease},
 	} {
 		t.Run(what, func(t *testing.T) {
 			g := NewWithT(t)
