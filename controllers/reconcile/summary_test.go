@@ -1,0 +1,250 @@
+package reconcile
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/supply/store"
+	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/release"
+)
+
+const (
+	wanted = "digest of what is wanted"
+	former = "digest of what was wanted before"
+)
+
+// newTestRun returns a run of a provider whose release has the given revisions, newest first. The
+// newest holds v1.0.0 and is healthy.
+func newTestRun(revisions ...release.Revision) *run {
+	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capa-system", Name: "aws"}}
+	r := newRun(&Reconciler{}, p, nil)
+	r.observed = true
+	r.goal = goal{version: "v1.1.0", digest: wanted}
+	r.installed.history = release.Observation{
+		Namespace: "capa-system", Name: "infrastructure-aws", Revisions: revisions,
+	}
+
+	if len(revisions) > 0 {
+		r.installed.revision = revisions[0]
+		r.installed.record = &release.Record{AppVersion: "v1.0.0", Description: "Upgrade complete"}
+		r.installed.health = &health.Report{}
+	}
+
+	return r
+}
+
+// revision returns a revision that Capstan made.
+func revision(number int, status release.Status, digest string) release.Revision {
+	return release.Revision{Number: number, Origin: number, Status: status, Digest: digest}
+}
+
+// unhealthy returns a health report of an object that is missing.
+func unhealthy() *health.Report {
+	return &health.Report{Objects: []health.ObjectHealth{{
+		Object: release.Object{Name: "manager"}, Message: "is missing",
+	}}}
+}
+
+func TestStoppedChangeReportsWhatIsInstalled(t *testing.T) {
+	stopped := failed(&source.NotFoundError{Message: "there is no v9.9.9"}, fetching)
+
+	for name, test := range map[string]struct {
+		run     *run
+		care    Result
+		message string
+	}{
+		"nothing installed": {
+			run:     newTestRun(),
+			message: "there is no v9.9.9",
+		},
+		"healthy": {
+			run:     newTestRun(revision(3, release.StatusDeployed, former)),
+			message: "there is no v9.9.9; v1.0.0 stays installed, as revision 3, and is healthy",
+		},
+		"failed": {
+			run: newTestRun(revision(3, release.StatusFailed, former)),
+			message: "there is no v9.9.9; v1.0.0 stays installed, as revision 3, which is failed: " +
+				"Upgrade complete",
+		},
+		"with a problem of its own": {
+			run:  newTestRun(revision(3, release.StatusDeployed, former)),
+			care: failed(errors.New("cannot be corrected"), applying),
+			message: "there is no v9.9.9; v1.0.0 stays installed, as revision 3, and is healthy; " +
+				"cannot be corrected",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+
+			result := test.run.summarize(test.care, stopped)
+			g.Expect(result.Outcome).To(Equal(Stalled))
+			g.Expect(result.Reason).To(Equal(v1alpha2.VersionNotFoundReason))
+			g.Expect(result.Message).To(Equal(test.message))
+		})
+	}
+}
+
+func TestStoppedChangeKeepsProviderInstalled(t *testing.T) {
+	g := NewWithT(t)
+	stopped := failed(&source.NotFoundError{}, fetching)
+
+	r := newTestRun(revision(3, release.StatusDeployed, former))
+	_, err := r.end(r.summarize(Result{}, stopped))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(conditions.IsTrue(r.provider, v1alpha2.ProviderInstalledCondition)).To(BeTrue())
+	g.Expect(conditions.IsFalse(r.provider, v1alpha2.ReadyCondition)).To(BeTrue())
+
+	r = newTestRun()
+	_, err = r.end(r.summarize(Result{}, stopped))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(conditions.GetReason(r.provider, v1alpha2.ProviderInstalledCondition)).To(Equal(v1alpha2.VersionNotFoundReason))
+}
+
+func TestHealthDecidesWhenTheReleaseIsInSync(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare func(*run)
+		outcome Outcome
+		reason  string
+	}{
+		"healthy": {func(*run) {}, Ready, v1alpha2.HealthyReason},
+		"paused":  {func(r *run) { r.provider.GetSpec().Paused = true }, Ready, v1alpha2.PausedReason},
+		"not yet healthy": {
+			func(r *run) { r.installed.health = unhealthy() }, Waiting, v1alpha2.ProgressingReason,
+		},
+		"no longer healthy": {func(r *run) {
+			r.installed.health = unhealthy()
+			r.installed.revision.Healthy = true
+		}, Waiting, v1alpha2.UnhealthyReason},
+		"made by another program": {func(r *run) {
+			r.state.Condition = release.Foreign
+			r.decision.Verb = release.Hold
+		}, Ready, v1alpha2.ExternalChangeReason},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r := newTestRun(revision(1, release.StatusDeployed, wanted))
+			r.state.Condition = release.InSync
+			test.prepare(r)
+
+			result := r.summarize(Result{}, Result{})
+			g.Expect(result.Outcome).To(Equal(test.outcome))
+			g.Expect(result.Reason).To(Equal(test.reason))
+		})
+	}
+}
+
+func TestAttemptFailed(t *testing.T) {
+	next := time.Now().Add(time.Minute)
+	rollback := revision(3, release.StatusDeployed, former)
+	rollback.RollbackTo = 1
+
+	timedOut := revision(2, release.StatusFailed, wanted)
+	timedOut.Failure = release.Unhealthy
+
+	for name, test := range map[string]struct {
+		run       *run
+		decision  release.Choice
+		outcome   Outcome
+		reason    string
+		condition string
+		message   string
+	}{
+		"rolled back, with a retry to come": {
+			run:      newTestRun(rollback, timedOut, revision(1, release.StatusSuperseded, former)),
+			decision: release.Choice{Verb: release.Await, Until: next},
+			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
+			message: "v1.0.0 runs again, as revision 3",
+		},
+		"given up": {
+			run:      newTestRun(rollback, timedOut, revision(1, release.StatusSuperseded, former)),
+			decision: release.Choice{Verb: release.GiveUp, Attempts: 2},
+			outcome:  Stalled, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
+			message: "given up after 2 attempts",
+		},
+		"not rolled back": {
+			run:      newTestRun(revision(2, release.StatusFailed, wanted)),
+			decision: release.Choice{Verb: release.Await, Until: next},
+			outcome:  Waiting, reason: v1alpha2.InstallFailedReason,
+			condition: v1alpha2.ProviderInstalledCondition,
+			message:   "v1.1.0 failed: Upgrade complete",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			test.run.decision = test.decision
+
+			result := test.run.summarize(Result{}, Result{})
+			g.Expect(result.Outcome).To(Equal(test.outcome))
+			g.Expect(result.Reason).To(Equal(test.reason))
+			g.Expect(result.Condition).To(Equal(test.condition))
+			g.Expect(result.Message).To(ContainSubstring(test.message))
+			g.Expect(result.At).To(Equal(test.decision.Until))
+		})
+	}
+}
+
+func TestAttemptedDigest(t *testing.T) {
+	automatic := revision(3, release.StatusDeployed, former)
+	automatic.RollbackTo = 1
+
+	requested := revision(3, release.StatusDeployed, rollbackDigestPrefix+"1")
+	requested.RollbackTo = 1
+
+	foreign := release.Revision{Number: 3, Origin: 1, Status: release.StatusDeployed}
+
+	for name, test := range map[string]struct {
+		newest   release.Revision
+		expected string
+	}{
+		"an upgrade":                      {revision(3, release.StatusDeployed, wanted), wanted},
+		"an automatic rollback":           {automatic, wanted},
+		"a rollback that was asked for":   {requested, rollbackDigestPrefix + "1"},
+		"a revision of another program's": {foreign, wanted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			history := release.Observation{Revisions: []release.Revision{
+				test.newest, revision(2, release.StatusFailed, wanted), revision(1, release.StatusSuperseded, former),
+			}}
+			NewWithT(t).Expect(attemptedDigest(history)).To(Equal(test.expected))
+		})
+	}
+}
+
+func TestNeedsCore(t *testing.T) {
+	with := func(contract string) *plan.Chart {
+		metadata := chart.Metadata{Annotations: map[string]string{chartgen.AnnotationContract: contract}}
+		return &plan.Chart{Stored: &store.Stored{Chart: &chart.Chart{Metadata: metadata}}}
+	}
+	v1beta1 := "v1beta1"
+
+	for name, test := range map[string]struct {
+		run       *run
+		installed *string
+		contract  string
+		expected  bool
+	}{
+		"a first install":       {newTestRun(), nil, "v1beta1", true},
+		"the same contract":     {newTestRun(revision(1, release.StatusDeployed, former)), &v1beta1, "v1beta1", false},
+		"another contract":      {newTestRun(revision(1, release.StatusDeployed, former)), &v1beta1, "v1beta2", true},
+		"an unknown contract":   {newTestRun(revision(1, release.StatusDeployed, former)), nil, "v1beta1", false},
+		"a plain chart instead": {newTestRun(revision(1, release.StatusDeployed, former)), &v1beta1, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.run.provider.GetStatus().Contract = test.installed
+			test.run.plan.Chart = with(test.contract)
+			NewWithT(t).Expect(test.run.needsCore()).To(Equal(test.expected))
+		})
+	}
+}
