@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -67,38 +66,6 @@ type Dependencies struct {
 	permitted   permitted
 }
 
-// permitted remembers the digests of the releases that accounts were found to be allowed to install,
-// by the UID of the resource.
-type permitted struct {
-	mu      sync.Mutex
-	digests map[types.UID]string
-}
-
-func (p *permitted) has(uid types.UID, digest string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-
-	return p.digests[uid] == digest
-}
-
-func (p *permitted) add(uid types.UID, digest string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-
-	if p.digests == nil {
-		p.digests = map[types.UID]string{}
-	}
-
-	p.digests[uid] = digest
-}
-
-func (p *permitted) forget(uid types.UID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-
-	delete(p.digests, uid)
-}
-
 // Reconcile brings one provider closer to what its resource asks for, and never waits for anything to
 // become ready.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
@@ -127,11 +94,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		err = errors.Join(err, r.saveStatus(ctx, before, provider))
 	}()
 
-	return r.run(ctx, provider)
+	return r.perform(ctx, provider)
 }
 
-// run runs a reconcile in the cluster that the provider is installed in.
-func (r *Reconciler) run(ctx context.Context, provider v1alpha2.Provider) (ctrl.Result, error) {
+// perform performs a run in the cluster that the provider is installed in.
+func (r *Reconciler) perform(ctx context.Context, provider v1alpha2.Provider) (ctrl.Result, error) {
 	target, err := r.Clusters.For(ctx, provider)
 	if err != nil {
 		return newRun(r, provider, nil).end(failed(err, fetching))

@@ -1,0 +1,123 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/controllers/permissions"
+	"github.com/capstan-project/capstan/controllers/release"
+)
+
+// permitted remembers the digests of the releases that accounts were found to be allowed to install,
+// by the UID of the resource.
+type permitted struct {
+	mu      sync.Mutex
+	digests map[types.UID]string
+}
+
+func (p *permitted) has(uid types.UID, digest string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return p.digests[uid] == digest
+}
+
+func (p *permitted) add(uid types.UID, digest string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	if p.digests == nil {
+		p.digests = map[types.UID]string{}
+	}
+
+	p.digests[uid] = digest
+}
+
+func (p *permitted) forget(uid types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	delete(p.digests, uid)
+}
+
+// checkPermissions makes sure that the account that the provider is installed with has all permissions
+// for the release, before anything is done. What was permitted for the same release is not asked again.
+func (r *run) checkPermissions(ctx context.Context) Result {
+	account := r.target.Account
+	if !r.applies() || account == "" {
+		return Result{}
+	}
+
+	uid := r.provider.GetUID()
+	if r.permitted.has(uid, r.goal.digest) && !r.policy.Requested {
+		return Result{}
+	}
+
+	record, err := r.target.Releases.Render(ctx, r.plan.Release)
+	if err != nil {
+		return failed(err, applying)
+	}
+
+	needed, err := r.neededPermissions(record)
+	if err != nil {
+		return failed(err, applying)
+	}
+
+	err = permissions.Check(ctx, r.target.Cluster, account, needed, record.Objects)
+	if missing := (*permissions.MissingError)(nil); errors.As(err, &missing) {
+		missing.Absent = r.accountAbsent(ctx)
+		return failed(missing, applying)
+	}
+
+	if err != nil {
+		return failed(err, applying)
+	}
+
+	r.permitted.add(uid, r.goal.digest)
+
+	return Result{}
+}
+
+// accountAbsent reports whether the provider's ServiceAccount is known not to exist. Permissions can be
+// granted to one before it does.
+func (r *run) accountAbsent(ctx context.Context) bool {
+	user := r.target.Account
+	key := client.ObjectKey{Namespace: r.provider.GetNamespace(), Name: user[strings.LastIndex(user, ":")+1:]}
+
+	account := &metav1.PartialObjectMetadata{}
+	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+
+	return apierrors.IsNotFound(r.target.Reader.Get(ctx, key, account))
+}
+
+// neededPermissions lists the permissions that installing the plan takes.
+func (r *run) neededPermissions(record *release.Record) ([]permissions.Access, error) {
+	needed, err := permissions.Needed(r.target.Cluster.RESTMapper(), record.Objects)
+	if err != nil {
+		return nil, err
+	}
+
+	needed = append(needed, permissions.Storage(r.provider.GetNamespace()))
+
+	chart, spec := r.plan.Chart.Chart, r.provider.GetSpec().CRDs
+	if len(chart.CRDs) > 0 && (spec == nil || spec.Policy != v1alpha2.CRDsNone) {
+		needed = append(needed, permissions.CRDs)
+	}
+
+	labels, err := chartgen.NamespaceLabels(chart)
+	if len(labels) > 0 {
+		needed = append(needed, permissions.Namespaces)
+	}
+
+	return needed, err
+}
