@@ -97,7 +97,7 @@ docker-build: ## Build the same image with Docker
 
 .PHONY: release
 release: ## Make all that is published, in dist/, as VERSION (default: what git describes); publishes nothing
-	go run ./cmd/dist dist --version $(VERSION) --output dist
+	go run ./cmd/dist release --version $(VERSION) --output dist
 
 ##@ Test
 
