@@ -32,7 +32,8 @@ type ManagerSpec struct {
 	CacheNamespace string `json:"cacheNamespace,omitempty"`
 
 	// gracefulShutDown is how long the manager waits for running reconciles when it is stopped, e.g.
-	// `30s`. It is ignored, and an event says so: Cluster API's managers have no flag for it.
+	// `30s`; it does not wait with `0s`, and waits indefinitely if the duration is negative. It is
+	// ignored, and an event says so: Cluster API's managers have no flag for it.
 	// +optional
 	GracefulShutDown *metav1.Duration `json:"gracefulShutDown,omitempty"`
 

@@ -34,7 +34,8 @@ type ProviderSpec struct {
 	SecretName string `json:"secretName,omitempty"`
 
 	// variables of the provider that are not secret, e.g. `EXP_MACHINE_POOL: "true"`. They are
-	// stored in plain text. If the Secret has the same key, its value takes precedence.
+	// stored in plain text, here and in the Helm release's values. If the Secret has the same key,
+	// its value takes precedence.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=512
 	Variables map[string]string `json:"variables,omitempty"`
