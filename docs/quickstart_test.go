@@ -48,6 +48,7 @@ func TestQuickStart(t *testing.T) {
 		script := strings.ReplaceAll(b.text, "oci://ghcr.io/capstan-project/charts/capstan", "charts/capstan")
 		run := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
 		run.Dir = root
+
 		run.Env = append(
 			os.Environ(),
 			"KUBECONFIG="+c.Kubeconfig(),

@@ -194,6 +194,7 @@ func TestReleaseVersion(t *testing.T) {
 func TestRecognizeLicense(t *testing.T) {
 	mit := "Permission is hereby granted, free of charge, to any person obtaining a\n" +
 		"copy of this software without restriction"
+
 	bsd := "Redistribution and use in source and binary forms, with or without modification"
 	for _, test := range []struct {
 		text, refused string

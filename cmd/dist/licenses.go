@@ -133,6 +133,7 @@ func linkedModules(ctx context.Context) (map[string]string, error) {
 
 	for _, system := range systems {
 		cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-f", format, "./cmd/...")
+
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system)
 
 		var stderr bytes.Buffer

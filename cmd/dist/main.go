@@ -21,7 +21,7 @@ const usage = `usage:
   dist rootfs      write the files of the operator's image to a folder
   dist licenses    check the licenses of all dependencies
   dist release     build all artifacts of a release
-Run a command with -h for its flags.`
+run a command with -h for its flags`
 
 var (
 	imagePlatforms   = []string{"linux/amd64", "linux/arm64"}
