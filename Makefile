@@ -101,14 +101,14 @@ release: ## Build the artifacts of release VERSION (default: from git describe) 
 ##@ Test
 
 .PHONY: bed-binaries
-bed-binaries: ## Build etcd, Kubernetes, kwok, helm and a registry into bin/ (takes minutes the first time)
+bed-binaries: ## Build etcd, Kubernetes, kwok, helm and a registry into bin/ (minutes the first time, cached afterwards)
 	@go run ./test/bed/cmd/bed build
 
 .PHONY: test
-test: bed-binaries ## Run all tests
+test: bed-binaries ## Run all tests: units, and scenarios on real control planes
 	go test -timeout 60m ./...
 
-# The tests need root and some Debian packages, which are installed if missing. Otherwise they are skipped with a message.
+# The real node takes root and some of Debian's packages, which are installed if they are missing; elsewhere a line says why it is skipped.
 NODE_NEEDS := containerd:containerd runc:runc nft:nftables conntrack:conntrack ip:iproute2 /usr/lib/cni/bridge:containernetworking-plugins
 .PHONY: e2e-node
 e2e-node: bed-binaries ## Test the operator's image and chart on a real node (requires Linux and root)
@@ -118,17 +118,17 @@ e2e-node: bed-binaries ## Test the operator's image and chart on a real node (re
 	E2E_NODE=1 go test -count 1 -timeout 30m ./test/node -v -ginkgo.v
 
 .PHONY: e2e-flux
-e2e-flux: bed-binaries ## Test the charts with Flux (takes about ten minutes the first time)
+e2e-flux: bed-binaries ## Install the charts by Flux's own controllers (they take some ten minutes to build the first time)
 	E2E_FLUX=1 go test -count 1 -timeout 60m ./test/flux -v -ginkgo.v
 
 .PHONY: bench
-bench: build bed-binaries ## Benchmark installation (compared with kubectl apply), mirroring (compared with crane) and chart generation
+bench: build bed-binaries ## Measure: five providers until Ready, beside kubectl apply; mirrors, beside crane; chart generation
 	@go run ./test/bench
 	@go run ./test/bench/mirror
 	@go test -run '^$$' -bench . -benchtime 2s -cpu 1 ./chartgen ./chartgen/expr
 
 .PHONY: bench-scale
-bench-scale: build bed-binaries ## Measure up to 500 providers for docs/scale.md (takes 15 minutes)
+bench-scale: build bed-binaries ## Measure growth up to 500 providers, in a quarter of an hour: the table and plot of docs/scale.md
 	@go run ./test/bench/scale -plot docs/scale.svg
 
 .PHONY: help

@@ -100,7 +100,7 @@ func blocks(t *testing.T, language string) []block {
 	return found
 }
 
-// cluster is a control plane that the tests share. The first test that needs it starts it.
+// cluster is a control plane that the tests share, started by the first that needs it.
 type cluster struct {
 	*bed.Bed
 	client client.Client
@@ -118,7 +118,7 @@ var shared = sync.OnceValues(func() (*cluster, error) {
 	return &cluster{b, c}, err
 })
 
-// stop stops the control plane if it was started.
+// stop ends the control plane if it was started.
 var stop = func() error { return nil }
 
 func start(t *testing.T) *cluster {

@@ -28,7 +28,7 @@ const (
 // server is a real API server with the CRDs installed, started by the first test that needs it.
 var server = sync.OnceValue(func() *apiServer { return startAPIServer(context.Background()) })
 
-// stop stops the server if it was started.
+// stop ends the server if it was started.
 var stop = func() error { return nil }
 
 type apiServer struct {
