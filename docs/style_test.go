@@ -23,7 +23,7 @@ var phrases = []struct{ pattern, better string }{
 	{`leads? to|led to|leading to`, "points to, resolves to, results in, causes"},
 	{`(goes|go|went|going) on`, "continues, keeps running"},
 	{`(made|make|makes|making) (of|from)`, "built from, created from, consists of"},
-	{`makes? (a|an|the|its|all) \w+ of (a|an|the|it|its|what|all)`, "builds a … from, turns … into"},
+	{`makes? (a|an|the) \w+ of (it|them|these|those|what)`, "builds a … from, turns … into"},
 	{`for ever`, "forever, permanently, indefinitely"},
 	{`look(s|ed|ing)? after`, "manages"},
 	{`takes? the place`, "replaces"},
@@ -89,8 +89,8 @@ var (
 	// wrapped matches the break between two lines of a comment or a paragraph.
 	wrapped = regexp.MustCompile(`\n[ \t]*(//|#|\*|"|\+ ")?[ \t]*`)
 
-	// verbatim matches the code in a line, which can contain any name.
-	verbatim = regexp.MustCompile("`[^`\n]*`|https?://\\S+")
+	// verbatim matches what can contain any word: code, URLs, and names of other packages.
+	verbatim = regexp.MustCompile("`[^`\n]*`|https?://\\S+|http\\.NoBody")
 )
 
 // findPhrases returns the phrases in a text as "LINE: phrase: better phrase". It also finds phrases
@@ -178,7 +178,8 @@ func TestFindPhrases(t *testing.T) {
 		"It stands\nfor it.":                         1,
 		"The mirror recommends amendments.":          0,
 		"Run `nobody`, see https://example.org/anew": 0,
-		"Anew.": 1,
+		"request.Body = http.NoBody":                 0,
+		"Anew.":                                      1,
 	} {
 		if found := findPhrases(text, words); len(found) != want {
 			t.Errorf("%q: found %q, want %d", text, found, want)
