@@ -1,4 +1,4 @@
-# The operator's image: the same files that `make image` makes without a container engine. For several platforms:
+# Builds the operator's image. Its files are the same as those of `make image`, which needs no container engine. For several platforms:
 #   docker buildx build --platform linux/amd64,linux/arm64 --build-arg VERSION=v1.2.3 .
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 WORKDIR /src

@@ -1,4 +1,4 @@
-# Everything a contributor or CI does is a target here; `make help` lists them.
+# All tasks of contributors and CI; `make help` lists them.
 
 SHELL := /usr/bin/env bash -o pipefail
 .DEFAULT_GOAL := help
@@ -7,24 +7,23 @@ VERSION ?= $(shell git describe --tags --dirty 2>/dev/null || echo v0.0.0-g$$(gi
 LDFLAGS := -s -w -X main.version=$(VERSION)
 BIN := $(CURDIR)/bin
 
-# golangci-lint is built from the Go module proxy into bin/ and pinned here: its hundreds of dependencies would otherwise
-# decide the versions of ours.
+# golangci-lint is pinned here rather than in go.mod, where its hundreds of dependencies would affect the versions of ours.
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
-# A folder with real provider releases in clusterctl's local-repository layout. The scenarios on real releases run when it is set.
+# A folder with real provider releases in the layout of a clusterctl local repository. Tests that need real releases run only if it is set.
 export PROVIDERS
-# How long `make demo` may take until all providers are Ready; DEMO_EXIT=1 ends it then.
+# DEMO_TIMEOUT is how long `make demo` waits for all providers to be Ready. With DEMO_EXIT=1 it exits then.
 export DEMO_TIMEOUT DEMO_EXIT
 
 ##@ Use
 
 .PHONY: demo
-demo: build bed-binaries ## See five Cluster API providers become five Helm releases, on a control plane of your own
+demo: build bed-binaries ## Install five Cluster API providers on a local control plane
 	@exec $(BIN)/demo
 
 .PHONY: bed
-bed: ## Start a control plane with simulated nodes on loopback, until Ctrl-C
+bed: ## Run a local control plane with simulated nodes until Ctrl-C
 	@go build -o $(BIN)/bed ./test/bed/cmd/bed
 	@exec $(BIN)/bed up
 
@@ -39,13 +38,13 @@ generate: ## Generate deep-copy methods
 	go tool controller-gen object paths=./api/...
 
 .PHONY: manifests
-manifests: ## Generate CRDs, RBAC, and what follows from the chart: its README and config/default
+manifests: ## Generate CRDs, RBAC, the chart's README and the kustomize bases
 	go tool controller-gen crd paths=./api/... output:crd:artifacts:config=config/crd/bases
 	go tool controller-gen rbac:roleName=capstan-operator paths=./controllers/... output:rbac:artifacts:config=charts/capstan/files
 	go run ./charts/generate
 
 .PHONY: docs
-docs: manifests ## Generate the reference pages in docs/reference from the CRDs and the programs' help
+docs: manifests ## Generate the reference pages in docs/reference
 	go run ./docs/generate
 
 .PHONY: fmt
@@ -53,11 +52,11 @@ fmt: ## Format the code
 	gofmt -w $(shell git ls-files '*.go')
 
 .PHONY: vet
-vet: ## Look for suspicious code
+vet: ## Run go vet
 	go vet ./...
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) ## Run the linters (.golangci.yml)
+lint: $(GOLANGCI_LINT) ## Run golangci-lint
 	$(GOLANGCI_LINT) run ./...
 
 $(GOLANGCI_LINT):
@@ -65,19 +64,19 @@ $(GOLANGCI_LINT):
 	mv $(BIN)/.lint/golangci-lint $@ && rmdir $(BIN)/.lint
 
 .PHONY: verify
-verify: generate manifests docs ## Check that generated files are current and the tree is clean
+verify: generate manifests docs ## Check that generated files are up to date and the tree is clean
 	go mod tidy -diff
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted: run make fmt"; exit 1; }
-	@test -z "$$(git status --porcelain)" || { git status --short; echo "generated files are not current, or the tree is not clean: commit the above"; exit 1; }
+	@test -z "$$(git status --porcelain)" || { git status --short; echo "generated files are outdated or the tree is not clean: commit the files above"; exit 1; }
 
 .PHONY: licenses
-licenses: ## Check that the licenses of all dependencies are allowed
+licenses: ## Check the licenses of all dependencies
 	go run ./cmd/dist licenses
 
-# The database of vulnerabilities is asked only where it can be reached; everywhere else a line says that it was not.
+# The check is skipped, with a message, if the vulnerability database cannot be reached.
 VULNERABILITIES := https://vuln.go.dev
 .PHONY: vulnerabilities
-vulnerabilities: ## Look for known vulnerabilities in what the programs really call
+vulnerabilities: ## Check for known vulnerabilities with govulncheck
 	@if curl -fsS --max-time 10 -o /dev/null $(VULNERABILITIES)/index/db.json 2>/dev/null; \
 	then go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./cmd/...; \
 	else echo "govulncheck: skipped, $(VULNERABILITIES) is not reachable"; fi
@@ -85,19 +84,19 @@ vulnerabilities: ## Look for known vulnerabilities in what the programs really c
 ##@ Release
 
 .PHONY: image
-image: ## Make the operator's image as an OCI archive in dist/, without a container engine
+image: ## Build the operator's image as an OCI archive in dist/, without a container engine
 	@mkdir -p dist
 	go run ./cmd/dist image --version $(VERSION) --output dist/capstan-image.tar
 
-# An image's tag, which a version with build metadata is not.
+# The image tag: the version, in which + is not a valid character.
 TAG ?= $(subst +,-,$(VERSION))
 .PHONY: docker-build
-docker-build: ## Build the same image with Docker
+docker-build: ## Build the operator's image with Docker
 	docker buildx build --build-arg VERSION=$(VERSION) --build-arg SOURCE_DATE_EPOCH=$(shell git log -1 --format=%ct) --tag ghcr.io/capstan-project/capstan:$(TAG) --load .
 
 .PHONY: release
-release: ## Make all that is published, in dist/, as VERSION (default: what git describes); publishes nothing
-	go run ./cmd/dist dist --version $(VERSION) --output dist
+release: ## Build the artifacts of release VERSION (default: from git describe) into dist/, without publishing them
+	go run ./cmd/dist release --version $(VERSION) --output dist
 
 ##@ Test
 
@@ -112,7 +111,7 @@ test: bed-binaries ## Run all tests: units, and scenarios on real control planes
 # The real node takes root and some of Debian's packages, which are installed if they are missing; elsewhere a line says why it is skipped.
 NODE_NEEDS := containerd:containerd runc:runc nft:nftables conntrack:conntrack ip:iproute2 /usr/lib/cni/bridge:containernetworking-plugins
 .PHONY: e2e-node
-e2e-node: bed-binaries ## Run the operator's image from its chart on a real node (Linux, root)
+e2e-node: bed-binaries ## Test the operator's image and chart on a real node (requires Linux and root)
 	@for need in $(NODE_NEEDS); do command -v "$${need%%:*}" >/dev/null || missing="$$missing $${need##*:}"; done; \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing >/dev/null || true; fi
@@ -133,5 +132,5 @@ bench-scale: build bed-binaries ## Measure growth up to 500 providers, in a quar
 	@go run ./test/bench/scale -plot docs/scale.svg
 
 .PHONY: help
-help: ## Show this
+help: ## Show this help
 	@awk 'BEGIN {FS = ":.*##"} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*##/ {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

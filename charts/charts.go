@@ -1,4 +1,5 @@
-// Package charts reads and renders charts/capstan, for what is generated from it and for releases.
+// Package charts loads and renders the operator's chart, charts/capstan, for generated files and
+// releases.
 package charts
 
 import (
@@ -9,8 +10,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 )
 
-// Load reads a chart without its CRDs, which are a symbolic link that Helm would warn of, and which
-// are in config/crd as well.
+// Load reads a chart without its CRDs. They are behind a symbolic link, which Helm would warn about.
 func Load(folder string) (*chart.Chart, error) {
 	var files []*loader.BufferedFile
 

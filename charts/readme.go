@@ -3,6 +3,7 @@ package charts
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -12,10 +13,10 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// value is a line in the README's table.
+// value is a row of the README's table of values.
 type value struct{ Key, Default, Description string }
 
-// Readme makes the chart's README of its template and of the comments in values.yaml.
+// Readme generates the chart's README from its template and the comments in values.yaml.
 func Readme(folder string, c *chart.Chart) ([]byte, error) {
 	values, err := describe(c)
 	if err != nil {
@@ -29,16 +30,17 @@ func Readme(folder string, c *chart.Chart) ([]byte, error) {
 
 	var out bytes.Buffer
 
-	err = page.Execute(
-		&out,
-		map[string]any{"Name": c.Metadata.Name, "Description": c.Metadata.Description, "Values": values},
-	)
+	err = page.Execute(&out, map[string]any{
+		"Name":        c.Metadata.Name,
+		"Description": c.Metadata.Description,
+		"Values":      values,
+	})
 
 	return out.Bytes(), err
 }
 
-// describe lists the values in the order of values.yaml. A key with a comment is a value; one
-// without is a group of values.
+// describe returns the values in the order of values.yaml. A key with a comment is a value; a key
+// without one is a group of values.
 func describe(c *chart.Chart) ([]value, error) {
 	for _, file := range c.Raw {
 		if file.Name == "values.yaml" {
@@ -47,59 +49,72 @@ func describe(c *chart.Chart) ([]value, error) {
 				return nil, fmt.Errorf("read values.yaml: %w", err)
 			}
 
-			return walk(nil, "", root.YNode())
+			return collect(nil, "", root.YNode())
 		}
 	}
 
-	return nil, fmt.Errorf("the chart has no values.yaml")
+	return nil, errors.New("the chart has no values.yaml")
 }
 
-func walk(values []value, prefix string, node *yaml.Node) ([]value, error) {
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		key, content := node.Content[i], node.Content[i+1]
+// collect appends the values in a mapping, whose paths have the given prefix.
+func collect(values []value, prefix string, mapping *yaml.Node) ([]value, error) {
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		key, content := mapping.Content[i], mapping.Content[i+1]
 		path := prefix + key.Value
-		comment := key.HeadComment
-		// A paragraph of its own above the first key is about the file.
-		if at := strings.LastIndex(comment, "\n\n"); at >= 0 {
-			comment = comment[at+2:]
-		}
+		comment := description(key)
 
 		if comment == "" && content.Kind != yaml.MappingNode {
 			return nil, fmt.Errorf("values.yaml, line %d: %s has no comment that describes it", key.Line, path)
 		}
 
-		if comment != "" && (content.Kind != yaml.MappingNode || !commented(content)) {
-			var plain any
-			if err := content.Decode(&plain); err != nil {
+		if comment == "" || hasComments(content) {
+			var err error
+			if values, err = collect(values, path+".", content); err != nil {
 				return nil, err
 			}
-
-			text, err := json.Marshal(plain)
-			if err != nil {
-				return nil, err
-			}
-
-			values = append(values, value{path, string(text), sentence(comment)})
 
 			continue
 		}
 
-		var err error
-		if values, err = walk(values, path+".", content); err != nil {
+		defaultValue, err := toJSON(content)
+		if err != nil {
 			return nil, err
 		}
+
+		values = append(values, value{path, defaultValue, oneLine(comment)})
 	}
 
 	return values, nil
 }
 
-// commented reports whether the members of a mapping are described one by one.
-func commented(node *yaml.Node) bool {
-	return len(node.Content) > 0 && node.Content[0].HeadComment != ""
+// description returns the comment above a key.
+func description(key *yaml.Node) string {
+	// In the comment above the first key, the first paragraph describes the file.
+	if at := strings.LastIndex(key.HeadComment, "\n\n"); at >= 0 {
+		return key.HeadComment[at+2:]
+	}
+
+	return key.HeadComment
 }
 
-// sentence makes one line of a comment.
-func sentence(comment string) string {
+// hasComments reports whether node is a mapping with a comment above each key.
+func hasComments(node *yaml.Node) bool {
+	return node.Kind == yaml.MappingNode && len(node.Content) > 0 && node.Content[0].HeadComment != ""
+}
+
+func toJSON(node *yaml.Node) (string, error) {
+	var decoded any
+	if err := node.Decode(&decoded); err != nil {
+		return "", err
+	}
+
+	text, err := json.Marshal(decoded)
+
+	return string(text), err
+}
+
+// oneLine joins the lines of a comment for a cell of a table.
+func oneLine(comment string) string {
 	lines := strings.Split(comment, "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimSpace(strings.TrimPrefix(line, "#"))

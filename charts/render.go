@@ -12,11 +12,14 @@ import (
 	"helm.sh/helm/v3/pkg/releaseutil"
 )
 
-// The names that the objects get; kustomize can change them.
-const releaseName, namespace = "capstan", "capstan-system"
+// The release name and namespace of the rendered objects. Kustomize can change them.
+const (
+	releaseName = "capstan"
+	namespace   = "capstan-system"
+)
 
-// Render gives the objects of the templates that keep holds for, as Helm would install them,
-// without the labels that are about Helm. values may be nil.
+// Render renders the templates for which keep returns true, as Helm would, but without the labels
+// that refer to Helm. values may be nil.
 func Render(c *chart.Chart, values map[string]any, keep func(template string) bool) ([]byte, error) {
 	options := chartutil.ReleaseOptions{Name: releaseName, Namespace: namespace, Revision: 1, IsInstall: true}
 
@@ -46,12 +49,18 @@ func Render(c *chart.Chart, values map[string]any, keep func(template string) bo
 		fmt.Fprintf(&out, "---\n# Source: %s\n", manifest.Name)
 
 		for line := range strings.Lines(strings.TrimSpace(manifest.Content) + "\n") {
-			if label := strings.TrimSpace(line); !strings.HasPrefix(label, "helm.sh/chart:") &&
-				!strings.HasPrefix(label, "app.kubernetes.io/managed-by:") {
+			if !isHelmLabel(line) {
 				out.WriteString(line)
 			}
 		}
 	}
 
 	return out.Bytes(), nil
+}
+
+// isHelmLabel reports whether a line of a manifest is a label that refers to Helm.
+func isHelmLabel(line string) bool {
+	label := strings.TrimSpace(line)
+
+	return strings.HasPrefix(label, "helm.sh/chart:") || strings.HasPrefix(label, "app.kubernetes.io/managed-by:")
 }

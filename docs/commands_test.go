@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// programs is a folder with the project's own programs, built once; TestMain removes it.
+// programs builds the project's programs once and returns their folder. TestMain removes it.
 var programs = sync.OnceValues(func() (string, error) {
 	folder, err := os.MkdirTemp("", "capstan-docs-test-")
 	if err != nil {
@@ -43,7 +43,7 @@ func program(t *testing.T, name string) string {
 	return filepath.Join(folder, name)
 }
 
-// usage is what the help of one command tells.
+// usage is the parsed help of a command.
 type usage struct {
 	help     string
 	commands []string
@@ -81,7 +81,7 @@ func help(ctx context.Context, t *testing.T, program string, command ...string) 
 	return u
 }
 
-// walk collects the usage of all commands, by their names.
+// walk returns the usage of a command and all its subcommands, by name.
 func walk(ctx context.Context, t *testing.T, program string, command ...string) map[string]usage {
 	t.Helper()
 	own := help(ctx, t, program, command...)
@@ -96,15 +96,16 @@ func walk(ctx context.Context, t *testing.T, program string, command ...string) 
 	return all
 }
 
-// ofOthers are flags that pages name without their program: kubectl's and the providers' managers'.
-var ofOthers = []string{"--exec", "--force-conflicts", "--feature-gates"}
+// otherFlags are flags of other programs, such as kubectl, that pages mention without the program.
+var otherFlags = []string{"--exec", "--force-conflicts", "--feature-gates"}
 
-// TestCommandsExist looks for every command of capstan that a page names, in text or in a block,
-// and for every flag of the project's programs.
-func TestCommandsExist(t *testing.T) {
+var leadingFlag = regexp.MustCompile(`^--[a-z][a-z0-9-]*`)
+
+// TestCommands checks that all capstan commands and all flags on the pages exist.
+func TestCommands(t *testing.T) {
 	known := walk(t.Context(), t, program(t, "capstan"))
 
-	flags := slices.Concat(ofOthers, help(t.Context(), t, program(t, "operator")).flags)
+	flags := slices.Concat(otherFlags, help(t.Context(), t, program(t, "operator")).flags)
 	for _, u := range known {
 		flags = append(flags, u.flags...)
 	}
@@ -122,8 +123,8 @@ func TestCommandsExist(t *testing.T) {
 				count++
 
 				checkCommand(t, page, known, strings.Fields(line))
-			} else if match := regexp.MustCompile(`^--[a-z][a-z0-9-]*`).FindString(text); match != "" && !slices.Contains(flags, match) {
-				t.Errorf("%s: no program of the project has the flag %s", page, match)
+			} else if flag := leadingFlag.FindString(text); flag != "" && !slices.Contains(flags, flag) {
+				t.Errorf("%s: no program of the project has the flag %s", page, flag)
 			}
 		}
 	}
@@ -131,8 +132,8 @@ func TestCommandsExist(t *testing.T) {
 	NewWithT(t).Expect(count).To(BeNumerically(">", 20))
 }
 
-// code is what a page has as code: its spans in the text, and its commands in blocks, each in one
-// piece.
+// code returns the code on a page: inline code, and the commands in blocks, with continued lines
+// joined.
 func code(page, content string) []string {
 	blocks, prose := split(page, content)
 
@@ -153,6 +154,7 @@ func code(page, content string) []string {
 	return found
 }
 
+// checkCommand reports an error if a command or one of its flags does not exist.
 func checkCommand(t *testing.T, page string, known map[string]usage, words []string) {
 	t.Helper()
 
@@ -162,7 +164,7 @@ func checkCommand(t *testing.T, page string, known map[string]usage, words []str
 	}
 
 	name := strings.Join(command, " ")
-	// Some commands with commands below them, such as crds, do something by themselves.
+	// Some commands that have subcommands, such as crds, can also be run themselves.
 	if name == "" || len(known[name].commands) > 0 && len(words) > 0 && !strings.HasPrefix(words[0], "-") {
 		t.Errorf("%s: there is no command capstan %s", page, strings.Join(append(command, words...), " "))
 		return
@@ -171,7 +173,7 @@ func checkCommand(t *testing.T, page string, known map[string]usage, words []str
 	for _, word := range words {
 		flag, _, _ := strings.Cut(word, "=")
 		if word == "|" {
-			return // what follows is another program's
+			return // the rest belongs to another program
 		}
 
 		if len(flag) > 1 && strings.HasPrefix(flag, "-") && !slices.Contains(known[name].flags, flag) {

@@ -1,6 +1,5 @@
-// Package docs_test keeps the documentation true: its links lead somewhere, its resources are
-// accepted, its commands exist, those of the quick start work, and every reason of a condition is
-// explained.
+// Package docs_test checks the documentation: links resolve, resources are valid, commands and flags
+// exist, the quick start works, all condition reasons are explained, and the style is plain.
 package docs_test
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/capstan-project/capstan/test/fleet"
 )
 
-// root is the module's folder.
+// root is the module's root folder.
 const root = ".."
 
 // block is a fenced block of a page.
@@ -31,14 +30,15 @@ type block struct {
 
 func (b block) String() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
 
-// pages are the Markdown files of the project by their path from root, without the templates of
-// charts.
+// pages returns the content of the project's Markdown files by path, relative to root.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 
 	found := map[string]string{}
 
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "charts/capstan/*.md", "test/*/*.md", "test/*/*/*.md"} {
+	for _, pattern := range []string{
+		"*.md", "docs/*.md", "docs/*/*.md", "charts/capstan/*.md", "test/*/*.md", "test/*/*/*.md",
+	} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +59,7 @@ func pages(t *testing.T) map[string]string {
 
 var fence = regexp.MustCompile("^( *)```([a-z]*)\\s*$")
 
-// split takes a page apart into fenced blocks and the text without them, line by line.
+// split splits a page into its fenced blocks and the remaining lines.
 func split(page, content string) (blocks []block, prose []string) {
 	var open *block
 
@@ -82,7 +82,7 @@ func split(page, content string) (blocks []block, prose []string) {
 	return blocks, prose
 }
 
-// blocks are the fenced blocks of all pages in a language.
+// blocks returns the fenced blocks of all pages in a language.
 func blocks(t *testing.T, language string) []block {
 	t.Helper()
 

@@ -23,7 +23,7 @@ var (
 	notSlug  = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// anchors are those that GitHub makes of a page's headings.
+// anchors returns the anchors that GitHub generates for the headings of a page.
 func anchors(page, content string) []string {
 	_, prose := split(page, content)
 
@@ -46,7 +46,7 @@ func anchors(page, content string) []string {
 	return found
 }
 
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestLinks(t *testing.T) {
 	all := pages(t)
 	for page, content := range all {
 		_, prose := split(page, content)
@@ -65,29 +65,28 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			}
 
 			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
-				t.Errorf("%s: link to %s, which is not there", page, match[1])
+				t.Errorf("%s: link to %s, which does not exist", page, match[1])
 			} else if anchor != "" && !slices.Contains(anchors(target, all[target]), anchor) {
-				t.Errorf("%s: link to %s, and %s has no such heading", page, match[1], target)
+				t.Errorf("%s: link to %s, but %s has no such heading", page, match[1], target)
 			}
 		}
 	}
 }
 
-func TestEveryPageIsInTheIndex(t *testing.T) {
+func TestIndex(t *testing.T) {
 	g := NewWithT(t)
 
 	all := pages(t)
 	for page := range all {
 		if path.Dir(page) == "docs" && page != "docs/README.md" {
-			g.Expect(all["docs/README.md"]).
-				To(ContainSubstring("("+path.Base(page)+")"), "docs/README.md does not name %s", page)
+			link := "(" + path.Base(page) + ")"
+			g.Expect(all["docs/README.md"]).To(ContainSubstring(link), "docs/README.md does not link to %s", page)
 		}
 	}
 }
 
-// TestEveryReasonIsExplained compares the reasons in the API with the tables of the page for those
-// in trouble, both ways.
-func TestEveryReasonIsExplained(t *testing.T) {
+// TestReasons checks that the tables in troubleshooting.md list exactly the reasons in the API.
+func TestReasons(t *testing.T) {
 	g := NewWithT(t)
 	reasons := constants(t, "Reason")
 	g.Expect(len(reasons)).To(BeNumerically(">", 40))
@@ -98,20 +97,20 @@ func TestEveryReasonIsExplained(t *testing.T) {
 	for _, match := range row.FindAllStringSubmatch(pages(t)["docs/troubleshooting.md"], -1) {
 		explained = append(explained, match[1])
 		g.Expect(strings.TrimSpace(match[2])).NotTo(BeEmpty(), "cause of %s", match[1])
-		g.Expect(strings.TrimSpace(match[3])).NotTo(BeEmpty(), "remedy of %s", match[1])
+		g.Expect(strings.TrimSpace(match[3])).NotTo(BeEmpty(), "fix of %s", match[1])
 	}
 
 	g.Expect(explained).To(ConsistOf(reasons))
 }
 
-// TestEveryConditionIsExplained does so for condition types.
-func TestEveryConditionIsExplained(t *testing.T) {
+// TestConditions checks that concepts.md lists all condition types in the API.
+func TestConditions(t *testing.T) {
 	for _, condition := range constants(t, "Condition") {
 		NewWithT(t).Expect(pages(t)["docs/concepts.md"]).To(ContainSubstring("\n| `" + condition + "` | "))
 	}
 }
 
-// constants are the values of the API's exported constants whose names end in a word.
+// constants returns the values of the API's exported constants whose names have the suffix.
 func constants(t *testing.T, suffix string) []string {
 	t.Helper()
 

@@ -14,10 +14,10 @@ import (
 	"github.com/capstan-project/capstan/test/fleet"
 )
 
-// TestQuickStart runs the commands of the page on a control plane, in order. Two things differ from
-// a cluster: the operator's chart is the one of this checkout, and as no container runs on
-// simulated nodes, the operator is a process that is started once it is installed. It finds
-// providers by a configuration in clusterctl's format that leads to a local repository.
+// TestQuickStart runs the commands of the quick start in order on a control plane. It differs from a
+// real cluster in two ways: the chart is taken from this checkout, and the operator runs as a local
+// process, because containers do not run on simulated nodes. The providers come from a local
+// repository.
 func TestQuickStart(t *testing.T) {
 	c := start(t)
 	folder := t.TempDir()
@@ -34,10 +34,12 @@ func TestQuickStart(t *testing.T) {
 		}
 	})
 
-	path := strings.Join(
-		[]string{filepath.Dir(program(t, "capstan")), filepath.Dir(c.Binary("kubectl")), os.Getenv("PATH")},
-		":",
-	)
+	path := strings.Join([]string{
+		filepath.Dir(program(t, "capstan")),
+		filepath.Dir(c.Binary("kubectl")),
+		os.Getenv("PATH"),
+	}, ":")
+
 	for _, b := range blocks(t, "sh") {
 		if b.page != "docs/quick-start.md" {
 			continue
@@ -53,6 +55,7 @@ func TestQuickStart(t *testing.T) {
 			"PATH="+path,
 			"XDG_CONFIG_HOME="+filepath.Join(folder, "config"),
 		)
+
 		out, err := run.CombinedOutput()
 		t.Logf("%s\n%s", b, out)
 
@@ -70,8 +73,8 @@ func TestQuickStart(t *testing.T) {
 	NewWithT(t).Expect(operator).NotTo(BeNil(), "the page has no commands")
 }
 
-// configuration is a file in clusterctl's format by which the providers come from a local
-// repository: the one of PROVIDERS, or the samples.
+// configuration writes a configuration file in clusterctl's format that takes the providers from a
+// local repository, and returns its path. The repository is PROVIDERS, or else the samples.
 func configuration(t *testing.T, folder string) string {
 	t.Helper()
 
@@ -90,15 +93,8 @@ func configuration(t *testing.T, folder string) string {
 		"infrastructure-docker": "infrastructure", "infrastructure-aws": "infrastructure",
 	} {
 		kind, name := v1alpha2.ParseLabel(label)
-		fmt.Fprintf(
-			&text,
-			"- {name: %s, type: %s, url: \"file://%s/%s/latest/%s-components.yaml\"}\n",
-			name,
-			kind,
-			repository,
-			label,
-			file,
-		)
+		url := fmt.Sprintf("file://%s/%s/latest/%s-components.yaml", repository, label, file)
+		fmt.Fprintf(&text, "- {name: %s, type: %s, url: %q}\n", name, kind, url)
 	}
 
 	path := filepath.Join(folder, "config", "cluster-api", "clusterctl.yaml")

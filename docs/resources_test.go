@@ -16,9 +16,9 @@ import (
 	"github.com/capstan-project/capstan/test/fleet"
 )
 
-// TestResourcesAreAccepted has the API server judge every provider resource, whole or in part, in a
-// block marked as YAML.
-func TestResourcesAreAccepted(t *testing.T) {
+// TestResources checks with an API server that all provider resources in YAML blocks are valid,
+// including partial ones.
+func TestResources(t *testing.T) {
 	c := start(t)
 	if err := fleet.InstallCRDs(t.Context(), c.client, root); err != nil {
 		t.Fatal(err)
@@ -39,8 +39,8 @@ func TestResourcesAreAccepted(t *testing.T) {
 	NewWithT(t).Expect(count).To(BeNumerically(">=", 10))
 }
 
-// resources are the provider resources of a block: whole ones, the spec or metadata of one, and
-// those in the values of the operator's chart.
+// resources returns the provider resources in a block: complete ones, those with only a spec or
+// metadata, and those in the values of the operator's chart.
 func resources(t *testing.T, b block) (found []*unstructured.Unstructured) {
 	t.Helper()
 
@@ -58,9 +58,8 @@ func resources(t *testing.T, b block) (found []*unstructured.Unstructured) {
 			t.Fatalf("%s: %s", b, err)
 		}
 
-		if object := (&unstructured.Unstructured{Object: document}); object.GroupVersionKind().
-			GroupVersion() ==
-			v1alpha2.GroupVersion {
+		object := &unstructured.Unstructured{Object: document}
+		if object.GroupVersionKind().GroupVersion() == v1alpha2.GroupVersion {
 			found = append(found, object)
 			continue
 		}
@@ -68,19 +67,18 @@ func resources(t *testing.T, b block) (found []*unstructured.Unstructured) {
 		listed, _ := document["providers"].([]any)
 		for _, item := range listed {
 			fields := item.(map[string]any)
-			found = append(
-				found,
-				provider(fields["kind"].(string), fields["name"].(string), map[string]any{"spec": fields["spec"]}),
-			)
+			kind, name := fields["kind"].(string), fields["name"].(string)
+			found = append(found, provider(kind, name, map[string]any{"spec": fields["spec"]}))
 		}
 
-		if _, whole := document["kind"]; !whole && (document["spec"] != nil || document["metadata"] != nil) {
+		_, complete := document["kind"]
+		if !complete && (document["spec"] != nil || document["metadata"] != nil) {
 			found = append(found, provider("InfrastructureProvider", "aws", document))
 		}
 	}
 }
 
-// provider completes what there is of a resource.
+// provider returns a resource with the given fields.
 func provider(kind, name string, fields map[string]any) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: fields}
 	object.SetGroupVersionKind(v1alpha2.GroupVersion.WithKind(kind))

@@ -1,128 +1,131 @@
 package v1alpha2
 
-// Condition types. Ready, Reconciling and Stalled follow kstatus, so that `kubectl wait`, Flux and
-// Argo CD understand them; the others are cluster-api-operator's.
+// Condition types. Ready, Reconciling and Stalled follow kstatus, so `kubectl wait`, Flux and
+// Argo CD understand them. PreflightCheckPassed, ProviderInstalled and ProviderUpgraded are
+// cluster-api-operator's. The others are Capstan's own.
 const (
-	// ReadyCondition is True when the desired version is installed and healthy.
+	// ReadyCondition is True when the desired version is installed and healthy. Otherwise the
+	// message says what is running, why it is not what the spec asks for, and how to fix that.
 	ReadyCondition = "Ready"
 
-	// ReconcilingCondition is True while work on the provider goes on or waits for something, and
-	// absent otherwise.
+	// ReconcilingCondition is True while the operator is working on the provider or waiting for
+	// something it watches. It is absent otherwise.
 	ReconcilingCondition = "Reconciling"
 
-	// StalledCondition is True when the operator has given up until the resource or one of its
-	// inputs changes, and absent otherwise.
+	// StalledCondition is True when the operator has stopped making progress until the resource or
+	// one of its inputs changes. It is absent otherwise.
 	StalledCondition = "Stalled"
 
-	// PreflightCheckCondition is True when nothing stands in the way of installing the provider.
+	// PreflightCheckCondition is True when all checks that precede an installation have passed.
 	PreflightCheckCondition = "PreflightCheckPassed"
 
-	// ProviderInstalledCondition is True when the provider's objects were applied.
+	// ProviderInstalledCondition is True when the provider's objects have been applied.
 	ProviderInstalledCondition = "ProviderInstalled"
 
-	// ProviderUpgradedCondition is True when the last upgrade went through; it is absent before the
-	// first.
+	// ProviderUpgradedCondition is True when the last upgrade succeeded. It is absent before the
+	// first upgrade.
 	ProviderUpgradedCondition = "ProviderUpgraded"
 
-	// PausedCondition is True when the provider's Deployments were scaled to no replicas because of
-	// spec.paused, and absent otherwise.
+	// PausedCondition is True when the provider's Deployments are scaled to zero because of
+	// spec.paused. It is absent otherwise.
 	PausedCondition = "Paused"
 
-	// DriftedCondition is True while objects are not as the release says, by somebody else's doing,
-	// and absent otherwise. The message names them and their fields.
+	// DriftedCondition is True while objects differ from the release because something else changed
+	// them. It is absent otherwise. The message names the objects and their fields.
 	DriftedCondition = "Drifted"
 
-	// SourceChangedCondition is True while the tag in a registry that the chart in use came from
-	// leads to something else, and absent otherwise. Nothing changes by that: the message tells
-	// both digests, how to accept the change and how not to.
+	// SourceChangedCondition is True while the registry tag that the current chart came from
+	// resolves to different content. It is absent otherwise. Nothing is changed: the message gives
+	// both digests, and how to accept or reject the new content.
 	SourceChangedCondition = "SourceChanged"
 
-	// CRDsSafeCondition is False when a change of the provider's CustomResourceDefinitions would
-	// break objects or clients, and so was not applied. It is absent until
-	// CustomResourceDefinitions that exist change.
+	// CRDsSafeCondition is False when a change to the provider's CustomResourceDefinitions would
+	// break objects or clients and was therefore not applied. It is absent until existing
+	// CustomResourceDefinitions change.
 	CRDsSafeCondition = "CRDsSafe"
 
-	// CRDsMigratedCondition is True when every object of the provider's kinds is stored in its
-	// CustomResourceDefinition's storage version. It is absent until there is something to migrate.
+	// CRDsMigratedCondition is True when every object of the provider's kinds is stored in the
+	// storage version of its CustomResourceDefinition. It is absent until there is something to
+	// migrate.
 	CRDsMigratedCondition = "CRDsMigrated"
 )
 
-// Reasons of PreflightCheckPassed. The strings are cluster-api-operator's up to and including
-// UnsupportedProviderDowngradeReason, the ending "Reason" in some of them too.
+// Reasons of PreflightCheckPassed. The strings up to and including
+// UnsupportedProviderDowngradeReason are cluster-api-operator's, even where they end in "Reason".
 const (
 	// PreflightChecksPassedReason: all checks passed.
 	PreflightChecksPassedReason = "PreflightChecksPassed"
 
-	// MoreThanOneProviderInstanceExistsReason: a second resource asks for the same provider, in
-	// whatever namespace.
+	// MoreThanOneProviderInstanceExistsReason: another resource, in any namespace, already defines
+	// the same provider.
 	MoreThanOneProviderInstanceExistsReason = "MoreThanOneExists"
 
-	// IncorrectVersionFormatReason: spec.version looks like a range of versions, and is none.
+	// IncorrectVersionFormatReason: spec.version is not a valid version range.
 	IncorrectVersionFormatReason = "IncorrectVersionFormat"
 
-	// IncorrectCoreProviderNameReason: the CoreProvider is not called cluster-api.
+	// IncorrectCoreProviderNameReason: the CoreProvider is not named cluster-api.
 	IncorrectCoreProviderNameReason = "IncorrectCoreProviderNameReason"
 
-	// FetchConfigValidationErrorReason: spec.fetchConfig is missing for a provider that clusterctl
-	// does not know, or is wrong.
+	// FetchConfigValidationErrorReason: spec.fetchConfig is invalid, or missing for a provider that
+	// clusterctl does not know.
 	FetchConfigValidationErrorReason = "FetchConfigValidationError"
 
-	// InvalidGithubTokenReason: GitHub refuses the token in the provider's Secret.
+	// InvalidGithubTokenReason: GitHub rejected the token in the provider's Secret.
 	InvalidGithubTokenReason = "InvalidGithubTokenError"
 
-	// WaitingForCoreProviderReadyReason: the CoreProvider is absent or not ready yet.
+	// WaitingForCoreProviderReadyReason: the CoreProvider does not exist or is not ready yet.
 	WaitingForCoreProviderReadyReason = "WaitingForCoreProviderReady"
 
-	// UnsupportedProviderDowngradeReason: spec.version is below what is installed, and that cannot
-	// be undone safely.
+	// UnsupportedProviderDowngradeReason: spec.version is older than the installed version, and the
+	// downgrade is not safe.
 	UnsupportedProviderDowngradeReason = "UnsupportedProviderDowngradeReason"
 
-	// SecretNotFoundReason: the Secret with the variables does not exist.
+	// SecretNotFoundReason: the Secret with the provider's variables does not exist.
 	SecretNotFoundReason = "SecretNotFound"
 
 	// MissingVariablesReason: variables without a default have no value. The message and
-	// status.missingVariables name them all.
+	// status.missingVariables list all of them.
 	MissingVariablesReason = "MissingVariables"
 
-	// KubeConfigErrorReason: spec.kubeConfig does not lead to a cluster.
+	// KubeConfigErrorReason: spec.kubeConfig does not give access to a cluster.
 	KubeConfigErrorReason = "KubeConfigError"
 
-	// MissingPermissionsReason: the ServiceAccount that the provider is to be installed with may
-	// not do all that. The message lists what it may not.
+	// MissingPermissionsReason: the ServiceAccount that installs the provider lacks permissions. The
+	// message lists them.
 	MissingPermissionsReason = "MissingPermissions"
 
-	// CertManagerMissingReason: the provider needs cert-manager, and its API is not served.
+	// CertManagerMissingReason: the provider needs cert-manager, but its API is not served.
 	CertManagerMissingReason = "CertManagerMissing"
 )
 
-// Reasons of ProviderInstalled and ProviderUpgraded. The strings are cluster-api-operator's up to
-// and including ComponentsUpgradeErrorReason.
+// Reasons of ProviderInstalled and ProviderUpgraded. The strings up to and including
+// ComponentsUpgradeErrorReason are cluster-api-operator's.
 const (
-	// ProviderInstalledReason: the provider's objects were applied.
+	// ProviderInstalledReason: the provider's objects have been applied.
 	ProviderInstalledReason = "ProviderInstalled"
 
-	// ProviderUpgradedReason: the last upgrade went through.
+	// ProviderUpgradedReason: the last upgrade succeeded.
 	ProviderUpgradedReason = "ProviderUpgraded"
 
 	// UnknownProviderReason: clusterctl knows no provider of this kind and name, and
 	// spec.fetchConfig is not set.
 	UnknownProviderReason = "UnknownProvider"
 
-	// CAPIVersionIncompatibilityReason: the provider's contract is not known, not supported or does
-	// not fit the CoreProvider's.
+	// CAPIVersionIncompatibilityReason: the provider's contract is unknown, unsupported or
+	// incompatible with the CoreProvider's.
 	CAPIVersionIncompatibilityReason = "CAPIVersionIncompatibility"
 
-	// ComponentsFetchErrorReason: the source does not answer, or has not what it should have.
+	// ComponentsFetchErrorReason: the source is unreachable or lacks the expected files.
 	ComponentsFetchErrorReason = "ComponentsFetchError"
 
 	// ComponentsCustomizationErrorReason: spec.manager, spec.deployment or
-	// spec.additionalDeployments do not fit the components.
+	// spec.additionalDeployments do not match the components.
 	ComponentsCustomizationErrorReason = "ComponentsCustomizationError"
 
-	// ComponentsPatchErrorReason: a patch does not fit the components.
+	// ComponentsPatchErrorReason: a patch does not apply to the components.
 	ComponentsPatchErrorReason = "ComponentsPatchError"
 
-	// ComponentsImageOverrideErrorReason: an image cannot be replaced.
+	// ComponentsImageOverrideErrorReason: an image cannot be overridden.
 	ComponentsImageOverrideErrorReason = "ComponentsImageOverrideError"
 
 	// InstallFailedReason: Helm could not install the chart.
@@ -134,113 +137,111 @@ const (
 	// ComponentsUpgradeErrorReason: Helm could not upgrade the release.
 	ComponentsUpgradeErrorReason = "ComponentsUpgradeError"
 
-	// UninstalledReason: the resource was deleted and the provider's objects with it; what remains
-	// to be done is said in Ready.
+	// UninstalledReason: the resource is being deleted and the provider's objects are gone. Ready
+	// says what remains to be done.
 	UninstalledReason = "Uninstalled"
 
-	// VersionNotFoundReason: the source has no version that spec.version asks for.
+	// VersionNotFoundReason: the source has no version that matches spec.version.
 	VersionNotFoundReason = "VersionNotFound"
 
-	// UntrustedSourceReason: what the source has does not have the digest or the signature that
-	// spec.fetchConfig asks for.
+	// UntrustedSourceReason: the content does not have the digest or the signature that
+	// spec.fetchConfig requires.
 	UntrustedSourceReason = "UntrustedSource"
 
-	// InvalidComponentsReason: components or metadata break a rule of the provider contract, e.g.
-	// they are not YAML, bring two Namespaces, or the metadata lacks the version's release series.
+	// InvalidComponentsReason: the components or the metadata violate the provider contract, e.g.
+	// they are not YAML, contain two Namespaces, or the metadata lacks the version's release series.
 	InvalidComponentsReason = "InvalidComponents"
 
-	// ChartStoreErrorReason: the chart could not be stored in the cluster or read back; as an
-	// event, it could not be pushed to the chart repository.
+	// ChartStoreErrorReason: the chart could not be stored in or read from the cluster. As the
+	// reason of an event: it could not be pushed to the chart repository.
 	ChartStoreErrorReason = "ChartStoreError"
 
-	// CRDsNotReadyReason: CustomResourceDefinitions were refused or are not established yet.
+	// CRDsNotReadyReason: CustomResourceDefinitions were rejected or are not established yet.
 	CRDsNotReadyReason = "CRDsNotReady"
 
-	// CRDConflictReason: a CustomResourceDefinition of the provider belongs to somebody else. The
-	// message names both.
+	// CRDConflictReason: a CustomResourceDefinition of the provider has another owner. The message
+	// names both.
 	CRDConflictReason = "CRDConflict"
 
-	// WaitingForCRDsReason: a CustomResourceDefinition that somebody else looks after is absent or
-	// does not do for this version.
+	// WaitingForCRDsReason: a CustomResourceDefinition that is managed elsewhere is missing or
+	// incompatible with this version.
 	WaitingForCRDsReason = "WaitingForCRDs"
 )
 
 // Reasons of CRDsSafe and CRDsMigrated.
 const (
-	// CRDsCheckedReason: the last change broke nothing. The message tells of what is worth knowing.
+	// CRDsCheckedReason: the last change broke nothing. The message lists warnings, if any.
 	CRDsCheckedReason = "CRDsChecked"
 
-	// UnsafeCRDsReason: the change would break objects or clients. The message names the worst of
-	// them and what to do.
+	// UnsafeCRDsReason: the change would break objects or clients. The message names the most
+	// serious findings and their fix.
 	UnsafeCRDsReason = "UnsafeCRDs"
 
 	// CRDsMigratedReason: all objects are stored in the storage version.
 	CRDsMigratedReason = "CRDsMigrated"
 
-	// MigratingCRDsReason: objects are being rewritten. The message says how many are.
+	// MigratingCRDsReason: objects are being rewritten. The message reports the progress.
 	MigratingCRDsReason = "MigratingCRDs"
 
-	// WaitingForManagerReason: the provider's manager gets the time to rewrite the objects itself.
+	// WaitingForManagerReason: the provider's manager is given time to rewrite the objects itself.
 	WaitingForManagerReason = "WaitingForManager"
 
-	// CRDMigrationFailedReason: objects could not be rewritten, which is tried again.
+	// CRDMigrationFailedReason: objects could not be rewritten; the operator retries.
 	CRDMigrationFailedReason = "CRDMigrationFailed"
 )
 
-// Reasons of events that are not those of a condition.
+// Reasons of events that no condition uses.
 const (
-	// CRDDeletingReason: somebody deletes a CustomResourceDefinition of an installed provider.
+	// CRDDeletingReason: a CustomResourceDefinition of an installed provider is being deleted.
 	CRDDeletingReason = "CRDDeleting"
 
-	// UnsafeCRDsAllowedReason: changes that would break something are applied, because
-	// AllowUnsafeCRDAnnotation says so.
+	// UnsafeCRDsAllowedReason: unsafe changes are applied because AllowUnsafeCRDAnnotation allows
+	// them.
 	UnsafeCRDsAllowedReason = "UnsafeCRDsAllowed"
 )
 
-// Reasons of Ready, Reconciling and Stalled, which otherwise carry the reason of the step they
-// speak of.
+// Reasons of Ready, Reconciling and Stalled. They also use the reasons of the steps above.
 const (
 	// HealthyReason: every object of the release is healthy.
 	HealthyReason = "Healthy"
 
-	// ProgressingReason: work goes on.
+	// ProgressingReason: work is in progress.
 	ProgressingReason = "Progressing"
 
-	// UnhealthyReason: objects of the release were healthy, and some no longer are. The message
-	// names them.
+	// UnhealthyReason: objects of the release were healthy and no longer are. The message names
+	// them.
 	UnhealthyReason = "Unhealthy"
 
-	// ExternalChangeReason: another program, such as helm, changed the release, which is respected.
-	// The message says how to accept or undo it.
+	// ExternalChangeReason: another program, such as helm, changed the release, and the operator
+	// accepts that. The message says how to keep or undo the change.
 	ExternalChangeReason = "ExternalChange"
 
-	// PausedReason: spec.paused is true, so the provider is installed but does not run.
+	// PausedReason: spec.paused is true, so the provider is installed but not running.
 	PausedReason = "ScaledDown"
 
 	// SuspendedReason: spec.suspend is true, so nothing is changed.
 	SuspendedReason = "Suspended"
 
-	// DeletingReason: the resource was deleted and the provider is being removed.
+	// DeletingReason: the resource is being deleted and the provider removed.
 	DeletingReason = "Deleting"
 
-	// DeletionBlockedReason: the provider is still in use, so it is not removed. The message says
-	// by what.
+	// DeletionBlockedReason: the provider is still in use, so it is not removed. The message names
+	// what uses it.
 	DeletionBlockedReason = "DeletionBlocked"
 )
 
-// TagMovedReason of SourceChanged: the tag has been made to lead elsewhere.
+// TagMovedReason is the reason of SourceChanged: the tag resolves to different content now.
 const TagMovedReason = "TagMoved"
 
-// Reasons of Drifted, and of the events about it.
+// Reasons of Drifted, and of the events about drift.
 const (
-	// DriftDetectedReason: objects differ, and are left so because of release.drift or suspend.
+	// DriftDetectedReason: objects differ, and release.drift or suspend prevents a correction.
 	DriftDetectedReason = "DriftDetected"
 
-	// DriftNotCorrectedReason: objects differ and could not be corrected, or are changed back each
+	// DriftNotCorrectedReason: objects differ and could not be corrected, or are changed back every
 	// time.
 	DriftNotCorrectedReason = "DriftNotCorrected"
 
-	// DriftCorrectedReason: objects differed, and are as the release says again. It is the reason
-	// of an event only.
+	// DriftCorrectedReason: objects differed and have been corrected. Only events have this reason.
 	DriftCorrectedReason = "DriftCorrected"
 )

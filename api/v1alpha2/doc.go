@@ -3,9 +3,9 @@
 // that provider installed as a Helm release.
 //
 // The kinds, fields and ConfigMap contract are those of cluster-api-operator's v1alpha2, so its
-// resources apply here unchanged; fields beyond it say so. Whatever a resource can be judged by
-// alone is validated by CEL rules in the CRDs. What needs other objects is checked by the operator
-// and told in conditions.
+// resources apply unchanged; Capstan adds fields of its own. CEL rules in the CRDs validate what can
+// be checked within one resource. The operator checks what depends on other objects, and reports
+// the result in conditions.
 //
 // +kubebuilder:object:generate=true
 // +groupName=operator.cluster.x-k8s.io

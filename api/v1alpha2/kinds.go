@@ -4,22 +4,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ProviderFields is what every kind carries. The kinds embed it, and with it the methods that
-// Provider asks for.
+// ProviderFields holds the fields that all kinds share. Embedding it also gives the kinds most of
+// the methods of Provider.
 type ProviderFields struct {
-	// spec says which provider to install, in what version and how.
+	// spec is the desired version and configuration of the provider.
 	// +optional
 	Spec ProviderSpec `json:"spec,omitempty"`
 
-	// status says what is installed. It can be rebuilt from spec, the Helm release and the cluster.
+	// status is the observed state of the provider. It can be rebuilt from the spec, the Helm
+	// release and the cluster.
 	// +optional
 	Status ProviderStatus `json:"status,omitempty"`
 }
 
-// GetSpec points to the spec.
+// GetSpec returns a pointer to the spec.
 func (f *ProviderFields) GetSpec() *ProviderSpec { return &f.Spec }
 
-// GetStatus points to the status.
+// GetStatus returns a pointer to the status.
 func (f *ProviderFields) GetStatus() *ProviderStatus { return &f.Status }
 
 // GetConditions returns status.conditions.
@@ -30,7 +31,7 @@ func (f *ProviderFields) SetConditions(conditions []metav1.Condition) {
 	f.Status.Conditions = conditions
 }
 
-// items views the elements of a list as Providers.
+// items returns pointers to the elements of list.
 func items[T any, P interface {
 	*T
 	Provider
@@ -43,8 +44,8 @@ func items[T any, P interface {
 	return providers
 }
 
-// CoreProvider installs core Cluster API itself. There is one in a cluster, and its name is
-// `cluster-api`; all other providers wait until it is ready.
+// CoreProvider installs Cluster API itself. Each cluster has one, named `cluster-api`. All other
+// providers wait for it to be ready before they are first installed.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -54,14 +55,14 @@ func items[T any, P interface {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 63",message="the name becomes part of labels: it must be at most 63 characters long and contain no dots"
+// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 63",message="the name is part of labels: it must be at most 63 characters long and contain no dots"
 type CoreProvider struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	ProviderFields    `json:",inline"`
 }
 
-// ProviderType is CoreProviderType.
+// ProviderType returns CoreProviderType.
 func (*CoreProvider) ProviderType() ProviderType { return CoreProviderType }
 
 // CoreProviderList is a list of CoreProviders.
@@ -73,7 +74,7 @@ type CoreProviderList struct {
 	Items           []CoreProvider `json:"items"`
 }
 
-// GetItems views the elements as Providers.
+// GetItems returns pointers to the items.
 func (l *CoreProviderList) GetItems() []Provider { return items(l.Items) }
 
 // BootstrapProvider installs a provider that turns machines into nodes, e.g. `kubeadm`.
@@ -86,14 +87,14 @@ func (l *CoreProviderList) GetItems() []Provider { return items(l.Items) }
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 53",message="the name becomes part of labels: it must be at most 53 characters long and contain no dots"
+// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 53",message="the name is part of labels: it must be at most 53 characters long and contain no dots"
 type BootstrapProvider struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	ProviderFields    `json:",inline"`
 }
 
-// ProviderType is BootstrapProviderType.
+// ProviderType returns BootstrapProviderType.
 func (*BootstrapProvider) ProviderType() ProviderType { return BootstrapProviderType }
 
 // BootstrapProviderList is a list of BootstrapProviders.
@@ -105,7 +106,7 @@ type BootstrapProviderList struct {
 	Items           []BootstrapProvider `json:"items"`
 }
 
-// GetItems views the elements as Providers.
+// GetItems returns pointers to the items.
 func (l *BootstrapProviderList) GetItems() []Provider { return items(l.Items) }
 
 // ControlPlaneProvider installs a provider that runs control planes, e.g. `kubeadm`.
@@ -118,14 +119,14 @@ func (l *BootstrapProviderList) GetItems() []Provider { return items(l.Items) }
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 49",message="the name becomes part of labels: it must be at most 49 characters long and contain no dots"
+// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 49",message="the name is part of labels: it must be at most 49 characters long and contain no dots"
 type ControlPlaneProvider struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	ProviderFields    `json:",inline"`
 }
 
-// ProviderType is ControlPlaneProviderType.
+// ProviderType returns ControlPlaneProviderType.
 func (*ControlPlaneProvider) ProviderType() ProviderType { return ControlPlaneProviderType }
 
 // ControlPlaneProviderList is a list of ControlPlaneProviders.
@@ -137,11 +138,11 @@ type ControlPlaneProviderList struct {
 	Items           []ControlPlaneProvider `json:"items"`
 }
 
-// GetItems views the elements as Providers.
+// GetItems returns pointers to the items.
 func (l *ControlPlaneProviderList) GetItems() []Provider { return items(l.Items) }
 
-// InfrastructureProvider installs a provider that makes machines and networks, e.g. `aws`, `azure`
-// or `docker`.
+// InfrastructureProvider installs a provider that creates machines and networks, e.g. `aws`,
+// `azure` or `docker`.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -151,14 +152,14 @@ func (l *ControlPlaneProviderList) GetItems() []Provider { return items(l.Items)
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 48",message="the name becomes part of labels: it must be at most 48 characters long and contain no dots"
+// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 48",message="the name is part of labels: it must be at most 48 characters long and contain no dots"
 type InfrastructureProvider struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	ProviderFields    `json:",inline"`
 }
 
-// ProviderType is InfrastructureProviderType.
+// ProviderType returns InfrastructureProviderType.
 func (*InfrastructureProvider) ProviderType() ProviderType { return InfrastructureProviderType }
 
 // InfrastructureProviderList is a list of InfrastructureProviders.
@@ -170,10 +171,10 @@ type InfrastructureProviderList struct {
 	Items           []InfrastructureProvider `json:"items"`
 }
 
-// GetItems views the elements as Providers.
+// GetItems returns pointers to the items.
 func (l *InfrastructureProviderList) GetItems() []Provider { return items(l.Items) }
 
-// IPAMProvider installs a provider that gives out IP addresses, e.g. `in-cluster`.
+// IPAMProvider installs a provider that allocates IP addresses, e.g. `in-cluster`.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -183,14 +184,14 @@ func (l *InfrastructureProviderList) GetItems() []Provider { return items(l.Item
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 58",message="the name becomes part of labels: it must be at most 58 characters long and contain no dots"
+// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 58",message="the name is part of labels: it must be at most 58 characters long and contain no dots"
 type IPAMProvider struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	ProviderFields    `json:",inline"`
 }
 
-// ProviderType is IPAMProviderType.
+// ProviderType returns IPAMProviderType.
 func (*IPAMProvider) ProviderType() ProviderType { return IPAMProviderType }
 
 // IPAMProviderList is a list of IPAMProviders.
@@ -202,7 +203,7 @@ type IPAMProviderList struct {
 	Items           []IPAMProvider `json:"items"`
 }
 
-// GetItems views the elements as Providers.
+// GetItems returns pointers to the items.
 func (l *IPAMProviderList) GetItems() []Provider { return items(l.Items) }
 
 // RuntimeExtensionProvider installs a provider of Cluster API runtime extensions.
@@ -215,14 +216,14 @@ func (l *IPAMProviderList) GetItems() []Provider { return items(l.Items) }
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 45",message="the name becomes part of labels: it must be at most 45 characters long and contain no dots"
+// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 45",message="the name is part of labels: it must be at most 45 characters long and contain no dots"
 type RuntimeExtensionProvider struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	ProviderFields    `json:",inline"`
 }
 
-// ProviderType is RuntimeExtensionProviderType.
+// ProviderType returns RuntimeExtensionProviderType.
 func (*RuntimeExtensionProvider) ProviderType() ProviderType { return RuntimeExtensionProviderType }
 
 // RuntimeExtensionProviderList is a list of RuntimeExtensionProviders.
@@ -234,7 +235,7 @@ type RuntimeExtensionProviderList struct {
 	Items           []RuntimeExtensionProvider `json:"items"`
 }
 
-// GetItems views the elements as Providers.
+// GetItems returns pointers to the items.
 func (l *RuntimeExtensionProviderList) GetItems() []Provider { return items(l.Items) }
 
 // AddonProvider installs a provider that installs add-ons into workload clusters, e.g. `helm`.
@@ -247,14 +248,14 @@ func (l *RuntimeExtensionProviderList) GetItems() []Provider { return items(l.It
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 57",message="the name becomes part of labels: it must be at most 57 characters long and contain no dots"
+// +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 57",message="the name is part of labels: it must be at most 57 characters long and contain no dots"
 type AddonProvider struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	ProviderFields    `json:",inline"`
 }
 
-// ProviderType is AddonProviderType.
+// ProviderType returns AddonProviderType.
 func (*AddonProvider) ProviderType() ProviderType { return AddonProviderType }
 
 // AddonProviderList is a list of AddonProviders.
@@ -266,5 +267,5 @@ type AddonProviderList struct {
 	Items           []AddonProvider `json:"items"`
 }
 
-// GetItems views the elements as Providers.
+// GetItems returns pointers to the items.
 func (l *AddonProviderList) GetItems() []Provider { return items(l.Items) }

@@ -8,17 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Prefix is shared by the finalizer and by all labels and annotations that are Capstan's own.
+// Prefix is the domain of Capstan's own finalizer, labels and annotations.
 const Prefix = "capstan.dev"
 
-// FieldOwner is the field manager of everything that Capstan writes.
+// FieldOwner is the field manager of everything Capstan writes.
 const FieldOwner = "capstan"
 
-// Finalizer keeps a resource until its provider has been removed.
+// Finalizer blocks the deletion of a resource until its provider has been removed.
 const Finalizer = Prefix + "/provider"
 
-// Labels of what Capstan keeps in the cluster: charts and Helm releases. Values go through
-// LabelValue.
+// Labels of the charts and Helm releases that Capstan stores in the cluster. Values are encoded
+// with LabelValue.
 const (
 	// ProviderLabel holds clusterctl's label of the provider, e.g. "infrastructure-aws".
 	ProviderLabel = Prefix + "/provider"
@@ -26,85 +26,84 @@ const (
 	// VersionLabel holds the provider's version, e.g. "v2.11.1".
 	VersionLabel = Prefix + "/version"
 
-	// ContentIDLabel holds the content ID of the bundle that a chart was made from.
+	// ContentIDLabel holds the content ID of the bundle that a chart was built from.
 	ContentIDLabel = Prefix + "/content-id"
 
-	// OriginLabel holds where the bundle came from, when that cannot change there: then nobody
-	// fetches it again.
+	// OriginLabel holds where the bundle came from. It is set only if the content there cannot
+	// change, so that it need not be fetched again.
 	OriginLabel = Prefix + "/origin"
 
-	// HolderLabel names, on a Helm release, the operator process that works on it: its leader
-	// election identity.
+	// HolderLabel holds, on a Helm release, the leader election identity of the operator process
+	// that is working on it.
 	HolderLabel = Prefix + "/holder"
 
-	// DigestLabel holds, on a Helm release, the digest of all that the revision was made from. An
-	// equal digest means that there is nothing to do.
+	// DigestLabel holds, on a Helm release, the digest of everything that determines the revision's
+	// content. If the desired digest is equal, there is nothing to do.
 	DigestLabel = Prefix + "/digest"
 )
 
-// PausedReplicasAnnotation holds, on a Deployment of a paused provider, how many replicas it has
-// when it is not paused.
+// PausedReplicasAnnotation holds, on a Deployment of a paused provider, the number of replicas to
+// restore.
 const PausedReplicasAnnotation = Prefix + "/paused-replicas"
 
-// DriftAnnotation excludes an object of a release from drift detection when its value is
-// DriftIgnore: on the object in the cluster, or, by a patch, in the release.
+// DriftAnnotation excludes an object of a release from drift detection if its value is DriftIgnore.
+// It can be set on the object in the cluster or, with a patch, in the release.
 const (
 	DriftAnnotation = Prefix + "/drift"
 	DriftIgnore     = "Ignore"
 )
 
-// Labels of clusterctl, by the provider contract on every object of a provider.
+// Labels of clusterctl. The provider contract requires them on every object of a provider.
 const (
-	// ClusterctlLabel is empty; `clusterctl move` finds the kinds that it moves by it.
+	// ClusterctlLabel has an empty value. `clusterctl move` uses it to find the kinds to move.
 	ClusterctlLabel = "clusterctl.cluster.x-k8s.io"
 
 	// ClusterctlProviderLabel holds the provider's label, e.g. "infrastructure-aws".
 	ClusterctlProviderLabel = "cluster.x-k8s.io/provider"
 )
 
-// ReconcileRequestAnnotation asks, whenever its value changes, to look at everything anew: source,
-// Secret and cluster. It is Flux's, so that `flux` and other programs that know it work. The answer
-// is status.lastHandledReconcileAt.
+// ReconcileRequestAnnotation requests a reconcile that reads the source, the Secret and the cluster
+// again, whenever its value changes. It is Flux's annotation, so that `flux` and other programs that
+// use it work. status.lastHandledReconcileAt reports the last value that was handled.
 const ReconcileRequestAnnotation = "reconcile.fluxcd.io/requestedAt"
 
-// AdoptCRDAnnotation hands a CRD that something else looked after over to the provider whose label
-// it holds.
+// AdoptCRDAnnotation transfers the ownership of a CRD to the provider whose label is its value.
 const AdoptCRDAnnotation = Prefix + "/adopt"
 
-// AllowUnsafeCRDAnnotation names, on a provider's resource and separated by commas, the CRDs whose
-// changes are to be applied although they are judged to be unsafe. It is for a person who knows
-// better, once.
+// AllowUnsafeCRDAnnotation lists, on a provider resource and separated by commas, the CRDs whose
+// changes are applied even if they are considered unsafe.
 const AllowUnsafeCRDAnnotation = Prefix + "/allow-unsafe-crd"
 
-// Annotations of a provider's resource that say how it is removed when it is deleted. Only the
-// value "true" counts.
+// Annotations of a provider resource that control how the provider is removed. They take effect
+// only with the value "true".
 const (
-	// DeleteInUseAnnotation removes the provider though objects of its kinds exist. They stay, with
-	// nobody to look after them.
+	// DeleteInUseAnnotation removes the provider even if objects of its kinds exist. They are kept,
+	// but no controller manages them any longer.
 	DeleteInUseAnnotation = Prefix + "/delete-in-use"
 
-	// DeleteCRDsAnnotation deletes the provider's CRDs too, once no objects of their kinds are
+	// DeleteCRDsAnnotation also deletes the provider's CRDs, once no objects of their kinds are
 	// left.
 	DeleteCRDsAnnotation = Prefix + "/delete-crds"
 
-	// DeleteNamespaceAnnotation deletes the resource's namespace too, once nothing else that
-	// Capstan knows of lives in it.
+	// DeleteNamespaceAnnotation also deletes the resource's namespace, once it contains no other
+	// provider, Helm release or provider object.
 	DeleteNamespaceAnnotation = Prefix + "/delete-namespace"
 )
 
 // cluster-api-operator's contract for ConfigMaps that hold one version of a provider.
 const (
-	// ConfigMapVersionLabel holds the version. Without it, the ConfigMap's name is the version.
+	// ConfigMapVersionLabel holds the version. Default: the ConfigMap's name.
 	ConfigMapVersionLabel = "provider.cluster.x-k8s.io/version"
 
-	// ConfigMapTypeLabel holds the provider type's name, see ProviderType.Name. It is informative.
+	// ConfigMapTypeLabel holds the name of the provider type, see ProviderType.Name. It is
+	// informational.
 	ConfigMapTypeLabel = "provider.cluster.x-k8s.io/type"
 
-	// ConfigMapNameLabel holds the provider's name. It is informative.
+	// ConfigMapNameLabel holds the provider's name. It is informational.
 	ConfigMapNameLabel = "provider.cluster.x-k8s.io/name"
 
-	// ConfigMapCompressedAnnotation is "true" when the components are gzip in binaryData instead of
-	// text in data.
+	// ConfigMapCompressedAnnotation is "true" if the components are stored with gzip in binaryData
+	// instead of as text in data.
 	ConfigMapCompressedAnnotation = "provider.cluster.x-k8s.io/compressed"
 
 	// ConfigMapMetadataKey is the key of metadata.yaml, always in data.
@@ -117,9 +116,9 @@ const (
 	ConfigMapManifestsKey = "manifests"
 )
 
-// LabelValue returns s if it can be a label's value. Otherwise (longer than 63 characters, as
-// sha256 digests are, or with characters such as the + of a version's build) it returns what can be
-// kept of s and a hash, which is different for a different s.
+// LabelValue returns s if it is a valid label value. Otherwise (it is longer than 63 characters,
+// like SHA-256 digests, or has invalid characters, like the + of build metadata) it returns the
+// valid part of s and a hash of s, so that different strings have different values.
 func LabelValue(s string) string {
 	if len(validation.IsValidLabelValue(s)) == 0 {
 		return s

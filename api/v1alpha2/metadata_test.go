@@ -23,7 +23,8 @@ func TestLabelValue(t *testing.T) {
 	seen := map[string]string{}
 
 	for _, s := range []string{
-		"v1.13.5+build.1", "v1.13.5_build.1", digest, digest + "0", "sha256:" + digest, "-", "--", "+v1", "ünï", "ends-", " ",
+		"v1.13.5+build.1", "v1.13.5_build.1", digest, digest + "0", "sha256:" + digest,
+		"-", "--", "+v1", "ünï", "ends-", " ",
 		strings.Repeat("-", 80), strings.Repeat("é", 80), "some-host.example.com_" + digest,
 	} {
 		g := NewWithT(t)
@@ -36,7 +37,7 @@ func TestLabelValue(t *testing.T) {
 	NewWithT(t).Expect(v1alpha2.LabelValue("v1.13.5+build.1")).To(HavePrefix("v1.13.5_build.1."))
 }
 
-func TestOwnKeysAreValid(t *testing.T) {
+func TestLabelKeys(t *testing.T) {
 	for _, key := range []string{
 		v1alpha2.Finalizer, v1alpha2.ProviderLabel, v1alpha2.VersionLabel, v1alpha2.ContentIDLabel,
 		v1alpha2.HolderLabel, v1alpha2.DigestLabel, v1alpha2.DriftAnnotation,
@@ -45,9 +46,9 @@ func TestOwnKeysAreValid(t *testing.T) {
 	}
 }
 
-// The API server refuses a whole status in which one reason or type is malformed, so all of them
-// are read from the source.
-func TestConditionTypesAndReasonsAreCamelCaseAndDistinct(t *testing.T) {
+// TestConditionTypesAndReasons reads all types and reasons from the source: the API server rejects
+// the whole status if one of them is malformed.
+func TestConditionTypesAndReasons(t *testing.T) {
 	g := NewWithT(t)
 	file, err := parser.ParseFile(token.NewFileSet(), "conditions.go", nil, 0)
 	g.Expect(err).NotTo(HaveOccurred())

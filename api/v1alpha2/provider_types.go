@@ -8,15 +8,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Provider is any one of the seven kinds. It satisfies the Getter and Setter of
+// Provider is a resource of one of the seven kinds. It implements Getter and Setter of
 // github.com/fluxcd/pkg/runtime/conditions.
 //
 // +kubebuilder:object:generate=false
 type Provider interface {
 	client.Object
-	// ProviderType says which of the seven kinds this is, whether or not TypeMeta is set.
+	// ProviderType returns the type of the provider, even if TypeMeta is not set.
 	ProviderType() ProviderType
-	// GetSpec and GetStatus point into the object, so that writing through them changes it.
+	// GetSpec and GetStatus return pointers into the object.
 	GetSpec() *ProviderSpec
 	GetStatus() *ProviderStatus
 	GetConditions() []metav1.Condition
@@ -28,11 +28,11 @@ type Provider interface {
 // +kubebuilder:object:generate=false
 type ProviderList interface {
 	client.ObjectList
-	// GetItems returns pointers to the list's own elements.
+	// GetItems returns pointers to the items.
 	GetItems() []Provider
 }
 
-// ProviderType names a type of provider. The value is both clusterctl's provider type and the kind
+// ProviderType is a type of provider. Its value is both clusterctl's name of the type and the kind
 // of the resource.
 type ProviderType string
 
@@ -47,57 +47,99 @@ const (
 	AddonProviderType            ProviderType = "AddonProvider"
 )
 
-// CoreProviderName is the only name a CoreProvider may have.
+// CoreProviderName is the only valid name of a CoreProvider.
 const CoreProviderName = "cluster-api"
 
-// typeInfo is all that tells one provider type from another.
+// typeInfo holds the properties of a provider type.
 //
 // +kubebuilder:object:generate=false
 type typeInfo struct {
-	providerType   ProviderType
-	name           string // cluster-api-operator's name of the type, in its labels and object names
-	labelPrefix    string // of the label cluster.x-k8s.io/provider
-	componentsFile string // in a release or a local repository
-	newObject      func() Provider
-	newList        func() ProviderList
+	providerType ProviderType
+
+	// name is cluster-api-operator's name of the type, used in its labels and object names.
+	name string
+
+	// labelPrefix precedes the provider's name in the label cluster.x-k8s.io/provider.
+	labelPrefix string
+
+	// componentsFile is the name of the components file in a release or a local repository.
+	componentsFile string
+
+	newObject func() Provider
+	newList   func() ProviderList
 }
 
-// typeTable is in clusterctl's order of installation.
+// typeTable lists the types in clusterctl's installation order.
 var typeTable = []typeInfo{
-	{CoreProviderType, "core", "", "core-components.yaml",
-		func() Provider { return &CoreProvider{} }, func() ProviderList { return &CoreProviderList{} }},
-	{BootstrapProviderType, "bootstrap", "bootstrap-", "bootstrap-components.yaml",
-		func() Provider { return &BootstrapProvider{} }, func() ProviderList { return &BootstrapProviderList{} }},
-	{ControlPlaneProviderType, "control-plane", "control-plane-", "control-plane-components.yaml",
-		func() Provider { return &ControlPlaneProvider{} }, func() ProviderList { return &ControlPlaneProviderList{} }},
-	{InfrastructureProviderType, "infrastructure", "infrastructure-", "infrastructure-components.yaml",
-		func() Provider { return &InfrastructureProvider{} }, func() ProviderList { return &InfrastructureProviderList{} }},
-	{IPAMProviderType, "ipam", "ipam-", "ipam-components.yaml",
-		func() Provider { return &IPAMProvider{} }, func() ProviderList { return &IPAMProviderList{} }},
 	{
-		RuntimeExtensionProviderType,
-		"runtimeextension",
-		"runtime-extension-",
-		"runtime-extension-components.yaml",
-		func() Provider { return &RuntimeExtensionProvider{} },
-		func() ProviderList { return &RuntimeExtensionProviderList{} },
+		providerType:   CoreProviderType,
+		name:           "core",
+		componentsFile: "core-components.yaml",
+		newObject:      func() Provider { return &CoreProvider{} },
+		newList:        func() ProviderList { return &CoreProviderList{} },
 	},
-	{AddonProviderType, "addon", "addon-", "addon-components.yaml",
-		func() Provider { return &AddonProvider{} }, func() ProviderList { return &AddonProviderList{} }},
+	{
+		providerType:   BootstrapProviderType,
+		name:           "bootstrap",
+		labelPrefix:    "bootstrap-",
+		componentsFile: "bootstrap-components.yaml",
+		newObject:      func() Provider { return &BootstrapProvider{} },
+		newList:        func() ProviderList { return &BootstrapProviderList{} },
+	},
+	{
+		providerType:   ControlPlaneProviderType,
+		name:           "control-plane",
+		labelPrefix:    "control-plane-",
+		componentsFile: "control-plane-components.yaml",
+		newObject:      func() Provider { return &ControlPlaneProvider{} },
+		newList:        func() ProviderList { return &ControlPlaneProviderList{} },
+	},
+	{
+		providerType:   InfrastructureProviderType,
+		name:           "infrastructure",
+		labelPrefix:    "infrastructure-",
+		componentsFile: "infrastructure-components.yaml",
+		newObject:      func() Provider { return &InfrastructureProvider{} },
+		newList:        func() ProviderList { return &InfrastructureProviderList{} },
+	},
+	{
+		providerType:   IPAMProviderType,
+		name:           "ipam",
+		labelPrefix:    "ipam-",
+		componentsFile: "ipam-components.yaml",
+		newObject:      func() Provider { return &IPAMProvider{} },
+		newList:        func() ProviderList { return &IPAMProviderList{} },
+	},
+	{
+		providerType:   RuntimeExtensionProviderType,
+		name:           "runtimeextension",
+		labelPrefix:    "runtime-extension-",
+		componentsFile: "runtime-extension-components.yaml",
+		newObject:      func() Provider { return &RuntimeExtensionProvider{} },
+		newList:        func() ProviderList { return &RuntimeExtensionProviderList{} },
+	},
+	{
+		providerType:   AddonProviderType,
+		name:           "addon",
+		labelPrefix:    "addon-",
+		componentsFile: "addon-components.yaml",
+		newObject:      func() Provider { return &AddonProvider{} },
+		newList:        func() ProviderList { return &AddonProviderList{} },
+	},
 }
 
-// ProviderTypes returns the seven types in clusterctl's order of installation: core first.
+// ProviderTypes returns the seven types in clusterctl's installation order, core first.
 func ProviderTypes() []ProviderType {
-	all := make([]ProviderType, len(typeTable))
+	types := make([]ProviderType, len(typeTable))
 	for i, t := range typeTable {
-		all[i] = t.providerType
+		types[i] = t.providerType
 	}
 
-	return all
+	return types
 }
 
-// info returns the zero typeInfo for a value that is none of the seven, so that all methods return
-// zero values then.
+// info returns the properties of t. For an unknown type it returns the zero value, so that the
+// methods below return zero values too.
 func (t ProviderType) info() typeInfo {
 	for _, known := range typeTable {
 		if known.providerType == t {
@@ -109,16 +151,16 @@ func (t ProviderType) info() typeInfo {
 }
 
 // Name returns cluster-api-operator's name of the type, e.g. "infrastructure" or
-// "runtimeextension". It is the value of ConfigMapTypeLabel.
+// "runtimeextension". ConfigMapTypeLabel uses it.
 func (t ProviderType) Name() string { return t.info().name }
 
-// ComponentsFile returns the name of the file of components in a release, e.g.
+// ComponentsFile returns the name of the components file in a release, e.g.
 // "infrastructure-components.yaml".
 func (t ProviderType) ComponentsFile() string { return t.info().componentsFile }
 
-// Label returns clusterctl's label of the provider of that name: "infrastructure-aws" for aws, and
-// for core the name itself, "cluster-api". It is the value of the label cluster.x-k8s.io/provider,
-// the folder in a local repository and the chart's name.
+// Label returns clusterctl's label of the provider with the given name, e.g. "infrastructure-aws"
+// for aws. For core it is the name itself, "cluster-api". The label is the value of
+// cluster.x-k8s.io/provider, the folder in a local repository and the name of the chart.
 func (t ProviderType) Label(name string) string { return t.info().labelPrefix + name }
 
 // GroupVersionKind returns the kind of the type's resources.
@@ -126,7 +168,7 @@ func (t ProviderType) GroupVersionKind() schema.GroupVersionKind {
 	return GroupVersion.WithKind(string(t))
 }
 
-// New returns an empty resource of the type, nil when t is none of the seven.
+// New returns an empty resource of the type, or nil if t is unknown.
 func (t ProviderType) New() Provider {
 	if info := t.info(); info.newObject != nil {
 		return info.newObject()
@@ -135,7 +177,7 @@ func (t ProviderType) New() Provider {
 	return nil
 }
 
-// NewList returns an empty list of the type, nil when t is none of the seven.
+// NewList returns an empty list of the type, or nil if t is unknown.
 func (t ProviderType) NewList() ProviderList {
 	if info := t.info(); info.newList != nil {
 		return info.newList()
@@ -144,8 +186,9 @@ func (t ProviderType) NewList() ProviderList {
 	return nil
 }
 
-// ParseLabel is the inverse of Label: "infrastructure-aws" is InfrastructureProviderType and "aws".
-// A label without one of the prefixes is the core type's, as in clusterctl.
+// ParseLabel is the inverse of Label: for "infrastructure-aws" it returns
+// InfrastructureProviderType and "aws". As in clusterctl, a label without a known prefix belongs to
+// the core type.
 func ParseLabel(label string) (ProviderType, string) {
 	for _, t := range typeTable {
 		if name, found := strings.CutPrefix(label, t.labelPrefix); found && t.labelPrefix != "" {

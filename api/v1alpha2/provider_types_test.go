@@ -12,34 +12,45 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// The packages that read and write conditions take every provider.
+// Every provider can be passed to the functions that read and write conditions.
 var _ conditions.Setter = v1alpha2.Provider(nil)
 
+var clusterctlTypes = []clusterctlv1.ProviderType{
+	clusterctlv1.CoreProviderType,
+	clusterctlv1.BootstrapProviderType,
+	clusterctlv1.ControlPlaneProviderType,
+	clusterctlv1.InfrastructureProviderType,
+	clusterctlv1.IPAMProviderType,
+	clusterctlv1.RuntimeExtensionProviderType,
+	clusterctlv1.AddonProviderType,
+}
+
 func TestProviderTypes(t *testing.T) {
-	// name and file are what cluster-api-operator and clusterctl's provider contract say; label is
-	// checked against clusterctl's code.
+	// The names are cluster-api-operator's, the files clusterctl's provider contract's. Values,
+	// order and labels are compared with clusterctl's code.
 	for i, c := range []struct {
 		providerType v1alpha2.ProviderType
-		clusterctl   clusterctlv1.ProviderType
 		name, file   string
 	}{
-		{v1alpha2.CoreProviderType, clusterctlv1.CoreProviderType, "core", "core-components.yaml"},
-		{v1alpha2.BootstrapProviderType, clusterctlv1.BootstrapProviderType, "bootstrap", "bootstrap-components.yaml"},
-		{v1alpha2.ControlPlaneProviderType, clusterctlv1.ControlPlaneProviderType, "control-plane", "control-plane-components.yaml"},
-		{v1alpha2.InfrastructureProviderType, clusterctlv1.InfrastructureProviderType, "infrastructure", "infrastructure-components.yaml"},
-		{v1alpha2.IPAMProviderType, clusterctlv1.IPAMProviderType, "ipam", "ipam-components.yaml"},
-		{v1alpha2.RuntimeExtensionProviderType, clusterctlv1.RuntimeExtensionProviderType, "runtimeextension", "runtime-extension-components.yaml"},
-		{v1alpha2.AddonProviderType, clusterctlv1.AddonProviderType, "addon", "addon-components.yaml"},
+		{v1alpha2.CoreProviderType, "core", "core-components.yaml"},
+		{v1alpha2.BootstrapProviderType, "bootstrap", "bootstrap-components.yaml"},
+		{v1alpha2.ControlPlaneProviderType, "control-plane", "control-plane-components.yaml"},
+		{v1alpha2.InfrastructureProviderType, "infrastructure", "infrastructure-components.yaml"},
+		{v1alpha2.IPAMProviderType, "ipam", "ipam-components.yaml"},
+		{v1alpha2.RuntimeExtensionProviderType, "runtimeextension", "runtime-extension-components.yaml"},
+		{v1alpha2.AddonProviderType, "addon", "addon-components.yaml"},
 	} {
 		t.Run(string(c.providerType), func(t *testing.T) {
 			g := NewWithT(t)
-			g.Expect(string(c.providerType)).To(Equal(string(c.clusterctl)))
-			g.Expect(c.clusterctl.Order()).To(Equal(i))
+
+			clusterctlType := clusterctlTypes[i]
+			g.Expect(string(c.providerType)).To(Equal(string(clusterctlType)))
+			g.Expect(clusterctlType.Order()).To(Equal(i))
 			g.Expect(v1alpha2.ProviderTypes()[i]).To(Equal(c.providerType))
 			g.Expect(c.providerType.Name()).To(Equal(c.name))
 			g.Expect(c.providerType.ComponentsFile()).To(Equal(c.file))
 
-			label := clusterctlv1.ManifestLabel("some-name", c.clusterctl)
+			label := clusterctlv1.ManifestLabel("some-name", clusterctlType)
 			g.Expect(c.providerType.Label("some-name")).To(Equal(label))
 			parsedType, parsedName := v1alpha2.ParseLabel(label)
 			g.Expect(parsedType).To(Equal(c.providerType))
@@ -63,7 +74,7 @@ func TestUnknownProviderType(t *testing.T) {
 	g.Expect(unknown.NewList()).To(BeNil())
 }
 
-func TestSchemeKnowsEveryKindAndList(t *testing.T) {
+func TestAddToScheme(t *testing.T) {
 	g := NewWithT(t)
 	scheme := runtime.NewScheme()
 	g.Expect(v1alpha2.AddToScheme(scheme)).To(Succeed())
@@ -81,7 +92,7 @@ func TestSchemeKnowsEveryKindAndList(t *testing.T) {
 	}
 }
 
-func TestAccessorsReachIntoTheObject(t *testing.T) {
+func TestAccessors(t *testing.T) {
 	g := NewWithT(t)
 	list := &v1alpha2.AddonProviderList{Items: make([]v1alpha2.AddonProvider, 2)}
 	provider := list.GetItems()[1]
@@ -104,10 +115,16 @@ func TestVariablesSecret(t *testing.T) {
 		spec v1alpha2.ProviderSpec
 		want string // empty: none
 	}{
-		"none":                    {v1alpha2.ProviderSpec{}, ""},
-		"secretName":              {v1alpha2.ProviderSpec{SecretName: "a"}, "here/a"},
-		"configSecret":            {v1alpha2.ProviderSpec{ConfigSecret: &v1alpha2.SecretReference{Name: "a"}}, "here/a"},
-		"configSecret, elsewhere": {v1alpha2.ProviderSpec{ConfigSecret: &v1alpha2.SecretReference{Name: "a", Namespace: "there"}}, "there/a"},
+		"none":       {v1alpha2.ProviderSpec{}, ""},
+		"secretName": {v1alpha2.ProviderSpec{SecretName: "a"}, "here/a"},
+		"configSecret": {
+			v1alpha2.ProviderSpec{ConfigSecret: &v1alpha2.SecretReference{Name: "a"}},
+			"here/a",
+		},
+		"configSecret in another namespace": {
+			v1alpha2.ProviderSpec{ConfigSecret: &v1alpha2.SecretReference{Name: "a", Namespace: "there"}},
+			"there/a",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

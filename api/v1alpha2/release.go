@@ -4,57 +4,58 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ReleaseSpec says how a provider's Helm release is made and kept.
+// ReleaseSpec configures how a provider's Helm release is managed.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.historyLimit) ? self.historyLimit : 10) >= 2 * (has(self.retries) ? self.retries : 3) + 3",message="historyLimit (default 10) must be at least 2 × retries (default 3) + 3, or failed attempts would push the last healthy revision out of the history"
+// +kubebuilder:validation:XValidation:rule="(has(self.historyLimit) ? self.historyLimit : 10) >= 2 * (has(self.retries) ? self.retries : 3) + 3",message="historyLimit (default 10) must be at least 2 × retries (default 3) + 3, so that failed attempts do not push the last healthy revision out of the history"
 type ReleaseSpec struct {
-	// historyLimit is how many revisions `helm history` keeps. Default: 10.
+	// historyLimit is how many revisions the release history keeps. Default: 10.
 	// +optional
 	// +kubebuilder:validation:Minimum=3
 	// +kubebuilder:validation:Maximum=100
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
 
-	// timeout is how long the objects of a new revision may take to become healthy, e.g. `10m`.
+	// timeout is how long the objects of a new revision have to become healthy, e.g. `10m`.
 	// Default: 5m.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be longer than nothing, e.g. 10m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be greater than 0s, e.g. 10m"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// retries is how often a failed install or upgrade is tried again before it is given up until
-	// something changes. Default: 3.
+	// retries is how many times a failed install or upgrade is retried before the operator waits for
+	// the resource or one of its inputs to change. Default: 3.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=20
 	Retries *int32 `json:"retries,omitempty"`
 
-	// onFailure says what follows a revision that failed: Rollback returns to the last healthy one,
-	// None leaves things as they are. Default: Rollback.
+	// onFailure is the action after a failed revision: Rollback returns to the last healthy revision,
+	// None leaves the failed one in place. Default: Rollback.
 	// +optional
 	// +kubebuilder:validation:Enum=Rollback;None
 	OnFailure FailurePolicy `json:"onFailure,omitempty"`
 
-	// onExternalChange says what follows a revision that somebody else made, e.g. by `helm
-	// rollback`: Hold respects it until this resource changes, Revert undoes it. Default: Hold.
+	// onExternalChange is the action after another program creates a revision, e.g. with `helm
+	// rollback`: Hold keeps that revision until this resource changes, Revert undoes it. Default:
+	// Hold.
 	// +optional
 	// +kubebuilder:validation:Enum=Hold;Revert
 	OnExternalChange ExternalChangePolicy `json:"onExternalChange,omitempty"`
 
-	// drift says what follows when somebody changes or deletes an object of the release: Correct
-	// undoes it, Warn reports it, Off does not look. Default: Correct.
+	// drift is the action when an object of the release is changed or deleted by something else:
+	// Correct undoes the change, Warn reports it, Off ignores it. Default: Correct.
 	// +optional
 	// +kubebuilder:validation:Enum=Correct;Warn;Off
 	Drift DriftPolicy `json:"drift,omitempty"`
 
-	// rollbackTo is a revision of the history to return to. While it is set, nothing else is
-	// installed. Default: none.
+	// rollbackTo is the revision to return to. While it is set, nothing else is installed. Default:
+	// none.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	RollbackTo *int64 `json:"rollbackTo,omitempty"`
 }
 
-// FailurePolicy says what follows a revision that failed.
+// FailurePolicy is the action after a failed revision.
 type FailurePolicy string
 
 // The values of release.onFailure.
@@ -63,7 +64,7 @@ const (
 	FailureNone     FailurePolicy = "None"
 )
 
-// ExternalChangePolicy says what follows a revision that somebody else made.
+// ExternalChangePolicy is the action after another program creates a revision.
 type ExternalChangePolicy string
 
 // The values of release.onExternalChange.
@@ -72,7 +73,7 @@ const (
 	ExternalChangeRevert ExternalChangePolicy = "Revert"
 )
 
-// DriftPolicy says what follows a change of an object behind the release's back.
+// DriftPolicy is the action when an object of the release is changed by something else.
 type DriftPolicy string
 
 // The values of release.drift.
@@ -82,17 +83,17 @@ const (
 	DriftOff     DriftPolicy = "Off"
 )
 
-// CRDsSpec says how a provider's CustomResourceDefinitions are handled.
+// CRDsSpec configures how a provider's CustomResourceDefinitions are managed.
 type CRDsSpec struct {
-	// policy: Upgrade creates and upgrades them, CreateOnly creates those that do not exist, None
-	// does neither. What is left alone is still checked for compatibility. They are never deleted.
-	// Default: Upgrade.
+	// policy selects which CustomResourceDefinitions the operator applies: Upgrade creates and
+	// upgrades them, CreateOnly creates missing ones, None does neither. Those that it does not
+	// apply are still checked for compatibility. They are never deleted. Default: Upgrade.
 	// +optional
 	// +kubebuilder:validation:Enum=Upgrade;CreateOnly;None
 	Policy CRDsPolicy `json:"policy,omitempty"`
 
-	// unmanaged are names of CustomResourceDefinitions that somebody else looks after, e.g.
-	// `awsclusters.infrastructure.cluster.x-k8s.io`. They are only checked for compatibility.
+	// unmanaged lists the names of CustomResourceDefinitions that are managed elsewhere, e.g.
+	// `awsclusters.infrastructure.cluster.x-k8s.io`. The operator only checks their compatibility.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=512
@@ -100,7 +101,7 @@ type CRDsSpec struct {
 	Unmanaged []string `json:"unmanaged,omitempty"`
 }
 
-// CRDsPolicy says what is done with CustomResourceDefinitions.
+// CRDsPolicy selects which CustomResourceDefinitions the operator applies.
 type CRDsPolicy string
 
 // The values of crds.policy.

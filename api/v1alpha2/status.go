@@ -4,36 +4,37 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HistoryMaxItems is the greatest number of entries in status.history.
+// HistoryMaxItems is the maximum number of entries in status.history.
 const HistoryMaxItems = 20
 
-// ProviderStatus says what is installed. All kinds share it.
+// ProviderStatus is the observed state of a provider. All kinds share it.
 type ProviderStatus struct {
-	// observedGeneration is the generation of the spec that the rest of the status speaks of.
+	// observedGeneration is the generation of the spec that the status is based on.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions: Ready sums them up. Reconciling and Stalled report whether work is going on or has
-	// stopped; PreflightCheckPassed, ProviderInstalled and ProviderUpgraded tell of the steps.
+	// conditions of the provider. Ready summarizes the others. Reconciling and Stalled show whether
+	// work is in progress or has stopped; PreflightCheckPassed, ProviderInstalled and
+	// ProviderUpgraded describe the steps of an installation.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// contract of Cluster API that the installed version abides by, e.g. `v1beta2`.
+	// contract is the Cluster API contract that the installed version implements, e.g. `v1beta2`.
 	// +optional
 	Contract *string `json:"contract,omitempty"`
 
-	// installedVersion is the version that was last installed and became healthy, e.g. `v1.13.5`.
+	// installedVersion is the last version that was installed and became healthy, e.g. `v1.13.5`.
 	// +optional
 	InstalledVersion *string `json:"installedVersion,omitempty"`
 
-	// desiredVersion is the exact version that `spec.version` came to, e.g. `v1.13.5`. It stays
-	// until `spec.version` changes.
+	// desiredVersion is the exact version that `spec.version` was resolved to, e.g. `v1.13.5`. It
+	// does not change until `spec.version` changes.
 	// +optional
 	DesiredVersion string `json:"desiredVersion,omitempty"`
 
-	// chart that the desired version was packaged into.
+	// chart is the Helm chart of the desired version.
 	// +optional
 	Chart *ChartStatus `json:"chart,omitempty"`
 
@@ -41,39 +42,39 @@ type ProviderStatus struct {
 	// +optional
 	Release *ReleaseStatus `json:"release,omitempty"`
 
-	// history of the release, newest first: what `helm history` shows, with the digests of the
+	// history of the release, newest first: what `helm history` shows, plus the digests of the
 	// charts.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	History []ReleaseRevision `json:"history,omitempty"`
 
-	// availableUpgrades are newer versions that fit the contracts in use: the newest patch of the
-	// installed minor version, and the newest of all. Empty also when the source cannot list
-	// versions. Looked up at most once an hour, or on request.
+	// availableUpgrades are newer versions that are compatible with the contracts in use: the newest
+	// patch of the installed minor version, and the newest version overall. It is also empty if the
+	// source cannot list versions. It is refreshed at most once an hour, or on request.
 	// +optional
 	// +listType=atomic
 	AvailableUpgrades []AvailableUpgrade `json:"availableUpgrades,omitempty"`
 
 	// missingVariables are the variables without a default that neither the Secret nor
-	// `spec.variables` gives, sorted.
+	// `spec.variables` sets, sorted.
 	// +optional
 	// +listType=atomic
 	MissingVariables []string `json:"missingVariables,omitempty"`
 
 	// orphanedCRDs are the provider's CustomResourceDefinitions that the desired version no longer
-	// brings, sorted. They and their objects stay.
+	// includes, sorted. They and their objects are kept.
 	// +optional
 	// +listType=atomic
 	OrphanedCRDs []string `json:"orphanedCRDs,omitempty"`
 
-	// lastHandledReconcileAt is the value of the annotation `reconcile.fluxcd.io/requestedAt` that
-	// was last acted upon.
+	// lastHandledReconcileAt is the last value of the annotation `reconcile.fluxcd.io/requestedAt`
+	// that was handled.
 	// +optional
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 }
 
-// ChartStatus names a chart and where it is kept.
+// ChartStatus describes a chart and where it is stored.
 type ChartStatus struct {
 	// name of the chart, e.g. `infrastructure-aws`.
 	// +optional
@@ -83,23 +84,23 @@ type ChartStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// reference under which the chart is kept, in an OCI registry or in the cluster.
+	// reference to the stored chart, in an OCI registry or in the cluster.
 	// +optional
 	Reference string `json:"reference,omitempty"`
 
-	// digest of the chart's archive, e.g. `sha256:` and 64 hexadecimal digits.
+	// digest of the chart's archive: `sha256:` and 64 hexadecimal digits.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
-	// source that the chart was made from, or that it was taken from as it is: for what comes from
-	// a registry its reference with the digest, e.g.
+	// source of the components that the chart was built from, or of the chart itself if it was
+	// fetched as a chart. For a registry it is the reference with the digest, e.g.
 	// `oci://registry.example.com/capi/infrastructure-aws:v2.11.1@sha256:` and 64 hexadecimal
 	// digits.
 	// +optional
 	Source string `json:"source,omitempty"`
 
-	// plain is true of a Helm chart that Capstan did not make: it is installed with its own values,
-	// and its contract is not known.
+	// plain is true for a Helm chart that was not built by Capstan. It is installed with its own
+	// values, and its contract is unknown.
 	// +optional
 	Plain bool `json:"plain,omitempty"`
 }
@@ -109,11 +110,11 @@ type AvailableUpgrade struct {
 	// version of the provider, e.g. `v1.13.6`.
 	Version string `json:"version"`
 
-	// contract of Cluster API that the version abides by, e.g. `v1beta2`.
+	// contract is the Cluster API contract that the version implements, e.g. `v1beta2`.
 	Contract string `json:"contract"`
 }
 
-// ReleaseStatus is a Helm release as it was last seen.
+// ReleaseStatus is the last observed state of a Helm release.
 type ReleaseStatus struct {
 	// name of the release.
 	// +optional
@@ -123,11 +124,11 @@ type ReleaseStatus struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// revision that is current.
+	// revision is the current revision.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
-	// status of that revision in Helm's words, e.g. `deployed` or `failed`.
+	// status of that revision as Helm reports it, e.g. `deployed` or `failed`.
 	// +optional
 	Status string `json:"status,omitempty"`
 }
@@ -145,11 +146,11 @@ type ReleaseRevision struct {
 	// +optional
 	ChartDigest string `json:"chartDigest,omitempty"`
 
-	// status in Helm's words, e.g. `deployed`, `superseded` or `failed`.
+	// status as Helm reports it, e.g. `deployed`, `superseded` or `failed`.
 	// +optional
 	Status string `json:"status,omitempty"`
 
-	// time at which the revision was made.
+	// time at which the revision was created.
 	// +optional
 	Time metav1.Time `json:"time,omitempty,omitzero"`
 }

@@ -82,9 +82,9 @@ func connect(t *testing.T) client.Client {
 	return s.client
 }
 
-// refusals are what the API server has against the creation of an object, one message each. Unknown
-// fields are refused too.
-func refusals(t *testing.T, object client.Object) []string {
+// validate returns the API server's validation errors for the creation of an object. Unknown fields
+// are errors too.
+func validate(t *testing.T, object client.Object) []string {
 	t.Helper()
 	c := client.NewDryRunClient(client.WithFieldValidation(connect(t), metav1.FieldValidationStrict))
 	err := c.Create(t.Context(), object)
@@ -94,7 +94,7 @@ func refusals(t *testing.T, object client.Object) []string {
 	case err == nil:
 		return nil
 	case !errors.As(err, &status) || status.Status().Reason != metav1.StatusReasonInvalid:
-		t.Fatalf("refused for another reason than its content: %s", err)
+		t.Fatalf("rejected for a reason other than validation: %s", err)
 	}
 
 	var messages []string

@@ -2,9 +2,11 @@ package v1alpha2_test
 
 import (
 	"context"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,56 +22,62 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-func TestAccepted(t *testing.T) {
+func TestValidSpecs(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("0", 64)
 	for name, spec := range map[string]string{
 		"nothing at all":            `{}`,
 		"ConfigMaps as source":      `{version: v1.13.5, fetchConfig: {selector: {matchLabels: {a: b}}}}`,
 		"ConfigMaps by expression":  `{fetchConfig: {selector: {matchExpressions: [{key: a, operator: Exists}]}}}`,
-		"a web server":              `{fetchConfig: {http: "https://a/b", secretRef: {name: a}, digest: "sha256:` + strings.Repeat("0", 64) + `"}}`,
+		"a web server":              `{fetchConfig: {http: "https://a/b", secretRef: {name: a}, digest: "` + digest + `"}}`,
 		"releases of a project":     `{fetchConfig: {url: "https://github.com/a/b/releases/latest/c.yaml"}}`,
 		"a directory":               `{fetchConfig: {directory: /providers}}`,
 		"a Secret":                  `{configSecret: {name: aws-variables}}`,
 		"a Secret elsewhere":        `{configSecret: {name: aws-variables, namespace: secrets}}`,
 		"a Secret, in short":        `{secretName: aws-variables}`,
 		"variables":                 `{variables: {EXP_MACHINE_POOL: "true"}}`,
-		"the life of the release":   `{suspend: true, paused: true, release: {historyLimit: 9, onFailure: None, onExternalChange: Revert, drift: Warn, rollbackTo: 1}}`,
-		"no replicas":               `{deployment: {replicas: 0}, additionalDeployments: {a: {deployment: {replicas: 0, tolerations: []}}}}`,
+		"suspend and paused":        `{suspend: true, paused: true}`,
+		"release limits":            `{release: {historyLimit: 9, rollbackTo: 1}}`,
+		"release policies":          `{release: {onFailure: None, onExternalChange: Revert, drift: Warn}}`,
+		"no replicas":               `{deployment: {replicas: 0}}`,
+		"additional Deployments":    `{additionalDeployments: {a: {deployment: {replicas: 0, tolerations: []}}}}`,
 		"debug alone":               `{manager: {debug: true}}`,
-		"patches":                   `{patches: [{patch: "a: b"}, {patch: "[]", target: {kind: Deployment}}], additionalManifests: {name: a}}`,
+		"patches":                   `{patches: [{patch: "a: b"}, {patch: "[]", target: {kind: Deployment}}]}`,
+		"additionalManifests":       `{additionalManifests: {name: a}}`,
 		"manifestPatches":           `{manifestPatches: ["kind: Deployment"]}`,
 		"null, as if it was absent": `{manager: null, deployment: null, fetchConfig: null}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(refusals(t, provider(t, v1alpha2.InfrastructureProviderType, "aws", spec))).To(BeEmpty())
+			NewWithT(t).Expect(validate(t, provider(t, v1alpha2.InfrastructureProviderType, "aws", spec))).To(BeEmpty())
 		})
 	}
 }
 
-func TestVersions(t *testing.T) {
+func TestVersionFormat(t *testing.T) {
 	const message = "must be a version such as v1.13.5"
 
 	for _, version := range []string{
 		"v1.13.5", "v0.1.0", "1.13.5", "v1.13.5-rc.1", "v1.13.5-alpha.0.12+deadbeef", "v1.13",
-		">=1.13 <1.15", ">=v1.13.0,<v1.15.0", ">= 1.13, < 1.15", "~1.13", "~> v1.13.2", "^1", "1.x", "1.13.*", "*", "!=1.13.1",
-		"1.12 - 1.14", "~1.12 || ~1.14", "=1.13.5",
+		">=1.13 <1.15", ">=v1.13.0,<v1.15.0", ">= 1.13, < 1.15", "~1.13", "~> v1.13.2", "^1",
+		"1.x", "1.13.*", "*", "!=1.13.1", "1.12 - 1.14", "~1.12 || ~1.14", "=1.13.5",
 	} {
 		t.Run(version, func(t *testing.T) {
 			g := NewWithT(t)
 			_, err := semver.NewConstraint(version)
-			g.Expect(err).NotTo(HaveOccurred(), "what the schema lets pass can be read")
-			g.Expect(refusals(t, withVersion(t, version))).To(BeEmpty())
+			g.Expect(err).NotTo(HaveOccurred(), "the schema accepts only what can be parsed")
+			g.Expect(validate(t, withVersion(t, version))).To(BeEmpty())
 		})
 	}
 
 	for _, version := range []string{
-		"latest", "main", "v", "stable", "v1.2.3.4", "v1..2", ">=", ">=1.13 <", "1.13,", ", 1.13", " v1.13.5", "v1.13.5 ", "v1.13.5\n", "vv1", "v1.13.5@sha256:00", "1 | 2",
+		"latest", "main", "v", "stable", "v1.2.3.4", "v1..2", ">=", ">=1.13 <", "1.13,", ", 1.13",
+		" v1.13.5", "v1.13.5 ", "v1.13.5\n", "vv1", "v1.13.5@sha256:00", "1 | 2",
 	} {
 		t.Run(version, func(t *testing.T) {
-			NewWithT(t).Expect(refusals(t, withVersion(t, version))).To(ContainElement(ContainSubstring(message)))
+			NewWithT(t).Expect(validate(t, withVersion(t, version))).To(ContainElement(ContainSubstring(message)))
 		})
 	}
 
-	NewWithT(t).Expect(refusals(t, withVersion(t, ""))).To(BeEmpty(), "empty means the newest")
+	NewWithT(t).Expect(validate(t, withVersion(t, ""))).To(BeEmpty(), "empty means the newest")
 }
 
 func withVersion(t *testing.T, version string) *unstructured.Unstructured {
@@ -80,8 +88,8 @@ func withVersion(t *testing.T, version string) *unstructured.Unstructured {
 	return object
 }
 
-// refused holds, for every message of a rule in the CRDs, a spec that asks for it.
-var refused = map[string][]string{
+// invalidSpecs holds specs that violate a rule of the CRDs, by the message of the rule.
+var invalidSpecs = map[string][]string{
 	"secretName is short for configSecret.name: set only one of the two": {`{secretName: a, configSecret: {name: a}}`},
 	"set only one of patches and manifestPatches": {
 		`{patches: [{patch: "a: b"}], manifestPatches: ["a: b"]}`,
@@ -105,70 +113,82 @@ var refused = map[string][]string{
 		`{fetchConfig: {selector: {}, secretRef: {name: a}}}`,
 		`{fetchConfig: {directory: /a, secretRef: {name: a}}}`,
 	},
-	"must begin with https:// or http://": {`{fetchConfig: {http: "ftp://a"}}`},
+	"must start with https:// or http://": {`{fetchConfig: {http: "ftp://a"}}`},
 	"must be an absolute path":            {`{fetchConfig: {directory: a}}`},
-	"debug chooses the manager's settings itself: set it alone or not at all": {
-		`{manager: {debug: true, verbosity: 2}}`,
-		`{manager: {debug: true, profilerAddress: a}}`,
-		`{manager: {debug: true, featureGates: {A: true}}}`,
-		`{manager: {debug: true, metrics: {}}}`,
+	"debug cannot be combined with syncPeriod, leaderElection, cacheNamespace, gracefulShutDown or controller": {
+		`{manager: {debug: true, syncPeriod: 1m}}`,
+		`{manager: {debug: true, leaderElection: {}}}`,
+		`{manager: {debug: true, cacheNamespace: a}}`,
 		`{manager: {debug: true, gracefulShutDown: 1s}}`,
+		`{manager: {debug: true, controller: {}}}`,
 		`{additionalDeployments: {a: {manager: {debug: true, syncPeriod: 1m}}}}`,
 	},
-	"must be longer than nothing, e.g. 10m": {
+	"debug cannot be combined with metrics, health, webhook or profilerAddress": {
+		`{manager: {debug: true, metrics: {}}}`,
+		`{manager: {debug: true, health: {}}}`,
+		`{manager: {debug: true, webhook: {}}}`,
+		`{manager: {debug: true, profilerAddress: a}}`,
+	},
+	"debug cannot be combined with maxConcurrentReconciles, featureGates, additionalArgs or verbosity": {
+		`{manager: {debug: true, maxConcurrentReconciles: 1}}`,
+		`{manager: {debug: true, featureGates: {A: true}}}`,
+		`{manager: {debug: true, additionalArgs: {--a: b}}}`,
+		`{manager: {debug: true, verbosity: 2}}`,
+	},
+	"must be greater than 0s, e.g. 10m": {
 		`{manager: {syncPeriod: 0s}}`,
 		`{manager: {syncPeriod: -1m}}`,
 		`{release: {timeout: 0s}}`,
 		`{release: {timeout: -1m}}`,
 	},
-	"must be longer than nothing, e.g. 15s": {`{manager: {leaderElection: {leaseDuration: 0s}}}`},
-	"must be longer than nothing, e.g. 10s": {`{manager: {leaderElection: {renewDeadline: 0s}}}`},
-	"must be longer than nothing, e.g. 2s":  {`{manager: {leaderElection: {retryPeriod: 0s}}}`},
+	"must be greater than 0s, e.g. 15s": {`{manager: {leaderElection: {leaseDuration: 0s}}}`},
+	"must be greater than 0s, e.g. 10s": {`{manager: {leaderElection: {renewDeadline: 0s}}}`},
+	"must be greater than 0s, e.g. 2s":  {`{manager: {leaderElection: {retryPeriod: 0s}}}`},
 	"historyLimit (default 10) must be at least 2 × retries (default 3) + 3": {
 		`{release: {historyLimit: 8}}`, `{release: {retries: 4}}`, `{release: {historyLimit: 20, retries: 9}}`,
 	},
 }
 
-func TestRefused(t *testing.T) {
-	for message, specs := range refused {
+func TestInvalidSpecs(t *testing.T) {
+	for message, specs := range invalidSpecs {
 		for _, spec := range specs {
 			t.Run(message, func(t *testing.T) {
-				NewWithT(t).Expect(refusals(t, provider(t, v1alpha2.InfrastructureProviderType, "aws", spec))).
-					To(ContainElement(ContainSubstring(message)), spec)
+				messages := validate(t, provider(t, v1alpha2.InfrastructureProviderType, "aws", spec))
+				NewWithT(t).Expect(messages).To(ContainElement(ContainSubstring(message)), spec)
 			})
 		}
 	}
 }
 
-func TestOneMistakeIsOneMessage(t *testing.T) {
+func TestOneMessagePerMistake(t *testing.T) {
 	for _, spec := range []string{
-		`{version: latest}`, `{manager: {debug: true, verbosity: 2}}`, `{fetchConfig: {}}`, `{fetchConfig: {url: a, http: "http://a"}}`,
+		`{version: latest}`,
+		`{manager: {debug: true, verbosity: 2}}`,
+		`{fetchConfig: {}}`,
+		`{fetchConfig: {url: a, http: "http://a"}}`,
 		`{release: {historyLimit: 8}}`,
 	} {
-		NewWithT(t).Expect(refusals(t, provider(t, v1alpha2.InfrastructureProviderType, "aws", spec))).To(HaveLen(1), spec)
+		messages := validate(t, provider(t, v1alpha2.InfrastructureProviderType, "aws", spec))
+		NewWithT(t).Expect(messages).To(HaveLen(1), spec)
 	}
 }
 
-func TestEveryRuleIsTested(t *testing.T) {
+func TestRulesAreCovered(t *testing.T) {
+	// TestNameLength and TestVersionFormat cover these two.
+	prefixes := []string{"the name is part of labels", "must be a version"}
+	prefixes = slices.AppendSeq(prefixes, maps.Keys(invalidSpecs))
+
 	for _, crd := range readCRDs(t) {
 		for _, message := range messages(crd.Spec.Versions[0].Schema.OpenAPIV3Schema) {
-			if strings.HasPrefix(message, "the name becomes part of labels") || strings.HasPrefix(message, "must be a version") {
-				continue // have tests of their own
-			}
-
-			known := false
-			for part := range refused {
-				known = known || strings.HasPrefix(message, part)
-			}
-
-			if !known {
-				t.Errorf("%s: no test asks for the rule %q", crd.Name, message)
+			covered := slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(message, prefix) })
+			if !covered {
+				t.Errorf("%s: no test covers the rule %q", crd.Name, message)
 			}
 		}
 	}
 }
 
-// messages collects those of all CEL rules below a schema.
+// messages returns the messages of all CEL rules in a schema.
 func messages(schema *apiextensionsv1.JSONSchemaProps) []string {
 	var found []string
 	for _, rule := range schema.XValidations {
@@ -216,7 +236,7 @@ func readFolder(t *testing.T, folder string) [][]byte {
 	}
 
 	if len(files) < len(v1alpha2.ProviderTypes()) {
-		t.Fatalf("%s holds %d files, less than one for each kind", folder, len(files))
+		t.Fatalf("%s contains only %d files, fewer than there are kinds", folder, len(files))
 	}
 
 	var contents [][]byte
@@ -233,45 +253,45 @@ func readFolder(t *testing.T, folder string) [][]byte {
 	return contents
 }
 
-func TestNamesFitIntoLabels(t *testing.T) {
-	const message = "the name becomes part of labels"
+func TestNameLength(t *testing.T) {
+	const message = "the name is part of labels"
 
 	for _, providerType := range v1alpha2.ProviderTypes() {
 		t.Run(string(providerType), func(t *testing.T) {
 			g := NewWithT(t)
 			longest := strings.Repeat("x", 63-len(providerType.Label("")))
-			g.Expect(refusals(t, provider(t, providerType, longest, "{}"))).To(BeEmpty())
-			g.Expect(refusals(t, provider(t, providerType, longest+"x", "{}"))).To(ContainElement(ContainSubstring(message)))
-			g.Expect(refusals(t, provider(t, providerType, "a.b", "{}"))).To(ContainElement(ContainSubstring(message)))
+			g.Expect(validate(t, provider(t, providerType, longest, "{}"))).To(BeEmpty())
+			g.Expect(validate(t, provider(t, providerType, longest+"x", "{}"))).To(ContainElement(ContainSubstring(message)))
+			g.Expect(validate(t, provider(t, providerType, "a.b", "{}"))).To(ContainElement(ContainSubstring(message)))
 		})
 	}
 }
 
-func TestSamplesAreAccepted(t *testing.T) {
+func TestSamples(t *testing.T) {
 	kinds := map[string]bool{}
 
 	for _, content := range readFolder(t, sampleFolder) {
 		g := NewWithT(t)
 		object := &unstructured.Unstructured{}
 		g.Expect(yaml.Unmarshal(content, object)).To(Succeed())
-		object.SetNamespace("default") // theirs do not exist here
-		g.Expect(refusals(t, object)).To(BeEmpty(), object.GetKind())
+		object.SetNamespace("default") // the sample's own namespace does not exist
+		g.Expect(validate(t, object)).To(BeEmpty(), object.GetKind())
 		kinds[object.GetKind()] = true
 	}
 
 	NewWithT(t).Expect(kinds).To(HaveLen(len(v1alpha2.ProviderTypes())))
 }
 
-// TestClusterAPIOperatorFields has every field of cluster-api-operator's v1alpha2. All of them are
-// known and well typed.
+// TestClusterAPIOperatorFields checks that every field of cluster-api-operator's v1alpha2 exists
+// and has the right type.
 func TestClusterAPIOperatorFields(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("testdata/cluster-api-operator.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(refusals(t, provider(t, v1alpha2.InfrastructureProviderType, "aws", string(content)))).To(BeEmpty())
+	g.Expect(validate(t, provider(t, v1alpha2.InfrastructureProviderType, "aws", string(content)))).To(BeEmpty())
 }
 
-func TestStatusIsKeptAndShown(t *testing.T) {
+func TestStatus(t *testing.T) {
 	g := NewWithT(t)
 	c := connect(t)
 	object := &v1alpha2.CoreProvider{ObjectMeta: metav1.ObjectMeta{Name: v1alpha2.CoreProviderName, Namespace: "default"}}

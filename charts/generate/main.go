@@ -1,6 +1,6 @@
-// Command generate makes what follows from charts/capstan: the chart's README, from the comments in
-// values.yaml, and the kustomize base in config/default with the optional monitoring beside it,
-// from the templates. `make manifests` runs it in the module's folder.
+// Command generate generates files from charts/capstan: the chart's README from the comments in
+// values.yaml, and the kustomize bases config/default and config/monitoring from the templates.
+// `make manifests` runs it in the module's root folder.
 package main
 
 import (
@@ -14,20 +14,18 @@ import (
 
 const folder = "charts/capstan"
 
-// monitoring switches on what needs the Prometheus operator and Grafana.
-var monitoring = map[string]any{"metrics": map[string]any{
-	"serviceMonitor": map[string]any{
-		"enabled": true,
-	},
+// enabled are the values that enable monitoring, which needs the Prometheus operator and Grafana.
+var enabled = map[string]any{"metrics": map[string]any{
+	"serviceMonitor": map[string]any{"enabled": true},
 	"prometheusRule": map[string]any{"enabled": true},
 	"dashboard":      map[string]any{"enabled": true},
 }}
 
-func monitors(template string) bool {
+func isMonitoring(template string) bool {
 	return slices.Contains([]string{"servicemonitor.yaml", "prometheusrule.yaml", "dashboard.yaml"}, template)
 }
 
-func everything(string) bool { return true }
+func all(string) bool { return true }
 
 func main() {
 	if err := run(); err != nil {
@@ -47,18 +45,20 @@ func run() error {
 		return err
 	}
 
-	operator, err := charts.Render(capstan, nil, everything)
+	operator, err := charts.Render(capstan, nil, all)
 	if err != nil {
 		return err
 	}
 
-	beside, err := charts.Render(capstan, monitoring, monitors)
+	monitoring, err := charts.Render(capstan, enabled, isMonitoring)
 	if err != nil {
 		return err
 	}
 
 	for file, content := range map[string][]byte{
-		filepath.Join(folder, "README.md"): readme, "config/default/operator.yaml": operator, "config/monitoring/monitoring.yaml": beside,
+		filepath.Join(folder, "README.md"):  readme,
+		"config/default/operator.yaml":      operator,
+		"config/monitoring/monitoring.yaml": monitoring,
 	} {
 		if err := os.WriteFile(file, content, 0o644); err != nil {
 			return err

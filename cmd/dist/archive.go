@@ -11,12 +11,14 @@ import (
 	"time"
 )
 
-// archive is the packed command line for a platform.
+// archive is an archive with the capstan program for a platform.
 type archive struct {
 	platform platform
 	name     string
 	data     []byte
-	program  string // its name in the archive
+
+	// program is the name of the program in the archive.
+	program string
 }
 
 // entry is a file in an archive.
@@ -26,21 +28,29 @@ type entry struct {
 	mode int64
 }
 
-// pack makes the platform's usual archive, without times.
+// pack creates an archive in the platform's usual format. It contains no timestamps, so that the
+// same files give the same bytes.
 func pack(p platform, program, license, notices []byte) (archive, error) {
-	a := archive{platform: p, program: "capstan", name: fmt.Sprintf("capstan_%s_%s.tar.gz", p.os, p.arch)}
-
+	a := archive{
+		platform: p,
+		program:  "capstan",
+		name:     fmt.Sprintf("capstan_%s_%s.tar.gz", p.os, p.arch),
+	}
 	write := writeTar
+
 	if p.os == "windows" {
-		a.program, a.name, write = "capstan.exe", fmt.Sprintf("capstan_%s_%s.zip", p.os, p.arch), writeZip
+		a.program = "capstan.exe"
+		a.name = fmt.Sprintf("capstan_%s_%s.zip", p.os, p.arch)
+		write = writeZip
 	}
 
 	var out bytes.Buffer
 
-	err := write(
-		&out,
-		[]entry{{a.program, program, 0o755}, {"LICENSE", license, 0o644}, {"THIRD_PARTY_LICENSES.txt", notices, 0o644}},
-	)
+	err := write(&out, []entry{
+		{a.program, program, 0o755},
+		{"LICENSE", license, 0o644},
+		{"THIRD_PARTY_LICENSES.txt", notices, 0o644},
+	})
 	a.data = out.Bytes()
 
 	return a, err

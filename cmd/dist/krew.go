@@ -6,18 +6,24 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// downloads is where a release's files are; the version goes after it.
-const downloads = "https://github.com/capstan-project/capstan/releases/download/"
+const (
+	// downloads is the base URL of release files; the version follows.
+	downloads = "https://github.com/capstan-project/capstan/releases/download/"
 
-// krew makes the manifest by which kubectl's plugin manager installs the command line as `kubectl
-// capstan`.
-func (m *maker) krew(context.Context) error {
-	platforms := make([]map[string]any, 0, len(m.archives))
-	for _, a := range m.archives {
+	shortDescription = "Run Cluster API providers as Helm releases"
+	description      = "Builds Helm charts from Cluster API providers, checks and mirrors them, generates " +
+		"workload clusters from their templates, and shows and controls what the Capstan operator does.\n"
+)
+
+// krew writes the manifest that the plugin manager krew needs to install the program as the plugin
+// `kubectl capstan`.
+func (b *builder) krew(context.Context) error {
+	platforms := make([]map[string]any, 0, len(b.archives))
+	for _, a := range b.archives {
 		platforms = append(platforms, map[string]any{
 			"selector": map[string]any{"matchLabels": map[string]string{"os": a.platform.os, "arch": a.platform.arch}},
-			"uri":      downloads + m.version + "/" + a.name,
-			"sha256":   sum(a.data),
+			"uri":      downloads + b.version + "/" + a.name,
+			"sha256":   checksum(a.data),
 			"bin":      a.program,
 		})
 	}
@@ -27,10 +33,10 @@ func (m *maker) krew(context.Context) error {
 		"kind":       "Plugin",
 		"metadata":   map[string]string{"name": "capstan"},
 		"spec": map[string]any{
-			"version":          m.version,
+			"version":          b.version,
 			"homepage":         "https://github.com/capstan-project/capstan",
-			"shortDescription": "Run Cluster API providers as Helm releases",
-			"description":      "Makes Helm charts of Cluster API providers, checks and mirrors them, generates workload clusters from their templates, and shows what the Capstan operator does.\n",
+			"shortDescription": shortDescription,
+			"description":      description,
 			"platforms":        platforms,
 		},
 	})
@@ -38,5 +44,5 @@ func (m *maker) krew(context.Context) error {
 		return err
 	}
 
-	return m.write("capstan.krew.yaml", manifest)
+	return b.write("capstan.krew.yaml", manifest)
 }

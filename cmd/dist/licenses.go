@@ -14,13 +14,17 @@ import (
 	"strings"
 )
 
-// kinds are the licenses that are recognized, by their SPDX identifiers, with phrases that a text
-// of one has all of, in lower case and with single spaces. Those with a reason are not allowed in a
-// program under Apache-2.0.
-var kinds = []struct {
-	id      string
+// knownLicenses are the licenses that can be recognized.
+var knownLicenses = []struct {
+	// id is the SPDX identifier.
+	id string
+
+	// phrases all occur in the text of the license, in lower case and with single spaces.
 	phrases []string
-	reason  string
+
+	// reason is why a program under Apache-2.0 cannot contain code under this license; empty if it
+	// can.
+	reason string
 }{
 	{id: "MPL-2.0", phrases: []string{"mozilla public license"}},
 	{id: "Apache-2.0", phrases: []string{"apache license", "version 2.0"}},
@@ -45,32 +49,35 @@ var kinds = []struct {
 	},
 	{id: "CC0-1.0", phrases: []string{"cc0 1.0 universal"}},
 	{id: "Unlicense", phrases: []string{"this is free and unencumbered software released into the public domain"}},
-	{id: "AGPL", phrases: []string{"gnu affero general public license"}, reason: "it extends to the whole program"},
+	{id: "AGPL", phrases: []string{"gnu affero general public license"}, reason: "it applies to the whole program"},
 	{
 		id:      "LGPL",
 		phrases: []string{"gnu lesser general public license"},
-		reason:  "it asks that the library can be exchanged, which a static program does not allow",
+		reason:  "it requires that the library can be replaced, which a static program does not allow",
 	},
-	{id: "GPL", phrases: []string{"gnu general public license"}, reason: "it extends to the whole program"},
-	{id: "SSPL", phrases: []string{"server side public license"}, reason: "it is not free"},
-	{id: "BUSL", phrases: []string{"business source license"}, reason: "it is not free"},
+	{id: "GPL", phrases: []string{"gnu general public license"}, reason: "it applies to the whole program"},
+	{id: "SSPL", phrases: []string{"server side public license"}, reason: "it is not an open source license"},
+	{id: "BUSL", phrases: []string{"business source license"}, reason: "it is not an open source license"},
 }
 
-// recognize gives the licenses in a text, and why one of them is not allowed.
+// recognize returns the licenses in a text and, if one of them is not allowed, the reason.
 func recognize(text []byte) (ids []string, reason string) {
 	plain := strings.Join(strings.Fields(strings.ToLower(string(text))), " ")
 
-	for _, kind := range kinds {
-		if slices.ContainsFunc(kind.phrases, func(phrase string) bool { return !strings.Contains(plain, phrase) }) {
+	for _, license := range knownLicenses {
+		missing := func(phrase string) bool { return !strings.Contains(plain, phrase) }
+		if slices.ContainsFunc(license.phrases, missing) {
 			continue
 		}
 
-		if kind.reason == "" && (kind.id != "BSD-2-Clause" || !slices.Contains(ids, "BSD-3-Clause")) {
-			ids = append(ids, kind.id)
-		}
-		// MPL-2.0 names the GNU licenses as those it may be changed into.
-		if kind.reason != "" && !slices.Contains(ids, "MPL-2.0") {
-			reason = kind.id + ": " + kind.reason
+		switch {
+		case license.id == "BSD-2-Clause" && slices.Contains(ids, "BSD-3-Clause"):
+			// The text of BSD-3-Clause includes that of BSD-2-Clause.
+		case license.reason == "":
+			ids = append(ids, license.id)
+		case !slices.Contains(ids, "MPL-2.0"):
+			// The text of MPL-2.0 mentions the GNU licenses.
+			reason = license.id + ": " + license.reason
 		}
 	}
 
@@ -80,26 +87,28 @@ func recognize(text []byte) (ids []string, reason string) {
 // module is a dependency with its licenses.
 type module struct {
 	Path, Version string
-	// IDs are the licenses found, sorted.
+
+	// IDs are the SPDX identifiers of its licenses, sorted.
 	IDs []string
-	// Texts are the files that they were found in.
+
+	// Texts are the contents of its license files.
 	Texts [][]byte
 }
 
-// systems are those that programs are released for; each can bring dependencies of its own.
+// systems are the operating systems of a release; each can have dependencies of its own.
 var systems = []string{"linux", "darwin", "windows"}
 
-// licenses finds the licenses of all modules that are linked into the programs, in the order of
-// their paths. One that is not allowed, or not recognized, is an error that names them all.
+// licenses returns all modules that are linked into the programs with their licenses, in the order
+// of their paths. The error lists all licenses that are not allowed or not recognized.
 func licenses(ctx context.Context) ([]module, error) {
-	folders, err := linked(ctx)
+	folders, err := linkedModules(ctx)
 	if err != nil {
 		return nil, err
 	}
 
 	var (
-		all   []module
-		wrong []error
+		modules []module
+		failed  []error
 	)
 
 	for _, name := range slices.Sorted(maps.Keys(folders)) {
@@ -107,29 +116,23 @@ func licenses(ctx context.Context) ([]module, error) {
 
 		m.Path, m.Version, _ = strings.Cut(name, "@")
 		if err := m.read(folders[name]); err != nil {
-			wrong = append(wrong, fmt.Errorf("licenses of %s: %w", name, err))
+			failed = append(failed, fmt.Errorf("licenses of %s: %w", name, err))
 		}
 
-		all = append(all, m)
+		modules = append(modules, m)
 	}
 
-	return all, errors.Join(wrong...)
+	return modules, errors.Join(failed...)
 }
 
-// linked gives the folders of the modules in the programs, by path@version.
-func linked(ctx context.Context) (map[string]string, error) {
+// linkedModules returns the folders of the modules in the programs, by path@version.
+func linkedModules(ctx context.Context) (map[string]string, error) {
+	const format = "{{with .Module}}{{if .Version}}{{.Path}}@{{.Version}} {{.Dir}}{{end}}{{end}}"
+
 	folders := map[string]string{}
 
 	for _, system := range systems {
-		cmd := exec.CommandContext(
-			ctx,
-			"go",
-			"list",
-			"-deps",
-			"-f",
-			"{{with .Module}}{{if .Version}}{{.Path}}@{{.Version}} {{.Dir}}{{end}}{{end}}",
-			"./cmd/...",
-		)
+		cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-f", format, "./cmd/...")
 
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system)
 
@@ -154,7 +157,7 @@ func linked(ctx context.Context) (map[string]string, error) {
 
 var licenseFile = regexp.MustCompile(`(?i)^(un)?(licen[sc]e|copying|notice|patents)([-.].*)?$`)
 
-// read looks for licenses in the module's folder.
+// read reads the licenses in the module's folder.
 func (m *module) read(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -175,7 +178,7 @@ func (m *module) read(folder string) error {
 
 		ids, reason := recognize(text)
 		if reason != "" {
-			return fmt.Errorf("%s is not allowed (%s); replace the module", entry.Name(), reason)
+			return fmt.Errorf("%s is not allowed (%s); remove the dependency", entry.Name(), reason)
 		}
 
 		m.Texts = append(m.Texts, text)
@@ -186,7 +189,8 @@ func (m *module) read(folder string) error {
 	}
 
 	if len(found) == 0 {
-		return errors.New("none is recognized; look at the module, and replace it or teach cmd/dist/licenses.go its license")
+		return errors.New(
+			"none is recognized; add the license to cmd/dist/licenses.go if it is allowed, or remove the dependency")
 	}
 
 	m.IDs = slices.Sorted(maps.Keys(found))
@@ -194,8 +198,8 @@ func (m *module) read(folder string) error {
 	return nil
 }
 
-// notices is the text of all licenses, which goes with the programs because most of them ask for
-// it.
+// notices returns the text of all licenses. Most licenses require that it is distributed with the
+// programs.
 func notices(modules []module) []byte {
 	var out bytes.Buffer
 	fmt.Fprintln(&out, "This program contains the Go modules below, under their own licenses.")

@@ -20,12 +20,14 @@ const chartFolder = "charts/capstan"
 var (
 	chartVersion = regexp.MustCompile(`(?m)^version: .*$`)
 	appVersion   = regexp.MustCompile(`(?m)^appVersion: .*$`)
-	sourceLine   = regexp.MustCompile(`(?m)^# (Source|Generated).*\n`)
+
+	// sourceLine matches the comments that tell where generated manifests come from.
+	sourceLine = regexp.MustCompile(`(?m)^# (Source|Generated).*\n`)
 )
 
-// manifests makes the chart, and everything for kubectl in one file.
-func (m *maker) manifests(context.Context) error {
-	packed, err := m.chart()
+// manifests writes the packaged chart, and one file with all objects for kubectl.
+func (b *builder) manifests(context.Context) error {
+	packed, err := b.chart()
 	if err != nil {
 		return err
 	}
@@ -35,7 +37,7 @@ func (m *maker) manifests(context.Context) error {
 		return err
 	}
 
-	if err := m.write(packed.Filename(), data); err != nil {
+	if err := b.write(packed.Filename(), data); err != nil {
 		return err
 	}
 
@@ -44,7 +46,8 @@ func (m *maker) manifests(context.Context) error {
 		return err
 	}
 
-	installable.Metadata.Version, installable.Metadata.AppVersion = packed.Metadata.Version, packed.Metadata.AppVersion
+	installable.Metadata.Version = packed.Metadata.Version
+	installable.Metadata.AppVersion = packed.Metadata.AppVersion
 
 	operator, err := charts.Render(installable, nil, func(string) bool { return true })
 	if err != nil {
@@ -57,20 +60,20 @@ func (m *maker) manifests(context.Context) error {
 	}
 
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "# Capstan %s: kubectl apply --server-side -f capstan.yaml\n---\n%s", m.version, namespace)
+	fmt.Fprintf(&out, "# Capstan %s: kubectl apply --server-side -f capstan.yaml\n---\n%s", b.version, namespace)
 
 	for _, definition := range packed.CRDs {
-		out.Write(bytes.TrimSpace(append([]byte("---\n"), bytes.TrimPrefix(definition.Data, []byte("---\n"))...)))
-		out.WriteByte('\n')
+		document := bytes.TrimSpace(bytes.TrimPrefix(definition.Data, []byte("---\n")))
+		fmt.Fprintf(&out, "---\n%s\n", document)
 	}
 
 	out.Write(sourceLine.ReplaceAll(operator, nil))
 
-	return m.write("capstan.yaml", out.Bytes())
+	return b.write("capstan.yaml", out.Bytes())
 }
 
-// chart is charts/capstan with the release's version.
-func (m *maker) chart() (*chart.Chart, error) {
+// chart returns charts/capstan with the version of the release.
+func (b *builder) chart() (*chart.Chart, error) {
 	c := &chart.Chart{}
 
 	err := filepath.WalkDir(chartFolder, func(file string, entry os.DirEntry, err error) error {
@@ -85,10 +88,14 @@ func (m *maker) chart() (*chart.Chart, error) {
 		}
 
 		data, err := os.ReadFile(file)
-		if name == chart.MetadataFile {
-			data = chartVersion.ReplaceAll(data, []byte("version: "+strings.TrimPrefix(m.version, "v")))
+		if err != nil {
+			return err
+		}
 
-			data = appVersion.ReplaceAll(data, []byte("appVersion: "+m.version))
+		if name == chart.MetadataFile {
+			data = chartVersion.ReplaceAll(data, []byte("version: "+strings.TrimPrefix(b.version, "v")))
+			data = appVersion.ReplaceAll(data, []byte("appVersion: "+b.version))
+
 			if err := yaml.Unmarshal(data, &c.Metadata); err != nil {
 				return err
 			}
@@ -96,12 +103,13 @@ func (m *maker) chart() (*chart.Chart, error) {
 
 		c.Files = append(c.Files, chart.File{Name: filepath.ToSlash(name), Data: data})
 
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	// The folder of CRDs is a symbolic link, which is not walked through.
+
+	// WalkDir does not follow crds, which is a symbolic link.
 	definitions, err := filepath.Glob(filepath.Join(chartFolder, "crds/*.yaml"))
 	if err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// component is an entry of a bill of materials in the format CycloneDX 1.6.
+// component is an entry of a CycloneDX 1.6 bill of materials.
 type component struct {
 	Type     string          `json:"type"`
 	Ref      string          `json:"bom-ref,omitempty"`
@@ -25,7 +25,7 @@ type licenseID struct {
 	ID string `json:"id"`
 }
 
-// bom is a bill of materials.
+// bom is a CycloneDX 1.6 bill of materials.
 type bom struct {
 	Format      string `json:"bomFormat"`
 	SpecVersion string `json:"specVersion"`
@@ -36,33 +36,37 @@ type bom struct {
 	Components []component `json:"components"`
 }
 
-// billOfMaterials lists the modules that a program was really linked from, as the linker has noted
-// them in it.
-func billOfMaterials(program, name, version string, licensed []module) ([]byte, error) {
+// sbom returns the bill of materials of a program: the modules it was linked from, according to the
+// build information in it.
+func sbom(program, name, version string, modules []module) ([]byte, error) {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
-		return nil, fmt.Errorf("read what %s was built from: %w", program, err)
+		return nil, fmt.Errorf("read the build information of %s: %w", program, err)
 	}
 
 	ids := map[string][]licenseChoice{}
 
-	for _, m := range licensed {
+	for _, m := range modules {
 		for _, id := range m.IDs {
 			ids[m.Path] = append(ids[m.Path], licenseChoice{licenseID{id}})
 		}
 	}
 
+	goVersion := strings.TrimPrefix(info.GoVersion, "go")
 	all := bom{Format: "CycloneDX", SpecVersion: "1.6", Version: 1, Components: []component{
 		{
 			Type:    "platform",
 			Name:    "go",
-			Version: strings.TrimPrefix(info.GoVersion, "go"),
-			PURL:    "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go"),
+			Version: goVersion,
+			PURL:    "pkg:golang/std@" + goVersion,
 		},
 	}}
 
 	all.Metadata.Component = component{
-		Type: "application", Name: name, Version: version, PURL: "pkg:golang/" + info.Main.Path + "@" + version,
+		Type:     "application",
+		Name:     name,
+		Version:  version,
+		PURL:     "pkg:golang/" + info.Main.Path + "@" + version,
 		Licenses: []licenseChoice{{licenseID{"Apache-2.0"}}},
 	}
 	for _, dependency := range info.Deps {

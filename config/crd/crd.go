@@ -1,5 +1,4 @@
-// Package crd carries the operator's own CustomResourceDefinitions and brings a cluster's to their
-// version.
+// Package crd embeds the operator's own CustomResourceDefinitions and upgrades those in a cluster.
 package crd
 
 import (
@@ -22,10 +21,10 @@ import (
 //go:embed bases/*.yaml
 var bases embed.FS
 
-// annotationVersion holds, on a CRD, the version of the operator that applied it last.
-const annotationVersion = v1alpha2.Prefix + "/operator-version"
+// versionAnnotation holds, on a CRD, the version of the operator that applied it last.
+const versionAnnotation = v1alpha2.Prefix + "/operator-version"
 
-// Bases are the CustomResourceDefinitions, in the order of their names.
+// Bases returns the CustomResourceDefinitions, sorted by name.
 func Bases() ([]*unstructured.Unstructured, error) {
 	files, err := fs.Glob(bases, "bases/*.yaml")
 	if err != nil {
@@ -50,9 +49,10 @@ func Bases() ([]*unstructured.Unstructured, error) {
 	return definitions, nil
 }
 
-// Upgrade brings the CustomResourceDefinitions in the cluster to those of this version of the
-// operator. One that a newer version applied stays, so that an operator that goes back takes no
-// field away from resources. It installs none: that is for whoever installs the operator.
+// Upgrade upgrades the CustomResourceDefinitions in the cluster to those of the given version of the
+// operator. It does not change those that a newer version applied, so that a downgrade of the
+// operator removes no fields. It does not install missing ones: that is part of the operator's
+// installation.
 func Upgrade(ctx context.Context, c client.Client, version string) error {
 	definitions, err := Bases()
 	if err != nil {
@@ -77,20 +77,19 @@ func upgrade(ctx context.Context, c client.Client, definition *unstructured.Unst
 	err := c.Get(ctx, client.ObjectKeyFromObject(definition), live)
 	if apierrors.IsNotFound(err) {
 		return errors.New(
-			"it is not installed; apply those of this version, which the chart has in crds/ and the release in capstan.yaml",
-		)
+			"it is not installed; apply the CRDs of this version, from crds/ in the chart or from the release's capstan.yaml")
 	}
 
 	if err != nil {
 		return err
 	}
 
-	if newer(live.Annotations[annotationVersion], version) {
+	if newer(live.Annotations[versionAnnotation], version) {
 		return nil
 	}
 
 	annotations := definition.GetAnnotations()
-	annotations[annotationVersion] = version
+	annotations[versionAnnotation] = version
 	definition.SetAnnotations(annotations)
 
 	return c.Apply(
@@ -101,8 +100,8 @@ func upgrade(ctx context.Context, c client.Client, definition *unstructured.Unst
 	)
 }
 
-// newer reports whether a is a later version than b. What is no semantic version, such as that of a
-// build by hand, is older than any.
+// newer reports whether version a is newer than b. A version that is not semantic, such as that of
+// a local build, is older than any other.
 func newer(a, b string) bool {
 	first, err := semver.NewVersion(a)
 	if err != nil {

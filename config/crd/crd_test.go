@@ -8,7 +8,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-func TestBasesAreTheKindsOfTheAPI(t *testing.T) {
+func TestBases(t *testing.T) {
 	g := NewWithT(t)
 	definitions, err := Bases()
 	g.Expect(err).NotTo(HaveOccurred())

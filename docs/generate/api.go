@@ -16,16 +16,16 @@ import (
 
 const apiHead = notice + `# The API
 
-` + "`operator.cluster.x-k8s.io/v1alpha2`" + `. All kinds are namespaced and have the same spec and status. ` + "`kubectl explain infrastructureproviders.spec`" + `
-tells the same, and ` + "`kubectl get capstan -A`" + ` lists the resources of all kinds.
+The API group is ~operator.cluster.x-k8s.io/v1alpha2~. All kinds are namespaced and have the same spec and status.
+~kubectl explain infrastructureproviders.spec~ shows the same descriptions, and ~kubectl get capstan -A~ lists the
+resources of all kinds.
 
-| kind | resource | short | what it does |
+| kind | resource | short name | description |
 |---|---|---|---|
 `
 
-// kubernetesOwn are fields whose types are Kubernetes' own: its documentation tells what is in
-// them.
-var kubernetesOwn = map[string]string{
+// kubernetesTypes are the fields with a type of Kubernetes, which its documentation describes.
+var kubernetesTypes = map[string]string{
 	"affinity":      "Affinity",
 	"tolerations[]": "Toleration",
 	"env[]":         "EnvVar",
@@ -34,7 +34,7 @@ var kubernetesOwn = map[string]string{
 	"conditions[]":  "Condition",
 }
 
-// apiPage describes the kinds, and once the spec and status that they share.
+// apiPage returns the page with all kinds, and the spec and status that they share.
 func apiPage(folder string) ([]byte, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {
@@ -42,7 +42,7 @@ func apiPage(folder string) ([]byte, error) {
 	}
 
 	var out bytes.Buffer
-	out.WriteString(apiHead)
+	out.WriteString(strings.ReplaceAll(apiHead, "~", "`"))
 
 	var schema *apiextensionsv1.JSONSchemaProps
 
@@ -59,14 +59,8 @@ func apiPage(folder string) ([]byte, error) {
 
 		schema = crd.Spec.Versions[0].Schema.OpenAPIV3Schema
 		names := crd.Spec.Names
-		fmt.Fprintf(
-			&out,
-			"| `%s` | `%s` | `%s` | %s |\n",
-			names.Kind,
-			names.Plural,
-			strings.Join(names.ShortNames, ", "),
-			cell(schema.Description),
-		)
+		short := strings.Join(names.ShortNames, ", ")
+		fmt.Fprintf(&out, "| `%s` | `%s` | `%s` | %s |\n", names.Kind, names.Plural, short, cell(schema.Description))
 	}
 
 	if schema == nil {
@@ -75,7 +69,8 @@ func apiPage(folder string) ([]byte, error) {
 
 	for _, part := range []string{"spec", "status"} {
 		property := schema.Properties[part]
-		fmt.Fprintf(&out, "\n## %s\n\n| field | type | what it is |\n|---|---|---|\n", part)
+		fmt.Fprintf(&out, "\n## %s\n\n| field | type | description |\n|---|---|---|\n", part)
+
 		t := table{out: &out, seen: map[string]*apiextensionsv1.JSONSchemaProps{}}
 		t.fields(part, &property)
 	}
@@ -86,13 +81,15 @@ func apiPage(folder string) ([]byte, error) {
 // table writes a row for each field.
 type table struct {
 	out *bytes.Buffer
-	// seen are objects that have their rows, by path.
+
+	// seen holds the objects that already have rows, by path.
 	seen map[string]*apiextensionsv1.JSONSchemaProps
 }
 
+// fields writes the rows of an object's fields.
 func (t table) fields(path string, schema *apiextensionsv1.JSONSchemaProps) {
 	names := slices.Collect(maps.Keys(schema.Properties))
-	slices.SortFunc(names, func(a, b string) int { return strings.Compare(last(a), last(b)) })
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(sortKey(a), sortKey(b)) })
 
 	for _, name := range names {
 		property := schema.Properties[name]
@@ -100,8 +97,8 @@ func (t table) fields(path string, schema *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// last puts the field behind all others that repeats what they say.
-func last(name string) string {
+// sortKey sorts fields by name, but additionalDeployments last, because it refers to other fields.
+func sortKey(name string) string {
 	if name == "additionalDeployments" {
 		return "~"
 	}
@@ -109,36 +106,36 @@ func last(name string) string {
 	return name
 }
 
-// row writes a field, and the fields below it.
+// row writes the row of a field, and the rows of the fields in it.
 func (t table) row(path, name string, schema *apiextensionsv1.JSONSchemaProps, required bool) {
-	below, suffix := content(schema)
+	element, suffix := elementOf(schema)
 
 	text := cell(schema.Description)
 	if rules := rules(schema, required); rules != "" {
 		text += " *" + rules + "*"
 	}
 
-	known := kubernetesOwn[name+suffix]
+	kubernetesType := kubernetesTypes[name+suffix]
+	same := t.sameFields(element)
 
-	as := t.as(below)
 	switch {
-	case known != "":
-		text += fmt.Sprintf(" Kubernetes' own `%s`.", known)
-	case as != "":
-		text += fmt.Sprintf(" Its fields are those of `%s`.", as)
+	case kubernetesType != "":
+		text += fmt.Sprintf(" See Kubernetes' `%s`.", kubernetesType)
+	case same != "":
+		text += fmt.Sprintf(" Its fields are those of `%s`.", same)
 	}
 
 	fmt.Fprintf(t.out, "| `%s` | %s | %s |\n", path, typeOf(schema), text)
 
-	if known == "" && as == "" && below != nil && len(below.Properties) > 0 {
-		t.seen[path+suffix] = below
-		t.fields(path+suffix, below)
+	if kubernetesType == "" && same == "" && len(element.Properties) > 0 {
+		t.seen[path+suffix] = element
+		t.fields(path+suffix, element)
 	}
 }
 
-// as is the path of an object with the same fields; empty when there is none yet.
-func (t table) as(schema *apiextensionsv1.JSONSchemaProps) string {
-	if schema == nil || len(schema.Properties) < 3 {
+// sameFields returns the path of an object with the same fields that already has rows, or "".
+func (t table) sameFields(schema *apiextensionsv1.JSONSchemaProps) string {
+	if len(schema.Properties) < 3 {
 		return ""
 	}
 
@@ -151,9 +148,9 @@ func (t table) as(schema *apiextensionsv1.JSONSchemaProps) string {
 	return ""
 }
 
-// content is the object that a field holds, or its items or values do, and what stands for that in
-// a path.
-func content(schema *apiextensionsv1.JSONSchemaProps) (*apiextensionsv1.JSONSchemaProps, string) {
+// elementOf returns the schema of a list's items or a map's values, and the suffix that represents
+// them in a path. For other fields it returns the schema itself.
+func elementOf(schema *apiextensionsv1.JSONSchemaProps) (*apiextensionsv1.JSONSchemaProps, string) {
 	switch {
 	case schema.Items != nil && schema.Items.Schema != nil:
 		return schema.Items.Schema, "[]"
@@ -165,12 +162,13 @@ func content(schema *apiextensionsv1.JSONSchemaProps) (*apiextensionsv1.JSONSche
 }
 
 func typeOf(schema *apiextensionsv1.JSONSchemaProps) string {
-	below, suffix := content(schema)
+	element, suffix := elementOf(schema)
+
 	switch {
 	case suffix == "[]":
-		return "list of " + typeOf(below)
+		return "list of " + typeOf(element)
 	case suffix == ".*":
-		return "map to " + typeOf(below)
+		return "map of " + typeOf(element)
 	case schema.Format == "date-time":
 		return "time"
 	case schema.XIntOrString:
@@ -180,7 +178,7 @@ func typeOf(schema *apiextensionsv1.JSONSchemaProps) string {
 	return schema.Type
 }
 
-// rules are those that a person can read; what CEL rules say is in the descriptions.
+// rules returns the validation rules in words.
 func rules(schema *apiextensionsv1.JSONSchemaProps, required bool) string {
 	var parts []string
 	if required {
@@ -205,13 +203,23 @@ func rules(schema *apiextensionsv1.JSONSchemaProps, required bool) string {
 	}
 
 	for _, rule := range schema.XValidations {
-		parts = append(parts, strings.ToUpper(rule.Message[:1])+strings.TrimSuffix(rule.Message[1:], ".")+".")
+		parts = append(parts, sentence(rule.Message))
 	}
 
 	return strings.Join(parts, " ")
 }
 
-// cell is text for a cell of a table.
+// sentence returns a message as a sentence. If it starts with the name of a field, it keeps its case.
+func sentence(message string) string {
+	word, _, _ := strings.Cut(message, " ")
+	if ordinary := []string{"must", "set", "the"}; slices.Contains(ordinary, word) {
+		message = strings.ToUpper(message[:1]) + message[1:]
+	}
+
+	return strings.TrimSuffix(message, ".") + "."
+}
+
+// cell escapes text for a cell of a table.
 func cell(text string) string {
 	return strings.NewReplacer("\n", " ", "|", `\|`, "<", "&lt;").Replace(text)
 }

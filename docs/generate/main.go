@@ -1,5 +1,5 @@
-// Command generate makes the reference pages in docs/reference: of the API from the CRDs, of the
-// programs from their own help. `make docs` runs it in the module's folder.
+// Command generate generates the reference pages in docs/reference: the API's from the CRDs, the
+// programs' from their help. `make docs` runs it in the module's root folder.
 package main
 
 import (
@@ -46,21 +46,14 @@ func run() error {
 	return nil
 }
 
-// build makes the programs in a folder, which is the caller's to remove.
+// build builds the programs in a temporary folder, which the caller must remove.
 func build() (string, error) {
 	programs, err := os.MkdirTemp("", "capstan-docs-")
 	if err != nil {
 		return "", err
 	}
 
-	build := exec.Command(
-		"go",
-		"build",
-		"-o",
-		programs,
-		"./cmd/capstan",
-		"./cmd/operator",
-	) //nolint:gosec // a folder of our own
+	build := exec.Command("go", "build", "-o", programs, "./cmd/capstan", "./cmd/operator")
 	if out, err := build.CombinedOutput(); err != nil {
 		_ = os.RemoveAll(programs)
 		return "", fmt.Errorf("build the programs: %w\n%s", err, out)

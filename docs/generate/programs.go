@@ -13,17 +13,17 @@ import (
 
 const cliHead = notice + `# capstan
 
-The command line. As ` + "`kubectl-capstan`" + ` in the PATH it is a kubectl plugin too: ` + "`kubectl capstan`" + `.
+The command line. If it is installed as ~kubectl-capstan~ in the PATH, it is also a kubectl plugin: ~kubectl capstan~.
 
-Commands that talk to the management cluster also take kubectl's flags for that, such as ` + "`--kubeconfig`, `--context` and `--as`" + `; they
-are left out below.
+Commands that connect to the management cluster also accept kubectl's connection flags, such as ~--kubeconfig~,
+~--context~ and ~--as~, which are not listed below.
 
 `
 
-// cliPage is the help of all commands, one section each.
+// cliPage returns the help of all commands, with one section for each.
 func cliPage(program string) ([]byte, error) {
 	var out bytes.Buffer
-	out.WriteString(cliHead)
+	out.WriteString(strings.ReplaceAll(cliHead, "~", "`"))
 
 	connection := pflag.NewFlagSet("", pflag.ContinueOnError)
 	genericclioptions.NewConfigFlags(false).AddFlags(connection)
@@ -34,21 +34,17 @@ func cliPage(program string) ([]byte, error) {
 
 var listed = regexp.MustCompile(`(?ms)^Available Commands:\n(.*?)\n\n`)
 
-// document writes the section of a command that does something, and those of the commands below it.
+// document writes the sections of a command's subcommands, or, if there are none, its own section.
 func document(out *bytes.Buffer, program string, command []string, connection *pflag.FlagSet) error {
-	help, err := exec.Command(program, append(command, "--help")...).Output() //nolint:gosec // programs just built
+	help, err := exec.Command(program, append(command, "--help")...).Output()
 	if err != nil {
 		return fmt.Errorf("capstan %s --help: %w", strings.Join(command, " "), err)
 	}
 
 	group := listed.FindSubmatch(help)
 	if group == nil {
-		fmt.Fprintf(
-			out,
-			"## capstan %s\n\n```text\n%s```\n\n",
-			strings.Join(command, " "),
-			withoutConnection(string(help), connection),
-		)
+		text := withoutConnection(string(help), connection)
+		fmt.Fprintf(out, "## capstan %s\n\n```text\n%s```\n\n", strings.Join(command, " "), text)
 
 		return nil
 	}
@@ -69,8 +65,8 @@ func document(out *bytes.Buffer, program string, command []string, connection *p
 
 var flagLine = regexp.MustCompile(`^ +(?:-\w, )?--([a-z0-9-]+)`)
 
-// withoutConnection drops the lines of flags with which kubectl connects, unless the command says
-// something of its own about them.
+// withoutConnection removes the lines of kubectl's connection flags from the help, unless the
+// command describes them itself.
 func withoutConnection(help string, connection *pflag.FlagSet) string {
 	var kept strings.Builder
 
@@ -89,11 +85,11 @@ func withoutConnection(help string, connection *pflag.FlagSet) string {
 
 const operatorHead = notice + `# Flags of the operator
 
-The chart sets them by its values, see [its README](../../charts/capstan/README.md).
+The chart sets the flags from its values, see [its README](../../charts/capstan/README.md).
 
 `
 
-// operatorPage is the help of the operator.
+// operatorPage returns the help of the operator.
 func operatorPage(program string) ([]byte, error) {
 	help, err := exec.Command(program, "--help").CombinedOutput()
 	if err != nil {

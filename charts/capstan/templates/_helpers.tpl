@@ -1,4 +1,4 @@
-{{/* Name of the objects: the release's, with the chart's name in it once. */}}
+{{/* Name of namespaced objects: the release's name, plus the chart's name unless the release's name contains it. */}}
 {{- define "capstan.fullname" -}}
 {{- if contains .Chart.Name .Release.Name -}}
 {{- .Release.Name | trunc 50 | trimSuffix "-" -}}
@@ -7,7 +7,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* Name of cluster-scoped objects: releases in different namespaces must not share them. */}}
+{{/* Name of cluster-scoped objects: unique per namespace and release. */}}
 {{- define "capstan.clusterName" -}}
 {{- if hasPrefix (include "capstan.fullname" .) .Release.Namespace -}}
 {{- .Release.Namespace -}}
@@ -20,7 +20,7 @@
 {{- default (ternary (include "capstan.fullname" .) "default" .Values.serviceAccount.create) .Values.serviceAccount.name -}}
 {{- end }}
 
-{{/* Labels that select the pods; they never change. */}}
+{{/* Labels that select the pods. They must not change: selectors are immutable. */}}
 {{- define "capstan.selector" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -41,12 +41,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end }}
 
-{{/* Port of an address such as ":8080". */}}
+{{/* Port number of an address such as ":8080". */}}
 {{- define "capstan.port" -}}
 {{- regexFind "[0-9]+$" . -}}
 {{- end }}
 
-{{/* Whether metrics are served: "true" or nothing. */}}
+{{/* "true" if metrics are enabled, and otherwise empty. */}}
 {{- define "capstan.metrics" -}}
 {{- if ne (toString (index .Values.flags "metrics-bind-address")) "0" -}}true{{- end -}}
 {{- end }}

@@ -16,12 +16,12 @@ import (
 	"oras.land/oras-go/v2/content/oci"
 )
 
-// containerdName is where containerd looks for the name of an image in an archive.
+// containerdName is the annotation that containerd reads the name of an image in an archive from.
 const containerdName = "io.containerd.image.name"
 
-// Write makes an OCI archive of images for different platforms under one name, such as
-// "registry.example.com/capstan:v1.2.3". skopeo, crane, ctr and Docker (25 or later) read it. It
-// gives the digest of the index.
+// Write writes an OCI archive with the images of several platforms under one name, such as
+// "registry.example.com/capstan:v1.2.3", and returns the digest of the index. skopeo, crane, ctr and
+// Docker (25 or later) can read the archive.
 func Write(ctx context.Context, file, name string, images ...Image) (digest string, err error) {
 	dir, err := os.MkdirTemp("", "image-")
 	if err != nil {
@@ -51,9 +51,11 @@ func Write(ctx context.Context, file, name string, images ...Image) (digest stri
 	}
 
 	root.Annotations = map[string]string{containerdName: name, ocispec.AnnotationRefName: name}
+	top := ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, Manifests: []ocispec.Descriptor{root}}
+
 	for file, content := range map[string]any{
 		ocispec.ImageLayoutFile: ocispec.ImageLayout{Version: ocispec.ImageLayoutVersion},
-		ocispec.ImageIndexFile:  ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, Manifests: []ocispec.Descriptor{root}},
+		ocispec.ImageIndexFile:  top,
 	} {
 		data, err := json.Marshal(content)
 		if err != nil {
@@ -68,7 +70,7 @@ func Write(ctx context.Context, file, name string, images ...Image) (digest stri
 	return root.Digest.String(), pack(dir, file)
 }
 
-// pack writes a folder as an archive, in the order of names and without times.
+// pack packs a folder into an archive, in the order of names and without timestamps.
 func pack(dir, file string) (err error) {
 	out, err := os.Create(file)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package image makes container images without a container engine: files go into one layer on top
-// of nothing. The same files are the same bytes, and so the same digest, on every machine.
+// Package image builds container images without a container engine. An image has a single layer. It
+// is reproducible: the same files give the same digest on every machine.
 package image
 
 import (
@@ -22,25 +22,32 @@ import (
 	"oras.land/oras-go/v2/errdef"
 )
 
-// File is a file of an image, or a folder if Mode says so.
+// File is a file or folder of an image.
 type File struct {
-	Path string // from the image's root, without a leading slash
+	// Path is relative to the image's root, without a leading slash.
+	Path string
 	Data []byte
-	Mode int64 // permissions
+
+	// Mode holds the Unix permissions.
+	Mode int64
 	Dir  bool
 }
 
-// Image is what an image for one platform is made from.
+// Image is the content of an image for one platform.
 type Image struct {
 	Platform ocispec.Platform
-	Files    []File
-	// Config is how the image is run. Folders on the way to files need not be among Files.
+
+	// Files need not include the parent folders of files.
+	Files []File
+
+	// Config configures how the image is run.
 	Config ocispec.ImageConfig
-	// Created is told as the image's age; files have no age.
+
+	// Created is the creation time of the image. Its files have no timestamps.
 	Created time.Time
 }
 
-// push stores the image and gives its descriptor.
+// push stores the image and returns its descriptor.
 func (i Image) push(ctx context.Context, store content.Pusher) (ocispec.Descriptor, error) {
 	layer, err := tarball(i.Files)
 	if err != nil {
@@ -58,17 +65,17 @@ func (i Image) push(ctx context.Context, store content.Pusher) (ocispec.Descript
 	}
 
 	config, err := pushJSON(ctx, store, ocispec.MediaTypeImageConfig, ocispec.Image{
-		Created: &i.Created, Platform: i.Platform, Config: i.Config,
-		RootFS: ocispec.RootFS{Type: "layers", DiffIDs: []digest.Digest{digest.FromBytes(layer)}},
+		Created:  &i.Created,
+		Platform: i.Platform,
+		Config:   i.Config,
+		RootFS:   ocispec.RootFS{Type: "layers", DiffIDs: []digest.Digest{digest.FromBytes(layer)}},
 	})
 	if err != nil {
 		return ocispec.Descriptor{}, err
 	}
 
 	manifest, err := pushJSON(ctx, store, ocispec.MediaTypeImageManifest, ocispec.Manifest{
-		Versioned: specs.Versioned{
-			SchemaVersion: 2,
-		},
+		Versioned:   specs.Versioned{SchemaVersion: 2},
 		MediaType:   ocispec.MediaTypeImageManifest,
 		Config:      config,
 		Layers:      []ocispec.Descriptor{layers},
@@ -99,8 +106,8 @@ func push(ctx context.Context, store content.Pusher, mediaType string, data []by
 	return descriptor, err
 }
 
-// tarball packs files in the order of their paths, each folder before what is in it, all owned by
-// root and without times.
+// tarball packs files in the order of their paths, so that folders precede their files. All are
+// owned by root and have no timestamps.
 func tarball(files []File) ([]byte, error) {
 	all := map[string]File{}
 
@@ -134,8 +141,10 @@ func tarball(files []File) ([]byte, error) {
 			Mode:     f.Mode,
 			ModTime:  time.Unix(0, 0),
 		}
+
 		if f.Dir {
-			header.Typeflag, header.Name = tar.TypeDir, strings.TrimSuffix(f.Path, "/")+"/"
+			header.Typeflag = tar.TypeDir
+			header.Name = strings.TrimSuffix(f.Path, "/") + "/"
 		}
 
 		if err := w.WriteHeader(header); err != nil {

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// inModule works in the module's folder, as the program does.
+// inModule changes to the module's root folder, where the program runs.
 func inModule(t *testing.T) *WithT {
 	t.Helper()
 	t.Chdir("../..")
@@ -29,9 +29,9 @@ func inModule(t *testing.T) *WithT {
 	return NewWithT(t)
 }
 
-func TestTheImageStarts(t *testing.T) {
+func TestImageStarts(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("an image's program runs on Linux only")
+		t.Skip("the image's program runs only on Linux")
 	}
 
 	g := inModule(t)
@@ -39,8 +39,9 @@ func TestTheImageStarts(t *testing.T) {
 	file := filepath.Join(dir, "image.tar")
 
 	var out bytes.Buffer
-	g.Expect(run(t.Context(), []string{"image", "--version", "v1.2.3", "--platforms", "linux/" + runtime.GOARCH, "--output", file}, &out)).
-		To(Succeed())
+
+	args := []string{"image", "--version", "v1.2.3", "--platforms", "linux/" + runtime.GOARCH, "--output", file}
+	g.Expect(run(t.Context(), args, &out)).To(Succeed())
 	g.Expect(out.String()).To(HavePrefix("ghcr.io/capstan-project/capstan:v1.2.3@sha256:"))
 
 	root := filepath.Join(dir, "root")
@@ -48,8 +49,9 @@ func TestTheImageStarts(t *testing.T) {
 	g.Expect(config.User).To(Equal("65532:65532"))
 
 	cmd := exec.CommandContext(t.Context(), filepath.Join(root, config.Entrypoint[0]), "--version")
-	if os.Getuid() == 0 { // nothing but the image's files is there
-		cmd.Path, cmd.Args[0] = config.Entrypoint[0], config.Entrypoint[0]
+	if os.Getuid() == 0 { // run it with only the image's files
+		cmd.Path = config.Entrypoint[0]
+		cmd.Args[0] = config.Entrypoint[0]
 		cmd.Dir = "/"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
 		g.Expect(os.Chmod(root, 0o755)).To(Succeed())
@@ -65,8 +67,8 @@ func TestTheImageStarts(t *testing.T) {
 	g.Expect(bytes.Count(authorities, []byte("BEGIN CERTIFICATE"))).To(BeNumerically(">", 100))
 }
 
-// unpack writes the layers of the only image in an OCI archive into a folder, following digests
-// from the index down.
+// unpack writes the layers of the only image in an OCI archive to a folder and returns the image's
+// configuration. It follows the digests from the index down.
 func unpack(t *testing.T, file, root string) ocispec.ImageConfig {
 	t.Helper()
 	g := NewWithT(t)
@@ -138,12 +140,12 @@ func filesOf(t *testing.T, file string) map[string][]byte {
 	}
 }
 
-func TestDistMakesARelease(t *testing.T) {
+func TestRelease(t *testing.T) {
 	g := inModule(t)
 	dir := filepath.Join(t.TempDir(), "dist")
 	host := runtime.GOOS + "/" + runtime.GOARCH
-	g.Expect(run(t.Context(), []string{"dist", "--version", "v1.2.3", "--platforms", host, "--output", dir}, io.Discard)).
-		To(Succeed())
+	args := []string{"release", "--version", "v1.2.3", "--platforms", host, "--output", dir}
+	g.Expect(run(t.Context(), args, io.Discard)).To(Succeed())
 
 	read := func(name string) []byte {
 		data, err := os.ReadFile(filepath.Join(dir, name))
@@ -154,12 +156,12 @@ func TestDistMakesARelease(t *testing.T) {
 
 	for line := range strings.Lines(string(read("checksums.txt"))) {
 		digest, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
-		g.Expect(sum(read(name))).To(Equal(digest), name)
+		g.Expect(checksum(read(name))).To(Equal(digest), name)
 	}
 
 	program := "capstan_" + strings.Replace(host, "/", "_", 1) + ".tar.gz"
 	g.Expect(string(read("capstan.krew.yaml"))).
-		To(And(ContainSubstring(sum(read(program))), ContainSubstring("/v1.2.3/"+program)))
+		To(And(ContainSubstring(checksum(read(program))), ContainSubstring("/v1.2.3/"+program)))
 	g.Expect(string(read("capstan.cdx.json"))).To(ContainSubstring(`"pkg:golang/sigs.k8s.io/yaml@v`))
 	g.Expect(string(read("capstan-operator.cdx.json"))).
 		To(ContainSubstring(`"pkg:golang/sigs.k8s.io/controller-runtime@v`))
@@ -178,18 +180,20 @@ func TestDistMakesARelease(t *testing.T) {
 		kinds[object.Kind]++
 	}
 
-	g.Expect(kinds).
-		To(And(HaveKeyWithValue("CustomResourceDefinition", 7), HaveKeyWithValue("Namespace", 1), HaveKeyWithValue("Deployment", 1)))
+	g.Expect(kinds).To(HaveKeyWithValue("CustomResourceDefinition", 7))
+	g.Expect(kinds).To(HaveKeyWithValue("Namespace", 1))
+	g.Expect(kinds).To(HaveKeyWithValue("Deployment", 1))
 	g.Expect(string(read("capstan.yaml"))).To(ContainSubstring("image: ghcr.io/capstan-project/capstan:v1.2.3\n"))
 }
 
-func TestDistRefusesAVersionThatIsNone(t *testing.T) {
-	err := run(t.Context(), []string{"dist", "--version", "1.2", "--output", t.TempDir()}, io.Discard)
+func TestReleaseVersion(t *testing.T) {
+	err := run(t.Context(), []string{"release", "--version", "1.2", "--output", t.TempDir()}, io.Discard)
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("not a semantic version")))
 }
 
-func TestLicensesAreRecognized(t *testing.T) {
-	mit := "Permission is hereby granted, free of charge, to any person obtaining a\ncopy of this software without restriction"
+func TestRecognizeLicense(t *testing.T) {
+	mit := "Permission is hereby granted, free of charge, to any person obtaining a\n" +
+		"copy of this software without restriction"
 
 	bsd := "Redistribution and use in source and binary forms, with or without modification"
 	for _, test := range []struct {
@@ -214,7 +218,7 @@ func TestLicensesAreRecognized(t *testing.T) {
 	}
 }
 
-func TestAModuleWithoutAKnownLicenseIsRefused(t *testing.T) {
+func TestModuleLicenses(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
 	m := module{Path: "example.org/m", Version: "v1.0.0"}
