@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 // TestQuickStart runs the commands of the page on a control plane, in order. Two things differ from
@@ -23,7 +23,7 @@ func TestQuickStart(t *testing.T) {
 	folder := t.TempDir()
 	config := configuration(t, folder)
 
-	var operator *fleet.Operator
+	var operator *harness.Operator
 
 	log := filepath.Join(folder, "operator.log")
 
@@ -61,7 +61,7 @@ func TestQuickStart(t *testing.T) {
 		}
 
 		if operator == nil {
-			operator, err = fleet.StartOperator(c.Bed, program(t, "operator"), log, "--config="+config)
+			operator, err = harness.StartOperator(c.Bed, program(t, "operator"), log, "--config="+config)
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			t.Cleanup(func() { _ = operator.Stop() })
 		}
@@ -75,7 +75,7 @@ func TestQuickStart(t *testing.T) {
 func configuration(t *testing.T, folder string) string {
 	t.Helper()
 
-	repository, _ := fleet.Repository(root)
+	repository, _ := harness.Repository(root)
 
 	repository, err := filepath.Abs(repository)
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 // TestResourcesAreAccepted has the API server judge every provider resource, whole or in part, in a
 // block marked as YAML.
 func TestResourcesAreAccepted(t *testing.T) {
 	c := start(t)
-	if err := fleet.InstallCRDs(t.Context(), c.client, root); err != nil {
+	if err := harness.InstallCRDs(t.Context(), c.client, root); err != nil {
 		t.Fatal(err)
 	}
 

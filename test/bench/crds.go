@@ -18,12 +18,12 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/crds"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 // compareCRDs takes the time until the API server has accepted core's CRDs, applied as the operator
 // does and by kubectl.
-func compareCRDs(ctx context.Context, core *fleet.Release, runs int) error {
+func compareCRDs(ctx context.Context, core *harness.Release, runs int) error {
 	c, err := chartgen.Build(core.Bundle)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func compareCRDs(ctx context.Context, core *fleet.Release, runs int) error {
 // again costs.
 func measureApplier(
 	ctx context.Context,
-	core *fleet.Release,
+	core *harness.Release,
 	files []chart.File,
 ) (took time.Duration, again int, err error) {
 	b, _, err := start(ctx)
@@ -82,7 +82,7 @@ func measureApplier(
 	}
 	defer func() { err = errors.Join(err, b.Stop()) }()
 
-	config, err := b.ConfigFor(fleet.OperatorUser)
+	config, err := b.ConfigFor(harness.OperatorUser)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -26,7 +26,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/expr"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 func main() {
@@ -57,17 +57,17 @@ type figures struct {
 }
 
 func run(ctx context.Context, runs int, idle time.Duration, onlyCRDs bool) error {
-	folder, real := fleet.Repository(".")
+	folder, real := harness.Repository(".")
 	if !real {
 		fmt.Println(
 			"PROVIDERS is not set: small samples are measured, which says little; set it to a folder of real releases",
 		)
 	}
 
-	var releases []*fleet.Release
+	var releases []*harness.Release
 
-	for _, wanted := range fleet.Standard {
-		release, err := fleet.Load(ctx, folder, wanted)
+	for _, wanted := range harness.Standard {
+		release, err := harness.Load(ctx, folder, wanted)
 		if err != nil {
 			return err
 		}
@@ -140,18 +140,18 @@ func report(capstan []figures, kubectl []time.Duration, idle time.Duration) {
 
 // measureOperator takes the time from creating five resources until all are Ready, on a control
 // plane of its own.
-func measureOperator(ctx context.Context, releases []*fleet.Release, idle time.Duration) (f figures, err error) {
+func measureOperator(ctx context.Context, releases []*harness.Release, idle time.Duration) (f figures, err error) {
 	b, c, err := start(ctx)
 	if err != nil {
 		return f, err
 	}
 	defer func() { err = errors.Join(err, b.Stop()) }()
 
-	if err := fleet.InstallCRDs(ctx, c, "."); err != nil {
+	if err := harness.InstallCRDs(ctx, c, "."); err != nil {
 		return f, err
 	}
 
-	operator, err := fleet.StartOperator(b, "bin/operator", filepath.Join(b.Dir(), "operator.log"))
+	operator, err := harness.StartOperator(b, "bin/operator", filepath.Join(b.Dir(), "operator.log"))
 	if err != nil {
 		return f, err
 	}
@@ -199,7 +199,7 @@ func measureOperator(ctx context.Context, releases []*fleet.Release, idle time.D
 
 // measureKubectl takes the time of applying the same objects, one file a provider, on a control
 // plane of its own.
-func measureKubectl(ctx context.Context, releases []*fleet.Release) (took time.Duration, err error) {
+func measureKubectl(ctx context.Context, releases []*harness.Release) (took time.Duration, err error) {
 	b, _, err := start(ctx)
 	if err != nil {
 		return 0, err
@@ -247,7 +247,7 @@ func start(ctx context.Context) (*bed.Bed, client.Client, error) {
 		return nil, nil, err
 	}
 
-	c, err := fleet.NewClient(b.Config())
+	c, err := harness.NewClient(b.Config())
 	if err != nil {
 		return nil, nil, errors.Join(err, b.Stop())
 	}
@@ -256,7 +256,7 @@ func start(ctx context.Context) (*bed.Bed, client.Client, error) {
 }
 
 // allReady polls until every resource is Ready.
-func allReady(ctx context.Context, c client.Client, releases []*fleet.Release) error {
+func allReady(ctx context.Context, c client.Client, releases []*harness.Release) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 
@@ -323,7 +323,7 @@ func idleWrites(ctx context.Context, b *bed.Bed, idle time.Duration) (int, error
 
 // requests counts the operator's requests so far.
 func requests(b *bed.Bed, keep func(bed.Request) bool) (int, error) {
-	list, err := b.Requests(func(r bed.Request) bool { return r.User == fleet.OperatorUser && keep(r) })
+	list, err := b.Requests(func(r bed.Request) bool { return r.User == harness.OperatorUser && keep(r) })
 	return len(list), err
 }
 

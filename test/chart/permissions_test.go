@@ -24,7 +24,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 // rare are permissions of the operator's role that a short life with sample providers does not
@@ -42,7 +42,7 @@ var rare = map[string]string{
 
 var _ = Describe("The operator's own permissions", Ordered, func() {
 	var (
-		operator          *fleet.Operator
+		operator          *harness.Operator
 		core, docker, aws v1alpha2.Provider
 	)
 
@@ -60,15 +60,15 @@ var _ = Describe("The operator's own permissions", Ordered, func() {
 	})
 
 	It("suffice, with those for what a provider brings, to install and upgrade it", func(ctx SpecContext) {
-		core = install(ctx, fleet.Wanted{Label: "cluster-api", Version: "v1.0.0"})
-		docker = install(ctx, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
+		core = install(ctx, harness.Wanted{Label: "cluster-api", Version: "v1.0.0"})
+		docker = install(ctx, harness.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
 
-		aws = install(ctx, fleet.Wanted{Label: "infrastructure-aws", Version: "v1.0.0", Variables: fleet.AWSVariables})
+		aws = install(ctx, harness.Wanted{Label: "infrastructure-aws", Version: "v1.0.0", Variables: harness.AWSVariables})
 		for _, p := range []v1alpha2.Provider{core, docker, aws} {
 			Eventually(version(ctx, p)).Should(Equal("v1.0.0"))
 		}
 
-		next, err := fleet.Load(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
+		next, err := harness.Load(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(next.Prepare(ctx, admin)).To(Succeed())
 		Expect(
@@ -151,7 +151,7 @@ var _ = Describe("With namespaces to watch, the operator's own permissions", Ord
 
 		grant(ctx, broughtBy(samples))
 		operator := startOperator(ctx, "--watch-namespaces="+watched)
-		core := install(ctx, fleet.Wanted{Label: "cluster-api", Version: "v1.0.0"})
+		core := install(ctx, harness.Wanted{Label: "cluster-api", Version: "v1.0.0"})
 		Eventually(version(ctx, core)).Should(Equal("v1.0.0"))
 
 		// nobody has granted to look for what uses it
@@ -173,10 +173,10 @@ var _ = Describe("With namespaces to watch, the operator's own permissions", Ord
 })
 
 // install makes a sample provider's resource and all it refers to.
-func install(ctx context.Context, wanted fleet.Wanted) v1alpha2.Provider {
+func install(ctx context.Context, wanted harness.Wanted) v1alpha2.Provider {
 	GinkgoHelper()
 
-	r, err := fleet.Load(ctx, samples, wanted)
+	r, err := harness.Load(ctx, samples, wanted)
 	Expect(err).NotTo(HaveOccurred())
 	p, err := r.Install(ctx, admin)
 	Expect(err).NotTo(HaveOccurred())

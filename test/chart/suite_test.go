@@ -22,7 +22,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 const (
@@ -35,7 +35,7 @@ const (
 	operatorUser = "system:serviceaccount:" + namespace + ":" + release
 )
 
-var samples = filepath.Join(root, fleet.Samples)
+var samples = filepath.Join(root, harness.Samples)
 
 // What the scenarios share: a control plane, the operator's program, and the chart as it is
 // released.
@@ -60,11 +60,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
 
-	admin, err = fleet.NewClient(cluster.Config())
+	admin, err = harness.NewClient(cluster.Config())
 	Expect(err).NotTo(HaveOccurred())
 
 	dir := GinkgoT().TempDir()
-	program, err = fleet.BuildOperator(ctx, root, dir)
+	program, err = harness.BuildOperator(ctx, root, dir)
 	Expect(err).NotTo(HaveOccurred())
 	run(ctx, "helm", "package", filepath.Join(root, "charts/capstan"), "--destination", dir)
 	archives, err := filepath.Glob(filepath.Join(dir, "capstan-*.tgz"))
@@ -168,11 +168,11 @@ func operatorKubeconfig(ctx context.Context) string {
 
 // startOperator runs the operator as the chart's ServiceAccount, until the container of specs ends,
 // and gives its log.
-func startOperator(ctx context.Context, flags ...string) *fleet.Operator {
+func startOperator(ctx context.Context, flags ...string) *harness.Operator {
 	GinkgoHelper()
 
 	log := filepath.Join(GinkgoT().TempDir(), "operator.log")
-	operator, err := fleet.StartOperatorAs(cluster, operatorKubeconfig(ctx), []string{program}, log, flags...)
+	operator, err := harness.StartOperatorAs(cluster, operatorKubeconfig(ctx), []string{program}, log, flags...)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
 		if CurrentSpecReport().Failed() {

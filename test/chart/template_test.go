@@ -13,7 +13,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 // What Argo CD does: it renders a chart without a cluster, CRDs included, and applies the objects,
@@ -24,8 +24,8 @@ var _ = Describe("A chart rendered without a cluster", func() {
 	var provider string
 
 	BeforeEach(func(ctx SpecContext) {
-		repository, _ := fleet.Repository(root)
-		r, err := fleet.Load(ctx, repository, fleet.Wanted{Label: "infrastructure-docker"})
+		repository, _ := harness.Repository(root)
+		r, err := harness.Load(ctx, repository, harness.Wanted{Label: "infrastructure-docker"})
 		Expect(err).NotTo(HaveOccurred())
 		made, err := chartgen.Build(r.Bundle)
 		Expect(err).NotTo(HaveOccurred())

@@ -20,7 +20,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 const defaultTimeout = 5 * time.Minute
@@ -64,18 +64,18 @@ func run(ctx context.Context) (err error) {
 
 	defer func() { err = errors.Join(err, b.Stop()) }()
 
-	c, err := fleet.NewClient(b.Config())
+	c, err := harness.NewClient(b.Config())
 	if err != nil {
 		return err
 	}
 
-	if err := fleet.InstallCRDs(starting, c, "."); err != nil {
+	if err := harness.InstallCRDs(starting, c, "."); err != nil {
 		return err
 	}
 
 	say("Starting the operator; its log is %s", filepath.Join(dir, "operator.log"))
 
-	operator, err := fleet.StartOperator(b, "bin/operator", filepath.Join(dir, "operator.log"))
+	operator, err := harness.StartOperator(b, "bin/operator", filepath.Join(dir, "operator.log"))
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func run(ctx context.Context) (err error) {
 
 // repository finds releases: PROVIDERS, else GitHub, else the samples.
 func repository(ctx context.Context, dir string) string {
-	folder, real := fleet.Repository(".")
+	folder, real := harness.Repository(".")
 	if real {
 		say("Providers: the releases in %s", folder)
 		return folder
@@ -114,7 +114,7 @@ func repository(ctx context.Context, dir string) string {
 
 	say("Providers: looking for the real releases on GitHub")
 
-	if err := fleet.Download(ctx, fleet.GitHub, dir); err == nil {
+	if err := harness.Download(ctx, harness.GitHub, dir); err == nil {
 		say("Providers: real releases from GitHub")
 		return dir
 	}
@@ -131,8 +131,8 @@ func repository(ctx context.Context, dir string) string {
 func install(ctx context.Context, c client.Client, folder string) ([]v1alpha2.Provider, error) {
 	var providers []v1alpha2.Provider
 
-	for _, wanted := range fleet.Standard {
-		release, err := fleet.Load(ctx, folder, wanted)
+	for _, wanted := range harness.Standard {
+		release, err := harness.Load(ctx, folder, wanted)
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +157,7 @@ func install(ctx context.Context, c client.Client, folder string) ([]v1alpha2.Pr
 }
 
 // watch tells each change of the resources until all are ready.
-func watch(ctx context.Context, c client.Client, operator *fleet.Operator, providers []v1alpha2.Provider) error {
+func watch(ctx context.Context, c client.Client, operator *harness.Operator, providers []v1alpha2.Provider) error {
 	begin := time.Now()
 	told := map[string]string{}
 

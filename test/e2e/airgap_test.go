@@ -22,7 +22,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/supply/mirror"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 // The two ends of the only cable that leads into the island.
@@ -106,7 +106,7 @@ func forward(to string) string {
 func (w *world) islandKubeconfig() string {
 	GinkgoHelper()
 
-	path, err := w.bed.KubeconfigFor(fleet.OperatorUser)
+	path, err := w.bed.KubeconfigFor(harness.OperatorUser)
 	Expect(err).NotTo(HaveOccurred())
 	config, err := clientcmd.LoadFromFile(path)
 	Expect(err).NotTo(HaveOccurred())
@@ -131,7 +131,7 @@ func (silent) Copied(*mirror.Item, int64, bool)   {}
 func (silent) Finished(*mirror.Item, bool, error) {}
 
 // mirrored carries charts into the registry in an archive.
-func (r *privateRegistry) mirrored(ctx context.Context, releases []*fleet.Release) {
+func (r *privateRegistry) mirrored(ctx context.Context, releases []*harness.Release) {
 	GinkgoHelper()
 
 	var items []*mirror.Item
@@ -169,17 +169,15 @@ var _ = Describe("Behind an air gap", func() {
 		"five providers are installed from a mirror by resources that name only provider and version",
 		func(ctx SpecContext) {
 			name := newIsland()
-			w := newWorld(context.WithoutCancel(ctx))
-
-			DeferCleanup(func() { w.showLog() })
+			w := newWorld(ctx)
 
 			r := newPrivateRegistry(ctx, mainland+":0")
-			repository, _ := fleet.Repository(root)
+			repository, _ := harness.Repository(root)
 
-			var releases []*fleet.Release
+			var releases []*harness.Release
 
-			for _, wanted := range fleet.Standard {
-				release, err := fleet.Load(ctx, repository, wanted)
+			for _, wanted := range harness.Standard {
+				release, err := harness.Load(ctx, repository, wanted)
 				Expect(err).NotTo(HaveOccurred())
 
 				releases = append(releases, release)
@@ -189,7 +187,7 @@ var _ = Describe("Behind an air gap", func() {
 
 			var err error
 
-			w.operator, err = fleet.StartOperatorAs(
+			w.operator, err = harness.StartOperatorAs(
 				w.bed,
 				w.islandKubeconfig(),
 				[]string{"ip", "netns", "exec", name, program},

@@ -22,7 +22,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // cliUser is who the command line is in the bed's audit log.
@@ -112,19 +113,18 @@ var _ = Describe("The command line", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
+		w = newWorld(ctx)
 		cli = newPerson(ctx, w)
 		cli.fail(ctx, "status", "aws").To(ContainSubstring("there is no provider aws, nor any other"))
 		w.start()
-		core = w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
-		docker = w.install(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
+		core = w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
+		docker = w.install(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
 
-		aws = w.install(ctx, samples, fleet.Wanted{Label: "infrastructure-aws", Variables: fleet.AWSVariables})
+		aws = w.install(ctx, samples, harness.Wanted{Label: "infrastructure-aws", Variables: harness.AWSVariables})
 		for _, p := range []v1alpha2.Provider{core, docker, aws} {
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		}
 	})
-	AfterEach(func() { w.showLog() })
 
 	It("shows what there is as trees and as data", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "status")).To(And(
@@ -174,7 +174,7 @@ var _ = Describe("The command line", Ordered, func() {
 
 		cli.fail(ctx, "diff", "docker", "--version", "v1.1.0").
 			To(ContainSubstring("v1.1.0"), "the source does not have it yet")
-		newer, err := fleet.Load(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
+		newer, err := harness.Load(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(newer.Prepare(ctx, w.client)).To(Succeed())
 
@@ -345,22 +345,18 @@ var _ = Describe("The command line", Ordered, func() {
 
 var _ = Describe("The command line with real providers", Ordered, func() {
 	It("shows an upgrade before it is made, and takes all away again", func(ctx SpecContext) {
-		repository := os.Getenv("PROVIDERS")
-		if repository == "" {
-			Skip("PROVIDERS is not set to a folder of real releases")
-		}
+		repository := testproviders.Folder(GinkgoT())
 
-		w := newWorld(context.WithoutCancel(ctx))
-		DeferCleanup(w.showLog)
+		w := newWorld(ctx)
 		cli := newPerson(ctx, w)
 		w.start()
-		core := w.install(ctx, repository, fleet.Wanted{Label: "cluster-api", Version: "v1.13.5"})
+		core := w.install(ctx, repository, harness.Wanted{Label: "cluster-api", Version: "v1.13.5"})
 		aws := w.install(
 			ctx,
 			repository,
-			fleet.Wanted{Label: "infrastructure-aws", Version: "v2.10.3", Variables: fleet.AWSVariables},
+			harness.Wanted{Label: "infrastructure-aws", Version: "v2.10.3", Variables: harness.AWSVariables},
 		)
-		newer, err := fleet.Load(ctx, repository, fleet.Wanted{Label: "infrastructure-aws", Version: "v2.11.1"})
+		newer, err := harness.Load(ctx, repository, harness.Wanted{Label: "infrastructure-aws", Version: "v2.11.1"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(newer.Prepare(ctx, w.client)).To(Succeed())
 		Eventually(w.read(ctx, core)).Should(beReady("v1.13.5"))

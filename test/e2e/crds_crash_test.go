@@ -20,7 +20,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
 )
 
 // fill creates many objects of the tiny provider's kind.
@@ -60,12 +59,8 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
-		w.start("--crd-migration-delay=0s")
-		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
-		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+		w = readyWorld(ctx, "--crd-migration-delay=0s")
 	})
-	AfterEach(func() { w.showLog() })
 
 	It("goes on where a crash left it, rewrites each object and spares the API server", func(ctx SpecContext) {
 		old, next := newTiny("many", "v1.0.0").serving("v1beta1"), newTiny("many", "v1.1.0").serving("v1beta2")
@@ -169,12 +164,8 @@ var _ = Describe("Hundreds of objects", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
-		w.start("--crd-migration-delay=0s")
-		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
-		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+		w = readyWorld(ctx, "--crd-migration-delay=0s")
 	})
-	AfterEach(func() { w.showLog() })
 
 	It("outlive whatever is done to their provider", func(ctx SpecContext) {
 		old := newTiny("cycles", "v1.0.0").serving("v1beta1")

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -16,19 +15,20 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // chain is a provider that is upgraded from version to version while objects of its kinds exist.
 type chain struct {
 	w        *world
-	wanted   fleet.Wanted
+	wanted   harness.Wanted
 	provider v1alpha2.Provider
 	// seen is what readers of each version saw first: spec, labels and finalizers, by object.
 	seen map[schema.GroupVersionKind]map[string]string
 }
 
-func newChain(w *world, wanted fleet.Wanted) *chain {
+func newChain(w *world, wanted harness.Wanted) *chain {
 	return &chain{w: w, wanted: wanted, seen: map[schema.GroupVersionKind]map[string]string{}}
 }
 
@@ -36,7 +36,7 @@ func newChain(w *world, wanted fleet.Wanted) *chain {
 func (c *chain) install(ctx context.Context) {
 	GinkgoHelper()
 
-	release, err := fleet.Load(ctx, os.Getenv("PROVIDERS"), c.wanted)
+	release, err := harness.Load(ctx, testproviders.Folder(GinkgoT()), c.wanted)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(release.Prepare(ctx, c.w.client)).To(Succeed())
 	c.provider = release.Resource()
@@ -50,7 +50,7 @@ func (c *chain) upgrade(ctx context.Context, version string) {
 	GinkgoHelper()
 
 	c.wanted.Version = version
-	release, err := fleet.Load(ctx, os.Getenv("PROVIDERS"), c.wanted)
+	release, err := harness.Load(ctx, testproviders.Folder(GinkgoT()), c.wanted)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(release.Prepare(ctx, c.w.client)).To(Succeed())
 	update(ctx, c.w, c.provider, func(p v1alpha2.Provider) { p.GetSpec().Version = version })
@@ -158,7 +158,7 @@ func (c *chain) storedOnlyAs(ctx context.Context) {
 func (c *chain) leftByOldClusterctl(ctx context.Context, name, version string) {
 	GinkgoHelper()
 
-	release, err := fleet.Load(ctx, os.Getenv("PROVIDERS"), c.wanted)
+	release, err := harness.Load(ctx, testproviders.Folder(GinkgoT()), c.wanted)
 	Expect(err).NotTo(HaveOccurred())
 	definitions, err := safety.Parse(release.Bundle.Components)
 	Expect(err).NotTo(HaveOccurred())
@@ -187,11 +187,9 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		if os.Getenv("PROVIDERS") == "" {
-			Skip("PROVIDERS is not set to a folder of real releases")
-		}
+		testproviders.Folder(GinkgoT())
 
-		w = newWorld(context.WithoutCancel(ctx), routed)
+		w = newWorld(ctx, routed)
 		managers = startWebhooks(
 			ctx,
 			w,
@@ -203,14 +201,9 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 		// Objects are left as they are stored for now, as by an operator whose work was cut short.
 		w.start("--crd-migration-delay=24h")
 	})
-	AfterEach(func() {
-		if w != nil {
-			w.showLog()
-		}
-	})
 
 	It("core v1.9.11, over objects that a clusterctl of years ago left in v1alpha4", func(ctx SpecContext) {
-		core = newChain(w, fleet.Wanted{Label: "cluster-api", Version: "v1.9.11"})
+		core = newChain(w, harness.Wanted{Label: "cluster-api", Version: "v1.9.11"})
 		core.leftByOldClusterctl(ctx, "machinesets.cluster.x-k8s.io", "v1alpha4")
 		core.create(ctx, coreOldObjects)
 		core.install(ctx)
@@ -253,7 +246,7 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 
 	It("docker v1.9.11, v1.12.11, v1.13.5 and v1.14.0", func(ctx SpecContext) {
 		// The old docker needs the old contract, which core of today takes too.
-		docker = newChain(w, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.9.11"})
+		docker = newChain(w, harness.Wanted{Label: "infrastructure-docker", Version: "v1.9.11"})
 		docker.install(ctx)
 		docker.create(ctx, dockerObjects)
 		docker.unchanged(ctx, 3)
@@ -268,7 +261,7 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 	})
 
 	It("aws v2.10.3 and v2.11.1", func(ctx SpecContext) {
-		aws := newChain(w, fleet.Wanted{Label: "infrastructure-aws", Version: "v2.10.3", Variables: fleet.AWSVariables})
+		aws := newChain(w, harness.Wanted{Label: "infrastructure-aws", Version: "v2.10.3", Variables: harness.AWSVariables})
 		aws.install(ctx)
 		aws.create(ctx, awsObjects)
 		aws.unchanged(ctx, 3)
@@ -277,7 +270,7 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 	})
 
 	It("azure v1.25.1 and v1.26.0", func(ctx SpecContext) {
-		azure := newChain(w, fleet.Wanted{Label: "infrastructure-azure", Version: "v1.25.1"})
+		azure := newChain(w, harness.Wanted{Label: "infrastructure-azure", Version: "v1.25.1"})
 		azure.install(ctx)
 		azure.create(ctx, azureObjects)
 		azure.unchanged(ctx, 3)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
 )
 
 // versions is a part of newTiny's CRD that scenarios replace.
@@ -71,12 +70,8 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
-		w.start("--crd-migration-delay=0s")
-		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
-		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+		w = readyWorld(ctx, "--crd-migration-delay=0s")
 	})
-	AfterEach(func() { w.showLog() })
 
 	install := func(ctx context.Context, t tiny) *v1alpha2.InfrastructureProvider {
 		GinkgoHelper()

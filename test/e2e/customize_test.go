@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/fleet"
 )
 
 var _ = Describe("A provider's resource", Ordered, func() {
@@ -45,10 +44,7 @@ var _ = Describe("A provider's resource", Ordered, func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
-		w.start()
-		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
-		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+		w = readyWorld(ctx)
 
 		for _, o := range []client.Object{provider.namespace(), provider.configMap(), secret, p} {
 			Expect(w.client.Create(ctx, o)).To(Succeed())
@@ -56,7 +52,6 @@ var _ = Describe("A provider's resource", Ordered, func() {
 
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
-	AfterEach(func() { w.showLog() })
 
 	It("sets flags and feature gates of the manager, over its container's arguments", func(ctx SpecContext) {
 		level := int32(4)

@@ -19,7 +19,8 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // soon is how quickly drift is to be corrected.
@@ -77,14 +78,13 @@ var _ = Describe("Drift", Ordered, func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
+		w = newWorld(ctx)
 		w.start()
-		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
-		docker = w.install(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
+		core := w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
+		docker = w.install(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
 		Eventually(w.read(ctx, docker)).Should(beReady("v1.0.0"))
 	})
-	AfterEach(func() { w.showLog() })
 
 	It("is not looked for in what was just installed", func(ctx SpecContext) {
 		Expect(w.requests(func(r bed.Request) bool { return r.DryRun })).To(BeEmpty())
@@ -339,7 +339,7 @@ var _ = Describe("Drift", Ordered, func() {
 	It("shows no credential", func(ctx SpecContext) {
 		const credential = "c2VjcmV0LW9mLXRoZS10ZXN0"
 
-		wanted := fleet.Wanted{
+		wanted := harness.Wanted{
 			Label:     "infrastructure-aws",
 			Variables: map[string]string{"AWS_B64ENCODED_CREDENTIALS": credential},
 		}
@@ -382,28 +382,19 @@ var _ = Describe("Drift", Ordered, func() {
 var _ = Describe("Drift of real providers", Ordered, func() {
 	var w *world
 
-	AfterEach(func() {
-		if w != nil {
-			w.showLog()
-		}
-	})
-
 	It("is not found where nobody has changed anything, though every object is looked at", func(ctx SpecContext) {
-		repository := os.Getenv("PROVIDERS")
-		if repository == "" {
-			Skip("PROVIDERS is not set to a folder of real releases")
-		}
+		repository := testproviders.Folder(GinkgoT())
 
-		w = newWorld(context.WithoutCancel(ctx))
+		w = newWorld(ctx)
 		w.start()
 
 		var providers []v1alpha2.Provider
-		for _, wanted := range fleet.Standard {
+		for _, wanted := range harness.Standard {
 			providers = append(providers, w.install(ctx, repository, wanted))
 		}
 
 		for i, p := range providers {
-			Eventually(w.read(ctx, p)).Should(beReady(fleet.Standard[i].Version))
+			Eventually(w.read(ctx, p)).Should(beReady(harness.Standard[i].Version))
 		}
 
 		Expect(w.requests(func(r bed.Request) bool { return r.DryRun })).To(BeEmpty(), "what was just applied is known")
@@ -428,7 +419,7 @@ var _ = Describe("Drift of real providers", Ordered, func() {
 		for i, p := range providers {
 			Expect(
 				w.read(ctx, p)(Default),
-			).To(And(beReady(fleet.Standard[i].Version), Not(haveConditionType(v1alpha2.DriftedCondition))))
+			).To(And(beReady(harness.Standard[i].Version), Not(haveConditionType(v1alpha2.DriftedCondition))))
 		}
 
 		Expect(
@@ -452,7 +443,7 @@ func (w *world) requests(keep func(bed.Request) bool) []bed.Request {
 	GinkgoHelper()
 
 	requests, err := w.bed.Requests(func(r bed.Request) bool {
-		return r.User == fleet.OperatorUser && !r.Lease() && r.Resource != "events" && keep(r)
+		return r.User == harness.OperatorUser && !r.Lease() && r.Resource != "events" && keep(r)
 	})
 	Expect(err).NotTo(HaveOccurred())
 

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 var _ = Describe("The sample providers", Ordered, func() {
@@ -34,18 +34,17 @@ var _ = Describe("The sample providers", Ordered, func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
+		w = newWorld(ctx)
 		w.start()
 	})
-	AfterEach(func() { w.showLog() })
 
 	It("make a provider wait for core, and go on when core is ready", func(ctx SpecContext) {
-		docker = w.install(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
+		docker = w.install(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
 		Eventually(w.read(ctx, docker)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse,
 			v1alpha2.WaitingForCoreProviderReadyReason, "waiting for the CoreProvider cluster-api"))
 		Expect(w.helm(ctx, "helm", "list", "-A")).To(BeEmpty())
 
-		core = w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
+		core = w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
 		Eventually(w.read(ctx, docker)).Should(beReady("v1.0.0"))
 	})
@@ -86,7 +85,7 @@ var _ = Describe("The sample providers", Ordered, func() {
 
 	It("are upgraded in place: the Deployment stays, its image changes, dropped objects go", func(ctx SpecContext) {
 		before := dockerDeployment(ctx)
-		newer, err := fleet.Load(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
+		newer, err := harness.Load(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(newer.Prepare(ctx, w.client)).To(Succeed())
 		Consistently(w.read(ctx, docker)).WithTimeout(fiveLooks).

@@ -16,19 +16,14 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
 )
 
 var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
-		w.start()
-		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
-		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+		w = readyWorld(ctx)
 	})
-	AfterEach(func() { w.showLog() })
 
 	// versions installs the first of several versions; the others are on offer.
 	versions := func(ctx context.Context, release *v1alpha2.ReleaseSpec, all ...tiny) *v1alpha2.InfrastructureProvider {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 // read gives a function that reads a resource anew, for Eventually.
@@ -101,7 +101,7 @@ func (w *world) operatorWrites(keep func(bed.Request) bool) []bed.Request {
 	GinkgoHelper()
 
 	requests, err := w.bed.Requests(func(r bed.Request) bool {
-		return r.User == fleet.OperatorUser && r.Write() && !r.Lease() && r.Resource != "events" && keep(r)
+		return r.User == harness.OperatorUser && r.Write() && !r.Lease() && r.Resource != "events" && keep(r)
 	})
 	Expect(err).NotTo(HaveOccurred())
 

@@ -19,7 +19,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 // packed is a chart as a file, as plain Helm takes it.
@@ -29,11 +29,11 @@ type packed struct {
 }
 
 // pack makes the chart of a release and writes it down.
-func pack(ctx context.Context, dir string, wanted fleet.Wanted) packed {
+func pack(ctx context.Context, dir string, wanted harness.Wanted) packed {
 	GinkgoHelper()
 
-	repository, _ := fleet.Repository(root)
-	release, err := fleet.Load(ctx, repository, wanted)
+	repository, _ := harness.Repository(root)
+	release, err := harness.Load(ctx, repository, wanted)
 	Expect(err).NotTo(HaveOccurred())
 	built, err := chartgen.Build(release.Bundle)
 	Expect(err).NotTo(HaveOccurred())
@@ -61,7 +61,7 @@ var _ = Describe("Plain Helm", func() {
 				cluster                   *unstructured.Unstructured
 			)
 
-			credentials := "variables.AWS_B64ENCODED_CREDENTIALS=" + fleet.AWSVariables["AWS_B64ENCODED_CREDENTIALS"]
+			credentials := "variables.AWS_B64ENCODED_CREDENTIALS=" + harness.AWSVariables["AWS_B64ENCODED_CREDENTIALS"]
 
 			helm := func(ctx context.Context, p packed, args ...string) string {
 				GinkgoHelper()
@@ -89,17 +89,17 @@ var _ = Describe("Plain Helm", func() {
 			}
 
 			BeforeAll(func(ctx SpecContext) {
-				w = newWorld(context.WithoutCancel(ctx))
+				w = newWorld(ctx)
 				dir := GinkgoT().TempDir()
-				docker = pack(ctx, dir, fleet.Wanted{Label: "infrastructure-docker"})
-				dockerBefore = pack(ctx, dir, fleet.Wanted{Label: "infrastructure-docker", Version: "<" + docker.Metadata.Version})
-				aws = pack(ctx, dir, fleet.Wanted{Label: "infrastructure-aws"})
+				docker = pack(ctx, dir, harness.Wanted{Label: "infrastructure-docker"})
+				dockerBefore = pack(ctx, dir, harness.Wanted{Label: "infrastructure-docker", Version: "<" + docker.Metadata.Version})
+				aws = pack(ctx, dir, harness.Wanted{Label: "infrastructure-aws"})
 
 				Expect(dockerBefore.file).NotTo(Equal(docker.file))
 			})
 
 			It("finds nothing to complain about in any provider's chart", func(ctx SpecContext) {
-				repository, _ := fleet.Repository(root)
+				repository, _ := harness.Repository(root)
 				folders, err := os.ReadDir(repository)
 				Expect(err).NotTo(HaveOccurred())
 
@@ -108,7 +108,7 @@ var _ = Describe("Plain Helm", func() {
 						continue
 					}
 
-					p := pack(ctx, GinkgoT().TempDir(), fleet.Wanted{Label: folder.Name()})
+					p := pack(ctx, GinkgoT().TempDir(), harness.Wanted{Label: folder.Name()})
 					required, _, err := chartgen.RequiredVariables(p.Chart)
 					Expect(err).NotTo(HaveOccurred())
 

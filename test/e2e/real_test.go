@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/base64"
 	"os"
 
@@ -13,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // maxReleaseSecret is how large a release's Secret may become; Kubernetes takes 1 MiB, and ten
@@ -22,40 +22,34 @@ const maxReleaseSecret = 120 << 10
 
 var _ = Describe("Real providers", Ordered, func() {
 	var (
-		w         *world
-		providers []v1alpha2.Provider
+		realProviders string
+		w             *world
+		providers     []v1alpha2.Provider
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		if os.Getenv("PROVIDERS") == "" {
-			Skip("PROVIDERS is not set to a folder of real releases")
-		}
+		realProviders = testproviders.Folder(GinkgoT())
 
-		w = newWorld(context.WithoutCancel(ctx))
+		w = newWorld(ctx)
 		w.start()
-	})
-	AfterEach(func() {
-		if w != nil {
-			w.showLog()
-		}
 	})
 
 	It("become ready, all five at once", func(ctx SpecContext) {
-		for _, wanted := range fleet.Standard {
-			providers = append(providers, w.install(ctx, os.Getenv("PROVIDERS"), wanted))
+		for _, wanted := range harness.Standard {
+			providers = append(providers, w.install(ctx, realProviders, wanted))
 		}
 
 		for i, p := range providers {
-			Eventually(w.read(ctx, p)).Should(beReady(fleet.Standard[i].Version))
+			Eventually(w.read(ctx, p)).Should(beReady(harness.Standard[i].Version))
 		}
 	})
 
 	It("are five releases that both helm programs list as deployed", func(ctx SpecContext) {
 		for _, program := range []string{"helm", "helm4"} {
 			releases := w.helm(ctx, program, "list", "-A")
-			Expect(releases).To(HaveLen(len(fleet.Standard)))
+			Expect(releases).To(HaveLen(len(harness.Standard)))
 
-			for _, wanted := range fleet.Standard {
+			for _, wanted := range harness.Standard {
 				Expect(releases).To(ContainElement(And(
 					HaveField("Name", wanted.Label), HaveField("Namespace", wanted.Label+"-system"), HaveField("Status", "deployed"),
 					HaveField("Chart", wanted.Label+"-"+wanted.Version[1:]), HaveField("AppVersion", wanted.Version),
@@ -78,7 +72,7 @@ var _ = Describe("Real providers", Ordered, func() {
 			credentials.Data = nil
 			Expect(w.client.Update(ctx, credentials)).To(Succeed())
 
-			release, err := fleet.Load(ctx, os.Getenv("PROVIDERS"), fleet.Standard[len(fleet.Standard)-1])
+			release, err := harness.Load(ctx, realProviders, harness.Standard[len(harness.Standard)-1])
 			Expect(err).NotTo(HaveOccurred())
 
 			aws = release.Resource()
@@ -99,7 +93,7 @@ var _ = Describe("Real providers", Ordered, func() {
 	)
 
 	It("never put a credential where it does not belong", func(ctx SpecContext) {
-		secret := fleet.AWSVariables["AWS_B64ENCODED_CREDENTIALS"]
+		secret := harness.AWSVariables["AWS_B64ENCODED_CREDENTIALS"]
 		plain, err := base64.StdEncoding.DecodeString(secret)
 		Expect(err).NotTo(HaveOccurred())
 		log, err := os.ReadFile(w.log)
@@ -116,12 +110,12 @@ var _ = Describe("Real providers", Ordered, func() {
 	})
 
 	It("fit into Helm's storage, the largest of all included", func(ctx SpecContext) {
-		azure := w.install(ctx, os.Getenv("PROVIDERS"), fleet.Wanted{Label: "infrastructure-azure", Version: "v1.26.0"})
+		azure := w.install(ctx, realProviders, harness.Wanted{Label: "infrastructure-azure", Version: "v1.26.0"})
 		Eventually(w.read(ctx, azure)).Should(beReady("v1.26.0"))
 
 		secrets := &corev1.SecretList{}
 		Expect(w.client.List(ctx, secrets, client.MatchingLabels{"owner": "helm"})).To(Succeed())
-		Expect(len(secrets.Items)).To(BeNumerically(">=", len(fleet.Standard)+1))
+		Expect(len(secrets.Items)).To(BeNumerically(">=", len(harness.Standard)+1))
 
 		for _, secret := range secrets.Items {
 			Expect(len(secret.Data["release"])).To(BeNumerically("<", maxReleaseSecret), secret.Name)

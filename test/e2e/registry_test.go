@@ -27,7 +27,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/cosign"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/image"
 )
 
@@ -85,14 +85,14 @@ func (r *privateRegistry) flags() []string {
 func (r *privateRegistry) pushCharts(
 	ctx context.Context,
 	repository string,
-	all ...fleet.Wanted,
+	all ...harness.Wanted,
 ) map[string]*oci.Chart {
 	GinkgoHelper()
 
 	pushed := map[string]*oci.Chart{}
 
 	for _, wanted := range all {
-		release, err := fleet.Load(ctx, repository, wanted)
+		release, err := harness.Load(ctx, repository, wanted)
 		Expect(err).NotTo(HaveOccurred())
 		made, err := chartgen.Build(release.Bundle)
 		Expect(err).NotTo(HaveOccurred())
@@ -191,13 +191,13 @@ var _ = Describe("A registry", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
+		w = newWorld(ctx)
 		r = newPrivateRegistry(ctx, "")
 		charts = r.pushCharts(
 			ctx,
 			samples,
-			fleet.Wanted{Label: "cluster-api"},
-			fleet.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"},
+			harness.Wanted{Label: "cluster-api"},
+			harness.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"},
 		)
 		w.start(r.flags()...)
 		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "capi"}})).To(Succeed())
@@ -207,7 +207,6 @@ var _ = Describe("A registry", Ordered, func() {
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
 		Expect(core.GetStatus().Chart.Digest).To(Equal(charts["cluster-api"].Digest))
 	})
-	AfterEach(func() { w.showLog() })
 
 	It("has charts for resources that name only provider and version, and their images", func(ctx SpecContext) {
 		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "docker"}})).To(Succeed())

@@ -17,8 +17,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
-	"github.com/capstan-project/capstan/test/fleet"
-	"github.com/capstan-project/capstan/test/forge"
+	"github.com/capstan-project/capstan/test/fakesource"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 var _ = Describe("A web server", Ordered, func() {
@@ -26,7 +26,7 @@ var _ = Describe("A web server", Ordered, func() {
 
 	var (
 		w      *world
-		server *forge.Forge
+		server *fakesource.Server
 	)
 
 	// files are what a release of a tiny provider publishes.
@@ -60,15 +60,14 @@ var _ = Describe("A web server", Ordered, func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
-		server = &forge.Forge{Token: token}
+		w = newWorld(ctx)
+		server = &fakesource.Server{Token: token}
 		Expect(server.Start()).To(Succeed())
 		DeferCleanup(func() { _ = server.Stop() })
 		w.start()
-		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
+		core := w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
 	})
-	AfterEach(func() { w.showLog() })
 
 	It("with GitHub's paths gives the newest release, and what it was is written into the spec", func(ctx SpecContext) {
 		p := publish(ctx, "hub", "v1.0.0", "v1.0.1", "v1.1.0", "v1.2.0-rc.1")

@@ -19,19 +19,15 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 var _ = Describe("A provider of a tenant", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
-		w.start()
-		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
-		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+		w = readyWorld(ctx)
 	})
-	AfterEach(func() { w.showLog() })
 
 	It(
 		"is refused with the list of what its ServiceAccount may not do, and installed once that is granted",
@@ -140,8 +136,8 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
-		there = newWorld(context.WithoutCancel(ctx))
+		w = newWorld(ctx)
+		there = newWorld(ctx)
 
 		w.start()
 
@@ -151,7 +147,6 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 		line = newWire(server.Host)
 		DeferCleanup(line.cut)
 	})
-	AfterEach(func() { w.showLog() })
 
 	// remotely makes a resource's provider go to the other cluster, through the line.
 	remotely := func(ctx context.Context, p v1alpha2.Provider) {
@@ -176,7 +171,7 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 	}
 
 	It("wait until there is a kubeconfig", func(ctx SpecContext) {
-		release, err := fleet.Load(ctx, samples, fleet.Wanted{Label: "cluster-api"})
+		release, err := harness.Load(ctx, samples, harness.Wanted{Label: "cluster-api"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(release.Prepare(ctx, w.client)).To(Succeed())
 		core = release.Resource()

@@ -23,33 +23,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // Real providers are upgraded and taken back while users' objects are there. Nobody converts
 // objects here, so that they are read in the version in which they were stored.
 var _ = Describe("Upgrades of real providers", Ordered, func() {
 	var (
-		w       *world
-		objects []*unstructured.Unstructured
+		realProviders string
+		w             *world
+		objects       []*unstructured.Unstructured
 	)
 
 	providers := map[string]v1alpha2.Provider{}
 
 	BeforeAll(func(ctx SpecContext) {
-		if os.Getenv("PROVIDERS") == "" {
-			Skip("PROVIDERS is not set to a folder of real releases")
-		}
+		realProviders = testproviders.Folder(GinkgoT())
 
-		w = newWorld(context.WithoutCancel(ctx))
+		w = newWorld(ctx)
 		w.start()
 
-		for _, wanted := range []fleet.Wanted{
+		for _, wanted := range []harness.Wanted{
 			{Label: "cluster-api", Version: "v1.12.11"},
 			{Label: "infrastructure-docker", Version: "v1.13.5"},
-			{Label: "infrastructure-aws", Version: "v2.10.3", Variables: fleet.AWSVariables},
+			{Label: "infrastructure-aws", Version: "v2.10.3", Variables: harness.AWSVariables},
 		} {
-			release, err := fleet.Load(ctx, os.Getenv("PROVIDERS"), wanted)
+			release, err := harness.Load(ctx, realProviders, wanted)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(release.Prepare(ctx, w.client)).To(Succeed())
 			p := release.Resource()
@@ -61,20 +61,15 @@ var _ = Describe("Upgrades of real providers", Ordered, func() {
 
 		objects = w.createUsersObjects(ctx)
 	})
-	AfterEach(func() {
-		if w != nil {
-			w.showLog()
-		}
-	})
 
 	DescribeTable(
 		"go through in place, without an outage, and no object is lost",
 		func(ctx SpecContext, label, version string) {
 			p := providers[label]
-			release, err := fleet.Load(
+			release, err := harness.Load(
 				ctx,
-				os.Getenv("PROVIDERS"),
-				fleet.Wanted{Label: label, Version: version, Variables: fleet.AWSVariables},
+				realProviders,
+				harness.Wanted{Label: label, Version: version, Variables: harness.AWSVariables},
 			)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(client.IgnoreAlreadyExists(w.client.Create(ctx, must(release.ConfigMap())))).To(Succeed())
@@ -116,9 +111,9 @@ var _ = Describe("Upgrades of real providers", Ordered, func() {
 
 		repository := GinkgoT().TempDir()
 		Expect(
-			os.Symlink(filepath.Join(os.Getenv("PROVIDERS"), "runtime-extension"), filepath.Join(repository, label)),
+			os.Symlink(filepath.Join(realProviders, "runtime-extension"), filepath.Join(repository, label)),
 		).To(Succeed())
-		p := w.install(ctx, repository, fleet.Wanted{Label: label, Version: "v1.11.11"})
+		p := w.install(ctx, repository, harness.Wanted{Label: label, Version: "v1.11.11"})
 		Eventually(w.read(ctx, p)).Should(beReady("v1.11.11"))
 
 		uids := func() map[string]types.UID {
@@ -142,7 +137,7 @@ var _ = Describe("Upgrades of real providers", Ordered, func() {
 			return found
 		}
 		before := uids()
-		newer, err := fleet.Load(ctx, repository, fleet.Wanted{Label: label, Version: "v1.12.11"})
+		newer, err := harness.Load(ctx, repository, harness.Wanted{Label: label, Version: "v1.12.11"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(w.client.Create(ctx, must(newer.ConfigMap()))).To(Succeed())
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.12.11" })

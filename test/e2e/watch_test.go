@@ -13,7 +13,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 // secondOperator is who the second operator is in the bed's audit log.
@@ -25,7 +25,7 @@ func (w *world) startSecond(flags ...string) {
 
 	kubeconfig, err := w.bed.KubeconfigFor(secondOperator)
 	Expect(err).NotTo(HaveOccurred())
-	second, err := fleet.StartOperatorAs(
+	second, err := harness.StartOperatorAs(
 		w.bed,
 		kubeconfig,
 		[]string{program},
@@ -69,18 +69,17 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
+		w = newWorld(ctx)
 		w.start("--watch-namespaces=cluster-api-system,shared")
 		w.startSecond("--watch-namespaces=second")
 	})
-	AfterEach(func() { w.showLog() })
 
 	It("install what is in these, and count core in another", func(ctx SpecContext) {
 		second = newTiny("second", "v1.0.0").create(ctx, w, asItIs)
 		Eventually(
 			w.read(ctx, second),
 		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.WaitingForCoreProviderReadyReason))
-		core = w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
+		core = w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
 		Eventually(w.read(ctx, second)).Should(beReady("v1.0.0"))
 	})
@@ -168,13 +167,12 @@ var _ = Describe("An operator that watches some labels", Ordered, func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
+		w = newWorld(ctx)
 		w.start("--watch-label-selector=team=a")
 		w.startSecond("--watch-label-selector=!team")
-		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
+		core := w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"), "by the second operator")
 	})
-	AfterEach(func() { w.showLog() })
 
 	It("leaves resources of others alone, and takes one that gets the label", func(ctx SpecContext) {
 		p = newTiny("labelled", "v1.0.0").create(ctx, w, func(p *v1alpha2.InfrastructureProvider) { team("b")(p) })

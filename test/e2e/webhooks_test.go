@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 // routed makes the API server call webhooks at the endpoints of their Services, since nothing
@@ -63,7 +63,7 @@ func startWebhooks(ctx context.Context, w *world, services ...string) *webhooks 
 	Expect(err).NotTo(HaveOccurred())
 
 	h.bundle = certificate
-	h.client, err = client.NewWithWatch(w.bed.Config(), client.Options{Scheme: fleet.Scheme()})
+	h.client, err = client.NewWithWatch(w.bed.Config(), client.Options{Scheme: harness.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
 
 	listener, err := tls.Listen(

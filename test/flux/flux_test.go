@@ -23,7 +23,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 const (
@@ -150,9 +150,9 @@ var _ = Describe("The operator's chart", Ordered, func() {
 		Eventually(func() error { return admin.Get(ctx, key, core) }).Should(Succeed())
 
 		dir := GinkgoT().TempDir()
-		program, err := fleet.BuildOperator(ctx, root, dir)
+		program, err := harness.BuildOperator(ctx, root, dir)
 		Expect(err).NotTo(HaveOccurred())
-		operator, err := fleet.StartOperator(
+		operator, err := harness.StartOperator(
 			cluster,
 			program,
 			filepath.Join(dir, "operator.log"),
@@ -186,7 +186,7 @@ var _ = Describe("The operator's chart", Ordered, func() {
 func push(ctx context.Context, label, version string, change func([]byte) []byte) {
 	GinkgoHelper()
 
-	release, err := fleet.Load(ctx, samples, fleet.Wanted{Label: label, Version: version})
+	release, err := harness.Load(ctx, samples, harness.Wanted{Label: label, Version: version})
 	Expect(err).NotTo(HaveOccurred())
 
 	if change != nil {

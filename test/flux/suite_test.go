@@ -23,7 +23,7 @@ import (
 
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/tools"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 const (
@@ -38,7 +38,7 @@ const (
 	fluxUser = "flux"
 )
 
-var samples = filepath.Join(root, fleet.Samples)
+var samples = filepath.Join(root, harness.Samples)
 
 // What the scenarios share: a control plane with Flux, and a registry.
 var (
@@ -71,7 +71,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
 
-	admin, err = fleet.NewClient(cluster.Config())
+	admin, err = harness.NewClient(cluster.Config())
 	Expect(err).NotTo(HaveOccurred())
 	registry, err = cluster.StartRegistry(ctx)
 	Expect(err).NotTo(HaveOccurred())

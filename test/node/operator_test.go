@@ -20,7 +20,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 const (
@@ -213,7 +213,7 @@ func leader(ctx context.Context, g Gomega) string {
 func install(ctx context.Context, repository, label string) v1alpha2.Provider {
 	GinkgoHelper()
 
-	r, err := fleet.Load(ctx, repository, fleet.Wanted{Label: label, Version: "v1.0.0"})
+	r, err := harness.Load(ctx, repository, harness.Wanted{Label: label, Version: "v1.0.0"})
 	Expect(err).NotTo(HaveOccurred())
 	p, err := r.Install(ctx, admin)
 	Expect(err).NotTo(HaveOccurred())
@@ -225,7 +225,7 @@ func install(ctx context.Context, repository, label string) v1alpha2.Provider {
 func ask(ctx context.Context, p v1alpha2.Provider, repository, version, more string) {
 	GinkgoHelper()
 
-	r, err := fleet.Load(ctx, repository, fleet.Wanted{Label: v1alpha2.Label(p), Version: version})
+	r, err := harness.Load(ctx, repository, harness.Wanted{Label: v1alpha2.Label(p), Version: version})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(r.Prepare(ctx, admin)).To(Succeed())
 

@@ -20,7 +20,7 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/node"
 	"github.com/capstan-project/capstan/test/bed/tools"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 const (
@@ -184,7 +184,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(machine.Stop()).To(Succeed()) })
 
-	admin, err = fleet.NewClient(cluster.Config())
+	admin, err = harness.NewClient(cluster.Config())
 	Expect(err).NotTo(HaveOccurred())
 })
 

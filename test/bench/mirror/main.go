@@ -20,7 +20,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/tools"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/image"
 )
 
@@ -170,7 +170,7 @@ type command struct {
 func (s *setting) commands(run int) []command {
 	at := func(name string) string { return filepath.Join(s.dir, fmt.Sprintf("%s-%d", name, run)) }
 	to := func(name string) string { return fmt.Sprintf("%s/%s-%d", s.registry.Address, name, run) }
-	folder, _ := fleet.Repository(".")
+	folder, _ := harness.Repository(".")
 
 	labels, _ := filepath.Glob(filepath.Join(folder, "*-*"))
 	for i, label := range labels {

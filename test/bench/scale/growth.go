@@ -16,7 +16,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 // growth installs small providers into one control plane, more and more of them, and measures the
@@ -24,10 +24,10 @@ import (
 type growth struct {
 	bed       *bed.Bed
 	client    client.Client
-	operator  *fleet.Operator
+	operator  *harness.Operator
 	idle      time.Duration
 	profiles  string // a folder for profiles, or empty
-	providers []*fleet.Release
+	providers []*harness.Release
 }
 
 // run measures at each size, and at the last one what a restart takes.
@@ -60,7 +60,7 @@ func (g *growth) start() error {
 		flags = append(flags, "--metrics-bind-address="+profiledAddress)
 	}
 
-	operator, err := fleet.StartOperator(g.bed, "bin/operator", filepath.Join(g.bed.Dir(), "operator.log"), flags...)
+	operator, err := harness.StartOperator(g.bed, "bin/operator", filepath.Join(g.bed.Dir(), "operator.log"), flags...)
 	if err == nil {
 		g.operator = operator
 	}
@@ -106,7 +106,7 @@ func (g *growth) measure(ctx context.Context, last sample, size int) (sample, er
 }
 
 // install creates providers and waits until all, those that were there among them, are Ready.
-func (g *growth) install(ctx context.Context, missing []*fleet.Release, all int) error {
+func (g *growth) install(ctx context.Context, missing []*harness.Release, all int) error {
 	for _, p := range missing {
 		if err := g.client.Create(ctx, p.Resource()); err != nil {
 			return err
@@ -170,7 +170,7 @@ func (g *growth) restart(ctx context.Context, s *sample) error {
 
 // requests are the operator's so far.
 func (g *growth) requests() ([]bed.Request, error) {
-	return g.bed.Requests(func(r bed.Request) bool { return r.User == fleet.OperatorUser })
+	return g.bed.Requests(func(r bed.Request) bool { return r.User == harness.OperatorUser })
 }
 
 func since(requests []bed.Request, begin time.Time) []bed.Request {

@@ -18,7 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 func main() {
@@ -68,12 +68,12 @@ func run(ctx context.Context, list string, idle time.Duration, plot, profiles st
 
 	defer func() { err = errors.Join(err, b.Stop()) }()
 
-	c, err := fleet.NewClient(b.Config())
+	c, err := harness.NewClient(b.Config())
 	if err != nil {
 		return err
 	}
 
-	if err := fleet.InstallCRDs(ctx, c, "."); err != nil {
+	if err := harness.InstallCRDs(ctx, c, "."); err != nil {
 		return err
 	}
 

@@ -1,7 +1,7 @@
-// Package forge is a server for tests that looks like GitHub Enterprise, like GitLab and like a
+// Package fakesource is a server for tests that looks like GitHub Enterprise, like GitLab and like a
 // plain web server at once: what is published is under all their paths. It counts requests, and can
 // be stopped and started again at its address.
-package forge
+package fakesource
 
 import (
 	"encoding/json"
@@ -15,8 +15,8 @@ import (
 	"sync"
 )
 
-// Forge is the server. Set the exported fields before Start.
-type Forge struct {
+// Server is the server. Set the exported fields before Start.
+type Server struct {
 	// Token that requests must carry; empty means none.
 	Token string
 	// Private hides files from the website's paths, as GitHub does with private projects: the API
@@ -38,19 +38,19 @@ type release struct {
 }
 
 // Publish makes a release of a project, "owner/name".
-func (f *Forge) Publish(project, version string, files map[string][]byte) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (s *Server) Publish(project, version string, files map[string][]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 
-	if f.projects == nil {
-		f.projects = map[string][]release{}
+	if s.projects == nil {
+		s.projects = map[string][]release{}
 	}
 
-	f.projects[project] = append(f.projects[project], release{version, files})
+	s.projects[project] = append(s.projects[project], release{version, files})
 }
 
 // PublishFolder makes a release of the files in a folder.
-func (f *Forge) PublishFolder(project, version, folder string) error {
+func (s *Server) PublishFolder(project, version, folder string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return err
@@ -63,73 +63,73 @@ func (f *Forge) PublishFolder(project, version, folder string) error {
 		}
 	}
 
-	f.Publish(project, version, files)
+	s.Publish(project, version, files)
 
 	return nil
 }
 
 // Start starts the server, the second time and later at the address of the first.
-func (f *Forge) Start() error {
-	if f.address == "" {
-		f.address = "127.0.0.1:0"
+func (s *Server) Start() error {
+	if s.address == "" {
+		s.address = "127.0.0.1:0"
 	}
 
-	listener, err := net.Listen("tcp", f.address)
+	listener, err := net.Listen("tcp", s.address)
 	if err != nil {
 		return err
 	}
 
-	f.address = listener.Addr().String()
+	s.address = listener.Addr().String()
 
-	f.server = &http.Server{Handler: f.handler()}
-	go func() { _ = f.server.Serve(listener) }()
+	s.server = &http.Server{Handler: s.handler()}
+	go func() { _ = s.server.Serve(listener) }()
 
 	return nil
 }
 
 // Stop stops the server; what is being answered is cut.
-func (f *Forge) Stop() error { return f.server.Close() }
+func (s *Server) Stop() error { return s.server.Close() }
 
 // URL is the server's address, https aside.
-func (f *Forge) URL() string { return "http://" + f.address }
+func (s *Server) URL() string { return "http://" + s.address }
 
 // Requests are the paths of the requests so far that contain a text, in order.
-func (f *Forge) Requests(part string) []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (s *Server) Requests(part string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 
-	return slices.DeleteFunc(slices.Clone(f.requests), func(path string) bool { return !strings.Contains(path, part) })
+	return slices.DeleteFunc(slices.Clone(s.requests), func(path string) bool { return !strings.Contains(path, part) })
 }
 
-func (f *Forge) handler() http.Handler {
+func (s *Server) handler() http.Handler {
 	website, mux := http.NewServeMux(), http.NewServeMux()
 	mux.Handle("/", website)
 	website.HandleFunc(
 		"GET /{owner}/{name}/releases/download/{version}/{file}",
 		func(w http.ResponseWriter, r *http.Request) {
-			if f.Private {
+			if s.Private {
 				http.NotFound(w, r)
 				return
 			}
 
-			f.file(w, r)
+			s.file(w, r)
 		},
 	)
-	mux.HandleFunc("GET /plain/{owner}/{name}/{version}/{file}", f.file)
-	mux.HandleFunc("GET /goproxy/github.com/{owner}/{name}/@v/list", f.tags)
-	mux.HandleFunc("GET /api/v3/repos/{owner}/{name}/releases", f.gitHubReleases)
-	mux.HandleFunc("GET /api/v3/repos/{owner}/{name}/releases/tags/{version}", f.gitHubRelease)
-	mux.HandleFunc("GET /api/v3/repos/{owner}/{name}/assets/{version}/{file}", f.file)
-	mux.HandleFunc("GET /api/v4/projects/{project}/packages", f.gitLabPackages)
-	mux.HandleFunc("GET /api/v4/projects/{project}/packages/{id}/package_files", f.gitLabFiles)
-	mux.HandleFunc("GET /api/v4/projects/{project}/packages/generic/{package}/{version}/{file}", f.file)
+	mux.HandleFunc("GET /plain/{owner}/{name}/{version}/{file}", s.file)
+	mux.HandleFunc("GET /goproxy/github.com/{owner}/{name}/@v/list", s.tags)
+	mux.HandleFunc("GET /api/v3/repos/{owner}/{name}/releases", s.gitHubReleases)
+	mux.HandleFunc("GET /api/v3/repos/{owner}/{name}/releases/tags/{version}", s.gitHubRelease)
+	mux.HandleFunc("GET /api/v3/repos/{owner}/{name}/assets/{version}/{file}", s.file)
+	mux.HandleFunc("GET /api/v4/projects/{project}/packages", s.gitLabPackages)
+	mux.HandleFunc("GET /api/v4/projects/{project}/packages/{id}/package_files", s.gitLabFiles)
+	mux.HandleFunc("GET /api/v4/projects/{project}/packages/generic/{package}/{version}/{file}", s.file)
 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f.mu.Lock()
-		f.requests = append(f.requests, r.URL.Path)
-		f.mu.Unlock()
+		s.mu.Lock()
+		s.requests = append(s.requests, r.URL.Path)
+		s.mu.Unlock()
 
-		if f.Token != "" && r.Header.Get("Authorization") != "Bearer "+f.Token {
+		if s.Token != "" && r.Header.Get("Authorization") != "Bearer "+s.Token {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
@@ -140,23 +140,23 @@ func (f *Forge) handler() http.Handler {
 
 // releases are those of the project that the path names, newest first; GitLab's paths have it as
 // owner%2Fname.
-func (f *Forge) releases(r *http.Request) []release {
+func (s *Server) releases(r *http.Request) []release {
 	project := r.PathValue("project")
 	if project == "" {
 		project = r.PathValue("owner") + "/" + r.PathValue("name")
 	}
 
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 
-	found := slices.Clone(f.projects[project])
+	found := slices.Clone(s.projects[project])
 	slices.Reverse(found)
 
 	return found
 }
 
-func (f *Forge) release(r *http.Request) (release, bool) {
-	for _, rel := range f.releases(r) {
+func (s *Server) release(r *http.Request) (release, bool) {
+	for _, rel := range s.releases(r) {
 		if rel.version == r.PathValue("version") {
 			return rel, true
 		}
@@ -165,8 +165,8 @@ func (f *Forge) release(r *http.Request) (release, bool) {
 	return release{}, false
 }
 
-func (f *Forge) file(w http.ResponseWriter, r *http.Request) {
-	rel, _ := f.release(r)
+func (s *Server) file(w http.ResponseWriter, r *http.Request) {
+	rel, _ := s.release(r)
 
 	data, found := rel.files[r.PathValue("file")]
 	if !found {
@@ -178,21 +178,21 @@ func (f *Forge) file(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data)
 }
 
-func (f *Forge) tags(w http.ResponseWriter, r *http.Request) {
-	for _, rel := range f.releases(r) {
+func (s *Server) tags(w http.ResponseWriter, r *http.Request) {
+	for _, rel := range s.releases(r) {
 		fmt.Fprintln(w, rel.version)
 	}
 }
 
 // describe describes a release as GitHub's API does, as far as anybody looks.
-func (f *Forge) describe(r *http.Request, rel release) map[string]any {
+func (s *Server) describe(r *http.Request, rel release) map[string]any {
 	assets := make([]map[string]string, 0, len(rel.files))
 	for name := range rel.files {
 		assets = append(assets, map[string]string{
 			"name": name,
 			"url": fmt.Sprintf(
 				"%s/api/v3/repos/%s/%s/assets/%s/%s",
-				f.URL(),
+				s.URL(),
 				r.PathValue("owner"),
 				r.PathValue("name"),
 				rel.version,
@@ -204,18 +204,18 @@ func (f *Forge) describe(r *http.Request, rel release) map[string]any {
 	return map[string]any{"tag_name": rel.version, "assets": assets}
 }
 
-func (f *Forge) gitHubRelease(w http.ResponseWriter, r *http.Request) {
-	rel, found := f.release(r)
+func (s *Server) gitHubRelease(w http.ResponseWriter, r *http.Request) {
+	rel, found := s.release(r)
 	if !found {
 		http.NotFound(w, r)
 		return
 	}
 
-	_ = json.NewEncoder(w).Encode(f.describe(r, rel))
+	_ = json.NewEncoder(w).Encode(s.describe(r, rel))
 }
 
-func (f *Forge) gitHubReleases(w http.ResponseWriter, r *http.Request) {
-	all := f.releases(r)
+func (s *Server) gitHubReleases(w http.ResponseWriter, r *http.Request) {
+	all := s.releases(r)
 	if all == nil {
 		http.NotFound(w, r)
 		return
@@ -223,21 +223,21 @@ func (f *Forge) gitHubReleases(w http.ResponseWriter, r *http.Request) {
 
 	list := []any{}
 
-	page, next := f.page(r, len(all))
+	page, next := s.page(r, len(all))
 	for _, rel := range all[page.from:page.to] {
-		list = append(list, f.describe(r, rel))
+		list = append(list, s.describe(r, rel))
 	}
 
 	if next > 0 {
-		w.Header().Set("Link", fmt.Sprintf(`<%s%s?page=%d>; rel="next", <%[1]s/x>; rel="last"`, f.URL(), r.URL.Path, next))
+		w.Header().Set("Link", fmt.Sprintf(`<%s%s?page=%d>; rel="next", <%[1]s/x>; rel="last"`, s.URL(), r.URL.Path, next))
 	}
 
 	_ = json.NewEncoder(w).Encode(list)
 }
 
-func (f *Forge) gitLabPackages(w http.ResponseWriter, r *http.Request) {
-	all := f.releases(r)
-	page, next := f.page(r, len(all))
+func (s *Server) gitLabPackages(w http.ResponseWriter, r *http.Request) {
+	all := s.releases(r)
+	page, next := s.page(r, len(all))
 
 	list := []any{}
 	for i := page.from; i < page.to; i++ {
@@ -255,10 +255,10 @@ func (f *Forge) gitLabPackages(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(list)
 }
 
-func (f *Forge) gitLabFiles(w http.ResponseWriter, r *http.Request) {
+func (s *Server) gitLabFiles(w http.ResponseWriter, r *http.Request) {
 	list := []any{}
 
-	for i, rel := range f.releases(r) {
+	for i, rel := range s.releases(r) {
 		if fmt.Sprint(i) == r.PathValue("id") {
 			for name := range rel.files {
 				list = append(list, map[string]any{"file_name": name})
@@ -273,18 +273,18 @@ type span struct{ from, to int }
 
 // page is the part of a list that a request asks for, and the number of the next page; 0 when it is
 // the last.
-func (f *Forge) page(r *http.Request, length int) (span, int) {
-	if f.PerPage == 0 {
+func (s *Server) page(r *http.Request, length int) (span, int) {
+	if s.PerPage == 0 {
 		return span{0, length}, 0
 	}
 
 	page := 1
 	_, _ = fmt.Sscan(r.URL.Query().Get("page"), &page)
 
-	to := page * f.PerPage
+	to := page * s.PerPage
 	if to >= length {
-		return span{min((page-1)*f.PerPage, length), length}, 0
+		return span{min((page-1)*s.PerPage, length), length}, 0
 	}
 
-	return span{to - f.PerPage, to}, page + 1
+	return span{to - s.PerPage, to}, page + 1
 }

@@ -1,7 +1,7 @@
 // Package fleet puts providers and an operator onto a test bed, for the scenarios, the benchmark
 // and the demo: releases from folders become ConfigMaps and resources, and the real operator runs
 // as a process of its own.
-package fleet
+package harness
 
 import (
 	"bytes"
