@@ -39,7 +39,7 @@ func newPerson(ctx context.Context, w *world) person {
 	GinkgoHelper()
 
 	p := person{w, filepath.Join(GinkgoT().TempDir(), "capstan")}
-	build := exec.CommandContext(ctx, "go", "build", "-o", p.program, "./cmd/capstan")
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", p.program, "./cmd/capstan")
 	build.Dir = root
 	out, err := build.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(out))

@@ -35,12 +35,13 @@ func TestScenarios(t *testing.T) {
 	RunSpecs(t, "Scenarios")
 }
 
-var _ = BeforeSuite(func(ctx SpecContext) {
-	var err error
-
-	program, err = harness.BuildOperator(ctx, root, GinkgoT().TempDir())
+// The suite may run in several processes; the first one builds for all of them.
+var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
+	built, err := harness.BuildOperator(ctx, root, GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
-})
+
+	return []byte(built)
+}, func(built []byte) { program = string(built) })
 
 // world is a control plane with the operator's CRDs, and usually an operator.
 type world struct {

@@ -61,6 +61,7 @@ spec:
     metadata: {labels: {app: %[1]s}}
     spec:
       serviceAccountName: %[1]s-manager
+      terminationGracePeriodSeconds: 0
       containers:
       - name: manager
         image: registry.example.com/%[1]s:%[4]s

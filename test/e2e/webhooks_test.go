@@ -100,7 +100,8 @@ func machineAddress() string {
 	Expect(err).NotTo(HaveOccurred())
 
 	for _, a := range addresses {
-		if ip, ok := a.(*net.IPNet); ok && ip.IP.IsGlobalUnicast() && ip.IP.To4() != nil {
+		ip, ok := a.(*net.IPNet)
+		if ok && ip.IP.IsGlobalUnicast() && ip.IP.To4() != nil && ip.IP.String() != mainland {
 			return ip.IP.String()
 		}
 	}

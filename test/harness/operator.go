@@ -20,7 +20,7 @@ const OperatorUser = "capstan-operator"
 // BuildOperator builds the operator into a folder and returns the program's path.
 func BuildOperator(ctx context.Context, root, folder string) (string, error) {
 	program := filepath.Join(folder, "operator")
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/operator")
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", program, "./cmd/operator")
 	build.Dir = root
 
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
