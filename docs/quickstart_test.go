@@ -12,6 +12,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // TestQuickStart runs the commands of the page on a control plane, in order. Two things differ from
@@ -75,7 +76,7 @@ func TestQuickStart(t *testing.T) {
 func configuration(t *testing.T, folder string) string {
 	t.Helper()
 
-	repository, _ := harness.Repository(root)
+	repository, _ := testproviders.FolderOrSamples(root)
 
 	repository, err := filepath.Abs(repository)
 	if err != nil {

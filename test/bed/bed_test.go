@@ -30,10 +30,10 @@ const patience = 30 * time.Second
 
 var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 
-// childVariable makes this program a process that starts a bed, tells of it and waits to be killed.
+// childVariable makes this program start a bed, report it, and wait to be killed.
 const childVariable = "BED_TEST_CHILD"
 
-// childReport is what the child tells, as a line of JSON.
+// childReport is the report of the child process, written as one line of JSON.
 type childReport struct {
 	Dir  string
 	PIDs []int
@@ -66,7 +66,7 @@ func (b *Bed) pids() []int {
 	return pids
 }
 
-// alive lists the processes that exist and are more than an entry in the table of processes.
+// alive returns the processes that are running, not counting zombies.
 func alive(pids []int) []int {
 	var living []int
 
@@ -77,7 +77,7 @@ func alive(pids []int) []int {
 
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		if err == nil && strings.Contains(string(status), "State:\tZ") {
-			continue // nobody has asked for its exit status yet
+			continue // a zombie
 		}
 
 		living = append(living, pid)

@@ -21,8 +21,8 @@ import (
 	"github.com/capstan-project/capstan/test/harness"
 )
 
-// compareCRDs takes the time until the API server has accepted core's CRDs, applied as the operator
-// does and by kubectl.
+// compareCRDs measures the time until the API server has accepted core's CRDs, applied by the
+// operator's code and by kubectl.
 func compareCRDs(ctx context.Context, core *harness.Release, runs int) error {
 	c, err := chartgen.Build(core.Bundle)
 	if err != nil {
@@ -69,8 +69,8 @@ func compareCRDs(ctx context.Context, core *harness.Release, runs int) error {
 	return nil
 }
 
-// measureApplier applies CRDs as the operator does, and counts the requests that applying them
-// again costs.
+// measureApplier applies CRDs with the operator's code, and counts the requests of applying them
+// again.
 func measureApplier(
 	ctx context.Context,
 	core *harness.Release,
@@ -158,7 +158,7 @@ func newApplier(ctx context.Context, config *rest.Config) (*crds.Applier, error)
 		return nil, err
 	}
 
-	go func() { _ = definitions.Start(ctx) }() // it ends with ctx
+	go func() { _ = definitions.Start(ctx) }() // returns when ctx ends
 
 	if !definitions.WaitForCacheSync(ctx) {
 		return nil, ctx.Err()
@@ -170,7 +170,7 @@ func newApplier(ctx context.Context, config *rest.Config) (*crds.Applier, error)
 	}
 
 	applier := crds.NewApplier(crds.Clients{Writer: writer, Reader: definitions})
-	// The first look waits until the watch has begun, as it has in an operator that runs.
+	// The first run waits until the watch has started, as it has in a running operator.
 	_, err = applier.Plan(ctx, crds.Request{})
 
 	return applier, err

@@ -1,7 +1,7 @@
-// Command bench measures what users feel: the time until five providers are ready, what it costs
-// the API server and in memory, and what the operator does while nothing happens, beside `kubectl
-// apply` of the same objects on the same machine in the same run. `make bench` runs it in the
-// module's folder.
+// Command bench measures the time until five providers are ready, the requests to the API server,
+// the operator's memory, and what the operator writes while nothing happens. It compares with
+// `kubectl apply` of the same objects on the same machine. `make bench` runs it in the module's
+// root.
 package main
 
 import (
@@ -27,12 +27,13 @@ import (
 	"github.com/capstan-project/capstan/chartgen/expr"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 func main() {
-	runs := flag.Int("runs", 3, "how often each is measured; the table shows the median")
-	only := flag.Bool("crds", false, "measure the CRDs of core only")
-	idle := flag.Duration("idle", time.Minute, "how long the idle operator is watched, in the last run")
+	runs := flag.Int("runs", 3, "number of measurements of each; the table shows the median")
+	only := flag.Bool("crds", false, "measure only the CRDs of core")
+	idle := flag.Duration("idle", time.Minute, "how long to watch the idle operator in the last run")
 
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
@@ -48,7 +49,7 @@ func main() {
 	}
 }
 
-// figures are what one run of the operator gave.
+// figures are the results of one run of the operator.
 type figures struct {
 	ready      time.Duration
 	requests   int
@@ -57,10 +58,10 @@ type figures struct {
 }
 
 func run(ctx context.Context, runs int, idle time.Duration, onlyCRDs bool) error {
-	folder, real := harness.Repository(".")
+	folder, real := testproviders.FolderOrSamples(".")
 	if !real {
 		fmt.Println(
-			"PROVIDERS is not set: small samples are measured, which says little; set it to a folder of real releases",
+			"PROVIDERS is not set: measuring small samples, which is hardly meaningful; set it to a folder of real releases",
 		)
 	}
 
@@ -123,11 +124,11 @@ func report(capstan []figures, kubectl []time.Duration, idle time.Duration) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(
 		w,
-		"\nfive providers\toperator\tkubectl apply --server-side, one file after another\tratio, pair by pair\n",
+		"\nfive providers\toperator\tkubectl apply --server-side, file by file\tratio of pairs\n",
 	)
 	fmt.Fprintf(
 		w,
-		"seconds\t%.2f until all are Ready\t%.2f until all is applied\t%.2f\n",
+		"seconds\t%.2f until all are Ready\t%.2f until all are applied\t%.2f\n",
 		median.ready.Seconds(),
 		baseline.Seconds(),
 		ratios[len(ratios)/2],
@@ -138,8 +139,8 @@ func report(capstan []figures, kubectl []time.Duration, idle time.Duration) {
 	w.Flush()
 }
 
-// measureOperator takes the time from creating five resources until all are Ready, on a control
-// plane of its own.
+// measureOperator measures the time from the creation of five resources until all are Ready, on a
+// new control plane.
 func measureOperator(ctx context.Context, releases []*harness.Release, idle time.Duration) (f figures, err error) {
 	b, c, err := start(ctx)
 	if err != nil {
@@ -197,8 +198,8 @@ func measureOperator(ctx context.Context, releases []*harness.Release, idle time
 	return f, err
 }
 
-// measureKubectl takes the time of applying the same objects, one file a provider, on a control
-// plane of its own.
+// measureKubectl measures the time to apply the same objects, one file for each provider, on a new
+// control plane.
 func measureKubectl(ctx context.Context, releases []*harness.Release) (took time.Duration, err error) {
 	b, _, err := start(ctx)
 	if err != nil {
@@ -279,7 +280,7 @@ func allReady(ctx context.Context, c client.Client, releases []*harness.Release)
 	return nil
 }
 
-// settled waits until the operator has started and asks for nothing more.
+// settled waits until the operator has started and sends no more requests.
 func settled(ctx context.Context, b *bed.Bed) error {
 	for before := -1; ; {
 		now, err := requests(b, all)
@@ -297,7 +298,7 @@ func settled(ctx context.Context, b *bed.Bed) error {
 	}
 }
 
-// idleWrites counts what the operator writes in a stretch of time in which nothing happens.
+// idleWrites counts the operator's writes during a period in which nothing happens.
 func idleWrites(ctx context.Context, b *bed.Bed, idle time.Duration) (int, error) {
 	if idle == 0 {
 		return 0, nil
@@ -321,7 +322,7 @@ func idleWrites(ctx context.Context, b *bed.Bed, idle time.Duration) (int, error
 	return after - before, err
 }
 
-// requests counts the operator's requests so far.
+// requests returns the number of the operator's requests so far.
 func requests(b *bed.Bed, keep func(bed.Request) bool) (int, error) {
 	list, err := b.Requests(func(r bed.Request) bool { return r.User == harness.OperatorUser && keep(r) })
 	return len(list), err

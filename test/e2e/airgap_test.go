@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/mirror"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // The two ends of the only cable that leads into the island.
@@ -172,7 +173,7 @@ var _ = Describe("Behind an air gap", func() {
 			w := newWorld(ctx)
 
 			r := newPrivateRegistry(ctx, mainland+":0")
-			repository, _ := harness.Repository(root)
+			repository, _ := testproviders.FolderOrSamples(root)
 
 			var releases []*harness.Release
 

@@ -279,7 +279,6 @@ var _ = Describe("Care for what is installed while a change is blocked", Ordered
 			))
 			Expect(i.manager(ctx)(Default).Spec.Template.Spec.NodeSelector).NotTo(HaveKey("no"))
 
-
 			if b.reason != "" {
 				Eventually(w.read(ctx, i.provider)).Should(b.beReported())
 				return

@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // packed is a chart as a file, as plain Helm takes it.
@@ -32,7 +33,7 @@ type packed struct {
 func pack(ctx context.Context, dir string, wanted harness.Wanted) packed {
 	GinkgoHelper()
 
-	repository, _ := harness.Repository(root)
+	repository, _ := testproviders.FolderOrSamples(root)
 	release, err := harness.Load(ctx, repository, wanted)
 	Expect(err).NotTo(HaveOccurred())
 	built, err := chartgen.Build(release.Bundle)
@@ -99,7 +100,7 @@ var _ = Describe("Plain Helm", func() {
 			})
 
 			It("finds nothing to complain about in any provider's chart", func(ctx SpecContext) {
-				repository, _ := harness.Repository(root)
+				repository, _ := testproviders.FolderOrSamples(root)
 				folders, err := os.ReadDir(repository)
 				Expect(err).NotTo(HaveOccurred())
 

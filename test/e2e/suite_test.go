@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // root is the module's folder.
@@ -146,4 +147,4 @@ const (
 )
 
 // samples is the project's own local repository.
-var samples = filepath.Join(root, harness.Samples)
+var samples = filepath.Join(root, testproviders.Samples)

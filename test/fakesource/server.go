@@ -1,6 +1,6 @@
-// Package fakesource is a server for tests that looks like GitHub Enterprise, like GitLab and like a
-// plain web server at once: what is published is under all their paths. It counts requests, and can
-// be stopped and started again at its address.
+// Package fakesource provides a fake download server for tests. It serves the same releases under
+// the paths of GitHub Enterprise, of GitLab and of a plain web server. It counts requests, and can
+// be stopped and started again at the same address.
 package fakesource
 
 import (
@@ -15,14 +15,14 @@ import (
 	"sync"
 )
 
-// Server is the server. Set the exported fields before Start.
+// Server is the fake server. Set its exported fields before Start.
 type Server struct {
-	// Token that requests must carry; empty means none.
+	// Token is required in requests, unless it is empty.
 	Token string
-	// Private hides files from the website's paths, as GitHub does with private projects: the API
-	// has them.
+	// Private hides files from the website's paths; only the API serves them, as on GitHub with
+	// private projects.
 	Private bool
-	// PerPage is how long a page of the API's lists is; 0 means that all is on one.
+	// PerPage is the length of a page in the API's lists; 0 means no paging.
 	PerPage int
 
 	address  string
@@ -37,7 +37,7 @@ type release struct {
 	files   map[string][]byte
 }
 
-// Publish makes a release of a project, "owner/name".
+// Publish adds a release to a project, which is named "owner/name".
 func (s *Server) Publish(project, version string, files map[string][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *Server) Publish(project, version string, files map[string][]byte) {
 	s.projects[project] = append(s.projects[project], release{version, files})
 }
 
-// PublishFolder makes a release of the files in a folder.
+// PublishFolder adds a release with the files of a folder to a project.
 func (s *Server) PublishFolder(project, version, folder string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Server) PublishFolder(project, version, folder string) error {
 	return nil
 }
 
-// Start starts the server, the second time and later at the address of the first.
+// Start starts the server, always at the address that the first start has chosen.
 func (s *Server) Start() error {
 	if s.address == "" {
 		s.address = "127.0.0.1:0"
@@ -87,13 +87,13 @@ func (s *Server) Start() error {
 	return nil
 }
 
-// Stop stops the server; what is being answered is cut.
+// Stop stops the server and closes open connections.
 func (s *Server) Stop() error { return s.server.Close() }
 
-// URL is the server's address, https aside.
+// URL returns the server's http address.
 func (s *Server) URL() string { return "http://" + s.address }
 
-// Requests are the paths of the requests so far that contain a text, in order.
+// Requests returns the paths of the requests so far that contain part, in order.
 func (s *Server) Requests(part string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,8 +138,8 @@ func (s *Server) handler() http.Handler {
 	})
 }
 
-// releases are those of the project that the path names, newest first; GitLab's paths have it as
-// owner%2Fname.
+// releases returns the releases of the project in the request's path, newest first. In GitLab's
+// paths the project is owner%2Fname.
 func (s *Server) releases(r *http.Request) []release {
 	project := r.PathValue("project")
 	if project == "" {
@@ -184,7 +184,7 @@ func (s *Server) tags(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// describe describes a release as GitHub's API does, as far as anybody looks.
+// describe returns the parts of GitHub's description of a release that clients use.
 func (s *Server) describe(r *http.Request, rel release) map[string]any {
 	assets := make([]map[string]string, 0, len(rel.files))
 	for name := range rel.files {
@@ -271,8 +271,8 @@ func (s *Server) gitLabFiles(w http.ResponseWriter, r *http.Request) {
 
 type span struct{ from, to int }
 
-// page is the part of a list that a request asks for, and the number of the next page; 0 when it is
-// the last.
+// page returns the part of a list that a request asks for, and the number of the next page; 0 if it
+// is the last.
 func (s *Server) page(r *http.Request, length int) (span, int) {
 	if s.PerPage == 0 {
 		return span{0, length}, 0

@@ -21,8 +21,8 @@ var version, major, minor string
 func main() { println(version, major, minor) }
 `
 
-// checkout is a project with two small programs and a stream of manifests, all from one local
-// module each.
+// checkout returns a project with two small programs and a stream of manifests, each from a local
+// module.
 func checkout(t *testing.T) *Set {
 	t.Helper()
 
@@ -77,7 +77,7 @@ func write(t *testing.T, s *Set, name, content string) {
 	}
 }
 
-// built lists what a build says it made.
+// built returns the artifacts that a build has logged.
 func built(log string) []string {
 	var names []string
 

@@ -10,8 +10,8 @@ import (
 	"github.com/capstan-project/capstan/test/harness"
 )
 
-// smallComponents are a small provider's: one kind, and a manager with the usual rights. @ stands
-// for its name.
+// smallComponents are the components of a small provider: one kind, and a manager with the usual
+// permissions. @ is replaced by its name.
 const smallComponents = `apiVersion: v1
 kind: Namespace
 metadata:
@@ -78,10 +78,10 @@ releaseSeries:
 - {major: 1, minor: 0, contract: v1beta2}
 `
 
-// smallNamespaces is over how many namespaces the small providers are spread.
+// smallNamespaces is the number of namespaces of the small providers.
 const smallNamespaces = 20
 
-// small makes the first n small providers: core, and infrastructure providers.
+// small returns the first n small providers: core, and infrastructure providers.
 func small(n int) []*harness.Release {
 	releases := make([]*harness.Release, n)
 	for i := range releases {

@@ -1,4 +1,4 @@
-// Command bed builds the programs of the test bed and runs a bed by hand:
+// Command bed builds the programs of the test bed, or runs a bed manually:
 //
 //	go run ./test/bed/cmd/bed build
 //	go run ./test/bed/cmd/bed up
