@@ -26,36 +26,36 @@ import (
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// The two ends of the only cable that leads into the island.
+// The addresses of the virtual cable between this machine and the isolated network.
 const (
-	mainland = "10.213.77.1"
-	island   = "10.213.77.2"
+	outside = "10.213.77.1"
+	inside  = "10.213.77.2"
 )
 
-// newIsland makes a network namespace whose only route is to the mainland's address, and gives its
-// name.
-func newIsland() string {
+// newIsolatedNetwork creates a network namespace with a single route, to the address outside, and
+// returns its name.
+func newIsolatedNetwork() string {
 	GinkgoHelper()
 
 	if runtime.GOOS != "linux" || os.Getuid() != 0 {
-		Skip("a network namespace takes Linux and root")
+		Skip("network namespaces require Linux and root")
 	}
 
 	name := fmt.Sprintf("capstan-%d", os.Getpid())
 	cable := fmt.Sprintf("cap%d", os.Getpid())
 
 	if out, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
-		Skip("no network namespace can be made here: " + string(out))
+		Skip("network namespaces cannot be created here: " + string(out))
 	}
 
 	DeferCleanup(func() { Expect(exec.Command("ip", "netns", "delete", name).Run()).To(Succeed()) })
 
 	for _, command := range []string{
-		"ip link add " + cable + " type veth peer name shore netns " + name,
-		"ip address add " + mainland + "/30 dev " + cable,
+		"ip link add " + cable + " type veth peer name inner netns " + name,
+		"ip address add " + outside + "/30 dev " + cable,
 		"ip link set " + cable + " up",
-		"ip -n " + name + " address add " + island + "/30 dev shore",
-		"ip -n " + name + " link set shore up",
+		"ip -n " + name + " address add " + inside + "/30 dev inner",
+		"ip -n " + name + " link set inner up",
 		"ip -n " + name + " link set lo up",
 	} {
 		out, err := exec.Command("sh", "-c", command).CombinedOutput()
@@ -64,16 +64,17 @@ func newIsland() string {
 
 	routes, err := exec.Command("ip", "-n", name, "route").Output()
 	Expect(err).NotTo(HaveOccurred())
-	Expect(strings.TrimSpace(string(routes))).To(Equal("10.213.77.0/30 dev shore proto kernel scope link src " + island))
+	Expect(strings.TrimSpace(string(routes))).To(Equal("10.213.77.0/30 dev inner proto kernel scope link src " + inside))
 
 	return name
 }
 
-// forward lets the island reach an address of the mainland's loopback, and gives where.
+// forward makes a loopback address of this machine reachable from the isolated network, and returns
+// the address to use there.
 func forward(to string) string {
 	GinkgoHelper()
 
-	listener, err := net.Listen("tcp", mainland+":0")
+	listener, err := net.Listen("tcp", outside+":0")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { _ = listener.Close() })
 
@@ -103,8 +104,9 @@ func forward(to string) string {
 	return listener.Addr().String()
 }
 
-// islandKubeconfig is the operator's kubeconfig with another address of the API server.
-func (w *world) islandKubeconfig() string {
+// isolatedKubeconfig returns the operator's kubeconfig with an address that the isolated network
+// can reach.
+func (w *world) isolatedKubeconfig() string {
 	GinkgoHelper()
 
 	path, err := w.bed.KubeconfigFor(harness.OperatorUser)
@@ -125,13 +127,13 @@ func (w *world) islandKubeconfig() string {
 	return file
 }
 
-// silent observes nothing.
+// silent ignores all progress.
 type silent struct{}
 
 func (silent) Copied(*mirror.Item, int64, bool)   {}
 func (silent) Finished(*mirror.Item, bool, error) {}
 
-// mirrored carries charts into the registry in an archive.
+// mirrored copies charts to the registry by means of an archive.
 func (r *privateRegistry) mirrored(ctx context.Context, releases []*harness.Release) {
 	GinkgoHelper()
 
@@ -167,12 +169,12 @@ func (r *privateRegistry) mirrored(ctx context.Context, releases []*harness.Rele
 
 var _ = Describe("Behind an air gap", func() {
 	It(
-		"five providers are installed from a mirror by resources that name only provider and version",
+		"five providers are installed from a mirror by resources with only a name and a version",
 		func(ctx SpecContext) {
-			name := newIsland()
+			name := newIsolatedNetwork()
 			w := newWorld(ctx)
 
-			r := newPrivateRegistry(ctx, mainland+":0")
+			r := newPrivateRegistry(ctx, outside+":0")
 			repository, _ := testproviders.FolderOrSamples(root)
 
 			var releases []*harness.Release
@@ -190,7 +192,7 @@ var _ = Describe("Behind an air gap", func() {
 
 			w.operator, err = harness.StartOperatorAs(
 				w.bed,
-				w.islandKubeconfig(),
+				w.isolatedKubeconfig(),
 				[]string{"ip", "netns", "exec", name, program},
 				w.log,
 				r.flags()...)

@@ -251,7 +251,7 @@ var _ = Describe("Care for what is installed while a change is blocked", Ordered
 				HaveField("UID", Not(Equal(deleted.UID))), "the Deployment is created again")
 			Eventually(i.manager(ctx)).Should(HaveField("Status.AvailableReplicas", BeEquivalentTo(1)))
 			Eventually(w.read(ctx, i.provider)).Should(b.beReported())
-			Consistently(w.read(ctx, i.provider)).WithTimeout(fiveLooks).Should(b.beReported())
+			Consistently(w.read(ctx, i.provider)).WithTimeout(quietPeriod).Should(b.beReported())
 		})
 
 		It("rolls back a revision that is not healthy in time while "+b.description, func(ctx SpecContext) {

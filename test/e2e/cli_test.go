@@ -26,45 +26,45 @@ import (
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// cliUser is who the command line is in the bed's audit log.
-const cliUser = "a-person"
+// cliUser is the user name of the command line in the bed's audit log.
+const cliUser = "cli-user"
 
-// person works with the command line, from outside of any terminal.
-type person struct {
+// commandLine runs the capstan program without a terminal.
+type commandLine struct {
 	w       *world
 	program string
 }
 
-func newPerson(ctx context.Context, w *world) person {
+func newCommandLine(ctx context.Context, w *world) commandLine {
 	GinkgoHelper()
 
-	p := person{w, filepath.Join(GinkgoT().TempDir(), "capstan")}
-	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", p.program, "./cmd/capstan")
+	c := commandLine{w, filepath.Join(GinkgoT().TempDir(), "capstan")}
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", c.program, "./cmd/capstan")
 	build.Dir = root
 	out, err := build.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(out))
 
-	return p
+	return c
 }
 
-// command is a call of capstan that has not begun.
-func (p person) command(ctx context.Context, args ...string) *exec.Cmd {
+// command returns a command that has not been started.
+func (c commandLine) command(ctx context.Context, args ...string) *exec.Cmd {
 	GinkgoHelper()
 
-	kubeconfig, err := p.w.bed.KubeconfigFor(cliUser)
+	kubeconfig, err := c.w.bed.KubeconfigFor(cliUser)
 	Expect(err).NotTo(HaveOccurred())
 
-	cmd := exec.CommandContext(ctx, p.program, args...)
+	cmd := exec.CommandContext(ctx, c.program, args...)
 
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 
 	return cmd
 }
 
-func (p person) run(ctx context.Context, args ...string) (out, failure string, code int) {
+func (c commandLine) run(ctx context.Context, args ...string) (out, failure string, code int) {
 	GinkgoHelper()
 
-	cmd := p.command(ctx, args...)
+	cmd := c.command(ctx, args...)
 
 	var stdout, stderr strings.Builder
 
@@ -76,30 +76,30 @@ func (p person) run(ctx context.Context, args ...string) (out, failure string, c
 	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
 }
 
-func (p person) succeed(ctx context.Context, args ...string) string {
+func (c commandLine) succeed(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 
-	out, failure, code := p.run(ctx, args...)
+	out, failure, code := c.run(ctx, args...)
 	Expect(code).To(BeZero(), "%s\n%s", out, failure)
 	Expect(failure).To(BeEmpty())
 
 	return out
 }
 
-func (p person) fail(ctx context.Context, args ...string) Assertion {
+func (c commandLine) fail(ctx context.Context, args ...string) Assertion {
 	GinkgoHelper()
 
-	out, failure, code := p.run(ctx, args...)
+	out, failure, code := c.run(ctx, args...)
 	Expect(code).To(Equal(1), "%s\n%s", out, failure)
 
 	return Expect(failure)
 }
 
-// writes is how many requests the person has made that change something.
-func (p person) writes() int {
+// writes returns the number of requests of the command line that change something.
+func (c commandLine) writes() int {
 	GinkgoHelper()
 
-	requests, err := p.w.bed.Requests(func(r bed.Request) bool { return r.User == cliUser && r.Write() })
+	requests, err := c.w.bed.Requests(func(r bed.Request) bool { return r.User == cliUser && r.Write() })
 	Expect(err).NotTo(HaveOccurred())
 
 	return len(requests)
@@ -108,13 +108,13 @@ func (p person) writes() int {
 var _ = Describe("The command line", Ordered, func() {
 	var (
 		w                 *world
-		cli               person
+		cli               commandLine
 		core, docker, aws v1alpha2.Provider
 	)
 
 	BeforeAll(func(ctx SpecContext) {
 		w = newWorld(ctx)
-		cli = newPerson(ctx, w)
+		cli = newCommandLine(ctx, w)
 		cli.fail(ctx, "status", "aws").To(ContainSubstring("there is no provider aws, nor any other"))
 		w.start()
 		core = w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
@@ -126,7 +126,7 @@ var _ = Describe("The command line", Ordered, func() {
 		}
 	})
 
-	It("shows what there is as trees and as data", func(ctx SpecContext) {
+	It("shows the providers as trees and as data", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "status")).To(And(
 			MatchRegexp(
 				`(?m)^cluster-api \(CoreProvider cluster-api-system/cluster-api\): Ready\n├─ version v1\.0\.0, contract v1beta\d\n├─ chart cluster-api 1\.0\.0, sha256:\w{64}\n└─ release cluster-api, revision 1, deployed: (\d+) of (\d+) objects are well$`,
@@ -152,7 +152,7 @@ var _ = Describe("The command line", Ordered, func() {
 			To(And(HavePrefix("Error: there is no provider azure; there are: cluster-api (CoreProvider"), ContainSubstring("infrastructure-aws")))
 	})
 
-	It("lists whose CRDs are, what their objects are stored in and how many there are", func(ctx SpecContext) {
+	It("lists CRDs with their providers, stored versions and numbers of objects", func(ctx SpecContext) {
 		before := cli.writes()
 		Expect(cli.succeed(ctx, "crds")).To(And(
 			MatchRegexp(`PROVIDER +VERSION +CRD +SERVED +STORED +OBJECTS +STATE`),
@@ -167,7 +167,7 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(cli.writes()).To(Equal(before))
 	})
 
-	It("shows that nothing would change, and what a version would, and changes nothing", func(ctx SpecContext) {
+	It("shows the difference to the spec and to another version, and changes nothing", func(ctx SpecContext) {
 		for _, label := range []string{"cluster-api", "infrastructure-docker", "infrastructure-aws"} {
 			Expect(cli.succeed(ctx, "diff", label, "--exit-code")).To(Equal(label + ": no changes\n"))
 		}
@@ -192,7 +192,7 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(cli.writes()).To(BeZero())
 	})
 
-	It("shows what a file would change", func(ctx SpecContext) {
+	It("shows the difference to a file", func(ctx SpecContext) {
 		given := w.read(ctx, docker)(Default).DeepCopyObject().(v1alpha2.Provider)
 		given.GetSpec().Variables = map[string]string{"EXP_MACHINE_POOL": "quite-another"}
 		given.GetObjectKind().SetGroupVersionKind(given.ProviderType().GroupVersionKind())
@@ -208,8 +208,8 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(cli.writes()).To(BeZero())
 	})
 
-	It("does not show the values of Secrets", func(ctx SpecContext) {
-		const token = "a-token-that-nobody-may-see"
+	It("hides the values of Secrets", func(ctx SpecContext) {
+		const token = "a-secret-token"
 
 		secret := &corev1.Secret{}
 		name, _ := aws.GetSpec().VariablesSecret(aws.GetNamespace())
@@ -229,7 +229,7 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(cli.succeed(ctx, "diff", "aws")).To(Equal("infrastructure-aws: no changes\n"))
 	})
 
-	It("plans upgrades, and makes them one after the other", func(ctx SpecContext) {
+	It("plans and applies upgrades", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "upgrade", "plan")).To(And(
 			MatchRegexp(`(?m)^cluster-api +v1\.0\.0 +- +v1beta\d$`),
 			MatchRegexp(`(?m)^infrastructure-docker +v1\.0\.0 +v1\.1\.0 +v1beta\d$`),
@@ -244,7 +244,7 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(w.read(ctx, docker)(Default)).To(beReady("v1.1.0"))
 	})
 
-	It("shows the history, and what a return would change", func(ctx SpecContext) {
+	It("shows the history, and the difference to a revision", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "history", "infrastructure/docker")).To(MatchRegexp(
 			`(?s)^REVISION .*\n1 +\S+ +superseded +yes +v1\.0\.0 +capstan +\w{12} +Install complete\n2 +\S+ +deployed +yes +v1\.1\.0 +capstan +\w{12} +Upgrade complete\n$`,
 		))
@@ -260,7 +260,7 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(cli.succeed(ctx, "diff", "docker")).To(ContainSubstring("infrastructure-docker v1.0.0 to v1.1.0"))
 	})
 
-	It("returns to an earlier revision, and comes back", func(ctx SpecContext) {
+	It("rolls back to a revision, and undoes it", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "rollback", "docker", "2")).To(And(
 			ContainSubstring("is to return to revision 2, which holds v1.1.0\n"),
 			HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n"),
@@ -282,7 +282,7 @@ var _ = Describe("The command line", Ordered, func() {
 		cli.fail(ctx, "rollback", "aws").To(ContainSubstring("no earlier revision that was healthy"))
 	})
 
-	It("suspends a provider, and resumes it", func(ctx SpecContext) {
+	It("suspends and resumes providers", func(ctx SpecContext) {
 		seen := gbytes.NewBuffer()
 		watch := cli.command(context.WithoutCancel(ctx), "status", "docker", "--watch")
 		watch.Stdout = seen
@@ -307,7 +307,7 @@ var _ = Describe("The command line", Ordered, func() {
 		Eventually(w.read(ctx, docker)).Should(beReady("v1.0.0"))
 	})
 
-	It("removes providers, and says what keeps them", func(ctx SpecContext) {
+	It("deletes providers, and reports what blocks the deletion", func(ctx SpecContext) {
 		t := newTiny("cli", "v1.0.0")
 
 		p := t.resource()
@@ -344,11 +344,11 @@ var _ = Describe("The command line", Ordered, func() {
 })
 
 var _ = Describe("The command line with real providers", Ordered, func() {
-	It("shows an upgrade before it is made, and takes all away again", func(ctx SpecContext) {
+	It("shows the difference of an upgrade, and deletes everything", func(ctx SpecContext) {
 		repository := testproviders.Folder(GinkgoT())
 
 		w := newWorld(ctx)
-		cli := newPerson(ctx, w)
+		cli := newCommandLine(ctx, w)
 		w.start()
 		core := w.install(ctx, repository, harness.Wanted{Label: "cluster-api", Version: "v1.13.5"})
 		aws := w.install(

@@ -18,9 +18,9 @@ var _ = Describe("A crash of the operator", Ordered, func() {
 		w = readyWorld(ctx)
 	})
 
-	// The moments are random, so that over many runs every one is hit; each run covers the whole
-	// length of an install.
-	It("at any moment of an install ends, after a restart, with one healthy release", func(ctx SpecContext) {
+	// The operator is killed at random times, so that many runs cover all of them. Each run covers the
+	// whole duration of an install.
+	It("at any time of an install leaves one healthy release after a restart", func(ctx SpecContext) {
 		const crashes = 12
 		for i := range crashes {
 			t := newTiny(fmt.Sprintf("crash-%d", i), "v1.0.0")
@@ -46,7 +46,7 @@ var _ = Describe("A crash of the operator", Ordered, func() {
 	})
 })
 
-// killAfter kills the operator a while from now: waiting is what this scenario is about.
+// killAfter kills the operator after a delay. This scenario is about time, so it has to wait.
 func killAfter(ctx context.Context, w *world, moment time.Duration) {
 	GinkgoHelper()
 

@@ -19,12 +19,12 @@ import (
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// chain is a provider that is upgraded from version to version while objects of its kinds exist.
+// chain upgrades a provider from version to version while objects of its kinds exist.
 type chain struct {
 	w        *world
 	wanted   harness.Wanted
 	provider v1alpha2.Provider
-	// seen is what readers of each version saw first: spec, labels and finalizers, by object.
+	// seen is what was first read in each version: spec, labels and finalizers, by object.
 	seen map[schema.GroupVersionKind]map[string]string
 }
 
@@ -45,7 +45,7 @@ func (c *chain) install(ctx context.Context) {
 	Eventually(c.w.read(ctx, c.provider)).Should(beReady(c.wanted.Version))
 }
 
-// upgrade goes to another version.
+// upgrade upgrades to another version.
 func (c *chain) upgrade(ctx context.Context, version string) {
 	GinkgoHelper()
 
@@ -57,7 +57,7 @@ func (c *chain) upgrade(ctx context.Context, version string) {
 	Eventually(c.w.read(ctx, c.provider)).Should(beReady(version))
 }
 
-// create creates objects, one YAML document each, in the namespace default, with a label and a
+// create creates objects in the namespace default, one for each YAML document, with a label and a
 // finalizer.
 func (c *chain) create(ctx context.Context, documents string) {
 	GinkgoHelper()
@@ -75,7 +75,7 @@ func (c *chain) create(ctx context.Context, documents string) {
 	}
 }
 
-// crds are the provider's.
+// crds returns the provider's CRDs.
 func (c *chain) crds(ctx context.Context) []apiextensionsv1.CustomResourceDefinition {
 	GinkgoHelper()
 
@@ -88,8 +88,8 @@ func (c *chain) crds(ctx context.Context) []apiextensionsv1.CustomResourceDefini
 	return list.Items
 }
 
-// unchanged makes sure that every object is there, and that it is to the readers of each served
-// version what it always was.
+// unchanged checks that every object exists, and that it reads the same as ever in each served
+// version.
 func (c *chain) unchanged(ctx context.Context, objects int) {
 	GinkgoHelper()
 
@@ -138,8 +138,8 @@ func (c *chain) readAll(ctx context.Context, gvk schema.GroupVersionKind) map[st
 	return content
 }
 
-// storedOnlyAs waits until every CRD of the provider stores its objects in nothing but its storage
-// version.
+// storedOnlyAs waits until the objects of all CRDs of the provider are stored in the storage
+// version only.
 func (c *chain) storedOnlyAs(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -153,8 +153,8 @@ func (c *chain) storedOnlyAs(ctx context.Context) {
 	}).Should(Succeed())
 }
 
-// leftByOldClusterctl makes a CRD of the first version as a clusterctl of years ago left it: with
-// objects in a version that is not served any more.
+// leftByOldClusterctl creates a CRD of the first version as an old clusterctl left it: with objects
+// in a version that is no longer served.
 func (c *chain) leftByOldClusterctl(ctx context.Context, name, version string) {
 	GinkgoHelper()
 
@@ -198,11 +198,11 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 			"capa-webhook-service.infrastructure-aws-system",
 			"capz-webhook-service.infrastructure-azure-system",
 		)
-		// Objects are left as they are stored for now, as by an operator whose work was cut short.
+		// For now, objects stay as they are stored, as if the operator had been stopped too early.
 		w.start("--crd-migration-delay=24h")
 	})
 
-	It("core v1.9.11, over objects that a clusterctl of years ago left in v1alpha4", func(ctx SpecContext) {
+	It("core v1.9.11, with objects that an old clusterctl left in v1alpha4", func(ctx SpecContext) {
 		core = newChain(w, harness.Wanted{Label: "cluster-api", Version: "v1.9.11"})
 		core.leftByOldClusterctl(ctx, "machinesets.cluster.x-k8s.io", "v1alpha4")
 		core.create(ctx, coreOldObjects)
@@ -219,7 +219,7 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 	})
 
 	It(
-		"core v1.13.5, which lacks v1alpha3 and v1alpha4: what is stored in them is rewritten while the old managers run",
+		"core v1.13.5, which lacks v1alpha3 and v1alpha4: objects stored in them are rewritten while the old managers run",
 		func(ctx SpecContext) {
 			core.upgrade(ctx, "v1.13.5")
 			managers.forget("v1alpha3", "v1alpha4")
@@ -233,7 +233,7 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 		core.unchanged(ctx, 9)
 	})
 
-	It("and are stored in v1beta2 alone once the operator has had the time", func(ctx SpecContext) {
+	It("are stored in v1beta2 only after a while", func(ctx SpecContext) {
 		Expect(core.stored(ctx)).To(ContainElement("v1beta1"))
 		Expect(w.operator.Stop()).To(Succeed())
 		w.start("--crd-migration-delay=0s")
@@ -245,7 +245,7 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 	})
 
 	It("docker v1.9.11, v1.12.11, v1.13.5 and v1.14.0", func(ctx SpecContext) {
-		// The old docker needs the old contract, which core of today takes too.
+		// The old version of docker needs the old contract, which today's core still supports.
 		docker = newChain(w, harness.Wanted{Label: "infrastructure-docker", Version: "v1.9.11"})
 		docker.install(ctx)
 		docker.create(ctx, dockerObjects)
@@ -278,7 +278,7 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 		azure.unchanged(ctx, 3)
 	})
 
-	It("and through the removal of a provider", func(ctx SpecContext) {
+	It("survive the removal of a provider", func(ctx SpecContext) {
 		update(
 			ctx,
 			w,
@@ -293,7 +293,7 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 	})
 })
 
-// stored are all versions that objects of the provider's kinds may be stored in.
+// stored returns all versions in which objects of the provider's kinds may be stored.
 func (c *chain) stored(ctx context.Context) []string {
 	GinkgoHelper()
 

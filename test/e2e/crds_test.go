@@ -17,14 +17,15 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 )
 
-// versions is a part of newTiny's CRD that scenarios replace.
+// versions is the part of newTiny's CRD that scenarios replace.
 const versions = `  - name: v1
     served: true
     storage: true
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// serving gives the tiny provider's CRD other versions; the first is the storage version.
+// serving returns the tiny provider with other versions of its CRD. The first is the storage
+// version.
 func (t tiny) serving(names ...string) tiny {
 	var text strings.Builder
 	for i, name := range names {
@@ -39,7 +40,7 @@ func (t tiny) serving(names ...string) tiny {
 	return t
 }
 
-// offer puts a version of the tiny provider where its resource finds it.
+// offer makes a version of the tiny provider available to its resource.
 func (w *world) offer(ctx context.Context, t tiny) {
 	GinkgoHelper()
 	Expect(client.IgnoreAlreadyExists(w.client.Create(ctx, t.namespace()))).To(Succeed())
@@ -56,7 +57,7 @@ func (w *world) definition(ctx context.Context, name string) *apiextensionsv1.Cu
 	return crd
 }
 
-// names are the names of a CRD's versions.
+// names returns the names of a CRD's versions.
 func names(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	var all []string
 	for _, v := range crd.Spec.Versions {
@@ -87,7 +88,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = t.version })
 	}
 
-	It("lose no version that objects are stored in before these are rewritten", func(ctx SpecContext) {
+	It("lose a version only after all objects stored in it are rewritten", func(ctx SpecContext) {
 		first := newTiny("moving", "v1.0.0").serving("v1alpha1")
 		p := install(ctx, first)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -118,7 +119,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		}, BeTrue())))
 	})
 
-	It("are not changed when an object would break, until a person allows it", func(ctx SpecContext) {
+	It("are not changed if an object would break, until it is allowed", func(ctx SpecContext) {
 		first := newTiny("unsafe", "v1.0.0")
 		p := install(ctx, first)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -157,7 +158,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		).Should(ContainElement(And(HaveField("Reason", v1alpha2.UnsafeCRDsAllowedReason), HaveField("Note", ContainSubstring("spec.size")))))
 	})
 
-	It("of one provider are not taken by another that brings the same", func(ctx SpecContext) {
+	It("of one provider are not taken over by another that defines the same", func(ctx SpecContext) {
 		owner := newTiny("owner", "v1.0.0")
 		p := install(ctx, owner)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -189,7 +190,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		Eventually(w.read(ctx, r)).Should(beReady("v1.0.0"), "what the owner left is adopted")
 	})
 
-	It("that are somebody else's are waited for, and never touched", func(ctx SpecContext) {
+	It("that are unmanaged are waited for, and never changed", func(ctx SpecContext) {
 		t := newTiny("unmanaged", "v1.0.0")
 		w.offer(ctx, t)
 		p := t.resource()
@@ -205,7 +206,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		Expect(w.operatorWrites(func(r bed.Request) bool { return r.Name == t.crd() })).To(BeEmpty())
 	})
 
-	It("stay when a version drops them, listed as orphaned", func(ctx SpecContext) {
+	It("are kept when a version drops them, and listed as orphaned", func(ctx SpecContext) {
 		first := newTiny("dropping", "v1.0.0")
 		p := install(ctx, first)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -223,7 +224,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		).To(Succeed())
 	})
 
-	It("come back when somebody deletes one, who is warned of", func(ctx SpecContext) {
+	It("are created again when one is deleted, with a warning", func(ctx SpecContext) {
 		t := newTiny("deleted", "v1.0.0")
 		p := install(ctx, t)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -253,7 +254,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 	})
 
 	It(
-		"never go back: a downgrade leaves the newer ones, and is refused when the old managers cannot work with them",
+		"are kept in a downgrade, which is rejected if the old managers cannot work with them",
 		func(ctx SpecContext) {
 			w.offer(ctx, newTiny("downgrade", "v1.0.0").serving("v1alpha9"))
 			w.offer(ctx, newTiny("downgrade", "v1.1.0").serving("v1"))
@@ -274,7 +275,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 	)
 
 	It(
-		"never go back by a rollback either, which is refused when the old managers cannot work with them",
+		"are kept in a rollback, which is rejected if the old managers cannot work with them",
 		func(ctx SpecContext) {
 			oldest := newTiny("rollback", "v1.0.0").serving("v1alpha9")
 			w.offer(ctx, newTiny("rollback", "v1.1.0").serving("v1", "v1alpha9"))
@@ -304,7 +305,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 	)
 })
 
-// events are those about an object.
+// events returns a function that lists the events about an object.
 func (w *world) events(ctx context.Context, about client.Object) func(Gomega) []eventsv1.Event {
 	return func(g Gomega) []eventsv1.Event {
 		list := &eventsv1.EventList{}

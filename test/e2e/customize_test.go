@@ -33,7 +33,7 @@ var _ = Describe("A provider's resource", Ordered, func() {
 
 		return d
 	}
-	// change changes the spec and waits until the provider is ready and as it should be.
+	// change changes the spec and waits until the provider is ready and check succeeds.
 	change := func(ctx context.Context, what func(*v1alpha2.ProviderSpec), check func(Gomega, *appsv1.Deployment)) {
 		GinkgoHelper()
 		update(ctx, w, p, func(p v1alpha2.Provider) { what(p.GetSpec()) })
@@ -53,7 +53,7 @@ var _ = Describe("A provider's resource", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 
-	It("sets flags and feature gates of the manager, over its container's arguments", func(ctx SpecContext) {
+	It("sets flags and feature gates of the manager", func(ctx SpecContext) {
 		level := int32(4)
 		before := deployment(ctx, Default)
 		change(ctx, func(spec *v1alpha2.ProviderSpec) {
@@ -70,13 +70,13 @@ var _ = Describe("A provider's resource", Ordered, func() {
 		})
 	})
 
-	It("is told in an event what has no effect", func(ctx SpecContext) {
+	It("gets an event about settings without effect", func(ctx SpecContext) {
 		Eventually(func() string {
 			return string(w.run(ctx, "kubectl", "get", "events", "-n", provider.name))
 		}).Should(ContainSubstring("--namespace of container manager is ignored"))
 	})
 
-	It("runs no pods when it says so", func(ctx SpecContext) {
+	It("can set the replicas to zero", func(ctx SpecContext) {
 		none := int32(0)
 
 		change(
@@ -95,7 +95,7 @@ var _ = Describe("A provider's resource", Ordered, func() {
 		)
 	})
 
-	It("replaces images: by clusterctl's overrides in the Secret, and by a container's own", func(ctx SpecContext) {
+	It("replaces images by clusterctl's overrides in the Secret, and for a single container", func(ctx SpecContext) {
 		secret.StringData = map[string]string{
 			"images": "all: {repository: mirror.example.com/capi}\ninfrastructure-custom/custom: {tag: v7}\ninfrastructure-aws: {tag: v8}\n",
 		}
@@ -113,7 +113,7 @@ var _ = Describe("A provider's resource", Ordered, func() {
 		})
 	})
 
-	It("patches the objects: strategically, and by operations", func(ctx SpecContext) {
+	It("patches objects strategically, and by JSON patch operations", func(ctx SpecContext) {
 		change(ctx, func(spec *v1alpha2.ProviderSpec) {
 			spec.Patches = []v1alpha2.Patch{
 				{
@@ -141,7 +141,7 @@ var _ = Describe("A provider's resource", Ordered, func() {
 		})
 	})
 
-	It("brings further objects, which are upgraded and removed with the provider", func(ctx SpecContext) {
+	It("adds objects, which are upgraded and removed with the provider", func(ctx SpecContext) {
 		more := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: provider.name, Name: "more"},
 			Data:       map[string]string{"manifests": moreManifests("one")},
@@ -195,7 +195,7 @@ var _ = Describe("A provider's resource", Ordered, func() {
 		)
 	})
 
-	DescribeTable("that asks for what cannot be gets one clear condition, and what runs goes on",
+	DescribeTable("with an error gets one condition, and nothing changes",
 		func(ctx SpecContext, spoil func(*v1alpha2.ProviderSpec), reason string, parts []string) {
 			good := p.Spec.DeepCopy()
 			before := deployment(ctx, Default)
@@ -249,7 +249,7 @@ var _ = Describe("A provider's resource", Ordered, func() {
 	)
 })
 
-// moreManifests are objects beside a provider: one with a variable, and one of the provider's own
+// moreManifests returns additional objects: one with a variable, and one of the provider's own
 // kind.
 func moreManifests(step string) string {
 	return fmt.Sprintf(`apiVersion: v1

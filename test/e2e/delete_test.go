@@ -25,8 +25,8 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		w = readyWorld(ctx)
 	})
 
-	// installed is a provider that is ready, with a ClusterRole and other components beside what
-	// tiny brings.
+	// installedIn installs a provider that has a ClusterRole and other components in addition to those
+	// of tiny.
 	installedIn := func(ctx context.Context, namespace, name, components string) (tiny, *v1alpha2.InfrastructureProvider) {
 		GinkgoHelper()
 
@@ -53,7 +53,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		GinkgoHelper()
 		return installedIn(ctx, name, name, "")
 	}
-	// used makes objects of the provider's kind.
+	// used creates objects of the provider's kind.
 	used := func(ctx context.Context, t tiny, names ...string) []client.Object {
 		GinkgoHelper()
 
@@ -105,7 +105,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		Expect(w.helm(ctx, "helm", "list", "-A", "--all")).NotTo(ContainElement(HaveField("Name", v1alpha2.Label(p))))
 	}
 
-	It("waits for the objects of its kinds that did not come with it, and leaves its CRDs", func(ctx SpecContext) {
+	It("waits for objects of its kinds that are not its own, and keeps its CRDs", func(ctx SpecContext) {
 		t, p := installedIn(
 			ctx,
 			"in-use",
@@ -131,7 +131,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		Expect(exists(ctx, &apiextensionsv1.CustomResourceDefinition{}, client.ObjectKey{Name: t.crd()})).To(BeTrue())
 	})
 
-	It("leaves the objects behind when it is told to", func(ctx SpecContext) {
+	It("keeps the objects if an annotation allows it", func(ctx SpecContext) {
 		t, p := installed(ctx, "overridden")
 		used(ctx, t, "a")
 		annotate(ctx, p, v1alpha2.DeleteInUseAnnotation)
@@ -140,7 +140,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		Expect(exists(ctx, t.object("v1", "a"), client.ObjectKey{Namespace: "default", Name: "a"})).To(BeTrue())
 	})
 
-	It("deletes CRDs on request, orphans among them, once no objects are left", func(ctx SpecContext) {
+	It("deletes CRDs on request, including orphaned ones, when no objects are left", func(ctx SpecContext) {
 		t, p := installed(ctx, "with-crds")
 		orphan := newTiny("with-crds-orphan", "v0.9.0")
 		definition := orphan.definition(map[string]string{v1alpha2.ClusterctlProviderLabel: "infrastructure-with-crds"})
@@ -182,7 +182,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		).Should(BeFalse())
 	})
 
-	It("leaves nothing behind when the whole namespace is deleted, in use or not", func(ctx SpecContext) {
+	It("leaves nothing behind when the namespace is deleted, even in use", func(ctx SpecContext) {
 		t, p := installed(ctx, "vanishing")
 		used(ctx, t, "left")
 		remove(ctx, t.namespace())
@@ -190,7 +190,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		Eventually(func() bool { return exists(ctx, &corev1.Namespace{}, client.ObjectKey{Name: t.name}) }).Should(BeFalse())
 	})
 
-	It("sweeps up after a namespace that took the release's records along", func(ctx SpecContext) {
+	It("removes all objects when the release's Secrets are missing", func(ctx SpecContext) {
 		t, p := installed(ctx, "recordless")
 
 		Expect(w.operator.Stop()).To(Succeed())
@@ -202,7 +202,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		goesAway(ctx, p)
 	})
 
-	It("sweeps up after records that nobody can read", func(ctx SpecContext) {
+	It("removes all objects when the release's Secrets are invalid", func(ctx SpecContext) {
 		t, p := installed(ctx, "unreadable")
 
 		Expect(w.operator.Stop()).To(Succeed())
@@ -223,7 +223,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		Expect(records.Items).To(BeEmpty())
 	})
 
-	It("says that a conversion webhook is down, and goes on when it is told to", func(ctx SpecContext) {
+	It("reports that a conversion webhook is down, and continues if an annotation allows it", func(ctx SpecContext) {
 		t, p := installed(ctx, "converted")
 		used(ctx, t, "old")
 
@@ -238,7 +238,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 			Webhook: &apiextensionsv1.WebhookConversion{
 				ConversionReviewVersions: []string{"v1"},
 				ClientConfig: &apiextensionsv1.WebhookClientConfig{
-					Service: &apiextensionsv1.ServiceReference{Namespace: "default", Name: "nobody"},
+					Service: &apiextensionsv1.ServiceReference{Namespace: "default", Name: "missing"},
 				},
 			},
 		}
@@ -252,7 +252,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 			ctx,
 			p,
 			"it is not known whether there are "+t.crd(),
-			`service "nobody" not found`,
+			`service "missing" not found`,
 			"repair the webhook's server",
 			v1alpha2.DeleteInUseAnnotation,
 		)
@@ -260,7 +260,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		goesAway(ctx, p)
 	})
 
-	It("does not mind a kind that is gone, nor finalizers of others on its objects", func(ctx SpecContext) {
+	It("succeeds without its kind, and with finalizers of others on its objects", func(ctx SpecContext) {
 		t, p := installed(ctx, "kindless")
 		deployment := &appsv1.Deployment{}
 		Expect(
@@ -279,7 +279,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		Expect(w.client.Patch(ctx, deployment, free)).To(Succeed())
 	})
 
-	It("says which webhook forbids to delete an object, and goes on when it is gone", func(ctx SpecContext) {
+	It("reports the webhook that rejects a deletion, and continues without it", func(ctx SpecContext) {
 		t, p := installed(ctx, "guarded")
 		guard := &admissionv1.ValidatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: "guard"},
@@ -291,7 +291,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 					AdmissionReviewVersions: []string{"v1"},
 					NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: t.name}},
 					ClientConfig: admissionv1.WebhookClientConfig{
-						Service: &admissionv1.ServiceReference{Namespace: "default", Name: "nobody"},
+						Service: &admissionv1.ServiceReference{Namespace: "default", Name: "missing"},
 					},
 					Rules: []admissionv1.RuleWithOperations{
 						{
@@ -328,7 +328,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 	})
 })
 
-// definition is the provider's CRD.
+// definition returns the provider's CRD.
 func (t tiny) definition(labels map[string]string) *apiextensionsv1.CustomResourceDefinition {
 	singular := strings.ToLower(t.kind())
 

@@ -23,7 +23,7 @@ import (
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// soon is how quickly drift is to be corrected.
+// soon is the time within which drift must be corrected.
 const soon = 5 * time.Second
 
 const dockerNamespace = "infrastructure-docker-system"
@@ -72,7 +72,7 @@ var _ = Describe("Drift", Ordered, func() {
 			w.read(ctx, docker),
 		).Should(Satisfy(func(p v1alpha2.Provider) bool { return p.GetStatus().ObservedGeneration == p.GetGeneration() }))
 	}
-	atPeace := func(ctx context.Context) {
+	expectInSync := func(ctx context.Context) {
 		GinkgoHelper()
 		Eventually(w.read(ctx, docker)).Should(And(beReady("v1.0.0"), Not(haveConditionType(v1alpha2.DriftedCondition))))
 	}
@@ -86,14 +86,14 @@ var _ = Describe("Drift", Ordered, func() {
 		Eventually(w.read(ctx, docker)).Should(beReady("v1.0.0"))
 	})
 
-	It("is not looked for in what was just installed", func(ctx SpecContext) {
+	It("is not looked for right after an install", func(ctx SpecContext) {
 		Expect(w.requests(func(r bed.Request) bool { return r.DryRun })).To(BeEmpty())
 		own := func(r bed.Request) bool { return r.Verb == "get" && r.Resource == "deployments" }
 		Expect(w.requests(own)).To(HaveLen(2), "once each, before it was applied")
 	})
 
 	DescribeTable(
-		"is undone at once, told in an event, and makes no revision",
+		"is corrected immediately, reported in an event, and creates no revision",
 		func(ctx SpecContext, o client.Object, patch, event string, restored func(client.Object) bool) {
 			name := client.ObjectKeyFromObject(o)
 			if patch == "" {
@@ -107,7 +107,7 @@ var _ = Describe("Drift", Ordered, func() {
 				g.Expect(o).To(Satisfy(restored))
 			}).WithTimeout(soon).Should(Succeed())
 			Eventually(events(ctx)).Should(ContainSubstring("Undid a change from outside: " + event))
-			atPeace(ctx)
+			expectInSync(ctx)
 			Expect(events(ctx)()).NotTo(ContainSubstring(": is missing"), "Ready does not flicker")
 			Expect(w.helm(ctx, "helm", "history", "infrastructure-docker", "-n", dockerNamespace)).To(HaveLen(1))
 		},
@@ -129,7 +129,7 @@ var _ = Describe("Drift", Ordered, func() {
 		),
 		Entry("a ClusterRole deleted", dockerRole(), "", "ClusterRole capd-manager-role is missing",
 			func(o client.Object) bool { return len(o.(*rbacv1.ClusterRole).Rules) > 0 }),
-		Entry("a ClusterRole's rights taken", dockerRole(), `{"rules":[]}`, "ClusterRole capd-manager-role: /rules",
+		Entry("the rules of a ClusterRole removed", dockerRole(), `{"rules":[]}`, "ClusterRole capd-manager-role: /rules",
 			func(o client.Object) bool { return len(o.(*rbacv1.ClusterRole).Rules) > 0 }),
 		Entry(
 			"a webhook configuration deleted",
@@ -148,7 +148,7 @@ var _ = Describe("Drift", Ordered, func() {
 			func(o client.Object) bool { return o.GetLabels()["cluster.x-k8s.io/provider"] != "" },
 		),
 		Entry(
-			"the release's mark removed",
+			"the release's annotations removed",
 			&corev1.ConfigMap{ObjectMeta: named(dockerNamespace, "capd-load-balancer")},
 			`{"metadata":{"annotations":null}}`,
 			"ConfigMap "+dockerNamespace+"/capd-load-balancer: /metadata/annotations",
@@ -157,7 +157,7 @@ var _ = Describe("Drift", Ordered, func() {
 	)
 
 	DescribeTable(
-		"is not what others may do: it is looked at, and left",
+		"does not include changes that others may make",
 		func(ctx SpecContext, o client.Object, patch string, kept func(client.Object) bool) {
 			before := time.Now()
 
@@ -169,11 +169,11 @@ var _ = Describe("Drift", Ordered, func() {
 				)
 			}
 			Eventually(looked).ShouldNot(BeEmpty())
-			atPeace(ctx)
+			expectInSync(ctx)
 			Consistently(func(g Gomega) {
 				g.Expect(w.client.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
 				g.Expect(o).To(Satisfy(kept))
-			}).WithTimeout(fiveLooks).Should(Succeed())
+			}).WithTimeout(quietPeriod).Should(Succeed())
 			Expect(
 				w.operatorWrites(func(r bed.Request) bool { return r.Received.After(before) && r.Name == o.GetName() }),
 			).To(BeEmpty())
@@ -202,7 +202,7 @@ var _ = Describe("Drift", Ordered, func() {
 		),
 	)
 
-	It("counts again for an object that is excluded no longer", func(ctx SpecContext) {
+	It("is corrected again when an object is no longer excluded", func(ctx SpecContext) {
 		role := dockerRole()
 		change(ctx, role, `{"metadata":{"annotations":{"capstan.dev/drift":null}}}`)
 		Eventually(func(g Gomega) {
@@ -211,7 +211,7 @@ var _ = Describe("Drift", Ordered, func() {
 		}).WithTimeout(soon).Should(Succeed())
 	})
 
-	It("is not the replicas of a Deployment that is scaled automatically", func(ctx SpecContext) {
+	It("does not include the replicas of a Deployment with an autoscaler", func(ctx SpecContext) {
 		scaler := &autoscalingv2.HorizontalPodAutoscaler{
 			ObjectMeta: named(dockerNamespace, "capd"),
 			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
@@ -225,14 +225,14 @@ var _ = Describe("Drift", Ordered, func() {
 		}
 		Expect(w.client.Create(ctx, scaler)).To(Succeed())
 		change(ctx, dockerManager(), `{"spec":{"replicas":3}}`)
-		Consistently(replicas(ctx)).WithTimeout(fiveLooks).Should(BeEquivalentTo(3))
-		atPeace(ctx)
+		Consistently(replicas(ctx)).WithTimeout(quietPeriod).Should(BeEquivalentTo(3))
+		expectInSync(ctx)
 		Expect(w.client.Delete(ctx, scaler)).To(Succeed())
 		change(ctx, dockerManager(), `{"spec":{"replicas":2}}`)
 		Eventually(replicas(ctx)).WithTimeout(soon).Should(BeEquivalentTo(1))
 	})
 
-	It("is told and left with Warn, until a person mends it", func(ctx SpecContext) {
+	It("is only reported with Warn", func(ctx SpecContext) {
 		policy(ctx, v1alpha2.DriftWarn)
 		change(ctx, dockerManager(), `{"spec":{"replicas":0}}`)
 		Expect(w.client.Delete(ctx, dockerRole())).To(Succeed())
@@ -244,7 +244,7 @@ var _ = Describe("Drift", Ordered, func() {
 			"Deployment "+dockerNamespace+"/capd-controller-manager: /spec/replicas",
 		))
 		Eventually(events(ctx)).Should(ContainSubstring("DriftDetected"))
-		Consistently(replicas(ctx)).WithTimeout(fiveLooks).Should(BeZero())
+		Consistently(replicas(ctx)).WithTimeout(quietPeriod).Should(BeZero())
 
 		change(ctx, dockerManager(), `{"spec":{"replicas":1}}`)
 		Eventually(w.read(ctx, docker)).Should(And(
@@ -257,11 +257,11 @@ var _ = Describe("Drift", Ordered, func() {
 			Not(haveCondition(v1alpha2.DriftedCondition, metav1.ConditionTrue, v1alpha2.DriftDetectedReason, "/spec/replicas")),
 		))
 		policy(ctx, v1alpha2.DriftCorrect)
-		atPeace(ctx)
+		expectInSync(ctx)
 		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(dockerRole()), dockerRole())).To(Succeed())
 	})
 
-	It("is told and left while the resource is suspended", func(ctx SpecContext) {
+	It("is only reported while the resource is suspended", func(ctx SpecContext) {
 		suspend := func(suspended bool) {
 			update(ctx, w, docker, func(p v1alpha2.Provider) { p.GetSpec().Suspend = suspended })
 		}
@@ -273,10 +273,10 @@ var _ = Describe("Drift", Ordered, func() {
 		Eventually(
 			w.read(ctx, docker),
 		).Should(haveCondition(v1alpha2.DriftedCondition, metav1.ConditionTrue, v1alpha2.DriftDetectedReason, "/spec/replicas"))
-		Consistently(replicas(ctx)).WithTimeout(fiveLooks).Should(BeZero())
+		Consistently(replicas(ctx)).WithTimeout(quietPeriod).Should(BeZero())
 		suspend(false)
 		Eventually(replicas(ctx)).WithTimeout(soon).Should(BeEquivalentTo(1))
-		atPeace(ctx)
+		expectInSync(ctx)
 	})
 
 	It("is not looked for with Off", func(ctx SpecContext) {
@@ -285,17 +285,17 @@ var _ = Describe("Drift", Ordered, func() {
 		before := time.Now()
 
 		change(ctx, dockerManager(), `{"spec":{"replicas":0}}`)
-		Consistently(replicas(ctx)).WithTimeout(fiveLooks).Should(BeZero())
+		Consistently(replicas(ctx)).WithTimeout(quietPeriod).Should(BeZero())
 		Expect(w.read(ctx, docker)(Default)).NotTo(haveConditionType(v1alpha2.DriftedCondition))
 		Expect(w.requests(func(r bed.Request) bool {
 			return r.Received.After(before) && r.Resource == "deployments" && r.Verb != "watch"
 		})).To(BeEmpty())
 		policy(ctx, v1alpha2.DriftCorrect)
 		Eventually(replicas(ctx)).WithTimeout(soon).Should(BeEquivalentTo(1))
-		atPeace(ctx)
+		expectInSync(ctx)
 	})
 
-	It("that happened while the operator was away is undone when it is back", func(ctx SpecContext) {
+	It("is corrected after a restart if it happened while the operator was down", func(ctx SpecContext) {
 		Expect(w.operator.Stop()).To(Succeed())
 		change(ctx, dockerManager(), `{"spec":{"replicas":0}}`)
 		Expect(w.client.Delete(ctx, dockerRole())).To(Succeed())
@@ -304,10 +304,10 @@ var _ = Describe("Drift", Ordered, func() {
 		Eventually(
 			func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(dockerRole()), dockerRole()) },
 		).Should(Succeed())
-		atPeace(ctx)
+		expectInSync(ctx)
 	})
 
-	It("that somebody insists on is not fought over, and is undone when a person asks", func(ctx SpecContext) {
+	It("that keeps coming back is corrected less often, and immediately on request", func(ctx SpecContext) {
 		patches := func() int {
 			return len(
 				w.operatorWrites(func(r bed.Request) bool { return r.Verb == "patch" && r.Name == "capd-controller-manager" }),
@@ -326,17 +326,17 @@ var _ = Describe("Drift", Ordered, func() {
 			"/spec/replicas (it is changed back each time it is corrected; the next try is at "))
 		Expect(patches()-before).To(BeNumerically("<=", 6), "and what was before in the same minute")
 		settled := patches()
-		Consistently(patches).WithTimeout(fiveLooks).Should(Equal(settled))
+		Consistently(patches).WithTimeout(quietPeriod).Should(Equal(settled))
 
 		stop()
 		update(ctx, w, docker, func(p v1alpha2.Provider) {
 			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: time.Now().String()})
 		})
 		Eventually(replicas(ctx)).WithTimeout(soon).Should(BeEquivalentTo(1))
-		atPeace(ctx)
+		expectInSync(ctx)
 	})
 
-	It("shows no credential", func(ctx SpecContext) {
+	It("is reported without credentials", func(ctx SpecContext) {
 		const credential = "c2VjcmV0LW9mLXRoZS10ZXN0"
 
 		wanted := harness.Wanted{
@@ -346,7 +346,7 @@ var _ = Describe("Drift", Ordered, func() {
 		aws := w.install(ctx, samples, wanted)
 		Eventually(w.read(ctx, aws)).Should(beReady("v1.0.0"))
 		secret := &corev1.Secret{ObjectMeta: named(aws.GetNamespace(), "capa-manager-bootstrap-credentials")}
-		change(ctx, secret, `{"stringData":{"credentials":"a-person's-own-secret"}}`)
+		change(ctx, secret, `{"stringData":{"credentials":"another-secret"}}`)
 
 		tell := func() string { return string(w.run(ctx, "kubectl", "get", "events", "-A", "-o", "json")) }
 		Eventually(
@@ -364,12 +364,12 @@ var _ = Describe("Drift", Ordered, func() {
 			[]string{tell(), string(log), string(w.run(ctx, "kubectl", "get", "infrastructureproviders", "-A", "-o", "yaml"))},
 			"\n",
 		)
-		for _, value := range []string{credential, "secret-of-the-test", "a-person's-own-secret"} {
+		for _, value := range []string{credential, "secret-of-the-test", "another-secret"} {
 			Expect(everything).NotTo(ContainSubstring(value))
 		}
 	})
 
-	It("costs no request while there is none", func(ctx SpecContext) {
+	It("causes no requests while there is none", func(ctx SpecContext) {
 		asked := func() int { return len(w.requests(func(r bed.Request) bool { return r.Verb != "watch" })) }
 		settled := -1
 
@@ -382,7 +382,7 @@ var _ = Describe("Drift", Ordered, func() {
 var _ = Describe("Drift of real providers", Ordered, func() {
 	var w *world
 
-	It("is not found where nobody has changed anything, though every object is looked at", func(ctx SpecContext) {
+	It("is not found in unchanged objects, all of which are checked", func(ctx SpecContext) {
 		repository := testproviders.Folder(GinkgoT())
 
 		w = newWorld(ctx)
@@ -428,7 +428,7 @@ var _ = Describe("Drift of real providers", Ordered, func() {
 	})
 })
 
-// insist scales docker's Deployment to nothing whenever it is not.
+// insist scales docker's Deployment to zero whenever it is not.
 func insist(ctx context.Context, w *world) {
 	for ctx.Err() == nil {
 		d := dockerManager()
@@ -438,7 +438,7 @@ func insist(ctx context.Context, w *world) {
 	}
 }
 
-// requests are the operator's, leases and events aside.
+// requests returns the operator's requests, except those about leases and events.
 func (w *world) requests(keep func(bed.Request) bool) []bed.Request {
 	GinkgoHelper()
 
@@ -450,7 +450,7 @@ func (w *world) requests(keep func(bed.Request) bool) []bed.Request {
 	return requests
 }
 
-// haveConditionType matches a provider that has a condition, whatever it says.
+// haveConditionType matches a provider that has a condition, with any status.
 func haveConditionType(conditionType string) OmegaMatcher {
 	return WithTransform(
 		func(p v1alpha2.Provider) []metav1.Condition { return p.GetConditions() },

@@ -24,7 +24,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 		w = readyWorld(ctx)
 	})
 
-	It("of a version that passes for a range is told by preflight", func(ctx SpecContext) {
+	It("in a version range is reported by preflight", func(ctx SpecContext) {
 		t := newTiny("no-range", "v1.0.0")
 		p := t.resource()
 		p.Spec.Version = "1.x2"
@@ -39,7 +39,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 
-	It("is not a chart that the cluster does not keep: that is told, and goes on by itself", func(ctx SpecContext) {
+	It("is not a chart that cannot be stored, which is reported and retried", func(ctx SpecContext) {
 		t := newTiny("no-store", "v1.0.0")
 		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
 		Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
@@ -61,11 +61,11 @@ var _ = Describe("Wrong input", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 
-	// What is wrong, what the condition says, and that mending the ConfigMap or Secret alone is
-	// enough.
+	// Each entry has an error, the expected condition, and a fix. Fixing only the ConfigMap or Secret
+	// is enough.
 	DescribeTable(
-		"gets one clear condition, applies nothing, and recovers once mended",
-		func(ctx SpecContext, name string, spoil func(*tiny, *v1alpha2.InfrastructureProvider), condition, reason string, parts []string, mend func(context.Context, tiny, *v1alpha2.InfrastructureProvider)) {
+		"is reported in one condition, applies nothing, and recovers after the fix",
+		func(ctx SpecContext, name string, spoil func(*tiny, *v1alpha2.InfrastructureProvider), condition, reason string, parts []string, fix func(context.Context, tiny, *v1alpha2.InfrastructureProvider)) {
 			good := newTiny(name, "v1.0.0")
 			bad, p := good, good.resource()
 			spoil(&bad, p)
@@ -87,9 +87,9 @@ var _ = Describe("Wrong input", Ordered, func() {
 			Eventually(func() bool { before := writes(); return before == writes() }).Should(BeTrue())
 
 			before := writes()
-			Consistently(writes).WithTimeout(fiveLooks).Should(Equal(before), "no hot loop")
+			Consistently(writes).WithTimeout(quietPeriod).Should(Equal(before), "no hot loop")
 
-			mend(ctx, good, p)
+			fix(ctx, good, p)
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		},
 		Entry(
@@ -173,15 +173,15 @@ var _ = Describe("Wrong input", Ordered, func() {
 			"a selector that matches nothing",
 			"empty-selector",
 			func(_ *tiny, p *v1alpha2.InfrastructureProvider) {
-				p.Spec.FetchConfig.Selector.MatchLabels = map[string]string{"provider": "somebody-else"}
+				p.Spec.FetchConfig.Selector.MatchLabels = map[string]string{"provider": "another"}
 			},
 			v1alpha2.ProviderInstalledCondition,
 			v1alpha2.VersionNotFoundReason,
-			[]string{`no ConfigMap in namespace empty-selector matches the selector "provider=somebody-else"`},
+			[]string{`no ConfigMap in namespace empty-selector matches the selector "provider=another"`},
 			func(ctx context.Context, t tiny, _ *v1alpha2.InfrastructureProvider) {
 				cm := t.configMap()
 				cm.Name, cm.Labels = "v1.0.0-again", map[string]string{
-					"provider":                     "somebody-else",
+					"provider":                     "another",
 					v1alpha2.ConfigMapVersionLabel: "v1.0.0",
 				}
 				Expect(w.client.Create(ctx, cm)).To(Succeed())
@@ -214,7 +214,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 	)
 
 	It(
-		"names every required variable that is missing, and goes on once all are in the Secret and the resource is touched",
+		"in missing variables is reported with all their names, and recovers when the Secret has them",
 		func(ctx SpecContext) {
 			t := newTiny("credentials", "v1.0.0")
 			t.components += "---\napiVersion: v1\nkind: Secret\nmetadata: {name: c, namespace: credentials-system}\nstringData: {user: \"${TINY_USER}\", password: \"${TINY_PASSWORD}\"}\n"
@@ -247,7 +247,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 		},
 	)
 
-	It("does not stop others: a provider whose manager never starts delays nobody", func(ctx SpecContext) {
+	It("does not delay other providers: one manager that never starts", func(ctx SpecContext) {
 		broken := newTiny("broken", "v1.0.0")
 		broken.components = strings.Replace(
 			broken.components,
@@ -270,7 +270,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 			"Deployment broken/broken-controller-manager"))
 	})
 
-	It("says which object the API server refuses, and why", func(ctx SpecContext) {
+	It("is reported with the object that the API server rejects, and the reason", func(ctx SpecContext) {
 		t := newTiny("refused", "v1.0.0")
 		bad := t
 		bad.components = strings.Replace(t.components, "replicas: 1", "replicas: -1", 1)
@@ -293,7 +293,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 	})
 
 	It(
-		"puts the labels of the provider's Namespace on the namespace, and leaves those that are there",
+		"is not a namespace with labels, to which those of the provider's Namespace are added",
 		func(ctx SpecContext) {
 			t := newTiny("labels", "v1.0.0")
 			t.components = strings.Replace(
@@ -319,7 +319,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 	)
 
 	It(
-		"takes the newest of several versions under one selector, or the one in a range, and stays with it",
+		"is not an empty version or a range, which selects a version once",
 		func(ctx SpecContext) {
 			older, newer := newTiny("several", "v1.0.0"), newTiny("several", "v1.1.0")
 			p := older.resource()
@@ -338,7 +338,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 			Expect(w.client.Create(ctx, newest.configMap())).To(Succeed())
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{"touched": "yes"}) })
 			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
-			Consistently(w.read(ctx, p)).WithTimeout(fiveLooks).Should(beReady("v1.1.0"))
+			Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).Should(beReady("v1.1.0"))
 
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "~1.0" })
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -346,15 +346,15 @@ var _ = Describe("Wrong input", Ordered, func() {
 	)
 })
 
-// replaceConfigMap mends by putting the right content into the source's ConfigMap, and nothing
-// else.
+// replaceConfigMap returns a fix that writes the right content into the source's ConfigMap, and
+// does nothing else.
 func replaceConfigMap(w **world) func(context.Context, tiny, *v1alpha2.InfrastructureProvider) {
 	return func(ctx context.Context, good tiny, _ *v1alpha2.InfrastructureProvider) {
 		Expect((*w).client.Update(ctx, good.configMap())).To(Succeed())
 	}
 }
 
-// nothingIsApplied makes sure that no object of the tiny provider is there.
+// nothingIsApplied checks that no object of the tiny provider exists.
 func nothingIsApplied(ctx context.Context, w *world, name string) {
 	GinkgoHelper()
 

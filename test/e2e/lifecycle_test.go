@@ -25,7 +25,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 		w = readyWorld(ctx)
 	})
 
-	// versions installs the first of several versions; the others are on offer.
+	// versions installs the first of several versions and offers the others.
 	versions := func(ctx context.Context, release *v1alpha2.ReleaseSpec, all ...tiny) *v1alpha2.InfrastructureProvider {
 		GinkgoHelper()
 
@@ -55,17 +55,17 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 
 		return d
 	}
-	// quickly gives up soon.
+	// quickly returns a policy that gives up soon.
 	quickly := func(retries int32) *v1alpha2.ReleaseSpec {
 		return &v1alpha2.ReleaseSpec{Timeout: &metav1.Duration{Duration: 2 * time.Second}, Retries: &retries}
 	}
 
 	Describe("whose upgrade fails", func() {
-		It("returns to what was healthy, tries again as often as it may, and then waits for a change", func(ctx SpecContext) {
+		It("rolls back, retries as often as allowed, and then waits for a change", func(ctx SpecContext) {
 			good, bad, better := newTiny("unhealthy", "v1.0.0"), newTiny("unhealthy", "v1.1.0"), newTiny("unhealthy", "v1.2.0")
 			bad.components = strings.Replace(bad.components, "registry.example.com/", "registry.example.com/never-pulled/", 1)
 			spec := quickly(1)
-			spec.Timeout.Duration = 8 * time.Second // long enough for a look at the pods
+			spec.Timeout.Duration = 8 * time.Second // long enough to read the pods' state
 			p := versions(ctx, spec, good, bad, better)
 			uid := deployment(ctx, p.Name).UID
 			seen := w.observeOutages(ctx, "infrastructure-unhealthy")
@@ -119,7 +119,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			_, least := seen()
 			Expect(least).To(BeEquivalentTo(1), "the old version served throughout")
 
-			By("restarting the operator without a status: Helm's storage tells it all")
+			By("restarting the operator without a status, which is restored from Helm's storage")
 
 			history := p.Status.History
 
@@ -136,15 +136,15 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			writes := func() int {
 				return len(w.operatorWrites(func(r bed.Request) bool { return r.Namespace == p.Namespace }))
 			}
-			settled := -1 // the versions on offer are looked up once more
+			settled := -1 // the available versions are looked up once more
 
 			Eventually(
 				func() bool { before := settled; settled = writes(); return before == settled },
 			).WithPolling(idleSettle).
 				Should(BeTrue())
-			Consistently(writes).WithTimeout(fiveLooks).Should(Equal(settled))
+			Consistently(writes).WithTimeout(quietPeriod).Should(Equal(settled))
 
-			By("going on with a version that works")
+			By("upgrading to a version that works")
 			upgrade(ctx, p, "v1.2.0")
 			Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
 			Expect(
@@ -154,7 +154,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 		})
 
 		It(
-			"is left as it is with onFailure None, and is ready as soon as it becomes healthy after all",
+			"is not rolled back with onFailure None, and is ready as soon as it becomes healthy",
 			func(ctx SpecContext) {
 				good, bad := newTiny("left", "v1.0.0"), newTiny("left", "v1.1.0")
 				bad.components = strings.Replace(
@@ -185,7 +185,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			},
 		)
 
-		It("by a rejected object leaves the old version running, objects dropped in between included", func(ctx SpecContext) {
+		It("because of a rejected object keeps the old version running, including objects that the new one drops", func(ctx SpecContext) {
 			good, bad := newTiny("rejected", "v1.0.0"), newTiny("rejected", "v1.1.0")
 			extra := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: dropped, namespace: rejected-system}\ndata: {a: b}\n"
 			good.components += extra
@@ -212,13 +212,13 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 				),
 			).To(Succeed())
 
-			By("setting the version back")
+			By("requesting the old version")
 			upgrade(ctx, p, "v1.0.0")
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 			Expect(p.Status.Release.Revision).To(Equal(int64(3)), "what was returned to is what is wanted again")
 		})
 
-		It("by a missing variable changes nothing", func(ctx SpecContext) {
+		It("because of a missing variable changes nothing", func(ctx SpecContext) {
 			good, bad := newTiny("needy", "v1.0.0"), newTiny("needy", "v1.1.0")
 			bad.components = strings.Replace(bad.components, "${TINY_LEVEL:=info}", "${TINY_LEVEL}", 1)
 			p := versions(ctx, nil, good, bad)
@@ -233,7 +233,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 		})
 	})
 
-	It("returns to a revision that the resource names, and goes on when it no longer does", func(ctx SpecContext) {
+	It("is rolled back to the revision in rollbackTo, and upgraded again without it", func(ctx SpecContext) {
 		p := versions(ctx, nil, newTiny("back", "v1.0.0"), newTiny("back", "v1.1.0"))
 		upgrade(ctx, p, "v1.1.0")
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
@@ -259,7 +259,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 		Expect(p.Status.Release.Revision).To(Equal(int64(4)))
 	})
 
-	It("goes back to an older version in place", func(ctx SpecContext) {
+	It("is downgraded in place", func(ctx SpecContext) {
 		p := versions(ctx, nil, newTiny("down", "v1.1.0"), newTiny("down", "v1.0.0"))
 		uid := deployment(ctx, p.Name).UID
 		upgrade(ctx, p, "v1.0.0")
@@ -268,7 +268,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 	})
 
 	for _, helm := range []string{"helm", "helm4"} {
-		It("respects what a person does with "+helm+", and says how to accept or undo it", func(ctx SpecContext) {
+		It("keeps a change made with "+helm+", and reports how to accept or undo it", func(ctx SpecContext) {
 			name := "held-" + helm
 			p := versions(ctx, nil, newTiny(name, "v1.0.0"), newTiny(name, "v1.1.0"))
 			upgrade(ctx, p, "v1.1.0")
@@ -289,7 +289,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 				))
 			Consistently(
 				func() []helmRelease { return w.helm(ctx, helm, "history", release, "-n", p.Namespace) },
-			).WithTimeout(fiveLooks).
+			).WithTimeout(quietPeriod).
 				Should(HaveLen(3))
 
 			By("accepting it")
@@ -310,7 +310,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		})
 
-		It("undoes what a person does with "+helm+" if the resource says so", func(ctx SpecContext) {
+		It("undoes a change made with "+helm+" if the policy is Revert", func(ctx SpecContext) {
 			name := "reverted-" + helm
 			p := versions(
 				ctx,
@@ -336,7 +336,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 		})
 	}
 
-	It("is only reported on while it is suspended, its deletion included", func(ctx SpecContext) {
+	It("is not changed or deleted while it is suspended", func(ctx SpecContext) {
 		p := versions(ctx, nil, newTiny("suspended", "v1.0.0"), newTiny("suspended", "v1.1.0"))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Suspend, p.GetSpec().Version = true, "v1.1.0" })
 		Eventually(
@@ -359,7 +359,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
 	})
 
-	It("runs no managers while it is paused, and can be upgraded then", func(ctx SpecContext) {
+	It("runs no managers while it is paused, and can still be upgraded", func(ctx SpecContext) {
 		three := func(t tiny) tiny {
 			t.components = strings.Replace(t.components, "replicas: 1", "replicas: 3", 1)
 			return t

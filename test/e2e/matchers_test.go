@@ -19,7 +19,7 @@ import (
 	"github.com/capstan-project/capstan/test/harness"
 )
 
-// read gives a function that reads a resource anew, for Eventually.
+// read returns a function for Eventually that reads the current resource.
 func (w *world) read(ctx context.Context, p v1alpha2.Provider) func(Gomega) v1alpha2.Provider {
 	return func(g Gomega) v1alpha2.Provider {
 		g.Expect(w.client.Get(ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
@@ -27,8 +27,8 @@ func (w *world) read(ctx context.Context, p v1alpha2.Provider) func(Gomega) v1al
 	}
 }
 
-// haveCondition matches a provider whose condition has the status and reason, and a message with
-// all the parts.
+// haveCondition matches a provider with a condition that has the status, the reason, and a message
+// that contains all the parts.
 func haveCondition(
 	conditionType string,
 	status metav1.ConditionStatus,
@@ -69,7 +69,7 @@ type helmRelease struct {
 	AppVersion                                  string `json:"app_version"`
 }
 
-// helm runs one of the helm programs and reads the JSON it prints.
+// helm runs one of the helm programs and parses its JSON output.
 func (w *world) helm(ctx context.Context, program string, args ...string) []helmRelease {
 	GinkgoHelper()
 
@@ -79,7 +79,7 @@ func (w *world) helm(ctx context.Context, program string, args ...string) []helm
 	return releases
 }
 
-// run runs a program of the bed as a person would.
+// run runs a program of the bed, as a user would.
 func (w *world) run(ctx context.Context, program string, args ...string) []byte {
 	GinkgoHelper()
 
@@ -95,8 +95,8 @@ func (w *world) run(ctx context.Context, program string, args ...string) []byte 
 	return out
 }
 
-// operatorWrites are the operator's requests that changed, or tried to change, the resources of the
-// kinds; leases and events aside.
+// operatorWrites returns the operator's requests that changed something, or tried to, and for which
+// keep returns true. Leases and events are not included.
 func (w *world) operatorWrites(keep func(bed.Request) bool) []bed.Request {
 	GinkgoHelper()
 

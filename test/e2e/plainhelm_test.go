@@ -23,13 +23,13 @@ import (
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// packed is a chart as a file, as plain Helm takes it.
+// packed is a chart as an archive for plain Helm.
 type packed struct {
 	*chart.Chart
 	file string
 }
 
-// pack makes the chart of a release and writes it down.
+// pack builds the chart of a release and writes it to a file.
 func pack(ctx context.Context, dir string, wanted harness.Wanted) packed {
 	GinkgoHelper()
 
@@ -51,8 +51,8 @@ func (p packed) namespace() string {
 	return p.Metadata.Annotations[chartgen.AnnotationDefaultNamespace]
 }
 
-// Both helm programs, without an operator: docker brings its own CRDs, those of aws are applied
-// beforehand, and a custom resource with them.
+// Both helm programs without an operator: docker's chart installs its own CRDs, those of aws are
+// applied before, together with a custom resource.
 var _ = Describe("Plain Helm", func() {
 	for _, program := range []string{"helm", "helm4"} {
 		Describe(program, Ordered, func() {
@@ -68,7 +68,7 @@ var _ = Describe("Plain Helm", func() {
 				GinkgoHelper()
 				return string(w.run(ctx, program, append(args, "--namespace", p.namespace())...))
 			}
-			// available is the number of pods that each Deployment of a chart wants, all of them
+			// available returns the number of pods of each Deployment of a chart, when all of them are
 			// available.
 			available := func(ctx context.Context, p packed) func(Gomega) map[string]int32 {
 				return func(g Gomega) map[string]int32 {
@@ -99,7 +99,7 @@ var _ = Describe("Plain Helm", func() {
 				Expect(dockerBefore.file).NotTo(Equal(docker.file))
 			})
 
-			It("finds nothing to complain about in any provider's chart", func(ctx SpecContext) {
+			It("accepts all charts in helm lint", func(ctx SpecContext) {
 				repository, _ := testproviders.FolderOrSamples(root)
 				folders, err := os.ReadDir(repository)
 				Expect(err).NotTo(HaveOccurred())
@@ -122,7 +122,7 @@ var _ = Describe("Plain Helm", func() {
 				}
 			})
 
-			It("names the variable that is missing", func(ctx SpecContext) {
+			It("reports the missing variable", func(ctx SpecContext) {
 				cmd := exec.CommandContext(
 					ctx,
 					w.bed.Binary(program),
@@ -139,7 +139,7 @@ var _ = Describe("Plain Helm", func() {
 				Expect(string(out)).To(ContainSubstring("'/variables': missing property 'AWS_B64ENCODED_CREDENTIALS'"))
 			})
 
-			It("installs the providers, and they become healthy", func(ctx SpecContext) {
+			It("installs the providers, which become healthy", func(ctx SpecContext) {
 				crds := filepath.Join(GinkgoT().TempDir(), "crds.yaml")
 				Expect(os.WriteFile(crds, w.run(ctx, program, "show", "crds", aws.file), 0o600)).To(Succeed())
 				w.run(ctx, "kubectl", "apply", "--server-side", "-f", crds)
@@ -155,7 +155,7 @@ var _ = Describe("Plain Helm", func() {
 				Eventually(available(ctx, dockerBefore)).Should(HaveLen(1))
 			})
 
-			It("upgrades them, and rolls back", func(ctx SpecContext) {
+			It("upgrades the providers, and rolls back", func(ctx SpecContext) {
 				manager := slices.Collect(maps.Keys(available(ctx, aws)(Default)))[0]
 				helm(
 					ctx,
@@ -185,7 +185,7 @@ var _ = Describe("Plain Helm", func() {
 				))
 			})
 
-			It("uninstalls them, and leaves CRDs and custom resources alone", func(ctx SpecContext) {
+			It("uninstalls the providers, and keeps CRDs and custom resources", func(ctx SpecContext) {
 				before := w.crds(ctx)
 				helm(ctx, aws, "uninstall", aws.Metadata.Name)
 				helm(ctx, docker, "uninstall", docker.Metadata.Name)
@@ -199,7 +199,7 @@ var _ = Describe("Plain Helm", func() {
 				Expect(live.GetDeletionTimestamp()).To(BeNil())
 			})
 
-			It("warns when conversion webhooks are elsewhere", func(ctx SpecContext) {
+			It("warns if conversion webhooks are in another namespace", func(ctx SpecContext) {
 				notes := string(
 					w.run(
 						ctx,
@@ -228,8 +228,8 @@ var _ = Describe("Plain Helm", func() {
 	}
 })
 
-// createAWSCluster creates a custom resource of aws, in the version in which it is stored: nothing
-// converts it here.
+// createAWSCluster creates a custom resource of aws in its storage version, since nothing converts
+// it here.
 func createAWSCluster(ctx context.Context, w *world) *unstructured.Unstructured {
 	GinkgoHelper()
 
@@ -249,7 +249,7 @@ func createAWSCluster(ctx context.Context, w *world) *unstructured.Unstructured 
 	return cluster
 }
 
-// crds are the CRDs in the cluster by name, with their UIDs and generations.
+// crds returns the UIDs and generations of the CRDs in the cluster, by name.
 func (w *world) crds(ctx context.Context) map[string]string {
 	GinkgoHelper()
 

@@ -16,8 +16,8 @@ import (
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// maxReleaseSecret is how large a release's Secret may become; Kubernetes takes 1 MiB, and ten
-// revisions are kept.
+// maxReleaseSecret is the maximum size of a release's Secret in these scenarios. Kubernetes allows
+// 1 MiB, and ten revisions are kept.
 const maxReleaseSecret = 120 << 10
 
 var _ = Describe("Real providers", Ordered, func() {
@@ -34,7 +34,7 @@ var _ = Describe("Real providers", Ordered, func() {
 		w.start()
 	})
 
-	It("become ready, all five at once", func(ctx SpecContext) {
+	It("become ready when all five are created at once", func(ctx SpecContext) {
 		for _, wanted := range harness.Standard {
 			providers = append(providers, w.install(ctx, realProviders, wanted))
 		}
@@ -44,7 +44,7 @@ var _ = Describe("Real providers", Ordered, func() {
 		}
 	})
 
-	It("are five releases that both helm programs list as deployed", func(ctx SpecContext) {
+	It("are releases that both helm programs list as deployed", func(ctx SpecContext) {
 		for _, program := range []string{"helm", "helm4"} {
 			releases := w.helm(ctx, program, "list", "-A")
 			Expect(releases).To(HaveLen(len(harness.Standard)))
@@ -59,7 +59,7 @@ var _ = Describe("Real providers", Ordered, func() {
 	})
 
 	It(
-		"hold back aws while its credentials are missing, and nothing of it is applied until they are there",
+		"wait for the credentials of aws before anything of it is applied",
 		func(ctx SpecContext) {
 			aws := providers[len(providers)-1]
 			Expect(w.client.Delete(ctx, aws)).To(Succeed())
@@ -92,7 +92,7 @@ var _ = Describe("Real providers", Ordered, func() {
 		},
 	)
 
-	It("never put a credential where it does not belong", func(ctx SpecContext) {
+	It("never expose a credential", func(ctx SpecContext) {
 		secret := harness.AWSVariables["AWS_B64ENCODED_CREDENTIALS"]
 		plain, err := base64.StdEncoding.DecodeString(secret)
 		Expect(err).NotTo(HaveOccurred())
@@ -109,7 +109,7 @@ var _ = Describe("Real providers", Ordered, func() {
 		}
 	})
 
-	It("fit into Helm's storage, the largest of all included", func(ctx SpecContext) {
+	It("fit into Helm's storage, including the largest", func(ctx SpecContext) {
 		azure := w.install(ctx, realProviders, harness.Wanted{Label: "infrastructure-azure", Version: "v1.26.0"})
 		Eventually(w.read(ctx, azure)).Should(beReady("v1.26.0"))
 

@@ -1,5 +1,5 @@
-// Package e2e holds the scenarios: the real operator on real control planes, seen through the API
-// server and the helm programs.
+// Package e2e contains the scenarios: the real operator on real control planes, observed through
+// the API server and the helm programs.
 package e2e
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// root is the module's folder.
+// root is the module's root.
 const root = "../.."
 
-// program is the operator, built once.
+// program is the path of the operator, which is built once.
 var program string
 
 func TestScenarios(t *testing.T) {
@@ -44,7 +44,7 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	return []byte(built)
 }, func(built []byte) { program = string(built) })
 
-// world is a control plane with the operator's CRDs, and usually an operator.
+// world is a control plane with the operator's CRDs, and usually with an operator.
 type world struct {
 	bed      *bed.Bed
 	client   client.Client
@@ -52,7 +52,7 @@ type world struct {
 	log      string
 }
 
-// worlds are those of the container of specs that runs now.
+// worlds are the control planes of the container of specs that is running.
 var worlds []*world
 
 // The end of the operators' logs goes into the report of a spec that failed.
@@ -138,12 +138,12 @@ func (w *world) showLog() {
 	AddReportEntry("operator log", strings.Join(lines[max(0, len(lines)-60):], ""))
 }
 
-// How long scenarios look on when nothing should happen: a few looks; and, for the idle operator,
-// until writes have settled and then long enough for every periodic task to come round once.
+// The time for which scenarios check that nothing happens. For the idle operator, they wait until
+// writes have settled, and then long enough for every periodic task to run once.
 const (
-	fiveLooks  = time.Second
-	idleSettle = 3 * time.Second
-	idleWatch  = 20 * time.Second
+	quietPeriod = time.Second
+	idleSettle  = 3 * time.Second
+	idleWatch   = 20 * time.Second
 )
 
 // samples is the project's own local repository.

@@ -30,7 +30,7 @@ var _ = Describe("A provider of a tenant", Ordered, func() {
 	})
 
 	It(
-		"is refused with the list of what its ServiceAccount may not do, and installed once that is granted",
+		"is rejected with the permissions that its ServiceAccount lacks, and installed when they are granted",
 		func(ctx SpecContext) {
 			t := newTiny("tenant", "v1.0.0")
 			t.components += `---
@@ -87,7 +87,7 @@ rules:
 			})
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 
-			By("looking at whose requests these were")
+			By("checking which user sent the requests")
 
 			writers := map[string]bool{}
 			requests, err := w.bed.Requests(func(r bed.Request) bool {
@@ -107,7 +107,7 @@ rules:
 	)
 })
 
-// grant gives the tenant's installer a role on a resource in its namespace.
+// grant gives the tenant's installer permissions on a resource in its namespace.
 func grant(ctx context.Context, w *world, namespace, resource, group string, verbs ...string) {
 	GinkgoHelper()
 
@@ -148,7 +148,7 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 		DeferCleanup(line.cut)
 	})
 
-	// remotely makes a resource's provider go to the other cluster, through the line.
+	// remotely makes a provider's target the other cluster, through the proxy.
 	remotely := func(ctx context.Context, p v1alpha2.Provider) {
 		GinkgoHelper()
 
@@ -170,7 +170,7 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 		}
 	}
 
-	It("wait until there is a kubeconfig", func(ctx SpecContext) {
+	It("wait for a kubeconfig", func(ctx SpecContext) {
 		release, err := harness.Load(ctx, samples, harness.Wanted{Label: "cluster-api"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(release.Prepare(ctx, w.client)).To(Succeed())
@@ -190,7 +190,7 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
 	})
 
-	It("are releases there, with their CRDs, and not here", func(ctx SpecContext) {
+	It("are installed there with their CRDs, and not in the operator's cluster", func(ctx SpecContext) {
 		older, newer := newTiny("far", "v1.0.0"), newTiny("far", "v1.1.0")
 		p = older.resource()
 		p.SetNamespace(core.GetNamespace())
@@ -215,7 +215,7 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 		Expect(client.IgnoreNotFound(w.client.Get(ctx, name, &apiextensionsv1.CustomResourceDefinition{}))).To(Succeed())
 	})
 
-	It("are corrected there, too", func(ctx SpecContext) {
+	It("are corrected there", func(ctx SpecContext) {
 		there.run(ctx, "kubectl", "scale", "deployment", "far-controller-manager", "-n", p.GetNamespace(), "--replicas=0")
 		Eventually(func() string {
 			return string(
@@ -234,19 +234,19 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 		}).Should(Equal("1"))
 	})
 
-	It("lose nothing while their cluster cannot be reached", func(ctx SpecContext) {
+	It("stay as they are while their cluster cannot be reached", func(ctx SpecContext) {
 		line.cut()
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 		Eventually(
 			w.read(ctx, p),
 		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.InstallFailedReason, line.address))
-		line.mend()
+		line.restore()
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(there.helm(ctx, "helm", "history", "infrastructure-far", "-n", p.GetNamespace())).To(HaveExactElements(
 			HaveField("Status", "superseded"), HaveField("Status", "deployed")))
 	})
 
-	It("go as they came", func(ctx SpecContext) {
+	It("are uninstalled there", func(ctx SpecContext) {
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
 		Expect(w.client.Delete(ctx, core)).To(Succeed())
@@ -255,7 +255,7 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 	})
 })
 
-// wire passes on connections to an address until it is cut.
+// wire forwards connections to an address until it is cut.
 type wire struct {
 	address, to string
 
@@ -268,13 +268,13 @@ func newWire(to string) *wire {
 	GinkgoHelper()
 
 	w := &wire{address: "127.0.0.1:0", to: to}
-	w.mend()
+	w.restore()
 
 	return w
 }
 
-// mend takes connections, again at the same address.
-func (w *wire) mend() {
+// restore accepts connections again, at the same address.
+func (w *wire) restore() {
 	GinkgoHelper()
 
 	var listener net.Listener
@@ -311,7 +311,7 @@ func (w *wire) mend() {
 	}()
 }
 
-// cut ends all connections and takes no new ones.
+// cut closes all connections and accepts no new ones.
 func (w *wire) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -27,8 +27,8 @@ import (
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// Real providers are upgraded and taken back while users' objects are there. Nobody converts
-// objects here, so that they are read in the version in which they were stored.
+// Real providers are upgraded and downgraded while users' objects exist. Nothing converts objects
+// here, so they are read in their storage version.
 var _ = Describe("Upgrades of real providers", Ordered, func() {
 	var (
 		realProviders string
@@ -63,7 +63,7 @@ var _ = Describe("Upgrades of real providers", Ordered, func() {
 	})
 
 	DescribeTable(
-		"go through in place, without an outage, and no object is lost",
+		"succeed in place, without an outage, and without losing objects",
 		func(ctx SpecContext, label, version string) {
 			p := providers[label]
 			release, err := harness.Load(
@@ -106,7 +106,7 @@ var _ = Describe("Upgrades of real providers", Ordered, func() {
 		Entry("aws", "infrastructure-aws", "v2.11.1"),
 	)
 
-	It("replace the one object of which a field that cannot change does", func(ctx SpecContext) {
+	It("replace only the object in which an immutable field changes", func(ctx SpecContext) {
 		const label = "runtime-extension-test"
 
 		repository := GinkgoT().TempDir()
@@ -163,9 +163,8 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// createUsersObjects makes a few objects of the providers' kinds, in the versions that are stored.
-// The webhooks that would have to agree have no server here, so they are told not to insist
-// meanwhile.
+// createUsersObjects creates a few objects of the providers' kinds, in their storage versions.
+// Their webhooks have no server here, so they are ignored meanwhile.
 func (w *world) createUsersObjects(ctx context.Context) []*unstructured.Unstructured {
 	GinkgoHelper()
 
@@ -204,7 +203,8 @@ func (w *world) createUsersObjects(ctx context.Context) []*unstructured.Unstruct
 	return objects
 }
 
-// ignoreWebhooks lets writes pass whose webhooks have no server; the operator takes that back.
+// ignoreWebhooks makes the API server ignore webhooks that have no server, until the operator
+// corrects that.
 func (w *world) ignoreWebhooks(ctx context.Context) {
 	validating, mutating := &admissionv1.ValidatingWebhookConfigurationList{}, &admissionv1.MutatingWebhookConfigurationList{}
 	for _, list := range []client.ObjectList{validating, mutating} {
@@ -218,7 +218,7 @@ func (w *world) ignoreWebhooks(ctx context.Context) {
 			validating.Items[i].Webhooks[j].FailurePolicy = &ignore
 		}
 
-		_ = w.client.Update(ctx, &validating.Items[i]) // tried again if the operator was faster
+		_ = w.client.Update(ctx, &validating.Items[i]) // retried on a conflict with the operator
 	}
 
 	for i := range mutating.Items {
@@ -230,8 +230,8 @@ func (w *world) ignoreWebhooks(ctx context.Context) {
 	}
 }
 
-// observeOutages watches what must always be there of a provider, and tells what went missing and
-// the least replicas that were available.
+// observeOutages watches objects of a provider that must always exist. The function that it returns
+// reports which ones were deleted, and the minimum of available replicas.
 func (w *world) observeOutages(ctx context.Context, label string) func() (outages []string, least int32) {
 	GinkgoHelper()
 

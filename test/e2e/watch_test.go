@@ -16,10 +16,10 @@ import (
 	"github.com/capstan-project/capstan/test/harness"
 )
 
-// secondOperator is who the second operator is in the bed's audit log.
+// secondOperator is the second operator's user name in the bed's audit log.
 const secondOperator = "second-operator"
 
-// startSecond starts another operator beside the world's own.
+// startSecond starts another operator in addition to the world's own.
 func (w *world) startSecond(flags ...string) {
 	GinkgoHelper()
 
@@ -35,7 +35,7 @@ func (w *world) startSecond(flags ...string) {
 	DeferCleanup(func() { Expect(second.Stop()).To(Succeed()) })
 }
 
-// create makes the tiny provider's resource and what it needs.
+// create creates the tiny provider's resource and everything it needs.
 func (t tiny) create(
 	ctx context.Context,
 	w *world,
@@ -53,9 +53,9 @@ func (t tiny) create(
 	return p
 }
 
-func asItIs(*v1alpha2.InfrastructureProvider) {}
+func unmodified(*v1alpha2.InfrastructureProvider) {}
 
-// beUntouched matches a resource that no operator looks after.
+// beUntouched matches a resource that no operator manages.
 var beUntouched = And(
 	WithTransform(func(p v1alpha2.Provider) []string { return p.GetFinalizers() }, BeEmpty()),
 	WithTransform(func(p v1alpha2.Provider) []metav1.Condition { return p.GetConditions() }, BeEmpty()),
@@ -74,8 +74,8 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 		w.startSecond("--watch-namespaces=second")
 	})
 
-	It("install what is in these, and count core in another", func(ctx SpecContext) {
-		second = newTiny("second", "v1.0.0").create(ctx, w, asItIs)
+	It("install the providers there, and find core in another namespace", func(ctx SpecContext) {
+		second = newTiny("second", "v1.0.0").create(ctx, w, unmodified)
 		Eventually(
 			w.read(ctx, second),
 		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.WaitingForCoreProviderReadyReason))
@@ -84,12 +84,12 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 		Eventually(w.read(ctx, second)).Should(beReady("v1.0.0"))
 	})
 
-	It("leave all others alone", func(ctx SpecContext) {
-		nobodys := newTiny("nobodys", "v1.0.0").create(ctx, w, asItIs)
-		Consistently(w.read(ctx, nobodys)).WithTimeout(fiveLooks).Should(beUntouched)
+	It("leave all other providers alone", func(ctx SpecContext) {
+		unwatched := newTiny("unwatched", "v1.0.0").create(ctx, w, unmodified)
+		Consistently(w.read(ctx, unwatched)).WithTimeout(quietPeriod).Should(beUntouched)
 	})
 
-	It("refuse a provider that another namespace has", func(ctx SpecContext) {
+	It("reject a provider that another namespace has", func(ctx SpecContext) {
 		twin := newTiny("second", "v1.0.0")
 		p := twin.resource()
 		p.Namespace = "shared"
@@ -100,7 +100,7 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 			v1alpha2.MoreThanOneProviderInstanceExistsReason, "namespace second"))
 	})
 
-	It("watch over what they released there", func(ctx SpecContext) {
+	It("correct drift there", func(ctx SpecContext) {
 		deployment := &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: "second-controller-manager"},
 		}
@@ -111,11 +111,11 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 		Eventually(w.read(ctx, second)).Should(beReady("v1.0.0"))
 	})
 
-	It("read from the API server what a release has in another namespace", func(ctx SpecContext) {
+	It("read the objects of a release in another namespace from the API server", func(ctx SpecContext) {
 		more := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: "more"},
 			Data: map[string]string{
-				"manifests": "{apiVersion: v1, kind: ConfigMap, metadata: {name: more, namespace: nobodys}, data: {colour: blue}}",
+				"manifests": "{apiVersion: v1, kind: ConfigMap, metadata: {name: more, namespace: unwatched}, data: {colour: blue}}",
 			},
 		}
 		Expect(w.client.Create(ctx, more)).To(Succeed())
@@ -124,7 +124,7 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 		})
 		Eventually(w.read(ctx, second)).Should(beReady("v1.0.0"))
 
-		brought := client.ObjectKey{Namespace: "nobodys", Name: "more"}
+		brought := client.ObjectKey{Namespace: "unwatched", Name: "more"}
 		Expect(w.client.Get(ctx, brought, &corev1.ConfigMap{})).To(Succeed())
 
 		Expect(
@@ -174,21 +174,21 @@ var _ = Describe("An operator that watches some labels", Ordered, func() {
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"), "by the second operator")
 	})
 
-	It("leaves resources of others alone, and takes one that gets the label", func(ctx SpecContext) {
+	It("leaves other resources alone, and manages one that gets the label", func(ctx SpecContext) {
 		p = newTiny("labelled", "v1.0.0").create(ctx, w, func(p *v1alpha2.InfrastructureProvider) { team("b")(p) })
-		Consistently(w.read(ctx, p)).WithTimeout(fiveLooks).Should(beUntouched)
+		Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).Should(beUntouched)
 		update(ctx, w, p, team("a"))
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 
-	It("lets go of one that loses it, whatever happens to its objects", func(ctx SpecContext) {
+	It("stops managing one that loses the label", func(ctx SpecContext) {
 		update(ctx, w, p, team("b"))
 		deployment := &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "labelled-controller-manager"},
 		}
 		Expect(w.client.Delete(ctx, deployment)).To(Succeed())
 		Consistently(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) }).
-			WithTimeout(fiveLooks).Should(MatchError(ContainSubstring("not found")))
+			WithTimeout(quietPeriod).Should(MatchError(ContainSubstring("not found")))
 		update(ctx, w, p, team("a"))
 		Eventually(
 			func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) },
