@@ -201,9 +201,8 @@ var _ = Describe("Behind an air gap", func() {
 			var resources []v1alpha2.Provider
 
 			for _, release := range releases {
-				Expect(
-					w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: release.Namespace}}),
-				).To(Succeed())
+				Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: release.Namespace}})).To(
+					Succeed())
 
 				p := only(release.Type, release.Namespace, release.Bundle.Provider.Name, release.Bundle.Version)
 				if len(release.Variables) > 0 {

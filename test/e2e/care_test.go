@@ -70,6 +70,7 @@ func blockers() []blocker {
 			},
 			block: func(ctx context.Context, i *installation) {
 				Expect(i.client.Delete(ctx, credentials(i.tiny.name))).To(Succeed())
+				requestReconcile(ctx, i)
 			},
 			unblock: createCredentials,
 			reason:  v1alpha2.SecretNotFoundReason,
@@ -80,6 +81,7 @@ func blockers() []blocker {
 			name:        "care-configmap",
 			block: func(ctx context.Context, i *installation) {
 				Expect(i.client.Delete(ctx, i.tiny.configMap())).To(Succeed())
+				requestReconcile(ctx, i)
 			},
 			unblock: func(ctx context.Context, i *installation) {
 				Expect(i.client.Create(ctx, i.tiny.configMap())).To(Succeed())
@@ -146,6 +148,7 @@ func blockers() []blocker {
 			description: "core's source is missing",
 			block: func(ctx context.Context, i *installation) {
 				Expect(i.client.Delete(ctx, coreConfigMap(ctx))).To(Succeed())
+				requestReconcile(ctx, i)
 			},
 			unblock: func(ctx context.Context, i *installation) {
 				Expect(i.client.Create(ctx, coreConfigMap(ctx))).To(Succeed())
@@ -286,7 +289,7 @@ var _ = Describe("Care for what is installed while a change is blocked", Ordered
 
 			// The provider is not in sync with its spec now: either the blocker is reported or why the
 			// revision failed.
-			Eventually(w.read(ctx, i.provider)).Should(notBeReady("v1.0.0"))
+			Eventually(w.read(ctx, i.provider)).Should(notBeReadyAt("v1.0.0"))
 		})
 	}
 })
@@ -298,7 +301,7 @@ func (b blocker) beReported() OmegaMatcher {
 		return beReady("v1.0.0")
 	}
 
-	return haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, b.reason, "v1.0.0", b.message)
+	return notBeReady(b.reason, "v1.0.0", b.message)
 }
 
 // manager reads the Deployment of the provider's manager.
@@ -332,7 +335,8 @@ func requestVersion(version string) func(context.Context, *installation) {
 	}
 }
 
-// requestReconcile makes the operator read the source again, since nothing watches a directory.
+// requestReconcile makes the operator read variables and source again. While a provider is ready, it
+// does that only on request.
 func requestReconcile(ctx context.Context, i *installation) {
 	update(ctx, i.world, i.provider, func(p v1alpha2.Provider) {
 		p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: time.Now().String()})
@@ -395,7 +399,7 @@ func (i *installation) breakCore(ctx context.Context) {
 			`"strategy":{"type":"Recreate","rollingUpdate":null}}}`))
 	Expect(i.client.Patch(ctx, coreManager(), unschedulable)).To(Succeed())
 	Eventually(i.read(ctx, coreProvider())).Should(
-		haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.UnhealthyReason))
+		notBeReady(v1alpha2.UnhealthyReason))
 }
 
 func (i *installation) repairCore(ctx context.Context) {
@@ -440,9 +444,9 @@ func (i *installation) restoreCertManager(ctx context.Context) {
 	}
 }
 
-// notBeReady matches a provider that is not ready for any reason, and whose message names the version
+// notBeReadyAt matches a provider that is not ready for any reason, and whose message names the version
 // that runs.
-func notBeReady(version string) OmegaMatcher {
+func notBeReadyAt(version string) OmegaMatcher {
 	return WithTransform(
 		func(p v1alpha2.Provider) []metav1.Condition { return p.GetConditions() },
 		ContainElement(And(

@@ -15,7 +15,6 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -142,12 +141,10 @@ var _ = Describe("The command line", Ordered, func() {
 		))
 
 		var views []map[string]any
-		Expect(
-			json.Unmarshal([]byte(cli.succeed(ctx, "status", "-o", "json", "-n", aws.GetNamespace())), &views),
-		).To(Succeed())
-		Expect(
-			views,
-		).To(HaveExactElements(And(HaveKeyWithValue("label", "infrastructure-aws"), HaveKeyWithValue("ready", "Ready"))))
+		Expect(json.Unmarshal([]byte(cli.succeed(ctx, "status", "-o", "json", "-n", aws.GetNamespace())), &views)).To(
+			Succeed())
+		Expect(views).To(
+			HaveExactElements(And(HaveKeyWithValue("label", "infrastructure-aws"), HaveKeyWithValue("ready", "Ready"))))
 		cli.fail(ctx, "status", "azure").
 			To(And(HavePrefix("Error: there is no provider azure; there are: cluster-api (CoreProvider"), ContainSubstring("infrastructure-aws")))
 	})
@@ -159,9 +156,8 @@ var _ = Describe("The command line", Ordered, func() {
 			MatchRegexp(`cluster-api +v1\.0\.0 +clusters\.cluster\.x-k8s\.io +\S+ +\S+\* +0 +Managed`)))
 
 		var items []crds.Item
-		Expect(
-			json.Unmarshal([]byte(cli.succeed(ctx, "crds", "-o", "json", "-n", docker.GetNamespace())), &items),
-		).To(Succeed())
+		Expect(json.Unmarshal([]byte(cli.succeed(ctx, "crds", "-o", "json", "-n", docker.GetNamespace())), &items)).To(
+			Succeed())
 		Expect(items).NotTo(BeEmpty())
 		Expect(items).To(HaveEach(HaveField("Provider", "infrastructure-docker")))
 		Expect(cli.writes()).To(Equal(before))
@@ -202,9 +198,8 @@ var _ = Describe("The command line", Ordered, func() {
 
 		file := filepath.Join(GinkgoT().TempDir(), "docker.yaml")
 		Expect(os.WriteFile(file, text, 0o600)).To(Succeed())
-		Expect(
-			cli.succeed(ctx, "diff", "-f", file),
-		).To(And(MatchRegexp(`(?m)^\+ .*quite-another`), ContainSubstring("0 objects to create, 1 to change, 0 to delete")))
+		Expect(cli.succeed(ctx, "diff", "-f", file)).To(
+			And(MatchRegexp(`(?m)^\+ .*quite-another`), ContainSubstring("0 objects to create, 1 to change, 0 to delete")))
 		Expect(cli.writes()).To(BeZero())
 	})
 
@@ -254,9 +249,8 @@ var _ = Describe("The command line", Ordered, func() {
 		))
 		cli.fail(ctx, "diff", "docker", "--revision", "9").To(ContainSubstring("has no revision 9"))
 		w.run(ctx, "helm", "rollback", "infrastructure-docker", "1", "-n", docker.GetNamespace())
-		Eventually(
-			func() string { return cli.succeed(ctx, "history", "docker") },
-		).Should(MatchRegexp(`3 +\S+ +deployed +\? +v1\.0\.0 +helm +Rollback to 1\n$`))
+		Eventually(func() string { return cli.succeed(ctx, "history", "docker") }).Should(
+			MatchRegexp(`3 +\S+ +deployed +\? +v1\.0\.0 +helm +Rollback to 1\n$`))
 		Expect(cli.succeed(ctx, "diff", "docker")).To(ContainSubstring("infrastructure-docker v1.0.0 to v1.1.0"))
 	})
 
@@ -265,19 +259,16 @@ var _ = Describe("The command line", Ordered, func() {
 			ContainSubstring("is to return to revision 2, which holds v1.1.0\n"),
 			HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n"),
 		))
-		Expect(
-			cli.succeed(ctx, "status", "docker"),
-		).To(And(ContainSubstring("held at revision 2 by spec.release.rollbackTo"), ContainSubstring("revision 4, deployed")))
-		Expect(
-			cli.succeed(ctx, "rollback", "docker", "1"),
-		).To(HaveSuffix("infrastructure-docker v1.0.0 is installed and healthy\n"))
+		Expect(cli.succeed(ctx, "status", "docker")).To(
+			And(ContainSubstring("held at revision 2 by spec.release.rollbackTo"), ContainSubstring("revision 4, deployed")))
+		Expect(cli.succeed(ctx, "rollback", "docker", "1")).To(
+			HaveSuffix("infrastructure-docker v1.0.0 is installed and healthy\n"))
 		out, warnings, code := cli.run(ctx, "diff", "docker")
 		Expect(code).To(BeZero())
 		Expect(out).To(Equal("infrastructure-docker: no changes\n"))
 		Expect(warnings).To(ContainSubstring("spec.release.rollbackTo is 1"))
-		Expect(
-			cli.succeed(ctx, "rollback", "docker", "--undo"),
-		).To(HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n"))
+		Expect(cli.succeed(ctx, "rollback", "docker", "--undo")).To(
+			HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n"))
 		cli.fail(ctx, "rollback", "docker", "99").To(ContainSubstring("has no revision 99"))
 		cli.fail(ctx, "rollback", "aws").To(ContainSubstring("no earlier revision that was healthy"))
 	})
@@ -295,12 +286,9 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(cli.succeed(ctx, "suspend", "docker", "aws")).To(Equal(
 			"InfrastructureProvider infrastructure-aws-system/aws is suspended\nInfrastructureProvider infrastructure-docker-system/docker is suspended\n",
 		))
-		Expect(
-			cli.succeed(ctx, "upgrade", "apply", "docker:v1.0.0", "--wait=false"),
-		).To(ContainSubstring("is to have version v1.0.0"))
-		Eventually(
-			w.read(ctx, docker),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.SuspendedReason, "v1.1.0 is healthy"))
+		Expect(cli.succeed(ctx, "upgrade", "apply", "docker:v1.0.0", "--wait=false")).To(
+			ContainSubstring("is to have version v1.0.0"))
+		Eventually(w.read(ctx, docker)).Should(beReadyWith(v1alpha2.SuspendedReason, "v1.1.0 is healthy"))
 		Expect(cli.succeed(ctx, "status")).To(ContainSubstring("suspended: the operator changes nothing"))
 		Eventually(seen).Should(gbytes.Say("suspended: the operator changes nothing"))
 		Expect(cli.succeed(ctx, "resume", "docker", "aws")).To(ContainSubstring("aws is no longer suspended\n"))
@@ -319,24 +307,20 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(w.client.Create(ctx, t.object("v1", "production"))).To(Succeed())
 		out, failure, code := cli.run(ctx, "delete", "cli", "--wait", "--timeout", "3s")
 		Expect(code).To(Equal(1))
-		Expect(
-			out,
-		).To(ContainSubstring("DeletionBlocked: 1 object still exists: 1 " + t.crd() + " (e.g. default/production)"))
+		Expect(out).To(
+			ContainSubstring("DeletionBlocked: 1 object still exists: 1 " + t.crd() + " (e.g. default/production)"))
 		Expect(failure).To(ContainSubstring("given up after 3s"))
 
-		Expect(
-			cli.succeed(ctx, "delete", "infrastructure-cli", "--force", "--include-namespace", "--wait"),
-		).To(HaveSuffix("InfrastructureProvider cli/cli is removed\n"))
-		Eventually(
-			func() error { return w.client.Get(ctx, client.ObjectKey{Name: "cli"}, &corev1.Namespace{}) },
-		).Should(MatchError(ContainSubstring("not found")))
+		Expect(cli.succeed(ctx, "delete", "infrastructure-cli", "--force", "--include-namespace", "--wait")).To(
+			HaveSuffix("InfrastructureProvider cli/cli is removed\n"))
+		Eventually(func() error { return w.client.Get(ctx, client.ObjectKey{Name: "cli"}, &corev1.Namespace{}) }).Should(
+			MatchError(ContainSubstring("not found")))
 		Expect(
 			w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "production"}, t.object("v1", "production")),
 		).To(Succeed())
 
-		Expect(
-			cli.succeed(ctx, "delete", "cluster-api", "docker", "aws", "--include-crd", "--wait"),
-		).To(ContainSubstring("CoreProvider cluster-api-system/cluster-api is removed\n"))
+		Expect(cli.succeed(ctx, "delete", "cluster-api", "docker", "aws", "--include-crd", "--wait")).To(
+			ContainSubstring("CoreProvider cluster-api-system/cluster-api is removed\n"))
 		Expect(string(w.run(ctx, "kubectl", "get", "crds", "-l", "cluster.x-k8s.io/provider", "-o", "name"))).To(
 			Equal("customresourcedefinition.apiextensions.k8s.io/" + t.crd() + "\n"))
 		Expect(cli.succeed(ctx, "status")).To(Equal("There are no providers.\n"))
@@ -380,9 +364,8 @@ var _ = Describe("The command line with real providers", Ordered, func() {
 
 		begin = time.Now()
 
-		Expect(
-			cli.succeed(ctx, "delete", "aws", "cluster-api", "--include-crd", "--include-namespace", "--wait"),
-		).To(ContainSubstring("CoreProvider cluster-api-system/cluster-api is removed"))
+		Expect(cli.succeed(ctx, "delete", "aws", "cluster-api", "--include-crd", "--include-namespace", "--wait")).To(
+			ContainSubstring("CoreProvider cluster-api-system/cluster-api is removed"))
 		AddReportEntry(
 			"removal of core and aws with their CRDs and namespaces",
 			time.Since(begin).Round(time.Millisecond),

@@ -39,9 +39,9 @@ var _ = Describe("A crash of the operator", Ordered, func() {
 			history := w.helm(ctx, "helm", "history", "infrastructure-"+t.name, "-n", t.name)
 			Expect(history).NotTo(BeEmpty())
 			Expect(history[len(history)-1]).To(HaveField("Status", "deployed"))
-			Expect(
-				history,
-			).To(HaveEach(HaveField("Status", Or(Equal("deployed"), Equal("failed"), Equal("superseded")))), "nothing is left pending")
+			Expect(history).To(
+				HaveEach(HaveField("Status", Or(Equal("deployed"), Equal("failed"), Equal("superseded")))), "nothing is left pending",
+			)
 		}
 	})
 })

@@ -229,9 +229,8 @@ func (l *life) pick() string {
 // ready waits until the provider is ready, at any version.
 func (l *life) ready(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(
-		l.read(ctx, l.provider),
-	).Should(WithTransform(func(p v1alpha2.Provider) bool { return conditions.IsReady(p) }, BeTrue()))
+	Eventually(l.read(ctx, l.provider)).Should(
+		WithTransform(func(p v1alpha2.Provider) bool { return conditions.IsReady(p) }, BeTrue()))
 }
 
 func (l *life) change(ctx context.Context) {

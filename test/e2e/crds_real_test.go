@@ -69,9 +69,8 @@ func (c *chain) create(ctx context.Context, documents string) {
 		o.SetName(strings.ToLower(o.GetKind()))
 		o.SetLabels(map[string]string{"owner": "team-a"})
 		o.SetFinalizers([]string{"example.com/kept"})
-		Eventually(
-			func() error { return c.w.client.Create(ctx, o.DeepCopy(), client.FieldOwner("gitops")) },
-		).Should(Succeed(), document)
+		Eventually(func() error { return c.w.client.Create(ctx, o.DeepCopy(), client.FieldOwner("gitops")) }).Should(
+			Succeed(), document)
 	}
 }
 
@@ -80,9 +79,8 @@ func (c *chain) crds(ctx context.Context) []apiextensionsv1.CustomResourceDefini
 	GinkgoHelper()
 
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
-	Expect(
-		c.w.client.List(ctx, list, client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: c.wanted.Label}),
-	).To(Succeed())
+	Expect(c.w.client.List(ctx, list, client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: c.wanted.Label})).To(
+		Succeed())
 	Expect(list.Items).NotTo(BeEmpty())
 
 	return list.Items
@@ -239,9 +237,8 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 		w.start("--crd-migration-delay=0s")
 		core.storedOnlyAs(ctx)
 		core.unchanged(ctx, 9)
-		Eventually(
-			w.read(ctx, core.provider),
-		).Should(haveCondition(v1alpha2.CRDsMigratedCondition, "True", v1alpha2.CRDsMigratedReason))
+		Eventually(w.read(ctx, core.provider)).Should(
+			haveCondition(v1alpha2.CRDsMigratedCondition, "True", v1alpha2.CRDsMigratedReason))
 	})
 
 	It("docker v1.9.11, v1.12.11, v1.13.5 and v1.14.0", func(ctx SpecContext) {

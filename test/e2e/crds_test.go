@@ -106,9 +106,8 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 			g.Expect(names(crd)).To(Equal([]string{"v1beta1"}))
 			g.Expect(crd.Status.StoredVersions).To(Equal([]string{"v1beta1"}))
 		}).Should(Succeed())
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.CRDsMigratedCondition, metav1.ConditionTrue, v1alpha2.CRDsMigratedReason))
+		Eventually(w.read(ctx, p)).Should(
+			haveCondition(v1alpha2.CRDsMigratedCondition, metav1.ConditionTrue, v1alpha2.CRDsMigratedReason))
 
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(first.inVersion("v1beta1").GroupVersionKind())
@@ -142,20 +141,19 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 				"default/victim",
 				"spec.size",
 			),
-			haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.UnsafeCRDsReason),
+			beStalled(v1alpha2.UnsafeCRDsReason),
 		))
-		Expect(
-			w.helm(ctx, "helm", "list", "-n", "unsafe"),
-		).To(ContainElement(HaveField("AppVersion", "v1.0.0")), "the release waits with the CRDs")
+		Expect(w.helm(ctx, "helm", "list", "-n", "unsafe")).To(
+			ContainElement(HaveField("AppVersion", "v1.0.0")), "the release waits with the CRDs")
 
 		update(ctx, w, p, func(p v1alpha2.Provider) {
 			p.SetAnnotations(map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: first.crd()})
 		})
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.1.0"),
 			haveCondition(v1alpha2.CRDsSafeCondition, metav1.ConditionTrue, v1alpha2.CRDsCheckedReason)))
-		Eventually(
-			w.events(ctx, p),
-		).Should(ContainElement(And(HaveField("Reason", v1alpha2.UnsafeCRDsAllowedReason), HaveField("Note", ContainSubstring("spec.size")))))
+		Eventually(w.events(ctx, p)).Should(
+			ContainElement(And(HaveField("Reason", v1alpha2.UnsafeCRDsAllowedReason), HaveField("Note", ContainSubstring("spec.size")))),
+		)
 	})
 
 	It("of one provider are not taken over by another that defines the same", func(ctx SpecContext) {
@@ -171,19 +169,15 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		)
 		r := install(ctx, rival)
 		Eventually(w.read(ctx, r)).Should(And(
-			haveCondition(
-				v1alpha2.ProviderInstalledCondition,
-				metav1.ConditionFalse,
-				v1alpha2.CRDConflictReason,
+			notBeInstalled(v1alpha2.CRDConflictReason,
 				"infrastructure-owner",
 				"infrastructure-rival",
 			),
-			haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.CRDConflictReason),
+			beStalled(v1alpha2.CRDConflictReason),
 		))
 		Expect(w.helm(ctx, "helm", "list", "-n", "rival", "--all")).To(BeEmpty())
-		Expect(
-			w.definition(ctx, owner.crd()).Labels,
-		).To(HaveKeyWithValue(v1alpha2.ClusterctlProviderLabel, "infrastructure-owner"))
+		Expect(w.definition(ctx, owner.crd()).Labels).To(
+			HaveKeyWithValue(v1alpha2.ClusterctlProviderLabel, "infrastructure-owner"))
 
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
@@ -196,9 +190,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		p := t.resource()
 		p.Spec.CRDs = &v1alpha2.CRDsSpec{Unmanaged: []string{t.crd()}}
 		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.WaitingForCRDsReason, t.crd()))
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.WaitingForCRDsReason, t.crd()))
 		Expect(w.helm(ctx, "helm", "list", "-n", "unmanaged", "--all")).To(BeEmpty())
 
 		Expect(w.client.Create(ctx, t.definition(nil))).To(Succeed())
@@ -219,9 +211,8 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		upgrade(ctx, p, second)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(p.Status.OrphanedCRDs).To(Equal([]string{first.crd()}))
-		Expect(
-			w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kept"}, first.object("v1", "kept")),
-		).To(Succeed())
+		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kept"}, first.object("v1", "kept"))).To(
+			Succeed())
 	})
 
 	It("are created again when one is deleted, with a warning", func(ctx SpecContext) {
@@ -235,12 +226,9 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 
 		before := w.definition(ctx, t.crd())
 		Expect(w.client.Delete(ctx, before.DeepCopy())).To(Succeed())
-		Eventually(
-			w.events(ctx, p),
-		).Should(ContainElement(And(HaveField("Reason", v1alpha2.CRDDeletingReason), HaveField("Note", ContainSubstring(t.crd())))))
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.CRDsNotReadyReason))
+		Eventually(w.events(ctx, p)).Should(
+			ContainElement(And(HaveField("Reason", v1alpha2.CRDDeletingReason), HaveField("Note", ContainSubstring(t.crd())))))
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.CRDsNotReadyReason))
 
 		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
 		object.SetFinalizers(nil)
@@ -266,9 +254,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 			Expect(names(w.definition(ctx, newest.crd()))).To(Equal([]string{"v2", "v1"}))
 
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.UnsupportedProviderDowngradeReason,
+			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.UnsupportedProviderDowngradeReason,
 				"v1.0.0 cannot replace v1.2.0", "v1alpha9"))
 			Expect(w.helm(ctx, "helm", "list", "-n", "downgrade")).To(ContainElement(HaveField("AppVersion", "v1.1.0")))
 		},
@@ -292,14 +278,10 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 				update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: &revision} })
 			}
 			back(1)
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.UnsupportedProviderDowngradeReason,
+			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.UnsupportedProviderDowngradeReason,
 				"v1.0.0 cannot replace v1.2.0", "v1alpha9"))
 			back(2)
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.HealthyReason, "v1.1.0"))
+			Eventually(w.read(ctx, p)).Should(beReadyWith(v1alpha2.HealthyReason, "v1.1.0"))
 			Expect(names(w.definition(ctx, oldest.crd()))).To(Equal([]string{"v1"}))
 		},
 	)

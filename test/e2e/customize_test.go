@@ -168,9 +168,8 @@ var _ = Describe("A provider's resource", Ordered, func() {
 		own := &unstructured.Unstructured{}
 		own.SetAPIVersion("infrastructure.cluster.x-k8s.io/v1")
 		own.SetKind("Tinycustom")
-		Expect(
-			w.client.Get(ctx, client.ObjectKey{Namespace: provider.name, Name: "example"}, own),
-		).To(Succeed(), "of a kind that the provider's own CRD defines")
+		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: provider.name, Name: "example"}, own)).To(
+			Succeed(), "of a kind that the provider's own CRD defines")
 
 		revision := p.Status.Release.Revision
 		more.Data["manifests"] = moreManifests("two")
@@ -201,9 +200,9 @@ var _ = Describe("A provider's resource", Ordered, func() {
 			before := deployment(ctx, Default)
 			update(ctx, w, p, func(p v1alpha2.Provider) { spoil(p.GetSpec()) })
 			Eventually(w.read(ctx, p)).Should(And(
-				haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, reason, parts...),
-				haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, reason, parts...),
-				haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, reason),
+				notBeInstalled(reason, parts...),
+				notBeReady(reason, parts...),
+				beStalled(reason),
 			))
 			Expect(deployment(ctx, Default).Generation).To(Equal(before.Generation))
 			update(ctx, w, p, func(p v1alpha2.Provider) { good.DeepCopyInto(p.GetSpec()) })

@@ -84,9 +84,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 	}
 	blocked := func(ctx context.Context, p v1alpha2.Provider, parts ...string) {
 		GinkgoHelper()
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.DeletionBlockedReason, parts...))
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.DeletionBlockedReason, parts...))
 	}
 	exists := func(ctx context.Context, o client.Object, name client.ObjectKey) bool {
 		GinkgoHelper()
@@ -99,9 +97,8 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 	goesAway := func(ctx context.Context, p v1alpha2.Provider) {
 		GinkgoHelper()
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
-		Expect(
-			exists(ctx, &rbacv1.ClusterRole{}, client.ObjectKey{Name: p.GetName() + "-role"}),
-		).To(BeFalse(), "a ClusterRole has stayed behind")
+		Expect(exists(ctx, &rbacv1.ClusterRole{}, client.ObjectKey{Name: p.GetName() + "-role"})).To(
+			BeFalse(), "a ClusterRole has stayed behind")
 		Expect(w.helm(ctx, "helm", "list", "-A", "--all")).NotTo(ContainElement(HaveField("Name", v1alpha2.Label(p))))
 	}
 
@@ -177,9 +174,8 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		remove(ctx, second)
 		goesAway(ctx, first)
 		goesAway(ctx, second)
-		Eventually(
-			func() bool { return exists(ctx, &corev1.Namespace{}, client.ObjectKey{Name: "shared"}) },
-		).Should(BeFalse())
+		Eventually(func() bool { return exists(ctx, &corev1.Namespace{}, client.ObjectKey{Name: "shared"}) }).Should(
+			BeFalse())
 	})
 
 	It("leaves nothing behind when the namespace is deleted, even in use", func(ctx SpecContext) {
@@ -263,9 +259,8 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 	It("succeeds without its kind, and with finalizers of others on its objects", func(ctx SpecContext) {
 		t, p := installed(ctx, "kindless")
 		deployment := &appsv1.Deployment{}
-		Expect(
-			w.client.Get(ctx, client.ObjectKey{Namespace: t.name, Name: t.name + "-controller-manager"}, deployment),
-		).To(Succeed())
+		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: t.name, Name: t.name + "-controller-manager"}, deployment)).To(
+			Succeed())
 
 		hold := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":["example.com/held"]}}`))
 		Expect(w.client.Patch(ctx, deployment, hold)).To(Succeed())
@@ -312,9 +307,8 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 			ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: t.name + "-controller-manager"},
 		}
 
-		Eventually(
-			func() error { return w.client.Delete(ctx, deployment, client.DryRunAll) },
-		).Should(MatchError(ContainSubstring("guard.example.com")))
+		Eventually(func() error { return w.client.Delete(ctx, deployment, client.DryRunAll) }).Should(
+			MatchError(ContainSubstring("guard.example.com")))
 		remove(ctx, p)
 		blocked(
 			ctx,

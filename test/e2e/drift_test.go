@@ -68,9 +68,8 @@ var _ = Describe("Drift", Ordered, func() {
 	policy := func(ctx context.Context, drift v1alpha2.DriftPolicy) {
 		GinkgoHelper()
 		update(ctx, w, docker, func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{Drift: drift} })
-		Eventually(
-			w.read(ctx, docker),
-		).Should(Satisfy(func(p v1alpha2.Provider) bool { return p.GetStatus().ObservedGeneration == p.GetGeneration() }))
+		Eventually(w.read(ctx, docker)).Should(
+			Satisfy(func(p v1alpha2.Provider) bool { return p.GetStatus().ObservedGeneration == p.GetGeneration() }))
 	}
 	expectInSync := func(ctx context.Context) {
 		GinkgoHelper()
@@ -174,9 +173,8 @@ var _ = Describe("Drift", Ordered, func() {
 				g.Expect(w.client.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
 				g.Expect(o).To(Satisfy(kept))
 			}).WithTimeout(quietPeriod).Should(Succeed())
-			Expect(
-				w.operatorWrites(func(r bed.Request) bool { return r.Received.After(before) && r.Name == o.GetName() }),
-			).To(BeEmpty())
+			Expect(w.operatorWrites(func(r bed.Request) bool { return r.Received.After(before) && r.Name == o.GetName() })).To(
+				BeEmpty())
 		},
 		Entry(
 			"a certificate injected",
@@ -236,11 +234,7 @@ var _ = Describe("Drift", Ordered, func() {
 		policy(ctx, v1alpha2.DriftWarn)
 		change(ctx, dockerManager(), `{"spec":{"replicas":0}}`)
 		Expect(w.client.Delete(ctx, dockerRole())).To(Succeed())
-		Eventually(w.read(ctx, docker)).Should(haveCondition(
-			v1alpha2.DriftedCondition,
-			metav1.ConditionTrue,
-			v1alpha2.DriftDetectedReason,
-			"ClusterRole capd-manager-role is missing",
+		Eventually(w.read(ctx, docker)).Should(beDrifted("ClusterRole capd-manager-role is missing",
 			"Deployment "+dockerNamespace+"/capd-controller-manager: /spec/replicas",
 		))
 		Eventually(events(ctx)).Should(ContainSubstring("DriftDetected"))
@@ -248,13 +242,8 @@ var _ = Describe("Drift", Ordered, func() {
 
 		change(ctx, dockerManager(), `{"spec":{"replicas":1}}`)
 		Eventually(w.read(ctx, docker)).Should(And(
-			haveCondition(
-				v1alpha2.DriftedCondition,
-				metav1.ConditionTrue,
-				v1alpha2.DriftDetectedReason,
-				"ClusterRole capd-manager-role is missing",
-			),
-			Not(haveCondition(v1alpha2.DriftedCondition, metav1.ConditionTrue, v1alpha2.DriftDetectedReason, "/spec/replicas")),
+			beDrifted("ClusterRole capd-manager-role is missing"),
+			Not(beDrifted("/spec/replicas")),
 		))
 		policy(ctx, v1alpha2.DriftCorrect)
 		expectInSync(ctx)
@@ -266,13 +255,9 @@ var _ = Describe("Drift", Ordered, func() {
 			update(ctx, w, docker, func(p v1alpha2.Provider) { p.GetSpec().Suspend = suspended })
 		}
 		suspend(true)
-		Eventually(
-			w.read(ctx, docker),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.SuspendedReason))
+		Eventually(w.read(ctx, docker)).Should(beReadyWith(v1alpha2.SuspendedReason))
 		change(ctx, dockerManager(), `{"spec":{"replicas":0}}`)
-		Eventually(
-			w.read(ctx, docker),
-		).Should(haveCondition(v1alpha2.DriftedCondition, metav1.ConditionTrue, v1alpha2.DriftDetectedReason, "/spec/replicas"))
+		Eventually(w.read(ctx, docker)).Should(beDrifted("/spec/replicas"))
 		Consistently(replicas(ctx)).WithTimeout(quietPeriod).Should(BeZero())
 		suspend(false)
 		Eventually(replicas(ctx)).WithTimeout(soon).Should(BeEquivalentTo(1))
@@ -301,9 +286,8 @@ var _ = Describe("Drift", Ordered, func() {
 		Expect(w.client.Delete(ctx, dockerRole())).To(Succeed())
 		w.start()
 		Eventually(replicas(ctx)).Should(BeEquivalentTo(1))
-		Eventually(
-			func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(dockerRole()), dockerRole()) },
-		).Should(Succeed())
+		Eventually(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(dockerRole()), dockerRole()) }).Should(
+			Succeed())
 		expectInSync(ctx)
 	})
 
@@ -349,9 +333,8 @@ var _ = Describe("Drift", Ordered, func() {
 		change(ctx, secret, `{"stringData":{"credentials":"another-secret"}}`)
 
 		tell := func() string { return string(w.run(ctx, "kubectl", "get", "events", "-A", "-o", "json")) }
-		Eventually(
-			tell,
-		).Should(ContainSubstring("Secret infrastructure-aws-system/capa-manager-bootstrap-credentials: /data/credentials"))
+		Eventually(tell).Should(
+			ContainSubstring("Secret infrastructure-aws-system/capa-manager-bootstrap-credentials: /data/credentials"))
 		Eventually(func(g Gomega) string {
 			g.Expect(w.client.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
 			return string(secret.Data["credentials"])
@@ -417,14 +400,12 @@ var _ = Describe("Drift of real providers", Ordered, func() {
 		Consistently(writes).WithTimeout(soon).Should(BeEmpty())
 
 		for i, p := range providers {
-			Expect(
-				w.read(ctx, p)(Default),
-			).To(And(beReady(harness.Standard[i].Version), Not(haveConditionType(v1alpha2.DriftedCondition))))
+			Expect(w.read(ctx, p)(Default)).To(
+				And(beReady(harness.Standard[i].Version), Not(haveConditionType(v1alpha2.DriftedCondition))))
 		}
 
-		Expect(
-			w.requests(func(r bed.Request) bool { return r.DryRun }),
-		).NotTo(BeEmpty(), "some values are written in another way")
+		Expect(w.requests(func(r bed.Request) bool { return r.DryRun })).NotTo(
+			BeEmpty(), "some values are written in another way")
 	})
 })
 

@@ -32,9 +32,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
 		Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
 		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.IncorrectVersionFormatReason, `"1.x2"`))
+		Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.IncorrectVersionFormatReason, `"1.x2"`))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "1.x" })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
@@ -53,9 +51,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 
 		p := t.resource()
 		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.ChartStoreErrorReason,
+		Eventually(w.read(ctx, p)).Should(notBeInstalled(v1alpha2.ChartStoreErrorReason,
 			"store chart infrastructure-no-store-1.0.0.tgz", "exceeded quota"))
 		Expect(w.client.Delete(ctx, quota)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -75,8 +71,8 @@ var _ = Describe("Wrong input", Ordered, func() {
 
 			Eventually(w.read(ctx, p)).Should(And(
 				haveCondition(condition, metav1.ConditionFalse, reason, parts...),
-				haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, reason, parts...),
-				haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, reason),
+				notBeReady(reason, parts...),
+				beStalled(reason),
 			))
 			nothingIsApplied(ctx, w, name)
 
@@ -229,9 +225,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 				Expect(w.client.Create(ctx, o)).To(Succeed())
 			}
 
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.MissingVariablesReason,
+			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.MissingVariablesReason,
 				"TINY_PASSWORD, TINY_USER", "Secret credentials/credentials"))
 			Expect(p.Status.MissingVariables).To(Equal([]string{"TINY_PASSWORD", "TINY_USER"}))
 			nothingIsApplied(ctx, w, t.name)
@@ -241,9 +235,8 @@ var _ = Describe("Wrong input", Ordered, func() {
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{"touched": "yes"}) })
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 			Expect(p.Status.MissingVariables).To(BeEmpty())
-			Expect(
-				string(w.run(ctx, "helm", "get", "values", "infrastructure-credentials", "-n", t.name)),
-			).NotTo(ContainSubstring("tok-123"), "what no variable asks for stays out of the release")
+			Expect(string(w.run(ctx, "helm", "get", "values", "infrastructure-credentials", "-n", t.name))).NotTo(
+				ContainSubstring("tok-123"), "what no variable asks for stays out of the release")
 		},
 	)
 
@@ -264,9 +257,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 		}
 
 		Eventually(w.read(ctx, sound.resource())).Should(beReady("v1.0.0"))
-		Eventually(
-			w.read(ctx, broken.resource()),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.ProgressingReason,
+		Eventually(w.read(ctx, broken.resource())).Should(notBeReady(v1alpha2.ProgressingReason,
 			"Deployment broken/broken-controller-manager"))
 	})
 
@@ -280,10 +271,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 			Expect(w.client.Create(ctx, o)).To(Succeed())
 		}
 
-		Eventually(w.read(ctx, p)).Should(haveCondition(
-			v1alpha2.ProviderInstalledCondition,
-			metav1.ConditionFalse,
-			v1alpha2.InstallFailedReason,
+		Eventually(w.read(ctx, p)).Should(notBeInstalled(v1alpha2.InstallFailedReason,
 			"the API server refused Deployment refused/refused-controller-manager",
 			"spec.replicas",
 			"greater than or equal to 0",
@@ -312,9 +300,8 @@ var _ = Describe("Wrong input", Ordered, func() {
 
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 			Expect(w.client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
-			Expect(
-				namespace.Labels,
-			).To(And(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "privileged"), HaveKeyWithValue("team", "ours")))
+			Expect(namespace.Labels).To(
+				And(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "privileged"), HaveKeyWithValue("team", "ours")))
 		},
 	)
 
@@ -363,9 +350,8 @@ func nothingIsApplied(ctx context.Context, w *world, name string) {
 	Expect(deployments.Items).To(BeEmpty())
 
 	crds := &apiextensionsv1.CustomResourceDefinitionList{}
-	Expect(
-		w.client.List(ctx, crds, client.MatchingLabels{"cluster.x-k8s.io/provider": "infrastructure-" + name}),
-	).To(Succeed())
+	Expect(w.client.List(ctx, crds, client.MatchingLabels{"cluster.x-k8s.io/provider": "infrastructure-" + name})).To(
+		Succeed())
 	Expect(crds.Items).To(BeEmpty())
 	Expect(w.helm(ctx, "helm", "list", "-n", name, "--all")).To(BeEmpty())
 }

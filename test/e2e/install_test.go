@@ -40,8 +40,7 @@ var _ = Describe("The sample providers", Ordered, func() {
 
 	It("wait for core, and are installed when core is ready", func(ctx SpecContext) {
 		docker = w.install(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
-		Eventually(w.read(ctx, docker)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse,
-			v1alpha2.WaitingForCoreProviderReadyReason, "waiting for the CoreProvider cluster-api"))
+		Eventually(w.read(ctx, docker)).Should(notBeReady(v1alpha2.WaitingForCoreProviderReadyReason, "waiting for the CoreProvider cluster-api"))
 		Expect(w.helm(ctx, "helm", "list", "-A")).To(BeEmpty())
 
 		core = w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
@@ -138,8 +137,7 @@ var _ = Describe("The sample providers", Ordered, func() {
 			),
 		)
 		Expect(w.client.Patch(ctx, deployment, patch)).To(Succeed())
-		Eventually(w.read(ctx, docker)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse,
-			v1alpha2.UnhealthyReason, "Deployment infrastructure-docker-system/"+deployment.Name))
+		Eventually(w.read(ctx, docker)).Should(notBeReady(v1alpha2.UnhealthyReason, "Deployment infrastructure-docker-system/"+deployment.Name))
 
 		back := client.RawPatch(
 			"application/merge-patch+json",
@@ -163,8 +161,7 @@ var _ = Describe("The sample providers", Ordered, func() {
 		twin := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "docker"}}
 		docker.GetSpec().DeepCopyInto(&twin.Spec)
 		Expect(w.client.Create(ctx, twin)).To(Succeed())
-		Eventually(w.read(ctx, twin)).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse,
-			v1alpha2.MoreThanOneProviderInstanceExistsReason, "namespace infrastructure-docker-system"))
+		Eventually(w.read(ctx, twin)).Should(failPreflight(v1alpha2.MoreThanOneProviderInstanceExistsReason, "namespace infrastructure-docker-system"))
 		Expect(w.client.Delete(ctx, twin)).To(Succeed())
 		Eventually(gone(ctx, w, twin)).Should(BeTrue())
 		Expect(w.read(ctx, docker)(Default)).To(beReady("v1.1.0"))
@@ -172,8 +169,7 @@ var _ = Describe("The sample providers", Ordered, func() {
 
 	It("block the deletion of core until the others are deleted", func(ctx SpecContext) {
 		Expect(w.client.Delete(ctx, core)).To(Succeed())
-		Eventually(w.read(ctx, core)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse,
-			v1alpha2.DeletionBlockedReason, "InfrastructureProvider infrastructure-docker-system/docker"))
+		Eventually(w.read(ctx, core)).Should(notBeReady(v1alpha2.DeletionBlockedReason, "InfrastructureProvider infrastructure-docker-system/docker"))
 		Expect(w.helm(ctx, "helm", "list", "-A")).To(HaveLen(2))
 	})
 

@@ -72,11 +72,8 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 
 			upgrade(ctx, p, "v1.1.0")
 			Eventually(w.read(ctx, p)).Should(And(
-				haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.TimedOutWaitingForDeploymentReason),
-				haveCondition(
-					v1alpha2.ReadyCondition,
-					metav1.ConditionFalse,
-					v1alpha2.TimedOutWaitingForDeploymentReason,
+				beStalled(v1alpha2.TimedOutWaitingForDeploymentReason),
+				notBeReady(v1alpha2.TimedOutWaitingForDeploymentReason,
 					"v1.1.0 failed: not healthy within 8s",
 					"Deployment unhealthy/unhealthy-controller-manager",
 					"v1.0.0 runs again, as revision 5",
@@ -128,9 +125,8 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			p.Status = v1alpha2.ProviderStatus{}
 			Expect(w.client.Status().Update(ctx, p)).To(Succeed())
 			w.start()
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.TimedOutWaitingForDeploymentReason, "given up after 2 attempts"))
+			Eventually(w.read(ctx, p)).Should(
+				beStalled(v1alpha2.TimedOutWaitingForDeploymentReason, "given up after 2 attempts"))
 			Expect(p.Status.History).To(Equal(history))
 
 			writes := func() int {
@@ -138,18 +134,16 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			}
 			settled := -1 // the available versions are looked up once more
 
-			Eventually(
-				func() bool { before := settled; settled = writes(); return before == settled },
-			).WithPolling(idleSettle).
+			Eventually(func() bool { before := settled; settled = writes(); return before == settled }).WithPolling(idleSettle).
 				Should(BeTrue())
 			Consistently(writes).WithTimeout(quietPeriod).Should(Equal(settled))
 
 			By("upgrading to a version that works")
 			upgrade(ctx, p, "v1.2.0")
 			Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
-			Expect(
-				p,
-			).To(haveCondition(v1alpha2.ProviderUpgradedCondition, metav1.ConditionTrue, v1alpha2.ProviderUpgradedReason, "holds v1.2.0"))
+			Expect(p).To(
+				haveCondition(v1alpha2.ProviderUpgradedCondition, metav1.ConditionTrue, v1alpha2.ProviderUpgradedReason, "holds v1.2.0"),
+			)
 			Expect(deployment(ctx, p.Name).UID).To(Equal(uid))
 		})
 
@@ -167,9 +161,8 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 				spec.OnFailure = v1alpha2.FailureNone
 				p := versions(ctx, spec, good, bad)
 				upgrade(ctx, p, "v1.1.0")
-				Eventually(
-					w.read(ctx, p),
-				).Should(haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.TimedOutWaitingForDeploymentReason, "given up after 1 attempts"))
+				Eventually(w.read(ctx, p)).Should(
+					beStalled(v1alpha2.TimedOutWaitingForDeploymentReason, "given up after 1 attempts"))
 				Expect(p.Status.Release).To(And(HaveField("Revision", int64(2)), HaveField("Status", "failed")))
 
 				nodes := &corev1.NodeList{}
@@ -194,18 +187,14 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			p := versions(ctx, quickly(0), good, bad)
 			image := deployment(ctx, p.Name).Spec.Template.Spec.Containers[0].Image
 			upgrade(ctx, p, "v1.1.0")
-			Eventually(w.read(ctx, p)).Should(haveCondition(
-				v1alpha2.StalledCondition,
-				metav1.ConditionTrue,
-				v1alpha2.InstallFailedReason,
+			Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InstallFailedReason,
 				"v1.1.0 failed: the API server refused Deployment rejected/rejected-controller-manager",
 				"greater than or equal to 0",
 				"v1.0.0 runs again, as revision 3",
 			))
 			Expect(deployment(ctx, p.Name).Spec.Template.Spec.Containers[0].Image).To(Equal(image))
-			Expect(
-				w.client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: "dropped"}, &corev1.ConfigMap{}),
-			).To(Succeed())
+			Expect(w.client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: "dropped"}, &corev1.ConfigMap{})).To(
+				Succeed())
 			Expect(
 				client.IgnoreNotFound(
 					w.client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: "brought"}, &corev1.ConfigMap{}),
@@ -224,9 +213,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			p := versions(ctx, nil, good, bad)
 			before := deployment(ctx, p.Name)
 			upgrade(ctx, p, "v1.1.0")
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.MissingVariablesReason, "TINY_LEVEL"))
+			Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.MissingVariablesReason, "TINY_LEVEL"))
 			Expect(deployment(ctx, p.Name).Generation).To(Equal(before.Generation))
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Variables = map[string]string{"TINY_LEVEL": "debug"} })
 			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
@@ -249,9 +236,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 		Expect(deployment(ctx, p.Name).Spec.Template.Spec.Containers[0].Image).To(HaveSuffix(":v1.0.0"))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release.RollbackTo = ptr.To(int64(9)) })
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.InstallFailedReason,
+		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InstallFailedReason,
 			"no revision 9 that can be returned to; its history has 1, 2, 3"))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release = nil })
@@ -278,10 +263,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 
 			w.run(ctx, helm, "rollback", release, "1", "-n", p.Namespace)
 			Eventually(w.read(ctx, p)).WithTimeout(5 * time.Second).
-				Should(haveCondition(
-					v1alpha2.ReadyCondition,
-					metav1.ConditionTrue,
-					v1alpha2.ExternalChangeReason,
+				Should(beReadyWith(v1alpha2.ExternalChangeReason,
 					"v1.0.0 is healthy",
 					"revision 3 was made by another program (Rollback to 1)",
 					"spec.release.onExternalChange to Revert",
@@ -299,7 +281,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			By("uninstalling")
 			w.run(ctx, helm, "uninstall", release, "-n", p.Namespace)
 			Eventually(w.read(ctx, p)).WithTimeout(5 * time.Second).
-				Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.ExternalChangeReason,
+				Should(notBeReady(v1alpha2.ExternalChangeReason,
 					"was uninstalled by another program", "set spec.release.onExternalChange to Revert", "delete this resource"))
 			Expect(w.helm(ctx, helm, "list", "-n", p.Namespace)).To(BeEmpty())
 
@@ -339,20 +321,15 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 	It("is not changed or deleted while it is suspended", func(ctx SpecContext) {
 		p := versions(ctx, nil, newTiny("suspended", "v1.0.0"), newTiny("suspended", "v1.1.0"))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Suspend, p.GetSpec().Version = true, "v1.1.0" })
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.SuspendedReason, "v1.0.0 is healthy; nothing is changed while spec.suspend is true"))
+		Eventually(w.read(ctx, p)).Should(
+			beReadyWith(v1alpha2.SuspendedReason, "v1.0.0 is healthy; nothing is changed while spec.suspend is true"))
 		d := deployment(ctx, p.Name)
 		d.Spec.Template.Spec.NodeSelector = map[string]string{"no": "such-node"}
 		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 		Expect(w.client.Update(ctx, d)).To(Succeed())
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.SuspendedReason, "is not healthy"))
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.SuspendedReason, "is not healthy"))
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.SuspendedReason, "the deletion waits"))
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.SuspendedReason, "the deletion waits"))
 		Expect(w.helm(ctx, "helm", "history", "infrastructure-suspended", "-n", p.Namespace)).To(HaveLen(1))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Suspend = false })
@@ -367,10 +344,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 		p := versions(ctx, nil, three(newTiny("paused", "v1.0.0")), three(newTiny("paused", "v1.1.0")))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Paused = true })
 		Eventually(w.read(ctx, p)).Should(And(
-			haveCondition(
-				v1alpha2.ReadyCondition,
-				metav1.ConditionTrue,
-				v1alpha2.PausedReason,
+			beReadyWith(v1alpha2.PausedReason,
 				"v1.0.0 is installed and paused",
 			),
 			haveCondition(v1alpha2.PausedCondition, metav1.ConditionTrue, v1alpha2.PausedReason),
@@ -379,9 +353,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 		Expect(deployment(ctx, p.Name).Annotations).To(HaveKeyWithValue("capstan.dev/paused-replicas", "3"))
 
 		upgrade(ctx, p, "v1.1.0")
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.PausedReason, "v1.1.0 is installed and paused"))
+		Eventually(w.read(ctx, p)).Should(beReadyWith(v1alpha2.PausedReason, "v1.1.0 is installed and paused"))
 		Expect(deployment(ctx, p.Name).Spec.Replicas).To(HaveValue(BeZero()))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Paused = false })
@@ -410,9 +382,8 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 		}
 
 		secrets := &corev1.SecretList{}
-		Expect(
-			w.client.List(ctx, secrets, client.InNamespace(p.Namespace), client.MatchingLabels{"owner": "helm"}),
-		).To(Succeed())
+		Expect(w.client.List(ctx, secrets, client.InNamespace(p.Namespace), client.MatchingLabels{"owner": "helm"})).To(
+			Succeed())
 		Expect(len(secrets.Items)).To(And(BeNumerically(">=", 10), BeNumerically("<=", 11)))
 		Expect(p.Status.History).To(HaveLen(len(secrets.Items)))
 		AddReportEntry("operator memory, MiB", fmt.Sprint(memory[10]>>20, " ", memory[49]>>20))

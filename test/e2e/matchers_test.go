@@ -63,6 +63,36 @@ func beReady(version string) types.GomegaMatcher {
 	)
 }
 
+// notBeReady matches a provider that is not ready for this reason.
+func notBeReady(reason string, parts ...string) types.GomegaMatcher {
+	return haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, reason, parts...)
+}
+
+// beReadyWith matches a provider that is ready with a reason other than Healthy.
+func beReadyWith(reason string, parts ...string) types.GomegaMatcher {
+	return haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, reason, parts...)
+}
+
+// failPreflight matches a provider that fails a preflight check.
+func failPreflight(reason string, parts ...string) types.GomegaMatcher {
+	return haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, reason, parts...)
+}
+
+// notBeInstalled matches a provider that could not be installed.
+func notBeInstalled(reason string, parts ...string) types.GomegaMatcher {
+	return haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, reason, parts...)
+}
+
+// beStalled matches a provider that makes no progress until something changes.
+func beStalled(reason string, parts ...string) types.GomegaMatcher {
+	return haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, reason, parts...)
+}
+
+// beDrifted matches a provider with objects that differ from its release.
+func beDrifted(parts ...string) types.GomegaMatcher {
+	return haveCondition(v1alpha2.DriftedCondition, metav1.ConditionTrue, v1alpha2.DriftDetectedReason, parts...)
+}
+
 // helmRelease is a line of `helm list` or `helm history`.
 type helmRelease struct {
 	Name, Namespace, Status, Chart, Description string

@@ -77,9 +77,7 @@ var _ = Describe("Real providers", Ordered, func() {
 
 			aws = release.Resource()
 			Expect(w.client.Create(ctx, aws)).To(Succeed())
-			Eventually(
-				w.read(ctx, aws),
-			).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.MissingVariablesReason, "AWS_B64ENCODED_CREDENTIALS"))
+			Eventually(w.read(ctx, aws)).Should(notBeReady(v1alpha2.MissingVariablesReason, "AWS_B64ENCODED_CREDENTIALS"))
 
 			deployments := &appsv1.DeploymentList{}
 			Expect(w.client.List(ctx, deployments, client.InNamespace(aws.GetNamespace()))).To(Succeed())

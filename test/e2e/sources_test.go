@@ -76,9 +76,8 @@ var _ = Describe("A web server", Ordered, func() {
 		p.Spec.FetchConfig.URL = server.URL() + "/owner/hub/releases/latest/infrastructure-components.yaml"
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.1"))
-		Eventually(
-			w.read(ctx, p),
-		).Should(HaveField("Status.AvailableUpgrades", ConsistOf(v1alpha2.AvailableUpgrade{Version: "v1.1.0", Contract: "v1beta2"})))
+		Eventually(w.read(ctx, p)).Should(
+			HaveField("Status.AvailableUpgrades", ConsistOf(v1alpha2.AvailableUpgrade{Version: "v1.1.0", Contract: "v1beta2"})))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "" })
 		Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).
@@ -139,13 +138,10 @@ var _ = Describe("A web server", Ordered, func() {
 
 		By("changing to a version that was not fetched")
 		to("v1.2.0")
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.ComponentsFetchErrorReason,
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.ComponentsFetchErrorReason,
 			server.URL()+"/plain/owner/plain/v1.2.0/metadata.yaml", "connection refused", "see whether the server runs"))
-		Expect(
-			w.helm(ctx, "helm", "list", "-n", "plain"),
-		).To(ConsistOf(And(HaveField("AppVersion", "v1.1.0"), HaveField("Status", "deployed"))))
+		Expect(w.helm(ctx, "helm", "list", "-n", "plain")).To(
+			ConsistOf(And(HaveField("AppVersion", "v1.1.0"), HaveField("Status", "deployed"))))
 
 		By("starting the server again")
 		Expect(server.Start()).To(Succeed())
@@ -190,9 +186,9 @@ var _ = Describe("A web server", Ordered, func() {
 			update(ctx, w, p, func(p v1alpha2.Provider) {
 				p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
 			})
-			Eventually(
-				w.read(ctx, p),
-			).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Digest", Not(Equal(kept.Digest))), HaveField("Status.Release.Revision", int64(2))))
+			Eventually(w.read(ctx, p)).Should(
+				And(beReady("v1.0.0"), HaveField("Status.Chart.Digest", Not(Equal(kept.Digest))), HaveField("Status.Release.Revision", int64(2))),
+			)
 		},
 	)
 
@@ -203,17 +199,13 @@ var _ = Describe("A web server", Ordered, func() {
 			p.Spec.FetchConfig.HTTP, p.Spec.FetchConfig.SecretRef = server.URL()+"/plain/owner/guarded", nil
 			p.Spec.FetchConfig.Digest = "sha256:" + strings.Repeat("0", 64)
 			Expect(w.client.Create(ctx, p)).To(Succeed())
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.ComponentsFetchErrorReason,
+			Eventually(w.read(ctx, p)).Should(notBeInstalled(v1alpha2.ComponentsFetchErrorReason,
 				"answers 401 Unauthorized", "spec.fetchConfig.secretRef"))
 
 			update(ctx, w, p, func(p v1alpha2.Provider) {
 				p.GetSpec().FetchConfig.SecretRef = &v1alpha2.LocalSecretReference{Name: "later"}
 			})
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.SecretNotFoundReason, "Secret guarded/later"))
+			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.SecretNotFoundReason, "Secret guarded/later"))
 			Expect(
 				w.client.Create(
 					ctx,
@@ -225,9 +217,7 @@ var _ = Describe("A web server", Ordered, func() {
 			).To(Succeed())
 
 			sum := sha256.Sum256([]byte(newTiny("guarded", "v1.0.0").components))
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.InvalidComponentsReason,
+			Eventually(w.read(ctx, p)).Should(notBeInstalled(v1alpha2.InvalidComponentsReason,
 				fmt.Sprintf("has the digest sha256:%x", sum), "spec.fetchConfig.digest"))
 			nothingIsApplied(ctx, w, "guarded")
 
@@ -240,9 +230,7 @@ var _ = Describe("A web server", Ordered, func() {
 		p := publish(ctx, "unlisted", "v1.0.0")
 		p.Spec.Version, p.Spec.FetchConfig.HTTP = "", server.URL()+"/plain/owner/unlisted"
 		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.VersionNotFoundReason,
+		Eventually(w.read(ctx, p)).Should(notBeInstalled(v1alpha2.VersionNotFoundReason,
 			"cannot list versions: set spec.version to an exact version"))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))

@@ -47,9 +47,7 @@ rules:
 				Expect(w.client.Create(ctx, o)).To(Succeed())
 			}
 
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.MissingPermissionsReason,
+			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.MissingPermissionsReason,
 				"system:serviceaccount:tenant:installer does not exist and lacks permissions that the provider needs: "))
 
 			Expect(
@@ -59,9 +57,7 @@ rules:
 			grant(ctx, w, t.name, "serviceaccounts", "", "get", "create", "patch", "delete")
 			grant(ctx, w, t.name, "deployments", "apps", "get", "create", "patch")
 			grant(ctx, w, t.name, "roles", "rbac.authorization.k8s.io", "get", "create", "patch", "delete")
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.MissingPermissionsReason,
+			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.MissingPermissionsReason,
 				"system:serviceaccount:tenant:installer lacks permissions that the provider needs: ",
 				"delete deployments.apps in namespace tenant", "get, create, patch customresourcedefinitions.apiextensions.k8s.io",
 				"Role tenant-role hands on rights that it does not have itself", `"batch"`))
@@ -182,9 +178,7 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 			},
 		}
 		Expect(w.client.Create(ctx, core)).To(Succeed())
-		Eventually(
-			w.read(ctx, core),
-		).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.KubeConfigErrorReason,
+		Eventually(w.read(ctx, core)).Should(failPreflight(v1alpha2.KubeConfigErrorReason,
 			"Secret cluster-api-system/there of spec.kubeConfig does not exist"))
 		remotely(ctx, core)
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
@@ -205,9 +199,8 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 		remotely(ctx, p)
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-		Expect(
-			there.helm(ctx, "helm", "list", "-A"),
-		).To(ConsistOf(HaveField("Name", "cluster-api"), HaveField("Name", "infrastructure-far")))
+		Expect(there.helm(ctx, "helm", "list", "-A")).To(
+			ConsistOf(HaveField("Name", "cluster-api"), HaveField("Name", "infrastructure-far")))
 		Expect(w.helm(ctx, "helm", "list", "-A")).To(BeEmpty())
 
 		name := client.ObjectKey{Name: "tinyfars.infrastructure.cluster.x-k8s.io"}
@@ -237,9 +230,7 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 	It("stay as they are while their cluster cannot be reached", func(ctx SpecContext) {
 		line.cut()
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.InstallFailedReason, line.address))
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.InstallFailedReason, line.address))
 		line.restore()
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(there.helm(ctx, "helm", "history", "infrastructure-far", "-n", p.GetNamespace())).To(HaveExactElements(

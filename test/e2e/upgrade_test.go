@@ -110,9 +110,7 @@ var _ = Describe("Upgrades of real providers", Ordered, func() {
 		const label = "runtime-extension-test"
 
 		repository := GinkgoT().TempDir()
-		Expect(
-			os.Symlink(filepath.Join(realProviders, "runtime-extension"), filepath.Join(repository, label)),
-		).To(Succeed())
+		Expect(os.Symlink(filepath.Join(realProviders, "runtime-extension"), filepath.Join(repository, label))).To(Succeed())
 		p := w.install(ctx, repository, harness.Wanted{Label: label, Version: "v1.11.11"})
 		Eventually(w.read(ctx, p)).Should(beReady("v1.11.11"))
 

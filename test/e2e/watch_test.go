@@ -76,9 +76,7 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 
 	It("install the providers there, and find core in another namespace", func(ctx SpecContext) {
 		second = newTiny("second", "v1.0.0").create(ctx, w, unmodified)
-		Eventually(
-			w.read(ctx, second),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.WaitingForCoreProviderReadyReason))
+		Eventually(w.read(ctx, second)).Should(notBeReady(v1alpha2.WaitingForCoreProviderReadyReason))
 		core = w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
 		Eventually(w.read(ctx, second)).Should(beReady("v1.0.0"))
@@ -96,8 +94,7 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 
 		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shared"}})).To(Succeed())
 		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse,
-			v1alpha2.MoreThanOneProviderInstanceExistsReason, "namespace second"))
+		Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.MoreThanOneProviderInstanceExistsReason, "namespace second"))
 	})
 
 	It("correct drift there", func(ctx SpecContext) {
@@ -105,9 +102,8 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: "second-controller-manager"},
 		}
 		Expect(w.client.Delete(ctx, deployment)).To(Succeed())
-		Eventually(
-			func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) },
-		).Should(Succeed())
+		Eventually(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) }).Should(
+			Succeed())
 		Eventually(w.read(ctx, second)).Should(beReady("v1.0.0"))
 	})
 
@@ -190,8 +186,7 @@ var _ = Describe("An operator that watches some labels", Ordered, func() {
 		Consistently(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) }).
 			WithTimeout(quietPeriod).Should(MatchError(ContainSubstring("not found")))
 		update(ctx, w, p, team("a"))
-		Eventually(
-			func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) },
-		).Should(Succeed())
+		Eventually(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) }).Should(
+			Succeed())
 	})
 })
