@@ -113,7 +113,8 @@ func (o Options) complete() (Options, error) {
 }
 
 func (b *Bed) start(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{b.prepare, b.startAPIServer, b.populate, b.startControllers, b.settle} {
+	steps := []func(context.Context) error{b.prepare, b.startAPIServer, b.populate, b.startControllers, b.settle}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err
 		}

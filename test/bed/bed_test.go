@@ -209,7 +209,11 @@ func tellsRequestsApart(t *testing.T, b *Bed) {
 	g.Eventually(func() (map[string]int, error) {
 		requests, err = b.Requests(byAuditor)
 		return Count(requests, func(r Request) string { return r.Verb + " " + r.Resource }), err
-	}).WithTimeout(patience).Should(Equal(map[string]int{"create configmaps": 2, "get configmaps": 3, "watch configmaps": 1}))
+	}).WithTimeout(patience).Should(Equal(map[string]int{
+		"create configmaps": 2,
+		"get configmaps":    3,
+		"watch configmaps":  1,
+	}))
 
 	writes := Count(requests, func(r Request) string { return fmt.Sprintf("%t %d", r.Write(), r.Code) })
 	g.Expect(writes).To(Equal(map[string]int{"true 201": 1, "false 201": 1, "false 200": 4}), "a dry run writes nothing")

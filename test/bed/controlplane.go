@@ -63,7 +63,12 @@ func (b *Bed) prepare(ctx context.Context) (err error) {
 		return fmt.Errorf("make the bed's own client: %w", err)
 	}
 
-	for _, user := range []string{adminUser, userOf(tools.ControllerManager), userOf(tools.Scheduler), userOf(tools.Kwok)} {
+	for _, user := range []string{
+		adminUser,
+		userOf(tools.ControllerManager),
+		userOf(tools.Scheduler),
+		userOf(tools.Kwok),
+	} {
 		if _, err := b.KubeconfigFor(user); err != nil {
 			return err
 		}

@@ -60,8 +60,16 @@ func (b *Bed) settle(ctx context.Context) error {
 		{"CRDs are established", b.client.Resource(crds), unlessAll(established)},
 		{"nodes take pods", b.client.Resource(nodes), unlessAll(takesPods)},
 		// Without these two, pods of the namespace are rejected, or never start on a real node.
-		{"the default namespace has a service account", b.client.Resource(serviceAccounts).Namespace(namespace), unlessHas("default")},
-		{"the default namespace has the cluster's certificate", b.client.Resource(configMaps).Namespace(namespace), unlessHas("kube-root-ca.crt")},
+		{
+			"the default namespace has a service account",
+			b.client.Resource(serviceAccounts).Namespace(namespace),
+			unlessHas("default"),
+		},
+		{
+			"the default namespace has the cluster's certificate",
+			b.client.Resource(configMaps).Namespace(namespace),
+			unlessHas("kube-root-ca.crt"),
+		},
 	} {
 		err := b.poll(ctx, wait.until, func(ctx context.Context) error {
 			list, err := wait.objects.List(ctx, metav1.ListOptions{})

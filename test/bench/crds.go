@@ -56,7 +56,9 @@ func compareCRDs(ctx context.Context, core *harness.Release, runs int) error {
 	slices.Sort(kubectl)
 	took, baseline := ours[runs/2], kubectl[runs/2]
 	fmt.Printf(
-		"\n%d CRDs of core %s, %.1f MB, until all are accepted: %.2f s, kubectl apply --server-side %.2f s, ratio %.2f; applied again: %d requests\n",
+		"\n%d CRDs of core %s, %.1f MB, until all are accepted: %.2f s, "+
+			"kubectl apply --server-side %.2f s, ratio %.2f; "+
+			"applied again: %d requests\n",
 		len(c.CRDs),
 		core.Bundle.Version,
 		float64(size)/1e6,

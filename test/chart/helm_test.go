@@ -43,7 +43,12 @@ var _ = Describe("The chart", func() {
 			})
 
 			It("rejects unknown and invalid values", func(ctx SpecContext) {
-				for _, wrong := range []string{"replica: 2", "flags: {concurency: 2}", "providers: [{kind: Provider, name: a, namespace: b}]", "flags: {log-level: loud}"} {
+				for _, wrong := range []string{
+					"replica: 2",
+					"flags: {concurency: 2}",
+					"providers: [{kind: Provider, name: a, namespace: b}]",
+					"flags: {log-level: loud}",
+				} {
 					_, err := try(ctx, helm, "template", archive, "--values", yamlFile(wrong))
 					Expect(err).To(HaveOccurred(), wrong)
 				}
@@ -90,7 +95,11 @@ var _ = Describe("The chart", func() {
 					"--set", "metrics.serviceMonitor.enabled=false,metrics.prometheusRule.enabled=false")
 				Expect(
 					objects,
-				).To(And(ContainSubstring("kind: NetworkPolicy"), ContainSubstring("kind: PodDisruptionBudget"), ContainSubstring("capstan.json: |")))
+				).To(And(
+					ContainSubstring("kind: NetworkPolicy"),
+					ContainSubstring("kind: PodDisruptionBudget"),
+					ContainSubstring("capstan.json: |"),
+				))
 				run(
 					ctx,
 					"kubectl",
@@ -134,7 +143,8 @@ var _ = Describe("The chart", func() {
 				current := func() bool {
 					for _, definition := range definitions(ctx) {
 						if definition.Name == original.Name {
-							_, found := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["missingVariables"]
+							status := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
+							_, found := status.Properties["missingVariables"]
 							return found
 						}
 					}

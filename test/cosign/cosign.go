@@ -52,7 +52,8 @@ func NewKey() (Key, error) {
 // Payload returns the bytes that are signed for a manifest.
 func Payload(subject digest.Digest) string {
 	return fmt.Sprintf(
-		`{"critical":{"identity":{"docker-reference":"x"},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`,
+		`{"critical":{"identity":{"docker-reference":"x"},"image":{"docker-manifest-digest":%q},`+
+			`"type":"cosign container image signature"},"optional":null}`,
 		subject,
 	)
 }

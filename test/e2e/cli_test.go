@@ -128,7 +128,9 @@ var _ = Describe("The command line", Ordered, func() {
 	It("shows the providers as trees and as data", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "status")).To(And(
 			MatchRegexp(
-				`(?m)^cluster-api \(CoreProvider cluster-api-system/cluster-api\): Ready\n├─ version v1\.0\.0, contract v1beta\d\n├─ chart cluster-api 1\.0\.0, sha256:\w{64}\n└─ release cluster-api, revision 1, deployed: (\d+) of (\d+) objects are well$`,
+				`(?m)^cluster-api \(CoreProvider cluster-api-system/cluster-api\): Ready\n`+
+					`├─ version v1\.0\.0, contract v1beta\d\n├─ chart cluster-api 1\.0\.0, sha256:\w{64}\n`+
+					`└─ release cluster-api, revision 1, deployed: (\d+) of (\d+) objects are well$`,
 			),
 			ContainSubstring("infrastructure-docker (InfrastructureProvider infrastructure-docker-system/docker): Ready"),
 			Not(ContainSubstring("\x1b")),
@@ -146,7 +148,10 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(views).To(
 			HaveExactElements(And(HaveKeyWithValue("label", "infrastructure-aws"), HaveKeyWithValue("ready", "Ready"))))
 		cli.fail(ctx, "status", "azure").
-			To(And(HavePrefix("Error: there is no provider azure; there are: cluster-api (CoreProvider"), ContainSubstring("infrastructure-aws")))
+			To(And(
+				HavePrefix("Error: there is no provider azure; there are: cluster-api (CoreProvider"),
+				ContainSubstring("infrastructure-aws"),
+			))
 	})
 
 	It("lists CRDs with their providers, stored versions and numbers of objects", func(ctx SpecContext) {
@@ -182,7 +187,8 @@ var _ = Describe("The command line", Ordered, func() {
 			ContainSubstring("\n+        image: registry.example.com/capi/capd-manager:v1.1.0\n"),
 			ContainSubstring("ConfigMap infrastructure-docker-system/capd-load-balancer would be deleted:"),
 			MatchRegexp(
-				`(?m)^infrastructure-docker v1\.0\.0 to v1\.1\.0: 0 objects to create, \d+ to change, 1 to delete; 0 CRDs to create, \d+ to apply anew$`,
+				`(?m)^infrastructure-docker v1\.0\.0 to v1\.1\.0: 0 objects to create, \d+ to change, 1 to delete; `+
+					`0 CRDs to create, \d+ to apply anew$`,
 			),
 		))
 		Expect(cli.writes()).To(BeZero())
@@ -241,7 +247,8 @@ var _ = Describe("The command line", Ordered, func() {
 
 	It("shows the history, and the difference to a revision", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "history", "infrastructure/docker")).To(MatchRegexp(
-			`(?s)^REVISION .*\n1 +\S+ +superseded +yes +v1\.0\.0 +capstan +\w{12} +Install complete\n2 +\S+ +deployed +yes +v1\.1\.0 +capstan +\w{12} +Upgrade complete\n$`,
+			`(?s)^REVISION .*\n1 +\S+ +superseded +yes +v1\.0\.0 +capstan +\w{12} +Install complete\n` +
+				`2 +\S+ +deployed +yes +v1\.1\.0 +capstan +\w{12} +Upgrade complete\n$`,
 		))
 		Expect(cli.succeed(ctx, "diff", "docker", "--revision", "1")).To(And(
 			ContainSubstring("ConfigMap infrastructure-docker-system/capd-load-balancer would be created:"),
@@ -284,7 +291,8 @@ var _ = Describe("The command line", Ordered, func() {
 		})
 		Eventually(seen).Should(gbytes.Say("infrastructure-docker .*: Ready"))
 		Expect(cli.succeed(ctx, "suspend", "docker", "aws")).To(Equal(
-			"InfrastructureProvider infrastructure-aws-system/aws is suspended\nInfrastructureProvider infrastructure-docker-system/docker is suspended\n",
+			"InfrastructureProvider infrastructure-aws-system/aws is suspended\n" +
+				"InfrastructureProvider infrastructure-docker-system/docker is suspended\n",
 		))
 		Expect(cli.succeed(ctx, "upgrade", "apply", "docker:v1.0.0", "--wait=false")).To(
 			ContainSubstring("is to have version v1.0.0"))

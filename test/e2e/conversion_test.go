@@ -19,17 +19,28 @@ import (
 // coreScheme and coreConverters come from Cluster API. They convert v1beta1 to v1beta2 and back.
 var coreScheme, coreConverters = func() (*runtime.Scheme, map[string]crconversion.Converter) {
 	scheme, converters := runtime.NewScheme(), map[string]crconversion.Converter{}
-	for _, add := range []func(*runtime.Scheme) error{clusterv1beta1.AddToScheme, clusterv1.AddToScheme, addonsv1beta1.AddToScheme, addonsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clusterv1beta1.AddToScheme,
+		clusterv1.AddToScheme,
+		addonsv1beta1.AddToScheme,
+		addonsv1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			panic(err) // a programming error, which the first test finds
 		}
 	}
 
 	for kind, build := range map[string]func(*runtime.Scheme) (crconversion.Converter, error){
-		"Cluster": conversion.Cluster, "ClusterClass": conversion.ClusterClass, "Machine": conversion.Machine,
-		"MachineSet": conversion.MachineSet, "MachineDeployment": conversion.MachineDeployment, "MachinePool": conversion.MachinePool,
-		"MachineHealthCheck": conversion.MachineHealthCheck, "MachineDrainRule": conversion.MachineDrainRule,
-		"ClusterResourceSet": conversion.ClusterResourceSet, "ClusterResourceSetBinding": conversion.ClusterResourceSetBinding,
+		"Cluster":                   conversion.Cluster,
+		"ClusterClass":              conversion.ClusterClass,
+		"Machine":                   conversion.Machine,
+		"MachineSet":                conversion.MachineSet,
+		"MachineDeployment":         conversion.MachineDeployment,
+		"MachinePool":               conversion.MachinePool,
+		"MachineHealthCheck":        conversion.MachineHealthCheck,
+		"MachineDrainRule":          conversion.MachineDrainRule,
+		"ClusterResourceSet":        conversion.ClusterResourceSet,
+		"ClusterResourceSetBinding": conversion.ClusterResourceSetBinding,
 	} {
 		converter, err := build(scheme)
 		if err != nil {

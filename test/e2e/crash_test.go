@@ -40,7 +40,7 @@ var _ = Describe("A crash of the operator", Ordered, func() {
 			Expect(history).NotTo(BeEmpty())
 			Expect(history[len(history)-1]).To(HaveField("Status", "deployed"))
 			Expect(history).To(
-				HaveEach(HaveField("Status", Or(Equal("deployed"), Equal("failed"), Equal("superseded")))), "nothing is left pending",
+				HaveEach(HaveField("Status", BeElementOf("deployed", "failed", "superseded"))), "nothing is left pending",
 			)
 		}
 	})

@@ -315,7 +315,11 @@ spec:
       clusterName: cluster
       version: v1.30.1
       bootstrap: {dataSecretName: data}
-      infrastructureRef: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: DockerMachineTemplate, name: workers, namespace: default}
+      infrastructureRef:
+        apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
+        kind: DockerMachineTemplate
+        name: workers
+        namespace: default
 `
 
 const coreObjects = `
@@ -324,7 +328,11 @@ kind: Cluster
 spec:
   clusterNetwork: {pods: {cidrBlocks: [192.168.0.0/16]}, serviceDomain: cluster.local}
   controlPlaneEndpoint: {host: 10.1.2.3, port: 6443}
-  infrastructureRef: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: DockerCluster, name: cluster, namespace: default}
+  infrastructureRef:
+    apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
+    kind: DockerCluster
+    name: cluster
+    namespace: default
 ---
 apiVersion: cluster.x-k8s.io/v1beta1
 kind: Machine
@@ -333,7 +341,11 @@ spec:
   version: v1.30.1
   nodeDrainTimeout: 1m30s
   bootstrap: {dataSecretName: data}
-  infrastructureRef: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: DockerMachine, name: machine, namespace: default}
+  infrastructureRef:
+    apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
+    kind: DockerMachine
+    name: machine
+    namespace: default
 ---
 apiVersion: cluster.x-k8s.io/v1beta1
 kind: MachineDeployment
@@ -346,7 +358,11 @@ spec:
     spec:
       clusterName: cluster
       bootstrap: {dataSecretName: data}
-      infrastructureRef: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: DockerMachineTemplate, name: workers, namespace: default}
+      infrastructureRef:
+        apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
+        kind: DockerMachineTemplate
+        name: workers
+        namespace: default
 ---
 apiVersion: cluster.x-k8s.io/v1beta1
 kind: MachineHealthCheck

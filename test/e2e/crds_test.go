@@ -128,7 +128,8 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		breaking.components = strings.Replace(
 			breaking.components,
 			"type: object, x-kubernetes-preserve-unknown-fields: true",
-			"type: object, properties: {spec: {type: object, required: [size], properties: {name: {type: string}, size: {type: string}}}}",
+			"type: object, properties: {spec: {type: object, required: [size], "+
+				"properties: {name: {type: string}, size: {type: string}}}}",
 			1,
 		)
 		upgrade(ctx, p, breaking)
@@ -152,7 +153,10 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.1.0"),
 			haveCondition(v1alpha2.CRDsSafeCondition, metav1.ConditionTrue, v1alpha2.CRDsCheckedReason)))
 		Eventually(w.events(ctx, p)).Should(
-			ContainElement(And(HaveField("Reason", v1alpha2.UnsafeCRDsAllowedReason), HaveField("Note", ContainSubstring("spec.size")))),
+			ContainElement(And(
+				HaveField("Reason", v1alpha2.UnsafeCRDsAllowedReason),
+				HaveField("Note", ContainSubstring("spec.size")),
+			)),
 		)
 	})
 

@@ -28,7 +28,11 @@ var _ = Describe("A provider's resource", Ordered, func() {
 
 	deployment := func(ctx context.Context, g Gomega) *appsv1.Deployment {
 		d := &appsv1.Deployment{}
-		g.Expect(w.client.Get(ctx, client.ObjectKey{Namespace: provider.name, Name: provider.name + "-controller-manager"}, d)).
+		g.Expect(w.client.Get(
+			ctx,
+			client.ObjectKey{Namespace: provider.name, Name: provider.name + "-controller-manager"},
+			d,
+		)).
 			To(Succeed())
 
 		return d
@@ -97,7 +101,8 @@ var _ = Describe("A provider's resource", Ordered, func() {
 
 	It("replaces images by clusterctl's overrides in the Secret, and for a single container", func(ctx SpecContext) {
 		secret.StringData = map[string]string{
-			"images": "all: {repository: mirror.example.com/capi}\ninfrastructure-custom/custom: {tag: v7}\ninfrastructure-aws: {tag: v8}\n",
+			"images": "all: {repository: mirror.example.com/capi}\ninfrastructure-custom/custom: {tag: v7}\n" +
+				"infrastructure-aws: {tag: v8}\n",
 		}
 		Expect(w.client.Update(ctx, secret)).To(Succeed())
 		update(ctx, w, p, func(p v1alpha2.Provider) {
@@ -117,7 +122,8 @@ var _ = Describe("A provider's resource", Ordered, func() {
 		change(ctx, func(spec *v1alpha2.ProviderSpec) {
 			spec.Patches = []v1alpha2.Patch{
 				{
-					Patch: "apiVersion: apps/v1\nkind: Deployment\nspec: {template: {spec: {containers: [{name: manager, env: [{name: HTTPS_PROXY, value: proxy}]}]}}}",
+					Patch: "apiVersion: apps/v1\nkind: Deployment\n" +
+						"spec: {template: {spec: {containers: [{name: manager, env: [{name: HTTPS_PROXY, value: proxy}]}]}}}",
 				},
 				{
 					Patch: `[{"op": "add", "path": "/metadata/annotations", "value": {"patched": "yes"}}]`,

@@ -107,7 +107,8 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 			ctx,
 			"in-use",
 			"in-use",
-			"apiVersion: infrastructure.cluster.x-k8s.io/v1\nkind: Tinyinuse\nmetadata: {name: came-along, namespace: in-use-system}\n",
+			"apiVersion: infrastructure.cluster.x-k8s.io/v1\nkind: Tinyinuse\n"+
+				"metadata: {name: came-along, namespace: in-use-system}\n",
 		)
 		objects := used(ctx, t, "a", "b", "c")
 		remove(ctx, p)

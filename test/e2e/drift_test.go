@@ -179,7 +179,8 @@ var _ = Describe("Drift", Ordered, func() {
 		Entry(
 			"a certificate injected",
 			dockerWebhooks(),
-			`{"webhooks":[{"name":"default.dockercluster.infrastructure.cluster.x-k8s.io","clientConfig":{"caBundle":"b3RoZXI="}}]}`,
+			`{"webhooks":[{"name":"default.dockercluster.infrastructure.cluster.x-k8s.io",`+
+				`"clientConfig":{"caBundle":"b3RoZXI="}}]}`,
 			func(o client.Object) bool {
 				return string(o.(*admissionv1.MutatingWebhookConfiguration).Webhooks[0].ClientConfig.CABundle) == "other"
 			},
@@ -187,7 +188,8 @@ var _ = Describe("Drift", Ordered, func() {
 		Entry(
 			"an annotation, a label and a container added",
 			dockerManager(),
-			`{"metadata":{"labels":{"team":"a"},"annotations":{"note":"b"}},"spec":{"template":{"spec":{"containers":[{"name":"sidecar","image":"sidecar:v1"}]}}}}`,
+			`{"metadata":{"labels":{"team":"a"},"annotations":{"note":"b"}},`+
+				`"spec":{"template":{"spec":{"containers":[{"name":"sidecar","image":"sidecar:v1"}]}}}}`,
 			func(o client.Object) bool {
 				return o.GetLabels()["team"] == "a" && len(o.(*appsv1.Deployment).Spec.Template.Spec.Containers) == 2
 			},

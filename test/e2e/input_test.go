@@ -61,7 +61,14 @@ var _ = Describe("Wrong input", Ordered, func() {
 	// is enough.
 	DescribeTable(
 		"is reported in one condition, applies nothing, and recovers after the fix",
-		func(ctx SpecContext, name string, spoil func(*tiny, *v1alpha2.InfrastructureProvider), condition, reason string, parts []string, fix func(context.Context, tiny, *v1alpha2.InfrastructureProvider)) {
+		func(
+			ctx SpecContext,
+			name string,
+			spoil func(*tiny, *v1alpha2.InfrastructureProvider),
+			condition, reason string,
+			parts []string,
+			fix func(context.Context, tiny, *v1alpha2.InfrastructureProvider),
+		) {
 			good := newTiny(name, "v1.0.0")
 			bad, p := good, good.resource()
 			spoil(&bad, p)
@@ -213,7 +220,8 @@ var _ = Describe("Wrong input", Ordered, func() {
 		"in missing variables is reported with all their names, and recovers when the Secret has them",
 		func(ctx SpecContext) {
 			t := newTiny("credentials", "v1.0.0")
-			t.components += "---\napiVersion: v1\nkind: Secret\nmetadata: {name: c, namespace: credentials-system}\nstringData: {user: \"${TINY_USER}\", password: \"${TINY_PASSWORD}\"}\n"
+			t.components += "---\napiVersion: v1\nkind: Secret\nmetadata: {name: c, namespace: credentials-system}\n" +
+				"stringData: {user: \"${TINY_USER}\", password: \"${TINY_PASSWORD}\"}\n"
 			p := t.resource()
 			p.Spec.SecretName = "credentials"
 

@@ -40,7 +40,10 @@ var _ = Describe("The sample providers", Ordered, func() {
 
 	It("wait for core, and are installed when core is ready", func(ctx SpecContext) {
 		docker = w.install(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
-		Eventually(w.read(ctx, docker)).Should(notBeReady(v1alpha2.WaitingForCoreProviderReadyReason, "waiting for the CoreProvider cluster-api"))
+		Eventually(w.read(ctx, docker)).Should(notBeReady(
+			v1alpha2.WaitingForCoreProviderReadyReason,
+			"waiting for the CoreProvider cluster-api",
+		))
 		Expect(w.helm(ctx, "helm", "list", "-A")).To(BeEmpty())
 
 		core = w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
@@ -82,7 +85,7 @@ var _ = Describe("The sample providers", Ordered, func() {
 		}).Should(Succeed())
 	})
 
-	It("are upgraded in place: the Deployment stays, its image changes, dropped objects are deleted", func(ctx SpecContext) {
+	It("are upgraded in place: the Deployment gets a new image, dropped objects are deleted", func(ctx SpecContext) {
 		before := dockerDeployment(ctx)
 		newer, err := harness.Load(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
 		Expect(err).NotTo(HaveOccurred())
@@ -133,11 +136,15 @@ var _ = Describe("The sample providers", Ordered, func() {
 		patch := client.RawPatch(
 			"application/merge-patch+json",
 			[]byte(
-				`{"spec":{"template":{"spec":{"nodeSelector":{"no":"such-node"}}},"strategy":{"type":"Recreate","rollingUpdate":null}}}`,
+				`{"spec":{"template":{"spec":{"nodeSelector":{"no":"such-node"}}},"strategy":{"type":"Recreate",`+
+					`"rollingUpdate":null}}}`,
 			),
 		)
 		Expect(w.client.Patch(ctx, deployment, patch)).To(Succeed())
-		Eventually(w.read(ctx, docker)).Should(notBeReady(v1alpha2.UnhealthyReason, "Deployment infrastructure-docker-system/"+deployment.Name))
+		Eventually(w.read(ctx, docker)).Should(notBeReady(
+			v1alpha2.UnhealthyReason,
+			"Deployment infrastructure-docker-system/"+deployment.Name,
+		))
 
 		back := client.RawPatch(
 			"application/merge-patch+json",
@@ -161,7 +168,10 @@ var _ = Describe("The sample providers", Ordered, func() {
 		twin := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "docker"}}
 		docker.GetSpec().DeepCopyInto(&twin.Spec)
 		Expect(w.client.Create(ctx, twin)).To(Succeed())
-		Eventually(w.read(ctx, twin)).Should(failPreflight(v1alpha2.MoreThanOneProviderInstanceExistsReason, "namespace infrastructure-docker-system"))
+		Eventually(w.read(ctx, twin)).Should(failPreflight(
+			v1alpha2.MoreThanOneProviderInstanceExistsReason,
+			"namespace infrastructure-docker-system",
+		))
 		Expect(w.client.Delete(ctx, twin)).To(Succeed())
 		Eventually(gone(ctx, w, twin)).Should(BeTrue())
 		Expect(w.read(ctx, docker)(Default)).To(beReady("v1.1.0"))
@@ -169,7 +179,10 @@ var _ = Describe("The sample providers", Ordered, func() {
 
 	It("block the deletion of core until the others are deleted", func(ctx SpecContext) {
 		Expect(w.client.Delete(ctx, core)).To(Succeed())
-		Eventually(w.read(ctx, core)).Should(notBeReady(v1alpha2.DeletionBlockedReason, "InfrastructureProvider infrastructure-docker-system/docker"))
+		Eventually(w.read(ctx, core)).Should(notBeReady(
+			v1alpha2.DeletionBlockedReason,
+			"InfrastructureProvider infrastructure-docker-system/docker",
+		))
 		Expect(w.helm(ctx, "helm", "list", "-A")).To(HaveLen(2))
 	})
 
@@ -181,7 +194,12 @@ var _ = Describe("The sample providers", Ordered, func() {
 		Expect(w.helm(ctx, "helm", "list", "-A", "--all")).To(BeEmpty())
 
 		of := client.MatchingLabels{"cluster.x-k8s.io/provider": "infrastructure-docker"}
-		for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ServiceList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}} {
+		for _, list := range []client.ObjectList{
+			&appsv1.DeploymentList{},
+			&corev1.ServiceList{},
+			&rbacv1.ClusterRoleList{},
+			&rbacv1.ClusterRoleBindingList{},
+		} {
 			Expect(w.client.List(ctx, list, of)).To(Succeed())
 			Expect(list).To(HaveField("Items", BeEmpty()))
 		}

@@ -142,7 +142,12 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			upgrade(ctx, p, "v1.2.0")
 			Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
 			Expect(p).To(
-				haveCondition(v1alpha2.ProviderUpgradedCondition, metav1.ConditionTrue, v1alpha2.ProviderUpgradedReason, "holds v1.2.0"),
+				haveCondition(
+					v1alpha2.ProviderUpgradedCondition,
+					metav1.ConditionTrue,
+					v1alpha2.ProviderUpgradedReason,
+					"holds v1.2.0",
+				),
 			)
 			Expect(deployment(ctx, p.Name).UID).To(Equal(uid))
 		})
@@ -178,9 +183,10 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			},
 		)
 
-		It("because of a rejected object keeps the old version running, including objects that the new one drops", func(ctx SpecContext) {
+		It("because of a rejected object keeps the old version running with all its objects", func(ctx SpecContext) {
 			good, bad := newTiny("rejected", "v1.0.0"), newTiny("rejected", "v1.1.0")
-			extra := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: dropped, namespace: rejected-system}\ndata: {a: b}\n"
+			extra := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: dropped, namespace: rejected-system}\n" +
+				"data: {a: b}\n"
 			good.components += extra
 			bad.components = strings.Replace(bad.components, "replicas: 1", "replicas: -1", 1) +
 				"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: brought, namespace: rejected-system}\ndata: {a: b}\n"

@@ -73,7 +73,12 @@ var _ = Describe("Plain Helm", func() {
 			available := func(ctx context.Context, p packed) func(Gomega) map[string]int32 {
 				return func(g Gomega) map[string]int32 {
 					list := &appsv1.DeploymentList{}
-					g.Expect(w.client.List(ctx, list, client.InNamespace(p.namespace()), client.MatchingLabels{"cluster.x-k8s.io/provider": p.Metadata.Name})).
+					g.Expect(w.client.List(
+						ctx,
+						list,
+						client.InNamespace(p.namespace()),
+						client.MatchingLabels{"cluster.x-k8s.io/provider": p.Metadata.Name},
+					)).
 						To(Succeed())
 
 					replicas := map[string]int32{}
@@ -93,7 +98,11 @@ var _ = Describe("Plain Helm", func() {
 				w = newWorld(ctx)
 				dir := GinkgoT().TempDir()
 				docker = pack(ctx, dir, harness.Wanted{Label: "infrastructure-docker"})
-				dockerBefore = pack(ctx, dir, harness.Wanted{Label: "infrastructure-docker", Version: "<" + docker.Metadata.Version})
+				dockerBefore = pack(
+					ctx,
+					dir,
+					harness.Wanted{Label: "infrastructure-docker", Version: "<" + docker.Metadata.Version},
+				)
 				aws = pack(ctx, dir, harness.Wanted{Label: "infrastructure-aws"})
 
 				Expect(dockerBefore.file).NotTo(Equal(docker.file))
@@ -148,7 +157,10 @@ var _ = Describe("Plain Helm", func() {
 
 				notes := helm(ctx, aws, "install", aws.Metadata.Name, aws.file, "--create-namespace", "--set", credentials)
 				Expect(notes).To(
-					And(ContainSubstring("infrastructure-aws "+aws.Metadata.AppVersion+" is installed in namespace "+aws.namespace()), Not(ContainSubstring("WARNING"))),
+					And(
+						ContainSubstring("infrastructure-aws "+aws.Metadata.AppVersion+" is installed in namespace "+aws.namespace()),
+						Not(ContainSubstring("WARNING")),
+					),
 				)
 				helm(ctx, dockerBefore, "install", docker.Metadata.Name, dockerBefore.file, "--create-namespace")
 				Eventually(available(ctx, aws)).Should(HaveLen(1))

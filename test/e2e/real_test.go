@@ -101,7 +101,8 @@ var _ = Describe("Real providers", Ordered, func() {
 			string(log),
 			string(w.run(ctx, "kubectl", "get", "capstan", "-A", "-o", "yaml")),
 			string(w.run(ctx, "kubectl", "get", "events", "-A", "-o", "yaml")),
-			string(w.run(ctx, "kubectl", "get", "configmaps", "-A", "-l", "app.kubernetes.io/component=capstan-chart", "-o", "yaml")),
+			string(w.run(ctx,
+				"kubectl", "get", "configmaps", "-A", "-l", "app.kubernetes.io/component=capstan-chart", "-o", "yaml")),
 		} {
 			Expect(place).NotTo(Or(ContainSubstring(secret), ContainSubstring(string(plain))))
 		}

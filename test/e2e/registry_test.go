@@ -114,7 +114,10 @@ func (r *privateRegistry) pushFiles(ctx context.Context, t tiny) oci.Reference {
 
 	var layers []oci.Layer
 
-	for name, text := range map[string]string{"metadata.yaml": t.metadata, "infrastructure-components.yaml": t.components} {
+	for name, text := range map[string]string{
+		"metadata.yaml":                  t.metadata,
+		"infrastructure-components.yaml": t.components,
+	} {
 		layer := oci.NewLayer("application/vnd.test.file", []byte(text))
 		layer.Descriptor.Annotations = map[string]string{ocispec.AnnotationTitle: name}
 		layers = append(layers, layer)
@@ -294,7 +297,12 @@ var _ = Describe("A registry", Ordered, func() {
 			By("pinning the digest in use, and removing the pin")
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.OCI = p.GetStatus().Chart.Source })
 			Eventually(w.read(ctx, p)).Should(
-				And(beReady("v1.0.0"), Satisfy(unmoved), HaveField("Status.Chart.Digest", before), HaveField("Status.Release.Revision", int64(1))),
+				And(
+					beReady("v1.0.0"),
+					Satisfy(unmoved),
+					HaveField("Status.Chart.Digest", before),
+					HaveField("Status.Release.Revision", int64(1)),
+				),
 			)
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.OCI = r.Address + "/files/moved" })
 			Eventually(w.read(ctx, p)).ShouldNot(Satisfy(unmoved))
@@ -316,7 +324,11 @@ var _ = Describe("A registry", Ordered, func() {
 			))
 			Expect(w.images(ctx, "moved")).To(ConsistOf(HaveSuffix("/moved:v1.0.1")))
 			Eventually(w.read(ctx, docker)).Should(
-				And(beReady("v1.0.0"), Satisfy(unmoved), WithTransform(v1alpha2.Provider.GetStatus, HaveField("Chart.Digest", foreign.Digest))),
+				And(
+					beReady("v1.0.0"),
+					Satisfy(unmoved),
+					WithTransform(v1alpha2.Provider.GetStatus, HaveField("Chart.Digest", foreign.Digest)),
+				),
 			)
 		},
 	)
@@ -434,7 +446,10 @@ var _ = Describe("A registry", Ordered, func() {
 		Expect(mirror.Copy(ctx, items, target, mirror.Options{Observer: silent{}})).To(Succeed())
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.OCI = r.Address + "/mirror/files/signed" })
 		Eventually(w.read(ctx, p)).Should(
-			And(beReady("v1.0.0"), HaveField("Status.Chart.Source", r.at("mirror/files/signed:v1.0.0").WithDigest(pinned.Digest).String())),
+			And(
+				beReady("v1.0.0"),
+				HaveField("Status.Chart.Source", r.at("mirror/files/signed:v1.0.0").WithDigest(pinned.Digest).String()),
+			),
 		)
 	})
 
@@ -480,7 +495,10 @@ var _ = Describe("A registry", Ordered, func() {
 			Expect(w.client.Create(ctx, resource)).To(Succeed())
 			Eventually(w.read(ctx, resource)).Should(beReady("v1.0.0"))
 			Eventually(w.events(ctx, resource)).Should(
-				ContainElement(And(HaveField("Reason", v1alpha2.ChartStoreErrorReason), HaveField("Note", ContainSubstring("capi/charts/infrastructure-made-meanwhile")))),
+				ContainElement(And(
+					HaveField("Reason", v1alpha2.ChartStoreErrorReason),
+					HaveField("Note", ContainSubstring("capi/charts/infrastructure-made-meanwhile")),
+				)),
 			)
 
 			By("killing and restarting the operator")

@@ -187,7 +187,11 @@ var _ = Describe("A web server", Ordered, func() {
 				p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
 			})
 			Eventually(w.read(ctx, p)).Should(
-				And(beReady("v1.0.0"), HaveField("Status.Chart.Digest", Not(Equal(kept.Digest))), HaveField("Status.Release.Revision", int64(2))),
+				And(
+					beReady("v1.0.0"),
+					HaveField("Status.Chart.Digest", Not(Equal(kept.Digest))),
+					HaveField("Status.Release.Revision", int64(2)),
+				),
 			)
 		},
 	)

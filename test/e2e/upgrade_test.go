@@ -117,7 +117,11 @@ var _ = Describe("Upgrades of real providers", Ordered, func() {
 		uids := func() map[string]types.UID {
 			found := map[string]types.UID{}
 
-			for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ServiceList{}, &corev1.ServiceAccountList{}} {
+			for _, list := range []client.ObjectList{
+				&appsv1.DeploymentList{},
+				&corev1.ServiceList{},
+				&corev1.ServiceAccountList{},
+			} {
 				Expect(
 					w.client.List(
 						ctx,
@@ -204,7 +208,9 @@ func (w *world) createUsersObjects(ctx context.Context) []*unstructured.Unstruct
 // ignoreWebhooks makes the API server ignore webhooks that have no server, until the operator
 // corrects that.
 func (w *world) ignoreWebhooks(ctx context.Context) {
-	validating, mutating := &admissionv1.ValidatingWebhookConfigurationList{}, &admissionv1.MutatingWebhookConfigurationList{}
+	validating := &admissionv1.ValidatingWebhookConfigurationList{}
+
+	mutating := &admissionv1.MutatingWebhookConfigurationList{}
 	for _, list := range []client.ObjectList{validating, mutating} {
 		Expect(w.client.List(ctx, list)).To(Succeed())
 	}
@@ -247,7 +253,10 @@ func (w *world) observeOutages(ctx context.Context, label string) func() (outage
 	var watches []watch.Interface
 
 	for _, list := range []client.ObjectList{
-		&corev1.ServiceList{}, &admissionv1.ValidatingWebhookConfigurationList{}, &admissionv1.MutatingWebhookConfigurationList{}, &appsv1.DeploymentList{},
+		&corev1.ServiceList{},
+		&admissionv1.ValidatingWebhookConfigurationList{},
+		&admissionv1.MutatingWebhookConfigurationList{},
+		&appsv1.DeploymentList{},
 	} {
 		events, err := watcher.Watch(ctx, list, client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: label})
 		Expect(err).NotTo(HaveOccurred())

@@ -111,7 +111,8 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 		more := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: "more"},
 			Data: map[string]string{
-				"manifests": "{apiVersion: v1, kind: ConfigMap, metadata: {name: more, namespace: unwatched}, data: {colour: blue}}",
+				"manifests": "{apiVersion: v1, kind: ConfigMap, metadata: {name: more, namespace: unwatched}, " +
+					"data: {color: blue}}",
 			},
 		}
 		Expect(w.client.Create(ctx, more)).To(Succeed())

@@ -83,8 +83,10 @@ func startWebhooks(ctx context.Context, w *world, services ...string) *webhooks 
 	DeferCleanup(func() error { stop(); return server.Close() })
 
 	for _, list := range []client.ObjectList{
-		&apiextensionsv1.CustomResourceDefinitionList{}, &corev1.ServiceList{},
-		&admissionregistrationv1.ValidatingWebhookConfigurationList{}, &admissionregistrationv1.MutatingWebhookConfigurationList{},
+		&apiextensionsv1.CustomResourceDefinitionList{},
+		&corev1.ServiceList{},
+		&admissionregistrationv1.ValidatingWebhookConfigurationList{},
+		&admissionregistrationv1.MutatingWebhookConfigurationList{},
 	} {
 		h.attend(running, list)
 	}

@@ -246,7 +246,10 @@ func request(ctx context.Context, name string) {
 		"application/merge-patch+json",
 		fmt.Appendf(nil, `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":%q}}}`, now),
 	)
-	for _, o := range []*unstructured.Unstructured{fluxObject("source.toolkit.fluxcd.io", "v1", "OCIRepository", name), helmRelease(name)} {
+	for _, o := range []*unstructured.Unstructured{
+		fluxObject("source.toolkit.fluxcd.io", "v1", "OCIRepository", name),
+		helmRelease(name),
+	} {
 		if err := admin.Patch(ctx, o, patch); apierrors.IsNotFound(err) {
 			continue // its source is a HelmRepository
 		} else {

@@ -24,7 +24,11 @@ import (
 // Scheme returns a scheme with all types that the scenarios use.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha2.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme,
+		apiextensionsv1.AddToScheme,
+		v1alpha2.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			panic(err) // a programming error, which the first test finds
 		}

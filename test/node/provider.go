@@ -15,7 +15,11 @@ const managerImage = "example.org/manager"
 // metadata assigns core's contract to every version.
 const metadata = `apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3
 kind: Metadata
-releaseSeries: [{major: 1, minor: 0, contract: v1beta2}, {major: 1, minor: 1, contract: v1beta2}, {major: 1, minor: 2, contract: v1beta2}, {major: 1, minor: 3, contract: v1beta2}]
+releaseSeries:
+- {major: 1, minor: 0, contract: v1beta2}
+- {major: 1, minor: 1, contract: v1beta2}
+- {major: 1, minor: 2, contract: v1beta2}
+- {major: 1, minor: 3, contract: v1beta2}
 `
 
 // components returns the components of a provider with one manager that needs no certificate.
@@ -78,7 +82,12 @@ func (s sample) write(repository string) error {
 		file = "core-components.yaml"
 	}
 
-	text := strings.NewReplacer("NAMESPACE", s.namespace, "LABEL", s.label, "IMAGE", managerImage+":"+s.version, "ARGS", strings.Join(s.args, ", ")).
+	text := strings.NewReplacer(
+		"NAMESPACE", s.namespace,
+		"LABEL", s.label,
+		"IMAGE", managerImage+":"+s.version,
+		"ARGS", strings.Join(s.args, ", "),
+	).
 		Replace(components)
 	for name, content := range map[string]string{file: text, "metadata.yaml": metadata} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {

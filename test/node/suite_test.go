@@ -137,7 +137,10 @@ func prepare() (string, error) {
 	// The first argument of the program selects the behavior of an image.
 	for name, role := range map[string]string{
 		node.PauseImage:          "pause",
-		managerImage + ":v1.0.0": "manager", managerImage + ":v1.1.0": "manager", managerImage + ":v1.2.0": "fail", managerImage + ":v1.3.0": "manager",
+		managerImage + ":v1.0.0": "manager",
+		managerImage + ":v1.1.0": "manager",
+		managerImage + ":v1.2.0": "fail",
+		managerImage + ":v1.3.0": "manager",
 	} {
 		_, err := image.Write(
 			ctx,

@@ -57,7 +57,12 @@ failSwapOn: false
 makeIPTablesUtilChains: false
 resolvConf: ""
 imageGCHighThresholdPercent: 100
-evictionHard: {memory.available: "0%%", nodefs.available: "0%%", nodefs.inodesFree: "0%%", imagefs.available: "0%%", imagefs.inodesFree: "0%%"}
+evictionHard:
+  memory.available: "0%%"
+  nodefs.available: "0%%"
+  nodefs.inodesFree: "0%%"
+  imagefs.available: "0%%"
+  imagefs.inodesFree: "0%%"
 shutdownGracePeriod: 0s
 `
 
@@ -96,7 +101,15 @@ func (n *Node) configure() error {
 
 	authority := filepath.Join(n.bed.Dir(), "ca.crt")
 	for file, content := range map[string]string{
-		"containerd.toml":   fmt.Sprintf(containerdConfig, n.file("root"), n.file("state"), n.file("containerd.sock"), PauseImage, folder, n.file("cni")),
+		"containerd.toml": fmt.Sprintf(
+			containerdConfig,
+			n.file("root"),
+			n.file("state"),
+			n.file("containerd.sock"),
+			PauseImage,
+			folder,
+			n.file("cni"),
+		),
 		"cni/pods.conflist": fmt.Sprintf(networkConfig, bridge, podAddresses),
 		"kubelet.yaml":      fmt.Sprintf(kubeletConfig, authority, n.file("containerd.sock"), n.file("pods"), groupRoot),
 		"kube-proxy.yaml":   fmt.Sprintf(proxyConfig, podAddresses, kubeconfig),

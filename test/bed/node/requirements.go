@@ -40,7 +40,8 @@ func Suited() error {
 
 	if len(missing) > 0 {
 		return fmt.Errorf(
-			"%w: it lacks %s; on Debian: apt-get install containerd runc containernetworking-plugins nftables conntrack iproute2",
+			"%w: it lacks %s; on Debian: apt-get install "+
+				"containerd runc containernetworking-plugins nftables conntrack iproute2",
 			ErrUnsuited,
 			strings.Join(missing, ", "),
 		)

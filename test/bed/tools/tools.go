@@ -48,10 +48,11 @@ const (
 
 // artifact is a file of a Set: a program if pkg is set, otherwise manifests.
 type artifact struct {
-	name      string
-	pins      string   // the folder next to this file whose go.mod pins it
-	pkg       string   // the main package
-	variables []string // set by the linker; {version of M}, {major of M} and {minor of M} are replaced by those of module M
+	name string
+	pins string // the folder next to this file whose go.mod pins it
+	pkg  string // the main package
+	// set by the linker; {version of M}, {major of M} and {minor of M} are replaced by those of module M
+	variables []string
 	module    string   // the module with the manifests
 	files     []string // patterns of the manifests in module
 }

@@ -25,7 +25,11 @@ func (g *growth) profile(ctx context.Context, size int) func() error {
 
 	done := make(chan error, 1)
 	go func() {
-		done <- save(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", profileSeconds), filepath.Join(g.profiles, fmt.Sprintf("cpu-%d.pb.gz", size)))
+		done <- save(
+			ctx,
+			fmt.Sprintf("/debug/pprof/profile?seconds=%d", profileSeconds),
+			filepath.Join(g.profiles, fmt.Sprintf("cpu-%d.pb.gz", size)),
+		)
 	}()
 
 	return func() error {

@@ -89,7 +89,8 @@ func printSamples(samples []sample, idle time.Duration) {
 		mebibytes(last.serverMemory),
 	)
 	fmt.Printf(
-		"An operator that starts with %d providers installed: %.0f s until it is quiet, %.1f s of CPU, at most %.0f MiB, %d requests, %d of them writes.\n",
+		"An operator that starts with %d providers installed: %.0f s until it is quiet, %.1f s of CPU, at most %.0f MiB, "+
+			"%d requests, %d of them writes.\n",
 		last.providers,
 		last.restart.took.Seconds(),
 		last.restart.cpu.Seconds(),
