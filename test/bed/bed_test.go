@@ -139,10 +139,10 @@ func TestBed(t *testing.T) {
 
 	t.Run("makes a Deployment available", func(t *testing.T) { makesADeploymentAvailable(t, b) })
 	t.Run("has the CRDs of cert-manager", func(t *testing.T) { hasCertManager(t, b) })
-	t.Run("tells one user's requests from another's", func(t *testing.T) { tellsRequestsApart(t, b) })
-	t.Run("gives kubeconfigs that its kubectl takes", func(t *testing.T) { givesKubeconfigs(t, b) })
-	t.Run("has as many registries as are asked for", func(t *testing.T) { hasRegistries(t, b) })
-	t.Run("runs beside another bed", func(t *testing.T) { runsBesideAnother(t, b) })
+	t.Run("logs the requests of each user", func(t *testing.T) { logsRequests(t, b) })
+	t.Run("provides kubeconfigs", func(t *testing.T) { providesKubeconfigs(t, b) })
+	t.Run("can have several registries", func(t *testing.T) { hasRegistries(t, b) })
+	t.Run("runs at the same time as another bed", func(t *testing.T) { runsWithAnother(t, b) })
 
 	g := NewWithT(t)
 	g.Expect(alive(pids)).To(Equal(pids))
@@ -183,7 +183,7 @@ func hasCertManager(t *testing.T, b *Bed) {
 	g.Expect(err).NotTo(HaveOccurred())
 }
 
-func tellsRequestsApart(t *testing.T, b *Bed) {
+func logsRequests(t *testing.T, b *Bed) {
 	g := NewWithT(t)
 	c := client(t, b, "auditor").Resource(configMaps).Namespace("default")
 	note := object(t, `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "note"}}`)
@@ -227,7 +227,7 @@ func tellsRequestsApart(t *testing.T, b *Bed) {
 	g.Expect(Count(everyone, func(r Request) string { return r.User })).To(HaveKey("system:kube-scheduler"))
 }
 
-func givesKubeconfigs(t *testing.T, b *Bed) {
+func providesKubeconfigs(t *testing.T, b *Bed) {
 	g := NewWithT(t)
 	other, err := b.KubeconfigFor("team/a:operator")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -265,7 +265,7 @@ func hasRegistries(t *testing.T, b *Bed) {
 	g.Expect(addresses).To(HaveLen(2))
 }
 
-func runsBesideAnother(t *testing.T, b *Bed) {
+func runsWithAnother(t *testing.T, b *Bed) {
 	g := NewWithT(t)
 	logs := t.TempDir()
 	other := start(
@@ -285,13 +285,13 @@ func runsBesideAnother(t *testing.T, b *Bed) {
 	g.Expect(filepath.Join(logs, "audit.log")).To(BeARegularFile())
 
 	list, err := client(t, b, "tester").Resource(nodes).List(t.Context(), metav1.ListOptions{})
-	g.Expect(err).NotTo(HaveOccurred(), "the first bed goes on")
+	g.Expect(err).NotTo(HaveOccurred(), "the first bed still runs")
 	g.Expect(list.Items).To(HaveLen(DefaultNodes))
 }
 
-func TestKilledProcessLeavesNothing(t *testing.T) {
+func TestKilledProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux ends the components of a process that was killed")
+		t.Skip("only Linux kills the components of a process that was killed")
 	}
 
 	g := NewWithT(t)
@@ -318,12 +318,12 @@ func TestKilledProcessLeavesNothing(t *testing.T) {
 
 	dir, err := newWorkDir(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(report.Dir).NotTo(BeADirectory(), "the next bed sweeps the folder")
+	g.Expect(report.Dir).NotTo(BeADirectory(), "the next bed removes the folder")
 	g.Expect(dir.path).To(BeADirectory())
 	g.Expect(dir.remove()).To(Succeed())
 }
 
-func TestDeadComponentIsNamed(t *testing.T) {
+func TestDeadComponent(t *testing.T) {
 	g := NewWithT(t)
 
 	b := start(t, Options{})
@@ -339,7 +339,7 @@ func TestDeadComponentIsNamed(t *testing.T) {
 	g.Expect(b.Wait(ctx)).To(MatchError(ContainSubstring("kube-scheduler has died")))
 }
 
-func TestFailedStartLeavesNothing(t *testing.T) {
+func TestFailedStart(t *testing.T) {
 	g := NewWithT(t)
 	base := t.TempDir()
 	t.Setenv("TMPDIR", base)

@@ -145,6 +145,7 @@ var _ = Describe("The chart", func() {
 						if definition.Name == original.Name {
 							status := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
 							_, found := status.Properties["missingVariables"]
+
 							return found
 						}
 					}

@@ -154,7 +154,7 @@ var _ = Describe("With namespaces to watch, the operator's own permissions", Ord
 		core := install(ctx, harness.Wanted{Label: "cluster-api", Version: "v1.0.0"})
 		Eventually(version(ctx, core)).Should(Equal("v1.0.0"))
 
-		// nobody has granted to look for what uses it
+		// The operator may not list the objects that use the provider.
 		core.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"})
 		Expect(admin.Update(ctx, core)).To(Succeed())
 		Expect(admin.Delete(ctx, core)).To(Succeed())

@@ -85,22 +85,23 @@ func (k Key) Tag(ctx context.Context, c *oci.Client, ref oci.Reference, subject 
 	return err
 }
 
-// Refer stores a layer in a manifest that refers to the subject.
-func Refer(
-	ctx context.Context,
-	c *oci.Client,
-	ref oci.Reference,
-	subject ocispec.Descriptor,
-	artifactType string,
-	layer oci.Layer,
-) error {
+// Referrer is a manifest with one layer that refers to a subject.
+type Referrer struct {
+	Subject ocispec.Descriptor
+	// Type of the manifest, such as TypeSignature.
+	Type  string
+	Layer oci.Layer
+}
+
+// Push pushes the manifest to the repository of the reference.
+func (r Referrer) Push(ctx context.Context, c *oci.Client, ref oci.Reference) error {
 	repository := c.Repository(ref)
-	if err := repository.Push(ctx, layer.Descriptor, bytes.NewReader(layer.Data)); err != nil {
+	if err := repository.Push(ctx, r.Layer.Descriptor, bytes.NewReader(r.Layer.Data)); err != nil {
 		return err
 	}
 
-	_, err := oras.PackManifest(ctx, repository, oras.PackManifestVersion1_1, artifactType,
-		oras.PackManifestOptions{Subject: &subject, Layers: []ocispec.Descriptor{layer.Descriptor}})
+	_, err := oras.PackManifest(ctx, repository, oras.PackManifestVersion1_1, r.Type,
+		oras.PackManifestOptions{Subject: &r.Subject, Layers: []ocispec.Descriptor{r.Layer.Descriptor}})
 
 	return err
 }

@@ -128,6 +128,7 @@ func blockers() []blocker {
 			prepare:     func(ctx context.Context, i *installation, _ *v1alpha2.InfrastructureProvider) { i.offerUnsafe(ctx) },
 			block: func(ctx context.Context, i *installation) {
 				object := i.tiny.object("v1", "victim")
+
 				Eventually(func() error {
 					return client.IgnoreAlreadyExists(i.client.Create(ctx, object))
 				}).Should(Succeed())

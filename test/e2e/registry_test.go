@@ -385,7 +385,7 @@ var _ = Describe("A registry", Ordered, func() {
 	It("provides a plain chart, which is installed unchanged", func(ctx SpecContext) {
 		t := newTiny("plain", "v1.0.0")
 		made, err := chart.New(
-			chart.Metadata{APIVersion: "v2", Name: "somebodys", Version: "1.0.0", AppVersion: "v1.0.0"},
+			chart.Metadata{APIVersion: "v2", Name: "plain", Version: "1.0.0", AppVersion: "v1.0.0"},
 			[]chart.File{
 				{Name: "templates/a.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: of-the-chart\n")}},
 		)

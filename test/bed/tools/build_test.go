@@ -143,7 +143,7 @@ func TestBuildFails(t *testing.T) {
 	g.Expect(s.Build(t.Context(), &log)).To(MatchError(ContainSubstring("has no file c/*.yaml")))
 }
 
-func TestBuildsWaitForEachOther(t *testing.T) {
+func TestConcurrentBuilds(t *testing.T) {
 	g := NewWithT(t)
 	s := checkout(t)
 
@@ -159,7 +159,7 @@ func TestBuildsWaitForEachOther(t *testing.T) {
 	g.Expect(append(built(logs[0].String()), built(logs[1].String())...)).To(ConsistOf("hello", "other", "all.yaml"))
 }
 
-func TestANodeIsOfTheVersionOfItsControlPlane(t *testing.T) {
+func TestNodeVersion(t *testing.T) {
 	g := NewWithT(t)
 	s, err := Find()
 	g.Expect(err).NotTo(HaveOccurred())
