@@ -152,7 +152,7 @@ var _ = Describe("The chart", func() {
 
 					return false
 				}
-				Expect(current()).To(BeFalse(), "helm does not upgrade CRDs; this scenario is for nothing if it did")
+				Expect(current()).To(BeFalse(), "helm does not upgrade CRDs; if it did, this scenario would be pointless")
 				startOperator(ctx, "--upgrade-crds")
 				Eventually(current).Should(BeTrue())
 			})

@@ -116,7 +116,7 @@ func (s scraped) expectAnswers(expression string) {
 			continue
 		}
 
-		Expect(s).To(HaveKey(family), "nothing tells %s, which is asked for in %s", match, expression)
+		Expect(s).To(HaveKey(family), "there is no metric %s, which is used in %s", match, expression)
 
 		for _, metric := range s[family].Metric {
 			for _, label := range metric.Label {

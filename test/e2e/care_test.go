@@ -277,7 +277,7 @@ var _ = Describe("Care for what is installed while a change is blocked", Ordered
 			Eventually(func() []helmRelease {
 				history := w.helm(ctx, "helm", "history", v1alpha2.Label(i.provider), "-n", i.provider.GetNamespace())
 				return history[max(0, len(history)-2):]
-			}).Should(HaveExactElements(
+			}).WithPolling(helmInterval).Should(HaveExactElements(
 				HaveField("Status", "failed"),
 				And(HaveField("Status", "deployed"), HaveField("Description", HavePrefix("Rollback to "))),
 			))

@@ -287,7 +287,7 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(watch.Start()).To(Succeed())
 		DeferCleanup(func() {
 			Expect(watch.Process.Signal(os.Interrupt)).To(Succeed())
-			Expect(watch.Wait()).To(Succeed(), "an interrupt is how watching ends")
+			Expect(watch.Wait()).To(Succeed(), "an interrupt ends --watch normally")
 		})
 		Eventually(seen).Should(gbytes.Say("infrastructure-docker .*: Ready"))
 		Expect(cli.succeed(ctx, "suspend", "docker", "aws")).To(Equal(

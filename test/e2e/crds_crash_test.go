@@ -79,16 +79,16 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 		for i := range crashes {
 			Eventually(func(g Gomega) {
 				g.Expect(len(w.rewrites(old))).To(BeNumerically(">", (i+1)*objects/(crashes+2)))
-			}).Should(Succeed())
+			}).WithPolling(auditInterval).Should(Succeed())
 			Expect(w.operator.Kill()).To(Succeed())
-			Expect(w.definition(ctx, old.crd()).Status.StoredVersions).To(ContainElement("v1beta1"), "killed in the middle")
+			Expect(w.definition(ctx, old.crd()).Status.StoredVersions).To(ContainElement("v1beta1"), "killed during the migration")
 			w.start("--crd-migration-delay=0s")
 		}
 
 		Eventually(func(g Gomega) {
 			crd := w.definition(ctx, old.crd())
 			g.Expect(crd.Status.StoredVersions).To(Equal([]string{"v1beta2"}))
-			g.Expect(names(crd)).To(Equal([]string{"v1beta2"}), "the old version is gone at last")
+			g.Expect(names(crd)).To(Equal([]string{"v1beta2"}), "the old version is removed at the end")
 		}).Should(Succeed())
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.1.0"),
 			haveCondition(v1alpha2.CRDsMigratedCondition, metav1.ConditionTrue, v1alpha2.CRDsMigratedReason)))
@@ -104,7 +104,7 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 		Expect(rewritten).To(HaveLen(objects))
 
 		const page = 200
-		Expect(len(rewrites)).To(BeNumerically("<=", objects+crashes*page), "a crash costs a page at most")
+		Expect(len(rewrites)).To(BeNumerically("<=", objects+crashes*page), "a crash repeats at most one page")
 		busiest := busiestSecond(rewrites)
 		AddReportEntry(
 			"load",

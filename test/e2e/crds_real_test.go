@@ -286,7 +286,7 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 		Eventually(gone(ctx, w, docker.provider)).Should(BeTrue())
 
 		gvk := schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2", Kind: "DockerCluster"}
-		Expect(docker.readAll(ctx, gvk)).To(Equal(docker.seen[gvk]), "read in their storage version, which needs no manager")
+		Expect(docker.readAll(ctx, gvk)).To(Equal(docker.seen[gvk]), "reading in the storage version needs no conversion")
 	})
 })
 

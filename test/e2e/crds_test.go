@@ -145,7 +145,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 			beStalled(v1alpha2.UnsafeCRDsReason),
 		))
 		Expect(w.helm(ctx, "helm", "list", "-n", "unsafe")).To(
-			ContainElement(HaveField("AppVersion", "v1.0.0")), "the release waits with the CRDs")
+			ContainElement(HaveField("AppVersion", "v1.0.0")), "the release is not upgraded without the CRDs")
 
 		update(ctx, w, p, func(p v1alpha2.Provider) {
 			p.SetAnnotations(map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: first.crd()})
@@ -185,7 +185,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
-		Eventually(w.read(ctx, r)).Should(beReady("v1.0.0"), "what the owner left is adopted")
+		Eventually(w.read(ctx, r)).Should(beReady("v1.0.0"), "CRDs without an owner are adopted")
 	})
 
 	It("that are unmanaged are waited for, and never changed", func(ctx SpecContext) {
@@ -198,7 +198,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		Expect(w.helm(ctx, "helm", "list", "-n", "unmanaged", "--all")).To(BeEmpty())
 
 		Expect(w.client.Create(ctx, t.definition(nil))).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"), "a watch tells, although the CRD has no label")
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"), "the CRD is watched although it has no label")
 		Expect(w.operatorWrites(func(r bed.Request) bool { return r.Name == t.crd() })).To(BeEmpty())
 	})
 

@@ -94,7 +94,7 @@ var _ = Describe("A provider's resource", Ordered, func() {
 			ctx,
 			func(spec *v1alpha2.ProviderSpec) { spec.Deployment.Replicas = nil },
 			func(g Gomega, d *appsv1.Deployment) {
-				g.Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)), "as published")
+				g.Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)), "as in the components")
 			},
 		)
 	})
@@ -137,7 +137,7 @@ var _ = Describe("A provider's resource", Ordered, func() {
 			g.Expect(d.Annotations).To(HaveKeyWithValue("patched", "yes"))
 			manager := d.Spec.Template.Spec.Containers[0]
 			g.Expect(manager.Env).To(ConsistOf(corev1.EnvVar{Name: "HTTPS_PROXY", Value: "proxy"}))
-			g.Expect(manager.Args).To(ContainElement("--v=4"), "the rest of the container stays")
+			g.Expect(manager.Args).To(ContainElement("--v=4"), "the rest of the container is unchanged")
 		})
 		change(ctx, func(spec *v1alpha2.ProviderSpec) {
 			spec.Patches, spec.ManifestPatches = nil, []string{"kind: Deployment\nmetadata: {annotations: {merged: indeed}}"}
@@ -185,7 +185,7 @@ var _ = Describe("A provider's resource", Ordered, func() {
 			func(spec *v1alpha2.ProviderSpec) { spec.Variables["TINY_COLOUR"] = "red" },
 			func(g Gomega, _ *appsv1.Deployment) {
 				g.Expect(settings(g).Data).To(Equal(map[string]string{"step": "two", "colour": "red"}))
-				g.Expect(p.Status.Release.Revision).To(Equal(revision+1), "one revision for both")
+				g.Expect(p.Status.Release.Revision).To(Equal(revision+1), "a single revision for both changes")
 			},
 		)
 

@@ -98,7 +98,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		GinkgoHelper()
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
 		Expect(exists(ctx, &rbacv1.ClusterRole{}, client.ObjectKey{Name: p.GetName() + "-role"})).To(
-			BeFalse(), "a ClusterRole has stayed behind")
+			BeFalse(), "a ClusterRole was left behind")
 		Expect(w.helm(ctx, "helm", "list", "-A", "--all")).NotTo(ContainElement(HaveField("Name", v1alpha2.Label(p))))
 	}
 

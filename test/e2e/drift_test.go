@@ -88,7 +88,7 @@ var _ = Describe("Drift", Ordered, func() {
 	It("is not looked for right after an install", func(ctx SpecContext) {
 		Expect(w.requests(func(r bed.Request) bool { return r.DryRun })).To(BeEmpty())
 		own := func(r bed.Request) bool { return r.Verb == "get" && r.Resource == "deployments" }
-		Expect(w.requests(own)).To(HaveLen(2), "once each, before it was applied")
+		Expect(w.requests(own)).To(HaveLen(2), "once for each, before it was applied")
 	})
 
 	DescribeTable(
@@ -310,7 +310,7 @@ var _ = Describe("Drift", Ordered, func() {
 			w.read(ctx, docker),
 		).Should(haveCondition(v1alpha2.DriftedCondition, metav1.ConditionTrue, v1alpha2.DriftNotCorrectedReason,
 			"/spec/replicas (it is changed back each time it is corrected; the next try is at "))
-		Expect(patches()-before).To(BeNumerically("<=", 6), "and what was before in the same minute")
+		Expect(patches()-before).To(BeNumerically("<=", 6), "including corrections earlier in the same minute")
 		settled := patches()
 		Consistently(patches).WithTimeout(quietPeriod).Should(Equal(settled))
 
@@ -382,7 +382,7 @@ var _ = Describe("Drift of real providers", Ordered, func() {
 			Eventually(w.read(ctx, p)).Should(beReady(harness.Standard[i].Version))
 		}
 
-		Expect(w.requests(func(r bed.Request) bool { return r.DryRun })).To(BeEmpty(), "what was just applied is known")
+		Expect(w.requests(func(r bed.Request) bool { return r.DryRun })).To(BeEmpty(), "no dry run is needed right after an install")
 
 		Expect(w.operator.Stop()).To(Succeed())
 
@@ -407,7 +407,7 @@ var _ = Describe("Drift of real providers", Ordered, func() {
 		}
 
 		Expect(w.requests(func(r bed.Request) bool { return r.DryRun })).NotTo(
-			BeEmpty(), "some values are written in another way")
+			BeEmpty(), "some values are stored in another notation")
 	})
 })
 

@@ -325,7 +325,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 			}
 
 			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
-			Expect(p.Spec.Version).To(Equal("v1.1.0"), "what an empty version came to is written into the spec")
+			Expect(p.Spec.Version).To(Equal("v1.1.0"), "the resolved version is written into the spec")
 
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "~1" })
 

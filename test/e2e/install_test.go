@@ -91,7 +91,7 @@ var _ = Describe("The sample providers", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(newer.Prepare(ctx, w.client)).To(Succeed())
 		Consistently(w.read(ctx, docker)).WithTimeout(quietPeriod).
-			Should(beReady("v1.0.0"), "a new ConfigMap is no reason to upgrade")
+			Should(beReady("v1.0.0"), "a new ConfigMap does not cause an upgrade")
 
 		update(ctx, w, docker, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 		Eventually(w.read(ctx, docker)).Should(beReady("v1.1.0"))
@@ -189,7 +189,7 @@ var _ = Describe("The sample providers", Ordered, func() {
 	It("leave only CRDs and the namespace when they are deleted", func(ctx SpecContext) {
 		Expect(w.client.Delete(ctx, docker)).To(Succeed())
 		Eventually(gone(ctx, w, docker)).Should(BeTrue())
-		Eventually(gone(ctx, w, core)).Should(BeTrue(), "core was only waiting for the last of the others")
+		Eventually(gone(ctx, w, core)).Should(BeTrue(), "core was waiting only for the last provider")
 
 		Expect(w.helm(ctx, "helm", "list", "-A", "--all")).To(BeEmpty())
 

@@ -114,7 +114,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			}
 
 			_, least := seen()
-			Expect(least).To(BeEquivalentTo(1), "the old version served throughout")
+			Expect(least).To(BeEquivalentTo(1), "the old version was available throughout")
 
 			By("restarting the operator without a status, which is restored from Helm's storage")
 
@@ -210,7 +210,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			By("requesting the old version")
 			upgrade(ctx, p, "v1.0.0")
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-			Expect(p.Status.Release.Revision).To(Equal(int64(3)), "what was returned to is what is wanted again")
+			Expect(p.Status.Release.Revision).To(Equal(int64(3)), "the revision after the rollback is the desired one")
 		})
 
 		It("because of a missing variable changes nothing", func(ctx SpecContext) {

@@ -517,7 +517,7 @@ var _ = Describe("A registry", Ordered, func() {
 			Eventually(func() error {
 				_, err := r.client.PullChart(ctx, r.at("capi/charts/infrastructure-made-meanwhile:1.0.0"))
 				return err
-			}).Should(Succeed(), "what the killed operator could not push")
+			}).Should(Succeed(), "the chart that the killed operator could not push")
 		},
 	)
 

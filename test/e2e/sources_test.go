@@ -81,7 +81,7 @@ var _ = Describe("A web server", Ordered, func() {
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "" })
 		Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).
-			Should(HaveField("Status.DesiredVersion", "v1.0.1"), "what is pinned stays")
+			Should(HaveField("Status.DesiredVersion", "v1.0.1"), "the pinned version is kept")
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.1"), HaveField("Spec.Version", "v1.0.1")))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })

@@ -133,7 +133,7 @@ var _ = Describe("The operator on a real node", Ordered, func() {
 		var killed string
 
 		Eventually(func(g Gomega) { killed = leader(ctx, g) }).Should(Succeed())
-		Expect(version(ctx, infra)()).NotTo(Equal("v1.3.0"), "it is in the middle")
+		Expect(version(ctx, infra)()).NotTo(Equal("v1.3.0"), "the upgrade is not finished")
 
 		begin := time.Now()
 

@@ -110,10 +110,10 @@ func TestBuild(t *testing.T) {
 	g.Expect(hello()).To(Equal("v1.2.3 1 2"))
 	g.Expect(os.ReadFile(s.Manifests("all.yaml"))).To(BeEquivalentTo("---\nb: 1\n---\nb: 2\n---\na: 1\n"))
 
-	g.Expect(build()).To(BeEmpty(), "all is current")
+	g.Expect(build()).To(BeEmpty(), "everything is up to date")
 
 	pin(t, s, "hello", "v1.3.0")
-	g.Expect(build()).To(ConsistOf("hello"), "only what has other pins")
+	g.Expect(build()).To(ConsistOf("hello"), "only what has changed versions")
 	g.Expect(hello()).To(Equal("v1.3.0 1 3"))
 
 	g.Expect(os.Remove(s.Program("other"))).To(Succeed())
@@ -133,8 +133,8 @@ func TestBuildFails(t *testing.T) {
 	write(t, s, "hello/source/main.go", "package main\n\nfunc main() { undefinedFunction() }\n")
 	err = s.Build(t.Context(), &log)
 	g.Expect(err).To(MatchError(And(ContainSubstring("build hello"), ContainSubstring("undefined: undefinedFunction"))))
-	g.Expect(os.ReadFile(s.Program("hello"))).To(Equal(before), "what was there stays")
-	g.Expect(s.Build(t.Context(), &log)).NotTo(Succeed(), "what failed is not taken for current")
+	g.Expect(os.ReadFile(s.Program("hello"))).To(Equal(before), "existing files are kept")
+	g.Expect(s.Build(t.Context(), &log)).NotTo(Succeed(), "a failed build is not considered up to date")
 
 	write(t, s, "hello/source/main.go", helloSource)
 	g.Expect(s.Build(t.Context(), &log)).To(Succeed())
