@@ -22,6 +22,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
@@ -54,11 +55,9 @@ func TestChart(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	var err error
+	cluster = bedtest.Start(GinkgoT(), bed.Options{})
 
-	cluster, err = bed.Start(context.WithoutCancel(ctx), bed.Options{})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
+	var err error
 
 	admin, err = harness.NewClient(cluster.Config())
 	Expect(err).NotTo(HaveOccurred())

@@ -382,7 +382,7 @@ var _ = Describe("Drift of real providers", Ordered, func() {
 			Eventually(w.read(ctx, p)).Should(beReady(harness.Standard[i].Version))
 		}
 
-		Expect(w.requests(func(r bed.Request) bool { return r.DryRun })).To(BeEmpty(), "no dry run is needed right after an install")
+		Expect(w.requests(func(r bed.Request) bool { return r.DryRun })).To(BeEmpty(), "no dry run after an install")
 
 		Expect(w.operator.Stop()).To(Succeed())
 

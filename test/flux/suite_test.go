@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/bed/tools"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
@@ -68,9 +69,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	set, err := tools.Find()
 	Expect(err).NotTo(HaveOccurred())
 	Expect(set.WithFlux().Build(ctx, GinkgoWriter)).To(Succeed())
-	cluster, err = bed.Start(context.WithoutCancel(ctx), bed.Options{})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
+
+	cluster = bedtest.Start(GinkgoT(), bed.Options{})
 
 	admin, err = harness.NewClient(cluster.Config())
 	Expect(err).NotTo(HaveOccurred())

@@ -18,6 +18,7 @@ import (
 
 	"github.com/capstan-project/capstan/cmd/dist/image"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/bed/node"
 	"github.com/capstan-project/capstan/test/bed/tools"
 	"github.com/capstan-project/capstan/test/harness"
@@ -177,9 +178,7 @@ func TestNode(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 
-	cluster, err = bed.Start(ctx, node.BedOptions())
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
+	cluster = bedtest.Start(GinkgoT(), node.BedOptions())
 
 	archives, err := filepath.Glob(filepath.Join(os.Getenv(folderVariable), "*.tar"))
 	Expect(err).NotTo(HaveOccurred())
