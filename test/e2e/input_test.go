@@ -17,14 +17,14 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 )
 
-var _ = Describe("Wrong input", Ordered, func() {
+var _ = Describe("A provider's input", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
 		w = readyWorld(ctx)
 	})
 
-	It("in a version range is reported by preflight", func(ctx SpecContext) {
+	It("is rejected by preflight if the version range is invalid", func(ctx SpecContext) {
 		t := newTiny("no-range", "v1.0.0")
 		p := t.resource()
 		p.Spec.Version = "1.x2"
@@ -37,7 +37,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 
-	It("is not a chart that cannot be stored, which is reported and retried", func(ctx SpecContext) {
+	It("is retried when the chart cannot be stored", func(ctx SpecContext) {
 		t := newTiny("no-store", "v1.0.0")
 		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
 		Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
@@ -60,7 +60,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 	// Each entry has an error, the expected condition, and a fix. Fixing only the ConfigMap or Secret
 	// is enough.
 	DescribeTable(
-		"is reported in one condition, applies nothing, and recovers after the fix",
+		"is reported in one condition if it is wrong, applies nothing, and recovers after the fix",
 		func(
 			ctx SpecContext,
 			name string,
@@ -217,7 +217,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 	)
 
 	It(
-		"in missing variables is reported with all their names, and recovers when the Secret has them",
+		"must have all required variables, and recovers when the Secret has them",
 		func(ctx SpecContext) {
 			t := newTiny("credentials", "v1.0.0")
 			t.components += "---\napiVersion: v1\nkind: Secret\nmetadata: {name: c, namespace: credentials-system}\n" +
@@ -248,7 +248,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 		},
 	)
 
-	It("does not delay other providers: one manager that never starts", func(ctx SpecContext) {
+	It("does not delay other providers if one manager never starts", func(ctx SpecContext) {
 		broken := newTiny("broken", "v1.0.0")
 		broken.components = strings.Replace(
 			broken.components,
@@ -289,7 +289,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 	})
 
 	It(
-		"is not a namespace with labels, to which those of the provider's Namespace are added",
+		"adds the labels of the provider's Namespace to the existing namespace",
 		func(ctx SpecContext) {
 			t := newTiny("labels", "v1.0.0")
 			t.components = strings.Replace(
@@ -314,7 +314,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 	)
 
 	It(
-		"is not an empty version or a range, which selects a version once",
+		"selects a version only once if the version is empty or a range",
 		func(ctx SpecContext) {
 			older, newer := newTiny("several", "v1.0.0"), newTiny("several", "v1.1.0")
 			p := older.resource()
