@@ -57,15 +57,7 @@ var _ = Describe("The chart", func() {
 			It("installs providers in a cluster that does not serve their kinds yet", func(ctx SpecContext) {
 				Expect(definitions(ctx)).To(BeEmpty())
 				run(
-					ctx,
-					helm,
-					"install",
-					release,
-					archive,
-					"-n",
-					namespace,
-					"--create-namespace",
-					"--values",
+					ctx, helm, "install", release, archive, "-n", namespace, "--create-namespace", "--values",
 					yamlFile(twoProviders),
 				)
 				Expect(definitions(ctx)).To(HaveLen(len(v1alpha2.ProviderTypes())))
@@ -101,15 +93,8 @@ var _ = Describe("The chart", func() {
 					ContainSubstring("capstan.json: |"),
 				))
 				run(
-					ctx,
-					"kubectl",
-					"apply",
-					"--dry-run=server",
-					"--server-side",
-					"--force-conflicts",
-					"--validate=strict",
-					"-f",
-					yamlFile(objects),
+					ctx, "kubectl", "apply", "--dry-run=server", "--server-side", "--force-conflicts", "--validate=strict",
+					"-f", yamlFile(objects),
 				)
 			})
 
@@ -127,16 +112,7 @@ var _ = Describe("The chart", func() {
 				delete(stale.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties, "missingVariables")
 				Expect(admin.Update(ctx, &stale)).To(Succeed())
 				run(
-					ctx,
-					helm,
-					"upgrade",
-					release,
-					archive,
-					"-n",
-					namespace,
-					"--values",
-					yamlFile(twoProviders),
-					"--set",
+					ctx, helm, "upgrade", release, archive, "-n", namespace, "--values", yamlFile(twoProviders), "--set",
 					"replicas=1",
 				)
 

@@ -381,14 +381,9 @@ var _ = Describe("The command line with real providers", Ordered, func() {
 		)
 		Expect(
 			w.run(
-				ctx,
-				"kubectl",
-				"get",
+				ctx, "kubectl", "get",
 				"crds,clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations",
-				"-l",
-				"cluster.x-k8s.io/provider",
-				"-o",
-				"name",
+				"-l", "cluster.x-k8s.io/provider", "-o", "name",
 			),
 		).To(BeEmpty())
 	})

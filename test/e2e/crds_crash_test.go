@@ -246,12 +246,9 @@ func (l *life) rollBack(ctx context.Context) {
 	GinkgoHelper()
 
 	to := l.revision(ctx)
-	update(
-		ctx,
-		l.world,
-		l.provider,
-		func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: &to} },
-	)
+	update(ctx, l.world, l.provider, func(p v1alpha2.Provider) {
+		p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: &to}
+	})
 	l.ready(ctx)
 	l.change(ctx)
 }
@@ -269,12 +266,7 @@ func (l *life) helm(program string) func(context.Context) {
 	return func(ctx context.Context) {
 		GinkgoHelper()
 		l.run(
-			ctx,
-			program,
-			"rollback",
-			"infrastructure-"+l.tiny.name,
-			strconv.FormatInt(l.revision(ctx), 10),
-			"-n",
+			ctx, program, "rollback", "infrastructure-"+l.tiny.name, strconv.FormatInt(l.revision(ctx), 10), "-n",
 			l.tiny.name,
 		)
 	}
@@ -282,12 +274,9 @@ func (l *life) helm(program string) func(context.Context) {
 
 func (l *life) reinstall(ctx context.Context) {
 	GinkgoHelper()
-	update(
-		ctx,
-		l.world,
-		l.provider,
-		func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"}) },
-	)
+	update(ctx, l.world, l.provider, func(p v1alpha2.Provider) {
+		p.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"})
+	})
 	Expect(l.client.Delete(ctx, l.provider)).To(Succeed())
 	Eventually(gone(ctx, l.world, l.provider)).Should(BeTrue())
 	version := l.pick()

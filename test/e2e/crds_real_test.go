@@ -276,12 +276,9 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 	})
 
 	It("survive the removal of a provider", func(ctx SpecContext) {
-		update(
-			ctx,
-			w,
-			docker.provider,
-			func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"}) },
-		)
+		update(ctx, w, docker.provider, func(p v1alpha2.Provider) {
+			p.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"})
+		})
 		Expect(w.client.Delete(ctx, docker.provider)).To(Succeed())
 		Eventually(gone(ctx, w, docker.provider)).Should(BeTrue())
 

@@ -115,12 +115,9 @@ var _ = Describe("The sample providers", Ordered, func() {
 
 	It("are upgraded in place when a variable changes", func(ctx SpecContext) {
 		before := dockerDeployment(ctx)
-		update(
-			ctx,
-			w,
-			docker,
-			func(p v1alpha2.Provider) { p.GetSpec().Variables = map[string]string{"EXP_MACHINE_POOL": "changed"} },
-		)
+		update(ctx, w, docker, func(p v1alpha2.Provider) {
+			p.GetSpec().Variables = map[string]string{"EXP_MACHINE_POOL": "changed"}
+		})
 		Eventually(func(g Gomega) {
 			g.Expect(w.read(ctx, docker)(g).GetStatus().Release).To(HaveField("Revision", int64(3)))
 			g.Expect(docker).To(beReady("v1.1.0"))

@@ -231,12 +231,9 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 		upgrade(ctx, p, "v1.1.0")
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 
-		update(
-			ctx,
-			w,
-			p,
-			func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: ptr.To(int64(1))} },
-		)
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: ptr.To(int64(1))}
+		})
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		Expect(p.Status.Release.Revision).To(Equal(int64(3)))
 		Expect(deployment(ctx, p.Name).Spec.Template.Spec.Containers[0].Image).To(HaveSuffix(":v1.0.0"))
@@ -373,12 +370,9 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 		memory := []int64{}
 
 		for i := range 50 {
-			update(
-				ctx,
-				w,
-				p,
-				func(p v1alpha2.Provider) { p.GetSpec().Variables = map[string]string{"TINY_LEVEL": fmt.Sprint(i)} },
-			)
+			update(ctx, w, p, func(p v1alpha2.Provider) {
+				p.GetSpec().Variables = map[string]string{"TINY_LEVEL": fmt.Sprint(i)}
+			})
 			Eventually(func(g Gomega) {
 				g.Expect(w.read(ctx, p)(g).GetStatus().Release.Revision).To(Equal(int64(i + 2)))
 				g.Expect(p).To(beReady("v1.0.0"))

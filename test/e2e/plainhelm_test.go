@@ -133,13 +133,7 @@ var _ = Describe("Plain Helm", func() {
 
 			It("reports the missing variable", func(ctx SpecContext) {
 				cmd := exec.CommandContext(
-					ctx,
-					w.bed.Binary(program),
-					"install",
-					aws.Metadata.Name,
-					aws.file,
-					"--namespace",
-					aws.namespace(),
+					ctx, w.bed.Binary(program), "install", aws.Metadata.Name, aws.file, "--namespace", aws.namespace(),
 					"--create-namespace",
 				)
 				cmd.Env = append(os.Environ(), "KUBECONFIG="+w.bed.Kubeconfig())
@@ -170,13 +164,7 @@ var _ = Describe("Plain Helm", func() {
 			It("upgrades the providers, and rolls back", func(ctx SpecContext) {
 				manager := slices.Collect(maps.Keys(available(ctx, aws)(Default)))[0]
 				helm(
-					ctx,
-					aws,
-					"upgrade",
-					aws.Metadata.Name,
-					aws.file,
-					"--reuse-values",
-					"--set",
+					ctx, aws, "upgrade", aws.Metadata.Name, aws.file, "--reuse-values", "--set",
 					fmt.Sprintf("deployments.%s.replicas=2", manager),
 				)
 				Eventually(available(ctx, aws)).Should(HaveKeyWithValue(manager, int32(2)))
@@ -214,16 +202,8 @@ var _ = Describe("Plain Helm", func() {
 			It("warns if conversion webhooks are in another namespace", func(ctx SpecContext) {
 				notes := string(
 					w.run(
-						ctx,
-						program,
-						"install",
-						aws.Metadata.Name,
-						aws.file,
-						"--namespace",
-						"elsewhere",
-						"--create-namespace",
-						"--set",
-						credentials,
+						ctx, program, "install", aws.Metadata.Name, aws.file, "--namespace", "elsewhere", "--create-namespace",
+						"--set", credentials,
 					),
 				)
 

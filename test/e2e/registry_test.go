@@ -337,24 +337,9 @@ var _ = Describe("A registry", Ordered, func() {
 		for _, program := range []string{"helm", "helm4"} {
 			namespace := "without-operator-" + program
 			w.run(
-				ctx,
-				program,
-				"install",
-				"plain",
-				"oci://"+r.Address+"/capi/charts/infrastructure-artifact",
-				"--version",
-				"1.1.0",
-				"-n",
-				namespace,
-				"--create-namespace",
-				"--ca-file",
-				r.ca,
-				"--username",
-				registryUser,
-				"--password",
-				registryPassword,
-				"--set",
-				"imageRegistry=mirror.example.com",
+				ctx, program, "install", "plain", "oci://"+r.Address+"/capi/charts/infrastructure-artifact", "--version",
+				"1.1.0", "-n", namespace, "--create-namespace", "--ca-file", r.ca, "--username", registryUser,
+				"--password", registryPassword, "--set", "imageRegistry=mirror.example.com",
 			)
 			Expect(w.helm(ctx, program, "list", "-n", namespace)).To(
 				ConsistOf(And(HaveField("Status", "deployed"), HaveField("AppVersion", "v1.1.0"))))

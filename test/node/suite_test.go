@@ -100,26 +100,12 @@ func prepare() (string, error) {
 	}
 
 	operator := exec.Command(
-		"go",
-		"run",
-		"./cmd/dist",
-		"image",
-		"--version",
-		operatorVersion,
-		"--platforms",
-		"linux/"+runtime.GOARCH,
-		"--output",
-		filepath.Join(folder, "operator.tar"),
+		"go", "run", "./cmd/dist", "image", "--version", operatorVersion, "--platforms", "linux/"+runtime.GOARCH,
+		"--output", filepath.Join(folder, "operator.tar"),
 	)
 	operator.Dir = root
 	program := exec.Command(
-		"go",
-		"build",
-		"-trimpath",
-		"-ldflags",
-		"-s -w",
-		"-o",
-		filepath.Join(folder, "program"),
+		"go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(folder, "program"),
 		"./test/node/program",
 	)
 	program.Dir = root
