@@ -101,14 +101,28 @@ release: ## Build the artifacts of release VERSION (default: from git describe) 
 ##@ Test
 
 .PHONY: bed-binaries
-bed-binaries: ## Build etcd, Kubernetes, kwok, helm and a registry into bin/ (minutes the first time, cached afterwards)
+bed-binaries: ## Build etcd, Kubernetes, kwok, helm and a registry into bin/ (takes minutes once)
 	@go run ./test/bed/cmd/bed build
 
-.PHONY: test
-test: bed-binaries ## Run all tests: units, and scenarios on real control planes
-	go test -timeout 60m ./...
+# Tests and programs are built the same way, so that each package is compiled once.
+export CGO_ENABLED := 0
 
-# The real node takes root and some of Debian's packages, which are installed if they are missing; elsewhere a line says why it is skipped.
+# The scenarios in test/e2e mostly wait, so they run beside all other tests, in two processes of their own. vet is left to
+# `make lint`. `go test ./...` runs the same tests, one scenario after the other.
+SCENARIOS := github.com/capstan-project/capstan/test/e2e
+.PHONY: test test-packages test-scenarios
+test: bed-binaries ## Run all tests: units, and scenarios on real control planes
+	@$(MAKE) --no-print-directory --jobs=2 test-packages test-scenarios
+
+test-packages:
+	go test -vet=off -timeout 60m $$(go list ./... | grep -vx $(SCENARIOS))
+
+test-scenarios:
+	go tool ginkgo run --procs=2 --vet=off --ldflags='-s -w' --timeout=60m --no-color --succinct \
+		--output-interceptor-mode=none ./test/e2e
+
+# A real node needs root and some Debian packages, which are installed if they are missing. On other systems the scenarios
+# are skipped, with a line that gives the reason.
 NODE_NEEDS := containerd:containerd runc:runc nft:nftables conntrack:conntrack ip:iproute2 /usr/lib/cni/bridge:containernetworking-plugins
 .PHONY: e2e-node
 e2e-node: bed-binaries ## Test the operator's image and chart on a real node (requires Linux and root)
@@ -118,17 +132,17 @@ e2e-node: bed-binaries ## Test the operator's image and chart on a real node (re
 	E2E_NODE=1 go test -count 1 -timeout 30m ./test/node -v -ginkgo.v
 
 .PHONY: e2e-flux
-e2e-flux: bed-binaries ## Install the charts by Flux's own controllers (they take some ten minutes to build the first time)
+e2e-flux: bed-binaries ## Install the charts with Flux's own controllers (building them takes ten minutes once)
 	E2E_FLUX=1 go test -count 1 -timeout 60m ./test/flux -v -ginkgo.v
 
 .PHONY: bench
-bench: build bed-binaries ## Measure: five providers until Ready, beside kubectl apply; mirrors, beside crane; chart generation
+bench: build bed-binaries ## Benchmark installs against kubectl apply, mirrors against crane, and chart generation
 	@go run ./test/bench
 	@go run ./test/bench/mirror
 	@go test -run '^$$' -bench . -benchtime 2s -cpu 1 ./chartgen ./chartgen/expr
 
 .PHONY: bench-scale
-bench-scale: build bed-binaries ## Measure growth up to 500 providers, in a quarter of an hour: the table and plot of docs/scale.md
+bench-scale: build bed-binaries ## Benchmark up to 500 providers for docs/scale.md (takes a quarter of an hour)
 	@go run ./test/bench/scale -plot docs/scale.svg
 
 .PHONY: help

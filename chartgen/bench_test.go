@@ -1,7 +1,6 @@
 package chartgen_test
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // benchmarked are the providers whose numbers are kept: the largest, and the ones that most people
@@ -19,10 +19,7 @@ var benchmarked = []string{"cluster-api", "infrastructure-aws", "infrastructure-
 
 // benchmark runs f for the newest release of each of them.
 func benchmark(b *testing.B, f func(b *testing.B, provider *bundle.Bundle)) {
-	folder := os.Getenv("PROVIDERS")
-	if folder == "" {
-		b.Skip("PROVIDERS is not set to a folder of real releases")
-	}
+	folder := testproviders.Folder(b)
 
 	for _, label := range benchmarked {
 		directory, err := source.NewDirectory(filepath.Join(folder, label))

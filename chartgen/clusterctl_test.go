@@ -33,6 +33,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 const targetNamespace = "target-namespace"
@@ -64,14 +65,10 @@ func providerFolders(t *testing.T) []string {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(folders).NotTo(BeEmpty())
 
-	if real := os.Getenv("PROVIDERS"); real != "" {
-		more, err := filepath.Glob(filepath.Join(real, "*"))
-		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-		NewWithT(t).Expect(more).NotTo(BeEmpty(), "PROVIDERS=%s holds no provider", real)
-		folders = append(folders, more...)
-	} else {
-		t.Log("PROVIDERS is not set: real releases are left out")
-	}
+	more, err := testproviders.Glob(t, "*")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	folders = append(folders, more...)
 
 	return slices.DeleteFunc(folders, func(f string) bool { info, err := os.Stat(f); return err != nil || !info.IsDir() })
 }

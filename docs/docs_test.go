@@ -3,20 +3,18 @@
 package docs_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 // root is the module's root folder.
@@ -100,46 +98,26 @@ func blocks(t *testing.T, language string) []block {
 	return found
 }
 
-// cluster is a control plane that the tests share, started by the first that needs it.
+// cluster is a control plane with a client.
 type cluster struct {
 	*bed.Bed
 	client client.Client
 }
 
-var shared = sync.OnceValues(func() (*cluster, error) {
-	b, err := bed.Start(context.Background(), bed.Options{})
-	if err != nil {
-		return nil, err
-	}
-
-	stop = b.Stop
-	c, err := fleet.NewClient(b.Config())
-
-	return &cluster{b, c}, err
-})
-
-// stop ends the control plane if it was started.
-var stop = func() error { return nil }
+// shared is the control plane of all tests that need one.
+var shared = bedtest.Shared{Options: &bed.Options{}}
 
 func start(t *testing.T) *cluster {
 	t.Helper()
 
-	c, err := shared()
+	b := shared.Get(t)
+
+	c, err := harness.NewClient(b.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	return c
+	return &cluster{b, c}
 }
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-
-	if err := errors.Join(stop(), remove()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-
-		code = max(code, 1)
-	}
-
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { shared.Main(m, remove) }

@@ -11,7 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // TestQuickStart runs the commands of the quick start in order on a control plane. It differs from a
@@ -23,7 +24,7 @@ func TestQuickStart(t *testing.T) {
 	folder := t.TempDir()
 	config := configuration(t, folder)
 
-	var operator *fleet.Operator
+	var operator *harness.Operator
 
 	log := filepath.Join(folder, "operator.log")
 
@@ -64,7 +65,7 @@ func TestQuickStart(t *testing.T) {
 		}
 
 		if operator == nil {
-			operator, err = fleet.StartOperator(c.Bed, program(t, "operator"), log, "--config="+config)
+			operator, err = harness.StartOperator(c.Bed, program(t, "operator"), log, "--config="+config)
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			t.Cleanup(func() { _ = operator.Stop() })
 		}
@@ -78,7 +79,7 @@ func TestQuickStart(t *testing.T) {
 func configuration(t *testing.T, folder string) string {
 	t.Helper()
 
-	repository, _ := fleet.Repository(root)
+	repository, _ := testproviders.FolderOrSamples(root)
 
 	repository, err := filepath.Abs(repository)
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 // TestResources checks with an API server that all provider resources in YAML blocks are valid,
 // including partial ones.
 func TestResources(t *testing.T) {
 	c := start(t)
-	if err := fleet.InstallCRDs(t.Context(), c.client, root); err != nil {
+	if err := harness.InstallCRDs(t.Context(), c.client, root); err != nil {
 		t.Fatal(err)
 	}
 

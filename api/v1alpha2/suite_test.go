@@ -1,10 +1,7 @@
 package v1alpha2_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"os"
 	"sync"
 	"testing"
 
@@ -17,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 const (
@@ -25,61 +22,42 @@ const (
 	sampleFolder = "../../config/samples"
 )
 
-// server is a real API server with the CRDs installed, started by the first test that needs it.
-var server = sync.OnceValue(func() *apiServer { return startAPIServer(context.Background()) })
+// apiServer is a real API server, started by the first test that needs it.
+var apiServer bedtest.Shared
 
-// stop ends the server if it was started.
-var stop = func() error { return nil }
+func TestMain(m *testing.M) { apiServer.Main(m) }
 
-type apiServer struct {
-	*bed.Bed
-	client client.Client
-	err    error
+// crds records whether the CRDs are installed in it.
+var crds struct {
+	once sync.Once
+	err  error
 }
 
-func startAPIServer(ctx context.Context) *apiServer {
-	s := &apiServer{}
-	if s.Bed, s.err = bed.Start(ctx, bed.Options{Nodes: -1, WithoutCertManager: true}); s.err != nil {
-		return s
-	}
-
-	stop = s.Stop
-	if _, s.err = envtest.InstallCRDs(s.Config(), envtest.CRDInstallOptions{Paths: []string{crdFolder}}); s.err != nil {
-		return s
-	}
-
-	scheme := runtime.NewScheme()
-	if s.err = v1alpha2.AddToScheme(scheme); s.err != nil {
-		return s
-	}
-
-	s.client, s.err = client.New(s.Config(), client.Options{Scheme: scheme})
-
-	return s
-}
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-
-	if err := stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-
-		code = max(code, 1)
-	}
-
-	os.Exit(code)
-}
-
-// connect returns a client for the API server.
+// connect returns a client for the API server, with the CRDs installed.
 func connect(t *testing.T) client.Client {
 	t.Helper()
 
-	s := server()
-	if s.err != nil {
-		t.Fatal(s.err)
+	config := apiServer.Get(t).Config()
+
+	crds.once.Do(func() {
+		_, crds.err = envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{crdFolder}})
+	})
+
+	if crds.err != nil {
+		t.Fatal(crds.err)
 	}
 
-	return s.client
+	scheme := runtime.NewScheme()
+	if err := v1alpha2.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return c
 }
 
 // validate returns the API server's validation errors for the creation of an object. Unknown fields

@@ -336,8 +336,9 @@ func TestStatus(t *testing.T) {
 	g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(object), stored)).To(Succeed())
 	g.Expect(stored.Status).To(BeComparableTo(status))
 
-	output, err := exec.CommandContext(t.Context(), server().Binary("kubectl"), "--kubeconfig", server().Kubeconfig(), "get", "capstan").
-		CombinedOutput()
+	b := apiServer.Get(t)
+	kubectl := exec.CommandContext(t.Context(), b.Binary("kubectl"), "--kubeconfig", b.Kubeconfig(), "get", "capstan")
+	output, err := kubectl.CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(output))
 	g.Expect(strings.Join(strings.Fields(string(output)), " ")).To(
 		MatchRegexp(`^NAME VERSION REVISION READY MESSAGE AGE \S*cluster-api v1\.13\.5 4 True all is well \S+$`))

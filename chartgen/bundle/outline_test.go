@@ -7,6 +7,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // An outline is the whole object without the bulk, whatever the text's style is.
@@ -14,14 +16,12 @@ func TestOutlineLeavesOutTheBulkAlone(t *testing.T) {
 	files, err := filepath.Glob("../../test/data/providers/*/*/*-components.yaml")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-	if real := os.Getenv("PROVIDERS"); real != "" {
-		more, err := filepath.Glob(filepath.Join(real, "*/*/*-components.yaml"))
-		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-
-		files = append(files, more...)
-	}
-
 	NewWithT(t).Expect(files).NotTo(BeEmpty())
+
+	more, err := testproviders.Glob(t, "*/*/*-components.yaml")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	files = append(files, more...)
 
 	texts := map[string][]byte{}
 	for _, file := range files {

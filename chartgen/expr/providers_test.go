@@ -7,15 +7,14 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // TestProviders compares with clusterctl on real releases: PROVIDERS names a
 // folder of components in clusterctl's local-repository layout.
 func TestProviders(t *testing.T) {
-	folder := os.Getenv("PROVIDERS")
-	if folder == "" {
-		t.Skip("PROVIDERS names no folder with releases of providers")
-	}
+	folder := testproviders.Folder(t)
 
 	files, err := filepath.Glob(filepath.Join(folder, "*", "*", "*-components.yaml"))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())

@@ -1,7 +1,6 @@
 package lint_test
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/lint"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // trueErrors are the errors that real releases have, by release; each was checked by hand.
@@ -42,11 +42,7 @@ func TestRealProviders(t *testing.T) {
 }
 
 func realBundles(t testing.TB) []*bundle.Bundle {
-	if os.Getenv("PROVIDERS") == "" {
-		t.Skip("PROVIDERS names no folder with releases of providers")
-	}
-
-	versions, err := filepath.Glob(filepath.Join(os.Getenv("PROVIDERS"), "*", "*", bundle.MetadataFile))
+	versions, err := filepath.Glob(filepath.Join(testproviders.Folder(t), "*", "*", bundle.MetadataFile))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(versions).NotTo(BeEmpty())
 

@@ -3,8 +3,6 @@ package render_test
 import (
 	"bytes"
 	"io"
-	"os"
-	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -21,13 +19,18 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/render"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // The size is that of the Secret that Helm writes, to one part in a hundred.
 func TestReleaseSizeIsWhatHelmStores(t *testing.T) {
 	folders := []string{"../../test/data/providers/infrastructure-docker"}
-	if real := os.Getenv("PROVIDERS"); real != "" {
-		folders = append(folders, filepath.Join(real, "infrastructure-aws"), filepath.Join(real, "infrastructure-k0smotron"))
+
+	for _, provider := range []string{"infrastructure-aws", "infrastructure-k0smotron"} {
+		more, err := testproviders.Glob(t, provider)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+		folders = append(folders, more...)
 	}
 
 	for _, folder := range folders {

@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/controllers/crds/safety"
-	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 // components has one CRD, whose spec has the fields given in YAML, and an object that only text
@@ -86,9 +86,7 @@ func TestCRDsCheckOfReleases(t *testing.T) {
 
 func TestCRDsCheckOfTheCluster(t *testing.T) {
 	RegisterTestingT(t)
-	b, err := bed.Start(t.Context(), bed.Options{Nodes: -1, WithoutCertManager: true})
-	Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { _ = b.Stop() })
+	b := bedtest.StartAPIServer(t)
 	dir := t.TempDir()
 	check := func(path string) (int, *safety.Report) {
 		exitCode, stdout, stderr := runMain(t, "crds", "check", path, "--kubeconfig", b.Kubeconfig(), "-o", "json")

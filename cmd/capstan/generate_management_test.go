@@ -20,8 +20,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
-	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 func TestManagementCluster(t *testing.T) {
@@ -58,12 +58,13 @@ var _ = Describe("capstan generate cluster with the chart that the operator keep
 		return Expect(err.Error())
 	}
 
-	BeforeAll(func(ctx SpecContext) {
-		b, err := bed.Start(ctx, bed.Options{Nodes: -1, WithoutCertManager: true, Log: GinkgoWriter})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(b.Stop)
+	BeforeAll(func(SpecContext) {
+		b := bedtest.StartAPIServer(GinkgoT())
 		kubeconfig = b.Kubeconfig()
-		cluster, err = fleet.NewClient(b.Config())
+
+		var err error
+
+		cluster, err = harness.NewClient(b.Config())
 		Expect(err).NotTo(HaveOccurred())
 
 		charts = &store.Cluster{Client: cluster}
@@ -72,7 +73,7 @@ var _ = Describe("capstan generate cluster with the chart that the operator keep
 	It("says what is missing, step by step", func(ctx SpecContext) {
 		refused(ctx, "dev").To(HavePrefix("the management cluster knows no InfrastructureProviders; install Capstan there"))
 
-		Expect(fleet.InstallCRDs(ctx, cluster, "../..")).To(Succeed())
+		Expect(harness.InstallCRDs(ctx, cluster, "../..")).To(Succeed())
 		refused(ctx, "dev").To(HavePrefix("the management cluster has no InfrastructureProvider; create one"))
 
 		provider = &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Name: "sample", Namespace: "default"}}

@@ -19,9 +19,10 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/bed/tools"
-	"github.com/capstan-project/capstan/test/fleet"
-	"github.com/capstan-project/capstan/test/forge"
+	"github.com/capstan-project/capstan/test/fakesource"
+	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/image"
 )
 
@@ -226,7 +227,7 @@ func TestPublishedProvidersAndCertManagerAreMirrored(t *testing.T) {
 	const version = "v1.21.2"
 
 	helm := pushCertManager(t, public, access, version)
-	server := &forge.Forge{}
+	server := &fakesource.Server{}
 	g.Expect(server.PublishFolder("owner/docker", "v1.0.0", filepath.Join(folder, "infrastructure-docker", "v1.0.0"))).
 		To(Succeed())
 	g.Expect(server.Start()).To(Succeed())
@@ -314,13 +315,11 @@ func TestWhatCannotBeMirroredIsSaid(t *testing.T) {
 
 func TestTheChartsThatAClusterUsesAreMirrored(t *testing.T) {
 	g := NewWithT(t)
-	b, err := bed.Start(t.Context(), bed.Options{Nodes: -1, WithoutCertManager: true})
-	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { _ = b.Stop() })
+	b := bedtest.StartAPIServer(t)
 
-	c, err := fleet.NewClient(b.Config())
+	c, err := harness.NewClient(b.Config())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(fleet.InstallCRDs(t.Context(), c, "../..")).To(Succeed())
+	g.Expect(harness.InstallCRDs(t.Context(), c, "../..")).To(Succeed())
 
 	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Name: "docker", Namespace: "default"}}
 	g.Expect(c.Create(t.Context(), p)).To(Succeed())

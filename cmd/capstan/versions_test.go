@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/spf13/cobra"
 
-	"github.com/capstan-project/capstan/test/forge"
+	"github.com/capstan-project/capstan/test/fakesource"
 )
 
 // run runs a command and gives what it printed.
@@ -65,7 +65,7 @@ func TestProvidersListsWhatIsKnown(t *testing.T) {
 func TestVersionsListsWhatIsOffered(t *testing.T) {
 	withoutConfiguration(t)
 	g := NewWithT(t)
-	server := &forge.Forge{Token: "t0ken"}
+	server := &fakesource.Server{Token: "t0ken"}
 
 	metadata := []byte("releaseSeries: [{major: 1, minor: 1, contract: v1beta2}, {major: 1, minor: 0, contract: v1beta1}]")
 	for _, version := range []string{"v0.9.0", "v1.0.0", "v1.0.1", "v1.1.0", "v1.2.0-rc.1"} {

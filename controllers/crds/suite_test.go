@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 func TestCRDs(t *testing.T) {
@@ -36,13 +37,15 @@ var (
 )
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	b, err := bed.Start(ctx, bed.Options{Nodes: -1, WithoutCertManager: true})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(b.Stop)
-	control, config = b, b.Config()
+	control = bedtest.StartAPIServer(GinkgoT())
+	config = control.Config()
 	config.QPS = -1
+
 	full := runtime.NewScheme()
 	Expect(apiextensionsv1.AddToScheme(full)).To(Succeed())
+
+	var err error
+
 	live, err = client.New(config, client.Options{Scheme: full})
 	Expect(err).NotTo(HaveOccurred())
 

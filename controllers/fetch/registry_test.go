@@ -14,7 +14,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
-	"github.com/capstan-project/capstan/test/bed"
 )
 
 const registryHost = "registry.example.com"
@@ -26,19 +25,16 @@ func login(host, user string) string {
 
 func TestCredentialsForRegistries(t *testing.T) {
 	g := NewWithT(t)
-	b, err := bed.Start(t.Context(), bed.Options{Nodes: -1, WithoutCertManager: true})
-	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { _ = b.Stop() })
 
-	c, err := client.New(b.Config(), client.Options{})
+	c, err := client.New(cluster.Get(t).Config(), client.Options{})
 	g.Expect(err).NotTo(HaveOccurred())
 
 	for name, data := range map[string]map[string]string{
-		"basic":     {"username": "basic", "password": "pw"},
+		"login":     {"username": "basic", "password": "pw"},
 		"docker":    {".dockerconfigjson": login(registryHost, "docker")},
 		"elsewhere": {".dockerconfigjson": login("other.example.com", "elsewhere")},
 		"broken":    {".dockerconfigjson": "{"},
-		"variables": {"OCI_USERNAME": "variables", "OCI_PASSWORD": "pw"},
+		"oci":       {"OCI_USERNAME": "variables", "OCI_PASSWORD": "pw"},
 		"pull":      {".dockerconfigjson": login(registryHost, "pull")},
 		"not-keys":  {"cosign.pub": "x"},
 	} {
@@ -61,9 +57,9 @@ func TestCredentialsForRegistries(t *testing.T) {
 	for name, test := range map[string]struct {
 		secretRef, variables, account, want string
 	}{
-		"user name and password":               {"basic", "variables", "puller", "basic"},
-		"a docker configuration":               {"docker", "variables", "puller", "docker"},
-		"cluster-api-operator's, in variables": {"", "variables", "puller", "variables"},
+		"user name and password":               {"login", "oci", "puller", "basic"},
+		"a docker configuration":               {"docker", "oci", "puller", "docker"},
+		"cluster-api-operator's, in variables": {"", "oci", "puller", "variables"},
 		"the pull secrets of the account":      {"", "", "puller", "pull"},
 		"the operator's own":                   {"", "", "", "operator"},
 		"one for another host is none":         {"elsewhere", "", "", ""},

@@ -16,7 +16,6 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 	"github.com/capstan-project/capstan/controllers/values"
-	"github.com/capstan-project/capstan/test/bed"
 )
 
 // provider is one of the kind InfrastructureProvider with a spec.
@@ -112,11 +111,8 @@ func TestImagesOfTheConfigurationAndOfTheProvider(t *testing.T) {
 
 func TestCredentials(t *testing.T) {
 	g := NewWithT(t)
-	b, err := bed.Start(t.Context(), bed.Options{Nodes: -1, WithoutCertManager: true})
-	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { _ = b.Stop() })
 
-	c, err := client.New(b.Config(), client.Options{})
+	c, err := client.New(cluster.Get(t).Config(), client.Options{})
 	g.Expect(err).NotTo(HaveOccurred())
 
 	for name, data := range map[string]map[string]string{

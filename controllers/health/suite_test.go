@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 var (
@@ -34,12 +35,12 @@ func TestHealth(t *testing.T) {
 	RunSpecs(t, "Health")
 }
 
-var _ = BeforeSuite(func(ctx SpecContext) {
-	b, err := bed.Start(ctx, bed.Options{Nodes: -1, WithoutCertManager: true, Log: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(b.Stop)
-	cluster = b
-	admin, err = client.New(b.Config(), client.Options{Scheme: clientgoscheme.Scheme})
+var _ = BeforeSuite(func(SpecContext) {
+	cluster = bedtest.StartAPIServer(GinkgoT())
+
+	var err error
+
+	admin, err = client.New(cluster.Config(), client.Options{Scheme: clientgoscheme.Scheme})
 	Expect(err).NotTo(HaveOccurred())
 }, NodeTimeout(15*time.Minute))
 

@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 const name = "infrastructure-sample" // of the releases
@@ -35,12 +36,9 @@ func TestRelease(t *testing.T) {
 	RunSpecs(t, "Release engine")
 }
 
-var _ = BeforeSuite(func(ctx SpecContext) {
-	b, err := bed.Start(ctx, bed.Options{Nodes: -1, WithoutCertManager: true, Log: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(b.Stop)
-	cluster = b
-	client = kubernetes.NewForConfigOrDie(b.Config())
+var _ = BeforeSuite(func(SpecContext) {
+	cluster = bedtest.StartAPIServer(GinkgoT())
+	client = kubernetes.NewForConfigOrDie(cluster.Config())
 }, NodeTimeout(15*time.Minute))
 
 // newNamespace makes a namespace for one test.

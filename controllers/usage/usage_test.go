@@ -18,7 +18,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 const group = "infrastructure.cluster.x-k8s.io"
@@ -55,9 +55,7 @@ func TestTheVersionToAskForIsTheStored(t *testing.T) {
 
 func TestObjectsAreFound(t *testing.T) {
 	g := NewWithT(t)
-	b, err := bed.Start(t.Context(), bed.Options{Nodes: -1, WithoutCertManager: true})
-	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { _ = b.Stop() })
+	b := bedtest.StartAPIServer(t)
 
 	scheme := runtime.NewScheme()
 	g.Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())

@@ -1,7 +1,6 @@
 package values_test
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // publishedArgs are those of the container manager of managerComponents.
@@ -149,12 +149,8 @@ func TestFlagsOfTheOnlyContainer(t *testing.T) {
 
 // TestAzure has the one real provider with two managers, of which one is another project's.
 func TestAzure(t *testing.T) {
-	folder := os.Getenv("PROVIDERS")
-	if folder == "" {
-		t.Skip("PROVIDERS is not set to a folder of real releases")
-	}
-
 	g := NewWithT(t)
+	folder := testproviders.Folder(t)
 	directory, err := source.NewDirectory(filepath.Join(folder, "infrastructure-azure"))
 	g.Expect(err).NotTo(HaveOccurred())
 	releases, err := directory.Releases(t.Context())

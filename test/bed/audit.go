@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// Request is one request that the API server has answered, from its audit log.
+// Request is a request that the API server has answered, as recorded in its audit log.
 type Request struct {
-	User      string // who asked; an impersonated user is the one that counts
+	User      string // the user, or the impersonated user
 	UserAgent string
-	// get, list, watch, create, update, patch, delete, deletecollection; the HTTP method for what
-	// is no resource
+	// get, list, watch, create, update, patch, delete or deletecollection; the HTTP method for
+	// requests to paths that are not resources
 	Verb        string
-	Group       string // API group, empty for the core group
-	Resource    string // plural, such as "deployments"; empty for what is no resource, such as /openapi/v3
+	Group       string // API group; empty for the core group
+	Resource    string // plural, e.g. "deployments"; empty for other paths, e.g. /openapi/v3
 	Subresource string
 	Namespace   string
 	Name        string
@@ -27,14 +27,14 @@ type Request struct {
 	Code        int    // HTTP status
 	DryRun      bool
 	Received    time.Time
-	Duration    time.Duration // until the last byte of the answer
+	Duration    time.Duration // time until the last byte of the response
 }
 
 // Lease reports whether the request is about a Lease: leader election and heartbeats.
 func (r Request) Lease() bool { return r.Group == "coordination.k8s.io" && r.Resource == "leases" }
 
-// Write reports whether the request was to change what is stored. Reviews, such as
-// SubjectAccessReview, are creations that store nothing.
+// Write reports whether the request tries to change what is stored. Reviews such as
+// SubjectAccessReview are created but never stored, so they do not count.
 func (r Request) Write() bool {
 	switch r.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -45,9 +45,9 @@ func (r Request) Write() bool {
 	return false
 }
 
-// Requests reads the audit log and returns, in the order of their answers, the requests that keep
-// holds for; nil keeps all. A request is logged as it is answered, so one that has just been
-// answered may be missing; a watch is there once it has ended.
+// Requests reads the audit log and returns the requests for which keep returns true, in the order
+// in which they were answered; a nil keep returns all of them. A request is logged when it is
+// answered, so the latest one may still be missing. A watch is logged when it ends.
 func (b *Bed) Requests(keep func(Request) bool) ([]Request, error) {
 	file, err := os.Open(b.AuditLog())
 	if err != nil {
@@ -60,7 +60,7 @@ func (b *Bed) Requests(keep func(Request) bool) ([]Request, error) {
 	for reader := bufio.NewReaderSize(file, 1<<20); ; {
 		line, err := reader.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return requests, nil // a last line without its end is still being written
+			return requests, nil // the last line is still being written
 		}
 
 		if err != nil {
@@ -78,7 +78,7 @@ func (b *Bed) Requests(keep func(Request) bool) ([]Request, error) {
 	}
 }
 
-// Count counts requests by whatever key tells of each, such as its user, verb or resource.
+// Count counts requests by a key of each, such as its user, verb or resource.
 func Count(requests []Request, key func(Request) string) map[string]int {
 	counts := map[string]int{}
 	for _, request := range requests {
@@ -88,12 +88,12 @@ func Count(requests []Request, key func(Request) string) map[string]int {
 	return counts
 }
 
-// auditEvent is what of kind Event of audit.k8s.io/v1 is used here.
+// auditEvent has the fields of kind Event of audit.k8s.io/v1 that are used here.
 type auditEvent struct {
 	RequestURI string
 	Verb       string
 	User       struct{ Username string }
-	// ImpersonatedUser is who the request counts for, if it is set.
+	// ImpersonatedUser, if set, is the user that the request counts for.
 	ImpersonatedUser *struct{ Username string }
 	UserAgent        string
 	ObjectRef        struct {

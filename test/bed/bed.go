@@ -1,8 +1,8 @@
-// Package bed runs a whole Kubernetes control plane on this machine, for tests and by hand: the
-// real etcd, kube-apiserver, kube-controller-manager and kube-scheduler, with nodes that kwok
-// simulates, so that Deployments really become Available. It needs no container, no image, no
-// privilege and no network, listens on loopback only, is up within seconds and leaves nothing
-// behind. Several beds run side by side. The programs are built from source by package tools.
+// Package bed runs a complete Kubernetes control plane on this machine, for tests and for manual
+// use: the real etcd, kube-apiserver, kube-controller-manager and kube-scheduler. kwok simulates
+// the nodes, so Deployments become Available. A bed needs no containers, images, privileges or
+// network. It listens on loopback only, starts within seconds, and leaves nothing behind when it
+// stops. Several beds can run at the same time. Package tools builds the programs from source.
 package bed
 
 import (
@@ -21,23 +21,23 @@ import (
 	"github.com/capstan-project/capstan/test/bed/tools"
 )
 
-// DefaultNodes is how many nodes a bed has unless its options say otherwise.
+// DefaultNodes is the number of simulated nodes unless the options set another.
 const DefaultNodes = 2
 
-// Options of a bed. The zero value is what most tests want.
+// Options configure a bed. The zero value suits most tests.
 type Options struct {
-	// Nodes is the number of simulated nodes; 0 means DefaultNodes, a negative number none, for
-	// tests that bring a node of their own.
+	// Nodes is the number of simulated nodes. Zero means DefaultNodes; a negative number means none,
+	// for tests that add nodes themselves or need none.
 	Nodes int
-	// WithoutCertManager leaves out the CustomResourceDefinitions of cert-manager. Its controllers
-	// never run here.
+	// WithoutCertManager omits cert-manager's CustomResourceDefinitions. Its controllers never run in
+	// a bed.
 	WithoutCertManager bool
-	// APIServerFlags are appended to the flags of kube-apiserver, so they win over the bed's own.
+	// APIServerFlags are appended to the flags of kube-apiserver, so they override the bed's own.
 	APIServerFlags []string
-	// LogDir is a folder for the logs of the components and the audit log, which stay after Stop.
-	// Logs of an earlier bed there are overwritten. If it is empty, the logs go when the bed goes.
+	// LogDir is a folder for the components' logs and the audit log, which are kept after Stop.
+	// Existing logs are overwritten. If it is empty, Stop removes the logs.
 	LogDir string
-	// Log receives progress while programs are being built; nil means standard error.
+	// Log receives the progress of builds; nil means standard error.
 	Log io.Writer
 }
 
@@ -47,23 +47,23 @@ type Bed struct {
 	tools    *tools.Set
 	dir      *workDir
 	ca       *authority
-	admin    *rest.Config      // of the user whom callers get unless they name one
-	client   dynamic.Interface // of the bed itself
-	http     *http.Client      // of the bed itself
-	port     *port             // of the API server
+	admin    *rest.Config      // of the user admin
+	client   dynamic.Interface // used by the bed itself
+	http     *http.Client      // used by the bed itself
+	port     *port             // the API server's
 	launcher *launcher
 
-	alive context.Context         // ends, with the cause, when a component dies
-	fail  context.CancelCauseFunc // ends alive
+	alive context.Context         // canceled, with the cause, when a component dies
+	fail  context.CancelCauseFunc // cancels alive
 
-	mu        sync.Mutex // guards what follows, and the kubeconfig files
+	mu        sync.Mutex // guards the fields below and the kubeconfig files
 	processes []*process
 	stopped   bool
 }
 
-// Start builds the bed's programs if they are missing and brings up a control plane: when it
-// returns, nodes are Ready, the default namespace takes pods and the CRDs are Established. ctx
-// bounds the start only. The caller owes a Stop.
+// Start builds the bed's programs if they are missing, and starts a control plane. When it returns,
+// nodes are Ready, pods can be created in the default namespace, and CRDs are Established. ctx
+// limits only the start. The caller must call Stop.
 func Start(ctx context.Context, options Options) (*Bed, error) {
 	options, err := options.complete()
 	if err != nil {
@@ -101,7 +101,7 @@ func (o Options) complete() (Options, error) {
 	if o.LogDir == "" {
 		return o, nil
 	}
-	// The components run in another folder, where a relative path means another one.
+	// The components run in another folder, where a relative path would point elsewhere.
 	dir, err := filepath.Abs(o.LogDir)
 	if err != nil {
 		return o, fmt.Errorf("find the folder of the logs: %w", err)
@@ -113,7 +113,8 @@ func (o Options) complete() (Options, error) {
 }
 
 func (b *Bed) start(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{b.prepare, b.startAPIServer, b.populate, b.startControllers, b.settle} {
+	steps := []func(context.Context) error{b.prepare, b.startAPIServer, b.populate, b.startControllers, b.settle}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -122,7 +123,7 @@ func (b *Bed) start(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends every process of the bed and removes its folder. It may be called more than once.
+// Stop kills every process of the bed and removes its folder. It may be called more than once.
 func (b *Bed) Stop() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -145,8 +146,8 @@ func (b *Bed) Stop() error {
 	return errors.Join(b.port.release(), b.dir.remove())
 }
 
-// Wait returns nil when ctx ends, or as soon as a component has died an error that names it and
-// shows the end of its log.
+// Wait returns nil when ctx ends. If a component dies first, it returns an error with the
+// component's name and the end of its log.
 func (b *Bed) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -156,13 +157,13 @@ func (b *Bed) Wait(ctx context.Context) error {
 	}
 }
 
-// Dir is the bed's folder, where callers may put files that go with the bed.
+// Dir returns the bed's folder. Callers may put files there that Stop should remove.
 func (b *Bed) Dir() string { return b.dir.path }
 
-// Binary is the path of a program of the bed, such as "kubectl", "helm" (v3) or "helm4".
+// Binary returns the path of one of the bed's programs, such as "kubectl", "helm" (v3) or "helm4".
 func (b *Bed) Binary(name string) string { return b.tools.Program(name) }
 
-// AuditLog is the path of the API server's audit log; see Requests.
+// AuditLog returns the path of the API server's audit log. Requests reads it.
 func (b *Bed) AuditLog() string { return filepath.Join(b.logs(), "audit.log") }
 
 func (b *Bed) logs() string {
@@ -173,5 +174,5 @@ func (b *Bed) logs() string {
 	return b.file("logs")
 }
 
-// file is a path in the bed's folder.
+// file returns a path in the bed's folder.
 func (b *Bed) file(name string) string { return filepath.Join(b.dir.path, name) }

@@ -30,10 +30,10 @@ const patience = 30 * time.Second
 
 var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 
-// childVariable makes this program a process that starts a bed, tells of it and waits to be killed.
+// childVariable makes this program start a bed, report it, and wait to be killed.
 const childVariable = "BED_TEST_CHILD"
 
-// childReport is what the child tells, as a line of JSON.
+// childReport is the report of the child process, written as one line of JSON.
 type childReport struct {
 	Dir  string
 	PIDs []int
@@ -66,7 +66,7 @@ func (b *Bed) pids() []int {
 	return pids
 }
 
-// alive lists the processes that exist and are more than an entry in the table of processes.
+// alive returns the processes that are running, not counting zombies.
 func alive(pids []int) []int {
 	var living []int
 
@@ -77,7 +77,7 @@ func alive(pids []int) []int {
 
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		if err == nil && strings.Contains(string(status), "State:\tZ") {
-			continue // nobody has asked for its exit status yet
+			continue // a zombie
 		}
 
 		living = append(living, pid)
@@ -139,10 +139,10 @@ func TestBed(t *testing.T) {
 
 	t.Run("makes a Deployment available", func(t *testing.T) { makesADeploymentAvailable(t, b) })
 	t.Run("has the CRDs of cert-manager", func(t *testing.T) { hasCertManager(t, b) })
-	t.Run("tells one user's requests from another's", func(t *testing.T) { tellsRequestsApart(t, b) })
-	t.Run("gives kubeconfigs that its kubectl takes", func(t *testing.T) { givesKubeconfigs(t, b) })
-	t.Run("has as many registries as are asked for", func(t *testing.T) { hasRegistries(t, b) })
-	t.Run("runs beside another bed", func(t *testing.T) { runsBesideAnother(t, b) })
+	t.Run("logs the requests of each user", func(t *testing.T) { logsRequests(t, b) })
+	t.Run("provides kubeconfigs", func(t *testing.T) { providesKubeconfigs(t, b) })
+	t.Run("can have several registries", func(t *testing.T) { hasRegistries(t, b) })
+	t.Run("runs at the same time as another bed", func(t *testing.T) { runsWithAnother(t, b) })
 
 	g := NewWithT(t)
 	g.Expect(alive(pids)).To(Equal(pids))
@@ -183,7 +183,7 @@ func hasCertManager(t *testing.T, b *Bed) {
 	g.Expect(err).NotTo(HaveOccurred())
 }
 
-func tellsRequestsApart(t *testing.T, b *Bed) {
+func logsRequests(t *testing.T, b *Bed) {
 	g := NewWithT(t)
 	c := client(t, b, "auditor").Resource(configMaps).Namespace("default")
 	note := object(t, `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "note"}}`)
@@ -209,7 +209,11 @@ func tellsRequestsApart(t *testing.T, b *Bed) {
 	g.Eventually(func() (map[string]int, error) {
 		requests, err = b.Requests(byAuditor)
 		return Count(requests, func(r Request) string { return r.Verb + " " + r.Resource }), err
-	}).WithTimeout(patience).Should(Equal(map[string]int{"create configmaps": 2, "get configmaps": 3, "watch configmaps": 1}))
+	}).WithTimeout(patience).Should(Equal(map[string]int{
+		"create configmaps": 2,
+		"get configmaps":    3,
+		"watch configmaps":  1,
+	}))
 
 	writes := Count(requests, func(r Request) string { return fmt.Sprintf("%t %d", r.Write(), r.Code) })
 	g.Expect(writes).To(Equal(map[string]int{"true 201": 1, "false 201": 1, "false 200": 4}), "a dry run writes nothing")
@@ -223,7 +227,7 @@ func tellsRequestsApart(t *testing.T, b *Bed) {
 	g.Expect(Count(everyone, func(r Request) string { return r.User })).To(HaveKey("system:kube-scheduler"))
 }
 
-func givesKubeconfigs(t *testing.T, b *Bed) {
+func providesKubeconfigs(t *testing.T, b *Bed) {
 	g := NewWithT(t)
 	other, err := b.KubeconfigFor("team/a:operator")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -261,7 +265,7 @@ func hasRegistries(t *testing.T, b *Bed) {
 	g.Expect(addresses).To(HaveLen(2))
 }
 
-func runsBesideAnother(t *testing.T, b *Bed) {
+func runsWithAnother(t *testing.T, b *Bed) {
 	g := NewWithT(t)
 	logs := t.TempDir()
 	other := start(
@@ -281,13 +285,13 @@ func runsBesideAnother(t *testing.T, b *Bed) {
 	g.Expect(filepath.Join(logs, "audit.log")).To(BeARegularFile())
 
 	list, err := client(t, b, "tester").Resource(nodes).List(t.Context(), metav1.ListOptions{})
-	g.Expect(err).NotTo(HaveOccurred(), "the first bed goes on")
+	g.Expect(err).NotTo(HaveOccurred(), "the first bed still runs")
 	g.Expect(list.Items).To(HaveLen(DefaultNodes))
 }
 
-func TestKilledProcessLeavesNothing(t *testing.T) {
+func TestKilledProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux ends the components of a process that was killed")
+		t.Skip("only Linux kills the components of a process that was killed")
 	}
 
 	g := NewWithT(t)
@@ -314,12 +318,12 @@ func TestKilledProcessLeavesNothing(t *testing.T) {
 
 	dir, err := newWorkDir(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(report.Dir).NotTo(BeADirectory(), "the next bed sweeps the folder")
+	g.Expect(report.Dir).NotTo(BeADirectory(), "the next bed removes the folder")
 	g.Expect(dir.path).To(BeADirectory())
 	g.Expect(dir.remove()).To(Succeed())
 }
 
-func TestDeadComponentIsNamed(t *testing.T) {
+func TestDeadComponent(t *testing.T) {
 	g := NewWithT(t)
 
 	b := start(t, Options{})
@@ -335,7 +339,7 @@ func TestDeadComponentIsNamed(t *testing.T) {
 	g.Expect(b.Wait(ctx)).To(MatchError(ContainSubstring("kube-scheduler has died")))
 }
 
-func TestFailedStartLeavesNothing(t *testing.T) {
+func TestFailedStart(t *testing.T) {
 	g := NewWithT(t)
 	base := t.TempDir()
 	t.Setenv("TMPDIR", base)

@@ -23,8 +23,8 @@ import (
 
 func (b *Bed) url() string { return fmt.Sprintf("https://127.0.0.1:%d", b.port.number) }
 
-// prepare makes all that the components read when they start: folder, port, keys, certificates,
-// kubeconfigs, policy.
+// prepare creates everything that the components read when they start: folder, port, keys,
+// certificates, kubeconfigs and audit policy.
 func (b *Bed) prepare(ctx context.Context) (err error) {
 	if b.dir, err = newWorkDir(ctx); err != nil {
 		return err
@@ -63,7 +63,12 @@ func (b *Bed) prepare(ctx context.Context) (err error) {
 		return fmt.Errorf("make the bed's own client: %w", err)
 	}
 
-	for _, user := range []string{adminUser, userOf(tools.ControllerManager), userOf(tools.Scheduler), userOf(tools.Kwok)} {
+	for _, user := range []string{
+		adminUser,
+		userOf(tools.ControllerManager),
+		userOf(tools.Scheduler),
+		userOf(tools.Kwok),
+	} {
 		if _, err := b.KubeconfigFor(user); err != nil {
 			return err
 		}
@@ -72,7 +77,7 @@ func (b *Bed) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// userOf is the user name of a component of the control plane.
+// userOf returns the user name of a component of the control plane.
 func userOf(component string) string { return "system:" + component }
 
 func (b *Bed) writeKeys() (err error) {
@@ -115,13 +120,13 @@ func (b *Bed) writeKeys() (err error) {
 	return nil
 }
 
-// startAPIServer returns when the API server takes requests, which is a second before it calls
-// itself ready.
+// startAPIServer returns when the API server accepts requests. That is about a second before it
+// reports that it is ready.
 func (b *Bed) startAPIServer(ctx context.Context) error {
 	if err := b.run(tools.Etcd, b.etcdFlags()...); err != nil {
 		return err
 	}
-	// The API server looks for etcd once, and then a second later.
+	// The API server connects to etcd once at its start, and then only a second later.
 	if err := b.poll(ctx, "etcd listens", func(context.Context) error {
 		connection, err := net.Dial("unix", b.file(etcdSocket))
 		if err != nil {
@@ -143,17 +148,17 @@ func (b *Bed) startAPIServer(ctx context.Context) error {
 	})
 }
 
-// stages are the bed's own, beside those of kwok's module: what becomes of images with names such
-// as never-pulled.
+// stages extend the stages of kwok's module: they simulate failures of images with names such as
+// never-pulled.
 //
 //go:embed stages.yaml
 var stages []byte
 
 const stagesFile = "stages.yaml"
 
-// startControllers starts what acts on objects; kwok, which would simulate every node there is,
-// only for simulated ones. kube-controller-manager comes last: it looks whether the API server is
-// ready once, and then a second later.
+// startControllers starts the components that act on objects. kwok would simulate every node, so it
+// runs only if there are simulated ones. kube-controller-manager comes last: it checks once whether
+// the API server is ready, and then only a second later.
 func (b *Bed) startControllers(ctx context.Context) error {
 	if err := os.WriteFile(b.file(stagesFile), stages, 0o600); err != nil {
 		return err
@@ -199,7 +204,7 @@ func (b *Bed) waitReady(ctx context.Context) error {
 }
 
 // poll calls done until it returns nil. It gives up when a component dies, when ctx ends, or after
-// a minute, with the last error of done.
+// a minute, and returns the last error of done.
 func (b *Bed) poll(ctx context.Context, what string, done func(context.Context) error) error {
 	const every, limit = 20 * time.Millisecond, time.Minute
 

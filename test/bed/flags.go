@@ -7,7 +7,7 @@ import (
 	"github.com/capstan-project/capstan/test/bed/tools"
 )
 
-// Files that components read, or make, in the bed's folder.
+// Files in the bed's folder that components read or create.
 const (
 	etcdSocket          = "etcd.sock"
 	caFile              = "ca.crt"
@@ -17,15 +17,15 @@ const (
 	auditPolicyFile     = "audit.yaml"
 )
 
-// auditPolicy logs each request once, when it is answered in full; a watch is one request, logged
-// when it ends.
+// auditPolicy logs each request once, when its response is complete. A watch is logged when it
+// ends.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted, Panic]
 rules: [{level: Metadata}]
 `
 
-// serviceAddresses is what ClusterIPs are taken from; nothing answers there. The first is that of
+// serviceAddresses is the range of ClusterIPs. Nothing answers on them. The first one belongs to
 // the Service default/kubernetes.
 const serviceAddresses = "10.0.0.0/16"
 
@@ -36,7 +36,7 @@ func (b *Bed) etcdFlags() []string {
 		"--data-dir=" + b.file("etcd"),
 		"--unsafe-no-fsync",
 		"--listen-client-urls=unix://" + b.file(etcdSocket),
-		// Required, and used by nobody: there is one member and one client.
+		// Required but unused, since there is one member and one client.
 		"--advertise-client-urls=http://127.0.0.1:0",
 		"--listen-peer-urls=http://127.0.0.1:0",
 		"--log-level=warn",
@@ -49,8 +49,8 @@ func (b *Bed) apiServerFlags() []string {
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", b.port.number),
-		"--permit-port-sharing",           // with the socket that reserves the port
-		"--endpoint-reconciler-type=none", // a loopback address cannot be an endpoint
+		"--permit-port-sharing",           // shares the reserved port
+		"--endpoint-reconciler-type=none", // endpoints cannot be loopback addresses
 		"--service-cluster-ip-range=" + serviceAddresses,
 		"--tls-cert-file=" + b.file(serverCertFile),
 		"--tls-private-key-file=" + b.file(serverKeyFile),
@@ -62,7 +62,7 @@ func (b *Bed) apiServerFlags() []string {
 		"--allow-privileged",
 		"--audit-policy-file=" + b.file(auditPolicyFile),
 		"--audit-log-path=" + b.AuditLog(),
-		"--audit-log-maxsize=10000", // megabytes; a log that is rotated would be read in part
+		"--audit-log-maxsize=10000", // megabytes; only the current file of a rotated log would be read
 	}, b.options.APIServerFlags...)
 }
 
@@ -88,7 +88,7 @@ func (b *Bed) schedulerFlags() []string {
 	}
 }
 
-// kwokFlags: kwok has no rate limit of its own.
+// kwokFlags returns the flags of kwok, which has no rate limit of its own.
 func (b *Bed) kwokFlags() []string {
 	return []string{
 		"--kubeconfig=" + b.kubeconfigPath(userOf(tools.Kwok)),

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childAttributes makes the kernel kill a child when this process dies, even by SIGKILL, and keeps
-// a terminal's Ctrl-C from the children, so that they end by Stop and not before it.
+// childAttributes makes the kernel kill a child when this process dies, even from SIGKILL, and
+// shields the children from a terminal's Ctrl-C, so that Stop ends them.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
-// port is a TCP port of the loopback address that nobody else can get until release. It is bound
-// and does not listen; the program it is meant for must bind it with SO_REUSEPORT.
+// port is a TCP port of the loopback address that no other process can get until it is released. It
+// is bound but does not listen; the program that uses it must bind it with SO_REUSEPORT.
 type port struct {
 	number int
 	socket int

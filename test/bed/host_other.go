@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// childAttributes: only Linux ties the life of a child to ours, elsewhere the components of a bed
-// end by Stop alone.
+// childAttributes returns nothing special: only Linux kills the children of a process that dies. On
+// other systems, only Stop ends the components of a bed.
 func childAttributes() *syscall.SysProcAttr { return nil }
 
 // port is a TCP port of the loopback address that was free a moment ago.

@@ -11,28 +11,28 @@ import (
 	gcr "github.com/google/go-containerregistry/pkg/registry"
 )
 
-// Implementation is whose registry it is.
+// Implementation is a registry implementation.
 type Implementation string
 
 const (
-	// Distribution is the CNCF's registry. It has no API for referrers.
+	// Distribution is the CNCF's registry. It does not have the referrers API.
 	Distribution Implementation = "distribution"
-	// GoContainerRegistry is the registry of crane, with the API for referrers. It runs in this
-	// process and keeps manifests in memory.
+	// GoContainerRegistry is crane's registry. It has the referrers API, runs in this process and
+	// keeps manifests in memory.
 	GoContainerRegistry Implementation = "go-containerregistry"
 )
 
-// Implementations are all that there are, for tests of what must work with any registry.
+// Implementations lists all implementations, for tests that must pass with any registry.
 func Implementations() []Implementation { return []Implementation{Distribution, GoContainerRegistry} }
 
-// inProcess is a registry that is a handler of this process.
+// inProcess is a registry that runs as a handler in this process.
 type inProcess struct {
 	handler http.Handler
 	tls     *tls.Config
 	server  *http.Server
 }
 
-// newInProcess makes a registry that asks for the password of the options, if there is one.
+// newInProcess returns a registry that requires the password of the options, if there is one.
 func newInProcess(o RegistryOptions) *inProcess {
 	silent := log.New(io.Discard, "", 0)
 	registry := gcr.New(
@@ -60,7 +60,7 @@ func (p *inProcess) useTLS(pair keyPair) error {
 	return err
 }
 
-// serve starts the registry that is in this process.
+// serve starts the registry in this process.
 func (r *Registry) serve() error {
 	listener, err := net.Listen("tcp", r.Address)
 	if err != nil {
@@ -69,8 +69,8 @@ func (r *Registry) serve() error {
 
 	r.Address = listener.Addr().String()
 	p := r.inProcess
-	// No HTTP/2: it reads one blob at a time, and those that wait would hold up that one where all
-	// share a connection.
+	// HTTP/2 is off: the registry reads one blob at a time, and with a shared connection the waiting
+	// uploads would block the one that is being read.
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 
@@ -82,7 +82,7 @@ func (r *Registry) serve() error {
 	}
 	go func() {
 		if p.tls == nil {
-			_ = p.server.Serve(listener) // until it is closed
+			_ = p.server.Serve(listener) // returns when the server is closed
 		} else {
 			_ = p.server.ServeTLS(listener, "", "")
 		}

@@ -30,7 +30,7 @@ var (
 	}
 )
 
-// populate makes the objects that a bed begins with.
+// populate creates the initial objects of a bed.
 func (b *Bed) populate(ctx context.Context) error {
 	definitions, err := b.definitions()
 	if err != nil {
@@ -49,7 +49,7 @@ func (b *Bed) populate(ctx context.Context) error {
 	return group.Wait()
 }
 
-// settle waits until the objects of a fresh bed, and those that controllers make, can be used.
+// settle waits until the initial objects, and those that controllers create, can be used.
 func (b *Bed) settle(ctx context.Context) error {
 	namespace := "default"
 	for _, wait := range []struct {
@@ -59,9 +59,17 @@ func (b *Bed) settle(ctx context.Context) error {
 	}{
 		{"CRDs are established", b.client.Resource(crds), unlessAll(established)},
 		{"nodes take pods", b.client.Resource(nodes), unlessAll(takesPods)},
-		// Without these two, pods of the namespace are refused, or never start on a real node.
-		{"the default namespace has a service account", b.client.Resource(serviceAccounts).Namespace(namespace), unlessHas("default")},
-		{"the default namespace has the cluster's certificate", b.client.Resource(configMaps).Namespace(namespace), unlessHas("kube-root-ca.crt")},
+		// Without these two, pods of the namespace are rejected, or never start on a real node.
+		{
+			"the default namespace has a service account",
+			b.client.Resource(serviceAccounts).Namespace(namespace),
+			unlessHas("default"),
+		},
+		{
+			"the default namespace has the cluster's certificate",
+			b.client.Resource(configMaps).Namespace(namespace),
+			unlessHas("kube-root-ca.crt"),
+		},
 	} {
 		err := b.poll(ctx, wait.until, func(ctx context.Context) error {
 			list, err := wait.objects.List(ctx, metav1.ListOptions{})
@@ -79,7 +87,7 @@ func (b *Bed) settle(ctx context.Context) error {
 	return nil
 }
 
-// definitions are the CRDs that a bed begins with.
+// definitions returns the initial CRDs of a bed.
 func (b *Bed) definitions() ([]*unstructured.Unstructured, error) {
 	if b.options.WithoutCertManager {
 		return nil, nil
@@ -106,7 +114,7 @@ func (b *Bed) definitions() ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// node is as large as a usual server, so that the scheduler has something to weigh.
+// node returns a Node with the size of a typical server, so that the scheduler has a choice.
 func node(name string) *unstructured.Unstructured {
 	size := map[string]any{"cpu": "32", "memory": "128Gi", "ephemeral-storage": "500Gi", "pods": "110"}
 
@@ -136,7 +144,7 @@ func create(ctx context.Context, client dynamic.ResourceInterface, object *unstr
 	return nil
 }
 
-// unlessAll gives an error that names the first object which does not fulfil a condition.
+// unlessAll returns a check whose error names the first object that does not fulfill a condition.
 func unlessAll(fulfils func(unstructured.Unstructured) bool) func([]unstructured.Unstructured) error {
 	return func(objects []unstructured.Unstructured) error {
 		for _, object := range objects {
@@ -163,8 +171,8 @@ func unlessHas(name string) func([]unstructured.Unstructured) error {
 
 func established(crd unstructured.Unstructured) bool { return hasCondition(crd, "Established") }
 
-// takesPods: a node that is Ready does so only when the controller that keeps pods from new nodes
-// has seen it.
+// takesPods reports whether pods can be scheduled on a node. A Ready node may still have the taint
+// that keeps pods away from new nodes.
 func takesPods(node unstructured.Unstructured) bool {
 	taints, _, _ := unstructured.NestedSlice(node.Object, "spec", "taints")
 	return hasCondition(node, "Ready") && len(taints) == 0

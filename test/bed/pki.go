@@ -13,13 +13,14 @@ import (
 	"time"
 )
 
-// authority is the certificate authority of one bed: of the API server and of every user.
+// authority is the certificate authority of a bed. It issues the certificates of the API server and
+// of all users.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 }
 
-// keyPair is a certificate and its private key, in PEM.
+// keyPair is a certificate with its private key, in PEM.
 type keyPair struct {
 	certificate, key []byte
 }
@@ -47,10 +48,10 @@ func newAuthority() (*authority, error) {
 	return &authority{certificate: parsed, key: key}, nil
 }
 
-// bundle is what clients trust: the authority's own certificate.
+// bundle returns the authority's own certificate, which clients trust.
 func (a *authority) bundle() []byte { return encode("CERTIFICATE", a.certificate.Raw) }
 
-// client issues a certificate for a user in groups.
+// client issues a certificate for a user that is a member of groups.
 func (a *authority) client(user string, groups ...string) (keyPair, error) {
 	template := certificate(user)
 	template.Subject.Organization = groups
@@ -87,8 +88,8 @@ func (a *authority) issue(template *x509.Certificate) (keyPair, error) {
 	return keyPair{certificate: encode("CERTIFICATE", der), key: keyPEM}, nil
 }
 
-// certificate is what all certificates of a bed have in common. They are valid for a week, and from
-// an hour ago, since clocks are set.
+// certificate returns the fields that all certificates of a bed share. They are valid from an hour
+// ago, in case the clock is adjusted, and for a week.
 func certificate(commonName string) *x509.Certificate {
 	now := time.Now()
 

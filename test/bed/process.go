@@ -11,22 +11,22 @@ import (
 	"sync/atomic"
 )
 
-// process is a component that runs.
+// process is a running component.
 type process struct {
 	cmd    *exec.Cmd
-	log    string        // the file of its output
-	killed atomic.Bool   // it was our will that it ends
-	exited chan struct{} // closed when it is gone
+	log    string        // path of the file with its output
+	killed atomic.Bool   // whether the bed ended it
+	exited chan struct{} // closed when it has ended
 }
 
-// run starts a component under the name of its program.
+// run starts a component, with the name of its program.
 func (b *Bed) run(program string, args ...string) error {
 	_, err := b.runAs(program, program, args...)
 	return err
 }
 
-// runAs starts a program of the bed with its output in <name>.log. The process ends at Stop, or
-// with this process, however that dies.
+// runAs starts one of the bed's programs, with its output in <name>.log. The process is killed by
+// Stop, or when this process dies for any reason.
 func (b *Bed) runAs(name, program string, args ...string) (*process, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -43,8 +43,8 @@ func (b *Bed) runAs(name, program string, args ...string) (*process, error) {
 
 	cmd := exec.Command(b.Binary(program), args...)
 	cmd.Dir = b.dir.path
-	// Nothing of the caller's environment: no proxy, no KUBECONFIG and no settings file changes
-	// what a bed is.
+	// The caller's environment is not passed on, so that no proxy, KUBECONFIG or settings file affects
+	// the bed.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir.path, "TMPDIR=" + b.dir.path}
 	cmd.Stdout, cmd.Stderr = output, output
 
@@ -68,21 +68,21 @@ func (b *Bed) runAs(name, program string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// Launch starts a program of the caller's that ends with this process at the latest, however that
-// dies. Stop does not end it, and the caller waits for it.
+// Launch starts a program of the caller. It is killed when this process dies for any reason. Stop
+// does not end it; the caller must wait for it.
 func (b *Bed) Launch(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = childAttributes()
 	return b.launcher.start(cmd)
 }
 
-// kill ends the process without a farewell: nothing in a bed is worth the seconds of a graceful
-// end.
+// kill ends the process with SIGKILL: a graceful shutdown takes seconds and a bed has nothing to
+// save.
 func (p *process) kill() {
 	p.killed.Store(true)
-	_ = p.cmd.Process.Kill() // fails only if it is gone
+	_ = p.cmd.Process.Kill() // fails only if the process has ended
 }
 
-// tail is the end of the log, where the cause is.
+// tail returns the end of the log, which usually contains the cause.
 func (p *process) tail() string {
 	log, err := os.ReadFile(p.log)
 	if err != nil {
@@ -94,9 +94,9 @@ func (p *process) tail() string {
 	return strings.Join(lines[max(0, len(lines)-15):], "\n")
 }
 
-// launcher starts processes, all from one operating system thread that lives until close: Linux
-// ends the children of a bed when the *thread* that forked them ends, and the Go runtime ends
-// threads as it likes.
+// launcher starts processes from a single operating system thread that lives until close. Linux
+// kills the children of a bed when the *thread* that forked them ends, and the Go runtime may end
+// threads at any time.
 type launcher struct {
 	commands chan *exec.Cmd
 	results  chan error
@@ -118,7 +118,7 @@ func newLauncher() *launcher {
 	return l
 }
 
-// start must not be called concurrently, nor after close.
+// start must not be called concurrently or after close.
 func (l *launcher) start(cmd *exec.Cmd) error {
 	l.commands <- cmd
 	return <-l.results

@@ -11,7 +11,7 @@ import (
 	"github.com/capstan-project/capstan/test/bed/tools"
 )
 
-// registryConfig is filled with the folder of what is stored, the address, and more settings.
+// registryConfig has placeholders for the storage folder, the address and more settings.
 const registryConfig = `version: 0.1
 log: {level: info, accesslog: {disabled: true}}
 storage:
@@ -21,11 +21,11 @@ http:
   addr: %q
 %s`
 
-// registryAddress is how a registry tells which port it got.
+// registryAddress matches the log line with the port that a registry has chosen.
 var registryAddress = regexp.MustCompile(`listening on ([\d.]+:\d+)`)
 
-// StartRegistry runs an empty OCI registry, by plain HTTP and without authentication, until Stop.
-// It returns the registry's host:port. A bed can have several.
+// StartRegistry runs an empty OCI registry over plain HTTP and without authentication until Stop,
+// and returns its host:port. A bed can have several registries.
 func (b *Bed) StartRegistry(ctx context.Context) (string, error) {
 	dir, err := os.MkdirTemp(b.Dir(), "registry-")
 	if err != nil {
@@ -56,7 +56,7 @@ func (b *Bed) StartRegistry(ctx context.Context) (string, error) {
 	return address, err
 }
 
-// loggedAddress finds in a registry's log where it listens.
+// loggedAddress returns the address that a registry has logged.
 func loggedAddress(path string) (string, error) {
 	log, err := os.ReadFile(path)
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/capstan-project/capstan/test/bed/tools"
 )
 
-// Registry is a real OCI registry without a control plane. It can be stopped and started again with
-// all that it holds.
+// Registry is a real OCI registry without a control plane. It keeps its content when it is stopped
+// and started again.
 type Registry struct {
-	// Address is its host:port; it stays the same when the registry is started again.
+	// Address is its host:port, which stays the same when the registry is started again.
 	Address string
 	// CA is the PEM certificate of the authority that signed the registry's; nil for plain HTTP.
 	CA []byte
@@ -31,25 +31,25 @@ type Registry struct {
 	cmd     *exec.Cmd
 	exited  chan struct{}
 
-	inProcess *inProcess // in place of the program
+	inProcess *inProcess // instead of the program
 }
 
-// RegistryOptions say what kind of registry it is.
+// RegistryOptions configure a registry.
 type RegistryOptions struct {
 	// Implementation is Distribution if it is empty.
 	Implementation Implementation
-	// Dir is the folder for what is stored; it must exist and is the caller's to remove.
+	// Dir is the storage folder. It must exist, and the caller must remove it.
 	Dir string
-	// TLS makes the registry speak TLS, with a certificate for localhost and 127.0.0.1 from an
-	// authority of its own.
+	// TLS makes the registry use TLS, with a certificate for localhost and 127.0.0.1 that its own
+	// authority has signed.
 	TLS bool
-	// User and Password, if set, are asked for.
+	// User and Password are required by the registry, if they are set.
 	User, Password string
-	// Listen is the host:port to listen on; empty means a free port of loopback.
+	// Listen is the host:port to listen on; empty means a free port of the loopback address.
 	Listen string
 }
 
-// RunRegistry starts a registry. The caller owes a Stop.
+// RunRegistry starts a registry. The caller must call Stop.
 func RunRegistry(ctx context.Context, o RegistryOptions) (*Registry, error) {
 	set, err := tools.Find()
 	if err != nil {
@@ -123,7 +123,7 @@ func (r *Registry) withUser(o RegistryOptions) error {
 	return os.WriteFile(file, fmt.Appendf(nil, "%s:%s\n", o.User, hash), 0o600)
 }
 
-// Start runs the registry until Stop, or until this process ends, however that dies.
+// Start runs the registry until Stop, or until this process dies for any reason.
 func (r *Registry) Start(ctx context.Context) error {
 	if r.inProcess != nil {
 		return r.serve()
@@ -156,7 +156,7 @@ func (r *Registry) Start(ctx context.Context) error {
 	return r.listening(ctx, logFile)
 }
 
-// launch starts the process on a thread that lives as long as it does; see launcher.
+// launch starts the process on a thread that lives as long as the process; launcher explains why.
 func (r *Registry) launch() error {
 	started, exited := make(chan error), make(chan struct{})
 
@@ -170,7 +170,7 @@ func (r *Registry) launch() error {
 		started <- err
 
 		if err == nil {
-			_ = r.cmd.Wait() // it was killed
+			_ = r.cmd.Wait() // an error means that it was killed
 		}
 	}()
 
@@ -201,14 +201,14 @@ func (r *Registry) listening(ctx context.Context, logFile string) error {
 	}
 }
 
-// Stop ends the registry; what it holds stays.
+// Stop ends the registry and keeps its content.
 func (r *Registry) Stop() {
 	if r.inProcess != nil {
 		r.inProcess.stop()
 	}
 
 	if r.cmd != nil && r.cmd.Process != nil {
-		_ = r.cmd.Process.Kill() // fails only if it is gone
+		_ = r.cmd.Process.Kill() // fails only if the process has ended
 		<-r.exited
 	}
 }

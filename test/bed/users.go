@@ -13,19 +13,20 @@ import (
 )
 
 const (
-	adminUser = "admin" // whom callers get unless they name a user
-	ownUser   = "bed"   // whom the bed's own requests come from
+	adminUser = "admin" // of callers who do not name a user
+	ownUser   = "bed"   // of the bed's own requests
 )
 
-// Config is a client configuration for the user admin, without a rate limit on the client's side.
-// It is the caller's to change.
+// Config returns a client configuration for the user admin, without client-side rate limits. The
+// caller may change it.
 func (b *Bed) Config() *rest.Config { return rest.CopyConfig(b.admin) }
 
-// Kubeconfig is the path of a kubeconfig file for the user admin.
+// Kubeconfig returns the path of a kubeconfig file for the user admin.
 func (b *Bed) Kubeconfig() string { return b.kubeconfigPath(adminUser) }
 
-// ConfigFor is like Config for any user, who becomes known by it and may do everything (group
-// system:masters). A user of its own tells a program's requests apart in the audit log.
+// ConfigFor is like Config, for any user. The user needs no registration and may do everything
+// (group system:masters). A separate user for a program makes its requests identifiable in the
+// audit log.
 func (b *Bed) ConfigFor(user string) (*rest.Config, error) {
 	pair, err := b.ca.client(user, "system:masters")
 	if err != nil {
@@ -39,7 +40,8 @@ func (b *Bed) ConfigFor(user string) (*rest.Config, error) {
 	}, nil
 }
 
-// KubeconfigFor is the path of a kubeconfig file for any user; see ConfigFor.
+// KubeconfigFor returns the path of a kubeconfig file for any user, as ConfigFor does for
+// configurations.
 func (b *Bed) KubeconfigFor(user string) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,7 +59,7 @@ func (b *Bed) KubeconfigFor(user string) (string, error) {
 	return path, writeKubeconfig(path, user, config)
 }
 
-// kubeconfigPath has no colon, which separates paths in the variable KUBECONFIG.
+// kubeconfigPath returns a path without colons, which separate paths in the variable KUBECONFIG.
 func (b *Bed) kubeconfigPath(user string) string {
 	return b.file(url.QueryEscape(user) + ".kubeconfig")
 }

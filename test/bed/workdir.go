@@ -10,14 +10,14 @@ import (
 	"github.com/capstan-project/capstan/test/bed/internal/filelock"
 )
 
-// workDir is the folder of one bed, inside a folder shared by all beds of the user. A lock in it
-// tells that its bed lives.
+// workDir is the folder of one bed, inside a folder shared by all beds of the user. A locked file
+// in it shows that the bed is running.
 type workDir struct {
 	path  string
 	alive *filelock.Lock
 }
 
-// newWorkDir makes the folder of a bed, and removes those of beds that died without a Stop.
+// newWorkDir creates the folder of a bed, and removes the folders of beds that died without Stop.
 func newWorkDir(ctx context.Context) (dir *workDir, err error) {
 	base := filepath.Join(os.TempDir(), fmt.Sprintf("capstan-bed-%d", os.Getuid()))
 	if err := os.MkdirAll(base, 0o700); err != nil {
@@ -47,7 +47,7 @@ func newWorkDir(ctx context.Context) (dir *workDir, err error) {
 	return dir, err
 }
 
-// remove is called once; a nil workDir has nothing to remove.
+// remove deletes the folder; it is called once. A nil workDir has nothing to remove.
 func (d *workDir) remove() error {
 	if d == nil {
 		return nil
@@ -58,7 +58,7 @@ func (d *workDir) remove() error {
 	})
 }
 
-// sweep removes the folders in base whose beds are dead.
+// sweep removes the folders in base whose beds are no longer running.
 func sweep(base string) error {
 	entries, err := os.ReadDir(base)
 	if err != nil {
@@ -91,7 +91,7 @@ func sweep(base string) error {
 
 func aliveFile(dir string) string { return filepath.Join(dir, "alive.lock") }
 
-// exclusively runs do while no other bed comes or goes.
+// exclusively calls do while no other bed is created or removed.
 func exclusively(ctx context.Context, base string, do func() error) error {
 	lock, err := filelock.Acquire(ctx, filepath.Join(base, "lock"), nil)
 	if err != nil {

@@ -18,12 +18,12 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/crds"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
-// compareCRDs takes the time until the API server has accepted core's CRDs, applied as the operator
-// does and by kubectl.
-func compareCRDs(ctx context.Context, core *fleet.Release, runs int) error {
+// compareCRDs measures the time until the API server has accepted core's CRDs, applied by the
+// operator's code and by kubectl.
+func compareCRDs(ctx context.Context, core *harness.Release, runs int) error {
 	c, err := chartgen.Build(core.Bundle)
 	if err != nil {
 		return err
@@ -56,7 +56,9 @@ func compareCRDs(ctx context.Context, core *fleet.Release, runs int) error {
 	slices.Sort(kubectl)
 	took, baseline := ours[runs/2], kubectl[runs/2]
 	fmt.Printf(
-		"\n%d CRDs of core %s, %.1f MB, until all are accepted: %.2f s, kubectl apply --server-side %.2f s, ratio %.2f; applied again: %d requests\n",
+		"\n%d CRDs of core %s, %.1f MB, until all are accepted: %.2f s, "+
+			"kubectl apply --server-side %.2f s, ratio %.2f; "+
+			"applied again: %d requests\n",
 		len(c.CRDs),
 		core.Bundle.Version,
 		float64(size)/1e6,
@@ -69,11 +71,11 @@ func compareCRDs(ctx context.Context, core *fleet.Release, runs int) error {
 	return nil
 }
 
-// measureApplier applies CRDs as the operator does, and counts the requests that applying them
-// again costs.
+// measureApplier applies CRDs with the operator's code, and counts the requests of applying them
+// again.
 func measureApplier(
 	ctx context.Context,
-	core *fleet.Release,
+	core *harness.Release,
 	files []chart.File,
 ) (took time.Duration, again int, err error) {
 	b, _, err := start(ctx)
@@ -82,7 +84,7 @@ func measureApplier(
 	}
 	defer func() { err = errors.Join(err, b.Stop()) }()
 
-	config, err := b.ConfigFor(fleet.OperatorUser)
+	config, err := b.ConfigFor(harness.OperatorUser)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -158,7 +160,7 @@ func newApplier(ctx context.Context, config *rest.Config) (*crds.Applier, error)
 		return nil, err
 	}
 
-	go func() { _ = definitions.Start(ctx) }() // it ends with ctx
+	go func() { _ = definitions.Start(ctx) }() // returns when ctx ends
 
 	if !definitions.WaitForCacheSync(ctx) {
 		return nil, ctx.Err()
@@ -170,7 +172,7 @@ func newApplier(ctx context.Context, config *rest.Config) (*crds.Applier, error)
 	}
 
 	applier := crds.NewApplier(crds.Clients{Writer: writer, Reader: definitions})
-	// The first look waits until the watch has begun, as it has in an operator that runs.
+	// The first run waits until the watch has started, as it has in a running operator.
 	_, err = applier.Plan(ctx, crds.Request{})
 
 	return applier, err

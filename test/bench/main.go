@@ -1,7 +1,7 @@
-// Command bench measures what users feel: the time until five providers are ready, what it costs
-// the API server and in memory, and what the operator does while nothing happens, beside `kubectl
-// apply` of the same objects on the same machine in the same run. `make bench` runs it in the
-// module's folder.
+// Command bench measures the time until five providers are ready, the requests to the API server,
+// the operator's memory, and what the operator writes while nothing happens. It compares with
+// `kubectl apply` of the same objects on the same machine. `make bench` runs it in the module's
+// root.
 package main
 
 import (
@@ -21,18 +21,16 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
-
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/expr"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 func main() {
-	runs := flag.Int("runs", 3, "how often each is measured; the table shows the median")
-	only := flag.Bool("crds", false, "measure the CRDs of core only")
-	idle := flag.Duration("idle", time.Minute, "how long the idle operator is watched, in the last run")
+	runs := flag.Int("runs", 3, "number of measurements of each; the table shows the median")
+	only := flag.Bool("crds", false, "measure only the CRDs of core")
+	idle := flag.Duration("idle", time.Minute, "how long to watch the idle operator in the last run")
 
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
@@ -48,7 +46,7 @@ func main() {
 	}
 }
 
-// figures are what one run of the operator gave.
+// figures are the results of one run of the operator.
 type figures struct {
 	ready      time.Duration
 	requests   int
@@ -57,17 +55,17 @@ type figures struct {
 }
 
 func run(ctx context.Context, runs int, idle time.Duration, onlyCRDs bool) error {
-	folder, real := fleet.Repository(".")
+	folder, real := testproviders.FolderOrSamples(".")
 	if !real {
 		fmt.Println(
-			"PROVIDERS is not set: small samples are measured, which says little; set it to a folder of real releases",
+			"PROVIDERS is not set: measuring small samples, which is hardly meaningful; set it to a folder of real releases",
 		)
 	}
 
-	var releases []*fleet.Release
+	var releases []*harness.Release
 
-	for _, wanted := range fleet.Standard {
-		release, err := fleet.Load(ctx, folder, wanted)
+	for _, wanted := range harness.Standard {
+		release, err := harness.Load(ctx, folder, wanted)
 		if err != nil {
 			return err
 		}
@@ -123,11 +121,11 @@ func report(capstan []figures, kubectl []time.Duration, idle time.Duration) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(
 		w,
-		"\nfive providers\toperator\tkubectl apply --server-side, one file after another\tratio, pair by pair\n",
+		"\nfive providers\toperator\tkubectl apply --server-side, file by file\tratio of pairs\n",
 	)
 	fmt.Fprintf(
 		w,
-		"seconds\t%.2f until all are Ready\t%.2f until all is applied\t%.2f\n",
+		"seconds\t%.2f until all are Ready\t%.2f until all are applied\t%.2f\n",
 		median.ready.Seconds(),
 		baseline.Seconds(),
 		ratios[len(ratios)/2],
@@ -138,20 +136,20 @@ func report(capstan []figures, kubectl []time.Duration, idle time.Duration) {
 	w.Flush()
 }
 
-// measureOperator takes the time from creating five resources until all are Ready, on a control
-// plane of its own.
-func measureOperator(ctx context.Context, releases []*fleet.Release, idle time.Duration) (f figures, err error) {
+// measureOperator measures the time from the creation of five resources until all are Ready, on a
+// new control plane.
+func measureOperator(ctx context.Context, releases []*harness.Release, idle time.Duration) (f figures, err error) {
 	b, c, err := start(ctx)
 	if err != nil {
 		return f, err
 	}
 	defer func() { err = errors.Join(err, b.Stop()) }()
 
-	if err := fleet.InstallCRDs(ctx, c, "."); err != nil {
+	if err := harness.InstallCRDs(ctx, c, "."); err != nil {
 		return f, err
 	}
 
-	operator, err := fleet.StartOperator(b, "bin/operator", filepath.Join(b.Dir(), "operator.log"))
+	operator, err := harness.StartOperator(b, "bin/operator", filepath.Join(b.Dir(), "operator.log"))
 	if err != nil {
 		return f, err
 	}
@@ -197,9 +195,9 @@ func measureOperator(ctx context.Context, releases []*fleet.Release, idle time.D
 	return f, err
 }
 
-// measureKubectl takes the time of applying the same objects, one file a provider, on a control
-// plane of its own.
-func measureKubectl(ctx context.Context, releases []*fleet.Release) (took time.Duration, err error) {
+// measureKubectl measures the time to apply the same objects, one file for each provider, on a new
+// control plane.
+func measureKubectl(ctx context.Context, releases []*harness.Release) (took time.Duration, err error) {
 	b, _, err := start(ctx)
 	if err != nil {
 		return 0, err
@@ -247,91 +245,10 @@ func start(ctx context.Context) (*bed.Bed, client.Client, error) {
 		return nil, nil, err
 	}
 
-	c, err := fleet.NewClient(b.Config())
+	c, err := harness.NewClient(b.Config())
 	if err != nil {
 		return nil, nil, errors.Join(err, b.Stop())
 	}
 
 	return b, c, nil
-}
-
-// allReady polls until every resource is Ready.
-func allReady(ctx context.Context, c client.Client, releases []*fleet.Release) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
-
-	for _, r := range releases {
-		p := r.Resource()
-		for !conditions.IsReady(p) {
-			if err := c.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
-				return fmt.Errorf(
-					"%s is not ready (%s): %w",
-					v1alpha2.Label(p),
-					conditions.GetMessage(p, v1alpha2.ReadyCondition),
-					err,
-				)
-			}
-
-			pause(ctx, 20*time.Millisecond)
-		}
-	}
-
-	return nil
-}
-
-// settled waits until the operator has started and asks for nothing more.
-func settled(ctx context.Context, b *bed.Bed) error {
-	for before := -1; ; {
-		now, err := requests(b, all)
-		if err != nil {
-			return err
-		}
-
-		if now == before && now > 0 {
-			return nil
-		}
-
-		before = now
-
-		pause(ctx, time.Second)
-	}
-}
-
-// idleWrites counts what the operator writes in a stretch of time in which nothing happens.
-func idleWrites(ctx context.Context, b *bed.Bed, idle time.Duration) (int, error) {
-	if idle == 0 {
-		return 0, nil
-	}
-
-	if err := settled(ctx, b); err != nil {
-		return 0, err
-	}
-
-	writes := func(r bed.Request) bool { return r.Write() }
-
-	before, err := requests(b, writes)
-	if err != nil {
-		return 0, err
-	}
-
-	pause(ctx, idle)
-
-	after, err := requests(b, writes)
-
-	return after - before, err
-}
-
-// requests counts the operator's requests so far.
-func requests(b *bed.Bed, keep func(bed.Request) bool) (int, error) {
-	list, err := b.Requests(func(r bed.Request) bool { return r.User == fleet.OperatorUser && keep(r) })
-	return len(list), err
-}
-
-func all(bed.Request) bool { return true }
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

@@ -26,7 +26,7 @@ var _ = Describe("The kustomize base", Ordered, func() {
 		}).Should(BeTrue())
 	})
 
-	It("is applied by kubectl in either way, and its Deployment becomes available", func(ctx SpecContext) {
+	It("can be applied client-side and server-side, and its Deployment becomes available", func(ctx SpecContext) {
 		run(ctx, "kubectl", "apply", "-k", folder)
 		run(ctx, "kubectl", "apply", "--server-side", "--force-conflicts", "-k", folder)
 		Eventually(func(g Gomega) {
@@ -36,7 +36,7 @@ var _ = Describe("The kustomize base", Ordered, func() {
 		}).Should(Succeed())
 	})
 
-	It("lets the API server take a sample of every kind and of every source that it supports", func(ctx SpecContext) {
+	It("makes the API server accept a sample of every kind and every source", func(ctx SpecContext) {
 		files, err := filepath.Glob(filepath.Join(root, "config/samples/*.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 
@@ -71,7 +71,7 @@ var _ = Describe("The kustomize base", Ordered, func() {
 	})
 })
 
-// sample is what is looked at in a sample.
+// sample has the fields of a sample that the test reads.
 type sample struct {
 	Kind     string
 	Metadata struct{ Namespace string }

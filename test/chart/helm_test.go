@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-project/capstan/config/crd"
 )
 
-// twoProviders are values with providers, one in the operator's own namespace.
+// twoProviders are values with two providers, one of them in the operator's own namespace.
 const twoProviders = `
 providers:
   - kind: CoreProvider
@@ -33,7 +33,7 @@ var _ = Describe("The chart", func() {
 		Context("by "+helm, Ordered, func() {
 			AfterAll(func(ctx SpecContext) { removeAll(ctx) })
 
-			It("has nothing to be complained of", func(ctx SpecContext) {
+			It("passes helm lint", func(ctx SpecContext) {
 				Expect(
 					run(ctx, helm, "lint", "--strict", archive),
 				).NotTo(Or(ContainSubstring("WARNING"), ContainSubstring("ERROR")))
@@ -42,25 +42,22 @@ var _ = Describe("The chart", func() {
 				).NotTo(ContainSubstring("ERROR"))
 			})
 
-			It("refuses values that mean nothing", func(ctx SpecContext) {
-				for _, wrong := range []string{"replica: 2", "flags: {concurency: 2}", "providers: [{kind: Provider, name: a, namespace: b}]", "flags: {log-level: loud}"} {
+			It("rejects unknown and invalid values", func(ctx SpecContext) {
+				for _, wrong := range []string{
+					"replica: 2",
+					"flags: {concurency: 2}",
+					"providers: [{kind: Provider, name: a, namespace: b}]",
+					"flags: {log-level: loud}",
+				} {
 					_, err := try(ctx, helm, "template", archive, "--values", yamlFile(wrong))
 					Expect(err).To(HaveOccurred(), wrong)
 				}
 			})
 
-			It("is installed with providers on a cluster that does not know their kinds", func(ctx SpecContext) {
+			It("installs providers in a cluster that does not serve their kinds yet", func(ctx SpecContext) {
 				Expect(definitions(ctx)).To(BeEmpty())
 				run(
-					ctx,
-					helm,
-					"install",
-					release,
-					archive,
-					"-n",
-					namespace,
-					"--create-namespace",
-					"--values",
+					ctx, helm, "install", release, archive, "-n", namespace, "--create-namespace", "--values",
 					yamlFile(twoProviders),
 				)
 				Expect(definitions(ctx)).To(HaveLen(len(v1alpha2.ProviderTypes())))
@@ -72,8 +69,8 @@ var _ = Describe("The chart", func() {
 				Expect(docker.GetAnnotations()).To(HaveKeyWithValue("example.org/owner", "platform"))
 			})
 
-			It("leaves room in the Secret that Helm keeps it in", func(ctx SpecContext) {
-				const limit = 1 << 20 // of the API server, for all data
+			It("is much smaller than the limit of the Secret that Helm stores it in", func(ctx SpecContext) {
+				const limit = 1 << 20 // the API server's limit for all data
 
 				record := &corev1.Secret{}
 				Expect(
@@ -84,27 +81,24 @@ var _ = Describe("The chart", func() {
 				).To(BeNumerically("<", limit*3/4), "the CRDs have grown: leave their descriptions out of the chart")
 			})
 
-			It("has only objects that the API server takes, with everything switched on", func(ctx SpecContext) {
-				// The kinds of the Prometheus operator are not there.
+			It("contains only valid objects when everything is enabled", func(ctx SpecContext) {
+				// The kinds of the Prometheus operator are not served here.
 				objects := run(ctx, helm, "template", release, archive, "-n", namespace, "--values", yamlFile(everything),
 					"--set", "metrics.serviceMonitor.enabled=false,metrics.prometheusRule.enabled=false")
 				Expect(
 					objects,
-				).To(And(ContainSubstring("kind: NetworkPolicy"), ContainSubstring("kind: PodDisruptionBudget"), ContainSubstring("capstan.json: |")))
+				).To(And(
+					ContainSubstring("kind: NetworkPolicy"),
+					ContainSubstring("kind: PodDisruptionBudget"),
+					ContainSubstring("capstan.json: |"),
+				))
 				run(
-					ctx,
-					"kubectl",
-					"apply",
-					"--dry-run=server",
-					"--server-side",
-					"--force-conflicts",
-					"--validate=strict",
-					"-f",
-					yamlFile(objects),
+					ctx, "kubectl", "apply", "--dry-run=server", "--server-side", "--force-conflicts", "--validate=strict",
+					"-f", yamlFile(objects),
 				)
 			})
 
-			It("runs two pods that become available", func(ctx SpecContext) {
+			It("runs two pods, which become available", func(ctx SpecContext) {
 				Eventually(func(g Gomega) {
 					deployment := &appsv1.Deployment{}
 					g.Expect(admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: release}, deployment)).To(Succeed())
@@ -112,46 +106,39 @@ var _ = Describe("The chart", func() {
 				}).Should(Succeed())
 			})
 
-			It("is upgraded, with its CRDs, by the operator under its own permissions", func(ctx SpecContext) {
+			It("lets the operator upgrade the CRDs with its own permissions", func(ctx SpecContext) {
 				stale := definitions(ctx)[0]
 				original := stale.DeepCopy()
 				delete(stale.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties, "missingVariables")
 				Expect(admin.Update(ctx, &stale)).To(Succeed())
 				run(
-					ctx,
-					helm,
-					"upgrade",
-					release,
-					archive,
-					"-n",
-					namespace,
-					"--values",
-					yamlFile(twoProviders),
-					"--set",
+					ctx, helm, "upgrade", release, archive, "-n", namespace, "--values", yamlFile(twoProviders), "--set",
 					"replicas=1",
 				)
 
 				current := func() bool {
 					for _, definition := range definitions(ctx) {
 						if definition.Name == original.Name {
-							_, found := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["missingVariables"]
+							status := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
+							_, found := status.Properties["missingVariables"]
+
 							return found
 						}
 					}
 
 					return false
 				}
-				Expect(current()).To(BeFalse(), "helm does not upgrade CRDs; this scenario is for nothing if it did")
+				Expect(current()).To(BeFalse(), "helm does not upgrade CRDs; if it did, this scenario would be pointless")
 				startOperator(ctx, "--upgrade-crds")
 				Eventually(current).Should(BeTrue())
 			})
 
-			It("keeps what a provider needs when it leaves the list", func(ctx SpecContext) {
+			It("keeps a provider's objects when it is removed from the list", func(ctx SpecContext) {
 				run(ctx, helm, "upgrade", release, archive, "-n", namespace)
 				Expect(provider(ctx, &v1alpha2.CoreProvider{}, "core-system", "cluster-api").GetDeletionTimestamp()).To(BeNil())
 			})
 
-			It("leaves CRDs, providers and their namespaces when it is uninstalled", func(ctx SpecContext) {
+			It("keeps CRDs, providers and their namespaces when it is uninstalled", func(ctx SpecContext) {
 				run(ctx, helm, "upgrade", release, archive, "-n", namespace, "--values", yamlFile(twoProviders))
 				run(ctx, helm, "uninstall", release, "-n", namespace)
 				err := admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: release}, &appsv1.Deployment{})
@@ -161,14 +148,14 @@ var _ = Describe("The chart", func() {
 				Expect(admin.Get(ctx, client.ObjectKey{Name: "core-system"}, &corev1.Namespace{})).To(Succeed())
 			})
 
-			It("is installed again over what was left", func(ctx SpecContext) {
+			It("can be installed again over what was kept", func(ctx SpecContext) {
 				run(ctx, helm, "install", release, archive, "-n", namespace, "--values", yamlFile(twoProviders))
 				run(ctx, helm, "uninstall", release, "-n", namespace)
 			})
 		})
 	}
 
-	It("carries the CRDs that the operator carries", func(ctx SpecContext) {
+	It("contains the same CRDs as the operator", func(ctx SpecContext) {
 		bases, err := crd.Bases()
 		Expect(err).NotTo(HaveOccurred())
 

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// alert is what is looked at in an alert.
+// alert has the fields of an alert that the tests read.
 type alert struct {
 	Alert, Expr string
 	Annotations map[string]string
@@ -40,7 +40,7 @@ func alerts() []alert {
 	return rules.Groups[0].Rules
 }
 
-// expressions are those of the alerts and of the dashboard.
+// expressions returns the expressions of the alerts and of the dashboard.
 func expressions() []string {
 	GinkgoHelper()
 
@@ -68,7 +68,7 @@ func expressions() []string {
 	return all
 }
 
-// scraped is what an operator tells Prometheus.
+// scraped holds the metrics of an operator.
 type scraped map[string]*dto.MetricFamily
 
 func scrape(ctx context.Context, address string) scraped {
@@ -98,11 +98,12 @@ var (
 	matchedLabel = regexp.MustCompile(`(\w+)=~?""`)
 )
 
-// fromPrometheus are labels that Prometheus adds, and words of its language that look like metrics.
+// fromPrometheus are labels that Prometheus adds, and keywords of its language that look like
+// metrics.
 var fromPrometheus = []string{"job", "pod", "le", "histogram_quantile", "desired_version", "__rate_interval"}
 
-// expectAnswers makes sure that there are series for each metric in an expression, with the labels
-// that it asks for.
+// expectAnswers checks that there is a series for each metric in an expression, with the labels
+// that the expression uses.
 func (s scraped) expectAnswers(expression string) {
 	GinkgoHelper()
 
@@ -115,7 +116,7 @@ func (s scraped) expectAnswers(expression string) {
 			continue
 		}
 
-		Expect(s).To(HaveKey(family), "nothing tells %s, which is asked for in %s", match, expression)
+		Expect(s).To(HaveKey(family), "there is no metric %s, which is used in %s", match, expression)
 
 		for _, metric := range s[family].Metric {
 			for _, label := range metric.Label {
@@ -138,7 +139,7 @@ func (s scraped) expectAnswers(expression string) {
 	}
 }
 
-// value is that of the one series with the labels; more are pairs of a name and a value.
+// value returns the value of the only series with the labels; more are pairs of names and values.
 func (s scraped) value(name string, labels map[string]string, more ...string) float64 {
 	GinkgoHelper()
 	Expect(s).To(HaveKey(name))
@@ -170,7 +171,7 @@ func (s scraped) value(name string, labels map[string]string, more ...string) fl
 	return found[0]
 }
 
-// freeAddress is one that nobody listens at just now.
+// freeAddress returns an address on which nothing listens.
 func freeAddress() string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -181,7 +182,7 @@ func freeAddress() string {
 	return listener.Addr().String()
 }
 
-var _ = Describe("The documents", func() {
+var _ = Describe("The documentation", func() {
 	read := func(name string) string {
 		GinkgoHelper()
 
@@ -191,7 +192,7 @@ var _ = Describe("The documents", func() {
 		return string(data)
 	}
 
-	It("have a runbook for each alert", func() {
+	It("has a runbook for each alert", func() {
 		runbook := read("docs/runbook.md")
 		for _, alert := range alerts() {
 			Expect(runbook).To(ContainSubstring("\n## " + alert.Alert + "\n"))
@@ -200,7 +201,7 @@ var _ = Describe("The documents", func() {
 		}
 	})
 
-	It("describe each metric of the operator's own", func() {
+	It("describes each of the operator's metrics", func() {
 		page := read("docs/metrics.md")
 		code := read("controllers/metrics/metrics.go") + read("controllers/metrics/providers.go")
 		names := regexp.MustCompile(`"(capstan_\w+)"`).FindAllStringSubmatch(code, -1)

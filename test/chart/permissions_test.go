@@ -24,11 +24,11 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
-// rare are permissions of the operator's role that a short life with sample providers does not
-// need, and why it has them.
+// rare are permissions in the operator's role that a short run with sample providers does not use,
+// with the reason for each.
 var rare = map[string]string{
 	"patch events":               "core events, for API servers and libraries that do not take those of events.k8s.io",
 	"create events":              "likewise",
@@ -42,7 +42,7 @@ var rare = map[string]string{
 
 var _ = Describe("The operator's own permissions", Ordered, func() {
 	var (
-		operator          *fleet.Operator
+		operator          *harness.Operator
 		core, docker, aws v1alpha2.Provider
 	)
 
@@ -59,16 +59,16 @@ var _ = Describe("The operator's own permissions", Ordered, func() {
 		removeAll(ctx)
 	})
 
-	It("suffice, with those for what a provider brings, to install and upgrade it", func(ctx SpecContext) {
-		core = install(ctx, fleet.Wanted{Label: "cluster-api", Version: "v1.0.0"})
-		docker = install(ctx, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
+	It("suffice to install and upgrade a provider, together with those for its objects", func(ctx SpecContext) {
+		core = install(ctx, harness.Wanted{Label: "cluster-api", Version: "v1.0.0"})
+		docker = install(ctx, harness.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
 
-		aws = install(ctx, fleet.Wanted{Label: "infrastructure-aws", Version: "v1.0.0", Variables: fleet.AWSVariables})
+		aws = install(ctx, harness.Wanted{Label: "infrastructure-aws", Version: "v1.0.0", Variables: harness.AWSVariables})
 		for _, p := range []v1alpha2.Provider{core, docker, aws} {
 			Eventually(version(ctx, p)).Should(Equal("v1.0.0"))
 		}
 
-		next, err := fleet.Load(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
+		next, err := harness.Load(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(next.Prepare(ctx, admin)).To(Succeed())
 		Expect(
@@ -77,7 +77,7 @@ var _ = Describe("The operator's own permissions", Ordered, func() {
 		Eventually(version(ctx, docker)).Should(Equal("v1.1.0"))
 	})
 
-	It("let Prometheus see all that the dashboard and the alerts ask for", func(ctx SpecContext) {
+	It("let Prometheus read all metrics of the dashboard and the alerts", func(ctx SpecContext) {
 		seen := scrape(ctx, address)
 		for _, expression := range expressions() {
 			seen.expectAnswers(expression)
@@ -95,7 +95,7 @@ var _ = Describe("The operator's own permissions", Ordered, func() {
 		Expect(seen.value("capstan_build_info", nil, "version", "dev")).To(Equal(1.0))
 	})
 
-	It("suffice to remove it", func(ctx SpecContext) {
+	It("suffice to remove the provider", func(ctx SpecContext) {
 		for _, p := range []v1alpha2.Provider{aws, docker, core} {
 			Expect(admin.Delete(ctx, p)).To(Succeed())
 			Eventually(
@@ -104,7 +104,7 @@ var _ = Describe("The operator's own permissions", Ordered, func() {
 		}
 	})
 
-	It("are never exceeded, and none is for nothing", func(ctx SpecContext) {
+	It("are never exceeded, and all of them are used", func(ctx SpecContext) {
 		Expect(operator.Stop()).To(Succeed()) // a watch is logged when it ends
 
 		requests, err := cluster.Requests(func(r bed.Request) bool { return r.User == operatorUser && r.Resource != "" })
@@ -118,7 +118,7 @@ var _ = Describe("The operator's own permissions", Ordered, func() {
 		used := bed.Count(requests, func(r bed.Request) string { return permission(r.Verb, r.Group, resource(r)) })
 
 		for _, granted := range ownPermissions(ctx) {
-			// a watch lists first, where the API server cannot stream
+			// a watch lists first if the API server cannot stream
 			granted = strings.Replace(granted, "list ", "watch ", 1)
 			if _, known := rare[granted]; !known {
 				Expect(
@@ -132,7 +132,7 @@ var _ = Describe("The operator's own permissions", Ordered, func() {
 var _ = Describe("With namespaces to watch, the operator's own permissions", Ordered, func() {
 	const watched = "cluster-api-system"
 
-	It("for Secrets and ConfigMaps are for these, and suffice", func(ctx SpecContext) {
+	It("for Secrets and ConfigMaps are limited to these, and suffice", func(ctx SpecContext) {
 		begin := time.Now()
 
 		Expect(
@@ -151,10 +151,10 @@ var _ = Describe("With namespaces to watch, the operator's own permissions", Ord
 
 		grant(ctx, broughtBy(samples))
 		operator := startOperator(ctx, "--watch-namespaces="+watched)
-		core := install(ctx, fleet.Wanted{Label: "cluster-api", Version: "v1.0.0"})
+		core := install(ctx, harness.Wanted{Label: "cluster-api", Version: "v1.0.0"})
 		Eventually(version(ctx, core)).Should(Equal("v1.0.0"))
 
-		// nobody has granted to look for what uses it
+		// The operator may not list the objects that use the provider.
 		core.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"})
 		Expect(admin.Update(ctx, core)).To(Succeed())
 		Expect(admin.Delete(ctx, core)).To(Succeed())
@@ -172,11 +172,11 @@ var _ = Describe("With namespaces to watch, the operator's own permissions", Ord
 	})
 })
 
-// install makes a sample provider's resource and all it refers to.
-func install(ctx context.Context, wanted fleet.Wanted) v1alpha2.Provider {
+// install creates a sample provider's resource and everything it refers to.
+func install(ctx context.Context, wanted harness.Wanted) v1alpha2.Provider {
 	GinkgoHelper()
 
-	r, err := fleet.Load(ctx, samples, wanted)
+	r, err := harness.Load(ctx, samples, wanted)
 	Expect(err).NotTo(HaveOccurred())
 	p, err := r.Install(ctx, admin)
 	Expect(err).NotTo(HaveOccurred())
@@ -184,7 +184,7 @@ func install(ctx context.Context, wanted fleet.Wanted) v1alpha2.Provider {
 	return p
 }
 
-// version is the version of a provider that is ready; else what its condition says.
+// version returns the version of a ready provider, or the message of its condition.
 func version(ctx context.Context, p v1alpha2.Provider) func() string {
 	return func() string {
 		if err := admin.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
@@ -211,8 +211,8 @@ func resource(r bed.Request) string {
 	return r.Resource
 }
 
-// ownPermissions are those of the role that is generated from the code, one by one. Of the seven
-// kinds one stands for all.
+// ownPermissions returns the single permissions of the role that is generated from the code. One of
+// the seven kinds represents all of them.
 func ownPermissions(ctx context.Context) []string {
 	GinkgoHelper()
 
@@ -242,7 +242,7 @@ func ownPermissions(ctx context.Context) []string {
 	return all
 }
 
-// broughtBy are the resources of the objects in the components of a repository.
+// broughtBy returns the resources of the objects in the components of a repository.
 func broughtBy(repository string) []metav1.GroupResource {
 	GinkgoHelper()
 
@@ -270,13 +270,13 @@ func broughtBy(repository string) []metav1.GroupResource {
 
 			kind := object.GroupVersionKind()
 			if plural, group, found := strings.Cut(object.Name, "."); found && kind.Kind == "CustomResourceDefinition" {
-				// its objects are counted before it goes
+				// its objects are counted before it is removed
 				all = append(all, metav1.GroupResource{Group: group, Resource: plural})
 			}
 
 			mapping, err := admin.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 			if meta.IsNoMatchError(err) || kind.Kind == "Namespace" {
-				continue // of a kind that the components bring themselves
+				continue // of a kind that the components define themselves
 			}
 
 			Expect(err).NotTo(HaveOccurred())
@@ -291,8 +291,8 @@ func broughtBy(repository string) []metav1.GroupResource {
 	return all
 }
 
-// grant lets the operator handle the resources, and give permissions away that it does not have, as
-// providers' roles do.
+// grant lets the operator manage the resources, and grant permissions that it does not have, as
+// providers' roles require.
 func grant(ctx context.Context, resources []metav1.GroupResource) {
 	GinkgoHelper()
 

@@ -1,5 +1,5 @@
-// Package chart tests charts/capstan and config: what both helm programs and kubectl make of them
-// on a real control plane, and that the operator gets by with the permissions they give it.
+// Package chart tests charts/capstan and config with both helm programs and kubectl on a real
+// control plane, and checks that the operator needs no more permissions than they grant.
 package chart
 
 import (
@@ -22,23 +22,24 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 const (
-	// root is the module's folder.
+	// root is the module's root.
 	root = "../.."
-	// namespace and release are the operator's.
+	// namespace and release of the operator.
 	namespace = "capstan-system"
 	release   = "capstan"
-	// operatorUser is who the operator is when it runs as the chart's ServiceAccount.
+	// operatorUser is the operator's user name when it runs as the chart's ServiceAccount.
 	operatorUser = "system:serviceaccount:" + namespace + ":" + release
 )
 
-var samples = filepath.Join(root, fleet.Samples)
+var samples = filepath.Join(root, testproviders.Samples)
 
-// What the scenarios share: a control plane, the operator's program, and the chart as it is
-// released.
+// Shared by all scenarios: a control plane, the operator's program, and the packaged chart.
 var (
 	cluster *bed.Bed
 	admin   client.Client
@@ -54,17 +55,15 @@ func TestChart(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
+	cluster = bedtest.Start(GinkgoT(), bed.Options{})
+
 	var err error
 
-	cluster, err = bed.Start(context.WithoutCancel(ctx), bed.Options{})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
-
-	admin, err = fleet.NewClient(cluster.Config())
+	admin, err = harness.NewClient(cluster.Config())
 	Expect(err).NotTo(HaveOccurred())
 
 	dir := GinkgoT().TempDir()
-	program, err = fleet.BuildOperator(ctx, root, dir)
+	program, err = harness.BuildOperator(ctx, root, dir)
 	Expect(err).NotTo(HaveOccurred())
 	run(ctx, "helm", "package", filepath.Join(root, "charts/capstan"), "--destination", dir)
 	archives, err := filepath.Glob(filepath.Join(dir, "capstan-*.tgz"))
@@ -73,7 +72,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	archive = archives[0]
 })
 
-// try runs a program of the bed as a person would and gives what it writes.
+// try runs a program of the bed, as a user would, and returns its output.
 func try(ctx context.Context, name string, args ...string) (string, error) {
 	GinkgoHelper()
 
@@ -94,7 +93,7 @@ func run(ctx context.Context, name string, args ...string) string {
 	return out
 }
 
-// yamlFile writes a file, of values or objects.
+// yamlFile writes values or objects to a file.
 func yamlFile(text string) string {
 	GinkgoHelper()
 
@@ -104,8 +103,8 @@ func yamlFile(text string) string {
 	return file
 }
 
-// removeAll leaves nothing of the operator behind, not even its CRDs. No operator runs any more to
-// let resources go.
+// removeAll removes everything of the operator, including its CRDs. No operator runs any longer
+// that could remove the finalizers.
 func removeAll(ctx context.Context) {
 	GinkgoHelper()
 
@@ -126,7 +125,7 @@ func removeAll(ctx context.Context) {
 	Eventually(func() []apiextensionsv1.CustomResourceDefinition { return definitions(ctx) }).Should(BeEmpty())
 }
 
-// definitions are the operator's CRDs in the cluster.
+// definitions returns the operator's CRDs in the cluster.
 func definitions(ctx context.Context) []apiextensionsv1.CustomResourceDefinition {
 	GinkgoHelper()
 
@@ -144,7 +143,7 @@ func definitions(ctx context.Context) []apiextensionsv1.CustomResourceDefinition
 	return own
 }
 
-// operatorKubeconfig is a kubeconfig for the chart's ServiceAccount.
+// operatorKubeconfig returns a kubeconfig of the chart's ServiceAccount.
 func operatorKubeconfig(ctx context.Context) string {
 	GinkgoHelper()
 
@@ -166,13 +165,12 @@ func operatorKubeconfig(ctx context.Context) string {
 	return file
 }
 
-// startOperator runs the operator as the chart's ServiceAccount, until the container of specs ends,
-// and gives its log.
-func startOperator(ctx context.Context, flags ...string) *fleet.Operator {
+// startOperator runs the operator as the chart's ServiceAccount until the container of specs ends.
+func startOperator(ctx context.Context, flags ...string) *harness.Operator {
 	GinkgoHelper()
 
 	log := filepath.Join(GinkgoT().TempDir(), "operator.log")
-	operator, err := fleet.StartOperatorAs(cluster, operatorKubeconfig(ctx), []string{program}, log, flags...)
+	operator, err := harness.StartOperatorAs(cluster, operatorKubeconfig(ctx), []string{program}, log, flags...)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
 		if CurrentSpecReport().Failed() {

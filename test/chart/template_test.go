@@ -13,19 +13,20 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// What Argo CD does: it renders a chart without a cluster, CRDs included, and applies the objects,
-// CRDs first.
+// This is what Argo CD does: it renders a chart without a cluster, including the CRDs, and applies
+// the objects, CRDs first.
 var _ = Describe("A chart rendered without a cluster", func() {
 	const providerNamespace = "capd-system"
 
 	var provider string
 
 	BeforeEach(func(ctx SpecContext) {
-		repository, _ := fleet.Repository(root)
-		r, err := fleet.Load(ctx, repository, fleet.Wanted{Label: "infrastructure-docker"})
+		repository, _ := testproviders.FolderOrSamples(root)
+		r, err := harness.Load(ctx, repository, harness.Wanted{Label: "infrastructure-docker"})
 		Expect(err).NotTo(HaveOccurred())
 		made, err := chartgen.Build(r.Bundle)
 		Expect(err).NotTo(HaveOccurred())
@@ -34,24 +35,24 @@ var _ = Describe("A chart rendered without a cluster", func() {
 
 		provider = filepath.Join(GinkgoT().TempDir(), made.Filename())
 		Expect(os.WriteFile(provider, data, 0o600)).To(Succeed())
-		// Other scenarios leave theirs, for another namespace.
+		// Other scenarios leave theirs in another namespace.
 		run(ctx, "kubectl", "delete", "crds", "--selector", v1alpha2.ClusterctlProviderLabel+"="+r.Bundle.Provider.Label)
 	})
 
-	It("is applied by the server, and nothing is left to apply, a provider's as the operator's", func(ctx SpecContext) {
+	It("has no difference after it was applied by the server", func(ctx SpecContext) {
 		applyRendered(ctx, provider, providerNamespace)
 		applyRendered(ctx, archive, namespace, "--values", yamlFile(twoProviders))
 	})
 
-	It("has CRDs of the operator that are small enough to be applied by the client", func(ctx SpecContext) {
+	It("has CRDs that are small enough for kubectl's client-side apply", func(ctx SpecContext) {
 		crds := yamlFile(run(ctx, "helm", "show", "crds", archive))
 		run(ctx, "kubectl", "apply", "-f", crds)
 		removeAll(ctx)
 	})
 })
 
-// applyRendered applies a chart's objects, looks for differences, as the server and as the client
-// finds them, and removes all of it.
+// applyRendered applies a chart's objects, compares them with the cluster both server-side and
+// client-side, and removes them.
 func applyRendered(ctx context.Context, chart, namespace string, args ...string) {
 	GinkgoHelper()
 
@@ -83,7 +84,7 @@ func applyRendered(ctx context.Context, chart, namespace string, args ...string)
 	Expect(before).NotTo(BeEmpty())
 
 	for _, side := range []string{"--server-side=true", "--server-side=false"} {
-		Eventually(func() (string, error) { // a status that changes while kubectl compares is a difference, too
+		Eventually(func() (string, error) { // a status that changes while kubectl compares counts as a difference
 			return try(ctx, "kubectl", "diff", side, "-f", objects)
 		}).Should(BeEmpty(), side)
 	}

@@ -15,7 +15,7 @@ import (
 
 func objectName(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
 
-// everything switches on what is off by default.
+// everything enables what is disabled by default.
 const everything = `
 podDisruptionBudget: {enabled: true}
 networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {}}], egress: [{ports: [{port: 443}]}]}
@@ -38,7 +38,7 @@ serviceAccount: {annotations: {a: b}}
 image: {digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}
 ` + twoProviders
 
-// notValues are flags that the chart sets itself, or that only people use.
+// notValues are flags that the chart sets itself, or that are meant for manual use only.
 var notValues = []string{"upgrade-crds", "version", "help", "kubeconfig"}
 
 var _ = Describe("The values", func() {
@@ -50,7 +50,7 @@ var _ = Describe("The values", func() {
 		Expect(yaml.Unmarshal(data, into)).To(Succeed())
 	}
 
-	It("have a schema for each, and no schema without a value", func() {
+	It("have a schema each, and each schema has a value", func() {
 		var defaults map[string]any
 		read("values.yaml", &defaults)
 
@@ -59,7 +59,7 @@ var _ = Describe("The values", func() {
 		compare("", defaults, schema)
 	})
 
-	It("are all flags of the operator", func(ctx SpecContext) {
+	It("correspond to all flags of the operator", func(ctx SpecContext) {
 		help, err := exec.CommandContext(ctx, program, "--help").CombinedOutput()
 		Expect(err).NotTo(HaveOccurred())
 
@@ -83,7 +83,8 @@ var _ = Describe("The values", func() {
 	})
 })
 
-// compare looks for a schema of each value, and the reverse, in groups that list their members.
+// compare expects a schema for each value and a value for each schema, in groups that list their
+// members.
 func compare(path string, value any, schema map[string]any) {
 	GinkgoHelper()
 

@@ -1,4 +1,4 @@
-// Package cosign signs what is in a registry as the program of that name does, for tests.
+// Package cosign signs manifests in a registry as the cosign program does, for tests.
 package cosign
 
 import (
@@ -22,17 +22,17 @@ import (
 	"github.com/capstan-project/capstan/test/image"
 )
 
-// TypeSignature is the type of a manifest with a signature that refers to what is signed.
+// TypeSignature is the type of a signature's manifest that refers to the signed one.
 const TypeSignature = "application/vnd.dev.cosign.artifact.sig.v1+json"
 
-// Key is a key pair as `cosign generate-key-pair` makes it.
+// Key is a key pair as `cosign generate-key-pair` creates it.
 type Key struct {
 	signature.SignerVerifier
 	// Public is the public key in PEM.
 	Public []byte
 }
 
-// NewKey makes a key pair.
+// NewKey returns a new key pair.
 func NewKey() (Key, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -49,15 +49,16 @@ func NewKey() (Key, error) {
 	return Key{pair, public}, err
 }
 
-// Payload is what is signed of a manifest.
+// Payload returns the bytes that are signed for a manifest.
 func Payload(subject digest.Digest) string {
 	return fmt.Sprintf(
-		`{"critical":{"identity":{"docker-reference":"x"},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`,
+		`{"critical":{"identity":{"docker-reference":"x"},"image":{"docker-manifest-digest":%q},`+
+			`"type":"cosign container image signature"},"optional":null}`,
 		subject,
 	)
 }
 
-// Sign makes the layer with a payload and its signature.
+// Sign returns a layer with a payload and its signature.
 func (k Key) Sign(payload string) (oci.Layer, error) {
 	signed, err := k.SignMessage(strings.NewReader(payload))
 	if err != nil {
@@ -72,7 +73,7 @@ func (k Key) Sign(payload string) (oci.Layer, error) {
 	return layer, nil
 }
 
-// Tag keeps a signed payload under the tag for what has the digest, as cosign 1 and 2 do.
+// Tag stores a signed payload under the tag for the signed digest, as cosign 1 and 2 do.
 func (k Key) Tag(ctx context.Context, c *oci.Client, ref oci.Reference, subject digest.Digest, payload string) error {
 	layer, err := k.Sign(payload)
 	if err != nil {
@@ -84,22 +85,23 @@ func (k Key) Tag(ctx context.Context, c *oci.Client, ref oci.Reference, subject 
 	return err
 }
 
-// Refer keeps a layer in a manifest that refers to the subject.
-func Refer(
-	ctx context.Context,
-	c *oci.Client,
-	ref oci.Reference,
-	subject ocispec.Descriptor,
-	artifactType string,
-	layer oci.Layer,
-) error {
+// Referrer is a manifest with one layer that refers to a subject.
+type Referrer struct {
+	Subject ocispec.Descriptor
+	// Type of the manifest, such as TypeSignature.
+	Type  string
+	Layer oci.Layer
+}
+
+// Push pushes the manifest to the repository of the reference.
+func (r Referrer) Push(ctx context.Context, c *oci.Client, ref oci.Reference) error {
 	repository := c.Repository(ref)
-	if err := repository.Push(ctx, layer.Descriptor, bytes.NewReader(layer.Data)); err != nil {
+	if err := repository.Push(ctx, r.Layer.Descriptor, bytes.NewReader(r.Layer.Data)); err != nil {
 		return err
 	}
 
-	_, err := oras.PackManifest(ctx, repository, oras.PackManifestVersion1_1, artifactType,
-		oras.PackManifestOptions{Subject: &subject, Layers: []ocispec.Descriptor{layer.Descriptor}})
+	_, err := oras.PackManifest(ctx, repository, oras.PackManifestVersion1_1, r.Type,
+		oras.PackManifestOptions{Subject: &r.Subject, Layers: []ocispec.Descriptor{r.Layer.Descriptor}})
 
 	return err
 }

@@ -1,4 +1,4 @@
-// Command demo shows what Capstan does: it starts a control plane, runs the operator, installs five
+// Command demo demonstrates Capstan: it starts a control plane, runs the operator, installs five
 // Cluster API providers and shows them with the real kubectl and helm. `make demo` runs it.
 package main
 
@@ -20,7 +20,8 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 const defaultTimeout = 5 * time.Minute
@@ -37,7 +38,7 @@ func main() {
 	}
 }
 
-// run expects to be started in the module's folder, with the programs in bin/.
+// run must be started in the module's root, with the programs in bin/.
 func run(ctx context.Context) (err error) {
 	timeout := defaultTimeout
 	if set := os.Getenv("DEMO_TIMEOUT"); set != "" {
@@ -64,18 +65,18 @@ func run(ctx context.Context) (err error) {
 
 	defer func() { err = errors.Join(err, b.Stop()) }()
 
-	c, err := fleet.NewClient(b.Config())
+	c, err := harness.NewClient(b.Config())
 	if err != nil {
 		return err
 	}
 
-	if err := fleet.InstallCRDs(starting, c, "."); err != nil {
+	if err := harness.InstallCRDs(starting, c, "."); err != nil {
 		return err
 	}
 
-	say("Starting the operator; its log is %s", filepath.Join(dir, "operator.log"))
+	say("Starting the operator, which logs to %s", filepath.Join(dir, "operator.log"))
 
-	operator, err := fleet.StartOperator(b, "bin/operator", filepath.Join(dir, "operator.log"))
+	operator, err := harness.StartOperator(b, "bin/operator", filepath.Join(dir, "operator.log"))
 	if err != nil {
 		return err
 	}
@@ -104,35 +105,35 @@ func run(ctx context.Context) (err error) {
 	return nil
 }
 
-// repository finds releases: PROVIDERS, else GitHub, else the samples.
+// repository returns a folder with releases: from PROVIDERS, from GitHub, or the samples.
 func repository(ctx context.Context, dir string) string {
-	folder, real := fleet.Repository(".")
+	folder, real := testproviders.FolderOrSamples(".")
 	if real {
-		say("Providers: the releases in %s", folder)
+		say("Providers: using the releases in %s", folder)
 		return folder
 	}
 
-	say("Providers: looking for the real releases on GitHub")
+	say("Providers: downloading real releases from GitHub")
 
-	if err := fleet.Download(ctx, fleet.GitHub, dir); err == nil {
-		say("Providers: real releases from GitHub")
+	if err := harness.Download(ctx, harness.GitHub, dir); err == nil {
 		return dir
 	}
 
 	say(
-		"Providers: GitHub is not reachable, so the small samples in %s it is; set PROVIDERS to a folder in clusterctl's local-repository layout for real ones",
+		"Providers: GitHub is not reachable, using the small samples in %s; for real releases, set PROVIDERS to "+
+			"a folder in the layout of a clusterctl local repository",
 		folder,
 	)
 
 	return folder
 }
 
-// install creates five resources, all at once: the order is the operator's job.
+// install creates five resources at once. The operator installs them in the right order.
 func install(ctx context.Context, c client.Client, folder string) ([]v1alpha2.Provider, error) {
 	var providers []v1alpha2.Provider
 
-	for _, wanted := range fleet.Standard {
-		release, err := fleet.Load(ctx, folder, wanted)
+	for _, wanted := range harness.Standard {
+		release, err := harness.Load(ctx, folder, wanted)
 		if err != nil {
 			return nil, err
 		}
@@ -156,10 +157,10 @@ func install(ctx context.Context, c client.Client, folder string) ([]v1alpha2.Pr
 	return providers, nil
 }
 
-// watch tells each change of the resources until all are ready.
-func watch(ctx context.Context, c client.Client, operator *fleet.Operator, providers []v1alpha2.Provider) error {
+// watch prints each change of the resources until all are ready.
+func watch(ctx context.Context, c client.Client, operator *harness.Operator, providers []v1alpha2.Provider) error {
 	begin := time.Now()
-	told := map[string]string{}
+	printed := map[string]string{}
 
 	for {
 		ready := 0
@@ -174,8 +175,8 @@ func watch(ctx context.Context, c client.Client, operator *fleet.Operator, provi
 			}
 
 			label, message := v1alpha2.Label(p), conditions.GetMessage(p, v1alpha2.ReadyCondition)
-			if message != "" && told[label] != message {
-				told[label] = message
+			if message != "" && printed[label] != message {
+				printed[label] = message
 				fmt.Printf("  %5.1fs  %-24s %s\n", time.Since(begin).Seconds(), label, message)
 			}
 		}
@@ -202,7 +203,7 @@ func watch(ctx context.Context, c client.Client, operator *fleet.Operator, provi
 	}
 }
 
-// show runs the real programs.
+// show runs kubectl and helm.
 func show(ctx context.Context, b *bed.Bed, providers []v1alpha2.Provider) error {
 	core := providers[0]
 	for _, command := range [][]string{
@@ -223,16 +224,17 @@ func show(ctx context.Context, b *bed.Bed, providers []v1alpha2.Provider) error 
 	return nil
 }
 
+// explain prints the commands to use while the demo keeps running.
 func explain(b *bed.Bed, providers []v1alpha2.Provider) {
 	core := providers[0]
 	fmt.Printf(`
-It stays up until Ctrl-C. In another terminal:
+The demo keeps running until Ctrl-C, so that you can explore. In another terminal:
 
   export KUBECONFIG=%s PATH=%s:$PATH
   kubectl describe coreprovider -A
   helm get manifest %s -n %s
-  helm list -A               # helm4 list -A shows the same
-  kubectl get capstan -A -w  # and edit, delete or break something
+  helm list -A               # helm4 list -A prints the same
+  kubectl get capstan -A -w  # then edit, delete or break something
 `, b.Kubeconfig(), filepath.Dir(b.Binary("helm")), v1alpha2.Label(core), core.GetNamespace())
 }
 

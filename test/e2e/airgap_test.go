@@ -22,39 +22,40 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/supply/mirror"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// The two ends of the only cable that leads into the island.
+// The addresses of the virtual cable between this machine and the isolated network.
 const (
-	mainland = "10.213.77.1"
-	island   = "10.213.77.2"
+	outside = "10.213.77.1"
+	inside  = "10.213.77.2"
 )
 
-// newIsland makes a network namespace whose only route is to the mainland's address, and gives its
-// name.
-func newIsland() string {
+// newIsolatedNetwork creates a network namespace with a single route, to the address outside, and
+// returns its name.
+func newIsolatedNetwork() string {
 	GinkgoHelper()
 
 	if runtime.GOOS != "linux" || os.Getuid() != 0 {
-		Skip("a network namespace takes Linux and root")
+		Skip("network namespaces require Linux and root")
 	}
 
 	name := fmt.Sprintf("capstan-%d", os.Getpid())
 	cable := fmt.Sprintf("cap%d", os.Getpid())
 
 	if out, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
-		Skip("no network namespace can be made here: " + string(out))
+		Skip("network namespaces cannot be created here: " + string(out))
 	}
 
 	DeferCleanup(func() { Expect(exec.Command("ip", "netns", "delete", name).Run()).To(Succeed()) })
 
 	for _, command := range []string{
-		"ip link add " + cable + " type veth peer name shore netns " + name,
-		"ip address add " + mainland + "/30 dev " + cable,
+		"ip link add " + cable + " type veth peer name inner netns " + name,
+		"ip address add " + outside + "/30 dev " + cable,
 		"ip link set " + cable + " up",
-		"ip -n " + name + " address add " + island + "/30 dev shore",
-		"ip -n " + name + " link set shore up",
+		"ip -n " + name + " address add " + inside + "/30 dev inner",
+		"ip -n " + name + " link set inner up",
 		"ip -n " + name + " link set lo up",
 	} {
 		out, err := exec.Command("sh", "-c", command).CombinedOutput()
@@ -63,16 +64,17 @@ func newIsland() string {
 
 	routes, err := exec.Command("ip", "-n", name, "route").Output()
 	Expect(err).NotTo(HaveOccurred())
-	Expect(strings.TrimSpace(string(routes))).To(Equal("10.213.77.0/30 dev shore proto kernel scope link src " + island))
+	Expect(strings.TrimSpace(string(routes))).To(Equal("10.213.77.0/30 dev inner proto kernel scope link src " + inside))
 
 	return name
 }
 
-// forward lets the island reach an address of the mainland's loopback, and gives where.
+// forward makes a loopback address of this machine reachable from the isolated network, and returns
+// the address to use there.
 func forward(to string) string {
 	GinkgoHelper()
 
-	listener, err := net.Listen("tcp", mainland+":0")
+	listener, err := net.Listen("tcp", outside+":0")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { _ = listener.Close() })
 
@@ -102,11 +104,12 @@ func forward(to string) string {
 	return listener.Addr().String()
 }
 
-// islandKubeconfig is the operator's kubeconfig with another address of the API server.
-func (w *world) islandKubeconfig() string {
+// isolatedKubeconfig returns the operator's kubeconfig with an address that the isolated network
+// can reach.
+func (w *world) isolatedKubeconfig() string {
 	GinkgoHelper()
 
-	path, err := w.bed.KubeconfigFor(fleet.OperatorUser)
+	path, err := w.bed.KubeconfigFor(harness.OperatorUser)
 	Expect(err).NotTo(HaveOccurred())
 	config, err := clientcmd.LoadFromFile(path)
 	Expect(err).NotTo(HaveOccurred())
@@ -124,14 +127,14 @@ func (w *world) islandKubeconfig() string {
 	return file
 }
 
-// silent observes nothing.
+// silent ignores all progress.
 type silent struct{}
 
 func (silent) Copied(*mirror.Item, int64, bool)   {}
 func (silent) Finished(*mirror.Item, bool, error) {}
 
-// mirrored carries charts into the registry in an archive.
-func (r *privateRegistry) mirrored(ctx context.Context, releases []*fleet.Release) {
+// mirrored copies charts to the registry by means of an archive.
+func (r *privateRegistry) mirrored(ctx context.Context, releases []*harness.Release) {
 	GinkgoHelper()
 
 	var items []*mirror.Item
@@ -166,20 +169,18 @@ func (r *privateRegistry) mirrored(ctx context.Context, releases []*fleet.Releas
 
 var _ = Describe("Behind an air gap", func() {
 	It(
-		"five providers are installed from a mirror by resources that name only provider and version",
+		"five providers are installed from a mirror by resources with only a name and a version",
 		func(ctx SpecContext) {
-			name := newIsland()
-			w := newWorld(context.WithoutCancel(ctx))
+			name := newIsolatedNetwork()
+			w := newWorld(ctx)
 
-			DeferCleanup(func() { w.showLog() })
+			r := newPrivateRegistry(ctx, outside+":0")
+			repository, _ := testproviders.FolderOrSamples(root)
 
-			r := newPrivateRegistry(ctx, mainland+":0")
-			repository, _ := fleet.Repository(root)
+			var releases []*harness.Release
 
-			var releases []*fleet.Release
-
-			for _, wanted := range fleet.Standard {
-				release, err := fleet.Load(ctx, repository, wanted)
+			for _, wanted := range harness.Standard {
+				release, err := harness.Load(ctx, repository, wanted)
 				Expect(err).NotTo(HaveOccurred())
 
 				releases = append(releases, release)
@@ -189,9 +190,9 @@ var _ = Describe("Behind an air gap", func() {
 
 			var err error
 
-			w.operator, err = fleet.StartOperatorAs(
+			w.operator, err = harness.StartOperatorAs(
 				w.bed,
-				w.islandKubeconfig(),
+				w.isolatedKubeconfig(),
 				[]string{"ip", "netns", "exec", name, program},
 				w.log,
 				r.flags()...)
@@ -200,9 +201,8 @@ var _ = Describe("Behind an air gap", func() {
 			var resources []v1alpha2.Provider
 
 			for _, release := range releases {
-				Expect(
-					w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: release.Namespace}}),
-				).To(Succeed())
+				Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: release.Namespace}})).To(
+					Succeed())
 
 				p := only(release.Type, release.Namespace, release.Bundle.Provider.Name, release.Bundle.Version)
 				if len(release.Variables) > 0 {

@@ -15,55 +15,55 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// cliUser is who the command line is in the bed's audit log.
-const cliUser = "a-person"
+// cliUser is the user name of the command line in the bed's audit log.
+const cliUser = "cli-user"
 
-// person works with the command line, from outside of any terminal.
-type person struct {
+// commandLine runs the capstan program without a terminal.
+type commandLine struct {
 	w       *world
 	program string
 }
 
-func newPerson(ctx context.Context, w *world) person {
+func newCommandLine(ctx context.Context, w *world) commandLine {
 	GinkgoHelper()
 
-	p := person{w, filepath.Join(GinkgoT().TempDir(), "capstan")}
-	build := exec.CommandContext(ctx, "go", "build", "-o", p.program, "./cmd/capstan")
+	c := commandLine{w, filepath.Join(GinkgoT().TempDir(), "capstan")}
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", c.program, "./cmd/capstan")
 	build.Dir = root
 	out, err := build.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(out))
 
-	return p
+	return c
 }
 
-// command is a call of capstan that has not begun.
-func (p person) command(ctx context.Context, args ...string) *exec.Cmd {
+// command returns a command that has not been started.
+func (c commandLine) command(ctx context.Context, args ...string) *exec.Cmd {
 	GinkgoHelper()
 
-	kubeconfig, err := p.w.bed.KubeconfigFor(cliUser)
+	kubeconfig, err := c.w.bed.KubeconfigFor(cliUser)
 	Expect(err).NotTo(HaveOccurred())
 
-	cmd := exec.CommandContext(ctx, p.program, args...)
+	cmd := exec.CommandContext(ctx, c.program, args...)
 
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 
 	return cmd
 }
 
-func (p person) run(ctx context.Context, args ...string) (out, failure string, code int) {
+func (c commandLine) run(ctx context.Context, args ...string) (out, failure string, code int) {
 	GinkgoHelper()
 
-	cmd := p.command(ctx, args...)
+	cmd := c.command(ctx, args...)
 
 	var stdout, stderr strings.Builder
 
@@ -75,30 +75,30 @@ func (p person) run(ctx context.Context, args ...string) (out, failure string, c
 	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
 }
 
-func (p person) succeed(ctx context.Context, args ...string) string {
+func (c commandLine) succeed(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 
-	out, failure, code := p.run(ctx, args...)
+	out, failure, code := c.run(ctx, args...)
 	Expect(code).To(BeZero(), "%s\n%s", out, failure)
 	Expect(failure).To(BeEmpty())
 
 	return out
 }
 
-func (p person) fail(ctx context.Context, args ...string) Assertion {
+func (c commandLine) fail(ctx context.Context, args ...string) Assertion {
 	GinkgoHelper()
 
-	out, failure, code := p.run(ctx, args...)
+	out, failure, code := c.run(ctx, args...)
 	Expect(code).To(Equal(1), "%s\n%s", out, failure)
 
 	return Expect(failure)
 }
 
-// writes is how many requests the person has made that change something.
-func (p person) writes() int {
+// writes returns the number of requests of the command line that change something.
+func (c commandLine) writes() int {
 	GinkgoHelper()
 
-	requests, err := p.w.bed.Requests(func(r bed.Request) bool { return r.User == cliUser && r.Write() })
+	requests, err := c.w.bed.Requests(func(r bed.Request) bool { return r.User == cliUser && r.Write() })
 	Expect(err).NotTo(HaveOccurred())
 
 	return len(requests)
@@ -107,29 +107,30 @@ func (p person) writes() int {
 var _ = Describe("The command line", Ordered, func() {
 	var (
 		w                 *world
-		cli               person
+		cli               commandLine
 		core, docker, aws v1alpha2.Provider
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
-		cli = newPerson(ctx, w)
+		w = newWorld(ctx)
+		cli = newCommandLine(ctx, w)
 		cli.fail(ctx, "status", "aws").To(ContainSubstring("there is no provider aws, nor any other"))
 		w.start()
-		core = w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
-		docker = w.install(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
+		core = w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
+		docker = w.install(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
 
-		aws = w.install(ctx, samples, fleet.Wanted{Label: "infrastructure-aws", Variables: fleet.AWSVariables})
+		aws = w.install(ctx, samples, harness.Wanted{Label: "infrastructure-aws", Variables: harness.AWSVariables})
 		for _, p := range []v1alpha2.Provider{core, docker, aws} {
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		}
 	})
-	AfterEach(func() { w.showLog() })
 
-	It("shows what there is as trees and as data", func(ctx SpecContext) {
+	It("shows the providers as trees and as data", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "status")).To(And(
 			MatchRegexp(
-				`(?m)^cluster-api \(CoreProvider cluster-api-system/cluster-api\): Ready\n├─ version v1\.0\.0, contract v1beta\d\n├─ chart cluster-api 1\.0\.0, sha256:\w{64}\n└─ release cluster-api, revision 1, deployed: (\d+) of (\d+) objects are well$`,
+				`(?m)^cluster-api \(CoreProvider cluster-api-system/cluster-api\): Ready\n`+
+					`├─ version v1\.0\.0, contract v1beta\d\n├─ chart cluster-api 1\.0\.0, sha256:\w{64}\n`+
+					`└─ release cluster-api, revision 1, deployed: (\d+) of (\d+) objects are well$`,
 			),
 			ContainSubstring("infrastructure-docker (InfrastructureProvider infrastructure-docker-system/docker): Ready"),
 			Not(ContainSubstring("\x1b")),
@@ -142,39 +143,39 @@ var _ = Describe("The command line", Ordered, func() {
 		))
 
 		var views []map[string]any
-		Expect(
-			json.Unmarshal([]byte(cli.succeed(ctx, "status", "-o", "json", "-n", aws.GetNamespace())), &views),
-		).To(Succeed())
-		Expect(
-			views,
-		).To(HaveExactElements(And(HaveKeyWithValue("label", "infrastructure-aws"), HaveKeyWithValue("ready", "Ready"))))
+		Expect(json.Unmarshal([]byte(cli.succeed(ctx, "status", "-o", "json", "-n", aws.GetNamespace())), &views)).To(
+			Succeed())
+		Expect(views).To(
+			HaveExactElements(And(HaveKeyWithValue("label", "infrastructure-aws"), HaveKeyWithValue("ready", "Ready"))))
 		cli.fail(ctx, "status", "azure").
-			To(And(HavePrefix("Error: there is no provider azure; there are: cluster-api (CoreProvider"), ContainSubstring("infrastructure-aws")))
+			To(And(
+				HavePrefix("Error: there is no provider azure; there are: cluster-api (CoreProvider"),
+				ContainSubstring("infrastructure-aws"),
+			))
 	})
 
-	It("lists whose CRDs are, what their objects are stored in and how many there are", func(ctx SpecContext) {
+	It("lists CRDs with their providers, stored versions and numbers of objects", func(ctx SpecContext) {
 		before := cli.writes()
 		Expect(cli.succeed(ctx, "crds")).To(And(
 			MatchRegexp(`PROVIDER +VERSION +CRD +SERVED +STORED +OBJECTS +STATE`),
 			MatchRegexp(`cluster-api +v1\.0\.0 +clusters\.cluster\.x-k8s\.io +\S+ +\S+\* +0 +Managed`)))
 
 		var items []crds.Item
-		Expect(
-			json.Unmarshal([]byte(cli.succeed(ctx, "crds", "-o", "json", "-n", docker.GetNamespace())), &items),
-		).To(Succeed())
+		Expect(json.Unmarshal([]byte(cli.succeed(ctx, "crds", "-o", "json", "-n", docker.GetNamespace())), &items)).To(
+			Succeed())
 		Expect(items).NotTo(BeEmpty())
 		Expect(items).To(HaveEach(HaveField("Provider", "infrastructure-docker")))
 		Expect(cli.writes()).To(Equal(before))
 	})
 
-	It("shows that nothing would change, and what a version would, and changes nothing", func(ctx SpecContext) {
+	It("shows the difference to the spec and to another version, and changes nothing", func(ctx SpecContext) {
 		for _, label := range []string{"cluster-api", "infrastructure-docker", "infrastructure-aws"} {
 			Expect(cli.succeed(ctx, "diff", label, "--exit-code")).To(Equal(label + ": no changes\n"))
 		}
 
 		cli.fail(ctx, "diff", "docker", "--version", "v1.1.0").
 			To(ContainSubstring("v1.1.0"), "the source does not have it yet")
-		newer, err := fleet.Load(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
+		newer, err := harness.Load(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(newer.Prepare(ctx, w.client)).To(Succeed())
 
@@ -186,13 +187,14 @@ var _ = Describe("The command line", Ordered, func() {
 			ContainSubstring("\n+        image: registry.example.com/capi/capd-manager:v1.1.0\n"),
 			ContainSubstring("ConfigMap infrastructure-docker-system/capd-load-balancer would be deleted:"),
 			MatchRegexp(
-				`(?m)^infrastructure-docker v1\.0\.0 to v1\.1\.0: 0 objects to create, \d+ to change, 1 to delete; 0 CRDs to create, \d+ to apply anew$`,
+				`(?m)^infrastructure-docker v1\.0\.0 to v1\.1\.0: 0 objects to create, \d+ to change, 1 to delete; `+
+					`0 CRDs to create, \d+ to apply anew$`,
 			),
 		))
 		Expect(cli.writes()).To(BeZero())
 	})
 
-	It("shows what a file would change", func(ctx SpecContext) {
+	It("shows the difference to a file", func(ctx SpecContext) {
 		given := w.read(ctx, docker)(Default).DeepCopyObject().(v1alpha2.Provider)
 		given.GetSpec().Variables = map[string]string{"EXP_MACHINE_POOL": "quite-another"}
 		given.GetObjectKind().SetGroupVersionKind(given.ProviderType().GroupVersionKind())
@@ -202,14 +204,13 @@ var _ = Describe("The command line", Ordered, func() {
 
 		file := filepath.Join(GinkgoT().TempDir(), "docker.yaml")
 		Expect(os.WriteFile(file, text, 0o600)).To(Succeed())
-		Expect(
-			cli.succeed(ctx, "diff", "-f", file),
-		).To(And(MatchRegexp(`(?m)^\+ .*quite-another`), ContainSubstring("0 objects to create, 1 to change, 0 to delete")))
+		Expect(cli.succeed(ctx, "diff", "-f", file)).To(
+			And(MatchRegexp(`(?m)^\+ .*quite-another`), ContainSubstring("0 objects to create, 1 to change, 0 to delete")))
 		Expect(cli.writes()).To(BeZero())
 	})
 
-	It("does not show the values of Secrets", func(ctx SpecContext) {
-		const token = "a-token-that-nobody-may-see"
+	It("hides the values of Secrets", func(ctx SpecContext) {
+		const token = "a-secret-token"
 
 		secret := &corev1.Secret{}
 		name, _ := aws.GetSpec().VariablesSecret(aws.GetNamespace())
@@ -229,7 +230,7 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(cli.succeed(ctx, "diff", "aws")).To(Equal("infrastructure-aws: no changes\n"))
 	})
 
-	It("plans upgrades, and makes them one after the other", func(ctx SpecContext) {
+	It("plans and applies upgrades", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "upgrade", "plan")).To(And(
 			MatchRegexp(`(?m)^cluster-api +v1\.0\.0 +- +v1beta\d$`),
 			MatchRegexp(`(?m)^infrastructure-docker +v1\.0\.0 +v1\.1\.0 +v1beta\d$`),
@@ -244,9 +245,10 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(w.read(ctx, docker)(Default)).To(beReady("v1.1.0"))
 	})
 
-	It("shows the history, and what a return would change", func(ctx SpecContext) {
+	It("shows the history, and the difference to a revision", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "history", "infrastructure/docker")).To(MatchRegexp(
-			`(?s)^REVISION .*\n1 +\S+ +superseded +yes +v1\.0\.0 +capstan +\w{12} +Install complete\n2 +\S+ +deployed +yes +v1\.1\.0 +capstan +\w{12} +Upgrade complete\n$`,
+			`(?s)^REVISION .*\n1 +\S+ +superseded +yes +v1\.0\.0 +capstan +\w{12} +Install complete\n` +
+				`2 +\S+ +deployed +yes +v1\.1\.0 +capstan +\w{12} +Upgrade complete\n$`,
 		))
 		Expect(cli.succeed(ctx, "diff", "docker", "--revision", "1")).To(And(
 			ContainSubstring("ConfigMap infrastructure-docker-system/capd-load-balancer would be created:"),
@@ -254,60 +256,54 @@ var _ = Describe("The command line", Ordered, func() {
 		))
 		cli.fail(ctx, "diff", "docker", "--revision", "9").To(ContainSubstring("has no revision 9"))
 		w.run(ctx, "helm", "rollback", "infrastructure-docker", "1", "-n", docker.GetNamespace())
-		Eventually(
-			func() string { return cli.succeed(ctx, "history", "docker") },
-		).Should(MatchRegexp(`3 +\S+ +deployed +\? +v1\.0\.0 +helm +Rollback to 1\n$`))
+		Eventually(func() string { return cli.succeed(ctx, "history", "docker") }).Should(
+			MatchRegexp(`3 +\S+ +deployed +\? +v1\.0\.0 +helm +Rollback to 1\n$`))
 		Expect(cli.succeed(ctx, "diff", "docker")).To(ContainSubstring("infrastructure-docker v1.0.0 to v1.1.0"))
 	})
 
-	It("returns to an earlier revision, and comes back", func(ctx SpecContext) {
+	It("rolls back to a revision, and undoes it", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "rollback", "docker", "2")).To(And(
 			ContainSubstring("is to return to revision 2, which holds v1.1.0\n"),
 			HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n"),
 		))
-		Expect(
-			cli.succeed(ctx, "status", "docker"),
-		).To(And(ContainSubstring("held at revision 2 by spec.release.rollbackTo"), ContainSubstring("revision 4, deployed")))
-		Expect(
-			cli.succeed(ctx, "rollback", "docker", "1"),
-		).To(HaveSuffix("infrastructure-docker v1.0.0 is installed and healthy\n"))
+		Expect(cli.succeed(ctx, "status", "docker")).To(
+			And(ContainSubstring("held at revision 2 by spec.release.rollbackTo"), ContainSubstring("revision 4, deployed")))
+		Expect(cli.succeed(ctx, "rollback", "docker", "1")).To(
+			HaveSuffix("infrastructure-docker v1.0.0 is installed and healthy\n"))
 		out, warnings, code := cli.run(ctx, "diff", "docker")
 		Expect(code).To(BeZero())
 		Expect(out).To(Equal("infrastructure-docker: no changes\n"))
 		Expect(warnings).To(ContainSubstring("spec.release.rollbackTo is 1"))
-		Expect(
-			cli.succeed(ctx, "rollback", "docker", "--undo"),
-		).To(HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n"))
+		Expect(cli.succeed(ctx, "rollback", "docker", "--undo")).To(
+			HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n"))
 		cli.fail(ctx, "rollback", "docker", "99").To(ContainSubstring("has no revision 99"))
 		cli.fail(ctx, "rollback", "aws").To(ContainSubstring("no earlier revision that was healthy"))
 	})
 
-	It("suspends a provider, and resumes it", func(ctx SpecContext) {
+	It("suspends and resumes providers", func(ctx SpecContext) {
 		seen := gbytes.NewBuffer()
 		watch := cli.command(context.WithoutCancel(ctx), "status", "docker", "--watch")
 		watch.Stdout = seen
 		Expect(watch.Start()).To(Succeed())
 		DeferCleanup(func() {
 			Expect(watch.Process.Signal(os.Interrupt)).To(Succeed())
-			Expect(watch.Wait()).To(Succeed(), "an interrupt is how watching ends")
+			Expect(watch.Wait()).To(Succeed(), "an interrupt ends --watch normally")
 		})
 		Eventually(seen).Should(gbytes.Say("infrastructure-docker .*: Ready"))
 		Expect(cli.succeed(ctx, "suspend", "docker", "aws")).To(Equal(
-			"InfrastructureProvider infrastructure-aws-system/aws is suspended\nInfrastructureProvider infrastructure-docker-system/docker is suspended\n",
+			"InfrastructureProvider infrastructure-aws-system/aws is suspended\n" +
+				"InfrastructureProvider infrastructure-docker-system/docker is suspended\n",
 		))
-		Expect(
-			cli.succeed(ctx, "upgrade", "apply", "docker:v1.0.0", "--wait=false"),
-		).To(ContainSubstring("is to have version v1.0.0"))
-		Eventually(
-			w.read(ctx, docker),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.SuspendedReason, "v1.1.0 is healthy"))
+		Expect(cli.succeed(ctx, "upgrade", "apply", "docker:v1.0.0", "--wait=false")).To(
+			ContainSubstring("is to have version v1.0.0"))
+		Eventually(w.read(ctx, docker)).Should(beReadyWith(v1alpha2.SuspendedReason, "v1.1.0 is healthy"))
 		Expect(cli.succeed(ctx, "status")).To(ContainSubstring("suspended: the operator changes nothing"))
 		Eventually(seen).Should(gbytes.Say("suspended: the operator changes nothing"))
 		Expect(cli.succeed(ctx, "resume", "docker", "aws")).To(ContainSubstring("aws is no longer suspended\n"))
 		Eventually(w.read(ctx, docker)).Should(beReady("v1.0.0"))
 	})
 
-	It("removes providers, and says what keeps them", func(ctx SpecContext) {
+	It("deletes providers, and reports what blocks the deletion", func(ctx SpecContext) {
 		t := newTiny("cli", "v1.0.0")
 
 		p := t.resource()
@@ -319,24 +315,20 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(w.client.Create(ctx, t.object("v1", "production"))).To(Succeed())
 		out, failure, code := cli.run(ctx, "delete", "cli", "--wait", "--timeout", "3s")
 		Expect(code).To(Equal(1))
-		Expect(
-			out,
-		).To(ContainSubstring("DeletionBlocked: 1 object still exists: 1 " + t.crd() + " (e.g. default/production)"))
+		Expect(out).To(
+			ContainSubstring("DeletionBlocked: 1 object still exists: 1 " + t.crd() + " (e.g. default/production)"))
 		Expect(failure).To(ContainSubstring("given up after 3s"))
 
-		Expect(
-			cli.succeed(ctx, "delete", "infrastructure-cli", "--force", "--include-namespace", "--wait"),
-		).To(HaveSuffix("InfrastructureProvider cli/cli is removed\n"))
-		Eventually(
-			func() error { return w.client.Get(ctx, client.ObjectKey{Name: "cli"}, &corev1.Namespace{}) },
-		).Should(MatchError(ContainSubstring("not found")))
+		Expect(cli.succeed(ctx, "delete", "infrastructure-cli", "--force", "--include-namespace", "--wait")).To(
+			HaveSuffix("InfrastructureProvider cli/cli is removed\n"))
+		Eventually(func() error { return w.client.Get(ctx, client.ObjectKey{Name: "cli"}, &corev1.Namespace{}) }).Should(
+			MatchError(ContainSubstring("not found")))
 		Expect(
 			w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "production"}, t.object("v1", "production")),
 		).To(Succeed())
 
-		Expect(
-			cli.succeed(ctx, "delete", "cluster-api", "docker", "aws", "--include-crd", "--wait"),
-		).To(ContainSubstring("CoreProvider cluster-api-system/cluster-api is removed\n"))
+		Expect(cli.succeed(ctx, "delete", "cluster-api", "docker", "aws", "--include-crd", "--wait")).To(
+			ContainSubstring("CoreProvider cluster-api-system/cluster-api is removed\n"))
 		Expect(string(w.run(ctx, "kubectl", "get", "crds", "-l", "cluster.x-k8s.io/provider", "-o", "name"))).To(
 			Equal("customresourcedefinition.apiextensions.k8s.io/" + t.crd() + "\n"))
 		Expect(cli.succeed(ctx, "status")).To(Equal("There are no providers.\n"))
@@ -344,23 +336,19 @@ var _ = Describe("The command line", Ordered, func() {
 })
 
 var _ = Describe("The command line with real providers", Ordered, func() {
-	It("shows an upgrade before it is made, and takes all away again", func(ctx SpecContext) {
-		repository := os.Getenv("PROVIDERS")
-		if repository == "" {
-			Skip("PROVIDERS is not set to a folder of real releases")
-		}
+	It("shows the difference of an upgrade, and deletes everything", func(ctx SpecContext) {
+		repository := testproviders.Folder(GinkgoT())
 
-		w := newWorld(context.WithoutCancel(ctx))
-		DeferCleanup(w.showLog)
-		cli := newPerson(ctx, w)
+		w := newWorld(ctx)
+		cli := newCommandLine(ctx, w)
 		w.start()
-		core := w.install(ctx, repository, fleet.Wanted{Label: "cluster-api", Version: "v1.13.5"})
+		core := w.install(ctx, repository, harness.Wanted{Label: "cluster-api", Version: "v1.13.5"})
 		aws := w.install(
 			ctx,
 			repository,
-			fleet.Wanted{Label: "infrastructure-aws", Version: "v2.10.3", Variables: fleet.AWSVariables},
+			harness.Wanted{Label: "infrastructure-aws", Version: "v2.10.3", Variables: harness.AWSVariables},
 		)
-		newer, err := fleet.Load(ctx, repository, fleet.Wanted{Label: "infrastructure-aws", Version: "v2.11.1"})
+		newer, err := harness.Load(ctx, repository, harness.Wanted{Label: "infrastructure-aws", Version: "v2.11.1"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(newer.Prepare(ctx, w.client)).To(Succeed())
 		Eventually(w.read(ctx, core)).Should(beReady("v1.13.5"))
@@ -384,9 +372,8 @@ var _ = Describe("The command line with real providers", Ordered, func() {
 
 		begin = time.Now()
 
-		Expect(
-			cli.succeed(ctx, "delete", "aws", "cluster-api", "--include-crd", "--include-namespace", "--wait"),
-		).To(ContainSubstring("CoreProvider cluster-api-system/cluster-api is removed"))
+		Expect(cli.succeed(ctx, "delete", "aws", "cluster-api", "--include-crd", "--include-namespace", "--wait")).To(
+			ContainSubstring("CoreProvider cluster-api-system/cluster-api is removed"))
 		AddReportEntry(
 			"removal of core and aws with their CRDs and namespaces",
 			time.Since(begin).Round(time.Millisecond),
@@ -394,14 +381,9 @@ var _ = Describe("The command line with real providers", Ordered, func() {
 		)
 		Expect(
 			w.run(
-				ctx,
-				"kubectl",
-				"get",
+				ctx, "kubectl", "get",
 				"crds,clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations",
-				"-l",
-				"cluster.x-k8s.io/provider",
-				"-o",
-				"name",
+				"-l", "cluster.x-k8s.io/provider", "-o", "name",
 			),
 		).To(BeEmpty())
 	})

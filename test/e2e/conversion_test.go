@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	addonsv1beta1 "sigs.k8s.io/cluster-api/api/addons/v1beta1" //nolint:staticcheck // old versions are what is converted
+	addonsv1beta1 "sigs.k8s.io/cluster-api/api/addons/v1beta1" //nolint:staticcheck // old versions are converted
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1" //nolint:staticcheck // as above
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -16,20 +16,31 @@ import (
 	crconversion "sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 )
 
-// coreScheme and coreConverters are Cluster API's own; they carry v1beta1 to v1beta2 and back.
+// coreScheme and coreConverters come from Cluster API. They convert v1beta1 to v1beta2 and back.
 var coreScheme, coreConverters = func() (*runtime.Scheme, map[string]crconversion.Converter) {
 	scheme, converters := runtime.NewScheme(), map[string]crconversion.Converter{}
-	for _, add := range []func(*runtime.Scheme) error{clusterv1beta1.AddToScheme, clusterv1.AddToScheme, addonsv1beta1.AddToScheme, addonsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clusterv1beta1.AddToScheme,
+		clusterv1.AddToScheme,
+		addonsv1beta1.AddToScheme,
+		addonsv1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
-			panic(err) // a programming error, found by the first test
+			panic(err) // a programming error, which the first test finds
 		}
 	}
 
 	for kind, build := range map[string]func(*runtime.Scheme) (crconversion.Converter, error){
-		"Cluster": conversion.Cluster, "ClusterClass": conversion.ClusterClass, "Machine": conversion.Machine,
-		"MachineSet": conversion.MachineSet, "MachineDeployment": conversion.MachineDeployment, "MachinePool": conversion.MachinePool,
-		"MachineHealthCheck": conversion.MachineHealthCheck, "MachineDrainRule": conversion.MachineDrainRule,
-		"ClusterResourceSet": conversion.ClusterResourceSet, "ClusterResourceSetBinding": conversion.ClusterResourceSetBinding,
+		"Cluster":                   conversion.Cluster,
+		"ClusterClass":              conversion.ClusterClass,
+		"Machine":                   conversion.Machine,
+		"MachineSet":                conversion.MachineSet,
+		"MachineDeployment":         conversion.MachineDeployment,
+		"MachinePool":               conversion.MachinePool,
+		"MachineHealthCheck":        conversion.MachineHealthCheck,
+		"MachineDrainRule":          conversion.MachineDrainRule,
+		"ClusterResourceSet":        conversion.ClusterResourceSet,
+		"ClusterResourceSetBinding": conversion.ClusterResourceSetBinding,
 	} {
 		converter, err := build(scheme)
 		if err != nil {
@@ -46,9 +57,9 @@ var coreScheme, coreConverters = func() (*runtime.Scheme, map[string]crconversio
 	return scheme, converters
 }()
 
-// convertCore converts as Cluster API's manager does where its own code can be had, and otherwise
-// changes the apiVersion alone: the objects of the scenarios have only fields that both versions
-// have.
+// convertCore converts objects as Cluster API's manager does, where its code is available.
+// Otherwise it changes only the apiVersion, since the objects of the scenarios use only fields that
+// both versions have.
 func convertCore(ctx context.Context, o *unstructured.Unstructured, to string) (*unstructured.Unstructured, error) {
 	converter, known := coreConverters[o.GetKind()]
 
@@ -93,8 +104,8 @@ func convertCore(ctx context.Context, o *unstructured.Unstructured, to string) (
 	return relabelled(&unstructured.Unstructured{Object: content}, desired), nil
 }
 
-// old reports whether a version is from before v1beta1, which Cluster API's code does not know any
-// more.
+// old reports whether a version is older than v1beta1, and thus no longer part of Cluster API's
+// code.
 func old(gvk schema.GroupVersionKind) bool { return strings.HasPrefix(gvk.Version, "v1alpha") }
 
 func relabelled(o *unstructured.Unstructured, gvk schema.GroupVersionKind) *unstructured.Unstructured {

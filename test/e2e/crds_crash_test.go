@@ -20,7 +20,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
 )
 
 // fill creates many objects of the tiny provider's kind.
@@ -38,7 +37,7 @@ func (w *world) fill(ctx context.Context, t tiny, version string, objects int) {
 	Expect(group.Wait()).To(Succeed())
 }
 
-// specs are the specs of all objects of the tiny provider's kind, by name.
+// specs returns the specs of all objects of the tiny provider's kind, by name.
 func (w *world) specs(ctx context.Context, t tiny, version string) map[string]string {
 	GinkgoHelper()
 
@@ -60,14 +59,10 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
-		w.start("--crd-migration-delay=0s")
-		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
-		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+		w = readyWorld(ctx, "--crd-migration-delay=0s")
 	})
-	AfterEach(func() { w.showLog() })
 
-	It("goes on where a crash left it, rewrites each object and spares the API server", func(ctx SpecContext) {
+	It("continues after a crash, rewrites each object, and limits the load on the API server", func(ctx SpecContext) {
 		old, next := newTiny("many", "v1.0.0").serving("v1beta1"), newTiny("many", "v1.1.0").serving("v1beta2")
 		w.offer(ctx, old)
 		p := old.resource()
@@ -84,7 +79,7 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 		for i := range crashes {
 			Eventually(func(g Gomega) {
 				g.Expect(len(w.rewrites(old))).To(BeNumerically(">", (i+1)*objects/(crashes+2)))
-			}).Should(Succeed())
+			}).WithPolling(auditInterval).Should(Succeed())
 			Expect(w.operator.Kill()).To(Succeed())
 			Expect(w.definition(ctx, old.crd()).Status.StoredVersions).To(ContainElement("v1beta1"), "killed in the middle")
 			w.start("--crd-migration-delay=0s")
@@ -93,7 +88,7 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 		Eventually(func(g Gomega) {
 			crd := w.definition(ctx, old.crd())
 			g.Expect(crd.Status.StoredVersions).To(Equal([]string{"v1beta2"}))
-			g.Expect(names(crd)).To(Equal([]string{"v1beta2"}), "the old version is gone at last")
+			g.Expect(names(crd)).To(Equal([]string{"v1beta2"}), "the old version is removed at the end")
 		}).Should(Succeed())
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.1.0"),
 			haveCondition(v1alpha2.CRDsMigratedCondition, metav1.ConditionTrue, v1alpha2.CRDsMigratedReason)))
@@ -109,7 +104,7 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 		Expect(rewritten).To(HaveLen(objects))
 
 		const page = 200
-		Expect(len(rewrites)).To(BeNumerically("<=", objects+crashes*page), "a crash costs a page at most")
+		Expect(len(rewrites)).To(BeNumerically("<=", objects+crashes*page), "a crash repeats at most one page")
 		busiest := busiestSecond(rewrites)
 		AddReportEntry(
 			"load",
@@ -125,7 +120,7 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 	})
 })
 
-// rewrites are the requests that rewrote objects of the tiny provider.
+// rewrites returns the requests that rewrote objects of the tiny provider.
 func (w *world) rewrites(t tiny) []bed.Request {
 	GinkgoHelper()
 
@@ -134,7 +129,7 @@ func (w *world) rewrites(t tiny) []bed.Request {
 	)
 }
 
-// busiestSecond is the largest number of requests within any second.
+// busiestSecond returns the largest number of requests within any second.
 func busiestSecond(requests []bed.Request) int {
 	most := 0
 
@@ -153,8 +148,8 @@ func busiestSecond(requests []bed.Request) int {
 	return most
 }
 
-// cycles is how many cycles of a provider's life are tried; the variable CAPSTAN_CYCLES asks for
-// more.
+// cycles returns the number of actions to try. The environment variable CAPSTAN_CYCLES overrides
+// it.
 func cycles() int {
 	if n, err := strconv.Atoi(os.Getenv("CAPSTAN_CYCLES")); err == nil {
 		return n
@@ -169,14 +164,10 @@ var _ = Describe("Hundreds of objects", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
-		w.start("--crd-migration-delay=0s")
-		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
-		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+		w = readyWorld(ctx, "--crd-migration-delay=0s")
 	})
-	AfterEach(func() { w.showLog() })
 
-	It("outlive whatever is done to their provider", func(ctx SpecContext) {
+	It("survive everything that happens to their provider", func(ctx SpecContext) {
 		old := newTiny("cycles", "v1.0.0").serving("v1beta1")
 		w.offer(ctx, old)
 		w.offer(ctx, newTiny("cycles", "v1.1.0").serving("v1beta2", "v1beta1"))
@@ -190,7 +181,7 @@ var _ = Describe("Hundreds of objects", Ordered, func() {
 
 		l := &life{world: w, tiny: old, provider: p}
 
-		deeds := []struct {
+		actions := []struct {
 			name string
 			do   func(context.Context)
 		}{
@@ -205,13 +196,13 @@ var _ = Describe("Hundreds of objects", Ordered, func() {
 			{"crash", l.crash},
 		}
 		for i := range cycles() {
-			deed := deeds[i%len(deeds)]
-			if i >= len(deeds) {
-				deed = deeds[rand.IntN(len(deeds))]
+			action := actions[i%len(actions)]
+			if i >= len(actions) {
+				action = actions[rand.IntN(len(actions))]
 			}
 
-			By(fmt.Sprintf("cycle %d: %s", i, deed.name))
-			deed.do(ctx)
+			By(fmt.Sprintf("cycle %d: %s", i, action.name))
+			action.do(ctx)
 		}
 
 		Expect(w.specs(ctx, old, "v1beta1")).To(Equal(before))
@@ -219,15 +210,15 @@ var _ = Describe("Hundreds of objects", Ordered, func() {
 	})
 })
 
-// life is what happens to a provider.
+// life performs random actions on a provider.
 type life struct {
 	*world
 	tiny     tiny
 	provider *v1alpha2.InfrastructureProvider
 }
 
-// pick is a version at random, but not the one that the resource asks for: a release that a person
-// rolled back is held until it asks for something else.
+// pick returns a random version other than the requested one: a release that was rolled back
+// manually is kept until another version is requested.
 func (l *life) pick() string {
 	versions := []string{"v1.0.0", "v1.1.0", "v1.2.0"}
 	versions = slices.DeleteFunc(versions, func(v string) bool { return v == l.provider.Spec.Version })
@@ -235,12 +226,11 @@ func (l *life) pick() string {
 	return versions[rand.IntN(len(versions))]
 }
 
-// ready waits until the provider is well, whoever made it so.
+// ready waits until the provider is ready, at any version.
 func (l *life) ready(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(
-		l.read(ctx, l.provider),
-	).Should(WithTransform(func(p v1alpha2.Provider) bool { return conditions.IsReady(p) }, BeTrue()))
+	Eventually(l.read(ctx, l.provider)).Should(
+		WithTransform(func(p v1alpha2.Provider) bool { return conditions.IsReady(p) }, BeTrue()))
 }
 
 func (l *life) change(ctx context.Context) {
@@ -251,22 +241,19 @@ func (l *life) change(ctx context.Context) {
 	Eventually(l.read(ctx, l.provider)).Should(beReady(version))
 }
 
-// rollBack returns to a revision of the history, and then to what spec.version says.
+// rollBack rolls back to a random revision, and then upgrades again.
 func (l *life) rollBack(ctx context.Context) {
 	GinkgoHelper()
 
 	to := l.revision(ctx)
-	update(
-		ctx,
-		l.world,
-		l.provider,
-		func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: &to} },
-	)
+	update(ctx, l.world, l.provider, func(p v1alpha2.Provider) {
+		p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: &to}
+	})
 	l.ready(ctx)
 	l.change(ctx)
 }
 
-// revision is one of the history, once the provider is well.
+// revision waits until the provider is ready, and returns a random revision of its history.
 func (l *life) revision(ctx context.Context) int64 {
 	GinkgoHelper()
 	l.ready(ctx)
@@ -279,12 +266,7 @@ func (l *life) helm(program string) func(context.Context) {
 	return func(ctx context.Context) {
 		GinkgoHelper()
 		l.run(
-			ctx,
-			program,
-			"rollback",
-			"infrastructure-"+l.tiny.name,
-			strconv.FormatInt(l.revision(ctx), 10),
-			"-n",
+			ctx, program, "rollback", "infrastructure-"+l.tiny.name, strconv.FormatInt(l.revision(ctx), 10), "-n",
 			l.tiny.name,
 		)
 	}
@@ -292,12 +274,9 @@ func (l *life) helm(program string) func(context.Context) {
 
 func (l *life) reinstall(ctx context.Context) {
 	GinkgoHelper()
-	update(
-		ctx,
-		l.world,
-		l.provider,
-		func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"}) },
-	)
+	update(ctx, l.world, l.provider, func(p v1alpha2.Provider) {
+		p.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"})
+	})
 	Expect(l.client.Delete(ctx, l.provider)).To(Succeed())
 	Eventually(gone(ctx, l.world, l.provider)).Should(BeTrue())
 	version := l.pick()

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -16,19 +15,20 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// chain is a provider that is upgraded from version to version while objects of its kinds exist.
+// chain upgrades a provider from version to version while objects of its kinds exist.
 type chain struct {
 	w        *world
-	wanted   fleet.Wanted
+	wanted   harness.Wanted
 	provider v1alpha2.Provider
-	// seen is what readers of each version saw first: spec, labels and finalizers, by object.
+	// seen is what was first read in each version: spec, labels and finalizers, by object.
 	seen map[schema.GroupVersionKind]map[string]string
 }
 
-func newChain(w *world, wanted fleet.Wanted) *chain {
+func newChain(w *world, wanted harness.Wanted) *chain {
 	return &chain{w: w, wanted: wanted, seen: map[schema.GroupVersionKind]map[string]string{}}
 }
 
@@ -36,7 +36,7 @@ func newChain(w *world, wanted fleet.Wanted) *chain {
 func (c *chain) install(ctx context.Context) {
 	GinkgoHelper()
 
-	release, err := fleet.Load(ctx, os.Getenv("PROVIDERS"), c.wanted)
+	release, err := harness.Load(ctx, testproviders.Folder(GinkgoT()), c.wanted)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(release.Prepare(ctx, c.w.client)).To(Succeed())
 	c.provider = release.Resource()
@@ -45,19 +45,19 @@ func (c *chain) install(ctx context.Context) {
 	Eventually(c.w.read(ctx, c.provider)).Should(beReady(c.wanted.Version))
 }
 
-// upgrade goes to another version.
+// upgrade upgrades to another version.
 func (c *chain) upgrade(ctx context.Context, version string) {
 	GinkgoHelper()
 
 	c.wanted.Version = version
-	release, err := fleet.Load(ctx, os.Getenv("PROVIDERS"), c.wanted)
+	release, err := harness.Load(ctx, testproviders.Folder(GinkgoT()), c.wanted)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(release.Prepare(ctx, c.w.client)).To(Succeed())
 	update(ctx, c.w, c.provider, func(p v1alpha2.Provider) { p.GetSpec().Version = version })
 	Eventually(c.w.read(ctx, c.provider)).Should(beReady(version))
 }
 
-// create creates objects, one YAML document each, in the namespace default, with a label and a
+// create creates objects in the namespace default, one for each YAML document, with a label and a
 // finalizer.
 func (c *chain) create(ctx context.Context, documents string) {
 	GinkgoHelper()
@@ -69,27 +69,25 @@ func (c *chain) create(ctx context.Context, documents string) {
 		o.SetName(strings.ToLower(o.GetKind()))
 		o.SetLabels(map[string]string{"owner": "team-a"})
 		o.SetFinalizers([]string{"example.com/kept"})
-		Eventually(
-			func() error { return c.w.client.Create(ctx, o.DeepCopy(), client.FieldOwner("gitops")) },
-		).Should(Succeed(), document)
+		Eventually(func() error { return c.w.client.Create(ctx, o.DeepCopy(), client.FieldOwner("gitops")) }).Should(
+			Succeed(), document)
 	}
 }
 
-// crds are the provider's.
+// crds returns the provider's CRDs.
 func (c *chain) crds(ctx context.Context) []apiextensionsv1.CustomResourceDefinition {
 	GinkgoHelper()
 
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
-	Expect(
-		c.w.client.List(ctx, list, client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: c.wanted.Label}),
-	).To(Succeed())
+	Expect(c.w.client.List(ctx, list, client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: c.wanted.Label})).To(
+		Succeed())
 	Expect(list.Items).NotTo(BeEmpty())
 
 	return list.Items
 }
 
-// unchanged makes sure that every object is there, and that it is to the readers of each served
-// version what it always was.
+// unchanged checks that every object exists, and that it reads the same as ever in each served
+// version.
 func (c *chain) unchanged(ctx context.Context, objects int) {
 	GinkgoHelper()
 
@@ -138,8 +136,8 @@ func (c *chain) readAll(ctx context.Context, gvk schema.GroupVersionKind) map[st
 	return content
 }
 
-// storedOnlyAs waits until every CRD of the provider stores its objects in nothing but its storage
-// version.
+// storedOnlyAs waits until the objects of all CRDs of the provider are stored in the storage
+// version only.
 func (c *chain) storedOnlyAs(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -153,12 +151,12 @@ func (c *chain) storedOnlyAs(ctx context.Context) {
 	}).Should(Succeed())
 }
 
-// leftByOldClusterctl makes a CRD of the first version as a clusterctl of years ago left it: with
-// objects in a version that is not served any more.
+// leftByOldClusterctl creates a CRD of the first version as an old clusterctl left it: with objects
+// in a version that is no longer served.
 func (c *chain) leftByOldClusterctl(ctx context.Context, name, version string) {
 	GinkgoHelper()
 
-	release, err := fleet.Load(ctx, os.Getenv("PROVIDERS"), c.wanted)
+	release, err := harness.Load(ctx, testproviders.Folder(GinkgoT()), c.wanted)
 	Expect(err).NotTo(HaveOccurred())
 	definitions, err := safety.Parse(release.Bundle.Components)
 	Expect(err).NotTo(HaveOccurred())
@@ -187,11 +185,9 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		if os.Getenv("PROVIDERS") == "" {
-			Skip("PROVIDERS is not set to a folder of real releases")
-		}
+		testproviders.Folder(GinkgoT())
 
-		w = newWorld(context.WithoutCancel(ctx), routed)
+		w = newWorld(ctx, routed)
 		managers = startWebhooks(
 			ctx,
 			w,
@@ -200,17 +196,12 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 			"capa-webhook-service.infrastructure-aws-system",
 			"capz-webhook-service.infrastructure-azure-system",
 		)
-		// Objects are left as they are stored for now, as by an operator whose work was cut short.
+		// For now, objects stay as they are stored, as if the operator had been stopped too early.
 		w.start("--crd-migration-delay=24h")
 	})
-	AfterEach(func() {
-		if w != nil {
-			w.showLog()
-		}
-	})
 
-	It("core v1.9.11, over objects that a clusterctl of years ago left in v1alpha4", func(ctx SpecContext) {
-		core = newChain(w, fleet.Wanted{Label: "cluster-api", Version: "v1.9.11"})
+	It("core v1.9.11, with objects that an old clusterctl left in v1alpha4", func(ctx SpecContext) {
+		core = newChain(w, harness.Wanted{Label: "cluster-api", Version: "v1.9.11"})
 		core.leftByOldClusterctl(ctx, "machinesets.cluster.x-k8s.io", "v1alpha4")
 		core.create(ctx, coreOldObjects)
 		core.install(ctx)
@@ -226,7 +217,7 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 	})
 
 	It(
-		"core v1.13.5, which lacks v1alpha3 and v1alpha4: what is stored in them is rewritten while the old managers run",
+		"core v1.13.5, which lacks v1alpha3 and v1alpha4: objects stored in them are rewritten while the old managers run",
 		func(ctx SpecContext) {
 			core.upgrade(ctx, "v1.13.5")
 			managers.forget("v1alpha3", "v1alpha4")
@@ -240,20 +231,19 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 		core.unchanged(ctx, 9)
 	})
 
-	It("and are stored in v1beta2 alone once the operator has had the time", func(ctx SpecContext) {
+	It("are stored in v1beta2 only after a while", func(ctx SpecContext) {
 		Expect(core.stored(ctx)).To(ContainElement("v1beta1"))
 		Expect(w.operator.Stop()).To(Succeed())
 		w.start("--crd-migration-delay=0s")
 		core.storedOnlyAs(ctx)
 		core.unchanged(ctx, 9)
-		Eventually(
-			w.read(ctx, core.provider),
-		).Should(haveCondition(v1alpha2.CRDsMigratedCondition, "True", v1alpha2.CRDsMigratedReason))
+		Eventually(w.read(ctx, core.provider)).Should(
+			haveCondition(v1alpha2.CRDsMigratedCondition, "True", v1alpha2.CRDsMigratedReason))
 	})
 
 	It("docker v1.9.11, v1.12.11, v1.13.5 and v1.14.0", func(ctx SpecContext) {
-		// The old docker needs the old contract, which core of today takes too.
-		docker = newChain(w, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.9.11"})
+		// The old version of docker needs the old contract, which today's core still supports.
+		docker = newChain(w, harness.Wanted{Label: "infrastructure-docker", Version: "v1.9.11"})
 		docker.install(ctx)
 		docker.create(ctx, dockerObjects)
 		docker.unchanged(ctx, 3)
@@ -268,7 +258,7 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 	})
 
 	It("aws v2.10.3 and v2.11.1", func(ctx SpecContext) {
-		aws := newChain(w, fleet.Wanted{Label: "infrastructure-aws", Version: "v2.10.3", Variables: fleet.AWSVariables})
+		aws := newChain(w, harness.Wanted{Label: "infrastructure-aws", Version: "v2.10.3", Variables: harness.AWSVariables})
 		aws.install(ctx)
 		aws.create(ctx, awsObjects)
 		aws.unchanged(ctx, 3)
@@ -277,7 +267,7 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 	})
 
 	It("azure v1.25.1 and v1.26.0", func(ctx SpecContext) {
-		azure := newChain(w, fleet.Wanted{Label: "infrastructure-azure", Version: "v1.25.1"})
+		azure := newChain(w, harness.Wanted{Label: "infrastructure-azure", Version: "v1.25.1"})
 		azure.install(ctx)
 		azure.create(ctx, azureObjects)
 		azure.unchanged(ctx, 3)
@@ -285,22 +275,19 @@ var _ = Describe("Objects through real upgrades", Ordered, func() {
 		azure.unchanged(ctx, 3)
 	})
 
-	It("and through the removal of a provider", func(ctx SpecContext) {
-		update(
-			ctx,
-			w,
-			docker.provider,
-			func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"}) },
-		)
+	It("survive the removal of a provider", func(ctx SpecContext) {
+		update(ctx, w, docker.provider, func(p v1alpha2.Provider) {
+			p.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"})
+		})
 		Expect(w.client.Delete(ctx, docker.provider)).To(Succeed())
 		Eventually(gone(ctx, w, docker.provider)).Should(BeTrue())
 
 		gvk := schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2", Kind: "DockerCluster"}
-		Expect(docker.readAll(ctx, gvk)).To(Equal(docker.seen[gvk]), "read in their storage version, which needs no manager")
+		Expect(docker.readAll(ctx, gvk)).To(Equal(docker.seen[gvk]), "reading in the storage version needs no conversion")
 	})
 })
 
-// stored are all versions that objects of the provider's kinds may be stored in.
+// stored returns all versions in which objects of the provider's kinds may be stored.
 func (c *chain) stored(ctx context.Context) []string {
 	GinkgoHelper()
 
@@ -325,7 +312,11 @@ spec:
       clusterName: cluster
       version: v1.30.1
       bootstrap: {dataSecretName: data}
-      infrastructureRef: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: DockerMachineTemplate, name: workers, namespace: default}
+      infrastructureRef:
+        apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
+        kind: DockerMachineTemplate
+        name: workers
+        namespace: default
 `
 
 const coreObjects = `
@@ -334,7 +325,11 @@ kind: Cluster
 spec:
   clusterNetwork: {pods: {cidrBlocks: [192.168.0.0/16]}, serviceDomain: cluster.local}
   controlPlaneEndpoint: {host: 10.1.2.3, port: 6443}
-  infrastructureRef: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: DockerCluster, name: cluster, namespace: default}
+  infrastructureRef:
+    apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
+    kind: DockerCluster
+    name: cluster
+    namespace: default
 ---
 apiVersion: cluster.x-k8s.io/v1beta1
 kind: Machine
@@ -343,7 +338,11 @@ spec:
   version: v1.30.1
   nodeDrainTimeout: 1m30s
   bootstrap: {dataSecretName: data}
-  infrastructureRef: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: DockerMachine, name: machine, namespace: default}
+  infrastructureRef:
+    apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
+    kind: DockerMachine
+    name: machine
+    namespace: default
 ---
 apiVersion: cluster.x-k8s.io/v1beta1
 kind: MachineDeployment
@@ -356,7 +355,11 @@ spec:
     spec:
       clusterName: cluster
       bootstrap: {dataSecretName: data}
-      infrastructureRef: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: DockerMachineTemplate, name: workers, namespace: default}
+      infrastructureRef:
+        apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
+        kind: DockerMachineTemplate
+        name: workers
+        namespace: default
 ---
 apiVersion: cluster.x-k8s.io/v1beta1
 kind: MachineHealthCheck

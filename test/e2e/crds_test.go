@@ -15,17 +15,17 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
 )
 
-// versions is a part of newTiny's CRD that scenarios replace.
+// versions is the part of newTiny's CRD that scenarios replace.
 const versions = `  - name: v1
     served: true
     storage: true
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// serving gives the tiny provider's CRD other versions; the first is the storage version.
+// serving returns the tiny provider with other versions of its CRD. The first is the storage
+// version.
 func (t tiny) serving(names ...string) tiny {
 	var text strings.Builder
 	for i, name := range names {
@@ -40,7 +40,7 @@ func (t tiny) serving(names ...string) tiny {
 	return t
 }
 
-// offer puts a version of the tiny provider where its resource finds it.
+// offer makes a version of the tiny provider available to its resource.
 func (w *world) offer(ctx context.Context, t tiny) {
 	GinkgoHelper()
 	Expect(client.IgnoreAlreadyExists(w.client.Create(ctx, t.namespace()))).To(Succeed())
@@ -57,7 +57,7 @@ func (w *world) definition(ctx context.Context, name string) *apiextensionsv1.Cu
 	return crd
 }
 
-// names are the names of a CRD's versions.
+// names returns the names of a CRD's versions.
 func names(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	var all []string
 	for _, v := range crd.Spec.Versions {
@@ -71,12 +71,8 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
-		w.start("--crd-migration-delay=0s")
-		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
-		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+		w = readyWorld(ctx, "--crd-migration-delay=0s")
 	})
-	AfterEach(func() { w.showLog() })
 
 	install := func(ctx context.Context, t tiny) *v1alpha2.InfrastructureProvider {
 		GinkgoHelper()
@@ -92,7 +88,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = t.version })
 	}
 
-	It("lose no version that objects are stored in before these are rewritten", func(ctx SpecContext) {
+	It("lose a version only after all objects stored in it are rewritten", func(ctx SpecContext) {
 		first := newTiny("moving", "v1.0.0").serving("v1alpha1")
 		p := install(ctx, first)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -110,9 +106,8 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 			g.Expect(names(crd)).To(Equal([]string{"v1beta1"}))
 			g.Expect(crd.Status.StoredVersions).To(Equal([]string{"v1beta1"}))
 		}).Should(Succeed())
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.CRDsMigratedCondition, metav1.ConditionTrue, v1alpha2.CRDsMigratedReason))
+		Eventually(w.read(ctx, p)).Should(
+			haveCondition(v1alpha2.CRDsMigratedCondition, metav1.ConditionTrue, v1alpha2.CRDsMigratedReason))
 
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(first.inVersion("v1beta1").GroupVersionKind())
@@ -123,7 +118,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		}, BeTrue())))
 	})
 
-	It("are not changed when an object would break, until a person allows it", func(ctx SpecContext) {
+	It("are not changed if an object would break, until it is allowed", func(ctx SpecContext) {
 		first := newTiny("unsafe", "v1.0.0")
 		p := install(ctx, first)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -133,7 +128,8 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		breaking.components = strings.Replace(
 			breaking.components,
 			"type: object, x-kubernetes-preserve-unknown-fields: true",
-			"type: object, properties: {spec: {type: object, required: [size], properties: {name: {type: string}, size: {type: string}}}}",
+			"type: object, properties: {spec: {type: object, required: [size], "+
+				"properties: {name: {type: string}, size: {type: string}}}}",
 			1,
 		)
 		upgrade(ctx, p, breaking)
@@ -146,23 +142,25 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 				"default/victim",
 				"spec.size",
 			),
-			haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.UnsafeCRDsReason),
+			beStalled(v1alpha2.UnsafeCRDsReason),
 		))
-		Expect(
-			w.helm(ctx, "helm", "list", "-n", "unsafe"),
-		).To(ContainElement(HaveField("AppVersion", "v1.0.0")), "the release waits with the CRDs")
+		Expect(w.helm(ctx, "helm", "list", "-n", "unsafe")).To(
+			ContainElement(HaveField("AppVersion", "v1.0.0")), "the release is not upgraded without the CRDs")
 
 		update(ctx, w, p, func(p v1alpha2.Provider) {
 			p.SetAnnotations(map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: first.crd()})
 		})
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.1.0"),
 			haveCondition(v1alpha2.CRDsSafeCondition, metav1.ConditionTrue, v1alpha2.CRDsCheckedReason)))
-		Eventually(
-			w.events(ctx, p),
-		).Should(ContainElement(And(HaveField("Reason", v1alpha2.UnsafeCRDsAllowedReason), HaveField("Note", ContainSubstring("spec.size")))))
+		Eventually(w.events(ctx, p)).Should(
+			ContainElement(And(
+				HaveField("Reason", v1alpha2.UnsafeCRDsAllowedReason),
+				HaveField("Note", ContainSubstring("spec.size")),
+			)),
+		)
 	})
 
-	It("of one provider are not taken by another that brings the same", func(ctx SpecContext) {
+	It("of one provider are not taken over by another that defines the same", func(ctx SpecContext) {
 		owner := newTiny("owner", "v1.0.0")
 		p := install(ctx, owner)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -175,42 +173,36 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		)
 		r := install(ctx, rival)
 		Eventually(w.read(ctx, r)).Should(And(
-			haveCondition(
-				v1alpha2.ProviderInstalledCondition,
-				metav1.ConditionFalse,
-				v1alpha2.CRDConflictReason,
+			notBeInstalled(v1alpha2.CRDConflictReason,
 				"infrastructure-owner",
 				"infrastructure-rival",
 			),
-			haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.CRDConflictReason),
+			beStalled(v1alpha2.CRDConflictReason),
 		))
 		Expect(w.helm(ctx, "helm", "list", "-n", "rival", "--all")).To(BeEmpty())
-		Expect(
-			w.definition(ctx, owner.crd()).Labels,
-		).To(HaveKeyWithValue(v1alpha2.ClusterctlProviderLabel, "infrastructure-owner"))
+		Expect(w.definition(ctx, owner.crd()).Labels).To(
+			HaveKeyWithValue(v1alpha2.ClusterctlProviderLabel, "infrastructure-owner"))
 
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
-		Eventually(w.read(ctx, r)).Should(beReady("v1.0.0"), "what the owner left is adopted")
+		Eventually(w.read(ctx, r)).Should(beReady("v1.0.0"), "CRDs without an owner are adopted")
 	})
 
-	It("that are somebody else's are waited for, and never touched", func(ctx SpecContext) {
+	It("that are unmanaged are waited for, and never changed", func(ctx SpecContext) {
 		t := newTiny("unmanaged", "v1.0.0")
 		w.offer(ctx, t)
 		p := t.resource()
 		p.Spec.CRDs = &v1alpha2.CRDsSpec{Unmanaged: []string{t.crd()}}
 		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.WaitingForCRDsReason, t.crd()))
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.WaitingForCRDsReason, t.crd()))
 		Expect(w.helm(ctx, "helm", "list", "-n", "unmanaged", "--all")).To(BeEmpty())
 
 		Expect(w.client.Create(ctx, t.definition(nil))).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"), "a watch tells, although the CRD has no label")
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"), "the CRD is watched although it has no label")
 		Expect(w.operatorWrites(func(r bed.Request) bool { return r.Name == t.crd() })).To(BeEmpty())
 	})
 
-	It("stay when a version drops them, listed as orphaned", func(ctx SpecContext) {
+	It("are kept when a version drops them, and listed as orphaned", func(ctx SpecContext) {
 		first := newTiny("dropping", "v1.0.0")
 		p := install(ctx, first)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -223,12 +215,11 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		upgrade(ctx, p, second)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(p.Status.OrphanedCRDs).To(Equal([]string{first.crd()}))
-		Expect(
-			w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kept"}, first.object("v1", "kept")),
-		).To(Succeed())
+		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kept"}, first.object("v1", "kept"))).To(
+			Succeed())
 	})
 
-	It("come back when somebody deletes one, who is warned of", func(ctx SpecContext) {
+	It("are created again when one is deleted, with a warning", func(ctx SpecContext) {
 		t := newTiny("deleted", "v1.0.0")
 		p := install(ctx, t)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -239,12 +230,9 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 
 		before := w.definition(ctx, t.crd())
 		Expect(w.client.Delete(ctx, before.DeepCopy())).To(Succeed())
-		Eventually(
-			w.events(ctx, p),
-		).Should(ContainElement(And(HaveField("Reason", v1alpha2.CRDDeletingReason), HaveField("Note", ContainSubstring(t.crd())))))
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.CRDsNotReadyReason))
+		Eventually(w.events(ctx, p)).Should(
+			ContainElement(And(HaveField("Reason", v1alpha2.CRDDeletingReason), HaveField("Note", ContainSubstring(t.crd())))))
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.CRDsNotReadyReason))
 
 		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
 		object.SetFinalizers(nil)
@@ -258,7 +246,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 	})
 
 	It(
-		"never go back: a downgrade leaves the newer ones, and is refused when the old managers cannot work with them",
+		"are kept in a downgrade, which is rejected if the old managers cannot work with them",
 		func(ctx SpecContext) {
 			w.offer(ctx, newTiny("downgrade", "v1.0.0").serving("v1alpha9"))
 			w.offer(ctx, newTiny("downgrade", "v1.1.0").serving("v1"))
@@ -270,16 +258,14 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 			Expect(names(w.definition(ctx, newest.crd()))).To(Equal([]string{"v2", "v1"}))
 
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.UnsupportedProviderDowngradeReason,
+			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.UnsupportedProviderDowngradeReason,
 				"v1.0.0 cannot replace v1.2.0", "v1alpha9"))
 			Expect(w.helm(ctx, "helm", "list", "-n", "downgrade")).To(ContainElement(HaveField("AppVersion", "v1.1.0")))
 		},
 	)
 
 	It(
-		"never go back by a rollback either, which is refused when the old managers cannot work with them",
+		"are kept in a rollback, which is rejected if the old managers cannot work with them",
 		func(ctx SpecContext) {
 			oldest := newTiny("rollback", "v1.0.0").serving("v1alpha9")
 			w.offer(ctx, newTiny("rollback", "v1.1.0").serving("v1", "v1alpha9"))
@@ -296,20 +282,16 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 				update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: &revision} })
 			}
 			back(1)
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.UnsupportedProviderDowngradeReason,
+			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.UnsupportedProviderDowngradeReason,
 				"v1.0.0 cannot replace v1.2.0", "v1alpha9"))
 			back(2)
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.HealthyReason, "v1.1.0"))
+			Eventually(w.read(ctx, p)).Should(beReadyWith(v1alpha2.HealthyReason, "v1.1.0"))
 			Expect(names(w.definition(ctx, oldest.crd()))).To(Equal([]string{"v1"}))
 		},
 	)
 })
 
-// events are those about an object.
+// events returns a function that lists the events about an object.
 func (w *world) events(ctx context.Context, about client.Object) func(Gomega) []eventsv1.Event {
 	return func(g Gomega) []eventsv1.Event {
 		list := &eventsv1.EventList{}

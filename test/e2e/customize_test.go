@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/fleet"
 )
 
 var _ = Describe("A provider's resource", Ordered, func() {
@@ -29,12 +28,16 @@ var _ = Describe("A provider's resource", Ordered, func() {
 
 	deployment := func(ctx context.Context, g Gomega) *appsv1.Deployment {
 		d := &appsv1.Deployment{}
-		g.Expect(w.client.Get(ctx, client.ObjectKey{Namespace: provider.name, Name: provider.name + "-controller-manager"}, d)).
+		g.Expect(w.client.Get(
+			ctx,
+			client.ObjectKey{Namespace: provider.name, Name: provider.name + "-controller-manager"},
+			d,
+		)).
 			To(Succeed())
 
 		return d
 	}
-	// change changes the spec and waits until the provider is ready and as it should be.
+	// change changes the spec and waits until the provider is ready and check succeeds.
 	change := func(ctx context.Context, what func(*v1alpha2.ProviderSpec), check func(Gomega, *appsv1.Deployment)) {
 		GinkgoHelper()
 		update(ctx, w, p, func(p v1alpha2.Provider) { what(p.GetSpec()) })
@@ -45,10 +48,7 @@ var _ = Describe("A provider's resource", Ordered, func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
-		w.start()
-		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
-		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+		w = readyWorld(ctx)
 
 		for _, o := range []client.Object{provider.namespace(), provider.configMap(), secret, p} {
 			Expect(w.client.Create(ctx, o)).To(Succeed())
@@ -56,9 +56,8 @@ var _ = Describe("A provider's resource", Ordered, func() {
 
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
-	AfterEach(func() { w.showLog() })
 
-	It("sets flags and feature gates of the manager, over its container's arguments", func(ctx SpecContext) {
+	It("sets flags and feature gates of the manager", func(ctx SpecContext) {
 		level := int32(4)
 		before := deployment(ctx, Default)
 		change(ctx, func(spec *v1alpha2.ProviderSpec) {
@@ -75,13 +74,13 @@ var _ = Describe("A provider's resource", Ordered, func() {
 		})
 	})
 
-	It("is told in an event what has no effect", func(ctx SpecContext) {
+	It("gets an event about settings without effect", func(ctx SpecContext) {
 		Eventually(func() string {
 			return string(w.run(ctx, "kubectl", "get", "events", "-n", provider.name))
 		}).Should(ContainSubstring("--namespace of container manager is ignored"))
 	})
 
-	It("runs no pods when it says so", func(ctx SpecContext) {
+	It("can set the replicas to zero", func(ctx SpecContext) {
 		none := int32(0)
 
 		change(
@@ -95,14 +94,15 @@ var _ = Describe("A provider's resource", Ordered, func() {
 			ctx,
 			func(spec *v1alpha2.ProviderSpec) { spec.Deployment.Replicas = nil },
 			func(g Gomega, d *appsv1.Deployment) {
-				g.Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)), "as published")
+				g.Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)), "as in the components")
 			},
 		)
 	})
 
-	It("replaces images: by clusterctl's overrides in the Secret, and by a container's own", func(ctx SpecContext) {
+	It("replaces images by clusterctl's overrides in the Secret, and for a single container", func(ctx SpecContext) {
 		secret.StringData = map[string]string{
-			"images": "all: {repository: mirror.example.com/capi}\ninfrastructure-custom/custom: {tag: v7}\ninfrastructure-aws: {tag: v8}\n",
+			"images": "all: {repository: mirror.example.com/capi}\ninfrastructure-custom/custom: {tag: v7}\n" +
+				"infrastructure-aws: {tag: v8}\n",
 		}
 		Expect(w.client.Update(ctx, secret)).To(Succeed())
 		update(ctx, w, p, func(p v1alpha2.Provider) {
@@ -118,11 +118,12 @@ var _ = Describe("A provider's resource", Ordered, func() {
 		})
 	})
 
-	It("patches the objects: strategically, and by operations", func(ctx SpecContext) {
+	It("patches objects strategically, and by JSON patch operations", func(ctx SpecContext) {
 		change(ctx, func(spec *v1alpha2.ProviderSpec) {
 			spec.Patches = []v1alpha2.Patch{
 				{
-					Patch: "apiVersion: apps/v1\nkind: Deployment\nspec: {template: {spec: {containers: [{name: manager, env: [{name: HTTPS_PROXY, value: proxy}]}]}}}",
+					Patch: "apiVersion: apps/v1\nkind: Deployment\n" +
+						"spec: {template: {spec: {containers: [{name: manager, env: [{name: HTTPS_PROXY, value: proxy}]}]}}}",
 				},
 				{
 					Patch: `[{"op": "add", "path": "/metadata/annotations", "value": {"patched": "yes"}}]`,
@@ -136,7 +137,7 @@ var _ = Describe("A provider's resource", Ordered, func() {
 			g.Expect(d.Annotations).To(HaveKeyWithValue("patched", "yes"))
 			manager := d.Spec.Template.Spec.Containers[0]
 			g.Expect(manager.Env).To(ConsistOf(corev1.EnvVar{Name: "HTTPS_PROXY", Value: "proxy"}))
-			g.Expect(manager.Args).To(ContainElement("--v=4"), "the rest of the container stays")
+			g.Expect(manager.Args).To(ContainElement("--v=4"), "the rest of the container is unchanged")
 		})
 		change(ctx, func(spec *v1alpha2.ProviderSpec) {
 			spec.Patches, spec.ManifestPatches = nil, []string{"kind: Deployment\nmetadata: {annotations: {merged: indeed}}"}
@@ -146,7 +147,7 @@ var _ = Describe("A provider's resource", Ordered, func() {
 		})
 	})
 
-	It("brings further objects, which are upgraded and removed with the provider", func(ctx SpecContext) {
+	It("adds objects, which are upgraded and removed with the provider", func(ctx SpecContext) {
 		more := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: provider.name, Name: "more"},
 			Data:       map[string]string{"manifests": moreManifests("one")},
@@ -173,9 +174,8 @@ var _ = Describe("A provider's resource", Ordered, func() {
 		own := &unstructured.Unstructured{}
 		own.SetAPIVersion("infrastructure.cluster.x-k8s.io/v1")
 		own.SetKind("Tinycustom")
-		Expect(
-			w.client.Get(ctx, client.ObjectKey{Namespace: provider.name, Name: "example"}, own),
-		).To(Succeed(), "of a kind that the provider's own CRD defines")
+		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: provider.name, Name: "example"}, own)).To(
+			Succeed(), "of a kind that the provider's own CRD defines")
 
 		revision := p.Status.Release.Revision
 		more.Data["manifests"] = moreManifests("two")
@@ -185,7 +185,7 @@ var _ = Describe("A provider's resource", Ordered, func() {
 			func(spec *v1alpha2.ProviderSpec) { spec.Variables["TINY_COLOUR"] = "red" },
 			func(g Gomega, _ *appsv1.Deployment) {
 				g.Expect(settings(g).Data).To(Equal(map[string]string{"step": "two", "colour": "red"}))
-				g.Expect(p.Status.Release.Revision).To(Equal(revision+1), "one revision for both")
+				g.Expect(p.Status.Release.Revision).To(Equal(revision+1), "a single revision for both changes")
 			},
 		)
 
@@ -200,15 +200,15 @@ var _ = Describe("A provider's resource", Ordered, func() {
 		)
 	})
 
-	DescribeTable("that asks for what cannot be gets one clear condition, and what runs goes on",
+	DescribeTable("with an error gets one condition, and nothing changes",
 		func(ctx SpecContext, spoil func(*v1alpha2.ProviderSpec), reason string, parts []string) {
 			good := p.Spec.DeepCopy()
 			before := deployment(ctx, Default)
 			update(ctx, w, p, func(p v1alpha2.Provider) { spoil(p.GetSpec()) })
 			Eventually(w.read(ctx, p)).Should(And(
-				haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, reason, parts...),
-				haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, reason, parts...),
-				haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, reason),
+				notBeInstalled(reason, parts...),
+				notBeReady(reason, parts...),
+				beStalled(reason),
 			))
 			Expect(deployment(ctx, Default).Generation).To(Equal(before.Generation))
 			update(ctx, w, p, func(p v1alpha2.Provider) { good.DeepCopyInto(p.GetSpec()) })
@@ -254,7 +254,7 @@ var _ = Describe("A provider's resource", Ordered, func() {
 	)
 })
 
-// moreManifests are objects beside a provider: one with a variable, and one of the provider's own
+// moreManifests returns additional objects: one with a variable, and one of the provider's own
 // kind.
 func moreManifests(step string) string {
 	return fmt.Sprintf(`apiVersion: v1

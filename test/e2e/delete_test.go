@@ -16,22 +16,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/fleet"
 )
 
 var _ = Describe("Deleting a provider", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
-		w.start()
-		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
-		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+		w = readyWorld(ctx)
 	})
-	AfterEach(func() { w.showLog() })
 
-	// installed is a provider that is ready, with a ClusterRole and other components beside what
-	// tiny brings.
+	// installedIn installs a provider that has a ClusterRole and other components in addition to those
+	// of tiny.
 	installedIn := func(ctx context.Context, namespace, name, components string) (tiny, *v1alpha2.InfrastructureProvider) {
 		GinkgoHelper()
 
@@ -58,7 +53,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		GinkgoHelper()
 		return installedIn(ctx, name, name, "")
 	}
-	// used makes objects of the provider's kind.
+	// used creates objects of the provider's kind.
 	used := func(ctx context.Context, t tiny, names ...string) []client.Object {
 		GinkgoHelper()
 
@@ -89,9 +84,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 	}
 	blocked := func(ctx context.Context, p v1alpha2.Provider, parts ...string) {
 		GinkgoHelper()
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.DeletionBlockedReason, parts...))
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.DeletionBlockedReason, parts...))
 	}
 	exists := func(ctx context.Context, o client.Object, name client.ObjectKey) bool {
 		GinkgoHelper()
@@ -104,18 +97,18 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 	goesAway := func(ctx context.Context, p v1alpha2.Provider) {
 		GinkgoHelper()
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
-		Expect(
-			exists(ctx, &rbacv1.ClusterRole{}, client.ObjectKey{Name: p.GetName() + "-role"}),
-		).To(BeFalse(), "a ClusterRole has stayed behind")
+		Expect(exists(ctx, &rbacv1.ClusterRole{}, client.ObjectKey{Name: p.GetName() + "-role"})).To(
+			BeFalse(), "a ClusterRole was left behind")
 		Expect(w.helm(ctx, "helm", "list", "-A", "--all")).NotTo(ContainElement(HaveField("Name", v1alpha2.Label(p))))
 	}
 
-	It("waits for the objects of its kinds that did not come with it, and leaves its CRDs", func(ctx SpecContext) {
+	It("waits for objects of its kinds that are not its own, and keeps its CRDs", func(ctx SpecContext) {
 		t, p := installedIn(
 			ctx,
 			"in-use",
 			"in-use",
-			"apiVersion: infrastructure.cluster.x-k8s.io/v1\nkind: Tinyinuse\nmetadata: {name: came-along, namespace: in-use-system}\n",
+			"apiVersion: infrastructure.cluster.x-k8s.io/v1\nkind: Tinyinuse\n"+
+				"metadata: {name: came-along, namespace: in-use-system}\n",
 		)
 		objects := used(ctx, t, "a", "b", "c")
 		remove(ctx, p)
@@ -136,7 +129,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		Expect(exists(ctx, &apiextensionsv1.CustomResourceDefinition{}, client.ObjectKey{Name: t.crd()})).To(BeTrue())
 	})
 
-	It("leaves the objects behind when it is told to", func(ctx SpecContext) {
+	It("keeps the objects if an annotation allows it", func(ctx SpecContext) {
 		t, p := installed(ctx, "overridden")
 		used(ctx, t, "a")
 		annotate(ctx, p, v1alpha2.DeleteInUseAnnotation)
@@ -145,7 +138,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		Expect(exists(ctx, t.object("v1", "a"), client.ObjectKey{Namespace: "default", Name: "a"})).To(BeTrue())
 	})
 
-	It("deletes CRDs on request, orphans among them, once no objects are left", func(ctx SpecContext) {
+	It("deletes CRDs on request, including orphaned ones, when no objects are left", func(ctx SpecContext) {
 		t, p := installed(ctx, "with-crds")
 		orphan := newTiny("with-crds-orphan", "v0.9.0")
 		definition := orphan.definition(map[string]string{v1alpha2.ClusterctlProviderLabel: "infrastructure-with-crds"})
@@ -182,12 +175,11 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		remove(ctx, second)
 		goesAway(ctx, first)
 		goesAway(ctx, second)
-		Eventually(
-			func() bool { return exists(ctx, &corev1.Namespace{}, client.ObjectKey{Name: "shared"}) },
-		).Should(BeFalse())
+		Eventually(func() bool { return exists(ctx, &corev1.Namespace{}, client.ObjectKey{Name: "shared"}) }).Should(
+			BeFalse())
 	})
 
-	It("leaves nothing behind when the whole namespace is deleted, in use or not", func(ctx SpecContext) {
+	It("leaves nothing behind when the namespace is deleted, even in use", func(ctx SpecContext) {
 		t, p := installed(ctx, "vanishing")
 		used(ctx, t, "left")
 		remove(ctx, t.namespace())
@@ -195,7 +187,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		Eventually(func() bool { return exists(ctx, &corev1.Namespace{}, client.ObjectKey{Name: t.name}) }).Should(BeFalse())
 	})
 
-	It("sweeps up after a namespace that took the release's records along", func(ctx SpecContext) {
+	It("removes all objects when the release's Secrets are missing", func(ctx SpecContext) {
 		t, p := installed(ctx, "recordless")
 
 		Expect(w.operator.Stop()).To(Succeed())
@@ -207,7 +199,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		goesAway(ctx, p)
 	})
 
-	It("sweeps up after records that nobody can read", func(ctx SpecContext) {
+	It("removes all objects when the release's Secrets are invalid", func(ctx SpecContext) {
 		t, p := installed(ctx, "unreadable")
 
 		Expect(w.operator.Stop()).To(Succeed())
@@ -228,7 +220,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		Expect(records.Items).To(BeEmpty())
 	})
 
-	It("says that a conversion webhook is down, and goes on when it is told to", func(ctx SpecContext) {
+	It("reports that a conversion webhook is down, and continues if an annotation allows it", func(ctx SpecContext) {
 		t, p := installed(ctx, "converted")
 		used(ctx, t, "old")
 
@@ -243,7 +235,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 			Webhook: &apiextensionsv1.WebhookConversion{
 				ConversionReviewVersions: []string{"v1"},
 				ClientConfig: &apiextensionsv1.WebhookClientConfig{
-					Service: &apiextensionsv1.ServiceReference{Namespace: "default", Name: "nobody"},
+					Service: &apiextensionsv1.ServiceReference{Namespace: "default", Name: "missing"},
 				},
 			},
 		}
@@ -257,7 +249,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 			ctx,
 			p,
 			"it is not known whether there are "+t.crd(),
-			`service "nobody" not found`,
+			`service "missing" not found`,
 			"repair the webhook's server",
 			v1alpha2.DeleteInUseAnnotation,
 		)
@@ -265,12 +257,11 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		goesAway(ctx, p)
 	})
 
-	It("does not mind a kind that is gone, nor finalizers of others on its objects", func(ctx SpecContext) {
+	It("succeeds without its kind, and with finalizers of others on its objects", func(ctx SpecContext) {
 		t, p := installed(ctx, "kindless")
 		deployment := &appsv1.Deployment{}
-		Expect(
-			w.client.Get(ctx, client.ObjectKey{Namespace: t.name, Name: t.name + "-controller-manager"}, deployment),
-		).To(Succeed())
+		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: t.name, Name: t.name + "-controller-manager"}, deployment)).To(
+			Succeed())
 
 		hold := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":["example.com/held"]}}`))
 		Expect(w.client.Patch(ctx, deployment, hold)).To(Succeed())
@@ -284,7 +275,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		Expect(w.client.Patch(ctx, deployment, free)).To(Succeed())
 	})
 
-	It("says which webhook forbids to delete an object, and goes on when it is gone", func(ctx SpecContext) {
+	It("reports the webhook that rejects a deletion, and continues without it", func(ctx SpecContext) {
 		t, p := installed(ctx, "guarded")
 		guard := &admissionv1.ValidatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: "guard"},
@@ -296,7 +287,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 					AdmissionReviewVersions: []string{"v1"},
 					NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: t.name}},
 					ClientConfig: admissionv1.WebhookClientConfig{
-						Service: &admissionv1.ServiceReference{Namespace: "default", Name: "nobody"},
+						Service: &admissionv1.ServiceReference{Namespace: "default", Name: "missing"},
 					},
 					Rules: []admissionv1.RuleWithOperations{
 						{
@@ -317,9 +308,8 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 			ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: t.name + "-controller-manager"},
 		}
 
-		Eventually(
-			func() error { return w.client.Delete(ctx, deployment, client.DryRunAll) },
-		).Should(MatchError(ContainSubstring("guard.example.com")))
+		Eventually(func() error { return w.client.Delete(ctx, deployment, client.DryRunAll) }).Should(
+			MatchError(ContainSubstring("guard.example.com")))
 		remove(ctx, p)
 		blocked(
 			ctx,
@@ -333,7 +323,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 	})
 })
 
-// definition is the provider's CRD.
+// definition returns the provider's CRD.
 func (t tiny) definition(labels map[string]string) *apiextensionsv1.CustomResourceDefinition {
 	singular := strings.ToLower(t.kind())
 

@@ -19,10 +19,11 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// soon is how quickly drift is to be corrected.
+// soon is the time within which drift must be corrected.
 const soon = 5 * time.Second
 
 const dockerNamespace = "infrastructure-docker-system"
@@ -67,33 +68,31 @@ var _ = Describe("Drift", Ordered, func() {
 	policy := func(ctx context.Context, drift v1alpha2.DriftPolicy) {
 		GinkgoHelper()
 		update(ctx, w, docker, func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{Drift: drift} })
-		Eventually(
-			w.read(ctx, docker),
-		).Should(Satisfy(func(p v1alpha2.Provider) bool { return p.GetStatus().ObservedGeneration == p.GetGeneration() }))
+		Eventually(w.read(ctx, docker)).Should(
+			Satisfy(func(p v1alpha2.Provider) bool { return p.GetStatus().ObservedGeneration == p.GetGeneration() }))
 	}
-	atPeace := func(ctx context.Context) {
+	expectInSync := func(ctx context.Context) {
 		GinkgoHelper()
 		Eventually(w.read(ctx, docker)).Should(And(beReady("v1.0.0"), Not(haveConditionType(v1alpha2.DriftedCondition))))
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
+		w = newWorld(ctx)
 		w.start()
-		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
-		docker = w.install(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
+		core := w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
+		docker = w.install(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
 		Eventually(w.read(ctx, docker)).Should(beReady("v1.0.0"))
 	})
-	AfterEach(func() { w.showLog() })
 
-	It("is not looked for in what was just installed", func(ctx SpecContext) {
+	It("is not looked for right after an install", func(ctx SpecContext) {
 		Expect(w.requests(func(r bed.Request) bool { return r.DryRun })).To(BeEmpty())
 		own := func(r bed.Request) bool { return r.Verb == "get" && r.Resource == "deployments" }
-		Expect(w.requests(own)).To(HaveLen(2), "once each, before it was applied")
+		Expect(w.requests(own)).To(HaveLen(2), "once for each, before it was applied")
 	})
 
 	DescribeTable(
-		"is undone at once, told in an event, and makes no revision",
+		"is corrected immediately, reported in an event, and creates no revision",
 		func(ctx SpecContext, o client.Object, patch, event string, restored func(client.Object) bool) {
 			name := client.ObjectKeyFromObject(o)
 			if patch == "" {
@@ -107,7 +106,7 @@ var _ = Describe("Drift", Ordered, func() {
 				g.Expect(o).To(Satisfy(restored))
 			}).WithTimeout(soon).Should(Succeed())
 			Eventually(events(ctx)).Should(ContainSubstring("Undid a change from outside: " + event))
-			atPeace(ctx)
+			expectInSync(ctx)
 			Expect(events(ctx)()).NotTo(ContainSubstring(": is missing"), "Ready does not flicker")
 			Expect(w.helm(ctx, "helm", "history", "infrastructure-docker", "-n", dockerNamespace)).To(HaveLen(1))
 		},
@@ -129,7 +128,7 @@ var _ = Describe("Drift", Ordered, func() {
 		),
 		Entry("a ClusterRole deleted", dockerRole(), "", "ClusterRole capd-manager-role is missing",
 			func(o client.Object) bool { return len(o.(*rbacv1.ClusterRole).Rules) > 0 }),
-		Entry("a ClusterRole's rights taken", dockerRole(), `{"rules":[]}`, "ClusterRole capd-manager-role: /rules",
+		Entry("the rules of a ClusterRole removed", dockerRole(), `{"rules":[]}`, "ClusterRole capd-manager-role: /rules",
 			func(o client.Object) bool { return len(o.(*rbacv1.ClusterRole).Rules) > 0 }),
 		Entry(
 			"a webhook configuration deleted",
@@ -148,7 +147,7 @@ var _ = Describe("Drift", Ordered, func() {
 			func(o client.Object) bool { return o.GetLabels()["cluster.x-k8s.io/provider"] != "" },
 		),
 		Entry(
-			"the release's mark removed",
+			"the release's annotations removed",
 			&corev1.ConfigMap{ObjectMeta: named(dockerNamespace, "capd-load-balancer")},
 			`{"metadata":{"annotations":null}}`,
 			"ConfigMap "+dockerNamespace+"/capd-load-balancer: /metadata/annotations",
@@ -157,7 +156,7 @@ var _ = Describe("Drift", Ordered, func() {
 	)
 
 	DescribeTable(
-		"is not what others may do: it is looked at, and left",
+		"does not include changes that others may make",
 		func(ctx SpecContext, o client.Object, patch string, kept func(client.Object) bool) {
 			before := time.Now()
 
@@ -169,19 +168,19 @@ var _ = Describe("Drift", Ordered, func() {
 				)
 			}
 			Eventually(looked).ShouldNot(BeEmpty())
-			atPeace(ctx)
+			expectInSync(ctx)
 			Consistently(func(g Gomega) {
 				g.Expect(w.client.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
 				g.Expect(o).To(Satisfy(kept))
-			}).WithTimeout(fiveLooks).Should(Succeed())
-			Expect(
-				w.operatorWrites(func(r bed.Request) bool { return r.Received.After(before) && r.Name == o.GetName() }),
-			).To(BeEmpty())
+			}).WithTimeout(quietPeriod).Should(Succeed())
+			Expect(w.operatorWrites(func(r bed.Request) bool { return r.Received.After(before) && r.Name == o.GetName() })).To(
+				BeEmpty())
 		},
 		Entry(
 			"a certificate injected",
 			dockerWebhooks(),
-			`{"webhooks":[{"name":"default.dockercluster.infrastructure.cluster.x-k8s.io","clientConfig":{"caBundle":"b3RoZXI="}}]}`,
+			`{"webhooks":[{"name":"default.dockercluster.infrastructure.cluster.x-k8s.io",`+
+				`"clientConfig":{"caBundle":"b3RoZXI="}}]}`,
 			func(o client.Object) bool {
 				return string(o.(*admissionv1.MutatingWebhookConfiguration).Webhooks[0].ClientConfig.CABundle) == "other"
 			},
@@ -189,7 +188,8 @@ var _ = Describe("Drift", Ordered, func() {
 		Entry(
 			"an annotation, a label and a container added",
 			dockerManager(),
-			`{"metadata":{"labels":{"team":"a"},"annotations":{"note":"b"}},"spec":{"template":{"spec":{"containers":[{"name":"sidecar","image":"sidecar:v1"}]}}}}`,
+			`{"metadata":{"labels":{"team":"a"},"annotations":{"note":"b"}},`+
+				`"spec":{"template":{"spec":{"containers":[{"name":"sidecar","image":"sidecar:v1"}]}}}}`,
 			func(o client.Object) bool {
 				return o.GetLabels()["team"] == "a" && len(o.(*appsv1.Deployment).Spec.Template.Spec.Containers) == 2
 			},
@@ -202,7 +202,7 @@ var _ = Describe("Drift", Ordered, func() {
 		),
 	)
 
-	It("counts again for an object that is excluded no longer", func(ctx SpecContext) {
+	It("is corrected again when an object is no longer excluded", func(ctx SpecContext) {
 		role := dockerRole()
 		change(ctx, role, `{"metadata":{"annotations":{"capstan.dev/drift":null}}}`)
 		Eventually(func(g Gomega) {
@@ -211,7 +211,7 @@ var _ = Describe("Drift", Ordered, func() {
 		}).WithTimeout(soon).Should(Succeed())
 	})
 
-	It("is not the replicas of a Deployment that is scaled automatically", func(ctx SpecContext) {
+	It("does not include the replicas of a Deployment with an autoscaler", func(ctx SpecContext) {
 		scaler := &autoscalingv2.HorizontalPodAutoscaler{
 			ObjectMeta: named(dockerNamespace, "capd"),
 			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
@@ -225,58 +225,45 @@ var _ = Describe("Drift", Ordered, func() {
 		}
 		Expect(w.client.Create(ctx, scaler)).To(Succeed())
 		change(ctx, dockerManager(), `{"spec":{"replicas":3}}`)
-		Consistently(replicas(ctx)).WithTimeout(fiveLooks).Should(BeEquivalentTo(3))
-		atPeace(ctx)
+		Consistently(replicas(ctx)).WithTimeout(quietPeriod).Should(BeEquivalentTo(3))
+		expectInSync(ctx)
 		Expect(w.client.Delete(ctx, scaler)).To(Succeed())
 		change(ctx, dockerManager(), `{"spec":{"replicas":2}}`)
 		Eventually(replicas(ctx)).WithTimeout(soon).Should(BeEquivalentTo(1))
 	})
 
-	It("is told and left with Warn, until a person mends it", func(ctx SpecContext) {
+	It("is only reported with Warn", func(ctx SpecContext) {
 		policy(ctx, v1alpha2.DriftWarn)
 		change(ctx, dockerManager(), `{"spec":{"replicas":0}}`)
 		Expect(w.client.Delete(ctx, dockerRole())).To(Succeed())
-		Eventually(w.read(ctx, docker)).Should(haveCondition(
-			v1alpha2.DriftedCondition,
-			metav1.ConditionTrue,
-			v1alpha2.DriftDetectedReason,
-			"ClusterRole capd-manager-role is missing",
+		Eventually(w.read(ctx, docker)).Should(beDrifted("ClusterRole capd-manager-role is missing",
 			"Deployment "+dockerNamespace+"/capd-controller-manager: /spec/replicas",
 		))
 		Eventually(events(ctx)).Should(ContainSubstring("DriftDetected"))
-		Consistently(replicas(ctx)).WithTimeout(fiveLooks).Should(BeZero())
+		Consistently(replicas(ctx)).WithTimeout(quietPeriod).Should(BeZero())
 
 		change(ctx, dockerManager(), `{"spec":{"replicas":1}}`)
 		Eventually(w.read(ctx, docker)).Should(And(
-			haveCondition(
-				v1alpha2.DriftedCondition,
-				metav1.ConditionTrue,
-				v1alpha2.DriftDetectedReason,
-				"ClusterRole capd-manager-role is missing",
-			),
-			Not(haveCondition(v1alpha2.DriftedCondition, metav1.ConditionTrue, v1alpha2.DriftDetectedReason, "/spec/replicas")),
+			beDrifted("ClusterRole capd-manager-role is missing"),
+			Not(beDrifted("/spec/replicas")),
 		))
 		policy(ctx, v1alpha2.DriftCorrect)
-		atPeace(ctx)
+		expectInSync(ctx)
 		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(dockerRole()), dockerRole())).To(Succeed())
 	})
 
-	It("is told and left while the resource is suspended", func(ctx SpecContext) {
+	It("is only reported while the resource is suspended", func(ctx SpecContext) {
 		suspend := func(suspended bool) {
 			update(ctx, w, docker, func(p v1alpha2.Provider) { p.GetSpec().Suspend = suspended })
 		}
 		suspend(true)
-		Eventually(
-			w.read(ctx, docker),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.SuspendedReason))
+		Eventually(w.read(ctx, docker)).Should(beReadyWith(v1alpha2.SuspendedReason))
 		change(ctx, dockerManager(), `{"spec":{"replicas":0}}`)
-		Eventually(
-			w.read(ctx, docker),
-		).Should(haveCondition(v1alpha2.DriftedCondition, metav1.ConditionTrue, v1alpha2.DriftDetectedReason, "/spec/replicas"))
-		Consistently(replicas(ctx)).WithTimeout(fiveLooks).Should(BeZero())
+		Eventually(w.read(ctx, docker)).Should(beDrifted("/spec/replicas"))
+		Consistently(replicas(ctx)).WithTimeout(quietPeriod).Should(BeZero())
 		suspend(false)
 		Eventually(replicas(ctx)).WithTimeout(soon).Should(BeEquivalentTo(1))
-		atPeace(ctx)
+		expectInSync(ctx)
 	})
 
 	It("is not looked for with Off", func(ctx SpecContext) {
@@ -285,29 +272,28 @@ var _ = Describe("Drift", Ordered, func() {
 		before := time.Now()
 
 		change(ctx, dockerManager(), `{"spec":{"replicas":0}}`)
-		Consistently(replicas(ctx)).WithTimeout(fiveLooks).Should(BeZero())
+		Consistently(replicas(ctx)).WithTimeout(quietPeriod).Should(BeZero())
 		Expect(w.read(ctx, docker)(Default)).NotTo(haveConditionType(v1alpha2.DriftedCondition))
 		Expect(w.requests(func(r bed.Request) bool {
 			return r.Received.After(before) && r.Resource == "deployments" && r.Verb != "watch"
 		})).To(BeEmpty())
 		policy(ctx, v1alpha2.DriftCorrect)
 		Eventually(replicas(ctx)).WithTimeout(soon).Should(BeEquivalentTo(1))
-		atPeace(ctx)
+		expectInSync(ctx)
 	})
 
-	It("that happened while the operator was away is undone when it is back", func(ctx SpecContext) {
+	It("is corrected after a restart if it happened while the operator was down", func(ctx SpecContext) {
 		Expect(w.operator.Stop()).To(Succeed())
 		change(ctx, dockerManager(), `{"spec":{"replicas":0}}`)
 		Expect(w.client.Delete(ctx, dockerRole())).To(Succeed())
 		w.start()
 		Eventually(replicas(ctx)).Should(BeEquivalentTo(1))
-		Eventually(
-			func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(dockerRole()), dockerRole()) },
-		).Should(Succeed())
-		atPeace(ctx)
+		Eventually(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(dockerRole()), dockerRole()) }).Should(
+			Succeed())
+		expectInSync(ctx)
 	})
 
-	It("that somebody insists on is not fought over, and is undone when a person asks", func(ctx SpecContext) {
+	It("that keeps coming back is corrected less often, and immediately on request", func(ctx SpecContext) {
 		patches := func() int {
 			return len(
 				w.operatorWrites(func(r bed.Request) bool { return r.Verb == "patch" && r.Name == "capd-controller-manager" }),
@@ -324,34 +310,33 @@ var _ = Describe("Drift", Ordered, func() {
 			w.read(ctx, docker),
 		).Should(haveCondition(v1alpha2.DriftedCondition, metav1.ConditionTrue, v1alpha2.DriftNotCorrectedReason,
 			"/spec/replicas (it is changed back each time it is corrected; the next try is at "))
-		Expect(patches()-before).To(BeNumerically("<=", 6), "and what was before in the same minute")
+		Expect(patches()-before).To(BeNumerically("<=", 6), "including corrections earlier in the same minute")
 		settled := patches()
-		Consistently(patches).WithTimeout(fiveLooks).Should(Equal(settled))
+		Consistently(patches).WithTimeout(quietPeriod).Should(Equal(settled))
 
 		stop()
 		update(ctx, w, docker, func(p v1alpha2.Provider) {
 			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: time.Now().String()})
 		})
 		Eventually(replicas(ctx)).WithTimeout(soon).Should(BeEquivalentTo(1))
-		atPeace(ctx)
+		expectInSync(ctx)
 	})
 
-	It("shows no credential", func(ctx SpecContext) {
+	It("is reported without credentials", func(ctx SpecContext) {
 		const credential = "c2VjcmV0LW9mLXRoZS10ZXN0"
 
-		wanted := fleet.Wanted{
+		wanted := harness.Wanted{
 			Label:     "infrastructure-aws",
 			Variables: map[string]string{"AWS_B64ENCODED_CREDENTIALS": credential},
 		}
 		aws := w.install(ctx, samples, wanted)
 		Eventually(w.read(ctx, aws)).Should(beReady("v1.0.0"))
 		secret := &corev1.Secret{ObjectMeta: named(aws.GetNamespace(), "capa-manager-bootstrap-credentials")}
-		change(ctx, secret, `{"stringData":{"credentials":"a-person's-own-secret"}}`)
+		change(ctx, secret, `{"stringData":{"credentials":"another-secret"}}`)
 
 		tell := func() string { return string(w.run(ctx, "kubectl", "get", "events", "-A", "-o", "json")) }
-		Eventually(
-			tell,
-		).Should(ContainSubstring("Secret infrastructure-aws-system/capa-manager-bootstrap-credentials: /data/credentials"))
+		Eventually(tell).Should(
+			ContainSubstring("Secret infrastructure-aws-system/capa-manager-bootstrap-credentials: /data/credentials"))
 		Eventually(func(g Gomega) string {
 			g.Expect(w.client.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
 			return string(secret.Data["credentials"])
@@ -364,12 +349,12 @@ var _ = Describe("Drift", Ordered, func() {
 			[]string{tell(), string(log), string(w.run(ctx, "kubectl", "get", "infrastructureproviders", "-A", "-o", "yaml"))},
 			"\n",
 		)
-		for _, value := range []string{credential, "secret-of-the-test", "a-person's-own-secret"} {
+		for _, value := range []string{credential, "secret-of-the-test", "another-secret"} {
 			Expect(everything).NotTo(ContainSubstring(value))
 		}
 	})
 
-	It("costs no request while there is none", func(ctx SpecContext) {
+	It("causes no requests while there is none", func(ctx SpecContext) {
 		asked := func() int { return len(w.requests(func(r bed.Request) bool { return r.Verb != "watch" })) }
 		settled := -1
 
@@ -382,31 +367,22 @@ var _ = Describe("Drift", Ordered, func() {
 var _ = Describe("Drift of real providers", Ordered, func() {
 	var w *world
 
-	AfterEach(func() {
-		if w != nil {
-			w.showLog()
-		}
-	})
+	It("is not found in unchanged objects, all of which are checked", func(ctx SpecContext) {
+		repository := testproviders.Folder(GinkgoT())
 
-	It("is not found where nobody has changed anything, though every object is looked at", func(ctx SpecContext) {
-		repository := os.Getenv("PROVIDERS")
-		if repository == "" {
-			Skip("PROVIDERS is not set to a folder of real releases")
-		}
-
-		w = newWorld(context.WithoutCancel(ctx))
+		w = newWorld(ctx)
 		w.start()
 
 		var providers []v1alpha2.Provider
-		for _, wanted := range fleet.Standard {
+		for _, wanted := range harness.Standard {
 			providers = append(providers, w.install(ctx, repository, wanted))
 		}
 
 		for i, p := range providers {
-			Eventually(w.read(ctx, p)).Should(beReady(fleet.Standard[i].Version))
+			Eventually(w.read(ctx, p)).Should(beReady(harness.Standard[i].Version))
 		}
 
-		Expect(w.requests(func(r bed.Request) bool { return r.DryRun })).To(BeEmpty(), "what was just applied is known")
+		Expect(w.requests(func(r bed.Request) bool { return r.DryRun })).To(BeEmpty(), "no dry run after an install")
 
 		Expect(w.operator.Stop()).To(Succeed())
 
@@ -426,18 +402,16 @@ var _ = Describe("Drift of real providers", Ordered, func() {
 		Consistently(writes).WithTimeout(soon).Should(BeEmpty())
 
 		for i, p := range providers {
-			Expect(
-				w.read(ctx, p)(Default),
-			).To(And(beReady(fleet.Standard[i].Version), Not(haveConditionType(v1alpha2.DriftedCondition))))
+			Expect(w.read(ctx, p)(Default)).To(
+				And(beReady(harness.Standard[i].Version), Not(haveConditionType(v1alpha2.DriftedCondition))))
 		}
 
-		Expect(
-			w.requests(func(r bed.Request) bool { return r.DryRun }),
-		).NotTo(BeEmpty(), "some values are written in another way")
+		Expect(w.requests(func(r bed.Request) bool { return r.DryRun })).NotTo(
+			BeEmpty(), "some values are stored in another notation")
 	})
 })
 
-// insist scales docker's Deployment to nothing whenever it is not.
+// insist scales docker's Deployment to zero whenever it is not.
 func insist(ctx context.Context, w *world) {
 	for ctx.Err() == nil {
 		d := dockerManager()
@@ -447,19 +421,19 @@ func insist(ctx context.Context, w *world) {
 	}
 }
 
-// requests are the operator's, leases and events aside.
+// requests returns the operator's requests, except those about leases and events.
 func (w *world) requests(keep func(bed.Request) bool) []bed.Request {
 	GinkgoHelper()
 
 	requests, err := w.bed.Requests(func(r bed.Request) bool {
-		return r.User == fleet.OperatorUser && !r.Lease() && r.Resource != "events" && keep(r)
+		return r.User == harness.OperatorUser && !r.Lease() && r.Resource != "events" && keep(r)
 	})
 	Expect(err).NotTo(HaveOccurred())
 
 	return requests
 }
 
-// haveConditionType matches a provider that has a condition, whatever it says.
+// haveConditionType matches a provider that has a condition, with any status.
 func haveConditionType(conditionType string) OmegaMatcher {
 	return WithTransform(
 		func(p v1alpha2.Provider) []metav1.Condition { return p.GetConditions() },

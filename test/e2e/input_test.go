@@ -15,21 +15,16 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
 )
 
-var _ = Describe("Wrong input", Ordered, func() {
+var _ = Describe("A provider's input", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
-		w.start()
-		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
-		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+		w = readyWorld(ctx)
 	})
-	AfterEach(func() { w.showLog() })
 
-	It("of a version that passes for a range is told by preflight", func(ctx SpecContext) {
+	It("is rejected by preflight if the version range is invalid", func(ctx SpecContext) {
 		t := newTiny("no-range", "v1.0.0")
 		p := t.resource()
 		p.Spec.Version = "1.x2"
@@ -37,14 +32,12 @@ var _ = Describe("Wrong input", Ordered, func() {
 		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
 		Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
 		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.IncorrectVersionFormatReason, `"1.x2"`))
+		Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.IncorrectVersionFormatReason, `"1.x2"`))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "1.x" })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 
-	It("is not a chart that the cluster does not keep: that is told, and goes on by itself", func(ctx SpecContext) {
+	It("is retried when the chart cannot be stored", func(ctx SpecContext) {
 		t := newTiny("no-store", "v1.0.0")
 		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
 		Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
@@ -58,19 +51,24 @@ var _ = Describe("Wrong input", Ordered, func() {
 
 		p := t.resource()
 		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.ChartStoreErrorReason,
+		Eventually(w.read(ctx, p)).Should(notBeInstalled(v1alpha2.ChartStoreErrorReason,
 			"store chart infrastructure-no-store-1.0.0.tgz", "exceeded quota"))
 		Expect(w.client.Delete(ctx, quota)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 
-	// What is wrong, what the condition says, and that mending the ConfigMap or Secret alone is
-	// enough.
+	// Each entry has an error, the expected condition, and a fix. Fixing only the ConfigMap or Secret
+	// is enough.
 	DescribeTable(
-		"gets one clear condition, applies nothing, and recovers once mended",
-		func(ctx SpecContext, name string, spoil func(*tiny, *v1alpha2.InfrastructureProvider), condition, reason string, parts []string, mend func(context.Context, tiny, *v1alpha2.InfrastructureProvider)) {
+		"is reported in one condition if it is wrong, applies nothing, and recovers after the fix",
+		func(
+			ctx SpecContext,
+			name string,
+			spoil func(*tiny, *v1alpha2.InfrastructureProvider),
+			condition, reason string,
+			parts []string,
+			fix func(context.Context, tiny, *v1alpha2.InfrastructureProvider),
+		) {
 			good := newTiny(name, "v1.0.0")
 			bad, p := good, good.resource()
 			spoil(&bad, p)
@@ -80,8 +78,8 @@ var _ = Describe("Wrong input", Ordered, func() {
 
 			Eventually(w.read(ctx, p)).Should(And(
 				haveCondition(condition, metav1.ConditionFalse, reason, parts...),
-				haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, reason, parts...),
-				haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, reason),
+				notBeReady(reason, parts...),
+				beStalled(reason),
 			))
 			nothingIsApplied(ctx, w, name)
 
@@ -92,9 +90,9 @@ var _ = Describe("Wrong input", Ordered, func() {
 			Eventually(func() bool { before := writes(); return before == writes() }).Should(BeTrue())
 
 			before := writes()
-			Consistently(writes).WithTimeout(fiveLooks).Should(Equal(before), "no hot loop")
+			Consistently(writes).WithTimeout(quietPeriod).Should(Equal(before), "no hot loop")
 
-			mend(ctx, good, p)
+			fix(ctx, good, p)
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		},
 		Entry(
@@ -178,15 +176,15 @@ var _ = Describe("Wrong input", Ordered, func() {
 			"a selector that matches nothing",
 			"empty-selector",
 			func(_ *tiny, p *v1alpha2.InfrastructureProvider) {
-				p.Spec.FetchConfig.Selector.MatchLabels = map[string]string{"provider": "somebody-else"}
+				p.Spec.FetchConfig.Selector.MatchLabels = map[string]string{"provider": "another"}
 			},
 			v1alpha2.ProviderInstalledCondition,
 			v1alpha2.VersionNotFoundReason,
-			[]string{`no ConfigMap in namespace empty-selector matches the selector "provider=somebody-else"`},
+			[]string{`no ConfigMap in namespace empty-selector matches the selector "provider=another"`},
 			func(ctx context.Context, t tiny, _ *v1alpha2.InfrastructureProvider) {
 				cm := t.configMap()
 				cm.Name, cm.Labels = "v1.0.0-again", map[string]string{
-					"provider":                     "somebody-else",
+					"provider":                     "another",
 					v1alpha2.ConfigMapVersionLabel: "v1.0.0",
 				}
 				Expect(w.client.Create(ctx, cm)).To(Succeed())
@@ -219,10 +217,11 @@ var _ = Describe("Wrong input", Ordered, func() {
 	)
 
 	It(
-		"names every required variable that is missing, and goes on once all are in the Secret and the resource is touched",
+		"must have all required variables, and recovers when the Secret has them",
 		func(ctx SpecContext) {
 			t := newTiny("credentials", "v1.0.0")
-			t.components += "---\napiVersion: v1\nkind: Secret\nmetadata: {name: c, namespace: credentials-system}\nstringData: {user: \"${TINY_USER}\", password: \"${TINY_PASSWORD}\"}\n"
+			t.components += "---\napiVersion: v1\nkind: Secret\nmetadata: {name: c, namespace: credentials-system}\n" +
+				"stringData: {user: \"${TINY_USER}\", password: \"${TINY_PASSWORD}\"}\n"
 			p := t.resource()
 			p.Spec.SecretName = "credentials"
 
@@ -234,9 +233,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 				Expect(w.client.Create(ctx, o)).To(Succeed())
 			}
 
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.MissingVariablesReason,
+			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.MissingVariablesReason,
 				"TINY_PASSWORD, TINY_USER", "Secret credentials/credentials"))
 			Expect(p.Status.MissingVariables).To(Equal([]string{"TINY_PASSWORD", "TINY_USER"}))
 			nothingIsApplied(ctx, w, t.name)
@@ -246,13 +243,12 @@ var _ = Describe("Wrong input", Ordered, func() {
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{"touched": "yes"}) })
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 			Expect(p.Status.MissingVariables).To(BeEmpty())
-			Expect(
-				string(w.run(ctx, "helm", "get", "values", "infrastructure-credentials", "-n", t.name)),
-			).NotTo(ContainSubstring("tok-123"), "what no variable asks for stays out of the release")
+			Expect(string(w.run(ctx, "helm", "get", "values", "infrastructure-credentials", "-n", t.name))).NotTo(
+				ContainSubstring("tok-123"), "what no variable asks for stays out of the release")
 		},
 	)
 
-	It("does not stop others: a provider whose manager never starts delays nobody", func(ctx SpecContext) {
+	It("does not delay other providers if one manager never starts", func(ctx SpecContext) {
 		broken := newTiny("broken", "v1.0.0")
 		broken.components = strings.Replace(
 			broken.components,
@@ -269,13 +265,11 @@ var _ = Describe("Wrong input", Ordered, func() {
 		}
 
 		Eventually(w.read(ctx, sound.resource())).Should(beReady("v1.0.0"))
-		Eventually(
-			w.read(ctx, broken.resource()),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.ProgressingReason,
+		Eventually(w.read(ctx, broken.resource())).Should(notBeReady(v1alpha2.ProgressingReason,
 			"Deployment broken/broken-controller-manager"))
 	})
 
-	It("says which object the API server refuses, and why", func(ctx SpecContext) {
+	It("is reported with the object that the API server rejects, and the reason", func(ctx SpecContext) {
 		t := newTiny("refused", "v1.0.0")
 		bad := t
 		bad.components = strings.Replace(t.components, "replicas: 1", "replicas: -1", 1)
@@ -285,10 +279,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 			Expect(w.client.Create(ctx, o)).To(Succeed())
 		}
 
-		Eventually(w.read(ctx, p)).Should(haveCondition(
-			v1alpha2.ProviderInstalledCondition,
-			metav1.ConditionFalse,
-			v1alpha2.InstallFailedReason,
+		Eventually(w.read(ctx, p)).Should(notBeInstalled(v1alpha2.InstallFailedReason,
 			"the API server refused Deployment refused/refused-controller-manager",
 			"spec.replicas",
 			"greater than or equal to 0",
@@ -298,7 +289,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 	})
 
 	It(
-		"puts the labels of the provider's Namespace on the namespace, and leaves those that are there",
+		"adds the labels of the provider's Namespace to the existing namespace",
 		func(ctx SpecContext) {
 			t := newTiny("labels", "v1.0.0")
 			t.components = strings.Replace(
@@ -317,14 +308,13 @@ var _ = Describe("Wrong input", Ordered, func() {
 
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 			Expect(w.client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
-			Expect(
-				namespace.Labels,
-			).To(And(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "privileged"), HaveKeyWithValue("team", "ours")))
+			Expect(namespace.Labels).To(
+				And(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "privileged"), HaveKeyWithValue("team", "ours")))
 		},
 	)
 
 	It(
-		"takes the newest of several versions under one selector, or the one in a range, and stays with it",
+		"selects a version only once if the version is empty or a range",
 		func(ctx SpecContext) {
 			older, newer := newTiny("several", "v1.0.0"), newTiny("several", "v1.1.0")
 			p := older.resource()
@@ -335,7 +325,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 			}
 
 			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
-			Expect(p.Spec.Version).To(Equal("v1.1.0"), "what an empty version came to is written into the spec")
+			Expect(p.Spec.Version).To(Equal("v1.1.0"), "the resolved version is written into the spec")
 
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "~1" })
 
@@ -343,7 +333,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 			Expect(w.client.Create(ctx, newest.configMap())).To(Succeed())
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{"touched": "yes"}) })
 			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
-			Consistently(w.read(ctx, p)).WithTimeout(fiveLooks).Should(beReady("v1.1.0"))
+			Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).Should(beReady("v1.1.0"))
 
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "~1.0" })
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -351,15 +341,15 @@ var _ = Describe("Wrong input", Ordered, func() {
 	)
 })
 
-// replaceConfigMap mends by putting the right content into the source's ConfigMap, and nothing
-// else.
+// replaceConfigMap returns a fix that writes the right content into the source's ConfigMap, and
+// does nothing else.
 func replaceConfigMap(w **world) func(context.Context, tiny, *v1alpha2.InfrastructureProvider) {
 	return func(ctx context.Context, good tiny, _ *v1alpha2.InfrastructureProvider) {
 		Expect((*w).client.Update(ctx, good.configMap())).To(Succeed())
 	}
 }
 
-// nothingIsApplied makes sure that no object of the tiny provider is there.
+// nothingIsApplied checks that no object of the tiny provider exists.
 func nothingIsApplied(ctx context.Context, w *world, name string) {
 	GinkgoHelper()
 
@@ -368,9 +358,8 @@ func nothingIsApplied(ctx context.Context, w *world, name string) {
 	Expect(deployments.Items).To(BeEmpty())
 
 	crds := &apiextensionsv1.CustomResourceDefinitionList{}
-	Expect(
-		w.client.List(ctx, crds, client.MatchingLabels{"cluster.x-k8s.io/provider": "infrastructure-" + name}),
-	).To(Succeed())
+	Expect(w.client.List(ctx, crds, client.MatchingLabels{"cluster.x-k8s.io/provider": "infrastructure-" + name})).To(
+		Succeed())
 	Expect(crds.Items).To(BeEmpty())
 	Expect(w.helm(ctx, "helm", "list", "-n", name, "--all")).To(BeEmpty())
 }

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 var _ = Describe("The sample providers", Ordered, func() {
@@ -34,18 +34,19 @@ var _ = Describe("The sample providers", Ordered, func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
+		w = newWorld(ctx)
 		w.start()
 	})
-	AfterEach(func() { w.showLog() })
 
-	It("make a provider wait for core, and go on when core is ready", func(ctx SpecContext) {
-		docker = w.install(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
-		Eventually(w.read(ctx, docker)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse,
-			v1alpha2.WaitingForCoreProviderReadyReason, "waiting for the CoreProvider cluster-api"))
+	It("wait for core, and are installed when core is ready", func(ctx SpecContext) {
+		docker = w.install(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
+		Eventually(w.read(ctx, docker)).Should(notBeReady(
+			v1alpha2.WaitingForCoreProviderReadyReason,
+			"waiting for the CoreProvider cluster-api",
+		))
 		Expect(w.helm(ctx, "helm", "list", "-A")).To(BeEmpty())
 
-		core = w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
+		core = w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
 		Eventually(w.read(ctx, docker)).Should(beReady("v1.0.0"))
 	})
@@ -74,7 +75,7 @@ var _ = Describe("The sample providers", Ordered, func() {
 			MatchRegexp(`docker +v1\.0\.0 +1 +True +infrastructure-docker v1\.0\.0 is installed and healthy`))
 	})
 
-	It("tell in events what happened", func(ctx SpecContext) {
+	It("report in events what happened", func(ctx SpecContext) {
 		Eventually(func(g Gomega) {
 			g.Expect(string(w.run(ctx, "kubectl", "get", "events", "-n", docker.GetNamespace()))).To(
 				And(
@@ -84,13 +85,13 @@ var _ = Describe("The sample providers", Ordered, func() {
 		}).Should(Succeed())
 	})
 
-	It("are upgraded in place: the Deployment stays, its image changes, dropped objects go", func(ctx SpecContext) {
+	It("are upgraded in place: the Deployment gets a new image, dropped objects are deleted", func(ctx SpecContext) {
 		before := dockerDeployment(ctx)
-		newer, err := fleet.Load(ctx, samples, fleet.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
+		newer, err := harness.Load(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(newer.Prepare(ctx, w.client)).To(Succeed())
-		Consistently(w.read(ctx, docker)).WithTimeout(fiveLooks).
-			Should(beReady("v1.0.0"), "a new ConfigMap is no reason to upgrade")
+		Consistently(w.read(ctx, docker)).WithTimeout(quietPeriod).
+			Should(beReady("v1.0.0"), "a new ConfigMap does not cause an upgrade")
 
 		update(ctx, w, docker, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 		Eventually(w.read(ctx, docker)).Should(beReady("v1.1.0"))
@@ -112,14 +113,11 @@ var _ = Describe("The sample providers", Ordered, func() {
 		))
 	})
 
-	It("take a changed variable as an upgrade in place", func(ctx SpecContext) {
+	It("are upgraded in place when a variable changes", func(ctx SpecContext) {
 		before := dockerDeployment(ctx)
-		update(
-			ctx,
-			w,
-			docker,
-			func(p v1alpha2.Provider) { p.GetSpec().Variables = map[string]string{"EXP_MACHINE_POOL": "changed"} },
-		)
+		update(ctx, w, docker, func(p v1alpha2.Provider) {
+			p.GetSpec().Variables = map[string]string{"EXP_MACHINE_POOL": "changed"}
+		})
 		Eventually(func(g Gomega) {
 			g.Expect(w.read(ctx, docker)(g).GetStatus().Release).To(HaveField("Revision", int64(3)))
 			g.Expect(docker).To(beReady("v1.1.0"))
@@ -130,17 +128,20 @@ var _ = Describe("The sample providers", Ordered, func() {
 		Expect(after.Spec.Template.Spec.Containers[0].Args).To(ContainElement(ContainSubstring("changed")))
 	})
 
-	It("notice that their objects are no longer well, and that they are again", func(ctx SpecContext) {
+	It("become unhealthy with their objects, and healthy again", func(ctx SpecContext) {
 		deployment := dockerDeployment(ctx)
 		patch := client.RawPatch(
 			"application/merge-patch+json",
 			[]byte(
-				`{"spec":{"template":{"spec":{"nodeSelector":{"no":"such-node"}}},"strategy":{"type":"Recreate","rollingUpdate":null}}}`,
+				`{"spec":{"template":{"spec":{"nodeSelector":{"no":"such-node"}}},"strategy":{"type":"Recreate",`+
+					`"rollingUpdate":null}}}`,
 			),
 		)
 		Expect(w.client.Patch(ctx, deployment, patch)).To(Succeed())
-		Eventually(w.read(ctx, docker)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse,
-			v1alpha2.UnhealthyReason, "Deployment infrastructure-docker-system/"+deployment.Name))
+		Eventually(w.read(ctx, docker)).Should(notBeReady(
+			v1alpha2.UnhealthyReason,
+			"Deployment infrastructure-docker-system/"+deployment.Name,
+		))
 
 		back := client.RawPatch(
 			"application/merge-patch+json",
@@ -150,7 +151,7 @@ var _ = Describe("The sample providers", Ordered, func() {
 		Eventually(w.read(ctx, docker)).Should(beReady("v1.1.0"))
 	})
 
-	It("cost the API server nothing while nothing happens", func(ctx SpecContext) {
+	It("cause no writes while nothing happens", func(ctx SpecContext) {
 		quiet := func() int { return len(w.operatorWrites(anything)) }
 		settled := -1
 
@@ -159,34 +160,43 @@ var _ = Describe("The sample providers", Ordered, func() {
 		Consistently(quiet).WithTimeout(idleWatch).Should(Equal(settled))
 	})
 
-	It("refuse a second resource for the same provider, and let it go without harm", func(ctx SpecContext) {
+	It("reject a second resource for the same provider, which can be deleted without side effects", func(ctx SpecContext) {
 		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "twin"}})).To(Succeed())
 		twin := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "twin", Name: "docker"}}
 		docker.GetSpec().DeepCopyInto(&twin.Spec)
 		Expect(w.client.Create(ctx, twin)).To(Succeed())
-		Eventually(w.read(ctx, twin)).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse,
-			v1alpha2.MoreThanOneProviderInstanceExistsReason, "namespace infrastructure-docker-system"))
+		Eventually(w.read(ctx, twin)).Should(failPreflight(
+			v1alpha2.MoreThanOneProviderInstanceExistsReason,
+			"namespace infrastructure-docker-system",
+		))
 		Expect(w.client.Delete(ctx, twin)).To(Succeed())
 		Eventually(gone(ctx, w, twin)).Should(BeTrue())
 		Expect(w.read(ctx, docker)(Default)).To(beReady("v1.1.0"))
 	})
 
-	It("keep core until the others are gone", func(ctx SpecContext) {
+	It("block the deletion of core until the others are deleted", func(ctx SpecContext) {
 		Expect(w.client.Delete(ctx, core)).To(Succeed())
-		Eventually(w.read(ctx, core)).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse,
-			v1alpha2.DeletionBlockedReason, "InfrastructureProvider infrastructure-docker-system/docker"))
+		Eventually(w.read(ctx, core)).Should(notBeReady(
+			v1alpha2.DeletionBlockedReason,
+			"InfrastructureProvider infrastructure-docker-system/docker",
+		))
 		Expect(w.helm(ctx, "helm", "list", "-A")).To(HaveLen(2))
 	})
 
-	It("leave CRDs and namespace when they go, and nothing else", func(ctx SpecContext) {
+	It("leave only CRDs and the namespace when they are deleted", func(ctx SpecContext) {
 		Expect(w.client.Delete(ctx, docker)).To(Succeed())
 		Eventually(gone(ctx, w, docker)).Should(BeTrue())
-		Eventually(gone(ctx, w, core)).Should(BeTrue(), "core was only waiting for the last of the others")
+		Eventually(gone(ctx, w, core)).Should(BeTrue(), "core was waiting only for the last provider")
 
 		Expect(w.helm(ctx, "helm", "list", "-A", "--all")).To(BeEmpty())
 
 		of := client.MatchingLabels{"cluster.x-k8s.io/provider": "infrastructure-docker"}
-		for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ServiceList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}} {
+		for _, list := range []client.ObjectList{
+			&appsv1.DeploymentList{},
+			&corev1.ServiceList{},
+			&rbacv1.ClusterRoleList{},
+			&rbacv1.ClusterRoleBindingList{},
+		} {
 			Expect(w.client.List(ctx, list, of)).To(Succeed())
 			Expect(list).To(HaveField("Items", BeEmpty()))
 		}
@@ -198,7 +208,7 @@ var _ = Describe("The sample providers", Ordered, func() {
 	})
 })
 
-// update changes a resource, again if somebody was faster.
+// update changes a resource, and retries on conflicts.
 func update(ctx context.Context, w *world, p v1alpha2.Provider, change func(v1alpha2.Provider)) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -207,7 +217,7 @@ func update(ctx context.Context, w *world, p v1alpha2.Provider, change func(v1al
 	}).Should(Succeed())
 }
 
-// gone reports whether a resource is no longer there.
+// gone reports whether a resource no longer exists.
 func gone(ctx context.Context, w *world, o client.Object) func() bool {
 	return func() bool { return apierrors.IsNotFound(w.client.Get(ctx, client.ObjectKeyFromObject(o), o)) }
 }

@@ -16,21 +16,16 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
 )
 
-var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
+var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
-		w.start()
-		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
-		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+		w = readyWorld(ctx)
 	})
-	AfterEach(func() { w.showLog() })
 
-	// versions installs the first of several versions; the others are on offer.
+	// versions installs the first of several versions and offers the others.
 	versions := func(ctx context.Context, release *v1alpha2.ReleaseSpec, all ...tiny) *v1alpha2.InfrastructureProvider {
 		GinkgoHelper()
 
@@ -60,28 +55,25 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 
 		return d
 	}
-	// quickly gives up soon.
+	// quickly returns a policy that gives up soon.
 	quickly := func(retries int32) *v1alpha2.ReleaseSpec {
 		return &v1alpha2.ReleaseSpec{Timeout: &metav1.Duration{Duration: 2 * time.Second}, Retries: &retries}
 	}
 
 	Describe("whose upgrade fails", func() {
-		It("returns to what was healthy, tries again as often as it may, and then waits for a change", func(ctx SpecContext) {
+		It("is rolled back, retried as often as allowed, and then waits for a change", func(ctx SpecContext) {
 			good, bad, better := newTiny("unhealthy", "v1.0.0"), newTiny("unhealthy", "v1.1.0"), newTiny("unhealthy", "v1.2.0")
 			bad.components = strings.Replace(bad.components, "registry.example.com/", "registry.example.com/never-pulled/", 1)
 			spec := quickly(1)
-			spec.Timeout.Duration = 8 * time.Second // long enough for a look at the pods
+			spec.Timeout.Duration = 8 * time.Second // long enough to read the pods' state
 			p := versions(ctx, spec, good, bad, better)
 			uid := deployment(ctx, p.Name).UID
 			seen := w.observeOutages(ctx, "infrastructure-unhealthy")
 
 			upgrade(ctx, p, "v1.1.0")
 			Eventually(w.read(ctx, p)).Should(And(
-				haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.TimedOutWaitingForDeploymentReason),
-				haveCondition(
-					v1alpha2.ReadyCondition,
-					metav1.ConditionFalse,
-					v1alpha2.TimedOutWaitingForDeploymentReason,
+				beStalled(v1alpha2.TimedOutWaitingForDeploymentReason),
+				notBeReady(v1alpha2.TimedOutWaitingForDeploymentReason,
 					"v1.1.0 failed: not healthy within 8s",
 					"Deployment unhealthy/unhealthy-controller-manager",
 					"v1.0.0 runs again, as revision 5",
@@ -122,9 +114,9 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			}
 
 			_, least := seen()
-			Expect(least).To(BeEquivalentTo(1), "the old version served throughout")
+			Expect(least).To(BeEquivalentTo(1), "the old version was available throughout")
 
-			By("restarting the operator without a status: Helm's storage tells it all")
+			By("restarting the operator without a status, which is restored from Helm's storage")
 
 			history := p.Status.History
 
@@ -133,33 +125,35 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			p.Status = v1alpha2.ProviderStatus{}
 			Expect(w.client.Status().Update(ctx, p)).To(Succeed())
 			w.start()
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.TimedOutWaitingForDeploymentReason, "given up after 2 attempts"))
+			Eventually(w.read(ctx, p)).Should(
+				beStalled(v1alpha2.TimedOutWaitingForDeploymentReason, "given up after 2 attempts"))
 			Expect(p.Status.History).To(Equal(history))
 
 			writes := func() int {
 				return len(w.operatorWrites(func(r bed.Request) bool { return r.Namespace == p.Namespace }))
 			}
-			settled := -1 // the versions on offer are looked up once more
+			settled := -1 // the available versions are looked up once more
 
-			Eventually(
-				func() bool { before := settled; settled = writes(); return before == settled },
-			).WithPolling(idleSettle).
+			Eventually(func() bool { before := settled; settled = writes(); return before == settled }).WithPolling(idleSettle).
 				Should(BeTrue())
-			Consistently(writes).WithTimeout(fiveLooks).Should(Equal(settled))
+			Consistently(writes).WithTimeout(quietPeriod).Should(Equal(settled))
 
-			By("going on with a version that works")
+			By("upgrading to a version that works")
 			upgrade(ctx, p, "v1.2.0")
 			Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
-			Expect(
-				p,
-			).To(haveCondition(v1alpha2.ProviderUpgradedCondition, metav1.ConditionTrue, v1alpha2.ProviderUpgradedReason, "holds v1.2.0"))
+			Expect(p).To(
+				haveCondition(
+					v1alpha2.ProviderUpgradedCondition,
+					metav1.ConditionTrue,
+					v1alpha2.ProviderUpgradedReason,
+					"holds v1.2.0",
+				),
+			)
 			Expect(deployment(ctx, p.Name).UID).To(Equal(uid))
 		})
 
 		It(
-			"is left as it is with onFailure None, and is ready as soon as it becomes healthy after all",
+			"is not rolled back with onFailure None, and is ready as soon as it becomes healthy",
 			func(ctx SpecContext) {
 				good, bad := newTiny("left", "v1.0.0"), newTiny("left", "v1.1.0")
 				bad.components = strings.Replace(
@@ -172,9 +166,8 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 				spec.OnFailure = v1alpha2.FailureNone
 				p := versions(ctx, spec, good, bad)
 				upgrade(ctx, p, "v1.1.0")
-				Eventually(
-					w.read(ctx, p),
-				).Should(haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.TimedOutWaitingForDeploymentReason, "given up after 1 attempts"))
+				Eventually(w.read(ctx, p)).Should(
+					beStalled(v1alpha2.TimedOutWaitingForDeploymentReason, "given up after 1 attempts"))
 				Expect(p.Status.Release).To(And(HaveField("Revision", int64(2)), HaveField("Status", "failed")))
 
 				nodes := &corev1.NodeList{}
@@ -190,73 +183,63 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			},
 		)
 
-		It("by a rejected object leaves the old version running, objects dropped in between included", func(ctx SpecContext) {
+		It("because of a rejected object keeps the old version running with all its objects", func(ctx SpecContext) {
 			good, bad := newTiny("rejected", "v1.0.0"), newTiny("rejected", "v1.1.0")
-			extra := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: dropped, namespace: rejected-system}\ndata: {a: b}\n"
+			extra := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: dropped, namespace: rejected-system}\n" +
+				"data: {a: b}\n"
 			good.components += extra
 			bad.components = strings.Replace(bad.components, "replicas: 1", "replicas: -1", 1) +
 				"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: brought, namespace: rejected-system}\ndata: {a: b}\n"
 			p := versions(ctx, quickly(0), good, bad)
 			image := deployment(ctx, p.Name).Spec.Template.Spec.Containers[0].Image
 			upgrade(ctx, p, "v1.1.0")
-			Eventually(w.read(ctx, p)).Should(haveCondition(
-				v1alpha2.StalledCondition,
-				metav1.ConditionTrue,
-				v1alpha2.InstallFailedReason,
+			Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InstallFailedReason,
 				"v1.1.0 failed: the API server refused Deployment rejected/rejected-controller-manager",
 				"greater than or equal to 0",
 				"v1.0.0 runs again, as revision 3",
 			))
 			Expect(deployment(ctx, p.Name).Spec.Template.Spec.Containers[0].Image).To(Equal(image))
-			Expect(
-				w.client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: "dropped"}, &corev1.ConfigMap{}),
-			).To(Succeed())
+			Expect(w.client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: "dropped"}, &corev1.ConfigMap{})).To(
+				Succeed())
 			Expect(
 				client.IgnoreNotFound(
 					w.client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: "brought"}, &corev1.ConfigMap{}),
 				),
 			).To(Succeed())
 
-			By("setting the version back")
+			By("requesting the old version")
 			upgrade(ctx, p, "v1.0.0")
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-			Expect(p.Status.Release.Revision).To(Equal(int64(3)), "what was returned to is what is wanted again")
+			Expect(p.Status.Release.Revision).To(Equal(int64(3)), "the revision after the rollback is the desired one")
 		})
 
-		It("by a missing variable changes nothing", func(ctx SpecContext) {
+		It("because of a missing variable changes nothing", func(ctx SpecContext) {
 			good, bad := newTiny("needy", "v1.0.0"), newTiny("needy", "v1.1.0")
 			bad.components = strings.Replace(bad.components, "${TINY_LEVEL:=info}", "${TINY_LEVEL}", 1)
 			p := versions(ctx, nil, good, bad)
 			before := deployment(ctx, p.Name)
 			upgrade(ctx, p, "v1.1.0")
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.MissingVariablesReason, "TINY_LEVEL"))
+			Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.MissingVariablesReason, "TINY_LEVEL"))
 			Expect(deployment(ctx, p.Name).Generation).To(Equal(before.Generation))
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Variables = map[string]string{"TINY_LEVEL": "debug"} })
 			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		})
 	})
 
-	It("returns to a revision that the resource names, and goes on when it no longer does", func(ctx SpecContext) {
+	It("is rolled back to the revision in rollbackTo, and upgraded again without it", func(ctx SpecContext) {
 		p := versions(ctx, nil, newTiny("back", "v1.0.0"), newTiny("back", "v1.1.0"))
 		upgrade(ctx, p, "v1.1.0")
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 
-		update(
-			ctx,
-			w,
-			p,
-			func(p v1alpha2.Provider) { p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: ptr.To(int64(1))} },
-		)
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: ptr.To(int64(1))}
+		})
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		Expect(p.Status.Release.Revision).To(Equal(int64(3)))
 		Expect(deployment(ctx, p.Name).Spec.Template.Spec.Containers[0].Image).To(HaveSuffix(":v1.0.0"))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release.RollbackTo = ptr.To(int64(9)) })
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.InstallFailedReason,
+		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InstallFailedReason,
 			"no revision 9 that can be returned to; its history has 1, 2, 3"))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release = nil })
@@ -264,7 +247,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 		Expect(p.Status.Release.Revision).To(Equal(int64(4)))
 	})
 
-	It("goes back to an older version in place", func(ctx SpecContext) {
+	It("is downgraded in place", func(ctx SpecContext) {
 		p := versions(ctx, nil, newTiny("down", "v1.1.0"), newTiny("down", "v1.0.0"))
 		uid := deployment(ctx, p.Name).UID
 		upgrade(ctx, p, "v1.0.0")
@@ -273,7 +256,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 	})
 
 	for _, helm := range []string{"helm", "helm4"} {
-		It("respects what a person does with "+helm+", and says how to accept or undo it", func(ctx SpecContext) {
+		It("keeps a change made with "+helm+", and reports how to accept or undo it", func(ctx SpecContext) {
 			name := "held-" + helm
 			p := versions(ctx, nil, newTiny(name, "v1.0.0"), newTiny(name, "v1.1.0"))
 			upgrade(ctx, p, "v1.1.0")
@@ -283,10 +266,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 
 			w.run(ctx, helm, "rollback", release, "1", "-n", p.Namespace)
 			Eventually(w.read(ctx, p)).WithTimeout(5 * time.Second).
-				Should(haveCondition(
-					v1alpha2.ReadyCondition,
-					metav1.ConditionTrue,
-					v1alpha2.ExternalChangeReason,
+				Should(beReadyWith(v1alpha2.ExternalChangeReason,
 					"v1.0.0 is healthy",
 					"revision 3 was made by another program (Rollback to 1)",
 					"spec.release.onExternalChange to Revert",
@@ -294,7 +274,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 				))
 			Consistently(
 				func() []helmRelease { return w.helm(ctx, helm, "history", release, "-n", p.Namespace) },
-			).WithTimeout(fiveLooks).
+			).WithTimeout(quietPeriod).
 				Should(HaveLen(3))
 
 			By("accepting it")
@@ -304,7 +284,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			By("uninstalling")
 			w.run(ctx, helm, "uninstall", release, "-n", p.Namespace)
 			Eventually(w.read(ctx, p)).WithTimeout(5 * time.Second).
-				Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.ExternalChangeReason,
+				Should(notBeReady(v1alpha2.ExternalChangeReason,
 					"was uninstalled by another program", "set spec.release.onExternalChange to Revert", "delete this resource"))
 			Expect(w.helm(ctx, helm, "list", "-n", p.Namespace)).To(BeEmpty())
 
@@ -315,7 +295,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		})
 
-		It("undoes what a person does with "+helm+" if the resource says so", func(ctx SpecContext) {
+		It("undoes a change made with "+helm+" if the policy is Revert", func(ctx SpecContext) {
 			name := "reverted-" + helm
 			p := versions(
 				ctx,
@@ -341,30 +321,25 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 		})
 	}
 
-	It("is only reported on while it is suspended, its deletion included", func(ctx SpecContext) {
+	It("is not changed or deleted while it is suspended", func(ctx SpecContext) {
 		p := versions(ctx, nil, newTiny("suspended", "v1.0.0"), newTiny("suspended", "v1.1.0"))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Suspend, p.GetSpec().Version = true, "v1.1.0" })
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.SuspendedReason, "v1.0.0 is healthy; nothing is changed while spec.suspend is true"))
+		Eventually(w.read(ctx, p)).Should(
+			beReadyWith(v1alpha2.SuspendedReason, "v1.0.0 is healthy; nothing is changed while spec.suspend is true"))
 		d := deployment(ctx, p.Name)
 		d.Spec.Template.Spec.NodeSelector = map[string]string{"no": "such-node"}
 		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 		Expect(w.client.Update(ctx, d)).To(Succeed())
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.SuspendedReason, "is not healthy"))
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.SuspendedReason, "is not healthy"))
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.SuspendedReason, "the deletion waits"))
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.SuspendedReason, "the deletion waits"))
 		Expect(w.helm(ctx, "helm", "history", "infrastructure-suspended", "-n", p.Namespace)).To(HaveLen(1))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Suspend = false })
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
 	})
 
-	It("runs no managers while it is paused, and can be upgraded then", func(ctx SpecContext) {
+	It("runs no managers while it is paused, and can still be upgraded", func(ctx SpecContext) {
 		three := func(t tiny) tiny {
 			t.components = strings.Replace(t.components, "replicas: 1", "replicas: 3", 1)
 			return t
@@ -372,10 +347,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 		p := versions(ctx, nil, three(newTiny("paused", "v1.0.0")), three(newTiny("paused", "v1.1.0")))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Paused = true })
 		Eventually(w.read(ctx, p)).Should(And(
-			haveCondition(
-				v1alpha2.ReadyCondition,
-				metav1.ConditionTrue,
-				v1alpha2.PausedReason,
+			beReadyWith(v1alpha2.PausedReason,
 				"v1.0.0 is installed and paused",
 			),
 			haveCondition(v1alpha2.PausedCondition, metav1.ConditionTrue, v1alpha2.PausedReason),
@@ -384,9 +356,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 		Expect(deployment(ctx, p.Name).Annotations).To(HaveKeyWithValue("capstan.dev/paused-replicas", "3"))
 
 		upgrade(ctx, p, "v1.1.0")
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, v1alpha2.PausedReason, "v1.1.0 is installed and paused"))
+		Eventually(w.read(ctx, p)).Should(beReadyWith(v1alpha2.PausedReason, "v1.1.0 is installed and paused"))
 		Expect(deployment(ctx, p.Name).Spec.Replicas).To(HaveValue(BeZero()))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Paused = false })
@@ -400,12 +370,9 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 		memory := []int64{}
 
 		for i := range 50 {
-			update(
-				ctx,
-				w,
-				p,
-				func(p v1alpha2.Provider) { p.GetSpec().Variables = map[string]string{"TINY_LEVEL": fmt.Sprint(i)} },
-			)
+			update(ctx, w, p, func(p v1alpha2.Provider) {
+				p.GetSpec().Variables = map[string]string{"TINY_LEVEL": fmt.Sprint(i)}
+			})
 			Eventually(func(g Gomega) {
 				g.Expect(w.read(ctx, p)(g).GetStatus().Release.Revision).To(Equal(int64(i + 2)))
 				g.Expect(p).To(beReady("v1.0.0"))
@@ -415,9 +382,8 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 		}
 
 		secrets := &corev1.SecretList{}
-		Expect(
-			w.client.List(ctx, secrets, client.InNamespace(p.Namespace), client.MatchingLabels{"owner": "helm"}),
-		).To(Succeed())
+		Expect(w.client.List(ctx, secrets, client.InNamespace(p.Namespace), client.MatchingLabels{"owner": "helm"})).To(
+			Succeed())
 		Expect(len(secrets.Items)).To(And(BeNumerically(">=", 10), BeNumerically("<=", 11)))
 		Expect(p.Status.History).To(HaveLen(len(secrets.Items)))
 		AddReportEntry("operator memory, MiB", fmt.Sprint(memory[10]>>20, " ", memory[49]>>20))

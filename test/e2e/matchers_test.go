@@ -16,10 +16,10 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
-// read gives a function that reads a resource anew, for Eventually.
+// read returns a function for Eventually that reads the current resource.
 func (w *world) read(ctx context.Context, p v1alpha2.Provider) func(Gomega) v1alpha2.Provider {
 	return func(g Gomega) v1alpha2.Provider {
 		g.Expect(w.client.Get(ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
@@ -27,8 +27,8 @@ func (w *world) read(ctx context.Context, p v1alpha2.Provider) func(Gomega) v1al
 	}
 }
 
-// haveCondition matches a provider whose condition has the status and reason, and a message with
-// all the parts.
+// haveCondition matches a provider with a condition that has the status, the reason, and a message
+// that contains all the parts.
 func haveCondition(
 	conditionType string,
 	status metav1.ConditionStatus,
@@ -63,13 +63,43 @@ func beReady(version string) types.GomegaMatcher {
 	)
 }
 
+// notBeReady matches a provider that is not ready for this reason.
+func notBeReady(reason string, parts ...string) types.GomegaMatcher {
+	return haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, reason, parts...)
+}
+
+// beReadyWith matches a provider that is ready with a reason other than Healthy.
+func beReadyWith(reason string, parts ...string) types.GomegaMatcher {
+	return haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, reason, parts...)
+}
+
+// failPreflight matches a provider that fails a preflight check.
+func failPreflight(reason string, parts ...string) types.GomegaMatcher {
+	return haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, reason, parts...)
+}
+
+// notBeInstalled matches a provider that could not be installed.
+func notBeInstalled(reason string, parts ...string) types.GomegaMatcher {
+	return haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, reason, parts...)
+}
+
+// beStalled matches a provider that makes no progress until something changes.
+func beStalled(reason string, parts ...string) types.GomegaMatcher {
+	return haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, reason, parts...)
+}
+
+// beDrifted matches a provider with objects that differ from its release.
+func beDrifted(parts ...string) types.GomegaMatcher {
+	return haveCondition(v1alpha2.DriftedCondition, metav1.ConditionTrue, v1alpha2.DriftDetectedReason, parts...)
+}
+
 // helmRelease is a line of `helm list` or `helm history`.
 type helmRelease struct {
 	Name, Namespace, Status, Chart, Description string
 	AppVersion                                  string `json:"app_version"`
 }
 
-// helm runs one of the helm programs and reads the JSON it prints.
+// helm runs one of the helm programs and parses its JSON output.
 func (w *world) helm(ctx context.Context, program string, args ...string) []helmRelease {
 	GinkgoHelper()
 
@@ -79,7 +109,7 @@ func (w *world) helm(ctx context.Context, program string, args ...string) []helm
 	return releases
 }
 
-// run runs a program of the bed as a person would.
+// run runs a program of the bed, as a user would.
 func (w *world) run(ctx context.Context, program string, args ...string) []byte {
 	GinkgoHelper()
 
@@ -95,13 +125,13 @@ func (w *world) run(ctx context.Context, program string, args ...string) []byte 
 	return out
 }
 
-// operatorWrites are the operator's requests that changed, or tried to change, the resources of the
-// kinds; leases and events aside.
+// operatorWrites returns the operator's requests that changed something, or tried to, and for which
+// keep returns true. Leases and events are not included.
 func (w *world) operatorWrites(keep func(bed.Request) bool) []bed.Request {
 	GinkgoHelper()
 
 	requests, err := w.bed.Requests(func(r bed.Request) bool {
-		return r.User == fleet.OperatorUser && r.Write() && !r.Lease() && r.Resource != "events" && keep(r)
+		return r.User == harness.OperatorUser && r.Write() && !r.Lease() && r.Resource != "events" && keep(r)
 	})
 	Expect(err).NotTo(HaveOccurred())
 

@@ -19,21 +19,22 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// packed is a chart as a file, as plain Helm takes it.
+// packed is a chart as an archive for plain Helm.
 type packed struct {
 	*chart.Chart
 	file string
 }
 
-// pack makes the chart of a release and writes it down.
-func pack(ctx context.Context, dir string, wanted fleet.Wanted) packed {
+// pack builds the chart of a release and writes it to a file.
+func pack(ctx context.Context, dir string, wanted harness.Wanted) packed {
 	GinkgoHelper()
 
-	repository, _ := fleet.Repository(root)
-	release, err := fleet.Load(ctx, repository, wanted)
+	repository, _ := testproviders.FolderOrSamples(root)
+	release, err := harness.Load(ctx, repository, wanted)
 	Expect(err).NotTo(HaveOccurred())
 	built, err := chartgen.Build(release.Bundle)
 	Expect(err).NotTo(HaveOccurred())
@@ -50,8 +51,8 @@ func (p packed) namespace() string {
 	return p.Metadata.Annotations[chartgen.AnnotationDefaultNamespace]
 }
 
-// Both helm programs, without an operator: docker brings its own CRDs, those of aws are applied
-// beforehand, and a custom resource with them.
+// Both helm programs without an operator: docker's chart installs its own CRDs, those of aws are
+// applied before, together with a custom resource.
 var _ = Describe("Plain Helm", func() {
 	for _, program := range []string{"helm", "helm4"} {
 		Describe(program, Ordered, func() {
@@ -61,18 +62,23 @@ var _ = Describe("Plain Helm", func() {
 				cluster                   *unstructured.Unstructured
 			)
 
-			credentials := "variables.AWS_B64ENCODED_CREDENTIALS=" + fleet.AWSVariables["AWS_B64ENCODED_CREDENTIALS"]
+			credentials := "variables.AWS_B64ENCODED_CREDENTIALS=" + harness.AWSVariables["AWS_B64ENCODED_CREDENTIALS"]
 
 			helm := func(ctx context.Context, p packed, args ...string) string {
 				GinkgoHelper()
 				return string(w.run(ctx, program, append(args, "--namespace", p.namespace())...))
 			}
-			// available is the number of pods that each Deployment of a chart wants, all of them
+			// available returns the number of pods of each Deployment of a chart, when all of them are
 			// available.
 			available := func(ctx context.Context, p packed) func(Gomega) map[string]int32 {
 				return func(g Gomega) map[string]int32 {
 					list := &appsv1.DeploymentList{}
-					g.Expect(w.client.List(ctx, list, client.InNamespace(p.namespace()), client.MatchingLabels{"cluster.x-k8s.io/provider": p.Metadata.Name})).
+					g.Expect(w.client.List(
+						ctx,
+						list,
+						client.InNamespace(p.namespace()),
+						client.MatchingLabels{"cluster.x-k8s.io/provider": p.Metadata.Name},
+					)).
 						To(Succeed())
 
 					replicas := map[string]int32{}
@@ -89,17 +95,21 @@ var _ = Describe("Plain Helm", func() {
 			}
 
 			BeforeAll(func(ctx SpecContext) {
-				w = newWorld(context.WithoutCancel(ctx))
+				w = newWorld(ctx)
 				dir := GinkgoT().TempDir()
-				docker = pack(ctx, dir, fleet.Wanted{Label: "infrastructure-docker"})
-				dockerBefore = pack(ctx, dir, fleet.Wanted{Label: "infrastructure-docker", Version: "<" + docker.Metadata.Version})
-				aws = pack(ctx, dir, fleet.Wanted{Label: "infrastructure-aws"})
+				docker = pack(ctx, dir, harness.Wanted{Label: "infrastructure-docker"})
+				dockerBefore = pack(
+					ctx,
+					dir,
+					harness.Wanted{Label: "infrastructure-docker", Version: "<" + docker.Metadata.Version},
+				)
+				aws = pack(ctx, dir, harness.Wanted{Label: "infrastructure-aws"})
 
 				Expect(dockerBefore.file).NotTo(Equal(docker.file))
 			})
 
-			It("finds nothing to complain about in any provider's chart", func(ctx SpecContext) {
-				repository, _ := fleet.Repository(root)
+			It("accepts all charts in helm lint", func(ctx SpecContext) {
+				repository, _ := testproviders.FolderOrSamples(root)
 				folders, err := os.ReadDir(repository)
 				Expect(err).NotTo(HaveOccurred())
 
@@ -108,7 +118,7 @@ var _ = Describe("Plain Helm", func() {
 						continue
 					}
 
-					p := pack(ctx, GinkgoT().TempDir(), fleet.Wanted{Label: folder.Name()})
+					p := pack(ctx, GinkgoT().TempDir(), harness.Wanted{Label: folder.Name()})
 					required, _, err := chartgen.RequiredVariables(p.Chart)
 					Expect(err).NotTo(HaveOccurred())
 
@@ -121,15 +131,9 @@ var _ = Describe("Plain Helm", func() {
 				}
 			})
 
-			It("names the variable that is missing", func(ctx SpecContext) {
+			It("reports the missing variable", func(ctx SpecContext) {
 				cmd := exec.CommandContext(
-					ctx,
-					w.bed.Binary(program),
-					"install",
-					aws.Metadata.Name,
-					aws.file,
-					"--namespace",
-					aws.namespace(),
+					ctx, w.bed.Binary(program), "install", aws.Metadata.Name, aws.file, "--namespace", aws.namespace(),
 					"--create-namespace",
 				)
 				cmd.Env = append(os.Environ(), "KUBECONFIG="+w.bed.Kubeconfig())
@@ -138,7 +142,7 @@ var _ = Describe("Plain Helm", func() {
 				Expect(string(out)).To(ContainSubstring("'/variables': missing property 'AWS_B64ENCODED_CREDENTIALS'"))
 			})
 
-			It("installs the providers, and they become healthy", func(ctx SpecContext) {
+			It("installs the providers, which become healthy", func(ctx SpecContext) {
 				crds := filepath.Join(GinkgoT().TempDir(), "crds.yaml")
 				Expect(os.WriteFile(crds, w.run(ctx, program, "show", "crds", aws.file), 0o600)).To(Succeed())
 				w.run(ctx, "kubectl", "apply", "--server-side", "-f", crds)
@@ -146,24 +150,21 @@ var _ = Describe("Plain Helm", func() {
 				cluster = createAWSCluster(ctx, w)
 
 				notes := helm(ctx, aws, "install", aws.Metadata.Name, aws.file, "--create-namespace", "--set", credentials)
-				Expect(
-					notes,
-				).To(And(ContainSubstring("infrastructure-aws "+aws.Metadata.AppVersion+" is installed in namespace "+aws.namespace()), Not(ContainSubstring("WARNING"))))
+				Expect(notes).To(
+					And(
+						ContainSubstring("infrastructure-aws "+aws.Metadata.AppVersion+" is installed in namespace "+aws.namespace()),
+						Not(ContainSubstring("WARNING")),
+					),
+				)
 				helm(ctx, dockerBefore, "install", docker.Metadata.Name, dockerBefore.file, "--create-namespace")
 				Eventually(available(ctx, aws)).Should(HaveLen(1))
 				Eventually(available(ctx, dockerBefore)).Should(HaveLen(1))
 			})
 
-			It("upgrades them, and rolls back", func(ctx SpecContext) {
+			It("upgrades the providers, and rolls back", func(ctx SpecContext) {
 				manager := slices.Collect(maps.Keys(available(ctx, aws)(Default)))[0]
 				helm(
-					ctx,
-					aws,
-					"upgrade",
-					aws.Metadata.Name,
-					aws.file,
-					"--reuse-values",
-					"--set",
+					ctx, aws, "upgrade", aws.Metadata.Name, aws.file, "--reuse-values", "--set",
 					fmt.Sprintf("deployments.%s.replicas=2", manager),
 				)
 				Eventually(available(ctx, aws)).Should(HaveKeyWithValue(manager, int32(2)))
@@ -184,7 +185,7 @@ var _ = Describe("Plain Helm", func() {
 				))
 			})
 
-			It("uninstalls them, and leaves CRDs and custom resources alone", func(ctx SpecContext) {
+			It("uninstalls the providers, and keeps CRDs and custom resources", func(ctx SpecContext) {
 				before := w.crds(ctx)
 				helm(ctx, aws, "uninstall", aws.Metadata.Name)
 				helm(ctx, docker, "uninstall", docker.Metadata.Name)
@@ -198,19 +199,11 @@ var _ = Describe("Plain Helm", func() {
 				Expect(live.GetDeletionTimestamp()).To(BeNil())
 			})
 
-			It("warns when conversion webhooks are elsewhere", func(ctx SpecContext) {
+			It("warns if conversion webhooks are in another namespace", func(ctx SpecContext) {
 				notes := string(
 					w.run(
-						ctx,
-						program,
-						"install",
-						aws.Metadata.Name,
-						aws.file,
-						"--namespace",
-						"elsewhere",
-						"--create-namespace",
-						"--set",
-						credentials,
+						ctx, program, "install", aws.Metadata.Name, aws.file, "--namespace", "elsewhere", "--create-namespace",
+						"--set", credentials,
 					),
 				)
 
@@ -227,8 +220,8 @@ var _ = Describe("Plain Helm", func() {
 	}
 })
 
-// createAWSCluster creates a custom resource of aws, in the version in which it is stored: nothing
-// converts it here.
+// createAWSCluster creates a custom resource of aws in its storage version, since nothing converts
+// it here.
 func createAWSCluster(ctx context.Context, w *world) *unstructured.Unstructured {
 	GinkgoHelper()
 
@@ -248,7 +241,7 @@ func createAWSCluster(ctx context.Context, w *world) *unstructured.Unstructured 
 	return cluster
 }
 
-// crds are the CRDs in the cluster by name, with their UIDs and generations.
+// crds returns the UIDs and generations of the CRDs in the cluster, by name.
 func (w *world) crds(ctx context.Context) map[string]string {
 	GinkgoHelper()
 

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/base64"
 	"os"
 
@@ -13,49 +12,44 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// maxReleaseSecret is how large a release's Secret may become; Kubernetes takes 1 MiB, and ten
-// revisions are kept.
+// maxReleaseSecret is the maximum size of a release's Secret in these scenarios. Kubernetes allows
+// 1 MiB, and ten revisions are kept.
 const maxReleaseSecret = 120 << 10
 
 var _ = Describe("Real providers", Ordered, func() {
 	var (
-		w         *world
-		providers []v1alpha2.Provider
+		realProviders string
+		w             *world
+		providers     []v1alpha2.Provider
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		if os.Getenv("PROVIDERS") == "" {
-			Skip("PROVIDERS is not set to a folder of real releases")
-		}
+		realProviders = testproviders.Folder(GinkgoT())
 
-		w = newWorld(context.WithoutCancel(ctx))
+		w = newWorld(ctx)
 		w.start()
 	})
-	AfterEach(func() {
-		if w != nil {
-			w.showLog()
-		}
-	})
 
-	It("become ready, all five at once", func(ctx SpecContext) {
-		for _, wanted := range fleet.Standard {
-			providers = append(providers, w.install(ctx, os.Getenv("PROVIDERS"), wanted))
+	It("become ready when all five are created at once", func(ctx SpecContext) {
+		for _, wanted := range harness.Standard {
+			providers = append(providers, w.install(ctx, realProviders, wanted))
 		}
 
 		for i, p := range providers {
-			Eventually(w.read(ctx, p)).Should(beReady(fleet.Standard[i].Version))
+			Eventually(w.read(ctx, p)).Should(beReady(harness.Standard[i].Version))
 		}
 	})
 
-	It("are five releases that both helm programs list as deployed", func(ctx SpecContext) {
+	It("are releases that both helm programs list as deployed", func(ctx SpecContext) {
 		for _, program := range []string{"helm", "helm4"} {
 			releases := w.helm(ctx, program, "list", "-A")
-			Expect(releases).To(HaveLen(len(fleet.Standard)))
+			Expect(releases).To(HaveLen(len(harness.Standard)))
 
-			for _, wanted := range fleet.Standard {
+			for _, wanted := range harness.Standard {
 				Expect(releases).To(ContainElement(And(
 					HaveField("Name", wanted.Label), HaveField("Namespace", wanted.Label+"-system"), HaveField("Status", "deployed"),
 					HaveField("Chart", wanted.Label+"-"+wanted.Version[1:]), HaveField("AppVersion", wanted.Version),
@@ -65,7 +59,7 @@ var _ = Describe("Real providers", Ordered, func() {
 	})
 
 	It(
-		"hold back aws while its credentials are missing, and nothing of it is applied until they are there",
+		"wait for the credentials of aws before anything of it is applied",
 		func(ctx SpecContext) {
 			aws := providers[len(providers)-1]
 			Expect(w.client.Delete(ctx, aws)).To(Succeed())
@@ -78,14 +72,12 @@ var _ = Describe("Real providers", Ordered, func() {
 			credentials.Data = nil
 			Expect(w.client.Update(ctx, credentials)).To(Succeed())
 
-			release, err := fleet.Load(ctx, os.Getenv("PROVIDERS"), fleet.Standard[len(fleet.Standard)-1])
+			release, err := harness.Load(ctx, realProviders, harness.Standard[len(harness.Standard)-1])
 			Expect(err).NotTo(HaveOccurred())
 
 			aws = release.Resource()
 			Expect(w.client.Create(ctx, aws)).To(Succeed())
-			Eventually(
-				w.read(ctx, aws),
-			).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.MissingVariablesReason, "AWS_B64ENCODED_CREDENTIALS"))
+			Eventually(w.read(ctx, aws)).Should(notBeReady(v1alpha2.MissingVariablesReason, "AWS_B64ENCODED_CREDENTIALS"))
 
 			deployments := &appsv1.DeploymentList{}
 			Expect(w.client.List(ctx, deployments, client.InNamespace(aws.GetNamespace()))).To(Succeed())
@@ -98,8 +90,8 @@ var _ = Describe("Real providers", Ordered, func() {
 		},
 	)
 
-	It("never put a credential where it does not belong", func(ctx SpecContext) {
-		secret := fleet.AWSVariables["AWS_B64ENCODED_CREDENTIALS"]
+	It("never expose a credential", func(ctx SpecContext) {
+		secret := harness.AWSVariables["AWS_B64ENCODED_CREDENTIALS"]
 		plain, err := base64.StdEncoding.DecodeString(secret)
 		Expect(err).NotTo(HaveOccurred())
 		log, err := os.ReadFile(w.log)
@@ -109,19 +101,20 @@ var _ = Describe("Real providers", Ordered, func() {
 			string(log),
 			string(w.run(ctx, "kubectl", "get", "capstan", "-A", "-o", "yaml")),
 			string(w.run(ctx, "kubectl", "get", "events", "-A", "-o", "yaml")),
-			string(w.run(ctx, "kubectl", "get", "configmaps", "-A", "-l", "app.kubernetes.io/component=capstan-chart", "-o", "yaml")),
+			string(w.run(ctx,
+				"kubectl", "get", "configmaps", "-A", "-l", "app.kubernetes.io/component=capstan-chart", "-o", "yaml")),
 		} {
 			Expect(place).NotTo(Or(ContainSubstring(secret), ContainSubstring(string(plain))))
 		}
 	})
 
-	It("fit into Helm's storage, the largest of all included", func(ctx SpecContext) {
-		azure := w.install(ctx, os.Getenv("PROVIDERS"), fleet.Wanted{Label: "infrastructure-azure", Version: "v1.26.0"})
+	It("fit into Helm's storage, including the largest", func(ctx SpecContext) {
+		azure := w.install(ctx, realProviders, harness.Wanted{Label: "infrastructure-azure", Version: "v1.26.0"})
 		Eventually(w.read(ctx, azure)).Should(beReady("v1.26.0"))
 
 		secrets := &corev1.SecretList{}
 		Expect(w.client.List(ctx, secrets, client.MatchingLabels{"owner": "helm"})).To(Succeed())
-		Expect(len(secrets.Items)).To(BeNumerically(">=", len(fleet.Standard)+1))
+		Expect(len(secrets.Items)).To(BeNumerically(">=", len(harness.Standard)+1))
 
 		for _, secret := range secrets.Items {
 			Expect(len(secret.Data["release"])).To(BeNumerically("<", maxReleaseSecret), secret.Name)

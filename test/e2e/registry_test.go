@@ -27,18 +27,17 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/cosign"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/image"
 )
 
 const registryUser, registryPassword = "me", "password-of-the-registry"
 
-// privateRegistry is a registry with a certificate of its own and a password, and how one reaches
-// it.
+// privateRegistry is a registry with its own certificate and a password, and a client for it.
 type privateRegistry struct {
 	*bed.Registry
 	client *oci.Client
-	// config and ca are files for the operator's flags.
+	// config and ca are paths of files for the operator's flags.
 	config, ca string
 }
 
@@ -65,7 +64,7 @@ func newPrivateRegistry(ctx context.Context, listen string) *privateRegistry {
 	return p
 }
 
-// at is a reference in the registry.
+// at returns a reference in the registry.
 func (r *privateRegistry) at(path string) oci.Reference {
 	GinkgoHelper()
 
@@ -75,24 +74,24 @@ func (r *privateRegistry) at(path string) oci.Reference {
 	return ref
 }
 
-// flags make an operator use the registry for charts and images.
+// flags returns flags that make an operator use the registry for charts and images.
 func (r *privateRegistry) flags() []string {
 	return []string{"--chart-repository=oci://" + r.Address + "/capi/charts", "--image-registry=" + r.Address + "/capi",
 		"--registry-config=" + r.config, "--registry-ca=" + r.ca}
 }
 
-// pushCharts puts the charts of releases where the operator looks for them.
+// pushCharts pushes the charts of releases to where the operator looks for them.
 func (r *privateRegistry) pushCharts(
 	ctx context.Context,
 	repository string,
-	all ...fleet.Wanted,
+	all ...harness.Wanted,
 ) map[string]*oci.Chart {
 	GinkgoHelper()
 
 	pushed := map[string]*oci.Chart{}
 
 	for _, wanted := range all {
-		release, err := fleet.Load(ctx, repository, wanted)
+		release, err := harness.Load(ctx, repository, wanted)
 		Expect(err).NotTo(HaveOccurred())
 		made, err := chartgen.Build(release.Bundle)
 		Expect(err).NotTo(HaveOccurred())
@@ -109,13 +108,16 @@ func (r *privateRegistry) pushCharts(
 	return pushed
 }
 
-// pushFiles publishes a tiny provider's release as `oras push` does.
+// pushFiles publishes a tiny provider's release like `oras push`.
 func (r *privateRegistry) pushFiles(ctx context.Context, t tiny) oci.Reference {
 	GinkgoHelper()
 
 	var layers []oci.Layer
 
-	for name, text := range map[string]string{"metadata.yaml": t.metadata, "infrastructure-components.yaml": t.components} {
+	for name, text := range map[string]string{
+		"metadata.yaml":                  t.metadata,
+		"infrastructure-components.yaml": t.components,
+	} {
 		layer := oci.NewLayer("application/vnd.test.file", []byte(text))
 		layer.Descriptor.Annotations = map[string]string{ocispec.AnnotationTitle: name}
 		layers = append(layers, layer)
@@ -128,7 +130,7 @@ func (r *privateRegistry) pushFiles(ctx context.Context, t tiny) oci.Reference {
 	return ref.WithDigest(desc.Digest)
 }
 
-// moveTag makes a tag lead to what another reference of its repository leads to.
+// moveTag makes a tag point to the same manifest as another reference of its repository.
 func (r *privateRegistry) moveTag(ctx context.Context, tag string, to oci.Reference) {
 	GinkgoHelper()
 
@@ -137,7 +139,7 @@ func (r *privateRegistry) moveTag(ctx context.Context, tag string, to oci.Refere
 	Expect(r.client.Repository(to).Tag(ctx, desc, tag)).To(Succeed())
 }
 
-// withMetadata is a chart with other metadata.
+// withMetadata returns a chart with changed metadata.
 func withMetadata(c *chart.Chart, change func(*chart.Metadata)) *chart.Chart {
 	GinkgoHelper()
 
@@ -155,7 +157,7 @@ func withMetadata(c *chart.Chart, change func(*chart.Metadata)) *chart.Chart {
 	return changed
 }
 
-// only is a resource that names nothing but provider and version.
+// only returns a resource with nothing but a name and a version.
 func only(t v1alpha2.ProviderType, namespace, name, version string) v1alpha2.Provider {
 	p := t.New()
 	p.SetNamespace(namespace)
@@ -165,7 +167,7 @@ func only(t v1alpha2.ProviderType, namespace, name, version string) v1alpha2.Pro
 	return p
 }
 
-// images are the images of a namespace's Deployments.
+// images returns the images of a namespace's Deployments.
 func (w *world) images(ctx context.Context, namespace string) []string {
 	GinkgoHelper()
 
@@ -191,13 +193,13 @@ var _ = Describe("A registry", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
+		w = newWorld(ctx)
 		r = newPrivateRegistry(ctx, "")
 		charts = r.pushCharts(
 			ctx,
 			samples,
-			fleet.Wanted{Label: "cluster-api"},
-			fleet.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"},
+			harness.Wanted{Label: "cluster-api"},
+			harness.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"},
 		)
 		w.start(r.flags()...)
 		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "capi"}})).To(Succeed())
@@ -207,9 +209,8 @@ var _ = Describe("A registry", Ordered, func() {
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
 		Expect(core.GetStatus().Chart.Digest).To(Equal(charts["cluster-api"].Digest))
 	})
-	AfterEach(func() { w.showLog() })
 
-	It("has charts for resources that name only provider and version, and their images", func(ctx SpecContext) {
+	It("provides charts and images for resources with only a name and a version", func(ctx SpecContext) {
 		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "docker"}})).To(Succeed())
 
 		p := only(v1alpha2.InfrastructureProviderType, "docker", "docker", "v1.0.0")
@@ -219,7 +220,7 @@ var _ = Describe("A registry", Ordered, func() {
 		Expect(w.images(ctx, "docker")).To(HaveEach(HavePrefix(r.Address + "/capi/")))
 	})
 
-	It("has releases as artifacts, whose charts are pushed for others", func(ctx SpecContext) {
+	It("provides releases as artifacts, whose charts are pushed", func(ctx SpecContext) {
 		t := newTiny("artifact", "v1.0.0")
 		r.pushFiles(ctx, t)
 		pinned := r.pushFiles(ctx, newTiny("artifact", "v1.1.0"))
@@ -238,7 +239,7 @@ var _ = Describe("A registry", Ordered, func() {
 	})
 
 	It(
-		"whose tags are made to lead elsewhere changes nothing by that, which is told with both digests until it is accepted",
+		"with moved tags changes nothing, which is reported with both digests until it is accepted",
 		func(ctx SpecContext) {
 			t := newTiny("moved", "v1.0.0")
 			first := r.pushFiles(ctx, t)
@@ -251,13 +252,12 @@ var _ = Describe("A registry", Ordered, func() {
 			Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Source", first.String())))
 			before := p.Status.Chart.Digest
 			docker := only(v1alpha2.InfrastructureProviderType, "docker", "docker", "v1.0.0")
-			Expect(
-				w.read(ctx, docker)(Default).GetStatus().Chart.Source,
-			).To(HavePrefix("oci://" + r.Address + "/capi/charts/infrastructure-docker:1.0.0@sha256:"))
+			Expect(w.read(ctx, docker)(Default).GetStatus().Chart.Source).To(
+				HavePrefix("oci://" + r.Address + "/capi/charts/infrastructure-docker:1.0.0@sha256:"))
 
 			unmoved := func(p v1alpha2.Provider) bool { return !conditions.Has(p, v1alpha2.SourceChangedCondition) }
 
-			By("moving the tags of a release and of a chart, and having the operator look")
+			By("moving the tags of a release and of a chart")
 			r.moveTag(ctx, "v1.0.0", second)
 
 			changed := withMetadata(
@@ -279,11 +279,11 @@ var _ = Describe("A registry", Ordered, func() {
 				charts["infrastructure-docker"].Reference.Digest.String(), foreign.Reference.Digest.String()))
 
 			version := p.ResourceVersion
-			Consistently(w.read(ctx, p)).WithTimeout(fiveLooks).
+			Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).
 				Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Digest", before),
 					HaveField("ResourceVersion", version), HaveField("Status.Release.Revision", int64(1))))
 
-			By("starting the operator anew while the registry is away, so that it cannot look")
+			By("restarting the operator while the registry is down")
 			r.Stop()
 			Expect(w.operator.Stop()).To(Succeed())
 			w.start(r.flags()...)
@@ -294,15 +294,20 @@ var _ = Describe("A registry", Ordered, func() {
 			Expect(p).To(And(beReady("v1.0.0"), Not(Satisfy(unmoved)), HaveField("Status.Chart.Digest", before)))
 			Expect(r.Start(ctx)).To(Succeed())
 
-			By("pinning what is in use, and no longer")
+			By("pinning the digest in use, and removing the pin")
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.OCI = p.GetStatus().Chart.Source })
-			Eventually(
-				w.read(ctx, p),
-			).Should(And(beReady("v1.0.0"), Satisfy(unmoved), HaveField("Status.Chart.Digest", before), HaveField("Status.Release.Revision", int64(1))))
+			Eventually(w.read(ctx, p)).Should(
+				And(
+					beReady("v1.0.0"),
+					Satisfy(unmoved),
+					HaveField("Status.Chart.Digest", before),
+					HaveField("Status.Release.Revision", int64(1)),
+				),
+			)
 			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.OCI = r.Address + "/files/moved" })
 			Eventually(w.read(ctx, p)).ShouldNot(Satisfy(unmoved))
 
-			By("accepting what is there now")
+			By("accepting the moved tags")
 
 			for _, p := range []v1alpha2.Provider{p, docker} {
 				update(ctx, w, p, func(p v1alpha2.Provider) {
@@ -314,50 +319,35 @@ var _ = Describe("A registry", Ordered, func() {
 				beReady("v1.0.0"),
 				Satisfy(unmoved),
 				HaveField("Status.Release.Revision", int64(2)),
-				HaveField(
-					"Status.Chart.Digest",
-					Not(Equal(before)),
-				),
+				HaveField("Status.Chart.Digest", Not(Equal(before))),
 				HaveField("Status.Chart.Source", first.WithDigest(second.Digest).String()),
 			))
 			Expect(w.images(ctx, "moved")).To(ConsistOf(HaveSuffix("/moved:v1.0.1")))
-			Eventually(
-				w.read(ctx, docker),
-			).Should(And(beReady("v1.0.0"), Satisfy(unmoved), WithTransform(v1alpha2.Provider.GetStatus, HaveField("Chart.Digest", foreign.Digest))))
+			Eventually(w.read(ctx, docker)).Should(
+				And(
+					beReady("v1.0.0"),
+					Satisfy(unmoved),
+					WithTransform(v1alpha2.Provider.GetStatus, HaveField("Chart.Digest", foreign.Digest)),
+				),
+			)
 		},
 	)
 
-	It("gives charts to both helm programs, without the operator", func(ctx SpecContext) {
+	It("provides charts for both helm programs without the operator", func(ctx SpecContext) {
 		for _, program := range []string{"helm", "helm4"} {
 			namespace := "without-operator-" + program
 			w.run(
-				ctx,
-				program,
-				"install",
-				"plain",
-				"oci://"+r.Address+"/capi/charts/infrastructure-artifact",
-				"--version",
-				"1.1.0",
-				"-n",
-				namespace,
-				"--create-namespace",
-				"--ca-file",
-				r.ca,
-				"--username",
-				registryUser,
-				"--password",
-				registryPassword,
-				"--set",
-				"imageRegistry=mirror.example.com",
+				ctx, program, "install", "plain", "oci://"+r.Address+"/capi/charts/infrastructure-artifact", "--version",
+				"1.1.0", "-n", namespace, "--create-namespace", "--ca-file", r.ca, "--username", registryUser,
+				"--password", registryPassword, "--set", "imageRegistry=mirror.example.com",
 			)
-			Expect(
-				w.helm(ctx, program, "list", "-n", namespace),
-			).To(ConsistOf(And(HaveField("Status", "deployed"), HaveField("AppVersion", "v1.1.0"))))
+			Expect(w.helm(ctx, program, "list", "-n", namespace)).To(
+				ConsistOf(And(HaveField("Status", "deployed"), HaveField("AppVersion", "v1.1.0"))))
 			Expect(w.images(ctx, namespace)).To(ConsistOf("mirror.example.com/artifact:v1.1.0"))
 		}
 	})
 
-	It("has a provider's own image, which carries the provider's manifests", func(ctx SpecContext) {
+	It("provides a provider's image that contains its manifests", func(ctx SpecContext) {
 		t := newTiny("image", "v1.0.0")
 		ref := r.at("images/tiny:v1.0.0")
 		desc, err := image.Push(ctx, r.client, ref, []string{"linux/amd64", "linux/arm64"}, image.Layer(
@@ -377,10 +367,10 @@ var _ = Describe("A registry", Ordered, func() {
 		Expect(w.images(ctx, "image")).To(ConsistOf(r.Address + "/capi/images/tiny@" + desc.Digest.String()))
 	})
 
-	It("has somebody's plain chart, which is installed as it is", func(ctx SpecContext) {
+	It("provides a plain chart, which is installed unchanged", func(ctx SpecContext) {
 		t := newTiny("plain", "v1.0.0")
 		made, err := chart.New(
-			chart.Metadata{APIVersion: "v2", Name: "somebodys", Version: "1.0.0", AppVersion: "v1.0.0"},
+			chart.Metadata{APIVersion: "v2", Name: "plain", Version: "1.0.0", AppVersion: "v1.0.0"},
 			[]chart.File{
 				{Name: "templates/a.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: of-the-chart\n")}},
 		)
@@ -393,12 +383,11 @@ var _ = Describe("A registry", Ordered, func() {
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		Expect(p.Status.Chart.Plain).To(BeTrue())
-		Expect(
-			w.client.Get(ctx, client.ObjectKey{Namespace: "plain", Name: "of-the-chart"}, &corev1.ConfigMap{}),
-		).To(Succeed())
+		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: "plain", Name: "of-the-chart"}, &corev1.ConfigMap{})).To(
+			Succeed())
 	})
 
-	It("is trusted as far as a resource says", func(ctx SpecContext) {
+	It("is trusted only with the digest and signature that a resource requires", func(ctx SpecContext) {
 		key, err := cosign.NewKey()
 		Expect(err).NotTo(HaveOccurred())
 
@@ -423,10 +412,7 @@ var _ = Describe("A registry", Ordered, func() {
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 
 		untrusted := func(parts ...string) OmegaMatcher {
-			return And(
-				haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.UntrustedSourceReason, parts...),
-				haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.UntrustedSourceReason),
-			)
+			return And(notBeInstalled(v1alpha2.UntrustedSourceReason, parts...), beStalled(v1alpha2.UntrustedSourceReason))
 		}
 		Eventually(w.read(ctx, p)).Should(untrusted("has the digest "+pinned.Digest.String(), "spec.fetchConfig.digest"))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.Digest = pinned.Digest.String() })
@@ -436,7 +422,7 @@ var _ = Describe("A registry", Ordered, func() {
 		Expect(key.Tag(ctx, r.client, pinned, pinned.Digest, cosign.Payload(pinned.Digest))).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 
-		By("taking it from a mirror, which has the signature too")
+		By("using a mirror, which has the signature, too")
 
 		items, err := mirror.Images(ctx, r.client, []string{r.at("files/signed:v1.0.0").Name()}, nil)
 		Expect(err).NotTo(HaveOccurred())
@@ -444,13 +430,16 @@ var _ = Describe("A registry", Ordered, func() {
 		target := &mirror.Registry{Client: r.client, Base: r.at("mirror")}
 		Expect(mirror.Copy(ctx, items, target, mirror.Options{Observer: silent{}})).To(Succeed())
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig.OCI = r.Address + "/mirror/files/signed" })
-		Eventually(
-			w.read(ctx, p),
-		).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Source", r.at("mirror/files/signed:v1.0.0").WithDigest(pinned.Digest).String())))
+		Eventually(w.read(ctx, p)).Should(
+			And(
+				beReady("v1.0.0"),
+				HaveField("Status.Chart.Source", r.at("mirror/files/signed:v1.0.0").WithDigest(pinned.Digest).String()),
+			),
+		)
 	})
 
 	It(
-		"may be away: what is installed stays, what is cached is upgraded to, and what waits for it goes on when it is back",
+		"may be down: installed providers stay, cached versions are available, and the rest is retried",
 		func(ctx SpecContext) {
 			t := newTiny("away", "v1.0.0")
 			for _, version := range []string{"v1.0.0", "v1.1.0", "v1.2.0"} {
@@ -471,7 +460,7 @@ var _ = Describe("A registry", Ordered, func() {
 			to("v1.0.0")
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 
-			By("stopping the registry, and asking for everything anew")
+			By("stopping the registry, and requesting a new look at the source")
 			r.Stop()
 			update(ctx, w, p, func(p v1alpha2.Provider) {
 				p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
@@ -482,7 +471,7 @@ var _ = Describe("A registry", Ordered, func() {
 			to("v1.1.0")
 			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 
-			By("installing what comes from elsewhere, whose chart cannot be pushed")
+			By("installing from another source, whose chart cannot be pushed")
 
 			made := newTiny("made-meanwhile", "v1.0.0")
 			Expect(w.client.Create(ctx, made.namespace())).To(Succeed())
@@ -490,21 +479,21 @@ var _ = Describe("A registry", Ordered, func() {
 			resource := made.resource()
 			Expect(w.client.Create(ctx, resource)).To(Succeed())
 			Eventually(w.read(ctx, resource)).Should(beReady("v1.0.0"))
-			Eventually(
-				w.events(ctx, resource),
-			).Should(ContainElement(And(HaveField("Reason", v1alpha2.ChartStoreErrorReason), HaveField("Note", ContainSubstring("capi/charts/infrastructure-made-meanwhile")))))
+			Eventually(w.events(ctx, resource)).Should(
+				ContainElement(And(
+					HaveField("Reason", v1alpha2.ChartStoreErrorReason),
+					HaveField("Note", ContainSubstring("capi/charts/infrastructure-made-meanwhile")),
+				)),
+			)
 
-			By("killing the operator, and starting it again")
+			By("killing and restarting the operator")
 			Expect(w.operator.Kill()).To(Succeed())
 			w.start(r.flags()...)
 			to("v1.2.0")
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.ComponentsFetchErrorReason,
+			Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.ComponentsFetchErrorReason,
 				"files/away:v1.2.0", "check that "+r.Address+" can be reached"))
-			Expect(
-				w.helm(ctx, "helm", "list", "-n", "away"),
-			).To(ConsistOf(And(HaveField("AppVersion", "v1.1.0"), HaveField("Status", "deployed"))))
+			Expect(w.helm(ctx, "helm", "list", "-n", "away")).To(
+				ConsistOf(And(HaveField("AppVersion", "v1.1.0"), HaveField("Status", "deployed"))))
 			Expect(w.read(ctx, resource)(Default)).To(beReady("v1.0.0"))
 
 			By("starting the registry")
@@ -513,7 +502,7 @@ var _ = Describe("A registry", Ordered, func() {
 			Eventually(func() error {
 				_, err := r.client.PullChart(ctx, r.at("capi/charts/infrastructure-made-meanwhile:1.0.0"))
 				return err
-			}).Should(Succeed(), "what the killed operator could not push")
+			}).Should(Succeed(), "the chart that the killed operator could not push")
 		},
 	)
 
@@ -521,8 +510,7 @@ var _ = Describe("A registry", Ordered, func() {
 		log, err := os.ReadFile(w.log)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(log)).NotTo(ContainSubstring(registryPassword))
-		Expect(
-			string(log),
-		).NotTo(ContainSubstring(base64.StdEncoding.EncodeToString([]byte(registryUser + ":" + registryPassword))))
+		Expect(string(log)).NotTo(
+			ContainSubstring(base64.StdEncoding.EncodeToString([]byte(registryUser + ":" + registryPassword))))
 	})
 })

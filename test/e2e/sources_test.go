@@ -17,8 +17,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
-	"github.com/capstan-project/capstan/test/fleet"
-	"github.com/capstan-project/capstan/test/forge"
+	"github.com/capstan-project/capstan/test/fakesource"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 var _ = Describe("A web server", Ordered, func() {
@@ -26,14 +26,15 @@ var _ = Describe("A web server", Ordered, func() {
 
 	var (
 		w      *world
-		server *forge.Forge
+		server *fakesource.Server
 	)
 
-	// files are what a release of a tiny provider publishes.
+	// files returns the files of a release of a tiny provider.
 	files := func(t tiny) map[string][]byte {
 		return map[string][]byte{"metadata.yaml": []byte(t.metadata), "infrastructure-components.yaml": []byte(t.components)}
 	}
-	// publish makes releases of a tiny provider and gives its resource, whose source is to be set.
+	// publish publishes releases of a tiny provider, and returns its resource without the address of
+	// the source.
 	publish := func(ctx context.Context, name string, versions ...string) *v1alpha2.InfrastructureProvider {
 		GinkgoHelper()
 
@@ -60,29 +61,27 @@ var _ = Describe("A web server", Ordered, func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
-		server = &forge.Forge{Token: token}
+		w = newWorld(ctx)
+		server = &fakesource.Server{Token: token}
 		Expect(server.Start()).To(Succeed())
 		DeferCleanup(func() { _ = server.Stop() })
 		w.start()
-		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
+		core := w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
 	})
-	AfterEach(func() { w.showLog() })
 
-	It("with GitHub's paths gives the newest release, and what it was is written into the spec", func(ctx SpecContext) {
+	It("with GitHub's paths offers the newest release, whose version is written into the spec", func(ctx SpecContext) {
 		p := publish(ctx, "hub", "v1.0.0", "v1.0.1", "v1.1.0", "v1.2.0-rc.1")
 		p.Spec.Version = "~1.0.0"
 		p.Spec.FetchConfig.URL = server.URL() + "/owner/hub/releases/latest/infrastructure-components.yaml"
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.1"))
-		Eventually(
-			w.read(ctx, p),
-		).Should(HaveField("Status.AvailableUpgrades", ConsistOf(v1alpha2.AvailableUpgrade{Version: "v1.1.0", Contract: "v1beta2"})))
+		Eventually(w.read(ctx, p)).Should(
+			HaveField("Status.AvailableUpgrades", ConsistOf(v1alpha2.AvailableUpgrade{Version: "v1.1.0", Contract: "v1beta2"})))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "" })
-		Consistently(w.read(ctx, p)).WithTimeout(fiveLooks).
-			Should(HaveField("Status.DesiredVersion", "v1.0.1"), "what is pinned stays")
+		Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).
+			Should(HaveField("Status.DesiredVersion", "v1.0.1"), "the pinned version is kept")
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.1"), HaveField("Spec.Version", "v1.0.1")))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
@@ -95,7 +94,7 @@ var _ = Describe("A web server", Ordered, func() {
 		))))
 	})
 
-	It("is asked for a file once, whatever happens to the operator and to itself", func(ctx SpecContext) {
+	It("is asked for each file once, even if the operator or the server restarts", func(ctx SpecContext) {
 		p := publish(ctx, "plain", "v1.0.0", "v1.1.0", "v1.2.0")
 		p.Spec.FetchConfig.HTTP = server.URL() + "/plain/owner/plain"
 		Expect(w.client.Create(ctx, p)).To(Succeed())
@@ -112,7 +111,7 @@ var _ = Describe("A web server", Ordered, func() {
 		}
 		there()
 
-		By("restarting the operator, and going there and back")
+		By("restarting the operator, and changing the version twice")
 		Expect(w.operator.Stop()).To(Succeed())
 		w.start()
 		there()
@@ -126,26 +125,23 @@ var _ = Describe("A web server", Ordered, func() {
 		Expect(w.operator.Stop()).To(Succeed())
 		w.start()
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{"touched": "yes"}) })
-		Consistently(w.read(ctx, p)).WithTimeout(fiveLooks).Should(beReady("v1.1.0"))
+		Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).Should(beReady("v1.1.0"))
 
-		By("going to versions that were fetched before")
+		By("changing to versions that were fetched before")
 		there()
 
-		By("asking for everything anew, which is not possible")
+		By("requesting a new look at the source, which is down")
 		update(ctx, w, p, func(p v1alpha2.Provider) {
 			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
 		})
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.1.0"), HaveField("Status.LastHandledReconcileAt", "now")))
 
-		By("going to a version that was not")
+		By("changing to a version that was not fetched")
 		to("v1.2.0")
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.ComponentsFetchErrorReason,
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.ComponentsFetchErrorReason,
 			server.URL()+"/plain/owner/plain/v1.2.0/metadata.yaml", "connection refused", "see whether the server runs"))
-		Expect(
-			w.helm(ctx, "helm", "list", "-n", "plain"),
-		).To(ConsistOf(And(HaveField("AppVersion", "v1.1.0"), HaveField("Status", "deployed"))))
+		Expect(w.helm(ctx, "helm", "list", "-n", "plain")).To(
+			ConsistOf(And(HaveField("AppVersion", "v1.1.0"), HaveField("Status", "deployed"))))
 
 		By("starting the server again")
 		Expect(server.Start()).To(Succeed())
@@ -156,7 +152,7 @@ var _ = Describe("A web server", Ordered, func() {
 	})
 
 	It(
-		"is not needed by a newer operator, whose charts have another format, for what an older one has stored",
+		"is not needed for a chart that an older operator has stored in another format",
 		func(ctx SpecContext) {
 			p := publish(ctx, "older", "v1.0.0")
 			p.Spec.FetchConfig.HTTP = server.URL() + "/plain/owner/older"
@@ -185,35 +181,35 @@ var _ = Describe("A web server", Ordered, func() {
 			Expect(w.client.Create(ctx, p)).To(Succeed())
 			Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Digest", kept.Digest)))
 
-			By("asking again when the server is back")
+			By("requesting a new look when the server is back")
 			Expect(server.Start()).To(Succeed())
 			update(ctx, w, p, func(p v1alpha2.Provider) {
 				p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
 			})
-			Eventually(
-				w.read(ctx, p),
-			).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Digest", Not(Equal(kept.Digest))), HaveField("Status.Release.Revision", int64(2))))
+			Eventually(w.read(ctx, p)).Should(
+				And(
+					beReady("v1.0.0"),
+					HaveField("Status.Chart.Digest", Not(Equal(kept.Digest))),
+					HaveField("Status.Release.Revision", int64(2)),
+				),
+			)
 		},
 	)
 
 	It(
-		"gets one clear condition when it asks for credentials, or has other bytes than the digest says",
+		"that requires credentials or serves other bytes than the digest is reported in one condition",
 		func(ctx SpecContext) {
 			p := publish(ctx, "guarded", "v1.0.0")
 			p.Spec.FetchConfig.HTTP, p.Spec.FetchConfig.SecretRef = server.URL()+"/plain/owner/guarded", nil
 			p.Spec.FetchConfig.Digest = "sha256:" + strings.Repeat("0", 64)
 			Expect(w.client.Create(ctx, p)).To(Succeed())
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.ComponentsFetchErrorReason,
+			Eventually(w.read(ctx, p)).Should(notBeInstalled(v1alpha2.ComponentsFetchErrorReason,
 				"answers 401 Unauthorized", "spec.fetchConfig.secretRef"))
 
 			update(ctx, w, p, func(p v1alpha2.Provider) {
 				p.GetSpec().FetchConfig.SecretRef = &v1alpha2.LocalSecretReference{Name: "later"}
 			})
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.SecretNotFoundReason, "Secret guarded/later"))
+			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.SecretNotFoundReason, "Secret guarded/later"))
 			Expect(
 				w.client.Create(
 					ctx,
@@ -225,9 +221,7 @@ var _ = Describe("A web server", Ordered, func() {
 			).To(Succeed())
 
 			sum := sha256.Sum256([]byte(newTiny("guarded", "v1.0.0").components))
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.InvalidComponentsReason,
+			Eventually(w.read(ctx, p)).Should(notBeInstalled(v1alpha2.InvalidComponentsReason,
 				fmt.Sprintf("has the digest sha256:%x", sum), "spec.fetchConfig.digest"))
 			nothingIsApplied(ctx, w, "guarded")
 
@@ -236,19 +230,17 @@ var _ = Describe("A web server", Ordered, func() {
 		},
 	)
 
-	It("cannot always list versions, and then asks for one", func(ctx SpecContext) {
+	It("that cannot list versions requires an exact one", func(ctx SpecContext) {
 		p := publish(ctx, "unlisted", "v1.0.0")
 		p.Spec.Version, p.Spec.FetchConfig.HTTP = "", server.URL()+"/plain/owner/unlisted"
 		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionFalse, v1alpha2.VersionNotFoundReason,
+		Eventually(w.read(ctx, p)).Should(notBeInstalled(v1alpha2.VersionNotFoundReason,
 			"cannot list versions: set spec.version to an exact version"))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.0.0" })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 
-	It("is not needed where a Secret or a directory holds the release", func(ctx SpecContext) {
+	It("is not needed if a Secret or a directory holds the release", func(ctx SpecContext) {
 		t := newTiny("in-a-secret", "v1.0.0")
 		p := t.resource()
 		secret := &corev1.Secret{ObjectMeta: t.configMap().ObjectMeta, StringData: t.configMap().Data}

@@ -1,5 +1,5 @@
-// Package e2e holds the scenarios: the real operator on real control planes, seen through the API
-// server and the helm programs.
+// Package e2e contains the scenarios: the real operator on real control planes, observed through
+// the API server and the helm programs.
 package e2e
 
 import (
@@ -17,13 +17,15 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// root is the module's folder.
+// root is the module's root.
 const root = "../.."
 
-// program is the operator, built once.
+// program is the path of the operator, which is built once.
 var program string
 
 func TestScenarios(t *testing.T) {
@@ -34,43 +36,70 @@ func TestScenarios(t *testing.T) {
 	RunSpecs(t, "Scenarios")
 }
 
-var _ = BeforeSuite(func(ctx SpecContext) {
-	var err error
-
-	program, err = fleet.BuildOperator(ctx, root, GinkgoT().TempDir())
+// The suite may run in several processes; the first one builds for all of them.
+var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
+	built, err := harness.BuildOperator(ctx, root, GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
-})
 
-// world is a control plane with the operator's CRDs, and mostly an operator.
+	return []byte(built)
+}, func(built []byte) { program = string(built) })
+
+// world is a control plane with the operator's CRDs, and usually with an operator.
 type world struct {
 	bed      *bed.Bed
 	client   client.Client
-	operator *fleet.Operator
+	operator *harness.Operator
 	log      string
 }
 
-// newWorld starts a control plane without an operator; it ends with the container of specs that
-// calls it.
+// worlds are the control planes of the container of specs that is running.
+var worlds []*world
+
+// The end of the operators' logs goes into the report of a spec that failed.
+var _ = AfterEach(func() {
+	if CurrentSpecReport().Failed() {
+		for _, w := range worlds {
+			w.showLog()
+		}
+	}
+})
+
+// newWorld starts a control plane without an operator. It is stopped at the end of the container of
+// specs whose BeforeAll calls newWorld.
 func newWorld(ctx context.Context, apiServerFlags ...string) *world {
 	GinkgoHelper()
 
-	dir := GinkgoT().TempDir()
-	b, err := bed.Start(ctx, bed.Options{APIServerFlags: apiServerFlags})
-	Expect(err).NotTo(HaveOccurred())
+	w := &world{log: filepath.Join(GinkgoT().TempDir(), "operator.log")}
+	w.bed = bedtest.Start(GinkgoT(), bed.Options{APIServerFlags: apiServerFlags})
 
-	w := &world{bed: b, log: filepath.Join(dir, "operator.log")}
+	worlds = append(worlds, w)
 
 	DeferCleanup(func() {
+		worlds = slices.DeleteFunc(worlds, func(other *world) bool { return other == w })
+
 		if w.operator != nil {
 			Expect(w.operator.Stop()).To(Succeed())
 		}
-
-		Expect(b.Stop()).To(Succeed())
 	})
 
-	w.client, err = fleet.NewClient(b.Config())
+	var err error
+
+	w.client, err = harness.NewClient(w.bed.Config())
 	Expect(err).NotTo(HaveOccurred())
-	Expect(fleet.InstallCRDs(ctx, w.client, root)).To(Succeed())
+	Expect(harness.InstallCRDs(ctx, w.client, root)).To(Succeed())
+
+	return w
+}
+
+// readyWorld starts a control plane and an operator with these flags, and installs core.
+func readyWorld(ctx context.Context, flags ...string) *world {
+	GinkgoHelper()
+
+	w := newWorld(ctx)
+	w.start(flags...)
+
+	core := w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
+	Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
 
 	return w
 }
@@ -81,15 +110,15 @@ func (w *world) start(flags ...string) {
 
 	var err error
 
-	w.operator, err = fleet.StartOperator(w.bed, program, w.log, flags...)
+	w.operator, err = harness.StartOperator(w.bed, program, w.log, flags...)
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// install loads a release of the repository and creates its resource.
-func (w *world) install(ctx context.Context, repository string, wanted fleet.Wanted) v1alpha2.Provider {
+// install loads a provider's release from a local repository and creates its resource.
+func (w *world) install(ctx context.Context, repository string, wanted harness.Wanted) v1alpha2.Provider {
 	GinkgoHelper()
 
-	release, err := fleet.Load(ctx, repository, wanted)
+	release, err := harness.Load(ctx, repository, wanted)
 	Expect(err).NotTo(HaveOccurred())
 	p, err := release.Install(ctx, w.client)
 	Expect(err).NotTo(HaveOccurred())
@@ -97,23 +126,32 @@ func (w *world) install(ctx context.Context, repository string, wanted fleet.Wan
 	return p
 }
 
-// showLog puts the operator's log into the report of a spec that failed.
+// showLog adds the end of the operator's log to the report of the spec.
 func (w *world) showLog() {
-	if CurrentSpecReport().Failed() {
-		data, _ := os.ReadFile(w.log)
-		lines := slices.Collect(strings.Lines(string(data)))
-		lines = slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, `"msg":"Starting `) })
-		AddReportEntry("operator log", strings.Join(lines[max(0, len(lines)-60):], ""))
+	data, err := os.ReadFile(w.log)
+	if err != nil {
+		return // no operator was started
 	}
+
+	lines := slices.Collect(strings.Lines(string(data)))
+	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, `"msg":"Starting `) })
+	AddReportEntry("operator log", strings.Join(lines[max(0, len(lines)-60):], ""))
 }
 
-// How long scenarios look on when nothing should happen: a few looks; and, for the idle operator,
-// until writes have settled and then long enough for every periodic task to come round once.
+// The time for which scenarios check that nothing happens. For the idle operator, they wait until
+// writes have settled, and then long enough for every periodic task to run once.
 const (
-	fiveLooks  = time.Second
-	idleSettle = 3 * time.Second
-	idleWatch  = 20 * time.Second
+	quietPeriod = time.Second
+	idleSettle  = 3 * time.Second
+	idleWatch   = 20 * time.Second
+)
+
+// helmInterval and auditInterval are for polling with a helm program and in a large audit log, which
+// would otherwise keep a processor busy.
+const (
+	helmInterval  = 500 * time.Millisecond
+	auditInterval = 200 * time.Millisecond
 )
 
 // samples is the project's own local repository.
-var samples = filepath.Join(root, fleet.Samples)
+var samples = filepath.Join(root, testproviders.Samples)

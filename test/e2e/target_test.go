@@ -19,22 +19,18 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 var _ = Describe("A provider of a tenant", Ordered, func() {
 	var w *world
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
-		w.start()
-		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
-		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+		w = readyWorld(ctx)
 	})
-	AfterEach(func() { w.showLog() })
 
 	It(
-		"is refused with the list of what its ServiceAccount may not do, and installed once that is granted",
+		"is rejected with the permissions that its ServiceAccount lacks, and installed when they are granted",
 		func(ctx SpecContext) {
 			t := newTiny("tenant", "v1.0.0")
 			t.components += `---
@@ -51,9 +47,7 @@ rules:
 				Expect(w.client.Create(ctx, o)).To(Succeed())
 			}
 
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.MissingPermissionsReason,
+			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.MissingPermissionsReason,
 				"system:serviceaccount:tenant:installer does not exist and lacks permissions that the provider needs: "))
 
 			Expect(
@@ -63,9 +57,7 @@ rules:
 			grant(ctx, w, t.name, "serviceaccounts", "", "get", "create", "patch", "delete")
 			grant(ctx, w, t.name, "deployments", "apps", "get", "create", "patch")
 			grant(ctx, w, t.name, "roles", "rbac.authorization.k8s.io", "get", "create", "patch", "delete")
-			Eventually(
-				w.read(ctx, p),
-			).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.MissingPermissionsReason,
+			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.MissingPermissionsReason,
 				"system:serviceaccount:tenant:installer lacks permissions that the provider needs: ",
 				"delete deployments.apps in namespace tenant", "get, create, patch customresourcedefinitions.apiextensions.k8s.io",
 				"Role tenant-role hands on rights that it does not have itself", `"batch"`))
@@ -91,7 +83,7 @@ rules:
 			})
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 
-			By("looking at whose requests these were")
+			By("checking which user sent the requests")
 
 			writers := map[string]bool{}
 			requests, err := w.bed.Requests(func(r bed.Request) bool {
@@ -111,7 +103,7 @@ rules:
 	)
 })
 
-// grant gives the tenant's installer a role on a resource in its namespace.
+// grant gives the tenant's installer permissions on a resource in its namespace.
 func grant(ctx context.Context, w *world, namespace, resource, group string, verbs ...string) {
 	GinkgoHelper()
 
@@ -140,8 +132,8 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
-		there = newWorld(context.WithoutCancel(ctx))
+		w = newWorld(ctx)
+		there = newWorld(ctx)
 
 		w.start()
 
@@ -151,9 +143,8 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 		line = newWire(server.Host)
 		DeferCleanup(line.cut)
 	})
-	AfterEach(func() { w.showLog() })
 
-	// remotely makes a resource's provider go to the other cluster, through the line.
+	// remotely makes a provider's target the other cluster, through the proxy.
 	remotely := func(ctx context.Context, p v1alpha2.Provider) {
 		GinkgoHelper()
 
@@ -175,8 +166,8 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 		}
 	}
 
-	It("wait until there is a kubeconfig", func(ctx SpecContext) {
-		release, err := fleet.Load(ctx, samples, fleet.Wanted{Label: "cluster-api"})
+	It("wait for a kubeconfig", func(ctx SpecContext) {
+		release, err := harness.Load(ctx, samples, harness.Wanted{Label: "cluster-api"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(release.Prepare(ctx, w.client)).To(Succeed())
 		core = release.Resource()
@@ -187,15 +178,13 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 			},
 		}
 		Expect(w.client.Create(ctx, core)).To(Succeed())
-		Eventually(
-			w.read(ctx, core),
-		).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse, v1alpha2.KubeConfigErrorReason,
+		Eventually(w.read(ctx, core)).Should(failPreflight(v1alpha2.KubeConfigErrorReason,
 			"Secret cluster-api-system/there of spec.kubeConfig does not exist"))
 		remotely(ctx, core)
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
 	})
 
-	It("are releases there, with their CRDs, and not here", func(ctx SpecContext) {
+	It("are installed there with their CRDs, and not in the operator's cluster", func(ctx SpecContext) {
 		older, newer := newTiny("far", "v1.0.0"), newTiny("far", "v1.1.0")
 		p = older.resource()
 		p.SetNamespace(core.GetNamespace())
@@ -210,9 +199,8 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 		remotely(ctx, p)
 		Expect(w.client.Create(ctx, p)).To(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
-		Expect(
-			there.helm(ctx, "helm", "list", "-A"),
-		).To(ConsistOf(HaveField("Name", "cluster-api"), HaveField("Name", "infrastructure-far")))
+		Expect(there.helm(ctx, "helm", "list", "-A")).To(
+			ConsistOf(HaveField("Name", "cluster-api"), HaveField("Name", "infrastructure-far")))
 		Expect(w.helm(ctx, "helm", "list", "-A")).To(BeEmpty())
 
 		name := client.ObjectKey{Name: "tinyfars.infrastructure.cluster.x-k8s.io"}
@@ -220,7 +208,7 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 		Expect(client.IgnoreNotFound(w.client.Get(ctx, name, &apiextensionsv1.CustomResourceDefinition{}))).To(Succeed())
 	})
 
-	It("are corrected there, too", func(ctx SpecContext) {
+	It("are corrected there", func(ctx SpecContext) {
 		there.run(ctx, "kubectl", "scale", "deployment", "far-controller-manager", "-n", p.GetNamespace(), "--replicas=0")
 		Eventually(func() string {
 			return string(
@@ -239,19 +227,17 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 		}).Should(Equal("1"))
 	})
 
-	It("lose nothing while their cluster cannot be reached", func(ctx SpecContext) {
+	It("stay as they are while their cluster cannot be reached", func(ctx SpecContext) {
 		line.cut()
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
-		Eventually(
-			w.read(ctx, p),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.InstallFailedReason, line.address))
-		line.mend()
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.InstallFailedReason, line.address))
+		line.restore()
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(there.helm(ctx, "helm", "history", "infrastructure-far", "-n", p.GetNamespace())).To(HaveExactElements(
 			HaveField("Status", "superseded"), HaveField("Status", "deployed")))
 	})
 
-	It("go as they came", func(ctx SpecContext) {
+	It("are uninstalled there", func(ctx SpecContext) {
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
 		Expect(w.client.Delete(ctx, core)).To(Succeed())
@@ -260,7 +246,7 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 	})
 })
 
-// wire passes on connections to an address until it is cut.
+// wire forwards connections to an address until it is cut.
 type wire struct {
 	address, to string
 
@@ -273,13 +259,13 @@ func newWire(to string) *wire {
 	GinkgoHelper()
 
 	w := &wire{address: "127.0.0.1:0", to: to}
-	w.mend()
+	w.restore()
 
 	return w
 }
 
-// mend takes connections, again at the same address.
-func (w *wire) mend() {
+// restore accepts connections again, at the same address.
+func (w *wire) restore() {
 	GinkgoHelper()
 
 	var listener net.Listener
@@ -316,7 +302,7 @@ func (w *wire) mend() {
 	}()
 }
 
-// cut ends all connections and takes no new ones.
+// cut closes all connections and accepts no new ones.
 func (w *wire) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

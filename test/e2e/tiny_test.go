@@ -12,9 +12,9 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// tiny is an infrastructure provider of one Deployment, one ServiceAccount and one CRD, kept in an
-// uncompressed ConfigMap. Every scenario takes a name of its own, since a cluster can have each
-// provider once.
+// tiny is an infrastructure provider with one Deployment, one ServiceAccount and one CRD. Its
+// source is an uncompressed ConfigMap. Every scenario uses its own name, since a cluster can have
+// each provider only once.
 type tiny struct {
 	name, version        string
 	components, metadata string
@@ -61,6 +61,7 @@ spec:
     metadata: {labels: {app: %[1]s}}
     spec:
       serviceAccountName: %[1]s-manager
+      terminationGracePeriodSeconds: 0
       containers:
       - name: manager
         image: registry.example.com/%[1]s:%[4]s
@@ -101,12 +102,12 @@ func (t tiny) resource() *v1alpha2.InfrastructureProvider {
 	return p
 }
 
-// kind is what the tiny provider's CRD defines, plural its resource, crd its name.
+// kind, plural and crd return the names of the kind that the provider's CRD defines.
 func (t tiny) kind() string   { return "Tiny" + strings.ReplaceAll(strings.ToLower(t.name), "-", "") }
 func (t tiny) plural() string { return strings.ToLower(t.kind()) + "s" }
 func (t tiny) crd() string    { return t.plural() + ".infrastructure.cluster.x-k8s.io" }
 
-// inVersion is an empty object of the tiny provider's kind.
+// inVersion returns an empty object of the provider's kind.
 func (t tiny) inVersion(version string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(
@@ -116,7 +117,7 @@ func (t tiny) inVersion(version string) *unstructured.Unstructured {
 	return o
 }
 
-// object is one of the tiny provider's kind, in the namespace default.
+// object returns an object of the provider's kind in the namespace default.
 func (t tiny) object(version, name string) *unstructured.Unstructured {
 	o := t.inVersion(version)
 	o.Object["spec"] = map[string]any{"name": name}

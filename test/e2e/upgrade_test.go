@@ -23,33 +23,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// Real providers are upgraded and taken back while users' objects are there. Nobody converts
-// objects here, so that they are read in the version in which they were stored.
+// Real providers are upgraded and downgraded while users' objects exist. Nothing converts objects
+// here, so they are read in their storage version.
 var _ = Describe("Upgrades of real providers", Ordered, func() {
 	var (
-		w       *world
-		objects []*unstructured.Unstructured
+		realProviders string
+		w             *world
+		objects       []*unstructured.Unstructured
 	)
 
 	providers := map[string]v1alpha2.Provider{}
 
 	BeforeAll(func(ctx SpecContext) {
-		if os.Getenv("PROVIDERS") == "" {
-			Skip("PROVIDERS is not set to a folder of real releases")
-		}
+		realProviders = testproviders.Folder(GinkgoT())
 
-		w = newWorld(context.WithoutCancel(ctx))
+		w = newWorld(ctx)
 		w.start()
 
-		for _, wanted := range []fleet.Wanted{
+		for _, wanted := range []harness.Wanted{
 			{Label: "cluster-api", Version: "v1.12.11"},
 			{Label: "infrastructure-docker", Version: "v1.13.5"},
-			{Label: "infrastructure-aws", Version: "v2.10.3", Variables: fleet.AWSVariables},
+			{Label: "infrastructure-aws", Version: "v2.10.3", Variables: harness.AWSVariables},
 		} {
-			release, err := fleet.Load(ctx, os.Getenv("PROVIDERS"), wanted)
+			release, err := harness.Load(ctx, realProviders, wanted)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(release.Prepare(ctx, w.client)).To(Succeed())
 			p := release.Resource()
@@ -61,20 +61,15 @@ var _ = Describe("Upgrades of real providers", Ordered, func() {
 
 		objects = w.createUsersObjects(ctx)
 	})
-	AfterEach(func() {
-		if w != nil {
-			w.showLog()
-		}
-	})
 
 	DescribeTable(
-		"go through in place, without an outage, and no object is lost",
+		"succeed in place, without an outage, and without losing objects",
 		func(ctx SpecContext, label, version string) {
 			p := providers[label]
-			release, err := fleet.Load(
+			release, err := harness.Load(
 				ctx,
-				os.Getenv("PROVIDERS"),
-				fleet.Wanted{Label: label, Version: version, Variables: fleet.AWSVariables},
+				realProviders,
+				harness.Wanted{Label: label, Version: version, Variables: harness.AWSVariables},
 			)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(client.IgnoreAlreadyExists(w.client.Create(ctx, must(release.ConfigMap())))).To(Succeed())
@@ -111,20 +106,22 @@ var _ = Describe("Upgrades of real providers", Ordered, func() {
 		Entry("aws", "infrastructure-aws", "v2.11.1"),
 	)
 
-	It("replace the one object of which a field that cannot change does", func(ctx SpecContext) {
+	It("replace only the object in which an immutable field changes", func(ctx SpecContext) {
 		const label = "runtime-extension-test"
 
 		repository := GinkgoT().TempDir()
-		Expect(
-			os.Symlink(filepath.Join(os.Getenv("PROVIDERS"), "runtime-extension"), filepath.Join(repository, label)),
-		).To(Succeed())
-		p := w.install(ctx, repository, fleet.Wanted{Label: label, Version: "v1.11.11"})
+		Expect(os.Symlink(filepath.Join(realProviders, "runtime-extension"), filepath.Join(repository, label))).To(Succeed())
+		p := w.install(ctx, repository, harness.Wanted{Label: label, Version: "v1.11.11"})
 		Eventually(w.read(ctx, p)).Should(beReady("v1.11.11"))
 
 		uids := func() map[string]types.UID {
 			found := map[string]types.UID{}
 
-			for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ServiceList{}, &corev1.ServiceAccountList{}} {
+			for _, list := range []client.ObjectList{
+				&appsv1.DeploymentList{},
+				&corev1.ServiceList{},
+				&corev1.ServiceAccountList{},
+			} {
 				Expect(
 					w.client.List(
 						ctx,
@@ -142,7 +139,7 @@ var _ = Describe("Upgrades of real providers", Ordered, func() {
 			return found
 		}
 		before := uids()
-		newer, err := fleet.Load(ctx, repository, fleet.Wanted{Label: label, Version: "v1.12.11"})
+		newer, err := harness.Load(ctx, repository, harness.Wanted{Label: label, Version: "v1.12.11"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(w.client.Create(ctx, must(newer.ConfigMap()))).To(Succeed())
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.12.11" })
@@ -168,9 +165,8 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// createUsersObjects makes a few objects of the providers' kinds, in the versions that are stored.
-// The webhooks that would have to agree have no server here, so they are told not to insist
-// meanwhile.
+// createUsersObjects creates a few objects of the providers' kinds, in their storage versions.
+// Their webhooks have no server here, so they are ignored meanwhile.
 func (w *world) createUsersObjects(ctx context.Context) []*unstructured.Unstructured {
 	GinkgoHelper()
 
@@ -209,9 +205,12 @@ func (w *world) createUsersObjects(ctx context.Context) []*unstructured.Unstruct
 	return objects
 }
 
-// ignoreWebhooks lets writes pass whose webhooks have no server; the operator takes that back.
+// ignoreWebhooks makes the API server ignore webhooks that have no server, until the operator
+// corrects that.
 func (w *world) ignoreWebhooks(ctx context.Context) {
-	validating, mutating := &admissionv1.ValidatingWebhookConfigurationList{}, &admissionv1.MutatingWebhookConfigurationList{}
+	validating := &admissionv1.ValidatingWebhookConfigurationList{}
+
+	mutating := &admissionv1.MutatingWebhookConfigurationList{}
 	for _, list := range []client.ObjectList{validating, mutating} {
 		Expect(w.client.List(ctx, list)).To(Succeed())
 	}
@@ -223,7 +222,7 @@ func (w *world) ignoreWebhooks(ctx context.Context) {
 			validating.Items[i].Webhooks[j].FailurePolicy = &ignore
 		}
 
-		_ = w.client.Update(ctx, &validating.Items[i]) // tried again if the operator was faster
+		_ = w.client.Update(ctx, &validating.Items[i]) // retried on a conflict with the operator
 	}
 
 	for i := range mutating.Items {
@@ -235,8 +234,8 @@ func (w *world) ignoreWebhooks(ctx context.Context) {
 	}
 }
 
-// observeOutages watches what must always be there of a provider, and tells what went missing and
-// the least replicas that were available.
+// observeOutages watches objects of a provider that must always exist. The function that it returns
+// reports which ones were deleted, and the minimum of available replicas.
 func (w *world) observeOutages(ctx context.Context, label string) func() (outages []string, least int32) {
 	GinkgoHelper()
 
@@ -254,7 +253,10 @@ func (w *world) observeOutages(ctx context.Context, label string) func() (outage
 	var watches []watch.Interface
 
 	for _, list := range []client.ObjectList{
-		&corev1.ServiceList{}, &admissionv1.ValidatingWebhookConfigurationList{}, &admissionv1.MutatingWebhookConfigurationList{}, &appsv1.DeploymentList{},
+		&corev1.ServiceList{},
+		&admissionv1.ValidatingWebhookConfigurationList{},
+		&admissionv1.MutatingWebhookConfigurationList{},
+		&appsv1.DeploymentList{},
 	} {
 		events, err := watcher.Watch(ctx, list, client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: label})
 		Expect(err).NotTo(HaveOccurred())

@@ -13,19 +13,19 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
-// secondOperator is who the second operator is in the bed's audit log.
+// secondOperator is the second operator's user name in the bed's audit log.
 const secondOperator = "second-operator"
 
-// startSecond starts another operator beside the world's own.
+// startSecond starts another operator in addition to the world's own.
 func (w *world) startSecond(flags ...string) {
 	GinkgoHelper()
 
 	kubeconfig, err := w.bed.KubeconfigFor(secondOperator)
 	Expect(err).NotTo(HaveOccurred())
-	second, err := fleet.StartOperatorAs(
+	second, err := harness.StartOperatorAs(
 		w.bed,
 		kubeconfig,
 		[]string{program},
@@ -35,7 +35,7 @@ func (w *world) startSecond(flags ...string) {
 	DeferCleanup(func() { Expect(second.Stop()).To(Succeed()) })
 }
 
-// create makes the tiny provider's resource and what it needs.
+// create creates the tiny provider's resource and everything it needs.
 func (t tiny) create(
 	ctx context.Context,
 	w *world,
@@ -53,9 +53,9 @@ func (t tiny) create(
 	return p
 }
 
-func asItIs(*v1alpha2.InfrastructureProvider) {}
+func unmodified(*v1alpha2.InfrastructureProvider) {}
 
-// beUntouched matches a resource that no operator looks after.
+// beUntouched matches a resource that no operator manages.
 var beUntouched = And(
 	WithTransform(func(p v1alpha2.Provider) []string { return p.GetFinalizers() }, BeEmpty()),
 	WithTransform(func(p v1alpha2.Provider) []metav1.Condition { return p.GetConditions() }, BeEmpty()),
@@ -69,54 +69,50 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
+		w = newWorld(ctx)
 		w.start("--watch-namespaces=cluster-api-system,shared")
 		w.startSecond("--watch-namespaces=second")
 	})
-	AfterEach(func() { w.showLog() })
 
-	It("install what is in these, and count core in another", func(ctx SpecContext) {
-		second = newTiny("second", "v1.0.0").create(ctx, w, asItIs)
-		Eventually(
-			w.read(ctx, second),
-		).Should(haveCondition(v1alpha2.ReadyCondition, metav1.ConditionFalse, v1alpha2.WaitingForCoreProviderReadyReason))
-		core = w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
+	It("install the providers there, and find core in another namespace", func(ctx SpecContext) {
+		second = newTiny("second", "v1.0.0").create(ctx, w, unmodified)
+		Eventually(w.read(ctx, second)).Should(notBeReady(v1alpha2.WaitingForCoreProviderReadyReason))
+		core = w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
 		Eventually(w.read(ctx, second)).Should(beReady("v1.0.0"))
 	})
 
-	It("leave all others alone", func(ctx SpecContext) {
-		nobodys := newTiny("nobodys", "v1.0.0").create(ctx, w, asItIs)
-		Consistently(w.read(ctx, nobodys)).WithTimeout(fiveLooks).Should(beUntouched)
+	It("leave all other providers alone", func(ctx SpecContext) {
+		unwatched := newTiny("unwatched", "v1.0.0").create(ctx, w, unmodified)
+		Consistently(w.read(ctx, unwatched)).WithTimeout(quietPeriod).Should(beUntouched)
 	})
 
-	It("refuse a provider that another namespace has", func(ctx SpecContext) {
+	It("reject a provider that another namespace has", func(ctx SpecContext) {
 		twin := newTiny("second", "v1.0.0")
 		p := twin.resource()
 		p.Namespace = "shared"
 
 		Expect(w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shared"}})).To(Succeed())
 		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.PreflightCheckCondition, metav1.ConditionFalse,
-			v1alpha2.MoreThanOneProviderInstanceExistsReason, "namespace second"))
+		Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.MoreThanOneProviderInstanceExistsReason, "namespace second"))
 	})
 
-	It("watch over what they released there", func(ctx SpecContext) {
+	It("correct drift there", func(ctx SpecContext) {
 		deployment := &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: "second-controller-manager"},
 		}
 		Expect(w.client.Delete(ctx, deployment)).To(Succeed())
-		Eventually(
-			func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) },
-		).Should(Succeed())
+		Eventually(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) }).Should(
+			Succeed())
 		Eventually(w.read(ctx, second)).Should(beReady("v1.0.0"))
 	})
 
-	It("read from the API server what a release has in another namespace", func(ctx SpecContext) {
+	It("read the objects of a release in another namespace from the API server", func(ctx SpecContext) {
 		more := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: "more"},
 			Data: map[string]string{
-				"manifests": "{apiVersion: v1, kind: ConfigMap, metadata: {name: more, namespace: nobodys}, data: {colour: blue}}",
+				"manifests": "{apiVersion: v1, kind: ConfigMap, metadata: {name: more, namespace: unwatched}, " +
+					"data: {color: blue}}",
 			},
 		}
 		Expect(w.client.Create(ctx, more)).To(Succeed())
@@ -125,7 +121,7 @@ var _ = Describe("Operators that watch some namespaces", Ordered, func() {
 		})
 		Eventually(w.read(ctx, second)).Should(beReady("v1.0.0"))
 
-		brought := client.ObjectKey{Namespace: "nobodys", Name: "more"}
+		brought := client.ObjectKey{Namespace: "unwatched", Name: "more"}
 		Expect(w.client.Get(ctx, brought, &corev1.ConfigMap{})).To(Succeed())
 
 		Expect(
@@ -168,32 +164,30 @@ var _ = Describe("An operator that watches some labels", Ordered, func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		w = newWorld(context.WithoutCancel(ctx))
+		w = newWorld(ctx)
 		w.start("--watch-label-selector=team=a")
 		w.startSecond("--watch-label-selector=!team")
-		core := w.install(ctx, samples, fleet.Wanted{Label: "cluster-api"})
+		core := w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"), "by the second operator")
 	})
-	AfterEach(func() { w.showLog() })
 
-	It("leaves resources of others alone, and takes one that gets the label", func(ctx SpecContext) {
+	It("leaves other resources alone, and manages one that gets the label", func(ctx SpecContext) {
 		p = newTiny("labelled", "v1.0.0").create(ctx, w, func(p *v1alpha2.InfrastructureProvider) { team("b")(p) })
-		Consistently(w.read(ctx, p)).WithTimeout(fiveLooks).Should(beUntouched)
+		Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).Should(beUntouched)
 		update(ctx, w, p, team("a"))
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 
-	It("lets go of one that loses it, whatever happens to its objects", func(ctx SpecContext) {
+	It("stops managing one that loses the label", func(ctx SpecContext) {
 		update(ctx, w, p, team("b"))
 		deployment := &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "labelled-controller-manager"},
 		}
 		Expect(w.client.Delete(ctx, deployment)).To(Succeed())
 		Consistently(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) }).
-			WithTimeout(fiveLooks).Should(MatchError(ContainSubstring("not found")))
+			WithTimeout(quietPeriod).Should(MatchError(ContainSubstring("not found")))
 		update(ctx, w, p, team("a"))
-		Eventually(
-			func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) },
-		).Should(Succeed())
+		Eventually(func() error { return w.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) }).Should(
+			Succeed())
 	})
 })

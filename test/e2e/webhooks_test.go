@@ -24,15 +24,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 // routed makes the API server call webhooks at the endpoints of their Services, since nothing
 // answers at ClusterIPs.
 const routed = "--enable-aggregator-routing=true"
 
-// webhooks stand in for what does not run on a bed: the conversion and admission webhooks of the
-// providers' managers, at the Services that the releases hold, and cert-manager's injector of
+// webhooks replaces programs that do not run on a bed: the conversion and admission webhooks of the
+// providers' managers, at the Services of the releases, and cert-manager's injector of
 // certificates.
 type webhooks struct {
 	address string
@@ -42,11 +42,11 @@ type webhooks struct {
 	convert func(ctx context.Context, o *unstructured.Unstructured, to string) (*unstructured.Unstructured, error)
 
 	mu        sync.Mutex
-	forgotten []string // versions that the managers no longer know
+	forgotten []string // versions that the managers no longer support
 	converted int
 }
 
-// startWebhooks starts them; services are the names of those that are called, as name.namespace.
+// startWebhooks starts the webhooks of the Services, which are named as name.namespace.
 func startWebhooks(ctx context.Context, w *world, services ...string) *webhooks {
 	GinkgoHelper()
 
@@ -63,7 +63,7 @@ func startWebhooks(ctx context.Context, w *world, services ...string) *webhooks 
 	Expect(err).NotTo(HaveOccurred())
 
 	h.bundle = certificate
-	h.client, err = client.NewWithWatch(w.bed.Config(), client.Options{Scheme: fleet.Scheme()})
+	h.client, err = client.NewWithWatch(w.bed.Config(), client.Options{Scheme: harness.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
 
 	listener, err := tls.Listen(
@@ -83,8 +83,10 @@ func startWebhooks(ctx context.Context, w *world, services ...string) *webhooks 
 	DeferCleanup(func() error { stop(); return server.Close() })
 
 	for _, list := range []client.ObjectList{
-		&apiextensionsv1.CustomResourceDefinitionList{}, &corev1.ServiceList{},
-		&admissionregistrationv1.ValidatingWebhookConfigurationList{}, &admissionregistrationv1.MutatingWebhookConfigurationList{},
+		&apiextensionsv1.CustomResourceDefinitionList{},
+		&corev1.ServiceList{},
+		&admissionregistrationv1.ValidatingWebhookConfigurationList{},
+		&admissionregistrationv1.MutatingWebhookConfigurationList{},
 	} {
 		h.attend(running, list)
 	}
@@ -92,7 +94,8 @@ func startWebhooks(ctx context.Context, w *world, services ...string) *webhooks 
 	return h
 }
 
-// machineAddress is an address of this machine that an endpoint may have: not a loopback one.
+// machineAddress returns an address of this machine that an endpoint may have: not a loopback
+// address.
 func machineAddress() string {
 	GinkgoHelper()
 
@@ -100,24 +103,25 @@ func machineAddress() string {
 	Expect(err).NotTo(HaveOccurred())
 
 	for _, a := range addresses {
-		if ip, ok := a.(*net.IPNet); ok && ip.IP.IsGlobalUnicast() && ip.IP.To4() != nil {
+		ip, ok := a.(*net.IPNet)
+		if ok && ip.IP.IsGlobalUnicast() && ip.IP.To4() != nil && ip.IP.String() != outside {
 			return ip.IP.String()
 		}
 	}
 
-	Skip("this machine has no address but loopback, and Services cannot lead to that")
+	Skip("this machine has only loopback addresses, which endpoints cannot have")
 
 	return ""
 }
 
-// selectorless is a patch for providers whose webhooks are called: their Services have no pods to
-// lead to.
+// selectorless is a patch for providers whose webhooks are called: their Services must not select
+// pods.
 var selectorless = v1alpha2.Patch{
 	Patch:  `[{"op": "remove", "path": "/spec/selector"}]`,
 	Target: &v1alpha2.PatchTarget{Kind: "Service"},
 }
 
-// forget makes the managers fail on objects in versions that they do not know any more.
+// forget makes the managers fail on objects in versions that they no longer support.
 func (h *webhooks) forget(versions ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -125,7 +129,7 @@ func (h *webhooks) forget(versions ...string) {
 	h.forgotten = append(h.forgotten, versions...)
 }
 
-// conversions is how many objects were converted so far.
+// conversions returns the number of objects converted so far.
 func (h *webhooks) conversions() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -133,7 +137,7 @@ func (h *webhooks) conversions() int {
 	return h.converted
 }
 
-// attend watches one kind and does to each object what a cluster's other programs would.
+// attend watches one kind and does with each object what the missing programs would do.
 func (h *webhooks) attend(ctx context.Context, list client.ObjectList) {
 	GinkgoHelper()
 
@@ -163,7 +167,8 @@ func (h *webhooks) attend(ctx context.Context, list client.ObjectList) {
 	}()
 }
 
-// serve leads a Service here, or injects the certificate's authority where cert-manager would.
+// serve adds an endpoint to a Service, or injects the certificate's authority where cert-manager
+// would.
 func (h *webhooks) serve(ctx context.Context, o client.Object) error {
 	if service, ok := o.(*corev1.Service); ok {
 		if len(service.Spec.Selector) > 0 || !strings.HasSuffix(service.Name, "webhook-service") {
@@ -199,7 +204,7 @@ func (h *webhooks) serve(ctx context.Context, o client.Object) error {
 	return h.client.Patch(ctx, o, client.MergeFrom(before), client.FieldOwner("cert-manager-cainjector"))
 }
 
-// clientConfigs are where an object says whom its webhooks trust.
+// clientConfigs returns the certificate authorities of an object's webhooks.
 func clientConfigs(o client.Object) (bundles []*[]byte) {
 	switch o := o.(type) {
 	case *apiextensionsv1.CustomResourceDefinition:
@@ -219,7 +224,7 @@ func clientConfigs(o client.Object) (bundles []*[]byte) {
 	return bundles
 }
 
-// ServeHTTP answers the API server: admission is always granted, objects are converted.
+// ServeHTTP answers the API server: it admits all objects, and converts them.
 func (h *webhooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	review := struct {
 		metav1.TypeMeta `json:",inline"`
@@ -263,7 +268,7 @@ func (h *webhooks) convertAll(
 	for i := range objects {
 		for _, version := range h.forgotten {
 			if strings.HasSuffix(objects[i].GetAPIVersion(), "/"+version) || strings.HasSuffix(to, "/"+version) {
-				return nil, fmt.Errorf("%s is not known to this manager", version)
+				return nil, fmt.Errorf("%s is not supported by this manager", version)
 			}
 		}
 

@@ -23,7 +23,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 const (
@@ -81,13 +81,13 @@ spec:
 		Eventually(installed(ctx, "aws")).Should(Equal("1.0.0"))
 	})
 
-	It("shows no difference, not even when cert-manager has written its certificates", func(ctx SpecContext) {
+	It("has no drift, even after cert-manager has injected its certificates", func(ctx SpecContext) {
 		injectCA(ctx)
 		expectNoWrites(ctx, "infrastructure-docker")
 		expectNoWrites(ctx, "aws")
 	})
 
-	It("is mended when somebody changes what it installed", func(ctx SpecContext) {
+	It("is corrected when its objects are changed", func(ctx SpecContext) {
 		live := &appsv1.Deployment{}
 		Expect(admin.Get(ctx, deployment, live)).To(Succeed())
 		Expect(
@@ -150,9 +150,9 @@ var _ = Describe("The operator's chart", Ordered, func() {
 		Eventually(func() error { return admin.Get(ctx, key, core) }).Should(Succeed())
 
 		dir := GinkgoT().TempDir()
-		program, err := fleet.BuildOperator(ctx, root, dir)
+		program, err := harness.BuildOperator(ctx, root, dir)
 		Expect(err).NotTo(HaveOccurred())
-		operator, err := fleet.StartOperator(
+		operator, err := harness.StartOperator(
 			cluster,
 			program,
 			filepath.Join(dir, "operator.log"),
@@ -168,7 +168,7 @@ var _ = Describe("The operator's chart", Ordered, func() {
 		Eventually(installed(ctx, "capstan")).ShouldNot(BeEmpty())
 	})
 
-	It("shows no difference while the operator works", func(ctx SpecContext) {
+	It("has no drift while the operator works", func(ctx SpecContext) {
 		expectNoWrites(ctx, "capstan")
 	})
 
@@ -182,11 +182,12 @@ var _ = Describe("The operator's chart", Ordered, func() {
 	})
 })
 
-// push puts the chart of a sample release into the registry, from components that may be changed.
+// push pushes the chart of a sample release to the registry. change may modify the components
+// first.
 func push(ctx context.Context, label, version string, change func([]byte) []byte) {
 	GinkgoHelper()
 
-	release, err := fleet.Load(ctx, samples, fleet.Wanted{Label: label, Version: version})
+	release, err := harness.Load(ctx, samples, harness.Wanted{Label: label, Version: version})
 	Expect(err).NotTo(HaveOccurred())
 
 	if change != nil {
@@ -203,7 +204,7 @@ func push(ctx context.Context, label, version string, change func([]byte) []byte
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// fluxObject is an object of Flux by its kind.
+// fluxObject returns an object of Flux of a kind.
 func fluxObject(group, version, kind, name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: version, Kind: kind})
@@ -217,8 +218,8 @@ func helmRelease(name string) *unstructured.Unstructured {
 	return fluxObject("helm.toolkit.fluxcd.io", "v2", "HelmRelease", name)
 }
 
-// installed is the version of the chart that a HelmRelease has installed and finds healthy; before
-// that, it is empty or an error.
+// installed returns the chart version that a HelmRelease has installed and reports as healthy.
+// Before that, it is empty or an error.
 func installed(ctx context.Context, name string) func(Gomega) string {
 	return func(g Gomega) string {
 		release := helmRelease(name)
@@ -235,7 +236,7 @@ func installed(ctx context.Context, name string) func(Gomega) string {
 	}
 }
 
-// request has Flux look at a HelmRelease and its source now, and waits until it has.
+// request makes Flux reconcile a HelmRelease and its source now, and waits until it has.
 func request(ctx context.Context, name string) {
 	GinkgoHelper()
 
@@ -245,7 +246,10 @@ func request(ctx context.Context, name string) {
 		"application/merge-patch+json",
 		fmt.Appendf(nil, `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":%q}}}`, now),
 	)
-	for _, o := range []*unstructured.Unstructured{fluxObject("source.toolkit.fluxcd.io", "v1", "OCIRepository", name), helmRelease(name)} {
+	for _, o := range []*unstructured.Unstructured{
+		fluxObject("source.toolkit.fluxcd.io", "v1", "OCIRepository", name),
+		helmRelease(name),
+	} {
 		if err := admin.Patch(ctx, o, patch); apierrors.IsNotFound(err) {
 			continue // its source is a HelmRepository
 		} else {
@@ -260,8 +264,8 @@ func request(ctx context.Context, name string) {
 	}
 }
 
-// expectNoWrites has Flux compare a release with the cluster, and wants it to change nothing but
-// its own objects.
+// expectNoWrites makes Flux compare a release with the cluster, and expects it to change nothing
+// but its own objects.
 func expectNoWrites(ctx context.Context, name string) {
 	GinkgoHelper()
 
@@ -276,7 +280,7 @@ func expectNoWrites(ctx context.Context, name string) {
 	Eventually(installed(ctx, name)).ShouldNot(BeEmpty())
 }
 
-// requests are those of Flux that keep holds for.
+// requests returns the requests of Flux for which keep returns true.
 func requests(keep func(bed.Request) bool) []string {
 	GinkgoHelper()
 
@@ -329,10 +333,10 @@ func webhooks(ctx context.Context) *admissionregistrationv1.ValidatingWebhookCon
 	return configuration
 }
 
-// authority is a certificate such as cert-manager's.
+// authority is a certificate like those of cert-manager.
 func authority() []byte { return cluster.Config().CAData }
 
-// injectCA does what cert-manager does to what asks for it.
+// injectCA injects the certificate's authority like cert-manager.
 func injectCA(ctx context.Context) {
 	GinkgoHelper()
 
@@ -349,7 +353,7 @@ func injectCA(ctx context.Context) {
 	Expect(admin.Update(ctx, configuration, owner)).To(Succeed())
 }
 
-// newMachine is a custom resource of the provider docker, in the only version of its kind.
+// newMachine returns a custom resource of the provider docker, in the only version of its kind.
 func newMachine() *unstructured.Unstructured {
 	m := &unstructured.Unstructured{}
 	m.SetGroupVersionKind(

@@ -1,6 +1,6 @@
-// Package flux tests what Flux makes of the charts, the operator's own and those of providers: its
-// source-controller and its helm-controller run beside a bed and take them from a registry, in the
-// way that the docs show.
+// Package flux tests the charts, the operator's own and those of providers, with Flux. Its
+// source-controller and helm-controller run next to a bed and get the charts from a registry, as
+// the documentation shows.
 package flux
 
 import (
@@ -22,25 +22,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/bed/tools"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 const (
-	// root is the module's folder.
+	// root is the module's root.
 	root = "../.."
-	// wantedVariable is set by `make e2e-flux`; without it the scenarios are skipped, for Flux
+	// wantedVariable is set by `make e2e-flux`. Without it the scenarios are skipped, because Flux
 	// takes many minutes to build.
 	wantedVariable = "E2E_FLUX"
-	// namespace is where Flux and its objects are.
+	// namespace is the namespace of Flux and its objects.
 	namespace = "flux-system"
-	// fluxUser is who Flux is in the bed's audit log.
+	// fluxUser is the user name of Flux in the bed's audit log.
 	fluxUser = "flux"
 )
 
-var samples = filepath.Join(root, fleet.Samples)
+var samples = filepath.Join(root, testproviders.Samples)
 
-// What the scenarios share: a control plane with Flux, and a registry.
+// Shared by all scenarios: a control plane with Flux, and a registry.
 var (
 	cluster  *bed.Bed
 	admin    client.Client
@@ -67,11 +69,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	set, err := tools.Find()
 	Expect(err).NotTo(HaveOccurred())
 	Expect(set.WithFlux().Build(ctx, GinkgoWriter)).To(Succeed())
-	cluster, err = bed.Start(context.WithoutCancel(ctx), bed.Options{})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
 
-	admin, err = fleet.NewClient(cluster.Config())
+	cluster = bedtest.Start(GinkgoT(), bed.Options{})
+
+	admin, err = harness.NewClient(cluster.Config())
 	Expect(err).NotTo(HaveOccurred())
 	registry, err = cluster.StartRegistry(ctx)
 	Expect(err).NotTo(HaveOccurred())
@@ -93,7 +94,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	startController(tools.HelmController)
 })
 
-// freeAddress is where nothing listens.
+// freeAddress returns an address on which nothing listens.
 func freeAddress() string {
 	GinkgoHelper()
 
@@ -125,14 +126,14 @@ func startController(program string, flags ...string) {
 	cmd.Stdout, cmd.Stderr = log, log
 	Expect(cluster.Launch(cmd)).To(Succeed())
 	DeferCleanup(func() {
-		_ = cmd.Process.Kill() // fails only if it is gone
+		_ = cmd.Process.Kill() // fails only if the process has ended
 		_ = cmd.Wait()
 
 		GinkgoWriter.Printf("%s:\n%s\n", program, log)
 	})
 }
 
-// run runs a program of the bed as a person would.
+// run runs a program of the bed, as a user would.
 func run(ctx context.Context, name string, args ...string) string {
 	GinkgoHelper()
 
@@ -144,7 +145,7 @@ func run(ctx context.Context, name string, args ...string) string {
 	return string(out)
 }
 
-// apply applies objects.
+// apply creates or updates objects.
 func apply(ctx context.Context, objects string) {
 	GinkgoHelper()
 
@@ -153,8 +154,8 @@ func apply(ctx context.Context, objects string) {
 	run(ctx, "kubectl", "apply", "--server-side", "--force-conflicts", "-f", file)
 }
 
-// documented are the first resources below a heading of a page in docs, with the registry of the
-// suite in place of any other.
+// documented returns the first resources below a heading of a page in docs, with the suite's
+// registry instead of the documented one.
 func documented(page, heading string, replacements ...string) string {
 	GinkgoHelper()
 

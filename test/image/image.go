@@ -19,7 +19,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
-// Entry is one entry of a layer.
+// Entry is a file, folder or link in a layer.
 type Entry struct {
 	Name    string
 	Content string
@@ -28,7 +28,7 @@ type Entry struct {
 	Link string
 }
 
-// Layer packs entries as a layer of an image.
+// Layer returns the entries as a layer of an image.
 func Layer(entries ...Entry) []byte {
 	var out bytes.Buffer
 
@@ -55,7 +55,7 @@ func Layer(entries ...Entry) []byte {
 	return out.Bytes()
 }
 
-// Random is a layer of random bytes, the same for the same seed.
+// Random returns a layer of random bytes. The same seed gives the same bytes.
 func Random(size int, seed uint64) []byte {
 	random := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16)})
 	data := make([]byte, size)
@@ -64,9 +64,9 @@ func Random(size int, seed uint64) []byte {
 	return data
 }
 
-// Push pushes an image of these layers, oldest first, for each platform such as linux/amd64, and an
-// index of them under the reference's tag. Without platforms, it is one manifest. It returns the
-// digest of what has the tag.
+// Push pushes an image with these layers, oldest first: one image for each platform, such as
+// linux/amd64, and an index of them under the reference's tag. Without platforms, it pushes a
+// single manifest. It returns the digest that the tag points to.
 func Push(
 	ctx context.Context,
 	c *oci.Client,
@@ -109,7 +109,7 @@ func Push(
 	return desc, repository.PushReference(ctx, desc, bytes.NewReader(data), ref.Tag)
 }
 
-// PushArtifact pushes an artifact that is no image under the reference's tag.
+// PushArtifact pushes an artifact that is not an image under the reference's tag.
 func PushArtifact(
 	ctx context.Context,
 	c *oci.Client,
@@ -123,8 +123,8 @@ func PushArtifact(
 	return c.Push(ctx, ref, artifact)
 }
 
-// manifest pushes config and layers, and gives the manifest. Every platform has a layer of its own
-// besides the given ones.
+// manifest pushes config and layers, and returns the manifest. It adds one more layer that is
+// different for each platform.
 func manifest(
 	ctx context.Context,
 	target oras.Target,
@@ -160,7 +160,7 @@ func manifest(
 	return content.NewDescriptorFromBytes(m.MediaType, data), data, nil
 }
 
-// must is for what cannot fail in memory.
+// must panics on errors of operations that cannot fail in memory.
 func must(err error) {
 	if err != nil {
 		panic(err)

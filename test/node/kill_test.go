@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kill ends a pod of the operator as a machine does that loses its power: nothing is said to
-// anybody. Its object goes first, so that the pod does not come back to take part.
+// kill ends a pod of the operator as a power failure would, without a graceful shutdown. It deletes
+// the pod's object first, so that the pod is not started again.
 func kill(ctx context.Context, pod string) {
 	GinkgoHelper()
 	Expect(

@@ -20,14 +20,14 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 const (
 	namespace = "capstan-system"
 	release   = "capstan"
 	lease     = "capstan.operator.cluster.x-k8s.io"
-	// infraNamespace is where the provider that is upgraded lives.
+	// infraNamespace is the namespace of the provider that is upgraded.
 	infraNamespace = "infrastructure-sample-system"
 )
 
@@ -57,7 +57,7 @@ var _ = Describe("The operator on a real node", Ordered, func() {
 		}
 	})
 
-	It("runs in two pods that its probes find ready", func(ctx SpecContext) {
+	It("runs in two ready pods", func(ctx SpecContext) {
 		run(ctx, "helm", "install", release, filepath.Join(root, "charts/capstan"), "-n", namespace, "--create-namespace",
 			"--set", "image.tag="+operatorVersion+",image.pullPolicy=Never,podDisruptionBudget.enabled=true")
 		Eventually(func(g Gomega) {
@@ -70,7 +70,7 @@ var _ = Describe("The operator on a real node", Ordered, func() {
 		}
 	})
 
-	It("has one of the two at work", func(ctx SpecContext) {
+	It("has one leader", func(ctx SpecContext) {
 		Eventually(func(g Gomega) { g.Expect(leader(ctx, g)).To(HavePrefix(release + "-")) }).Should(Succeed())
 	})
 
@@ -79,7 +79,7 @@ var _ = Describe("The operator on a real node", Ordered, func() {
 			service := get(ctx, g, &corev1.Service{}, namespace, release+"-metrics")
 			page, err := http.Get(
 				fmt.Sprintf("http://%s:8080/metrics", service.Spec.ClusterIP),
-			) //nolint:noctx // a cluster of this test's own
+			) // the cluster belongs to this test
 			g.Expect(err).NotTo(HaveOccurred())
 
 			defer page.Body.Close()
@@ -90,7 +90,7 @@ var _ = Describe("The operator on a real node", Ordered, func() {
 		}).Should(Succeed())
 	})
 
-	It("installs providers whose pods really run", func(ctx SpecContext) {
+	It("installs providers, and their pods run", func(ctx SpecContext) {
 		core = install(ctx, repository, "cluster-api")
 
 		infra = install(ctx, repository, "infrastructure-sample")
@@ -101,7 +101,7 @@ var _ = Describe("The operator on a real node", Ordered, func() {
 		Expect(images(ctx)).To(HaveEach(managerImage + ":v1.0.0"))
 	})
 
-	It("upgrades a provider by a rolling update, with pods that serve all the while", func(ctx SpecContext) {
+	It("upgrades a provider by a rolling update without downtime", func(ctx SpecContext) {
 		before := deployment(ctx)
 		ask(ctx, infra, repository, "v1.1.0", "")
 		Eventually(func() string {
@@ -112,7 +112,7 @@ var _ = Describe("The operator on a real node", Ordered, func() {
 		Eventually(func() []string { return images(ctx) }).Should(And(HaveLen(2), HaveEach(managerImage+":v1.1.0")))
 	})
 
-	It("rolls a version back whose containers end, and tells why", func(ctx SpecContext) {
+	It("rolls back a version whose containers exit, and reports why", func(ctx SpecContext) {
 		ask(ctx, infra, repository, "v1.2.0", `"release":{"timeout":"15s","retries":0}`)
 		Eventually(func(g Gomega) {
 			g.Expect(deployment(ctx).Status.AvailableReplicas).To(BeNumerically(">=", 2))
@@ -126,14 +126,14 @@ var _ = Describe("The operator on a real node", Ordered, func() {
 		Eventually(func() []string { return images(ctx) }).Should(And(HaveLen(2), HaveEach(managerImage+":v1.1.0")))
 	})
 
-	It("has an upgrade finished by the other pod when the one at work is killed", func(ctx SpecContext) {
+	It("finishes an upgrade in the other pod when the leader is killed", func(ctx SpecContext) {
 		ask(ctx, infra, repository, "v1.3.0", `"release":{"timeout":"3m"}`)
 		Eventually(func() []string { return images(ctx) }).Should(ContainElement(managerImage + ":v1.3.0"))
 
 		var killed string
 
 		Eventually(func(g Gomega) { killed = leader(ctx, g) }).Should(Succeed())
-		Expect(version(ctx, infra)()).NotTo(Equal("v1.3.0"), "it is in the middle")
+		Expect(version(ctx, infra)()).NotTo(Equal("v1.3.0"), "the upgrade is not finished")
 
 		begin := time.Now()
 
@@ -144,7 +144,7 @@ var _ = Describe("The operator on a real node", Ordered, func() {
 		AddReportEntry(
 			"time to take over",
 			fmt.Sprintf(
-				"%.1f s after the working pod was killed, %s had taken over from %s",
+				"%.1f s after the leader was killed, %s had taken over from %s",
 				took.Seconds(),
 				leader(ctx, Default),
 				killed,
@@ -158,7 +158,7 @@ var _ = Describe("The operator on a real node", Ordered, func() {
 		).To(ContainSubstring("STATUS: deployed"))
 	})
 
-	It("asked the API server for nothing that its role does not allow", func() {
+	It("made no request that its role does not allow", func() {
 		refused, err := cluster.Requests(func(r bed.Request) bool {
 			return r.User == "system:serviceaccount:"+namespace+":"+release && r.Code == http.StatusForbidden
 		})
@@ -172,7 +172,7 @@ func get[T client.Object](ctx context.Context, g Gomega, into T, namespace, name
 	return into
 }
 
-// deployment is that of the provider which is upgraded.
+// deployment returns the Deployment of the provider that is upgraded.
 func deployment(ctx context.Context) *appsv1.Deployment {
 	GinkgoHelper()
 	return get(ctx, Default, &appsv1.Deployment{}, infraNamespace, "manager")
@@ -187,7 +187,7 @@ func pods(ctx context.Context, namespace string) []corev1.Pod {
 	return list.Items
 }
 
-// images are those of the pods of the provider which is upgraded.
+// images returns the images of the pods of the provider that is upgraded.
 func images(ctx context.Context) []string {
 	GinkgoHelper()
 
@@ -199,7 +199,7 @@ func images(ctx context.Context) []string {
 	return all
 }
 
-// leader is the pod that works.
+// leader returns the pod that is the leader.
 func leader(ctx context.Context, g Gomega) string {
 	holder := get(ctx, g, &coordinationv1.Lease{}, namespace, lease).Spec.HolderIdentity
 	g.Expect(holder).NotTo(BeNil())
@@ -209,11 +209,11 @@ func leader(ctx context.Context, g Gomega) string {
 	return pod
 }
 
-// install loads the version v1.0.0 of a sample and creates its resource.
+// install loads version v1.0.0 of a sample and creates its resource.
 func install(ctx context.Context, repository, label string) v1alpha2.Provider {
 	GinkgoHelper()
 
-	r, err := fleet.Load(ctx, repository, fleet.Wanted{Label: label, Version: "v1.0.0"})
+	r, err := harness.Load(ctx, repository, harness.Wanted{Label: label, Version: "v1.0.0"})
 	Expect(err).NotTo(HaveOccurred())
 	p, err := r.Install(ctx, admin)
 	Expect(err).NotTo(HaveOccurred())
@@ -221,11 +221,11 @@ func install(ctx context.Context, repository, label string) v1alpha2.Provider {
 	return p
 }
 
-// ask makes a version available and asks for it, with more of the spec as JSON.
+// ask makes a version available and requests it in the resource, with more of the spec as JSON.
 func ask(ctx context.Context, p v1alpha2.Provider, repository, version, more string) {
 	GinkgoHelper()
 
-	r, err := fleet.Load(ctx, repository, fleet.Wanted{Label: v1alpha2.Label(p), Version: version})
+	r, err := harness.Load(ctx, repository, harness.Wanted{Label: v1alpha2.Label(p), Version: version})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(r.Prepare(ctx, admin)).To(Succeed())
 
@@ -233,7 +233,7 @@ func ask(ctx context.Context, p v1alpha2.Provider, repository, version, more str
 	Expect(admin.Patch(ctx, p, client.RawPatch("application/merge-patch+json", []byte(patch)))).To(Succeed())
 }
 
-// version is the version of a provider that is ready; else what its condition says.
+// version returns the version of a ready provider, or the message of its condition.
 func version(ctx context.Context, p v1alpha2.Provider) func() string {
 	return func() string {
 		if err := admin.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {

@@ -1,5 +1,5 @@
-// Package node runs the operator's image, installed from its chart, on a real node: `make
-// e2e-node`.
+// Package node runs the operator's image, installed with its chart, on a real node. `make e2e-node`
+// runs it.
 package node
 
 import (
@@ -9,16 +9,20 @@ import (
 	"strings"
 )
 
-// managerImage is the image of the sample providers' managers, without its tag.
+// managerImage is the image of the sample providers' managers, without a tag.
 const managerImage = "example.org/manager"
 
-// metadata says that every version is of core's contract.
+// metadata assigns core's contract to every version.
 const metadata = `apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3
 kind: Metadata
-releaseSeries: [{major: 1, minor: 0, contract: v1beta2}, {major: 1, minor: 1, contract: v1beta2}, {major: 1, minor: 2, contract: v1beta2}, {major: 1, minor: 3, contract: v1beta2}]
+releaseSeries:
+- {major: 1, minor: 0, contract: v1beta2}
+- {major: 1, minor: 1, contract: v1beta2}
+- {major: 1, minor: 2, contract: v1beta2}
+- {major: 1, minor: 3, contract: v1beta2}
 `
 
-// components are those of a provider with one manager, which needs no certificate.
+// components returns the components of a provider with one manager that needs no certificate.
 const components = `apiVersion: v1
 kind: Namespace
 metadata: {name: NAMESPACE}
@@ -66,7 +70,7 @@ type sample struct {
 	args                      []string
 }
 
-// write puts the version into a local repository. The image's tag is the version.
+// write adds the version to a local repository. The image's tag is the version.
 func (s sample) write(repository string) error {
 	folder := filepath.Join(repository, s.label, s.version)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -78,7 +82,12 @@ func (s sample) write(repository string) error {
 		file = "core-components.yaml"
 	}
 
-	text := strings.NewReplacer("NAMESPACE", s.namespace, "LABEL", s.label, "IMAGE", managerImage+":"+s.version, "ARGS", strings.Join(s.args, ", ")).
+	text := strings.NewReplacer(
+		"NAMESPACE", s.namespace,
+		"LABEL", s.label,
+		"IMAGE", managerImage+":"+s.version,
+		"ARGS", strings.Join(s.args, ", "),
+	).
 		Replace(components)
 	for name, content := range map[string]string{file: text, "metadata.yaml": metadata} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {

@@ -18,24 +18,25 @@ import (
 
 	"github.com/capstan-project/capstan/cmd/dist/image"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/bed/node"
 	"github.com/capstan-project/capstan/test/bed/tools"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 const (
-	// root is the module's folder.
+	// root is the module's root.
 	root = "../.."
-	// wantedVariable is set by `make e2e-node`; without it the scenarios are skipped, for they take
-	// a whole machine.
+	// wantedVariable is set by `make e2e-node`. Without it the scenarios are skipped, because they
+	// need a whole machine.
 	wantedVariable = "E2E_NODE"
-	// folderVariable passes the folder of the images into the namespaces.
+	// folderVariable passes the folder of the images to the program inside the namespaces.
 	folderVariable = "E2E_NODE_FOLDER"
 	// operatorVersion is the tag of the operator's image.
 	operatorVersion = "v0.0.0-node"
 )
 
-// patience is for pods that start on a busy machine.
+// patience is the time that pods may take to start on a busy machine.
 const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -49,8 +50,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// enter prepares everything outside, where there may be a network, and runs the tests in namespaces
-// of their own.
+// enter prepares everything outside, where the network may be available, and runs the tests in
+// separate namespaces.
 func enter(m *testing.M) (int, error) {
 	if os.Getenv(wantedVariable) == "" {
 		fmt.Println("the scenarios on a real node are skipped: `make e2e-node` runs them")
@@ -80,7 +81,7 @@ func enter(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// prepare builds the programs of the node, and the images into a folder.
+// prepare builds the programs of the node, and writes the images to a folder.
 func prepare() (string, error) {
 	ctx := context.Background()
 
@@ -99,26 +100,12 @@ func prepare() (string, error) {
 	}
 
 	operator := exec.Command(
-		"go",
-		"run",
-		"./cmd/dist",
-		"image",
-		"--version",
-		operatorVersion,
-		"--platforms",
-		"linux/"+runtime.GOARCH,
-		"--output",
-		filepath.Join(folder, "operator.tar"),
+		"go", "run", "./cmd/dist", "image", "--version", operatorVersion, "--platforms", "linux/"+runtime.GOARCH,
+		"--output", filepath.Join(folder, "operator.tar"),
 	)
 	operator.Dir = root
 	program := exec.Command(
-		"go",
-		"build",
-		"-trimpath",
-		"-ldflags",
-		"-s -w",
-		"-o",
-		filepath.Join(folder, "program"),
+		"go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(folder, "program"),
 		"./test/node/program",
 	)
 	program.Dir = root
@@ -134,10 +121,13 @@ func prepare() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// What one version's image does differently is its first argument.
+	// The first argument of the program selects the behavior of an image.
 	for name, role := range map[string]string{
 		node.PauseImage:          "pause",
-		managerImage + ":v1.0.0": "manager", managerImage + ":v1.1.0": "manager", managerImage + ":v1.2.0": "fail", managerImage + ":v1.3.0": "manager",
+		managerImage + ":v1.0.0": "manager",
+		managerImage + ":v1.1.0": "manager",
+		managerImage + ":v1.2.0": "fail",
+		managerImage + ":v1.3.0": "manager",
 	} {
 		_, err := image.Write(
 			ctx,
@@ -157,7 +147,7 @@ func prepare() (string, error) {
 	return folder, nil
 }
 
-// What the scenarios share.
+// Shared by all scenarios.
 var (
 	cluster *bed.Bed
 	machine *node.Node
@@ -174,9 +164,7 @@ func TestNode(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 
-	cluster, err = bed.Start(ctx, node.BedOptions())
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
+	cluster = bedtest.Start(GinkgoT(), node.BedOptions())
 
 	archives, err := filepath.Glob(filepath.Join(os.Getenv(folderVariable), "*.tar"))
 	Expect(err).NotTo(HaveOccurred())
@@ -184,11 +172,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(machine.Stop()).To(Succeed()) })
 
-	admin, err = fleet.NewClient(cluster.Config())
+	admin, err = harness.NewClient(cluster.Config())
 	Expect(err).NotTo(HaveOccurred())
 })
 
-// run runs a program of the bed as a person would.
+// run runs a program of the bed, as a user would.
 func run(ctx context.Context, name string, args ...string) string {
 	GinkgoHelper()
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/clustertemplate"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // request is what all comparisons ask for.
@@ -236,15 +237,8 @@ func templateAlone(set *clustertemplate.Set, flavor string, variables *clusterte
 func providerFolders(t *testing.T) []string {
 	folders := []string{"testdata/infrastructure-sample"}
 
-	real := os.Getenv("PROVIDERS")
-	if real == "" {
-		t.Log("PROVIDERS is not set: real releases are left out")
-		return folders
-	}
-
-	more, err := filepath.Glob(filepath.Join(real, "infrastructure-*"))
+	more, err := testproviders.Glob(t, "infrastructure-*")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	NewWithT(t).Expect(more).NotTo(BeEmpty(), "PROVIDERS=%s holds no infrastructure provider", real)
 
 	return append(folders, more...)
 }

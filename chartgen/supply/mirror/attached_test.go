@@ -33,8 +33,8 @@ func byTag(t *testing.T, key cosign.Key, c *oci.Client, ref oci.Reference, subje
 // byReferring keeps a signature in a manifest that refers to the subject.
 func byReferring(t *testing.T, key cosign.Key, c *oci.Client, ref oci.Reference, subject ocispec.Descriptor) {
 	t.Helper()
-	NewWithT(t).Expect(cosign.Refer(t.Context(), c, ref, subject, cosign.TypeSignature, sign(t, key, subject))).
-		To(Succeed())
+	signature := cosign.Referrer{Subject: subject, Type: cosign.TypeSignature, Layer: sign(t, key, subject)}
+	NewWithT(t).Expect(signature.Push(t.Context(), c, ref)).To(Succeed())
 }
 
 func sign(t *testing.T, key cosign.Key, subject ocispec.Descriptor) oci.Layer {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
-	"github.com/capstan-project/capstan/test/forge"
+	"github.com/capstan-project/capstan/test/fakesource"
 )
 
 var (
@@ -37,12 +37,12 @@ func releaseFiles(version string) map[string][]byte {
 	}
 }
 
-// newForge starts a server with the releases v1.0.0, v1.1.0 and v1.2.0-rc.1 of owner/tiny, and a
+// newServer starts a server with the releases v1.0.0, v1.1.0 and v1.2.0-rc.1 of owner/tiny, and a
 // tag v1.3.0 without files.
-func newForge(t *testing.T, change func(*forge.Forge)) *forge.Forge {
+func newServer(t *testing.T, change func(*fakesource.Server)) *fakesource.Server {
 	t.Helper()
 
-	f := &forge.Forge{}
+	f := &fakesource.Server{}
 	if change != nil {
 		change(f)
 	}
@@ -69,28 +69,28 @@ func TestOneReleaseFromEverySortOfServer(t *testing.T) {
 	for name, test := range map[string]struct {
 		address  string // after the server's
 		provider bundle.Provider
-		change   func(*forge.Forge)
+		change   func(*fakesource.Server)
 		newest   string // what an empty version comes to; empty when the server cannot list versions
 		origin   string // of v1.0.0, after the server's
 	}{
 		"GitHub":                       {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, nil, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
-		"GitHub, many pages":           {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, func(f *forge.Forge) { f.PerPage = 1 }, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
+		"GitHub, many pages":           {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, func(f *fakesource.Server) { f.PerPage = 1 }, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
 		"GitHub, without a file":       {"/owner/tiny/releases", infrastructure, nil, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
 		"GitHub, at a tag":             {"/owner/tiny/releases/v1.0.0/infrastructure-components.yaml", infrastructure, nil, "v1.0.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
 		"GitHub, where one downloads":  {"/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml", infrastructure, nil, "v1.0.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
 		"GitHub, where one looks":      {"/owner/tiny/releases/tag/v1.0.0", infrastructure, nil, "v1.0.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
-		"GitHub, with a token":         {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, func(f *forge.Forge) { f.Token = "t0ken" }, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
-		"GitHub, a private project":    {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, func(f *forge.Forge) { f.Token, f.Private = "t0ken", true }, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
+		"GitHub, with a token":         {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, func(f *fakesource.Server) { f.Token = "t0ken" }, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
+		"GitHub, a private project":    {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, func(f *fakesource.Server) { f.Token, f.Private = "t0ken", true }, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
 		"GitHub, core":                 {"/owner/tiny/releases/latest/core-components.yaml", core, nil, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/core-components.yaml"},
 		"GitLab":                       {"/api/v4/projects/owner%2Ftiny/packages/generic/package/v1.0.0/infrastructure-components.yaml", infrastructure, nil, "v1.0.0", "/api/v4/projects/owner%2Ftiny/packages/generic/package/v1.0.0/infrastructure-components.yaml"},
-		"GitLab, the newest":           {"/api/v4/projects/owner%2Ftiny/packages/generic/package/latest/infrastructure-components.yaml", infrastructure, func(f *forge.Forge) { f.PerPage, f.Token = 1, "t0ken" }, "v1.1.0", "/api/v4/projects/owner%2Ftiny/packages/generic/package/v1.0.0/infrastructure-components.yaml"},
+		"GitLab, the newest":           {"/api/v4/projects/owner%2Ftiny/packages/generic/package/latest/infrastructure-components.yaml", infrastructure, func(f *fakesource.Server) { f.PerPage, f.Token = 1, "t0ken" }, "v1.1.0", "/api/v4/projects/owner%2Ftiny/packages/generic/package/v1.0.0/infrastructure-components.yaml"},
 		"a folder of versions":         {"/plain/owner/tiny", infrastructure, nil, "", "/plain/owner/tiny/v1.0.0/infrastructure-components.yaml"},
-		"a folder, with a token":       {"/plain/owner/tiny/", infrastructure, func(f *forge.Forge) { f.Token = "t0ken" }, "", "/plain/owner/tiny/v1.0.0/infrastructure-components.yaml"},
+		"a folder, with a token":       {"/plain/owner/tiny/", infrastructure, func(f *fakesource.Server) { f.Token = "t0ken" }, "", "/plain/owner/tiny/v1.0.0/infrastructure-components.yaml"},
 		"a file in a version's folder": {"/plain/owner/tiny/v1.1.0/infrastructure-components.yaml", infrastructure, nil, "v1.1.0", "/plain/owner/tiny/v1.0.0/infrastructure-components.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			f := newForge(t, test.change)
+			f := newServer(t, test.change)
 			open := func() *Website {
 				w, err := NewWebsite(f.URL()+test.address, test.provider, withToken(f.Token))
 				g.Expect(err).NotTo(HaveOccurred())
@@ -209,7 +209,7 @@ func TestWhereGitHubsAPIIs(t *testing.T) {
 
 func TestAGoProxyListsVersions(t *testing.T) {
 	g := NewWithT(t)
-	f := newForge(t, nil)
+	f := newServer(t, nil)
 	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, WebOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 
@@ -261,7 +261,7 @@ func TestWithoutTheAPIThereAreNoTemplatesAndNoVersions(t *testing.T) {
 
 func TestAWrongTokenIsSaid(t *testing.T) {
 	g := NewWithT(t)
-	f := newForge(t, func(f *forge.Forge) { f.Token = "right" })
+	f := newServer(t, func(f *fakesource.Server) { f.Token = "right" })
 	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, withToken("wrong"))
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = w.Releases(t.Context())
@@ -272,7 +272,7 @@ func TestAWrongTokenIsSaid(t *testing.T) {
 func TestWhatIsNotThere(t *testing.T) {
 	g := NewWithT(t)
 
-	f := newForge(t, nil)
+	f := newServer(t, nil)
 	for _, address := range []string{"/owner/tiny/releases", "/plain/owner/tiny", "/api/v4/projects/owner%2Ftiny/packages/generic/package/latest/x.yaml"} {
 		w, err := NewWebsite(f.URL()+address, infrastructure, WebOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
@@ -290,7 +290,7 @@ func TestWhatIsNotThere(t *testing.T) {
 
 func TestTheOverridesLayer(t *testing.T) {
 	g := NewWithT(t)
-	f := newForge(t, nil)
+	f := newServer(t, nil)
 	overrides := t.TempDir()
 	open := func() *Website {
 		w, err := NewWebsite(f.URL()+"/plain/owner/tiny", infrastructure, WebOptions{Overrides: overrides})

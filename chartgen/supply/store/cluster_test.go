@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/test/bed"
 )
 
 // noise does not compress: its archive is as large as itself.
@@ -28,11 +27,8 @@ func noise(size int) []byte {
 
 func TestTheClusterKeepsCharts(t *testing.T) {
 	g := NewWithT(t)
-	b, err := bed.Start(t.Context(), bed.Options{Nodes: -1, WithoutCertManager: true})
-	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { _ = b.Stop() })
 
-	c, err := client.New(b.Config(), client.Options{})
+	c, err := client.New(controlPlane.Get(t).Config(), client.Options{})
 	g.Expect(err).NotTo(HaveOccurred())
 
 	store := &Cluster{Client: c}

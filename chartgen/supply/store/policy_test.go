@@ -76,7 +76,7 @@ func TestOnlyTheOperatorWritesStoredCharts(t *testing.T) {
 func applyPolicy(t *testing.T, c client.Client) {
 	t.Helper()
 	g := NewWithT(t)
-	data, err := os.ReadFile("../../config/policy/stored-charts.yaml")
+	data, err := os.ReadFile("../../../config/policy/stored-charts.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)

@@ -1,9 +1,6 @@
 package store
 
 import (
-	"context"
-	"os"
-	"sync"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -13,39 +10,18 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
-// shared is one control plane for all tests that need one.
-var shared struct {
-	once sync.Once
-	bed  *bed.Bed
-	err  error
-}
+// controlPlane is the API server of all tests in this package that need one.
+var controlPlane bedtest.Shared
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-
-	if shared.bed != nil {
-		_ = shared.bed.Stop()
-	}
-
-	os.Exit(code)
-}
-
-func controlPlane(t *testing.T) *bed.Bed {
-	t.Helper()
-	shared.once.Do(func() {
-		shared.bed, shared.err = bed.Start(context.Background(), bed.Options{Nodes: -1, WithoutCertManager: true})
-	})
-	NewWithT(t).Expect(shared.err).NotTo(HaveOccurred())
-
-	return shared.bed
-}
+func TestMain(m *testing.M) { controlPlane.Main(m) }
 
 func clusterClient(t *testing.T, user string) client.Client {
 	t.Helper()
 	g := NewWithT(t)
-	config, err := controlPlane(t).ConfigFor(user)
+	config, err := controlPlane.Get(t).ConfigFor(user)
 	g.Expect(err).NotTo(HaveOccurred())
 	c, err := client.New(config, client.Options{})
 	g.Expect(err).NotTo(HaveOccurred())

@@ -88,7 +88,8 @@ func refer(
 	layer oci.Layer,
 ) {
 	t.Helper()
-	NewWithT(t).Expect(cosign.Refer(t.Context(), c, ref, subject, artifactType, layer)).To(Succeed())
+	referrer := cosign.Referrer{Subject: subject, Type: artifactType, Layer: layer}
+	NewWithT(t).Expect(referrer.Push(t.Context(), c, ref)).To(Succeed())
 }
 
 // bundled is a bundle as cosign 3 makes it.

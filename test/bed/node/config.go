@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// The configuration of containerd: folders, and plugins of the network.
+// The configuration of containerd: folders and network plugins.
 const containerdConfig = `version = 2
 root = %[1]q
 state = %[2]q
@@ -26,7 +26,7 @@ state = %[2]q
       runtime_type = "io.containerd.runc.v2"
 `
 
-// The network of pods: a bridge, whose address is the node's.
+// The pod network is a bridge, whose address is the node's.
 const networkConfig = `{
   "cniVersion": "1.0.0", "name": "pods",
   "plugins": [
@@ -37,8 +37,8 @@ const networkConfig = `{
 }
 `
 
-// The configuration of kubelet. A machine that is short of memory or disk must not make a test
-// fail, so nothing is evicted.
+// The configuration of kubelet. Nothing is evicted, so that low memory or disk space on the machine
+// does not fail a test.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication:
@@ -57,11 +57,16 @@ failSwapOn: false
 makeIPTablesUtilChains: false
 resolvConf: ""
 imageGCHighThresholdPercent: 100
-evictionHard: {memory.available: "0%%", nodefs.available: "0%%", nodefs.inodesFree: "0%%", imagefs.available: "0%%", imagefs.inodesFree: "0%%"}
+evictionHard:
+  memory.available: "0%%"
+  nodefs.available: "0%%"
+  nodefs.inodesFree: "0%%"
+  imagefs.available: "0%%"
+  imagefs.inodesFree: "0%%"
 shutdownGracePeriod: 0s
 `
 
-// The configuration of kube-proxy. Limits of connection tracking are the machine's, not a test's.
+// The configuration of kube-proxy. It leaves the machine's connection tracking limits unchanged.
 const proxyConfig = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
 mode: nftables
@@ -72,7 +77,7 @@ healthzBindAddress: ""
 metricsBindAddress: ""
 `
 
-// configure writes what the node's programs read.
+// configure writes the configuration files of the node's programs.
 func (n *Node) configure() error {
 	folder, err := plugins()
 	if err != nil {
@@ -96,7 +101,15 @@ func (n *Node) configure() error {
 
 	authority := filepath.Join(n.bed.Dir(), "ca.crt")
 	for file, content := range map[string]string{
-		"containerd.toml":   fmt.Sprintf(containerdConfig, n.file("root"), n.file("state"), n.file("containerd.sock"), PauseImage, folder, n.file("cni")),
+		"containerd.toml": fmt.Sprintf(
+			containerdConfig,
+			n.file("root"),
+			n.file("state"),
+			n.file("containerd.sock"),
+			PauseImage,
+			folder,
+			n.file("cni"),
+		),
 		"cni/pods.conflist": fmt.Sprintf(networkConfig, bridge, podAddresses),
 		"kubelet.yaml":      fmt.Sprintf(kubeletConfig, authority, n.file("containerd.sock"), n.file("pods"), groupRoot),
 		"kube-proxy.yaml":   fmt.Sprintf(proxyConfig, podAddresses, kubeconfig),
@@ -109,8 +122,8 @@ func (n *Node) configure() error {
 	return nil
 }
 
-// makeGroups makes the control group of all pods: one in version 2, one in each resource's tree in
-// version 1.
+// makeGroups creates the control group of all pods: a single one in version 2, one for each
+// resource in version 1.
 func makeGroups() error {
 	trees := []string{"/sys/fs/cgroup"}
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil {

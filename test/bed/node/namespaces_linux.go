@@ -11,16 +11,16 @@ import (
 	"syscall"
 )
 
-// insideVariable tells a program that it runs in namespaces of its own.
+// insideVariable is set if the program runs in separate namespaces.
 const insideVariable = "BED_NODE_INSIDE"
 
-// private are folders of the machine that programs of a node write to, whatever their flags say.
-// Each gets an empty file system instead.
+// private are folders of the machine that the node's programs write to regardless of their flags.
+// Each is replaced by an empty file system.
 var private = []string{"/run", "/var/lib/kubelet", "/var/lib/cni", "/var/log/pods", "/var/log/containers"}
 
-// Isolated runs this program again, with the same arguments, in namespaces of its own, and gives
-// its exit code; inside, it returns false at once. Call it first in TestMain. When the inner
-// program ends, however it does, the kernel ends all that it has started.
+// Isolated runs this program again with the same arguments in separate namespaces, and returns its
+// exit code. Inside, it returns false immediately. TestMain must call it first. When the inner
+// program ends for any reason, the kernel kills everything that it has started.
 func Isolated() (ended bool, code int, err error) {
 	if os.Getenv(insideVariable) != "" {
 		return false, 0, isolate()
@@ -36,8 +36,9 @@ func Isolated() (ended bool, code int, err error) {
 	inner.Env = append(os.Environ(), insideVariable+"=1")
 	inner.Stdin, inner.Stdout, inner.Stderr = os.Stdin, os.Stdout, os.Stderr
 	inner.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
-		Pdeathsig:  syscall.SIGKILL,
+		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID |
+			syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
+		Pdeathsig: syscall.SIGKILL,
 	}
 
 	err = inner.Run()
@@ -48,7 +49,7 @@ func Isolated() (ended bool, code int, err error) {
 	return true, inner.ProcessState.ExitCode(), errors.Join(err, removeGroups())
 }
 
-// isolate makes the new namespaces fit to live in.
+// isolate prepares the new namespaces for use.
 func isolate() error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("keep mounts private: %w", err)
@@ -73,7 +74,7 @@ func isolate() error {
 		"ip link add " + bridge + " type bridge",
 		"ip addr add " + Address + "/24 dev " + bridge,
 		"ip link set " + bridge + " up",
-		"ip route add default dev " + bridge, // kubelet wants one; there is nothing behind it
+		"ip route add default dev " + bridge, // kubelet requires a default route; it leads nowhere
 	} {
 		args := strings.Fields(command)
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
@@ -87,8 +88,8 @@ func isolate() error {
 	)
 }
 
-// unmount takes away all that is mounted below a folder, the latest first, even if containers still
-// use it.
+// unmount unmounts everything below a folder, the latest mount first, even if containers still use
+// it.
 func unmount(folder string) error {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -106,7 +107,7 @@ func unmount(folder string) error {
 	var failed []error
 
 	for i := len(points) - 1; i >= 0; i-- {
-		// gone with one below it
+		// unmounted together with one below it
 		if err := syscall.Unmount(points[i], syscall.MNT_DETACH); err != nil && !errors.Is(err, syscall.EINVAL) {
 			failed = append(failed, fmt.Errorf("unmount %s: %w", points[i], err))
 		}
@@ -115,8 +116,8 @@ func unmount(folder string) error {
 	return errors.Join(failed...)
 }
 
-// removeGroups removes the control groups of containers, which outlive their processes. Those of
-// the innermost go first.
+// removeGroups removes the control groups of containers, which remain when their processes end. The
+// innermost ones are removed first.
 func removeGroups() error {
 	var groups []string
 

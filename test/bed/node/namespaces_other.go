@@ -2,7 +2,7 @@
 
 package node
 
-// Isolated is for Linux only.
+// Isolated is available only on Linux.
 func Isolated() (ended bool, code int, err error) { return true, 1, ErrUnsuited }
 
 func unmount(string) error { return nil }

@@ -20,23 +20,23 @@ import (
 )
 
 const (
-	// Address is the node's, and the way from pods to the API server.
+	// Address is the address of the node, and the one at which pods reach the API server.
 	Address = "10.244.0.1"
-	// podAddresses are what pods get.
+	// podAddresses is the range of pod addresses.
 	podAddresses = "10.244.0.0/24"
 	bridge       = "cni0"
 	name         = "node-0"
-	// groupRoot holds the control groups of all pods.
+	// groupRoot contains the control groups of all pods.
 	groupRoot = "/capstan-bed"
-	// startTimeout bounds the start: the programs come up in seconds where the machine is not busy.
+	// startTimeout limits the start. On an idle machine the programs start within seconds.
 	startTimeout = 2 * time.Minute
 )
 
-// PauseImage must be among the images that are imported: it holds a pod's namespaces.
+// PauseImage must be one of the imported images. It holds a pod's namespaces.
 const PauseImage = "example.org/pause:v1"
 
-// BedOptions make a control plane that a real node can join: without simulated nodes, and reachable
-// from pods.
+// BedOptions returns the options of a control plane that a real node can join: without simulated
+// nodes, and reachable from pods.
 func BedOptions() bed.Options {
 	return bed.Options{
 		Nodes:              -1,
@@ -56,9 +56,9 @@ type Node struct {
 	programs []*exec.Cmd
 }
 
-// Start joins a real node to a bed that was made with BedOptions, in a program that is Isolated.
-// Images come from OCI archives: nothing is ever pulled. When it returns, the node takes pods. The
-// caller owes a Stop before the bed's.
+// Start joins a real node to a bed with BedOptions. The program must be Isolated. Images come from
+// OCI archives; nothing is pulled. When Start returns, pods can be scheduled on the node. The
+// caller must call Stop before the bed's.
 func Start(ctx context.Context, b *bed.Bed, archives ...string) (*Node, error) {
 	n := &Node{bed: b, dir: filepath.Join(b.Dir(), "node")}
 	if err := n.configure(); err != nil {
@@ -131,11 +131,11 @@ func (n *Node) launch(program string, args ...string) error {
 	return nil
 }
 
-// Stop ends the node, so that the bed's folder can be removed. Containers go when the program ends.
+// Stop ends the node, so that the bed's folder can be removed. Containers end with this program.
 func (n *Node) Stop() error {
 	for _, program := range n.programs {
-		_ = program.Process.Kill() // fails only if it is gone
-		_ = program.Wait()         // it was killed
+		_ = program.Process.Kill() // fails only if the process has ended
+		_ = program.Wait()         // an error means that it was killed
 	}
 
 	return unmount(n.dir)
@@ -155,7 +155,7 @@ func (n *Node) ctr(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// ready reports whether the node takes pods.
+// ready reports whether pods can be scheduled on the node.
 func (n *Node) ready(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(n.bed.Config())
 	if err != nil {
@@ -176,7 +176,8 @@ func (n *Node) ready(ctx context.Context) error {
 	return fmt.Errorf("node %s: %v, taints %v", name, node.Status.Conditions, node.Spec.Taints)
 }
 
-// waitFor calls done until it returns nil, and gives up with the ends of the programs' logs.
+// waitFor calls done until it returns nil. If it gives up, the error contains the ends of the
+// programs' logs.
 func (n *Node) waitFor(ctx context.Context, what string, done func(context.Context) error) error {
 	var last error
 
@@ -197,7 +198,7 @@ func (n *Node) waitFor(ctx context.Context, what string, done func(context.Conte
 	return nil
 }
 
-// Logs are the ends of the logs of the node's programs.
+// Logs returns the ends of the logs of the node's programs.
 func (n *Node) Logs() string {
 	var all strings.Builder
 

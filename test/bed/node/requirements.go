@@ -1,7 +1,7 @@
-// Package node gives a test bed a real node, on which containers run: containerd and runc of the
-// machine, kubelet and kube-proxy of the bed's own version. Everything happens in namespaces of its
-// own (network, mounts, processes), so that nothing on the machine is touched and nothing stays
-// behind. It takes Linux and root.
+// Package node adds a real node to a test bed, on which containers run. containerd and runc come
+// from the machine, kubelet and kube-proxy are of the bed's own version. Everything runs in
+// separate network, mount and process namespaces, so that it changes nothing on the machine and
+// leaves nothing behind. It requires Linux and root.
 package node
 
 import (
@@ -13,21 +13,21 @@ import (
 	"strings"
 )
 
-// ErrUnsuited says that this machine cannot have a real node, and what it lacks.
+// ErrUnsuited is returned if this machine cannot run a real node; the message says what is missing.
 var ErrUnsuited = errors.New("no real node on this machine")
 
-// pluginFolders are where distributions keep the plugins of the container network interface.
+// pluginFolders are where distributions install the network plugins (CNI).
 var pluginFolders = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
 
-// Suited reports whether this machine can have a real node; else the error is ErrUnsuited and tells
-// what to do.
+// Suited returns nil if this machine can run a real node, and otherwise an ErrUnsuited that
+// explains what to do.
 func Suited() error {
 	if runtime.GOOS != "linux" {
-		return fmt.Errorf("%w: it takes Linux", ErrUnsuited)
+		return fmt.Errorf("%w: it requires Linux", ErrUnsuited)
 	}
 
 	if os.Getuid() != 0 {
-		return fmt.Errorf("%w: it takes root", ErrUnsuited)
+		return fmt.Errorf("%w: it requires root", ErrUnsuited)
 	}
 
 	var missing []string
@@ -40,7 +40,8 @@ func Suited() error {
 
 	if len(missing) > 0 {
 		return fmt.Errorf(
-			"%w: it lacks %s; on Debian: apt-get install containerd runc containernetworking-plugins nftables conntrack iproute2",
+			"%w: it lacks %s; on Debian: apt-get install "+
+				"containerd runc containernetworking-plugins nftables conntrack iproute2",
 			ErrUnsuited,
 			strings.Join(missing, ", "),
 		)
@@ -51,7 +52,7 @@ func Suited() error {
 	return err
 }
 
-// plugins is the folder of the network plugins.
+// plugins returns the folder of the network plugins.
 func plugins() (string, error) {
 	for _, folder := range pluginFolders {
 		if _, err := os.Stat(folder + "/bridge"); err == nil {

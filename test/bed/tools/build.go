@@ -23,13 +23,13 @@ import (
 	"github.com/capstan-project/capstan/test/bed/internal/filelock"
 )
 
-// buildFlags are those of every program. The linker drops debug information anyway; not to make it
-// saves a sixth of the compilers' time.
+// buildFlags are used for every program. The linker drops debug information anyway; not generating
+// it saves a sixth of the compile time.
 var buildFlags = []string{"-mod=readonly", "-trimpath", "-gcflags=all=-dwarf=false"}
 
-// Build makes what is missing in the set or was made from other pins, and writes a line for each to
-// log. A set that is current costs a few milliseconds and writes nothing. Builds of several
-// processes wait for each other; a build broken off leaves whole files only.
+// Build builds what is missing in the set or was built from other pinned versions, and logs a line
+// for each. It takes a few milliseconds and logs nothing if the set is up to date. Concurrent
+// builds of several processes wait for each other. An interrupted build leaves only complete files.
 func (s *Set) Build(ctx context.Context, log io.Writer) error {
 	stale, err := s.stale()
 	if err != nil || len(stale) == 0 {
@@ -46,7 +46,7 @@ func (s *Set) Build(ctx context.Context, log io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("build the test bed's programs: %w", err)
 	}
-	// What the other process built is not stale any more.
+	// The other process may have built everything meanwhile.
 	if stale, err = s.stale(); err == nil && len(stale) > 0 {
 		fmt.Fprintf(
 			log,
@@ -60,7 +60,7 @@ func (s *Set) Build(ctx context.Context, log io.Writer) error {
 	return errors.Join(err, lock.Release())
 }
 
-// stale lists what Build has to make.
+// stale returns the artifacts that Build has to build.
 func (s *Set) stale() ([]artifact, error) {
 	var stale []artifact
 
@@ -83,7 +83,7 @@ func (s *Set) stale() ([]artifact, error) {
 	return stale, nil
 }
 
-// recipe identifies everything that decides what an artifact is made from, except the Go release.
+// recipe returns a hash of all inputs of an artifact except the Go version.
 func (s *Set) recipe(a artifact) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%q %q %s/%s\n", a, buildFlags, runtime.GOOS, runtime.GOARCH)
@@ -102,9 +102,9 @@ func (s *Set) recipe(a artifact) (string, error) {
 
 func (s *Set) stampPath(a artifact) string { return filepath.Join(s.cache(), a.name+".stamp") }
 
-// makeAll makes several artifacts at once, but few: one `go build` uses all processors while it
-// compiles, and two that run side by side compile the packages they share twice. What is left to
-// gain is the time when a linker runs alone.
+// makeAll builds several artifacts, few of them at the same time: one `go build` already uses all
+// processors to compile, and two concurrent builds compile their shared packages twice. Concurrency
+// helps only while a linker runs.
 func (s *Set) makeAll(ctx context.Context, wanted []artifact, log io.Writer) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(1, runtime.NumCPU()/4))
@@ -132,8 +132,8 @@ func (s *Set) makeAll(ctx context.Context, wanted []artifact, log io.Writer) err
 	return group.Wait()
 }
 
-// make puts an artifact in place and returns its size in bytes. The stamp goes first and comes
-// last, so that it never vouches for another file.
+// make builds an artifact and returns its size in bytes. It removes the stamp first and writes it
+// last, so that a stamp always belongs to its file.
 func (s *Set) make(ctx context.Context, a artifact) (int64, error) {
 	recipe, err := s.recipe(a)
 	if err != nil {
@@ -204,7 +204,7 @@ func (s *Set) ldflags(ctx context.Context, a artifact) (string, error) {
 	return flags, nil
 }
 
-// join writes the manifests of a into the file out, in the order of their patterns and names.
+// join concatenates the manifests of a into the file out, ordered by pattern and name.
 func (s *Set) join(ctx context.Context, a artifact, out string) error {
 	if _, err := s.goCommand(ctx, a, "mod", "download", a.module); err != nil {
 		return err
@@ -224,7 +224,7 @@ func (s *Set) join(ctx context.Context, a artifact, out string) error {
 		}
 
 		if len(paths) == 0 {
-			return fmt.Errorf("module %s has no file %s any more; mend the pattern in package tools", a.module, pattern)
+			return fmt.Errorf("module %s has no file %s anymore; fix the pattern in package tools", a.module, pattern)
 		}
 
 		for _, path := range paths {
@@ -240,7 +240,7 @@ func (s *Set) join(ctx context.Context, a artifact, out string) error {
 	return os.WriteFile(out, stream.Bytes(), 0o644)
 }
 
-// goCommand runs the go command in the module that pins a and returns its standard output.
+// goCommand runs the go command in the module that pins a, and returns its standard output.
 func (s *Set) goCommand(ctx context.Context, a artifact, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 
@@ -249,7 +249,7 @@ func (s *Set) goCommand(ctx context.Context, a artifact, args ...string) (string
 
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	// An interrupt lets the go command end its compilers, a kill would not.
+	// An interrupt lets the go command stop its compilers; a kill would leave them running.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 
 	cmd.WaitDelay = 10 * time.Second
@@ -260,7 +260,7 @@ func (s *Set) goCommand(ctx context.Context, a artifact, args ...string) (string
 	return strings.TrimSpace(stdout.String()), nil
 }
 
-// tail is the end of a compiler's output, where the cause is.
+// tail returns the end of a compiler's output, which usually contains the cause.
 func tail(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-20):], "\n")

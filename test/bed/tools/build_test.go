@@ -21,8 +21,8 @@ var version, major, minor string
 func main() { println(version, major, minor) }
 `
 
-// checkout is a project with two small programs and a stream of manifests, all from one local
-// module each.
+// checkout returns a project with two small programs and a stream of manifests, each from a local
+// module.
 func checkout(t *testing.T) *Set {
 	t.Helper()
 
@@ -77,7 +77,7 @@ func write(t *testing.T, s *Set, name, content string) {
 	}
 }
 
-// built lists what a build says it made.
+// built returns the artifacts that a build has logged.
 func built(log string) []string {
 	var names []string
 
@@ -110,10 +110,10 @@ func TestBuild(t *testing.T) {
 	g.Expect(hello()).To(Equal("v1.2.3 1 2"))
 	g.Expect(os.ReadFile(s.Manifests("all.yaml"))).To(BeEquivalentTo("---\nb: 1\n---\nb: 2\n---\na: 1\n"))
 
-	g.Expect(build()).To(BeEmpty(), "all is current")
+	g.Expect(build()).To(BeEmpty(), "everything is up to date")
 
 	pin(t, s, "hello", "v1.3.0")
-	g.Expect(build()).To(ConsistOf("hello"), "only what has other pins")
+	g.Expect(build()).To(ConsistOf("hello"), "only what has changed versions")
 	g.Expect(hello()).To(Equal("v1.3.0 1 3"))
 
 	g.Expect(os.Remove(s.Program("other"))).To(Succeed())
@@ -133,8 +133,8 @@ func TestBuildFails(t *testing.T) {
 	write(t, s, "hello/source/main.go", "package main\n\nfunc main() { undefinedFunction() }\n")
 	err = s.Build(t.Context(), &log)
 	g.Expect(err).To(MatchError(And(ContainSubstring("build hello"), ContainSubstring("undefined: undefinedFunction"))))
-	g.Expect(os.ReadFile(s.Program("hello"))).To(Equal(before), "what was there stays")
-	g.Expect(s.Build(t.Context(), &log)).NotTo(Succeed(), "what failed is not taken for current")
+	g.Expect(os.ReadFile(s.Program("hello"))).To(Equal(before), "existing files are kept")
+	g.Expect(s.Build(t.Context(), &log)).NotTo(Succeed(), "a failed build is not considered up to date")
 
 	write(t, s, "hello/source/main.go", helloSource)
 	g.Expect(s.Build(t.Context(), &log)).To(Succeed())
@@ -143,7 +143,7 @@ func TestBuildFails(t *testing.T) {
 	g.Expect(s.Build(t.Context(), &log)).To(MatchError(ContainSubstring("has no file c/*.yaml")))
 }
 
-func TestBuildsWaitForEachOther(t *testing.T) {
+func TestConcurrentBuilds(t *testing.T) {
 	g := NewWithT(t)
 	s := checkout(t)
 
@@ -159,7 +159,7 @@ func TestBuildsWaitForEachOther(t *testing.T) {
 	g.Expect(append(built(logs[0].String()), built(logs[1].String())...)).To(ConsistOf("hello", "other", "all.yaml"))
 }
 
-func TestANodeIsOfTheVersionOfItsControlPlane(t *testing.T) {
+func TestNodeVersion(t *testing.T) {
 	g := NewWithT(t)
 	s, err := Find()
 	g.Expect(err).NotTo(HaveOccurred())

@@ -1,6 +1,6 @@
-// Package tools builds the programs of the test bed from source. Their versions are pinned in the
-// Go modules in the folders beside it, each with exactly the dependencies that its program was
-// released with. Nothing but Go modules is ever downloaded.
+// Package tools builds the programs of the test bed from source. Go modules in the folders next to
+// this file pin their versions, each with exactly the dependencies of the program's release.
+// Nothing but Go modules is ever downloaded.
 package tools
 
 import (
@@ -13,7 +13,7 @@ import (
 	"slices"
 )
 
-// Programs that a Set holds, by the names of their files.
+// Programs in a Set, by file name.
 const (
 	Etcd              = "etcd"
 	APIServer         = "kube-apiserver"
@@ -25,34 +25,36 @@ const (
 	Helm4             = "helm4"
 	Registry          = "registry"
 	Crane             = "crane"
-	// Those of a real node, see WithNode.
+	// Programs of a real node; WithNode adds them.
 	Kubelet   = "kubelet"
 	KubeProxy = "kube-proxy"
-	// Those of Flux, see WithFlux.
+	// Programs of Flux; WithFlux adds them.
 	SourceController = "source-controller"
 	HelmController   = "helm-controller"
 )
 
-// Manifests that a Set holds, each a YAML stream joined from files of a pinned module.
+// Manifests in a Set. Each is a YAML stream concatenated from files of a pinned module.
 const (
-	// KwokStages makes nodes Ready and keeps them so, and makes pods Ready, Succeeded and gone as a
-	// kubelet would.
+	// KwokStages make nodes Ready and keep them so, and take pods through their phases as a kubelet
+	// would.
 	KwokStages = "kwok-stages.yaml"
 	// CertManagerCRDs are the CustomResourceDefinitions of cert-manager.
 	CertManagerCRDs = "cert-manager-crds.yaml"
-	// FluxSourceCRDs and FluxHelmCRDs are those of Flux's controllers, see WithFlux.
+	// FluxSourceCRDs and FluxHelmCRDs are the CustomResourceDefinitions of Flux's controllers;
+	// WithFlux adds them.
 	FluxSourceCRDs = "flux-source-crds.yaml"
 	FluxHelmCRDs   = "flux-helm-crds.yaml"
 )
 
-// artifact is one file of a Set: a program if pkg is set, else manifests.
+// artifact is a file of a Set: a program if pkg is set, otherwise manifests.
 type artifact struct {
-	name      string
-	pins      string   // the folder beside this file whose go.mod pins it
-	pkg       string   // the main package
-	variables []string // set by the linker; {version of M}, {major of M} and {minor of M} stand for those of module M
-	module    string   // what the manifests are from
-	files     []string // patterns of the manifests inside module
+	name string
+	pins string // the folder next to this file whose go.mod pins it
+	pkg  string // the main package
+	// set by the linker; {version of M}, {major of M} and {minor of M} are replaced by those of module M
+	variables []string
+	module    string   // the module with the manifests
+	files     []string // patterns of the manifests in module
 }
 
 var artifacts = []artifact{
@@ -66,8 +68,8 @@ var artifacts = []artifact{
 		name: Helm3, pins: "helm3", pkg: "helm.sh/helm/v3/cmd/helm",
 		variables: []string{
 			"helm.sh/helm/v3/internal/version.version={version of helm.sh/helm/v3}",
-			// The Kubernetes that `helm template` and `helm lint` assume; helm4 finds it out by
-			// itself.
+			// The version of Kubernetes that `helm template` and `helm lint` assume; helm4 determines it
+			// from its own build information.
 			"helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor={minor of k8s.io/client-go}",
 			"helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor={minor of k8s.io/client-go}",
 		},
@@ -101,7 +103,7 @@ var artifacts = []artifact{
 	},
 }
 
-// nodeArtifacts are pinned apart, with dependencies that nothing else of a bed has.
+// nodeArtifacts are pinned separately, because their dependencies are used by nothing else.
 var nodeArtifacts = []artifact{nodeProgram(Kubelet), nodeProgram(KubeProxy)}
 
 func nodeProgram(name string) artifact {
@@ -111,7 +113,7 @@ func nodeProgram(name string) artifact {
 	return a
 }
 
-// fluxArtifacts take longer to build than all else together.
+// fluxArtifacts take longer to build than all the others together.
 var fluxArtifacts = []artifact{
 	{name: SourceController, pins: "flux-source", pkg: "github.com/fluxcd/source-controller"},
 	{name: HelmController, pins: "flux-helm", pkg: "github.com/fluxcd/helm-controller"},
@@ -129,8 +131,8 @@ var fluxArtifacts = []artifact{
 	},
 }
 
-// kubernetes is a program of Kubernetes. The version decides what clients are told: Helm's
-// kubeVersion checks and Cluster API's managers refuse an API server that does not know its own.
+// kubernetes returns a program of Kubernetes with its version built in. Helm's kubeVersion checks
+// and Cluster API's managers reject an API server without one.
 func kubernetes(name string) artifact {
 	const module = "k8s.io/kubernetes"
 
@@ -147,7 +149,7 @@ func kubernetes(name string) artifact {
 	return a
 }
 
-// Set is the built programs and manifests of one checkout, in its bin folder.
+// Set is the programs and manifests of a checkout, in its bin folder.
 type Set struct {
 	root      string
 	artifacts []artifact
@@ -160,7 +162,7 @@ var ErrNoCheckout = errors.New(
 
 var moduleLine = regexp.MustCompile(`(?m)^module github\.com/capstan-project/capstan\s*$`)
 
-// Find returns the set of the checkout that holds the current folder. It builds nothing.
+// Find returns the set of the checkout that contains the current folder. It builds nothing.
 func Find() (*Set, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -186,26 +188,27 @@ func Find() (*Set, error) {
 	}
 }
 
-// WithNode is the set with what a real node needs, too. A bed does without.
+// WithNode returns the set with the programs of a real node added, which a bed does not need.
 func (s *Set) WithNode() *Set {
 	return &Set{root: s.root, artifacts: slices.Concat(s.artifacts, nodeArtifacts)}
 }
 
-// WithFlux is the set with the controllers of Flux, too.
+// WithFlux returns the set with the controllers of Flux added.
 func (s *Set) WithFlux() *Set {
 	return &Set{root: s.root, artifacts: slices.Concat(s.artifacts, fluxArtifacts)}
 }
 
-// Dir is the folder of the programs, to be put on PATH.
+// Dir returns the folder of the programs, for use in PATH.
 func (s *Set) Dir() string { return filepath.Join(s.root, "bin") }
 
-// Program is the path of a program. It exists after Build.
+// Program returns the path of a program. It exists after Build.
 func (s *Set) Program(name string) string { return filepath.Join(s.Dir(), name) }
 
-// Manifests is the path of a YAML stream. It exists after Build.
+// Manifests returns the path of a YAML stream. It exists after Build.
 func (s *Set) Manifests(name string) string { return filepath.Join(s.cache(), name) }
 
-// cache holds what is not a program: manifests, stamps, the lock, unfinished work.
+// cache returns the folder of everything that is not a program: manifests, stamps, the lock and
+// unfinished files.
 func (s *Set) cache() string { return filepath.Join(s.Dir(), ".bed") }
 
 func (s *Set) path(a artifact) string {

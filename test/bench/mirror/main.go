@@ -1,6 +1,6 @@
-// Command mirror measures how fast images go into an archive and out of it with `capstan mirror`,
-// beside crane on the same machine in the same run, and what a mirror of all providers' charts
-// takes. `make bench` runs it in the module's folder.
+// Command mirror measures how fast `capstan mirror` writes images to an archive and copies them
+// from there to a registry. It compares with crane on the same machine, and measures a mirror of
+// all providers' charts. `make bench` runs it in the module's root.
 package main
 
 import (
@@ -20,15 +20,15 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/tools"
-	"github.com/capstan-project/capstan/test/fleet"
 	"github.com/capstan-project/capstan/test/image"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// layers of layerSize are what is carried: random, so nothing is gained by compression.
+// The image has layers of layerSize. They are random, so compression does not help.
 const layers, layerSize = 4, 64 << 20
 
 func main() {
-	runs := flag.Int("runs", 3, "how often each is measured; the table shows the median")
+	runs := flag.Int("runs", 3, "number of measurements of each; the table shows the median")
 
 	flag.Parse()
 
@@ -43,13 +43,13 @@ func main() {
 	}
 }
 
-// figure is what one command took.
+// figure is the result of one command.
 type figure struct {
 	took   time.Duration
-	memory int64 // resident at most, in bytes
+	memory int64 // maximum resident memory, in bytes
 }
 
-// setting is where all of it happens.
+// setting is the environment of all commands.
 type setting struct {
 	dir, capstan, crane, ca string
 	image                   string
@@ -151,26 +151,27 @@ func newSetting(ctx context.Context, dir string) (*setting, error) {
 
 	_, err = image.Push(ctx, client, ref, nil, content...)
 	clear(content)
-	// A child's peak begins at its parent's, on Linux.
+	// On Linux, a child's peak memory starts with its parent's.
 	debug.FreeOSMemory()
 
-	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // elsewhere there is none
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // fails on other systems, which have no such file
 
 	return s, err
 }
 
-// command is one thing to be measured.
+// command is one command to measure.
 type command struct {
 	name   string
 	args   []string
-	charts bool // it carries charts rather than the image
+	charts bool // it copies charts instead of the image
 }
 
-// commands of a run; each run has files and repositories of its own, so nothing is there already.
+// commands returns the commands of a run. Each run has its own files and repositories, so nothing
+// exists yet.
 func (s *setting) commands(run int) []command {
 	at := func(name string) string { return filepath.Join(s.dir, fmt.Sprintf("%s-%d", name, run)) }
 	to := func(name string) string { return fmt.Sprintf("%s/%s-%d", s.registry.Address, name, run) }
-	folder, _ := fleet.Repository(".")
+	folder, _ := testproviders.FolderOrSamples(".")
 
 	labels, _ := filepath.Glob(filepath.Join(folder, "*-*"))
 	for i, label := range labels {
@@ -202,9 +203,9 @@ func (s *setting) commands(run int) []command {
 				s.ca,
 			},
 		},
-		{name: fmt.Sprintf("charts of %d providers made and archived", len(labels)), args: charts, charts: true},
+		{name: fmt.Sprintf("charts of %d providers, built and archived", len(labels)), args: charts, charts: true},
 		{
-			name: "these to a registry",
+			name: "the same charts, copied to a registry",
 			args: []string{
 				s.capstan,
 				"mirror",
@@ -223,7 +224,7 @@ func (s *setting) commands(run int) []command {
 func (s *setting) measure(ctx context.Context, args []string) (figure, error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 
-	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+s.ca) // how crane learns of the authority
+	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+s.ca) // the authority's certificate for crane
 	began := time.Now()
 
 	out, err := cmd.CombinedOutput()
@@ -239,7 +240,7 @@ func (s *setting) measure(ctx context.Context, args []string) (figure, error) {
 	return f, nil
 }
 
-// median is by time.
+// median returns the figure with the median time.
 func median(all []figure) figure {
 	sorted := slices.SortedFunc(slices.Values(all), func(a, b figure) int { return int(a.took - b.took) })
 	return sorted[len(sorted)/2]

@@ -16,21 +16,21 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
-// growth installs small providers into one control plane, more and more of them, and measures the
-// operator on the way.
+// growth installs more and more small providers in one control plane, and measures the operator at
+// each size.
 type growth struct {
 	bed       *bed.Bed
 	client    client.Client
-	operator  *fleet.Operator
+	operator  *harness.Operator
 	idle      time.Duration
-	profiles  string // a folder for profiles, or empty
-	providers []*fleet.Release
+	profiles  string // the folder for profiles, or empty
+	providers []*harness.Release
 }
 
-// run measures at each size, and at the last one what a restart takes.
+// run measures at each size, and measures a restart at the last one.
 func (g *growth) run(ctx context.Context, sizes []int) (samples []sample, err error) {
 	if err := g.start(); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (g *growth) start() error {
 		flags = append(flags, "--metrics-bind-address="+profiledAddress)
 	}
 
-	operator, err := fleet.StartOperator(g.bed, "bin/operator", filepath.Join(g.bed.Dir(), "operator.log"), flags...)
+	operator, err := harness.StartOperator(g.bed, "bin/operator", filepath.Join(g.bed.Dir(), "operator.log"), flags...)
 	if err == nil {
 		g.operator = operator
 	}
@@ -68,10 +68,10 @@ func (g *growth) start() error {
 	return err
 }
 
-// cpuSeconds is the metric of the processor time that a process has taken.
+// cpuSeconds is the metric of the processor time of a process.
 const cpuSeconds = "process_cpu_seconds_total"
 
-// measure installs the providers that are missing to a size.
+// measure installs the missing providers up to a size.
 func (g *growth) measure(ctx context.Context, last sample, size int) (sample, error) {
 	missing := g.providers[last.providers:size]
 	for _, p := range missing {
@@ -105,8 +105,8 @@ func (g *growth) measure(ctx context.Context, last sample, size int) (sample, er
 	return now, err
 }
 
-// install creates providers and waits until all, those that were there among them, are Ready.
-func (g *growth) install(ctx context.Context, missing []*fleet.Release, all int) error {
+// install creates providers and waits until all of them, including existing ones, are Ready.
+func (g *growth) install(ctx context.Context, missing []*harness.Release, all int) error {
 	for _, p := range missing {
 		if err := g.client.Create(ctx, p.Resource()); err != nil {
 			return err
@@ -116,7 +116,7 @@ func (g *growth) install(ctx context.Context, missing []*fleet.Release, all int)
 	return g.allReady(ctx, all)
 }
 
-// rest measures what the operator has come to, and what it does while nothing happens.
+// rest measures the operator's resources, and its activity while nothing happens.
 func (g *growth) rest(ctx context.Context, s *sample) error {
 	settled, err := g.quiet(ctx)
 	if err != nil {
@@ -168,9 +168,9 @@ func (g *growth) restart(ctx context.Context, s *sample) error {
 	return nil
 }
 
-// requests are the operator's so far.
+// requests returns the operator's requests so far.
 func (g *growth) requests() ([]bed.Request, error) {
-	return g.bed.Requests(func(r bed.Request) bool { return r.User == fleet.OperatorUser })
+	return g.bed.Requests(func(r bed.Request) bool { return r.User == harness.OperatorUser })
 }
 
 func since(requests []bed.Request, begin time.Time) []bed.Request {
@@ -197,8 +197,8 @@ func writes(requests []bed.Request) int {
 	return n
 }
 
-// allReady polls until as many resources are Ready, the less often the more there are: the API
-// server has other work.
+// allReady polls until that many resources are Ready. The more there are, the longer the interval,
+// since polling is work for the API server, too.
 func (g *growth) allReady(ctx context.Context, wanted int) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute+time.Duration(wanted)*2*time.Second)
 	defer cancel()
@@ -233,13 +233,13 @@ func (g *growth) allReady(ctx context.Context, wanted int) error {
 	}
 }
 
-// The operator is quiet once it has taken hardly any of a processor for quietSeconds.
+// The operator is quiet when it has used almost no processor time for quietSeconds.
 const (
 	quietSeconds = 5
 	quietMost    = 100 * time.Millisecond
 )
 
-// quiet waits until the operator is, and says since when.
+// quiet waits until the operator is quiet, and returns since when.
 func (g *growth) quiet(ctx context.Context) (time.Time, error) {
 	var taken []time.Duration // at each second
 	for {
@@ -278,7 +278,7 @@ func (g *growth) server(ctx context.Context, metric string) (value float64, err 
 		}
 	}
 
-	return 0, fmt.Errorf("the API server does not tell %s", metric)
+	return 0, fmt.Errorf("the API server has no metric %s", metric)
 }
 
 func pause(ctx context.Context, d time.Duration) {

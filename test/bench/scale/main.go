@@ -1,6 +1,7 @@
 // Command scale measures how the operator's memory, processor time and requests grow with the
-// number of providers: small ones, in twenty namespaces of one control plane. It prints the table
-// of docs/scale.md and draws docs/scale.svg; `make bench-scale` runs it in the module's folder.
+// number of providers. The small providers are in twenty namespaces of one control plane. It prints
+// the table of docs/scale.md and draws docs/scale.svg. `make bench-scale` runs it in the module's
+// root.
 package main
 
 import (
@@ -18,18 +19,18 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/test/bed"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
 func main() {
 	list := flag.String(
 		"sizes",
 		"1,10,50,100,250,500",
-		"the numbers of providers at which is measured, ascending; with one alone all are created at once",
+		"numbers of providers to measure, ascending; a single number creates all of them at once",
 	)
-	idle := flag.Duration("idle", time.Minute, "how long the idle operator is watched at each of them")
-	plot := flag.String("plot", "", "a file for a plot, as SVG")
-	profiles := flag.String("profiles", "", "a folder for profiles of the operator")
+	idle := flag.Duration("idle", time.Minute, "how long to watch the idle operator at each size")
+	plot := flag.String("plot", "", "file for an SVG plot")
+	profiles := flag.String("profiles", "", "folder for profiles of the operator")
 
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
@@ -68,12 +69,12 @@ func run(ctx context.Context, list string, idle time.Duration, plot, profiles st
 
 	defer func() { err = errors.Join(err, b.Stop()) }()
 
-	c, err := fleet.NewClient(b.Config())
+	c, err := harness.NewClient(b.Config())
 	if err != nil {
 		return err
 	}
 
-	if err := fleet.InstallCRDs(ctx, c, "."); err != nil {
+	if err := harness.InstallCRDs(ctx, c, "."); err != nil {
 		return err
 	}
 

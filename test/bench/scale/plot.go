@@ -6,13 +6,13 @@ import (
 	"math"
 )
 
-// panel is one diagram of values that grow with the number of providers.
+// panel is a diagram of values that grow with the number of providers.
 type panel struct {
 	title string
-	lines []func(sample) float64 // at most as many as there are colours
+	lines []func(sample) float64 // no more than there are colors
 }
 
-var colours = []string{"#1f6fb4", "#59a14f"}
+var colors = []string{"#1f6fb4", "#59a14f"}
 
 var panels = []panel{
 	{"memory, MiB: peak (blue) and settled (green)", []func(sample) float64{
@@ -27,14 +27,14 @@ var panels = []panel{
 	}},
 }
 
-// Sizes of the picture, in pixels.
+// Dimensions of the picture, in pixels.
 const (
 	panelWidth, panelHeight = 420.0, 270.0
 	marginLeft, marginTop   = 56.0, 34.0
 	plotWidth, plotHeight   = panelWidth - marginLeft - 24, panelHeight - marginTop - 34
 )
 
-// draw draws the growth as SVG. Dashed lines lead straight from the first sample to the last.
+// draw draws the growth as SVG. Dashed lines connect the first and the last sample.
 func draw(samples []sample) []byte {
 	out := &bytes.Buffer{}
 	fmt.Fprintf(
@@ -81,7 +81,7 @@ func (p panel) draw(out *bytes.Buffer, samples []sample) {
 	}
 
 	for _, s := range samples {
-		if s.providers >= last.providers/10 { // the others would lie upon each other
+		if s.providers >= last.providers/10 { // the other labels would overlap
 			text(x(s), marginTop+plotHeight+16, "middle", fmt.Sprint(s.providers))
 		}
 	}
@@ -90,10 +90,10 @@ func (p panel) draw(out *bytes.Buffer, samples []sample) {
 		points, first := "", samples[0]
 		for _, s := range samples {
 			points += fmt.Sprintf("%.1f,%.1f ", x(s), y(line(s)))
-			fmt.Fprintf(out, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`+"\n", x(s), y(line(s)), colours[i])
+			fmt.Fprintf(out, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`+"\n", x(s), y(line(s)), colors[i])
 		}
 
-		fmt.Fprintf(out, `<polyline points="%s" fill="none" stroke="%s" stroke-width="1.5"/>`+"\n", points, colours[i])
+		fmt.Fprintf(out, `<polyline points="%s" fill="none" stroke="%s" stroke-width="1.5"/>`+"\n", points, colors[i])
 		fmt.Fprintf(
 			out,
 			`<path d="M%.1f %.1fL%.1f %.1f" stroke="#999" stroke-dasharray="4"/>`+"\n",
@@ -105,7 +105,7 @@ func (p panel) draw(out *bytes.Buffer, samples []sample) {
 	}
 }
 
-// niceStep is the smallest of 1, 2 and 5 times a power of ten that is not below a value.
+// niceStep returns the smallest of 1, 2 and 5 times a power of ten that is not below a value.
 func niceStep(value float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(max(value, 1e-3))))
 	for _, factor := range []float64{1, 2, 5} {

@@ -13,11 +13,10 @@ import (
 // profiledAddress is where a profiled operator serves pprof.
 const profiledAddress = "127.0.0.1:18080"
 
-// profileSeconds is how long the operator's processor time is profiled while providers are being
-// installed.
+// profileSeconds is how long the processor time is profiled while providers are being installed.
 const profileSeconds = 20
 
-// profile begins a profile of the processor, and gives what ends it and takes one of the memory.
+// profile starts a CPU profile, and returns functions that end it and that take a heap profile.
 // Both do nothing without a folder.
 func (g *growth) profile(ctx context.Context, size int) func() error {
 	if g.profiles == "" {
@@ -26,7 +25,11 @@ func (g *growth) profile(ctx context.Context, size int) func() error {
 
 	done := make(chan error, 1)
 	go func() {
-		done <- save(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", profileSeconds), filepath.Join(g.profiles, fmt.Sprintf("cpu-%d.pb.gz", size)))
+		done <- save(
+			ctx,
+			fmt.Sprintf("/debug/pprof/profile?seconds=%d", profileSeconds),
+			filepath.Join(g.profiles, fmt.Sprintf("cpu-%d.pb.gz", size)),
+		)
 	}()
 
 	return func() error {

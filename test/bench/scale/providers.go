@@ -7,11 +7,11 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
-	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/harness"
 )
 
-// smallComponents are a small provider's: one kind, and a manager with the usual rights. @ stands
-// for its name.
+// smallComponents are the components of a small provider: one kind, and a manager with the usual
+// permissions. @ is replaced by its name.
 const smallComponents = `apiVersion: v1
 kind: Namespace
 metadata:
@@ -78,19 +78,19 @@ releaseSeries:
 - {major: 1, minor: 0, contract: v1beta2}
 `
 
-// smallNamespaces is over how many namespaces the small providers are spread.
+// smallNamespaces is the number of namespaces of the small providers.
 const smallNamespaces = 20
 
-// small makes the first n small providers: core, and infrastructure providers.
-func small(n int) []*fleet.Release {
-	releases := make([]*fleet.Release, n)
+// small returns the first n small providers: core, and infrastructure providers.
+func small(n int) []*harness.Release {
+	releases := make([]*harness.Release, n)
 	for i := range releases {
 		providerType, name, object := v1alpha2.InfrastructureProviderType, fmt.Sprintf("s-%03d", i), fmt.Sprintf("s%03d", i)
 		if i == 0 {
 			providerType, name = v1alpha2.CoreProviderType, v1alpha2.CoreProviderName
 		}
 
-		releases[i] = &fleet.Release{
+		releases[i] = &harness.Release{
 			Type: providerType, Namespace: fmt.Sprintf("scale-%02d", i%smallNamespaces),
 			Bundle: &bundle.Bundle{
 				Provider: source.Provider(providerType, name), Version: "v1.0.0",

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// sample is what the operator has come to with a number of providers. All but the idle figures add
-// up from the start.
+// sample is the state of the operator with a number of providers. All figures except the idle ones
+// are totals since the start.
 type sample struct {
 	providers     int
 	took          time.Duration // while providers were being installed
@@ -24,7 +24,7 @@ type sample struct {
 	restart       restart // of the last sample
 }
 
-// restart is what a new operator took to look at all that is installed.
+// restart is the cost of a new operator that finds everything installed.
 type restart struct {
 	took, cpu time.Duration
 	peak      int64 // memory, in bytes
@@ -43,7 +43,7 @@ func (s sample) allRequests() int {
 
 func mebibytes[T int64 | float64](bytes T) float64 { return float64(bytes) / (1 << 20) }
 
-// printSamples prints what docs/scale.md holds.
+// printSamples prints the tables of docs/scale.md.
 func printSamples(samples []sample, idle time.Duration) {
 	header := []string{
 		"providers",
@@ -89,7 +89,8 @@ func printSamples(samples []sample, idle time.Duration) {
 		mebibytes(last.serverMemory),
 	)
 	fmt.Printf(
-		"An operator that starts where %d providers are installed: %.0f s until it is quiet, %.1f s of CPU, at most %.0f MiB, %d requests, %d of them writes.\n",
+		"An operator that starts with %d providers installed: %.0f s until it is quiet, %.1f s of CPU, at most %.0f MiB, "+
+			"%d requests, %d of them writes.\n",
 		last.providers,
 		last.restart.took.Seconds(),
 		last.restart.cpu.Seconds(),

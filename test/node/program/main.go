@@ -1,6 +1,6 @@
-// Command program is what containers of the real node run: "pause" waits, as Kubernetes' pause
-// does; "manager" is ready after a while and tells so, as a provider's manager does; "fail" ends at
-// once.
+// Command program runs in the containers of the real node. "pause" waits, like Kubernetes' pause.
+// "manager" becomes ready after a while and serves its probe, like a provider's manager. "fail"
+// exits immediately.
 package main
 
 import (
@@ -36,7 +36,7 @@ func serve(args []string, ended <-chan os.Signal) {
 	flags := flag.NewFlagSet("manager", flag.ExitOnError)
 	address := flags.String("health-addr", ":9440", "address of /readyz")
 	after := flags.Duration("ready-after", 0, "when to be ready")
-	_ = flags.Parse(args) // ExitOnError
+	_ = flags.Parse(args) // ExitOnError handles the error
 	start := time.Now()
 
 	http.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {

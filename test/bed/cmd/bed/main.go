@@ -1,4 +1,4 @@
-// Command bed builds the programs of the test bed and runs a bed by hand:
+// Command bed builds the programs of the test bed, or runs a bed manually:
 //
 //	go run ./test/bed/cmd/bed build
 //	go run ./test/bed/cmd/bed up
@@ -21,8 +21,8 @@ import (
 )
 
 const usage = `usage:
-  bed build    build the programs of the test bed into bin/, those that are missing or not current
-  bed up       build what is missing, start a bed and keep it until Ctrl-C; "bed up -h" lists options`
+  bed build    build missing or outdated programs of the test bed into bin/
+  bed up       build missing programs, start a bed and run it until Ctrl-C; "bed up -h" lists options`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -64,10 +64,10 @@ func up(ctx context.Context, args []string, out io.Writer) (err error) {
 	flags := flag.NewFlagSet("bed up", flag.ContinueOnError)
 	options := bed.Options{Log: out}
 	flags.IntVar(&options.Nodes, "nodes", bed.DefaultNodes, "simulated nodes; a negative number for none")
-	flags.BoolVar(&options.WithoutCertManager, "without-cert-manager", false, "leave out the CRDs of cert-manager")
-	flags.StringVar(&options.LogDir, "logs", "", "folder for logs that stay when the bed goes")
+	flags.BoolVar(&options.WithoutCertManager, "without-cert-manager", false, "omit the CRDs of cert-manager")
+	flags.StringVar(&options.LogDir, "logs", "", "folder for logs to keep after the bed has stopped")
 
-	registry := flags.Bool("registry", false, "run an OCI registry too")
+	registry := flags.Bool("registry", false, "also run an OCI registry")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return nil
 	} else if err != nil {

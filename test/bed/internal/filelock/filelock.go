@@ -1,6 +1,6 @@
-// Package filelock locks a file between processes, for the test bed: two builds must not write the
-// same programs, and a bed's folder may be swept only once the process that owns it is gone. The
-// operating system drops the lock when its holder dies, however it dies.
+// Package filelock provides file locks between processes for the test bed: two builds must not
+// write the same programs, and the folder of a bed may be removed only when its process has ended.
+// The operating system releases a lock when its holder dies for any reason.
 package filelock
 
 import (
@@ -15,17 +15,16 @@ import (
 // ErrHeld is returned by Try when another holder has the lock.
 var ErrHeld = errors.New("the lock is held by another process")
 
-// retryEvery is how long Lock waits between two attempts.
+// retryEvery is the interval between two attempts to get the lock.
 const retryEvery = 50 * time.Millisecond
 
-// Lock is a lock that is held until Release.
+// Lock is held until Release is called.
 type Lock struct {
 	file *os.File
 }
 
-// Acquire takes the lock on the file at path, which it creates when it is absent, and waits for
-// another holder until ctx ends. waiting is called once if there is someone to wait for; it may be
-// nil.
+// Acquire locks the file at path, creating it if necessary, and waits for another holder until ctx
+// ends. It calls waiting once if it has to wait; waiting may be nil.
 func Acquire(ctx context.Context, path string, waiting func()) (*Lock, error) {
 	for {
 		lock, err := Try(path)
@@ -46,7 +45,7 @@ func Acquire(ctx context.Context, path string, waiting func()) (*Lock, error) {
 	}
 }
 
-// Try takes the lock on the file at path, or returns ErrHeld at once.
+// Try locks the file at path, or returns ErrHeld immediately.
 func Try(path string) (*Lock, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -60,8 +59,8 @@ func Try(path string) (*Lock, error) {
 	return &Lock{file: file}, nil
 }
 
-// Release gives the lock back. The file stays: removing it would let two processes lock two files
-// of one name.
+// Release releases the lock and keeps the file. Removing it would allow two processes to lock two
+// different files with the same name.
 func (l *Lock) Release() error {
 	if err := l.file.Close(); err != nil && !errors.Is(err, fs.ErrClosed) {
 		return fmt.Errorf("release lock: %w", err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestOneHolderAtATime(t *testing.T) {
+func TestAcquire(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 
 	first, err := Try(path)

@@ -1,4 +1,4 @@
-package fleet
+package harness
 
 import (
 	"context"
@@ -21,19 +21,23 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// Scheme knows all that the scenarios look at.
+// Scheme returns a scheme with all types that the scenarios use.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha2.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme,
+		apiextensionsv1.AddToScheme,
+		v1alpha2.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
-			panic(err) // a programming error, found by the first test
+			panic(err) // a programming error, which the first test finds
 		}
 	}
 
 	return scheme
 }
 
-// NewClient makes a client that is not throttled.
+// NewClient returns a client without client-side rate limits.
 func NewClient(config *rest.Config) (client.Client, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -41,7 +45,7 @@ func NewClient(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: Scheme()})
 }
 
-// InstallCRDs applies the operator's own CRDs, from config/crd/bases below the module's folder, and
+// InstallCRDs creates the operator's own CRDs from config/crd/bases below the module's root, and
 // waits until they are served.
 func InstallCRDs(ctx context.Context, c client.Client, root string) error {
 	files, err := filepath.Glob(filepath.Join(root, "config/crd/bases/*.yaml"))
@@ -82,7 +86,8 @@ func InstallCRDs(ctx context.Context, c client.Client, root string) error {
 	)
 }
 
-// Prepare creates what the release's resource refers to: namespace, ConfigMap and Secret.
+// Prepare creates the objects that the release's resource refers to: namespace, ConfigMap and
+// Secret.
 func (r *Release) Prepare(ctx context.Context, c client.Client) error {
 	cm, err := r.ConfigMap()
 	if err != nil {
@@ -103,7 +108,7 @@ func (r *Release) Prepare(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// Install prepares the release and creates its resource.
+// Install calls Prepare and creates the release's resource.
 func (r *Release) Install(ctx context.Context, c client.Client) (v1alpha2.Provider, error) {
 	if err := r.Prepare(ctx, c); err != nil {
 		return nil, err

@@ -1,14 +1,13 @@
-// Package fleet puts providers and an operator onto a test bed, for the scenarios, the benchmark
-// and the demo: releases from folders become ConfigMaps and resources, and the real operator runs
-// as a process of its own.
-package fleet
+// Package harness installs providers on a test bed and runs the operator, for the scenarios, the
+// benchmarks and the demo. It turns releases in folders into ConfigMaps and provider resources, and
+// runs the real operator as a separate process.
+package harness
 
 import (
 	"bytes"
 	"compress/gzip"
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,23 +18,23 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
 
-// Release is one version of a provider from a local repository, as resources for a cluster.
+// Release is one version of a provider from a local repository.
 type Release struct {
 	Type      v1alpha2.ProviderType
 	Namespace string
 	Bundle    *bundle.Bundle
-	// Variables go into the provider's Secret, if there are any.
+	// Variables are the content of the provider's Secret, if there are any.
 	Variables map[string]string
 }
 
-// Wanted names a release: a label such as "infrastructure-aws" and a version or range; an empty one
-// is the newest.
+// Wanted selects a release by label, such as "infrastructure-aws", and by version or range. An
+// empty version selects the newest.
 type Wanted struct {
 	Label, Version string
 	Variables      map[string]string
 }
 
-// Standard are the five providers of the demo and the benchmark, at these versions where the
+// Standard lists the five providers of the demo and the benchmark, with the versions to use if the
 // repository has them.
 var Standard = []Wanted{
 	{Label: "cluster-api", Version: "v1.13.5"},
@@ -45,25 +44,10 @@ var Standard = []Wanted{
 	{Label: "infrastructure-aws", Version: "v2.11.1", Variables: AWSVariables},
 }
 
-// AWSVariables are the required variables of the provider aws, with a value that opens nothing.
+// AWSVariables are the required variables of the provider aws. Their values give access to nothing.
 var AWSVariables = map[string]string{"AWS_B64ENCODED_CREDENTIALS": "W2RlZmF1bHRdCg=="}
 
-// Samples is the local repository of small providers that the project brings, seen from the folder
-// of the module.
-const Samples = "test/data/providers"
-
-// Repository is the local repository to use: PROVIDERS if it is set, else the project's samples
-// below root.
-func Repository(root string) (folder string, real bool) {
-	if folder := os.Getenv("PROVIDERS"); folder != "" {
-		return folder, true
-	}
-
-	return filepath.Join(root, Samples), false
-}
-
-// Load reads a release from a local repository. A version that is not there gives way to the
-// newest.
+// Load reads a release from a local repository. It takes the newest one if the version is missing.
 func Load(ctx context.Context, repository string, wanted Wanted) (*Release, error) {
 	directory, err := source.NewDirectory(filepath.Join(repository, wanted.Label))
 	if err != nil {
@@ -90,7 +74,8 @@ func Load(ctx context.Context, repository string, wanted Wanted) (*Release, erro
 	return &Release{Type: providerType, Namespace: wanted.Label + "-system", Bundle: b, Variables: wanted.Variables}, nil
 }
 
-// Labels are what the resource's selector asks for; all versions of a provider share them.
+// Labels returns the labels that the resource's selector matches. All versions of a provider share
+// them.
 func (r *Release) Labels() map[string]string {
 	return map[string]string{
 		v1alpha2.ConfigMapTypeLabel: r.Type.Name(),
@@ -98,7 +83,7 @@ func (r *Release) Labels() map[string]string {
 	}
 }
 
-// ConfigMap holds the release as the operator's source, compressed.
+// ConfigMap returns the release as a source for the operator, compressed.
 func (r *Release) ConfigMap() (*corev1.ConfigMap, error) {
 	var components bytes.Buffer
 
@@ -124,7 +109,7 @@ func (r *Release) ConfigMap() (*corev1.ConfigMap, error) {
 	}, nil
 }
 
-// Secret holds the variables.
+// Secret returns the Secret with the variables.
 func (r *Release) Secret() *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Bundle.Provider.Label + "-variables"},
@@ -132,7 +117,7 @@ func (r *Release) Secret() *corev1.Secret {
 	}
 }
 
-// Resource asks for the release.
+// Resource returns the provider resource that asks for the release.
 func (r *Release) Resource() v1alpha2.Provider {
 	p := r.Type.New()
 	p.SetNamespace(r.Namespace)

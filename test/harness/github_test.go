@@ -1,4 +1,4 @@
-package fleet
+package harness
 
 import (
 	"net/http"
@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestReleasesAreDownloadedIntoALocalRepository(t *testing.T) {
+func TestDownload(t *testing.T) {
 	g := NewWithT(t)
 
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -35,7 +35,7 @@ func TestReleasesAreDownloadedIntoALocalRepository(t *testing.T) {
 	}
 }
 
-func TestAServerWithoutTheReleasesIsAnError(t *testing.T) {
+func TestDownloadFails(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 

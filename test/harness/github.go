@@ -1,4 +1,4 @@
-package fleet
+package harness
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// GitHub is where the Standard providers publish.
+// GitHub is the server that publishes the Standard providers.
 const GitHub = "https://github.com"
 
-// published are the files of the Standard providers' releases: where they are, and as what a local
-// repository has them.
+// published lists the files of the Standard providers' releases, with their names in a local
+// repository.
 var published = []struct{ label, version, project, file, as string }{
 	{"cluster-api", "v1.13.5", "kubernetes-sigs/cluster-api", "core-components.yaml", "core-components.yaml"},
 	{
@@ -48,8 +48,8 @@ var published = []struct{ label, version, project, file, as string }{
 }
 
 // Download fills a folder with the releases of the Standard providers, in the layout of a local
-// repository, from GitHub or a server with GitHub's paths. A server that does not answer within
-// seconds counts as not reachable.
+// repository. It downloads from GitHub or a server with the same paths, and gives up if the server
+// does not answer within seconds.
 func Download(ctx context.Context, server, folder string) error {
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 5 * time.Second, ResponseHeaderTimeout: 10 * time.Second,

@@ -1,4 +1,4 @@
-package fleet
+package harness
 
 import (
 	"context"
@@ -14,13 +14,13 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 )
 
-// OperatorUser is who the operator is in the bed's audit log.
+// OperatorUser is the operator's user name in the bed's audit log.
 const OperatorUser = "capstan-operator"
 
 // BuildOperator builds the operator into a folder and returns the program's path.
 func BuildOperator(ctx context.Context, root, folder string) (string, error) {
 	program := filepath.Join(folder, "operator")
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/operator")
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", program, "./cmd/operator")
 	build.Dir = root
 
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -35,12 +35,11 @@ func BuildOperator(ctx context.Context, root, folder string) (string, error) {
 type Operator struct {
 	cmd   *exec.Cmd
 	log   *os.File
-	ended chan struct{} // closed when the process is gone; err is set then
+	ended chan struct{} // closed when the process has ended; err is set then
 	err   error
 }
 
-// StartOperator runs the operator against the bed as OperatorUser, who may do everything; see
-// StartOperatorAs.
+// StartOperator runs the operator against the bed as OperatorUser, who may do everything.
 func StartOperator(b *bed.Bed, program, logFile string, flags ...string) (*Operator, error) {
 	kubeconfig, err := b.KubeconfigFor(OperatorUser)
 	if err != nil {
@@ -50,8 +49,8 @@ func StartOperator(b *bed.Bed, program, logFile string, flags ...string) (*Opera
 	return StartOperatorAs(b, kubeconfig, []string{program}, logFile, flags...)
 }
 
-// StartOperatorAs is StartOperator with a kubeconfig file of the caller's, of whatever user, and a
-// command that ends with the program, such as one that runs it elsewhere.
+// StartOperatorAs is like StartOperator with another kubeconfig file, and with a command that ends
+// with the program's path, such as one that runs it in another network namespace.
 func StartOperatorAs(
 	b *bed.Bed,
 	kubeconfig string,
@@ -85,10 +84,10 @@ func StartOperatorAs(
 	return o, nil
 }
 
-// Stop ends the operator as a node does that drains: SIGTERM, and waits.
+// Stop ends the operator with SIGTERM, as a node does that is being drained, and waits.
 func (o *Operator) Stop() error { return o.end(syscall.SIGTERM) }
 
-// Kill ends the operator as a crash does: SIGKILL.
+// Kill ends the operator with SIGKILL, as a crash does, and waits.
 func (o *Operator) Kill() error { return o.end(syscall.SIGKILL) }
 
 func (o *Operator) end(signal syscall.Signal) error {
@@ -105,7 +104,7 @@ func (o *Operator) end(signal syscall.Signal) error {
 	return o.log.Close()
 }
 
-// Exited reports whether the operator has ended by itself, and with what.
+// Exited reports whether the operator has ended by itself, and returns its error.
 func (o *Operator) Exited() (bool, error) {
 	select {
 	case <-o.ended:
@@ -115,25 +114,26 @@ func (o *Operator) Exited() (bool, error) {
 	}
 }
 
-// PeakMemory is the most memory the operator has had resident so far, in bytes; 0 where the system
-// does not tell.
+// PeakMemory returns the largest resident memory of the operator so far, in bytes; 0 where the
+// system does not provide it.
 func (o *Operator) PeakMemory() int64 { return o.memory("VmHWM") }
 
-// Memory is the memory that the operator has resident now, in bytes; 0 where the system does not
-// tell.
+// Memory returns the resident memory of the operator, in bytes; 0 where the system does not provide
+// it.
 func (o *Operator) Memory() int64 { return o.memory("VmRSS") }
 
-// CPU is the processor time that the operator has taken so far; 0 where the system does not tell.
+// CPU returns the processor time that the operator has used; 0 where the system does not provide
+// it.
 func (o *Operator) CPU() time.Duration {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", o.cmd.Process.Pid))
 	if err != nil {
 		return 0
 	}
 
-	_, fields, _ := strings.Cut(string(stat), ") ") // the program's name may have blanks
+	_, fields, _ := strings.Cut(string(stat), ") ") // the program's name may contain spaces
 	columns := strings.Fields(fields)
 
-	const userTime, systemTime = 11, 12 // proc(5), where they are 14 and 15
+	const userTime, systemTime = 11, 12 // fields 14 and 15 of proc(5)
 	if len(columns) <= systemTime {
 		return 0
 	}
@@ -143,7 +143,7 @@ func (o *Operator) CPU() time.Duration {
 	_, _ = fmt.Sscan(columns[userTime], &user)
 	_, _ = fmt.Sscan(columns[systemTime], &system)
 
-	const tick = 10 * time.Millisecond // as on every platform that Go runs on
+	const tick = 10 * time.Millisecond // on every platform that Go supports
 
 	return time.Duration(user+system) * tick
 }

@@ -1,0 +1,459 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/harness"
+)
+
+// installation is a provider that is installed and healthy at v1.0.0.
+type installation struct {
+	*world
+	provider   v1alpha2.Provider
+	deployment client.ObjectKey // of its manager
+	tiny       tiny             // empty for core
+	folder     string           // for the source, if that is a directory
+}
+
+// update changes the provider's spec.
+func (i *installation) update(ctx context.Context, change func(*v1alpha2.ProviderSpec)) {
+	GinkgoHelper()
+	update(ctx, i.world, i.provider, func(p v1alpha2.Provider) { change(p.GetSpec()) })
+}
+
+// blocker is something that keeps a provider's next revision from being applied.
+type blocker struct {
+	description string
+	// name of the tiny provider; empty for core.
+	name string
+	// prepare changes the provider, or what it needs, before it is installed.
+	prepare func(context.Context, *installation, *v1alpha2.InfrastructureProvider)
+	// block puts the blocker in place, and unblock removes it.
+	block, unblock func(context.Context, *installation)
+	// reason and message are those of the condition Ready while the blocker is in place. Without a
+	// reason, the blocker does not affect a provider whose spec has not changed.
+	reason, message string
+}
+
+// blockers are all of them. The one that removes cert-manager comes last: the Certificates of core go
+// with it.
+func blockers() []blocker {
+	return []blocker{
+		{
+			description: "the version does not exist",
+			name:        "care-version",
+			block:       requestVersion("v9.9.9"),
+			unblock:     requestVersion("v1.0.0"),
+			reason:      v1alpha2.VersionNotFoundReason,
+			message:     "v9.9.9",
+		},
+		{
+			description: "the variables' Secret is missing",
+			name:        "care-secret",
+			prepare: func(ctx context.Context, i *installation, p *v1alpha2.InfrastructureProvider) {
+				p.Spec.SecretName = "credentials"
+
+				createCredentials(ctx, i)
+			},
+			block: func(ctx context.Context, i *installation) {
+				Expect(i.client.Delete(ctx, credentials(i.tiny.name))).To(Succeed())
+				requestReconcile(ctx, i)
+			},
+			unblock: createCredentials,
+			reason:  v1alpha2.SecretNotFoundReason,
+			message: "Secret care-secret/credentials",
+		},
+		{
+			description: "the source's ConfigMap is missing",
+			name:        "care-configmap",
+			block: func(ctx context.Context, i *installation) {
+				Expect(i.client.Delete(ctx, i.tiny.configMap())).To(Succeed())
+				requestReconcile(ctx, i)
+			},
+			unblock: func(ctx context.Context, i *installation) {
+				Expect(i.client.Create(ctx, i.tiny.configMap())).To(Succeed())
+			},
+			reason:  v1alpha2.VersionNotFoundReason,
+			message: "no ConfigMap in namespace care-configmap",
+		},
+		{
+			description: "the source's directory is missing",
+			name:        "care-directory",
+			prepare: func(_ context.Context, i *installation, p *v1alpha2.InfrastructureProvider) {
+				i.tiny.publish(i.folder)
+
+				p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Directory: i.folder}
+			},
+			block: func(ctx context.Context, i *installation) {
+				Expect(os.Rename(i.folder, i.folder+"-moved")).To(Succeed())
+				requestReconcile(ctx, i)
+			},
+			unblock: func(ctx context.Context, i *installation) {
+				Expect(os.Rename(i.folder+"-moved", i.folder)).To(Succeed())
+				requestReconcile(ctx, i)
+			},
+			reason:  v1alpha2.ComponentsFetchErrorReason,
+			message: "care-directory",
+		},
+		{
+			description: "a patch matches nothing",
+			name:        "care-patch",
+			block: func(ctx context.Context, i *installation) {
+				i.update(ctx, func(spec *v1alpha2.ProviderSpec) {
+					spec.ManifestPatches = []string{"kind: Deployment\nmetadata: {name: other, labels: {a: b}}"}
+				})
+			},
+			unblock: func(ctx context.Context, i *installation) {
+				i.update(ctx, func(spec *v1alpha2.ProviderSpec) { spec.ManifestPatches = nil })
+			},
+			reason:  v1alpha2.ComponentsPatchErrorReason,
+			message: "spec.manifestPatches[0]: it matches no object",
+		},
+		{
+			description: "a CRD change is unsafe",
+			name:        "care-crd",
+			prepare:     func(ctx context.Context, i *installation, _ *v1alpha2.InfrastructureProvider) { i.offerUnsafe(ctx) },
+			block: func(ctx context.Context, i *installation) {
+				object := i.tiny.object("v1", "victim")
+
+				Eventually(func() error {
+					return client.IgnoreAlreadyExists(i.client.Create(ctx, object))
+				}).Should(Succeed())
+				requestVersion("v1.1.0")(ctx, i)
+			},
+			unblock: requestVersion("v1.0.0"),
+			reason:  v1alpha2.UnsafeCRDsReason,
+			message: "default/victim",
+		},
+		{
+			description: "core's version does not exist",
+			block:       requestVersion("v9.9.9"),
+			unblock:     requestVersion("v1.0.0"),
+			reason:      v1alpha2.VersionNotFoundReason,
+			message:     "v9.9.9",
+		},
+		{
+			description: "core's source is missing",
+			block: func(ctx context.Context, i *installation) {
+				Expect(i.client.Delete(ctx, coreConfigMap(ctx))).To(Succeed())
+				requestReconcile(ctx, i)
+			},
+			unblock: func(ctx context.Context, i *installation) {
+				Expect(i.client.Create(ctx, coreConfigMap(ctx))).To(Succeed())
+			},
+			reason:  v1alpha2.VersionNotFoundReason,
+			message: "no ConfigMap in namespace cluster-api-system",
+		},
+		{
+			description: "core is unhealthy",
+			name:        "care-core",
+			block:       func(ctx context.Context, i *installation) { i.breakCore(ctx) },
+			unblock:     func(ctx context.Context, i *installation) { i.repairCore(ctx) },
+		},
+		{
+			description: "cert-manager's API is not served",
+			name:        "care-cert-manager",
+			prepare: func(_ context.Context, i *installation, _ *v1alpha2.InfrastructureProvider) {
+				i.tiny.components += "---\napiVersion: cert-manager.io/v1\nkind: Issuer\n" +
+					"metadata: {name: issuer, namespace: care-cert-manager-system}\nspec: {selfSigned: {}}\n"
+			},
+			block:   func(ctx context.Context, i *installation) { i.removeCertManager(ctx) },
+			unblock: func(ctx context.Context, i *installation) { i.restoreCertManager(ctx) },
+		},
+	}
+}
+
+// certManagerCRDs are the CustomResourceDefinitions that removeCertManager has deleted.
+var certManagerCRDs []apiextensionsv1.CustomResourceDefinition
+
+var _ = Describe("Care for what is installed while a change is blocked", Ordered, ContinueOnFailure, func() {
+	var (
+		w    *world
+		core v1alpha2.Provider
+		// folder holds the sources that are directories.
+		folder string
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		w = readyWorld(ctx)
+		core = coreProvider()
+		folder = GinkgoT().TempDir()
+	})
+
+	// install installs the provider that the blocker is for, unless it is core.
+	install := func(ctx context.Context, b blocker) *installation {
+		GinkgoHelper()
+
+		if b.name == "" {
+			Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+
+			return &installation{
+				world:      w,
+				provider:   core,
+				deployment: client.ObjectKey{Namespace: core.GetNamespace(), Name: "capi-controller-manager"},
+			}
+		}
+
+		t := newTiny(b.name, "v1.0.0")
+		p := t.resource()
+		i := &installation{
+			world:      w,
+			provider:   p,
+			deployment: client.ObjectKey{Namespace: t.name, Name: t.name + "-controller-manager"},
+			tiny:       t,
+			folder:     filepath.Join(folder, t.name),
+		}
+
+		Expect(client.IgnoreAlreadyExists(w.client.Create(ctx, t.namespace()))).To(Succeed())
+
+		if b.prepare != nil {
+			b.prepare(ctx, i, p)
+		}
+
+		if p.Spec.FetchConfig.Directory == "" {
+			Expect(w.client.Create(ctx, i.tiny.configMap())).To(Succeed())
+		}
+
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		return i
+	}
+
+	for _, b := range blockers() {
+		var i *installation
+
+		It("corrects drift while "+b.description, func(ctx SpecContext) {
+			i = install(ctx, b)
+
+			b.block(ctx, i)
+			DeferCleanup(func(ctx SpecContext) {
+				b.unblock(ctx, i)
+				Eventually(w.read(ctx, i.provider)).Should(beReady("v1.0.0"))
+			})
+
+			Eventually(w.read(ctx, i.provider)).Should(b.beReported())
+
+			By("deleting the manager's Deployment")
+
+			deleted := i.manager(ctx)(Default)
+			Expect(w.client.Delete(ctx, deleted)).To(Succeed())
+			Eventually(i.manager(ctx)).WithTimeout(soon).Should(
+				HaveField("UID", Not(Equal(deleted.UID))), "the Deployment is created again")
+			Eventually(i.manager(ctx)).Should(HaveField("Status.AvailableReplicas", BeEquivalentTo(1)))
+			Eventually(w.read(ctx, i.provider)).Should(b.beReported())
+			Consistently(w.read(ctx, i.provider)).WithTimeout(quietPeriod).Should(b.beReported())
+		})
+
+		It("rolls back a revision that is not healthy in time while "+b.description, func(ctx SpecContext) {
+			Expect(i).NotTo(BeNil(), "the provider was not installed")
+			Eventually(w.read(ctx, i.provider)).Should(beReady("v1.0.0"))
+
+			healthy := i.provider.GetStatus().Release.Revision
+
+			i.update(ctx, neverHealthy)
+			Eventually(w.read(ctx, i.provider)).Should(i.haveRevision(healthy + 1))
+
+			b.block(ctx, i)
+			DeferCleanup(func(ctx SpecContext) {
+				i.update(ctx, func(spec *v1alpha2.ProviderSpec) { spec.Deployment, spec.Release = nil, nil })
+				b.unblock(ctx, i)
+				Eventually(w.read(ctx, i.provider)).Should(beReady("v1.0.0"))
+			})
+
+			Eventually(func() []helmRelease {
+				history := w.helm(ctx, "helm", "history", v1alpha2.Label(i.provider), "-n", i.provider.GetNamespace())
+				return history[max(0, len(history)-2):]
+			}).WithPolling(helmInterval).Should(HaveExactElements(
+				HaveField("Status", "failed"),
+				And(HaveField("Status", "deployed"), HaveField("Description", HavePrefix("Rollback to "))),
+			))
+			Expect(i.manager(ctx)(Default).Spec.Template.Spec.NodeSelector).NotTo(HaveKey("no"))
+
+			if b.reason != "" {
+				Eventually(w.read(ctx, i.provider)).Should(b.beReported())
+				return
+			}
+
+			// The provider is not in sync with its spec now: either the blocker is reported or why the
+			// revision failed.
+			Eventually(w.read(ctx, i.provider)).Should(notBeReadyAt("v1.0.0"))
+		})
+	}
+})
+
+// beReported matches a provider whose condition Ready says what runs, and why it is not what the
+// resource asks for.
+func (b blocker) beReported() OmegaMatcher {
+	if b.reason == "" {
+		return beReady("v1.0.0")
+	}
+
+	return notBeReady(b.reason, "v1.0.0", b.message)
+}
+
+// manager reads the Deployment of the provider's manager.
+func (i *installation) manager(ctx context.Context) func(Gomega) *appsv1.Deployment {
+	return func(g Gomega) *appsv1.Deployment {
+		d := &appsv1.Deployment{}
+		g.Expect(i.client.Get(ctx, i.deployment, d)).To(Succeed())
+
+		return d
+	}
+}
+
+// neverHealthy asks for a revision whose pods cannot be scheduled.
+func neverHealthy(spec *v1alpha2.ProviderSpec) {
+	retries := int32(0)
+	spec.Release = &v1alpha2.ReleaseSpec{Timeout: &metav1.Duration{Duration: 4 * time.Second}, Retries: &retries}
+	spec.Deployment = &v1alpha2.DeploymentSpec{NodeSelector: map[string]string{"no": "such-node"}}
+}
+
+// haveRevision matches a provider with at least that many revisions.
+func (i *installation) haveRevision(revision int64) OmegaMatcher {
+	return WithTransform(
+		func(p v1alpha2.Provider) int64 { return p.GetStatus().Release.Revision },
+		BeNumerically(">=", revision),
+	)
+}
+
+func requestVersion(version string) func(context.Context, *installation) {
+	return func(ctx context.Context, i *installation) {
+		i.update(ctx, func(spec *v1alpha2.ProviderSpec) { spec.Version = version })
+	}
+}
+
+// requestReconcile makes the operator read variables and source again. While a provider is ready, it
+// does that only on request.
+func requestReconcile(ctx context.Context, i *installation) {
+	update(ctx, i.world, i.provider, func(p v1alpha2.Provider) {
+		p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: time.Now().String()})
+	})
+}
+
+func credentials(namespace string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "credentials"}}
+}
+
+func createCredentials(ctx context.Context, i *installation) {
+	Expect(i.client.Create(ctx, credentials(i.tiny.name))).To(Succeed())
+}
+
+// coreConfigMap returns the ConfigMap that is core's source.
+func coreConfigMap(ctx context.Context) *corev1.ConfigMap {
+	release, err := harness.Load(ctx, samples, harness.Wanted{Label: "cluster-api"})
+	Expect(err).NotTo(HaveOccurred())
+	source, err := release.ConfigMap()
+	Expect(err).NotTo(HaveOccurred())
+
+	return source
+}
+
+// publish writes the provider's release into a local repository.
+func (t tiny) publish(repository string) {
+	folder := filepath.Join(repository, "infrastructure-"+t.name, t.version)
+	Expect(os.MkdirAll(folder, 0o755)).To(Succeed())
+
+	for name, text := range map[string]string{
+		"metadata.yaml":                  t.metadata,
+		"infrastructure-components.yaml": t.components,
+	} {
+		Expect(os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600)).To(Succeed())
+	}
+}
+
+// offerUnsafe offers v1.1.0, whose CRD requires a field that existing objects lack.
+func (i *installation) offerUnsafe(ctx context.Context) {
+	unsafe := newTiny(i.tiny.name, "v1.1.0")
+	unsafe.components = strings.Replace(
+		unsafe.components,
+		"type: object, x-kubernetes-preserve-unknown-fields: true",
+		"type: object, properties: {spec: {type: object, required: [size], "+
+			"properties: {name: {type: string}, size: {type: string}}}}",
+		1,
+	)
+	i.offer(ctx, unsafe)
+}
+
+// coreManager returns the Deployment of core.
+func coreManager() *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: named("cluster-api-system", "capi-controller-manager")}
+}
+
+// breakCore makes core's Deployment unavailable by fields that the release does not set.
+func (i *installation) breakCore(ctx context.Context) {
+	unschedulable := client.RawPatch("application/merge-patch+json", []byte(
+		`{"spec":{"template":{"spec":{"nodeSelector":{"no":"such-node"}}},`+
+			`"strategy":{"type":"Recreate","rollingUpdate":null}}}`))
+	Expect(i.client.Patch(ctx, coreManager(), unschedulable)).To(Succeed())
+	Eventually(i.read(ctx, coreProvider())).Should(
+		notBeReady(v1alpha2.UnhealthyReason))
+}
+
+func (i *installation) repairCore(ctx context.Context) {
+	schedulable := client.RawPatch("application/merge-patch+json",
+		[]byte(`{"spec":{"template":{"spec":{"nodeSelector":null}}}}`))
+	Expect(i.client.Patch(ctx, coreManager(), schedulable)).To(Succeed())
+	Eventually(i.read(ctx, coreProvider())).Should(beReady("v1.0.0"))
+}
+
+func coreProvider() *v1alpha2.CoreProvider {
+	return &v1alpha2.CoreProvider{ObjectMeta: named("cluster-api-system", v1alpha2.CoreProviderName)}
+}
+
+// removeCertManager deletes cert-manager's CustomResourceDefinitions, and with them its objects.
+func (i *installation) removeCertManager(ctx context.Context) {
+	all := &apiextensionsv1.CustomResourceDefinitionList{}
+	Expect(i.client.List(ctx, all)).To(Succeed())
+
+	certManagerCRDs = nil
+
+	for _, crd := range all.Items {
+		if strings.HasSuffix(crd.Spec.Group, "cert-manager.io") {
+			certManagerCRDs = append(certManagerCRDs, crd)
+
+			Expect(i.client.Delete(ctx, &crd)).To(Succeed())
+		}
+	}
+
+	Expect(certManagerCRDs).NotTo(BeEmpty())
+
+	for _, crd := range certManagerCRDs {
+		Eventually(gone(ctx, i.world, crd.DeepCopy())).Should(BeTrue())
+	}
+}
+
+func (i *installation) restoreCertManager(ctx context.Context) {
+	for _, crd := range certManagerCRDs {
+		Expect(i.client.Create(ctx, &apiextensionsv1.CustomResourceDefinition{
+			ObjectMeta: metav1.ObjectMeta{Name: crd.Name, Labels: crd.Labels, Annotations: crd.Annotations},
+			Spec:       crd.Spec,
+		})).To(Succeed())
+	}
+}
+
+// notBeReadyAt matches a provider that is not ready for any reason, and whose message names the version
+// that runs.
+func notBeReadyAt(version string) OmegaMatcher {
+	return WithTransform(
+		func(p v1alpha2.Provider) []metav1.Condition { return p.GetConditions() },
+		ContainElement(And(
+			HaveField("Type", v1alpha2.ReadyCondition),
+			HaveField("Status", metav1.ConditionFalse),
+			HaveField("Message", ContainSubstring(version)),
+		)),
+	)
+}
