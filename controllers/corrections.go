@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 // a new row.
 type corrections struct {
 	mu   sync.Mutex
-	rows map[release.Object]row
+	rows map[object.Key]row
 }
 
 type row struct {
@@ -46,7 +46,7 @@ func (r row) truce() time.Duration {
 }
 
 // next is when an object may be corrected.
-func (c *corrections) next(o release.Object) time.Time {
+func (c *corrections) next(o object.Key) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -56,7 +56,7 @@ func (c *corrections) next(o release.Object) time.Time {
 }
 
 // note remembers an attempt to correct an object. One that failed is not repeated at once.
-func (c *corrections) note(o release.Object, now time.Time, succeeded bool) {
+func (c *corrections) note(o object.Key, now time.Time, succeeded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -67,7 +67,7 @@ func (c *corrections) note(o release.Object, now time.Time, succeeded bool) {
 	}
 
 	if c.rows == nil {
-		c.rows = map[release.Object]row{}
+		c.rows = map[object.Key]row{}
 	}
 
 	count := c.rows[o].count + 1

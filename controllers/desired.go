@@ -21,14 +21,14 @@ func (r *Reconciler) desired(
 	provider v1alpha2.Provider,
 	chart *providerChart,
 	variables map[string]string,
-) (release.Desired, error) {
+) (release.Spec, error) {
 	defer r.Metrics.Step(r.Type, metrics.StepValues)()
 
 	spec := provider.GetSpec()
 
 	chosen, warnings, err := chart.schema.Values(spec, variables)
 	if err != nil {
-		return release.Desired{}, err
+		return release.Spec{}, err
 	}
 
 	if provider.GetGeneration() != provider.GetStatus().ObservedGeneration {
@@ -44,14 +44,14 @@ func (r *Reconciler) desired(
 		chosen["imageRegistry"] = r.ImageRegistry
 	}
 
-	desired := release.Desired{
-		Namespace: provider.GetNamespace(), Name: releaseName(v1alpha2.Label(provider)),
-		Chart: chart.Chart, ChartDigest: chart.Digest, Values: chosen, HistoryLimit: historyLimit(spec),
+	desired := release.Spec{
+		Release: nameOfRelease(provider),
+		Chart:   chart.Chart, ChartDigest: chart.Digest, Values: chosen, HistoryLimit: historyLimit(spec),
 	}
 
 	additional, err := patches.ReadAdditional(ctx, r.Live, provider)
 	if err != nil {
-		return release.Desired{}, err
+		return release.Spec{}, err
 	}
 
 	renderer, err := patches.New(patches.Input{
@@ -59,7 +59,7 @@ func (r *Reconciler) desired(
 		Scope: r.Cluster, Patches: spec.Patches, ManifestPatches: spec.ManifestPatches, Paused: spec.Paused,
 	})
 	if err != nil {
-		return release.Desired{}, err
+		return release.Spec{}, err
 	}
 
 	if renderer != nil {

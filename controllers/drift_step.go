@@ -16,7 +16,10 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/drift"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // drift sees to it that the objects in the cluster stay as the release's current revision says,
@@ -32,7 +35,7 @@ func (r *Reconciler) drift(ctx context.Context, provider v1alpha2.Provider, reco
 	}
 
 	current := provider.GetStatus().Release
-	if current == nil || current.Status != string(release.StatusDeployed) {
+	if current == nil || current.Status != string(state.StatusDeployed) {
 		return nil // it is not settled what there should be
 	}
 
@@ -41,10 +44,10 @@ func (r *Reconciler) drift(ctx context.Context, provider v1alpha2.Provider, reco
 		return &installError{err}
 	}
 
-	var compared release.Comparison
+	var compared drift.Comparison
 	if len(changed) > 0 {
-		compared, err = r.Releases.Compare(ctx, current.Namespace, current.Name, objectsOf(record, changed))
-		r.Health.Verified(compared.Alike)
+		compared, err = r.Releases.Compare(ctx, nameOfRelease(provider), objectsOf(record, changed))
+		r.Health.Verified(compared.InSync)
 	}
 
 	left := deviations(compared.Differences)
@@ -77,12 +80,12 @@ func driftPolicy(spec *v1alpha2.ProviderSpec) v1alpha2.DriftPolicy {
 
 // deviation is a difference and what became of it.
 type deviation struct {
-	release.Difference
+	drift.Difference
 	corrected bool
 	why       string // it was not, unless there is an obstacle
 }
 
-func deviations(differences []release.Difference) []*deviation {
+func deviations(differences []drift.Difference) []*deviation {
 	all := make([]*deviation, 0, len(differences))
 	for _, d := range differences {
 		all = append(all, &deviation{Difference: d})
@@ -103,7 +106,7 @@ func (d *deviation) String() string {
 func (r *Reconciler) correct(ctx context.Context, provider v1alpha2.Provider, all []*deviation) error {
 	now := time.Now()
 
-	var due []release.Difference
+	var due []drift.Difference
 
 	for _, d := range all {
 		if d.Obstacle == "" && (!r.Corrections.next(d.Object).After(now) || requested(provider)) {
@@ -113,26 +116,26 @@ func (r *Reconciler) correct(ctx context.Context, provider v1alpha2.Provider, al
 
 	var (
 		failed    error
-		corrected []release.Version
+		corrected []object.Snapshot
 	)
 
 	if len(due) > 0 {
 		current := provider.GetStatus().Release
 
-		result, err := r.Releases.Correct(ctx, current.Namespace, current.Name, int(current.Revision), due)
-		if pending := new(release.PendingError); errors.As(err, &pending) || errors.Is(err, release.ErrChanged) {
+		result, err := r.Releases.Correct(ctx, nameOfRelease(provider), int(current.Revision), due)
+		if pending := new(release.LockedError); errors.As(err, &pending) || errors.Is(err, release.ErrChanged) {
 			return err
 		}
 
-		corrected, failed = result.Versions, err
+		corrected, failed = result.Applied, err
 		r.Health.Verified(corrected)
 	}
 
 	for _, d := range all {
-		is := func(object release.Object) bool { return object == d.Object }
+		is := func(object object.Key) bool { return object == d.Object }
 
-		d.corrected = slices.ContainsFunc(corrected, func(v release.Version) bool { return is(v.Object) })
-		if tried := slices.ContainsFunc(due, func(d release.Difference) bool { return is(d.Object) }); tried {
+		d.corrected = slices.ContainsFunc(corrected, func(v object.Snapshot) bool { return is(v.Object) })
+		if tried := slices.ContainsFunc(due, func(d drift.Difference) bool { return is(d.Object) }); tried {
 			r.Corrections.note(d.Object, now, d.corrected)
 		}
 
@@ -165,7 +168,7 @@ func (r *Reconciler) reportDrift(
 ) {
 	var (
 		left     []string
-		versions []release.Version
+		versions []object.Snapshot
 	)
 
 	for _, d := range all {
@@ -179,7 +182,7 @@ func (r *Reconciler) reportDrift(
 
 		left = append(left, d.String())
 		if !d.Missing {
-			versions = append(versions, d.Version)
+			versions = append(versions, d.Snapshot)
 		}
 	}
 
@@ -245,8 +248,8 @@ func some(parts []string) []string {
 }
 
 // names are the objects of a revision.
-func names(record *release.Record) []release.Object {
-	all := make([]release.Object, 0, len(record.Objects))
+func names(record *release.Record) []object.Key {
+	all := make([]object.Key, 0, len(record.Objects))
 	for _, o := range record.Objects {
 		all = append(all, nameOf(o))
 	}
@@ -254,12 +257,12 @@ func names(record *release.Record) []release.Object {
 	return all
 }
 
-func nameOf(o *unstructured.Unstructured) release.Object {
-	return release.Object{GroupVersionKind: o.GroupVersionKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
+func nameOf(o *unstructured.Unstructured) object.Key {
+	return object.Key{GroupVersionKind: o.GroupVersionKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
 // objectsOf are the named ones of a revision's objects.
-func objectsOf(record *release.Record, wanted []release.Object) []*unstructured.Unstructured {
+func objectsOf(record *release.Record, wanted []object.Key) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(record.Objects), func(o *unstructured.Unstructured) bool {
 		return !slices.Contains(wanted, nameOf(o))
 	})

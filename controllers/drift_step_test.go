@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 func TestWhatFollowsDrift(t *testing.T) {
@@ -33,7 +33,7 @@ func TestWhatFollowsDrift(t *testing.T) {
 
 func TestWhoeverInsistsIsCorrectedLessAndLessOften(t *testing.T) {
 	g := NewWithT(t)
-	object, other := release.Object{Name: "fought over"}, release.Object{Name: "other"}
+	object, other := object.Key{Name: "fought over"}, object.Key{Name: "other"}
 
 	c, now := &corrections{}, time.Now()
 	for i := range freeCorrections {
@@ -61,7 +61,7 @@ func TestWhoeverInsistsIsCorrectedLessAndLessOften(t *testing.T) {
 
 func TestWhatCouldNotBeCorrectedIsNotTriedAgainAtOnce(t *testing.T) {
 	g := NewWithT(t)
-	c, now, object := &corrections{}, time.Now(), release.Object{Name: "refused"}
+	c, now, object := &corrections{}, time.Now(), object.Key{Name: "refused"}
 	c.note(object, now, false)
 	g.Expect(c.next(object)).To(Equal(now.Add(shortestTruce)))
 	c.note(object, c.next(object), false)

@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // reach brings the release to the goal and watches over its health: a revision that is not healthy
@@ -71,27 +72,27 @@ func (r *Reconciler) judge(
 	ctx context.Context,
 	run *running,
 	report health.Report,
-	policy release.Policy,
+	policy state.Policy,
 ) (again bool, err error) {
 	revision := run.revision
 
-	namespace, name := run.observed.Namespace, run.observed.Name
+	name := run.observed.Release
 	switch {
 	case !revision.Ours() || revision.Healthy:
 		return false, nil
-	case revision.Status == release.StatusFailed:
+	case revision.Status == state.StatusFailed:
 		// It has become healthy after all: another attempt at the same, which changes nothing, says
 		// so in the history.
-		return run.failed != nil && revision.Failure == release.Unhealthy && report.Healthy(), nil
-	case revision.Status != release.StatusDeployed:
+		return run.failed != nil && revision.Failure == state.FailureUnhealthy && report.Healthy(), nil
+	case revision.Status != state.StatusDeployed:
 		return false, nil
 	case report.Healthy():
-		return false, noteError(r.Releases.MarkHealthy(ctx, namespace, name, revision))
+		return false, noteError(r.Releases.MarkHealthy(ctx, name, revision))
 	case run.reached && policy.Now.After(revision.Created.Add(policy.Timeout)):
 		reason := fmt.Sprintf("not healthy within %s: %s", policy.Timeout, report.Message())
-		ctrl.LoggerFrom(ctx).Info("the revision has failed", "release", name, "revision", revision.Number, "reason", reason)
+		ctrl.LoggerFrom(ctx).Info("the revision has failed", "release", name.Name, "revision", revision.Number, "reason", reason)
 
-		return true, noteError(r.Releases.MarkFailed(ctx, namespace, name, revision, release.Unhealthy, reason))
+		return true, noteError(r.Releases.MarkFailed(ctx, name, revision, state.FailureUnhealthy, reason))
 	}
 
 	return false, nil
@@ -117,7 +118,7 @@ func (r *Reconciler) summarize(provider v1alpha2.Provider, run *running, report 
 
 	switch {
 	case run.failed != nil:
-		if !report.Healthy() && run.revision.Status == release.StatusDeployed {
+		if !report.Healthy() && run.revision.Status == state.StatusDeployed {
 			run.failed.message += "; what runs is not healthy: " + report.Message()
 		}
 
@@ -170,7 +171,7 @@ func (r *Reconciler) summarize(provider v1alpha2.Provider, run *running, report 
 }
 
 // deadline is when the newest revision must be healthy; zero if it was already, or is not the goal.
-func (run *running) deadline(policy release.Policy) time.Time {
+func (run *running) deadline(policy state.Policy) time.Time {
 	if run.revision.Healthy || !run.reached {
 		return time.Time{}
 	}

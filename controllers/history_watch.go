@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // onHistory wakes the provider whose release another program works on.
@@ -35,7 +35,7 @@ func isRelease(p v1alpha2.Provider, record client.Object) bool {
 // foreignWork lets through what other programs do to records. What Capstan does itself it knows
 // already, and old records go by themselves.
 var foreignWork = predicate.Funcs{
-	CreateFunc: func(e event.CreateEvent) bool { return release.ForeignWork(e.Object.GetLabels()) },
-	UpdateFunc: func(e event.UpdateEvent) bool { return release.ForeignWork(e.ObjectNew.GetLabels()) },
-	DeleteFunc: func(e event.DeleteEvent) bool { return release.Current(e.Object.GetLabels()) },
+	CreateFunc: func(e event.CreateEvent) bool { return storage.IsChangedByOthers(e.Object.GetLabels()) },
+	UpdateFunc: func(e event.UpdateEvent) bool { return storage.IsChangedByOthers(e.ObjectNew.GetLabels()) },
+	DeleteFunc: func(e event.DeleteEvent) bool { return storage.IsCurrent(e.Object.GetLabels()) },
 }

@@ -21,14 +21,15 @@ import (
 	"github.com/capstan-project/capstan/controllers/permissions"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
 // Between these bounds a problem that a person must solve is looked at again, each time after as
 // long as it has stood. What can be watched is looked at earlier.
 const (
-	shortestRetry = release.ShortestRetry
-	longestRetry  = release.LongestRetry
+	shortestRetry = state.MinBackoff
+	longestRetry  = state.MaxBackoff
 )
 
 // outcome is how one reconcile ended, in the words of the API.
@@ -109,7 +110,7 @@ func classify(err error) outcome {
 
 	var (
 		going    *progress
-		pending  *release.PendingError
+		pending  *release.LockedError
 		failed   *failedError
 		external *externalChangeError
 		applying *installError

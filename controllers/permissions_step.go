@@ -22,7 +22,7 @@ func (r *Reconciler) permitted(
 	ctx context.Context,
 	provider v1alpha2.Provider,
 	chart *providerChart,
-	desired release.Desired,
+	desired release.Spec,
 ) error {
 	if r.Account == "" {
 		return nil

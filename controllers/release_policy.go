@@ -10,6 +10,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // The defaults that the API documents.
@@ -19,19 +20,19 @@ const (
 )
 
 // policyOf is what the resource says about its release.
-func policyOf(provider v1alpha2.Provider) release.Policy {
+func policyOf(provider v1alpha2.Provider) state.Policy {
 	spec := releaseSpec(provider.GetSpec())
 	status := provider.GetStatus()
 
-	return release.Policy{
-		Retries:   int(ptr.Deref(spec.Retries, defaultRetries)),
-		Timeout:   ptr.Deref(spec.Timeout, metav1.Duration{Duration: defaultTimeout}).Duration,
-		RollBack:  spec.OnFailure != v1alpha2.FailureNone,
-		Revert:    spec.OnExternalChange == v1alpha2.ExternalChangeRevert,
-		Known:     status.Release != nil,
-		Changed:   provider.GetGeneration() != status.ObservedGeneration,
-		Requested: requested(provider),
-		Now:       time.Now(),
+	return state.Policy{
+		Retries:     int(ptr.Deref(spec.Retries, defaultRetries)),
+		Timeout:     ptr.Deref(spec.Timeout, metav1.Duration{Duration: defaultTimeout}).Duration,
+		Rollback:    spec.OnFailure != v1alpha2.FailureNone,
+		Revert:      spec.OnExternalChange == v1alpha2.ExternalChangeRevert,
+		Existed:     status.Release != nil,
+		SpecChanged: provider.GetGeneration() != status.ObservedGeneration,
+		Requested:   requested(provider),
+		Now:         time.Now(),
 	}
 }
 
@@ -50,7 +51,7 @@ func historyLimit(spec *v1alpha2.ProviderSpec) int {
 }
 
 // attemptFailed tells that the goal failed, why, what runs now and what follows.
-func attemptFailed(g goal, run *running, choice release.Choice, failure error) *failedError {
+func attemptFailed(g goal, run *running, choice state.Decision, failure error) *failedError {
 	cause := strings.TrimPrefix(run.record.Description, fmt.Sprintf("Rollback to %d: ", run.revision.RollbackTo))
 	if failure != nil {
 		cause = failure.Error()
@@ -61,17 +62,17 @@ func attemptFailed(g goal, run *running, choice release.Choice, failure error) *
 		until:   choice.Until,
 		message: fmt.Sprintf("%s failed: %s", g.version, cause),
 	}
-	if attempts := run.observed.Attempts(g.digest); len(attempts) > 0 && attempts[0].Failure == release.Unhealthy {
+	if attempts := run.observed.Attempts(g.digest); len(attempts) > 0 && attempts[0].Failure == state.FailureUnhealthy {
 		e.reason = v1alpha2.TimedOutWaitingForDeploymentReason
 	}
 
-	if run.revision.Status != release.StatusDeployed {
+	if run.revision.Status != state.StatusDeployed {
 		e.condition = v1alpha2.ProviderInstalledCondition
 	} else if run.revision.RollbackTo != 0 {
 		e.message += fmt.Sprintf("; %s runs again, as revision %d", run.record.AppVersion, run.revision.Number)
 	}
 
-	if choice.Verb == release.GiveUp {
+	if choice.Action == state.Stop {
 		e.message += fmt.Sprintf("; given up after %d attempts: change the resource, or its annotation %s, to try again",
 			choice.Attempts, v1alpha2.ReconcileRequestAnnotation)
 	}
@@ -82,9 +83,9 @@ func attemptFailed(g goal, run *running, choice release.Choice, failure error) *
 // uninstalledByOthers tells that somebody uninstalled the release.
 func uninstalledByOthers(g goal) error {
 	return &externalChangeError{
-		fmt.Sprintf("release %s/%s was uninstalled by another program, and stays so until this resource changes; "+
+		fmt.Sprintf("release %s was uninstalled by another program, and stays so until this resource changes; "+
 			"to have it installed again, change the annotation %s or set spec.release.onExternalChange to Revert; to accept it, delete this resource",
-			g.namespace, g.name, v1alpha2.ReconcileRequestAnnotation),
+			g.release, v1alpha2.ReconcileRequestAnnotation),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -17,6 +18,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // maxReleaseName is Helm's limit.
@@ -35,9 +37,14 @@ func releaseName(label string) string {
 	return strings.TrimRight(label[:maxReleaseName-hashLength-1], "-.") + "-" + hex.EncodeToString(sum[:])[:hashLength]
 }
 
+// nameOfRelease returns the name of a provider's release.
+func nameOfRelease(provider v1alpha2.Provider) types.NamespacedName {
+	return types.NamespacedName{Namespace: provider.GetNamespace(), Name: releaseName(v1alpha2.Label(provider))}
+}
+
 // goal is what a release should come to.
 type goal struct {
-	namespace, name string
+	release types.NamespacedName
 	// version is what people know it by.
 	version string
 	// digest stands for it in the release's history.
@@ -45,15 +52,15 @@ type goal struct {
 	// action is what to reach it counts as, where there is a release already.
 	action metrics.Action
 	// reach takes the one action that leads there from a state.
-	reach func(context.Context, release.State) (release.Result, error)
+	reach func(context.Context, state.Observed) (release.Result, error)
 }
 
 // running is what the release came to.
 type running struct {
 	// observed is the release, revision its newest one, record what that holds; nil if there is no
 	// release.
-	observed release.Observation
-	revision release.Revision
+	observed state.History
+	revision state.Revision
 	record   *release.Record
 	// reached says that the revision is the goal.
 	reached bool
@@ -64,43 +71,38 @@ type running struct {
 }
 
 // installGoal is the release that the resource describes.
-func (r *Reconciler) installGoal(desired release.Desired) (goal, error) {
+func (r *Reconciler) installGoal(desired release.Spec) (goal, error) {
 	digest, err := r.Releases.Digest(desired)
 	if err != nil {
 		return goal{}, &installError{err}
 	}
 
-	reach := func(ctx context.Context, state release.State) (release.Result, error) {
-		if err := r.labelNamespace(ctx, desired.Namespace, desired.Chart); err != nil {
+	reach := func(ctx context.Context, found state.Observed) (release.Result, error) {
+		if err := r.labelNamespace(ctx, desired.Release.Namespace, desired.Chart); err != nil {
 			return release.Result{}, err
 		}
 
-		return r.Releases.Apply(ctx, desired, state)
+		return r.Releases.Apply(ctx, desired, found)
 	}
 
-	return goal{desired.Namespace, desired.Name, desired.Chart.Metadata.AppVersion, digest, metrics.Upgrade, reach}, nil
+	return goal{desired.Release, desired.Chart.Metadata.AppVersion, digest, metrics.Upgrade, reach}, nil
 }
 
 // rollbackGoal is the revision that spec.release.rollbackTo names.
 func (r *Reconciler) rollbackGoal(provider v1alpha2.Provider, revision int) goal {
-	target := release.Return{
-		Namespace: provider.GetNamespace(),
-		Name:      releaseName(v1alpha2.Label(provider)),
-		Revision:  revision,
-		Digest: fmt.Sprintf(
-			"rollback-%d",
-			revision,
-		),
+	name := nameOfRelease(provider)
+	target := release.RollbackOptions{
+		Revision:     revision,
+		Digest:       fmt.Sprintf("rollback-%d", revision),
 		Reason:       "spec.release.rollbackTo",
 		HistoryLimit: historyLimit(provider.GetSpec()),
 	}
-	reach := func(ctx context.Context, state release.State) (release.Result, error) {
-		return r.Releases.Rollback(ctx, target, state)
+	reach := func(ctx context.Context, found state.Observed) (release.Result, error) {
+		return r.Releases.Rollback(ctx, name, target, found)
 	}
 
 	return goal{
-		target.Namespace,
-		target.Name,
+		name,
 		fmt.Sprintf("revision %d", revision),
 		target.Digest,
 		metrics.Rollback,
@@ -117,27 +119,27 @@ func (r *Reconciler) release(
 	ctx context.Context,
 	provider v1alpha2.Provider,
 	g goal,
-	policy release.Policy,
+	policy state.Policy,
 ) (*running, error) {
 	defer r.Metrics.Step(r.Type, metrics.StepRelease)()
 
 	var failure error
 
 	for actions := 0; ; actions++ {
-		observed, err := r.Releases.Observe(ctx, g.namespace, g.name)
+		observed, err := r.Releases.Observe(ctx, g.release)
 		if err != nil {
 			return nil, &installError{err}
 		}
 
-		state := r.Releases.Decide(observed, g.digest)
-		choice := release.Choose(observed, g.digest, state, policy)
+		found := r.Releases.Determine(observed, g.digest)
+		choice := state.Next(observed, g.digest, found, policy)
 
-		acts := choice.Verb == release.Act || choice.Verb == release.RollBack
+		acts := choice.Action == state.Apply || choice.Action == state.Rollback
 		if !acts || actions == reachMost {
-			return r.outcome(ctx, provider, g, observed, state, choice, failure)
+			return r.outcome(ctx, provider, g, observed, found, choice, failure)
 		}
 
-		err = r.act(ctx, provider, g, state, choice, failure)
+		err = r.act(ctx, provider, g, found, choice, failure)
 		if err != nil && !leavesFailedRevision(err) {
 			return nil, &installError{err}
 		}
@@ -167,15 +169,15 @@ func (r *Reconciler) act(
 	ctx context.Context,
 	provider v1alpha2.Provider,
 	g goal,
-	state release.State,
-	choice release.Choice,
+	found state.Observed,
+	choice state.Decision,
 	failure error,
 ) error {
-	log := ctrl.LoggerFrom(ctx).WithValues("release", g.name, "version", g.version)
-	log.Info("the release is to be changed", "state", state.Condition, "found", state.Message, "action", choice.String())
+	log := ctrl.LoggerFrom(ctx).WithValues("release", g.release.Name, "version", g.version)
+	log.Info("the release is to be changed", "state", found.State, "found", found.Message, "action", choice.String())
 
 	status := provider.GetStatus()
-	if state.Condition == release.Absent {
+	if found.State == state.Absent {
 		status.Release = nil // whatever was known of it is over
 	}
 
@@ -185,19 +187,19 @@ func (r *Reconciler) act(
 	)
 
 	action := g.action
-	if state.Condition == release.Absent {
+	if found.State == state.Absent {
 		action = metrics.Install
 	}
 
-	if choice.Verb == release.RollBack {
+	if choice.Action == state.Rollback {
 		action = metrics.Rollback
-		result, err = r.rollBack(ctx, provider, g, state, choice.Revision, failure)
+		result, err = r.rollBack(ctx, provider, g, found, choice.Revision, failure)
 	} else {
-		result, err = g.reach(ctx, state)
+		result, err = g.reach(ctx, found)
 	}
 
 	r.Metrics.Release(provider, action, err)
-	r.Health.Verified(result.Versions)
+	r.Health.Verified(result.Applied)
 
 	if result.Revision != 0 {
 		log.Info("the release was changed", "revision", result.Revision, "status", result.Status)
@@ -211,24 +213,22 @@ func (r *Reconciler) rollBack(
 	ctx context.Context,
 	provider v1alpha2.Provider,
 	g goal,
-	state release.State,
-	to release.Revision,
+	found state.Observed,
+	to state.Revision,
 	failure error,
 ) (release.Result, error) {
 	reason := g.version + " failed"
 	if failure != nil {
 		reason = failure.Error()
-	} else if record, err := r.Releases.Read(ctx, g.namespace, g.name, state.Revision); err == nil {
+	} else if record, err := r.Releases.Read(ctx, g.release, found.Revision); err == nil {
 		reason = record.Description
 	}
 
-	return r.Releases.Rollback(ctx, release.Return{
-		Namespace:    g.namespace,
-		Name:         g.name,
+	return r.Releases.Rollback(ctx, g.release, release.RollbackOptions{
 		Revision:     to.Number,
 		Reason:       reason,
 		HistoryLimit: historyLimit(provider.GetSpec()),
-	}, state)
+	}, found)
 }
 
 // outcome reads what the release holds when there is nothing more to be done about it now, and says
@@ -237,9 +237,9 @@ func (r *Reconciler) outcome(
 	ctx context.Context,
 	provider v1alpha2.Provider,
 	g goal,
-	observed release.Observation,
-	state release.State,
-	choice release.Choice,
+	observed state.History,
+	found state.Observed,
+	choice state.Decision,
 	failure error,
 ) (*running, error) {
 	run, err := r.record(ctx, provider, observed)
@@ -247,20 +247,20 @@ func (r *Reconciler) outcome(
 		return nil, err
 	}
 
-	run.reached = state.Condition == release.InSync
+	run.reached = found.State == state.InSync
 
-	run.held = choice.Verb == release.Hold
+	run.held = choice.Action == state.Hold
 	switch {
 	case run.reached:
 		markReached(provider, run)
 	case run.held && run.record != nil:
 	case run.held:
 		return nil, uninstalledByOthers(g)
-	case state.Condition == release.Pending:
-		return nil, &installError{&release.PendingError{Message: state.Message, Until: state.Until}}
+	case found.State == state.Locked:
+		return nil, &installError{&release.LockedError{Message: found.Message, Until: found.Until}}
 	case run.record == nil:
 		return nil, &installError{
-			fmt.Errorf("release %s/%s was deleted just after it was applied; it will be installed again", g.namespace, g.name),
+			fmt.Errorf("release %s was deleted just after it was applied; it will be installed again", g.release),
 		}
 	default:
 		run.failed = attemptFailed(g, run, choice, failure)
@@ -284,7 +284,7 @@ func (r *Reconciler) outcome(
 func (r *Reconciler) record(
 	ctx context.Context,
 	provider v1alpha2.Provider,
-	observed release.Observation,
+	observed state.History,
 ) (*running, error) {
 	newest, exists := observed.Newest()
 	if !exists {
@@ -293,14 +293,14 @@ func (r *Reconciler) record(
 
 	status := provider.GetStatus()
 	status.Release = &v1alpha2.ReleaseStatus{
-		Name:      observed.Name,
-		Namespace: observed.Namespace,
+		Name:      observed.Release.Name,
+		Namespace: observed.Release.Namespace,
 		Revision:  int64(newest.Number),
 		Status:    string(newest.Status),
 	}
 	status.History = history(observed)
 
-	record, err := r.Releases.Read(ctx, observed.Namespace, observed.Name, newest)
+	record, err := r.Releases.Read(ctx, observed.Release, newest)
 	if err != nil {
 		return nil, &installError{err}
 	}
@@ -337,7 +337,7 @@ func markReached(provider v1alpha2.Provider, run *running) {
 
 // markInstalled says what is installed.
 func markInstalled(provider v1alpha2.Provider, run *running) {
-	if run.revision.Status != release.StatusDeployed {
+	if run.revision.Status != state.StatusDeployed {
 		return // conclude says why
 	}
 
@@ -347,11 +347,11 @@ func markInstalled(provider v1alpha2.Provider, run *running) {
 	}
 
 	conditions.MarkTrue(provider, v1alpha2.ProviderInstalledCondition, v1alpha2.ProviderInstalledReason,
-		"Release %s, revision %d, holds %s%s", run.observed.Name, run.revision.Number, run.record.AppVersion, held)
+		"Release %s, revision %d, holds %s%s", run.observed.Release.Name, run.revision.Number, run.record.AppVersion, held)
 }
 
 // history is what `helm history` shows, newest first.
-func history(observed release.Observation) []v1alpha2.ReleaseRevision {
+func history(observed state.History) []v1alpha2.ReleaseRevision {
 	revisions := observed.Revisions[:min(len(observed.Revisions), v1alpha2.HistoryMaxItems)]
 
 	entries := make([]v1alpha2.ReleaseRevision, 0, len(revisions))

@@ -13,7 +13,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/health"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // remoteWatches do for remote clusters, which come and go, what the controllers' own watches do for
@@ -100,5 +100,5 @@ func (w *remoteWatches) definitionChanged(before, now client.Object) bool {
 }
 
 func (w *remoteWatches) historyChanged(_, now client.Object) bool {
-	return release.ForeignWork(now.GetLabels()) || release.Current(now.GetLabels())
+	return storage.IsChangedByOthers(now.GetLabels()) || storage.IsCurrent(now.GetLabels())
 }

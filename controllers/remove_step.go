@@ -19,7 +19,9 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/usage"
 )
 
@@ -54,7 +56,7 @@ type removal struct {
 	// its objects.
 	release   string
 	installed bool
-	own       []release.Object
+	own       []object.Key
 	// vanishing says that somebody is deleting the namespace and all that is in it.
 	vanishing bool
 }
@@ -112,14 +114,14 @@ func (r *removal) asked(annotation string) bool {
 }
 
 func (r *removal) observe(ctx context.Context) error {
-	observed, err := r.Releases.Observe(ctx, r.provider.GetNamespace(), r.release)
+	observed, err := r.Releases.Observe(ctx, nameOfRelease(r.provider))
 	if err != nil {
 		return err
 	}
 
-	var newest release.Revision
+	var newest state.Revision
 	if newest, r.installed = observed.Newest(); r.installed {
-		record, err := r.Releases.Read(ctx, r.provider.GetNamespace(), r.release, newest)
+		record, err := r.Releases.Read(ctx, nameOfRelease(r.provider), newest)
 
 		corrupt := new(release.CorruptError)
 		switch {
@@ -220,7 +222,7 @@ func (r *removal) uninstall(ctx context.Context) error {
 
 	unreadable := !r.installed
 	if r.installed {
-		_, err := r.Releases.Uninstall(ctx, r.provider.GetNamespace(), r.release)
+		_, err := r.Releases.Uninstall(ctx, nameOfRelease(r.provider))
 		if unreadable = errors.As(err, new(*release.CorruptError)); err != nil && !unreadable {
 			return err
 		}
@@ -257,7 +259,7 @@ func (r *removal) uninstall(ctx context.Context) error {
 func (r *removal) sweep(ctx context.Context) error {
 	selector := labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(r.provider)})
 
-	swept, err := r.Releases.Sweep(ctx, r.provider.GetNamespace(), r.release, selector)
+	swept, err := r.Releases.DeleteLeftovers(ctx, nameOfRelease(r.provider), selector)
 	if len(swept) > 0 {
 		ctrl.LoggerFrom(ctx).
 			Info("removed what was left of a release without records", "release", r.release, "objects", len(swept))

@@ -22,7 +22,7 @@ func (r *Reconciler) rollBackTo(ctx context.Context, provider v1alpha2.Provider,
 // back. Whether the revision exists is not asked here, and one whose chart is no longer stored, or
 // that another program made, is taken at its word.
 func (r *Reconciler) livesWithCRDs(ctx context.Context, provider v1alpha2.Provider, g goal, revision int) error {
-	observed, err := r.Releases.Observe(ctx, g.namespace, g.name)
+	observed, err := r.Releases.Observe(ctx, g.release)
 	if err != nil {
 		return &installError{err}
 	}
@@ -34,7 +34,7 @@ func (r *Reconciler) livesWithCRDs(ctx context.Context, provider v1alpha2.Provid
 
 	stored, err := r.Charts.Store.Find(
 		ctx,
-		store.Query{Namespace: g.namespace, Provider: v1alpha2.Label(provider), Version: to.Version, Digest: to.ChartDigest},
+		store.Query{Namespace: g.release.Namespace, Provider: v1alpha2.Label(provider), Version: to.Version, Digest: to.ChartDigest},
 	)
 	switch {
 	case errors.Is(err, store.ErrNotFound):

@@ -27,7 +27,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // Options are the operator's settings.
@@ -63,7 +63,7 @@ type Options struct {
 // CacheOptions keep out of the manager's cache what nobody reads from it: field managers, Helm's
 // own Secrets, and what a namespace has that is not watched, except for provider resources.
 func CacheOptions(scope Scope) cache.Options {
-	notHelm := fields.OneTermNotEqualSelector("type", release.RecordType)
+	notHelm := fields.OneTermNotEqualSelector("type", storage.RecordType)
 
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),

@@ -15,7 +15,7 @@ func (r *Reconciler) report(ctx context.Context, provider v1alpha2.Provider) err
 		return &progress{reason: v1alpha2.SuspendedReason, message: "the deletion waits: " + held}
 	}
 
-	observed, err := r.Releases.Observe(ctx, provider.GetNamespace(), releaseName(v1alpha2.Label(provider)))
+	observed, err := r.Releases.Observe(ctx, nameOfRelease(provider))
 	if err != nil {
 		return &installError{err}
 	}

@@ -11,11 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // diffOptions are the flags of `diff`.
@@ -172,14 +174,16 @@ func readProvider(file, namespace string) (v1alpha2.Provider, error) {
 
 // compare looks at the release as it is, and as it would be.
 func (o *diffOptions) compare(ctx context.Context, p v1alpha2.Provider, warnings io.Writer) (*difference, error) {
-	observed, err := o.management.releases.Observe(ctx, p.GetNamespace(), controllers.ReleaseName(p))
+	name := types.NamespacedName{Namespace: p.GetNamespace(), Name: controllers.ReleaseName(p)}
+
+	observed, err := o.management.releases.Observe(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 
 	current := &release.Record{}
 	if newest, exists := observed.Newest(); exists {
-		if current, err = o.management.releases.Read(ctx, observed.Namespace, observed.Name, newest); err != nil {
+		if current, err = o.management.releases.Read(ctx, observed.Release, newest); err != nil {
 			return nil, err
 		}
 	}
@@ -206,7 +210,7 @@ func (o *diffOptions) compare(ctx context.Context, p v1alpha2.Provider, warnings
 func (o *diffOptions) preview(
 	ctx context.Context,
 	p v1alpha2.Provider,
-	observed release.Observation,
+	observed state.History,
 	warnings io.Writer,
 ) (*controllers.Preview, error) {
 	number := o.revision
@@ -229,7 +233,7 @@ func (o *diffOptions) preview(
 		return nil, err
 	}
 
-	record, err := o.management.releases.Read(ctx, observed.Namespace, observed.Name, revision)
+	record, err := o.management.releases.Read(ctx, observed.Release, revision)
 	if err != nil {
 		return nil, err
 	}

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // rollbackOptions are the flags of `rollback`.
@@ -94,12 +95,12 @@ func (o *rollbackOptions) run(ctx context.Context, args []string, out io.Writer)
 }
 
 // revision finds the one to return to.
-func (o *rollbackOptions) revision(ctx context.Context, p v1alpha2.Provider, args []string) (release.Revision, error) {
+func (o *rollbackOptions) revision(ctx context.Context, p v1alpha2.Provider, args []string) (state.Revision, error) {
 	name := controllers.ReleaseName(p)
 
-	observed, err := o.management.releases.Observe(ctx, p.GetNamespace(), name)
+	observed, err := o.management.releases.Observe(ctx, types.NamespacedName{Namespace: p.GetNamespace(), Name: name})
 	if err != nil {
-		return release.Revision{}, err
+		return state.Revision{}, err
 	}
 
 	if len(args) == 0 {
@@ -109,7 +110,7 @@ func (o *rollbackOptions) revision(ctx context.Context, p v1alpha2.Provider, arg
 			}
 		}
 
-		return release.Revision{}, fmt.Errorf(
+		return state.Revision{}, fmt.Errorf(
 			"release %s/%s has no earlier revision that was healthy; `capstan history %s` shows what there is",
 			p.GetNamespace(),
 			name,
@@ -119,7 +120,7 @@ func (o *rollbackOptions) revision(ctx context.Context, p v1alpha2.Provider, arg
 
 	number, err := strconv.Atoi(args[0])
 	if err != nil {
-		return release.Revision{}, fmt.Errorf(
+		return state.Revision{}, fmt.Errorf(
 			"revision %q is not a number; `capstan history %s` shows what there is",
 			args[0],
 			v1alpha2.Label(p),
@@ -130,20 +131,19 @@ func (o *rollbackOptions) revision(ctx context.Context, p v1alpha2.Provider, arg
 }
 
 // findRevision finds an observed revision by its number.
-func findRevision(observed release.Observation, number int) (release.Revision, error) {
+func findRevision(observed state.History, number int) (state.Revision, error) {
 	for _, r := range observed.Revisions {
 		if r.Number == number {
 			return r, nil
 		}
 	}
 
-	return release.Revision{}, fmt.Errorf(
-		"release %s/%s has no revision %d (any more); `helm history %s -n %s` shows what there is",
-		observed.Namespace,
-		observed.Name,
+	return state.Revision{}, fmt.Errorf(
+		"release %s has no revision %d (any more); `helm history %s -n %s` shows what there is",
+		observed.Release,
 		number,
-		observed.Name,
-		observed.Namespace,
+		observed.Release.Name,
+		observed.Release.Namespace,
 	)
 }
 

@@ -257,7 +257,7 @@ var _ = Describe("The life of a release", Ordered, ContinueOnFailure, func() {
 		Eventually(
 			w.read(ctx, p),
 		).Should(haveCondition(v1alpha2.StalledCondition, metav1.ConditionTrue, v1alpha2.InstallFailedReason,
-			"no revision 9 that can be returned to; its history has 1, 2, 3"))
+			"no revision 9 to roll back to; its history has 1, 2, 3"))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release = nil })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))

@@ -1,4 +1,4 @@
-package release
+package cluster
 
 import (
 	"errors"
@@ -14,18 +14,20 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// cluster is what all actions share of the connection to a cluster: HTTP connections, discovery,
-// kinds and capabilities, all in memory and fetched once. Without it, Helm would discover the whole
-// API anew in each action, and cache it on disk.
-type cluster struct {
+// Connection is what all actions on the releases of one cluster share: HTTP connections, and the
+// cluster's APIs, kinds and version, which are fetched once and kept in memory. Helm would discover
+// the whole API in each action and cache it on disk.
+type Connection struct {
 	config    *rest.Config
 	http      *http.Client
+	metadata  metadata.Interface
 	discovery discovery.CachedDiscoveryInterface
 	mapper    meta.ResettableRESTMapper
 
@@ -34,10 +36,11 @@ type cluster struct {
 	clients      map[schema.GroupVersion]resource.RESTClient
 }
 
-var _ genericclioptions.RESTClientGetter = (*cluster)(nil)
+var _ genericclioptions.RESTClientGetter = (*Connection)(nil)
 
-// newCluster takes a configuration that is its own from then on.
-func newCluster(config *rest.Config) (*cluster, error) {
+// Connect returns a connection to the cluster of the configuration, which must not be changed
+// afterwards. It makes no request.
+func Connect(config *rest.Config) (*Connection, error) {
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
@@ -48,28 +51,41 @@ func newCluster(config *rest.Config) (*cluster, error) {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 
+	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+
 	cached := memory.NewMemCacheClient(client)
 
-	return &cluster{
+	return &Connection{
 		config:    config,
 		http:      httpClient,
+		metadata:  metadataClient,
 		discovery: cached,
 		mapper:    restmapper.NewDeferredDiscoveryRESTMapper(cached),
 		clients:   map[schema.GroupVersion]resource.RESTClient{},
 	}, nil
 }
 
-// refresh forgets kinds and capabilities, so that they are fetched when next asked for.
-func (c *cluster) refresh() {
+// HTTP returns the HTTP client of the connection, for other clients of the cluster.
+func (c *Connection) HTTP() *http.Client { return c.http }
+
+// Metadata returns a client for the metadata of objects.
+func (c *Connection) Metadata() metadata.Interface { return c.metadata }
+
+// Refresh forgets the cluster's APIs, kinds and version, so that they are fetched when next needed.
+func (c *Connection) Refresh() {
 	c.mapper.Reset() // invalidates the discovery cache too
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	c.capabilities = nil
 }
 
-// caps are what templates may ask of the cluster: its version and its API versions.
-func (c *cluster) caps() (*chartutil.Capabilities, error) {
+// Capabilities returns what templates can ask of the cluster: its version and its APIs.
+func (c *Connection) Capabilities() (*chartutil.Capabilities, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -82,8 +98,8 @@ func (c *cluster) caps() (*chartutil.Capabilities, error) {
 		return nil, fmt.Errorf("ask the API server for its version: %w", err)
 	}
 
+	// An aggregated API whose server is down does not prevent the use of all others.
 	apis, err := action.GetVersionSet(c.discovery)
-	// an API whose server is down must not stop all others
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		return nil, fmt.Errorf("ask the API server for its APIs: %w", err)
 	}
@@ -97,25 +113,26 @@ func (c *cluster) caps() (*chartutil.Capabilities, error) {
 	return c.capabilities, nil
 }
 
-// mapping finds the resource of a kind. A kind that no API has is a NoMatchError; one whose API
-// server does not answer is another error.
-func (c *cluster) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
+// Mapping returns the resource of a kind. The error is a NoMatchError if no API has that kind, and
+// another one if the server of its API does not respond.
+func (c *Connection) Mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if !meta.IsNoMatchError(err) {
 		return mapping, err
 	}
 
 	gv := kind.GroupVersion().String()
-	if _, silent := c.discovery.ServerResourcesForGroupVersion(gv); silent != nil &&
-		!errors.Is(silent, memory.ErrCacheNotFound) {
-		return nil, fmt.Errorf("the API %s does not answer: %w; see to its APIService and the server behind it", gv, silent)
+
+	_, failed := c.discovery.ServerResourcesForGroupVersion(gv)
+	if failed != nil && !errors.Is(failed, memory.ErrCacheNotFound) {
+		return nil, fmt.Errorf("the API %s does not respond: %w; check its APIService and the server behind it", gv, failed)
 	}
 
 	return nil, err
 }
 
-// client gives the REST client for the kinds of a group version.
-func (c *cluster) client(gv schema.GroupVersion) (resource.RESTClient, error) {
+// restClient returns the REST client for the kinds of a group and version.
+func (c *Connection) restClient(gv schema.GroupVersion) (resource.RESTClient, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -134,7 +151,7 @@ func (c *cluster) client(gv schema.GroupVersion) (resource.RESTClient, error) {
 
 	client, err := rest.RESTClientForConfigAndClient(config, c.http)
 	if err != nil {
-		return nil, fmt.Errorf("make a client for %s: %w", gv, err)
+		return nil, fmt.Errorf("create a client for %s: %w", gv, err)
 	}
 
 	c.clients[gv] = client
@@ -142,18 +159,19 @@ func (c *cluster) client(gv schema.GroupVersion) (resource.RESTClient, error) {
 	return client, nil
 }
 
-// ToRESTConfig returns a copy, because kubectl's library writes into what it gets.
-func (c *cluster) ToRESTConfig() (*rest.Config, error) { return rest.CopyConfig(c.config), nil }
+// ToRESTConfig returns a copy of the configuration, because kubectl's library changes what it gets.
+func (c *Connection) ToRESTConfig() (*rest.Config, error) { return rest.CopyConfig(c.config), nil }
 
-// ToDiscoveryClient returns the shared cache.
-func (c *cluster) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
+// ToDiscoveryClient returns the shared discovery cache.
+func (c *Connection) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
 	return c.discovery, nil
 }
 
 // ToRESTMapper returns the shared mapper.
-func (c *cluster) ToRESTMapper() (meta.RESTMapper, error) { return c.mapper, nil }
+func (c *Connection) ToRESTMapper() (meta.RESTMapper, error) { return c.mapper, nil }
 
-// ToRawKubeConfigLoader is never asked: every namespace is given.
-func (c *cluster) ToRawKubeConfigLoader() clientcmd.ClientConfig {
+// ToRawKubeConfigLoader implements RESTClientGetter. Helm asks it for the default namespace only,
+// and every namespace is known here.
+func (c *Connection) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 	return clientcmd.NewDefaultClientConfig(clientcmdapi.Config{}, nil)
 }

@@ -1,4 +1,4 @@
-package release
+package drift
 
 import (
 	"encoding/json"
@@ -12,19 +12,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-var escape = strings.NewReplacer("~", "~0", "/", "~1")
+// pointerEscaper escapes a key for a JSON pointer.
+var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
-// changedFields are the JSON pointers of what differs between two states of an object, sorted;
-// bookkeeping and status aside.
+// changedFields returns the JSON pointers of the fields that differ between two states of an object,
+// sorted. It ignores status and bookkeeping.
 func changedFields(before, after *unstructured.Unstructured) []string {
 	var found []string
-	appendChanged(&found, "", significant(before), significant(after))
+
+	appendChanged(&found, "", withoutBookkeeping(before), withoutBookkeeping(after))
 	slices.Sort(found)
 
 	return found
 }
 
-func significant(o *unstructured.Unstructured) map[string]any {
+func withoutBookkeeping(o *unstructured.Unstructured) map[string]any {
 	object := maps.Clone(o.Object)
 	delete(object, "status")
 
@@ -48,7 +50,7 @@ func appendChanged(found *[]string, pointer string, before, after any) {
 			maps.Copy(keys, after)
 
 			for key := range keys {
-				appendChanged(found, pointer+"/"+escape.Replace(key), before[key], after[key])
+				appendChanged(found, pointer+"/"+pointerEscaper.Replace(key), before[key], after[key])
 			}
 
 			return
@@ -68,8 +70,8 @@ func appendChanged(found *[]string, pointer string, before, after any) {
 	}
 }
 
-// patchedFields are the JSON pointers of what a patch speaks of, sorted; lists are named as a
-// whole.
+// patchedFields returns the JSON pointers of the fields that a patch changes, sorted. Lists count as
+// one field.
 func patchedFields(patch []byte) ([]string, error) {
 	var document map[string]any
 	if err := json.Unmarshal(patch, &document); err != nil {
@@ -77,6 +79,7 @@ func patchedFields(patch []byte) ([]string, error) {
 	}
 
 	var found []string
+
 	appendPatched(&found, "", document)
 	slices.Sort(found)
 
@@ -85,19 +88,22 @@ func patchedFields(patch []byte) ([]string, error) {
 
 func appendPatched(found *[]string, pointer string, patch map[string]any) {
 	for key, value := range patch {
-		below := pointer + "/" + escape.Replace(key)
-		switch fields, ok := value.(map[string]any); {
-		case strings.HasPrefix(key, "$"): // a directive, which speaks of other keys
-		case ok && len(fields) > 0:
-			appendPatched(found, below, fields)
-		default:
-			*found = append(*found, below)
+		if strings.HasPrefix(key, "$") {
+			continue // a directive about other keys
+		}
+
+		child := pointer + "/" + pointerEscaper.Replace(key)
+
+		if fields, ok := value.(map[string]any); ok && len(fields) > 0 {
+			appendPatched(found, child, fields)
+		} else {
+			*found = append(*found, child)
 		}
 	}
 }
 
-// touching are the pointers that are one of the others, or lie above or below one.
-func touching(pointers, others []string) []string {
+// overlapping returns the pointers that equal, contain or are contained in one of the others.
+func overlapping(pointers, others []string) []string {
 	return slices.DeleteFunc(pointers, func(pointer string) bool {
 		return !slices.ContainsFunc(others, func(other string) bool {
 			return strings.HasPrefix(pointer+"/", other+"/") || strings.HasPrefix(other+"/", pointer+"/")

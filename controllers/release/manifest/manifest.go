@@ -1,4 +1,5 @@
-package release
+// Package manifest decodes the manifests of Helm releases.
+package manifest
 
 import (
 	"bytes"
@@ -11,12 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// decodeManifest reads the objects of a manifest: YAML documents, lists taken apart. Its errors
-// quote nothing of the manifest but what redact takes out.
-func decodeManifest(manifest string) ([]*unstructured.Unstructured, error) {
+// bufferSize is how much the YAML decoder reads at first to tell YAML from JSON.
+const bufferSize = 4096
+
+// Decode returns the objects of a manifest, in its order and with the items of lists in place of the
+// lists. Its errors quote no values; an excerpt of the YAML that they may contain is in backticks.
+func Decode(manifest string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(manifest)), 4096)
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(manifest)), bufferSize)
 
 	for n := 1; ; n++ {
 		var document runtime.RawExtension
@@ -34,7 +38,7 @@ func decodeManifest(manifest string) ([]*unstructured.Unstructured, error) {
 			continue
 		}
 
-		decoded, err := decodeObjects(document.Raw)
+		decoded, err := decodeDocument(document.Raw)
 		if err != nil {
 			return nil, fmt.Errorf("document %d of the manifest: %w", n, err)
 		}
@@ -43,9 +47,9 @@ func decodeManifest(manifest string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-func decodeObjects(document []byte) ([]*unstructured.Unstructured, error) {
+func decodeDocument(document []byte) ([]*unstructured.Unstructured, error) {
 	decoded, _, err := unstructured.UnstructuredJSONScheme.Decode(document, nil, nil)
-	if err != nil { // its text holds the whole document
+	if err != nil { // its text contains the whole document
 		return nil, errors.New("no Kubernetes object: it needs apiVersion and kind")
 	}
 
@@ -68,8 +72,8 @@ func decodeObjects(document []byte) ([]*unstructured.Unstructured, error) {
 	return nil, errors.New("no Kubernetes object")
 }
 
-// clean removes the "creationTimestamp: null" that generated manifests are full of: it would make a
-// patch of nothing.
+// clean removes the "creationTimestamp: null" that code generators write: it would show as a
+// difference from the object in the cluster.
 func clean(o *unstructured.Unstructured) *unstructured.Unstructured {
 	unstructured.RemoveNestedField(o.Object, "metadata", "creationTimestamp")
 	unstructured.RemoveNestedField(o.Object, "spec", "template", "metadata", "creationTimestamp")
