@@ -39,6 +39,7 @@ func TestChangedFields(t *testing.T) {
 	}
 	before := object(map[string]any{"a": "1", "b": []any{"x", "y"}, "c": []any{"x"}, "d/e~f": "1", "same": "1"})
 	after := object(map[string]any{"a": "2", "b": []any{"x", "z"}, "c": []any{}, "g": "1", "same": "1"})
+
 	before.SetResourceVersion("1")
 	after.SetResourceVersion("2")
 

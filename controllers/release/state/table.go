@@ -19,12 +19,17 @@ type Row struct {
 	User string
 }
 
+// What the user sees of several rows.
 const (
-	always    = "always"
-	otherwise = "otherwise"
+	untilHealthy  = "Ready is False with reason Progressing until the objects are healthy."
+	attemptFailed = "Ready is False with the reason of the failed attempt."
+	stalled       = "Ready is False and Stalled is True; the message explains how to request another attempt."
 )
 
+// When several rows apply.
 const (
+	always     = "always"
+	otherwise  = "otherwise"
 	kept       = "the desired state is that of Capstan's last revision, and external changes are kept"
 	backingOff = "the time of the next retry has not come"
 	usedUp     = "the retries are used up"
@@ -42,7 +47,7 @@ var table = []Row{
 	{
 		Absent, otherwise, Apply,
 		"Installs the release.",
-		"Ready is False with reason Progressing until the objects are healthy.",
+		untilHealthy,
 	},
 	{
 		Locked, always, Wait,
@@ -52,42 +57,43 @@ var table = []Row{
 	{
 		Interrupted, "it was a rollback, its target exists, and the desired state has failed", Rollback,
 		"Marks the revision failed and rolls back again.",
-		"Ready is False with the reason of the failed attempt.",
+		attemptFailed,
 	},
 	{
 		Interrupted, otherwise, Apply,
 		"Marks the revision failed and upgrades to the desired state.",
-		"Ready is False with reason Progressing until the objects are healthy.",
+		untilHealthy,
 	},
 	{
 		Uninstalled, kept, Hold,
 		"Leaves the release uninstalled.",
-		"Ready has reason ExternalChange; the message explains how to undo or to accept it.",
+		"Ready is False with reason Unhealthy; the message explains how to undo or to accept it.",
 	},
 	{
 		Uninstalled, otherwise, Apply,
 		"Installs the release again, as its next revision.",
-		"Ready is False with reason Progressing until the objects are healthy.",
+		untilHealthy,
 	},
 	{
 		Corrupt, always, Apply,
 		"Upgrades to the desired state; the unreadable revision stays in the history.",
-		"Ready is False with reason Progressing until the objects are healthy.",
+		untilHealthy,
 	},
 	{
 		Unmanaged, kept, Hold,
-		"Keeps the revision of the other program and corrects no drift.",
-		"Ready has reason ExternalChange; the message explains how to undo or to accept it.",
+		"Keeps the revision of the other program.",
+		"Ready is True with reason ExternalChange if the objects are healthy; the message explains how to undo or to " +
+			"accept it.",
 	},
 	{
 		Unmanaged, otherwise, Apply,
 		"Upgrades to the desired state, and so takes the release over.",
-		"Ready is False with reason Progressing until the objects are healthy.",
+		untilHealthy,
 	},
 	{
 		OutOfSync, always, Apply,
 		"Upgrades to the desired state.",
-		"Ready is False with reason Progressing until the objects are healthy.",
+		untilHealthy,
 	},
 	{
 		Failed, "a healthy revision exists, rollbacks are enabled, and the failure is not temporary", Rollback,
@@ -97,17 +103,17 @@ var table = []Row{
 	{
 		Failed, backingOff, Wait,
 		"Waits between attempts, twice as long each time.",
-		"Ready is False with the reason of the failed attempt.",
+		attemptFailed,
 	},
 	{
 		Failed, usedUp, Stop,
 		"Leaves the release as it is.",
-		"Ready is False and Stalled is True; the message explains how to request another attempt.",
+		stalled,
 	},
 	{
 		Failed, otherwise + ", and at once if it was interrupted or the user requests it", Apply,
 		"Tries the desired state again.",
-		"Ready is False with the reason of the failed attempt until the objects are healthy.",
+		untilHealthy,
 	},
 	{
 		RolledBack, backingOff, Wait,
@@ -117,32 +123,32 @@ var table = []Row{
 	{
 		RolledBack, usedUp, Stop,
 		"Keeps the earlier revision running.",
-		"Ready is False and Stalled is True; the message explains how to request another attempt.",
+		stalled,
 	},
 	{
 		RolledBack, otherwise + ", and at once if the user requests it", Apply,
 		"Tries the desired state again.",
-		"Ready is False with the reason of the failed attempt until the objects are healthy.",
+		untilHealthy,
 	},
 	{
 		RollbackFailed, backingOff, Wait,
 		"Waits between attempts, twice as long each time.",
-		"Ready is False with the reason of the failed rollback.",
+		attemptFailed,
 	},
 	{
 		RollbackFailed, usedUp + ", or the target of the rollback is gone", Stop,
 		"Leaves the release as it is.",
-		"Ready is False and Stalled is True; the message explains how to request another attempt.",
+		stalled,
 	},
 	{
 		RollbackFailed, otherwise + ", and at once if the user requests it", Rollback,
 		"Rolls back again.",
-		"Ready is False with the reason of the failed rollback.",
+		attemptFailed,
 	},
 	{
 		InSync, always, None,
-		"Watches the health of the objects and corrects drift.",
-		"Ready is True once the objects are healthy.",
+		"Marks the revision healthy once all objects are, and failed if they are not within the timeout.",
+		"Ready is False with reason Progressing until the objects are healthy, then True.",
 	},
 }
 
