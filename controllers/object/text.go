@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// OneLine returns the text on one line, with single spaces between its words. It cuts a text that is
-// longer than limit bytes and marks the cut with an ellipsis.
+// OneLine returns the text on one line, with single spaces between its words. It cuts a text that
+// is longer than limit bytes and marks the cut with an ellipsis.
 func OneLine(text string, limit int) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) <= limit {

@@ -45,8 +45,8 @@ func (c killedConnection) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// killedAfter returns the engine of a process that is killed after so many writes, and a function that
-// reports whether it is still alive.
+// killedAfter returns the engine of a process that is killed after so many writes, and a function
+// that reports whether it is still alive.
 func killedAfter(writes int) (engine *release.Engine, alive func() bool) {
 	left := &atomic.Int64{}
 	left.Store(int64(writes))

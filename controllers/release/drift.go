@@ -11,8 +11,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// Compare compares objects of a release, as Read returns them, with those in the cluster. It changes
-// nothing. See drift.Compare for what counts as a difference.
+// Compare compares objects of a release, as Read returns them, with those in the cluster. It
+// changes nothing. See drift.Compare for what counts as a difference.
 func (e *Engine) Compare(
 	ctx context.Context,
 	release types.NamespacedName,
@@ -23,12 +23,12 @@ func (e *Engine) Compare(
 
 // Correct changes the objects that differ to what their release defines: it creates those that are
 // missing and changes the others, as an upgrade would, but without a new revision. It skips
-// differences with an obstacle. revision is the one that was compared. Result.Applied has the objects
-// that were corrected, even if others could not be.
+// differences with an obstacle. revision is the one that was compared. Result.Applied has the
+// objects that were corrected, even if others could not be.
 //
-// The error is a *LockedError while another action on the release is running, and wraps ErrChanged if
-// the revision is no longer the newest one; nothing was done then. Otherwise it is a *RejectedError,
-// *UnavailableError or *ConflictError as from Apply.
+// The error is a *LockedError while another action on the release is running, and wraps ErrChanged
+// if the revision is no longer the newest one; nothing was done then. Otherwise it is a
+// *RejectedError, *UnavailableError or *ConflictError as from Apply.
 func (e *Engine) Correct(
 	ctx context.Context,
 	release types.NamespacedName,

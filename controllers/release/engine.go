@@ -49,8 +49,8 @@ type Engine struct {
 // setFieldOwner sets the field manager of Helm's requests, which is a global of its library.
 var setFieldOwner = sync.OnceFunc(func() { kube.ManagedFieldsManager = v1alpha2.FieldOwner })
 
-// NewEngine returns an engine for the cluster of the configuration. It makes no request. It does not
-// throttle requests: the API server does that, and more fairly.
+// NewEngine returns an engine for the cluster of the configuration. It makes no request. It does
+// not throttle requests: the API server does that, and more fairly.
 func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 	if options.Holder == "" {
 		return nil, errors.New("release engine: the holder is empty; set it, for example to the leader election identity")
@@ -130,15 +130,15 @@ type Result struct {
 }
 
 // Apply changes the release to its desired state by one Helm action: an install if the release is
-// state.Absent or state.Uninstalled, otherwise an upgrade. It first marks the newest revision failed
-// if the release is state.Interrupted. It returns when the objects are applied, ready or not. ctx
-// cannot cancel it once it has started, because Helm would continue in the background; each of its
-// requests is limited instead.
+// state.Absent or state.Uninstalled, otherwise an upgrade. It first marks the newest revision
+// failed if the release is state.Interrupted. It returns when the objects are applied, ready or
+// not. ctx cannot cancel it once it has started, because Helm would continue in the background;
+// each of its requests is limited instead.
 //
-// The error is nil only if the result is stored. Otherwise it is, or wraps, one of these. Found before
-// anything was done: ErrChanged, *LockedError, *RenderError, *UnknownKindError, *ConflictError. With a
-// failed revision left behind: *RejectedError, *UnavailableError, *RemoveError. At any time:
-// *StorageError.
+// The error is nil only if the result is stored. Otherwise it is, or wraps, one of these:
+//   - ErrChanged, *LockedError, *RenderError, *UnknownKindError, *ConflictError: nothing was done
+//   - *RejectedError, *UnavailableError, *RemoveError: there is a new revision, which failed
+//   - *StorageError: the Secret of a revision could not be written
 func (e *Engine) Apply(ctx context.Context, spec Spec, observed state.Observed) (Result, error) {
 	return e.run(ctx, spec.Release, observed, func(s *session) error { return s.apply(ctx, spec, observed) })
 }
@@ -156,9 +156,10 @@ type RollbackOptions struct {
 	HistoryLimit int
 }
 
-// Rollback applies the objects of an earlier revision, by a new revision. Objects that later revisions
-// have added are deleted, those that they dropped are recreated. It does not touch CRDs and the
-// history. Otherwise it is like Apply; a revision that does not exist is a *NoRevisionError.
+// Rollback applies the objects of an earlier revision, by a new revision. Objects that later
+// revisions have added are deleted, those that they dropped are recreated. It does not touch CRDs
+// and the history. Otherwise it is like Apply; a revision that does not exist is a
+// *NoRevisionError.
 func (e *Engine) Rollback(
 	ctx context.Context,
 	release types.NamespacedName,
@@ -193,8 +194,8 @@ func (e *Engine) run(
 // Uninstall deletes the release: its objects, including those of failed revisions, and its history.
 // It keeps CRDs, Namespaces and objects with the annotation "helm.sh/resource-policy: keep". It can
 // be called at any time, whatever state an earlier attempt or another program has left, and does
-// nothing if the release does not exist. A *CorruptError means that no revision can be decoded: Apply
-// creates one that can.
+// nothing if the release does not exist. A *CorruptError means that no revision can be decoded:
+// Apply creates one that can.
 func (e *Engine) Uninstall(ctx context.Context, release types.NamespacedName) (Result, error) {
 	unlock, err := e.lock(release)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
-// ErrChanged is returned if a release has changed since it was observed. Nothing was done; observe it
-// again.
+// ErrChanged is returned if a release has changed since it was observed. Nothing was done; observe
+// it again.
 var ErrChanged = storage.ErrChanged
 
 // Errors of the cluster and of Helm's storage.
@@ -60,9 +60,9 @@ func (e *NoRevisionError) Error() string {
 		e.Release, e.Revision, strings.Join(present, ", "))
 }
 
-// RenderError means that chart and values cannot be rendered: a variable is missing, a value does not
-// match the schema, or a template fails. Nothing was done, and nothing can be until the chart or the
-// values change. The reason contains no values.
+// RenderError means that chart and values cannot be rendered: a variable is missing, a value does
+// not match the schema, or a template fails. Nothing was done, and nothing can be until the chart
+// or the values change. The reason contains no values.
 type RenderError struct {
 	Chart  string
 	Reason string

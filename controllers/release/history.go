@@ -14,8 +14,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
-// MarkHealthy records that all objects of an observed revision were healthy, so that it can be rolled
-// back to. It patches one label. It returns ErrChanged if the revision has been deleted or replaced.
+// MarkHealthy records that all objects of an observed revision were healthy, so that it can be
+// rolled back to. It patches one label. It returns ErrChanged if the revision has been deleted or
+// replaced.
 func (e *Engine) MarkHealthy(ctx context.Context, release types.NamespacedName, revision state.Revision) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":    revision.UID,

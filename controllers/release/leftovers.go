@@ -12,11 +12,11 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
-// DeleteLeftovers deletes a release whose history is lost or cannot be decoded. The history is lost,
-// for example, with the namespace of the release, while its objects outside of that namespace remain.
-// It searches all kinds of the cluster for objects that match the selector and have the release's
-// annotations, and returns those that it deleted. It keeps what Uninstall keeps. The Secrets of the
-// release are deleted last.
+// DeleteLeftovers deletes a release whose history is lost or cannot be decoded. The history is
+// lost, for example, with the namespace of the release, while its objects outside of that namespace
+// remain. It searches all kinds of the cluster for objects that match the selector and have the
+// release's annotations, and returns those that it deleted. It keeps what Uninstall keeps. The
+// Secrets of the release are deleted last.
 func (e *Engine) DeleteLeftovers(
 	ctx context.Context,
 	release types.NamespacedName,

@@ -18,7 +18,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
-// session is one action on one release: Helm's action, with Capstan's storage and Kubernetes client.
+// session is one action on one release: Helm's action, with Capstan's storage and Kubernetes
+// client.
 type session struct {
 	engine       *Engine
 	release      types.NamespacedName
@@ -257,7 +258,8 @@ func (s *session) uninstall(ctx context.Context) error {
 	return s.explain(err, Spec{})
 }
 
-// explain returns what an action failed with. Helm's error has at best the text of the original one.
+// explain returns what an action failed with. Helm's error has at best the text of the original
+// one.
 func (s *session) explain(err error, spec Spec) error {
 	switch {
 	case s.client.Err() != nil:

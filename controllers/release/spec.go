@@ -53,11 +53,12 @@ func historyLimit(revisions int) int {
 	return DefaultHistoryLimit
 }
 
-// digestVersion changes whenever the meaning of the digest does. All releases are then upgraded once.
+// digestVersion changes whenever the meaning of the digest does. All releases are then upgraded
+// once.
 const digestVersion = "v1"
 
-// digest identifies everything that a revision is created from, as the value of a label. The version
-// of Kubernetes is part of it because templates can depend on it.
+// digest identifies everything that a revision is created from, as the value of a label. The
+// version of Kubernetes is part of it because templates can depend on it.
 func (s Spec) digest(kubernetesVersion string) (string, error) {
 	postRenderer := ""
 	if s.PostRenderer != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 // absentClient answers every read with "not found", without a request. An install of Helm reads the
-// objects one by one and refuses those that exist. SetTarget has read them already, in parallel, and
-// has checked whom they belong to, so Helm is made to believe that there are none.
+// objects one by one and refuses those that exist. SetTarget has read them already, in parallel,
+// and has checked whom they belong to, so Helm is made to believe that there are none.
 type absentClient struct{ resource.RESTClient }
 
 // Get returns a request that fails with a NotFound error.

@@ -12,8 +12,8 @@ import (
 )
 
 // apply applies the target's objects, kind by kind in Helm's order, and deletes those that only the
-// original or an incomplete revision has. It stops after the first kind of which an object fails, so
-// that nothing is changed that may depend on it.
+// original or an incomplete revision has. It stops after the first kind of which an object fails,
+// so that nothing is changed that may depend on it.
 func (c *Client) apply(original, target kube.ResourceList) error {
 	incomplete, err := c.incompleteObjects()
 	if err != nil {

@@ -56,8 +56,8 @@ type Changes struct {
 	// Pruned objects were deleted.
 	Pruned []object.Key
 	// Left objects are no longer part of the release and were not deleted: their annotation asks to
-	// keep them, their kind is never deleted, or they no longer belong to the release. Objects whose
-	// chart asks to keep them are not listed.
+	// keep them, their kind is never deleted, or they no longer belong to the release. Objects
+	// whose chart asks to keep them are not listed.
 	Left []object.Key
 	// Applied objects are as the release defines them, changed or not.
 	Applied []object.Snapshot
@@ -94,8 +94,8 @@ func (c *Client) Changes() Changes { return c.changes }
 func (c *Client) IsReachable() error { return nil }
 
 // Build returns the objects of a manifest. In strict mode, which Helm uses for hooks, an unknown
-// kind is an error. Otherwise its objects are omitted, so that a release can be upgraded and removed
-// after its kinds. The API server validates the objects later.
+// kind is an error. Otherwise its objects are omitted, so that a release can be upgraded and
+// removed after its kinds. The API server validates the objects later.
 func (c *Client) Build(reader io.Reader, strict bool) (kube.ResourceList, error) {
 	content, err := io.ReadAll(reader)
 	if err != nil {
@@ -175,7 +175,8 @@ func deleteResult(err error) (*kube.Result, []error) {
 	return &kube.Result{}, nil
 }
 
-// GetPodList returns no pods. Helm reads the logs of hooks through it, which are not shown anywhere.
+// GetPodList returns no pods. Helm reads the logs of hooks through it, which are not shown
+// anywhere.
 func (c *Client) GetPodList(string, metav1.ListOptions) (*corev1.PodList, error) {
 	return &corev1.PodList{}, nil
 }

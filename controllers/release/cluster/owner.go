@@ -84,15 +84,15 @@ func isKept(o metav1.Object) bool {
 	return strings.EqualFold(o.GetAnnotations()[kube.ResourcePolicyAnno], kube.KeepPolicy)
 }
 
-// isProtected reports whether an object is of a kind that is never deleted, because objects of users
-// would be deleted with it.
+// isProtected reports whether an object is of a kind that is never deleted, because objects of
+// users would be deleted with it.
 func isProtected(info *resource.Info) bool {
 	kind := info.Mapping.GroupVersionKind.Kind
 	return kind == "CustomResourceDefinition" || kind == "Namespace"
 }
 
-// Obstacle returns why an object of the cluster cannot be changed: it belongs to another release, or
-// is being deleted. It is empty if nothing prevents the change.
+// Obstacle returns why an object of the cluster cannot be changed: it belongs to another release,
+// or is being deleted. It is empty if nothing prevents the change.
 func (c *Client) Obstacle(live metav1.Object) string {
 	if err := c.checkOwner(live); err != nil {
 		return err.Error()

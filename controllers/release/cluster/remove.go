@@ -60,8 +60,8 @@ func (c *Client) removeOne(info *resource.Info) error {
 	return nil
 }
 
-// delete deletes an object. If live is given, it deletes that object only, not one that has replaced
-// it. It is not an error if the object does not exist.
+// delete deletes an object. If live is given, it deletes that object only, not one that has
+// replaced it. It is not an error if the object does not exist.
 func (c *Client) delete(info *resource.Info, live *unstructured.Unstructured) error {
 	propagation := metav1.DeletePropagationBackground
 	options := &metav1.DeleteOptions{PropagationPolicy: &propagation}

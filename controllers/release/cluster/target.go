@@ -24,8 +24,9 @@ func (t target) includes(list kube.ResourceList) bool {
 	return len(list) > 0 && len(t.objects) > 0 && list[0] == t.objects[0]
 }
 
-// SetTarget sets the manifest that the action applies, and reads all of its objects. It fails before
-// anything is recorded or applied if a kind is unknown or an object belongs to another release.
+// SetTarget sets the manifest that the action applies, and reads all of its objects. It fails
+// before anything is recorded or applied if a kind is unknown or an object belongs to another
+// release.
 func (c *Client) SetTarget(content string) error {
 	objects, err := manifest.Decode(content)
 	if err != nil {
@@ -81,8 +82,8 @@ func (c *Client) parse(content string) (kube.ResourceList, []object.Key, error) 
 }
 
 // Resolve returns what is needed for requests about the objects, and the keys of those whose kinds
-// do not exist. It discovers the API again before it considers a kind unknown. It sets the namespace
-// of the objects.
+// do not exist. It discovers the API again before it considers a kind unknown. It sets the
+// namespace of the objects.
 func (c *Client) Resolve(objects []*unstructured.Unstructured) (kube.ResourceList, []object.Key, error) {
 	list, unknown, err := c.infos(objects)
 	if err == nil && len(unknown) > 0 {

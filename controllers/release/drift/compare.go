@@ -62,8 +62,8 @@ type Comparison struct {
 //   - fields that other programs fill in, and the replicas of what is scaled automatically
 //   - objects with the annotation v1alpha2.DriftAnnotation, in the release or in the cluster
 //
-// Each object costs one GET, and one PATCH as a dry run if it seems to differ. If there is an error,
-// the comparison has the objects that could be compared.
+// Each object costs one GET, and one PATCH as a dry run if it seems to differ. If there is an
+// error, the comparison has the objects that could be compared.
 func Compare(client *cluster.Client, objects []*unstructured.Unstructured) (Comparison, error) {
 	desired := make([]*unstructured.Unstructured, 0, len(objects))
 
@@ -164,9 +164,10 @@ func compareOne(client *cluster.Client, info *resource.Info) (Difference, error)
 	return d, err
 }
 
-// differingFields returns the fields that an upgrade would change. A dry run shows what would become
-// of the change, because a value can be written in different ways, and a webhook may undo the change
-// or make another one. If the API server refuses the dry run, the fields of the change count.
+// differingFields returns the fields that an upgrade would change. A dry run shows what would
+// become of the change, because a value can be written in different ways, and a webhook may undo
+// the change or make another one. If the API server refuses the dry run, the fields of the change
+// count.
 func differingFields(client *cluster.Client, info *resource.Info, live *unstructured.Unstructured) ([]string, error) {
 	patch, err := cluster.NewPatch(info, info.Object, live)
 	if err != nil || patch == nil {
@@ -190,8 +191,8 @@ func differingFields(client *cluster.Client, info *resource.Info, live *unstruct
 	return overlapping(changedFields(live, patched), fields), nil
 }
 
-// Correct creates the objects that are missing and changes the others, except those with an obstacle.
-// The client's changes are what was corrected, also if other objects could not be.
+// Correct creates the objects that are missing and changes the others, except those with an
+// obstacle. The client's changes are what was corrected, also if other objects could not be.
 func Correct(client *cluster.Client, differences []Difference) error {
 	objects := make([]*resource.Info, 0, len(differences))
 	live := map[*resource.Info]*unstructured.Unstructured{}

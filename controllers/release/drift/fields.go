@@ -15,8 +15,8 @@ import (
 // pointerEscaper escapes a key for a JSON pointer.
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
-// changedFields returns the JSON pointers of the fields that differ between two states of an object,
-// sorted. It ignores status and bookkeeping.
+// changedFields returns the JSON pointers of the fields that differ between two states of an
+// object, sorted. It ignores status and bookkeeping.
 func changedFields(before, after *unstructured.Unstructured) []string {
 	var found []string
 
@@ -70,8 +70,8 @@ func appendChanged(found *[]string, pointer string, before, after any) {
 	}
 }
 
-// patchedFields returns the JSON pointers of the fields that a patch changes, sorted. Lists count as
-// one field.
+// patchedFields returns the JSON pointers of the fields that a patch changes, sorted. Lists count
+// as one field.
 func patchedFields(patch []byte) ([]string, error) {
 	var document map[string]any
 	if err := json.Unmarshal(patch, &document); err != nil {

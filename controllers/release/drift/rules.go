@@ -21,9 +21,9 @@ const (
 	rbacGroup        = "rbac.authorization.k8s.io"
 )
 
-// injected are fields that other programs fill in, whatever the manifest has: cert-manager's injector
-// fills in certificates, the aggregation of ClusterRoles fills in rules. They count only when an
-// object is created.
+// injected are fields that other programs fill in, whatever the manifest has: cert-manager's
+// injector fills in certificates, the aggregation of ClusterRoles fills in rules. They count only
+// when an object is created.
 var injected = []struct {
 	kind  schema.GroupKind
 	field []string

@@ -15,8 +15,9 @@ import (
 // bufferSize is how much the YAML decoder reads at first to tell YAML from JSON.
 const bufferSize = 4096
 
-// Decode returns the objects of a manifest, in its order and with the items of lists in place of the
-// lists. Its errors quote no values; an excerpt of the YAML that they may contain is in backticks.
+// Decode returns the objects of a manifest, in its order and with the items of lists in place of
+// the lists. Its errors quote no values; an excerpt of the YAML that they may contain is in
+// backticks.
 func Decode(manifest string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 

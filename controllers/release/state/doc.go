@@ -19,13 +19,16 @@
 //
 // # What the caller owes
 //
-// The caller reads the history again after every action; a release that has changed since then is
-// not touched. Only one process acts on the releases of a cluster at a time, which leader election
-// guarantees: a revision that another holder left pending is therefore never in progress. The caller
-// reconciles again at Decision.Until, and when another program writes to the release. Once the
-// objects of the newest revision are healthy, or have not become healthy in time, it records that
-// with the revision: a rollback returns to healthy revisions only, and the failure makes the next
-// decision. It clears Policy.Requested after the first action.
+// The caller has these duties:
+//   - It reads the history again after every action. An action fails if the release has changed
+//     since then.
+//   - It guarantees, by leader election, that only one process acts on the releases of a cluster. A
+//     revision that another holder left pending is therefore not in progress any more.
+//   - It decides again at Decision.Until, and when another program writes to the release.
+//   - It watches the objects of the newest revision, and records with the revision that they are
+//     healthy, or that they did not become healthy in time. Only healthy revisions are rolled back
+//     to, and the failure is what the next decision is about.
+//   - It clears Policy.Requested after the first action.
 //
 // # Table
 //

@@ -106,8 +106,8 @@ func holdIf(hold bool) Decision {
 	return Decision{Action: Apply}
 }
 
-// afterInterruption completes a rollback that was interrupted, as long as the desired state is still
-// the one that failed. Everything else is applied again.
+// afterInterruption completes a rollback that was interrupted, as long as the desired state is
+// still the one that failed. Everything else is applied again.
 func afterInterruption(history History, digest string, observed Observed) Decision {
 	target, exists := history.Find(observed.Revision.RollbackTo)
 	if !exists || len(history.Attempts(digest)) == 0 {
@@ -167,8 +167,8 @@ func retry(decision Decision, failures []Revision, since time.Time, policy Polic
 	}
 }
 
-// countAttempts counts failures, given newest first. Consecutive ones that may go away by themselves
-// count as one.
+// countAttempts counts failures, given newest first. Consecutive ones that may go away by
+// themselves count as one.
 func countAttempts(failures []Revision) int {
 	count := 0
 

@@ -35,8 +35,8 @@ func ago(d time.Duration) change {
 	return func(r *Revision) { r.Created, r.Changed = noon.Add(-d), noon.Add(-d) }
 }
 
-// history returns the history of revisions given oldest first. It numbers them; those without a time
-// were created at noon.
+// history returns the history of revisions given oldest first. It numbers them; those without a
+// time were created at noon.
 func history(revisions ...Revision) History {
 	revisions = slices.Clone(revisions)
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// labelEncoding turns 32 bytes into 52 characters; hexadecimal digits would be one more than a label
-// holds.
+// labelEncoding turns 32 bytes into 52 characters; hexadecimal digits would be one more than a
+// label holds.
 var labelEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 // EncodeLabel returns a checksum as text that fits into a label.

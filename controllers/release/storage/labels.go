@@ -30,10 +30,10 @@ const (
 // Capstan's labels on the Secret of a revision, beside v1alpha2.HolderLabel, DigestLabel and
 // VersionLabel.
 const (
-	// RevisionLabel repeats the number of the revision that the labels were written for. Helm copies
-	// labels from one revision to the next: an upgrade by the helm program copies those of the
-	// revision before it, a rollback those of its target. Capstan's labels are therefore valid only
-	// if this number is the revision's own; otherwise another program created the revision.
+	// RevisionLabel repeats the number of the revision that the labels were written for. Helm
+	// copies labels from one revision to the next: an upgrade by the helm program copies those of
+	// the revision before it, a rollback those of its target. Capstan's labels are therefore valid
+	// only if this number is the revision's own; otherwise another program created the revision.
 	RevisionLabel = v1alpha2.Prefix + "/revision"
 
 	// ChartDigestLabel is the digest of the chart's archive, encoded to fit into a label.
@@ -50,7 +50,8 @@ const (
 	FailureLabel = v1alpha2.Prefix + "/failure"
 )
 
-// Selector selects the Secrets of a release, or of all releases of a namespace if the name is empty.
+// Selector selects the Secrets of a release, or of all releases of a namespace if the name is
+// empty.
 func Selector(release string) string {
 	selector := labels.Set{ownerLabel: ownerHelm}
 	if release != "" {
@@ -77,8 +78,8 @@ func IsCurrent(labels map[string]string) bool {
 	return state.Status(labels[statusLabel]) != state.StatusSuperseded
 }
 
-// RevisionOf returns the revision that a Secret's metadata describes. It returns false if the Secret
-// is not one of Helm's.
+// RevisionOf returns the revision that a Secret's metadata describes. It returns false if the
+// Secret is not one of Helm's.
 func RevisionOf(m *metav1.ObjectMeta) (state.Revision, bool) {
 	number, err := strconv.Atoi(m.Labels[numberLabel])
 	if err != nil || number < 1 || !strings.HasSuffix(m.Name, ".v"+m.Labels[numberLabel]) {

@@ -12,7 +12,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// Newest returns the number of the newest revision and its status in storage; zero if there is none.
+// Newest returns the number of the newest revision and its status in storage; zero if there is
+// none.
 func (s *Store) Newest() (int, state.Status) {
 	if len(s.revisions) == 0 {
 		return 0, ""
@@ -56,8 +57,8 @@ func LabelsOf(rel *helmrelease.Release) Labels {
 }
 
 // IncompleteManifests returns the manifests of the newest revisions that were not applied
-// completely, down to and including the last one that was. Helm looks at one of them only, and would
-// leave behind the objects that another one created. It returns nil if all is complete.
+// completely, down to and including the last one that was. Helm looks at one of them only, and
+// would leave behind the objects that another one created. It returns nil if all is complete.
 func (s *Store) IncompleteManifests() []string {
 	var manifests []string
 
@@ -122,8 +123,8 @@ func (s *Store) FailInterrupted(reason string) error {
 	return s.write(SecretName(s.release.Name, newest), rel)
 }
 
-// FailNewest marks the newest revision failed for the given reason. It returns ErrChanged if Capstan
-// did not create that revision.
+// FailNewest marks the newest revision failed for the given reason. It returns ErrChanged if
+// Capstan did not create that revision.
 func (s *Store) FailNewest(failure state.Failure, reason string) error {
 	newest, _ := s.Newest()
 

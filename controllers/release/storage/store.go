@@ -1,5 +1,6 @@
-// Package storage reads and writes the Secrets in which Helm stores the revisions of a release. They
-// stay readable to the helm programs; what Capstan needs to know of a revision is in their labels.
+// Package storage reads and writes the Secrets in which Helm stores the revisions of a release.
+// They stay readable to the helm programs; what Capstan needs to know of a revision is in their
+// labels.
 package storage
 
 import (
@@ -57,8 +58,8 @@ type NewRevision struct {
 	Description string
 }
 
-// New returns the store for an action on a release. The function returns the kind of failure of that
-// action, in case it fails.
+// New returns the store for an action on a release. The function returns the kind of failure of
+// that action, in case it fails.
 func New(secrets corev1.SecretInterface, release types.NamespacedName, failure func() state.Failure) *Store {
 	return &Store{
 		Driver:       driver.NewSecrets(secrets),
