@@ -27,7 +27,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/controllers/upgrades"
 	"github.com/capstan-project/capstan/controllers/watch"
 )
@@ -65,7 +66,7 @@ type Options struct {
 // CacheOptions keep out of the manager's cache what nothing reads from it: managed fields, Helm's own
 // Secrets, and, except for provider resources, the content of namespaces that are not watched.
 func CacheOptions(scope watch.Scope) cache.Options {
-	notHelm := fields.OneTermNotEqualSelector("type", release.RecordType)
+	notHelm := fields.OneTermNotEqualSelector("type", storage.RecordType)
 
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
@@ -230,7 +231,7 @@ func newController(mgr ctrl.Manager, options Options, kind watch.Kind) *builder.
 			MaxConcurrentReconciles: options.Concurrency,
 			LogConstructor:          logger,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[crreconcile.Request](
-				time.Second, release.LongestRetry),
+				time.Second, state.MaxBackoff),
 		})
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	providerplan "github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // diffOptions are the flags of `diff`.
@@ -206,7 +207,7 @@ func (o *diffOptions) compare(ctx context.Context, p v1alpha2.Provider, warnings
 func (o *diffOptions) preview(
 	ctx context.Context,
 	p v1alpha2.Provider,
-	observed release.Observation,
+	observed state.History,
 	warnings io.Writer,
 ) (*providerplan.Preview, error) {
 	number := o.revision

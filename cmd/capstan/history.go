@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // historyOptions are the flags of `history`.
@@ -57,8 +59,8 @@ type revisionView struct {
 	By string `json:"by"`
 	// Healthy says that all its objects were healthy once, Failure why it failed, as far as Capstan
 	// saw it.
-	Healthy bool            `json:"healthy"`
-	Failure release.Failure `json:"failure,omitempty"`
+	Healthy bool          `json:"healthy"`
+	Failure state.Failure `json:"failure,omitempty"`
 	// Digest of the chart; empty if another program made the revision.
 	Digest      string `json:"chartDigest,omitempty"`
 	Description string `json:"description,omitempty"`
@@ -72,14 +74,14 @@ func (o *historyOptions) run(ctx context.Context, argument string) error {
 
 	name := v1alpha2.ReleaseName(p)
 
-	observed, err := o.management.releases.Observe(ctx, p.GetNamespace(), name)
+	observed, err := o.management.releases.Observe(ctx, types.NamespacedName{Namespace: p.GetNamespace(), Name: name})
 	if err != nil {
 		return err
 	}
 
 	views := make([]revisionView, len(observed.Revisions))
 	for i, r := range observed.Revisions {
-		record, err := o.management.releases.Read(ctx, p.GetNamespace(), name, r)
+		record, err := o.management.releases.Read(ctx, observed.Release, r)
 
 		corrupt := new(release.CorruptError)
 		switch {
@@ -97,7 +99,7 @@ func (o *historyOptions) run(ctx context.Context, argument string) error {
 	return o.print(views)
 }
 
-func viewRevision(r release.Revision, record *release.Record) revisionView {
+func viewRevision(r state.Revision, record *release.Record) revisionView {
 	v := revisionView{
 		Revision: r.Number, Updated: r.Created, Status: string(r.Status), Version: cmp.Or(record.AppVersion, r.Version),
 		By: "helm", Healthy: r.Healthy, Failure: r.Failure, Digest: r.ChartDigest, Description: record.Description,
@@ -114,7 +116,7 @@ func (v revisionView) health() string {
 	switch {
 	case v.Healthy:
 		return "yes"
-	case v.Status == string(release.StatusFailed):
+	case v.Status == string(state.StatusFailed):
 		return "no"
 	default:
 		return "?"
@@ -146,9 +148,9 @@ func (o *historyOptions) print(views []revisionView) error {
 			return bold
 		case column != 2:
 			return plain
-		case views[row-1].Status == string(release.StatusDeployed):
+		case views[row-1].Status == string(state.StatusDeployed):
 			return green
-		case views[row-1].Status == string(release.StatusFailed):
+		case views[row-1].Status == string(state.StatusFailed):
 			return red
 		default:
 			return plain

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 func TestHistoryIsDrawn(t *testing.T) {
@@ -16,12 +17,12 @@ func TestHistoryIsDrawn(t *testing.T) {
 
 	var views []revisionView
 	for _, r := range []struct {
-		revision release.Revision
+		revision state.Revision
 		record   release.Record
 	}{
-		{release.Revision{Number: 1, Origin: 1, Status: release.StatusSuperseded, Healthy: true, Created: now.Add(-48 * time.Hour), ChartDigest: digest}, release.Record{AppVersion: "v1.0.0", Description: "Install complete"}},
-		{release.Revision{Number: 2, Origin: 2, Status: release.StatusFailed, Failure: release.Rejected, Created: now.Add(-time.Hour), ChartDigest: digest}, release.Record{AppVersion: "v1.1.0", Description: "Upgrade failed"}},
-		{release.Revision{Number: 3, Origin: 1, Status: release.StatusDeployed, Created: now.Add(-time.Minute)}, release.Record{AppVersion: "v1.0.0", Description: "Rollback to 1"}},
+		{state.Revision{Number: 1, Origin: 1, Status: state.StatusSuperseded, Healthy: true, Created: now.Add(-48 * time.Hour), ChartDigest: digest}, release.Record{AppVersion: "v1.0.0", Description: "Install complete"}},
+		{state.Revision{Number: 2, Origin: 2, Status: state.StatusFailed, Failure: state.FailureRejected, Created: now.Add(-time.Hour), ChartDigest: digest}, release.Record{AppVersion: "v1.1.0", Description: "Upgrade failed"}},
+		{state.Revision{Number: 3, Origin: 1, Status: state.StatusDeployed, Created: now.Add(-time.Minute)}, release.Record{AppVersion: "v1.0.0", Description: "Rollback to 1"}},
 	} {
 		views = append(views, viewRevision(r.revision, &r.record))
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // rollbackOptions are the flags of `rollback`.
@@ -93,12 +93,12 @@ func (o *rollbackOptions) run(ctx context.Context, args []string, out io.Writer)
 }
 
 // revision finds the one to return to.
-func (o *rollbackOptions) revision(ctx context.Context, p v1alpha2.Provider, args []string) (release.Revision, error) {
+func (o *rollbackOptions) revision(ctx context.Context, p v1alpha2.Provider, args []string) (state.Revision, error) {
 	name := v1alpha2.ReleaseName(p)
 
 	observed, err := o.management.releases.Observe(ctx, p.GetNamespace(), name)
 	if err != nil {
-		return release.Revision{}, err
+		return state.Revision{}, err
 	}
 
 	if len(args) == 0 {
@@ -108,7 +108,7 @@ func (o *rollbackOptions) revision(ctx context.Context, p v1alpha2.Provider, arg
 			}
 		}
 
-		return release.Revision{}, fmt.Errorf(
+		return state.Revision{}, fmt.Errorf(
 			"release %s/%s has no earlier revision that was healthy; `capstan history %s` shows what there is",
 			p.GetNamespace(),
 			name,
@@ -118,7 +118,7 @@ func (o *rollbackOptions) revision(ctx context.Context, p v1alpha2.Provider, arg
 
 	number, err := strconv.Atoi(args[0])
 	if err != nil {
-		return release.Revision{}, fmt.Errorf(
+		return state.Revision{}, fmt.Errorf(
 			"revision %q is not a number; `capstan history %s` shows what there is",
 			args[0],
 			v1alpha2.Label(p),
@@ -129,14 +129,14 @@ func (o *rollbackOptions) revision(ctx context.Context, p v1alpha2.Provider, arg
 }
 
 // findRevision finds an observed revision by its number.
-func findRevision(observed release.Observation, number int) (release.Revision, error) {
+func findRevision(observed state.History, number int) (state.Revision, error) {
 	for _, r := range observed.Revisions {
 		if r.Number == number {
 			return r, nil
 		}
 	}
 
-	return release.Revision{}, fmt.Errorf(
+	return state.Revision{}, fmt.Errorf(
 		"release %s/%s has no revision %d (any more); `helm history %s -n %s` shows what there is",
 		observed.Namespace,
 		observed.Name,

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -189,7 +190,7 @@ func (m *management) view(ctx context.Context, p v1alpha2.Provider) (providerVie
 
 	name := v1alpha2.ReleaseName(p)
 
-	observed, err := m.releases.Observe(ctx, p.GetNamespace(), name)
+	observed, err := m.releases.Observe(ctx, types.NamespacedName{Namespace: p.GetNamespace(), Name: name})
 	if err != nil {
 		return v, err
 	}
@@ -205,7 +206,7 @@ func (m *management) view(ctx context.Context, p v1alpha2.Provider) (providerVie
 		Revision:  int64(newest.Number),
 		Status:    string(newest.Status),
 	}
-	record, err := m.releases.Read(ctx, p.GetNamespace(), name, newest)
+	record, err := m.releases.Read(ctx, observed.Release, newest)
 
 	corrupt := new(release.CorruptError)
 	if errors.As(err, &corrupt) {

@@ -27,6 +27,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // Target is a cluster, with somebody's rights.
@@ -92,7 +93,7 @@ func NewCluster(c Connection, holder string, wake health.Wake) (*Cluster, error)
 	cluster.History, errs[2] = c.cache(cache.Options{
 		DefaultNamespaces:    c.Namespaces,
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{"owner": "helm"}),
-		DefaultFieldSelector: fields.OneTermEqualSelector("type", release.RecordType),
+		DefaultFieldSelector: fields.OneTermEqualSelector("type", storage.RecordType),
 		DefaultTransform:     onlyLabels,
 	})
 	if err := errors.Join(errs[:]...); err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // Report is the health of a set of objects.
@@ -23,7 +23,7 @@ type Report struct {
 
 // ObjectHealth is the health of one object.
 type ObjectHealth struct {
-	Object release.Object
+	Object object.Key
 	Status status.Status
 	// Message says why the object is not well.
 	Message string
@@ -68,7 +68,7 @@ func (r Report) Message() string {
 	return strings.Join(parts, "; ")
 }
 
-func (r *Report) add(o release.Object, v verdict) {
+func (r *Report) add(o object.Key, v verdict) {
 	r.Objects = append(r.Objects, ObjectHealth{o, v.status, v.message})
 	r.Failed = r.Failed || v.status == status.FailedStatus
 }

@@ -18,7 +18,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/health"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
@@ -117,6 +117,6 @@ func owned(namespace, name string) metav1.ObjectMeta {
 	}
 }
 
-func named(kind schema.GroupVersionKind, namespace, name string) release.Object {
-	return release.Object{GroupVersionKind: kind, Namespace: namespace, Name: name}
+func named(kind schema.GroupVersionKind, namespace, name string) object.Key {
+	return object.Key{GroupVersionKind: kind, Namespace: namespace, Name: name}
 }

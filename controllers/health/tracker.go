@@ -20,7 +20,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // releaseNamespaceAnnotation is put by Helm on every object of a release.
@@ -37,9 +37,9 @@ type Tracker struct {
 
 	mu        sync.Mutex
 	informers map[schema.GroupVersionKind]cache.Informer
-	verdicts  map[release.Object]verdict
-	known     map[release.Object]known
-	unwell    map[release.Object]time.Time // since when, of workloads
+	verdicts  map[object.Key]verdict
+	known     map[object.Key]known
+	unwell    map[object.Key]time.Time // since when, of workloads
 }
 
 // NewTracker makes a tracker on a cache of its own, which should select objects with the provider
@@ -50,15 +50,15 @@ func NewTracker(objects cache.Cache, live client.Reader, wake Wake) *Tracker {
 	return &Tracker{
 		cache: objects, live: live, wake: wake,
 		informers: map[schema.GroupVersionKind]cache.Informer{},
-		verdicts:  map[release.Object]verdict{},
-		known:     map[release.Object]known{},
-		unwell:    map[release.Object]time.Time{},
+		verdicts:  map[object.Key]verdict{},
+		known:     map[object.Key]known{},
+		unwell:    map[object.Key]time.Time{},
 	}
 }
 
 // Watch begins to watch the kinds of the objects that are not watched yet. It does not wait for
 // what they hold.
-func (t *Tracker) Watch(ctx context.Context, objects []release.Object) error {
+func (t *Tracker) Watch(ctx context.Context, objects []object.Key) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
@@ -85,7 +85,7 @@ func (t *Tracker) Watch(ctx context.Context, objects []release.Object) error {
 // Check reads the objects from the watches and judges them. Of a workload that has not been well
 // for a few seconds, its pods tell why; as no watch does, the provider is woken to look at them
 // again, each time later.
-func (t *Tracker) Check(ctx context.Context, objects []release.Object) (Report, error) {
+func (t *Tracker) Check(ctx context.Context, objects []object.Key) (Report, error) {
 	if err := t.Watch(ctx, objects); err != nil {
 		return Report{}, err
 	}
@@ -115,7 +115,7 @@ func (t *Tracker) Check(ctx context.Context, objects []release.Object) (Report, 
 
 // look reads an object from the watch; nil if there is none. lagging says that the watch has not
 // come to the state yet in which the object was recorded; when it does, the provider is woken.
-func (t *Tracker) look(ctx context.Context, o release.Object) (found client.Object, lagging bool, err error) {
+func (t *Tracker) look(ctx context.Context, o object.Key) (found client.Object, lagging bool, err error) {
 	if found, lagging, err = t.readBehind(ctx, o); err != nil || !lagging {
 		return found, false, err
 	}
@@ -126,7 +126,7 @@ func (t *Tracker) look(ctx context.Context, o release.Object) (found client.Obje
 }
 
 // readBehind reads an object from the watch and reports whether that is behind.
-func (t *Tracker) readBehind(ctx context.Context, o release.Object) (found client.Object, lagging bool, err error) {
+func (t *Tracker) readBehind(ctx context.Context, o object.Key) (found client.Object, lagging bool, err error) {
 	if found, err = t.read(ctx, o); err != nil {
 		return nil, false, err
 	}
@@ -136,7 +136,7 @@ func (t *Tracker) readBehind(ctx context.Context, o release.Object) (found clien
 	return found, lagging, err
 }
 
-func (t *Tracker) read(ctx context.Context, o release.Object) (client.Object, error) {
+func (t *Tracker) read(ctx context.Context, o object.Key) (client.Object, error) {
 	found := newObject(o.GroupVersionKind)
 
 	err := t.cache.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, found)
@@ -160,7 +160,7 @@ func (t *Tracker) handler(gvk schema.GroupVersionKind) toolscache.ResourceEventH
 			return
 		}
 
-		name := release.Object{GroupVersionKind: gvk, Namespace: o.GetNamespace(), Name: o.GetName()}
+		name := object.Key{GroupVersionKind: gvk, Namespace: o.GetNamespace(), Name: o.GetName()}
 		if !t.changed(name, o, gone) {
 			return
 		}
@@ -191,7 +191,7 @@ func (t *Tracker) wakeOwner(o client.Object, after time.Duration) {
 }
 
 // changed remembers what was seen of an object and reports whether that is news to its provider.
-func (t *Tracker) changed(name release.Object, o client.Object, gone bool) bool {
+func (t *Tracker) changed(name object.Key, o client.Object, gone bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 

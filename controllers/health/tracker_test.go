@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 func newConfigMap(namespace string) *corev1.ConfigMap {
@@ -33,14 +33,14 @@ func newDeployment(namespace string) *appsv1.Deployment {
 }
 
 // versionOf reads an object's version from the API server itself.
-func versionOf(ctx context.Context, o release.Object) release.Version {
+func versionOf(ctx context.Context, o object.Key) object.Snapshot {
 	GinkgoHelper()
 
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(o.GroupVersionKind)
 	Expect(admin.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, live)).To(Succeed())
 
-	return release.VersionOf(o, live)
+	return object.SnapshotOf(o, live)
 }
 
 // following is the next resource version.
@@ -62,22 +62,22 @@ var _ = Describe("A change", func() {
 	var (
 		namespace       string
 		tracker         *watched
-		config, manager release.Object
+		config, manager object.Key
 		configMap       *corev1.ConfigMap
 		deployment      *appsv1.Deployment
 	)
 
-	changed := func(ctx context.Context) []release.Object {
+	changed := func(ctx context.Context) []object.Key {
 		GinkgoHelper()
 
-		objects, err := tracker.Changed(ctx, []release.Object{config, manager})
+		objects, err := tracker.Changed(ctx, []object.Key{config, manager})
 		Expect(err).NotTo(HaveOccurred())
 
 		return objects
 	}
 	verify := func(ctx context.Context) {
 		GinkgoHelper()
-		tracker.Verified([]release.Version{versionOf(ctx, config), versionOf(ctx, manager)})
+		tracker.Verified([]object.Snapshot{versionOf(ctx, config), versionOf(ctx, manager)})
 	}
 
 	BeforeEach(func(ctx SpecContext) {
@@ -99,7 +99,7 @@ var _ = Describe("A change", func() {
 
 	DescribeTable(
 		"of a verified object is told, and wakes its provider",
-		func(ctx SpecContext, change func(context.Context), expected func() release.Object) {
+		func(ctx SpecContext, change func(context.Context), expected func() object.Key) {
 			verify(ctx)
 			Eventually(changed).WithContext(ctx).Should(BeEmpty())
 			tracker.woken()
@@ -110,38 +110,38 @@ var _ = Describe("A change", func() {
 		Entry(
 			"of what is watched by metadata",
 			func(ctx context.Context) { patch(ctx, configMap, `{"data":{"key":"other"}}`) },
-			func() release.Object { return config },
+			func() object.Key { return config },
 		),
 		Entry(
 			"of what is watched whole",
 			func(ctx context.Context) { patch(ctx, deployment, `{"spec":{"replicas":0}}`) },
-			func() release.Object { return manager },
+			func() object.Key { return manager },
 		),
 		Entry(
 			"of a label",
 			func(ctx context.Context) { patch(ctx, deployment, `{"metadata":{"labels":{"app":"other"}}}`) },
-			func() release.Object { return manager },
+			func() object.Key { return manager },
 		),
 		Entry(
 			"of the release's mark",
 			func(ctx context.Context) { patch(ctx, configMap, `{"metadata":{"annotations":null}}`) },
-			func() release.Object { return config },
+			func() object.Key { return config },
 		),
 		Entry(
 			"of the label it is watched by",
 			func(ctx context.Context) { patch(ctx, configMap, `{"metadata":{"labels":null}}`) },
-			func() release.Object { return config },
+			func() object.Key { return config },
 		),
 		Entry(
 			"a deletion",
 			func(ctx context.Context) { _ = admin.Delete(ctx, configMap) },
-			func() release.Object { return config },
+			func() object.Key { return config },
 		),
 	)
 
 	It("of an object that differs anyway is told until it is verified, and wakes its provider", func(ctx SpecContext) {
 		verify(ctx)
-		tracker.Differing([]release.Version{versionOf(ctx, config)})
+		tracker.Differing([]object.Snapshot{versionOf(ctx, config)})
 		Expect(changed(ctx)).To(ConsistOf(config))
 		Eventually(tracker.woken).Should(BeNumerically(">", 0), "what has happened so far")
 		Consistently(tracker.woken).WithTimeout(500 * time.Millisecond).Should(BeZero())
@@ -172,8 +172,8 @@ var _ = Describe("A change", func() {
 		ahead.ResourceVersion = following(ahead.ResourceVersion)
 		unseen := versionOf(ctx, config)
 		unseen.Object.Name, unseen.ResourceVersion = "unseen", unseen.ResourceVersion+"000"
-		tracker.Verified([]release.Version{ahead, unseen})
-		all := []release.Object{manager, unseen.Object}
+		tracker.Verified([]object.Snapshot{ahead, unseen})
+		all := []object.Key{manager, unseen.Object}
 		Expect(tracker.Changed(ctx, all)).To(BeEmpty())
 		report, err := tracker.Check(ctx, all)
 		Expect(err).NotTo(HaveOccurred())
@@ -198,13 +198,13 @@ var _ = Describe("The health of a workload", func() {
 	var (
 		namespace string
 		tracker   *watched
-		manager   release.Object
+		manager   object.Key
 	)
 
 	message := func(ctx context.Context) string {
 		GinkgoHelper()
 
-		report, err := tracker.Check(ctx, []release.Object{manager})
+		report, err := tracker.Check(ctx, []object.Key{manager})
 		Expect(err).NotTo(HaveOccurred())
 
 		return report.Message()

@@ -14,7 +14,7 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // workloads are the kinds that have pods, by spec.selector.
@@ -38,7 +38,7 @@ const (
 
 // explain puts into a workload's verdict what its pods say, and has the provider woken to look
 // again.
-func (t *Tracker) explain(ctx context.Context, name release.Object, o client.Object, v verdict) verdict {
+func (t *Tracker) explain(ctx context.Context, name object.Key, o client.Object, v verdict) verdict {
 	workload, ok := o.(*unstructured.Unstructured)
 	if !ok || !workloads[name.GroupKind()] {
 		return v
@@ -75,7 +75,7 @@ func (t *Tracker) explain(ctx context.Context, name release.Object, o client.Obj
 
 // unwellFor says how long a workload has not been well, and when to look at its pods again: at
 // twice that time.
-func (t *Tracker) unwellFor(name release.Object, v verdict) (unwell, wait time.Duration) {
+func (t *Tracker) unwellFor(name object.Key, v verdict) (unwell, wait time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 

@@ -7,6 +7,7 @@ package plan
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -51,7 +52,7 @@ type Plan struct {
 	// MissingVariables have neither a value nor a default, sorted.
 	MissingVariables []string
 	// Release that the resource asks for.
-	Release release.Desired
+	Release release.Spec
 	// Warnings name the parts of the spec that have no effect on this version.
 	Warnings []string
 }
@@ -121,9 +122,8 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 		chosen["imageRegistry"] = p.ImageRegistry
 	}
 
-	plan.Release = release.Desired{
-		Namespace:    provider.GetNamespace(),
-		Name:         v1alpha2.ReleaseName(provider),
+	plan.Release = release.Spec{
+		Release:      ReleaseKey(provider),
 		Chart:        chart.Chart,
 		ChartDigest:  chart.Digest,
 		Values:       chosen,
@@ -161,6 +161,11 @@ func (p *Planner) postRenderer(
 		ManifestPatches: spec.ManifestPatches,
 		Paused:          spec.Paused,
 	})
+}
+
+// ReleaseKey returns the namespace and name of a provider's release.
+func ReleaseKey(provider v1alpha2.Provider) types.NamespacedName {
+	return types.NamespacedName{Namespace: provider.GetNamespace(), Name: v1alpha2.ReleaseName(provider)}
 }
 
 // ReleaseSpec returns spec.release; empty if it is not set.

@@ -79,8 +79,8 @@ func TestPlan(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(planned.Version).To(Equal("v1.0.0"))
 	g.Expect(planned.MissingVariables).To(BeEmpty())
-	g.Expect(planned.Release.Name).To(Equal("infrastructure-aws"))
-	g.Expect(planned.Release.Namespace).To(Equal("capa-system"))
+	g.Expect(planned.Release.Release.Name).To(Equal("infrastructure-aws"))
+	g.Expect(planned.Release.Release.Namespace).To(Equal("capa-system"))
 	g.Expect(planned.Release.ChartDigest).To(Equal(planned.Chart.Digest))
 	g.Expect(planned.Release.Values).To(HaveKeyWithValue("imageRegistry", "mirror.example.com"))
 	g.Expect(planned.Release.Values).To(HaveKeyWithValue("variables",

@@ -13,15 +13,16 @@ import (
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // observe reads the release's history, and the record of its newest revision.
 func (r *run) observe(ctx context.Context) Result {
 	defer r.Metrics.Step(r.Type, metrics.StepRelease)()
 
-	namespace, name := r.provider.GetNamespace(), v1alpha2.ReleaseName(r.provider)
+	key := plan.ReleaseKey(r.provider)
 
-	history, err := r.target.Releases.Observe(ctx, namespace, name)
+	history, err := r.target.Releases.Observe(ctx, key)
 	if err != nil {
 		return failed(err, applying)
 	}
@@ -37,7 +38,7 @@ func (r *run) observe(ctx context.Context) Result {
 
 	r.installed.revision = newest
 
-	record, err := r.target.Releases.Read(ctx, namespace, name, newest)
+	record, err := r.target.Releases.Read(ctx, key, newest)
 	if corrupt := new(release.CorruptError); errors.As(err, &corrupt) {
 		// The next revision replaces it; until then nothing is known to care for.
 		history.Revisions[0].Unreadable = true
@@ -60,7 +61,7 @@ func (r *run) observe(ctx context.Context) Result {
 func (r *run) checkHealth(ctx context.Context) Result {
 	defer r.Metrics.Step(r.Type, metrics.StepHealth)()
 
-	report, err := r.target.Health.Check(ctx, r.installed.record.Names())
+	report, err := r.target.Health.Check(ctx, r.installed.record.Keys())
 	if err != nil {
 		return failed(err, applying)
 	}
@@ -80,13 +81,13 @@ func (r *run) markHealthy(ctx context.Context) Result {
 
 	history := r.installed.history
 
-	return failed(r.target.Releases.MarkHealthy(ctx, history.Namespace, history.Name, revision), applying)
+	return failed(r.target.Releases.MarkHealthy(ctx, history.Release, revision), applying)
 }
 
 // awaitsHealth reports whether the revision was applied by Capstan and was never seen healthy.
 func (r *run) awaitsHealth() bool {
 	revision := r.installed.revision
-	return revision.Ours() && revision.Status == release.StatusDeployed && !revision.Healthy
+	return revision.Ours() && revision.Status == state.StatusDeployed && !revision.Healthy
 }
 
 // markFailed marks the revision failed if it has not become healthy in time. A changed spec comes
@@ -104,7 +105,7 @@ func (r *run) markFailed(ctx context.Context) Result {
 		return Result{}
 	}
 
-	if r.policy.Changed {
+	if r.policy.SpecChanged {
 		r.deferred = true
 		return Result{}
 	}
@@ -112,9 +113,9 @@ func (r *run) markFailed(ctx context.Context) Result {
 	history := r.installed.history
 	reason := fmt.Sprintf("not healthy within %s: %s", r.policy.Timeout, r.installed.health.Message())
 	ctrl.LoggerFrom(ctx).Info("The revision failed",
-		"release", history.Name, "revision", revision.Number, "reason", reason)
+		"release", history.Release.Name, "revision", revision.Number, "reason", reason)
 
-	err := r.target.Releases.MarkFailed(ctx, history.Namespace, history.Name, revision, release.Unhealthy, reason)
+	err := r.target.Releases.MarkFailed(ctx, history.Release, revision, state.FailureUnhealthy, reason)
 	if err != nil {
 		return failed(err, applying)
 	}
@@ -127,31 +128,29 @@ func (r *run) markFailed(ctx context.Context) Result {
 func (r *run) rollBack(ctx context.Context) Result {
 	history := r.installed.history
 	digest := attemptedDigest(history)
-	state := r.target.Releases.Decide(history, digest)
+	observed := r.target.Releases.Determine(history, digest)
 
-	choice := release.Choose(history, digest, state, r.changePolicy())
-	if choice.Verb != release.RollBack {
-		r.deferred = r.deferred || r.defersRollback(state)
+	decision := state.Next(history, digest, observed, r.changePolicy())
+	if decision.Action != state.Rollback {
+		r.deferred = r.deferred || r.defersRollback(observed)
 		return Result{}
 	}
 
-	if r.policy.Changed {
+	if r.policy.SpecChanged {
 		r.deferred = true
 		return Result{}
 	}
 
-	log := ctrl.LoggerFrom(ctx).WithValues("release", history.Name)
-	log.Info("Rolling back", "state", state.Condition, "found", state.Message, "to", choice.Revision.Number)
+	log := ctrl.LoggerFrom(ctx).WithValues("release", history.Release.Name)
+	log.Info("Rolling back", "state", observed.State, "found", observed.Message, "to", decision.Revision.Number)
 
-	result, err := r.target.Releases.Rollback(ctx, release.Return{
-		Namespace:    history.Namespace,
-		Name:         history.Name,
-		Revision:     choice.Revision.Number,
+	result, err := r.target.Releases.Rollback(ctx, history.Release, release.RollbackOptions{
+		Revision:     decision.Revision.Number,
 		Reason:       r.failureReason(),
 		HistoryLimit: plan.HistoryLimit(r.provider.GetSpec()),
-	}, state)
+	}, observed)
 	r.Metrics.Release(r.provider, metrics.Rollback, err)
-	r.target.Health.Verified(result.Versions)
+	r.target.Health.Verified(result.Applied)
 
 	if err != nil && !leavesRevision(err) {
 		return failed(err, applying)
@@ -165,7 +164,7 @@ func (r *run) rollBack(ctx context.Context) Result {
 }
 
 // defersRollback reports whether only a user's request for a retry prevents a rollback.
-func (r *run) defersRollback(state release.State) bool {
+func (r *run) defersRollback(observed state.Observed) bool {
 	if !r.policy.Requested {
 		return false
 	}
@@ -174,17 +173,17 @@ func (r *run) defersRollback(state release.State) bool {
 	policy.Requested = false
 	history := r.installed.history
 
-	return release.Choose(history, attemptedDigest(history), state, policy).Verb == release.RollBack
+	return state.Next(history, attemptedDigest(history), observed, policy).Action == state.Rollback
 }
 
 // changePolicy returns the policy for the change. A failed revision that has become healthy after all
 // is applied once more, which changes nothing and records the success.
-func (r *run) changePolicy() release.Policy {
+func (r *run) changePolicy() state.Policy {
 	policy := r.policy
 	revision := r.installed.revision
 
-	recovered := revision.Ours() && revision.Status == release.StatusFailed &&
-		revision.Failure == release.Unhealthy && r.installed.healthy()
+	recovered := revision.Ours() && revision.Status == state.StatusFailed &&
+		revision.Failure == state.FailureUnhealthy && r.installed.healthy()
 	if recovered {
 		policy.Requested = true
 	}
@@ -203,7 +202,7 @@ func (r *run) failureReason() string {
 
 // attemptedDigest returns the digest of what Capstan last tried to install. A revision that it rolled
 // back to automatically carries the digest of an earlier attempt.
-func attemptedDigest(history release.Observation) string {
+func attemptedDigest(history state.History) string {
 	for _, revision := range history.Revisions {
 		if !revision.Ours() {
 			continue

@@ -12,6 +12,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // goal is what the change makes of the release.
@@ -23,7 +24,7 @@ type goal struct {
 	// action counts it where there is a release already.
 	action metrics.Action
 	// apply takes the one Helm action that leads from a state to the goal.
-	apply func(context.Context, release.State) (release.Result, error)
+	apply func(context.Context, state.Observed) (release.Result, error)
 }
 
 // checkIdentity stops the change of a resource that may not exist, such as a second one of a provider.
@@ -55,7 +56,7 @@ func (r *run) makePlan(ctx context.Context) Result {
 
 	status.MissingVariables = planned.MissingVariables
 
-	if r.policy.Changed {
+	if r.policy.SpecChanged {
 		for _, warning := range planned.Warnings {
 			r.warn(r.provider, ignoredReason, "Reconcile", warning)
 		}
@@ -93,7 +94,7 @@ func (r *run) saveChart(ctx context.Context) Result {
 }
 
 // applyPlan installs or upgrades the release.
-func (r *run) applyPlan(ctx context.Context, state release.State) (release.Result, error) {
+func (r *run) applyPlan(ctx context.Context, state state.Observed) (release.Result, error) {
 	if err := r.labelNamespace(ctx, r.plan.Release); err != nil {
 		return release.Result{}, err
 	}
@@ -106,16 +107,14 @@ const rollbackDigestPrefix = "rollback-"
 
 // rollbackGoal returns the goal that spec.release.rollbackTo describes.
 func (r *run) rollbackGoal(revision int) goal {
-	to := release.Return{
-		Namespace:    r.provider.GetNamespace(),
-		Name:         v1alpha2.ReleaseName(r.provider),
+	to := release.RollbackOptions{
 		Revision:     revision,
 		Digest:       fmt.Sprintf("%s%d", rollbackDigestPrefix, revision),
 		Reason:       "spec.release.rollbackTo",
 		HistoryLimit: plan.HistoryLimit(r.provider.GetSpec()),
 	}
-	apply := func(ctx context.Context, state release.State) (release.Result, error) {
-		return r.target.Releases.Rollback(ctx, to, state)
+	apply := func(ctx context.Context, observed state.Observed) (release.Result, error) {
+		return r.target.Releases.Rollback(ctx, plan.ReleaseKey(r.provider), to, observed)
 	}
 
 	return goal{version: fmt.Sprintf("revision %d", revision), digest: to.Digest, action: metrics.Rollback, apply: apply}
@@ -127,9 +126,9 @@ func (r *run) decide(context.Context) Result {
 	r.assess()
 
 	switch {
-	case r.state.Condition == release.Pending:
+	case r.state.State == state.Locked:
 		return waiting(v1alpha2.ProgressingReason, r.state.Message, r.state.Until)
-	case r.decision.Verb == release.Hold && r.installed.record == nil:
+	case r.decision.Action == state.Hold && r.installed.record == nil:
 		return r.uninstalledByOthers()
 	}
 
@@ -139,12 +138,12 @@ func (r *run) decide(context.Context) Result {
 // assess compares the release with the goal.
 func (r *run) assess() {
 	history := r.installed.history
-	r.state = r.target.Releases.Decide(history, r.goal.digest)
-	r.decision = release.Choose(history, r.goal.digest, r.state, r.changePolicy())
+	r.state = r.target.Releases.Determine(history, r.goal.digest)
+	r.decision = state.Next(history, r.goal.digest, r.state, r.changePolicy())
 }
 
 // applies reports whether the change has something to apply now.
-func (r *run) applies() bool { return r.decision.Verb == release.Act }
+func (r *run) applies() bool { return r.decision.Action == state.Apply }
 
 // checkRollback makes sure that the managers of the revision to roll back to can work with the CRDs,
 // which are never rolled back. A revision whose chart is no longer stored, or that another program
@@ -185,18 +184,18 @@ func (r *run) apply(ctx context.Context) Result {
 
 	defer r.Metrics.Step(r.Type, metrics.StepRelease)()
 
-	log := ctrl.LoggerFrom(ctx).WithValues("release", r.installed.history.Name, "version", r.goal.version)
-	log.Info("Applying the release", "state", r.state.Condition, "found", r.state.Message)
+	log := ctrl.LoggerFrom(ctx).WithValues("release", r.installed.history.Release.Name, "version", r.goal.version)
+	log.Info("Applying the release", "state", r.state.State, "found", r.state.Message)
 
 	action := r.goal.action
-	if r.state.Condition == release.Absent {
+	if r.state.State == state.Absent {
 		action = metrics.Install
 		r.provider.GetStatus().Release = nil // what was known of an earlier release is obsolete
 	}
 
 	result, err := r.goal.apply(ctx, r.state)
 	r.Metrics.Release(r.provider, action, err)
-	r.target.Health.Verified(result.Versions)
+	r.target.Health.Verified(result.Applied)
 
 	if result.Revision != 0 {
 		log.Info("Applied the release", "revision", result.Revision, "status", result.Status)

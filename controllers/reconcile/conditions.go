@@ -6,7 +6,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // writeStatus writes what was found out about the release into the status.
@@ -27,8 +27,8 @@ func (r *run) writeStatus() {
 	}
 
 	status.Release = &v1alpha2.ReleaseStatus{
-		Name:      history.Name,
-		Namespace: history.Namespace,
+		Name:      history.Release.Name,
+		Namespace: history.Release.Namespace,
 		Revision:  int64(revision.Number),
 		Status:    string(revision.Status),
 	}
@@ -36,7 +36,7 @@ func (r *run) writeStatus() {
 }
 
 // historyStatus returns what `helm history` shows, newest first.
-func historyStatus(history release.Observation) []v1alpha2.ReleaseRevision {
+func historyStatus(history state.History) []v1alpha2.ReleaseRevision {
 	revisions := history.Revisions[:min(len(history.Revisions), v1alpha2.HistoryMaxItems)]
 	entries := make([]v1alpha2.ReleaseRevision, 0, len(revisions))
 
@@ -91,18 +91,18 @@ func (r *run) writeInstalled() {
 	}
 
 	note := ""
-	if r.decision.Verb == release.Hold {
+	if r.decision.Action == state.Hold {
 		note = "; another program made it (" + r.installed.record.Description + ")"
 	}
 
 	conditions.MarkTrue(r.provider, v1alpha2.ProviderInstalledCondition, v1alpha2.ProviderInstalledReason,
 		"Release %s, revision %d, holds %s%s",
-		r.installed.history.Name, r.installed.revision.Number, r.installed.record.AppVersion, note)
+		r.installed.history.Release.Name, r.installed.revision.Number, r.installed.record.AppVersion, note)
 }
 
 // deployed reports whether the newest revision is deployed.
 func (r *run) deployed() bool {
-	return r.installed.record != nil && r.installed.revision.Status == release.StatusDeployed
+	return r.installed.record != nil && r.installed.revision.Status == state.StatusDeployed
 }
 
 // hasInstalled reports whether a revision is deployed, as far as is known.
@@ -124,7 +124,7 @@ func (r *run) writeUpgraded() {
 	case r.upgradeFailed != "":
 		conditions.MarkFalse(r.provider, v1alpha2.ProviderUpgradedCondition, v1alpha2.ComponentsUpgradeErrorReason,
 			"%s", r.upgradeFailed)
-	case r.state.Condition == release.InSync && r.installed.revision.Number > 1:
+	case r.state.State == state.InSync && r.installed.revision.Number > 1:
 		conditions.MarkTrue(r.provider, v1alpha2.ProviderUpgradedCondition, v1alpha2.ProviderUpgradedReason,
 			"Revision %d holds %s", r.installed.revision.Number, r.installed.record.AppVersion)
 	}
@@ -132,7 +132,7 @@ func (r *run) writeUpgraded() {
 
 // writePaused writes whether the revision has taken the replicas away.
 func (r *run) writePaused() {
-	if r.state.Condition != release.InSync {
+	if r.state.State != state.InSync {
 		return
 	}
 

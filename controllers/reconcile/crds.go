@@ -16,7 +16,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/metrics"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // Objects that cannot be rewritten are tried again after migrationRetry. A change waits for them no
@@ -46,7 +46,7 @@ func (r *run) changeCRDs(ctx context.Context) Result {
 // change ended before it got to them.
 func (r *run) careForCRDs(ctx context.Context) Result {
 	revision := r.installed.revision
-	if revision.ChartDigest == "" || revision.Status != release.StatusDeployed {
+	if revision.ChartDigest == "" || revision.Status != state.StatusDeployed {
 		return Result{}
 	}
 

@@ -13,12 +13,15 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/drift"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // deviation is an object that differs from the release, and what became of it.
 type deviation struct {
-	release.Difference
+	drift.Difference
 	corrected bool
 	// why it was not corrected, unless there is an obstacle.
 	why string
@@ -45,11 +48,11 @@ func (r *run) correctDrift(ctx context.Context) Result {
 	}
 
 	// Before a revision is deployed it is not settled what the objects should be.
-	if r.installed.revision.Status != release.StatusDeployed {
+	if r.installed.revision.Status != state.StatusDeployed {
 		return Result{}
 	}
 
-	changed, err := r.target.Health.Changed(ctx, r.installed.record.Names())
+	changed, err := r.target.Health.Changed(ctx, r.installed.record.Keys())
 	if err != nil {
 		return failed(err, applying)
 	}
@@ -74,14 +77,14 @@ func (r *run) correctDrift(ctx context.Context) Result {
 }
 
 // compare compares objects with the release. With an error, it returns those that could be compared.
-func (r *run) compare(ctx context.Context, objects []release.Object) ([]release.Difference, error) {
+func (r *run) compare(ctx context.Context, objects []object.Key) ([]drift.Difference, error) {
 	if len(objects) == 0 {
 		return nil, nil
 	}
 
 	history := r.installed.history
-	compared, err := r.target.Releases.Compare(ctx, history.Namespace, history.Name, r.installed.record.Select(objects))
-	r.target.Health.Verified(compared.Alike)
+	compared, err := r.target.Releases.Compare(ctx, history.Release, r.installed.record.Select(objects))
+	r.target.Health.Verified(compared.InSync)
 
 	return compared.Differences, err
 }
@@ -102,7 +105,7 @@ func driftPolicy(spec *v1alpha2.ProviderSpec) v1alpha2.DriftPolicy {
 func (r *run) correct(ctx context.Context, all []deviation) error {
 	now := time.Now()
 
-	var due []release.Difference
+	var due []drift.Difference
 
 	for _, d := range all {
 		isDue := !r.corrections.Next(d.Object).After(now) || r.policy.Requested
@@ -118,10 +121,10 @@ func (r *run) correct(ctx context.Context, all []deviation) error {
 
 	for i := range all {
 		d := &all[i]
-		isObject := func(v release.Version) bool { return v.Object == d.Object }
+		isObject := func(v object.Snapshot) bool { return v.Object == d.Object }
 		d.corrected = slices.ContainsFunc(corrected, isObject)
 
-		if slices.ContainsFunc(due, func(tried release.Difference) bool { return tried.Object == d.Object }) {
+		if slices.ContainsFunc(due, func(tried drift.Difference) bool { return tried.Object == d.Object }) {
 			r.corrections.Record(d.Object, now, d.corrected)
 		}
 
@@ -138,22 +141,22 @@ func (r *run) correct(ctx context.Context, all []deviation) error {
 // correctObjects corrects objects. failure is why some of them could not be corrected; err is why
 // nothing was done, because the release has changed meanwhile.
 func (r *run) correctObjects(
-	ctx context.Context, due []release.Difference,
-) (corrected []release.Version, failure, err error) {
+	ctx context.Context, due []drift.Difference,
+) (corrected []object.Snapshot, failure, err error) {
 	if len(due) == 0 {
 		return nil, nil, nil
 	}
 
 	history, revision := r.installed.history, r.installed.revision.Number
 
-	result, failure := r.target.Releases.Correct(ctx, history.Namespace, history.Name, revision, due)
-	if pending := new(release.PendingError); errors.As(failure, &pending) || errors.Is(failure, release.ErrChanged) {
+	result, failure := r.target.Releases.Correct(ctx, history.Release, revision, due)
+	if pending := new(release.LockedError); errors.As(failure, &pending) || errors.Is(failure, release.ErrChanged) {
 		return nil, nil, failure
 	}
 
-	r.target.Health.Verified(result.Versions)
+	r.target.Health.Verified(result.Applied)
 
-	return result.Versions, failure, nil
+	return result.Applied, failure, nil
 }
 
 // whyLeft explains why an object still differs: because of an error, or because it was changed back
@@ -169,7 +172,7 @@ func whyLeft(failure error, next time.Time) string {
 
 // recordDrift counts and announces what was corrected and what is left.
 func (r *run) recordDrift(ctx context.Context, policy v1alpha2.DriftPolicy) {
-	var left []release.Version
+	var left []object.Snapshot
 
 	for _, d := range *r.deviations {
 		switch {
@@ -178,7 +181,7 @@ func (r *run) recordDrift(ctx context.Context, policy v1alpha2.DriftPolicy) {
 			r.Metrics.DriftCorrected(r.provider, 1)
 			r.announceCorrection(ctx, d)
 		case !d.Missing:
-			left = append(left, d.Version)
+			left = append(left, d.Snapshot)
 		}
 	}
 

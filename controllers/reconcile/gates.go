@@ -7,7 +7,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/preflight"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // checkGates makes sure that the plan may be applied: its contract fits the other providers', its
@@ -64,7 +64,7 @@ func (r *run) waitForCore(context.Context) Result {
 		return failed(r.coreProblem, applying)
 	}
 
-	if !r.applies() && r.state.Condition != release.InSync {
+	if !r.applies() && r.state.State != state.InSync {
 		return Result{}
 	}
 

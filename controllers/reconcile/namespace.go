@@ -17,13 +17,13 @@ import (
 // labelNamespace adds the labels of the provider's Namespace, pod security levels among them, to the
 // release's. Labels that are there already stay as they are. In a remote cluster, a missing namespace
 // is created: the namespace of the resource exists, but not necessarily there.
-func (r *run) labelNamespace(ctx context.Context, desired release.Desired) error {
+func (r *run) labelNamespace(ctx context.Context, desired release.Spec) error {
 	labels, err := chartgen.NamespaceLabels(desired.Chart)
 	if err != nil || len(labels) == 0 && !r.target.Remote {
 		return err
 	}
 
-	name := desired.Namespace
+	name := desired.Release.Namespace
 	namespace := &corev1.Namespace{}
 
 	err = r.target.Reader.Get(ctx, client.ObjectKey{Name: name}, namespace)

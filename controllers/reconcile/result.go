@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -76,8 +77,8 @@ func waiting(reason, message string, at time.Time) Result {
 // Between these bounds a problem that a user must solve is looked at again, each time after as long as
 // it has existed.
 const (
-	minRetry = release.ShortestRetry
-	maxRetry = release.LongestRetry
+	minRetry = state.MinBackoff
+	maxRetry = state.MaxBackoff
 )
 
 // The reasons of errors that no row of the table knows: errors of finding out what is asked for, and of
@@ -181,7 +182,7 @@ var errorTable = []row{
 	on[*web.ContentError](installFailed, v1alpha2.ComponentsFetchErrorReason, Stalled),
 
 	// Passing troubles.
-	onValue(func(e *release.PendingError, result *Result) {
+	onValue(func(e *release.LockedError, result *Result) {
 		result.set(installFailed, v1alpha2.ProgressingReason, Waiting)
 		result.At = e.Until
 	}),

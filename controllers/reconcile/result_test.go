@@ -20,11 +20,13 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/fetch"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/permissions"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -125,11 +127,11 @@ var errorCases = map[string]errorCase{
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
 	"an unknown kind": {
-		err:       &release.UnknownKindError{Objects: []release.Object{{Name: "x"}}},
+		err:       &release.UnknownKindError{Objects: []object.Key{{Name: "x"}}},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
 	"an object of another release": {
-		err:       &release.ConflictError{Conflicts: []release.Conflict{{Owner: "a/b"}}},
+		err:       &release.ConflictError{Conflicts: []cluster.Conflict{{Owner: "a/b"}}},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
 	"a revision that does not exist": {
@@ -165,7 +167,7 @@ var errorCases = map[string]errorCase{
 		condition: installFailed, reason: v1alpha2.ComponentsFetchErrorReason, outcome: Stalled,
 	},
 	"a release that another program works on": {
-		err:       &release.PendingError{Until: limit},
+		err:       &release.LockedError{Until: limit},
 		condition: installFailed, reason: v1alpha2.ProgressingReason, outcome: Waiting, at: limit,
 	},
 	"a chart store that fails": {

@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/upgrades"
 )
 
@@ -27,7 +28,7 @@ type run struct {
 	*Reconciler
 	provider v1alpha2.Provider
 	target   *clusters.Target
-	policy   release.Policy
+	policy   state.Policy
 
 	// What care finds out: the newest revision, its deviations, and whether the care for it was
 	// left to the change, which may replace it.
@@ -39,8 +40,8 @@ type run struct {
 	// What the change finds out: the plan, the goal for the release, and the decision about it.
 	plan     plan.Plan
 	goal     goal
-	state    release.State
-	decision release.Choice
+	state    state.Observed
+	decision state.Decision
 
 	// How far the change got. failure is why the last action failed and left a failed revision.
 	coreProblem *preflight.Problem
@@ -62,8 +63,8 @@ type run struct {
 
 // installed is the newest revision of the release.
 type installed struct {
-	history  release.Observation
-	revision release.Revision
+	history  state.History
+	revision state.Revision
 	// record is the content of the revision; nil if there is none or it cannot be read.
 	record *release.Record
 	// health of the record's objects; nil until it was read.
@@ -82,15 +83,15 @@ func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) 
 		timeout = spec.Timeout.Duration
 	}
 
-	return &run{Reconciler: r, provider: provider, target: target, policy: release.Policy{
-		Retries:   int(ptr.Deref(spec.Retries, defaultRetries)),
-		Timeout:   timeout,
-		RollBack:  spec.OnFailure != v1alpha2.FailureNone,
-		Revert:    spec.OnExternalChange == v1alpha2.ExternalChangeRevert,
-		Known:     status.Release != nil,
-		Changed:   provider.GetGeneration() != status.ObservedGeneration,
-		Requested: requested(provider),
-		Now:       time.Now(),
+	return &run{Reconciler: r, provider: provider, target: target, policy: state.Policy{
+		Retries:     int(ptr.Deref(spec.Retries, defaultRetries)),
+		Timeout:     timeout,
+		Rollback:    spec.OnFailure != v1alpha2.FailureNone,
+		Revert:      spec.OnExternalChange == v1alpha2.ExternalChangeRevert,
+		Existed:     status.Release != nil,
+		SpecChanged: provider.GetGeneration() != status.ObservedGeneration,
+		Requested:   requested(provider),
+		Now:         time.Now(),
 	}}
 }
 
@@ -124,7 +125,7 @@ func (r *run) reconcile(ctx context.Context) Result {
 			return result
 		}
 
-		r.policy.Changed = false
+		r.policy.SpecChanged = false
 		r.policy.Requested = false
 		r.policy.Now = time.Now()
 		care = r.care(ctx)

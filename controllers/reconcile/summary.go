@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // summarize combines both parts into the result of the run: what is installed, and why it is not yet
@@ -17,14 +17,13 @@ func (r *run) summarize(care, change Result) Result {
 	}
 
 	switch {
-	case r.state.Condition == release.InSync, r.decision.Verb == release.Hold:
+	case r.state.State == state.InSync, r.decision.Action == state.Hold:
 		return firstOf(care, r.healthResult())
-	case r.state.Condition == release.Pending:
+	case r.state.State == state.Locked:
 		return waiting(v1alpha2.ProgressingReason, r.state.Message, r.state.Until)
 	case r.installed.record == nil:
 		history := r.installed.history
-		err := fmt.Errorf("release %s/%s was deleted just after it was applied; it will be installed again",
-			history.Namespace, history.Name)
+		err := fmt.Errorf("release %s was deleted just after it was applied; it will be installed again", history.Release)
 
 		return firstOf(care, failed(err, applying))
 	}
@@ -34,7 +33,7 @@ func (r *run) summarize(care, change Result) Result {
 
 // stopped is the result of a change that ended early.
 func (r *run) stopped(care, change Result) Result {
-	if r.installed.record == nil || r.state.Condition == release.InSync {
+	if r.installed.record == nil || r.state.State == state.InSync {
 		return change
 	}
 
@@ -53,7 +52,7 @@ func (r *run) stillInstalled() string {
 	text := fmt.Sprintf("%s stays installed, as revision %d", r.installed.record.AppVersion, revision.Number)
 
 	switch {
-	case revision.Status != release.StatusDeployed:
+	case revision.Status != state.StatusDeployed:
 		return fmt.Sprintf("%s, which is %s: %s", text, revision.Status, r.installed.record.Description)
 	case r.installed.health == nil:
 		return text
@@ -67,7 +66,7 @@ func (r *run) stillInstalled() string {
 // healthResult is the result when the release is what it should be: its health decides.
 func (r *run) healthResult() Result {
 	health, version := r.installed.health, r.installed.record.AppVersion
-	held := r.decision.Verb == release.Hold
+	held := r.decision.Action == state.Hold
 	ready := func(reason, format string, args ...any) Result {
 		name := v1alpha2.Label(r.provider) + " " + version
 		return Result{Outcome: Ready, Reason: reason, Message: name + fmt.Sprintf(format, args...)}
@@ -108,11 +107,11 @@ func (r *run) attemptFailed() Result {
 	}
 
 	attempts := installed.history.Attempts(r.goal.digest)
-	if len(attempts) > 0 && attempts[0].Failure == release.Unhealthy {
+	if len(attempts) > 0 && attempts[0].Failure == state.FailureUnhealthy {
 		result.Reason = v1alpha2.TimedOutWaitingForDeploymentReason
 	}
 
-	deployed := revision.Status == release.StatusDeployed
+	deployed := revision.Status == state.StatusDeployed
 
 	switch {
 	case !deployed:
@@ -121,7 +120,7 @@ func (r *run) attemptFailed() Result {
 		result.Message += fmt.Sprintf("; %s runs again, as revision %d", record.AppVersion, revision.Number)
 	}
 
-	if r.decision.Verb == release.GiveUp {
+	if r.decision.Action == state.Stop {
 		result.Message += fmt.Sprintf("; given up after %d attempts: change the resource, or its annotation %s, to try again",
 			r.decision.Attempts, v1alpha2.ReconcileRequestAnnotation)
 	}
@@ -147,9 +146,9 @@ func (r *run) uninstalledByOthers() Result {
 		Outcome:   Stalled,
 		Condition: v1alpha2.ProviderInstalledCondition,
 		Reason:    v1alpha2.ExternalChangeReason,
-		Message: fmt.Sprintf("release %s/%s was uninstalled by another program, and stays so until this resource changes; "+
+		Message: fmt.Sprintf("release %s was uninstalled by another program, and stays so until this resource changes; "+
 			"to have it installed again, change the annotation %s or set spec.release.onExternalChange to Revert; "+
-			"to accept it, delete this resource", history.Namespace, history.Name, v1alpha2.ReconcileRequestAnnotation),
+			"to accept it, delete this resource", history.Release, v1alpha2.ReconcileRequestAnnotation),
 	}
 }
 

@@ -16,8 +16,10 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 const (
@@ -27,13 +29,13 @@ const (
 
 // newTestRun returns a run of a provider whose release has the given revisions, newest first. The
 // newest holds v1.0.0 and is healthy.
-func newTestRun(revisions ...release.Revision) *run {
+func newTestRun(revisions ...state.Revision) *run {
 	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capa-system", Name: "aws"}}
 	r := newRun(&Reconciler{}, p, nil)
 	r.observed = true
 	r.goal = goal{version: "v1.1.0", digest: wanted}
-	r.installed.history = release.Observation{
-		Namespace: "capa-system", Name: "infrastructure-aws", Revisions: revisions,
+	r.installed.history = state.History{
+		Release: plan.ReleaseKey(p), Revisions: revisions,
 	}
 
 	if len(revisions) > 0 {
@@ -46,14 +48,14 @@ func newTestRun(revisions ...release.Revision) *run {
 }
 
 // revision returns a revision that Capstan made.
-func revision(number int, status release.Status, digest string) release.Revision {
-	return release.Revision{Number: number, Origin: number, Status: status, Digest: digest}
+func revision(number int, status state.Status, digest string) state.Revision {
+	return state.Revision{Number: number, Origin: number, Status: status, Digest: digest}
 }
 
 // unhealthy returns a health report of an object that is missing.
 func unhealthy() *health.Report {
 	return &health.Report{Objects: []health.ObjectHealth{{
-		Object: release.Object{Name: "manager"}, Message: "is missing",
+		Object: object.Key{Name: "manager"}, Message: "is missing",
 	}}}
 }
 
@@ -70,16 +72,16 @@ func TestStoppedChangeReportsWhatIsInstalled(t *testing.T) {
 			message: "there is no v9.9.9",
 		},
 		"healthy": {
-			run:     newTestRun(revision(3, release.StatusDeployed, former)),
+			run:     newTestRun(revision(3, state.StatusDeployed, former)),
 			message: "there is no v9.9.9; v1.0.0 stays installed, as revision 3, and is healthy",
 		},
 		"failed": {
-			run: newTestRun(revision(3, release.StatusFailed, former)),
+			run: newTestRun(revision(3, state.StatusFailed, former)),
 			message: "there is no v9.9.9; v1.0.0 stays installed, as revision 3, which is failed: " +
 				"Upgrade complete",
 		},
 		"with a problem of its own": {
-			run:  newTestRun(revision(3, release.StatusDeployed, former)),
+			run:  newTestRun(revision(3, state.StatusDeployed, former)),
 			care: failed(errors.New("cannot be corrected"), applying),
 			message: "there is no v9.9.9; v1.0.0 stays installed, as revision 3, and is healthy; " +
 				"cannot be corrected",
@@ -100,7 +102,7 @@ func TestStoppedChangeKeepsProviderInstalled(t *testing.T) {
 	g := NewWithT(t)
 	stopped := failed(&source.NotFoundError{}, fetching)
 
-	r := newTestRun(revision(3, release.StatusDeployed, former))
+	r := newTestRun(revision(3, state.StatusDeployed, former))
 	_, err := r.end(r.summarize(Result{}, stopped))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(conditions.IsTrue(r.provider, v1alpha2.ProviderInstalledCondition)).To(BeTrue())
@@ -128,14 +130,14 @@ func TestHealthDecidesWhenTheReleaseIsInSync(t *testing.T) {
 			r.installed.revision.Healthy = true
 		}, Waiting, v1alpha2.UnhealthyReason},
 		"made by another program": {func(r *run) {
-			r.state.Condition = release.Foreign
-			r.decision.Verb = release.Hold
+			r.state.State = state.Unmanaged
+			r.decision.Action = state.Hold
 		}, Ready, v1alpha2.ExternalChangeReason},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			r := newTestRun(revision(1, release.StatusDeployed, wanted))
-			r.state.Condition = release.InSync
+			r := newTestRun(revision(1, state.StatusDeployed, wanted))
+			r.state.State = state.InSync
 			test.prepare(r)
 
 			result := r.summarize(Result{}, Result{})
@@ -147,35 +149,35 @@ func TestHealthDecidesWhenTheReleaseIsInSync(t *testing.T) {
 
 func TestAttemptFailed(t *testing.T) {
 	next := time.Now().Add(time.Minute)
-	rollback := revision(3, release.StatusDeployed, former)
+	rollback := revision(3, state.StatusDeployed, former)
 	rollback.RollbackTo = 1
 
-	timedOut := revision(2, release.StatusFailed, wanted)
-	timedOut.Failure = release.Unhealthy
+	timedOut := revision(2, state.StatusFailed, wanted)
+	timedOut.Failure = state.FailureUnhealthy
 
 	for name, test := range map[string]struct {
 		run       *run
-		decision  release.Choice
+		decision  state.Decision
 		outcome   Outcome
 		reason    string
 		condition string
 		message   string
 	}{
 		"rolled back, with a retry to come": {
-			run:      newTestRun(rollback, timedOut, revision(1, release.StatusSuperseded, former)),
-			decision: release.Choice{Verb: release.Await, Until: next},
+			run:      newTestRun(rollback, timedOut, revision(1, state.StatusSuperseded, former)),
+			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
 			message: "v1.0.0 runs again, as revision 3",
 		},
 		"given up": {
-			run:      newTestRun(rollback, timedOut, revision(1, release.StatusSuperseded, former)),
-			decision: release.Choice{Verb: release.GiveUp, Attempts: 2},
+			run:      newTestRun(rollback, timedOut, revision(1, state.StatusSuperseded, former)),
+			decision: state.Decision{Action: state.Stop, Attempts: 2},
 			outcome:  Stalled, reason: v1alpha2.TimedOutWaitingForDeploymentReason,
 			message: "given up after 2 attempts",
 		},
 		"not rolled back": {
-			run:      newTestRun(revision(2, release.StatusFailed, wanted)),
-			decision: release.Choice{Verb: release.Await, Until: next},
+			run:      newTestRun(revision(2, state.StatusFailed, wanted)),
+			decision: state.Decision{Action: state.Wait, Until: next},
 			outcome:  Waiting, reason: v1alpha2.InstallFailedReason,
 			condition: v1alpha2.ProviderInstalledCondition,
 			message:   "v1.1.0 failed: Upgrade complete",
@@ -196,26 +198,26 @@ func TestAttemptFailed(t *testing.T) {
 }
 
 func TestAttemptedDigest(t *testing.T) {
-	automatic := revision(3, release.StatusDeployed, former)
+	automatic := revision(3, state.StatusDeployed, former)
 	automatic.RollbackTo = 1
 
-	requested := revision(3, release.StatusDeployed, rollbackDigestPrefix+"1")
+	requested := revision(3, state.StatusDeployed, rollbackDigestPrefix+"1")
 	requested.RollbackTo = 1
 
-	foreign := release.Revision{Number: 3, Origin: 1, Status: release.StatusDeployed}
+	foreign := state.Revision{Number: 3, Origin: 1, Status: state.StatusDeployed}
 
 	for name, test := range map[string]struct {
-		newest   release.Revision
+		newest   state.Revision
 		expected string
 	}{
-		"an upgrade":                      {revision(3, release.StatusDeployed, wanted), wanted},
+		"an upgrade":                      {revision(3, state.StatusDeployed, wanted), wanted},
 		"an automatic rollback":           {automatic, wanted},
 		"a rollback that was asked for":   {requested, rollbackDigestPrefix + "1"},
 		"a revision of another program's": {foreign, wanted},
 	} {
 		t.Run(name, func(t *testing.T) {
-			history := release.Observation{Revisions: []release.Revision{
-				test.newest, revision(2, release.StatusFailed, wanted), revision(1, release.StatusSuperseded, former),
+			history := state.History{Revisions: []state.Revision{
+				test.newest, revision(2, state.StatusFailed, wanted), revision(1, state.StatusSuperseded, former),
 			}}
 			NewWithT(t).Expect(attemptedDigest(history)).To(Equal(test.expected))
 		})
@@ -236,10 +238,10 @@ func TestNeedsCore(t *testing.T) {
 		expected  bool
 	}{
 		"a first install":       {newTestRun(), nil, "v1beta1", true},
-		"the same contract":     {newTestRun(revision(1, release.StatusDeployed, former)), &v1beta1, "v1beta1", false},
-		"another contract":      {newTestRun(revision(1, release.StatusDeployed, former)), &v1beta1, "v1beta2", true},
-		"an unknown contract":   {newTestRun(revision(1, release.StatusDeployed, former)), nil, "v1beta1", false},
-		"a plain chart instead": {newTestRun(revision(1, release.StatusDeployed, former)), &v1beta1, "", true},
+		"the same contract":     {newTestRun(revision(1, state.StatusDeployed, former)), &v1beta1, "v1beta1", false},
+		"another contract":      {newTestRun(revision(1, state.StatusDeployed, former)), &v1beta1, "v1beta2", true},
+		"an unknown contract":   {newTestRun(revision(1, state.StatusDeployed, former)), nil, "v1beta1", false},
+		"a plain chart instead": {newTestRun(revision(1, state.StatusDeployed, former)), &v1beta1, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.run.provider.GetStatus().Contract = test.installed

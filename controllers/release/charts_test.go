@@ -101,3 +101,46 @@ func custom(plural, name string) string {
 		name,
 	)
 }
+
+const webhooks = `apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata:
+  name: {{ .Release.Namespace }}-webhooks
+webhooks:
+- name: default.release.test
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: Ignore
+  clientConfig:
+    caBundle: Cg==
+    service: {name: webhook, namespace: {{ .Release.Namespace }}, path: /default}
+  rules: [{apiGroups: [release.test], apiVersions: [v1], operations: [CREATE], resources: [nothings]}]
+`
+
+const aggregatedRole = `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: {{ .Release.Namespace }}-aggregated
+aggregationRule: {clusterRoleSelectors: [{matchLabels: {aggregate-to: {{ .Release.Namespace }}}}]}
+rules: []
+`
+
+const secret = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: credentials\nstringData:\n  password: hunter2\n"
+
+// varied has values that the API server stores in another notation.
+const varied = `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: varied
+spec:
+  selector: {matchLabels: {app: varied}}
+  template:
+    metadata: {labels: {app: varied}}
+    spec:
+      containers:
+      - name: manager
+        image: example.org/manager:v1
+        env: [{name: A, value: "1"}, {name: B, value: "2"}]
+        ports: [{name: http, containerPort: 8080}]
+        resources: {limits: {cpu: 1000m, memory: 1024Mi}, requests: {cpu: "0.1"}}
+`

@@ -11,28 +11,29 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// mortal is the connection of a process that is killed right after its n-th write: that one reaches
-// the API server, its answer and everything after it are lost.
-type mortal struct {
+// killedConnection is the connection of a process that is killed right after its n-th write: that
+// request reaches the API server; its response and all later requests are lost.
+type killedConnection struct {
 	http.RoundTripper
 	left *atomic.Int64
 }
 
 var errKilled = errors.New("the process was killed")
 
-func (m mortal) RoundTrip(r *http.Request) (*http.Response, error) {
-	left := m.left.Load()
+func (c killedConnection) RoundTrip(r *http.Request) (*http.Response, error) {
+	left := c.left.Load()
 	if r.Method != http.MethodGet {
-		left = m.left.Add(-1) + 1
+		left = c.left.Add(-1) + 1
 	}
 
 	if left <= 0 {
 		return nil, errKilled
 	}
 
-	response, err := m.RoundTripper.RoundTrip(r)
+	response, err := c.RoundTripper.RoundTrip(r)
 	if left == 1 && r.Method != http.MethodGet {
 		if err == nil {
 			err = response.Body.Close()
@@ -44,46 +45,62 @@ func (m mortal) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// killedAfter makes an engine of a process that is killed after so many writes. alive reports whether
-// it still lives.
+// killedAfter returns the engine of a process that is killed after so many writes, and a function
+// that reports whether it is still alive.
 func killedAfter(writes int) (engine *release.Engine, alive func() bool) {
 	left := &atomic.Int64{}
 	left.Store(int64(writes))
 
 	engine = newEngine("victim", func(c *rest.Config) {
-		c.Wrap(func(rt http.RoundTripper) http.RoundTripper { return mortal{rt, left} })
+		c.Wrap(func(rt http.RoundTripper) http.RoundTripper { return killedConnection{rt, left} })
 	})
 
 	return engine, func() bool { return left.Load() > 0 }
 }
 
+// step is what one process does with the release in a namespace.
+type step func(ctx SpecContext, e *release.Engine, namespace string)
+
 var _ = Describe("A process that is killed", func() {
-	first := func(namespace string) release.Desired {
-		return desired(
-			namespace,
-			chartOf("1.0.0", configMap("kept", "1"), configMap("dropped", ""), serviceAccount("manager"),
-				deployment("manager", "1")),
-			nil,
-		)
+	first := func(namespace string) release.Spec {
+		return specOf(namespace, "1.0.0", configMap("kept", "1"), configMap("dropped", ""), serviceAccount("manager"),
+			deployment("manager", "1"))
 	}
-	second := func(namespace string) release.Desired {
-		return desired(namespace, chartOf("2.0.0", configMap("kept", "2"), configMap("added", ""), serviceAccount("manager"),
-			deployment("manager", "2")), nil)
+	second := func(namespace string) release.Spec {
+		return specOf(namespace, "2.0.0", configMap("kept", "2"), configMap("added", ""), serviceAccount("manager"),
+			deployment("manager", "2"))
 	}
 
-	// forEachWrite kills a process after its first write, its second and so on, each in a namespace
-	// of its own, until it survives.
-	forEachWrite := func(ctx SpecContext, prepare, act, check func(e *release.Engine, namespace string)) {
+	// Steps of a process that may be killed ignore errors.
+	nothing := func(SpecContext, *release.Engine, string) {}
+	installFirst := func(ctx SpecContext, e *release.Engine, namespace string) { _, _ = apply(ctx, e, first(namespace)) }
+	applySecond := func(ctx SpecContext, e *release.Engine, namespace string) { _, _ = apply(ctx, e, second(namespace)) }
+	uninstall := func(ctx SpecContext, e *release.Engine, namespace string) {
+		_, _ = e.Uninstall(ctx, releaseIn(namespace))
+	}
+
+	recoverFirst := func(ctx SpecContext, e *release.Engine, namespace string) {
+		expectRecovery(ctx, e, first(namespace))
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "dropped"))
+	}
+	recoverSecond := func(ctx SpecContext, e *release.Engine, namespace string) {
+		expectRecovery(ctx, e, second(namespace))
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "added"))
+	}
+
+	// forEachWrite kills the second step after its first write, its second and so on, each time in
+	// another namespace, until it survives.
+	forEachWrite := func(ctx SpecContext, prepare, act, check step) {
 		GinkgoHelper()
 
 		for n := 1; ; n++ {
 			namespace := newNamespace(ctx)
-			prepare(newEngine("predecessor"), namespace)
+			prepare(ctx, newEngine("predecessor"), namespace)
 
 			victim, alive := killedAfter(n)
-			act(victim, namespace)
+			act(ctx, victim, namespace)
 			By(fmt.Sprintf("recovering from %v after write %d", history(ctx, namespace), n))
-			check(newEngine("successor"), namespace)
+			check(ctx, newEngine("successor"), namespace)
 
 			if alive() {
 				Expect(n).To(BeNumerically(">", 4), "the action makes more writes than that")
@@ -91,99 +108,97 @@ var _ = Describe("A process that is killed", func() {
 			}
 		}
 	}
-	nothing := func(*release.Engine, string) {}
 
-	It("while it installs is recovered from, whatever it wrote last", func(ctx SpecContext) {
-		forEachWrite(ctx, nothing, func(e *release.Engine, namespace string) {
-			_, _ = apply(ctx, e, first(namespace))
-		}, func(e *release.Engine, namespace string) {
-			recovered(ctx, e, first(namespace))
-			Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "dropped"))
-		})
+	It("during an install leaves a release that can be repaired", func(ctx SpecContext) {
+		forEachWrite(ctx, nothing, installFirst, recoverFirst)
 	})
 
-	It("while it upgrades is recovered from", func(ctx SpecContext) {
-		forEachWrite(ctx, func(e *release.Engine, namespace string) { mustApply(ctx, e, first(namespace)) },
-			func(e *release.Engine, namespace string) {
-				_, _ = apply(ctx, e, second(namespace))
-			}, func(e *release.Engine, namespace string) {
-				recovered(ctx, e, second(namespace))
-				Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "added"))
-			})
+	It("during an upgrade leaves a release that can be repaired", func(ctx SpecContext) {
+		forEachWrite(ctx, installFirst, applySecond, recoverSecond)
 	})
 
-	It("while it upgrades is recovered from by going back to what was before", func(ctx SpecContext) {
-		forEachWrite(ctx, func(e *release.Engine, namespace string) { mustApply(ctx, e, first(namespace)) },
-			func(e *release.Engine, namespace string) {
-				_, _ = apply(ctx, e, second(namespace))
-			}, func(e *release.Engine, namespace string) {
-				recovered(ctx, e, first(namespace))
-				Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "dropped"))
-			})
+	It("during an upgrade leaves a release that can be reverted", func(ctx SpecContext) {
+		forEachWrite(ctx, installFirst, applySecond, recoverFirst)
 	})
 
-	It("while it upgrades does not stand in the way of an uninstall", func(ctx SpecContext) {
-		forEachWrite(ctx, func(e *release.Engine, namespace string) { mustApply(ctx, e, first(namespace)) },
-			func(e *release.Engine, namespace string) {
-				_, _ = apply(ctx, e, second(namespace))
-			}, func(e *release.Engine, namespace string) { uninstalled(ctx, e, namespace) })
+	It("during an upgrade leaves a release that can be uninstalled", func(ctx SpecContext) {
+		forEachWrite(ctx, installFirst, applySecond, expectUninstall)
 	})
 
-	It("while it uninstalls is recovered from, by another uninstall or by another install", func(ctx SpecContext) {
-		uninstall := func(e *release.Engine, namespace string) { _, _ = e.Uninstall(ctx, namespace, name) }
-		prepare := func(e *release.Engine, namespace string) {
+	It("during an uninstall leaves a release that can be uninstalled and reinstalled", func(ctx SpecContext) {
+		installBoth := func(ctx SpecContext, e *release.Engine, namespace string) {
 			mustApply(ctx, e, first(namespace))
 			mustApply(ctx, e, second(namespace))
 		}
-		forEachWrite(ctx, prepare, uninstall, func(e *release.Engine, namespace string) { uninstalled(ctx, e, namespace) })
-		forEachWrite(ctx, prepare, uninstall, func(_ *release.Engine, namespace string) {
+		reinstall := func(ctx SpecContext, _ *release.Engine, namespace string) {
 			e := newImpatientEngine("successor")
 
 			Eventually(func() error { _, err := apply(ctx, e, second(namespace)); return err }).Should(Succeed())
 			Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "added"))
-		})
+		}
+
+		forEachWrite(ctx, installBoth, uninstall, expectUninstall)
+		forEachWrite(ctx, installBoth, uninstall, reinstall)
 	})
 
-	It("while it recovers is recovered from", func(ctx SpecContext) {
-		forEachWrite(ctx, func(_ *release.Engine, namespace string) {
+	It("during a recovery leaves a release that can be repaired", func(ctx SpecContext) {
+		interruptInstall := func(ctx SpecContext, _ *release.Engine, namespace string) {
 			victim, _ := killedAfter(3)
 			_, err := apply(ctx, victim, first(namespace))
 			Expect(err).To(HaveOccurred())
-		}, func(e *release.Engine, namespace string) {
-			_, _ = apply(ctx, e, second(namespace))
-		}, func(e *release.Engine, namespace string) {
-			recovered(ctx, e, second(namespace))
-			Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "added"))
-		})
+		}
+
+		forEachWrite(ctx, interruptInstall, applySecond, recoverSecond)
+	})
+
+	It("leaves a revision that does not count as an attempt", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		mustApply(ctx, newEngine("predecessor"), first(namespace))
+
+		victim, _ := killedAfter(3)
+		applySecond(ctx, victim, namespace)
+		Expect(history(ctx, namespace)).To(HaveExactElements("1 deployed", "2 pending-upgrade"))
+
+		successor := newEngine("successor")
+		expectRecovery(ctx, successor, second(namespace))
+
+		recovered, err := successor.Observe(ctx, releaseIn(namespace))
+		Expect(err).NotTo(HaveOccurred())
+
+		interrupted, exists := recovered.Find(2)
+		Expect(exists).To(BeTrue())
+		Expect(interrupted.Status).To(Equal(state.StatusFailed))
+		Expect(interrupted.Failure).To(Equal(state.FailureInterrupted))
 	})
 })
 
-// recovered brings a release to what is desired, if it is not already, and sees to it that nothing
-// of an accident is left.
-func recovered(ctx SpecContext, e *release.Engine, d release.Desired) {
+// expectRecovery applies the desired state, unless it is in sync, and expects that nothing of the
+// accident is left.
+func expectRecovery(ctx SpecContext, e *release.Engine, spec release.Spec) {
 	GinkgoHelper()
 
-	state := stateOf(ctx, e, d)
-	Expect(state.Condition).NotTo(Equal(release.Pending), state.Message)
+	observed := observe(ctx, e, spec)
+	Expect(observed.State).NotTo(Equal(state.Locked), observed.Message)
 
-	if state.Condition != release.InSync {
-		result, err := e.Apply(ctx, d, state)
+	if observed.State != state.InSync {
+		result, err := e.Apply(ctx, spec, observed)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(result.Status).To(Equal(release.StatusDeployed))
+		Expect(result.Status).To(Equal(state.StatusDeployed))
 	}
 
-	Expect(stateOf(ctx, e, d).Condition).To(Equal(release.InSync))
-	revisions := history(ctx, d.Namespace)
+	Expect(observe(ctx, e, spec).State).To(Equal(state.InSync))
+
+	revisions := history(ctx, spec.Release.Namespace)
 	Expect(revisions).NotTo(ContainElement(ContainSubstring("pending")))
 	Expect(revisions[len(revisions)-1]).To(HaveSuffix("deployed"))
-	Expect(run(ctx, "helm", "status", name, "-n", d.Namespace)).To(ContainSubstring("STATUS: deployed"))
+	Expect(run(ctx, "helm", "status", name, "-n", spec.Release.Namespace)).To(ContainSubstring("STATUS: deployed"))
 }
 
-// uninstalled removes a release and sees to it that nothing is left.
-func uninstalled(ctx SpecContext, e *release.Engine, namespace string) {
+// expectUninstall uninstalls a release and expects that nothing is left.
+func expectUninstall(ctx SpecContext, e *release.Engine, namespace string) {
 	GinkgoHelper()
 
-	_, err := e.Uninstall(ctx, namespace, name)
+	_, err := e.Uninstall(ctx, releaseIn(namespace))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(history(ctx, namespace)).To(BeEmpty())
 	Expect(configMaps(ctx, namespace)).To(BeEmpty())

@@ -1,17 +1,21 @@
-// Package release runs the Helm releases of providers. It is the only importer of Helm's action,
-// kube, storage and release packages, so that another Helm is this package's change alone.
+// Package release runs the Helm releases of providers.
 //
-// A reconcile asks an Engine for this. Observe lists what storage holds of a release without
-// decoding any of it. Decide, a pure function, tells from that what state the release is in. Apply
-// and Uninstall run one action for that state and return as soon as the API server has taken the
-// objects: nobody waits here for anything to become ready. Read gives the objects of a revision to
-// whoever watches their health, and Compare and Correct see to it that they stay as the revision
-// says.
+// A reconcile uses an Engine, and the functions of package state to decide what to do.
+// Engine.Observe reads the history of a release without decoding any of its revisions,
+// Engine.Determine returns its state, and state.Next the action. Engine.Apply, Engine.Rollback and
+// Engine.Uninstall run one action and return as soon as the API server has accepted the objects;
+// they do not wait for anything to become ready. Engine.Read returns the objects of a revision, so
+// that the caller can watch their health, and Engine.Compare and Engine.Correct keep them as the
+// revision defines them.
 //
-// Storage is Helm's own, one Secret per revision, so that the helm programs see, roll back and
-// uninstall what was made here. All that Capstan has to know of a revision later is in the labels
-// of its Secret.
+// Storage is Helm's own, one Secret for each revision, so that the helm programs can list, roll
+// back and uninstall what Capstan has installed. Everything that Capstan needs to know of a
+// revision later is in the labels of its Secret.
 //
-// The caller guarantees that one Engine at a time acts on a cluster's releases, by leader election.
-// Recovery rests on it: a revision that another holder left pending cannot be in work any more.
+// Only one Engine at a time may act on the releases of a cluster, which the caller guarantees by
+// leader election. Recovery relies on it: a revision that another holder left pending is not in
+// progress any more.
+//
+// Only this package and the packages below it import Helm's packages action, kube and storage.
+// Helm's package release, for the type of a rendered release, is imported by chartgen/render too.
 package release

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"helm.sh/helm/v3/pkg/kube"
 	"k8s.io/apimachinery/pkg/types"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -14,31 +15,32 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// Options of an Engine. Zero values mean the defaults.
+// Options of an Engine. Fields that are zero have their defaults.
 type Options struct {
-	// Holder names this process in the releases that it makes: its leader election identity. It is
-	// required.
+	// Holder identifies this process in the revisions that it creates, usually by its leader
+	// election identity. It is required.
 	Holder string
-	// ForeignGrace is how long another program, such as a person's helm upgrade, may go without a
-	// sign before it is taken for dead. Default: 5m.
-	ForeignGrace time.Duration
-	// HookTimeout bounds each hook of a chart. Default: 5m.
+	// LockTimeout is how long another program, such as helm upgrade, may go without writing to a
+	// release before it is considered dead. Default: 5m.
+	LockTimeout time.Duration
+	// HookTimeout limits each hook of a chart. Default: 5m.
 	HookTimeout time.Duration
-	// RequestTimeout bounds each request to the API server, unless the configuration does. Default:
+	// RequestTimeout limits each request to the API server, unless the configuration does. Default:
 	// 30s.
 	RequestTimeout time.Duration
 }
 
-// Engine runs the releases of one cluster. It may be used by many goroutines.
+// Engine runs the releases of one cluster. It is safe for concurrent use.
 type Engine struct {
-	options  Options
-	cluster  *cluster
-	metadata metadata.Getter // of Secrets
-	objects  metadata.Interface
-	secrets  corev1.SecretsGetter
-	records  *records
+	options    Options
+	connection *cluster.Connection
+	secrets    corev1.SecretsGetter
+	metadata   metadata.Getter // of Secrets
+	records    *recordCache
 
 	mu   sync.Mutex
 	busy map[types.NamespacedName]bool
@@ -47,200 +49,195 @@ type Engine struct {
 // setFieldOwner sets the field manager of Helm's requests, which is a global of its library.
 var setFieldOwner = sync.OnceFunc(func() { kube.ManagedFieldsManager = v1alpha2.FieldOwner })
 
-// NewEngine makes an engine for the cluster that config leads to. It makes no request. Requests are
-// not throttled here: the API server does that itself, and more fairly.
+// NewEngine returns an engine for the cluster of the configuration. It makes no request. It does
+// not throttle requests: the API server does that, and more fairly.
 func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 	if options.Holder == "" {
-		return nil, errors.New("release engine: no holder is given: name the process, e.g. by its leader election identity")
+		return nil, errors.New("release engine: the holder is empty; set it, for example to the leader election identity")
 	}
 
 	setFieldOwner()
-	defaultTo(&options.ForeignGrace, 5*time.Minute)
-	defaultTo(&options.HookTimeout, 5*time.Minute)
-	defaultTo(&options.RequestTimeout, 30*time.Second)
+	setDefault(&options.LockTimeout, 5*time.Minute)
+	setDefault(&options.HookTimeout, 5*time.Minute)
+	setDefault(&options.RequestTimeout, 30*time.Second)
 
 	config = rest.CopyConfig(config)
-	config.QPS, config.RateLimiter = -1, nil
-	defaultTo(&config.Timeout, options.RequestTimeout)
+	config.QPS = -1
+	config.RateLimiter = nil
+	setDefault(&config.Timeout, options.RequestTimeout)
 
-	c, err := newCluster(config)
+	connection, err := cluster.Connect(config)
 	if err != nil {
 		return nil, err
 	}
 
-	secrets, err := corev1.NewForConfigAndClient(config, c.http)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the cluster: %w", err)
-	}
-
-	meta, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), c.http)
+	secrets, err := corev1.NewForConfigAndClient(config, connection.HTTP())
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 
 	return &Engine{
-		options:  options,
-		cluster:  c,
-		secrets:  secrets,
-		metadata: meta.Resource(secretsResource),
-		objects:  meta,
-		records:  &records{known: map[types.NamespacedName]reading{}},
-		busy:     map[types.NamespacedName]bool{},
+		options:    options,
+		connection: connection,
+		secrets:    secrets,
+		metadata:   connection.Metadata().Resource(secretsResource),
+		records:    &recordCache{entries: map[types.NamespacedName]cachedRecord{}},
+		busy:       map[types.NamespacedName]bool{},
 	}, nil
 }
 
-func defaultTo(value *time.Duration, otherwise time.Duration) {
+func setDefault(value *time.Duration, defaultValue time.Duration) {
 	if *value == 0 {
-		*value = otherwise
+		*value = defaultValue
 	}
 }
 
-// Refresh forgets the API server's version, APIs and kinds, for when new CRDs have been applied or
-// the cluster was upgraded. Kinds that a manifest needs and that are not known are looked for anew
-// in any case.
-func (e *Engine) Refresh() { e.cluster.refresh() }
+// Refresh forgets the cluster's version, APIs and kinds. Call it after CRDs were applied or the
+// cluster was upgraded. Kinds that a manifest needs and that are unknown are looked up again in any
+// case.
+func (e *Engine) Refresh() { e.connection.Refresh() }
 
-// Digest names all that a revision would be made from: chart, values, post-renderer and version of
-// Kubernetes. It is compared with Revision.Digest and holds nothing that could be turned back into
-// a value.
-func (e *Engine) Digest(d Desired) (string, error) {
-	caps, err := e.cluster.caps()
+// Digest identifies everything that a revision would be created from: chart, values, post-renderer
+// and version of Kubernetes. It is compared with the digest of a state.Revision, and reveals no
+// values.
+func (e *Engine) Digest(spec Spec) (string, error) {
+	capabilities, err := e.connection.Capabilities()
 	if err != nil {
 		return "", err
 	}
 
-	return d.digest(caps.KubeVersion.Major + "." + caps.KubeVersion.Minor)
+	return spec.digest(capabilities.KubeVersion.Major + "." + capabilities.KubeVersion.Minor)
 }
 
-// Decide tells what state an observed release is in.
-func (e *Engine) Decide(o Observation, digest string) State {
-	return Decide(
-		o,
-		digest,
-		Rules{Holder: v1alpha2.LabelValue(e.options.Holder), ForeignGrace: e.options.ForeignGrace, Now: time.Now()},
-	)
+// Determine returns the state of a release, where digest identifies its desired state.
+func (e *Engine) Determine(history state.History, digest string) state.Observed {
+	return state.Determine(history, digest, state.Rules{
+		Holder:      v1alpha2.LabelValue(e.options.Holder),
+		LockTimeout: e.options.LockTimeout,
+		Now:         time.Now(),
+	})
 }
 
 // Result is what an action did.
 type Result struct {
-	// Revision and Status are what was written last of the newest revision; zero if nothing was
-	// written. They count, not the error: an action that failed may have written, and one that went
-	// well may not have been able to.
+	// Revision and Status are the last write to the newest revision; zero if nothing was written.
+	// They are independent of the error: an action that failed may have written a revision, and one
+	// that succeeded may not have been able to.
 	Revision int
-	Status   Status
-	// Adopted objects were there and belonged to no release. Replaced ones were deleted and made
-	// anew, because of an immutable field. Pruned ones were deleted. Left ones are no longer in the
-	// release, but were kept: because somebody annotated them so, for their kind, or because they
-	// no longer carry the release's mark. What the chart itself annotates to be kept is not listed.
-	Adopted, Replaced, Pruned, Left []Object
-	// Versions are the objects that are now as the release says, whether they had to change or not.
-	Versions []Version
+	Status   state.Status
+
+	cluster.Changes
 }
 
-// Apply makes the release what is desired, by one Helm action that the state calls for: an install
-// if it is Absent or Uninstalled, otherwise an upgrade, before which a revision that was Abandoned
-// is marked failed. It returns when the objects are applied, ready or not. Once begun it is not
-// cancelled by ctx, because Helm would go on behind our back, but each of its requests is bounded.
+// Apply changes the release to its desired state by one Helm action: an install if the release is
+// state.Absent or state.Uninstalled, otherwise an upgrade. It first marks the newest revision
+// failed if the release is state.Interrupted. It returns when the objects are applied, ready or
+// not. ctx cannot cancel it once it has started, because Helm would continue in the background;
+// each of its requests is limited instead.
 //
-// The error is nil only if the result is in storage. Otherwise it is, or wraps: ErrChanged,
-// *PendingError, *RenderError, *UnknownKindError, *ConflictError, which are found before anything
-// is done; *RejectedError, *UnavailableError, *RemoveError, which leave a failed revision;
-// *StorageError.
-func (e *Engine) Apply(ctx context.Context, d Desired, state State) (Result, error) {
-	if state.Condition == Pending {
-		return Result{}, &PendingError{Message: state.Message, Until: state.Until}
-	}
-
-	done, err := e.begin(d.Namespace, d.Name)
-	if err != nil {
-		return Result{}, err
-	}
-	defer done()
-
-	s := e.newSession(ctx, d.Namespace, d.Name)
-	err = s.apply(ctx, d, state)
-
-	return s.result(), err
+// The error is nil only if the result is stored. Otherwise it is, or wraps, one of these:
+//   - ErrChanged, *LockedError, *RenderError, *UnknownKindError, *ConflictError: nothing was done
+//   - *RejectedError, *UnavailableError, *RemoveError: there is a new revision, which failed
+//   - *StorageError: the Secret of a revision could not be written
+func (e *Engine) Apply(ctx context.Context, spec Spec, observed state.Observed) (Result, error) {
+	return e.run(ctx, spec.Release, observed, func(s *session) error { return s.apply(ctx, spec, observed) })
 }
 
-// Return is the way back to an earlier revision.
-type Return struct {
-	// Namespace and Name of the release.
-	Namespace, Name string
-	// Revision to return to.
+// RollbackOptions are the options of a rollback.
+type RollbackOptions struct {
+	// Revision to roll back to.
 	Revision int
-	// Digest that stands for what is wanted. Default: that of the revision, so that what was
-	// desired then is in sync again.
+	// Digest of the desired state that the rollback represents. Default: that of the revision, so
+	// that the release is in sync with what was desired then.
 	Digest string
-	// Reason why, for the history.
+	// Reason for the history.
 	Reason string
-	// HistoryLimit is that of Desired.
+	// HistoryLimit is the same as in Spec.
 	HistoryLimit int
 }
 
-// Rollback makes the objects of an earlier revision those of the release again, by a new revision.
-// What revisions since then have added is pruned, what they dropped is made anew. It is otherwise
-// like Apply; a revision that the history does not have is a *NoRevisionError.
-func (e *Engine) Rollback(ctx context.Context, t Return, state State) (Result, error) {
-	if state.Condition == Pending {
-		return Result{}, &PendingError{Message: state.Message, Until: state.Until}
+// Rollback applies the objects of an earlier revision, by a new revision. Objects that later
+// revisions have added are deleted, those that they dropped are recreated. It does not touch CRDs
+// and the history. Otherwise it is like Apply; a revision that does not exist is a
+// *NoRevisionError.
+func (e *Engine) Rollback(
+	ctx context.Context,
+	release types.NamespacedName,
+	options RollbackOptions,
+	observed state.Observed,
+) (Result, error) {
+	return e.run(ctx, release, observed, func(s *session) error { return s.rollback(ctx, options, observed) })
+}
+
+func (e *Engine) run(
+	ctx context.Context,
+	release types.NamespacedName,
+	observed state.Observed,
+	action func(*session) error,
+) (Result, error) {
+	if observed.State == state.Locked {
+		return Result{}, &LockedError{Message: observed.Message, Until: observed.Until}
 	}
 
-	done, err := e.begin(t.Namespace, t.Name)
+	unlock, err := e.lock(release)
 	if err != nil {
 		return Result{}, err
 	}
-	defer done()
+	defer unlock()
 
-	s := e.newSession(ctx, t.Namespace, t.Name)
-	err = s.rollback(ctx, t, state)
+	s := e.newSession(ctx, release)
+	err = action(s)
 
 	return s.result(), err
 }
 
-// Uninstall removes the release: its objects, those of failed revisions included, and its history.
-// CRDs, Namespaces and what carries the annotation "helm.sh/resource-policy: keep" stay. It may be
-// called again at any time, whatever state an earlier attempt or another program has left behind; a
-// release that does not exist is fine. A *CorruptError says that no revision can be read: Apply
-// makes one that can.
-func (e *Engine) Uninstall(ctx context.Context, namespace, name string) (Result, error) {
-	done, err := e.begin(namespace, name)
+// Uninstall deletes the release: its objects, including those of failed revisions, and its history.
+// It keeps CRDs, Namespaces and objects with the annotation "helm.sh/resource-policy: keep". It can
+// be called at any time, whatever state an earlier attempt or another program has left, and does
+// nothing if the release does not exist. A *CorruptError means that no revision can be decoded:
+// Apply creates one that can.
+func (e *Engine) Uninstall(ctx context.Context, release types.NamespacedName) (Result, error) {
+	unlock, err := e.lock(release)
 	if err != nil {
 		return Result{}, err
 	}
-	defer done()
-	defer e.records.forget(namespace, name)
+	defer unlock()
+	defer e.records.forget(release)
 
-	s := e.newSession(ctx, namespace, name)
+	s := e.newSession(ctx, release)
 	err = s.uninstall(ctx)
 
 	return s.result(), err
 }
 
-// begin makes sure that one action at a time runs on a release.
-func (e *Engine) begin(namespace, name string) (done func(), err error) {
-	key := types.NamespacedName{Namespace: namespace, Name: name}
-
+// lock ensures that this process runs one action on a release at a time.
+func (e *Engine) lock(release types.NamespacedName) (unlock func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
-	if e.busy[key] {
-		return nil, &PendingError{Message: fmt.Sprintf("an action on release %s is running", key)}
+	if e.busy[release] {
+		return nil, &LockedError{Message: fmt.Sprintf("an action on release %s is running", release)}
 	}
 
-	e.busy[key] = true
+	e.busy[release] = true
 
 	return func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 
-		delete(e.busy, key)
+		delete(e.busy, release)
 	}, nil
 }
 
-func (e *Engine) isBusy(namespace, name string) bool {
+func (e *Engine) isBusy(release types.NamespacedName) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
-	return e.busy[types.NamespacedName{Namespace: namespace, Name: name}]
+	return e.busy[release]
+}
+
+// newClient returns a client for one action on a release.
+func (e *Engine) newClient(ctx context.Context, release types.NamespacedName) *cluster.Client {
+	log := logr.FromContextOrDiscard(ctx)
+	return cluster.NewClient(e.connection, release, log, helmLog(log))
 }

@@ -3,19 +3,18 @@ package release_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"net/http"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// replacer is a post-renderer.
+// replacer is a post-renderer that replaces a text.
 type replacer struct{ from, to string }
 
 func (r replacer) Render(manifest []byte) ([]byte, error) {
@@ -24,7 +23,7 @@ func (r replacer) Render(manifest []byte) ([]byte, error) {
 
 func (r replacer) Digest() string { return r.from + ">" + r.to }
 
-// roundTripper is a function that is a connection.
+// roundTripper is a function as an http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
@@ -36,33 +35,31 @@ var _ = Describe("The engine", func() {
 
 	It("needs a holder", func() {
 		_, err := release.NewEngine(cluster.Config(), release.Options{})
-		Expect(err).To(MatchError(ContainSubstring("no holder")))
+		Expect(err).To(MatchError(ContainSubstring("the holder is empty")))
 	})
 
-	It("applies and records what the post-renderer made", func(ctx SpecContext) {
+	It("applies and stores the output of the post-renderer", func(ctx SpecContext) {
 		engine := newEngine("one")
-		d := desired(namespace, chartOf("1.0.0", configMap("config", "rendered")), nil)
-		mustApply(ctx, engine, d)
-		d.PostRenderer = replacer{"rendered", "changed"}
-		Expect(stateOf(ctx, engine, d).Condition).To(Equal(release.OutOfSync))
-		mustApply(ctx, engine, d)
+		spec := specOf(namespace, "1.0.0", configMap("config", "rendered"))
+		mustApply(ctx, engine, spec)
+		spec.PostRenderer = replacer{"rendered", "changed"}
+		Expect(observe(ctx, engine, spec).State).To(Equal(state.OutOfSync))
+		mustApply(ctx, engine, spec)
 		Expect(run(ctx, "helm", "get", "manifest", name, "-n", namespace)).To(ContainSubstring("changed"))
-		cm, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, "config", metav1.GetOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		cm := getConfigMap(ctx, namespace, "config")
 		Expect(cm.Data).To(HaveKeyWithValue("key", "changed"))
 	})
 
-	It("takes no values over from an earlier revision", func(ctx SpecContext) {
+	It("takes over no values of an earlier revision", func(ctx SpecContext) {
 		engine := newEngine("one")
 		c := chartOf("1.0.0", configMap("config", "{{ .Values.level | default 404 }}"))
-		mustApply(ctx, engine, desired(namespace, c, map[string]any{"level": "debug"}))
-		mustApply(ctx, engine, desired(namespace, c, nil))
-		cm, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, "config", metav1.GetOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		mustApply(ctx, engine, newSpec(namespace, c, map[string]any{"level": "debug"}))
+		mustApply(ctx, engine, newSpec(namespace, c, nil))
+		cm := getConfigMap(ctx, namespace, "config")
 		Expect(cm.Data).To(HaveKeyWithValue("key", "404"))
 	})
 
-	It("runs one action on a release at a time, and says that it does", func(ctx SpecContext) {
+	It("runs one action on a release at a time", func(ctx SpecContext) {
 		reached, proceed := make(chan struct{}), make(chan struct{})
 		engine := newEngine("one", func(c *rest.Config) {
 			c.Wrap(func(rt http.RoundTripper) http.RoundTripper {
@@ -77,46 +74,44 @@ var _ = Describe("The engine", func() {
 				})
 			})
 		})
-		d := desired(namespace, chartOf("1.0.0"), nil) // its record is the only write by POST
-		seen := stateOf(ctx, engine, d)
+		spec := specOf(namespace, "1.0.0") // its record is the only write by POST
+		seen := observe(ctx, engine, spec)
 		done := make(chan error)
 
 		go func() {
-			_, err := engine.Apply(ctx, d, seen)
+			_, err := engine.Apply(ctx, spec, seen)
 			done <- err
 		}()
 
 		Eventually(reached).Should(Receive())
 
-		var pending *release.PendingError
-
-		Expect(stateOf(ctx, engine, d).Condition).To(Equal(release.Pending))
-		_, err := engine.Apply(ctx, d, seen)
-		Expect(errors.As(err, &pending)).To(BeTrue(), "%v", err)
-		_, err = engine.Uninstall(ctx, namespace, name)
-		Expect(errors.As(err, &pending)).To(BeTrue(), "%v", err)
+		Expect(observe(ctx, engine, spec).State).To(Equal(state.Locked))
+		_, err := engine.Apply(ctx, spec, seen)
+		expectError[*release.LockedError](err)
+		_, err = engine.Uninstall(ctx, releaseIn(namespace))
+		expectError[*release.LockedError](err)
 
 		close(proceed)
 		Eventually(done).Should(Receive(BeNil()))
-		Expect(stateOf(ctx, engine, d).Condition).To(Equal(release.InSync))
+		Expect(observe(ctx, engine, spec).State).To(Equal(state.InSync))
 	})
 
-	It("begins nothing when it is too late", func(ctx SpecContext) {
+	It("starts nothing with a cancelled context", func(ctx SpecContext) {
 		engine := newEngine("one")
-		d := desired(namespace, chartOf("1.0.0", configMap("config", "")), nil)
-		seen := stateOf(ctx, engine, d)
-		late, cancel := context.WithCancel(ctx)
+		spec := specOf(namespace, "1.0.0", configMap("config", ""))
+		seen := observe(ctx, engine, spec)
+		cancelled, cancel := context.WithCancel(ctx)
 		cancel()
 
-		_, err := engine.Apply(late, d, seen)
+		_, err := engine.Apply(cancelled, spec, seen)
 		Expect(err).To(MatchError(context.Canceled))
-		_, err = engine.Uninstall(late, namespace, name)
+		_, err = engine.Uninstall(cancelled, releaseIn(namespace))
 		Expect(err).To(MatchError(context.Canceled))
 		Expect(history(ctx, namespace)).To(BeEmpty())
 	})
 
-	It("does not finish half what it has begun", func(ctx SpecContext) {
-		late, cancel := context.WithCancel(ctx)
+	It("completes an action after its context is cancelled", func(ctx SpecContext) {
+		cancelled, cancel := context.WithCancel(ctx)
 		engine := newEngine("one", func(c *rest.Config) {
 			c.Wrap(func(rt http.RoundTripper) http.RoundTripper {
 				return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -128,41 +123,36 @@ var _ = Describe("The engine", func() {
 				})
 			})
 		})
-		d := desired(namespace, chartOf("1.0.0", configMap("config", ""), serviceAccount("manager")), nil)
-		result, err := engine.Apply(late, d, stateOf(ctx, engine, d))
+		spec := specOf(namespace, "1.0.0", configMap("config", ""), serviceAccount("manager"))
+		result, err := engine.Apply(cancelled, spec, observe(ctx, engine, spec))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(result.Status).To(Equal(release.StatusDeployed))
+		Expect(result.Status).To(Equal(state.StatusDeployed))
 	})
 
-	It("keeps what nobody reads out of the records, and says so if they still do not fit a Secret", func(ctx SpecContext) {
+	It("stores charts without files, and explains records that are too large for a Secret", func(ctx SpecContext) {
 		noise := make([]byte, 2<<20)
 
-		state := uint32(1)
+		random := uint32(1)
 		for i := range noise { // incompressible, and the same each time
-			state = state*1664525 + 1013904223
-			noise[i] = 'a' + byte(state>>24)%26
+			random = random*1664525 + 1013904223
+			noise[i] = 'a' + byte(random>>24)%26
 		}
 
 		c := chartOf("1.0.0", configMap("config", ""))
 		c.Files = append(c.Files, chart.File{Name: "cluster-template.yaml", Data: noise})
-		mustApply(ctx, newEngine("one"), desired(namespace, c, nil))
+		mustApply(ctx, newEngine("one"), newSpec(namespace, c, nil))
 
-		_, err := apply(ctx, newEngine("one"), desired(namespace, chartOf("1.1.0"), map[string]any{"noise": string(noise)}))
-
-		var storage *release.StorageError
-		Expect(errors.As(err, &storage)).To(BeTrue(), "%v", err)
+		_, err := apply(ctx, newEngine("one"), newSpec(namespace, chartOf("1.1.0"), map[string]any{"noise": string(noise)}))
+		expectError[*release.StorageError](err)
 		Expect(err).To(MatchError(ContainSubstring(namespace + "/" + secretOf(2))))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed"}))
 	})
 
-	It("names the record that it could not write", func(ctx SpecContext) {
-		_, err := apply(ctx, newEngine("one"), desired("absent-"+namespace, chartOf("1.0.0"), nil))
-
-		var storage *release.StorageError
-		Expect(errors.As(err, &storage)).To(BeTrue(), "%v", err)
-		Expect(
-			err,
-		).To(MatchError(And(ContainSubstring(secretOf(1)), ContainSubstring(`namespaces "absent-`+namespace+`" not found`))))
+	It("names the Secret that it could not write", func(ctx SpecContext) {
+		_, err := apply(ctx, newEngine("one"), specOf("absent-"+namespace, "1.0.0"))
+		expectError[*release.StorageError](err)
+		Expect(err).To(MatchError(And(ContainSubstring(secretOf(1)),
+			ContainSubstring(`namespaces "absent-`+namespace+`" not found`))))
 	})
 })

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/test/bed"
 )
 
@@ -17,48 +17,36 @@ var _ = Describe("A release", func() {
 
 	BeforeEach(func(ctx SpecContext) { namespace = newNamespace(ctx) })
 
-	It("is installed, is in sync afterwards, and both helm programs know it", func(ctx SpecContext) {
+	It("is installed, is in sync, and is known to both helm programs", func(ctx SpecContext) {
 		engine := newEngine("one")
-		d := desired(
-			namespace,
-			chartOf(
-				"1.2.3",
-				configMap("config", "{{ .Values.variables.LEVEL }}"),
-				serviceAccount("manager"),
-				clusterRole,
-				clusterRoleBinding,
-				service,
-				deployment("manager", "2"),
-			),
-			map[string]any{"variables": map[string]any{"LEVEL": "debug"}},
-		)
-		Expect(stateOf(ctx, engine, d).Condition).To(Equal(release.Absent))
+		spec := newSpec(namespace, chartOf("1.2.3", configMap("config", "{{ .Values.variables.LEVEL }}"),
+			serviceAccount("manager"), clusterRole, clusterRoleBinding, service, deployment("manager", "2")),
+			map[string]any{"variables": map[string]any{"LEVEL": "debug"}})
+		Expect(observe(ctx, engine, spec).State).To(Equal(state.Absent))
 
-		Expect(mustApply(ctx, engine, d).Revision).To(Equal(1))
+		Expect(mustApply(ctx, engine, spec).Revision).To(Equal(1))
 
-		cm, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, "config", metav1.GetOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		cm := getConfigMap(ctx, namespace, "config")
 		Expect(cm.Data).To(HaveKeyWithValue("key", "debug"))
 		Expect(cm.ManagedFields[0].Manager).To(Equal("capstan"))
 
-		state := stateOf(ctx, engine, d)
-		Expect(state.Condition).To(Equal(release.InSync))
-		Expect(state.Revision).To(HaveField("Holder", "one"))
-		Expect(state.Revision).To(HaveField("Version", "v1.2.3"))
-		Expect(state.Revision).To(HaveField("ChartDigest", d.ChartDigest))
-		Expect(state.Revision.Created).To(BeTemporally("~", time.Now(), time.Minute))
+		observed := observe(ctx, engine, spec)
+		Expect(observed.State).To(Equal(state.InSync))
+		Expect(observed.Revision).To(HaveField("Holder", "one"))
+		Expect(observed.Revision).To(HaveField("Version", "v1.2.3"))
+		Expect(observed.Revision).To(HaveField("ChartDigest", spec.ChartDigest))
+		Expect(observed.Revision.Created).To(BeTemporally("~", time.Now(), time.Minute))
 
 		for _, helm := range []string{"helm", "helm4"} {
-			Expect(
-				run(ctx, helm, "list", "-n", namespace),
-			).To(MatchRegexp(name + `\s.*deployed.*` + name + `-1\.2\.3\s+v1\.2\.3`))
+			Expect(run(ctx, helm, "list", "-n", namespace)).To(MatchRegexp(name + `\s.*deployed.*` + name +
+				`-1\.2\.3\s+v1\.2\.3`))
 			Expect(run(ctx, helm, "history", name, "-n", namespace)).To(ContainSubstring("Install complete"))
 			Expect(run(ctx, helm, "get", "values", name, "-n", namespace)).To(ContainSubstring("LEVEL: debug"))
 			Expect(run(ctx, helm, "get", "manifest", name, "-n", namespace)).To(ContainSubstring("kind: Deployment"))
 		}
 	})
 
-	It("costs few requests to install, and one to find in sync", func(ctx SpecContext) {
+	It("needs few requests to install, and one when in sync", func(ctx SpecContext) {
 		config, err := cluster.ConfigFor("counted-" + namespace)
 		Expect(err).NotTo(HaveOccurred())
 
@@ -69,115 +57,93 @@ var _ = Describe("A release", func() {
 
 			return all
 		}
-		d := desired(
-			namespace,
-			chartOf(
-				"1.0.0",
-				configMap("a", ""),
-				configMap("b", ""),
-				configMap("c", ""),
-				configMap("d", ""),
-				configMap(
-					"e",
-					"",
-				),
-				configMap("f", ""),
-				configMap("g", ""),
-				serviceAccount("manager"),
-				clusterRole,
-				clusterRoleBinding,
-				service,
-				deployment("manager", "1"),
-			),
-			nil,
-		)
+		spec := specOf(namespace, "1.0.0", configMap("a", ""), configMap("b", ""), configMap("c", ""), configMap("d", ""),
+			configMap("e", ""), configMap("f", ""), configMap("g", ""), serviceAccount("manager"), clusterRole,
+			clusterRoleBinding, service, deployment("manager", "1"))
 
 		const objects = 12
 
-		_, err = engine.Digest(d)
+		_, err = engine.Digest(spec)
 		Expect(err).NotTo(HaveOccurred()) // discovers the API, once for all releases
 
 		before := len(requests())
 
-		mustApply(ctx, engine, d)
+		mustApply(ctx, engine, spec)
 
 		const lists, records = 2, 2
 		Eventually(requests).Should(HaveLen(before + 2*objects + lists + records))
 
-		Expect(stateOf(ctx, engine, d).Condition).To(Equal(release.InSync))
+		Expect(observe(ctx, engine, spec).State).To(Equal(state.InSync))
 		Eventually(requests).Should(HaveLen(before + 2*objects + lists + records + 1))
 		all := requests()
 		last := all[len(all)-1]
 		Expect(last.Verb + " " + last.Resource).To(Equal("list secrets"))
-		Expect(bed.Count(all, func(r bed.Request) string { return r.Verb + " " + r.Resource })).NotTo(HaveKey("get secrets"))
+		Expect(bed.Count(all, func(r bed.Request) string {
+			return r.Verb + " " +
+				r.Resource
+		})).NotTo(HaveKey("get secrets"))
 	})
 
-	It("is upgraded in place: what changed is patched, what is no longer in the chart is pruned", func(ctx SpecContext) {
+	It("is upgraded in place, patching and pruning objects", func(ctx SpecContext) {
 		engine := newEngine("one")
-		mustApply(ctx, engine, desired(namespace, chartOf("1.0.0", configMap("kept", "old"), configMap("dropped", ""),
-			clusterRole, serviceAccount("manager"), deployment("manager", "1")), nil))
-		before, err := client.AppsV1().Deployments(namespace).Get(ctx, "manager", metav1.GetOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("kept", "old"), configMap("dropped", ""), clusterRole,
+			serviceAccount("manager"), deployment("manager", "1")))
+		before := getDeployment(ctx, namespace, "manager")
 
-		d := desired(namespace, chartOf("1.1.0", configMap("kept", "new"), configMap("added", ""),
-			serviceAccount("manager"), deployment("manager", "3")), nil)
-		Expect(stateOf(ctx, engine, d).Condition).To(Equal(release.OutOfSync))
-		result := mustApply(ctx, engine, d)
+		spec := specOf(namespace, "1.1.0", configMap("kept", "new"), configMap("added", ""), serviceAccount("manager"),
+			deployment("manager", "3"))
+		Expect(observe(ctx, engine, spec).State).To(Equal(state.OutOfSync))
+		result := mustApply(ctx, engine, spec)
 
 		Expect(result.Revision).To(Equal(2))
 		Expect(result.Pruned).To(HaveLen(2))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "added"))
-		_, err = client.RbacV1().ClusterRoles().Get(ctx, namespace+"-role", metav1.GetOptions{})
-		Expect(err).To(beGone())
-		after, err := client.AppsV1().Deployments(namespace).Get(ctx, "manager", metav1.GetOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		_, err := client.RbacV1().ClusterRoles().Get(ctx, namespace+"-role", metav1.GetOptions{})
+		Expect(err).To(beNotFound())
+
+		after := getDeployment(ctx, namespace, "manager")
 		Expect(after.UID).To(Equal(before.UID))
 		Expect(after.Spec.Replicas).To(HaveValue(BeEquivalentTo(3)))
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 deployed"}))
 	})
 
-	It(
-		"leaves alone what other programs have added to its objects, and takes out what it had set itself",
-		func(ctx SpecContext) {
-			engine := newEngine("one")
-			withData := func(data string) string {
-				return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: shared\ndata: {" + data + "}\n"
-			}
-			mustApply(ctx, engine, desired(namespace, chartOf("1.0.0", withData("ours: a, former: b")), nil))
-			cm, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, "shared", metav1.GetOptions{})
-			Expect(err).NotTo(HaveOccurred())
+	It("keeps fields that other programs added, and removes its own former ones", func(ctx SpecContext) {
+		engine := newEngine("one")
+		withData := func(data string) string {
+			return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: shared\ndata: {" + data + "}\n"
+		}
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", withData("ours: a, former: b")))
+		cm := getConfigMap(ctx, namespace, "shared")
 
-			cm.Data["theirs"] = "c"
-			_, err = client.CoreV1().ConfigMaps(namespace).Update(ctx, cm, metav1.UpdateOptions{})
-			Expect(err).NotTo(HaveOccurred())
+		cm.Data["theirs"] = "c"
+		_, err := client.CoreV1().ConfigMaps(namespace).Update(ctx, cm, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
 
-			mustApply(ctx, engine, desired(namespace, chartOf("1.1.0", withData("ours: a")), nil))
+		mustApply(ctx, engine, specOf(namespace, "1.1.0", withData("ours: a")))
 
-			cm, err = client.CoreV1().ConfigMaps(namespace).Get(ctx, "shared", metav1.GetOptions{})
-			Expect(err).NotTo(HaveOccurred())
-			Expect(cm.Data).To(Equal(map[string]string{"ours": "a", "theirs": "c"}))
-		},
-	)
+		cm = getConfigMap(ctx, namespace, "shared")
+		Expect(cm.Data).To(Equal(map[string]string{"ours": "a", "theirs": "c"}))
+	})
 
-	It("keeps no more revisions than it should", func(ctx SpecContext) {
+	It("keeps no more revisions than the history limit", func(ctx SpecContext) {
 		engine := newEngine("one")
 
 		for _, version := range []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0", "1.4.0"} {
-			d := desired(namespace, chartOf(version, configMap("config", version)), nil)
-			d.HistoryLimit = 3
-			mustApply(ctx, engine, d)
+			spec := specOf(namespace, version, configMap("config", version))
+			spec.HistoryLimit = 3
+			mustApply(ctx, engine, spec)
 		}
 
 		Expect(history(ctx, namespace)).To(Equal([]string{"3 superseded", "4 superseded", "5 deployed"}))
 	})
 
-	It("is read once for as long as its record does not change", func(ctx SpecContext) {
+	It("is read once until its record changes", func(ctx SpecContext) {
 		engine := newEngine("one")
-		d := desired(namespace, chartOf("1.0.0", configMap("config", ""), clusterRole), nil)
-		mustApply(ctx, engine, d)
-		revision := stateOf(ctx, engine, d).Revision
+		spec := specOf(namespace, "1.0.0", configMap("config", ""), clusterRole)
+		mustApply(ctx, engine, spec)
+		revision := observe(ctx, engine, spec).Revision
 
-		record, err := engine.Read(ctx, namespace, name, revision)
+		record, err := engine.Read(ctx, releaseIn(namespace), revision)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(record.AppVersion).To(Equal("v1.0.0"))
 		Expect(record.Description).To(Equal("Install complete"))
@@ -188,45 +154,30 @@ var _ = Describe("A release", func() {
 		}
 
 		Expect(objects).To(ConsistOf("ConfigMap "+namespace+"/config", "ClusterRole /"+namespace+"-role"))
-		Expect(engine.Read(ctx, namespace, name, revision)).To(BeIdenticalTo(record))
+		Expect(engine.Read(ctx, releaseIn(namespace), revision)).To(BeIdenticalTo(record))
 	})
 
-	It("brings custom resources back to what they should be", func(ctx SpecContext) {
+	It("restores custom resources", func(ctx SpecContext) {
 		engine := newEngine("one")
 
-		kubectlApply(ctx, namespace, crd("drifters"))
-		run(ctx, "kubectl", "wait", "--for=condition=Established", "crd/drifters.release.test")
-		mustApply(ctx, engine, desired(namespace, chartOf("1.0.0", custom("drifters", "x")), nil))
-		run(
-			ctx,
-			"kubectl",
-			"patch",
-			"drifters",
-			"x",
-			"-n",
-			namespace,
-			"--type=merge",
-			"-p",
-			`{"spec":{"a":{"b":2},"theirs":true}}`,
-		)
-		mustApply(ctx, engine, desired(namespace, chartOf("1.1.0", custom("drifters", "x")), nil))
-		Expect(
-			run(ctx, "kubectl", "get", "drifters", "x", "-n", namespace, "-o", "jsonpath={.spec}"),
-		).To(MatchJSON(`{"a":{"b":1},"theirs":true}`))
+		establishCRD(ctx, namespace, "drifters")
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", custom("drifters", "x")))
+		run(ctx, "kubectl", "patch", "drifters", "x", "-n", namespace, "--type=merge", "-p",
+			`{"spec":{"a":{"b":2},"theirs":true}}`)
+		mustApply(ctx, engine, specOf(namespace, "1.1.0", custom("drifters", "x")))
+		Expect(run(ctx, "kubectl", "get", "drifters", "x", "-n", namespace, "-o",
+			"jsonpath={.spec}")).To(MatchJSON(`{"a":{"b":1},"theirs":true}`))
 	})
 
-	It("runs hooks, and keeps CRDs in a chart's templates and what a person wants kept", func(ctx SpecContext) {
+	It("runs hooks, and keeps CRDs and objects that a user annotated", func(ctx SpecContext) {
 		engine := newEngine("one")
 		hook := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: hook\n  annotations: {helm.sh/hook: pre-upgrade}\n"
-		mustApply(
-			ctx,
-			engine,
-			desired(namespace, chartOf("1.0.0", hook, crd("survivors"), configMap("config", ""), configMap("wanted", "")), nil),
-		)
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", hook, crd("survivors"), configMap("config", ""),
+			configMap("wanted", "")))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "wanted"))
 		run(ctx, "kubectl", "annotate", "configmap", "wanted", "-n", namespace, "helm.sh/resource-policy=keep")
 
-		result := mustApply(ctx, engine, desired(namespace, chartOf("1.1.0", hook, configMap("config", "")), nil))
+		result := mustApply(ctx, engine, specOf(namespace, "1.1.0", hook, configMap("config", "")))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "hook", "wanted"))
 		Expect(result.Left).To(ConsistOf(HaveField("Name", "survivors.release.test"), HaveField("Name", "wanted")))
 		run(ctx, "kubectl", "get", "crd", "survivors.release.test")

@@ -7,22 +7,24 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
-// helmLevel is the verbosity of what Helm's library has to say.
-const helmLevel = 1
+// helmVerbosity is the verbosity of the log lines of Helm's library.
+const helmVerbosity = 1
 
-// helmLog passes on what Helm logs while it acts: names of objects and errors.
-func helmLog(to logr.Logger) func(string, ...any) {
+// helmLog returns a log function for Helm's actions, which log names of objects and errors.
+func helmLog(log logr.Logger) func(string, ...any) {
 	return func(format string, args ...any) {
-		if to := to.V(helmLevel); to.Enabled() {
-			to.Info(shorten(fmt.Sprintf(format, args...)), "source", "helm")
+		if log := log.V(helmVerbosity); log.Enabled() {
+			log.Info(object.OneLine(fmt.Sprintf(format, args...), maxMessage), "source", "helm")
 		}
 	}
 }
 
-// RedirectStandardLog passes on what goes to the standard library's logger, which Helm's rendering
-// uses. It is the program's to decide, as it changes a global: call it once, from main.
+// RedirectStandardLog redirects the standard library's logger, which Helm's rendering uses. It
+// changes a global: call it once, from main.
 func RedirectStandardLog(to logr.Logger) {
 	log.SetFlags(0)
 	log.SetOutput(standardLog{to})
@@ -32,10 +34,10 @@ type standardLog struct{ to logr.Logger }
 
 var _ io.Writer = standardLog{}
 
-// Write logs a line without what is in parentheses, where Helm shows values.
+// Write logs a line up to the first parenthesis, after which Helm shows values.
 func (l standardLog) Write(line []byte) (int, error) {
 	text, _, _ := strings.Cut(string(line), " (")
-	l.to.V(helmLevel).Info(shorten(text), "source", "log")
+	l.to.V(helmVerbosity).Info(object.OneLine(text, maxMessage), "source", "log")
 
 	return len(line), nil
 }

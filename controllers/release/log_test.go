@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestStandardLogIsPassedOnWithoutValues(t *testing.T) {
+func TestRedirectStandardLog(t *testing.T) {
 	g := NewWithT(t)
 	flags := log.Flags()
 
@@ -19,7 +19,8 @@ func TestStandardLogIsPassedOnWithoutValues(t *testing.T) {
 	for verbosity, want := range []string{"", "cannot overwrite table with non table for a.b"} {
 		var logged strings.Builder
 
-		RedirectStandardLog(funcr.New(func(_, args string) { logged.WriteString(args) }, funcr.Options{Verbosity: verbosity}))
+		write := func(_, args string) { logged.WriteString(args) }
+		RedirectStandardLog(funcr.New(write, funcr.Options{Verbosity: verbosity}))
 		log.Printf("warning: cannot overwrite table with non table for %s (%v)", "a.b", "hunter2")
 		g.Expect(logged.String()).To(ContainSubstring(want))
 		g.Expect(logged.String() == "").To(Equal(want == ""))

@@ -1,75 +1,73 @@
 package release
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
-	"encoding/base64"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"sync"
 
-	"helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
-	"helm.sh/helm/v3/pkg/storage"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/capstan-project/capstan/controllers/release/manifest"
+	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
-// Record is what Helm has recorded of a revision.
+// Record is the content of a revision.
 type Record struct {
-	ChartName, ChartVersion, AppVersion string
-	// Description is Helm's log entry, e.g. "Upgrade complete" or "Rollback to 3".
+	ChartName    string
+	ChartVersion string
+	AppVersion   string
+	// Description is Helm's log entry, such as "Upgrade complete" or "Rollback to 3".
 	Description string
-	// Objects of the manifest, in its order, with their namespaces. They are shared: whoever wants
-	// to change one copies it.
+	// Objects of the manifest, in its order, with their namespaces. They are shared and must not be
+	// changed.
 	Objects []*unstructured.Unstructured
 }
 
-// Read decodes the record of an observed revision. The newest reading of each release is kept in
-// memory until its Secret changes, so asking again costs nothing. The error is a *CorruptError if
-// the record cannot be decoded, ErrChanged if it is gone.
-func (e *Engine) Read(ctx context.Context, namespace, name string, revision Revision) (*Record, error) {
-	if record := e.records.get(namespace, name, revision); record != nil {
+// Read decodes an observed revision. The last record of each release is kept in memory until its
+// Secret changes, so that reading it again makes no request. The error is a *CorruptError if the
+// revision cannot be decoded, and ErrChanged if it does not exist any more.
+func (e *Engine) Read(ctx context.Context, release types.NamespacedName, revision state.Revision) (*Record, error) {
+	if record := e.records.get(release, revision); record != nil {
 		return record, nil
 	}
 
-	secretName := secretName(name, revision.Number)
+	name := storage.SecretName(release.Name, revision.Number)
 
-	secret, err := e.secrets.Secrets(namespace).Get(ctx, secretName, metav1.GetOptions{})
+	secret, err := e.secrets.Secrets(release.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("revision %d of release %s/%s is gone: %w", revision.Number, namespace, name, ErrChanged)
+		return nil, fmt.Errorf("revision %d of release %s does not exist: %w", revision.Number, release, ErrChanged)
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("read Secret %s/%s: %w", namespace, secretName, err)
+		return nil, fmt.Errorf("read Secret %s/%s: %w", release.Namespace, name, err)
 	}
 
-	seen := Revision{UID: secret.UID, ResourceVersion: secret.ResourceVersion}
+	cached := cachedRecord{uid: secret.UID, resourceVersion: secret.ResourceVersion}
 
-	rel, err := decodeRelease(secret.Data["release"], name, revision.Number)
+	rel, err := storage.Decode(secret, release.Name, revision.Number)
 	if err != nil {
-		e.records.put(namespace, name, seen, nil)
-		return nil, &CorruptError{Record: namespace + "/" + secretName, Reason: err.Error()}
+		e.records.put(release, cached)
+		return nil, &CorruptError{Secret: release.Namespace + "/" + name, Reason: err.Error()}
 	}
 
-	record, err := e.record(rel)
+	cached.record, err = e.newRecord(rel)
 	if err != nil {
 		return nil, err
 	}
 
-	e.records.put(namespace, name, seen, record)
+	e.records.put(release, cached)
 
-	return record, nil
+	return cached.record, nil
 }
 
-func (e *Engine) record(rel *helmrelease.Release) (*Record, error) {
-	objects, err := decodeManifest(rel.Manifest)
+func (e *Engine) newRecord(rel *helmrelease.Release) (*Record, error) {
+	objects, err := manifest.Decode(rel.Manifest)
 	if err != nil {
 		return nil, fmt.Errorf("release %s/%s, revision %d: %w", rel.Namespace, rel.Name, rel.Version, err)
 	}
@@ -79,123 +77,84 @@ func (e *Engine) record(rel *helmrelease.Release) (*Record, error) {
 			continue
 		}
 
-		mapping, err := e.cluster.mapping(o.GroupVersionKind())
+		// The scope of a kind that does not exist yet, or any more, is unknown.
+		mapping, err := e.connection.Mapping(o.GroupVersionKind())
 		if err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			o.SetNamespace(rel.Namespace)
 		}
 	}
 
-	r := &Record{Description: rel.Info.Description, Objects: objects}
+	record := &Record{Description: rel.Info.Description, Objects: objects}
+
 	if rel.Chart != nil && rel.Chart.Metadata != nil {
-		m := rel.Chart.Metadata
-		r.ChartName, r.ChartVersion, r.AppVersion = m.Name, m.Version, m.AppVersion
+		record.ChartName = rel.Chart.Metadata.Name
+		record.ChartVersion = rel.Chart.Metadata.Version
+		record.AppVersion = rel.Chart.Metadata.AppVersion
 	}
 
-	return r, nil
+	return record, nil
 }
 
-// records keeps the newest reading of each release.
-type records struct {
-	mu    sync.Mutex
-	known map[types.NamespacedName]reading
+// recordCache keeps the record that was read last of each release.
+type recordCache struct {
+	mu      sync.Mutex
+	entries map[types.NamespacedName]cachedRecord
 }
 
-// reading is one Secret as it was read; record is nil if it could not be decoded.
-type reading struct {
+// cachedRecord is a Secret as it was read. The record is nil if it could not be decoded.
+type cachedRecord struct {
 	uid             types.UID
 	resourceVersion string
 	record          *Record
 }
 
-func (r *records) find(namespace, name string, revision Revision) (reading, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (c *recordCache) find(release types.NamespacedName, revision state.Revision) (cachedRecord, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 
-	known, ok := r.known[types.NamespacedName{Namespace: namespace, Name: name}]
+	entry, ok := c.entries[release]
+	same := entry.uid == revision.UID && entry.resourceVersion == revision.ResourceVersion
 
-	return known, ok && known.uid == revision.UID && known.resourceVersion == revision.ResourceVersion
+	return entry, ok && same
 }
 
-func (r *records) get(namespace, name string, revision Revision) *Record {
-	known, ok := r.find(namespace, name, revision)
+// get returns the record of a revision, or nil if it is not in the cache.
+func (c *recordCache) get(release types.NamespacedName, revision state.Revision) *Record {
+	entry, ok := c.find(release, revision)
 	if !ok {
 		return nil
 	}
 
-	return known.record
+	return entry.record
 }
 
-func (r *records) isUnreadable(namespace, name string, revision Revision) bool {
-	known, ok := r.find(namespace, name, revision)
-	return ok && known.record == nil
+// isUnreadable reports whether the revision is known to be impossible to decode.
+func (c *recordCache) isUnreadable(release types.NamespacedName, revision state.Revision) bool {
+	entry, ok := c.find(release, revision)
+	return ok && entry.record == nil
 }
 
-func (r *records) put(namespace, name string, revision Revision, record *Record) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (c *recordCache) put(release types.NamespacedName, entry cachedRecord) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 
-	r.known[types.NamespacedName{Namespace: namespace, Name: name}] = reading{
-		revision.UID,
-		revision.ResourceVersion,
-		record,
-	}
+	c.entries[release] = entry
 }
 
-// touch keeps the reading of a Secret of which only the labels have changed.
-func (r *records) touch(namespace, name string, uid types.UID, resourceVersion string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// touch keeps the record of a Secret after only its labels have changed.
+func (c *recordCache) touch(release types.NamespacedName, uid types.UID, resourceVersion string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 
-	key := types.NamespacedName{Namespace: namespace, Name: name}
-	if known, ok := r.known[key]; ok && known.uid == uid {
-		known.resourceVersion = resourceVersion
-		r.known[key] = known
+	if entry, ok := c.entries[release]; ok && entry.uid == uid {
+		entry.resourceVersion = resourceVersion
+		c.entries[release] = entry
 	}
 }
 
-func (r *records) forget(namespace, name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (c *recordCache) forget(release types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 
-	delete(r.known, types.NamespacedName{Namespace: namespace, Name: name})
-}
-
-// secretName is where Helm keeps a revision.
-func secretName(name string, revision int) string {
-	return fmt.Sprintf("%s.%s.v%d", storage.HelmStorageType, name, revision)
-}
-
-// decodeRelease reads what Helm keeps in a Secret: base64 of gzip of JSON. Helm's own decoder
-// panics, or skips the revision in silence, when it meets a record that is not sound, so this one
-// also sees to what actions take for granted.
-func decodeRelease(data []byte, name string, revision int) (*helmrelease.Release, error) {
-	compressed, err := base64.StdEncoding.AppendDecode(nil, data)
-	if err != nil {
-		return nil, errors.New("it is not base64")
-	}
-
-	zip, err := gzip.NewReader(bytes.NewReader(compressed))
-	if err != nil {
-		return nil, errors.New("it is not gzip")
-	}
-
-	text, err := io.ReadAll(zip)
-	if err != nil {
-		return nil, errors.New("it is cut short or damaged")
-	}
-
-	rel := &helmrelease.Release{}
-	if err := json.Unmarshal(text, rel); err != nil {
-		return nil, errors.New("it is not JSON of a release")
-	}
-
-	if rel.Name != name || rel.Version != revision || rel.Info == nil {
-		return nil, errors.New("it is the record of another revision, or of none")
-	}
-
-	if rel.Chart == nil {
-		rel.Chart = &chart.Chart{Metadata: &chart.Metadata{}}
-	}
-
-	return rel, nil
+	delete(c.entries, release)
 }

@@ -8,48 +8,64 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 )
 
-// Render gives the record that Apply would make, as far as the chart decides it, and neither
-// applies nor stores anything. Kinds that the API server does not know yet are fine. The error is a
-// *RenderError, or says why the cluster could not be asked.
-func (e *Engine) Render(ctx context.Context, d Desired) (*Record, error) {
-	s := e.newSession(ctx, d.Namespace, d.Name)
+// Render returns the record that Apply would create, as far as it depends on the chart. It applies
+// and stores nothing, and accepts kinds that the API server does not know yet. The error is a
+// *RenderError, unless the cluster does not respond.
+func (e *Engine) Render(ctx context.Context, spec Spec) (*Record, error) {
+	s := e.newSession(ctx, spec.Release)
 
-	caps, err := e.cluster.caps()
+	capabilities, err := e.connection.Capabilities()
 	if err != nil {
 		return nil, err
 	}
 
-	chart, err := d.helmChart()
+	chart, err := spec.helmChart()
 	if err != nil {
-		return nil, s.explain(err, d)
+		return nil, s.explain(err, spec)
 	}
 
-	a := action.NewInstall(
-		&action.Configuration{RESTClientGetter: e.cluster, KubeClient: s.client, Capabilities: caps, Log: helmLog(s.log)},
-	)
-	a.Namespace, a.ReleaseName = d.Namespace, d.Name
-	a.DryRun, a.DryRunOption = true, "server" // templates see the cluster, as they do when it is meant
-	a.IsUpgrade = true                        // so that Helm does not ask which objects exist
+	install := action.NewInstall(&action.Configuration{
+		RESTClientGetter: e.connection,
+		KubeClient:       s.client,
+		Capabilities:     capabilities,
+		Log:              helmLog(s.log),
+	})
+	install.Namespace = spec.Release.Namespace
+	install.ReleaseName = spec.Release.Name
+	install.DryRun = true
+	install.DryRunOption = "server" // templates can look objects up, as in an install
+	install.IsUpgrade = true        // Helm does not check which objects exist
+	install.SkipCRDs = true
+	install.DisableOpenAPIValidation = true
+	install.PostRenderer = postRendererOnly{spec.PostRenderer}
 
-	a.SkipCRDs, a.DisableOpenAPIValidation = true, true
-	if d.PostRenderer != nil {
-		a.PostRenderer = postRender(d.PostRenderer.Render)
-	}
-
-	rel, err := a.Run(chart, values(d))
+	rel, err := install.Run(chart, spec.values())
 	if err != nil {
-		return nil, s.explain(err, d)
+		return nil, s.explain(err, spec)
 	}
 
 	rel.Info = &helmrelease.Info{}
 
-	return e.record(rel)
+	return e.newRecord(rel)
 }
 
-// postRender is a PostRenderer as Helm wants it.
-type postRender func(manifest []byte) ([]byte, error)
+// postRendererOnly implements Helm's post-renderer by Capstan's.
+type postRendererOnly struct{ PostRenderer }
 
-func (render postRender) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
-	manifest, err := render(rendered.Bytes())
-	return bytes.NewBuffer(manifest), err
+func (p postRendererOnly) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
+	return postRender(p.PostRenderer, rendered)
+}
+
+// postRender returns the manifest as the post-renderer changes it, which may be nil.
+func postRender(renderer PostRenderer, rendered *bytes.Buffer) (*bytes.Buffer, error) {
+	if renderer == nil {
+		return rendered, nil
+	}
+
+	manifest, err := renderer.Render(rendered.Bytes())
+	if err != nil {
+		return nil, err
+	}
+
+	return bytes.NewBuffer(manifest), nil
 }

@@ -2,16 +2,16 @@ package release_test
 
 import (
 	"context"
-	"errors"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// rejected is an object that the API server refuses, of a kind that is applied after all others.
+// rejected is an object that the API server refuses. It is of a kind that is applied last.
 const rejected = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  name: refused\nspec: {}\n"
 
 // changes are what the second version does to the objects of the first.
@@ -46,19 +46,16 @@ var _ = Describe("A rollback", func() {
 
 	BeforeEach(func(ctx SpecContext) { namespace, engine = newNamespace(ctx), newEngine("one") })
 
-	versions := func(change string) (first, second release.Desired) {
+	versions := func(change string) (first, second release.Spec) {
 		c := changes[change]
-		first = desired(namespace, chartOf("1.0.0", append(c.before, configMap("config", "first"))...), nil)
-		second = desired(namespace, chartOf("2.0.0", append(c.after, configMap("config", "second"))...), nil)
+		first = specOf(namespace, "1.0.0", append(c.before, configMap("config", "first"))...)
+		second = specOf(namespace, "2.0.0", append(c.after, configMap("config", "second"))...)
 
 		return first, second
 	}
-	returnTo := func(ctx context.Context, d release.Desired, revision int) (release.Result, error) {
-		return engine.Rollback(
-			ctx,
-			release.Return{Namespace: namespace, Name: name, Revision: revision, Reason: "a test"},
-			stateOf(ctx, engine, d),
-		)
+	rollBack := func(ctx context.Context, spec release.Spec, revision int) (release.Result, error) {
+		options := release.RollbackOptions{Revision: revision, Reason: "a test"}
+		return engine.Rollback(ctx, spec.Release, options, observe(ctx, engine, spec))
 	}
 
 	for change := range changes {
@@ -69,11 +66,11 @@ var _ = Describe("A rollback", func() {
 			mustApply(ctx, engine, second)
 			Expect(objects(ctx, namespace)).NotTo(Equal(before))
 
-			result, err := returnTo(ctx, second, 1)
+			result, err := rollBack(ctx, second, 1)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(result).To(And(HaveField("Revision", 3), HaveField("Status", release.StatusDeployed)))
+			Expect(result).To(And(HaveField("Revision", 3), HaveField("Status", state.StatusDeployed)))
 			Expect(objects(ctx, namespace)).To(Equal(before))
-			Expect(stateOf(ctx, engine, first).Condition).To(Equal(release.InSync), "what was desired then is in sync again")
+			Expect(observe(ctx, engine, first).State).To(Equal(state.InSync), "with what was desired then")
 			Expect(run(ctx, "helm", "history", name, "-n", namespace)).To(ContainSubstring("Rollback to 1: a test"))
 		})
 
@@ -81,26 +78,20 @@ var _ = Describe("A rollback", func() {
 			first, _ := versions(change)
 			mustApply(ctx, engine, first)
 			before := objects(ctx, namespace)
-			second := desired(
-				namespace,
-				chartOf("2.0.0", append(changes[change].after, configMap("config", "second"), rejected)...),
-				nil,
-			)
+			second := specOf(namespace, "2.0.0", append(changes[change].after, configMap("config", "second"), rejected)...)
 			_, err := apply(ctx, engine, second)
+			expectError[*release.RejectedError](err)
+			Expect(observe(ctx, engine, second).Revision).To(HaveField("Failure", state.FailureRejected))
 
-			var refused *release.RejectedError
-			Expect(errors.As(err, &refused)).To(BeTrue(), "%v", err)
-			Expect(stateOf(ctx, engine, second).Revision).To(HaveField("Failure", release.Rejected))
-
-			_, err = returnTo(ctx, second, 1)
+			_, err = rollBack(ctx, second, 1)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(objects(ctx, namespace)).To(Equal(before))
 			Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 failed", "3 deployed"}))
-			Expect(stateOf(ctx, engine, second).Condition).To(Equal(release.RolledBack))
+			Expect(observe(ctx, engine, second).State).To(Equal(state.RolledBack))
 		})
 
 		for _, helm := range []string{"helm", "helm4"} {
-			It("by "+helm+" undoes an upgrade that "+change+", or the engine does it after it", func(ctx SpecContext) {
+			It("by "+helm+" undoes an upgrade that "+change+", or the engine does so", func(ctx SpecContext) {
 				first, second := versions(change)
 				mustApply(ctx, engine, first)
 				before := objects(ctx, namespace)
@@ -108,7 +99,7 @@ var _ = Describe("A rollback", func() {
 
 				output, err := command(ctx, helm, "rollback", name, "1", "-n", namespace).CombinedOutput()
 				if changes[change].immutable {
-					Expect(err).To(HaveOccurred(), "the program replaces nothing")
+					Expect(err).To(HaveOccurred(), "helm does not replace objects")
 					Expect(string(output)).To(ContainSubstring("field is immutable"))
 					mustApply(ctx, engine, first)
 				} else {
@@ -120,83 +111,85 @@ var _ = Describe("A rollback", func() {
 		}
 	}
 
-	It("goes to a revision that the history has, or says which it has", func(ctx SpecContext) {
-		d := desired(namespace, chartOf("1.0.0", configMap("config", "1")), nil)
-		mustApply(ctx, engine, d)
-		_, err := returnTo(ctx, d, 7)
-
-		var none *release.NoRevisionError
-		Expect(errors.As(err, &none)).To(BeTrue(), "%v", err)
-		Expect(err).To(MatchError(ContainSubstring("no revision 7 that can be returned to; its history has 1")))
+	It("names the revisions of the history if its target does not exist", func(ctx SpecContext) {
+		spec := specOf(namespace, "1.0.0", configMap("config", "1"))
+		mustApply(ctx, engine, spec)
+		_, err := rollBack(ctx, spec, 7)
+		expectError[*release.NoRevisionError](err)
+		Expect(err).To(MatchError(ContainSubstring("no revision 7 to roll back to; its history has 1")))
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed"}))
 	})
 
-	It("finds the last healthy revision, however often was tried since", func(ctx SpecContext) {
-		first := desired(namespace, chartOf("1.0.0", configMap("config", "1")), nil)
+	It("keeps the last healthy revision, however many attempts follow", func(ctx SpecContext) {
+		first := specOf(namespace, "1.0.0", configMap("config", "1"))
 		first.HistoryLimit = 3
 		mustApply(ctx, engine, first)
-		healthy := stateOf(ctx, engine, first).Revision
-		Expect(engine.MarkHealthy(ctx, namespace, name, healthy)).To(Succeed())
+		healthy := observe(ctx, engine, first).Revision
+		Expect(engine.MarkHealthy(ctx, releaseIn(namespace), healthy)).To(Succeed())
 
 		for _, version := range []string{"2.0.0", "3.0.0", "4.0.0", "5.0.0"} {
-			d := desired(namespace, chartOf(version, rejected), nil)
-			d.HistoryLimit = 3
-			_, err := apply(ctx, engine, d)
+			spec := specOf(namespace, version, rejected)
+			spec.HistoryLimit = 3
+			_, err := apply(ctx, engine, spec)
 			Expect(err).To(HaveOccurred())
 		}
 
-		observed, err := newEngine("another").Observe(ctx, namespace, name)
+		found, err := newEngine("another").Observe(ctx, releaseIn(namespace))
 		Expect(err).NotTo(HaveOccurred())
 
-		last, exists := observed.LastHealthy("")
+		last, exists := found.LastHealthy("")
 		Expect(exists).To(BeTrue(), "%v", history(ctx, namespace))
 		Expect(last.Number).To(Equal(1))
-		Expect(len(observed.Revisions)).To(BeNumerically("<=", 4))
+		Expect(len(found.Revisions)).To(BeNumerically("<=", 4))
 	})
 
-	It("is not confused by labels that a program of a person's has inherited", func(ctx SpecContext) {
-		d := desired(namespace, chartOf("1.0.0", configMap("config", "1")), nil)
-		mustApply(ctx, engine, d)
-		Expect(engine.MarkHealthy(ctx, namespace, name, stateOf(ctx, engine, d).Revision)).To(Succeed())
+	It("is not confused by labels that helm has copied", func(ctx SpecContext) {
+		spec := specOf(namespace, "1.0.0", configMap("config", "1"))
+		mustApply(ctx, engine, spec)
+		Expect(engine.MarkHealthy(ctx, releaseIn(namespace), observe(ctx, engine, spec).Revision)).To(Succeed())
 		run(ctx, "helm", "rollback", name, "1", "-n", namespace)
-		Expect(stateOf(ctx, engine, d).Revision).To(And(HaveField("Number", 2), HaveField("Healthy", false)))
-		mustApply(ctx, engine, d)
-		Expect(stateOf(ctx, engine, d).Revision).To(And(HaveField("Number", 3), HaveField("Healthy", false)))
+		Expect(observe(ctx, engine, spec).Revision).To(And(HaveField("Number", 2), HaveField("Healthy", false)))
+		mustApply(ctx, engine, spec)
+		Expect(observe(ctx, engine, spec).Revision).To(And(HaveField("Number", 3), HaveField("Healthy", false)))
 	})
 })
 
-var _ = Describe("A revision that is not healthy in time", func() {
-	It("is marked failed with the reason, and a mark that comes too late is refused", func(ctx SpecContext) {
+var _ = Describe("A revision", func() {
+	It("is marked failed with the reason, unless it has changed", func(ctx SpecContext) {
 		namespace, engine := newNamespace(ctx), newEngine("one")
-		d := desired(namespace, chartOf("1.0.0", configMap("config", "1")), nil)
-		mustApply(ctx, engine, d)
-		seen := stateOf(ctx, engine, d).Revision
-		Expect(engine.MarkFailed(ctx, namespace, name, seen, release.Unhealthy, "not healthy within 5m")).To(Succeed())
+		spec := specOf(namespace, "1.0.0", configMap("config", "1"))
+		mustApply(ctx, engine, spec)
+		seen := observe(ctx, engine, spec).Revision
 
-		state := stateOf(ctx, engine, d)
-		Expect(state.Condition).To(Equal(release.Failed))
-		Expect(state.Revision.Failure).To(Equal(release.Unhealthy))
+		markFailed := func(reason string) error {
+			return engine.MarkFailed(ctx, spec.Release, seen, state.FailureUnhealthy, reason)
+		}
+		Expect(markFailed("not healthy within 5m")).To(Succeed())
+
+		observed := observe(ctx, engine, spec)
+		Expect(observed.State).To(Equal(state.Failed))
+		Expect(observed.Revision.Failure).To(Equal(state.FailureUnhealthy))
 
 		for _, helm := range []string{"helm", "helm4"} {
 			Expect(run(ctx, helm, "history", name, "-n", namespace)).To(MatchRegexp(`1 .*failed.*not healthy within 5m`))
 		}
 
-		Expect(engine.MarkFailed(ctx, namespace, name, seen, release.Unhealthy, "again")).To(MatchError(release.ErrChanged))
-		mustApply(ctx, engine, d)
-		Expect(stateOf(ctx, engine, d).Condition).To(Equal(release.InSync))
+		Expect(markFailed("again")).To(MatchError(release.ErrChanged))
+		mustApply(ctx, engine, spec)
+		Expect(observe(ctx, engine, spec).State).To(Equal(state.InSync))
 	})
 
-	It("cannot be marked healthy once it is gone", func(ctx SpecContext) {
+	It("cannot be marked healthy once it is deleted", func(ctx SpecContext) {
 		namespace, engine := newNamespace(ctx), newEngine("one")
-		d := desired(namespace, chartOf("1.0.0"), nil)
-		mustApply(ctx, engine, d)
-		seen := stateOf(ctx, engine, d).Revision
+		spec := specOf(namespace, "1.0.0")
+		mustApply(ctx, engine, spec)
+		seen := observe(ctx, engine, spec).Revision
 		run(ctx, "helm", "uninstall", name, "-n", namespace)
-		Expect(engine.MarkHealthy(ctx, namespace, name, seen)).To(MatchError(release.ErrChanged))
+		Expect(engine.MarkHealthy(ctx, releaseIn(namespace), seen)).To(MatchError(release.ErrChanged))
 	})
 })
 
-// objects are the namespace's objects as far as the charts here make them.
+// objects returns the objects of a namespace, of the kinds that the charts here have.
 func objects(ctx context.Context, namespace string) map[string]string {
 	GinkgoHelper()
 
@@ -206,7 +199,7 @@ func objects(ctx context.Context, namespace string) map[string]string {
 
 	for _, o := range maps.Items {
 		if o.Name == "kube-root-ca.crt" {
-			continue // that every namespace gets, sooner or later
+			continue // every namespace gets it sooner or later
 		}
 
 		found["ConfigMap "+o.Name] = o.Data["key"]

@@ -10,264 +10,279 @@ import (
 	"github.com/go-logr/logr"
 	"helm.sh/helm/v3/pkg/action"
 	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/storage"
+	helmstorage "helm.sh/helm/v3/pkg/storage"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
-// session is one action on one release: Helm's, between a store and a client that are Capstan's.
+// session is one action on one release: Helm's action, with Capstan's storage and Kubernetes
+// client.
 type session struct {
-	engine          *Engine
-	namespace, name string
-	log             logr.Logger
-	store           *store
-	client          *client
-	postRenderer    PostRenderer
-	rendered        bool
+	engine       *Engine
+	release      types.NamespacedName
+	log          logr.Logger
+	store        *storage.Store
+	client       *cluster.Client
+	postRenderer PostRenderer
+	rendered     bool // Helm has rendered the chart, and all objects can be applied
 }
 
-func (e *Engine) newSession(ctx context.Context, namespace, name string) *session {
-	log := logr.FromContextOrDiscard(ctx)
-
-	return &session{
-		engine: e, namespace: namespace, name: name, log: log,
-		store:  newStore(e.secrets.Secrets(namespace), namespace, name),
-		client: newClient(e.cluster, namespace, name, log),
+func (e *Engine) newSession(ctx context.Context, release types.NamespacedName) *session {
+	s := &session{
+		engine:  e,
+		release: release,
+		log:     logr.FromContextOrDiscard(ctx),
+		client:  e.newClient(ctx, release),
 	}
+	s.store = storage.New(e.secrets.Secrets(release.Namespace), release, s.failure)
+
+	return s
 }
 
-// load reads the history, and makes of it what Helm's actions share.
+// load reads the history and returns the configuration that all of Helm's actions need.
 func (s *session) load(ctx context.Context) (*action.Configuration, error) {
-	if err := s.store.load(ctx); err != nil {
+	if err := s.store.Load(ctx); err != nil {
 		return nil, err
 	}
 
-	s.client.attempts = s.store.attempts
-	s.store.failure = s.failure
+	s.client.SetIncomplete(s.store.IncompleteManifests())
 
-	caps, err := s.engine.cluster.caps()
+	capabilities, err := s.engine.connection.Capabilities()
 	if err != nil {
 		return nil, err
 	}
 
 	return &action.Configuration{
-		RESTClientGetter: s.engine.cluster,
-		Releases:         storage.Init(s.store),
+		RESTClientGetter: s.engine.connection,
+		Releases:         helmstorage.Init(s.store),
 		KubeClient:       s.client,
-		Capabilities:     caps,
+		Capabilities:     capabilities,
 		Log:              helmLog(s.log),
 		HookOutputFunc:   func(string, string, string) io.Writer { return io.Discard },
 	}, nil
 }
 
-// loadAsObserved reads the history, which must be as it was observed.
-func (s *session) loadAsObserved(ctx context.Context, state State) (*action.Configuration, error) {
-	cfg, err := s.load(ctx)
+// loadObserved is load, but fails if the history has changed since the given revision was observed.
+func (s *session) loadObserved(ctx context.Context, revision state.Revision) (*action.Configuration, error) {
+	config, err := s.load(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	newest, status := s.store.newest()
-	if state.Revision.Status != status || newest != nil && newest.Version != state.Revision.Number {
-		return nil, fmt.Errorf("release %s/%s: %w", s.namespace, s.name, ErrChanged)
+	newest, status := s.store.Newest()
+	if newest != revision.Number || status != revision.Status {
+		return nil, fmt.Errorf("release %s: %w", s.release, ErrChanged)
 	}
 
-	return cfg, nil
+	return config, nil
 }
 
-// failure is the kind of failure that the action has met.
-func (s *session) failure() Failure {
+// failure returns the kind of failure of the action so far.
+func (s *session) failure() state.Failure {
 	var unavailable *UnavailableError
+
 	switch {
-	case errors.As(s.client.failure, &unavailable):
-		return Unavailable
-	case s.store.err != nil:
-		return Interrupted
+	case errors.As(s.client.Err(), &unavailable):
+		return state.FailureUnavailable
+	case s.store.Err() != nil:
+		return state.FailureInterrupted
 	}
 
-	return Rejected
+	return state.FailureRejected
 }
 
-// apply installs or upgrades.
-func (s *session) apply(ctx context.Context, d Desired, state State) error {
-	cfg, err := s.loadAsObserved(ctx, state)
+// apply installs or upgrades the release.
+func (s *session) apply(ctx context.Context, spec Spec, observed state.Observed) error {
+	config, err := s.loadObserved(ctx, observed.Revision)
 	if err != nil {
 		return err
 	}
 
-	s.store.keepHealthy()
+	s.store.ProtectHealthy()
 
-	digest, err := s.engine.Digest(d)
+	digest, err := s.engine.Digest(spec)
 	if err != nil {
 		return err
 	}
 
-	s.store.stamp = stamp{
-		holder:      s.engine.options.Holder,
-		digest:      digest,
-		version:     d.Chart.Metadata.AppVersion,
-		chartDigest: d.ChartDigest,
-	}
-	s.postRenderer = d.PostRenderer
+	s.store.SetNewRevision(storage.NewRevision{Labels: storage.Labels{
+		Holder:      s.engine.options.Holder,
+		Digest:      digest,
+		Version:     spec.Chart.Metadata.AppVersion,
+		ChartDigest: spec.ChartDigest,
+	}})
+	s.postRenderer = spec.PostRenderer
 
-	chart, err := d.helmChart()
-	switch newest, status := s.store.newest(); {
-	case err != nil:
-	case newest == nil, status == StatusUninstalled:
-		err = s.install(cfg, chart, d)
-	default:
-		err = s.upgrade(cfg, chart, d, state)
+	chart, err := spec.helmChart()
+	if err != nil {
+		return s.explain(err, spec)
 	}
 
-	return s.explain(err, d)
+	if newest, status := s.store.Newest(); newest == 0 || status == state.StatusUninstalled {
+		return s.explain(s.install(config, chart, spec), spec)
+	}
+
+	if err := s.store.FailInterrupted(observed.Message); err != nil {
+		return s.explain(err, spec)
+	}
+
+	return s.explain(s.upgrade(config, chart, spec), spec)
 }
 
-func (s *session) install(cfg *action.Configuration, chart *helmchart.Chart, d Desired) error {
-	cfg.Releases.MaxHistory = historyLimit(d.HistoryLimit)
-	a := action.NewInstall(cfg)
-	a.Namespace, a.ReleaseName = s.namespace, s.name
-	a.Replace = true // the history that an uninstall has kept
-	a.SkipCRDs = true
-	a.TakeOwnership = true
-	a.DisableOpenAPIValidation = true
-	a.Timeout = s.engine.options.HookTimeout
-	a.PostRenderer = s
-	_, err := a.Run(chart, values(d))
+func (s *session) install(config *action.Configuration, chart *helmchart.Chart, spec Spec) error {
+	config.Releases.MaxHistory = historyLimit(spec.HistoryLimit)
+
+	install := action.NewInstall(config)
+	install.Namespace = s.release.Namespace
+	install.ReleaseName = s.release.Name
+	install.Replace = true // a history that an uninstall has kept
+	install.SkipCRDs = true
+	install.TakeOwnership = true
+	install.DisableOpenAPIValidation = true
+	install.Timeout = s.engine.options.HookTimeout
+	install.PostRenderer = s
+
+	_, err := install.Run(chart, spec.values())
 
 	return err
 }
 
-func (s *session) upgrade(cfg *action.Configuration, chart *helmchart.Chart, d Desired, state State) error {
-	if err := s.store.settle("Abandoned: " + state.Message); err != nil {
-		return err
-	}
+func (s *session) upgrade(config *action.Configuration, chart *helmchart.Chart, spec Spec) error {
+	upgrade := action.NewUpgrade(config)
+	upgrade.Namespace = s.release.Namespace
+	upgrade.ResetValues = true // otherwise empty values would mean those of the revision before
+	upgrade.MaxHistory = historyLimit(spec.HistoryLimit)
+	upgrade.SkipCRDs = true
+	upgrade.TakeOwnership = true
+	upgrade.DisableOpenAPIValidation = true
+	upgrade.Timeout = s.engine.options.HookTimeout
+	upgrade.PostRenderer = s
 
-	a := action.NewUpgrade(cfg)
-	a.Namespace = s.namespace
-	a.ResetValues = true // or no values would mean those of the revision before
-	a.MaxHistory = historyLimit(d.HistoryLimit)
-	a.SkipCRDs = true
-	a.TakeOwnership = true
-	a.DisableOpenAPIValidation = true
-	a.Timeout = s.engine.options.HookTimeout
-	a.PostRenderer = s
-	_, err := a.Run(s.name, chart, values(d))
+	_, err := upgrade.Run(s.release.Name, chart, spec.values())
 
 	return err
 }
 
-// rollback returns to a revision. CRDs and the history stay as they are: the revision is made anew,
-// from its manifest.
-func (s *session) rollback(ctx context.Context, t Return, state State) error {
-	cfg, err := s.loadAsObserved(ctx, state)
+// rollback applies the manifest of an earlier revision.
+func (s *session) rollback(ctx context.Context, options RollbackOptions, observed state.Observed) error {
+	config, err := s.loadObserved(ctx, observed.Revision)
 	if err != nil {
 		return err
 	}
 
-	target := s.store.revisions[t.Revision]
-	if target == nil || s.store.standIns[t.Revision] {
-		return &NoRevisionError{Release: s.namespace + "/" + s.name, Revision: t.Revision, Present: s.store.readable()}
-	}
-
-	s.store.keepHealthy()
-	s.store.kept[t.Revision] = true
-	s.store.stamp = s.store.stampOf(target)
-
-	s.store.stamp.holder, s.store.stamp.rollbackTo = s.engine.options.Holder, t.Revision
-	if t.Digest != "" {
-		s.store.stamp.digest = t.Digest
-	}
-
-	s.store.description = shorten(fmt.Sprintf("Rollback to %d: %s", t.Revision, t.Reason))
-	if err := s.store.settle("Abandoned: " + state.Message); err != nil {
-		return err
-	}
-
-	if err := s.client.aim(target.Manifest); err != nil {
-		return s.explain(err, Desired{})
-	}
-
-	a := action.NewRollback(cfg)
-	a.Version = t.Revision
-	a.MaxHistory = historyLimit(t.HistoryLimit)
-	a.Timeout = s.engine.options.HookTimeout
-
-	return s.explain(a.Run(s.name), Desired{})
-}
-
-func values(d Desired) map[string]any {
-	if d.Values == nil {
-		return map[string]any{}
-	}
-
-	return d.Values
-}
-
-// Run is what Helm calls when it has rendered the manifest, and before it records or applies
-// anything.
-func (s *session) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
-	manifest := rendered.Bytes()
-
-	if s.postRenderer != nil {
-		var err error
-		if manifest, err = s.postRenderer.Render(manifest); err != nil {
-			return nil, err
+	target := s.store.Find(options.Revision)
+	if target == nil {
+		return &NoRevisionError{
+			Release:  s.release.String(),
+			Revision: options.Revision,
+			Present:  s.store.Readable(),
 		}
 	}
 
-	err := s.client.aim(string(manifest))
-	s.rendered = err == nil
+	s.store.ProtectHealthy()
+	s.store.Protect(options.Revision)
 
-	return bytes.NewBuffer(manifest), err
+	labels := storage.LabelsOf(target)
+	labels.Holder = s.engine.options.Holder
+	labels.RollbackTo = options.Revision
+
+	if options.Digest != "" {
+		labels.Digest = options.Digest
+	}
+
+	s.store.SetNewRevision(storage.NewRevision{
+		Labels:      labels,
+		Description: fmt.Sprintf("Rollback to %d: %s", options.Revision, options.Reason),
+	})
+
+	if err := s.store.FailInterrupted(observed.Message); err != nil {
+		return err
+	}
+
+	if err := s.client.SetTarget(target.Manifest); err != nil {
+		return s.explain(err, Spec{})
+	}
+
+	rollback := action.NewRollback(config)
+	rollback.Version = options.Revision
+	rollback.MaxHistory = historyLimit(options.HistoryLimit)
+	rollback.Timeout = s.engine.options.HookTimeout
+
+	return s.explain(rollback.Run(s.release.Name), Spec{})
 }
 
-// uninstall removes the release.
+// Run implements Helm's post-renderer. Helm calls it after it has rendered the manifest, and before
+// it stores or applies anything.
+func (s *session) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
+	manifest, err := postRender(s.postRenderer, rendered)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := s.client.SetTarget(manifest.String()); err != nil {
+		return nil, err
+	}
+
+	s.rendered = true
+
+	return manifest, nil
+}
+
+// uninstall deletes the release.
 func (s *session) uninstall(ctx context.Context) error {
-	cfg, err := s.load(ctx)
+	config, err := s.load(ctx)
 	if err != nil {
 		return err
 	}
 
-	newest, _ := s.store.newest()
-	if newest == nil {
+	newest, _ := s.store.Newest()
+	if newest == 0 {
 		return nil
 	}
 
-	if len(s.store.standIns) == len(s.store.revisions) {
+	if len(s.store.Readable()) == 0 {
 		return &CorruptError{
-			Record: s.namespace + "/" + secretName(s.name, newest.Version),
-			Reason: "nor can an older one, so it is not known what to remove",
+			Secret: s.release.Namespace + "/" + storage.SecretName(s.release.Name, newest),
+			Reason: "nor can an older one, so the objects to delete are unknown",
 		}
 	}
 
-	a := action.NewUninstall(cfg)
-	a.Timeout = s.engine.options.HookTimeout
-	_, err = a.Run(s.name)
+	uninstall := action.NewUninstall(config)
+	uninstall.Timeout = s.engine.options.HookTimeout
 
-	return s.explain(err, Desired{})
+	_, err = uninstall.Run(s.release.Name)
+
+	return s.explain(err, Spec{})
 }
 
-// explain turns what an action returned into what happened: Helm passes on texts, or less.
-func (s *session) explain(err error, d Desired) error {
+// explain returns what an action failed with. Helm's error has at best the text of the original
+// one.
+func (s *session) explain(err error, spec Spec) error {
 	switch {
-	case s.client.failure != nil:
-		return s.client.failure
-	case s.store.err != nil:
-		return s.store.err
+	case s.client.Err() != nil:
+		return s.client.Err()
+	case s.store.Err() != nil:
+		return s.store.Err()
 	case err == nil:
 		return nil
-	case !s.rendered && d.Chart != nil:
+	}
+
+	if spec.Chart != nil && !s.rendered {
 		return &RenderError{
-			Chart:  d.Chart.Metadata.Name + " " + d.Chart.Metadata.Version,
-			Reason: redact(schemaProblems(err.Error()), d.Values),
+			Chart:  spec.chartName(),
+			Reason: redact(schemaErrors(err.Error()), spec.Values),
 			cause:  err,
 		}
-	default:
-		return fmt.Errorf("release %s/%s: %s", s.namespace, s.name, redact(err.Error(), d.Values))
 	}
+
+	return fmt.Errorf("release %s: %s", s.release, redact(err.Error(), spec.Values))
 }
 
 func (s *session) result() Result {
-	r := s.client.report
-	r.Revision, r.Status = s.store.outcome()
+	revision, status := s.store.LastWritten()
 
-	return r
+	return Result{Revision: revision, Status: status, Changes: s.client.Changes()}
 }

@@ -2,6 +2,7 @@ package release_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -11,14 +12,17 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
@@ -41,19 +45,18 @@ var _ = BeforeSuite(func(SpecContext) {
 	client = kubernetes.NewForConfigOrDie(cluster.Config())
 }, NodeTimeout(15*time.Minute))
 
-// newNamespace makes a namespace for one test.
+// newNamespace creates a namespace for one test.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 
-	ns, err := client.CoreV1().
-		Namespaces().
-		Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "release-"}}, metav1.CreateOptions{})
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "release-"}}
+	created, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 
-	return ns.Name
+	return created.Name
 }
 
-// newEngine makes an engine for a process of that name.
+// newEngine returns the engine of a process with that name.
 func newEngine(holder string, changes ...func(*rest.Config)) *release.Engine {
 	GinkgoHelper()
 
@@ -68,17 +71,23 @@ func newEngine(holder string, changes ...func(*rest.Config)) *release.Engine {
 	return engine
 }
 
-// newImpatientEngine makes an engine that gives other programs next to no time.
+// newImpatientEngine returns an engine that waits for other programs for a millisecond.
 func newImpatientEngine(holder string) *release.Engine {
 	GinkgoHelper()
 
-	engine, err := release.NewEngine(cluster.Config(), release.Options{Holder: holder, ForeignGrace: time.Millisecond})
+	options := release.Options{Holder: holder, LockTimeout: time.Millisecond}
+	engine, err := release.NewEngine(cluster.Config(), options)
 	Expect(err).NotTo(HaveOccurred())
 
 	return engine
 }
 
-// chartOf makes a chart of templates, one object each.
+// releaseIn returns the name of the release under test in a namespace.
+func releaseIn(namespace string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+// chartOf returns a chart of templates with one object each.
 func chartOf(version string, templates ...string) *chart.Chart {
 	GinkgoHelper()
 
@@ -93,60 +102,66 @@ func chartOf(version string, templates ...string) *chart.Chart {
 	return c
 }
 
-// desired is a release of a chart with values.
-func desired(namespace string, c *chart.Chart, values map[string]any) release.Desired {
+// newSpec returns the desired state of a release of a chart with values.
+func newSpec(namespace string, c *chart.Chart, values map[string]any) release.Spec {
 	GinkgoHelper()
 
 	archive, err := c.Archive()
 	Expect(err).NotTo(HaveOccurred())
 
-	return release.Desired{Namespace: namespace, Name: name, Chart: c, ChartDigest: chart.Digest(archive), Values: values}
+	return release.Spec{Release: releaseIn(namespace), Chart: c, ChartDigest: chart.Digest(archive), Values: values}
 }
 
-// stateOf observes a release and decides.
-func stateOf(ctx context.Context, e *release.Engine, d release.Desired) release.State {
+// specOf returns the desired state of a release of templates without values.
+func specOf(namespace, version string, templates ...string) release.Spec {
 	GinkgoHelper()
-
-	o, err := e.Observe(ctx, d.Namespace, d.Name)
-	Expect(err).NotTo(HaveOccurred())
-	digest, err := e.Digest(d)
-	Expect(err).NotTo(HaveOccurred())
-
-	return e.Decide(o, digest)
+	return newSpec(namespace, chartOf(version, templates...), nil)
 }
 
-// apply brings a release to what is desired, whatever state it is in.
-func apply(ctx context.Context, e *release.Engine, d release.Desired) (release.Result, error) {
+// observe returns the state of a release, compared with its desired state.
+func observe(ctx context.Context, e *release.Engine, spec release.Spec) state.Observed {
 	GinkgoHelper()
-	return e.Apply(ctx, d, stateOf(ctx, e, d))
+
+	history, err := e.Observe(ctx, spec.Release)
+	Expect(err).NotTo(HaveOccurred())
+	digest, err := e.Digest(spec)
+	Expect(err).NotTo(HaveOccurred())
+
+	return e.Determine(history, digest)
 }
 
-func mustApply(ctx context.Context, e *release.Engine, d release.Desired) release.Result {
+// apply applies the desired state of a release, whatever state it is in.
+func apply(ctx context.Context, e *release.Engine, spec release.Spec) (release.Result, error) {
+	GinkgoHelper()
+	return e.Apply(ctx, spec, observe(ctx, e, spec))
+}
+
+func mustApply(ctx context.Context, e *release.Engine, spec release.Spec) release.Result {
 	GinkgoHelper()
 
-	result, err := apply(ctx, e, d)
+	result, err := apply(ctx, e, spec)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(result.Status).To(Equal(release.StatusDeployed))
+	Expect(result.Status).To(Equal(state.StatusDeployed))
 
 	return result
 }
 
-// history is the statuses of the revisions, oldest first.
+// history returns number and status of the revisions, oldest first.
 func history(ctx context.Context, namespace string) []string {
 	GinkgoHelper()
 
-	o, err := newEngine("reader").Observe(ctx, namespace, name)
+	history, err := newEngine("reader").Observe(ctx, releaseIn(namespace))
 	Expect(err).NotTo(HaveOccurred())
 
 	var all []string
-	for _, r := range slices.Backward(o.Revisions) {
+	for _, r := range slices.Backward(history.Revisions) {
 		all = append(all, fmt.Sprintf("%d %s", r.Number, r.Status))
 	}
 
 	return all
 }
 
-// run runs a program of the bed.
+// run runs a program of the bed and returns its output.
 func run(ctx context.Context, program string, args ...string) string {
 	GinkgoHelper()
 
@@ -173,7 +188,14 @@ func kubectlApply(ctx context.Context, namespace, yaml string) {
 	Expect(err).NotTo(HaveOccurred(), "kubectl apply: %s", out)
 }
 
-// configMaps are the names of the namespace's ConfigMaps, without the one that every namespace has.
+// establishCRD creates a CRD and waits until its kind can be used.
+func establishCRD(ctx context.Context, namespace, plural string) {
+	GinkgoHelper()
+	kubectlApply(ctx, namespace, crd(plural))
+	run(ctx, "kubectl", "wait", "--for=condition=Established", "crd/"+plural+".release.test")
+}
+
+// configMaps returns the names of the namespace's ConfigMaps, without the one of every namespace.
 func configMaps(ctx context.Context, namespace string) []string {
 	GinkgoHelper()
 
@@ -191,6 +213,34 @@ func configMaps(ctx context.Context, namespace string) []string {
 	return names
 }
 
+func getConfigMap(ctx context.Context, namespace, name string) *corev1.ConfigMap {
+	GinkgoHelper()
+
+	cm, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+
+	return cm
+}
+
+func getDeployment(ctx context.Context, namespace, name string) *appsv1.Deployment {
+	GinkgoHelper()
+
+	d, err := client.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+
+	return d
+}
+
+// expectError expects an error of a type and returns it.
+func expectError[E error](err error) E {
+	GinkgoHelper()
+
+	var target E
+	Expect(errors.As(err, &target)).To(BeTrue(), "%v", err)
+
+	return target
+}
+
 func secretOf(revision int) string { return fmt.Sprintf("sh.helm.release.v1.%s.v%d", name, revision) }
 
-func beGone() OmegaMatcher { return WithTransform(apierrors.IsNotFound, BeTrue()) }
+func beNotFound() OmegaMatcher { return WithTransform(apierrors.IsNotFound, BeTrue()) }

@@ -12,11 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/usage"
@@ -41,10 +43,10 @@ type Removal struct {
 	// Uninstalled reports whether an earlier attempt has uninstalled the release.
 	Uninstalled bool
 
-	// release is the name of the release, installed whether there is one, and own its objects.
-	release   string
+	// release is the key of the release, installed whether there is one, and own its objects.
+	release   types.NamespacedName
 	installed bool
-	own       []release.Object
+	own       []object.Key
 	// terminating is set if the namespace and all that is in it is being deleted.
 	terminating bool
 }
@@ -53,7 +55,7 @@ type Removal struct {
 // uninstalled, then CRDs and the namespace are deleted if annotations ask for it. The error is a
 // *BlockedError if the removal has to wait.
 func (r *Removal) Run(ctx context.Context) error {
-	r.release = v1alpha2.ReleaseName(r.Provider)
+	r.release = plan.ReleaseKey(r.Provider)
 
 	for _, step := range []func(context.Context) error{
 		r.observe,
@@ -79,31 +81,29 @@ func (r *Removal) asked(annotation string) bool {
 
 // observe reads the release and the state of the namespace.
 func (r *Removal) observe(ctx context.Context) error {
-	namespace := r.Provider.GetNamespace()
-
-	observed, err := r.Target.Releases.Observe(ctx, namespace, r.release)
+	history, err := r.Target.Releases.Observe(ctx, r.release)
 	if err != nil {
 		return err
 	}
 
-	newest, exists := observed.Newest()
+	newest, exists := history.Newest()
 	r.installed = exists
 
 	if exists {
-		record, err := r.Target.Releases.Read(ctx, namespace, r.release, newest)
+		record, err := r.Target.Releases.Read(ctx, r.release, newest)
 
 		corrupt := new(release.CorruptError)
 		switch {
 		case err == nil:
-			r.own = record.Names()
+			r.own = record.Keys()
 		case !errors.As(err, &corrupt): // uninstall deals with an unreadable record
 			return err
 		}
 	}
 
-	object := &corev1.Namespace{}
-	err = r.Target.Reader.Get(ctx, client.ObjectKey{Name: namespace}, object)
-	r.terminating = apierrors.IsNotFound(err) || !object.DeletionTimestamp.IsZero()
+	namespace := &corev1.Namespace{}
+	err = r.Target.Reader.Get(ctx, client.ObjectKey{Name: r.release.Namespace}, namespace)
+	r.terminating = apierrors.IsNotFound(err) || !namespace.DeletionTimestamp.IsZero()
 
 	return client.IgnoreNotFound(err)
 }
@@ -200,7 +200,7 @@ func (r *Removal) uninstall(ctx context.Context) error {
 	unreadable := !r.installed
 
 	if r.installed {
-		_, err := r.Target.Releases.Uninstall(ctx, r.Provider.GetNamespace(), r.release)
+		_, err := r.Target.Releases.Uninstall(ctx, r.release)
 		unreadable = errors.As(err, new(*release.CorruptError))
 
 		if err != nil && !unreadable {
@@ -214,7 +214,7 @@ func (r *Removal) uninstall(ctx context.Context) error {
 		}
 	}
 
-	ctrl.LoggerFrom(ctx).Info("Uninstalled the release", "release", r.release)
+	ctrl.LoggerFrom(ctx).Info("Uninstalled the release", "release", r.release.Name)
 
 	if err := r.Charts.Delete(ctx, r.Provider); err != nil {
 		return err
@@ -230,10 +230,10 @@ func (r *Removal) uninstall(ctx context.Context) error {
 func (r *Removal) sweep(ctx context.Context) error {
 	selector := labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(r.Provider)})
 
-	swept, err := r.Target.Releases.Sweep(ctx, r.Provider.GetNamespace(), r.release, selector)
+	swept, err := r.Target.Releases.DeleteLeftovers(ctx, r.release, selector)
 	if len(swept) > 0 {
 		ctrl.LoggerFrom(ctx).Info("Removed the remaining objects of a release without records",
-			"release", r.release, "objects", len(swept))
+			"release", r.release.Name, "objects", len(swept))
 	}
 
 	return err

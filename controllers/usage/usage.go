@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 const (
@@ -50,7 +50,7 @@ type Query struct {
 	// Namespace to look in; empty means everywhere, kinds without namespaces included.
 	Namespace string
 	// Own are objects that came with the provider. They do not count.
-	Own []release.Object
+	Own []object.Key
 }
 
 // Find looks for objects, a kind at a time, by their metadata only and in the version in which they
@@ -105,7 +105,7 @@ func (f *Finder) kind(
 	ctx context.Context,
 	definition *apiextensionsv1.CustomResourceDefinition,
 	namespace string,
-	own map[object]bool,
+	own map[objectID]bool,
 ) Kind {
 	k := Kind{Name: definition.Name}
 
@@ -132,7 +132,7 @@ func (f *Finder) kind(
 		}
 
 		for i := range page.Items {
-			if o := &page.Items[i]; !own[object{schema.GroupKind{Group: resource.Group, Kind: definition.Spec.Names.Kind}, o.Namespace, o.Name}] {
+			if o := &page.Items[i]; !own[objectID{schema.GroupKind{Group: resource.Group, Kind: definition.Spec.Names.Kind}, o.Namespace, o.Name}] {
 				k.add(o)
 			}
 		}
@@ -175,8 +175,8 @@ func problem(err error) string {
 	return message
 }
 
-// object names an object whatever the version.
-type object struct {
+// objectID identifies an object whatever the version.
+type objectID struct {
 	schema.GroupKind
 	namespace, name string
 }
@@ -184,14 +184,14 @@ type object struct {
 // selfMade are objects that a provider's manager makes by itself and never deletes: they are of no
 // use without the provider, and it makes them again. aws's stands for the manager's own identity
 // and is made with the first AWSCluster; its webhook takes no other name.
-var selfMade = []object{
+var selfMade = []objectID{
 	{schema.GroupKind{Group: "infrastructure.cluster.x-k8s.io", Kind: "AWSClusterControllerIdentity"}, "", "default"},
 }
 
-func ownObjects(came []release.Object) map[object]bool {
-	own := make(map[object]bool, len(came)+len(selfMade))
+func ownObjects(came []object.Key) map[objectID]bool {
+	own := make(map[objectID]bool, len(came)+len(selfMade))
 	for _, o := range came {
-		own[object{o.GroupKind(), o.Namespace, o.Name}] = true
+		own[objectID{o.GroupKind(), o.Namespace, o.Name}] = true
 	}
 
 	for _, o := range selfMade {

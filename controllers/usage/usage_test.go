@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
@@ -96,8 +96,8 @@ func TestObjectsAreFound(t *testing.T) {
 
 		return found.Kinds
 	}
-	named := func(kind, namespace, name string) release.Object {
-		return release.Object{
+	named := func(kind, namespace, name string) object.Key {
+		return object.Key{
 			GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v7", Kind: kind},
 			Namespace:        namespace,
 			Name:             name,
@@ -111,7 +111,7 @@ func TestObjectsAreFound(t *testing.T) {
 	t.Run(
 		"what came with the provider does not count, in whatever version, nor what its manager makes",
 		func(t *testing.T) {
-			NewWithT(t).Expect(find(Query{Provider: aws, Own: []release.Object{named("AWSCluster", "default", "own")}})).
+			NewWithT(t).Expect(find(Query{Provider: aws, Own: []object.Key{named("AWSCluster", "default", "own")}})).
 				To(Equal([]Kind{
 					{Name: "awsclusters." + group, Count: 1, Examples: []string{"default/b"}}, hidden,
 				}))
@@ -134,7 +134,7 @@ func TestObjectsAreFound(t *testing.T) {
 		var group errgroup.Group
 		group.SetLimit(16)
 
-		own := []release.Object{named("DockerCluster", "default", "0-own")}
+		own := []object.Key{named("DockerCluster", "default", "0-own")}
 
 		for i := range 2*pageSize + 50 {
 			name := fmt.Sprintf("c-%03d", i)

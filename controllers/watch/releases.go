@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // Releases watches Helm's records and enqueues the provider whose release another program changes.
@@ -34,9 +34,9 @@ func isRelease(p v1alpha2.Provider, record client.Object) bool {
 // foreignWork passes on what other programs do to records. The operator knows its own changes, and
 // old records are pruned all the time.
 var foreignWork = predicate.Funcs{
-	CreateFunc: func(e event.CreateEvent) bool { return release.ForeignWork(e.Object.GetLabels()) },
-	UpdateFunc: func(e event.UpdateEvent) bool { return release.ForeignWork(e.ObjectNew.GetLabels()) },
-	DeleteFunc: func(e event.DeleteEvent) bool { return release.Current(e.Object.GetLabels()) },
+	CreateFunc: func(e event.CreateEvent) bool { return storage.IsChangedByOthers(e.Object.GetLabels()) },
+	UpdateFunc: func(e event.UpdateEvent) bool { return storage.IsChangedByOthers(e.ObjectNew.GetLabels()) },
+	DeleteFunc: func(e event.DeleteEvent) bool { return storage.IsCurrent(e.Object.GetLabels()) },
 }
 
 func secretMetadata() client.Object {

@@ -13,7 +13,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/health"
-	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // Remote does for remote clusters, which come and go, what the controllers' own watches do for the
@@ -99,5 +99,5 @@ func remoteDefinitionChanged(before, now client.Object) bool {
 }
 
 func remoteRecordChanged(_, now client.Object) bool {
-	return release.ForeignWork(now.GetLabels()) || release.Current(now.GetLabels())
+	return storage.IsChangedByOthers(now.GetLabels()) || storage.IsCurrent(now.GetLabels())
 }

@@ -240,7 +240,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release.RollbackTo = ptr.To(int64(9)) })
 		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InstallFailedReason,
-			"no revision 9 that can be returned to; its history has 1, 2, 3"))
+			"no revision 9 to roll back to; its history has 1, 2, 3"))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release = nil })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))

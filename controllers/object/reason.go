@@ -1,0 +1,113 @@
+package object
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// maxReason limits a reason in bytes: it becomes part of conditions and events.
+const maxReason = 1024
+
+// Reason returns why a request for an object of the kind failed, as the API server put it but
+// without the values that it quotes, because they may be credentials. Of what it says about a
+// Secret, only the kind of error remains.
+func Reason(kind string, err error) string {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return OneLine(err.Error(), maxReason)
+	}
+
+	s := status.Status()
+
+	if s.Details != nil && len(s.Details.Causes) > 0 {
+		causes := make([]string, 0, len(s.Details.Causes))
+		for _, c := range s.Details.Causes {
+			causes = append(causes, strings.TrimPrefix(c.Field+": "+withoutValue(kind, c.Message), ": "))
+		}
+
+		return OneLine(strings.Join(causes, "; "), maxReason)
+	}
+
+	if kind == "Secret" && s.Reason != metav1.StatusReasonForbidden && s.Reason != metav1.StatusReasonNotFound {
+		return string(s.Reason)
+	}
+
+	return OneLine(s.Message, maxReason)
+}
+
+// quotedValue matches a cause that quotes the value it is about: the type of error, the value and
+// usually an explanation.
+var quotedValue = regexp.MustCompile(
+	`(?s)^(Invalid value|Unsupported value|Duplicate value|Too long|Not found): (.*)$`,
+)
+
+// withoutValue returns the message of a cause without the value that it quotes. The API server
+// formats values as Go strings, as JSON or as plain words.
+func withoutValue(kind, message string) string {
+	match := quotedValue.FindStringSubmatch(message)
+	if match == nil {
+		return message
+	}
+
+	errorType, rest := match[1], match[2]
+	if kind == "Secret" {
+		return errorType // the explanation may quote the value again
+	}
+
+	if prefix, err := strconv.QuotedPrefix(rest); err == nil {
+		rest = rest[len(prefix):]
+	} else if d := json.NewDecoder(strings.NewReader(rest)); d.Decode(new(any)) == nil {
+		rest = rest[d.InputOffset():]
+	} else {
+		_, explanation, _ := strings.Cut(rest, ": ")
+		rest = ": " + explanation
+	}
+
+	if rest = strings.TrimLeft(rest, ": "); rest == "" {
+		return errorType
+	}
+
+	return rest
+}
+
+// IsRefusal reports whether the API server refused a request because of its content, so that the
+// same request would be refused again. Timeouts, conflicts and rate limits are not refusals.
+func IsRefusal(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return false
+	}
+
+	code := status.Status().Code
+
+	switch code {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return false
+	}
+
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError
+}
+
+// Fix returns what to do about an error of the API server, to be appended to a message: it starts
+// with a semicolon. It is empty if nothing is known to help.
+func Fix(err error) string {
+	switch {
+	case apierrors.IsForbidden(err):
+		return "; grant the operator that permission, or lift the policy that forbids it"
+	case apierrors.IsNotFound(err):
+		return "; create what is missing"
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return "; correct the variables or the resource's patches, or choose another version"
+	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook"):
+		return "; repair the webhook's server, or delete the webhook's configuration"
+	}
+
+	return ""
+}

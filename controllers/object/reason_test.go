@@ -1,0 +1,127 @@
+package object
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func invalid(kind string, errs ...*field.Error) error {
+	return apierrors.NewInvalid(schema.GroupKind{Kind: kind}, "x", errs)
+}
+
+func TestReasonQuotesNoValue(t *testing.T) {
+	const secret = `hunter2: "quoted", {"json": 1}`
+
+	path := field.NewPath("spec", "value")
+	deployment := func(errs ...*field.Error) error { return invalid("Deployment", errs...) }
+	denied := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Code:    403,
+		Reason:  metav1.StatusReasonForbidden,
+		Message: `admission webhook "policy" denied the request: no latest`,
+	}}
+
+	for name, tt := range map[string]struct {
+		kind string
+		err  error
+		want string
+	}{
+		"string": {
+			"Deployment", deployment(field.Invalid(path, secret, "must be short")),
+			"spec.value: must be short",
+		},
+		"object": {
+			"Deployment", deployment(field.Invalid(path, map[string]any{"a": secret}, "field is immutable")),
+			"spec.value: field is immutable",
+		},
+		"number": {
+			"Deployment", deployment(field.Invalid(path, -1, "must be positive")),
+			"spec.value: must be positive",
+		},
+		"duplicate": {
+			"Deployment", deployment(field.Duplicate(path, secret)),
+			"spec.value: Duplicate value",
+		},
+		"unsupported value": {
+			"Deployment", deployment(field.NotSupported(path, secret, []string{"A", "B"})),
+			`spec.value: supported values: "A", "B"`,
+		},
+		"missing value": {
+			"Deployment", deployment(field.Required(path, "")),
+			"spec.value: Required value",
+		},
+		"several causes": {
+			"Deployment", deployment(field.Required(path, ""), field.Invalid(path, 1, "no")),
+			"spec.value: Required value; spec.value: no",
+		},
+		"field of a Secret": {
+			"Secret", invalid("Secret", field.Invalid(path, secret, secret)),
+			"spec.value: Invalid value",
+		},
+		"text about a Secret": {
+			"Secret", apierrors.NewBadRequest("cannot decode " + secret),
+			"BadRequest",
+		},
+		"webhook": {
+			"Deployment", denied,
+			`admission webhook "policy" denied the request: no latest`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			reason := Reason(tt.kind, fmt.Errorf("wrapped: %w", tt.err))
+			g.Expect(reason).To(Equal(tt.want))
+			g.Expect(reason).NotTo(ContainSubstring("hunter2"))
+		})
+	}
+}
+
+func TestReasonOfOtherErrors(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(Reason("Deployment", errors.New("connection\nrefused"))).To(Equal("connection refused"))
+	g.Expect(len(Reason("Deployment", errors.New(strings.Repeat("long ", 1000))))).To(BeNumerically("<", 1100))
+}
+
+func TestIsRefusal(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+
+	for name, tt := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"invalid":           {invalid("Pod"), true},
+		"forbidden":         {apierrors.NewForbidden(pods, "x", nil), true},
+		"wrapped":           {fmt.Errorf("apply: %w", apierrors.NewBadRequest("no")), true},
+		"conflict":          {apierrors.NewConflict(pods, "x", nil), false},
+		"too many requests": {apierrors.NewTooManyRequests("slow down", 1), false},
+		"request timeout":   {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 408}}, false},
+		"server error":      {apierrors.NewInternalError(errors.New("down")), false},
+		"no answer":         {errors.New("connection refused"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(IsRefusal(tt.err)).To(Equal(tt.want))
+		})
+	}
+}
+
+func TestFix(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+
+	for want, err := range map[string]error{
+		"grant the operator that permission": apierrors.NewForbidden(pods, "x", nil),
+		"create what is missing":             apierrors.NewNotFound(pods, "x"),
+		"correct the variables":              invalid("Pod"),
+		"repair the webhook's server":        apierrors.NewInternalError(errors.New("failed calling webhook x")),
+	} {
+		NewWithT(t).Expect(Fix(err)).To(HavePrefix("; " + want))
+	}
+
+	NewWithT(t).Expect(Fix(errors.New("connection refused"))).To(BeEmpty())
+}

@@ -1,0 +1,159 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+
+	"helm.sh/helm/v3/pkg/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+// apply applies the target's objects, kind by kind in Helm's order, and deletes those that only the
+// original or an incomplete revision has. It stops after the first kind of which an object fails,
+// so that nothing is changed that may depend on it.
+func (c *Client) apply(original, target kube.ResourceList) error {
+	incomplete, err := c.incompleteObjects()
+	if err != nil {
+		return err
+	}
+
+	bases := append([]kube.ResourceList{original}, incomplete...)
+
+	for _, wave := range waves(target) {
+		err := c.each(wave, func(info *resource.Info) error { return c.applyOne(info, find(bases, info)) })
+		if err != nil {
+			return err
+		}
+	}
+
+	return c.remove(missing(bases, target))
+}
+
+// applyOne creates or changes an object. The bases are the object as earlier revisions define it:
+// fields that any of them sets and the target does not are removed. An object without a base is
+// adopted, and none of its fields are removed.
+func (c *Client) applyOne(info *resource.Info, bases []runtime.Object) error {
+	live := c.target.live[info]
+
+	if live == nil {
+		created, err := c.helper(info).Create(info.Namespace, true, info.Object)
+		if err == nil {
+			c.addApplied(info, created.(*unstructured.Unstructured))
+			return nil
+		}
+
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+
+		// Another program has created it since it was read.
+		if live, err = c.getOwn(info); err != nil {
+			return err
+		}
+
+		if live == nil {
+			return errors.New("another program created and deleted it at the same time")
+		}
+	}
+
+	if live.GetDeletionTimestamp() != nil {
+		return errors.New(deletionMessage(live))
+	}
+
+	if len(bases) == 0 {
+		bases = []runtime.Object{info.Object}
+
+		if ownerOf(live) == "" {
+			c.addChange(&c.changes.Adopted, info)
+		}
+	}
+
+	for _, base := range bases {
+		patched, err := c.patch(info, base, live)
+		if err != nil {
+			return err
+		}
+
+		live = patched
+	}
+
+	c.addApplied(info, live)
+
+	return nil
+}
+
+// patch returns the object as it is after the change.
+func (c *Client) patch(info *resource.Info, base runtime.Object, live *unstructured.Unstructured) (
+	*unstructured.Unstructured, error,
+) {
+	patch, err := NewPatch(info, base, live)
+	if err != nil || patch == nil {
+		return live, err
+	}
+
+	patched, err := c.helper(info).Patch(info.Namespace, info.Name, patch.Type, patch.Data, nil)
+
+	switch {
+	case apierrors.IsNotFound(err): // deleted since it was read
+		patched, err = c.helper(info).Create(info.Namespace, true, info.Object)
+	case apierrors.IsInvalid(err) && c.isReplaceable(info):
+		patched, err = c.replace(info, live)
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	return patched.(*unstructured.Unstructured), nil
+}
+
+// isReplaceable reports whether an object can be deleted and recreated after the API server has
+// refused a change of it as invalid. The object must be valid in itself, so that the refused change
+// was one of an immutable field: the dry run of a creation then fails only because the object
+// exists. Objects that represent data, other objects or something outside of the cluster are never
+// replaced.
+func (c *Client) isReplaceable(info *resource.Info) bool {
+	switch info.Mapping.GroupVersionKind.Kind {
+	case "CustomResourceDefinition", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim":
+		return false
+	}
+
+	if !isBuiltIn(info) {
+		return false
+	}
+
+	_, err := c.helper(info).DryRun(true).Create(info.Namespace, true, info.Object)
+
+	return apierrors.IsAlreadyExists(err)
+}
+
+func (c *Client) replace(info *resource.Info, live *unstructured.Unstructured) (runtime.Object, error) {
+	c.log.Info("Replacing an object to change an immutable field", "object", KeyOf(info).String())
+
+	if err := c.delete(info, live); err != nil {
+		return nil, fmt.Errorf("replace it: %w", err)
+	}
+
+	created, err := c.helper(info).Create(info.Namespace, true, info.Object)
+	if err != nil {
+		return nil, fmt.Errorf("recreate it after its deletion: %w", err)
+	}
+
+	c.addChange(&c.changes.Replaced, info)
+
+	return created, nil
+}
+
+// Restore makes objects what the release defines: it creates those that are missing from live and
+// changes the others.
+func (c *Client) Restore(list kube.ResourceList, live map[*resource.Info]*unstructured.Unstructured) error {
+	c.target.objects = list
+	c.target.live = live
+
+	return c.each(list, func(info *resource.Info) error {
+		return c.applyOne(info, []runtime.Object{info.Object})
+	})
+}

@@ -1,0 +1,116 @@
+package cluster
+
+import (
+	"fmt"
+
+	"github.com/capstan-project/capstan/controllers/object"
+)
+
+// UnknownKindError means that the manifest has objects of kinds that the API server does not know.
+// Nothing was done.
+type UnknownKindError struct{ Objects []object.Key }
+
+func (e *UnknownKindError) Error() string {
+	first := e.Objects[0]
+
+	return fmt.Sprintf("the API server does not know the kind of %s (%s)%s; install the CRD that defines it",
+		first, first.GroupVersion(), object.AndMore(len(e.Objects)-1))
+}
+
+// Conflict is an object that belongs to another release.
+type Conflict struct {
+	Object object.Key
+	// Owner is the other release: namespace/name.
+	Owner string
+}
+
+// ConflictError means that the manifest has objects that belong to other releases. They were not
+// changed.
+type ConflictError struct {
+	Release   string // namespace/name
+	Conflicts []Conflict
+}
+
+func (e *ConflictError) Error() string {
+	first := e.Conflicts[0]
+
+	return fmt.Sprintf("%s belongs to release %s and cannot belong to release %s too%s; uninstall one of them, "+
+		"or remove the object's annotations %s and %s",
+		first.Object, first.Owner, e.Release, object.AndMore(len(e.Conflicts)-1),
+		releaseNameAnnotation, releaseNamespaceAnnotation)
+}
+
+// ObjectError means that a request for an object failed.
+type ObjectError struct {
+	Object object.Key
+	// Reason is what the API server said, without the values that it quoted.
+	Reason string
+	cause  error
+}
+
+func newObjectError(key object.Key, err error) *ObjectError {
+	return &ObjectError{Object: key, Reason: object.Reason(key.Kind, err), cause: err}
+}
+
+// NewCompareError returns the error for an object that cannot be compared with its release.
+func NewCompareError(key object.Key, err error) *ObjectError {
+	e := newObjectError(key, err)
+	e.Reason = "it cannot be compared with the release: " + e.Reason
+
+	return e
+}
+
+func (e *ObjectError) Error() string { return e.Object.String() + ": " + e.Reason }
+
+// Unwrap returns the API server's error. Its text may quote values and must not be shown.
+func (e *ObjectError) Unwrap() error { return e.cause }
+
+// RejectedError means that the API server refused objects. Objects of kinds that come before theirs
+// in Helm's order were applied, later ones were not, and nothing was pruned.
+type RejectedError struct{ Objects []*ObjectError }
+
+func (e *RejectedError) Error() string {
+	first, others := summarize(e.Objects)
+	return fmt.Sprintf("the API server refused %s: %s%s%s", first.Object, first.Reason, others, object.Fix(first.cause))
+}
+
+// Unwrap returns the error of each object.
+func (e *RejectedError) Unwrap() []error { return causes(e.Objects) }
+
+// UnavailableError means that requests for objects failed for a reason that may go away by itself:
+// the API server, or a webhook that it calls, does not respond. Other objects are as with a
+// RejectedError.
+type UnavailableError struct{ Objects []*ObjectError }
+
+func (e *UnavailableError) Error() string {
+	first, others := summarize(e.Objects)
+	return fmt.Sprintf("%s could not be applied for now: %s%s", first.Object, first.Reason, others)
+}
+
+// Unwrap returns the error of each object.
+func (e *UnavailableError) Unwrap() []error { return causes(e.Objects) }
+
+// RemoveError means that objects which are no longer part of the release could not be deleted.
+type RemoveError struct{ Objects []*ObjectError }
+
+func (e *RemoveError) Error() string {
+	first, others := summarize(e.Objects)
+	return fmt.Sprintf("%s could not be deleted: %s%s%s", first.Object, first.Reason, others, object.Fix(first.cause))
+}
+
+// Unwrap returns the error of each object.
+func (e *RemoveError) Unwrap() []error { return causes(e.Objects) }
+
+// summarize returns the first error and the number of the others as text.
+func summarize(objects []*ObjectError) (first *ObjectError, others string) {
+	return objects[0], object.AndMore(len(objects) - 1)
+}
+
+func causes(objects []*ObjectError) []error {
+	errs := make([]error, 0, len(objects))
+	for _, o := range objects {
+		errs = append(errs, o)
+	}
+
+	return errs
+}

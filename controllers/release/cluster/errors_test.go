@@ -1,0 +1,64 @@
+package cluster
+
+import (
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/capstan-project/capstan/controllers/object"
+)
+
+func TestErrorMessages(t *testing.T) {
+	deployment := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	manager := object.Key{GroupVersionKind: deployment, Namespace: "ns", Name: "manager"}
+	invalid := apierrors.NewInvalid(
+		schema.GroupKind{Kind: "Deployment"},
+		"x",
+		field.ErrorList{field.Required(field.NewPath("spec"), "")},
+	)
+	refused := &ObjectError{Object: manager, Reason: "no", cause: invalid}
+	timeout := &ObjectError{Object: manager, Reason: "timeout", cause: errors.New("")}
+
+	for name, tt := range map[string]struct {
+		err  error
+		want string
+	}{
+		"rejected": {
+			&RejectedError{Objects: []*ObjectError{refused, refused}},
+			"the API server refused Deployment ns/manager: no (and 1 more); " +
+				"correct the variables or the resource's patches, or choose another version",
+		},
+		"unavailable": {
+			&UnavailableError{Objects: []*ObjectError{timeout}},
+			"Deployment ns/manager could not be applied for now: timeout",
+		},
+		"not deleted": {
+			&RemoveError{Objects: []*ObjectError{timeout}},
+			"Deployment ns/manager could not be deleted: timeout",
+		},
+		"unknown kind": {
+			&UnknownKindError{Objects: []object.Key{manager}},
+			"the API server does not know the kind of Deployment ns/manager (apps/v1); install the CRD that defines it",
+		},
+		"conflict": {
+			&ConflictError{Release: "ns/b", Conflicts: []Conflict{{Object: manager, Owner: "ns/a"}}},
+			"Deployment ns/manager belongs to release ns/a and cannot belong to release ns/b too; uninstall one of them, " +
+				"or remove the object's annotations meta.helm.sh/release-name and meta.helm.sh/release-namespace",
+		},
+		"not compared": {
+			NewCompareError(manager, errors.New("timeout")),
+			"Deployment ns/manager: it cannot be compared with the release: timeout",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(tt.err).To(MatchError(tt.want))
+		})
+	}
+
+	g := NewWithT(t)
+	g.Expect(apierrors.IsInvalid(&RejectedError{Objects: []*ObjectError{refused}})).To(BeTrue(), "the cause is kept")
+}

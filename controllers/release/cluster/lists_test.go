@@ -1,0 +1,53 @@
+package cluster
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"helm.sh/helm/v3/pkg/kube"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+func objects(kinds ...string) kube.ResourceList {
+	var list kube.ResourceList
+
+	for _, kind := range kinds {
+		list = append(list, &resource.Info{
+			Name:    kind,
+			Mapping: &meta.RESTMapping{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}},
+		})
+	}
+
+	return list
+}
+
+func names(list kube.ResourceList) []string {
+	found := make([]string, 0, len(list))
+	for _, info := range list {
+		found = append(found, info.Name)
+	}
+
+	return found
+}
+
+func TestWaves(t *testing.T) {
+	var found [][]string
+	for _, wave := range waves(objects("Custom", "Deployment", "ServiceAccount", "Other", "Deployment")) {
+		found = append(found, names(wave))
+	}
+
+	NewWithT(t).Expect(found).To(Equal([][]string{
+		{"ServiceAccount"},
+		{"Deployment", "Deployment"},
+		{"Custom", "Other"},
+	}))
+}
+
+func TestMissing(t *testing.T) {
+	lists := []kube.ResourceList{objects("A", "B"), objects("B", "C")}
+
+	NewWithT(t).Expect(names(missing(lists, objects("A")))).To(Equal([]string{"B", "C"}))
+	NewWithT(t).Expect(names(missing(lists, nil))).To(Equal([]string{"A", "B", "C"}))
+}

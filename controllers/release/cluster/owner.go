@@ -1,0 +1,111 @@
+package cluster
+
+import (
+	"strings"
+
+	"helm.sh/helm/v3/pkg/kube"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+// Helm's labels and annotations on the objects of a release.
+const (
+	releaseNameAnnotation      = "meta.helm.sh/release-name"
+	releaseNamespaceAnnotation = "meta.helm.sh/release-namespace"
+	managedByLabel             = "app.kubernetes.io/managed-by"
+	managedByHelm              = "Helm"
+)
+
+// AddHelmMetadata adds the label and annotations that Helm adds to the objects of a release.
+func (c *Client) AddHelmMetadata(o *unstructured.Unstructured) {
+	labels := o.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+
+	annotations := o.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+
+	labels[managedByLabel] = managedByHelm
+	annotations[releaseNameAnnotation] = c.release.Name
+	annotations[releaseNamespaceAnnotation] = c.release.Namespace
+
+	o.SetLabels(labels)
+	o.SetAnnotations(annotations)
+}
+
+// ownerOf returns the release that an object belongs to, namespace/name; empty if it belongs to
+// none.
+func ownerOf(o metav1.Object) string {
+	annotations := o.GetAnnotations()
+	if annotations[releaseNameAnnotation] == "" {
+		return ""
+	}
+
+	return annotations[releaseNamespaceAnnotation] + "/" + annotations[releaseNameAnnotation]
+}
+
+func (c *Client) owns(o metav1.Object) bool { return ownerOf(o) == c.release.String() }
+
+// checkOwner returns an error if an object belongs to another release.
+func (c *Client) checkOwner(o metav1.Object) error {
+	if owner := ownerOf(o); owner != "" && !c.owns(o) {
+		return otherOwnerError(owner)
+	}
+
+	return nil
+}
+
+// otherOwnerError is the release, namespace/name, that an object belongs to.
+type otherOwnerError string
+
+func (e otherOwnerError) Error() string { return "it belongs to release " + string(e) }
+
+// getOwn returns an object of the cluster, or nil if it does not exist. It fails if the object
+// belongs to another release.
+func (c *Client) getOwn(info *resource.Info) (*unstructured.Unstructured, error) {
+	live, err := c.Get(info)
+	if err != nil || live == nil {
+		return nil, err
+	}
+
+	if err := c.checkOwner(live); err != nil {
+		return nil, err
+	}
+
+	return live, nil
+}
+
+// isKept reports whether an annotation asks to keep an object when its release is removed.
+func isKept(o metav1.Object) bool {
+	return strings.EqualFold(o.GetAnnotations()[kube.ResourcePolicyAnno], kube.KeepPolicy)
+}
+
+// isProtected reports whether an object is of a kind that is never deleted, because objects of
+// users would be deleted with it.
+func isProtected(info *resource.Info) bool {
+	kind := info.Mapping.GroupVersionKind.Kind
+	return kind == "CustomResourceDefinition" || kind == "Namespace"
+}
+
+// Obstacle returns why an object of the cluster cannot be changed: it belongs to another release,
+// or is being deleted. It is empty if nothing prevents the change.
+func (c *Client) Obstacle(live metav1.Object) string {
+	if err := c.checkOwner(live); err != nil {
+		return err.Error()
+	}
+
+	if live.GetDeletionTimestamp() != nil {
+		return deletionMessage(live)
+	}
+
+	return ""
+}
+
+// deletionMessage describes an object that is being deleted, but has finalizers.
+func deletionMessage(o metav1.Object) string {
+	return "it is being deleted, but its finalizers hold it: " + strings.Join(o.GetFinalizers(), ", ")
+}

@@ -1,0 +1,85 @@
+package cluster
+
+import (
+	"errors"
+
+	"helm.sh/helm/v3/pkg/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+// remove deletes objects that are no longer part of the release, all in parallel. If one of them
+// prevents the deletion of another, as a webhook without its server may do, the next attempt finds
+// it gone. An object counts as deleted once the API server has accepted that, even if finalizers
+// still hold it.
+func (c *Client) remove(list kube.ResourceList) error {
+	err := c.each(list, c.removeOne)
+
+	var (
+		rejected    *RejectedError
+		unavailable *UnavailableError
+	)
+
+	switch {
+	case errors.As(err, &rejected):
+		return &RemoveError{Objects: rejected.Objects}
+	case errors.As(err, &unavailable):
+		return &RemoveError{Objects: unavailable.Objects}
+	default:
+		return err
+	}
+}
+
+// removeOne deletes an object if it belongs to the release and is not to be kept.
+func (c *Client) removeOne(info *resource.Info) error {
+	if isProtected(info) {
+		c.addChange(&c.changes.Left, info)
+		return nil
+	}
+
+	live, err := c.Get(info)
+	if err != nil || live == nil {
+		return err
+	}
+
+	if !c.owns(live) || isKept(live) {
+		c.log.Info("Keeping an object that the release must not delete", "object", KeyOf(info).String())
+		c.addChange(&c.changes.Left, info)
+
+		return nil
+	}
+
+	if err := c.delete(info, live); err != nil {
+		return err
+	}
+
+	c.addChange(&c.changes.Pruned, info)
+
+	return nil
+}
+
+// delete deletes an object. If live is given, it deletes that object only, not one that has
+// replaced it. It is not an error if the object does not exist.
+func (c *Client) delete(info *resource.Info, live *unstructured.Unstructured) error {
+	propagation := metav1.DeletePropagationBackground
+	options := &metav1.DeleteOptions{PropagationPolicy: &propagation}
+
+	if live != nil {
+		uid := live.GetUID()
+		options.Preconditions = &metav1.Preconditions{UID: &uid}
+	}
+
+	_, err := c.helper(info).DeleteWithOptions(info.Namespace, info.Name, options)
+
+	return ignoreNotFound(err)
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+
+	return err
+}

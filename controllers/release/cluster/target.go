@@ -1,0 +1,157 @@
+package cluster
+
+import (
+	"fmt"
+
+	"helm.sh/helm/v3/pkg/kube"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/manifest"
+)
+
+// target is the manifest that the action applies.
+type target struct {
+	manifest string
+	objects  kube.ResourceList
+	live     map[*resource.Info]*unstructured.Unstructured
+}
+
+// includes reports whether the objects are the target's, and not a hook's.
+func (t target) includes(list kube.ResourceList) bool {
+	return len(list) > 0 && len(t.objects) > 0 && list[0] == t.objects[0]
+}
+
+// SetTarget sets the manifest that the action applies, and reads all of its objects. It fails
+// before anything is recorded or applied if a kind is unknown or an object belongs to another
+// release.
+func (c *Client) SetTarget(content string) error {
+	objects, err := manifest.Decode(content)
+	if err != nil {
+		return err // not kept: the chart caused it, not the cluster
+	}
+
+	list, unknown, err := c.Resolve(objects)
+	if err != nil {
+		return c.fail(err)
+	}
+
+	if len(unknown) > 0 {
+		return c.fail(&UnknownKindError{Objects: unknown})
+	}
+
+	live := make(map[*resource.Info]*unstructured.Unstructured, len(list))
+
+	err = c.each(list, func(info *resource.Info) error {
+		found, err := c.getOwn(info)
+		if err != nil || found == nil {
+			return err
+		}
+
+		c.mu.Lock()
+		defer c.mu.Unlock()
+
+		live[info] = found
+
+		return nil
+	})
+	if err != nil {
+		return c.fail(err)
+	}
+
+	// Helm reads each object once more before it installs. That has been done above.
+	for _, info := range list {
+		info.Client = absentClient{info.Client}
+	}
+
+	c.target = target{manifest: content, objects: list, live: live}
+
+	return nil
+}
+
+// parse returns the objects of a manifest, and those whose kinds do not exist.
+func (c *Client) parse(content string) (kube.ResourceList, []object.Key, error) {
+	objects, err := manifest.Decode(content)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	return c.Resolve(objects)
+}
+
+// Resolve returns what is needed for requests about the objects, and the keys of those whose kinds
+// do not exist. It discovers the API again before it considers a kind unknown. It sets the
+// namespace of the objects.
+func (c *Client) Resolve(objects []*unstructured.Unstructured) (kube.ResourceList, []object.Key, error) {
+	list, unknown, err := c.infos(objects)
+	if err == nil && len(unknown) > 0 {
+		c.connection.Refresh()
+		list, unknown, err = c.infos(objects)
+	}
+
+	return list, unknown, err
+}
+
+func (c *Client) infos(objects []*unstructured.Unstructured) (
+	list kube.ResourceList, unknown []object.Key, err error,
+) {
+	for _, o := range objects {
+		info, err := c.info(o)
+
+		switch {
+		case meta.IsNoMatchError(err):
+			unknown = append(unknown, object.KeyOf(o))
+		case err != nil:
+			return nil, nil, fmt.Errorf("look up the kind of %s %s: %w", o.GetKind(), o.GetName(), err)
+		default:
+			list = append(list, info)
+		}
+	}
+
+	return list, unknown, nil
+}
+
+func (c *Client) info(o *unstructured.Unstructured) (*resource.Info, error) {
+	mapping, err := c.connection.Mapping(o.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+
+	switch {
+	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
+		o.SetNamespace("")
+	case o.GetNamespace() == "":
+		o.SetNamespace(c.release.Namespace)
+	}
+
+	client, err := c.connection.restClient(mapping.GroupVersionKind.GroupVersion())
+	if err != nil {
+		return nil, err
+	}
+
+	return &resource.Info{
+		Client:    client,
+		Mapping:   mapping,
+		Namespace: o.GetNamespace(),
+		Name:      o.GetName(),
+		Object:    o,
+	}, nil
+}
+
+// incompleteObjects returns the objects of the revisions that may have been applied in part.
+func (c *Client) incompleteObjects() ([]kube.ResourceList, error) {
+	var lists []kube.ResourceList
+
+	for _, content := range c.incomplete {
+		list, _, err := c.parse(content)
+		if err != nil {
+			return nil, err
+		}
+
+		lists = append(lists, list)
+	}
+
+	return lists, nil
+}

@@ -1,0 +1,81 @@
+package drift
+
+import (
+	"sync"
+	"time"
+
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+const (
+	// freeCorrections is how many times in a row an object is corrected at once. After that another
+	// program is assumed to change it back each time.
+	freeCorrections = 5
+	// sameSeries is how soon after the last correction the next one continues its series.
+	sameSeries = time.Minute
+	// minDelay is the first delay; each following one is twice as long, up to maxDelay.
+	minDelay = 10 * time.Second
+	maxDelay = state.MaxBackoff
+)
+
+// Backoff remembers how often objects were corrected, so that a program that keeps changing one back
+// is not fought without end. It may be lost without harm: a restart begins new series. Its zero value
+// is ready for use.
+type Backoff struct {
+	mu     sync.Mutex
+	series map[object.Key]series
+}
+
+// series is a row of corrections of one object.
+type series struct {
+	count int
+	last  time.Time
+}
+
+// delay returns how long after its last correction an object is left alone.
+func (s series) delay() time.Duration {
+	if s.count < freeCorrections {
+		return 0
+	}
+
+	delay := minDelay
+	for range s.count - freeCorrections {
+		delay = min(2*delay, maxDelay)
+	}
+
+	return delay
+}
+
+// Next returns when an object may be corrected.
+func (b *Backoff) Next(o object.Key) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	s := b.series[o]
+
+	return s.last.Add(s.delay())
+}
+
+// Record notes an attempt to correct an object. A failed attempt is not repeated at once.
+func (b *Backoff) Record(o object.Key, now time.Time, succeeded bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	for object, s := range b.series {
+		if now.Sub(s.last) > s.delay()+sameSeries {
+			delete(b.series, object)
+		}
+	}
+
+	if b.series == nil {
+		b.series = map[object.Key]series{}
+	}
+
+	count := b.series[o].count + 1
+	if !succeeded {
+		count = max(count, freeCorrections)
+	}
+
+	b.series[o] = series{count, now}
+}

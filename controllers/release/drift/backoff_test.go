@@ -1,0 +1,50 @@
+package drift
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/controllers/object"
+)
+
+func TestBackoffGrowsWithASeries(t *testing.T) {
+	g := NewWithT(t)
+	object, other := object.Key{Name: "contested"}, object.Key{Name: "other"}
+	b, now := &Backoff{}, time.Now()
+
+	for i := range freeCorrections {
+		g.Expect(b.Next(object)).NotTo(BeTemporally(">", now), "correction %d", i)
+		b.Record(object, now, true)
+		now = now.Add(time.Second)
+	}
+
+	var delays []time.Duration
+
+	for range 9 {
+		delays = append(delays, b.Next(object).Sub(now).Round(10*time.Second))
+		now = b.Next(object)
+		b.Record(object, now, true)
+	}
+
+	g.Expect(delays).To(HaveExactElements(
+		10*time.Second, 20*time.Second, 40*time.Second, 80*time.Second, 160*time.Second, 320*time.Second,
+		maxDelay, maxDelay, maxDelay))
+	g.Expect(b.Next(other)).NotTo(BeTemporally(">", now), "other objects are not affected")
+
+	now = b.Next(object).Add(2 * sameSeries)
+	b.Record(object, now, true)
+	g.Expect(b.Next(object)).NotTo(BeTemporally(">", now), "a new series begins after a quiet minute")
+}
+
+func TestBackoffAfterAFailedCorrection(t *testing.T) {
+	g := NewWithT(t)
+	b, now, object := &Backoff{}, time.Now(), object.Key{Name: "refused"}
+
+	b.Record(object, now, false)
+	g.Expect(b.Next(object)).To(Equal(now.Add(minDelay)))
+
+	b.Record(object, b.Next(object), false)
+	g.Expect(b.Next(object)).To(Equal(now.Add(3 * minDelay)))
+}

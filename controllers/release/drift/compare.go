@@ -1,0 +1,213 @@
+// Package drift finds and corrects differences between the objects of a release and those in the
+// cluster.
+package drift
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
+)
+
+// Difference is how an object in the cluster differs from its release. It contains no values.
+type Difference struct {
+	Object object.Key
+	// Missing is true if the object does not exist.
+	Missing bool
+	// Fields that differ, as JSON pointers, sorted.
+	Fields []string
+	// Obstacle is why the object cannot be corrected: it belongs to another release, or is being
+	// deleted. It is empty if nothing prevents the correction.
+	Obstacle string
+	// Snapshot is what was compared. It is zero if the object is missing.
+	Snapshot object.Snapshot
+
+	desired *resource.Info
+	live    *unstructured.Unstructured
+}
+
+// maxFields is how many fields of an object a message names.
+const maxFields = 5
+
+// String describes the difference to the user.
+func (d Difference) String() string {
+	switch {
+	case d.Missing:
+		return d.Object.String() + " is missing"
+	case d.Obstacle != "":
+		return d.Object.String() + ": " + d.Obstacle
+	default:
+		return d.Object.String() + ": " + object.List(d.Fields, maxFields)
+	}
+}
+
+func (d Difference) isEmpty() bool { return !d.Missing && d.Obstacle == "" && len(d.Fields) == 0 }
+
+// Comparison is the result of Compare.
+type Comparison struct {
+	// Differences, sorted by object.
+	Differences []Difference
+	// InSync are the objects that are as the release defines them, or excluded from the comparison.
+	InSync []object.Snapshot
+}
+
+// Compare compares objects of a release with the cluster. An object differs if an upgrade to the
+// same revision would change it. These are no differences:
+//   - what other programs have added to an object
+//   - what the API server, or one of its webhooks, would make of the object anyway
+//   - fields that other programs fill in, and the replicas of what is scaled automatically
+//   - objects with the annotation v1alpha2.DriftAnnotation, in the release or in the cluster
+//
+// Each object costs one GET, and one PATCH as a dry run if it seems to differ. If there is an
+// error, the comparison has the objects that could be compared.
+func Compare(client *cluster.Client, objects []*unstructured.Unstructured) (Comparison, error) {
+	desired := make([]*unstructured.Unstructured, 0, len(objects))
+
+	for _, o := range objects {
+		o = o.DeepCopy()
+		client.AddHelmMetadata(o)
+		moveStringData(o)
+		desired = append(desired, o)
+	}
+
+	list, unknown, err := client.Resolve(desired)
+	if err != nil {
+		return Comparison{}, err
+	}
+
+	if len(unknown) > 0 {
+		err = &cluster.UnknownKindError{Objects: unknown}
+	}
+
+	differences := make([]Difference, len(list))
+	index := make(map[*resource.Info]int, len(list))
+
+	for i, info := range list {
+		index[info] = i
+	}
+
+	errs := cluster.ForEach(list, func(info *resource.Info) error {
+		difference, err := compareOne(client, info)
+		differences[index[info]] = difference
+
+		return err
+	})
+
+	var result Comparison
+
+	for i, difference := range differences {
+		switch {
+		case errs[i] != nil && err == nil:
+			err = cluster.NewCompareError(difference.Object, errs[i])
+		case errs[i] != nil:
+			continue // the first error counts
+		case !difference.isEmpty():
+			result.Differences = append(result.Differences, difference)
+		case difference.live != nil:
+			result.InSync = append(result.InSync, difference.Snapshot)
+		}
+	}
+
+	slices.SortFunc(result.Differences, func(a, b Difference) int {
+		return strings.Compare(a.Object.String(), b.Object.String())
+	})
+
+	return result, err
+}
+
+func compareOne(client *cluster.Client, info *resource.Info) (Difference, error) {
+	desired := info.Object.(*unstructured.Unstructured)
+	d := Difference{Object: cluster.KeyOf(info), desired: info}
+
+	live, err := client.Get(info)
+	if err != nil {
+		return d, err
+	}
+
+	if live == nil {
+		d.Missing = !isExcluded(desired)
+		return d, nil
+	}
+
+	d.live = live
+	d.Snapshot = object.SnapshotOf(d.Object, live)
+
+	if isExcluded(desired) || isExcluded(live) {
+		return d, nil
+	}
+
+	if d.Obstacle = client.Obstacle(live); d.Obstacle != "" {
+		return d, nil
+	}
+
+	removeInjected(desired)
+
+	d.Fields, err = differingFields(client, info, live)
+	if err != nil || !slices.Contains(d.Fields, replicasPointer) {
+		return d, err
+	}
+
+	// Autoscalers are looked for only if the replicas differ, because that costs requests.
+	scaled, err := isScaled(client, info)
+	if err != nil || !scaled {
+		return d, err
+	}
+
+	removeField(desired.Object, replicasPath)
+
+	d.Fields, err = differingFields(client, info, live)
+
+	return d, err
+}
+
+// differingFields returns the fields that an upgrade would change. A dry run shows what would
+// become of the change, because a value can be written in different ways, and a webhook may undo
+// the change or make another one. If the API server refuses the dry run, the fields of the change
+// count.
+func differingFields(client *cluster.Client, info *resource.Info, live *unstructured.Unstructured) ([]string, error) {
+	patch, err := cluster.NewPatch(info, info.Object, live)
+	if err != nil || patch == nil {
+		return nil, err
+	}
+
+	fields, err := patchedFields(patch.Data)
+	if err != nil {
+		return nil, err
+	}
+
+	patched, err := client.DryRun(info, patch)
+	if object.IsRefusal(err) {
+		return fields, nil
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	return overlapping(changedFields(live, patched), fields), nil
+}
+
+// Correct creates the objects that are missing and changes the others, except those with an
+// obstacle. The client's changes are what was corrected, also if other objects could not be.
+func Correct(client *cluster.Client, differences []Difference) error {
+	objects := make([]*resource.Info, 0, len(differences))
+	live := map[*resource.Info]*unstructured.Unstructured{}
+
+	for _, d := range differences {
+		if d.Obstacle != "" {
+			continue
+		}
+
+		objects = append(objects, d.desired)
+
+		if !d.Missing {
+			live[d.desired] = d.live
+		}
+	}
+
+	return client.Restore(objects, live)
+}

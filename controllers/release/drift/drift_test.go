@@ -1,0 +1,140 @@
+package drift
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/capstan-project/capstan/controllers/object"
+)
+
+func TestDifferenceString(t *testing.T) {
+	config := object.Key{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Name: "config"}
+
+	for name, tt := range map[string]struct {
+		difference Difference
+		want       string
+	}{
+		"missing":  {Difference{Object: config, Missing: true}, "ConfigMap config is missing"},
+		"obstacle": {Difference{Object: config, Obstacle: "it is held"}, "ConfigMap config: it is held"},
+		"fields":   {Difference{Object: config, Fields: []string{"/a", "/b"}}, "ConfigMap config: /a, /b"},
+		"many fields": {
+			Difference{Object: config, Fields: []string{"/a", "/b", "/c", "/d", "/e", "/f", "/g"}},
+			"ConfigMap config: /a, /b, /c, /d, /e and 2 more",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(tt.difference.String()).To(Equal(tt.want))
+		})
+	}
+}
+
+func TestChangedFields(t *testing.T) {
+	object := func(spec map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	}
+	before := object(map[string]any{"a": "1", "b": []any{"x", "y"}, "c": []any{"x"}, "d/e~f": "1", "same": "1"})
+	after := object(map[string]any{"a": "2", "b": []any{"x", "z"}, "c": []any{}, "g": "1", "same": "1"})
+
+	before.SetResourceVersion("1")
+	after.SetResourceVersion("2")
+
+	after.Object["status"] = map[string]any{"ready": true}
+
+	NewWithT(t).Expect(changedFields(before, after)).To(Equal([]string{
+		"/spec/a", "/spec/b/1", "/spec/c", "/spec/d~1e~0f", "/spec/g",
+	}))
+}
+
+func TestPatchedFields(t *testing.T) {
+	g := NewWithT(t)
+	patch := `{"spec":{"$setElementOrder/containers":[],"containers":[{"name":"a"}],"empty":{},"a":{"b":null}}}`
+	g.Expect(patchedFields([]byte(patch))).To(Equal([]string{"/spec/a/b", "/spec/containers", "/spec/empty"}))
+
+	_, err := patchedFields([]byte("{"))
+	g.Expect(err).To(HaveOccurred())
+}
+
+func TestOverlapping(t *testing.T) {
+	pointers := []string{"/spec/a", "/spec/a/b", "/spec/ab", "/spec/c/d", "/spec"}
+
+	NewWithT(t).Expect(overlapping(pointers, []string{"/spec/a", "/spec/c"})).
+		To(Equal([]string{"/spec/a", "/spec/a/b", "/spec/c/d", "/spec"}))
+}
+
+func TestRemoveInjected(t *testing.T) {
+	object := func(group, kind string, fields map[string]any) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: fields}
+		o.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})
+
+		return o
+	}
+	rules := func(fields map[string]any) *unstructured.Unstructured {
+		return object(rbacGroup, "ClusterRole", fields)
+	}
+	clientConfig := func() map[string]any { return map[string]any{"caBundle": "Cg==", "url": "https://x"} }
+
+	g := NewWithT(t)
+
+	webhooks := object(admissionGroup, "MutatingWebhookConfiguration", map[string]any{
+		"webhooks": []any{map[string]any{"clientConfig": clientConfig()}},
+	})
+	removeInjected(webhooks)
+	g.Expect(webhooks.Object["webhooks"]).To(Equal([]any{
+		map[string]any{"clientConfig": map[string]any{"url": "https://x"}},
+	}))
+
+	aggregated := rules(map[string]any{"rules": []any{}, "aggregationRule": map[string]any{}})
+	removeInjected(aggregated)
+	g.Expect(aggregated.Object).NotTo(HaveKey("rules"))
+
+	plain := rules(map[string]any{"rules": []any{}})
+	removeInjected(plain)
+	g.Expect(plain.Object).To(HaveKey("rules"))
+}
+
+func TestMoveStringData(t *testing.T) {
+	secret := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1",
+		"kind":       "Secret",
+		"data":       map[string]any{"a": "MQ==", "b": "MQ=="},
+		"stringData": map[string]any{"b": "2"},
+	}}
+	moveStringData(secret)
+
+	g := NewWithT(t)
+	g.Expect(secret.Object).NotTo(HaveKey("stringData"))
+	g.Expect(secret.Object["data"]).To(Equal(map[string]any{"a": "MQ==", "b": "Mg=="}))
+}
+
+func TestAnyScales(t *testing.T) {
+	info := &resource.Info{
+		Name: "manager",
+		Mapping: &meta.RESTMapping{
+			GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
+		},
+	}
+
+	for name, tt := range map[string]struct {
+		ref  map[string]any
+		want bool
+	}{
+		"same":          {map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "manager"}, true},
+		"KEDA default":  {map[string]any{"name": "manager"}, true},
+		"another name":  {map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "other"}, false},
+		"another kind":  {map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "manager"}, false},
+		"another group": {map[string]any{"apiVersion": "example.org/v1", "kind": "Deployment", "name": "manager"}, false},
+		"odd version":   {map[string]any{"apiVersion": "a/b/c", "kind": "Deployment", "name": "manager"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{{Object: map[string]any{
+				"spec": map[string]any{"scaleTargetRef": tt.ref},
+			}}}}
+			NewWithT(t).Expect(anyScales(list, info)).To(Equal(tt.want))
+		})
+	}
+}

@@ -1,0 +1,68 @@
+package release
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
+)
+
+// MarkHealthy records that all objects of an observed revision were healthy, so that it can be
+// rolled back to. It patches one label. It returns ErrChanged if the revision has been deleted or
+// replaced.
+func (e *Engine) MarkHealthy(ctx context.Context, release types.NamespacedName, revision state.Revision) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":    revision.UID,
+		"labels": map[string]string{storage.HealthyLabel: "true"},
+	}})
+	if err != nil {
+		return err
+	}
+
+	secret := storage.SecretName(release.Name, revision.Number)
+	options := metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner}
+
+	patched, err := e.metadata.Namespace(release.Namespace).Patch(ctx, secret, types.MergePatchType, patch, options)
+
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return fmt.Errorf("revision %d of release %s: %w", revision.Number, release, ErrChanged)
+	case err != nil:
+		return storage.NewError(release.Namespace+"/"+secret, err)
+	}
+
+	e.records.touch(release, patched.UID, patched.ResourceVersion)
+
+	return nil
+}
+
+// MarkFailed records that an observed revision, which is deployed, has failed after all. Helm shows
+// the reason in its history. It applies nothing. It returns ErrChanged if the revision has changed
+// since it was observed.
+func (e *Engine) MarkFailed(
+	ctx context.Context,
+	release types.NamespacedName,
+	revision state.Revision,
+	failure state.Failure,
+	reason string,
+) error {
+	unlock, err := e.lock(release)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	s := e.newSession(ctx, release)
+	if _, err := s.loadObserved(ctx, revision); err != nil {
+		return err
+	}
+
+	return s.store.FailNewest(failure, reason)
+}

@@ -1,0 +1,83 @@
+// Package manifest decodes the manifests of Helm releases.
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// bufferSize is how much the YAML decoder reads at first to tell YAML from JSON.
+const bufferSize = 4096
+
+// Decode returns the objects of a manifest, in its order and with the items of lists in place of
+// the lists. Its errors quote no values; an excerpt of the YAML that they may contain is in
+// backticks.
+func Decode(manifest string) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(manifest)), bufferSize)
+
+	for n := 1; ; n++ {
+		var document runtime.RawExtension
+
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+
+		if err != nil {
+			return nil, fmt.Errorf("document %d of the manifest is not YAML: %w", n, err)
+		}
+
+		if raw := bytes.TrimSpace(document.Raw); len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
+			continue
+		}
+
+		decoded, err := decodeDocument(document.Raw)
+		if err != nil {
+			return nil, fmt.Errorf("document %d of the manifest: %w", n, err)
+		}
+
+		objects = append(objects, decoded...)
+	}
+}
+
+func decodeDocument(document []byte) ([]*unstructured.Unstructured, error) {
+	decoded, _, err := unstructured.UnstructuredJSONScheme.Decode(document, nil, nil)
+	if err != nil { // its text contains the whole document
+		return nil, errors.New("no Kubernetes object: it needs apiVersion and kind")
+	}
+
+	switch decoded := decoded.(type) {
+	case *unstructured.UnstructuredList:
+		objects := make([]*unstructured.Unstructured, 0, len(decoded.Items))
+		for i := range decoded.Items {
+			objects = append(objects, clean(&decoded.Items[i]))
+		}
+
+		return objects, nil
+	case *unstructured.Unstructured:
+		if decoded.GetName() == "" {
+			return nil, fmt.Errorf("a %s without metadata.name", decoded.GetKind())
+		}
+
+		return []*unstructured.Unstructured{clean(decoded)}, nil
+	}
+
+	return nil, errors.New("no Kubernetes object")
+}
+
+// clean removes the "creationTimestamp: null" that code generators write: it would show as a
+// difference from the object in the cluster.
+func clean(o *unstructured.Unstructured) *unstructured.Unstructured {
+	unstructured.RemoveNestedField(o.Object, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(o.Object, "spec", "template", "metadata", "creationTimestamp")
+
+	return o
+}

@@ -1,0 +1,281 @@
+package release_test
+
+import (
+	"runtime"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+var _ = Describe("A release with problems", func() {
+	var (
+		namespace string
+		engine    *release.Engine
+	)
+
+	BeforeEach(func(ctx SpecContext) {
+		namespace = newNamespace(ctx)
+		engine = newEngine("one")
+	})
+
+	It("names the object that the API server refused and why, and recovers once it is fixed", func(ctx SpecContext) {
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("dropped", ""), deployment("manager", "2")))
+		before := getDeployment(ctx, namespace, "manager")
+
+		broken := specOf(namespace, "1.1.0", configMap("brought", ""), deployment("manager", "-1"))
+		result, err := apply(ctx, engine, broken)
+		expectError[*release.RejectedError](err)
+		Expect(err).To(MatchError(ContainSubstring("the API server refused Deployment " + namespace +
+			"/manager: spec.replicas: must be greater than or equal to 0")))
+		Expect(apierrors.IsInvalid(err)).To(BeTrue())
+		Expect(result.Revision).To(Equal(2))
+		Expect(result.Status).To(Equal(state.StatusFailed))
+		Expect(observe(ctx, engine, broken).State).To(Equal(state.Failed))
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("dropped", "brought"))
+		after := getDeployment(ctx, namespace, "manager")
+		Expect(after.UID).To(Equal(before.UID))
+		Expect(after.Spec).To(Equal(before.Spec))
+
+		By("pruning, with the next revision, what any of the earlier ones brought")
+		mustApply(ctx, engine, specOf(namespace, "1.2.0", deployment("manager", "3")))
+		Expect(configMaps(ctx, namespace)).To(BeEmpty())
+		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 failed", "3 deployed"}))
+	})
+
+	It("prunes the objects of several failed installs", func(ctx SpecContext) {
+		for _, brought := range []string{"first", "second"} {
+			_, err := apply(ctx, engine, specOf(namespace, "1.0.0", configMap(brought, ""), deployment("manager", "-1")))
+			Expect(err).To(HaveOccurred())
+		}
+
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("first", "second"))
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", deployment("manager", "1")))
+		Expect(configMaps(ctx, namespace)).To(BeEmpty())
+		Expect(history(ctx, namespace)).To(Equal([]string{"1 failed", "2 failed", "3 deployed"}))
+	})
+
+	It("reverts what a failed revision changed", func(ctx SpecContext) {
+		withData := func(data string) string {
+			return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config\ndata: {" + data + "}\n"
+		}
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", withData("a: a, b: b")))
+		_, err := apply(ctx, engine, specOf(namespace, "1.1.0", withData("a: a, c: c"), deployment("manager", "-1")))
+		Expect(err).To(HaveOccurred())
+		mustApply(ctx, engine, specOf(namespace, "1.2.0", withData("a: a")))
+		cm := getConfigMap(ctx, namespace, "config")
+		Expect(cm.Data).To(Equal(map[string]string{"a": "a"}))
+	})
+
+	It("stores and applies nothing if values, templates or kinds are wrong, and shows no value", func(ctx SpecContext) {
+		c := chartOf("1.0.0", configMap("config", "{{ .Values.variables.TOKEN }}"))
+		c.Files = append(c.Files, chart.File{Name: chart.SchemaFile, Data: []byte(
+			`{"properties": {"variables": {"required": ["TOKEN", "REGION"], ` +
+				`"properties": {"TOKEN": {"pattern": "^[0-9]+$"}}}}}`,
+		)})
+		values := map[string]any{"variables": map[string]any{"TOKEN": "hunter2"}}
+		_, err := apply(ctx, engine, newSpec(namespace, c, values))
+		expectError[*release.RenderError](err)
+		Expect(err).To(MatchError(And(
+			ContainSubstring("the values do not match its schema: at '/variables': missing property 'REGION'"),
+			ContainSubstring("does not match pattern"),
+			Not(ContainSubstring("hunter2")),
+		)))
+
+		for _, template := range []string{
+			"{{ fail \"no hunter2 here\" }}",
+			"kind: [{{ .Values.variables.TOKEN }}",
+			"not: an object",
+		} {
+			_, err = apply(ctx, engine, newSpec(namespace, chartOf("1.0.0", template), values))
+			expectError[*release.RenderError](err)
+			Expect(err).NotTo(MatchError(ContainSubstring("hunter2")))
+		}
+
+		_, err = apply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", ""), custom("nowhere", "x")))
+		expectError[*release.UnknownKindError](err)
+		Expect(err).To(MatchError(ContainSubstring("Kindnowhere")))
+
+		Expect(history(ctx, namespace)).To(BeEmpty())
+		Expect(configMaps(ctx, namespace)).To(BeEmpty())
+	})
+
+	It("finds kinds that were added after the API was discovered", func(ctx SpecContext) {
+		spec := specOf(namespace, "1.0.0", custom("latecomers", "x"))
+		_, err := apply(ctx, engine, spec)
+		Expect(err).To(HaveOccurred())
+		establishCRD(ctx, namespace, "latecomers")
+		Eventually(func() error { _, err := apply(ctx, engine, spec); return err }).Should(Succeed())
+	})
+
+	It("does not consider a kind unknown because its API server is down", func(ctx SpecContext) {
+		kubectlApply(ctx, namespace, `apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1.down.release.test}
+spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, versionPriority: 100,
+  insecureSkipTLSVerify: true, service: {name: nowhere, namespace: `+namespace+`}}
+`)
+		DeferCleanup(func(ctx SpecContext) { run(ctx, "kubectl", "delete", "apiservice", "v1.down.release.test") })
+
+		spec := specOf(namespace, "1.0.0", "apiVersion: down.release.test/v1\nkind: Silent\nmetadata: {name: x}\n")
+
+		Eventually(func() error { _, err := apply(ctx, newEngine("one"), spec); return err }).Should(
+			MatchError(ContainSubstring("the API down.release.test/v1 does not respond")))
+	})
+
+	It("adopts objects without an owner, changing only its own fields", func(ctx SpecContext) {
+		kubectlApply(ctx, namespace,
+			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config\n  labels: {clusterctl.cluster.x-k8s.io: \"\"}\n"+
+				"data: {key: old, other: stays}\n")
+		result := mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "new"), configMap("fresh", "")))
+		Expect(result.Adopted).To(ConsistOf(HaveField("Name", "config")))
+
+		cm := getConfigMap(ctx, namespace, "config")
+		Expect(cm.Data).To(Equal(map[string]string{"key": "new", "other": "stays"}))
+		Expect(cm.Labels).To(HaveKey("clusterctl.cluster.x-k8s.io"))
+		Expect(cm.Annotations).To(HaveKeyWithValue("meta.helm.sh/release-name", name))
+	})
+
+	It("changes nothing if an object belongs to another release", func(ctx SpecContext) {
+		other := newNamespace(ctx)
+		role := "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: " + other +
+			"-shared\nrules: []\n"
+		mustApply(ctx, engine, specOf(other, "1.0.0", role))
+		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", role, configMap("config", "")))
+		expectError[*release.ConflictError](err)
+		Expect(err).To(MatchError(ContainSubstring("ClusterRole " + other + "-shared belongs to release " + other + "/" +
+			name + " and cannot belong to release " + namespace + "/" + name)))
+		Expect(configMaps(ctx, namespace)).To(BeEmpty())
+		Expect(history(ctx, namespace)).To(BeEmpty())
+	})
+
+	It("replaces only the object whose immutable field changes", func(ctx SpecContext) {
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", ""), deployment("former", "1")))
+		before := getConfigMap(ctx, namespace, "config")
+
+		result := mustApply(ctx, engine, specOf(namespace, "1.1.0", configMap("config", ""), deployment("manager", "1")))
+		Expect(result.Replaced).To(ConsistOf(HaveField("Kind", "Deployment")))
+
+		after := getConfigMap(ctx, namespace, "config")
+		Expect(after.UID).To(Equal(before.UID))
+		Expect(after.ResourceVersion).To(Equal(before.ResourceVersion))
+
+		d := getDeployment(ctx, namespace, "manager")
+		Expect(d.Spec.Selector.MatchLabels).To(Equal(map[string]string{"app": "manager"}))
+	})
+
+	It("names the object that could not be pruned, and prunes it later", func(ctx SpecContext) {
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("kept", ""), configMap("guarded", "")))
+		policy := "delete-" + namespace
+		kubectlApply(ctx, namespace, `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: `+policy+`}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [DELETE], resources: [configmaps]}]
+  matchConditions: [{name: here, expression: "request.namespace == '`+namespace+`'"}]
+  validations: [{expression: "false", message: it is guarded}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: `+policy+`}
+spec: {policyName: `+policy+`, validationActions: [Deny]}
+`)
+		Eventually(func() error {
+			return client.CoreV1().
+				ConfigMaps(namespace).
+				Delete(ctx, "guarded", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+		}).ShouldNot(Succeed())
+
+		spec := specOf(namespace, "1.1.0", configMap("kept", ""))
+		_, err := apply(ctx, engine, spec)
+		expectError[*release.RemoveError](err)
+		Expect(err).To(MatchError(And(ContainSubstring("ConfigMap "+namespace+"/guarded could not be deleted"),
+			ContainSubstring("it is guarded"))))
+		Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed", "2 failed"}))
+
+		run(ctx, "kubectl", "delete", "validatingadmissionpolicybinding", policy)
+		Eventually(func() error { _, err := apply(ctx, engine, spec); return err }).Should(Succeed())
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept"))
+	})
+
+	It("recovers from an unreadable record without destroying it", func(ctx SpecContext) {
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "1"), configMap("dropped", "")))
+		spec := specOf(namespace, "1.1.0", configMap("config", "2"))
+		mustApply(ctx, engine, spec)
+		spoil(ctx, namespace, 2)
+
+		_, err := engine.Read(ctx, releaseIn(namespace), observe(ctx, engine, spec).Revision)
+		expectError[*release.CorruptError](err)
+		Expect(err).To(MatchError(ContainSubstring(namespace + "/" + secretOf(2))))
+		Expect(observe(ctx, engine, spec).State).To(Equal(state.Corrupt))
+
+		Expect(mustApply(ctx, engine, spec).Revision).To(Equal(3))
+		Expect(observe(ctx, engine, spec).State).To(Equal(state.InSync))
+		Expect(run(ctx, "helm", "list", "-n", namespace)).To(MatchRegexp(name + `\s.*\s3\s.*deployed`))
+		spoiled, err := client.CoreV1().Secrets(namespace).Get(ctx, secretOf(2), metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(spoiled.Data["release"]).To(Equal([]byte("spoiled")))
+	})
+
+	It("recovers even if all records are unreadable", func(ctx SpecContext) {
+		spec := specOf(namespace, "1.0.0", configMap("config", "1"))
+		mustApply(ctx, engine, spec)
+		spoil(ctx, namespace, 1)
+		_, err := engine.Uninstall(ctx, releaseIn(namespace))
+		expectError[*release.CorruptError](err)
+
+		spec = specOf(namespace, "1.1.0", configMap("config", "2"))
+		Expect(mustApply(ctx, engine, spec).Revision).To(Equal(2))
+		_, err = engine.Uninstall(ctx, releaseIn(namespace))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(configMaps(ctx, namespace)).To(BeEmpty())
+		Expect(history(ctx, namespace)).To(BeEmpty())
+	})
+
+	It("names the finalizers that hold an object", func(ctx SpecContext) {
+		kubectlApply(ctx, namespace,
+			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: held\n  finalizers: [release.test/hold]\n")
+		Expect(client.CoreV1().ConfigMaps(namespace).Delete(ctx, "held", metav1.DeleteOptions{})).To(Succeed())
+		spec := specOf(namespace, "1.0.0", configMap("held", ""))
+		_, err := apply(ctx, engine, spec)
+		expectError[*release.UnavailableError](err)
+		Expect(err).To(MatchError(ContainSubstring("release.test/hold")))
+		run(ctx, "kubectl", "patch", "configmap", "held", "-n", namespace, "--type=merge", "-p",
+			`{"metadata":{"finalizers":null}}`)
+		mustApply(ctx, engine, spec)
+	})
+
+	It("leaks no goroutines", func(ctx SpecContext) {
+		broken := specOf(namespace, "1.0.0", deployment("manager", "-1"))
+		_, err := apply(ctx, engine, broken)
+		Expect(err).To(HaveOccurred())
+
+		before := runtime.NumGoroutine()
+
+		for range 10 {
+			_, err := apply(ctx, engine, broken)
+			Expect(err).To(HaveOccurred())
+		}
+
+		Eventually(runtime.NumGoroutine).Should(BeNumerically("<=", before+2)) // connections come and go
+	})
+})
+
+// spoil damages a revision.
+func spoil(ctx SpecContext, namespace string, revision int) {
+	GinkgoHelper()
+
+	secret, err := client.CoreV1().Secrets(namespace).Get(ctx, secretOf(revision), metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+
+	secret.Data = map[string][]byte{"release": []byte("spoiled")}
+	_, err = client.CoreV1().Secrets(namespace).Update(ctx, secret, metav1.UpdateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}

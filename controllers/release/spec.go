@@ -1,0 +1,151 @@
+package release
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/release/storage"
+)
+
+// DefaultHistoryLimit is how many revisions are kept by default.
+const DefaultHistoryLimit = 10
+
+// Spec is the desired state of a release.
+type Spec struct {
+	// Release is the name of the release. Its namespace must exist.
+	Release types.NamespacedName
+	// Chart to install. The caller applies its CRDs before: they are never part of a release.
+	Chart *chart.Chart
+	// ChartDigest is the digest of the chart's archive: "sha256:<hex>".
+	ChartDigest string
+	// Values are JSON types and complete: nothing is taken over from an earlier revision. They are
+	// not changed.
+	Values map[string]any
+	// PostRenderer changes the rendered manifest, if it is not nil.
+	PostRenderer PostRenderer
+	// HistoryLimit is how many revisions are kept; 0 means DefaultHistoryLimit. Failed attempts and
+	// rollbacks count too, so it should be at least 2 × retries + 3 to keep the last healthy
+	// revision.
+	HistoryLimit int
+}
+
+// PostRenderer changes a manifest after it was rendered and before it is stored and applied.
+type PostRenderer interface {
+	// Render returns the YAML documents to apply. It returns the same for the same manifest.
+	Render(manifest []byte) ([]byte, error)
+	// Digest identifies what Render does: if digests are equal, so are the results.
+	Digest() string
+}
+
+func historyLimit(revisions int) int {
+	if revisions > 0 {
+		return revisions
+	}
+
+	return DefaultHistoryLimit
+}
+
+// digestVersion changes whenever the meaning of the digest does. All releases are then upgraded
+// once.
+const digestVersion = "v1"
+
+// digest identifies everything that a revision is created from, as the value of a label. The
+// version of Kubernetes is part of it because templates can depend on it.
+func (s Spec) digest(kubernetesVersion string) (string, error) {
+	postRenderer := ""
+	if s.PostRenderer != nil {
+		postRenderer = s.PostRenderer.Digest()
+	}
+
+	inputs, err := json.Marshal(map[string]any{ // sorted by key, at every level
+		"chart":        s.ChartDigest,
+		"kubernetes":   kubernetesVersion,
+		"postRenderer": postRenderer,
+		"values":       s.Values,
+	})
+	if err != nil {
+		return "", fmt.Errorf("digest of release %s: the values are not JSON: %w", s.Release, err)
+	}
+
+	sum := sha256.Sum256(inputs)
+
+	return digestVersion + "-" + storage.EncodeLabel(sum[:]), nil
+}
+
+// values returns the values for Helm, which does not accept nil.
+func (s Spec) values() map[string]any {
+	if s.Values == nil {
+		return map[string]any{}
+	}
+
+	return s.Values
+}
+
+// chartName returns the name and version of the chart for messages.
+func (s Spec) chartName() string { return s.Chart.Metadata.Name + " " + s.Chart.Metadata.Version }
+
+// helmChart returns the chart as Helm's type.
+func (s Spec) helmChart() (*helmchart.Chart, error) {
+	if err := checkReferences(s.Chart.File(chart.SchemaFile)); err != nil {
+		return nil, err
+	}
+
+	files := make([]*loader.BufferedFile, 0, len(s.Chart.Files))
+	for _, f := range s.Chart.Files {
+		files = append(files, &loader.BufferedFile{Name: f.Name, Data: f.Data})
+	}
+
+	return loader.LoadFiles(files)
+}
+
+// checkReferences returns an error if a values schema refers to other documents, which Helm would
+// read from the network or from disk.
+func checkReferences(schema []byte) error {
+	if len(schema) == 0 {
+		return nil
+	}
+
+	var document any
+	if err := json.NewDecoder(bytes.NewReader(schema)).Decode(&document); err != nil {
+		return fmt.Errorf("%s is not JSON: %w", chart.SchemaFile, err)
+	}
+
+	if ref := externalReference(document); ref != "" {
+		return fmt.Errorf("%s refers to %q: only references within the schema, starting with #, are allowed",
+			chart.SchemaFile, ref)
+	}
+
+	return nil
+}
+
+// externalReference returns the first "$ref" of a JSON document that refers to another document.
+func externalReference(node any) string {
+	switch node := node.(type) {
+	case map[string]any:
+		if ref, ok := node["$ref"].(string); ok && !strings.HasPrefix(ref, "#") {
+			return ref
+		}
+
+		for _, child := range node {
+			if ref := externalReference(child); ref != "" {
+				return ref
+			}
+		}
+	case []any:
+		for _, child := range node {
+			if ref := externalReference(child); ref != "" {
+				return ref
+			}
+		}
+	}
+
+	return ""
+}

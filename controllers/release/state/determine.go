@@ -1,0 +1,163 @@
+package state
+
+import (
+	"fmt"
+	"time"
+)
+
+// State is the state of a release, compared with its desired state.
+type State string
+
+// The states of a release.
+const (
+	// Absent: the release does not exist.
+	Absent State = "Absent"
+	// Locked: this process or another program is running an action on the release, or may be.
+	Locked State = "Locked"
+	// Interrupted: an action on the release was started and will not be completed, because the
+	// process that ran it is gone.
+	Interrupted State = "Interrupted"
+	// Uninstalled: another program uninstalled the release and kept its history.
+	Uninstalled State = "Uninstalled"
+	// Corrupt: the newest revision cannot be decoded.
+	Corrupt State = "Corrupt"
+	// Unmanaged: another program created the newest revision, for example with helm upgrade or helm
+	// rollback.
+	Unmanaged State = "Unmanaged"
+	// OutOfSync: the newest revision was created from another chart or other values.
+	OutOfSync State = "OutOfSync"
+	// Failed: the newest revision was created from the desired chart and values, and failed.
+	Failed State = "Failed"
+	// RolledBack: the desired revision failed, and Capstan rolled back to an earlier one.
+	RolledBack State = "RolledBack"
+	// RollbackFailed: the desired revision failed, and so did the rollback.
+	RollbackFailed State = "RollbackFailed"
+	// InSync: the newest revision is deployed and was created from the desired chart and values.
+	InSync State = "InSync"
+)
+
+// Observed is the state of a release at the time its history was read.
+type Observed struct {
+	State State
+	// Revision is the newest one. It is zero if the release is Absent.
+	Revision Revision
+	// Message describes the state to the user.
+	Message string
+	// Until is when a release that another program has Locked is considered Interrupted.
+	Until time.Time
+}
+
+// Rules are what Determine goes by, in addition to the history.
+type Rules struct {
+	// Holder identifies this process.
+	Holder string
+	// LockTimeout is how long another program may leave a release Locked without writing to it.
+	LockTimeout time.Duration
+	Now         time.Time
+}
+
+// Determine returns the state of a release, where digest identifies its desired state.
+func Determine(history History, digest string, rules Rules) Observed {
+	newest, exists := history.Newest()
+
+	observed := func(s State, format string, args ...any) Observed {
+		return Observed{State: s, Revision: newest, Message: fmt.Sprintf(format, args...)}
+	}
+
+	switch {
+	case history.Busy:
+		return observed(Locked, "an action on release %s is running", history.Release)
+	case !exists:
+		return observed(Absent, "release %s does not exist", history.Release)
+	case newest.Unreadable:
+		return observed(Corrupt, "revision %d cannot be read", newest.Number)
+	case newest.Status.Pending() && newest.Ours():
+		// Only one process acts on the releases of a cluster, so the one that left this is gone.
+		return observed(Interrupted, "revision %d was left %s by %s",
+			newest.Number, newest.Status, describeHolder(newest.Holder, rules.Holder))
+	case newest.Status.Pending(), newest.Status == StatusUninstalling:
+		return determineLocked(history, newest, rules)
+	case newest.Status == StatusUninstalled:
+		return observed(Uninstalled, "revision %d was uninstalled, its history kept", newest.Number)
+	case !newest.Ours() && newest.Origin == 0:
+		return observed(Unmanaged, "revision %d was created by another program", newest.Number)
+	case !newest.Ours():
+		return observed(Unmanaged, "revision %d was created from revision %d by another program, such as helm rollback",
+			newest.Number, newest.Origin)
+	default:
+		return determineOwn(history, newest, digest)
+	}
+}
+
+// determineOwn returns the state of a release whose newest revision is Capstan's and completed.
+func determineOwn(history History, newest Revision, digest string) Observed {
+	observed := func(s State, format string, args ...any) Observed {
+		return Observed{State: s, Revision: newest, Message: fmt.Sprintf(format, args...)}
+	}
+
+	rollback := newest.Digest != digest && newest.RollbackTo != 0 && len(history.Attempts(digest)) > 0
+
+	switch {
+	case rollback && newest.Status == StatusFailed:
+		return observed(RollbackFailed, "revision %d, the rollback to revision %d, failed",
+			newest.Number, newest.RollbackTo)
+	case rollback:
+		return observed(RolledBack, "revision %d is a rollback to revision %d", newest.Number, newest.RollbackTo)
+	case newest.Digest != digest:
+		return observed(OutOfSync, "revision %d was created from another chart or other values", newest.Number)
+	case newest.Status == StatusFailed:
+		return observed(Failed, "revision %d failed", newest.Number)
+	case newest.Status == StatusDeployed:
+		return observed(InSync, "revision %d is deployed", newest.Number)
+	default:
+		// The Secret of a later revision was deleted, or Helm has a status that is unknown here.
+		return observed(OutOfSync, "revision %d is %q although it is the newest", newest.Number, newest.Status)
+	}
+}
+
+// determineLocked returns the state of a release that another program was changing. Storage does
+// not tell whether that program still runs, so time decides. An uninstall that stopped half-way is
+// treated the same: Capstan retries its own when the provider is deleted, without asking for the
+// state.
+func determineLocked(history History, newest Revision, rules Rules) Observed {
+	until := newest.Changed.Add(rules.LockTimeout)
+
+	if !rules.Now.Before(until) {
+		return Observed{
+			State:    Interrupted,
+			Revision: newest,
+			Message: fmt.Sprintf("another program left revision %d %s at %s and has written nothing since",
+				newest.Number, newest.Status, formatTime(newest.Changed)),
+		}
+	}
+
+	return Observed{
+		State:    Locked,
+		Revision: newest,
+		Until:    until,
+		Message: fmt.Sprintf("another program is changing release %s: revision %d is %s since %s; "+
+			"waiting until %s; if no helm command is running, run `%s` to continue at once",
+			history.Release, newest.Number, newest.Status, formatTime(newest.Changed),
+			formatTime(until), unlockCommand(history, newest)),
+	}
+}
+
+// unlockCommand returns the command that completes what another program started.
+func unlockCommand(history History, newest Revision) string {
+	command := "uninstall"
+	if newest.Status == StatusPendingUpgrade || newest.Status == StatusPendingRollback {
+		command = "rollback"
+	}
+
+	return fmt.Sprintf("helm %s %s -n %s", command, history.Release.Name, history.Release.Namespace)
+}
+
+func describeHolder(holder, own string) string {
+	if holder == own {
+		return "this process, which could not record the result"
+	}
+
+	return fmt.Sprintf("%q, which is gone", holder)
+}
+
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,141 @@
+package state
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Failure is the kind of failure of a revision, as far as the next action depends on it. It is
+// stored with the revision.
+type Failure string
+
+// The kinds of failure. A revision that another program failed to deploy has none.
+const (
+	// FailureRejected: the API server refused an object.
+	FailureRejected Failure = "Rejected"
+	// FailureUnavailable: a request failed for a reason that may go away by itself.
+	FailureUnavailable Failure = "Unavailable"
+	// FailureInterrupted: the process stopped, or could not record the result. This says nothing
+	// about the revision itself.
+	FailureInterrupted Failure = "Interrupted"
+	// FailureUnhealthy: the objects did not become healthy in time.
+	FailureUnhealthy Failure = "Unhealthy"
+)
+
+// Revision is one revision of a release, as the metadata of its Secret describes it.
+type Revision struct {
+	Number int
+	Status Status
+	// Origin is the number of the revision that Capstan wrote the labels for; 0 if it wrote none.
+	// Helm copies labels from one revision to the next: if Origin is not Number, another program
+	// created this revision by an upgrade of, or a rollback to, the revision Origin.
+	Origin int
+	// Holder identifies the process that created the revision. It is empty, as are the next three
+	// fields, for a revision that another program created.
+	Holder string
+	// Digest identifies everything that the revision was created from.
+	Digest string
+	// Version of the provider.
+	Version string
+	// ChartDigest is the digest of the chart's archive.
+	ChartDigest string
+	// Healthy is true once all objects of the revision have been healthy at the same time.
+	Healthy bool
+	// RollbackTo is the number of the revision that Capstan rolled back to with this one; 0 if this
+	// is no rollback, or another program's.
+	RollbackTo int
+	// Failure is why the revision failed; empty if it did not, or if the reason is unknown.
+	Failure Failure
+	// Created is when the revision was created, Changed when its Secret was last written.
+	Created, Changed time.Time
+	// Unreadable is true after an attempt to decode the revision has failed.
+	Unreadable bool
+
+	// UID and ResourceVersion of the Secret.
+	UID             types.UID
+	ResourceVersion string
+}
+
+// Ours reports whether Capstan created the revision.
+func (r Revision) Ours() bool { return r.Origin != 0 && r.Origin == r.Number }
+
+// complete reports whether all objects of the revision were applied.
+func (r Revision) complete() bool { return r.Status == StatusDeployed || r.Status == StatusSuperseded }
+
+// History is what Helm's storage holds of a release. A release without revisions does not exist.
+type History struct {
+	Release types.NamespacedName
+	// Revisions, newest first.
+	Revisions []Revision
+	// Busy is true while this process runs an action on the release.
+	Busy bool
+}
+
+// Newest returns the newest revision, if there is any.
+func (h History) Newest() (Revision, bool) {
+	if len(h.Revisions) == 0 {
+		return Revision{}, false
+	}
+
+	return h.Revisions[0], true
+}
+
+// Find returns the revision with the given number, if there is one.
+func (h History) Find(number int) (Revision, bool) {
+	return h.first(func(r Revision) bool { return r.Number == number })
+}
+
+// LastOwn returns the newest revision that Capstan created.
+func (h History) LastOwn() (Revision, bool) {
+	return h.first(Revision.Ours)
+}
+
+// LastHealthy returns the newest revision that was healthy and has another digest: the one to roll
+// back to when the digest fails.
+func (h History) LastHealthy(digest string) (Revision, bool) {
+	return h.first(func(r Revision) bool { return r.Healthy && r.complete() && r.Digest != digest })
+}
+
+func (h History) first(match func(Revision) bool) (Revision, bool) {
+	for _, r := range h.Revisions {
+		if match(r) {
+			return r, true
+		}
+	}
+
+	return Revision{}, false
+}
+
+// Attempts returns the failed attempts to deploy the digest since something else was deployed,
+// newest first. It skips rollbacks between them, and revisions that were interrupted: these tell
+// nothing about the digest.
+func (h History) Attempts(digest string) []Revision {
+	var attempts []Revision
+
+	for _, r := range h.Revisions {
+		switch {
+		case r.RollbackTo != 0 && r.Digest != digest:
+			continue
+		case r.Ours() && r.Failure == FailureInterrupted:
+			continue
+		case r.Ours() && r.Status == StatusFailed && r.Digest == digest:
+			attempts = append(attempts, r)
+		default:
+			return attempts
+		}
+	}
+
+	return attempts
+}
+
+// failedRollbacks returns the failed rollbacks at the end of the history, newest first.
+func (h History) failedRollbacks() []Revision {
+	for i, r := range h.Revisions {
+		if r.RollbackTo == 0 || r.Status != StatusFailed {
+			return h.Revisions[:i]
+		}
+	}
+
+	return h.Revisions
+}

@@ -1,0 +1,201 @@
+package state
+
+import (
+	"fmt"
+	"time"
+)
+
+// Policy is what the user wants in the states that allow more than one action.
+type Policy struct {
+	// Retries is how many times a failed attempt is repeated.
+	Retries int
+	// Timeout is how long an attempt that failed with FailureUnavailable is repeated before it
+	// counts as failed.
+	Timeout time.Duration
+	// Rollback to the last healthy revision when the desired one fails.
+	Rollback bool
+	// Revert what other programs did to the release. Without it, their revisions are kept until the
+	// user asks for something else.
+	Revert bool
+	// Existed is true if the release existed when it was last observed.
+	Existed bool
+	// SpecChanged is true if the user has changed the resource since the last reconcile.
+	SpecChanged bool
+	// Requested is true if the user requests an attempt now, regardless of retries and waiting
+	// times.
+	Requested bool
+	Now       time.Time
+}
+
+// Action is what to do with a release.
+type Action string
+
+// The actions.
+const (
+	// None: the release is as desired.
+	None Action = "None"
+	// Apply the desired state: install, upgrade, or roll back if that is what the user wants.
+	Apply Action = "Apply"
+	// Rollback to Decision.Revision.
+	Rollback Action = "Rollback"
+	// Wait until Decision.Until, or until the release changes.
+	Wait Action = "Wait"
+	// Hold what another program did, until the user asks for something else.
+	Hold Action = "Hold"
+	// Stop after too many failures, until the user changes something.
+	Stop Action = "Stop"
+)
+
+// Decision is the next action for a release.
+type Decision struct {
+	Action Action
+	// Revision to roll back to.
+	Revision Revision
+	// Until is when to decide again.
+	Until time.Time
+	// Attempts is how many times the desired state has failed so far.
+	Attempts int
+}
+
+// String returns the decision for logs.
+func (d Decision) String() string {
+	if d.Action == Rollback {
+		return fmt.Sprintf("%s to revision %d", d.Action, d.Revision.Number)
+	}
+
+	return string(d.Action)
+}
+
+// MinBackoff and MaxBackoff bound the waiting time between attempts, which doubles every time.
+const (
+	MinBackoff = 5 * time.Second
+	MaxBackoff = 10 * time.Minute
+)
+
+// Next returns the next action for a release in the observed state, where digest identifies the
+// desired state.
+func Next(history History, digest string, observed Observed, policy Policy) Decision {
+	switch observed.State {
+	case InSync:
+		return Decision{Action: None}
+	case Locked:
+		return Decision{Action: Wait, Until: observed.Until}
+	case Absent:
+		return holdIf(policy.Existed && !policy.SpecChanged && !policy.Revert && !policy.Requested)
+	case Uninstalled, Unmanaged:
+		last, exists := history.LastOwn()
+		return holdIf(exists && last.Digest == digest && !policy.Revert)
+	case Interrupted:
+		return afterInterruption(history, digest, observed)
+	case RollbackFailed:
+		return afterFailedRollback(history, observed, policy)
+	case Failed:
+		return afterFailure(history, digest, policy)
+	case RolledBack:
+		return retry(Decision{Action: Apply}, history.Attempts(digest), observed.Revision.Changed, policy)
+	default:
+		return Decision{Action: Apply}
+	}
+}
+
+func holdIf(hold bool) Decision {
+	if hold {
+		return Decision{Action: Hold}
+	}
+
+	return Decision{Action: Apply}
+}
+
+// afterInterruption completes a rollback that was interrupted, as long as the desired state is
+// still the one that failed. Everything else is applied again.
+func afterInterruption(history History, digest string, observed Observed) Decision {
+	target, exists := history.Find(observed.Revision.RollbackTo)
+	if !exists || len(history.Attempts(digest)) == 0 {
+		return Decision{Action: Apply}
+	}
+
+	return Decision{Action: Rollback, Revision: target}
+}
+
+// afterFailedRollback tries the rollback again, if the history still has its target.
+func afterFailedRollback(history History, observed Observed, policy Policy) Decision {
+	target, exists := history.Find(observed.Revision.RollbackTo)
+	if !exists {
+		return Decision{Action: Stop}
+	}
+
+	rollback := Decision{Action: Rollback, Revision: target}
+
+	return retry(rollback, history.failedRollbacks(), observed.Revision.Changed, policy)
+}
+
+// afterFailure rolls back before it tries again, so that a healthy revision runs in the meantime.
+// A failure that may go away by itself gets the time to do so first.
+func afterFailure(history History, digest string, policy Policy) Decision {
+	newest, _ := history.Newest()
+	attempts := history.Attempts(digest)
+	apply := Decision{Action: Apply, Attempts: countAttempts(attempts)}
+
+	if len(attempts) == 0 || policy.Requested {
+		return apply
+	}
+
+	first := attempts[len(attempts)-1].Created
+	if newest.Failure == FailureUnavailable && policy.Now.Before(first.Add(policy.Timeout)) {
+		return waitUntil(newest.Changed.Add(backoff(len(attempts))), apply, policy)
+	}
+
+	if healthy, exists := history.LastHealthy(digest); exists && policy.Rollback {
+		return Decision{Action: Rollback, Revision: healthy, Attempts: apply.Attempts}
+	}
+
+	return retry(apply, attempts, newest.Changed, policy)
+}
+
+// retry returns the decision once the backoff since the last failure is over, and Stop when the
+// retries are used up.
+func retry(decision Decision, failures []Revision, since time.Time, policy Policy) Decision {
+	decision.Attempts = countAttempts(failures)
+
+	switch {
+	case policy.Requested:
+		return decision
+	case decision.Attempts > policy.Retries:
+		return Decision{Action: Stop, Attempts: decision.Attempts}
+	default:
+		return waitUntil(since.Add(backoff(len(failures))), decision, policy)
+	}
+}
+
+// countAttempts counts failures, given newest first. Consecutive ones that may go away by
+// themselves count as one.
+func countAttempts(failures []Revision) int {
+	count := 0
+
+	for i, r := range failures {
+		consecutive := i > 0 && failures[i-1].Number == r.Number+1
+		if r.Failure != FailureUnavailable || !consecutive {
+			count++
+		}
+	}
+
+	return count
+}
+
+func waitUntil(until time.Time, decision Decision, policy Policy) Decision {
+	if policy.Now.Before(until) {
+		return Decision{Action: Wait, Until: until, Attempts: decision.Attempts}
+	}
+
+	return decision
+}
+
+// backoff returns how long to wait after that many attempts.
+func backoff(attempts int) time.Duration {
+	wait := MinBackoff
+	for range attempts - 1 {
+		wait = min(2*wait, MaxBackoff)
+	}
+
+	return wait
+}

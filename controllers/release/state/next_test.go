@@ -1,0 +1,222 @@
+package state
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// change makes something else of a revision that Capstan created.
+type change func(*Revision)
+
+func revision(status Status, digest string, changes ...change) Revision {
+	r := Revision{Status: status, Digest: digest}
+	for _, c := range changes {
+		c(&r)
+	}
+
+	return r
+}
+
+func healthy(r *Revision)    { r.Healthy = true }
+func unreadable(r *Revision) { r.Unreadable = true }
+
+// byOthers is a revision that another program created from scratch; history turns -1 into Origin 0.
+func byOthers(r *Revision) { r.Origin, r.Digest = -1, "" }
+
+func failure(f Failure) change { return func(r *Revision) { r.Failure = f } }
+func rollbackTo(n int) change  { return func(r *Revision) { r.RollbackTo = n } }
+
+func ago(d time.Duration) change {
+	return func(r *Revision) { r.Created, r.Changed = noon.Add(-d), noon.Add(-d) }
+}
+
+// history returns the history of revisions given oldest first. It numbers them; those without a
+// time were created at noon.
+func history(revisions ...Revision) History {
+	revisions = slices.Clone(revisions)
+
+	for i := range revisions {
+		r := &revisions[i]
+
+		r.Number = i + 1
+		if r.Origin == 0 {
+			r.Origin = r.Number
+		}
+
+		r.Origin = max(r.Origin, 0)
+
+		if r.Created.IsZero() {
+			r.Created, r.Changed = noon, noon
+		}
+	}
+
+	slices.Reverse(revisions)
+
+	return History{Release: core, Revisions: revisions}
+}
+
+// policy has one retry left to try and everything switched on, one second after noon.
+func policy(changes ...func(*Policy)) Policy {
+	p := Policy{
+		Retries:  1,
+		Timeout:  5 * time.Minute,
+		Rollback: true,
+		Existed:  true,
+		Now:      noon.Add(time.Second),
+	}
+	for _, c := range changes {
+		c(&p)
+	}
+
+	return p
+}
+
+func reverting(p *Policy)   { p.Revert = true }
+func specChanged(p *Policy) { p.SpecChanged = true }
+func requested(p *Policy)   { p.Requested = true }
+func notExisted(p *Policy)  { p.Existed = false }
+func noRollback(p *Policy)  { p.Rollback = false }
+func later(p *Policy)       { p.Now = noon.Add(time.Minute) }
+func muchLater(p *Policy)   { p.Now = noon.Add(time.Hour) }
+
+var (
+	worked      = revision(StatusSuperseded, "old", healthy)
+	deployed    = revision(StatusDeployed, "wanted")
+	rejected    = revision(StatusFailed, "wanted", failure(FailureRejected))
+	unhealthy   = revision(StatusFailed, "wanted", failure(FailureUnhealthy))
+	unavailable = revision(StatusFailed, "wanted", failure(FailureUnavailable))
+	interrupted = revision(StatusFailed, "wanted", failure(FailureInterrupted))
+	uninstalled = revision(StatusUninstalled, "wanted")
+	helms       = revision(StatusDeployed, "", byOthers)
+
+	rolledBack           = revision(StatusDeployed, "old", rollbackTo(1))
+	rollbackFailed       = revision(StatusFailed, "old", rollbackTo(1))
+	rollbackInterrupted  = revision(StatusPendingRollback, "old", rollbackTo(1))
+	replacedByWanted     = revision(StatusSuperseded, "wanted")
+	replaced             = revision(StatusSuperseded, "old")
+	unavailableForLong   = revision(StatusFailed, "wanted", failure(FailureUnavailable), ago(time.Hour))
+	rolledBackAndHealthy = revision(StatusSuperseded, "old", rollbackTo(1), healthy)
+)
+
+func next(h History, p Policy) (Observed, Decision) {
+	observed := Determine(h, "wanted", Rules{Holder: "me", LockTimeout: time.Minute, Now: p.Now})
+	return observed, Next(h, "wanted", observed, p)
+}
+
+func TestNext(t *testing.T) {
+	for name, tt := range map[string]struct {
+		history    History
+		policy     Policy
+		want       Action
+		rollbackTo int
+	}{
+		"never installed":                {history(), policy(notExisted), Apply, 0},
+		"uninstalled":                    {history(), policy(), Hold, 0},
+		"uninstalled, reverting":         {history(), policy(reverting), Apply, 0},
+		"uninstalled, spec changed":      {history(), policy(specChanged), Apply, 0},
+		"uninstalled, requested":         {history(), policy(requested), Apply, 0},
+		"uninstalled, history kept":      {history(uninstalled), policy(), Hold, 0},
+		"... and something else desired": {history(revision(StatusUninstalled, "old")), policy(), Apply, 0},
+
+		"in sync":      {history(deployed), policy(), None, 0},
+		"out of sync":  {history(revision(StatusDeployed, "old")), policy(), Apply, 0},
+		"corrupt":      {history(revision(StatusDeployed, "wanted", unreadable)), policy(), Apply, 0},
+		"uninstalling": {history(revision(StatusUninstalling, "wanted")), policy(), Wait, 0},
+		"desired again": {history(revision(StatusSuperseded, "wanted", healthy),
+			revision(StatusFailed, "tried"), revision(StatusDeployed, "wanted", rollbackTo(1))), policy(), None, 0},
+
+		"helm rollback":                         {history(replaced, replacedByWanted, helms), policy(), Hold, 0},
+		"helm rollback, reverting":              {history(replacedByWanted, helms), policy(reverting), Apply, 0},
+		"helm rollback, something else desired": {history(replaced, helms), policy(), Apply, 0},
+		"helm install":                          {history(helms), policy(), Apply, 0},
+
+		"install rejected":                  {history(rejected), policy(), Wait, 0},
+		"install rejected, later":           {history(rejected), policy(later), Apply, 0},
+		"install rejected twice":            {history(rejected, rejected), policy(muchLater), Stop, 0},
+		"install rejected twice, requested": {history(rejected, rejected), policy(muchLater, requested), Apply, 0},
+
+		"upgrade rejected":                  {history(worked, rejected), policy(), Rollback, 1},
+		"upgrade rejected, no rollback":     {history(worked, rejected), policy(noRollback), Wait, 0},
+		"upgrade rejected, nothing healthy": {history(replaced, rejected), policy(), Wait, 0},
+		"upgrade unhealthy":                 {history(worked, unhealthy), policy(), Rollback, 1},
+		"upgrade interrupted":               {history(worked, interrupted), policy(), Apply, 0},
+		"upgrade unavailable":               {history(worked, unavailable), policy(), Wait, 0},
+		"upgrade unavailable, later":        {history(worked, unavailable), policy(later), Apply, 0},
+		"upgrade unavailable for too long": {
+			history(worked, unavailableForLong, unavailable), policy(later), Rollback, 1,
+		},
+
+		"rolled back":        {history(worked, rejected, rolledBack), policy(), Wait, 0},
+		"rolled back, later": {history(worked, rejected, rolledBack), policy(later), Apply, 0},
+		"rolled back twice": {
+			history(worked, rejected, rolledBack, rejected, rolledBack), policy(muchLater), Stop, 0,
+		},
+		"rolled back, rejected again": {history(worked, rejected, rolledBack, rejected), policy(), Rollback, 1},
+		"rolled back, healthy, rejected again": {
+			history(worked, rejected, rolledBackAndHealthy, rejected), policy(), Rollback, 3,
+		},
+		"rolled back, something else desired": {
+			history(worked, revision(StatusFailed, "tried", failure(FailureRejected)), rolledBack), policy(), Apply, 0,
+		},
+
+		"rollback failed":        {history(worked, rejected, rollbackFailed), policy(), Wait, 0},
+		"rollback failed, later": {history(worked, rejected, rollbackFailed), policy(later), Rollback, 1},
+		"rollback failed twice": {
+			history(worked, rejected, rollbackFailed, rollbackFailed), policy(muchLater), Stop, 0,
+		},
+		"rollback interrupted": {history(worked, rejected, rollbackInterrupted), policy(), Rollback, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			observed, decision := next(tt.history, tt.policy)
+			g.Expect(decision.Action).To(Equal(tt.want), "%s: %s", observed.State, observed.Message)
+			g.Expect(decision.Revision.Number).To(Equal(tt.rollbackTo))
+			g.Expect(decision.Until.IsZero()).To(Equal(tt.want != Wait))
+		})
+	}
+}
+
+func TestDecisionString(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(Decision{Action: Rollback, Revision: Revision{Number: 3}}.String()).To(Equal("Rollback to revision 3"))
+	g.Expect(Decision{Action: Wait}.String()).To(Equal("Wait"))
+}
+
+func TestBackoff(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(backoff(1)).To(Equal(MinBackoff))
+
+	last := time.Duration(0)
+
+	for attempts := range 12 {
+		wait := backoff(attempts + 1)
+		g.Expect(wait).To(Or(BeNumerically(">", last), Equal(MaxBackoff)), "after %d attempts", attempts+1)
+		last = wait
+	}
+
+	g.Expect(last).To(Equal(MaxBackoff))
+}
+
+func TestCountAttempts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		revisions []Revision
+		want      int
+	}{
+		"none":                           {nil, 0},
+		"unavailable in a row":           {[]Revision{unavailable, unavailable, unavailable}, 1},
+		"rejected":                       {[]Revision{rejected, rejected}, 2},
+		"unavailable, with a rollback":   {[]Revision{unavailable, unavailable, rolledBack, unavailable}, 2},
+		"interrupted does not count":     {[]Revision{rejected, interrupted}, 1},
+		"something else deployed before": {[]Revision{rejected, replaced, rejected}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			attempts := history(tt.revisions...).Attempts("wanted")
+			NewWithT(t).Expect(countAttempts(attempts)).To(Equal(tt.want))
+		})
+	}
+}

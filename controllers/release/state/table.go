@@ -1,0 +1,167 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Row says what follows from a state of a release.
+type Row struct {
+	State State
+	// When the row applies. Of the rows of one state, the first that applies counts.
+	When string
+	// Action that Next returns.
+	Action Action
+	// Capstan is what Capstan does.
+	Capstan string
+	// User is what the user sees of it, in the conditions of the resource.
+	User string
+}
+
+// What the user sees of several rows.
+const (
+	untilHealthy  = "Ready is False with reason Progressing until the objects are healthy."
+	attemptFailed = "Ready is False with the reason of the failed attempt."
+	stalled       = "Ready is False and Stalled is True; the message explains how to request another attempt."
+)
+
+// When several rows apply.
+const (
+	always     = "always"
+	otherwise  = "otherwise"
+	kept       = "the desired state is that of Capstan's last revision, and external changes are kept"
+	backingOff = "the time of the next retry has not come"
+	usedUp     = "the retries are used up"
+)
+
+// Table returns what follows from each state, by state.
+func Table() []Row { return slices.Clone(table) }
+
+var table = []Row{
+	{
+		Absent, "it existed before, nothing changed or was requested since, and external changes are kept", Hold,
+		"Leaves the release uninstalled.",
+		"Ready is False with reason ExternalChange; the message explains how to reinstall or to accept it.",
+	},
+	{
+		Absent, otherwise, Apply,
+		"Installs the release.",
+		untilHealthy,
+	},
+	{
+		Locked, always, Wait,
+		"Waits for the other action to end, at most until the lock times out.",
+		"Ready is False with reason Progressing; the message names the helm command that ends the lock at once.",
+	},
+	{
+		Interrupted, "it was a rollback, its target exists, and the desired state has failed", Rollback,
+		"Marks the revision failed and rolls back again.",
+		attemptFailed,
+	},
+	{
+		Interrupted, otherwise, Apply,
+		"Marks the revision failed and upgrades to the desired state.",
+		untilHealthy,
+	},
+	{
+		Uninstalled, kept, Hold,
+		"Leaves the release uninstalled.",
+		"Ready is False with reason Unhealthy; the message explains how to undo or to accept it.",
+	},
+	{
+		Uninstalled, otherwise, Apply,
+		"Installs the release again, as its next revision.",
+		untilHealthy,
+	},
+	{
+		Corrupt, always, Apply,
+		"Upgrades to the desired state; the unreadable revision stays in the history.",
+		untilHealthy,
+	},
+	{
+		Unmanaged, kept, Hold,
+		"Keeps the revision of the other program.",
+		"Ready is True with reason ExternalChange if the objects are healthy; the message explains how to undo or to " +
+			"accept it.",
+	},
+	{
+		Unmanaged, otherwise, Apply,
+		"Upgrades to the desired state, and so takes the release over.",
+		untilHealthy,
+	},
+	{
+		OutOfSync, always, Apply,
+		"Upgrades to the desired state.",
+		untilHealthy,
+	},
+	{
+		Failed, "a healthy revision exists, rollbacks are enabled, and the failure is not temporary", Rollback,
+		"Rolls back to the last healthy revision.",
+		"Ready is False with the reason of the failed attempt; the history shows it as the reason of the rollback.",
+	},
+	{
+		Failed, backingOff, Wait,
+		"Waits between attempts, twice as long each time.",
+		attemptFailed,
+	},
+	{
+		Failed, usedUp, Stop,
+		"Leaves the release as it is.",
+		stalled,
+	},
+	{
+		Failed, otherwise + ", and at once if it was interrupted or the user requests it", Apply,
+		"Tries the desired state again.",
+		untilHealthy,
+	},
+	{
+		RolledBack, backingOff, Wait,
+		"Waits between attempts, twice as long each time; the earlier revision runs.",
+		"Ready is False with the reason of the failed attempt; the message names the version that runs.",
+	},
+	{
+		RolledBack, usedUp, Stop,
+		"Keeps the earlier revision running.",
+		stalled,
+	},
+	{
+		RolledBack, otherwise + ", and at once if the user requests it", Apply,
+		"Tries the desired state again.",
+		untilHealthy,
+	},
+	{
+		RollbackFailed, backingOff, Wait,
+		"Waits between attempts, twice as long each time.",
+		attemptFailed,
+	},
+	{
+		RollbackFailed, usedUp + ", or the target of the rollback is gone", Stop,
+		"Leaves the release as it is.",
+		stalled,
+	},
+	{
+		RollbackFailed, otherwise + ", and at once if the user requests it", Rollback,
+		"Rolls back again.",
+		attemptFailed,
+	},
+	{
+		InSync, always, None,
+		"Marks the revision healthy once all objects are, and failed if they are not within the timeout.",
+		"Ready is False with reason Progressing until the objects are healthy, then True.",
+	},
+}
+
+// MarkdownTable returns the table for the documentation.
+func MarkdownTable() string {
+	var b strings.Builder
+
+	b.WriteString("| State | When | Action | What Capstan does | What you see |\n")
+	b.WriteString("| --- | --- | --- | --- | --- |\n")
+
+	for _, row := range table {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", row.State, row.When, row.Action, row.Capstan, row.User)
+	}
+
+	return b.String()
+}

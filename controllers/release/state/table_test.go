@@ -1,0 +1,227 @@
+package state
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// key identifies a row: a state has no two rows with the same action.
+type key struct {
+	State  State
+	Action Action
+}
+
+func (r Row) key() key { return key{r.State, r.Action} }
+
+// example is a history and a policy to which a row applies because of its When.
+type example struct {
+	history History
+	policy  Policy
+}
+
+var examples = map[key][]example{
+	{Absent, Hold}:  {{history(), policy()}},
+	{Absent, Apply}: {{history(), policy(notExisted)}, {history(), policy(specChanged)}, {history(), policy(requested)}},
+
+	{Locked, Wait}: {{history(revision(StatusUninstalling, "wanted")), policy()}},
+
+	{Interrupted, Rollback}: {{history(worked, rejected, rollbackInterrupted), policy()}},
+	{Interrupted, Apply}: {
+		{history(revision(StatusPendingUpgrade, "wanted")), policy()},
+		{history(worked, rollbackInterrupted), policy()},
+		{history(worked, rejected, revision(StatusPendingRollback, "old", rollbackTo(9))), policy()},
+	},
+
+	{Uninstalled, Hold}: {{history(uninstalled), policy()}},
+	{Uninstalled, Apply}: {
+		{history(uninstalled), policy(reverting)},
+		{history(revision(StatusUninstalled, "old")), policy()},
+	},
+
+	{Corrupt, Apply}: {{history(revision(StatusDeployed, "wanted", unreadable)), policy()}},
+
+	{Unmanaged, Hold}: {{history(replacedByWanted, helms), policy()}},
+	{Unmanaged, Apply}: {
+		{history(replacedByWanted, helms), policy(reverting)},
+		{history(replaced, helms), policy()},
+		{history(helms), policy()},
+	},
+
+	{OutOfSync, Apply}: {{history(revision(StatusDeployed, "old")), policy()}},
+
+	{Failed, Rollback}: {{history(worked, rejected), policy()}, {history(worked, unhealthy), policy()}},
+	{Failed, Wait}:     {{history(rejected), policy()}, {history(worked, unavailable), policy()}},
+	{Failed, Stop}:     {{history(rejected, rejected), policy(muchLater)}},
+	{Failed, Apply}: {
+		{history(rejected), policy(later)},
+		{history(worked, interrupted), policy()},
+		{history(worked, rejected), policy(requested)},
+	},
+
+	{RolledBack, Wait}: {{history(worked, rejected, rolledBack), policy()}},
+	{RolledBack, Stop}: {{history(worked, rejected, rolledBack, rejected, rolledBack), policy(muchLater)}},
+	{RolledBack, Apply}: {
+		{history(worked, rejected, rolledBack), policy(later)},
+		{history(worked, rejected, rolledBack), policy(requested)},
+	},
+
+	{RollbackFailed, Wait}: {{history(worked, rejected, rollbackFailed), policy()}},
+	{RollbackFailed, Stop}: {
+		{history(worked, rejected, rollbackFailed, rollbackFailed), policy(muchLater)},
+		{history(worked, rejected, revision(StatusFailed, "old", rollbackTo(9))), policy()},
+	},
+	{RollbackFailed, Rollback}: {
+		{history(worked, rejected, rollbackFailed), policy(later)},
+		{history(worked, rejected, rollbackFailed), policy(requested)},
+	},
+
+	{InSync, None}: {{history(deployed), policy()}},
+}
+
+func TestTableExamples(t *testing.T) {
+	for _, row := range Table() {
+		t.Run(fmt.Sprintf("%s %s", row.State, row.Action), func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(row).To(And(
+				HaveField("When", Not(BeEmpty())),
+				HaveField("Capstan", HaveSuffix(".")),
+				HaveField("User", HaveSuffix(".")),
+			))
+			g.Expect(examples[row.key()]).NotTo(BeEmpty())
+
+			for i, e := range examples[row.key()] {
+				observed, decision := next(e.history, e.policy)
+				g.Expect(key{observed.State, decision.Action}).To(Equal(row.key()), "example %d: %s", i, observed.Message)
+			}
+		})
+	}
+}
+
+// TestTableIsComplete tries all short histories with all policies: whatever follows has a row, and
+// nothing has two.
+func TestTableIsComplete(t *testing.T) {
+	g := NewWithT(t)
+	found := map[key]bool{}
+
+	for _, h := range allHistories(3) {
+		for _, p := range allPolicies() {
+			observed, decision := next(h, p)
+			found[key{observed.State, decision.Action}] = true
+		}
+	}
+
+	listed := map[key]bool{}
+
+	for _, row := range Table() {
+		g.Expect(listed).NotTo(HaveKey(row.key()))
+		listed[row.key()] = true
+	}
+
+	g.Expect(listed).To(Equal(found))
+}
+
+// allHistories returns all histories of up to so many revisions, out of those that make a
+// difference.
+func allHistories(length int) []History {
+	kinds := []Revision{
+		worked, replaced, replacedByWanted, deployed, rejected, unhealthy, unavailable, interrupted, uninstalled, helms,
+		rolledBack, rollbackFailed, rollbackInterrupted,
+		revision(StatusDeployed, "old"),
+		revision(StatusDeployed, "wanted", unreadable),
+		revision(StatusPendingUpgrade, "wanted"),
+		revision(StatusPendingUpgrade, "", byOthers),
+		revision(StatusUninstalling, "wanted"),
+		revision(StatusFailed, "old", rollbackTo(9)),
+	}
+
+	all := [][]Revision{nil}
+	longest := all
+
+	for range length {
+		var longer [][]Revision
+
+		for _, revisions := range longest {
+			for _, kind := range kinds {
+				longer = append(longer, append(slices.Clone(revisions), kind))
+			}
+		}
+
+		all = append(all, longer...)
+		longest = longer
+	}
+
+	histories := make([]History, 0, len(all))
+	for _, revisions := range all {
+		histories = append(histories, history(revisions...))
+	}
+
+	return histories
+}
+
+// allPolicies returns the policies with every combination of switches, early and late, with and
+// without retries.
+func allPolicies() []Policy {
+	switches := []func(*Policy){
+		reverting, specChanged, requested, notExisted, noRollback, muchLater, func(p *Policy) { p.Retries = 0 },
+	}
+
+	policies := []Policy{policy()}
+
+	for _, change := range switches {
+		for _, p := range slices.Clone(policies) {
+			change(&p)
+			policies = append(policies, p)
+		}
+	}
+
+	return policies
+}
+
+func TestPackageCommentHasTheTable(t *testing.T) {
+	g := NewWithT(t)
+	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	var lines []string
+
+	for line := range strings.Lines(file.Doc.Text()) {
+		if text, ok := strings.CutPrefix(line, "\t"); ok {
+			lines = append(lines, strings.TrimSpace(text))
+		}
+	}
+
+	want := make([]string, 0, len(Table()))
+	for _, row := range Table() {
+		want = append(want, fmt.Sprintf("%-14s  %-8s  %s", row.State, row.Action, row.When))
+	}
+
+	g.Expect(lines).To(Equal(want))
+}
+
+func TestMarkdownTable(t *testing.T) {
+	g := NewWithT(t)
+	table := strings.TrimSuffix(MarkdownTable(), "\n")
+	g.Expect(strings.Split(table, "\n")).To(HaveLen(2 + len(Table())))
+
+	for line := range strings.SplitSeq(table, "\n") {
+		g.Expect(strings.Count(line, "|")).To(Equal(6), line)
+	}
+}
+
+func TestImports(t *testing.T) {
+	g := NewWithT(t)
+	dependencies, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(strings.Fields(string(dependencies))).NotTo(ContainElement(Or(
+		HavePrefix("helm.sh/helm"),
+		HavePrefix("k8s.io/client-go"),
+		HavePrefix("sigs.k8s.io/controller-runtime"),
+	)), "the decisions depend on nothing but the history")
+}

@@ -1,0 +1,173 @@
+package storage
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/storage/driver"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// RecordType is the type of the Secrets in which Helm stores revisions.
+const RecordType = "helm.sh/release.v1"
+
+// Helm's own labels on its Secrets.
+const (
+	ownerLabel  = "owner"
+	nameLabel   = "name"
+	numberLabel = "version"
+	statusLabel = "status"
+
+	ownerHelm = "helm"
+)
+
+// Capstan's labels on the Secret of a revision, beside v1alpha2.HolderLabel, DigestLabel and
+// VersionLabel.
+const (
+	// RevisionLabel repeats the number of the revision that the labels were written for. Helm
+	// copies labels from one revision to the next: an upgrade by the helm program copies those of
+	// the revision before it, a rollback those of its target. Capstan's labels are therefore valid
+	// only if this number is the revision's own; otherwise another program created the revision.
+	RevisionLabel = v1alpha2.Prefix + "/revision"
+
+	// ChartDigestLabel is the digest of the chart's archive, encoded to fit into a label.
+	ChartDigestLabel = v1alpha2.Prefix + "/chart-digest"
+
+	// HealthyLabel is "true" once all objects of the revision have been healthy: it can be rolled
+	// back to.
+	HealthyLabel = v1alpha2.Prefix + "/healthy"
+
+	// RollbackLabel is the number of the revision that a rollback returned to.
+	RollbackLabel = v1alpha2.Prefix + "/rollback-to"
+
+	// FailureLabel is the kind of failure, a state.Failure.
+	FailureLabel = v1alpha2.Prefix + "/failure"
+)
+
+// Selector selects the Secrets of a release, or of all releases of a namespace if the name is
+// empty.
+func Selector(release string) string {
+	selector := labels.Set{ownerLabel: ownerHelm}
+	if release != "" {
+		selector[nameLabel] = release
+	}
+
+	return selector.String()
+}
+
+// ReleaseName returns the name of the release that a Secret belongs to, by its labels.
+func ReleaseName(labels map[string]string) string { return labels[nameLabel] }
+
+// IsChangedByOthers reports whether another program than Capstan wrote a revision last, by the
+// labels of its Secret.
+func IsChangedByOthers(labels map[string]string) bool {
+	status := state.Status(labels[statusLabel])
+	own := labels[RevisionLabel] != "" && labels[RevisionLabel] == labels[numberLabel]
+
+	return !own || status == state.StatusUninstalling || status == state.StatusUninstalled
+}
+
+// IsCurrent reports whether a revision is not superseded, by the labels of its Secret.
+func IsCurrent(labels map[string]string) bool {
+	return state.Status(labels[statusLabel]) != state.StatusSuperseded
+}
+
+// RevisionOf returns the revision that a Secret's metadata describes. It returns false if the
+// Secret is not one of Helm's.
+func RevisionOf(m *metav1.ObjectMeta) (state.Revision, bool) {
+	number, err := strconv.Atoi(m.Labels[numberLabel])
+	if err != nil || number < 1 || !strings.HasSuffix(m.Name, ".v"+m.Labels[numberLabel]) {
+		return state.Revision{}, false
+	}
+
+	r := state.Revision{
+		Number:          number,
+		Status:          state.Status(m.Labels[statusLabel]),
+		Created:         m.CreationTimestamp.Time,
+		Changed:         m.CreationTimestamp.Time,
+		UID:             m.UID,
+		ResourceVersion: m.ResourceVersion,
+	}
+
+	// Helm copies its label modifiedAt from older revisions, so only the API server knows the time
+	// of the last write.
+	for _, entry := range m.ManagedFields {
+		if entry.Time != nil && entry.Time.After(r.Changed) {
+			r.Changed = entry.Time.Time
+		}
+	}
+
+	if origin, err := strconv.Atoi(m.Labels[RevisionLabel]); err == nil {
+		r.Origin = origin
+	}
+
+	if r.Ours() {
+		r.Holder = m.Labels[v1alpha2.HolderLabel]
+		r.Digest = m.Labels[v1alpha2.DigestLabel]
+		r.Version = m.Labels[v1alpha2.VersionLabel]
+		r.ChartDigest = decodeDigest(m.Labels[ChartDigestLabel])
+		r.Healthy = m.Labels[HealthyLabel] == "true"
+		r.RollbackTo, _ = strconv.Atoi(m.Labels[RollbackLabel]) // 0 without the label
+		r.Failure = state.Failure(m.Labels[FailureLabel])
+	}
+
+	return r, true
+}
+
+// Labels are what Capstan records of a revision that it creates.
+type Labels struct {
+	// Holder identifies the process that creates the revision.
+	Holder string
+	// Digest identifies everything that the revision is created from.
+	Digest string
+	// Version of the provider.
+	Version string
+	// ChartDigest is the digest of the chart's archive.
+	ChartDigest string
+	// RollbackTo is the revision that a rollback returns to; 0 for an install or upgrade.
+	RollbackTo int
+}
+
+// appliedTo returns a copy of a Secret's labels with Capstan's own for the revision, in place of
+// those that Helm has copied from another one.
+func (l Labels) appliedTo(labels map[string]string, revision int) map[string]string {
+	applied := maps.Clone(labels)
+	if applied == nil {
+		applied = map[string]string{}
+	}
+
+	delete(applied, HealthyLabel)
+	delete(applied, FailureLabel)
+	delete(applied, RollbackLabel)
+
+	if l.RollbackTo != 0 {
+		applied[RollbackLabel] = strconv.Itoa(l.RollbackTo)
+	}
+
+	applied[RevisionLabel] = strconv.Itoa(revision)
+	applied[v1alpha2.HolderLabel] = v1alpha2.LabelValue(l.Holder)
+	applied[v1alpha2.DigestLabel] = l.Digest
+	applied[v1alpha2.VersionLabel] = v1alpha2.LabelValue(l.Version)
+	applied[ChartDigestLabel] = encodeDigest(l.ChartDigest)
+
+	return applied
+}
+
+// isOwn reports whether the labels of a revision are its own, see RevisionLabel.
+func isOwn(labels map[string]string, revision int) bool {
+	return labels[RevisionLabel] == strconv.Itoa(revision)
+}
+
+// customLabels returns the labels of a Secret without Helm's.
+func customLabels(labels map[string]string) map[string]string {
+	custom := maps.Clone(labels)
+	maps.DeleteFunc(custom, func(key, _ string) bool { return slices.Contains(driver.GetSystemLabels(), key) })
+
+	return custom
+}

@@ -1,0 +1,134 @@
+package storage
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+func TestLabelsReplaceCopiedOnes(t *testing.T) {
+	g := NewWithT(t)
+	digest := chart.Digest([]byte("a chart"))
+	old := Labels{Holder: "old", Digest: "v1-old", Version: "v1.0.0", ChartDigest: digest, RollbackTo: 7}
+	copied := old.appliedTo(map[string]string{"team": "a"}, 1)
+	labels := Labels{Holder: strings.Repeat("long/", 30), Digest: "v1-new", Version: "v1.1.0+build"}.appliedTo(copied, 2)
+
+	g.Expect(labels).To(HaveKeyWithValue("team", "a"))
+	g.Expect(labels).To(HaveKeyWithValue(RevisionLabel, "2"))
+	g.Expect(labels).To(HaveKeyWithValue(v1alpha2.DigestLabel, "v1-new"))
+	g.Expect(labels).To(HaveKeyWithValue(ChartDigestLabel, ""))
+	g.Expect(labels).NotTo(HaveKey(RollbackLabel))
+
+	for key, value := range labels {
+		g.Expect(validation.IsValidLabelValue(value)).To(BeEmpty(), key)
+	}
+
+	g.Expect(copied).To(HaveKeyWithValue(RevisionLabel, "1"), "the original is not changed")
+}
+
+func TestRevisionOf(t *testing.T) {
+	created := metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+	changed := metav1.NewTime(created.Add(time.Minute))
+	metadata := func(changes map[string]string) *metav1.ObjectMeta {
+		labels := Labels{Holder: "me", Digest: "v1-x", Version: "v1.0.0", RollbackTo: 1}.appliedTo(map[string]string{
+			ownerLabel:   ownerHelm,
+			nameLabel:    "core",
+			numberLabel:  "3",
+			statusLabel:  "deployed",
+			HealthyLabel: "true",
+		}, 3)
+		labels[HealthyLabel] = "true"
+
+		for key, value := range changes {
+			labels[key] = value
+		}
+
+		return &metav1.ObjectMeta{
+			Name:              SecretName("core", 3),
+			Labels:            labels,
+			UID:               "uid",
+			ResourceVersion:   "7",
+			CreationTimestamp: created,
+			ManagedFields:     []metav1.ManagedFieldsEntry{{Time: &created}, {Time: &changed}, {}},
+		}
+	}
+
+	t.Run("own", func(t *testing.T) {
+		g := NewWithT(t)
+		revision, ok := RevisionOf(metadata(nil))
+		g.Expect(ok).To(BeTrue())
+		g.Expect(revision).To(Equal(state.Revision{
+			Number:          3,
+			Status:          state.StatusDeployed,
+			Origin:          3,
+			Holder:          "me",
+			Digest:          "v1-x",
+			Version:         "v1.0.0",
+			Healthy:         true,
+			RollbackTo:      1,
+			Created:         created.Time,
+			Changed:         changed.Time,
+			UID:             "uid",
+			ResourceVersion: "7",
+		}))
+	})
+
+	t.Run("copied by helm", func(t *testing.T) {
+		g := NewWithT(t)
+		revision, ok := RevisionOf(metadata(map[string]string{RevisionLabel: "2"}))
+		g.Expect(ok).To(BeTrue())
+		g.Expect(revision.Ours()).To(BeFalse())
+		g.Expect(revision).To(And(HaveField("Origin", 2), HaveField("Digest", ""), HaveField("Healthy", false)))
+	})
+
+	for name, number := range map[string]string{"no number": "", "not a number": "x", "another number": "4"} {
+		t.Run(name, func(t *testing.T) {
+			_, ok := RevisionOf(metadata(map[string]string{numberLabel: number}))
+			NewWithT(t).Expect(ok).To(BeFalse())
+		})
+	}
+}
+
+func TestIsChangedByOthers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		labels map[string]string
+		want   bool
+	}{
+		"own":              {map[string]string{numberLabel: "2", RevisionLabel: "2", statusLabel: "deployed"}, false},
+		"without a label":  {map[string]string{numberLabel: "2", statusLabel: "deployed"}, true},
+		"with copied ones": {map[string]string{numberLabel: "2", RevisionLabel: "1", statusLabel: "deployed"}, true},
+		"being removed":    {map[string]string{numberLabel: "2", RevisionLabel: "2", statusLabel: "uninstalling"}, true},
+		"uninstalled":      {map[string]string{numberLabel: "2", RevisionLabel: "2", statusLabel: "uninstalled"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(IsChangedByOthers(tt.labels)).To(Equal(tt.want))
+		})
+	}
+}
+
+func TestSelector(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(Selector("core")).To(Equal("name=core,owner=helm"))
+	g.Expect(Selector("")).To(Equal("owner=helm"))
+}
+
+func TestDigestLabel(t *testing.T) {
+	g := NewWithT(t)
+	digest := chart.Digest([]byte("a chart"))
+	label := encodeDigest(digest)
+	g.Expect(validation.IsValidLabelValue(label)).To(BeEmpty())
+	g.Expect(decodeDigest(label)).To(Equal(digest))
+
+	for _, odd := range []string{"", "sha256:", "sha256:zz", "md5:0123", digest + "00"} {
+		g.Expect(encodeDigest(odd)).To(BeEmpty(), odd)
+		g.Expect(decodeDigest(odd)).To(BeEmpty(), odd)
+	}
+}

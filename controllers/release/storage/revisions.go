@@ -1,0 +1,154 @@
+package storage
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// Newest returns the number of the newest revision and its status in storage; zero if there is
+// none.
+func (s *Store) Newest() (int, state.Status) {
+	if len(s.revisions) == 0 {
+		return 0, ""
+	}
+
+	newest := slices.Max(slices.Collect(maps.Keys(s.revisions)))
+
+	return newest, s.statuses[newest]
+}
+
+// Find returns a revision that can be decoded, or nil.
+func (s *Store) Find(revision int) *helmrelease.Release {
+	if s.placeholders[revision] {
+		return nil
+	}
+
+	return s.revisions[revision]
+}
+
+// Readable returns the numbers of the revisions that can be decoded, oldest first.
+func (s *Store) Readable() []int {
+	numbers := slices.Sorted(maps.Keys(s.revisions))
+	return slices.DeleteFunc(numbers, func(n int) bool { return s.placeholders[n] })
+}
+
+// LabelsOf returns the labels of a revision, as far as they describe what it was created from. Only
+// the version is known if another program created it.
+func LabelsOf(rel *helmrelease.Release) Labels {
+	labels := Labels{}
+
+	if rel.Chart != nil && rel.Chart.Metadata != nil {
+		labels.Version = rel.Chart.Metadata.AppVersion
+	}
+
+	if isOwn(rel.Labels, rel.Version) {
+		labels.Digest = rel.Labels[v1alpha2.DigestLabel]
+		labels.ChartDigest = decodeDigest(rel.Labels[ChartDigestLabel])
+	}
+
+	return labels
+}
+
+// IncompleteManifests returns the manifests of the newest revisions that were not applied
+// completely, down to and including the last one that was. Helm looks at one of them only, and
+// would leave behind the objects that another one created. It returns nil if all is complete.
+func (s *Store) IncompleteManifests() []string {
+	var manifests []string
+
+	for _, rel := range s.newestFirst() {
+		manifests = append(manifests, rel.Manifest)
+
+		if s.isComplete(rel.Version) {
+			break
+		}
+	}
+
+	if len(manifests) < 2 {
+		return nil
+	}
+
+	return manifests
+}
+
+func (s *Store) isComplete(revision int) bool {
+	status := s.statuses[revision]
+	complete := status == state.StatusDeployed || status == state.StatusSuperseded
+
+	return complete && !s.placeholders[revision]
+}
+
+// Protect excludes a revision from the history limit.
+func (s *Store) Protect(revision int) { s.protected[revision] = true }
+
+// ProtectHealthy excludes the newest healthy revision from the history limit: it is the target of a
+// rollback.
+func (s *Store) ProtectHealthy() {
+	for _, rel := range s.newestFirst() {
+		healthy := isOwn(rel.Labels, rel.Version) && rel.Labels[HealthyLabel] == "true"
+		if healthy && s.isComplete(rel.Version) {
+			s.Protect(rel.Version)
+			return
+		}
+	}
+}
+
+// FailInterrupted marks the newest revision failed if its action was interrupted. Helm refuses to
+// upgrade or roll back otherwise. The caller has made sure that no program still works on it.
+func (s *Store) FailInterrupted(reason string) error {
+	newest, status := s.Newest()
+
+	switch status {
+	case state.StatusDeployed, state.StatusSuperseded, state.StatusFailed:
+		return nil
+	}
+
+	rel := s.Find(newest)
+	if rel == nil {
+		return nil
+	}
+
+	rel.SetStatus(helmrelease.StatusFailed, "Interrupted: "+reason)
+
+	if isOwn(rel.Labels, newest) {
+		rel.Labels[FailureLabel] = string(state.FailureInterrupted)
+	}
+
+	return s.write(SecretName(s.release.Name, newest), rel)
+}
+
+// FailNewest marks the newest revision failed for the given reason. It returns ErrChanged if
+// Capstan did not create that revision.
+func (s *Store) FailNewest(failure state.Failure, reason string) error {
+	newest, _ := s.Newest()
+
+	rel := s.Find(newest)
+	if rel == nil || !isOwn(rel.Labels, newest) {
+		return fmt.Errorf("revision %d of release %s: %w", newest, s.release, ErrChanged)
+	}
+
+	rel.SetStatus(helmrelease.StatusFailed, object.OneLine(reason, maxDescription))
+	rel.Labels[FailureLabel] = string(failure)
+
+	return s.write(SecretName(s.release.Name, newest), rel)
+}
+
+// LastWritten returns the newest revision that was written, and its status; zero if none was.
+func (s *Store) LastWritten() (int, state.Status) {
+	if len(s.written) == 0 {
+		return 0, ""
+	}
+
+	newest := slices.Max(s.written)
+
+	return newest, s.statuses[newest]
+}
+
+// Err returns the first error of a write.
+func (s *Store) Err() error { return s.err }

@@ -1,0 +1,261 @@
+// Package storage reads and writes the Secrets in which Helm stores the revisions of a release.
+// They stay readable to the helm programs; what Capstan needs to know of a revision is in their
+// labels.
+package storage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage/driver"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// maxDescription limits a revision's description in bytes.
+const maxDescription = 1024
+
+// Store is the storage driver of one action on one release. It writes the Secrets that Helm's own
+// driver writes, with these differences:
+//   - It reads the revisions once. Helm lists and decodes all of them three times in an upgrade.
+//   - It keeps the errors of writes, most of which Helm ignores.
+//   - It puts placeholders where a revision cannot be decoded. Helm would panic, or continue as if
+//     there were none.
+//   - A failed revision stays failed. Helm marks it superseded once a later one succeeds.
+//   - It stores charts without their templates and files, which are never read again, because a
+//     Secret holds only one megabyte.
+type Store struct {
+	driver.Driver
+
+	secrets corev1.SecretInterface
+	release types.NamespacedName
+	failure func() state.Failure
+	new     NewRevision
+
+	revisions    map[int]*helmrelease.Release
+	statuses     map[int]state.Status // as stored; Helm changes revisions before it writes them
+	placeholders map[int]bool         // revisions that cannot be decoded
+	protected    map[int]bool         // revisions that the history limit does not delete
+	written      []int                // revisions, in the order of writes
+	err          error                // the first error of a write
+}
+
+// NewRevision is what Capstan records with the revision that an action creates.
+type NewRevision struct {
+	Labels Labels
+	// Description replaces Helm's own, unless the action fails or it is empty.
+	Description string
+}
+
+// New returns the store for an action on a release. The function returns the kind of failure of
+// that action, in case it fails.
+func New(secrets corev1.SecretInterface, release types.NamespacedName, failure func() state.Failure) *Store {
+	return &Store{
+		Driver:       driver.NewSecrets(secrets),
+		secrets:      secrets,
+		release:      release,
+		failure:      failure,
+		revisions:    map[int]*helmrelease.Release{},
+		statuses:     map[int]state.Status{},
+		placeholders: map[int]bool{},
+		protected:    map[int]bool{},
+	}
+}
+
+// Load reads the revisions.
+func (s *Store) Load(ctx context.Context) error {
+	list, err := s.secrets.List(ctx, metav1.ListOptions{LabelSelector: Selector(s.release.Name)})
+	if err != nil {
+		return fmt.Errorf("list the revisions of release %s: %w", s.release, err)
+	}
+
+	for i := range list.Items {
+		secret := &list.Items[i]
+
+		revision, ok := RevisionOf(&secret.ObjectMeta)
+		if !ok {
+			continue
+		}
+
+		s.statuses[revision.Number] = revision.Status
+
+		rel, err := Decode(secret, s.release.Name, revision.Number)
+		if err != nil {
+			s.placeholders[revision.Number] = true
+			continue
+		}
+
+		rel.Labels = customLabels(secret.Labels)
+		s.revisions[revision.Number] = rel
+	}
+
+	s.addPlaceholders()
+
+	return nil
+}
+
+// addPlaceholders adds a failed revision for each that cannot be decoded, with the manifest of the
+// revision before it: the best guess of what it left in the cluster.
+func (s *Store) addPlaceholders() {
+	for _, number := range slices.Sorted(maps.Keys(s.placeholders)) {
+		manifest := ""
+
+		for _, older := range s.newestFirst() {
+			if older.Version < number {
+				manifest = older.Manifest
+				break
+			}
+		}
+
+		s.revisions[number] = &helmrelease.Release{
+			Name:      s.release.Name,
+			Namespace: s.release.Namespace,
+			Version:   number,
+			Manifest:  manifest,
+			Info:      &helmrelease.Info{Status: helmrelease.StatusFailed},
+			Chart:     &helmchart.Chart{Metadata: &helmchart.Metadata{}},
+		}
+	}
+}
+
+// SetNewRevision sets what is recorded with the revision that the action creates.
+func (s *Store) SetNewRevision(revision NewRevision) { s.new = revision }
+
+// Query returns the revisions, only those with a status if the labels have one.
+func (s *Store) Query(labels map[string]string) ([]*helmrelease.Release, error) {
+	found := s.newestFirst()
+
+	if status, ok := labels[statusLabel]; ok {
+		found = slices.DeleteFunc(found, func(r *helmrelease.Release) bool { return r.Info.Status.String() != status })
+	}
+
+	if len(found) == 0 {
+		return nil, driver.ErrReleaseNotFound
+	}
+
+	return found, nil
+}
+
+// Get returns the revision that is stored in the Secret of that name.
+func (s *Store) Get(secret string) (*helmrelease.Release, error) {
+	for number, rel := range s.revisions {
+		if SecretName(s.release.Name, number) == secret {
+			return rel, nil
+		}
+	}
+
+	return nil, driver.ErrReleaseNotFound
+}
+
+// Create writes a new revision, with Capstan's labels.
+func (s *Store) Create(secret string, rel *helmrelease.Release) error {
+	rel.Labels = s.new.Labels.appliedTo(rel.Labels, rel.Version)
+	if s.new.Description != "" {
+		rel.Info.Description = object.OneLine(s.new.Description, maxDescription)
+	}
+
+	err := s.Driver.Create(secret, withoutFiles(rel))
+	if errors.Is(err, driver.ErrReleaseExists) {
+		err = fmt.Errorf("%w: the Secret exists; unless another program has just created it, "+
+			"its labels are missing: delete it", ErrChanged)
+	}
+
+	if err != nil {
+		return s.failed(secret, err)
+	}
+
+	s.wrote(rel)
+
+	return nil
+}
+
+// Update writes a revision that exists.
+func (s *Store) Update(secret string, rel *helmrelease.Release) error {
+	if s.placeholders[rel.Version] {
+		return nil // the damaged record may be worth more than the placeholder
+	}
+
+	stored := s.statuses[rel.Version]
+
+	if rel.Info.Status == helmrelease.StatusFailed && stored.Pending() {
+		rel.Labels[FailureLabel] = string(s.failure())
+	}
+
+	if rel.Info.Status == helmrelease.StatusSuperseded && stored == state.StatusFailed {
+		rel.Info.Status = helmrelease.StatusFailed
+	}
+
+	return s.write(secret, rel)
+}
+
+func (s *Store) write(secret string, rel *helmrelease.Release) error {
+	if err := s.Driver.Update(secret, withoutFiles(rel)); err != nil {
+		return s.failed(secret, err)
+	}
+
+	s.wrote(rel)
+
+	return nil
+}
+
+// Delete deletes a revision. Protected revisions stay, although Helm considers them deleted.
+func (s *Store) Delete(secret string) (*helmrelease.Release, error) {
+	rel, err := s.Get(secret)
+	if err != nil || s.protected[rel.Version] {
+		return rel, err
+	}
+
+	err = s.secrets.Delete(context.Background(), secret, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, s.failed(secret, err)
+	}
+
+	delete(s.revisions, rel.Version)
+	delete(s.statuses, rel.Version)
+
+	return rel, nil
+}
+
+func (s *Store) wrote(rel *helmrelease.Release) {
+	s.revisions[rel.Version] = rel
+	s.statuses[rel.Version] = state.Status(rel.Info.Status)
+	s.written = append(s.written, rel.Version)
+}
+
+// failed keeps the first error of a write.
+func (s *Store) failed(secret string, err error) error {
+	err = NewError(s.release.Namespace+"/"+secret, err)
+	if s.err == nil {
+		s.err = err
+	}
+
+	return err
+}
+
+// withoutFiles returns a copy of the revision whose chart has no templates and files.
+func withoutFiles(rel *helmrelease.Release) *helmrelease.Release {
+	stored := *rel
+	if c := rel.Chart; c != nil {
+		stored.Chart = &helmchart.Chart{Metadata: c.Metadata, Lock: c.Lock, Values: c.Values, Schema: c.Schema}
+	}
+
+	return &stored
+}
+
+func (s *Store) newestFirst() []*helmrelease.Release {
+	return slices.SortedFunc(
+		maps.Values(s.revisions),
+		func(a, b *helmrelease.Release) int { return cmp.Compare(b.Version, a.Version) },
+	)
+}
