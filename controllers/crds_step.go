@@ -187,7 +187,7 @@ func migrating(provider v1alpha2.Provider, moved *crds.Progress) {
 
 // checkCRDs makes sure that the changes break nothing.
 func (r *Reconciler) checkCRDs(ctx context.Context, provider v1alpha2.Provider, plan *crds.Plan) error {
-	report, err := r.CRDs.Check(ctx, plan, safety.Allowed(provider.GetAnnotations()))
+	report, err := r.CRDs.Check(ctx, plan, safety.AllowedCRDs(provider.GetAnnotations()))
 	if err != nil {
 		return &installError{err}
 	}
@@ -196,7 +196,7 @@ func (r *Reconciler) checkCRDs(ctx context.Context, provider v1alpha2.Provider, 
 		return nil
 	}
 
-	if report.Stopped() {
+	if report.HasErrors() {
 		return &unsafeError{report}
 	}
 

@@ -186,7 +186,7 @@ func (c *Cluster) applier(config *rest.Config, httpClient *http.Client) (*crds.A
 		return nil, err
 	}
 
-	clients := crds.Clients{Writer: writer, Reader: c.Definitions, Live: live, Objects: safety.Cluster{Client: objects}}
+	clients := crds.Clients{Writer: writer, Reader: c.Definitions, Live: live, Objects: safety.ClusterObjects{Client: objects}}
 	if c.own != nil {
 		return c.own.CRDs.With(clients), nil
 	}

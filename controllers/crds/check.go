@@ -47,7 +47,7 @@ func (a *Applier) Check(ctx context.Context, p *Plan, allow []string) (*safety.R
 	}
 
 	report, err := safety.Check(ctx, safety.Input{Changes: changes, Objects: a.Objects, Allow: allow})
-	if err != nil || !report.Stopped() {
+	if err != nil || !report.HasErrors() {
 		return report, err
 	}
 	// Objects may have come since a migration was over that would have mended them.
@@ -103,7 +103,7 @@ func (a *Applier) Suffices(ctx context.Context, p *Plan) error {
 			return err
 		}
 
-		if !report.Stopped() {
+		if !report.HasErrors() {
 			continue
 		}
 
@@ -128,7 +128,7 @@ func (a *Applier) Suffices(ctx context.Context, p *Plan) error {
 func onlyFields(report *safety.Report) bool {
 	return !slices.ContainsFunc(
 		report.Findings,
-		func(f safety.Finding) bool { return f.Level == safety.Stop && f.Path == "" },
+		func(f safety.Finding) bool { return f.Level == safety.Error && f.Path == "" },
 	)
 }
 
@@ -182,7 +182,7 @@ func (a *Applier) verdict(
 		}
 	}
 
-	report := safety.Satisfies(need, live)
+	report := safety.CheckCompatibility(need, live)
 	a.verdicts.Store(d.name, verdict{now, report})
 
 	return report, nil

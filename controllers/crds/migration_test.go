@@ -147,7 +147,7 @@ var _ = Describe("Objects in an old storage version", func() {
 		Expect(read(ctx, k.crd())).To(WithTransform(storedVersions, Equal([]string{"v1"})))
 		report, err := applier.Check(ctx, plan, nil)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(report.Stopped()).To(BeFalse(), "%s", report)
+		Expect(report.HasErrors()).To(BeFalse(), "%s", report)
 		Expect(applier.Apply(ctx, plan)).To(HaveLen(1))
 
 		Eventually(

@@ -68,7 +68,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 
 	applier = NewApplier(
-		Clients{Writer: writer, Reader: definitions, Live: live, Objects: safety.Cluster{Client: objects}},
+		Clients{Writer: writer, Reader: definitions, Live: live, Objects: safety.ClusterObjects{Client: objects}},
 	)
 })
 

@@ -9,7 +9,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 )
 
-// spec sets the schema of the spec in the version that is stored.
+// spec sets the schema of the spec in the storage version.
 func spec(text string) func(*crd) {
 	c := change{name: "x", old: text}
 	field := definition([]change{c}, false).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["x"]
@@ -21,7 +21,7 @@ func stored(versions ...string) func(*crd) {
 	return func(d *crd) { d.Status.StoredVersions = versions }
 }
 
-func TestSatisfies(t *testing.T) {
+func TestCheckCompatibility(t *testing.T) {
 	none := func(*crd) {}
 	known := "{type: object, properties: {a: {type: string}}}"
 
@@ -39,40 +39,40 @@ func TestSatisfies(t *testing.T) {
 		{name: "newer, with more fields and versions, and looser", need: spec("{type: object, properties: {a: {type: string, maxLength: 5}}}"),
 			live: both(spec("{type: object, properties: {a: {type: string}, b: {type: string}}}"), newer)},
 		{name: "the version that managers work with is not served", need: none, live: func(d *crd) { d.Spec.Versions[0].Served = false },
-			want: []safety.Finding{{Version: "v1", Rule: safety.RuleServedVersionMissing, Level: safety.Stop}}},
+			want: []safety.Finding{{Version: "v1", Rule: safety.RuleServedVersionMissing, Level: safety.Error}}},
 		{name: "another version is gone", need: none, live: func(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] },
 			want: []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionMissing, Level: safety.Warning}}},
 		{name: "a version is not served that is not needed", need: func(d *crd) { d.Spec.Versions[1].Served = false }, live: func(d *crd) { d.Spec.Versions[1].Served = false }},
 		{name: "a field that managers write is gone", need: spec(known), live: spec("{type: object, properties: {b: {type: string}}}"),
-			want: []safety.Finding{{Version: "v1", Path: "spec.a", Rule: safety.RuleFieldRemoved, Level: safety.Stop}}},
+			want: []safety.Finding{{Version: "v1", Path: "spec.a", Rule: safety.RuleFieldRemoved, Level: safety.Error}}},
 		{name: "a field has another type", need: spec(known), live: spec("{type: object, properties: {a: {type: integer}}}"),
-			want: []safety.Finding{{Version: "v1", Path: "spec.a", Rule: safety.RuleType, Level: safety.Stop}}},
+			want: []safety.Finding{{Version: "v1", Path: "spec.a", Rule: safety.RuleTypeChanged, Level: safety.Error}}},
 		{name: "a field is required that managers do not know", need: spec(known), live: spec("{type: object, properties: {a: {type: string}, b: {type: string}}, required: [b]}"),
-			want: []safety.Finding{{Version: "v1", Path: "spec.b", Rule: safety.RuleRequired, Level: safety.Stop}}},
+			want: []safety.Finding{{Version: "v1", Path: "spec.b", Rule: safety.RuleFieldRequired, Level: safety.Error}}},
 		{name: "a field is required and has a default", need: spec(known), live: spec("{type: object, properties: {a: {type: string}, b: {type: string, default: x}}, required: [b]}")},
 		{name: "a field is required that managers know", need: spec(known), live: spec("{type: object, properties: {a: {type: string}}, required: [a]}"),
-			want: []safety.Finding{{Version: "v1", Path: "spec.a", Rule: safety.RuleRequired, Level: safety.Warning}}},
+			want: []safety.Finding{{Version: "v1", Path: "spec.a", Rule: safety.RuleFieldRequired, Level: safety.Warning}}},
 		{name: "a field is stricter", need: spec(known), live: spec("{type: object, properties: {a: {type: string, maxLength: 5}}}"),
-			want: []safety.Finding{{Version: "v1", Path: "spec.a", Rule: safety.RuleMaxLength, Level: safety.Warning}}},
+			want: []safety.Finding{{Version: "v1", Path: "spec.a", Rule: safety.RuleMaxLengthLowered, Level: safety.Warning}}},
 		{name: "the scope is another", need: none, live: func(d *crd) { d.Spec.Scope = apiextensionsv1.ClusterScoped },
-			want: []safety.Finding{{Rule: safety.RuleScope, Level: safety.Stop}}},
+			want: []safety.Finding{{Rule: safety.RuleScopeChanged, Level: safety.Error}}},
 		{name: "objects are stored in a version that the managers' webhook cannot convert", need: webhook("x"), live: both(webhook("x"), newer, stored("v1", "v2")),
-			want: []safety.Finding{{Version: "v2", Rule: safety.RuleConversionUnknown, Level: safety.Stop}}},
-		{name: "somebody else's webhook converts", need: webhook("x"), live: both(webhook("y"), newer, stored("v1", "v2"))},
+			want: []safety.Finding{{Version: "v2", Rule: safety.RuleVersionNotConvertible, Level: safety.Error}}},
+		{name: "another provider's webhook converts", need: webhook("x"), live: both(webhook("y"), newer, stored("v1", "v2"))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := NewWithT(t)
 			need, live := v1alpha1(), v1alpha1()
 			c.need(need)
 			c.live(live)
-			report := safety.Satisfies(need, live)
+			report := safety.CheckCompatibility(need, live)
 			g.Expect(found(report)).To(Equal(c.want), "%s", report)
 		})
 	}
 
 	t.Run("missing", func(t *testing.T) {
 		g := NewWithT(t)
-		g.Expect(safety.Satisfies(v1alpha1(), nil).Message()).
+		g.Expect(safety.CheckCompatibility(v1alpha1(), nil).Message()).
 			To(Equal("samples.example.com: the cluster does not have this CustomResourceDefinition; ask its owner to install it"))
 	})
 }

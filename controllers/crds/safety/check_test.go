@@ -19,11 +19,10 @@ import (
 
 type crd = apiextensionsv1.CustomResourceDefinition
 
-// v1alpha1 is a second version, served and not stored.
+// v1alpha1 returns a CRD with a second version, which is served but not stored.
 func v1alpha1() *crd { return withVersions("v1alpha1") }
 
-// moved makes v1alpha1 the version that is stored, in which spec.a is not known and spec.b has
-// another type.
+// moved makes v1alpha1 the storage version, which lacks spec.a and in which spec.b has another type.
 func moved(d *crd) {
 	d.Spec.Versions[0].Storage, d.Spec.Versions[1].Storage = false, true
 	d.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{
@@ -65,7 +64,7 @@ func both(changes ...func(*crd)) func(*crd) {
 	}
 }
 
-// written is an object that a client wrote in a version.
+// written returns an object that a client wrote in a version.
 func written(version string) *unstructured.Unstructured {
 	o := empty("written")
 	o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "client", APIVersion: "example.com/" + version}})
@@ -73,7 +72,7 @@ func written(version string) *unstructured.Unstructured {
 	return o
 }
 
-// found are the findings without what the test is not about.
+// found returns the findings with only what the tests are about.
 func found(report *safety.Report) []safety.Finding {
 	var findings []safety.Finding
 	for _, f := range report.Findings {
@@ -86,10 +85,10 @@ func found(report *safety.Report) []safety.Finding {
 	return findings
 }
 
-func TestWholeDefinition(t *testing.T) {
+func TestCheckDefinition(t *testing.T) {
 	none := func(*crd) {}
 
-	storageMoves := safety.Finding{Rule: safety.RuleStorageVersionMoved, Level: safety.Info}
+	storageMoves := safety.Finding{Rule: safety.RuleStorageVersionChanged, Level: safety.Info}
 	for _, c := range []struct {
 		name          string
 		live, desired func(*crd)
@@ -100,23 +99,23 @@ func TestWholeDefinition(t *testing.T) {
 	}{
 		{name: "nothing changes", live: none, desired: none},
 		{name: "scope", live: none, desired: func(d *crd) { d.Spec.Scope = apiextensionsv1.ClusterScoped },
-			want: []safety.Finding{{Rule: safety.RuleScope, Level: safety.Stop}}},
+			want: []safety.Finding{{Rule: safety.RuleScopeChanged, Level: safety.Error}}},
 		{name: "group", live: none, desired: func(d *crd) { d.Spec.Group = "example.org" },
-			want: []safety.Finding{{Rule: safety.RuleGroup, Level: safety.Stop}}},
+			want: []safety.Finding{{Rule: safety.RuleGroupChanged, Level: safety.Error}}},
 		{name: "kind", live: none, desired: func(d *crd) { d.Spec.Names.Kind = "Example" },
-			want: []safety.Finding{{Rule: safety.RuleKind, Level: safety.Stop}}},
+			want: []safety.Finding{{Rule: safety.RuleKindChanged, Level: safety.Error}}},
 		{name: "a stored version is removed, and there are no objects", live: func(d *crd) { d.Status.StoredVersions = []string{"v1", "v1alpha1"} },
 			desired: func(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] },
-			want:    []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleStoredVersionRemoved, Level: safety.Stop}}},
-		{name: "a served version is removed that nobody uses", live: none, desired: func(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] }, objects: objects{written("v1")},
+			want:    []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleStoredVersionRemoved, Level: safety.Error}}},
+		{name: "a served version is removed that has no users", live: none, desired: func(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] }, objects: objects{written("v1")},
 			want: []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: safety.Warning}}},
 		{name: "a served version is removed that objects were written in", live: none, desired: func(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] }, objects: objects{written("v1alpha1")},
-			want: []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: safety.Stop, Affected: 1}}},
+			want: []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: safety.Error, Affected: 1}}},
 		{name: "a served version is not served any more, and a client uses it", live: none, desired: func(d *crd) { d.Spec.Versions[1].Served = false }, clients: []string{"infrastructure-x"},
-			want: []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: safety.Stop}}},
+			want: []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: safety.Error}}},
 		{name: "a version is removed that was not served, and that objects were written in", live: func(d *crd) { d.Spec.Versions[1].Served = false },
 			desired: func(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] }, objects: objects{written("v1alpha1")},
-			want: []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: safety.Stop, Affected: 1}}},
+			want: []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: safety.Error, Affected: 1}}},
 		{name: "a version is removed that was neither served nor used", live: func(d *crd) { d.Spec.Versions[1].Served = false },
 			desired: func(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] },
 			want:    []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: safety.Warning}}},
@@ -124,31 +123,31 @@ func TestWholeDefinition(t *testing.T) {
 			want: []safety.Finding{storageMoves}},
 		{name: "the storage version moves, and nothing converts", live: withFields, desired: both(withFields, moved), objects: objects{sample("x", "a", "text"), sample("y", "b", "text"), empty("z")},
 			want: []safety.Finding{
-				{Version: "v1alpha1", Path: "spec.a", Rule: safety.RuleFieldLostByMigration, Level: safety.Stop, Affected: 1},
-				{Version: "v1alpha1", Path: "spec.b", Rule: safety.RuleType, Level: safety.Stop, Affected: 1}, storageMoves,
+				{Version: "v1alpha1", Path: "spec.a", Rule: safety.RuleFieldNotInStorageVersion, Level: safety.Error, Affected: 1},
+				{Version: "v1alpha1", Path: "spec.b", Rule: safety.RuleTypeChanged, Level: safety.Error, Affected: 1}, storageMoves,
 			}},
 		{name: "the storage version moves, and nothing needs to be converted", live: withFields, desired: both(withFields, moved), objects: objects{empty("z")},
 			want: []safety.Finding{
-				{Version: "v1alpha1", Path: "spec.a", Rule: safety.RuleFieldLostByMigration, Level: safety.Warning},
-				{Version: "v1alpha1", Path: "spec.b", Rule: safety.RuleType, Level: safety.Warning}, storageMoves,
+				{Version: "v1alpha1", Path: "spec.a", Rule: safety.RuleFieldNotInStorageVersion, Level: safety.Warning},
+				{Version: "v1alpha1", Path: "spec.b", Rule: safety.RuleTypeChanged, Level: safety.Warning}, storageMoves,
 			}},
 		{name: "a version becomes deprecated", live: none, desired: func(d *crd) { d.Spec.Versions[1].Deprecated = true },
 			want: []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleVersionDeprecated, Level: safety.Info}}},
 		{name: "the conversion webhook is removed", live: webhook("x"), desired: none,
-			want: []safety.Finding{{Rule: safety.RuleConversionRemoved, Level: safety.Warning}}},
+			want: []safety.Finding{{Rule: safety.RuleConversionWebhookRemoved, Level: safety.Warning}}},
 		{name: "the status subresource is removed", live: none, desired: func(d *crd) { d.Spec.Versions[0].Subresources = nil }, objects: objects{empty("x")},
-			want: []safety.Finding{{Version: "v1", Rule: safety.RuleStatusRemoved, Level: safety.Warning}}},
+			want: []safety.Finding{{Version: "v1", Rule: safety.RuleStatusSubresourceRemoved, Level: safety.Warning}}},
 		{name: "the scale subresource is removed", live: func(d *crd) {
 			d.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{
 				Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
 				Scale:  &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"},
 			}
-		}, desired: none, want: []safety.Finding{{Version: "v1", Rule: safety.RuleScaleRemoved, Level: safety.Warning}}},
+		}, desired: none, want: []safety.Finding{{Version: "v1", Rule: safety.RuleScaleSubresourceChanged, Level: safety.Warning}}},
 		{name: "a selectable field is removed", live: func(d *crd) {
 			d.Spec.Versions[0].SelectableFields = []apiextensionsv1.SelectableField{{JSONPath: ".status.phase"}}
 		}, desired: none,
 			want: []safety.Finding{{Version: "v1", Rule: safety.RuleSelectableFieldRemoved, Level: safety.Warning}}},
-		{name: "a stop that a person allows", live: none, desired: func(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] }, objects: objects{written("v1alpha1")},
+		{name: "an error that a user allows", live: none, desired: func(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] }, objects: objects{written("v1alpha1")},
 			allow: "others.example.com, samples.example.com",
 			want:  []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: safety.Warning, Affected: 1}}},
 	} {
@@ -160,40 +159,40 @@ func TestWholeDefinition(t *testing.T) {
 			report, err := safety.Check(t.Context(), safety.Input{
 				Changes: []safety.Change{{Live: live, Desired: desired}}, Objects: c.objects,
 				Clients: map[schema.GroupVersionResource][]string{samples.GroupResource().WithVersion("v1alpha1"): c.clients},
-				Allow:   safety.Allowed(map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: c.allow}),
+				Allow:   safety.AllowedCRDs(map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: c.allow}),
 			})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(found(report)).To(Equal(c.want), "%s", report)
 
 			if c.allow != "" {
-				g.Expect(report.String()).To(ContainSubstring("allowed by a person"))
+				g.Expect(report.String()).To(ContainSubstring("explicitly allowed"))
 			}
 		})
 	}
 }
 
-func TestSeveralDefinitions(t *testing.T) {
+func TestCheckSeveralDefinitions(t *testing.T) {
 	g := NewWithT(t)
-	fresh, plain, stopped := v1alpha1(), v1alpha1(), v1alpha1()
-	fresh.Name, stopped.Name = "new.example.com", "a.example.com"
-	scope := stopped.DeepCopy()
+	created, unchanged, unsafe := v1alpha1(), v1alpha1(), v1alpha1()
+	created.Name, unsafe.Name = "new.example.com", "a.example.com"
+	scope := unsafe.DeepCopy()
 	scope.Spec.Scope = apiextensionsv1.ClusterScoped
 	report, err := safety.Check(t.Context(), safety.Input{Objects: objects{}, Changes: []safety.Change{
-		{Desired: fresh}, {Live: plain, Desired: plain}, {Live: stopped, Desired: scope},
+		{Desired: created}, {Live: unchanged, Desired: unchanged}, {Live: unsafe, Desired: scope},
 	}})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(report.Findings).To(HaveLen(1))
 	g.Expect(report.Findings[0].CRD).To(Equal("a.example.com"))
 }
 
-// unreadable fails to read anything.
+// unreadable fails to read any object.
 type unreadable struct{}
 
 func (unreadable) All(context.Context, schema.GroupVersionResource) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) { yield(nil, errors.New("no connection")) }
 }
 
-func TestUnreadableObjectsAreNoVerdict(t *testing.T) {
+func TestCheckUnreadableObjects(t *testing.T) {
 	g := NewWithT(t)
 	_, err := safety.Check(
 		t.Context(),
@@ -206,7 +205,7 @@ func TestUnreadableObjectsAreNoVerdict(t *testing.T) {
 		To(MatchError(And(ContainSubstring("read the samples.example.com in version v1"), ContainSubstring("no connection"))))
 }
 
-func TestObjectsThatWereInvalidBeforeDoNotCount(t *testing.T) {
+func TestCheckInvalidObjects(t *testing.T) {
 	g := NewWithT(t)
 	c := changes[slices.IndexFunc(changes, func(c change) bool { return c.name == "enum" })]
 	report, err := safety.Check(t.Context(), safety.Input{
@@ -215,10 +214,10 @@ func TestObjectsThatWereInvalidBeforeDoNotCount(t *testing.T) {
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found(report)).
-		To(Equal([]safety.Finding{{Version: "v1", Path: "spec.enum", Rule: safety.RuleEnum, Level: safety.Warning}}), "%s", report)
+		To(Equal([]safety.Finding{{Version: "v1", Path: "spec.enum", Rule: safety.RuleEnumRestricted, Level: safety.Warning}}), "%s", report)
 }
 
-func TestMessage(t *testing.T) {
+func TestReportMessage(t *testing.T) {
 	g := NewWithT(t)
 
 	const secret = "hunter2"
@@ -251,10 +250,11 @@ func TestMessage(t *testing.T) {
 
 	message := report.Message()
 	g.Expect(message).
-		To(HavePrefix("samples.example.com v1 spec.enumAdded: enum: enum constraint added when there was none previously: [\"b\"]; breaks 4 objects, among them default/a and default/b; change the objects"))
+		To(HavePrefix("samples.example.com v1 spec.enumAdded: enum: enum constraint added when there was none previously: [\"b\"]; breaks 4 objects, " +
+			"including default/a and default/b; change the affected objects"))
 	g.Expect(message).To(HaveSuffix(". and 3 more"))
 	g.Expect(len(message)).To(BeNumerically("<", 1500))
-	g.Expect(report.Of(safety.Stop)).To(HaveLen(6))
+	g.Expect(report.WithLevel(safety.Error)).To(HaveLen(6))
 
 	for _, text := range []string{message, report.String()} {
 		g.Expect(text).NotTo(ContainSubstring(secret))
@@ -262,5 +262,5 @@ func TestMessage(t *testing.T) {
 
 	none, err := safety.Check(t.Context(), safety.Input{})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(none.Message()).To(Equal("nothing in the CustomResourceDefinitions breaks an object or a client"))
+	g.Expect(none.Message()).To(Equal("the change of the CustomResourceDefinitions breaks no objects or clients"))
 }

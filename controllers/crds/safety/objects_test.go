@@ -26,7 +26,7 @@ import (
 
 func TestSafety(t *testing.T) {
 	RegisterFailHandler(Fail)
-	RunSpecs(t, "The judgement of CRD changes")
+	RunSpecs(t, "CRD safety")
 }
 
 var (
@@ -163,7 +163,7 @@ func check(ctx context.Context, desired *apiextensionsv1.CustomResourceDefinitio
 	GinkgoHelper()
 
 	report, err := safety.Check(ctx, safety.Input{
-		Changes: []safety.Change{{Live: live(ctx, desired.Name), Desired: desired}}, Objects: safety.Cluster{Client: client},
+		Changes: []safety.Change{{Live: live(ctx, desired.Name), Desired: desired}}, Objects: safety.ClusterObjects{Client: client},
 	})
 	Expect(err).NotTo(HaveOccurred())
 
@@ -185,7 +185,7 @@ func affected(report *safety.Report) []string {
 	return slices.Compact(names)
 }
 
-var _ = Describe("The judgement of a change", func() {
+var _ = Describe("Check", func() {
 	It(
 		"agrees with what the API server does to real objects, for each change of the matrix",
 		limit,
@@ -257,7 +257,7 @@ var _ = Describe("The judgement of a change", func() {
 		},
 	)
 
-	It("stops what leaves objects that accept no update, whatever the field", limit, func(ctx SpecContext) {
+	It("reports an error if the API server would reject every update, even if only the status breaks", limit, func(ctx SpecContext) {
 		before, after := withStatus(""), withStatus("")
 		after.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations = apiextensionsv1.ValidationRules{
 			{
@@ -271,10 +271,10 @@ var _ = Describe("The judgement of a change", func() {
 		create(ctx, empty("stuck"))
 		Expect(setPhase(ctx, "stuck", "Old")).To(Succeed())
 		report := check(ctx, after)
-		Expect(report.Of(safety.Stop)).To(HaveLen(1), "%s", report)
+		Expect(report.WithLevel(safety.Error)).To(HaveLen(1), "%s", report)
 		Expect(
 			report.Message(),
-		).To(And(ContainSubstring("default/stuck, so that no update is accepted any more"), ContainSubstring("Old is no phase any more"),
+		).To(And(ContainSubstring("default/stuck, and the API server will reject every update"), ContainSubstring("Old is no phase any more"),
 			Not(ContainSubstring("healthy"))))
 
 		Expect(replace(ctx, after)).To(Succeed())
@@ -286,7 +286,7 @@ var _ = Describe("The judgement of a change", func() {
 		Expect(touched(ctx, get(ctx, "healthy"))).To(Succeed())
 	})
 
-	It("only warns of what is wrong with a status, which is written anew", limit, func(ctx SpecContext) {
+	It("only warns if the status breaks but objects can be updated, because controllers write it again", limit, func(ctx SpecContext) {
 		before, after := withStatus(""), withStatus("^New$")
 		install(ctx, before)
 		create(ctx, empty("old"))
@@ -307,7 +307,7 @@ var _ = Describe("The judgement of a change", func() {
 	})
 
 	It(
-		"stops the removal of a version that objects' managed fields name, which breaks server-side apply",
+		"reports an error if managed fields name a removed version, which breaks server-side apply",
 		limit,
 		func(ctx SpecContext) {
 			before, after := withVersions("v1alpha1"), withVersions()
@@ -326,7 +326,7 @@ var _ = Describe("The judgement of a change", func() {
 			Expect(applyIn("v1alpha1", "old")).To(Succeed())
 
 			report := check(ctx, after)
-			Expect(report.Of(safety.Stop)).To(HaveLen(1), "%s", report)
+			Expect(report.WithLevel(safety.Error)).To(HaveLen(1), "%s", report)
 			Expect(report.Findings[0].Rule).To(Equal(safety.RuleServedVersionRemoved))
 			Expect(affected(report)).To(Equal([]string{"old"}))
 
@@ -348,14 +348,14 @@ var _ = Describe("The judgement of a change", func() {
 		},
 	)
 
-	It("has the API server's own word for the stops that objects do not matter for", limit, func(ctx SpecContext) {
+	It("reports errors regardless of objects where the API server rejects the change", limit, func(ctx SpecContext) {
 		before := withVersions("v1alpha1")
 		install(ctx, before)
 
 		for rule, change := range map[safety.Rule]func(*apiextensionsv1.CustomResourceDefinition){
-			safety.RuleScope: func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Scope = apiextensionsv1.ClusterScoped },
-			safety.RuleGroup: func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Group = "example.org" },
-			safety.RuleKind:  func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Names.Kind = "Example" },
+			safety.RuleScopeChanged: func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Scope = apiextensionsv1.ClusterScoped },
+			safety.RuleGroupChanged: func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Group = "example.org" },
+			safety.RuleKindChanged:  func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Names.Kind = "Example" },
 			safety.RuleStoredVersionRemoved: func(crd *apiextensionsv1.CustomResourceDefinition) {
 				crd.Spec.Versions[0].Name = "v2"
 			},
@@ -363,13 +363,13 @@ var _ = Describe("The judgement of a change", func() {
 			after := withVersions("v1alpha1")
 			change(after)
 			report := check(ctx, after)
-			Expect(report.Stopped()).To(BeTrue(), "%s", rule)
+			Expect(report.HasErrors()).To(BeTrue(), "%s", rule)
 			Expect(report.Findings[0].Rule).To(Equal(rule), "%s", report)
 			Expect(replace(ctx, after)).To(Satisfy(apierrors.IsInvalid), "%s", rule)
 		}
 	})
 
-	It("says so when a conversion webhook does not let it read the objects", limit, func(ctx SpecContext) {
+	It("warns if objects cannot be read because a conversion webhook fails", limit, func(ctx SpecContext) {
 		url := "https://127.0.0.1:1/convert"
 
 		before, after := withVersions("v1alpha1"), withVersions("v1alpha1")
@@ -386,14 +386,14 @@ var _ = Describe("The judgement of a change", func() {
 		install(ctx, before)
 		create(ctx, empty("unreadable"))
 		report := check(ctx, after)
-		Expect(report.Of(safety.Stop)).To(HaveLen(1), "the rule's own level stands: %s", report)
-		Expect(report.Of(safety.Stop)[0].Rule).To(Equal(safety.RuleFieldRemoved))
-		Expect(report.Of(safety.Warning)).To(HaveLen(1))
-		Expect(report.Of(safety.Warning)[0].Rule).To(Equal(safety.RuleUnchecked))
+		Expect(report.WithLevel(safety.Error)).To(HaveLen(1), "the level of the rule: %s", report)
+		Expect(report.WithLevel(safety.Error)[0].Rule).To(Equal(safety.RuleFieldRemoved))
+		Expect(report.WithLevel(safety.Warning)).To(HaveLen(1))
+		Expect(report.WithLevel(safety.Warning)[0].Rule).To(Equal(safety.RuleObjectsUnreadable))
 		Expect(report.String()).To(ContainSubstring("samples." + samples.Group + " v1alpha1: the objects could not be read"))
 	})
 
-	It("reads kinds of many objects page by page, and stops early when enough are broken", limit, func(ctx SpecContext) {
+	It("reads many objects page by page, and ends early if many break", limit, func(ctx SpecContext) {
 		before, after := withStatus(""), withStatus("")
 		spec := after.Spec.Versions[0].Schema.OpenAPIV3Schema
 		spec.Required = []string{"spec"}
@@ -422,7 +422,7 @@ var _ = Describe("The judgement of a change", func() {
 
 		seen := map[string]bool{}
 
-		for o, err := range (safety.Cluster{Client: client}).All(ctx, samples) {
+		for o, err := range (safety.ClusterObjects{Client: client}).All(ctx, samples) {
 			Expect(err).NotTo(HaveOccurred())
 
 			seen[o.GetName()] = true
@@ -432,8 +432,8 @@ var _ = Describe("The judgement of a change", func() {
 
 		report := check(ctx, after)
 		Expect(
-			report.Looks,
-		).To(Equal([]safety.Look{{CRD: "samples." + samples.Group, Version: "v1", Objects: 100, Broken: 100, Partial: true}}))
+			report.Trials,
+		).To(Equal([]safety.Trial{{CRD: "samples." + samples.Group, Version: "v1", Objects: 100, Broken: 100, Partial: true}}))
 		Expect(report.Findings[0].Examples).To(HaveLen(3))
 	})
 })
