@@ -51,7 +51,7 @@ func (r *Reconciler) planCRDs(
 
 	provider.GetStatus().OrphanedCRDs = plan.Orphaned
 	for _, d := range plan.Deleting {
-		if r.CRDs.FirstSeen(d) {
+		if r.CRDs.ObserveDeletion(d) {
 			r.Metrics.CRDDeleted(provider)
 			r.Events.Eventf(
 				provider,
@@ -72,7 +72,7 @@ func (r *Reconciler) planCRDs(
 func (r *Reconciler) crdsRequest(provider v1alpha2.Provider, c *chart.Chart) crds.Request {
 	request := crds.Request{
 		Label: v1alpha2.Label(provider), Version: c.Metadata.AppVersion, Namespace: provider.GetNamespace(),
-		Files: c.CRDs, Brings: r.brings(provider),
+		Files: c.CRDs, Includes: r.brings(provider),
 	}
 	if spec := provider.GetSpec().CRDs; spec != nil {
 		request.Policy, request.Unmanaged = spec.Policy, spec.Unmanaged
@@ -102,11 +102,11 @@ func (r *Reconciler) applyCRDs(ctx context.Context, provider v1alpha2.Provider, 
 		return err
 	}
 
-	if err := r.CRDs.Suffices(ctx, plan); err != nil {
+	if err := r.CRDs.CheckUnmanaged(ctx, plan); err != nil {
 		return &installError{err}
 	}
 
-	if !plan.Changed() {
+	if !plan.HasChanges() {
 		return nil
 	}
 
@@ -132,7 +132,7 @@ func (r *Reconciler) applyCRDs(ctx context.Context, provider v1alpha2.Provider, 
 // migrateBefore rewrites objects that are stored in versions about to go, a slice of them at a
 // time.
 func (r *Reconciler) migrateBefore(ctx context.Context, provider v1alpha2.Provider, plan *crds.Plan) error {
-	moved, err := r.CRDs.MigrateBefore(ctx, plan)
+	moved, err := r.CRDs.MigrateBeforeApply(ctx, plan)
 
 	failed := new(crds.MigrationError)
 	switch {
@@ -187,7 +187,7 @@ func migrating(provider v1alpha2.Provider, moved *crds.Progress) {
 
 // checkCRDs makes sure that the changes break nothing.
 func (r *Reconciler) checkCRDs(ctx context.Context, provider v1alpha2.Provider, plan *crds.Plan) error {
-	report, err := r.CRDs.Check(ctx, plan, safety.AllowedCRDs(provider.GetAnnotations()))
+	report, err := r.CRDs.CheckChanges(ctx, plan, safety.AllowedCRDs(provider.GetAnnotations()))
 	if err != nil {
 		return &installError{err}
 	}
@@ -216,7 +216,7 @@ func (r *Reconciler) checkCRDs(ctx context.Context, provider v1alpha2.Provider, 
 // not held up by it: no object of a release is of such a kind, as a rule, and its pods take longer
 // to start.
 func (r *Reconciler) crdsServed(ctx context.Context, chart *providerChart) error {
-	pending, err := r.CRDs.Pending(ctx, chart.Chart.CRDs)
+	pending, err := r.CRDs.NotServed(ctx, chart.Chart.CRDs)
 	if err != nil {
 		return &installError{err}
 	}
@@ -242,7 +242,7 @@ func (r *Reconciler) migrateCRDs(ctx context.Context, provider v1alpha2.Provider
 		return err
 	}
 
-	all, tried := plan.Unmigrated()
+	all, tried := plan.PendingMigrations()
 	if len(all) == 0 {
 		if conditions.Has(provider, v1alpha2.CRDsMigratedCondition) {
 			conditions.MarkTrue(
@@ -253,7 +253,7 @@ func (r *Reconciler) migrateCRDs(ctx context.Context, provider v1alpha2.Provider
 			)
 		}
 
-		return r.CRDs.Tidy(ctx, plan)
+		return r.CRDs.CleanUpMigrations(ctx, plan)
 	}
 
 	if rest := r.managersTurn(provider); rest > 0 && len(tried) < len(all) {
@@ -262,7 +262,7 @@ func (r *Reconciler) migrateCRDs(ctx context.Context, provider v1alpha2.Provider
 		}
 	}
 
-	moved, err := r.CRDs.MigrateAfter(ctx, plan, all)
+	moved, err := r.CRDs.MigrateAfterRollout(ctx, plan, all)
 
 	failed := new(crds.MigrationError)
 	switch {

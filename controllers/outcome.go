@@ -195,8 +195,8 @@ var inputRules = []inputRule{
 	because[*clusters.KubeConfigError](preflightFailed, v1alpha2.KubeConfigErrorReason),
 	because[*permissions.MissingError](preflightFailed, v1alpha2.MissingPermissionsReason),
 	because[*unsafeError](v1alpha2.CRDsSafeCondition, v1alpha2.UnsafeCRDsReason),
-	when(func(e *crds.UnsatisfiedError, o *outcome) {
-		if o.condition, o.reason = preflightFailed, v1alpha2.UnsupportedProviderDowngradeReason; e.Newer == "" {
+	when(func(e *crds.IncompatibleError, o *outcome) {
+		if o.condition, o.reason = preflightFailed, v1alpha2.UnsupportedProviderDowngradeReason; e.NewerVersion == "" {
 			o.condition, o.reason, o.next = "", v1alpha2.WaitingForCRDsReason, nextEvent
 		}
 	}),
@@ -205,7 +205,7 @@ var inputRules = []inputRule{
 	because[*source.UntrustedError](installFailed, v1alpha2.UntrustedSourceReason),
 	because[*bundle.InvalidError](installFailed, v1alpha2.InvalidComponentsReason),
 	because[*crds.RefusedError](installFailed, v1alpha2.CRDsNotReadyReason),
-	because[*crds.OwnedError](installFailed, v1alpha2.CRDConflictReason),
+	because[*crds.OwnershipError](installFailed, v1alpha2.CRDConflictReason),
 	because[*values.CustomizationError](installFailed, v1alpha2.ComponentsCustomizationErrorReason),
 	because[*values.ImagesError](installFailed, v1alpha2.ComponentsImageOverrideErrorReason),
 	when(func(e *patches.Error, o *outcome) {

@@ -62,7 +62,7 @@ func NewPreviewer(config *rest.Config, c client.Client, releases *release.Engine
 		client:   reader,
 		releases: releases,
 		charts:   &Charts{Sources: resolver, Store: &store.Cluster{Client: reader}},
-		crds:     crds.NewApplier(crds.Clients{Reader: definitions}),
+		crds:     crds.NewApplier(crds.Clients{Client: definitions}),
 	}, nil
 }
 

@@ -34,7 +34,7 @@ func (w *remoteWatches) watch(ctx context.Context, cluster *clusters.Cluster) er
 		return err
 	}
 
-	concerned := cluster.Own().CRDs.Concerned
+	concerned := cluster.Own().CRDs.AffectedProviders
 
 	if err := w.handle(ctx, definitions, w.definitionChanged, func(p v1alpha2.Provider, o client.Object) bool {
 		return slices.Contains(concerned(o), v1alpha2.Label(p))
@@ -96,7 +96,7 @@ func (w *remoteWatches) wakeAll(ctx context.Context, want func(v1alpha2.Provider
 
 func (w *remoteWatches) definitionChanged(before, now client.Object) bool {
 	former, ok := before.(*apiextensionsv1.CustomResourceDefinition)
-	return !ok || !crds.Same(former, now.(*apiextensionsv1.CustomResourceDefinition))
+	return !ok || !crds.IsUnchanged(former, now.(*apiextensionsv1.CustomResourceDefinition))
 }
 
 func (w *remoteWatches) historyChanged(_, now client.Object) bool {

@@ -49,7 +49,7 @@ func (r *removal) deleteCRDs(ctx context.Context) error {
 		}
 	}
 
-	resource := r.CRDs.Writer.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
+	resource := r.CRDs.Metadata.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
 
 	for i := range definitions {
 		d := &definitions[i]
@@ -74,7 +74,7 @@ func (r *removal) deletableCRDs(ctx context.Context) ([]apiextensionsv1.CustomRe
 	}
 
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
-	if err := r.CRDs.Reader.List(
+	if err := r.CRDs.Client.List(
 		ctx,
 		list,
 		client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(r.provider)},

@@ -206,7 +206,7 @@ func (r *removal) notInUse(ctx context.Context) error {
 // usage finds objects of providers' kinds that are not the release's own.
 func (r *removal) usage(ctx context.Context, query usage.Query) (*usage.Usage, error) {
 	query.Own = r.own
-	finder := usage.Finder{Definitions: r.CRDs.Reader, Objects: r.Metadata}
+	finder := usage.Finder{Definitions: r.CRDs.Client, Objects: r.Metadata}
 
 	return finder.Find(ctx, query)
 }

@@ -50,7 +50,7 @@ func (r *Reconciler) livesWithCRDs(ctx context.Context, provider v1alpha2.Provid
 		return &installError{err}
 	}
 
-	if err := r.CRDs.Suffices(ctx, plan); err != nil {
+	if err := r.CRDs.CheckUnmanaged(ctx, plan); err != nil {
 		return &installError{err}
 	}
 

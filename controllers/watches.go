@@ -184,7 +184,7 @@ var standingChanged = predicate.Funcs{
 // onDefinition wakes the providers that a CRD belongs to or that bring one of its name.
 func (r *Reconciler) onDefinition() handler.TypedEventHandler[*apiextensionsv1.CustomResourceDefinition, reconcile.Request] {
 	names := func(changed client.Object) (names []string) {
-		for _, label := range r.CRDs.Concerned(changed) {
+		for _, label := range r.CRDs.AffectedProviders(changed) {
 			if t, name := v1alpha2.ParseLabel(label); t == r.Type {
 				names = append(names, name)
 			}
@@ -205,9 +205,9 @@ func (r *Reconciler) onDefinition() handler.TypedEventHandler[*apiextensionsv1.C
 // it was, or gone.
 var definitionChanged = predicate.TypedFuncs[*apiextensionsv1.CustomResourceDefinition]{
 	CreateFunc: func(e event.TypedCreateEvent[*apiextensionsv1.CustomResourceDefinition]) bool {
-		return crds.Served(e.Object)
+		return crds.IsEstablished(e.Object)
 	},
 	UpdateFunc: func(e event.TypedUpdateEvent[*apiextensionsv1.CustomResourceDefinition]) bool {
-		return !crds.Same(e.ObjectNew, e.ObjectOld)
+		return !crds.IsUnchanged(e.ObjectNew, e.ObjectOld)
 	},
 }

@@ -112,7 +112,7 @@ func measureApplier(
 	took = time.Since(begin)
 
 	for {
-		pending, err := applier.Pending(ctx, files)
+		pending, err := applier.NotServed(ctx, files)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -153,7 +153,7 @@ func newApplier(ctx context.Context, config *rest.Config) (*crds.Applier, error)
 		return nil, err
 	}
 
-	definitions, err := cache.New(config, cache.Options{Scheme: scheme, DefaultTransform: crds.WithoutSchemas})
+	definitions, err := cache.New(config, cache.Options{Scheme: scheme, DefaultTransform: crds.StripSchemas})
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func newApplier(ctx context.Context, config *rest.Config) (*crds.Applier, error)
 		return nil, err
 	}
 
-	applier := crds.NewApplier(crds.Clients{Writer: writer, Reader: definitions})
+	applier := crds.NewApplier(crds.Clients{Metadata: writer, Client: definitions})
 	// The first look waits until the watch has begun, as it has in an operator that runs.
 	_, err = applier.Plan(ctx, crds.Request{})
 

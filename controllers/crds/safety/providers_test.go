@@ -51,7 +51,7 @@ func TestRealUpgrades(t *testing.T) {
 	folder := providers(func(reason string) { t.Skip(reason) })
 
 	for _, c := range []struct {
-		provider, from, to     string
+		provider, from, to      string
 		errors, warnings, notes int
 	}{
 		{"addon-helm", "v0.5.3", "v0.6.4", 0, 0, 0},
