@@ -36,7 +36,7 @@ func (r *Reconciler) drift(ctx context.Context, provider v1alpha2.Provider, reco
 		return nil // it is not settled what there should be
 	}
 
-	changed, err := r.Health.Changed(ctx, names(record))
+	changed, err := r.Health.Unverified(ctx, names(record))
 	if err != nil {
 		return &installError{err}
 	}
@@ -44,7 +44,7 @@ func (r *Reconciler) drift(ctx context.Context, provider v1alpha2.Provider, reco
 	var compared release.Comparison
 	if len(changed) > 0 {
 		compared, err = r.Releases.Compare(ctx, current.Namespace, current.Name, objectsOf(record, changed))
-		r.Health.Verified(compared.Alike)
+		r.Health.MarkVerified(compared.Alike)
 	}
 
 	left := deviations(compared.Differences)
@@ -125,7 +125,7 @@ func (r *Reconciler) correct(ctx context.Context, provider v1alpha2.Provider, al
 		}
 
 		corrected, failed = result.Versions, err
-		r.Health.Verified(corrected)
+		r.Health.MarkVerified(corrected)
 	}
 
 	for _, d := range all {
@@ -183,7 +183,7 @@ func (r *Reconciler) reportDrift(
 		}
 	}
 
-	r.Health.Differing(versions)
+	r.Health.MarkDrifted(versions)
 
 	if len(left) == 0 {
 		conditions.Delete(provider, v1alpha2.DriftedCondition)

@@ -158,7 +158,7 @@ func (r *Reconciler) summarize(provider v1alpha2.Provider, run *running, report 
 		return nil
 	case run.held:
 		return &progress{reason: v1alpha2.UnhealthyReason, message: report.Message() + "; " + heldMessage(run)}
-	case run.revision.Healthy || report.Failed:
+	case run.revision.Healthy || report.Failed():
 		return &progress{reason: v1alpha2.UnhealthyReason, message: report.Message(), until: run.deadline(policyOf(provider))}
 	default:
 		return &progress{

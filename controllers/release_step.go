@@ -197,7 +197,7 @@ func (r *Reconciler) act(
 	}
 
 	r.Metrics.Release(provider, action, err)
-	r.Health.Verified(result.Versions)
+	r.Health.MarkVerified(result.Versions)
 
 	if result.Revision != 0 {
 		log.Info("the release was changed", "revision", result.Revision, "status", result.Status)

@@ -32,7 +32,7 @@ func newDeployment(namespace string) *appsv1.Deployment {
 	}}
 }
 
-// versionOf reads an object's version from the API server itself.
+// versionOf reads the version of an object from the API server.
 func versionOf(ctx context.Context, o release.Object) release.Version {
 	GinkgoHelper()
 
@@ -43,7 +43,7 @@ func versionOf(ctx context.Context, o release.Object) release.Version {
 	return release.VersionOf(o, live)
 }
 
-// following is the next resource version.
+// following returns the next resource version.
 func following(version string) string {
 	GinkgoHelper()
 
@@ -58,7 +58,7 @@ func patch(ctx context.Context, o client.Object, merge string) {
 	Expect(admin.Patch(ctx, o, client.RawPatch("application/merge-patch+json", []byte(merge)))).To(Succeed())
 }
 
-var _ = Describe("A change", func() {
+var _ = Describe("Unverified", func() {
 	var (
 		namespace       string
 		tracker         *watched
@@ -67,17 +67,17 @@ var _ = Describe("A change", func() {
 		deployment      *appsv1.Deployment
 	)
 
-	changed := func(ctx context.Context) []release.Object {
+	unverified := func(ctx context.Context) []release.Object {
 		GinkgoHelper()
 
-		objects, err := tracker.Changed(ctx, []release.Object{config, manager})
+		objects, err := tracker.Unverified(ctx, []release.Object{config, manager})
 		Expect(err).NotTo(HaveOccurred())
 
 		return objects
 	}
 	verify := func(ctx context.Context) {
 		GinkgoHelper()
-		tracker.Verified([]release.Version{versionOf(ctx, config), versionOf(ctx, manager)})
+		tracker.MarkVerified([]release.Version{versionOf(ctx, config), versionOf(ctx, manager)})
 	}
 
 	BeforeEach(func(ctx SpecContext) {
@@ -91,44 +91,44 @@ var _ = Describe("A change", func() {
 		Expect(admin.Create(ctx, deployment)).To(Succeed())
 	})
 
-	It("is taken for granted until an object has been verified, once", func(ctx SpecContext) {
-		Expect(changed(ctx)).To(ConsistOf(config, manager))
+	It("returns objects until they are verified", func(ctx SpecContext) {
+		Expect(unverified(ctx)).To(ConsistOf(config, manager))
 		verify(ctx)
-		Expect(changed(ctx)).To(BeEmpty())
+		Expect(unverified(ctx)).To(BeEmpty())
 	})
 
 	DescribeTable(
-		"of a verified object is told, and wakes its provider",
+		"returns an object that changes, and wakes its provider",
 		func(ctx SpecContext, change func(context.Context), expected func() release.Object) {
 			verify(ctx)
-			Eventually(changed).WithContext(ctx).Should(BeEmpty())
+			Eventually(unverified).WithContext(ctx).Should(BeEmpty())
 			tracker.woken()
 			change(ctx)
-			Eventually(changed).WithContext(ctx).Should(ConsistOf(expected()))
+			Eventually(unverified).WithContext(ctx).Should(ConsistOf(expected()))
 			Eventually(tracker.woken).Should(BeNumerically(">", 0))
 		},
 		Entry(
-			"of what is watched by metadata",
+			"watched by metadata",
 			func(ctx context.Context) { patch(ctx, configMap, `{"data":{"key":"other"}}`) },
 			func() release.Object { return config },
 		),
 		Entry(
-			"of what is watched whole",
+			"watched as a whole",
 			func(ctx context.Context) { patch(ctx, deployment, `{"spec":{"replicas":0}}`) },
 			func() release.Object { return manager },
 		),
 		Entry(
-			"of a label",
+			"a label",
 			func(ctx context.Context) { patch(ctx, deployment, `{"metadata":{"labels":{"app":"other"}}}`) },
 			func() release.Object { return manager },
 		),
 		Entry(
-			"of the release's mark",
+			"the annotations of the release",
 			func(ctx context.Context) { patch(ctx, configMap, `{"metadata":{"annotations":null}}`) },
 			func() release.Object { return config },
 		),
 		Entry(
-			"of the label it is watched by",
+			"the label it is watched by",
 			func(ctx context.Context) { patch(ctx, configMap, `{"metadata":{"labels":null}}`) },
 			func() release.Object { return config },
 		),
@@ -139,19 +139,19 @@ var _ = Describe("A change", func() {
 		),
 	)
 
-	It("of an object that differs anyway is told until it is verified, and wakes its provider", func(ctx SpecContext) {
+	It("returns a drifted object until it is verified, and wakes its provider at each change", func(ctx SpecContext) {
 		verify(ctx)
-		tracker.Differing([]release.Version{versionOf(ctx, config)})
-		Expect(changed(ctx)).To(ConsistOf(config))
-		Eventually(tracker.woken).Should(BeNumerically(">", 0), "what has happened so far")
+		tracker.MarkDrifted([]release.Version{versionOf(ctx, config)})
+		Expect(unverified(ctx)).To(ConsistOf(config))
+		Eventually(tracker.woken).Should(BeNumerically(">", 0), "the events so far")
 		Consistently(tracker.woken).WithTimeout(500 * time.Millisecond).Should(BeZero())
 		patch(ctx, configMap, `{"data":{"key":"other"}}`)
 		Eventually(tracker.woken).Should(BeNumerically(">", 0))
 		verify(ctx)
-		Eventually(changed).WithContext(ctx).Should(BeEmpty())
+		Eventually(unverified).WithContext(ctx).Should(BeEmpty())
 	})
 
-	It("of the status is none", func(ctx SpecContext) {
+	It("ignores changes of the status", func(ctx SpecContext) {
 		verify(ctx)
 
 		before := deployment.ResourceVersion
@@ -162,39 +162,39 @@ var _ = Describe("A change", func() {
 			g.Expect(deployment.Annotations).To(HaveKey("deployment.kubernetes.io/revision"))
 		}).Should(Succeed())
 		Expect(deployment.ResourceVersion).NotTo(Equal(before))
-		Consistently(changed).WithContext(ctx).WithTimeout(500 * time.Millisecond).Should(BeEmpty())
+		Consistently(unverified).WithContext(ctx).WithTimeout(500 * time.Millisecond).Should(BeEmpty())
 	})
 
-	It("that was just made is not taken for one that the watch has yet to show", func(ctx SpecContext) {
+	It("waits for the watch to show what was just applied", func(ctx SpecContext) {
 		verify(ctx)
-		Eventually(changed).WithContext(ctx).Should(BeEmpty())
+		Eventually(unverified).WithContext(ctx).Should(BeEmpty())
 		ahead := versionOf(ctx, manager)
 		ahead.ResourceVersion = following(ahead.ResourceVersion)
 		unseen := versionOf(ctx, config)
 		unseen.Object.Name, unseen.ResourceVersion = "unseen", unseen.ResourceVersion+"000"
-		tracker.Verified([]release.Version{ahead, unseen})
+		tracker.MarkVerified([]release.Version{ahead, unseen})
 		all := []release.Object{manager, unseen.Object}
-		Expect(tracker.Changed(ctx, all)).To(BeEmpty())
+		Expect(tracker.Unverified(ctx, all)).To(BeEmpty())
 		report, err := tracker.Check(ctx, all)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(
 			report.Message(),
-		).To(Equal("Deployment "+namespace+"/manager: has just been applied"), "being there is all one asks of a ConfigMap")
+		).To(Equal("Deployment "+namespace+"/manager: has just been applied"), "a ConfigMap only has to exist")
 
 		tracker.woken()
 		patch(ctx, deployment, `{"metadata":{"annotations":{"deployment.kubernetes.io/revision":"7"}}}`)
-		Eventually(tracker.woken).Should(BeNumerically(">", 0), "the watch has come to it")
-		Expect(tracker.Changed(ctx, all)).To(BeEmpty())
+		Eventually(tracker.woken).Should(BeNumerically(">", 0), "the watch shows it")
+		Expect(tracker.Unverified(ctx, all)).To(BeEmpty())
 	})
 
-	It("is noticed although the object was gone before its kind was watched", func(ctx SpecContext) {
+	It("notices an object that was deleted before its kind was watched", func(ctx SpecContext) {
 		verify(ctx)
 		Expect(admin.Delete(ctx, configMap)).To(Succeed())
-		Eventually(changed).WithContext(ctx).Should(ConsistOf(config))
+		Eventually(unverified).WithContext(ctx).Should(ConsistOf(config))
 	})
 })
 
-var _ = Describe("The health of a workload", func() {
+var _ = Describe("Check of a workload", func() {
 	var (
 		namespace string
 		tracker   *watched
@@ -216,7 +216,7 @@ var _ = Describe("The health of a workload", func() {
 		manager = named(appsv1.SchemeGroupVersion.WithKind("Deployment"), namespace, "manager")
 	})
 
-	It("names the pod that finds no node, and then the image that is not there", func(ctx SpecContext) {
+	It("names the pod that cannot be scheduled, and then the image that cannot be pulled", func(ctx SpecContext) {
 		Expect(admin.Create(ctx, newDeployment(namespace))).To(Succeed())
 		prefix := "Deployment " + namespace + "/manager: pod manager-"
 		Eventually(message).WithContext(ctx).
