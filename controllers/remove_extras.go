@@ -39,7 +39,7 @@ func (r *removal) deleteCRDs(ctx context.Context) error {
 		return err
 	}
 
-	if !found.None() {
+	if !found.Unused() {
 		return &blockedError{
 			message: fmt.Sprintf(
 				"the provider is uninstalled, but its CustomResourceDefinitions are not deleted: %s; delete them first, or remove the annotation %s to keep the CustomResourceDefinitions",

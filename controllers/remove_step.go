@@ -192,7 +192,7 @@ func (r *removal) notInUse(ctx context.Context) error {
 	}
 
 	found, err := r.usage(ctx, usage.Query{Provider: v1alpha2.Label(r.provider)})
-	if err != nil || found.None() {
+	if err != nil || found.Unused() {
 		return err
 	}
 
@@ -206,7 +206,7 @@ func (r *removal) notInUse(ctx context.Context) error {
 // usage finds objects of providers' kinds that are not the release's own.
 func (r *removal) usage(ctx context.Context, query usage.Query) (*usage.Usage, error) {
 	query.Own = r.own
-	finder := usage.Finder{Definitions: r.CRDs.Client, Objects: r.Metadata}
+	finder := usage.Finder{Client: r.CRDs.Client, Metadata: r.Metadata}
 
 	return finder.Find(ctx, query)
 }
@@ -313,7 +313,7 @@ func (r *removal) namespaceFree(ctx context.Context) error {
 	}
 
 	found, err := r.usage(ctx, usage.Query{Namespace: namespace})
-	if err != nil || found.None() {
+	if err != nil || found.Unused() {
 		return err
 	}
 
