@@ -92,7 +92,7 @@ func (c *Charts) find(
 		return nil, err
 	}
 
-	c.Metrics.ChartStored(provider, pc.Size)
+	c.Metrics.SetChartSize(provider, pc.Size)
 	pc.from, pc.Chart = wanted, c.share(pc.Digest, pc.Chart)
 	c.known.Store(id, pc)
 
@@ -197,7 +197,7 @@ func (c *Charts) fetch(
 	}
 
 	b, err := from.Fetch(ctx, release)
-	c.Metrics.Fetched(sourceOf(provider.GetSpec().FetchConfig), size(b), err)
+	c.Metrics.ObserveFetch(sourceOf(provider.GetSpec().FetchConfig), size(b), err)
 
 	if err != nil {
 		return nil, err

@@ -52,7 +52,7 @@ func (r *Reconciler) planCRDs(
 	provider.GetStatus().OrphanedCRDs = plan.Orphaned
 	for _, d := range plan.Deleting {
 		if r.CRDs.ObserveDeletion(d) {
-			r.Metrics.CRDDeleted(provider)
+			r.Metrics.CountCRDDeletion(provider)
 			r.Events.Eventf(
 				provider,
 				nil,
@@ -95,7 +95,7 @@ func (r *Reconciler) brings(provider v1alpha2.Provider) func(ctx context.Context
 
 // applyCRDs applies the CRDs that have changed, once that is safe.
 func (r *Reconciler) applyCRDs(ctx context.Context, provider v1alpha2.Provider, chart *providerChart) error {
-	defer r.Metrics.Step(r.Type, metrics.StepCRDs)()
+	defer r.Metrics.TimeStep(r.Type, metrics.StepCRDs)()
 
 	plan, err := r.planCRDs(ctx, provider, chart)
 	if err != nil {

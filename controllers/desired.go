@@ -22,7 +22,7 @@ func (r *Reconciler) desired(
 	chart *providerChart,
 	variables map[string]string,
 ) (release.Desired, error) {
-	defer r.Metrics.Step(r.Type, metrics.StepValues)()
+	defer r.Metrics.TimeStep(r.Type, metrics.StepValues)()
 
 	spec := provider.GetSpec()
 

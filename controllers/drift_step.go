@@ -23,7 +23,7 @@ import (
 // whoever made that revision. Only those that have changed since they were last as it says are
 // looked at, so it makes no request while nothing happens.
 func (r *Reconciler) drift(ctx context.Context, provider v1alpha2.Provider, record *release.Record) error {
-	defer r.Metrics.Step(r.Type, metrics.StepDrift)()
+	defer r.Metrics.TimeStep(r.Type, metrics.StepDrift)()
 
 	policy := driftPolicy(provider.GetSpec())
 	if policy == v1alpha2.DriftOff {
@@ -170,8 +170,8 @@ func (r *Reconciler) reportDrift(
 
 	for _, d := range all {
 		if d.corrected {
-			r.Metrics.DriftDetected(provider, 1)
-			r.Metrics.DriftCorrected(provider, 1)
+			r.Metrics.CountDriftDetected(provider, 1)
+			r.Metrics.CountDriftCorrected(provider, 1)
 			r.announceCorrection(ctx, provider, d)
 
 			continue
@@ -196,7 +196,7 @@ func (r *Reconciler) reportDrift(
 	}
 
 	if before := conditions.Get(provider, v1alpha2.DriftedCondition); before == nil || before.Message != message {
-		r.Metrics.DriftDetected(provider, len(left))
+		r.Metrics.CountDriftDetected(provider, len(left))
 		r.Events.Eventf(provider, nil, corev1.EventTypeWarning, reason, "Compare", "%s", message)
 	}
 

@@ -55,7 +55,7 @@ func (r *Reconciler) reach(ctx context.Context, provider v1alpha2.Provider, g go
 // check reads the health of what the release holds from the watches; these bring the resource back
 // when it changes.
 func (r *Reconciler) check(ctx context.Context, run *running) (health.Report, error) {
-	defer r.Metrics.Step(r.Type, metrics.StepHealth)()
+	defer r.Metrics.TimeStep(r.Type, metrics.StepHealth)()
 
 	report, err := r.Health.Check(ctx, names(run.record))
 	if err != nil {

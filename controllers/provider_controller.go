@@ -119,7 +119,7 @@ func (r *Reconciler) work(ctx context.Context, provider v1alpha2.Provider) error
 		return there.remove(ctx, provider)
 	}
 
-	r.Metrics.Known(provider)
+	r.Metrics.InitCounters(provider)
 	err = there.install(ctx, provider)
 	provider.GetStatus().LastHandledReconcileAt = provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]
 
@@ -223,7 +223,7 @@ func (r *Reconciler) install(ctx context.Context, provider v1alpha2.Provider) er
 // chart resolves the version and finds its chart. The version is pinned in status, so that a range
 // floats only when the spec changes, and an empty one is written into the spec.
 func (r *Reconciler) chart(ctx context.Context, provider v1alpha2.Provider) (*providerChart, error) {
-	defer r.Metrics.Step(r.Type, metrics.StepChart)()
+	defer r.Metrics.TimeStep(r.Type, metrics.StepChart)()
 
 	from, err := r.Charts.Sources.Source(provider)
 	if err != nil {
@@ -285,7 +285,7 @@ func (r *Reconciler) preflight(
 	chart *providerChart,
 	variables map[string]string,
 ) error {
-	defer r.Metrics.Step(r.Type, metrics.StepPreflight)()
+	defer r.Metrics.TimeStep(r.Type, metrics.StepPreflight)()
 
 	status := provider.GetStatus()
 	status.MissingVariables = values.Missing(chart.schema.Required, variables)

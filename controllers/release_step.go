@@ -78,7 +78,7 @@ func (r *Reconciler) installGoal(desired release.Desired) (goal, error) {
 		return r.Releases.Apply(ctx, desired, state)
 	}
 
-	return goal{desired.Namespace, desired.Name, desired.Chart.Metadata.AppVersion, digest, metrics.Upgrade, reach}, nil
+	return goal{desired.Namespace, desired.Name, desired.Chart.Metadata.AppVersion, digest, metrics.ActionUpgrade, reach}, nil
 }
 
 // rollbackGoal is the revision that spec.release.rollbackTo names.
@@ -103,7 +103,7 @@ func (r *Reconciler) rollbackGoal(provider v1alpha2.Provider, revision int) goal
 		target.Name,
 		fmt.Sprintf("revision %d", revision),
 		target.Digest,
-		metrics.Rollback,
+		metrics.ActionRollback,
 		reach,
 	}
 }
@@ -119,7 +119,7 @@ func (r *Reconciler) release(
 	g goal,
 	policy release.Policy,
 ) (*running, error) {
-	defer r.Metrics.Step(r.Type, metrics.StepRelease)()
+	defer r.Metrics.TimeStep(r.Type, metrics.StepRelease)()
 
 	var failure error
 
@@ -186,17 +186,17 @@ func (r *Reconciler) act(
 
 	action := g.action
 	if state.Condition == release.Absent {
-		action = metrics.Install
+		action = metrics.ActionInstall
 	}
 
 	if choice.Verb == release.RollBack {
-		action = metrics.Rollback
+		action = metrics.ActionRollback
 		result, err = r.rollBack(ctx, provider, g, state, choice.Revision, failure)
 	} else {
 		result, err = g.reach(ctx, state)
 	}
 
-	r.Metrics.Release(provider, action, err)
+	r.Metrics.CountReleaseAction(provider, action, err)
 	r.Health.MarkVerified(result.Versions)
 
 	if result.Revision != 0 {

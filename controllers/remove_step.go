@@ -67,7 +67,7 @@ func (r *Reconciler) remove(ctx context.Context, provider v1alpha2.Provider) err
 		return nil
 	}
 
-	defer r.Metrics.Step(r.Type, metrics.StepRemove)()
+	defer r.Metrics.TimeStep(r.Type, metrics.StepRemove)()
 
 	if conditions.GetReason(provider, v1alpha2.ReadyCondition) != v1alpha2.DeletionBlockedReason {
 		conditions.MarkFalse(provider, v1alpha2.ReadyCondition, v1alpha2.DeletingReason, "The provider is being removed")
