@@ -41,9 +41,8 @@ var _ = Describe("Apply", Ordered, func() {
 		object.Labels["other"] = "label"
 		Expect(live.Update(ctx, object)).To(Succeed())
 
-		Eventually(
-			applied(ctx, file("apple", "Apple", "second"), files[1]),
-		).Should(Equal([]string{"apples.example.com"}), "only the changed one is sent")
+		Eventually(applied(ctx, file("apple", "Apple", "second"), files[1])).
+			Should(Equal([]string{"apples.example.com"}), "only the changed one is sent")
 		object = read(ctx, "apples.example.com")
 		Expect(object.Spec.Versions[0].Schema.OpenAPIV3Schema.Description).To(Equal("second"))
 		Expect(object.Spec.Conversion.Webhook.ClientConfig.CABundle).To(Equal(config.CAData))
@@ -56,9 +55,10 @@ var _ = Describe("Apply", Ordered, func() {
 			bad.Data,
 			[]byte("  - {name: v2, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n")...)
 		_, err := apply(ctx, wants(bad))
-		Expect(
-			err,
-		).To(MatchError(And(ContainSubstring("CustomResourceDefinition plums.example.com was refused"), ContainSubstring("storage"))))
+		Expect(err).To(MatchError(And(
+			ContainSubstring("CustomResourceDefinition plums.example.com was refused"),
+			ContainSubstring("storage"),
+		)))
 	})
 
 	It("names a CRD whose names are taken", func(ctx SpecContext) {

@@ -131,7 +131,7 @@ func (d definition) annotate(
 	namespace, version string,
 	kept []apiextensionsv1.CustomResourceDefinitionVersion,
 ) {
-	var names []string
+	names := make([]string, 0, len(kept))
 	for _, v := range kept {
 		names = append(names, v.Name)
 	}
@@ -150,14 +150,20 @@ func (d definition) annotate(
 	object.SetAnnotations(annotations)
 }
 
+// conversionServicePath is the path of the conversion webhook's Service.
+var conversionServicePath = []string{"spec", "conversion", "webhook", "clientConfig", "service"}
+
 // setConversionNamespace sets the namespace of the conversion webhook's Service, if there is one.
 func setConversionNamespace(object *unstructured.Unstructured, namespace string) error {
-	service := []string{"spec", "conversion", "webhook", "clientConfig", "service"}
-	if _, found, _ := unstructured.NestedMap(object.Object, service...); !found {
+	// An error means that something on the path is null, as in "webhook: null".
+	service, found, _ := unstructured.NestedMap(object.Object, conversionServicePath...)
+	if !found {
 		return nil
 	}
 
-	return unstructured.SetNestedField(object.Object, namespace, append(service, "namespace")...)
+	service["namespace"] = namespace
+
+	return unstructured.SetNestedMap(object.Object, service, conversionServicePath...)
 }
 
 // appendVersions adds versions to a CRD.

@@ -150,9 +150,8 @@ var _ = Describe("A migration", func() {
 		Expect(report.HasErrors()).To(BeFalse(), "%s", report)
 		Expect(applier.Apply(ctx, plan)).To(HaveLen(1))
 
-		Eventually(
-			func() []apiextensionsv1.CustomResourceDefinitionVersion { return read(ctx, k.crd()).Spec.Versions },
-		).Should(HaveLen(1))
+		Eventually(func() []apiextensionsv1.CustomResourceDefinitionVersion { return read(ctx, k.crd()).Spec.Versions }).
+			Should(HaveLen(1))
 		Expect(k.all(ctx, "v1")).To(And(HaveLen(20), Equal(before)))
 		Expect(k.applyObject(ctx, "v1", 7)).To(Succeed(), "managedFields name no version that is gone")
 		k.caughtUp(ctx)

@@ -61,36 +61,83 @@ func TestPodsProblem(t *testing.T) {
 	runsAgain.LastTerminationState.Terminated = ended(1, "Error")
 	crashed := corev1.ContainerStatus{State: corev1.ContainerState{Terminated: ended(1, "Error")}}
 	killed := waiting("CrashLoopBackOff", "back-off 10s")
-
 	killed.LastTerminationState.Terminated = ended(137, "OOMKilled")
-	for name, test := range map[string]struct {
-		pods     []corev1.Pod
-		expected string
+
+	const (
+		pullFails = "pod a: container manager: ImagePullBackOff: image registry.example.com/foo:v9"
+		crashes   = "pod a: container manager: CrashLoopBackOff: exited with code 1 (Error)"
+	)
+
+	unschedulable := withCondition(corev1.PodScheduled, corev1.ConditionFalse, "Unschedulable", "0/2 nodes are available")
+	evicted := func(p *corev1.Pod) {
+		p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "low on memory"
+	}
+	withoutStatus := func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }
+
+	// one returns a single pod.
+	one := func(state corev1.ContainerStatus, changes ...func(*corev1.Pod)) []corev1.Pod {
+		return []corev1.Pod{pod("a", 1, state, changes...)}
+	}
+
+	for _, c := range []struct {
+		name string
+		pods []corev1.Pod
+		want string
 	}{
-		"none":                         {nil, ""},
-		"ready":                        {[]corev1.Pod{pod("a", 1, running, ready)}, ""},
-		"being deleted":                {[]corev1.Pod{pod("a", 1, backOff, deleted)}, ""},
-		"an image that does not exist": {[]corev1.Pod{pod("a", 1, waiting("ImagePullBackOff", "Back-off pulling image"))}, "pod a: container manager: ImagePullBackOff: image registry.example.com/foo:v9"},
-		"the alternating reason":       {[]corev1.Pod{pod("a", 1, waiting("ErrImagePull", "not found"))}, "pod a: container manager: ImagePullBackOff: image registry.example.com/foo:v9"},
-		"an invalid image name":        {[]corev1.Pod{pod("a", 1, waiting("InvalidImageName", "x"))}, "pod a: container manager: InvalidImageName: image registry.example.com/foo:v9"},
-		"crashed and waiting":          {[]corev1.Pod{pod("a", 1, backOff)}, "pod a: container manager: CrashLoopBackOff: exited with code 1 (Error)"},
-		"crashed and running again":    {[]corev1.Pod{pod("a", 1, runsAgain)}, "pod a: container manager: CrashLoopBackOff: exited with code 1 (Error)"},
-		"just crashed":                 {[]corev1.Pod{pod("a", 1, crashed)}, "pod a: container manager: CrashLoopBackOff: exited with code 1 (Error)"},
-		"not restarted":                {[]corev1.Pod{pod("a", 1, crashed, never)}, "pod a: container manager: exited with code 1 (Error)"},
-		"out of memory":                {[]corev1.Pod{pod("a", 1, killed)}, "pod a: container manager: CrashLoopBackOff: exited with code 137 (OOMKilled)"},
-		"a missing Secret":             {[]corev1.Pod{pod("a", 1, waiting("CreateContainerConfigError", `secret "x" not found`))}, `pod a: container manager: CreateContainerConfigError: secret "x" not found`},
-		"no node":                      {[]corev1.Pod{pod("a", 1, corev1.ContainerStatus{}, withCondition(corev1.PodScheduled, corev1.ConditionFalse, "Unschedulable", "0/2 nodes are available"))}, "pod a: Unschedulable: 0/2 nodes are available"},
-		"evicted": {[]corev1.Pod{pod("a", 1, running, func(p *corev1.Pod) {
-			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "low on memory"
-		})}, "pod a: Evicted: low on memory"},
-		"starting":            {[]corev1.Pod{pod("a", 1, waiting("ContainerCreating", ""))}, "pod a: container manager: ContainerCreating"},
-		"not ready":           {[]corev1.Pod{pod("a", 1, running)}, "pod a: container manager: running but not ready"},
-		"no container status": {[]corev1.Pod{pod("a", 1, corev1.ContainerStatus{}, func(p *corev1.Pod) { p.Status.ContainerStatuses = nil })}, "pod a: no container has been started yet"},
-		"the oldest of several": {[]corev1.Pod{pod("a", 1, backOff), pod("c", 3, waiting("ContainerCreating", "")), pod("b", 2, killed), pod("d", 9, running, ready)},
-			"pod b: container manager: CrashLoopBackOff: exited with code 137 (OOMKilled)"},
+		{"no pods", nil, ""},
+		{"ready", one(running, ready), ""},
+		{"being deleted", one(backOff, deleted), ""},
+		{"image that does not exist", one(waiting("ImagePullBackOff", "Back-off pulling image")), pullFails},
+		{"image that does not exist, alternating reason", one(waiting("ErrImagePull", "not found")), pullFails},
+		{
+			"invalid image name",
+			one(waiting("InvalidImageName", "x")),
+			"pod a: container manager: InvalidImageName: image registry.example.com/foo:v9",
+		},
+		{"crashed and waiting", one(backOff), crashes},
+		{"crashed and running again", one(runsAgain), crashes},
+		{"just crashed", one(crashed), crashes},
+		{
+			"crashed and not restarted",
+			one(crashed, never),
+			"pod a: container manager: exited with code 1 (Error)",
+		},
+		{
+			"out of memory",
+			one(killed),
+			"pod a: container manager: CrashLoopBackOff: exited with code 137 (OOMKilled)",
+		},
+		{
+			"missing Secret",
+			one(waiting("CreateContainerConfigError", `secret "x" not found`)),
+			`pod a: container manager: CreateContainerConfigError: secret "x" not found`,
+		},
+		{
+			"no node",
+			one(corev1.ContainerStatus{}, unschedulable),
+			"pod a: Unschedulable: 0/2 nodes are available",
+		},
+		{"evicted", one(running, evicted), "pod a: Evicted: low on memory"},
+		{"starting", one(waiting("ContainerCreating", "")), "pod a: container manager: ContainerCreating"},
+		{"not ready", one(running), "pod a: container manager: running but not ready"},
+		{
+			"no container status",
+			one(corev1.ContainerStatus{}, withoutStatus),
+			"pod a: no container has been started yet",
+		},
+		{
+			"the oldest of several",
+			[]corev1.Pod{
+				pod("a", 1, backOff),
+				pod("c", 3, waiting("ContainerCreating", "")),
+				pod("b", 2, killed),
+				pod("d", 9, running, ready),
+			},
+			"pod b: container manager: CrashLoopBackOff: exited with code 137 (OOMKilled)",
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(podsProblem(test.pods)).To(Equal(test.expected))
+		t.Run(c.name, func(t *testing.T) {
+			NewWithT(t).Expect(podsProblem(c.pods)).To(Equal(c.want))
 		})
 	}
 }

@@ -177,9 +177,8 @@ var _ = Describe("Unverified", func() {
 		Expect(tracker.Unverified(ctx, all)).To(BeEmpty())
 		report, err := tracker.Check(ctx, all)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(
-			report.Message(),
-		).To(Equal("Deployment "+namespace+"/manager: has just been applied"), "a ConfigMap only has to exist")
+		Expect(report.Message()).
+			To(Equal("Deployment "+namespace+"/manager: has just been applied"), "a ConfigMap only has to exist")
 
 		tracker.woken()
 		patch(ctx, deployment, `{"metadata":{"annotations":{"deployment.kubernetes.io/revision":"7"}}}`)
@@ -234,9 +233,8 @@ var _ = Describe("Check of a workload", func() {
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "manager", Image: "x",
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}}}
 		Expect(admin.Status().Update(ctx, pod)).To(Succeed()) // as a kubelet would
-		Expect(
-			message(ctx),
-		).To(Equal(prefix + pod.Name[len("manager-"):] + ": container manager: ImagePullBackOff: image registry.example.com/manager:v9"))
+		Expect(message(ctx)).To(Equal(prefix + pod.Name[len("manager-"):] +
+			": container manager: ImagePullBackOff: image registry.example.com/manager:v9"))
 	})
 
 	It("names the quota that keeps pods from being created", func(ctx SpecContext) {

@@ -78,8 +78,8 @@ func TestRecorder(t *testing.T) {
 	g.Expect(testutil.CollectAndCount(r.steps)).To(Equal(1))
 
 	r.Forget(aws())
-	g.Expect(testutil.GatherAndCount(registry, "capstan_chart_bytes", "capstan_drift_total", "capstan_release_actions_total")).
-		To(BeZero())
+	g.Expect(testutil.GatherAndCount(registry,
+		"capstan_chart_bytes", "capstan_drift_total", "capstan_release_actions_total")).To(BeZero())
 }
 
 func TestNilRecorder(t *testing.T) {
@@ -134,7 +134,8 @@ capstan_provider_condition{condition="Stalled",` + core + `reason="MissingVariab
 # HELP capstan_provider_info Always 1; the labels are a provider's versions, contract and Helm release.
 # TYPE capstan_provider_info gauge
 capstan_provider_info{contract="",desired_version="",` + core + `release="",type="CoreProvider",version=""} 1
-capstan_provider_info{contract="v1beta1",desired_version="v2.12.0",` + aws + `release="infrastructure-aws",type="InfrastructureProvider",version="v2.11.1"} 1
+capstan_provider_info{contract="v1beta1",desired_version="v2.12.0",` + aws +
+		`release="infrastructure-aws",type="InfrastructureProvider",version="v2.11.1"} 1
 # HELP capstan_provider_missing_variables Variables that a provider needs and that are not set.
 # TYPE capstan_provider_missing_variables gauge
 capstan_provider_missing_variables{` + aws + `type="InfrastructureProvider"} 0
@@ -144,5 +145,7 @@ capstan_provider_missing_variables{` + core + `type="CoreProvider"} 2
 capstan_provider_release_revision{` + aws + `type="InfrastructureProvider"} 4
 capstan_provider_release_revision{` + core + `type="CoreProvider"} 0
 `
-	g.Expect(testutil.CollectAndCompare(NewProviderCollector(reader, notOthers), strings.NewReader(expected))).To(Succeed())
+
+	collector := NewProviderCollector(reader, notOthers)
+	g.Expect(testutil.CollectAndCompare(collector, strings.NewReader(expected))).To(Succeed())
 }

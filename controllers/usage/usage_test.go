@@ -81,7 +81,12 @@ func TestFind(t *testing.T) {
 		return c.Create(t.Context(), o)
 	}
 
-	for _, o := range [][3]string{{"AWSCluster", "default", "b"}, {"AWSCluster", "default", "own"}, {"AWSClusterControllerIdentity", "", "default"}, {"DockerCluster", "default", "0-own"}} {
+	for _, o := range [][3]string{
+		{"AWSCluster", "default", "b"},
+		{"AWSCluster", "default", "own"},
+		{"AWSClusterControllerIdentity", "", "default"},
+		{"DockerCluster", "default", "0-own"},
+	} {
 		g.Eventually(func() error { return create(o[0], o[1], o[2]) }).WithTimeout(30 * time.Second).Should(Succeed())
 	}
 

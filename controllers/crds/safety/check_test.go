@@ -85,10 +85,39 @@ func found(report *safety.Report) []safety.Finding {
 	return findings
 }
 
-func TestCheckDefinition(t *testing.T) {
-	none := func(*crd) {}
+// Changes of the CRD that v1alpha1 returns.
+func unchanged(*crd) {}
 
-	storageMoves := safety.Finding{Rule: safety.RuleStorageVersionChanged, Level: safety.Info}
+func removeVersion(d *crd)     { d.Spec.Versions = d.Spec.Versions[:1] }
+func stopServing(d *crd)       { d.Spec.Versions[1].Served = false }
+func deprecate(d *crd)         { d.Spec.Versions[1].Deprecated = true }
+func storeBothVersions(d *crd) { d.Status.StoredVersions = []string{"v1", "v1alpha1"} }
+func clusterScoped(d *crd)     { d.Spec.Scope = apiextensionsv1.ClusterScoped }
+func withoutStatus(d *crd)     { d.Spec.Versions[0].Subresources = nil }
+
+func withScale(d *crd) {
+	d.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{
+		Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+		Scale: &apiextensionsv1.CustomResourceSubresourceScale{
+			SpecReplicasPath:   ".spec.replicas",
+			StatusReplicasPath: ".status.replicas",
+		},
+	}
+}
+
+func withSelectableField(d *crd) {
+	d.Spec.Versions[0].SelectableFields = []apiextensionsv1.SelectableField{{JSONPath: ".status.phase"}}
+}
+
+func TestCheckDefinition(t *testing.T) {
+	// removed returns the finding about the second version.
+	removed := func(level safety.Level, affected int) []safety.Finding {
+		return []safety.Finding{
+			{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: level, Affected: affected},
+		}
+	}
+	storageVersionChanged := safety.Finding{Rule: safety.RuleStorageVersionChanged, Level: safety.Info}
+
 	for _, c := range []struct {
 		name          string
 		live, desired func(*crd)
@@ -97,59 +126,151 @@ func TestCheckDefinition(t *testing.T) {
 		allow         string
 		want          []safety.Finding
 	}{
-		{name: "nothing changes", live: none, desired: none},
-		{name: "scope", live: none, desired: func(d *crd) { d.Spec.Scope = apiextensionsv1.ClusterScoped },
-			want: []safety.Finding{{Rule: safety.RuleScopeChanged, Level: safety.Error}}},
-		{name: "group", live: none, desired: func(d *crd) { d.Spec.Group = "example.org" },
-			want: []safety.Finding{{Rule: safety.RuleGroupChanged, Level: safety.Error}}},
-		{name: "kind", live: none, desired: func(d *crd) { d.Spec.Names.Kind = "Example" },
-			want: []safety.Finding{{Rule: safety.RuleKindChanged, Level: safety.Error}}},
-		{name: "a stored version is removed, and there are no objects", live: func(d *crd) { d.Status.StoredVersions = []string{"v1", "v1alpha1"} },
-			desired: func(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] },
-			want:    []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleStoredVersionRemoved, Level: safety.Error}}},
-		{name: "a served version is removed that has no users", live: none, desired: func(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] }, objects: objects{written("v1")},
-			want: []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: safety.Warning}}},
-		{name: "a served version is removed that objects were written in", live: none, desired: func(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] }, objects: objects{written("v1alpha1")},
-			want: []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: safety.Error, Affected: 1}}},
-		{name: "a served version is not served any more, and a client uses it", live: none, desired: func(d *crd) { d.Spec.Versions[1].Served = false }, clients: []string{"infrastructure-x"},
-			want: []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: safety.Error}}},
-		{name: "a version is removed that was not served, and that objects were written in", live: func(d *crd) { d.Spec.Versions[1].Served = false },
-			desired: func(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] }, objects: objects{written("v1alpha1")},
-			want: []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: safety.Error, Affected: 1}}},
-		{name: "a version is removed that was neither served nor used", live: func(d *crd) { d.Spec.Versions[1].Served = false },
-			desired: func(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] },
-			want:    []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: safety.Warning}}},
-		{name: "the storage version moves, and a webhook converts", live: withFields, desired: both(withFields, moved, webhook("x")), objects: objects{sample("x", "a", "text")},
-			want: []safety.Finding{storageMoves}},
-		{name: "the storage version moves, and nothing converts", live: withFields, desired: both(withFields, moved), objects: objects{sample("x", "a", "text"), sample("y", "b", "text"), empty("z")},
+		{
+			name:    "no change",
+			live:    unchanged,
+			desired: unchanged,
+		},
+		{
+			name:    "scope",
+			live:    unchanged,
+			desired: clusterScoped,
+			want:    []safety.Finding{{Rule: safety.RuleScopeChanged, Level: safety.Error}},
+		},
+		{
+			name:    "group",
+			live:    unchanged,
+			desired: func(d *crd) { d.Spec.Group = "example.org" },
+			want:    []safety.Finding{{Rule: safety.RuleGroupChanged, Level: safety.Error}},
+		},
+		{
+			name:    "kind",
+			live:    unchanged,
+			desired: func(d *crd) { d.Spec.Names.Kind = "Example" },
+			want:    []safety.Finding{{Rule: safety.RuleKindChanged, Level: safety.Error}},
+		},
+		{
+			name:    "stored version removed, without objects",
+			live:    storeBothVersions,
+			desired: removeVersion,
 			want: []safety.Finding{
-				{Version: "v1alpha1", Path: "spec.a", Rule: safety.RuleFieldNotInStorageVersion, Level: safety.Error, Affected: 1},
-				{Version: "v1alpha1", Path: "spec.b", Rule: safety.RuleTypeChanged, Level: safety.Error, Affected: 1}, storageMoves,
-			}},
-		{name: "the storage version moves, and nothing needs to be converted", live: withFields, desired: both(withFields, moved), objects: objects{empty("z")},
+				{Version: "v1alpha1", Rule: safety.RuleStoredVersionRemoved, Level: safety.Error},
+			},
+		},
+		{
+			name:    "unused served version removed",
+			live:    unchanged,
+			desired: removeVersion,
+			objects: objects{written("v1")},
+			want:    removed(safety.Warning, 0),
+		},
+		{
+			name:    "served version removed in which objects were written",
+			live:    unchanged,
+			desired: removeVersion,
+			objects: objects{written("v1alpha1")},
+			want:    removed(safety.Error, 1),
+		},
+		{
+			name:    "version with a client no longer served",
+			live:    unchanged,
+			desired: stopServing,
+			clients: []string{"infrastructure-x"},
+			want:    removed(safety.Error, 0),
+		},
+		{
+			name:    "version removed that was not served, but in which objects were written",
+			live:    stopServing,
+			desired: removeVersion,
+			objects: objects{written("v1alpha1")},
+			want:    removed(safety.Error, 1),
+		},
+		{
+			name:    "version removed that was neither served nor used",
+			live:    stopServing,
+			desired: removeVersion,
+			want:    removed(safety.Warning, 0),
+		},
+		{
+			name:    "storage version changed, with a webhook",
+			live:    withFields,
+			desired: both(withFields, moved, webhook("x")),
+			objects: objects{sample("x", "a", "text")},
+			want:    []safety.Finding{storageVersionChanged},
+		},
+		{
+			name:    "storage version changed, without a webhook",
+			live:    withFields,
+			desired: both(withFields, moved),
+			objects: objects{sample("x", "a", "text"), sample("y", "b", "text"), empty("z")},
+			want: []safety.Finding{
+				{
+					Version:  "v1alpha1",
+					Path:     "spec.a",
+					Rule:     safety.RuleFieldNotInStorageVersion,
+					Level:    safety.Error,
+					Affected: 1,
+				},
+				{
+					Version:  "v1alpha1",
+					Path:     "spec.b",
+					Rule:     safety.RuleTypeChanged,
+					Level:    safety.Error,
+					Affected: 1,
+				},
+				storageVersionChanged,
+			},
+		},
+		{
+			name:    "storage version changed, without a webhook or affected objects",
+			live:    withFields,
+			desired: both(withFields, moved),
+			objects: objects{empty("z")},
 			want: []safety.Finding{
 				{Version: "v1alpha1", Path: "spec.a", Rule: safety.RuleFieldNotInStorageVersion, Level: safety.Warning},
-				{Version: "v1alpha1", Path: "spec.b", Rule: safety.RuleTypeChanged, Level: safety.Warning}, storageMoves,
-			}},
-		{name: "a version becomes deprecated", live: none, desired: func(d *crd) { d.Spec.Versions[1].Deprecated = true },
-			want: []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleVersionDeprecated, Level: safety.Info}}},
-		{name: "the conversion webhook is removed", live: webhook("x"), desired: none,
-			want: []safety.Finding{{Rule: safety.RuleConversionWebhookRemoved, Level: safety.Warning}}},
-		{name: "the status subresource is removed", live: none, desired: func(d *crd) { d.Spec.Versions[0].Subresources = nil }, objects: objects{empty("x")},
-			want: []safety.Finding{{Version: "v1", Rule: safety.RuleStatusSubresourceRemoved, Level: safety.Warning}}},
-		{name: "the scale subresource is removed", live: func(d *crd) {
-			d.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{
-				Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
-				Scale:  &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"},
-			}
-		}, desired: none, want: []safety.Finding{{Version: "v1", Rule: safety.RuleScaleSubresourceChanged, Level: safety.Warning}}},
-		{name: "a selectable field is removed", live: func(d *crd) {
-			d.Spec.Versions[0].SelectableFields = []apiextensionsv1.SelectableField{{JSONPath: ".status.phase"}}
-		}, desired: none,
-			want: []safety.Finding{{Version: "v1", Rule: safety.RuleSelectableFieldRemoved, Level: safety.Warning}}},
-		{name: "an error that a user allows", live: none, desired: func(d *crd) { d.Spec.Versions = d.Spec.Versions[:1] }, objects: objects{written("v1alpha1")},
-			allow: "others.example.com, samples.example.com",
-			want:  []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleServedVersionRemoved, Level: safety.Warning, Affected: 1}}},
+				{Version: "v1alpha1", Path: "spec.b", Rule: safety.RuleTypeChanged, Level: safety.Warning},
+				storageVersionChanged,
+			},
+		},
+		{
+			name:    "version deprecated",
+			live:    unchanged,
+			desired: deprecate,
+			want:    []safety.Finding{{Version: "v1alpha1", Rule: safety.RuleVersionDeprecated, Level: safety.Info}},
+		},
+		{
+			name:    "conversion webhook removed",
+			live:    webhook("x"),
+			desired: unchanged,
+			want:    []safety.Finding{{Rule: safety.RuleConversionWebhookRemoved, Level: safety.Warning}},
+		},
+		{
+			name:    "status subresource removed",
+			live:    unchanged,
+			desired: withoutStatus,
+			objects: objects{empty("x")},
+			want:    []safety.Finding{{Version: "v1", Rule: safety.RuleStatusSubresourceRemoved, Level: safety.Warning}},
+		},
+		{
+			name:    "scale subresource removed",
+			live:    withScale,
+			desired: unchanged,
+			want:    []safety.Finding{{Version: "v1", Rule: safety.RuleScaleSubresourceChanged, Level: safety.Warning}},
+		},
+		{
+			name:    "selectable field removed",
+			live:    withSelectableField,
+			desired: unchanged,
+			want:    []safety.Finding{{Version: "v1", Rule: safety.RuleSelectableFieldRemoved, Level: safety.Warning}},
+		},
+		{
+			name:    "error that a user allows",
+			live:    unchanged,
+			desired: removeVersion,
+			objects: objects{written("v1alpha1")},
+			allow:   "others.example.com, samples.example.com",
+			want:    removed(safety.Warning, 1),
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -173,12 +294,12 @@ func TestCheckDefinition(t *testing.T) {
 
 func TestCheckSeveralDefinitions(t *testing.T) {
 	g := NewWithT(t)
-	created, unchanged, unsafe := v1alpha1(), v1alpha1(), v1alpha1()
+	created, same, unsafe := v1alpha1(), v1alpha1(), v1alpha1()
 	created.Name, unsafe.Name = "new.example.com", "a.example.com"
 	scope := unsafe.DeepCopy()
 	scope.Spec.Scope = apiextensionsv1.ClusterScoped
 	report, err := safety.Check(t.Context(), safety.Input{Objects: objects{}, Changes: []safety.Change{
-		{Desired: created}, {Live: unchanged, Desired: unchanged}, {Live: unsafe, Desired: scope},
+		{Desired: created}, {Live: same, Desired: same}, {Live: unsafe, Desired: scope},
 	}})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(report.Findings).To(HaveLen(1))
@@ -213,8 +334,9 @@ func TestCheckInvalidObjects(t *testing.T) {
 		Changes: []safety.Change{{Live: definition([]change{c}, false), Desired: definition([]change{c}, true)}},
 	})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(found(report)).
-		To(Equal([]safety.Finding{{Version: "v1", Path: "spec.enum", Rule: safety.RuleEnumRestricted, Level: safety.Warning}}), "%s", report)
+	g.Expect(found(report)).To(Equal([]safety.Finding{
+		{Version: "v1", Path: "spec.enum", Rule: safety.RuleEnumRestricted, Level: safety.Warning},
+	}), "%s", report)
 }
 
 func TestReportMessage(t *testing.T) {
@@ -229,11 +351,7 @@ func TestReportMessage(t *testing.T) {
 			sample(name, "enumAdded", secret),
 			sample(name, "pattern", secret),
 			sample(name, "removed", "{a: "+secret+"}"),
-			sample(
-				name,
-				"type",
-				secret,
-			),
+			sample(name, "type", secret),
 			sample(name, "validation", "{a: 2}"),
 			sample(name, "maxLengthInMap", "{key: "+secret+"}"),
 		)
@@ -250,8 +368,9 @@ func TestReportMessage(t *testing.T) {
 
 	message := report.Message()
 	g.Expect(message).
-		To(HavePrefix("samples.example.com v1 spec.enumAdded: enum: enum constraint added when there was none previously: [\"b\"]; breaks 4 objects, " +
-			"including default/a and default/b; change the affected objects"))
+		To(HavePrefix("samples.example.com v1 spec.enumAdded: " +
+			"enum: enum constraint added when there was none previously: [\"b\"]; breaks 4 objects, including " +
+			"default/a and default/b; change the affected objects"))
 	g.Expect(message).To(HaveSuffix(". and 3 more"))
 	g.Expect(len(message)).To(BeNumerically("<", 1500))
 	g.Expect(report.WithLevel(safety.Error)).To(HaveLen(6))

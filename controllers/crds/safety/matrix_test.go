@@ -222,9 +222,10 @@ var changes = []change{
 		fine:    "[a, b]",
 	},
 	{
-		name:    "listMap",
-		old:     "{type: array, items: {type: object, properties: {a: {type: string}}, required: [a]}}",
-		new:     "{type: array, items: {type: object, properties: {a: {type: string}}, required: [a]}, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a]}",
+		name: "listMap",
+		old:  "{type: array, items: {type: object, properties: {a: {type: string}}, required: [a]}}",
+		new: "{type: array, items: {type: object, properties: {a: {type: string}}, required: [a]}, " +
+			"x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a]}",
 		rule:    safety.RuleListTypeChanged,
 		without: safety.Warning,
 		broken:  "[{a: x}, {a: x}]",
@@ -250,18 +251,20 @@ var changes = []change{
 		fine:    "{apiVersion: v1, kind: ConfigMap}",
 	},
 	{
-		name:    "validation",
-		old:     "{type: object, properties: {a: {type: integer}}}",
-		new:     "{type: object, properties: {a: {type: integer}}, x-kubernetes-validations: [{rule: '!has(self.a) || self.a > 3', message: a is more than three}]}",
+		name: "validation",
+		old:  "{type: object, properties: {a: {type: integer}}}",
+		new: "{type: object, properties: {a: {type: integer}}, " +
+			"x-kubernetes-validations: [{rule: '!has(self.a) || self.a > 3', message: a is more than three}]}",
 		rule:    safety.RuleValidationRuleAdded,
 		without: safety.Warning,
 		broken:  "{a: 3}",
 		fine:    "{a: 4}",
 	},
 	{
-		name:    "validationElsewhere",
-		old:     "{type: object, properties: {a: {type: integer}}}",
-		new:     "{type: object, properties: {a: {type: integer}}, x-kubernetes-validations: [{rule: '!has(self.a) || self.a > 3', fieldPath: .a}]}",
+		name: "validationElsewhere",
+		old:  "{type: object, properties: {a: {type: integer}}}",
+		new: "{type: object, properties: {a: {type: integer}}, " +
+			"x-kubernetes-validations: [{rule: '!has(self.a) || self.a > 3', fieldPath: .a}]}",
 		rule:    safety.RuleValidationRuleAdded,
 		without: safety.Warning,
 		broken:  "{a: 3}",
@@ -269,9 +272,10 @@ var changes = []change{
 		fine:    "{a: 4}",
 	},
 	{
-		name:    "logic",
-		old:     "{type: object, properties: {a: {type: string}, b: {type: string}}}",
-		new:     "{type: object, properties: {a: {type: string}, b: {type: string}}, oneOf: [{required: [a]}, {required: [b]}]}",
+		name: "composition",
+		old:  "{type: object, properties: {a: {type: string}, b: {type: string}}}",
+		new: "{type: object, properties: {a: {type: string}, b: {type: string}}, " +
+			"oneOf: [{required: [a]}, {required: [b]}]}",
 		rule:    safety.RuleCompositionChanged,
 		without: safety.Warning,
 		broken:  "{a: x, b: x}",

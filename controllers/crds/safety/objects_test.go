@@ -47,8 +47,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 }, NodeTimeout(15*time.Minute))
 
-// Each scenario has a group of its own, so that none waits until the API server has cleared up
-// after another.
+// Each spec has its own API group, so that it does not have to wait until the API server has cleaned
+// up after another one.
 var _ = BeforeEach(func() {
 	scenarios++
 	group := samples.Group
@@ -76,10 +76,8 @@ func install(ctx context.Context, all ...*crd) {
 		for _, v := range d.Spec.Versions {
 			resource := schema.GroupVersionResource{Group: d.Spec.Group, Version: v.Name, Resource: d.Spec.Names.Plural}
 			if v.Served {
-				Eventually(
-					ctx,
-					func() error { _, err := client.Resource(resource).List(ctx, metav1.ListOptions{}); return err },
-				).WithTimeout(time.Minute).
+				Eventually(ctx, func() error { _, err := client.Resource(resource).List(ctx, metav1.ListOptions{}); return err }).
+					WithTimeout(time.Minute).
 					Should(Succeed())
 			}
 		}
@@ -110,7 +108,7 @@ func live(ctx context.Context, name string) *apiextensionsv1.CustomResourceDefin
 	return crd
 }
 
-// replace applies a CRD, whatever it breaks.
+// replace updates a CRD without any checks.
 func replace(ctx context.Context, desired *apiextensionsv1.CustomResourceDefinition) error {
 	crd := live(ctx, desired.Name)
 	crd.Spec = desired.Spec
@@ -135,8 +133,7 @@ func get(ctx context.Context, name string) *unstructured.Unstructured {
 	return o
 }
 
-// recreated is what the API server says when an object, as it is, would be created again under
-// another name.
+// recreated returns the API server's error if an object were created again under another name.
 func recreated(ctx context.Context, o *unstructured.Unstructured) error {
 	again := o.DeepCopy()
 	again.SetName(o.GetName() + "-again")
@@ -149,7 +146,7 @@ func recreated(ctx context.Context, o *unstructured.Unstructured) error {
 	return err
 }
 
-// touched is what the API server says when nothing but an object's finalizers would change.
+// touched returns the API server's error if only the finalizers of an object were changed.
 func touched(ctx context.Context, o *unstructured.Unstructured) error {
 	patch := []byte(`{"metadata":{"finalizers":["example.com/touched"]}}`)
 	_, err := client.Resource(samples).
@@ -163,14 +160,15 @@ func check(ctx context.Context, desired *apiextensionsv1.CustomResourceDefinitio
 	GinkgoHelper()
 
 	report, err := safety.Check(ctx, safety.Input{
-		Changes: []safety.Change{{Live: live(ctx, desired.Name), Desired: desired}}, Objects: safety.ClusterObjects{Client: client},
+		Changes: []safety.Change{{Live: live(ctx, desired.Name), Desired: desired}},
+		Objects: safety.ClusterObjects{Client: client},
 	})
 	Expect(err).NotTo(HaveOccurred())
 
 	return report
 }
 
-// affected are the names of the objects that findings have as examples.
+// affected returns the names of the objects that findings have as examples.
 func affected(report *safety.Report) []string {
 	var names []string
 
@@ -225,10 +223,8 @@ var _ = Describe("Check", func() {
 
 			last := fmt.Sprintf("broken-%d", slices.IndexFunc(changes, func(c change) bool { return c.name == "enum" }))
 
-			Eventually(
-				ctx,
-				func() error { return recreated(ctx, get(ctx, last)) },
-			).WithTimeout(time.Minute).
+			Eventually(ctx, func() error { return recreated(ctx, get(ctx, last)) }).
+				WithTimeout(time.Minute).
 				Should(HaveOccurred(), "the new schema is in force")
 
 			for i, c := range changes {
@@ -250,19 +246,18 @@ var _ = Describe("Check", func() {
 					continue
 				}
 
-				Expect(
-					apierrors.IsInvalid(recreated(ctx, before[o.GetName()])),
-				).To(BeTrue(), "%s: %v", c.name, recreated(ctx, before[o.GetName()]))
+				Expect(apierrors.IsInvalid(recreated(ctx, before[o.GetName()]))).
+					To(BeTrue(), "%s: %v", c.name, recreated(ctx, before[o.GetName()]))
 			}
 		},
 	)
 
-	It("reports an error if the API server would reject every update, even if only the status breaks", limit, func(ctx SpecContext) {
+	It("reports an error if the API server would reject every update", limit, func(ctx SpecContext) {
 		before, after := withStatus(""), withStatus("")
 		after.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations = apiextensionsv1.ValidationRules{
 			{
 				Rule:    "!has(self.status) || !has(self.status.phase) || self.status.phase != 'Old'",
-				Message: "Old is no phase any more",
+				Message: "Old is no longer a phase",
 			},
 		}
 
@@ -272,21 +267,20 @@ var _ = Describe("Check", func() {
 		Expect(setPhase(ctx, "stuck", "Old")).To(Succeed())
 		report := check(ctx, after)
 		Expect(report.WithLevel(safety.Error)).To(HaveLen(1), "%s", report)
-		Expect(
-			report.Message(),
-		).To(And(ContainSubstring("default/stuck, and the API server will reject every update"), ContainSubstring("Old is no phase any more"),
-			Not(ContainSubstring("healthy"))))
+		Expect(report.Message()).To(And(
+			ContainSubstring("default/stuck, and the API server will reject every update"),
+			ContainSubstring("Old is no longer a phase"),
+			Not(ContainSubstring("healthy")),
+		))
 
 		Expect(replace(ctx, after)).To(Succeed())
-		Eventually(
-			ctx,
-			func() error { return touched(ctx, get(ctx, "stuck")) },
-		).WithTimeout(time.Minute).
+		Eventually(ctx, func() error { return touched(ctx, get(ctx, "stuck")) }).
+			WithTimeout(time.Minute).
 			Should(Satisfy(apierrors.IsInvalid))
 		Expect(touched(ctx, get(ctx, "healthy"))).To(Succeed())
 	})
 
-	It("only warns if the status breaks but objects can be updated, because controllers write it again", limit, func(ctx SpecContext) {
+	It("only warns if the status breaks but objects can be updated", limit, func(ctx SpecContext) {
 		before, after := withStatus(""), withStatus("^New$")
 		install(ctx, before)
 		create(ctx, empty("old"))
@@ -297,10 +291,8 @@ var _ = Describe("Check", func() {
 		Expect(report.Findings[0].Affected).To(Equal(1))
 
 		Expect(replace(ctx, after)).To(Succeed())
-		Eventually(
-			ctx,
-			func() error { return setPhase(ctx, "old", "Older", metav1.DryRunAll) },
-		).WithTimeout(time.Minute).
+		Eventually(ctx, func() error { return setPhase(ctx, "old", "Older", metav1.DryRunAll) }).
+			WithTimeout(time.Minute).
 			Should(Satisfy(apierrors.IsInvalid), "the new schema is in force")
 		Expect(touched(ctx, get(ctx, "old"))).To(Succeed())
 		Expect(setPhase(ctx, "old", "New", metav1.DryRunAll)).To(Succeed())
@@ -331,10 +323,8 @@ var _ = Describe("Check", func() {
 			Expect(affected(report)).To(Equal([]string{"old"}))
 
 			Expect(replace(ctx, after)).To(Succeed())
-			Eventually(
-				ctx,
-				func() error { return applyIn("v1alpha1", "probe") },
-			).WithTimeout(time.Minute).
+			Eventually(ctx, func() error { return applyIn("v1alpha1", "probe") }).
+				WithTimeout(time.Minute).
 				Should(Satisfy(apierrors.IsNotFound), "the new CRD is in force")
 			Expect(applyIn("v1", "old")).To(MatchError(ContainSubstring("invalid group/version")))
 			Expect(applyIn("v1", "newer")).To(Succeed())
@@ -352,13 +342,11 @@ var _ = Describe("Check", func() {
 		before := withVersions("v1alpha1")
 		install(ctx, before)
 
-		for rule, change := range map[safety.Rule]func(*apiextensionsv1.CustomResourceDefinition){
-			safety.RuleScopeChanged: func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Scope = apiextensionsv1.ClusterScoped },
-			safety.RuleGroupChanged: func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Group = "example.org" },
-			safety.RuleKindChanged:  func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Names.Kind = "Example" },
-			safety.RuleStoredVersionRemoved: func(crd *apiextensionsv1.CustomResourceDefinition) {
-				crd.Spec.Versions[0].Name = "v2"
-			},
+		for rule, change := range map[safety.Rule]func(*crd){
+			safety.RuleScopeChanged:         clusterScoped,
+			safety.RuleGroupChanged:         func(d *crd) { d.Spec.Group = "example.org" },
+			safety.RuleKindChanged:          func(d *crd) { d.Spec.Names.Kind = "Example" },
+			safety.RuleStoredVersionRemoved: func(d *crd) { d.Spec.Versions[0].Name = "v2" },
 		} {
 			after := withVersions("v1alpha1")
 			change(after)
@@ -431,14 +419,14 @@ var _ = Describe("Check", func() {
 		Expect(seen).To(HaveLen(many))
 
 		report := check(ctx, after)
-		Expect(
-			report.Trials,
-		).To(Equal([]safety.Trial{{CRD: "samples." + samples.Group, Version: "v1", Objects: 100, Broken: 100, Partial: true}}))
+		Expect(report.Trials).To(Equal([]safety.Trial{
+			{CRD: "samples." + samples.Group, Version: "v1", Objects: 100, Broken: 100, Partial: true},
+		}))
 		Expect(report.Findings[0].Examples).To(HaveLen(3))
 	})
 })
 
-// withStatus makes a CRD whose status has a phase that must match a pattern.
+// withStatus returns a CRD whose status has a phase that must match a pattern.
 func withStatus(pattern string) *apiextensionsv1.CustomResourceDefinition {
 	crd := definition(nil, false)
 	status := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
@@ -447,7 +435,7 @@ func withStatus(pattern string) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// withVersions makes a CRD that serves v1, which it stores, and other versions of the same schema.
+// withVersions returns a CRD that stores v1 and serves other versions with the same schema as well.
 func withVersions(others ...string) *apiextensionsv1.CustomResourceDefinition {
 	crd := definition(nil, false)
 	for _, name := range others {

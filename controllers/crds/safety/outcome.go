@@ -200,7 +200,7 @@ type result struct {
 }
 
 func newResults(findings []Finding) []*result {
-	var results []*result
+	results := make([]*result, 0, len(findings))
 	for _, f := range findings {
 		results = append(results, &result{Finding: f})
 	}

@@ -121,7 +121,8 @@ func (r *Report) Summary() string {
 
 // String returns the whole report: the summary, then one line for each finding and each trial.
 func (r *Report) String() string {
-	lines := []string{r.Summary()}
+	lines := make([]string, 0, 1+len(r.Findings)+len(r.Trials))
+	lines = append(lines, r.Summary())
 
 	for _, f := range r.Findings {
 		lines = append(lines, fmt.Sprintf("%-7s %s", f.Level, f))
