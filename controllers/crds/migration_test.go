@@ -232,7 +232,9 @@ var _ = Describe("A migration", func() {
 			})
 		}).Should(HaveLen(objects), "each object is asked for once")
 		Expect(float64(objects) / took.Seconds()).To(BeNumerically("<=", 1.2*writesPerSecond))
-		k.define(ctx, "v1") // and nothing is lost when the old version goes
+
+		k.define(ctx, "v1") // nothing is lost when the old version is removed
+
 		Eventually(func() map[string]string { return k.all(ctx, "v1") }).Should(Equal(before))
 	})
 

@@ -31,7 +31,7 @@ type Request struct {
 	Includes func(ctx context.Context, label, crd string) (bool, error)
 }
 
-// Plan is what has to be done about a provider's CRDs. It describes the moment at which it was made.
+// Plan is what has to be done about a provider's CRDs at the time when it was made.
 type Plan struct {
 	request Request
 	// changes have to be applied.

@@ -15,8 +15,7 @@ type record struct {
 	version release.Version
 	// drifted means that the version differs from the release.
 	drifted bool
-	// awaited means that the watch has not shown the version yet, and that the provider is to be
-	// woken when it does.
+	// awaited means that the watch has not shown the version yet and wakes the provider when it does.
 	awaited bool
 }
 

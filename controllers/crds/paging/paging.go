@@ -1,4 +1,4 @@
-// Package paging lists objects page by page, however long that takes.
+// Package paging lists objects page by page, even if that takes so long that the list expires.
 package paging
 
 import (

@@ -185,7 +185,7 @@ func affected(report *safety.Report) []string {
 
 var _ = Describe("Check", func() {
 	It(
-		"agrees with what the API server does to real objects, for each change of the matrix",
+		"agrees with what the API server does to real objects, for each change of a field",
 		limit,
 		func(ctx SpecContext) {
 			install(ctx, definition(changes, false))
@@ -239,7 +239,7 @@ var _ = Describe("Check", func() {
 				}
 
 				o := get(ctx, fmt.Sprintf("broken-%d", i))
-				if c.loses {
+				if c.drops {
 					Expect(recreated(ctx, o)).To(Succeed(), c.name)
 					Expect(o.Object["spec"]).NotTo(Equal(before[o.GetName()].Object["spec"]), c.name)
 

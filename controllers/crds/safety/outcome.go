@@ -22,7 +22,7 @@ type outcome struct {
 	// comparison.versions, in the same order.
 	removed []*result
 	changes []*changeOutcome
-	// trials are those that were made, one for each version in which objects were read.
+	// trials describe the objects that were read, one entry for each version.
 	trials []Trial
 }
 
@@ -101,8 +101,7 @@ func (o *outcome) tryVersion(ctx context.Context, objects Objects, version strin
 			return o.unreadable(trial, err)
 		}
 
-		// Compiling the schemas takes longer than anything else here, so it waits for the first
-		// object.
+		// Compiling the schemas is slow, so it is left out if there are no objects.
 		if trial.Objects == 0 {
 			if changes, err = o.changeTrials(version); err != nil {
 				return Trial{}, err
@@ -128,8 +127,8 @@ func (o *outcome) tryVersion(ctx context.Context, objects Objects, version strin
 	return trial, nil
 }
 
-// unreadable handles objects that cannot be read. While a conversion webhook fails, nobody can read
-// them in any version but the stored one, and the upgrade may be what repairs it: that is a finding.
+// unreadable handles objects that cannot be read. While a conversion webhook fails, objects can only
+// be read in the storage version, and the upgrade may be what repairs the webhook: that is a finding.
 // Everything else is an error.
 func (o *outcome) unreadable(trial Trial, err error) (Trial, error) {
 	needsWebhook := hasConversionWebhook(o.live) && trial.Version != o.preferredVersion()

@@ -7,8 +7,8 @@ import (
 // Rule names what changed.
 type Rule string
 
-// Rules about a CRD as a whole. The API server itself rejects the changes of the first four,
-// whether or not there are objects.
+// Rules about a CRD as a whole. The API server itself rejects the first four changes, even if there
+// are no objects.
 const (
 	RuleScopeChanged             Rule = "scopeChanged"
 	RuleGroupChanged             Rule = "groupChanged"
