@@ -10,22 +10,13 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds/versions"
 )
 
-const (
-	// migrationAnnotation on a CRD is the progress of its migration.
-	migrationAnnotation = v1alpha2.Prefix + "/crd-migration"
-
-	// observedAnnotation is set on a CRD by Cluster API's own migrator when it has rewritten the
-	// objects. Its value is the generation of the CRD that it did so for.
-	observedAnnotation = "crd-migration.cluster.x-k8s.io/observed-generation"
-)
+// observedAnnotation is set on a CRD by Cluster API's own migrator when it has rewritten the objects.
+// Its value is the generation of the CRD that it did so for.
+const observedAnnotation = "crd-migration.cluster.x-k8s.io/observed-generation"
 
 // timeSlice is how long one call rewrites objects before it returns, so that no reconcile takes
 // long.
@@ -55,34 +46,6 @@ func (e *MigrationError) Error() string {
 }
 
 func (e *MigrationError) Unwrap() error { return e.Err }
-
-// migration rewrites all objects of a CRD in its storage version. Its state is saved on the CRD.
-type migration struct {
-	// To is the storage version.
-	To string `json:"to"`
-	// From are the versions that no object will be stored in afterwards.
-	From []string `json:"from,omitempty"`
-	// Retired are the versions that no managedFields will name afterwards. They are replaced by
-	// Successor.
-	Retired   []string `json:"retired,omitempty"`
-	Successor string   `json:"successor,omitempty"`
-	// Continue is the token of the next page of objects.
-	Continue string `json:"continue,omitempty"`
-	Done     int64  `json:"done"`
-	Total    int64  `json:"total"`
-	Finished bool   `json:"finished,omitempty"`
-}
-
-// parseMigration returns the migration that is saved on a CRD. One that cannot be parsed was saved
-// by another version of Capstan; it is ignored, and the objects are migrated again.
-func parseMigration(crd *apiextensionsv1.CustomResourceDefinition) migration {
-	m := migration{}
-	if err := json.Unmarshal([]byte(crd.Annotations[migrationAnnotation]), &m); err != nil {
-		return migration{}
-	}
-
-	return m
-}
 
 // MigrateBeforeApply rewrites objects that are stored in versions that the plan removes, if the live
 // CRD already has another storage version. This must be done before the changes are applied, because
@@ -180,13 +143,6 @@ func (a *Applier) CleanUpMigrations(ctx context.Context, p *Plan) error {
 	})
 }
 
-// resetMigration makes the next migration of a CRD start with the first object.
-func (a *Applier) resetMigration(ctx context.Context, name string) error {
-	_, err := a.saveMigration(ctx, name, nil)
-
-	return err
-}
-
 // migrate continues the migration of one CRD until the deadline. It returns nil if that is finished.
 func (a *Applier) migrate(ctx context.Context, name string, wanted migration, deadline time.Time) (*Progress, error) {
 	crd, err := a.getComplete(ctx, name)
@@ -207,32 +163,6 @@ func (a *Applier) migrate(ctx context.Context, name string, wanted migration, de
 	}
 
 	return nil, nil
-}
-
-// resume returns the migration that is saved on a CRD, if it covers the wanted one, and the wanted
-// one from its start otherwise.
-func (m migration) resume(crd *apiextensionsv1.CustomResourceDefinition) *migration {
-	notStored := without(m.From, crd.Status.StoredVersions)
-
-	m.To = versions.StorageName(crd)
-	m.From = without(m.From, notStored)
-
-	saved := parseMigration(crd)
-	if saved.covers(m) && (!saved.Finished || len(m.From) == 0) {
-		return &saved
-	}
-
-	m.Finished = len(m.From) == 0 && len(m.Retired) == 0
-
-	return &m
-}
-
-// covers reports whether a migration does at least what another one does.
-func (m migration) covers(other migration) bool {
-	return m.To == other.To &&
-		m.Successor == other.Successor &&
-		len(without(other.From, m.From)) == 0 &&
-		len(without(other.Retired, m.Retired)) == 0
 }
 
 // migratePage rewrites one page of objects and saves the progress. After the last page, it removes
@@ -292,50 +222,4 @@ func (a *Applier) trimStoredVersions(
 	}
 
 	return nil
-}
-
-// saveMigration saves the progress of a migration on its CRD; nil removes it.
-func (a *Applier) saveMigration(ctx context.Context, name string, m *migration) (*metav1.PartialObjectMetadata, error) {
-	var value any
-
-	if m != nil {
-		text, err := json.Marshal(m)
-		if err != nil {
-			return nil, err
-		}
-
-		value = string(text)
-	}
-
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{
-			"annotations": map[string]any{migrationAnnotation: value},
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-
-	saved, err := a.patchCRD(ctx, name, patch)
-	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("the CustomResourceDefinition was deleted in the meantime: %w", err)
-	}
-
-	if err != nil {
-		return nil, fmt.Errorf("annotate CustomResourceDefinition %s: %w", name, err)
-	}
-
-	return saved, nil
-}
-
-// patchCRD sends a merge patch of a CRD or its subresource.
-func (a *Applier) patchCRD(
-	ctx context.Context,
-	name string,
-	patch []byte,
-	subresources ...string,
-) (*metav1.PartialObjectMetadata, error) {
-	options := metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner}
-
-	return a.Metadata.Resource(crdResource).Patch(ctx, name, types.MergePatchType, patch, options, subresources...)
 }

@@ -9,105 +9,12 @@ import (
 
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 )
-
-type crd = apiextensionsv1.CustomResourceDefinition
-
-// v1alpha1 returns a CRD with a second version, which is served but not stored.
-func v1alpha1() *crd { return withVersions("v1alpha1") }
-
-// moved makes v1alpha1 the storage version, which lacks spec.a and in which spec.b has another type.
-func moved(d *crd) {
-	d.Spec.Versions[0].Storage, d.Spec.Versions[1].Storage = false, true
-	d.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{
-		Type: "object",
-		Properties: map[string]apiextensionsv1.JSONSchemaProps{
-			"b": {Type: "integer"},
-		},
-	}
-}
-
-func withFields(d *crd) {
-	d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{
-		Type: "object",
-		Properties: map[string]apiextensionsv1.JSONSchemaProps{
-			"a": {Type: "string"}, "b": {Type: "string"},
-		},
-	}
-}
-
-func webhook(service string) func(*crd) {
-	return func(d *crd) {
-		d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
-			Strategy: apiextensionsv1.WebhookConverter,
-			Webhook: &apiextensionsv1.WebhookConversion{
-				ConversionReviewVersions: []string{"v1"},
-				ClientConfig: &apiextensionsv1.WebhookClientConfig{
-					Service: &apiextensionsv1.ServiceReference{Name: service, Namespace: "system"},
-				},
-			},
-		}
-	}
-}
-
-func both(changes ...func(*crd)) func(*crd) {
-	return func(d *crd) {
-		for _, change := range changes {
-			change(d)
-		}
-	}
-}
-
-// written returns an object that a client wrote in a version.
-func written(version string) *unstructured.Unstructured {
-	o := empty("written")
-	o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "client", APIVersion: "example.com/" + version}})
-
-	return o
-}
-
-// found returns the findings with only what the tests are about.
-func found(report *safety.Report) []safety.Finding {
-	var findings []safety.Finding
-	for _, f := range report.Findings {
-		findings = append(
-			findings,
-			safety.Finding{Version: f.Version, Path: f.Path, Rule: f.Rule, Level: f.Level, Affected: f.Affected},
-		)
-	}
-
-	return findings
-}
-
-// Changes of the CRD that v1alpha1 returns.
-func unchanged(*crd) {}
-
-func removeVersion(d *crd)     { d.Spec.Versions = d.Spec.Versions[:1] }
-func stopServing(d *crd)       { d.Spec.Versions[1].Served = false }
-func deprecate(d *crd)         { d.Spec.Versions[1].Deprecated = true }
-func storeBothVersions(d *crd) { d.Status.StoredVersions = []string{"v1", "v1alpha1"} }
-func clusterScoped(d *crd)     { d.Spec.Scope = apiextensionsv1.ClusterScoped }
-func withoutStatus(d *crd)     { d.Spec.Versions[0].Subresources = nil }
-
-func withScale(d *crd) {
-	d.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{
-		Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
-		Scale: &apiextensionsv1.CustomResourceSubresourceScale{
-			SpecReplicasPath:   ".spec.replicas",
-			StatusReplicasPath: ".status.replicas",
-		},
-	}
-}
-
-func withSelectableField(d *crd) {
-	d.Spec.Versions[0].SelectableFields = []apiextensionsv1.SelectableField{{JSONPath: ".status.phase"}}
-}
 
 func TestCheckDefinition(t *testing.T) {
 	// removed returns the finding about the second version.
@@ -337,49 +244,4 @@ func TestCheckInvalidObjects(t *testing.T) {
 	g.Expect(found(report)).To(Equal([]safety.Finding{
 		{Version: "v1", Path: "spec.enum", Rule: safety.RuleEnumRestricted, Level: safety.Warning},
 	}), "%s", report)
-}
-
-func TestReportMessage(t *testing.T) {
-	g := NewWithT(t)
-
-	const secret = "hunter2"
-
-	var all objects
-	for _, name := range []string{"a", "b", "c", "d"} {
-		all = append(
-			all,
-			sample(name, "enumAdded", secret),
-			sample(name, "pattern", secret),
-			sample(name, "removed", "{a: "+secret+"}"),
-			sample(name, "type", secret),
-			sample(name, "validation", "{a: 2}"),
-			sample(name, "maxLengthInMap", "{key: "+secret+"}"),
-		)
-	}
-
-	report, err := safety.Check(
-		t.Context(),
-		safety.Input{
-			Objects: all,
-			Changes: []safety.Change{{Live: definition(changes, false), Desired: definition(changes, true)}},
-		},
-	)
-	g.Expect(err).NotTo(HaveOccurred())
-
-	message := report.Message()
-	g.Expect(message).
-		To(HavePrefix("samples.example.com v1 spec.enumAdded: " +
-			"enum: enum constraint added when there was none previously: [\"b\"]; breaks 4 objects, including " +
-			"default/a and default/b; change the affected objects"))
-	g.Expect(message).To(HaveSuffix(". and 3 more"))
-	g.Expect(len(message)).To(BeNumerically("<", 1500))
-	g.Expect(report.WithLevel(safety.Error)).To(HaveLen(6))
-
-	for _, text := range []string{message, report.String()} {
-		g.Expect(text).NotTo(ContainSubstring(secret))
-	}
-
-	none, err := safety.Check(t.Context(), safety.Input{})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(none.Message()).To(Equal("the change of the CustomResourceDefinitions breaks no objects or clients"))
 }
