@@ -200,7 +200,7 @@ func newStore(mgr ctrl.Manager, uncached client.Client, options Options) (store.
 		Cluster:  cluster,
 		Registry: &store.Registry{Client: options.Registry.Client, Repository: *options.Registry.Charts},
 		ReadOnly: options.ReadOnlyCharts,
-		Waiting:  options.Metrics.ChartsWaiting,
+		Waiting:  options.Metrics.SetChartsWaiting,
 	}
 
 	return layered, mgr.Add(layered)
@@ -249,7 +249,7 @@ func watchCluster(
 	b *builder.Builder, local *clusters.Cluster, wakers *watch.Wakers, kind watch.Kind,
 ) *builder.Builder {
 	return b.
-		WatchesRawSource(kind.Definitions(local.Definitions, local.Own().CRDs.Concerned)).
+		WatchesRawSource(kind.Definitions(local.Definitions, local.Own().CRDs.AffectedProviders)).
 		WatchesRawSource(kind.Releases(local.History)).
 		WatchesRawSource(wakers.Source(kind.Type))
 }

@@ -94,7 +94,7 @@ func (m *management) crds(ctx context.Context) ([]crds.Item, error) {
 		return nil, fmt.Errorf("reach the management cluster: %w", err)
 	}
 
-	entries, err := crds.NewApplier(crds.Clients{Live: definitions, Writer: objects}).Inventory(ctx, providers)
+	entries, err := crds.Inventory(ctx, definitions, objects, providers)
 
 	return slices.DeleteFunc(
 		entries,

@@ -44,7 +44,7 @@ before it applies them. Nothing is changed.
 The CRDs come from a file of components, a chart, or a provider's folder in clusterctl's local-repository layout. With --from they
 are compared with those of another one, and no cluster is asked; what depends on objects is judged by the rules alone then.
 
-The exit code is 1 when there is a stop: something that breaks an object, or, where there is no knowing, could.`,
+The exit code is 1 if there is an error: something that breaks an object, or that could break one and cannot be tried.`,
 		Example: `  capstan crds check providers/infrastructure-aws/v2.11.1
   capstan crds check infrastructure-aws-2.11.1.tgz --from infrastructure-aws-2.10.3.tgz --output yaml`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -69,7 +69,7 @@ The exit code is 1 when there is a stop: something that breaks an object, or, wh
 		reportFormats[0],
 		"how to print the report: "+strings.Join(reportFormats, ", "),
 	)
-	flags.StringSliceVar(&o.allow, "allow", nil, "CRDs whose stops are warnings")
+	flags.StringSliceVar(&o.allow, "allow", nil, "CRDs whose errors are reported as warnings")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "the management cluster's kubeconfig; by default kubectl's")
 	flags.StringVar(&o.context, "context", "", "the context of the kubeconfig")
 
@@ -100,8 +100,8 @@ func (o *crdsCheck) run(ctx context.Context, path string, out io.Writer) error {
 		return err
 	}
 
-	if report.Stopped() {
-		return fmt.Errorf("%s is not safe to apply: %d stops", path, report.Count(safety.Stop))
+	if report.HasErrors() {
+		return fmt.Errorf("%s is not safe to apply: %s", path, report.Summary())
 	}
 
 	return nil
@@ -180,7 +180,7 @@ func (o *crdsCheck) cluster() (client.Reader, safety.Objects, error) {
 
 	objects, err := dynamic.NewForConfig(config)
 
-	return reader, safety.Cluster{Client: objects}, err
+	return reader, safety.ClusterObjects{Client: objects}, err
 }
 
 // openCRDs reads the CRDs of a file of components, a chart or a provider's folder.
@@ -264,17 +264,11 @@ func writeReport(out io.Writer, format string, report *safety.Report) error {
 		return err
 	}
 
-	for _, l := range report.Looks {
+	for _, l := range report.Trials {
 		fmt.Fprintln(out, l)
 	}
 
-	fmt.Fprintf(
-		out,
-		"%d stops, %d warnings, %d notes\n",
-		report.Count(safety.Stop),
-		report.Count(safety.Warning),
-		report.Count(safety.Info),
-	)
+	fmt.Fprintln(out, report.Summary())
 
 	return nil
 }

@@ -49,7 +49,7 @@ func TestCRDsCheckOfReleases(t *testing.T) {
 	RegisterTestingT(t)
 	dir := t.TempDir()
 	old := writeComponents(dir, "old", "a: {type: string}, b: {type: string}")
-	stop := writeComponents(dir, "stop", "b: {type: string}")
+	unsafe := writeComponents(dir, "unsafe", "b: {type: string}")
 	warning := writeComponents(dir, "warning", "a: {type: string, maxLength: 3}, b: {type: string}")
 	broken := filepath.Join(dir, "broken.yaml")
 	Expect(
@@ -63,15 +63,15 @@ func TestCRDsCheckOfReleases(t *testing.T) {
 		exitCode       int
 		stdout, stderr string
 	}{
-		{"the same", []string{old, "--from", old}, 0, "0 stops, 0 warnings, 0 notes", ""},
-		{"a folder", []string{sound, "--from", sound + "/v1.0.0"}, 0, "0 stops, 0 warnings, 0 notes", ""},
-		{"a stop", []string{stop, "--from", old}, 1, "Stop    samples.example.com   v1        spec.a   the field is removed;", "is not safe to apply: 1 stops"},
-		{"a stop that is allowed", []string{stop, "--from", old, "--allow", "samples.example.com"}, 0, "allowed by a person", ""},
-		{"a warning", []string{warning, "--from", old}, 0, "0 stops, 1 warnings, 0 notes", ""},
-		{"yaml", []string{warning, "--from", old, "-o", "yaml"}, 0, "rule: maxLength", ""},
+		{"the same", []string{old, "--from", old}, 0, "0 errors, 0 warnings, 0 notes", ""},
+		{"a folder", []string{sound, "--from", sound + "/v1.0.0"}, 0, "0 errors, 0 warnings, 0 notes", ""},
+		{"an error", []string{unsafe, "--from", old}, 1, "Error   samples.example.com   v1        spec.a   the field is removed;", "is not safe to apply: 1 error"},
+		{"an error that is allowed", []string{unsafe, "--from", old, "--allow", "samples.example.com"}, 0, "explicitly allowed", ""},
+		{"a warning", []string{warning, "--from", old}, 0, "0 errors, 1 warning, 0 notes", ""},
+		{"yaml", []string{warning, "--from", old, "-o", "yaml"}, 0, "rule: maxLengthLowered", ""},
 		{"no file", nil, 1, "", "give a file of components"},
 		{"a file that is not there", []string{filepath.Join(dir, "none.yaml")}, 1, "", "none.yaml"},
-		{"an old CRD", []string{broken, "--from", old}, 1, "", "broken.yaml: document 1 is a CustomResourceDefinition of apiextensions.k8s.io/v1beta1; only"},
+		{"an old CRD", []string{broken, "--from", old}, 1, "", "broken.yaml: document 1: CustomResourceDefinition has the apiVersion apiextensions.k8s.io/v1beta1; only"},
 		{"an unknown format", []string{old, "--from", old, "-o", "xml"}, 1, "", "--output xml is unknown"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -244,7 +244,8 @@ func (m *management) objects(ctx context.Context, recorded []*unstructured.Unstr
 
 			switch {
 			case err == nil:
-				views[i].Status, views[i].Message = health.Judge(live)
+				result := health.Compute(live)
+				views[i].Status, views[i].Message = result.Status, result.Message
 			case apierrors.IsNotFound(err):
 				views[i].Status, views[i].Message = status.NotFoundStatus, "is missing"
 			default:

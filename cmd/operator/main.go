@@ -216,7 +216,7 @@ func run(f *flags) error {
 		return err
 	}
 
-	if err := ctrlmetrics.Registry.Register(metrics.Providers(mgr.GetClient(), f.controllers.Scope.Includes)); err != nil {
+	if err := ctrlmetrics.Registry.Register(metrics.NewProviderCollector(mgr.GetClient(), f.controllers.Scope.Includes)); err != nil {
 		return err
 	}
 

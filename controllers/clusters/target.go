@@ -42,7 +42,7 @@ type Target struct {
 	CRDs     *crds.Applier
 	Releases *release.Engine
 	Health   *health.Tracker
-	// Account is the user whose rights are used; empty for those that the connection brings.
+	// Account is the user whose rights are used; empty for those that the connection includes.
 	Account string
 	// Remote says that it is not the cluster that the provider resources are in.
 	Remote bool
@@ -81,9 +81,9 @@ func NewCluster(c Connection, holder string, wake health.Wake) (*Cluster, error)
 	cluster := &Cluster{connection: c, holder: holder}
 
 	var errs [3]error
-	// All CRDs: one that a provider brings can be there already as somebody else's, with whatever
+	// All CRDs: one that a provider includes can be there already as somebody else's, with whatever
 	// labels.
-	cluster.Definitions, errs[0] = c.cache(cache.Options{Scheme: definitions, DefaultTransform: crds.WithoutSchemas})
+	cluster.Definitions, errs[0] = c.cache(cache.Options{Scheme: definitions, DefaultTransform: crds.StripSchemas})
 	cluster.Objects, errs[1] = c.cache(cache.Options{
 		DefaultNamespaces:    c.Namespaces,
 		DefaultLabelSelector: providerObjects(),
@@ -159,7 +159,7 @@ func (c *Cluster) as(user string) (*Target, error) {
 		return nil, err
 	}
 
-	if t.Metadata = t.CRDs.Writer; c.own != nil {
+	if t.Metadata = t.CRDs.Metadata; c.own != nil {
 		t.Metadata = c.own.Metadata
 	}
 
@@ -187,9 +187,14 @@ func (c *Cluster) applier(config *rest.Config, httpClient *http.Client) (*crds.A
 		return nil, err
 	}
 
-	clients := crds.Clients{Writer: writer, Reader: c.Definitions, Live: live, Objects: safety.Cluster{Client: objects}}
+	clients := crds.Clients{
+		Metadata:  writer,
+		Client:    c.Definitions,
+		APIReader: live,
+		Objects:   safety.ClusterObjects{Client: objects},
+	}
 	if c.own != nil {
-		return c.own.CRDs.With(clients), nil
+		return c.own.CRDs.WithClients(clients), nil
 	}
 
 	return crds.NewApplier(clients), nil

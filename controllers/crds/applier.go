@@ -1,26 +1,26 @@
-// Package crds applies a provider's CustomResourceDefinitions beside its Helm release. CRDs are
-// applied and upgraded by server-side apply, never rolled back and never deleted; only those that
-// changed are sent. Before a version of a CRD goes, the objects that are stored in it are
-// rewritten.
+// Package crds applies a provider's CustomResourceDefinitions, which are not part of its Helm
+// release. It creates and updates them by server-side apply, sending only those that changed, and
+// never downgrades or deletes them. Before a version of a CRD is removed, the objects stored in it
+// are rewritten.
 //
-// A reconcile makes a Plan, which costs nothing while all is as it should be, and follows it: what
-// is left alone must Suffice, objects are rewritten (Migrate), what changes must be safe (Check),
-// and then it is applied (Apply).
+// A reconcile starts with a Plan, which needs no requests while everything is up to date. It then
+// checks that the CRDs it does not manage are compatible (CheckUnmanaged), rewrites objects
+// (MigrateBeforeApply), checks that the changes are safe (CheckChanges) and applies them (Apply).
+// Once the new managers run, it rewrites the remaining objects (MigrateAfterRollout).
 package crds
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/time/rate"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -28,21 +28,21 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 )
 
-// concurrency bounds the requests in flight. More does not help: the API server then waits for its
-// own processors.
+// concurrency limits the requests in flight. More would not help, because the API server then waits
+// for its own processors.
 const concurrency = 16
 
-var resource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
+var crdResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 
-// Clients are an Applier's ways to the API server.
+// Clients are an Applier's clients of one cluster.
 type Clients struct {
-	// Writer patches CRDs and their objects, and gets back their metadata only, not a megabyte of
-	// schemas.
-	Writer metadata.Interface
-	// Reader reads CRDs from a watch, which may leave out their schemas; see WithoutSchemas.
-	Reader client.Reader
-	// Live reads whole CRDs from the API server.
-	Live client.Reader
+	// Metadata patches CRDs and their objects. Responses contain only the metadata, not a megabyte
+	// of schemas.
+	Metadata metadata.Interface
+	// Client reads CRDs from a cache, which may omit their schemas; see StripSchemas.
+	Client client.Reader
+	// APIReader reads complete CRDs from the API server.
+	APIReader client.Reader
 	// Objects reads the objects that a change is tried on.
 	Objects safety.Objects
 }
@@ -53,29 +53,18 @@ type Applier struct {
 	*memory
 }
 
-// memory is what Appliers of one cluster share. All of it could be found out again.
-type memory struct {
-	// writes bounds the objects that are rewritten, for all providers together.
-	writes *rate.Limiter
-	// parsed are the names of versions by the definition's digest.
-	parsed sync.Map
-	// verdicts are those of Suffices, by the CRD's name.
-	verdicts sync.Map
-	// interests are the labels of the providers that bring a CRD, by its name.
-	interests sync.Map
-	// deletions are the CRDs, by UID, whose deletion was told of.
-	deletions sync.Map
-}
-
-// NewApplier makes an Applier.
+// NewApplier returns an Applier for a cluster.
 func NewApplier(clients Clients) *Applier {
-	return &Applier{Clients: clients, memory: &memory{writes: rate.NewLimiter(writesPerSecond, rewriters)}}
+	return &Applier{Clients: clients, memory: newMemory()}
 }
 
-// With is an Applier for the same cluster with other rights.
-func (a *Applier) With(clients Clients) *Applier { return &Applier{clients, a.memory} }
+// WithClients returns an Applier for the same cluster that uses other clients, e.g. those of another
+// user.
+func (a *Applier) WithClients(clients Clients) *Applier {
+	return &Applier{Clients: clients, memory: a.memory}
+}
 
-// RefusedError says that the API server did not take a CRD.
+// RefusedError is returned for a CRD that the API server refuses.
 type RefusedError struct {
 	// Name of the CRD.
 	Name string
@@ -83,81 +72,99 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("CustomResourceDefinition %s was refused: %s", e.Name, reason(e.Err))
+	return fmt.Sprintf("CustomResourceDefinition %s was refused: %s", e.Name, causes(e.Err))
 }
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// Apply sends the CRDs that change, and reports their names. All are prepared before the first is
-// sent. A refusal is a *RefusedError.
-func (a *Applier) Apply(ctx context.Context, p *Plan) (sent []string, err error) {
+// Apply applies the changes of a plan and returns the names of the CRDs that it sent. It prepares
+// all of them before it sends the first. If the API server refuses one, the error is a
+// *RefusedError.
+func (a *Applier) Apply(ctx context.Context, p *Plan) (applied []string, err error) {
 	bodies := make([][]byte, len(p.changes))
-	if err := each(p.changes, func(i int, c *change) (err error) {
-		var live *apiextensionsv1.CustomResourceDefinition
-		if len(c.kept) > 0 {
-			if live, err = a.whole(ctx, c.name); err != nil {
-				return err
-			}
+
+	err = forEach(p.changes, func(i int, c *change) error {
+		kept, err := a.keptVersions(ctx, c)
+		if err != nil {
+			return err
 		}
 
-		bodies[i], err = c.body(p.request.Namespace, p.request.Version, keep(live, c.kept))
+		bodies[i], err = c.body(p.request.Namespace, p.request.Version, kept)
 
 		return err
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
 
 	for _, c := range p.changes {
-		sent = append(sent, c.name)
+		applied = append(applied, c.name)
 	}
 
-	return sent, each(p.changes, func(i int, c *change) error { return a.send(ctx, c.name, bodies[i]) })
+	return applied, forEach(p.changes, func(i int, c *change) error { return a.send(ctx, c.name, bodies[i]) })
 }
 
-// Pending lists those of the chart's CRDs that the API server does not serve yet. A CRD whose names
-// are taken by another is a *RefusedError.
-func (a *Applier) Pending(ctx context.Context, files []chart.File) ([]string, error) {
-	var pending []string
+// keptVersions returns the live versions that a change has to keep, with their schemas.
+func (a *Applier) keptVersions(
+	ctx context.Context,
+	c *change,
+) ([]apiextensionsv1.CustomResourceDefinitionVersion, error) {
+	if len(c.kept) == 0 {
+		return nil, nil
+	}
+
+	live, err := a.getComplete(ctx, c.name)
+	if err != nil || live == nil {
+		return nil, err
+	}
+
+	return pickVersions(live, c.kept), nil
+}
+
+// NotServed returns those of a chart's CRDs that the API server does not serve yet. If the names of
+// one are taken by another CRD, the error is a *RefusedError.
+func (a *Applier) NotServed(ctx context.Context, files []chart.File) ([]string, error) {
+	var names []string
 
 	for _, f := range files {
 		name := crdName(f)
 
-		live, err := a.live(ctx, name)
+		live, err := a.getCached(ctx, name)
 		if err != nil {
 			return nil, err
 		}
 
 		if live == nil || !live.DeletionTimestamp.IsZero() {
-			pending = append(pending, name)
+			names = append(names, name)
 			continue
 		}
 
-		if reason := refusal(live); reason != "" {
-			return nil, &RefusedError{Name: name, Err: errors.New(reason)}
+		if conflict := nameConflict(live); conflict != "" {
+			return nil, &RefusedError{Name: name, Err: errors.New(conflict)}
 		}
 
-		if !Served(live) {
-			pending = append(pending, name)
+		if !IsEstablished(live) {
+			names = append(names, name)
 		}
 	}
 
-	return pending, nil
+	return names, nil
 }
 
-// live reads a CRD from the watch; nil when it is not there.
-func (a *Applier) live(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	return get(ctx, a.Reader, name)
+// getCached reads a CRD, possibly without schemas, from the cache. It is nil if it does not exist.
+func (a *Applier) getCached(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	return get(ctx, a.Client, name)
 }
 
-// whole reads a CRD with its schemas from the API server; nil when it is not there.
-func (a *Applier) whole(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	return get(ctx, a.Live, name)
+// getComplete reads a CRD with its schemas from the API server. It is nil if it does not exist.
+func (a *Applier) getComplete(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	return get(ctx, a.APIReader, name)
 }
 
-func get(ctx context.Context, from client.Reader, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	d := &apiextensionsv1.CustomResourceDefinition{}
+func get(ctx context.Context, reader client.Reader, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
 
-	err := from.Get(ctx, client.ObjectKey{Name: name}, d)
+	err := reader.Get(ctx, client.ObjectKey{Name: name}, crd)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -166,17 +173,15 @@ func get(ctx context.Context, from client.Reader, name string) (*apiextensionsv1
 		return nil, fmt.Errorf("read CustomResourceDefinition %s: %w", name, err)
 	}
 
-	return d, nil
+	return crd, nil
 }
 
-// send applies one CRD. Force takes over fields that kubectl or clusterctl applied before; fields
-// that are not in the body, cert-manager's caBundle and foreign labels among them, stay as they
-// are.
+// send applies one CRD. It takes over fields that kubectl or clusterctl applied before. Fields that
+// the body does not contain, such as the caBundle that cert-manager injects, stay as they are.
 func (a *Applier) send(ctx context.Context, name string, body []byte) error {
-	force := true
-	options := metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner, Force: &force}
+	options := metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner, Force: ptr.To(true)}
 
-	_, err := a.Writer.Resource(resource).Patch(ctx, name, types.ApplyPatchType, body, options)
+	_, err := a.Metadata.Resource(crdResource).Patch(ctx, name, types.ApplyPatchType, body, options)
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
 		return &RefusedError{Name: name, Err: err}
 	}
@@ -188,8 +193,8 @@ func (a *Applier) send(ctx context.Context, name string, body []byte) error {
 	return nil
 }
 
-// each runs f for each item, some at a time, and gives the first error.
-func each[T any](items []T, f func(i int, item T) error) error {
+// forEach calls f for all items, several at a time, and returns the first error.
+func forEach[T any](items []T, f func(i int, item T) error) error {
 	var group errgroup.Group
 	group.SetLimit(concurrency)
 
@@ -200,18 +205,19 @@ func each[T any](items []T, f func(i int, item T) error) error {
 	return group.Wait()
 }
 
-// reason is the API server's reason without the object's name, which the message has already.
-func reason(err error) string {
+// causes returns the first of the causes that the API server gives, and how many more there are.
+// Unlike the error's text, it does not repeat the name of the object.
+func causes(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
 		return err.Error()
 	}
 
-	causes := status.Status().Details.Causes
+	all := status.Status().Details.Causes
 
-	text := fmt.Sprintf("%s: %s", causes[0].Field, causes[0].Message)
-	if len(causes) > 1 {
-		text += fmt.Sprintf(" (and %d more)", len(causes)-1)
+	text := fmt.Sprintf("%s: %s", all[0].Field, all[0].Message)
+	if more := len(all) - 1; more > 0 {
+		text += fmt.Sprintf(" (and %d more)", more)
 	}
 
 	return text

@@ -9,7 +9,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-var _ = Describe("CustomResourceDefinitions", Ordered, func() {
+var _ = Describe("Apply", Ordered, func() {
 	files := []chart.File{file("apple", "Apple", "first"), file("pear", "Pear", "first")}
 	applied := func(ctx context.Context, files ...chart.File) func(Gomega) []string {
 		return func(g Gomega) []string {
@@ -20,7 +20,7 @@ var _ = Describe("CustomResourceDefinitions", Ordered, func() {
 		}
 	}
 
-	It("are applied with their webhooks in the provider's namespace, and soon served", func(ctx SpecContext) {
+	It("moves conversion webhooks to the provider's namespace", func(ctx SpecContext) {
 		sent, err := apply(ctx, wants(files...))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(sent).To(Equal([]string{"apples.example.com", "pears.example.com"}))
@@ -31,40 +31,40 @@ var _ = Describe("CustomResourceDefinitions", Ordered, func() {
 			HaveKeyWithValue("capstan.dev/crd-version", "v1.1.0")))
 	})
 
-	It("are not sent again while they are the same", func(ctx SpecContext) {
+	It("does not send unchanged CRDs again", func(ctx SpecContext) {
 		Eventually(applied(ctx, files...)).Should(BeEmpty())
 	})
 
-	It("keep what others wrote: cert-manager's caBundle, labels, annotations", func(ctx SpecContext) {
+	It("keeps fields of others: cert-manager's caBundle, labels, annotations", func(ctx SpecContext) {
 		object := read(ctx, "apples.example.com")
 		object.Spec.Conversion.Webhook.ClientConfig.CABundle = config.CAData // any valid one will do
-		object.Labels["somebody"] = "else"
+		object.Labels["other"] = "label"
 		Expect(live.Update(ctx, object)).To(Succeed())
 
-		Eventually(
-			applied(ctx, file("apple", "Apple", "second"), files[1]),
-		).Should(Equal([]string{"apples.example.com"}), "only the changed one is sent")
+		Eventually(applied(ctx, file("apple", "Apple", "second"), files[1])).
+			Should(Equal([]string{"apples.example.com"}), "only the changed one is sent")
 		object = read(ctx, "apples.example.com")
 		Expect(object.Spec.Versions[0].Schema.OpenAPIV3Schema.Description).To(Equal("second"))
 		Expect(object.Spec.Conversion.Webhook.ClientConfig.CABundle).To(Equal(config.CAData))
-		Expect(object.Labels).To(HaveKeyWithValue("somebody", "else"))
+		Expect(object.Labels).To(HaveKeyWithValue("other", "label"))
 	})
 
-	It("that the API server refuses are named, with its reason", func(ctx SpecContext) {
+	It("names a CRD that the API server refuses, with the reason", func(ctx SpecContext) {
 		bad := file("plum", "Plum", "first")
 		bad.Data = append(
 			bad.Data,
 			[]byte("  - {name: v2, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n")...)
 		_, err := apply(ctx, wants(bad))
-		Expect(
-			err,
-		).To(MatchError(And(ContainSubstring("CustomResourceDefinition plums.example.com was refused"), ContainSubstring("storage"))))
+		Expect(err).To(MatchError(And(
+			ContainSubstring("CustomResourceDefinition plums.example.com was refused"),
+			ContainSubstring("storage"),
+		)))
 	})
 
-	It("whose names are taken are named", func(ctx SpecContext) {
+	It("names a CRD whose names are taken", func(ctx SpecContext) {
 		twin := file("cherry", "Apple", "the kind of another")
 		Eventually(applied(ctx, twin)).ShouldNot(BeNil())
-		Eventually(func() error { _, err := applier.Pending(ctx, []chart.File{twin}); return err }).Should(
+		Eventually(func() error { _, err := applier.NotServed(ctx, []chart.File{twin}); return err }).Should(
 			MatchError(And(ContainSubstring("cherrys.example.com was refused"), ContainSubstring("already in use"))))
 	})
 })

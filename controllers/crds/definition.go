@@ -15,21 +15,23 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/crds/versions"
 )
 
 const (
-	// digestAnnotation holds, on a CRD, the digest of what was last applied to it.
+	// digestAnnotation on a CRD is the digest of what was last applied to it.
 	digestAnnotation = v1alpha2.Prefix + "/crd-digest"
 
-	// versionAnnotation holds the version of the provider whose CRD this is: an older one never
-	// replaces it.
+	// versionAnnotation on a CRD is the version of the provider that it was applied for. An older
+	// version never replaces it.
 	versionAnnotation = v1alpha2.Prefix + "/crd-version"
 
-	// annotationInjectCA is where cert-manager reads whose certificate to trust.
-	annotationInjectCA = "cert-manager.io/inject-ca-from"
+	// injectCAAnnotation tells cert-manager which certificate, as namespace/name, to trust.
+	injectCAAnnotation = "cert-manager.io/inject-ca-from"
 )
 
-// digestVersion is part of each digest; raise it when body changes what it makes of the same file.
+// digestVersion is part of every digest. Increment it when body returns something else for the same
+// file.
 const digestVersion = "1"
 
 // definition is one CRD file of a chart.
@@ -41,25 +43,26 @@ type definition struct {
 
 func newDefinition(f chart.File, namespace string) definition {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", digestVersion, namespace, f.Data))
+
 	return definition{name: crdName(f), digest: hex.EncodeToString(sum[:]), file: f}
 }
 
-// crdName is the CRD's name: chartgen names the files after them.
+// crdName returns the name of the CRD in a file, which generated charts use as the file name.
 func crdName(f chart.File) string {
 	return strings.TrimSuffix(strings.TrimPrefix(f.Name, "crds/"), ".yaml")
 }
 
-// keeping is the digest of the definition with versions that it does not have itself.
-func (d definition) keeping(versions []string) string {
-	if len(versions) == 0 {
+// digestWith returns the digest of the definition with additional versions.
+func (d definition) digestWith(kept []string) string {
+	if len(kept) == 0 {
 		return d.digest
 	}
 
-	return d.digest + "+" + strings.Join(versions, ",")
+	return d.digest + "+" + strings.Join(kept, ",")
 }
 
-// parse reads the file.
-func (d definition) parse() (*unstructured.Unstructured, error) {
+// parseUnstructured parses the file and keeps all its fields.
+func (d definition) parseUnstructured() (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(d.file.Data, &object.Object); err != nil {
 		return nil, &RefusedError{Name: d.name, Err: err}
@@ -68,8 +71,8 @@ func (d definition) parse() (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// typed reads the file as what it is.
-func (d definition) typed() (*apiextensionsv1.CustomResourceDefinition, error) {
+// parse parses the file as a CRD.
+func (d definition) parse() (*apiextensionsv1.CustomResourceDefinition, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.Unmarshal(d.file.Data, crd); err != nil {
 		return nil, &RefusedError{Name: d.name, Err: err}
@@ -78,39 +81,39 @@ func (d definition) typed() (*apiextensionsv1.CustomResourceDefinition, error) {
 	return crd, nil
 }
 
-// body makes the body of the request that applies a definition: with its references to the
-// provider's namespace, our annotations, and versions of the live CRD that have to stay.
+// versionNames are the names of a definition's versions.
+type versionNames struct{ all, served []string }
+
+// parseVersions returns the names of the definition's versions.
+func (d definition) parseVersions() (versionNames, error) {
+	crd, err := d.parse()
+	if err != nil {
+		return versionNames{}, err
+	}
+
+	names := versionNames{served: versions.Served(crd)}
+	for _, v := range crd.Spec.Versions {
+		names.all = append(names.all, v.Name)
+	}
+
+	return names, nil
+}
+
+// body returns the body of the request that applies the definition: with the provider's namespace in
+// all references, our annotations, and versions of the live CRD that must be kept.
 func (d definition) body(
 	namespace, version string,
 	kept []apiextensionsv1.CustomResourceDefinitionVersion,
 ) ([]byte, error) {
-	object, err := d.parse()
+	object, err := d.parseUnstructured()
 	if err != nil {
 		return nil, err
 	}
 
-	var names []string
-	for _, v := range kept {
-		names = append(names, v.Name)
-	}
+	d.annotate(object, namespace, version, kept)
 
-	annotations := object.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-
-	if _, certificate, found := strings.Cut(annotations[annotationInjectCA], "/"); found {
-		annotations[annotationInjectCA] = namespace + "/" + certificate
-	}
-
-	annotations[digestAnnotation], annotations[versionAnnotation] = d.keeping(names), version
-	object.SetAnnotations(annotations)
-
-	service := []string{"spec", "conversion", "webhook", "clientConfig", "service"}
-	if _, found, _ := unstructured.NestedMap(object.Object, service...); found {
-		if err := unstructured.SetNestedField(object.Object, namespace, append(service, "namespace")...); err != nil {
-			return nil, &RefusedError{Name: d.name, Err: err}
-		}
+	if err := setConversionNamespace(object, namespace); err != nil {
+		return nil, &RefusedError{Name: d.name, Err: err}
 	}
 
 	if err := appendVersions(object, kept); err != nil {
@@ -123,13 +126,53 @@ func (d definition) body(
 	return json.Marshal(object.Object)
 }
 
+func (d definition) annotate(
+	object *unstructured.Unstructured,
+	namespace, version string,
+	kept []apiextensionsv1.CustomResourceDefinitionVersion,
+) {
+	names := make([]string, 0, len(kept))
+	for _, v := range kept {
+		names = append(names, v.Name)
+	}
+
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+
+	if _, certificate, found := strings.Cut(annotations[injectCAAnnotation], "/"); found {
+		annotations[injectCAAnnotation] = namespace + "/" + certificate
+	}
+
+	annotations[digestAnnotation] = d.digestWith(names)
+	annotations[versionAnnotation] = version
+	object.SetAnnotations(annotations)
+}
+
+// conversionServicePath is the path of the conversion webhook's Service.
+var conversionServicePath = []string{"spec", "conversion", "webhook", "clientConfig", "service"}
+
+// setConversionNamespace sets the namespace of the conversion webhook's Service, if there is one.
+func setConversionNamespace(object *unstructured.Unstructured, namespace string) error {
+	// An error means that something on the path is null, as in "webhook: null".
+	service, found, _ := unstructured.NestedMap(object.Object, conversionServicePath...)
+	if !found {
+		return nil
+	}
+
+	service["namespace"] = namespace
+
+	return unstructured.SetNestedMap(object.Object, service, conversionServicePath...)
+}
+
 // appendVersions adds versions to a CRD.
 func appendVersions(object *unstructured.Unstructured, kept []apiextensionsv1.CustomResourceDefinitionVersion) error {
 	if len(kept) == 0 {
 		return nil
 	}
 
-	versions, _, err := unstructured.NestedSlice(object.Object, "spec", "versions")
+	all, _, err := unstructured.NestedSlice(object.Object, "spec", "versions")
 	if err != nil {
 		return err
 	}
@@ -140,44 +183,29 @@ func appendVersions(object *unstructured.Unstructured, kept []apiextensionsv1.Cu
 			return err
 		}
 
-		versions = append(versions, content)
+		all = append(all, content)
 	}
 
-	return unstructured.SetNestedSlice(object.Object, versions, "spec", "versions")
+	return unstructured.SetNestedSlice(object.Object, all, "spec", "versions")
 }
 
-// keep takes from a live CRD the versions of the given names, as they are but for one thing:
-// objects are no longer stored in them. A CRD that is gone, nil, has none.
-func keep(
+// pickVersions returns the named versions of a live CRD. New objects are no longer stored in them;
+// otherwise they stay as they are.
+func pickVersions(
 	live *apiextensionsv1.CustomResourceDefinition,
 	names []string,
-) (kept []apiextensionsv1.CustomResourceDefinitionVersion) {
-	if live == nil {
-		return nil
-	}
-
+) (picked []apiextensionsv1.CustomResourceDefinitionVersion) {
 	for _, v := range live.Spec.Versions {
 		if slices.Contains(names, v.Name) {
 			v.Storage = false
-			kept = append(kept, v)
+			picked = append(picked, v)
 		}
 	}
 
-	return kept
+	return picked
 }
 
-// storage is the name of the version that objects are stored in; empty in a CRD that is not valid.
-func storage(crd *apiextensionsv1.CustomResourceDefinition) string {
-	for _, v := range crd.Spec.Versions {
-		if v.Storage {
-			return v.Name
-		}
-	}
-
-	return ""
-}
-
-// missing are the names that are not among others, in order.
-func missing(names, others []string) []string {
+// without returns the names that are not among others, in their order.
+func without(names, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-var _ = Describe("The inventory", func() {
-	It("tells of each CRD whose it is, how its objects are stored, and how it is looked after", func(ctx SpecContext) {
+var _ = Describe("Inventory", func() {
+	It("lists each CRD with its provider, its versions and its state", func(ctx SpecContext) {
 		k := newKind("ea")
 		k.define(ctx, "v1beta1")
 		k.create(ctx, "v1beta1", 0, 7)
@@ -31,7 +31,7 @@ var _ = Describe("The inventory", func() {
 		find := func(name string, providers ...v1alpha2.Provider) Item {
 			GinkgoHelper()
 
-			items, err := applier.Inventory(ctx, providers)
+			items, err := Inventory(ctx, live, applier.Metadata, providers)
 			Expect(err).NotTo(HaveOccurred())
 
 			for _, item := range items {

@@ -19,7 +19,7 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 )
 
-// kind is a CRD of the tests with its objects.
+// kind is a CRD with its objects.
 type kind struct {
 	name    string
 	objects dynamic.Interface
@@ -34,8 +34,8 @@ func newKind(name string) kind {
 	return kind{name: name, objects: objects}
 }
 
-// define gives the kind versions, the first of them the storage version, and waits until the watch
-// has seen it.
+// define applies the CRD with versions, of which the first is the storage version, and waits until
+// the cache has it.
 func (k kind) define(ctx context.Context, versions ...string) {
 	GinkgoHelper()
 
@@ -47,11 +47,11 @@ func (k kind) define(ctx context.Context, versions ...string) {
 	k.caughtUp(ctx)
 }
 
-// caughtUp waits until the watch shows the CRD as it is.
+// caughtUp waits until the cache has the current CRD.
 func (k kind) caughtUp(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
-		seen, err := applier.live(ctx, k.crd())
+		seen, err := applier.getCached(ctx, k.crd())
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(seen.ResourceVersion).To(Equal(read(ctx, k.crd()).ResourceVersion))
 	}).Should(Succeed())
@@ -64,7 +64,7 @@ func (k kind) in(version string) dynamic.ResourceInterface {
 		Namespace("default")
 }
 
-// create applies objects in a version, as somebody's GitOps would.
+// create applies objects in a version, as a GitOps tool would.
 func (k kind) create(ctx context.Context, version string, from, to int) {
 	GinkgoHelper()
 
@@ -89,7 +89,7 @@ func (k kind) applyObject(ctx context.Context, version string, i int) error {
 	return err
 }
 
-// all are the objects' specs and finalizers, by name.
+// all returns the objects' specs and finalizers, by name.
 func (k kind) all(ctx context.Context, version string) map[string]string {
 	GinkgoHelper()
 
@@ -104,9 +104,9 @@ func (k kind) all(ctx context.Context, version string) map[string]string {
 	return found
 }
 
-// afterwards rewrites all objects as a healthy provider does, and says how often it had to come
-// back.
-func (k kind) afterwards(ctx context.Context, r Request) (rounds int) {
+// migrateAfterRollout rewrites all objects as the reconciler of a healthy provider does, and returns
+// how many times it had to continue.
+func (k kind) migrateAfterRollout(ctx context.Context, r Request) (rounds int) {
 	GinkgoHelper()
 
 	for ; ; rounds++ {
@@ -114,7 +114,7 @@ func (k kind) afterwards(ctx context.Context, r Request) (rounds int) {
 		plan, err := applier.Plan(ctx, r)
 		Expect(err).NotTo(HaveOccurred())
 
-		names, _ := plan.Unmigrated()
+		names, _ := plan.PendingMigrations()
 		if len(names) == 0 {
 			return rounds
 		}
@@ -122,9 +122,9 @@ func (k kind) afterwards(ctx context.Context, r Request) (rounds int) {
 		Expect(names).To(Equal([]string{k.crd()}))
 
 		began := time.Now()
-		_, err = applier.MigrateAfter(ctx, plan, names)
+		_, err = applier.MigrateAfterRollout(ctx, plan, names)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(time.Since(began)).To(BeNumerically("<", slice+5*time.Second), "a worker is not held for long")
+		Expect(time.Since(began)).To(BeNumerically("<", timeSlice+5*time.Second), "a worker is not blocked for long")
 	}
 }
 
@@ -132,8 +132,8 @@ func storedVersions(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	return crd.Status.StoredVersions
 }
 
-var _ = Describe("Objects in an old storage version", func() {
-	It("are rewritten before their version goes, by the managers that know it", func(ctx SpecContext) {
+var _ = Describe("A migration", func() {
+	It("rewrites objects before their version is removed, while managers know it", func(ctx SpecContext) {
 		k := newKind("da")
 		k.define(ctx, "v1alpha1")
 		k.create(ctx, "v1alpha1", 0, 20)
@@ -143,26 +143,25 @@ var _ = Describe("Objects in an old storage version", func() {
 
 		plan, err := applier.Plan(ctx, wants(fileOf(definitionOf(k.name, "v1"))))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(applier.MigrateBefore(ctx, plan)).To(BeNil())
+		Expect(applier.MigrateBeforeApply(ctx, plan)).To(BeNil())
 		Expect(read(ctx, k.crd())).To(WithTransform(storedVersions, Equal([]string{"v1"})))
-		report, err := applier.Check(ctx, plan, nil)
+		report, err := applier.CheckChanges(ctx, plan, nil)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(report.Stopped()).To(BeFalse(), "%s", report)
+		Expect(report.HasErrors()).To(BeFalse(), "%s", report)
 		Expect(applier.Apply(ctx, plan)).To(HaveLen(1))
 
-		Eventually(
-			func() []apiextensionsv1.CustomResourceDefinitionVersion { return read(ctx, k.crd()).Spec.Versions },
-		).Should(HaveLen(1))
+		Eventually(func() []apiextensionsv1.CustomResourceDefinitionVersion { return read(ctx, k.crd()).Spec.Versions }).
+			Should(HaveLen(1))
 		Expect(k.all(ctx, "v1")).To(And(HaveLen(20), Equal(before)))
 		Expect(k.applyObject(ctx, "v1", 7)).To(Succeed(), "managedFields name no version that is gone")
 		k.caughtUp(ctx)
 		plan, err = applier.Plan(ctx, wants(fileOf(definitionOf(k.name, "v1"))))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(applier.Tidy(ctx, plan)).To(Succeed())
+		Expect(applier.CleanUpMigrations(ctx, plan)).To(Succeed())
 		Expect(read(ctx, k.crd()).Annotations).NotTo(HaveKey(migrationAnnotation))
 	})
 
-	It("keep their version until the new managers run, when the old CRD knows no other", func(ctx SpecContext) {
+	It("keeps the version until the new managers run if the old CRD has no other", func(ctx SpecContext) {
 		k := newKind("db")
 		k.define(ctx, "v1beta1")
 		k.create(ctx, "v1beta1", 0, 20)
@@ -171,7 +170,7 @@ var _ = Describe("Objects in an old storage version", func() {
 		request := wants(fileOf(definitionOf(k.name, "v1")))
 		plan, err := applier.Plan(ctx, request)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(applier.MigrateBefore(ctx, plan)).To(BeNil())
+		Expect(applier.MigrateBeforeApply(ctx, plan)).To(BeNil())
 		Expect(applier.Apply(ctx, plan)).To(HaveLen(1))
 		merged := read(ctx, k.crd())
 		Expect(merged.Spec.Versions).To(HaveExactElements(
@@ -185,20 +184,20 @@ var _ = Describe("Objects in an old storage version", func() {
 		k.caughtUp(ctx)
 		plan, err = applier.Plan(ctx, request)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(plan.Changed()).To(BeFalse(), "nothing more is sent while the version has to stay")
+		Expect(plan.HasChanges()).To(BeFalse(), "nothing more is sent while the version has to stay")
 
-		k.afterwards(ctx, request)
+		k.migrateAfterRollout(ctx, request)
 		plan, err = applier.Plan(ctx, request)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(applier.MigrateBefore(ctx, plan)).To(BeNil())
+		Expect(applier.MigrateBeforeApply(ctx, plan)).To(BeNil())
 		Expect(applier.Apply(ctx, plan)).To(HaveLen(1))
 		Expect(read(ctx, k.crd()).Spec.Versions).To(HaveLen(1))
 		Eventually(func() map[string]string { return k.all(ctx, "v1") }).Should(Equal(before))
 		Expect(k.applyObject(ctx, "v1", 7)).To(Succeed())
 	})
 
-	It("are rewritten once, whatever is interrupted, and slowly", func(ctx SpecContext) {
-		const objects = 500
+	It("rewrites each object once, slowly, even if it is interrupted", func(ctx SpecContext) {
+		const objects = 700
 
 		k := newKind("dc")
 		k.define(ctx, "v1beta1")
@@ -209,19 +208,19 @@ var _ = Describe("Objects in an old storage version", func() {
 		plan, err := applier.Plan(ctx, request)
 		Expect(err).NotTo(HaveOccurred())
 
-		all, tried := plan.Unmigrated()
-		Expect(all).To(Equal([]string{k.crd()}))
+		pending, tried := plan.PendingMigrations()
+		Expect(pending).To(Equal([]string{k.crd()}))
 		Expect(tried).To(BeEmpty())
 
 		began := time.Now()
-		progress, err := applier.MigrateAfter(ctx, plan, all)
+		progress, err := applier.MigrateAfterRollout(ctx, plan, pending)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(progress).NotTo(BeNil())
-		Expect(progress.String()).To(MatchRegexp(`^migrated [24]00 of 500 objects of dcs\.example\.com$`))
+		Expect(progress.String()).To(MatchRegexp(`^migrated [246]00 of 700 objects of dcs\.example\.com$`))
 
 		applier = NewApplier(applier.Clients) // as after a crash
 
-		Expect(k.afterwards(ctx, request)).To(BeNumerically(">=", 1))
+		Expect(k.migrateAfterRollout(ctx, request)).To(BeNumerically(">=", 1))
 
 		took := time.Since(began)
 
@@ -233,11 +232,13 @@ var _ = Describe("Objects in an old storage version", func() {
 			})
 		}).Should(HaveLen(objects), "each object is asked for once")
 		Expect(float64(objects) / took.Seconds()).To(BeNumerically("<=", 1.2*writesPerSecond))
-		k.define(ctx, "v1") // and nothing is lost when the old version goes
+
+		k.define(ctx, "v1") // nothing is lost when the old version is removed
+
 		Eventually(func() map[string]string { return k.all(ctx, "v1") }).Should(Equal(before))
 	})
 
-	It("are left to a manager that has had its try", func(ctx SpecContext) {
+	It("reports the CRDs that the provider's manager has tried to migrate", func(ctx SpecContext) {
 		k := newKind("dd")
 		k.define(ctx, "v1beta1")
 		k.define(ctx, "v1", "v1beta1")
@@ -248,8 +249,8 @@ var _ = Describe("Objects in an old storage version", func() {
 		plan, err := applier.Plan(ctx, wants(fileOf(definitionOf(k.name, "v1", "v1beta1"))))
 		Expect(err).NotTo(HaveOccurred())
 
-		all, tried := plan.Unmigrated()
-		Expect(all).To(Equal([]string{k.crd()}))
-		Expect(tried).To(Equal(all))
+		pending, tried := plan.PendingMigrations()
+		Expect(pending).To(Equal([]string{k.crd()}))
+		Expect(tried).To(Equal(pending))
 	})
 })

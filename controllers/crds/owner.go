@@ -12,74 +12,81 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// Annotations that Helm puts on every object of a release.
+// Annotations that Helm sets on every object of a release.
 const (
 	helmReleaseAnnotation   = "meta.helm.sh/release-name"
 	helmNamespaceAnnotation = "meta.helm.sh/release-namespace"
 )
 
-// predecessors are field managers that hand a provider's CRDs over without a word: they apply once,
-// when a person tells them to, or their work is what Capstan takes over.
+// predecessors are field managers whose CRDs of the same provider are adopted without asking. They
+// apply only when a user runs them, or are what Capstan replaces.
 var predecessors = []string{"clusterctl", "capi-operator", "cluster-api-operator", "kubectl", v1alpha2.FieldOwner}
 
-// OwnedError says that a CRD is somebody else's.
-type OwnedError struct {
+// OwnershipError is returned for a CRD that belongs to something else.
+type OwnershipError struct {
 	// Name of the CRD.
 	Name string
-	// Owner is who looks after it, and Provider who would like to.
-	Owner, Provider string
+	// Owner is what the CRD belongs to.
+	Owner string
+	// Provider is the label of the provider whose chart includes the CRD as well.
+	Provider string
 }
 
-func (e *OwnedError) Error() string {
-	return fmt.Sprintf(
-		"CustomResourceDefinition %s belongs to %s, and %s brings it too; nothing was applied. Remove one of the two, "+
-			"list it in spec.crds.unmanaged, or hand it over with the annotation %s: %s on it",
-		e.Name,
-		e.Owner,
-		e.Provider,
-		v1alpha2.AdoptCRDAnnotation,
-		e.Provider,
-	)
+func (e *OwnershipError) Error() string {
+	return fmt.Sprintf("CustomResourceDefinition %s belongs to %s, but %s includes it as well, so nothing was "+
+		"applied; remove one of the two, add the CRD to spec.crds.unmanaged, or hand it over by setting the "+
+		"annotation %s: %s on it", e.Name, e.Owner, e.Provider, v1alpha2.AdoptCRDAnnotation, e.Provider)
 }
 
-// arbitrate decides whether the provider may have a live CRD that was not applied for it as it is
-// now.
-func (r Request) arbitrate(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition) error {
+// checkOwnership checks whether the provider may take over a live CRD that was not applied for it in
+// its present state.
+func (r Request) checkOwnership(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition) error {
+	owner, err := r.otherOwner(ctx, live)
+	if err != nil || owner == "" {
+		return err
+	}
+
+	return &OwnershipError{Name: live.Name, Owner: owner, Provider: r.Label}
+}
+
+// otherOwner returns what a live CRD belongs to; empty if that is the provider, its predecessors or
+// nothing.
+func (r Request) otherOwner(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition) (string, error) {
 	label := live.Labels[v1alpha2.ClusterctlProviderLabel]
-	applied := live.Annotations[digestAnnotation] != ""
-	owner := ""
+	appliedByCapstan := live.Annotations[digestAnnotation] != ""
+	release := helmRelease(live)
 
-	switch helm := helmRelease(live); {
-	case applied && label == r.Label, live.Annotations[v1alpha2.AdoptCRDAnnotation] == r.Label:
-	case helm != "" && helm != r.Namespace+"/"+r.Label:
-		owner = "the Helm release " + helm
-	case applied:
-		brings, err := r.Brings(ctx, label, live.Name)
-		if err != nil {
-			return err
+	switch {
+	case appliedByCapstan && label == r.Label, live.Annotations[v1alpha2.AdoptCRDAnnotation] == r.Label:
+		return "", nil
+	case release != "" && release != r.Namespace+"/"+r.Label:
+		return "the Helm release " + release, nil
+	case appliedByCapstan:
+		included, err := r.Includes(ctx, label, live.Name)
+		if err != nil || !included {
+			return "", err
 		}
 
-		if brings {
-			owner = "the provider " + label
-		}
+		return "the provider " + label, nil
 	case label != "" && label != r.Label:
-		owner = "the provider " + label
+		return "the provider " + label, nil
 	case label == "":
-		owner = managers(live, nil)
+		return managersOf(live, anyManager), nil
 	default:
-		owner = managers(live, func(m metav1.ManagedFieldsEntry) bool {
-			return m.Operation == metav1.ManagedFieldsOperationApply && !slices.Contains(predecessors, m.Manager)
-		})
+		return managersOf(live, keepsApplying), nil
 	}
-
-	if owner == "" {
-		return nil
-	}
-
-	return &OwnedError{Name: live.Name, Owner: owner, Provider: r.Label}
 }
 
-// helmRelease is the release that a CRD is part of, as namespace/name.
+func anyManager(metav1.ManagedFieldsEntry) bool { return true }
+
+// keepsApplying reports whether a field manager uses server-side apply, as GitOps tools do, and is
+// not a predecessor.
+func keepsApplying(entry metav1.ManagedFieldsEntry) bool {
+	return entry.Operation == metav1.ManagedFieldsOperationApply && !slices.Contains(predecessors, entry.Manager)
+}
+
+// helmRelease returns the Helm release that a CRD is part of, as namespace/name; empty if there is
+// none.
 func helmRelease(live *apiextensionsv1.CustomResourceDefinition) string {
 	name := live.Annotations[helmReleaseAnnotation]
 	if name == "" {
@@ -89,12 +96,15 @@ func helmRelease(live *apiextensionsv1.CustomResourceDefinition) string {
 	return live.Annotations[helmNamespaceAnnotation] + "/" + name
 }
 
-// managers names those who wrote a CRD's versions, or of them those that count; empty when there
-// are none.
-func managers(live *apiextensionsv1.CustomResourceDefinition, counts func(metav1.ManagedFieldsEntry) bool) string {
+// managersOf returns the names of the field managers that wrote a CRD's versions and that match.
+func managersOf(
+	live *apiextensionsv1.CustomResourceDefinition,
+	matches func(metav1.ManagedFieldsEntry) bool,
+) string {
 	var names []string
+
 	for _, entry := range live.ManagedFields {
-		if (counts == nil || counts(entry)) && !slices.Contains(names, entry.Manager) {
+		if matches(entry) && !slices.Contains(names, entry.Manager) {
 			names = append(names, entry.Manager)
 		}
 	}

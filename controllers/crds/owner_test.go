@@ -13,17 +13,17 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-// exists makes a CRD as somebody else would, and waits until the watch shows it.
+// exists creates a CRD as another manager and waits until the cache has it.
 func exists(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition, manager string) {
 	GinkgoHelper()
 	Expect(live.Create(ctx, d.DeepCopy(), client.FieldOwner(manager))).To(Succeed())
 	Eventually(
-		func() (*apiextensionsv1.CustomResourceDefinition, error) { return applier.live(ctx, d.Name) },
+		func() (*apiextensionsv1.CustomResourceDefinition, error) { return applier.getCached(ctx, d.Name) },
 	).ShouldNot(BeNil())
 	served(ctx, fileOf(d))
 }
 
-var _ = Describe("A CustomResourceDefinition that exists", func() {
+var _ = Describe("An existing CRD", func() {
 	annotated := func(annotations ...string) func(*apiextensionsv1.CustomResourceDefinition) {
 		return func(d *apiextensionsv1.CustomResourceDefinition) {
 			d.Annotations = map[string]string{}
@@ -40,7 +40,7 @@ var _ = Describe("A CustomResourceDefinition that exists", func() {
 	alone := func(d *apiextensionsv1.CustomResourceDefinition) { d.Labels = nil }
 
 	DescribeTable(
-		"is adopted when it is nobody's or a predecessor's, and otherwise refused with both names",
+		"is adopted if it has no owner or that of a predecessor, and refused with both names otherwise",
 		func(ctx SpecContext, name, manager, owner string, changes ...func(*apiextensionsv1.CustomResourceDefinition)) {
 			d := definitionOf(name, "v1")
 
@@ -62,14 +62,12 @@ var _ = Describe("A CustomResourceDefinition that exists", func() {
 				return
 			}
 
-			Expect(
-				err,
-			).To(MatchError(And(ContainSubstring(d.Name), ContainSubstring(owner), ContainSubstring("infrastructure-x"))))
-			Expect(
-				apierrors.IsNotFound(live.Get(ctx, client.ObjectKeyFromObject(other), other)),
-			).To(BeTrue(), "nothing is applied at all")
+			Expect(err).
+				To(MatchError(And(ContainSubstring(d.Name), ContainSubstring(owner), ContainSubstring("infrastructure-x"))))
+			Expect(apierrors.IsNotFound(live.Get(ctx, client.ObjectKeyFromObject(other), other))).
+				To(BeTrue(), "nothing is applied at all")
 
-			By("handing it over")
+			By("handing it over with the annotation")
 
 			taken := read(ctx, d.Name)
 			taken.SetAnnotations(map[string]string{v1alpha2.AdoptCRDAnnotation: "infrastructure-x"})
@@ -96,16 +94,18 @@ var _ = Describe("A CustomResourceDefinition that exists", func() {
 			annotated(helmReleaseAnnotation, "infrastructure-x", helmNamespaceAnnotation, "target")),
 	)
 
-	It("is refused while another program applies it again and again", func(ctx SpecContext) {
+	It("is refused while another program keeps applying it", func(ctx SpecContext) {
 		d := definitionOf("ba", "v1")
+
+		//nolint:staticcheck // there is no apply configuration for a CRD with these fields
 		Expect(live.Patch(ctx, d.DeepCopy(), client.Apply, client.FieldOwner("kustomize-controller"))).To(Succeed())
-		//nolint:staticcheck // a typed object is what there is
+
 		served(ctx, fileOf(d))
 		_, err := apply(ctx, wants(fileOf(d)))
 		Expect(err).To(MatchError(ContainSubstring("belongs to kustomize-controller")))
 	})
 
-	It("is taken over from a provider of Capstan's that no longer brings it", func(ctx SpecContext) {
+	It("is taken over from a provider whose chart no longer includes it", func(ctx SpecContext) {
 		d := definitionOf("bb", "v1")
 		desired := fileOf(d)
 		labelled("infrastructure-y")(d)
@@ -113,7 +113,7 @@ var _ = Describe("A CustomResourceDefinition that exists", func() {
 		exists(ctx, d, v1alpha2.FieldOwner)
 
 		request := wants(desired)
-		request.Brings = func(_ context.Context, label, crd string) (bool, error) {
+		request.Includes = func(_ context.Context, label, crd string) (bool, error) {
 			return label != "infrastructure-y" || crd != d.Name, nil
 		}
 		sent, err := apply(ctx, request)
@@ -122,46 +122,45 @@ var _ = Describe("A CustomResourceDefinition that exists", func() {
 	})
 })
 
-var _ = Describe("A CustomResourceDefinition that is not to be managed", func() {
-	suffices := func(ctx context.Context, r Request) func() error {
+var _ = Describe("An unmanaged CRD", func() {
+	checkUnmanaged := func(ctx context.Context, r Request) func() error {
 		return func() error {
 			plan, err := applier.Plan(ctx, r)
 			if err != nil {
 				return err
 			}
 
-			if plan.Changed() {
+			if plan.HasChanges() {
 				return nil
 			}
 
-			return applier.Suffices(ctx, plan)
+			return applier.CheckUnmanaged(ctx, plan)
 		}
 	}
 
-	It("is never touched, and must do for the provider", func(ctx SpecContext) {
+	It("is never changed and must be compatible", func(ctx SpecContext) {
 		d := definitionOf("ca", "v1")
 		d.Labels = nil
 		request := wants(fileOf(definitionOf("ca", "v2")))
 		request.Unmanaged = []string{d.Name}
-		Expect(
-			suffices(ctx, request)(),
-		).To(MatchError(ContainSubstring("the cluster does not have this CustomResourceDefinition")))
+		Expect(checkUnmanaged(ctx, request)()).
+			To(MatchError(ContainSubstring("the cluster does not have this CustomResourceDefinition")))
 
-		exists(ctx, d, "somebody")
-		Eventually(suffices(ctx, request)).Should(MatchError(ContainSubstring("does not serve the version")))
-		Expect(applier.Concerned(read(ctx, d.Name))).To(ContainElement("infrastructure-x"), "its changes wake the provider")
+		exists(ctx, d, "other")
+		Eventually(checkUnmanaged(ctx, request)).Should(MatchError(ContainSubstring("does not serve the version")))
+		Expect(applier.AffectedProviders(read(ctx, d.Name))).To(ContainElement("infrastructure-x"))
 		before := read(ctx, d.Name)
 
 		newer := read(ctx, d.Name)
 		newer.Spec.Versions = definitionOf("ca", "v1", "v2").Spec.Versions
 		Expect(live.Update(ctx, newer)).To(Succeed())
-		Eventually(suffices(ctx, request)).Should(Succeed())
+		Eventually(checkUnmanaged(ctx, request)).Should(Succeed())
 		after := read(ctx, d.Name)
 		Expect(after.Labels).To(BeEmpty())
 		Expect(after.Annotations).To(Equal(before.Annotations))
 	})
 
-	It("is made but not upgraded by CreateOnly, and neither by None", func(ctx SpecContext) {
+	It("is created but not updated with CreateOnly, and neither with None", func(ctx SpecContext) {
 		first, second := fileOf(definitionOf("cb", "v1")), fileOf(definitionOf("cb", "v1", "v2"))
 		request := wants(first)
 		request.Policy = v1alpha2.CRDsNone
@@ -177,20 +176,20 @@ var _ = Describe("A CustomResourceDefinition that is not to be managed", func() 
 	})
 
 	It(
-		"stays when it is newer, and a downgrade is refused when the old managers cannot work with it",
+		"is kept if it is newer, and a downgrade is refused if the old managers cannot work with it",
 		func(ctx SpecContext) {
 			newer := definitionOf("cc", "v2", "v1")
 			Expect(apply(ctx, wants(fileOf(newer)))).To(HaveLen(1))
 			served(ctx, fileOf(newer))
 			older := wants(fileOf(definitionOf("cc", "v1")))
 			older.Version = "v1.0.9"
-			Eventually(suffices(ctx, older)).Should(Succeed())
+			Eventually(checkUnmanaged(ctx, older)).Should(Succeed())
 			Expect(apply(ctx, older)).To(BeEmpty())
 			Expect(read(ctx, newer.Name).Spec.Versions).To(HaveLen(2))
 
 			incompatible := wants(fileOf(definitionOf("cc", "v1alpha9")))
 			incompatible.Version = "v1.0.8"
-			Expect(suffices(ctx, incompatible)()).To(MatchError(And(
+			Expect(checkUnmanaged(ctx, incompatible)()).To(MatchError(And(
 				ContainSubstring("v1.0.8 cannot replace v1.1.0"), ContainSubstring("v1alpha9"))))
 		},
 	)

@@ -15,149 +15,166 @@ import (
 
 // Request is what a provider wants of its CRDs.
 type Request struct {
-	// Label of the provider, e.g. "infrastructure-aws", and the Version that the files come from,
-	// e.g. "v2.11.1".
-	Label, Version string
-	// Namespace of its release, where its conversion webhooks are.
+	// Label of the provider, e.g. "infrastructure-aws".
+	Label string
+	// Version of the provider that the files are from, e.g. "v2.11.1".
+	Version string
+	// Namespace of the provider's release, where its conversion webhooks run.
 	Namespace string
 	// Files are the CRDs of the provider's chart.
 	Files []chart.File
-	// Policy and Unmanaged are the resource's spec.crds; an empty policy is Upgrade.
+	// Policy and Unmanaged are those of the resource's spec.crds. An empty policy is Upgrade.
 	Policy    v1alpha2.CRDsPolicy
 	Unmanaged []string
-	// Brings reports whether the provider of another label is installed by Capstan too and still
-	// brings a CRD.
-	Brings func(ctx context.Context, label, crd string) (bool, error)
+	// Includes reports whether another provider, given its label, is installed by Capstan as well
+	// and its chart includes a CRD.
+	Includes func(ctx context.Context, label, crd string) (bool, error)
 }
 
-// Plan is what is to be done about a provider's CRDs. It holds for the moment that it was made in.
+// Plan is what has to be done about a provider's CRDs at the time when it was made.
 type Plan struct {
 	request Request
-	// changes are to be applied.
+	// changes have to be applied.
 	changes []*change
-	// managed are the live CRDs that are the provider's, those that change included.
+	// managed are the existing CRDs that belong to the provider, including those that change.
 	managed []*change
-	// left are checked and otherwise left alone.
-	left []left
-	// Deleting are being deleted by somebody; they are made anew once they are gone.
+	// unmanaged are not applied, but have to be compatible.
+	unmanaged []unmanagedCRD
+	// Deleting are CRDs that something else is deleting. They are created again afterwards.
 	Deleting []*apiextensionsv1.CustomResourceDefinition
-	// Orphaned are CRDs of the provider that its chart no longer has, sorted. They stay.
+	// Orphaned are CRDs of the provider that its chart no longer includes, sorted. They are kept.
 	Orphaned []string
 }
 
-// change is one CRD as it is and as it is to be.
+// change is the change of one CRD.
 type change struct {
 	definition
-	// live is the CRD without schemas; nil when the cluster does not have it.
+	// live is the CRD without schemas; nil if it does not exist.
 	live *apiextensionsv1.CustomResourceDefinition
-	// kept are live versions that the definition does not have and that objects may be stored in.
+	// kept are live versions that the definition does not have, but that objects may be stored in.
 	kept []string
-	// retired are versions that live serves and that will be gone, so no object's managedFields may
-	// name them. They name heir then, which stays; it is empty when no version does.
-	retired []string
-	heir    string
+	// retired are served versions that will be removed, so managedFields of objects must not name
+	// them any longer. They are replaced by successor, which is empty if no served version stays.
+	retired   []string
+	successor string
 }
 
-// left is a CRD that is not applied.
-type left struct {
+// unmanagedCRD is a CRD that is not applied.
+type unmanagedCRD struct {
 	definition
-	// newer is the provider's version that the live CRD came with, if that is why.
-	newer string
+	// newerVersion is the version of the provider that the live CRD was applied for, if that is the
+	// reason.
+	newerVersion string
 }
 
-// Changed reports whether anything is to be applied.
-func (p *Plan) Changed() bool { return len(p.changes) > 0 }
+// HasChanges reports whether there is anything to apply.
+func (p *Plan) HasChanges() bool { return len(p.changes) > 0 }
 
-// Changes are the names of those that are new, and of those that change.
-func (p *Plan) Changes() (created, changed []string) {
+// Changes returns the names of the CRDs that are created and of those that are updated.
+func (p *Plan) Changes() (created, updated []string) {
 	for _, c := range p.changes {
 		if c.live == nil {
 			created = append(created, c.name)
 		} else {
-			changed = append(changed, c.name)
+			updated = append(updated, c.name)
 		}
 	}
 
-	return created, changed
+	return created, updated
 }
 
-// Plan finds out what is to be done. Nothing but the watch is read. The error is an *OwnedError
-// when a CRD is somebody else's.
+// Plan returns what has to be done. It reads from the cache only. If a CRD belongs to something
+// else, the error is an *OwnershipError.
 func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
-	p := &Plan{request: r}
-	for _, f := range r.Files {
-		a.interested(crdName(f), r.Label)
+	a.rememberCRDs(r.Label, r.Files)
 
-		if err := a.plan(ctx, p, newDefinition(f, r.Namespace)); err != nil {
+	p := &Plan{request: r}
+
+	for _, f := range r.Files {
+		if err := a.planCRD(ctx, p, newDefinition(f, r.Namespace)); err != nil {
 			return nil, err
 		}
 	}
 
-	return p, a.orphans(ctx, p)
+	return p, a.findOrphans(ctx, p)
 }
 
-func (a *Applier) plan(ctx context.Context, p *Plan, d definition) error {
-	live, err := a.live(ctx, d.name)
+// planCRD adds one CRD to a plan.
+func (a *Applier) planCRD(ctx context.Context, p *Plan, d definition) error {
+	live, err := a.getCached(ctx, d.name)
 	if err != nil {
 		return err
 	}
 
-	if !p.request.manages(d.name, live) {
-		p.left = append(p.left, left{definition: d})
-		return nil
+	deleting := live != nil && !live.DeletionTimestamp.IsZero()
+	if !deleting {
+		a.forgetDeletion(d.name)
 	}
 
-	if live == nil {
+	switch {
+	case !p.request.manages(d.name, live):
+		p.unmanaged = append(p.unmanaged, unmanagedCRD{definition: d})
+		return nil
+	case live == nil:
 		p.changes = append(p.changes, &change{definition: d})
 		return nil
-	}
-
-	if !live.DeletionTimestamp.IsZero() {
+	case deleting:
 		p.Deleting = append(p.Deleting, live)
 		return nil
+	default:
+		return a.planUpdate(ctx, p, &change{definition: d, live: live})
 	}
+}
 
-	c := &change{definition: d, live: live}
-	if live.Annotations[digestAnnotation] == d.digest && live.Labels[v1alpha2.ClusterctlProviderLabel] == p.request.Label {
+// planUpdate adds a CRD that exists to a plan.
+func (a *Applier) planUpdate(ctx context.Context, p *Plan, c *change) error {
+	annotations := c.live.Annotations
+
+	upToDate := annotations[digestAnnotation] == c.digest &&
+		c.live.Labels[v1alpha2.ClusterctlProviderLabel] == p.request.Label
+	if upToDate {
 		p.managed = append(p.managed, c)
 		return nil
 	}
 
-	if err := p.request.arbitrate(ctx, live); err != nil {
+	if err := p.request.checkOwnership(ctx, c.live); err != nil {
 		return err
 	}
 
-	if newer := live.Annotations[versionAnnotation]; isNewer(newer, p.request.Version) {
-		p.left = append(p.left, left{definition: d, newer: newer})
+	if isNewer(annotations[versionAnnotation], p.request.Version) {
+		newer := unmanagedCRD{definition: c.definition, newerVersion: annotations[versionAnnotation]}
+		p.unmanaged = append(p.unmanaged, newer)
+
 		return nil
 	}
 
 	p.managed = append(p.managed, c)
-	if err := a.compare(c); err != nil {
+
+	if err := a.findRemovedVersions(c); err != nil {
 		return err
 	}
 
-	if live.Annotations[digestAnnotation] != c.keeping(c.kept) {
+	if annotations[digestAnnotation] != c.digestWith(c.kept) {
 		p.changes = append(p.changes, c)
 	}
 
 	return nil
 }
 
-// manages reports whether a CRD is Capstan's to apply.
+// manages reports whether Capstan applies a CRD.
 func (r Request) manages(name string, live *apiextensionsv1.CustomResourceDefinition) bool {
 	switch {
 	case slices.Contains(r.Unmanaged, name), r.Policy == v1alpha2.CRDsNone:
 		return false
 	case r.Policy == v1alpha2.CRDsCreateOnly:
 		return live == nil
+	default:
+		return true
 	}
-
-	return true
 }
 
-// isNewer reports whether a version is above another. One that is not known, because something else
-// applied the CRD, is not.
+// isNewer reports whether a version is higher than another. The version of a CRD that Capstan did
+// not apply is unknown and not newer.
 func isNewer(version, than string) bool {
 	a, errA := semver.NewVersion(version)
 	b, errB := semver.NewVersion(than)
@@ -165,24 +182,24 @@ func isNewer(version, than string) bool {
 	return errA == nil && errB == nil && a.GreaterThan(b)
 }
 
-// compare finds the versions that the definition does not have and that must not simply go.
-func (a *Applier) compare(c *change) error {
-	all, served, err := a.versions(c.definition)
+// findRemovedVersions finds the live versions that the definition removes.
+func (a *Applier) findRemovedVersions(c *change) error {
+	names, err := a.definitionVersions(c.definition)
 	if err != nil {
 		return err
 	}
 
-	c.kept = missing(c.live.Status.StoredVersions, all)
+	c.kept = without(c.live.Status.StoredVersions, names.all)
 	slices.Sort(c.kept)
 
 	for _, v := range c.live.Spec.Versions {
-		stays := slices.Contains(served, v.Name)
-		if stays && v.Served && (c.heir == "" || v.Storage) {
-			c.heir = v.Name
+		staysServed := slices.Contains(names.served, v.Name)
+		if staysServed && v.Served && (c.successor == "" || v.Storage) {
+			c.successor = v.Name
 		}
 
-		gone := !slices.Contains(all, v.Name) || v.Served && !stays
-		if gone && !slices.Contains(c.kept, v.Name) {
+		removed := !slices.Contains(names.all, v.Name) || v.Served && !staysServed
+		if removed && !slices.Contains(c.kept, v.Name) {
 			c.retired = append(c.retired, v.Name)
 		}
 	}
@@ -190,46 +207,38 @@ func (a *Applier) compare(c *change) error {
 	return nil
 }
 
-// versions are the names of a definition's versions. The file is parsed once: it can have hundreds
-// of kilobytes.
-func (a *Applier) versions(d definition) (all, served []string, err error) {
-	type names struct{ all, served []string }
-	if known, ok := a.parsed.Load(d.digest); ok {
-		return known.(names).all, known.(names).served, nil
+// definitionVersions returns the versions of a definition. It parses each file only once, because
+// they can have hundreds of kilobytes.
+func (a *Applier) definitionVersions(d definition) (versionNames, error) {
+	if names, found := a.parsed.get(d.digest); found {
+		return names, nil
 	}
 
-	crd, err := d.typed()
+	names, err := d.parseVersions()
 	if err != nil {
-		return nil, nil, err
+		return versionNames{}, err
 	}
 
-	for _, v := range crd.Spec.Versions {
-		all = append(all, v.Name)
-		if v.Served {
-			served = append(served, v.Name)
-		}
-	}
+	a.parsed.add(d.digest, names)
 
-	a.parsed.Store(d.digest, names{all, served})
-
-	return all, served, nil
+	return names, nil
 }
 
-// orphans finds the CRDs that were applied for the provider and that its chart does not have.
-func (a *Applier) orphans(ctx context.Context, p *Plan) error {
+// findOrphans finds the CRDs that were applied for the provider and that its chart does not include.
+func (a *Applier) findOrphans(ctx context.Context, p *Plan) error {
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
 
-	of := client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: p.request.Label}
-	if err := a.Reader.List(ctx, list, of, client.UnsafeDisableDeepCopy); err != nil {
+	ofProvider := client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: p.request.Label}
+	if err := a.Client.List(ctx, list, ofProvider, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the CustomResourceDefinitions of %s: %w", p.request.Label, err)
 	}
 
 	for i := range list.Items {
-		name := list.Items[i].Name
+		crd := &list.Items[i]
 
-		inChart := slices.ContainsFunc(p.request.Files, func(f chart.File) bool { return crdName(f) == name })
-		if !inChart && list.Items[i].Annotations[digestAnnotation] != "" {
-			p.Orphaned = append(p.Orphaned, name)
+		included := slices.ContainsFunc(p.request.Files, func(f chart.File) bool { return crdName(f) == crd.Name })
+		if !included && crd.Annotations[digestAnnotation] != "" {
+			p.Orphaned = append(p.Orphaned, crd.Name)
 		}
 	}
 

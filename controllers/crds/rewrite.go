@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -14,138 +15,139 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/crds/paging"
+	"github.com/capstan-project/capstan/controllers/crds/versions"
 )
 
-// migrationOwner is the field manager of the requests that rewrite objects. It never comes to own a
-// field.
+// migrationOwner is the field manager of the requests that rewrite objects. It never owns a field.
 const migrationOwner = v1alpha2.FieldOwner + "-migration"
 
-// The load of a migration on the API server: metadata in pages, and a bounded number of writes.
+// Limits of the load that a migration puts on the API server.
 const (
 	pageSize        = 200
 	writesPerSecond = 200
 	rewriters       = 8
 )
 
-// page rewrites the next objects of a CRD, and reports whether they were the last.
-func (a *Applier) page(
+// rewriter rewrites the objects of one CRD.
+type rewriter struct {
+	objects metadata.Getter
+	// subresources is the status if there is one: hardly any admission webhook handles it, so none
+	// can reject the request.
+	subresources []string
+	// rewriteAll means that objects may be stored in an old version.
+	rewriteAll bool
+	// retired are the apiVersions that managedFields must not name any longer; successor replaces
+	// them.
+	retired   []string
+	successor string
+}
+
+func (a *Applier) newRewriter(crd *apiextensionsv1.CustomResourceDefinition, m *migration) (*rewriter, error) {
+	// Whatever version a request uses, the API server stores the object in the storage version.
+	version := versions.Preferred(crd)
+	if version == nil {
+		return nil, errors.New("the CustomResourceDefinition serves no version")
+	}
+
+	r := &rewriter{
+		objects:    a.Metadata.Resource(versions.Resource(crd, version.Name)),
+		rewriteAll: len(m.From) > 0,
+		successor:  schema.GroupVersion{Group: crd.Spec.Group, Version: m.Successor}.String(),
+	}
+	for _, retired := range m.Retired {
+		r.retired = append(r.retired, schema.GroupVersion{Group: crd.Spec.Group, Version: retired}.String())
+	}
+
+	if version.Subresources != nil && version.Subresources.Status != nil {
+		r.subresources = []string{"status"}
+	}
+
+	return r, nil
+}
+
+// rewritePage rewrites the next page of a CRD's objects and reports whether it was the last one.
+// Objects that were created since the list started are stored in the storage version anyway, so it
+// does not matter if an expired list continues without them.
+func (a *Applier) rewritePage(
 	ctx context.Context,
 	crd *apiextensionsv1.CustomResourceDefinition,
 	m *migration,
 ) (last bool, err error) {
-	through, err := servedVersion(crd)
+	r, err := a.newRewriter(crd, m)
 	if err != nil {
 		return false, err
 	}
 
-	group := schema.GroupVersion{Group: crd.Spec.Group, Version: through.Name}
-	objects := a.Writer.Resource(group.WithResource(crd.Spec.Names.Plural))
+	options := metav1.ListOptions{Limit: pageSize, Continue: m.Continue}
 
-	list, err := objects.List(ctx, metav1.ListOptions{Limit: pageSize, Continue: m.Continue})
-	if token := continueAnyway(err); token != "" {
-		list, err = objects.List(ctx, metav1.ListOptions{Limit: pageSize, Continue: token})
-	}
-
+	list, err := paging.Page(ctx, options, r.objects.List)
 	if err != nil {
-		return false, fmt.Errorf("list them: %w", err)
+		return false, fmt.Errorf("list the objects: %w", err)
 	}
 
-	w := rewriter{
-		objects: objects,
-		from:    len(m.From) > 0,
-		heir:    schema.GroupVersion{Group: crd.Spec.Group, Version: m.Heir}.String(),
-	}
-	for _, version := range m.Retired {
-		w.retired = append(w.retired, schema.GroupVersion{Group: crd.Spec.Group, Version: version}.String())
-	}
-
-	if through.Subresources != nil && through.Subresources.Status != nil {
-		w.subresources = []string{"status"}
-	}
-
-	var workers errgroup.Group
-	workers.SetLimit(rewriters)
+	var group errgroup.Group
+	group.SetLimit(rewriters)
 
 	for i := range list.Items {
-		workers.Go(func() error { return a.rewrite(ctx, w, &list.Items[i]) })
+		group.Go(func() error { return a.rewrite(ctx, r, &list.Items[i]) })
 	}
 
-	if err := workers.Wait(); err != nil {
+	if err := group.Wait(); err != nil {
 		return false, err
-	}
-
-	m.Done += int64(len(list.Items))
-
-	m.Total = m.Done
-	if rest := list.GetRemainingItemCount(); rest != nil {
-		m.Total += *rest
 	}
 
 	m.Continue = list.GetContinue()
+	m.Done += int64(len(list.Items))
+	m.Total = m.Done
+
+	if remaining := list.GetRemainingItemCount(); remaining != nil {
+		m.Total += *remaining
+	}
 
 	return m.Continue == "", nil
 }
 
-// servedVersion is the version to go through: whichever it is, the API server stores the storage
-// version.
-func servedVersion(
-	crd *apiextensionsv1.CustomResourceDefinition,
-) (*apiextensionsv1.CustomResourceDefinitionVersion, error) {
-	var found *apiextensionsv1.CustomResourceDefinitionVersion
-	for i, v := range crd.Spec.Versions {
-		if v.Served && (found == nil || v.Storage) {
-			found = &crd.Spec.Versions[i]
-		}
-	}
-
-	if found == nil {
-		return nil, errors.New("no version of it is served")
-	}
-
-	return found, nil
-}
-
-// rewriter is how the objects of one CRD are rewritten.
-type rewriter struct {
-	objects metadata.Getter
-	// subresources is the status where there is one: hardly any admission webhook looks at it, so
-	// none stands in the way.
-	subresources []string
-	// from says that objects may be stored in an old version.
-	from bool
-	// retired are the apiVersions that managedFields must not name any more, and heir the one that
-	// they name instead.
-	retired []string
-	heir    string
-}
-
-// rewrite makes the API server store an object anew. One that is stored as it should be already is
-// not written: the API server finds nothing changed.
-func (a *Applier) rewrite(ctx context.Context, w rewriter, o *metav1.PartialObjectMetadata) error {
-	const attempts = 3
-
-	for attempt := 1; ; attempt++ {
-		err := a.patch(ctx, w, o)
-		switch {
-		case err == nil, apierrors.IsNotFound(err):
-			return nil
-		case !apierrors.IsConflict(err) || attempt == attempts:
-			return fmt.Errorf("rewrite %s: %w", objectName(o), err)
+// rewrite makes the API server store an object again. The API server does not write one that is
+// already stored as it should be.
+func (a *Applier) rewrite(ctx context.Context, r *rewriter, object *metav1.PartialObjectMetadata) error {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		err := a.patchObject(ctx, r, object)
+		if !apierrors.IsConflict(err) {
+			return err
 		}
 
-		if o, err = w.in(o).Get(ctx, o.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("read an object again: %w", err)
+		current, getErr := r.client(object).Get(ctx, object.Name, metav1.GetOptions{})
+		if getErr != nil {
+			return getErr
 		}
+
+		object = current
+
+		return err
+	})
+
+	if apierrors.IsNotFound(err) {
+		return nil
 	}
+
+	if err != nil {
+		name := strings.TrimPrefix(object.Namespace+"/"+object.Name, "/")
+
+		return fmt.Errorf("rewrite %s: %w", name, err)
+	}
+
+	return nil
 }
 
-func (a *Applier) patch(ctx context.Context, w rewriter, o *metav1.PartialObjectMetadata) error {
-	entries, changed := w.renamed(o.ManagedFields)
-	if !changed && !w.from {
+// patchObject replaces retired versions in managedFields. Any write makes the API server store the
+// object in the storage version, so if there are none, an empty patch will do.
+func (a *Applier) patchObject(ctx context.Context, r *rewriter, object *metav1.PartialObjectMetadata) error {
+	entries, changed := r.replaceRetired(object.ManagedFields)
+	if !changed && !r.rewriteAll {
 		return nil
 	}
 
@@ -153,72 +155,65 @@ func (a *Applier) patch(ctx context.Context, w rewriter, o *metav1.PartialObject
 		return err
 	}
 
+	objects := r.client(object)
 	options := metav1.PatchOptions{FieldManager: migrationOwner}
+
 	if !changed {
-		_, err := w.in(o).Patch(ctx, o.Name, types.MergePatchType, []byte("{}"), options, w.subresources...)
+		_, err := objects.Patch(ctx, object.Name, types.MergePatchType, []byte("{}"), options, r.subresources...)
 		return err
 	}
 
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": o.ResourceVersion},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": object.ResourceVersion},
 	})
 	if err != nil {
 		return err
 	}
 
-	_, err = w.in(o).Patch(ctx, o.Name, types.JSONPatchType, patch, options)
+	_, err = objects.Patch(ctx, object.Name, types.JSONPatchType, patch, options)
 
 	return err
 }
 
-func (w rewriter) in(o *metav1.PartialObjectMetadata) metadata.ResourceInterface {
-	if o.Namespace == "" {
-		return w.objects
+// client returns the client for an object's namespace.
+func (r *rewriter) client(object *metav1.PartialObjectMetadata) metadata.ResourceInterface {
+	if object.Namespace == "" {
+		return r.objects
 	}
 
-	return w.objects.Namespace(o.Namespace)
+	return r.objects.Namespace(object.Namespace)
 }
 
-// renamed are managedFields in which no entry names a retired version: server-side apply fails on
-// one that is gone. An entry keeps its fields, unless its manager has one for the new version too.
-func (w rewriter) renamed(entries []metav1.ManagedFieldsEntry) (renamed []metav1.ManagedFieldsEntry, changed bool) {
+// replaceRetired returns managedFields in which no entry names a retired version, because
+// server-side apply fails if an entry names a version that does not exist. An entry keeps its
+// fields, but is dropped if its manager has an entry for the successor, too.
+func (r *rewriter) replaceRetired(
+	entries []metav1.ManagedFieldsEntry,
+) (replaced []metav1.ManagedFieldsEntry, changed bool) {
 	for _, entry := range entries {
-		if slices.Contains(w.retired, entry.APIVersion) {
-			changed = true
-
-			if slices.ContainsFunc(entries, func(e metav1.ManagedFieldsEntry) bool {
-				return e.APIVersion == w.heir && e.Manager == entry.Manager && e.Operation == entry.Operation &&
-					e.Subresource == entry.Subresource
-			}) {
-				continue
-			}
-
-			entry.APIVersion = w.heir
+		if !slices.Contains(r.retired, entry.APIVersion) {
+			replaced = append(replaced, entry)
+			continue
 		}
 
-		renamed = append(renamed, entry)
+		changed = true
+
+		if !r.hasSuccessor(entries, entry) {
+			entry.APIVersion = r.successor
+			replaced = append(replaced, entry)
+		}
 	}
 
-	return renamed, changed
+	return replaced, changed
 }
 
-// continueAnyway is the token that the API server offers along with the error that the list's own
-// has expired. What was created since is stored in the new version, so nothing is missed.
-func continueAnyway(err error) string {
-	var status apierrors.APIStatus
-	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
-		return ""
-	}
-
-	return status.Status().Continue
-}
-
-// objectName names an object in a message.
-func objectName(o metav1.Object) string {
-	if o.GetNamespace() == "" {
-		return o.GetName()
-	}
-
-	return o.GetNamespace() + "/" + o.GetName()
+// hasSuccessor reports whether the manager of an entry has another one for the successor.
+func (r *rewriter) hasSuccessor(entries []metav1.ManagedFieldsEntry, entry metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(entries, func(e metav1.ManagedFieldsEntry) bool {
+		return e.APIVersion == r.successor &&
+			e.Manager == entry.Manager &&
+			e.Operation == entry.Operation &&
+			e.Subresource == entry.Subresource
+	})
 }

@@ -51,7 +51,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	light := runtime.NewScheme()
 	Expect(AddToScheme(light)).To(Succeed())
-	definitions, err := cache.New(config, cache.Options{Scheme: light, DefaultTransform: WithoutSchemas})
+	definitions, err := cache.New(config, cache.Options{Scheme: light, DefaultTransform: StripSchemas})
 	Expect(err).NotTo(HaveOccurred())
 
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -71,7 +71,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 
 	applier = NewApplier(
-		Clients{Writer: writer, Reader: definitions, Live: live, Objects: safety.Cluster{Client: objects}},
+		Clients{Metadata: writer, Client: definitions, APIReader: live, Objects: safety.ClusterObjects{Client: objects}},
 	)
 })
 
@@ -94,7 +94,7 @@ spec:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, description: "%[3]s"}}}
 `
 
-// file is a CRD of one version with a conversion webhook.
+// file returns a CRD with one version and a conversion webhook.
 func file(singular, kind, description string) chart.File {
 	return chart.File{
 		Name: "crds/" + singular + "s.example.com.yaml",
@@ -102,8 +102,8 @@ func file(singular, kind, description string) chart.File {
 	}
 }
 
-// definitionOf is a CRD without a webhook. Of the versions, all of which are served, the first is
-// the storage version.
+// definitionOf returns a CRD without a webhook. All versions are served, and the first is the storage
+// version.
 func definitionOf(singular string, versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	d := &apiextensionsv1.CustomResourceDefinition{}
 	d.APIVersion, d.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"
@@ -132,7 +132,7 @@ func definitionOf(singular string, versions ...string) *apiextensionsv1.CustomRe
 	return d
 }
 
-// fileOf is a CRD as a chart's file.
+// fileOf returns a CRD as a file of a chart.
 func fileOf(d *apiextensionsv1.CustomResourceDefinition) chart.File {
 	GinkgoHelper()
 
@@ -145,13 +145,13 @@ func fileOf(d *apiextensionsv1.CustomResourceDefinition) chart.File {
 	return chart.File{Name: "crds/" + d.Name + ".yaml", Data: data}
 }
 
-// wants is a request of the provider x.
+// wants returns a request of the provider x.
 func wants(files ...chart.File) Request {
 	return Request{Label: "infrastructure-x", Namespace: "target", Version: "v1.1.0", Files: files,
-		Brings: func(context.Context, string, string) (bool, error) { return true, nil }}
+		Includes: func(context.Context, string, string) (bool, error) { return true, nil }}
 }
 
-// apply follows a request, once the watch is up to date with what the last one sent.
+// apply plans and applies a request.
 func apply(ctx context.Context, r Request) ([]string, error) {
 	plan, err := applier.Plan(ctx, r)
 	if err != nil {
@@ -170,8 +170,8 @@ func read(ctx context.Context, name string) *apiextensionsv1.CustomResourceDefin
 	return object
 }
 
-// served waits until the watch shows that CRDs are served.
+// served waits until CRDs are served.
 func served(ctx context.Context, files ...chart.File) {
 	GinkgoHelper()
-	Eventually(func() ([]string, error) { return applier.Pending(ctx, files) }).Should(BeEmpty())
+	Eventually(func() ([]string, error) { return applier.NotServed(ctx, files) }).Should(BeEmpty())
 }

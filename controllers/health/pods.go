@@ -9,9 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// podsProblem says why a workload's pods do not run: what stops the oldest that something stops,
-// else what the oldest waits for. It is the same each time while the trouble is the same: nothing
-// in it counts, and of states that take turns it names one. It is empty if all pods are ready.
+// podsProblem returns why a workload's pods do not run: the problem of the oldest pod that is stuck,
+// or else what the oldest pod is waiting for. It is empty if all pods are ready.
+//
+// The text stays the same as long as the problem does: it has no counters or times, and where a
+// container alternates between states, it always names the same one.
 func podsProblem(pods []corev1.Pod) string {
 	slices.SortFunc(pods, func(a, b corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
@@ -25,10 +27,10 @@ func podsProblem(pods []corev1.Pod) string {
 			continue
 		}
 
-		problem, stops := podProblem(pod)
-
+		problem, stuck := podProblem(pod)
 		problem = fmt.Sprintf("pod %s: %s", pod.Name, problem)
-		if stops {
+
+		if stuck {
 			return problem
 		}
 
@@ -38,61 +40,91 @@ func podsProblem(pods []corev1.Pod) string {
 	return waiting
 }
 
-// podProblem says why a pod is not ready, and whether that is more than taking its time.
-func podProblem(pod *corev1.Pod) (problem string, stops bool) {
+// podProblem returns why a pod is not ready. stuck is false if it may only need more time.
+func podProblem(pod *corev1.Pod) (problem string, stuck bool) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			return c.Reason + ": " + oneLine(c.Message), true
 		}
 	}
 
-	containers := []struct {
-		kind     string
-		statuses []corev1.ContainerStatus
-		specs    []corev1.Container
-	}{
-		{"init container", pod.Status.InitContainerStatuses, pod.Spec.InitContainers},
-		{"container", pod.Status.ContainerStatuses, pod.Spec.Containers},
+	initProblem, stuck := initContainersProblem(pod)
+	if stuck {
+		return initProblem, true
 	}
-	for _, c := range containers {
-		for _, s := range c.statuses {
-			if s.Ready || s.State.Terminated != nil && s.State.Terminated.ExitCode == 0 && c.kind == "init container" {
-				continue
-			}
 
-			text, stopped := containerProblem(s, imageOf(c.specs, s), pod.Spec.RestartPolicy)
-
-			text = fmt.Sprintf("%s %s: %s", c.kind, s.Name, text)
-			if stopped {
-				return text, true
-			}
-
-			problem = cmp.Or(problem, text)
-		}
+	problem, stuck = containersProblem(pod)
+	if stuck {
+		return problem, true
 	}
 
 	if pod.Status.Phase == corev1.PodFailed {
 		return cmp.Or(pod.Status.Reason, "Failed") + ": " + oneLine(pod.Status.Message), true
 	}
 
-	return cmp.Or(problem, "no container has been started yet"), false
+	return cmp.Or(initProblem, problem, "no container has been started yet"), false
 }
 
+// initContainersProblem returns the problem of the first init container that is stuck, or else of
+// the first that has not finished.
+func initContainersProblem(pod *corev1.Pod) (problem string, stuck bool) {
+	unfinished := slices.DeleteFunc(slices.Clone(pod.Status.InitContainerStatuses), func(s corev1.ContainerStatus) bool {
+		return s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
+	})
+
+	return firstProblem(pod, "init container", unfinished, pod.Spec.InitContainers)
+}
+
+// containersProblem returns the problem of the first container that is stuck, or else of the first
+// that is not ready.
+func containersProblem(pod *corev1.Pod) (problem string, stuck bool) {
+	return firstProblem(pod, "container", pod.Status.ContainerStatuses, pod.Spec.Containers)
+}
+
+func firstProblem(
+	pod *corev1.Pod,
+	kind string,
+	statuses []corev1.ContainerStatus,
+	containers []corev1.Container,
+) (problem string, stuck bool) {
+	for _, s := range statuses {
+		if s.Ready {
+			continue
+		}
+
+		text, stuck := containerProblem(s, imageOf(containers, s), pod.Spec.RestartPolicy)
+		text = fmt.Sprintf("%s %s: %s", kind, s.Name, text)
+
+		if stuck {
+			return text, true
+		}
+
+		problem = cmp.Or(problem, text)
+	}
+
+	return problem, false
+}
+
+// containerProblem returns why a container is not ready.
 func containerProblem(
 	s corev1.ContainerStatus,
 	image string,
-	restarts corev1.RestartPolicy,
-) (problem string, stops bool) {
-	ended := cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated)
-	switch waiting := s.State.Waiting; {
-	case waiting != nil && strings.Contains(waiting.Reason, "Image"): // two of them take turns
+	policy corev1.RestartPolicy,
+) (problem string, stuck bool) {
+	waiting := s.State.Waiting
+	exited := cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated)
+
+	switch {
+	case waiting != nil && strings.Contains(waiting.Reason, "Image"):
+		// ErrImagePull and ImagePullBackOff alternate.
 		return strings.Replace(waiting.Reason, "ErrImagePull", "ImagePullBackOff", 1) + ": image " + image, true
-	case ended != nil && restarts != corev1.RestartPolicyNever: // waiting, running and ended take turns
-		return fmt.Sprintf("CrashLoopBackOff: it ended with exit code %d (%s)", ended.ExitCode, ended.Reason), true
-	case ended != nil:
-		return fmt.Sprintf("it ended with exit code %d (%s)", ended.ExitCode, ended.Reason), true
+	case exited != nil && policy != corev1.RestartPolicyNever:
+		// The states waiting, running and terminated alternate.
+		return fmt.Sprintf("CrashLoopBackOff: exited with code %d (%s)", exited.ExitCode, exited.Reason), true
+	case exited != nil:
+		return fmt.Sprintf("exited with code %d (%s)", exited.ExitCode, exited.Reason), true
 	case waiting == nil:
-		return "it runs, but is not ready", false
+		return "running but not ready", false
 	case waiting.Reason == "ContainerCreating", waiting.Reason == "PodInitializing":
 		return waiting.Reason, false
 	default:
@@ -100,7 +132,7 @@ func containerProblem(
 	}
 }
 
-// imageOf is the image as the manifest names it.
+// imageOf returns the image of a container as its manifest names it.
 func imageOf(containers []corev1.Container, s corev1.ContainerStatus) string {
 	for _, c := range containers {
 		if c.Name == s.Name {
@@ -117,13 +149,13 @@ func isTrue(pod *corev1.Pod, condition corev1.PodConditionType) bool {
 	})
 }
 
-// oneLine shortens what a program says about itself.
+// oneLine returns a message of another program in one line of limited length.
 func oneLine(message string) string {
-	const most = 400
+	const maxLength = 400
 
 	message = strings.Join(strings.Fields(message), " ")
-	if len(message) > most {
-		return strings.ToValidUTF8(message[:most], "") + " …"
+	if len(message) > maxLength {
+		return strings.ToValidUTF8(message[:maxLength], "") + " …"
 	}
 
 	return message

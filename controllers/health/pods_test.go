@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pod makes a pod of a container "manager", that many minutes old.
+// pod returns a pod with a container "manager" and an age in minutes.
 func pod(name string, age int, state corev1.ContainerStatus, changes ...func(*corev1.Pod)) corev1.Pod {
 	state.Name = "manager"
 
@@ -50,7 +50,7 @@ func withCondition(t corev1.PodConditionType, s corev1.ConditionStatus, reason, 
 	}
 }
 
-func TestWhyPodsDoNotRun(t *testing.T) {
+func TestPodsProblem(t *testing.T) {
 	ready := withCondition(corev1.PodReady, corev1.ConditionTrue, "", "")
 	deleted := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }
 	never := func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }
@@ -61,41 +61,88 @@ func TestWhyPodsDoNotRun(t *testing.T) {
 	runsAgain.LastTerminationState.Terminated = ended(1, "Error")
 	crashed := corev1.ContainerStatus{State: corev1.ContainerState{Terminated: ended(1, "Error")}}
 	killed := waiting("CrashLoopBackOff", "back-off 10s")
-
 	killed.LastTerminationState.Terminated = ended(137, "OOMKilled")
-	for name, test := range map[string]struct {
-		pods     []corev1.Pod
-		expected string
+
+	const (
+		pullFails = "pod a: container manager: ImagePullBackOff: image registry.example.com/foo:v9"
+		crashes   = "pod a: container manager: CrashLoopBackOff: exited with code 1 (Error)"
+	)
+
+	unschedulable := withCondition(corev1.PodScheduled, corev1.ConditionFalse, "Unschedulable", "0/2 nodes are available")
+	evicted := func(p *corev1.Pod) {
+		p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "low on memory"
+	}
+	withoutStatus := func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }
+
+	// one returns a single pod.
+	one := func(state corev1.ContainerStatus, changes ...func(*corev1.Pod)) []corev1.Pod {
+		return []corev1.Pod{pod("a", 1, state, changes...)}
+	}
+
+	for _, c := range []struct {
+		name string
+		pods []corev1.Pod
+		want string
 	}{
-		"none":                       {nil, ""},
-		"ready":                      {[]corev1.Pod{pod("a", 1, running, ready)}, ""},
-		"being deleted":              {[]corev1.Pod{pod("a", 1, backOff, deleted)}, ""},
-		"an image that is not there": {[]corev1.Pod{pod("a", 1, waiting("ImagePullBackOff", "Back-off pulling image"))}, "pod a: container manager: ImagePullBackOff: image registry.example.com/foo:v9"},
-		"the other word for it":      {[]corev1.Pod{pod("a", 1, waiting("ErrImagePull", "not found"))}, "pod a: container manager: ImagePullBackOff: image registry.example.com/foo:v9"},
-		"a name that is no image":    {[]corev1.Pod{pod("a", 1, waiting("InvalidImageName", "x"))}, "pod a: container manager: InvalidImageName: image registry.example.com/foo:v9"},
-		"it crashes, and waits":      {[]corev1.Pod{pod("a", 1, backOff)}, "pod a: container manager: CrashLoopBackOff: it ended with exit code 1 (Error)"},
-		"it crashes, and runs":       {[]corev1.Pod{pod("a", 1, runsAgain)}, "pod a: container manager: CrashLoopBackOff: it ended with exit code 1 (Error)"},
-		"it has just crashed":        {[]corev1.Pod{pod("a", 1, crashed)}, "pod a: container manager: CrashLoopBackOff: it ended with exit code 1 (Error)"},
-		"it is not started again":    {[]corev1.Pod{pod("a", 1, crashed, never)}, "pod a: container manager: it ended with exit code 1 (Error)"},
-		"too little memory":          {[]corev1.Pod{pod("a", 1, killed)}, "pod a: container manager: CrashLoopBackOff: it ended with exit code 137 (OOMKilled)"},
-		"a Secret that is missing":   {[]corev1.Pod{pod("a", 1, waiting("CreateContainerConfigError", `secret "x" not found`))}, `pod a: container manager: CreateContainerConfigError: secret "x" not found`},
-		"no node":                    {[]corev1.Pod{pod("a", 1, corev1.ContainerStatus{}, withCondition(corev1.PodScheduled, corev1.ConditionFalse, "Unschedulable", "0/2 nodes are available"))}, "pod a: Unschedulable: 0/2 nodes are available"},
-		"evicted": {[]corev1.Pod{pod("a", 1, running, func(p *corev1.Pod) {
-			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "low on memory"
-		})}, "pod a: Evicted: low on memory"},
-		"it starts":       {[]corev1.Pod{pod("a", 1, waiting("ContainerCreating", ""))}, "pod a: container manager: ContainerCreating"},
-		"it is not ready": {[]corev1.Pod{pod("a", 1, running)}, "pod a: container manager: it runs, but is not ready"},
-		"nothing known":   {[]corev1.Pod{pod("a", 1, corev1.ContainerStatus{}, func(p *corev1.Pod) { p.Status.ContainerStatuses = nil })}, "pod a: no container has been started yet"},
-		"the oldest of several": {[]corev1.Pod{pod("a", 1, backOff), pod("c", 3, waiting("ContainerCreating", "")), pod("b", 2, killed), pod("d", 9, running, ready)},
-			"pod b: container manager: CrashLoopBackOff: it ended with exit code 137 (OOMKilled)"},
+		{"no pods", nil, ""},
+		{"ready", one(running, ready), ""},
+		{"being deleted", one(backOff, deleted), ""},
+		{"image that does not exist", one(waiting("ImagePullBackOff", "Back-off pulling image")), pullFails},
+		{"image that does not exist, alternating reason", one(waiting("ErrImagePull", "not found")), pullFails},
+		{
+			"invalid image name",
+			one(waiting("InvalidImageName", "x")),
+			"pod a: container manager: InvalidImageName: image registry.example.com/foo:v9",
+		},
+		{"crashed and waiting", one(backOff), crashes},
+		{"crashed and running again", one(runsAgain), crashes},
+		{"just crashed", one(crashed), crashes},
+		{
+			"crashed and not restarted",
+			one(crashed, never),
+			"pod a: container manager: exited with code 1 (Error)",
+		},
+		{
+			"out of memory",
+			one(killed),
+			"pod a: container manager: CrashLoopBackOff: exited with code 137 (OOMKilled)",
+		},
+		{
+			"missing Secret",
+			one(waiting("CreateContainerConfigError", `secret "x" not found`)),
+			`pod a: container manager: CreateContainerConfigError: secret "x" not found`,
+		},
+		{
+			"no node",
+			one(corev1.ContainerStatus{}, unschedulable),
+			"pod a: Unschedulable: 0/2 nodes are available",
+		},
+		{"evicted", one(running, evicted), "pod a: Evicted: low on memory"},
+		{"starting", one(waiting("ContainerCreating", "")), "pod a: container manager: ContainerCreating"},
+		{"not ready", one(running), "pod a: container manager: running but not ready"},
+		{
+			"no container status",
+			one(corev1.ContainerStatus{}, withoutStatus),
+			"pod a: no container has been started yet",
+		},
+		{
+			"the oldest of several",
+			[]corev1.Pod{
+				pod("a", 1, backOff),
+				pod("c", 3, waiting("ContainerCreating", "")),
+				pod("b", 2, killed),
+				pod("d", 9, running, ready),
+			},
+			"pod b: container manager: CrashLoopBackOff: exited with code 137 (OOMKilled)",
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(podsProblem(test.pods)).To(Equal(test.expected))
+		t.Run(c.name, func(t *testing.T) {
+			NewWithT(t).Expect(podsProblem(c.pods)).To(Equal(c.want))
 		})
 	}
 }
 
-func TestWhatAnInitContainerHoldsUp(t *testing.T) {
+func TestInitContainerProblem(t *testing.T) {
 	g := NewWithT(t)
 	p := pod("a", 1, waiting("PodInitializing", ""), func(p *corev1.Pod) {
 		done := corev1.ContainerStatus{Name: "first", State: corev1.ContainerState{Terminated: ended(0, "Completed")}}

@@ -2,101 +2,54 @@ package health
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
-
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 )
 
-// Report is the health of a set of objects.
+// Report is the health of a set of objects, in the order in which they were given.
 type Report struct {
-	// Objects, in the order in which they were asked for.
 	Objects []ObjectHealth
-	// Failed says that one of them will not become well by itself.
-	Failed bool
 }
 
-// ObjectHealth is the health of one object.
+// ObjectHealth is an object with its health.
 type ObjectHealth struct {
 	Object object.Key
-	Status status.Status
-	// Message says why the object is not well.
-	Message string
+	Result
 }
-
-// Healthy reports whether the object is well.
-func (h ObjectHealth) Healthy() bool { return h.Status == status.CurrentStatus }
 
 func (h ObjectHealth) String() string { return fmt.Sprintf("%s: %s", h.Object, h.Message) }
 
-// Healthy reports whether all objects are well.
-func (r Report) Healthy() bool { return len(r.NotReady()) == 0 }
+// Healthy reports whether all objects are healthy.
+func (r Report) Healthy() bool { return len(r.Unhealthy()) == 0 }
 
-// NotReady are the objects that are not well.
-func (r Report) NotReady() []ObjectHealth {
-	var bad []ObjectHealth
-
-	for _, h := range r.Objects {
-		if !h.Healthy() {
-			bad = append(bad, h)
-		}
-	}
-
-	return bad
+// Failed reports whether an object will not become healthy by itself.
+func (r Report) Failed() bool {
+	return slices.ContainsFunc(r.Objects, func(h ObjectHealth) bool { return h.Status == status.FailedStatus })
 }
 
-// Message names the objects that are not well and says why, of three of them at most.
+// Unhealthy returns the objects that are not healthy.
+func (r Report) Unhealthy() []ObjectHealth {
+	return slices.DeleteFunc(slices.Clone(r.Objects), ObjectHealth.Healthy)
+}
+
+// Message names the first objects that are not healthy, with the reasons, and how many more there
+// are.
 func (r Report) Message() string {
-	const most = 3
+	const shown = 3
+
+	unhealthy := r.Unhealthy()
 
 	var parts []string
-
-	for i, h := range r.NotReady() {
-		if i == most {
-			parts = append(parts, fmt.Sprintf("and %d more", len(r.NotReady())-most))
-			break
-		}
-
+	for _, h := range unhealthy[:min(shown, len(unhealthy))] {
 		parts = append(parts, h.String())
 	}
 
+	if more := len(unhealthy) - shown; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+
 	return strings.Join(parts, "; ")
-}
-
-func (r *Report) add(o object.Key, v verdict) {
-	r.Objects = append(r.Objects, ObjectHealth{o, v.status, v.message})
-	r.Failed = r.Failed || v.status == status.FailedStatus
-}
-
-// verdict is what kstatus makes of one object.
-type verdict struct {
-	status  status.Status
-	message string
-}
-
-// judge computes an object's verdict. An object that kstatus cannot read counts as not well, with
-// the reason.
-func judge(o client.Object) verdict {
-	if o.GetDeletionTimestamp() != nil {
-		return verdict{status: status.TerminatingStatus, message: "is being deleted"}
-	}
-
-	switch o := o.(type) {
-	case *metav1.PartialObjectMetadata:
-		return verdict{status: status.CurrentStatus}
-	case *unstructured.Unstructured:
-		result, err := status.Compute(o)
-		if err != nil {
-			return verdict{status: status.UnknownStatus, message: "its status cannot be read: " + err.Error()}
-		}
-
-		return verdict{status: result.Status, message: result.Message}
-	default:
-		return verdict{status: status.UnknownStatus, message: "its status cannot be read"}
-	}
 }

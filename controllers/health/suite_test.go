@@ -44,15 +44,14 @@ var _ = BeforeSuite(func(SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 }, NodeTimeout(15*time.Minute))
 
-// watched is a tracker with what it has told.
+// watched is a tracker with the delays of its wake calls.
 type watched struct {
 	*health.Tracker
 	mu    sync.Mutex
 	wakes []time.Duration
 }
 
-// track makes a tracker of a namespace's objects with the provider label, for as long as the test
-// takes.
+// track returns a tracker of a namespace's objects, until the end of the test.
 func track(namespace string) *watched {
 	GinkgoHelper()
 
@@ -82,7 +81,7 @@ func track(namespace string) *watched {
 	return w
 }
 
-// woken counts the calls that ask to come back at once, and forgets them.
+// woken returns how many calls since the last time had no delay.
 func (w *watched) woken() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,7 +108,7 @@ func newNamespace(ctx context.Context) string {
 	return ns.Name
 }
 
-// owned is the metadata of an object of the namespace's release.
+// owned returns the metadata of an object of the namespace's release.
 func owned(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: namespace, Name: name, Labels: map[string]string{v1alpha2.ClusterctlProviderLabel: namespace},

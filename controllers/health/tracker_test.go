@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/capstan-project/capstan/controllers/object"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,8 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/capstan-project/capstan/controllers/object"
 )
 
 func newConfigMap(namespace string) *corev1.ConfigMap {
@@ -32,7 +31,7 @@ func newDeployment(namespace string) *appsv1.Deployment {
 	}}
 }
 
-// versionOf reads an object's version from the API server itself.
+// versionOf reads the version of an object from the API server.
 func versionOf(ctx context.Context, o object.Key) object.Snapshot {
 	GinkgoHelper()
 
@@ -43,7 +42,7 @@ func versionOf(ctx context.Context, o object.Key) object.Snapshot {
 	return object.SnapshotOf(o, live)
 }
 
-// following is the next resource version.
+// following returns the next resource version.
 func following(version string) string {
 	GinkgoHelper()
 
@@ -58,7 +57,7 @@ func patch(ctx context.Context, o client.Object, merge string) {
 	Expect(admin.Patch(ctx, o, client.RawPatch("application/merge-patch+json", []byte(merge)))).To(Succeed())
 }
 
-var _ = Describe("A change", func() {
+var _ = Describe("Unverified", func() {
 	var (
 		namespace       string
 		tracker         *watched
@@ -67,17 +66,17 @@ var _ = Describe("A change", func() {
 		deployment      *appsv1.Deployment
 	)
 
-	changed := func(ctx context.Context) []object.Key {
+	unverified := func(ctx context.Context) []object.Key {
 		GinkgoHelper()
 
-		objects, err := tracker.Changed(ctx, []object.Key{config, manager})
+		objects, err := tracker.Unverified(ctx, []object.Key{config, manager})
 		Expect(err).NotTo(HaveOccurred())
 
 		return objects
 	}
 	verify := func(ctx context.Context) {
 		GinkgoHelper()
-		tracker.Verified([]object.Snapshot{versionOf(ctx, config), versionOf(ctx, manager)})
+		tracker.MarkVerified([]object.Snapshot{versionOf(ctx, config), versionOf(ctx, manager)})
 	}
 
 	BeforeEach(func(ctx SpecContext) {
@@ -91,44 +90,44 @@ var _ = Describe("A change", func() {
 		Expect(admin.Create(ctx, deployment)).To(Succeed())
 	})
 
-	It("is taken for granted until an object has been verified, once", func(ctx SpecContext) {
-		Expect(changed(ctx)).To(ConsistOf(config, manager))
+	It("returns objects until they are verified", func(ctx SpecContext) {
+		Expect(unverified(ctx)).To(ConsistOf(config, manager))
 		verify(ctx)
-		Expect(changed(ctx)).To(BeEmpty())
+		Expect(unverified(ctx)).To(BeEmpty())
 	})
 
 	DescribeTable(
-		"of a verified object is told, and wakes its provider",
+		"returns an object that changes, and wakes its provider",
 		func(ctx SpecContext, change func(context.Context), expected func() object.Key) {
 			verify(ctx)
-			Eventually(changed).WithContext(ctx).Should(BeEmpty())
+			Eventually(unverified).WithContext(ctx).Should(BeEmpty())
 			tracker.woken()
 			change(ctx)
-			Eventually(changed).WithContext(ctx).Should(ConsistOf(expected()))
+			Eventually(unverified).WithContext(ctx).Should(ConsistOf(expected()))
 			Eventually(tracker.woken).Should(BeNumerically(">", 0))
 		},
 		Entry(
-			"of what is watched by metadata",
+			"watched by metadata",
 			func(ctx context.Context) { patch(ctx, configMap, `{"data":{"key":"other"}}`) },
 			func() object.Key { return config },
 		),
 		Entry(
-			"of what is watched whole",
+			"watched as a whole",
 			func(ctx context.Context) { patch(ctx, deployment, `{"spec":{"replicas":0}}`) },
 			func() object.Key { return manager },
 		),
 		Entry(
-			"of a label",
+			"a label",
 			func(ctx context.Context) { patch(ctx, deployment, `{"metadata":{"labels":{"app":"other"}}}`) },
 			func() object.Key { return manager },
 		),
 		Entry(
-			"of the release's mark",
+			"the annotations of the release",
 			func(ctx context.Context) { patch(ctx, configMap, `{"metadata":{"annotations":null}}`) },
 			func() object.Key { return config },
 		),
 		Entry(
-			"of the label it is watched by",
+			"the label it is watched by",
 			func(ctx context.Context) { patch(ctx, configMap, `{"metadata":{"labels":null}}`) },
 			func() object.Key { return config },
 		),
@@ -139,19 +138,19 @@ var _ = Describe("A change", func() {
 		),
 	)
 
-	It("of an object that differs anyway is told until it is verified, and wakes its provider", func(ctx SpecContext) {
+	It("returns a drifted object until it is verified, and wakes its provider at each change", func(ctx SpecContext) {
 		verify(ctx)
-		tracker.Differing([]object.Snapshot{versionOf(ctx, config)})
-		Expect(changed(ctx)).To(ConsistOf(config))
-		Eventually(tracker.woken).Should(BeNumerically(">", 0), "what has happened so far")
+		tracker.MarkDrifted([]object.Snapshot{versionOf(ctx, config)})
+		Expect(unverified(ctx)).To(ConsistOf(config))
+		Eventually(tracker.woken).Should(BeNumerically(">", 0), "the events so far")
 		Consistently(tracker.woken).WithTimeout(500 * time.Millisecond).Should(BeZero())
 		patch(ctx, configMap, `{"data":{"key":"other"}}`)
 		Eventually(tracker.woken).Should(BeNumerically(">", 0))
 		verify(ctx)
-		Eventually(changed).WithContext(ctx).Should(BeEmpty())
+		Eventually(unverified).WithContext(ctx).Should(BeEmpty())
 	})
 
-	It("of the status is none", func(ctx SpecContext) {
+	It("ignores changes of the status", func(ctx SpecContext) {
 		verify(ctx)
 
 		before := deployment.ResourceVersion
@@ -162,39 +161,38 @@ var _ = Describe("A change", func() {
 			g.Expect(deployment.Annotations).To(HaveKey("deployment.kubernetes.io/revision"))
 		}).Should(Succeed())
 		Expect(deployment.ResourceVersion).NotTo(Equal(before))
-		Consistently(changed).WithContext(ctx).WithTimeout(500 * time.Millisecond).Should(BeEmpty())
+		Consistently(unverified).WithContext(ctx).WithTimeout(500 * time.Millisecond).Should(BeEmpty())
 	})
 
-	It("that was just made is not taken for one that the watch has yet to show", func(ctx SpecContext) {
+	It("waits for the watch to show what was just applied", func(ctx SpecContext) {
 		verify(ctx)
-		Eventually(changed).WithContext(ctx).Should(BeEmpty())
+		Eventually(unverified).WithContext(ctx).Should(BeEmpty())
 		ahead := versionOf(ctx, manager)
 		ahead.ResourceVersion = following(ahead.ResourceVersion)
 		unseen := versionOf(ctx, config)
 		unseen.Object.Name, unseen.ResourceVersion = "unseen", unseen.ResourceVersion+"000"
-		tracker.Verified([]object.Snapshot{ahead, unseen})
+		tracker.MarkVerified([]object.Snapshot{ahead, unseen})
 		all := []object.Key{manager, unseen.Object}
-		Expect(tracker.Changed(ctx, all)).To(BeEmpty())
+		Expect(tracker.Unverified(ctx, all)).To(BeEmpty())
 		report, err := tracker.Check(ctx, all)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(
-			report.Message(),
-		).To(Equal("Deployment "+namespace+"/manager: has just been applied"), "being there is all one asks of a ConfigMap")
+		Expect(report.Message()).
+			To(Equal("Deployment "+namespace+"/manager: has just been applied"), "a ConfigMap only has to exist")
 
 		tracker.woken()
 		patch(ctx, deployment, `{"metadata":{"annotations":{"deployment.kubernetes.io/revision":"7"}}}`)
-		Eventually(tracker.woken).Should(BeNumerically(">", 0), "the watch has come to it")
-		Expect(tracker.Changed(ctx, all)).To(BeEmpty())
+		Eventually(tracker.woken).Should(BeNumerically(">", 0), "the watch shows it")
+		Expect(tracker.Unverified(ctx, all)).To(BeEmpty())
 	})
 
-	It("is noticed although the object was gone before its kind was watched", func(ctx SpecContext) {
+	It("notices an object that was deleted before its kind was watched", func(ctx SpecContext) {
 		verify(ctx)
 		Expect(admin.Delete(ctx, configMap)).To(Succeed())
-		Eventually(changed).WithContext(ctx).Should(ConsistOf(config))
+		Eventually(unverified).WithContext(ctx).Should(ConsistOf(config))
 	})
 })
 
-var _ = Describe("The health of a workload", func() {
+var _ = Describe("Check of a workload", func() {
 	var (
 		namespace string
 		tracker   *watched
@@ -216,7 +214,7 @@ var _ = Describe("The health of a workload", func() {
 		manager = named(appsv1.SchemeGroupVersion.WithKind("Deployment"), namespace, "manager")
 	})
 
-	It("names the pod that finds no node, and then the image that is not there", func(ctx SpecContext) {
+	It("names the pod that cannot be scheduled, and then the image that cannot be pulled", func(ctx SpecContext) {
 		Expect(admin.Create(ctx, newDeployment(namespace))).To(Succeed())
 		prefix := "Deployment " + namespace + "/manager: pod manager-"
 		Eventually(message).WithContext(ctx).
@@ -234,9 +232,8 @@ var _ = Describe("The health of a workload", func() {
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "manager", Image: "x",
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}}}
 		Expect(admin.Status().Update(ctx, pod)).To(Succeed()) // as a kubelet would
-		Expect(
-			message(ctx),
-		).To(Equal(prefix + pod.Name[len("manager-"):] + ": container manager: ImagePullBackOff: image registry.example.com/manager:v9"))
+		Expect(message(ctx)).To(Equal(prefix + pod.Name[len("manager-"):] +
+			": container manager: ImagePullBackOff: image registry.example.com/manager:v9"))
 	})
 
 	It("names the quota that keeps pods from being created", func(ctx SpecContext) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,12 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
-
-	"github.com/capstan-project/capstan/controllers/object"
 )
 
-// workloads are the kinds that have pods, by spec.selector.
-var workloads = map[schema.GroupKind]bool{
+// workloadKinds are the kinds whose spec.selector selects pods.
+var workloadKinds = map[schema.GroupKind]bool{
 	{Group: "apps", Kind: "Deployment"}:  true,
 	{Group: "apps", Kind: "StatefulSet"}: true,
 	{Group: "apps", Kind: "DaemonSet"}:   true,
@@ -26,108 +25,110 @@ var workloads = map[schema.GroupKind]bool{
 }
 
 const (
-	// patience is how long a workload may take before its pods are looked at: most need no longer
-	// to start.
-	patience = 5 * time.Second
-	// longestLook is the longest time between two looks at the pods of a workload that stays
-	// unwell.
-	longestLook = 5 * time.Minute
-	// mostPods is how many pods of a workload are looked at.
-	mostPods = 20
+	// startupTime is how long a workload may take before its pods are read. Most need no longer.
+	startupTime = 5 * time.Second
+	// maxInterval is the longest time between two reads of the pods of an unhealthy workload.
+	maxInterval = 5 * time.Minute
+	// maxPods is how many pods of a workload are read.
+	maxPods = 20
 )
 
-// explain puts into a workload's verdict what its pods say, and has the provider woken to look
-// again.
-func (t *Tracker) explain(ctx context.Context, name object.Key, o client.Object, v verdict) verdict {
+// explain adds to the result of an unhealthy workload why its pods do not run, and wakes the
+// provider later to check again.
+func (t *Tracker) explain(ctx context.Context, id object.Key, o client.Object, result Result) Result {
 	workload, ok := o.(*unstructured.Unstructured)
-	if !ok || !workloads[name.GroupKind()] {
-		return v
+	if !ok || !workloadKinds[id.GroupKind()] {
+		return result
 	}
 
-	unwell, wait := t.unwellFor(name, v)
-	if v.status == status.CurrentStatus || v.status == status.TerminatingStatus {
-		return v
+	unhealthy := t.unhealthyFor(id, result)
+	if result.Healthy() || result.Status == status.TerminatingStatus {
+		return result
 	}
 
-	t.wakeOwner(o, wait)
+	t.wakeOwner(o, nextRead(unhealthy))
 
-	if reason := replicaFailure(workload); reason != "" {
-		v.message = reason
-		return v
+	if problem := replicaFailure(workload); problem != "" {
+		result.Message = problem
+		return result
 	}
 
-	if unwell < patience {
-		return v
+	if unhealthy < startupTime {
+		return result
 	}
 
-	pods, err := t.pods(ctx, workload)
+	pods, err := t.readPods(ctx, workload)
 	if err != nil {
-		logr.FromContextOrDiscard(ctx).Error(err, "Cannot look at the pods of what is not well", "object", name.String())
-		return v
+		logr.FromContextOrDiscard(ctx).Error(err, "Failed to read the pods of an unhealthy workload", "object", id.String())
+		return result
 	}
 
-	if reason := podsProblem(pods); reason != "" {
-		v.message = reason
+	if problem := podsProblem(pods); problem != "" {
+		result.Message = problem
 	}
 
-	return v
+	return result
 }
 
-// unwellFor says how long a workload has not been well, and when to look at its pods again: at
-// twice that time.
-func (t *Tracker) unwellFor(name object.Key, v verdict) (unwell, wait time.Duration) {
+// unhealthyFor returns how long a workload has been unhealthy.
+func (t *Tracker) unhealthyFor(id object.Key, result Result) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	if v.status == status.CurrentStatus {
-		delete(t.unwell, name)
-		return 0, 0
+	if result.Healthy() {
+		delete(t.unhealthySince, id)
+		return 0
 	}
 
-	since, ok := t.unwell[name]
+	since, ok := t.unhealthySince[id]
 	if !ok {
 		since = time.Now()
-		t.unwell[name] = since
+		t.unhealthySince[id] = since
 	}
 
-	unwell = time.Since(since)
-	if unwell < patience {
-		return unwell, patience - unwell
-	}
-
-	return unwell, min(unwell, longestLook)
+	return time.Since(since)
 }
 
-// pods lists some pods of a workload.
-func (t *Tracker) pods(ctx context.Context, workload *unstructured.Unstructured) ([]corev1.Pod, error) {
-	var selector metav1.LabelSelector
+// nextRead returns when to read the pods of a workload that has been unhealthy for some time: first
+// when it should have started, and then after as long again each time. Unlike a back-off that counts
+// attempts, this does not depend on how often events wake the provider in between.
+func nextRead(unhealthy time.Duration) time.Duration {
+	if unhealthy < startupTime {
+		return startupTime - unhealthy
+	}
+
+	return min(unhealthy, maxInterval)
+}
+
+// readPods returns some pods of a workload.
+func (t *Tracker) readPods(ctx context.Context, workload *unstructured.Unstructured) ([]corev1.Pod, error) {
+	var labelSelector metav1.LabelSelector
 
 	fields, _, _ := unstructured.NestedMap(workload.Object, "spec", "selector")
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &labelSelector); err != nil {
 		return nil, err
 	}
 
-	matching, err := metav1.LabelSelectorAsSelector(&selector)
+	selector, err := metav1.LabelSelectorAsSelector(&labelSelector)
 	if err != nil {
 		return nil, err
 	}
 
 	list := &corev1.PodList{}
-	err = t.live.List(
-		ctx,
-		list,
+	err = t.apiReader.List(ctx, list,
 		client.InNamespace(workload.GetNamespace()),
-		client.MatchingLabelsSelector{Selector: matching},
-		client.Limit(mostPods),
+		client.MatchingLabelsSelector{Selector: selector},
+		client.Limit(maxPods),
 	)
 
 	return list.Items, err
 }
 
-// replicaFailure is why a Deployment's pods cannot even be created, such as a quota; empty if they
-// can.
+// replicaFailure returns why the pods of a Deployment cannot even be created, such as a quota; empty
+// if they can.
 func replicaFailure(workload *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(workload.Object, "status", "conditions")
+
 	for _, c := range conditions {
 		condition, _ := c.(map[string]any)
 		if condition["type"] == "ReplicaFailure" && condition["status"] == "True" {

@@ -22,23 +22,23 @@ func aws() *v1alpha2.InfrastructureProvider {
 	return &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capa-system", Name: "aws"}}
 }
 
-func TestWhatHappensIsCounted(t *testing.T) {
+func TestRecorder(t *testing.T) {
 	g := NewWithT(t)
 	registry := prometheus.NewPedanticRegistry()
 	r := NewRecorder(registry, "v1.2.3")
-	r.Known(aws())
-	r.Release(aws(), Install, nil)
-	r.Release(aws(), Upgrade, nil)
-	r.Release(aws(), Upgrade, errors.New("no"))
-	r.DriftDetected(aws(), 3)
-	r.DriftCorrected(aws(), 2)
-	r.CRDDeleted(aws())
-	r.Fetched(SourceOCI, 100, nil)
-	r.Fetched(SourceOCI, 20, nil)
-	r.Fetched(SourceURL, 0, errors.New("no"))
-	r.ChartStored(aws(), 4096)
-	r.ChartsWaiting(2)
-	r.Step(v1alpha2.CoreProviderType, StepCRDs)()
+	r.InitCounters(aws())
+	r.CountReleaseAction(aws(), ActionInstall, nil)
+	r.CountReleaseAction(aws(), ActionUpgrade, nil)
+	r.CountReleaseAction(aws(), ActionUpgrade, errors.New("no"))
+	r.CountDriftDetected(aws(), 3)
+	r.CountDriftCorrected(aws(), 2)
+	r.CountCRDDeletion(aws())
+	r.ObserveFetch(SourceOCI, 100, nil)
+	r.ObserveFetch(SourceOCI, 20, nil)
+	r.ObserveFetch(SourceURL, 0, errors.New("no"))
+	r.SetChartSize(aws(), 4096)
+	r.SetChartsWaiting(2)
+	r.TimeStep(v1alpha2.CoreProviderType, StepCRDs)()
 
 	provider := `name="aws",namespace="capa-system",type="InfrastructureProvider"`
 	action := func(action, result string) string {
@@ -56,11 +56,11 @@ func TestWhatHappensIsCounted(t *testing.T) {
 		"# HELP capstan_chart_bytes Size of the archive of a provider's current chart.",
 		"# TYPE capstan_chart_bytes gauge",
 		"capstan_chart_bytes{" + provider + "} 4096",
-		"# HELP capstan_drift_total Changes by others of a provider's objects that were noticed, and those that were undone.",
+		"# HELP capstan_drift_total Drifted objects of a provider that were detected, and those that were corrected.",
 		"# TYPE capstan_drift_total counter",
 		"capstan_drift_total{" + strings.Replace(provider, ",type", `,outcome="corrected",type`, 1) + "} 2",
 		"capstan_drift_total{" + strings.Replace(provider, ",type", `,outcome="detected",type`, 1) + "} 3",
-		"# HELP capstan_release_actions_total Actions on a provider's Helm release, by what was done and whether it was done.",
+		"# HELP capstan_release_actions_total Actions on a provider's Helm release, by action and result.",
 		"# TYPE capstan_release_actions_total counter",
 		action("install", "failed") + "0",
 		action("install", "succeeded") + "1",
@@ -71,30 +71,30 @@ func TestWhatHappensIsCounted(t *testing.T) {
 	}, "\n") + "\n"
 	g.Expect(testutil.GatherAndCompare(registry, strings.NewReader(expected),
 		"capstan_build_info", "capstan_chart_bytes", "capstan_drift_total", "capstan_release_actions_total")).To(Succeed())
-	g.Expect(testutil.ToFloat64(r.deletions.WithLabelValues(labelsOf(aws())...))).To(Equal(1.0))
-	g.Expect(testutil.ToFloat64(r.fetches.WithLabelValues("oci"))).To(Equal(120.0))
+	g.Expect(testutil.ToFloat64(r.crdDeletions.WithLabelValues(labelsOf(aws())...))).To(Equal(1.0))
+	g.Expect(testutil.ToFloat64(r.fetchedBytes.WithLabelValues("oci"))).To(Equal(120.0))
 	g.Expect(testutil.ToFloat64(r.fetchErrors.WithLabelValues("url"))).To(Equal(1.0))
-	g.Expect(testutil.ToFloat64(r.waiting)).To(Equal(2.0))
+	g.Expect(testutil.ToFloat64(r.chartsWaiting)).To(Equal(2.0))
 	g.Expect(testutil.CollectAndCount(r.steps)).To(Equal(1))
 
 	r.Forget(aws())
-	g.Expect(testutil.GatherAndCount(registry, "capstan_chart_bytes", "capstan_drift_total", "capstan_release_actions_total")).
-		To(BeZero())
+	g.Expect(testutil.GatherAndCount(registry,
+		"capstan_chart_bytes", "capstan_drift_total", "capstan_release_actions_total")).To(BeZero())
 }
 
-func TestANilRecorderCountsNothing(t *testing.T) {
+func TestNilRecorder(t *testing.T) {
 	var r *Recorder
-	r.Known(aws())
-	r.Release(aws(), Install, nil)
-	r.DriftDetected(aws(), 1)
-	r.Fetched(SourceOCI, 1, nil)
-	r.ChartStored(aws(), 1)
-	r.ChartsWaiting(1)
-	r.Step(v1alpha2.CoreProviderType, StepCRDs)()
+	r.InitCounters(aws())
+	r.CountReleaseAction(aws(), ActionInstall, nil)
+	r.CountDriftDetected(aws(), 1)
+	r.ObserveFetch(SourceOCI, 1, nil)
+	r.SetChartSize(aws(), 1)
+	r.SetChartsWaiting(1)
+	r.TimeStep(v1alpha2.CoreProviderType, StepCRDs)()
 	r.Forget(aws())
 }
 
-func TestProvidersAreTold(t *testing.T) {
+func TestProviderCollector(t *testing.T) {
 	g := NewWithT(t)
 	scheme := runtime.NewScheme()
 	g.Expect(v1alpha2.AddToScheme(scheme)).To(Succeed())
@@ -131,11 +131,12 @@ capstan_provider_condition{condition="Stalled",` + aws + `reason="",type="Infras
 capstan_provider_condition{condition="Ready",` + core + `reason="MissingVariables",type="CoreProvider"} 0
 capstan_provider_condition{condition="Reconciling",` + core + `reason="",type="CoreProvider"} 0
 capstan_provider_condition{condition="Stalled",` + core + `reason="MissingVariables",type="CoreProvider"} 1
-# HELP capstan_provider_info Always 1; the labels tell a provider's versions, contract and Helm release.
+# HELP capstan_provider_info Always 1; the labels are a provider's versions, contract and Helm release.
 # TYPE capstan_provider_info gauge
 capstan_provider_info{contract="",desired_version="",` + core + `release="",type="CoreProvider",version=""} 1
-capstan_provider_info{contract="v1beta1",desired_version="v2.12.0",` + aws + `release="infrastructure-aws",type="InfrastructureProvider",version="v2.11.1"} 1
-# HELP capstan_provider_missing_variables Variables without which a provider cannot be installed.
+capstan_provider_info{contract="v1beta1",desired_version="v2.12.0",` + aws +
+		`release="infrastructure-aws",type="InfrastructureProvider",version="v2.11.1"} 1
+# HELP capstan_provider_missing_variables Variables that a provider needs and that are not set.
 # TYPE capstan_provider_missing_variables gauge
 capstan_provider_missing_variables{` + aws + `type="InfrastructureProvider"} 0
 capstan_provider_missing_variables{` + core + `type="CoreProvider"} 2
@@ -144,5 +145,7 @@ capstan_provider_missing_variables{` + core + `type="CoreProvider"} 2
 capstan_provider_release_revision{` + aws + `type="InfrastructureProvider"} 4
 capstan_provider_release_revision{` + core + `type="CoreProvider"} 0
 `
-	g.Expect(testutil.CollectAndCompare(Providers(reader, notOthers), strings.NewReader(expected))).To(Succeed())
+
+	collector := NewProviderCollector(reader, notOthers)
+	g.Expect(testutil.CollectAndCompare(collector, strings.NewReader(expected))).To(Succeed())
 }

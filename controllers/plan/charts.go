@@ -104,7 +104,7 @@ func (c *Charts) Find(
 	found.from = wanted
 	found.Chart = c.share(found.Digest, found.Chart)
 	c.known.Store(id, found)
-	c.Metrics.ChartStored(provider, found.Size)
+	c.Metrics.SetChartSize(provider, found.Size)
 
 	return found, nil
 }
@@ -176,7 +176,7 @@ func (c *Charts) fetch(
 	}
 
 	b, err := from.Fetch(ctx, version)
-	c.Metrics.Fetched(sourceOf(provider.GetSpec().FetchConfig), size(b), err)
+	c.Metrics.ObserveFetch(sourceOf(provider.GetSpec().FetchConfig), size(b), err)
 
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 )
 
 // CRDs plans the changes of the cluster's CRDs that a chart of the provider needs. The error is a
-// *crds.OwnedError when a CRD belongs to another provider.
+// *crds.OwnershipError when a CRD belongs to another provider.
 func (p *Planner) CRDs(
 	ctx context.Context, applier *crds.Applier, provider v1alpha2.Provider, c *chart.Chart,
 ) (*crds.Plan, error) {
@@ -22,7 +22,7 @@ func (p *Planner) CRDs(
 		Version:   c.Metadata.AppVersion,
 		Namespace: provider.GetNamespace(),
 		Files:     c.CRDs,
-		Brings:    p.brings(provider),
+		Includes:  p.includes(provider),
 	}
 	if spec := provider.GetSpec().CRDs; spec != nil {
 		request.Policy = spec.Policy
@@ -32,9 +32,9 @@ func (p *Planner) CRDs(
 	return applier.Plan(ctx, request)
 }
 
-// brings returns a function that reports whether the provider of a label is installed in the same
+// includes returns a function that reports whether the provider of a label is installed in the same
 // cluster and its chart contains a CRD.
-func (p *Planner) brings(
+func (p *Planner) includes(
 	provider v1alpha2.Provider,
 ) func(ctx context.Context, label, crd string) (bool, error) {
 	return func(ctx context.Context, label, crd string) (bool, error) {

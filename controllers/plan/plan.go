@@ -74,7 +74,7 @@ func (p *Planner) Plan(ctx context.Context, request Request) (Plan, error) {
 // range, so that a range resolves to another version only when the spec changes.
 func (p *Planner) planChart(ctx context.Context, request Request, plan *Plan) error {
 	provider := request.Provider
-	defer p.Metrics.Step(provider.ProviderType(), metrics.StepChart)()
+	defer p.Metrics.TimeStep(provider.ProviderType(), metrics.StepChart)()
 
 	from, err := p.Sources.Source(provider)
 	if err != nil {
@@ -95,7 +95,7 @@ func (p *Planner) planChart(ctx context.Context, request Request, plan *Plan) er
 // planRelease computes the values and the post-renderer for the chart.
 func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) error {
 	provider, chart := request.Provider, plan.Chart
-	defer p.Metrics.Step(provider.ProviderType(), metrics.StepValues)()
+	defer p.Metrics.TimeStep(provider.ProviderType(), metrics.StepValues)()
 
 	variables, err := values.Variables(ctx, p.APIReader, provider)
 	if err != nil {

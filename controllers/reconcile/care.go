@@ -18,7 +18,7 @@ import (
 
 // observe reads the release's history, and the record of its newest revision.
 func (r *run) observe(ctx context.Context) Result {
-	defer r.Metrics.Step(r.Type, metrics.StepRelease)()
+	defer r.Metrics.TimeStep(r.Type, metrics.StepRelease)()
 
 	key := plan.ReleaseKey(r.provider)
 
@@ -59,7 +59,7 @@ func (r *run) observe(ctx context.Context) Result {
 // checkHealth reads the health of the revision's objects from the watches, which wake the provider
 // when it changes.
 func (r *run) checkHealth(ctx context.Context) Result {
-	defer r.Metrics.Step(r.Type, metrics.StepHealth)()
+	defer r.Metrics.TimeStep(r.Type, metrics.StepHealth)()
 
 	report, err := r.target.Health.Check(ctx, r.installed.record.Keys())
 	if err != nil {
@@ -149,8 +149,8 @@ func (r *run) rollBack(ctx context.Context) Result {
 		Reason:       r.failureReason(),
 		HistoryLimit: plan.HistoryLimit(r.provider.GetSpec()),
 	}, observed)
-	r.Metrics.Release(r.provider, metrics.Rollback, err)
-	r.target.Health.Verified(result.Applied)
+	r.Metrics.CountReleaseAction(r.provider, metrics.ActionRollback, err)
+	r.target.Health.MarkVerified(result.Applied)
 
 	if err != nil && !leavesRevision(err) {
 		return failed(err, applying)

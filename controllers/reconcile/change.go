@@ -67,7 +67,7 @@ func (r *run) makePlan(ctx context.Context) Result {
 		return failed(err, applying)
 	}
 
-	r.goal = goal{version: planned.Chart.Version(), digest: digest, action: metrics.Upgrade, apply: r.applyPlan}
+	r.goal = goal{version: planned.Chart.Version(), digest: digest, action: metrics.ActionUpgrade, apply: r.applyPlan}
 
 	return Result{}
 }
@@ -117,7 +117,7 @@ func (r *run) rollbackGoal(revision int) goal {
 		return r.target.Releases.Rollback(ctx, plan.ReleaseKey(r.provider), to, observed)
 	}
 
-	return goal{version: fmt.Sprintf("revision %d", revision), digest: to.Digest, action: metrics.Rollback, apply: apply}
+	return goal{version: fmt.Sprintf("revision %d", revision), digest: to.Digest, action: metrics.ActionRollback, apply: apply}
 }
 
 // decide decides what to do about the release. It ends the change where another program works on the
@@ -172,7 +172,7 @@ func (r *run) checkRollback(ctx context.Context) Result {
 		return failed(err, applying)
 	}
 
-	return failed(r.target.CRDs.Suffices(ctx, crds), applying)
+	return failed(r.target.CRDs.CheckUnmanaged(ctx, crds), applying)
 }
 
 // apply takes the action that leads to the goal. Whether the action succeeded is read from the history
@@ -182,20 +182,20 @@ func (r *run) apply(ctx context.Context) Result {
 		return Result{}
 	}
 
-	defer r.Metrics.Step(r.Type, metrics.StepRelease)()
+	defer r.Metrics.TimeStep(r.Type, metrics.StepRelease)()
 
 	log := ctrl.LoggerFrom(ctx).WithValues("release", r.installed.history.Release.Name, "version", r.goal.version)
 	log.Info("Applying the release", "state", r.state.State, "found", r.state.Message)
 
 	action := r.goal.action
 	if r.state.State == state.Absent {
-		action = metrics.Install
+		action = metrics.ActionInstall
 		r.provider.GetStatus().Release = nil // what was known of an earlier release is obsolete
 	}
 
 	result, err := r.goal.apply(ctx, r.state)
-	r.Metrics.Release(r.provider, action, err)
-	r.target.Health.Verified(result.Applied)
+	r.Metrics.CountReleaseAction(r.provider, action, err)
+	r.target.Health.MarkVerified(result.Applied)
 
 	if result.Revision != 0 {
 		log.Info("Applied the release", "revision", result.Revision, "status", result.Status)

@@ -64,18 +64,18 @@ func (r *run) careForCRDs(ctx context.Context) Result {
 
 // applyCRDs applies the CRDs of a chart that have changed, once that is safe.
 func (r *run) applyCRDs(ctx context.Context, c *chart.Chart) Result {
-	defer r.Metrics.Step(r.Type, metrics.StepCRDs)()
+	defer r.Metrics.TimeStep(r.Type, metrics.StepCRDs)()
 
 	planned, result := r.planCRDs(ctx, c)
 	if result.Ends() {
 		return result
 	}
 
-	if err := r.target.CRDs.Suffices(ctx, planned); err != nil {
+	if err := r.target.CRDs.CheckUnmanaged(ctx, planned); err != nil {
 		return failed(err, applying)
 	}
 
-	if !planned.Changed() {
+	if !planned.HasChanges() {
 		return Result{}
 	}
 
@@ -107,8 +107,8 @@ func (r *run) planCRDs(ctx context.Context, c *chart.Chart) (*crds.Plan, Result)
 	r.provider.GetStatus().OrphanedCRDs = planned.Orphaned
 
 	for _, d := range planned.Deleting {
-		if r.target.CRDs.FirstSeen(d) {
-			r.Metrics.CRDDeleted(r.provider)
+		if r.target.CRDs.ObserveDeletion(d) {
+			r.Metrics.CountCRDDeletion(r.provider)
 			r.warn(r.provider, v1alpha2.CRDDeletingReason, "Reconcile", fmt.Sprintf("CustomResourceDefinition %s "+
 				"is being deleted, and with it all objects of its kind; it will be recreated once it is gone", d.Name))
 		}
@@ -119,7 +119,7 @@ func (r *run) planCRDs(ctx context.Context, c *chart.Chart) (*crds.Plan, Result)
 
 // migrateBefore rewrites objects that are stored in versions about to be removed, some at a time.
 func (r *run) migrateBefore(ctx context.Context, planned *crds.Plan) Result {
-	progress, err := r.target.CRDs.MigrateBefore(ctx, planned)
+	progress, err := r.target.CRDs.MigrateBeforeApply(ctx, planned)
 
 	migrationError := new(crds.MigrationError)
 	switch {
@@ -147,7 +147,7 @@ func (r *run) migrateBefore(ctx context.Context, planned *crds.Plan) Result {
 
 // checkCRDs makes sure that the changes break nothing.
 func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan) Result {
-	report, err := r.target.CRDs.Check(ctx, planned, safety.Allowed(r.provider.GetAnnotations()))
+	report, err := r.target.CRDs.CheckChanges(ctx, planned, safety.AllowedCRDs(r.provider.GetAnnotations()))
 	if err != nil {
 		return failed(err, applying)
 	}
@@ -156,7 +156,7 @@ func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan) Result {
 		return Result{}
 	}
 
-	if report.Stopped() {
+	if report.HasErrors() {
 		return failed(&unsafeError{report}, applying)
 	}
 
@@ -175,7 +175,7 @@ func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan) Result {
 // does. That takes the API server a while, one CRD after the other. The release does not wait for it:
 // usually none of its objects is of such a kind, and its pods take longer to start.
 func (r *run) waitForCRDs(ctx context.Context) Result {
-	pending, err := r.target.CRDs.Pending(ctx, r.plan.Chart.Chart.CRDs)
+	pending, err := r.target.CRDs.NotServed(ctx, r.plan.Chart.Chart.CRDs)
 	if err != nil {
 		return failed(err, applying)
 	}
@@ -208,7 +208,7 @@ func (r *run) migrateCRDs(ctx context.Context, ready Result) Result {
 		return result
 	}
 
-	unmigrated, tried := planned.Unmigrated()
+	unmigrated, tried := planned.PendingMigrations()
 	if len(unmigrated) == 0 {
 		if conditions.Has(r.provider, v1alpha2.CRDsMigratedCondition) {
 			r.migration = &migration{
@@ -216,7 +216,7 @@ func (r *run) migrateCRDs(ctx context.Context, ready Result) Result {
 			}
 		}
 
-		return firstOf(failed(r.target.CRDs.Tidy(ctx, planned), fetching), ready)
+		return firstOf(failed(r.target.CRDs.CleanUpMigrations(ctx, planned), fetching), ready)
 	}
 
 	if remaining := r.managersTurn(); remaining > 0 && len(tried) < len(unmigrated) {
@@ -228,7 +228,7 @@ func (r *run) migrateCRDs(ctx context.Context, ready Result) Result {
 		unmigrated = tried
 	}
 
-	progress, err := r.target.CRDs.MigrateAfter(ctx, planned, unmigrated)
+	progress, err := r.target.CRDs.MigrateAfterRollout(ctx, planned, unmigrated)
 
 	migrationError := new(crds.MigrationError)
 	switch {

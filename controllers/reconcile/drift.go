@@ -39,7 +39,7 @@ func (d *deviation) String() string {
 // made that. Only objects that have changed since they last matched it are compared, so it makes no
 // request while nothing happens.
 func (r *run) correctDrift(ctx context.Context) Result {
-	defer r.Metrics.Step(r.Type, metrics.StepDrift)()
+	defer r.Metrics.TimeStep(r.Type, metrics.StepDrift)()
 
 	policy := driftPolicy(r.provider.GetSpec())
 	if policy == v1alpha2.DriftOff {
@@ -52,7 +52,7 @@ func (r *run) correctDrift(ctx context.Context) Result {
 		return Result{}
 	}
 
-	changed, err := r.target.Health.Changed(ctx, r.installed.record.Keys())
+	changed, err := r.target.Health.Unverified(ctx, r.installed.record.Keys())
 	if err != nil {
 		return failed(err, applying)
 	}
@@ -84,7 +84,7 @@ func (r *run) compare(ctx context.Context, objects []object.Key) ([]drift.Differ
 
 	history := r.installed.history
 	compared, err := r.target.Releases.Compare(ctx, history.Release, r.installed.record.Select(objects))
-	r.target.Health.Verified(compared.InSync)
+	r.target.Health.MarkVerified(compared.InSync)
 
 	return compared.Differences, err
 }
@@ -154,7 +154,7 @@ func (r *run) correctObjects(
 		return nil, nil, failure
 	}
 
-	r.target.Health.Verified(result.Applied)
+	r.target.Health.MarkVerified(result.Applied)
 
 	return result.Applied, failure, nil
 }
@@ -177,19 +177,19 @@ func (r *run) recordDrift(ctx context.Context, policy v1alpha2.DriftPolicy) {
 	for _, d := range *r.deviations {
 		switch {
 		case d.corrected:
-			r.Metrics.DriftDetected(r.provider, 1)
-			r.Metrics.DriftCorrected(r.provider, 1)
+			r.Metrics.CountDriftDetected(r.provider, 1)
+			r.Metrics.CountDriftCorrected(r.provider, 1)
 			r.announceCorrection(ctx, d)
 		case !d.Missing:
 			left = append(left, d.Snapshot)
 		}
 	}
 
-	r.target.Health.Differing(left)
+	r.target.Health.MarkDrifted(left)
 
 	remaining := leftDeviations(*r.deviations)
 	if len(remaining) > 0 && conditionMessage(r.provider, v1alpha2.DriftedCondition) != summarizeDrift(remaining) {
-		r.Metrics.DriftDetected(r.provider, len(remaining))
+		r.Metrics.CountDriftDetected(r.provider, len(remaining))
 		r.warn(r.provider, driftReason(policy), "Compare", summarizeDrift(remaining))
 	}
 }

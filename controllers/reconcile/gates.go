@@ -14,7 +14,7 @@ import (
 // variables have values, and the APIs that it needs are served. Core's health is awaited only after
 // the CRDs, because these take a while to be served.
 func (r *run) checkGates(ctx context.Context) Result {
-	defer r.Metrics.Step(r.Type, metrics.StepPreflight)()
+	defer r.Metrics.TimeStep(r.Type, metrics.StepPreflight)()
 
 	if !r.applies() {
 		return Result{}

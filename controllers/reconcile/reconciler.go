@@ -66,7 +66,7 @@ type Dependencies struct {
 	permitted   permitted
 }
 
-// Reconcile brings one provider closer to what its resource asks for, and never waits for anything to
+// Reconcile includes one provider closer to what its resource asks for, and never waits for anything to
 // become ready.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
 	// Uncached: a status older than our own last write would hide that it must change back.
@@ -120,7 +120,7 @@ func (r *Reconciler) perform(ctx context.Context, provider v1alpha2.Provider) (c
 		return run.end(run.remove(ctx))
 	}
 
-	r.Metrics.Known(provider)
+	r.Metrics.InitCounters(provider)
 
 	result := run.reconcile(ctx)
 	provider.GetStatus().LastHandledReconcileAt = provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]

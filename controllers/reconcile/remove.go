@@ -28,7 +28,7 @@ func (r *run) remove(ctx context.Context) Result {
 		return removing
 	}
 
-	defer r.Metrics.Step(r.Type, metrics.StepRemove)()
+	defer r.Metrics.TimeStep(r.Type, metrics.StepRemove)()
 
 	condition := conditions.GetReason(r.provider, v1alpha2.ProviderInstalledCondition)
 	attempt := removal.Removal{

@@ -27,7 +27,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
-// Outcome is how a step or a run ended, and with it what brings the resource back.
+// Outcome is how a step or a run ended, and with it what includes the resource back.
 type Outcome int
 
 const (
@@ -36,7 +36,7 @@ const (
 	// Ready means that the provider is what the resource asks for. It comes back by events, and at
 	// Result.At for work in the background.
 	Ready
-	// Waiting means that an event, or Result.At, brings the resource back.
+	// Waiting means that an event, or Result.At, includes the resource back.
 	Waiting
 	// Stalled means that a user must change something. The resource still comes back, each time
 	// later, because not every input is watched.
@@ -138,10 +138,10 @@ var errorTable = []row{
 	on[*clusters.KubeConfigError](preflightFailed, v1alpha2.KubeConfigErrorReason, Stalled),
 	on[*permissions.MissingError](preflightFailed, v1alpha2.MissingPermissionsReason, Stalled),
 	on[*unsafeError](v1alpha2.CRDsSafeCondition, v1alpha2.UnsafeCRDsReason, Stalled),
-	onValue(func(e *crds.UnsatisfiedError, result *Result) {
+	onValue(func(e *crds.IncompatibleError, result *Result) {
 		result.set(preflightFailed, v1alpha2.UnsupportedProviderDowngradeReason, Stalled)
 
-		if e.Newer == "" {
+		if e.NewerVersion == "" {
 			result.set("", v1alpha2.WaitingForCRDsReason, Waiting)
 		}
 	}),
@@ -150,7 +150,7 @@ var errorTable = []row{
 	on[*source.UntrustedError](installFailed, v1alpha2.UntrustedSourceReason, Stalled),
 	on[*bundle.InvalidError](installFailed, v1alpha2.InvalidComponentsReason, Stalled),
 	on[*crds.RefusedError](installFailed, v1alpha2.CRDsNotReadyReason, Stalled),
-	on[*crds.OwnedError](installFailed, v1alpha2.CRDConflictReason, Stalled),
+	on[*crds.OwnershipError](installFailed, v1alpha2.CRDConflictReason, Stalled),
 	on[*values.CustomizationError](installFailed, v1alpha2.ComponentsCustomizationErrorReason, Stalled),
 	on[*values.ImagesError](installFailed, v1alpha2.ComponentsImageOverrideErrorReason, Stalled),
 	onValue(func(e *patches.Error, result *Result) {

@@ -79,11 +79,11 @@ var errorCases = map[string]errorCase{
 		condition: v1alpha2.CRDsSafeCondition, reason: v1alpha2.UnsafeCRDsReason, outcome: Stalled,
 	},
 	"a CRD of a newer version": {
-		err:       &crds.UnsatisfiedError{Newer: "v1.1.0", Report: &safety.Report{}},
+		err:       &crds.IncompatibleError{NewerVersion: "v1.1.0", Report: &safety.Report{}},
 		condition: preflightFailed, reason: v1alpha2.UnsupportedProviderDowngradeReason, outcome: Stalled,
 	},
 	"an unmanaged CRD that is incompatible": {
-		err:    &crds.UnsatisfiedError{Report: &safety.Report{}},
+		err:    &crds.IncompatibleError{Report: &safety.Report{}},
 		reason: v1alpha2.WaitingForCRDsReason, outcome: Waiting,
 	},
 	"an unknown provider": {
@@ -107,7 +107,7 @@ var errorCases = map[string]errorCase{
 		condition: installFailed, reason: v1alpha2.CRDsNotReadyReason, outcome: Stalled,
 	},
 	"a CRD of another provider": {
-		err:       &crds.OwnedError{},
+		err:       &crds.OwnershipError{},
 		condition: installFailed, reason: v1alpha2.CRDConflictReason, outcome: Stalled,
 	},
 	"a customization that does not fit": {

@@ -162,7 +162,7 @@ func (r *run) care(ctx context.Context) Result {
 	return firstOf(drift, health)
 }
 
-// change brings the release to what the spec asks for. The gates are checked only when something is
+// change includes the release to what the spec asks for. The gates are checked only when something is
 // to be applied.
 func (r *run) change(ctx context.Context) Result {
 	if revision := plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo; revision != nil {

@@ -81,7 +81,7 @@ func (r *run) healthResult() Result {
 		return ready(v1alpha2.HealthyReason, " is installed and healthy")
 	case held:
 		return waiting(v1alpha2.UnhealthyReason, health.Message()+"; "+r.heldMessage(), noDeadline)
-	case r.installed.revision.Healthy || health.Failed:
+	case r.installed.revision.Healthy || health.Failed():
 		return waiting(v1alpha2.UnhealthyReason, health.Message(), noDeadline)
 	default:
 		return waiting(v1alpha2.ProgressingReason, health.Message(), noDeadline)
@@ -159,5 +159,5 @@ func (r *run) heldMessage() string {
 		r.installed.revision.Number, r.installed.record.Description, r.installed.record.AppVersion)
 }
 
-// noDeadline is the time of results that an event brings back.
+// noDeadline is the time of results that an event includes back.
 var noDeadline time.Time

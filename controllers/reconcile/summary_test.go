@@ -55,7 +55,7 @@ func revision(number int, status state.Status, digest string) state.Revision {
 // unhealthy returns a health report of an object that is missing.
 func unhealthy() *health.Report {
 	return &health.Report{Objects: []health.ObjectHealth{{
-		Object: object.Key{Name: "manager"}, Message: "is missing",
+		Object: object.Key{Name: "manager"}, Result: health.Result{Message: "is missing"},
 	}}}
 }
 

@@ -39,14 +39,14 @@ func (r *Removal) deleteCRDs(ctx context.Context) error {
 		return err
 	}
 
-	if !found.None() {
+	if !found.Unused() {
 		return &BlockedError{Message: fmt.Sprintf(
 			"the provider is uninstalled, but its CustomResourceDefinitions are not deleted: %s; "+
 				"delete them first, or remove the annotation %s to keep the CustomResourceDefinitions",
 			found.Message(), v1alpha2.DeleteCRDsAnnotation)}
 	}
 
-	resource := r.Target.CRDs.Writer.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
+	resource := r.Target.CRDs.Metadata.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
 
 	for i := range definitions {
 		d := &definitions[i]
@@ -73,7 +73,7 @@ func (r *Removal) deletableCRDs(ctx context.Context) ([]apiextensionsv1.CustomRe
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
 	ofProvider := client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(r.Provider)}
 
-	if err := r.Target.CRDs.Reader.List(ctx, list, ofProvider); err != nil {
+	if err := r.Target.CRDs.Client.List(ctx, list, ofProvider); err != nil {
 		return nil, fmt.Errorf("list the provider's CustomResourceDefinitions: %w", err)
 	}
 

@@ -44,7 +44,7 @@ func (r *Removal) namespaceFree(ctx context.Context) error {
 	}
 
 	found, err := r.usage(ctx, usage.Query{Namespace: namespace})
-	if err != nil || found.None() {
+	if err != nil || found.Unused() {
 		return err
 	}
 

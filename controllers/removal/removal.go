@@ -174,7 +174,7 @@ func (r *Removal) notInUse(ctx context.Context) error {
 	}
 
 	found, err := r.usage(ctx, usage.Query{Provider: v1alpha2.Label(r.Provider)})
-	if err != nil || found.None() {
+	if err != nil || found.Unused() {
 		return err
 	}
 
@@ -186,7 +186,7 @@ func (r *Removal) notInUse(ctx context.Context) error {
 // usage finds objects of providers' kinds that are not part of the release.
 func (r *Removal) usage(ctx context.Context, query usage.Query) (*usage.Usage, error) {
 	query.Own = r.own
-	finder := usage.Finder{Definitions: r.Target.CRDs.Reader, Objects: r.Target.Metadata}
+	finder := usage.Finder{Client: r.Target.CRDs.Client, Metadata: r.Target.Metadata}
 
 	return finder.Find(ctx, query)
 }

@@ -7,46 +7,47 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Usage is what was found.
+// Usage is the result of a query.
 type Usage struct {
-	// Kinds that have objects or could not be looked into, those with most objects first.
+	// Kinds that have objects or could not be read, those with the most objects first.
 	Kinds []Kind
 }
 
-// Kind is what was found of one kind.
+// Kind is the result for one kind.
 type Kind struct {
 	// Name of the CRD, e.g. "awsclusters.infrastructure.cluster.x-k8s.io".
 	Name string
-	// Count of the objects. Beyond a hundred it is the API server's estimate.
+	// Count is the number of objects. Beyond a hundred it is the API server's estimate.
 	Count int64
-	// Examples are some of them, as namespace/name, with a remark on those that are being deleted.
+	// Examples are some of the objects, as namespace/name, with a remark if they are being deleted.
 	Examples []string
-	// Problem says why the kind could not be looked into, or not to its end, and what to do; empty
-	// if it could.
+	// Problem is why the objects could not all be read, and what to do about it; empty if they were.
 	Problem string
 }
 
+// add counts an object.
 func (k *Kind) add(o *metav1.PartialObjectMetadata) {
 	k.Count++
-	if len(k.Examples) == examples {
+
+	if len(k.Examples) == maxExamples {
 		return
 	}
 
 	example := strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")
 	if !o.DeletionTimestamp.IsZero() {
-		example += " (being deleted, held by its finalizers " + strings.Join(o.Finalizers, ", ") + ")"
+		example += " (being deleted, blocked by its finalizers " + strings.Join(o.Finalizers, ", ") + ")"
 	}
 
 	k.Examples = append(k.Examples, example)
 }
 
-// None reports whether it is certain that there are no objects.
-func (u *Usage) None() bool { return len(u.Kinds) == 0 }
+// Unused reports whether it is certain that there are no objects.
+func (u *Usage) Unused() bool { return len(u.Kinds) == 0 }
 
-// mostKinds is how many kinds a message names: a provider may have dozens.
-const mostKinds = 5
+// maxKinds is how many kinds a message names. A provider may have dozens.
+const maxKinds = 5
 
-// Message says what exists and what could not be looked into, for a person who wants it gone.
+// Message describes the objects that exist and the kinds that could not be read.
 func (u *Usage) Message() string {
 	var (
 		total         int64
@@ -54,7 +55,9 @@ func (u *Usage) Message() string {
 	)
 
 	for _, k := range u.Kinds {
-		if total += k.Count; k.Count > 0 {
+		total += k.Count
+
+		if k.Count > 0 {
 			found = append(found, fmt.Sprintf("%d %s (e.g. %s)", k.Count, k.Name, strings.Join(k.Examples, ", ")))
 		}
 
@@ -73,16 +76,17 @@ func (u *Usage) Message() string {
 	}
 
 	if len(failed) > 0 {
-		parts = append(parts, "it is not known whether there are "+enumerate(failed))
+		parts = append(parts, "it is unknown whether there are "+enumerate(failed))
 	}
 
 	return strings.Join(parts, "; ")
 }
 
-func enumerate(items []string) string {
-	if len(items) <= mostKinds {
-		return strings.Join(items, ", ")
+// enumerate names the first kinds, and how many more there are.
+func enumerate(kinds []string) string {
+	if len(kinds) <= maxKinds {
+		return strings.Join(kinds, ", ")
 	}
 
-	return fmt.Sprintf("%s and objects of %d more kinds", strings.Join(items[:mostKinds], ", "), len(items)-mostKinds)
+	return fmt.Sprintf("%s and objects of %d more kinds", strings.Join(kinds[:maxKinds], ", "), len(kinds)-maxKinds)
 }

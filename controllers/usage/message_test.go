@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestMessage(t *testing.T) {
+func TestUsageMessage(t *testing.T) {
 	found := func(name string, count int64, examples ...string) Kind {
 		return Kind{Name: name, Count: count, Examples: examples}
 	}
@@ -15,30 +15,42 @@ func TestMessage(t *testing.T) {
 		kinds []Kind
 		want  string
 	}{
-		"one object":     {[]Kind{found("as.x", 1, "default/a")}, "1 object still exists: 1 as.x (e.g. default/a)"},
-		"several kinds":  {[]Kind{found("as.x", 10, "default/a", "default/b"), found("bs.x", 2, "c")}, "12 objects still exist: 10 as.x (e.g. default/a, default/b), 2 bs.x (e.g. c)"},
-		"nothing to see": {[]Kind{{Name: "as.x", Problem: "no answer"}}, "it is not known whether there are as.x (no answer)"},
+		"one object": {[]Kind{found("as.x", 1, "default/a")}, "1 object still exists: 1 as.x (e.g. default/a)"},
+		"several kinds": {
+			[]Kind{found("as.x", 10, "default/a", "default/b"), found("bs.x", 2, "c")},
+			"12 objects still exist: 10 as.x (e.g. default/a, default/b), 2 bs.x (e.g. c)",
+		},
+		"unknown": {[]Kind{{Name: "as.x", Problem: "no answer"}}, "it is unknown whether there are as.x (no answer)"},
 		"both": {
 			[]Kind{found("as.x", 1, "default/a"), {Name: "bs.x", Problem: "no answer"}},
-			"1 object still exists: 1 as.x (e.g. default/a); it is not known whether there are bs.x (no answer)",
+			"1 object still exists: 1 as.x (e.g. default/a); it is unknown whether there are bs.x (no answer)",
 		},
 		"many kinds": {
-			[]Kind{found("a", 1, "1"), found("b", 1, "1"), found("c", 1, "1"), found("d", 1, "1"), found("e", 1, "1"), found("f", 1, "1"), found("g", 1, "1")},
-			"7 objects still exist: 1 a (e.g. 1), 1 b (e.g. 1), 1 c (e.g. 1), 1 d (e.g. 1), 1 e (e.g. 1) and objects of 2 more kinds",
+			[]Kind{
+				found("a", 1, "1"),
+				found("b", 1, "1"),
+				found("c", 1, "1"),
+				found("d", 1, "1"),
+				found("e", 1, "1"),
+				found("f", 1, "1"),
+				found("g", 1, "1"),
+			},
+			"7 objects still exist: 1 a (e.g. 1), 1 b (e.g. 1), 1 c (e.g. 1), 1 d (e.g. 1), 1 e (e.g. 1) " +
+				"and objects of 2 more kinds",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			u := &Usage{Kinds: c.kinds}
 			g.Expect(u.Message()).To(Equal(c.want))
-			g.Expect(u.None()).To(BeFalse())
+			g.Expect(u.Unused()).To(BeFalse())
 		})
 	}
 
-	NewWithT(t).Expect((&Usage{}).None()).To(BeTrue())
+	NewWithT(t).Expect((&Usage{}).Unused()).To(BeTrue())
 }
 
-func TestExamples(t *testing.T) {
+func TestKindExamples(t *testing.T) {
 	g := NewWithT(t)
 	k := &Kind{}
 	now := metav1.Now()
@@ -51,5 +63,5 @@ func TestExamples(t *testing.T) {
 	)
 	k.add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "third"}})
 	g.Expect(k.Count).To(BeEquivalentTo(3))
-	g.Expect(k.Examples).To(Equal([]string{"global", "ns/going (being deleted, held by its finalizers x/y)"}))
+	g.Expect(k.Examples).To(Equal([]string{"global", "ns/going (being deleted, blocked by its finalizers x/y)"}))
 }

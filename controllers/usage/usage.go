@@ -1,7 +1,7 @@
 // Package usage reports whether a provider is in use: which objects exist of the kinds that its CRDs
-// define, and that did not come with the provider itself. Whoever removes a provider asks it first,
-// because nobody looks after these objects afterwards and most of them have finalizers that only
-// the provider takes off.
+// define, other than those that came with the provider itself. This is checked before a provider is
+// removed, because nothing reconciles these objects afterwards, and most of them have finalizers
+// that only the provider removes.
 package usage
 
 import (
@@ -21,68 +21,65 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/crds/paging"
+	"github.com/capstan-project/capstan/controllers/crds/versions"
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
 const (
-	// concurrency bounds the requests in flight.
+	// concurrency limits the requests in flight.
 	concurrency = 8
-	// pageSize is how many objects of a kind are looked at in one request; all others are only
-	// counted.
+	// pageSize is how many objects of a kind one request reads.
 	pageSize = 100
-	// examples is how many objects of a kind are named.
-	examples = 2
+	// maxExamples is how many objects of a kind are named.
+	maxExamples = 2
 )
 
-// Finder looks for objects.
+// Finder finds objects of providers' kinds.
 type Finder struct {
-	// Definitions reads CRDs; their schemas may be left out.
-	Definitions client.Reader
-	// Objects lists objects' metadata.
-	Objects metadata.Interface
+	// Client reads CRDs, from a cache that may omit their schemas.
+	Client client.Reader
+	// Metadata lists the objects' metadata at the API server.
+	Metadata metadata.Interface
 }
 
-// Query says what to look for.
+// Query selects objects.
 type Query struct {
-	// Provider is the label of the provider whose kinds are meant; empty means those of all
-	// providers.
+	// Provider is the label of the provider that defines the kinds; empty means all providers.
 	Provider string
-	// Namespace to look in; empty means everywhere, kinds without namespaces included.
+	// Namespace of the objects; empty means all namespaces, including cluster-scoped objects.
 	Namespace string
 	// Own are objects that came with the provider. They do not count.
 	Own []object.Key
 }
 
-// Find looks for objects, a kind at a time, by their metadata only and in the version in which they
-// are stored: so none has to be converted, as a rule, and a conversion webhook that is down does no
-// harm. A kind that the API server no longer has is not in use; one that cannot be looked into is
-// in the result with the reason. The error says that CRDs could not be read.
+// Find finds objects. It reads only their metadata, and in the version in which they are stored, so
+// that usually none has to be converted and a broken conversion webhook does no harm.
+//
+// A kind that no longer exists is not in use. One that cannot be read is in the result, with the
+// reason. The error means that the CRDs could not be read.
 func (f *Finder) Find(ctx context.Context, q Query) (*Usage, error) {
-	definitions := &apiextensionsv1.CustomResourceDefinitionList{}
+	crds := &apiextensionsv1.CustomResourceDefinitionList{}
 
-	var of client.ListOption = client.HasLabels{v1alpha2.ClusterctlProviderLabel}
+	var selector client.ListOption = client.HasLabels{v1alpha2.ClusterctlProviderLabel}
 	if q.Provider != "" {
-		of = client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: q.Provider}
+		selector = client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: q.Provider}
 	}
 
-	if err := f.Definitions.List(ctx, definitions, of); err != nil {
+	if err := f.Client.List(ctx, crds, selector); err != nil {
 		return nil, fmt.Errorf("list the CustomResourceDefinitions of %s: %w", cmp.Or(q.Provider, "all providers"), err)
 	}
 
 	own := ownObjects(q.Own)
-	kinds := make([]Kind, len(definitions.Items))
+	kinds := make([]Kind, len(crds.Items))
 
 	var group errgroup.Group
 	group.SetLimit(concurrency)
 
-	for i := range definitions.Items {
-		definition := &definitions.Items[i]
-		if q.Namespace != "" && definition.Spec.Scope != apiextensionsv1.NamespaceScoped {
-			continue
-		}
-
+	for i := range crds.Items {
 		group.Go(func() error {
-			kinds[i] = f.kind(ctx, definition, q.Namespace, own)
+			kinds[i] = f.findKind(ctx, &crds.Items[i], q.Namespace, own)
+
 			return ctx.Err()
 		})
 	}
@@ -92,38 +89,34 @@ func (f *Finder) Find(ctx context.Context, q Query) (*Usage, error) {
 	}
 
 	kinds = slices.DeleteFunc(kinds, func(k Kind) bool { return k.Count == 0 && k.Problem == "" })
-	slices.SortFunc(
-		kinds,
-		func(a, b Kind) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name)) },
-	)
+	slices.SortFunc(kinds, func(a, b Kind) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
+	})
 
 	return &Usage{Kinds: kinds}, nil
 }
 
-// kind looks into one kind.
-func (f *Finder) kind(
+// findKind finds the objects of one kind.
+func (f *Finder) findKind(
 	ctx context.Context,
-	definition *apiextensionsv1.CustomResourceDefinition,
+	crd *apiextensionsv1.CustomResourceDefinition,
 	namespace string,
 	own map[objectID]bool,
 ) Kind {
-	k := Kind{Name: definition.Name}
+	k := Kind{Name: crd.Name}
 
-	version := versionOf(definition)
-	if version == "" {
+	version := versions.Preferred(crd)
+	if version == nil {
 		k.Problem = "none of its versions is served; serve one, or delete the CustomResourceDefinition"
 		return k
 	}
 
-	resource := schema.GroupVersionResource{
-		Group:    definition.Spec.Group,
-		Version:  version,
-		Resource: definition.Spec.Names.Plural,
-	}
-	for options := (metav1.ListOptions{Limit: pageSize}); ; {
-		page, err := f.Objects.Resource(resource).Namespace(namespace).List(ctx, options)
+	groupKind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
+	objects := f.Metadata.Resource(versions.Resource(crd, version.Name)).Namespace(namespace)
+
+	for page, err := range paging.Pages(ctx, metav1.ListOptions{Limit: pageSize}, objects.List) {
 		if apierrors.IsNotFound(err) {
-			return k // the kind is gone
+			return k // the kind no longer exists
 		}
 
 		if err != nil {
@@ -132,13 +125,15 @@ func (f *Finder) kind(
 		}
 
 		for i := range page.Items {
-			if o := &page.Items[i]; !own[objectID{schema.GroupKind{Group: resource.Group, Kind: definition.Spec.Names.Kind}, o.Namespace, o.Name}] {
+			o := &page.Items[i]
+			if !own[objectID{groupKind, o.Namespace, o.Name}] {
 				k.add(o)
 			}
 		}
-		// What is beyond this page may be the provider's own only as long as nothing else was
-		// found.
-		if options.Continue = page.Continue; page.Continue == "" || k.Count > 0 {
+
+		// Once an object was found, the others are only counted. Until then, those on the next page
+		// could be the provider's own as well.
+		if k.Count > 0 {
 			if page.RemainingItemCount != nil {
 				k.Count += *page.RemainingItemCount
 			}
@@ -146,22 +141,11 @@ func (f *Finder) kind(
 			return k
 		}
 	}
+
+	return k
 }
 
-// versionOf is the version to ask for: that of the storage, or else one that is served; empty if
-// none is.
-func versionOf(definition *apiextensionsv1.CustomResourceDefinition) string {
-	served := ""
-	for _, v := range definition.Spec.Versions {
-		if v.Served && (v.Storage || served == "") {
-			served = v.Name
-		}
-	}
-
-	return served
-}
-
-// problem says why a kind could not be looked into, and what to do.
+// problem returns why a kind cannot be read, and what to do about it.
 func problem(err error) string {
 	message := err.Error()
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
@@ -169,32 +153,35 @@ func problem(err error) string {
 	}
 
 	if strings.Contains(message, "conversion webhook") {
-		return message + "; repair the webhook's server, or set the CustomResourceDefinition's spec.conversion.strategy to None"
+		return message + "; repair the webhook's server, or set the CustomResourceDefinition's " +
+			"spec.conversion.strategy to None"
 	}
 
 	return message
 }
 
-// objectID identifies an object whatever the version.
+// objectID identifies an object independently of its version.
 type objectID struct {
 	schema.GroupKind
 	namespace, name string
 }
 
-// selfMade are objects that a provider's manager makes by itself and never deletes: they are of no
-// use without the provider, and it makes them again. aws's stands for the manager's own identity
-// and is made with the first AWSCluster; its webhook takes no other name.
-var selfMade = []objectID{
+// selfCreated are objects that a provider's manager creates and never deletes. They are of no use
+// without the provider, and it creates them again.
+var selfCreated = []objectID{
+	// This is the identity of the manager itself, which is created with the first AWSCluster. The
+	// provider's webhook accepts no other name.
 	{schema.GroupKind{Group: "infrastructure.cluster.x-k8s.io", Kind: "AWSClusterControllerIdentity"}, "", "default"},
 }
 
-func ownObjects(came []object.Key) map[objectID]bool {
-	own := make(map[objectID]bool, len(came)+len(selfMade))
-	for _, o := range came {
+// ownObjects returns the objects that do not count.
+func ownObjects(objects []object.Key) map[objectID]bool {
+	own := make(map[objectID]bool, len(objects)+len(selfCreated))
+	for _, o := range objects {
 		own[objectID{o.GroupKind(), o.Namespace, o.Name}] = true
 	}
 
-	for _, o := range selfMade {
+	for _, o := range selfCreated {
 		own[o] = true
 	}
 

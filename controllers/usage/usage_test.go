@@ -47,13 +47,7 @@ func crd(
 	return d
 }
 
-func TestTheVersionToAskForIsTheStored(t *testing.T) {
-	for want, served := range map[string][]bool{"v2": {true, true}, "v1": {true, false}, "": {false, false}} {
-		NewWithT(t).Expect(versionOf(crd("", "A", "as", apiextensionsv1.NamespaceScoped, served...))).To(Equal(want))
-	}
-}
-
-func TestObjectsAreFound(t *testing.T) {
+func TestFind(t *testing.T) {
 	g := NewWithT(t)
 	b := bedtest.StartAPIServer(t)
 
@@ -64,7 +58,7 @@ func TestObjectsAreFound(t *testing.T) {
 	objects, err := metadata.NewForConfig(b.Config())
 	g.Expect(err).NotTo(HaveOccurred())
 
-	finder := &Finder{Definitions: c, Objects: objects}
+	finder := &Finder{Client: c, Metadata: objects}
 
 	const aws, docker = "infrastructure-aws", "infrastructure-docker"
 	for _, d := range []*apiextensionsv1.CustomResourceDefinition{
@@ -85,7 +79,12 @@ func TestObjectsAreFound(t *testing.T) {
 		return c.Create(t.Context(), o)
 	}
 
-	for _, o := range [][3]string{{"AWSCluster", "default", "b"}, {"AWSCluster", "default", "own"}, {"AWSClusterControllerIdentity", "", "default"}, {"DockerCluster", "default", "0-own"}} {
+	for _, o := range [][3]string{
+		{"AWSCluster", "default", "b"},
+		{"AWSCluster", "default", "own"},
+		{"AWSClusterControllerIdentity", "", "default"},
+		{"DockerCluster", "default", "0-own"},
+	} {
 		g.Eventually(func() error { return create(o[0], o[1], o[2]) }).WithTimeout(30 * time.Second).Should(Succeed())
 	}
 
@@ -109,7 +108,7 @@ func TestObjectsAreFound(t *testing.T) {
 	}
 
 	t.Run(
-		"what came with the provider does not count, in whatever version, nor what its manager makes",
+		"objects of the provider do not count, in any version, nor what its manager creates",
 		func(t *testing.T) {
 			NewWithT(t).Expect(find(Query{Provider: aws, Own: []object.Key{named("AWSCluster", "default", "own")}})).
 				To(Equal([]Kind{
@@ -117,18 +116,18 @@ func TestObjectsAreFound(t *testing.T) {
 				}))
 		},
 	)
-	t.Run("a person's object of such a kind does", func(t *testing.T) {
+	t.Run("other objects of the same kind count", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(create("AWSClusterControllerIdentity", "", "mine")).To(Succeed())
 		g.Expect(find(Query{Provider: aws})).
 			To(ContainElement(Kind{Name: "awsclustercontrolleridentities." + group, Count: 1, Examples: []string{"mine"}}))
 	})
-	t.Run("a namespace is looked at for all providers, and for namespaced kinds only", func(t *testing.T) {
+	t.Run("a namespace has objects of all providers, of namespaced kinds only", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(find(Query{Namespace: "kube-system"})).To(Equal([]Kind{hidden}))
 		g.Expect(find(Query{Namespace: "default"})).To(HaveLen(3))
 	})
-	t.Run("many are counted, not read, and own ones never hide them", func(t *testing.T) {
+	t.Run("many objects are counted but not read, and own objects do not hide them", func(t *testing.T) {
 		g := NewWithT(t)
 
 		var group errgroup.Group
@@ -153,24 +152,24 @@ func TestObjectsAreFound(t *testing.T) {
 		g.Expect(found[0].Examples).To(Equal([]string{"default/c-100", "default/c-101"}))
 		g.Expect(find(Query{Provider: docker})[0].Count).To(BeEquivalentTo(2*pageSize + 51))
 	})
-	t.Run("a kind that is gone is not in use", func(t *testing.T) {
+	t.Run("a kind that no longer exists is not in use", func(t *testing.T) {
 		g := NewWithT(t)
-		stale := &apiextensionsv1.CustomResourceDefinitionList{
+		known := &apiextensionsv1.CustomResourceDefinitionList{
 			Items: []apiextensionsv1.CustomResourceDefinition{*crd("x", "Gone", "gones", apiextensionsv1.NamespaceScoped, true)},
 		}
-		found, err := (&Finder{Definitions: lagging{c, stale}, Objects: objects}).Find(t.Context(), Query{Provider: "x"})
+		found, err := (&Finder{Client: stale{c, known}, Metadata: objects}).Find(t.Context(), Query{Provider: "x"})
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(found.None()).To(BeTrue())
+		g.Expect(found.Unused()).To(BeTrue())
 	})
 }
 
-// lagging is a cache that has not heard yet that a CRD is gone.
-type lagging struct {
+// stale is a cache that still has a CRD that no longer exists.
+type stale struct {
 	client.Reader
 	known *apiextensionsv1.CustomResourceDefinitionList
 }
 
-func (l lagging) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	l.known.DeepCopyInto(list.(*apiextensionsv1.CustomResourceDefinitionList))
+func (s stale) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	s.known.DeepCopyInto(list.(*apiextensionsv1.CustomResourceDefinitionList))
 	return nil
 }

@@ -44,9 +44,9 @@ func (k Kind) Definitions(definitions cache.Cache, concerned func(crd client.Obj
 // definitionChanged passes on what matters to a provider: a CRD that is served, changed or deleted.
 var definitionChanged = predicate.TypedFuncs[*apiextensionsv1.CustomResourceDefinition]{
 	CreateFunc: func(e event.TypedCreateEvent[*apiextensionsv1.CustomResourceDefinition]) bool {
-		return crds.Served(e.Object)
+		return crds.IsEstablished(e.Object)
 	},
 	UpdateFunc: func(e event.TypedUpdateEvent[*apiextensionsv1.CustomResourceDefinition]) bool {
-		return !crds.Same(e.ObjectNew, e.ObjectOld)
+		return !crds.IsUnchanged(e.ObjectNew, e.ObjectOld)
 	},
 }

@@ -32,7 +32,7 @@ func (r *Remote) Watch(ctx context.Context, cluster *clusters.Cluster) error {
 		return err
 	}
 
-	concerned := cluster.Own().CRDs.Concerned
+	concerned := cluster.Own().CRDs.AffectedProviders
 	concerns := func(p v1alpha2.Provider, crd client.Object) bool {
 		return slices.Contains(concerned(crd), v1alpha2.Label(p))
 	}
@@ -95,7 +95,7 @@ func (r *Remote) wakeAll(ctx context.Context, concerned func(v1alpha2.Provider) 
 
 func remoteDefinitionChanged(before, now client.Object) bool {
 	former, ok := before.(*apiextensionsv1.CustomResourceDefinition)
-	return !ok || !crds.Same(former, now.(*apiextensionsv1.CustomResourceDefinition))
+	return !ok || !crds.IsUnchanged(former, now.(*apiextensionsv1.CustomResourceDefinition))
 }
 
 func remoteRecordChanged(_, now client.Object) bool {

@@ -114,7 +114,7 @@ func measureApplier(
 	took = time.Since(begin)
 
 	for {
-		pending, err := applier.Pending(ctx, files)
+		pending, err := applier.NotServed(ctx, files)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -155,7 +155,7 @@ func newApplier(ctx context.Context, config *rest.Config) (*crds.Applier, error)
 		return nil, err
 	}
 
-	definitions, err := cache.New(config, cache.Options{Scheme: scheme, DefaultTransform: crds.WithoutSchemas})
+	definitions, err := cache.New(config, cache.Options{Scheme: scheme, DefaultTransform: crds.StripSchemas})
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func newApplier(ctx context.Context, config *rest.Config) (*crds.Applier, error)
 		return nil, err
 	}
 
-	applier := crds.NewApplier(crds.Clients{Writer: writer, Reader: definitions})
+	applier := crds.NewApplier(crds.Clients{Metadata: writer, Client: definitions})
 	// The first run waits until the watch has started, as it has in a running operator.
 	_, err = applier.Plan(ctx, crds.Request{})
 

@@ -248,7 +248,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		blocked(
 			ctx,
 			p,
-			"it is not known whether there are "+t.crd(),
+			"it is unknown whether there are "+t.crd(),
 			`service "missing" not found`,
 			"repair the webhook's server",
 			v1alpha2.DeleteInUseAnnotation,

@@ -13,8 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Parse reads the CRDs among YAML documents, such as a provider's components or a file of a chart's
-// crds/. Other objects are skipped without being understood, so they may hold variables.
+// Parse returns the CRDs among YAML documents, such as a provider's components or the files of a
+// chart's crds/ folder. Other documents are skipped without being parsed, so they may contain
+// variables.
 func Parse(data []byte) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 
@@ -29,29 +30,39 @@ func Parse(data []byte) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 			return nil, fmt.Errorf("document %d: %w", number, err)
 		}
 
-		if !bytes.Contains(document, []byte("CustomResourceDefinition")) {
-			continue
+		crd, err := parseDocument(document)
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", number, err)
 		}
 
-		meta := metav1.TypeMeta{}
-		if err := yaml.Unmarshal(document, &meta); err != nil || meta.Kind != "CustomResourceDefinition" {
-			continue
+		if crd != nil {
+			crds = append(crds, crd)
 		}
-
-		if meta.APIVersion != apiextensionsv1.SchemeGroupVersion.String() {
-			return nil, fmt.Errorf(
-				"document %d is a CustomResourceDefinition of %s; only %s is supported",
-				number,
-				meta.APIVersion,
-				apiextensionsv1.SchemeGroupVersion,
-			)
-		}
-
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.Unmarshal(document, crd); err != nil {
-			return nil, fmt.Errorf("document %d is not a valid CustomResourceDefinition: %w", number, err)
-		}
-
-		crds = append(crds, crd)
 	}
+}
+
+// parseDocument returns the CRD in a document, or nil if the document is something else.
+func parseDocument(document []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
+	const kind = "CustomResourceDefinition"
+
+	if !bytes.Contains(document, []byte(kind)) {
+		return nil, nil
+	}
+
+	meta := metav1.TypeMeta{}
+	if err := yaml.Unmarshal(document, &meta); err != nil || meta.Kind != kind {
+		return nil, nil //nolint:nilerr // what cannot be parsed is no CRD, but may be a template
+	}
+
+	if supported := apiextensionsv1.SchemeGroupVersion.String(); meta.APIVersion != supported {
+		return nil, fmt.Errorf("CustomResourceDefinition has the apiVersion %s; only %s is supported",
+			meta.APIVersion, supported)
+	}
+
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.Unmarshal(document, crd); err != nil {
+		return nil, fmt.Errorf("invalid CustomResourceDefinition: %w", err)
+	}
+
+	return crd, nil
 }

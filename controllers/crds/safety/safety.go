@@ -1,18 +1,20 @@
-// Package safety judges changes of CustomResourceDefinitions before they are applied. It looks
-// twice. Compare reads the two definitions and finds everything that can break an object or a
-// client, each by a rule with a level of its own. Check then reads the objects that exist, and
-// validates them by the new schemas as the API server will: what looks dangerous and hurts nobody
-// becomes a warning, what looks harmless and breaks a real object becomes a stop. Satisfies answers
-// the other way round: whether managers can live with CRDs that are not theirs, because they are
-// newer or somebody else's.
+// Package safety checks changes of CustomResourceDefinitions before they are applied.
 //
-// Nothing here writes to a cluster, and no message holds an object's values.
+// Check takes three steps for each CRD. It compares the two definitions by rules, which find
+// everything that can break an object or a client. It then tries the change on the existing
+// objects: it validates them against the new schemas as the API server will. Finally it judges each
+// finding: what could break objects but affects none becomes a warning, and what breaks an existing
+// object becomes an error.
+//
+// CheckCompatibility answers the opposite question: whether a provider's managers can work with
+// CRDs that are not applied for them, because they are newer or managed by something else.
+//
+// Nothing here writes to a cluster, and no message contains values of an object.
 package safety
 
 import (
 	"context"
 	"iter"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -20,52 +22,54 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// concurrency bounds the CRDs that are judged at the same time, each with one page of objects in
-// memory.
+// concurrency limits how many CRDs are checked at the same time. Each needs memory for one page of
+// objects.
 const concurrency = 4
 
-// Objects reads the objects of a cluster; see Cluster.
+// Objects reads the objects of a cluster; see ClusterObjects.
 type Objects interface {
-	// All gives every object of a resource in the version asked for, one page of them in memory at
-	// a time. The pair that holds an error is the last.
+	// All returns every object of a resource, in the requested version, with one page of them in
+	// memory at a time. A pair with an error is the last one.
 	All(ctx context.Context, resource schema.GroupVersionResource) iter.Seq2[*unstructured.Unstructured, error]
 }
 
-// Change is one CRD as it is in the cluster and as it is to be.
+// Change is the change of one CRD.
 type Change struct {
-	// Live is the whole CRD with its status; nil when the cluster does not have it, which makes
-	// every Desired safe.
+	// Live is the complete CRD in the cluster, with its status. It is nil if the cluster does not
+	// have the CRD; creating it is always safe.
 	Live *apiextensionsv1.CustomResourceDefinition
 	// Desired is the CRD that would be applied.
 	Desired *apiextensionsv1.CustomResourceDefinition
 }
 
-// Input of Check.
+// Input is the input of Check.
 type Input struct {
 	Changes []Change
-	// Objects reads the objects that the changes are tried on. Without it, each finding keeps the
+	// Objects reads the objects that the changes are tried on. If it is nil, each finding keeps the
 	// level of its rule.
 	Objects Objects
-	// Clients names, by resource and version, who is known to use a version: it must not go while
-	// they do.
+	// Clients names the known clients of resources in specific versions. A version must not be
+	// removed while it has clients.
 	Clients map[schema.GroupVersionResource][]string
-	// Allow names CRDs whose stops are warnings, because a person said so; see Allowed.
+	// Allow names CRDs whose errors a user has accepted, which makes them warnings; see AllowedCRDs.
 	Allow []string
 }
 
-// Check judges changes by their rules and by the objects that exist. The error says that objects
-// could not be read, which tells nothing about the changes: try again later. Objects in a version
-// that only a conversion webhook can give, and does not, are no error but a finding
-// (RuleUnchecked), since the change may be what brings the webhook back; the other findings of that
-// version keep the level of their rule then. The context bounds the time.
+// Check returns what the changes would break.
+//
+// An error means that objects could not be read. It says nothing about the changes; try again
+// later. There is one exception: if only a conversion webhook can return objects in some version,
+// and that webhook fails, the result is a finding (RuleObjectsUnreadable), since the change may be
+// what repairs the webhook. The other findings about that version then keep the level of their
+// rule.
 func Check(ctx context.Context, in Input) (*Report, error) {
 	reports := make([]*Report, len(in.Changes))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
 
-	for i, c := range in.Changes {
+	for i, change := range in.Changes {
 		group.Go(func() (err error) {
-			reports[i], err = check(ctx, in, c)
+			reports[i], err = checkChange(ctx, in, change)
 			return err
 		})
 	}
@@ -77,7 +81,7 @@ func Check(ctx context.Context, in Input) (*Report, error) {
 	report := &Report{Findings: []Finding{}}
 	for _, r := range reports {
 		report.Findings = append(report.Findings, r.Findings...)
-		report.Looks = append(report.Looks, r.Looks...)
+		report.Trials = append(report.Trials, r.Trials...)
 	}
 
 	report.allow(in.Allow)
@@ -86,31 +90,19 @@ func Check(ctx context.Context, in Input) (*Report, error) {
 	return report, nil
 }
 
-func check(ctx context.Context, in Input, c Change) (*Report, error) {
-	comparison := compare(c.Live, c.Desired)
+// checkChange compares, tries and judges one change.
+func checkChange(ctx context.Context, in Input, change Change) (*Report, error) {
+	if change.Live == nil {
+		return &Report{}, nil
+	}
+
+	outcome := newOutcome(compare(change.Live, change.Desired))
+
 	if in.Objects != nil {
-		if err := comparison.look(ctx, in.Objects); err != nil {
+		if err := outcome.tryObjects(ctx, in.Objects); err != nil {
 			return nil, err
 		}
 	}
 
-	comparison.judge(in.Clients)
-
-	return comparison.report(), nil
-}
-
-// version is a version of a CRD; nil when it does not have it.
-func version(
-	crd *apiextensionsv1.CustomResourceDefinition,
-	name string,
-) *apiextensionsv1.CustomResourceDefinitionVersion {
-	i := slices.IndexFunc(
-		crd.Spec.Versions,
-		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name },
-	)
-	if i < 0 {
-		return nil
-	}
-
-	return &crd.Spec.Versions[i]
+	return outcome.judge(in.Clients), nil
 }

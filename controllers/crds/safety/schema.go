@@ -1,35 +1,37 @@
 package safety
 
 import (
-	"fmt"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Props is a schema, shortly.
+// props is short for the type of a schema.
 type props = apiextensionsv1.JSONSchemaProps
 
-// anyItem stands in a path for any item of a list and any key of a map.
-const anyItem = "[*]"
+const messageUnknownFieldsPruned = "fields that the schema does not define are no longer kept"
 
-// walker compares two schemas and collects what it finds.
-type walker struct {
-	crd, version string
-	findings     []*Finding
+// schemaComparer compares two schemas and collects the findings.
+type schemaComparer struct {
+	location // of the schemas' root
+	findings []Finding
 }
 
-// compareSchemas finds what in new can break objects or clients of old.
-func compareSchemas(crd, version string, old, new *apiextensionsv1.CustomResourceValidation) []*Finding {
-	w := walker{crd: crd, version: version}
-	w.compare("", root(old), root(new))
+// compareSchemas returns what in the new schema can break objects or clients of the old one.
+func compareSchemas(at location, old, new *apiextensionsv1.CustomResourceValidation) []Finding {
+	if equality.Semantic.DeepEqual(old, new) {
+		return nil
+	}
 
-	return w.findings
+	c := schemaComparer{location: at}
+	c.compare("", rootSchema(old), rootSchema(new))
+
+	return c.findings
 }
 
-// root of a schema. A version without one takes everything.
-func root(v *apiextensionsv1.CustomResourceValidation) *props {
+// rootSchema returns the schema of a whole object. A version without a schema accepts everything.
+func rootSchema(v *apiextensionsv1.CustomResourceValidation) *props {
 	if v == nil || v.OpenAPIV3Schema == nil {
 		everything := true
 		return &props{Type: "object", XPreserveUnknownFields: &everything}
@@ -38,113 +40,118 @@ func root(v *apiextensionsv1.CustomResourceValidation) *props {
 	return v.OpenAPIV3Schema
 }
 
-// add notes a finding with its rule's level and remedy.
-func (w *walker) add(rule Rule, path, message string, args ...any) {
-	w.findings = append(w.findings, newFinding(rule, w.crd, w.version, path, message, args...))
+// add appends a finding about a field.
+func (c *schemaComparer) add(path string, rule Rule, format string, args ...any) {
+	at := location{crd: c.crd, version: c.version, path: path}
+	c.findings = append(c.findings, at.finding(rule, format, args...))
 }
 
-func newFinding(rule Rule, crd, version, path, message string, args ...any) *Finding {
-	t := ruleTraits[rule]
-	if t.level == "" {
-		t.level = Warning
-	}
-
-	return &Finding{
-		CRD:     crd,
-		Version: version,
-		Path:    path,
-		Rule:    rule,
-		Level:   t.level,
-		Message: fmt.Sprintf(message, args...),
-		Remedy:  t.remedy,
-	}
-}
-
-func (w *walker) compare(path string, old, new *props) {
-	if kind(old) != kind(new) {
-		w.add(RuleType, path, "the type changes from %s to %s", kind(old), kind(new))
+// compare compares the schemas of one field and all its children.
+func (c *schemaComparer) compare(path string, old, new *props) {
+	if typeName(old) != typeName(new) {
+		c.add(path, RuleTypeChanged, "the type changes from %s to %s", typeName(old), typeName(new))
 		return
 	}
 
-	w.attributes(path, old, new)
-	w.required(path, old, new)
-	w.children(path, old, new)
-
-	if old.Items != nil && new.Items != nil && old.Items.Schema != nil && new.Items.Schema != nil {
-		w.compare(path+anyItem, old.Items.Schema, new.Items.Schema)
-	}
-
-	if old.AdditionalProperties == nil || old.AdditionalProperties.Schema == nil {
-		return
-	}
-
-	switch {
-	case new.AdditionalProperties != nil && new.AdditionalProperties.Schema != nil:
-		w.compare(path+anyItem, old.AdditionalProperties.Schema, new.AdditionalProperties.Schema)
-	case new.AdditionalProperties == nil && !preserves(new):
-		w.add(RuleFieldRemoved, path+anyItem, "keys of one's own are removed")
-	}
+	c.compareKeywords(path, old, new)
+	c.compareRequired(path, old, new)
+	c.compareProperties(path, old, new)
+	c.compareItems(path, old, new)
+	c.compareMapValues(path, old, new)
 }
 
-// children compares the properties.
-func (w *walker) children(path string, old, new *props) {
-	for name := range old.Properties {
-		before, after := old.Properties[name], new.Properties[name]
-		if _, kept := new.Properties[name]; kept {
-			w.compare(child(path, name), &before, &after)
+// compareRequired finds fields that become required. The API server sets those that have a default.
+func (c *schemaComparer) compareRequired(path string, old, new *props) {
+	for _, name := range new.Required {
+		if slices.Contains(old.Required, name) || new.Properties[name].Default != nil {
 			continue
 		}
 
-		if !preserves(new) && new.AdditionalProperties == nil {
-			w.add(RuleFieldRemoved, child(path, name), "the field is removed")
+		c.add(joinPath(path, name), RuleFieldRequired, "the field becomes required")
+	}
+}
+
+// compareProperties compares the fields of an object.
+func (c *schemaComparer) compareProperties(path string, old, new *props) {
+	for name, before := range old.Properties {
+		after, kept := new.Properties[name]
+
+		switch {
+		case kept:
+			c.compare(joinPath(path, name), &before, &after)
+		case !preservesUnknownFields(new) && new.AdditionalProperties == nil:
+			c.add(joinPath(path, name), RuleFieldRemoved, "the field is removed")
 		}
 	}
 
-	if !preserves(old) || old.XEmbeddedResource {
+	if !preservesUnknownFields(old) || old.XEmbeddedResource {
 		return
 	}
 
 	for name, after := range new.Properties {
 		if _, known := old.Properties[name]; !known {
-			w.add(RuleFieldDescribed, child(path, name), "the field took anything and is now of type %s", kind(&after))
+			c.add(joinPath(path, name), RuleFieldSchemaAdded,
+				"the field accepted any value and is now of type %s", typeName(&after))
 		}
 	}
 }
 
-// required finds fields that objects must have and did not need. The API server fills in those with
-// a default.
-func (w *walker) required(path string, old, new *props) {
-	for _, name := range new.Required {
-		if field, known := new.Properties[name]; !slices.Contains(old.Required, name) && (!known || field.Default == nil) {
-			w.add(RuleRequired, child(path, name), "the field becomes required")
-		}
+// compareItems compares the items of a list.
+func (c *schemaComparer) compareItems(path string, old, new *props) {
+	before := itemSchema(old)
+	after := itemSchema(new)
+
+	if before != nil && after != nil {
+		c.compare(path+anyItem, before, after)
 	}
 }
 
-// kind is a schema's type, or what stands in its place.
-func kind(s *props) string {
+// compareMapValues compares the values of a map.
+func (c *schemaComparer) compareMapValues(path string, old, new *props) {
+	before := valueSchema(old)
+	after := valueSchema(new)
+
+	switch {
+	case before == nil:
+	case after != nil:
+		c.compare(path+anyItem, before, after)
+	case new.AdditionalProperties == nil && !preservesUnknownFields(new):
+		c.add(path+anyItem, RuleFieldRemoved, "arbitrary keys are no longer allowed")
+	}
+}
+
+// itemSchema returns the schema of a list's items, or nil if there is none.
+func itemSchema(s *props) *props {
+	if s.Items == nil {
+		return nil
+	}
+
+	return s.Items.Schema
+}
+
+// valueSchema returns the schema of a map's values, or nil if there is none.
+func valueSchema(s *props) *props {
+	if s.AdditionalProperties == nil {
+		return nil
+	}
+
+	return s.AdditionalProperties.Schema
+}
+
+// typeName returns the type of a schema for messages and comparisons.
+func typeName(s *props) string {
 	switch {
 	case s.XIntOrString:
 		return "int-or-string"
 	case s.Type == "":
 		return "any"
+	default:
+		return s.Type
 	}
-
-	return s.Type
 }
 
-// preserves reports whether the API server keeps fields that the schema does not have.
-func preserves(s *props) bool { return s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields }
-
-func child(path, name string) string {
-	if path == "" {
-		return name
-	}
-
-	return path + "." + name
-}
-
-// same reports whether two schemas are equal, byte for byte of their meaning.
-func same(a, b *apiextensionsv1.CustomResourceValidation) bool {
-	return equality.Semantic.DeepEqual(a, b)
+// preservesUnknownFields reports whether the API server keeps fields that the schema does not
+// define.
+func preservesUnknownFields(s *props) bool {
+	return s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields
 }

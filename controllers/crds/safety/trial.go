@@ -3,7 +3,6 @@ package safety
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,75 +11,83 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// trial tries a change on objects, one after the other.
-type trial struct {
+// changeTrial tries the change of one version on objects, one after the other.
+type changeTrial struct {
 	crd           string
-	pair          *pair
+	outcome       *changeOutcome
 	before, after *validator
-	byPath        map[string][]*Finding
+	// byPath are the outcome's results by the path of their finding.
+	byPath map[string][]*result
 }
 
-func newTrial(c *comparison, p *pair) (*trial, error) {
-	before, err := newValidator(c.live, p.from)
+func newChangeTrial(c *comparison, outcome *changeOutcome) (*changeTrial, error) {
+	before, err := newValidator(c.live, outcome.from)
 	if err != nil {
 		return nil, err
 	}
 
-	after, err := newValidator(c.desired, p.to)
+	after, err := newValidator(c.desired, outcome.to)
 	if err != nil {
 		return nil, err
 	}
 
-	t := &trial{crd: c.live.Name, pair: p, before: before, after: after, byPath: map[string][]*Finding{}}
-	for _, f := range p.findings {
-		t.byPath[f.Path] = append(t.byPath[f.Path], f)
+	t := &changeTrial{
+		crd:     c.live.Name,
+		outcome: outcome,
+		before:  before,
+		after:   after,
+		byPath:  map[string][]*result{},
+	}
+	for _, r := range outcome.results {
+		t.byPath[r.Path] = append(t.byPath[r.Path], r)
 	}
 
 	return t, nil
 }
 
-// try notes on the findings how the object breaks, and reports whether it does.
-func (t *trial) try(ctx context.Context, object *unstructured.Unstructured) bool {
-	lost := t.lost(object)
-	for _, path := range lost {
-		t.finding(path, nil).note(object, path, false)
+// try records how the change breaks an object and reports whether it does.
+func (t *changeTrial) try(ctx context.Context, object *unstructured.Unstructured) bool {
+	dropped := t.droppedFields(object)
+	for _, path := range dropped {
+		t.resultFor(path, nil).record(object, path)
 	}
 
-	errs, stuck := t.refused(ctx, object)
+	errs, updatesRejected := t.validate(ctx, object)
 	for _, err := range errs {
-		t.finding(place(err), err).note(object, place(err), stuck)
+		r := t.resultFor(errorPath(err), err)
+		r.record(object, errorPath(err))
+		r.UpdatesRejected = r.UpdatesRejected || updatesRejected
 	}
 
-	return len(lost)+len(errs) > 0
+	return len(dropped)+len(errs) > 0
 }
 
-// lost are the fields of an object that nobody will see again once the change is applied. Defaults
-// are no loss.
-func (t *trial) lost(object *unstructured.Unstructured) []string {
+// droppedFields returns the paths of the fields that an object will lose. Fields with their default
+// value do not count.
+func (t *changeTrial) droppedFields(object *unstructured.Unstructured) []string {
 	content := object.DeepCopy().Object
-	t.before.dropDefaults(content)
+	t.before.removeDefaults(content)
 
 	return t.after.prune(content)
 }
 
-// refused are the reasons that the API server will have to refuse the object when it is created
-// again, by a restore, a `clusterctl move` or GitOps, or when these fields of it change. Reasons
-// that it has already do not count. Stuck means that it refuses any update of the object, even of
-// its finalizers.
-func (t *trial) refused(ctx context.Context, object *unstructured.Unstructured) (errs field.ErrorList, stuck bool) {
+// validate returns the new reasons to reject the object when it is created again, by a restore,
+// `clusterctl move` or GitOps, or when these fields of it change. If updatesRejected is true, the
+// API server will reject any update of the object, even of its finalizers.
+func (t *changeTrial) validate(
+	ctx context.Context,
+	object *unstructured.Unstructured,
+) (errs field.ErrorList, updatesRejected bool) {
 	after := object.DeepCopy()
-	t.after.fill(after.Object)
+	t.after.setDefaults(after.Object)
 	t.after.prune(after.Object)
 
-	if errs = t.after.create(ctx, after.Object); len(errs) == 0 {
+	errs = t.after.validateCreate(ctx, after.Object)
+	if len(errs) == 0 {
 		return nil, false
 	}
 
-	known := t.before.create(ctx, object.Object)
-
-	errs = slices.DeleteFunc(errs, func(e *field.Error) bool {
-		return slices.ContainsFunc(known, func(k *field.Error) bool { return place(k) == place(e) && k.Type == e.Type })
-	})
+	errs = newErrors(errs, t.before.validateCreate(ctx, object.Object))
 	if len(errs) == 0 {
 		return nil, false
 	}
@@ -88,132 +95,96 @@ func (t *trial) refused(ctx context.Context, object *unstructured.Unstructured) 
 	touched := after.DeepCopy()
 	touched.SetFinalizers(append(touched.GetFinalizers(), v1alpha2.Finalizer))
 
-	return errs, len(t.after.update(ctx, touched.Object, after.Object)) > 0
+	updateErrors := t.after.validateUpdate(ctx, touched.Object, after.Object)
+
+	return errs, len(updateErrors) > 0
 }
 
-// place is the path of the field that an error is about, empty when that is the object itself.
-// Errors about oneOf and its like have it only in their text.
-func place(err *field.Error) string {
-	if err.Field != (*field.Path)(nil).String() {
-		return err.Field
-	}
-
-	prefix, _ := strconv.QuotedPrefix(err.Detail)
-	path, _ := strconv.Unquote(prefix)
-
-	return strings.Trim(path, ".")
+// newErrors returns the errors that are not among those of the old schema.
+func newErrors(errs, old field.ErrorList) field.ErrorList {
+	return slices.DeleteFunc(errs, func(e *field.Error) bool {
+		return slices.ContainsFunc(old, func(known *field.Error) bool {
+			return errorPath(known) == errorPath(e) && known.Type == e.Type
+		})
+	})
 }
 
-// finding is the one that tells of a field being lost, or refused for a reason: of that field, or
-// of what it is a part of.
-func (t *trial) finding(path string, reason *field.Error) *Finding {
-	schema := t.pair.to.Schema
+// resultFor returns the result that explains why a field is dropped, if reason is nil, or rejected:
+// the one for the field itself or for the closest field that contains it. If there is none, a new
+// result records that the object breaks.
+func (t *changeTrial) resultFor(path string, reason *field.Error) *result {
+	schema := t.outcome.to.Schema
 	if reason == nil {
-		schema = t.pair.from.Schema
+		schema = t.outcome.from.Schema
 	}
 
-	exact := schemaPath(path, root(schema))
-	for at, more := exact, true; more; at, more = parent(at) {
-		if f := choose(t.byPath[at], reason, at == exact); f != nil {
-			return f
+	exact := schemaPath(path, rootSchema(schema))
+
+	for at, found := exact, true; found; at, found = parentPath(at) {
+		if r := bestExplanation(t.byPath[at], reason, at == exact); r != nil {
+			return r
 		}
 	}
 
-	message := "objects that were valid are not any more"
+	return t.addUnexplained(exact, reason)
+}
+
+func (t *changeTrial) addUnexplained(path string, reason *field.Error) *result {
+	message := "valid objects become invalid"
 	if reason == nil {
 		message = "the field is dropped"
 	}
 
-	f := newFinding(RuleInvalidObject, t.crd, t.pair.from.Name, exact, "%s", message)
-	t.pair.findings = append(t.pair.findings, f)
-	t.byPath[exact] = append(t.byPath[exact], f)
+	at := location{crd: t.crd, version: t.outcome.from.Name, path: path}
+	r := &result{Finding: at.finding(RuleObjectInvalid, "%s", message)}
 
-	return f
+	t.outcome.results = append(t.outcome.results, r)
+	t.byPath[path] = append(t.byPath[path], r)
+
+	return r
 }
 
-// choose picks of the findings about one field the one that explains best what happens to an
-// object.
-func choose(findings []*Finding, reason *field.Error, exact bool) *Finding {
-	var best *Finding
+// bestExplanation returns the result that explains best what happens to a field, or nil if none
+// does.
+func bestExplanation(results []*result, reason *field.Error, exact bool) *result {
+	var best *result
 
-	most := 0
-	for _, f := range findings {
-		if n := f.explains(reason, exact); n > most {
-			best, most = f, n
+	bestScore := 0
+
+	for _, r := range results {
+		if score := explanationScore(r.Finding, reason, exact); score > bestScore {
+			best = r
+			bestScore = score
 		}
 	}
 
 	return best
 }
 
-// explains says how well a finding explains that a field is lost (reason nil) or refused: 0 not at
-// all.
-func (f *Finding) explains(reason *field.Error, exact bool) int {
-	t := ruleTraits[f.Rule]
-	switch {
-	case reason == nil:
-		if t.loses {
+// explanationScore rates how well a finding explains that a field is dropped, if reason is nil, or
+// rejected; 0 means not at all. exact means that the finding is about that very field.
+func explanationScore(f Finding, reason *field.Error, exact bool) int {
+	traits := traitsOf(f.Rule)
+
+	if reason == nil {
+		if traits.dropsData {
 			return 1
 		}
 
 		return 0
-	case f.Rule == RuleValidation && strings.HasSuffix(f.Message, quoted(strings.TrimPrefix(reason.Detail, "failed rule: "))):
-		return 4
-	case (exact || f.Rule == RuleListType) && slices.Contains(t.errors, reason.Type) && strings.Contains(reason.Detail, t.detail):
+	}
+
+	violated := newRulePrefix + quoted(strings.TrimPrefix(reason.Detail, "failed rule: "))
+	expected := slices.Contains(traits.errorTypes, reason.Type) && strings.Contains(reason.Detail, traits.errorText)
+
+	switch {
+	case f.Rule == RuleValidationRuleAdded && strings.HasSuffix(f.Message, violated):
 		return 3
-	case t.anyError:
+	case expected && (exact || f.Rule == RuleListTypeChanged): // errors about a list may name an item
+		return 2
+	case traits.anyError:
 		return 1
+	default:
+		return 0
 	}
-
-	return 0
 }
-
-// schemaPath turns the path of an object's field into that of the schema, as far as the schema has
-// it.
-func schemaPath(path string, s *props) string {
-	var at string
-
-	for _, step := range steps(path) {
-		property, known := s.Properties[step]
-		switch {
-		case known:
-			at, s = child(at, step), &property
-		case s.Items != nil && s.Items.Schema != nil && strings.HasPrefix(step, "["):
-			at, s = at+anyItem, s.Items.Schema
-		case s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil:
-			at, s = at+anyItem, s.AdditionalProperties.Schema
-		default:
-			return at
-		}
-	}
-
-	return at
-}
-
-// steps of a path: "hosts[2].name" is hosts, [2], name.
-func steps(path string) []string {
-	var all []string
-
-	for part := range strings.SplitSeq(strings.ReplaceAll(path, "[", ".["), ".") {
-		if part != "" {
-			all = append(all, part)
-		}
-	}
-
-	return all
-}
-
-// parent of a schema's path; false when it has none.
-func parent(path string) (string, bool) {
-	if path == "" {
-		return "", false
-	}
-
-	if rest, found := strings.CutSuffix(path, anyItem); found {
-		return rest, true
-	}
-
-	return path[:max(0, strings.LastIndex(path, "."))], true
-}
-
-func inStatus(path string) bool { return path == "status" || strings.HasPrefix(path, "status.") }

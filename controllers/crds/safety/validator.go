@@ -20,79 +20,79 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// validator does to objects what the API server does by the schema of one version of a CRD, with
-// the API server's own parts.
+// validator applies the schema of one version of a CRD to objects as the API server does, with the
+// API server's own code.
 type validator struct {
 	structural *structuralschema.Structural
 	schema     validation.SchemaValidator
 	rules      *cel.Validator
-	keeps      bool // fields that the schema does not have, everywhere
+	// preserveUnknownFields is the CRD's spec.preserveUnknownFields.
+	preserveUnknownFields bool
 }
 
 func newValidator(
 	crd *apiextensionsv1.CustomResourceDefinition,
 	version *apiextensionsv1.CustomResourceDefinitionVersion,
 ) (*validator, error) {
-	failed := func(err error) (*validator, error) {
-		return nil, fmt.Errorf(
-			"CustomResourceDefinition %s, version %s, has a schema that is not valid: %w",
-			crd.Name,
-			version.Name,
-			err,
-		)
+	v, err := compileSchema(rootSchema(version.Schema))
+	if err != nil {
+		return nil, fmt.Errorf("CustomResourceDefinition %s has an invalid schema in version %s: %w",
+			crd.Name, version.Name, err)
 	}
 
+	v.preserveUnknownFields = crd.Spec.PreserveUnknownFields
+
+	return v, nil
+}
+
+func compileSchema(root *props) (*validator, error) {
 	internal := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
-		root(version.Schema),
-		internal,
-		nil,
-	); err != nil {
-		return failed(err)
+
+	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(root, internal, nil)
+	if err != nil {
+		return nil, err
 	}
 
 	structural, err := structuralschema.NewStructural(internal)
 	if err != nil {
-		return failed(err)
+		return nil, err
 	}
 
 	if err := defaulting.PruneDefaults(structural); err != nil {
-		return failed(err)
+		return nil, err
 	}
 
 	schema, _, err := validation.NewSchemaValidator(internal)
 	if err != nil {
-		return failed(err)
+		return nil, err
 	}
 
 	return &validator{
-		structural: structural, schema: schema, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit),
-		keeps: crd.Spec.PreserveUnknownFields,
+		structural: structural,
+		schema:     schema,
+		rules:      cel.NewValidator(structural, true, celconfig.PerCallLimit),
 	}, nil
 }
 
-// prune drops the fields that the schema does not have, and tells which.
+// prune removes the fields that the schema does not define and returns their paths.
 func (v *validator) prune(object map[string]any) []string {
-	if v.keeps {
+	if v.preserveUnknownFields {
 		return nil
 	}
 
-	return pruning.PruneWithOptions(
-		object,
-		v.structural,
-		true,
-		structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true},
-	)
+	options := structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
+
+	return pruning.PruneWithOptions(object, v.structural, true, options)
 }
 
-// fill sets the defaults.
-func (v *validator) fill(object map[string]any) {
+// setDefaults sets the defaults of fields that are missing.
+func (v *validator) setDefaults(object map[string]any) {
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, v.structural)
 	defaulting.Default(object, v.structural)
 }
 
-// create validates an object that is new.
-func (v *validator) create(ctx context.Context, object map[string]any) field.ErrorList {
+// validateCreate validates a new object.
+func (v *validator) validateCreate(ctx context.Context, object map[string]any) field.ErrorList {
 	errs := validation.ValidateCustomResource(nil, object, v.schema)
 	errs = append(errs, objectmeta.Validate(nil, object, v.structural, false)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.structural, object)...)
@@ -100,9 +100,9 @@ func (v *validator) create(ctx context.Context, object map[string]any) field.Err
 	return append(errs, v.validateRules(ctx, errs, object, nil)...)
 }
 
-// update validates an object that has replaced another. What is wrong with a field that is as it
-// was is forgiven.
-func (v *validator) update(ctx context.Context, object, old map[string]any) field.ErrorList {
+// validateUpdate validates an object that replaces another. As the API server does by ratcheting, it
+// ignores errors about fields that do not change.
+func (v *validator) validateUpdate(ctx context.Context, object, old map[string]any) field.ErrorList {
 	correlated := common.NewCorrelatedObject(object, old, &model.Structural{Structural: v.structural})
 	errs := validation.ValidateCustomResourceUpdate(nil, object, old, v.schema, validation.WithRatcheting(correlated))
 
@@ -114,18 +114,20 @@ func (v *validator) update(ctx context.Context, object, old map[string]any) fiel
 	return append(errs, v.validateRules(ctx, errs, object, old, cel.WithRatcheting(correlated))...)
 }
 
-// validateRules runs the CEL rules, which expect an object whose types are right.
+// validateRules runs the CEL rules, unless errors found so far would make them fail: they expect an
+// object of the right types.
 func (v *validator) validateRules(
 	ctx context.Context,
 	errs field.ErrorList,
 	object, old map[string]any,
 	options ...cel.Option,
 ) field.ErrorList {
-	if v.rules == nil || blocking(errs) {
+	if v.rules == nil || preventsRules(errs) {
 		return nil
 	}
 
-	var before any // an old object that is not there must be nil, and not a nil map
+	// A missing old object must be nil and not a nil map.
+	var before any
 	if old != nil {
 		before = old
 	}
@@ -135,7 +137,8 @@ func (v *validator) validateRules(
 	return found
 }
 
-func blocking(errs field.ErrorList) bool {
+// preventsRules reports whether the API server would not run CEL rules after these errors.
+func preventsRules(errs field.ErrorList) bool {
 	for _, err := range errs {
 		switch err.Type {
 		case field.ErrorTypeNotSupported,
@@ -150,10 +153,10 @@ func blocking(errs field.ErrorList) bool {
 	return false
 }
 
-// dropDefaults removes what is there only because the API server filled it in, or could be.
-func (v *validator) dropDefaults(object map[string]any) { dropDefaults(object, v.structural) }
+// removeDefaults removes the fields that have their default value.
+func (v *validator) removeDefaults(object map[string]any) { removeDefaults(object, v.structural) }
 
-func dropDefaults(x any, s *structuralschema.Structural) {
+func removeDefaults(x any, s *structuralschema.Structural) {
 	if s == nil {
 		return
 	}
@@ -162,18 +165,19 @@ func dropDefaults(x any, s *structuralschema.Structural) {
 	case map[string]any:
 		for key, value := range x {
 			property, known := s.Properties[key]
+
 			switch {
 			case known && property.Default.Object != nil && reflect.DeepEqual(value, property.Default.Object):
 				delete(x, key)
 			case known:
-				dropDefaults(value, &property)
+				removeDefaults(value, &property)
 			case s.AdditionalProperties != nil:
-				dropDefaults(value, s.AdditionalProperties.Structural)
+				removeDefaults(value, s.AdditionalProperties.Structural)
 			}
 		}
 	case []any:
 		for _, item := range x {
-			dropDefaults(item, s.Items)
+			removeDefaults(item, s.Items)
 		}
 	}
 }

@@ -1,0 +1,120 @@
+package crds
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"golang.org/x/time/rate"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/crds/safety"
+)
+
+// maxCached limits the entries of a cache. It is several times the number of CRDs of all known
+// providers.
+const maxCached = 2000
+
+// memory is what the Appliers of one cluster share. Losing it costs only time.
+type memory struct {
+	// writes limits how fast objects are rewritten, for all providers together.
+	writes *rate.Limiter
+	// parsed has the versions of definitions by their digest.
+	parsed lruCache[string, versionNames]
+	// compatibility has the reports of CheckUnmanaged.
+	compatibility lruCache[compatibilityKey, *safety.Report]
+
+	mu sync.Mutex
+	// included has the names of the CRDs in the charts of providers, by their label.
+	included map[string]sets.Set[string]
+	// deletions has the UIDs of the CRDs whose deletion was observed, by their name.
+	deletions map[string]types.UID
+}
+
+func newMemory() *memory {
+	return &memory{
+		writes:        rate.NewLimiter(writesPerSecond, rewriters),
+		parsed:        newLRUCache[string, versionNames](),
+		compatibility: newLRUCache[compatibilityKey, *safety.Report](),
+		included:      map[string]sets.Set[string]{},
+		deletions:     map[string]types.UID{},
+	}
+}
+
+// rememberCRDs records the CRDs in the current chart of a provider.
+func (m *memory) rememberCRDs(label string, files []chart.File) {
+	names := sets.New[string]()
+	for _, f := range files {
+		names.Insert(crdName(f))
+	}
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	m.included[label] = names
+}
+
+// AffectedProviders returns the labels of the providers that a change of a CRD may affect: the one
+// that it belongs to, and all whose charts include a CRD of that name.
+func (m *memory) AffectedProviders(crd client.Object) []string {
+	labels := sets.New[string]()
+	if owner := crd.GetLabels()[v1alpha2.ClusterctlProviderLabel]; owner != "" {
+		labels.Insert(owner)
+	}
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	for label, names := range m.included {
+		if names.Has(crd.GetName()) {
+			labels.Insert(label)
+		}
+	}
+
+	return slices.Sorted(maps.Keys(labels))
+}
+
+// ObserveDeletion records that a CRD is being deleted and reports whether that was not known yet.
+func (m *memory) ObserveDeletion(crd *apiextensionsv1.CustomResourceDefinition) (first bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	first = m.deletions[crd.Name] != crd.UID
+	m.deletions[crd.Name] = crd.UID
+
+	return first
+}
+
+// forgetDeletion drops the record of a CRD that is not being deleted, or no longer exists.
+func (m *memory) forgetDeletion(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	delete(m.deletions, name)
+}
+
+// lruCache is an lru.Cache with types.
+type lruCache[K comparable, V any] struct {
+	entries *lru.Cache
+}
+
+func newLRUCache[K comparable, V any]() lruCache[K, V] {
+	return lruCache[K, V]{entries: lru.New(maxCached)}
+}
+
+func (c lruCache[K, V]) add(key K, value V) { c.entries.Add(key, value) }
+
+func (c lruCache[K, V]) get(key K) (value V, found bool) {
+	entry, found := c.entries.Get(key)
+	if !found {
+		return value, false
+	}
+
+	return entry.(V), true
+}

@@ -1,0 +1,63 @@
+package crds
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/chart"
+)
+
+func TestAffectedProviders(t *testing.T) {
+	g := NewWithT(t)
+	m := newMemory()
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
+		Name:   "samples.example.com",
+		Labels: map[string]string{v1alpha2.ClusterctlProviderLabel: "infrastructure-owner"},
+	}}
+	files := []chart.File{{Name: "crds/samples.example.com.yaml"}, {Name: "crds/others.example.com.yaml"}}
+
+	g.Expect(m.AffectedProviders(crd)).To(Equal([]string{"infrastructure-owner"}))
+
+	m.rememberCRDs("infrastructure-other", files)
+	m.rememberCRDs("infrastructure-owner", files)
+	g.Expect(m.AffectedProviders(crd)).To(Equal([]string{"infrastructure-other", "infrastructure-owner"}))
+
+	m.rememberCRDs("infrastructure-other", files[1:])
+	g.Expect(m.AffectedProviders(crd)).To(Equal([]string{"infrastructure-owner"}), "the new chart does not include it")
+}
+
+func TestObserveDeletion(t *testing.T) {
+	g := NewWithT(t)
+	m := newMemory()
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1"}}
+
+	g.Expect(m.ObserveDeletion(crd)).To(BeTrue())
+	g.Expect(m.ObserveDeletion(crd)).To(BeFalse())
+
+	crd.UID = "2"
+	g.Expect(m.ObserveDeletion(crd)).To(BeTrue(), "it was created again")
+
+	m.forgetDeletion(crd.Name)
+	g.Expect(m.deletions).To(BeEmpty())
+}
+
+func TestLRUCache(t *testing.T) {
+	g := NewWithT(t)
+	c := newLRUCache[string, int]()
+
+	for i := range maxCached + 1 {
+		c.add(fmt.Sprint(i), i)
+	}
+
+	_, found := c.get("0")
+	g.Expect(found).To(BeFalse())
+
+	last, found := c.get(fmt.Sprint(maxCached))
+	g.Expect(found).To(BeTrue())
+	g.Expect(last).To(Equal(maxCached))
+}

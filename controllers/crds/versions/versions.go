@@ -1,0 +1,79 @@
+// Package versions answers questions about the versions of a CustomResourceDefinition: which one
+// objects are stored in, and which one to read them in.
+package versions
+
+import (
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Find returns the version with the given name, or nil if the CRD does not have it.
+func Find(
+	crd *apiextensionsv1.CustomResourceDefinition,
+	name string,
+) *apiextensionsv1.CustomResourceDefinitionVersion {
+	return first(crd, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name })
+}
+
+// Storage returns the version that new objects are stored in, or nil if the CRD is invalid and has
+// none.
+func Storage(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
+	return first(crd, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
+}
+
+// StorageName returns the name of the storage version. It is empty if the CRD is invalid and has
+// none.
+func StorageName(crd *apiextensionsv1.CustomResourceDefinition) string {
+	if v := Storage(crd); v != nil {
+		return v.Name
+	}
+
+	return ""
+}
+
+// Preferred returns the version to read and write objects in: the storage version, which needs no
+// conversion, if it is served, and the first served version otherwise. It is nil if no version is
+// served.
+func Preferred(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
+	if v := Storage(crd); v != nil && v.Served {
+		return v
+	}
+
+	return first(crd, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served })
+}
+
+// Served returns the names of the served versions, in the order of the CRD.
+func Served(crd *apiextensionsv1.CustomResourceDefinition) []string {
+	var names []string
+
+	for _, v := range crd.Spec.Versions {
+		if v.Served {
+			names = append(names, v.Name)
+		}
+	}
+
+	return names
+}
+
+// Resource returns the resource of the CRD's objects in a version.
+func Resource(crd *apiextensionsv1.CustomResourceDefinition, version string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{
+		Group:    crd.Spec.Group,
+		Version:  version,
+		Resource: crd.Spec.Names.Plural,
+	}
+}
+
+func first(
+	crd *apiextensionsv1.CustomResourceDefinition,
+	matches func(apiextensionsv1.CustomResourceDefinitionVersion) bool,
+) *apiextensionsv1.CustomResourceDefinitionVersion {
+	i := slices.IndexFunc(crd.Spec.Versions, matches)
+	if i < 0 {
+		return nil
+	}
+
+	return &crd.Spec.Versions[i]
+}

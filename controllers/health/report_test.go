@@ -1,0 +1,81 @@
+package health_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	"github.com/capstan-project/capstan/controllers/health"
+)
+
+func TestCompute(t *testing.T) {
+	deployment := func(statusFields map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1",
+			"kind":       "Deployment",
+			"metadata":   map[string]any{"name": "manager", "generation": int64(1)},
+			"spec":       map[string]any{"replicas": int64(1)},
+			"status":     statusFields,
+		}}
+	}
+	deleted := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}}
+
+	for name, c := range map[string]struct {
+		object client.Object
+		want   status.Status
+	}{
+		"metadata":          {&metav1.PartialObjectMetadata{}, status.CurrentStatus},
+		"being deleted":     {deleted, status.TerminatingStatus},
+		"a type not read":   {&corev1.ConfigMap{}, status.UnknownStatus},
+		"not observed":      {deployment(map[string]any{}), status.InProgressStatus},
+		"an invalid status": {deployment(map[string]any{"conditions": "none"}), status.UnknownStatus},
+		"available": {deployment(map[string]any{
+			"observedGeneration": int64(1),
+			"replicas":           int64(1),
+			"updatedReplicas":    int64(1),
+			"readyReplicas":      int64(1),
+			"availableReplicas":  int64(1),
+			"conditions":         []any{map[string]any{"type": "Available", "status": "True"}},
+		}), status.CurrentStatus},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			result := health.Compute(c.object)
+
+			g.Expect(result.Status).To(Equal(c.want), result.Message)
+			g.Expect(result.Healthy()).To(Equal(c.want == status.CurrentStatus))
+		})
+	}
+}
+
+func TestReport(t *testing.T) {
+	g := NewWithT(t)
+	configMap := func(name string, s status.Status) health.ObjectHealth {
+		return health.ObjectHealth{
+			Object: named(corev1.SchemeGroupVersion.WithKind("ConfigMap"), "ns", name),
+			Result: health.Result{Status: s, Message: "is " + string(s)},
+		}
+	}
+
+	report := health.Report{Objects: []health.ObjectHealth{configMap("a", status.CurrentStatus)}}
+	g.Expect(report.Healthy()).To(BeTrue())
+	g.Expect(report.Message()).To(BeEmpty())
+
+	for _, name := range []string{"b", "c", "d", "e"} {
+		report.Objects = append(report.Objects, configMap(name, status.InProgressStatus))
+	}
+
+	g.Expect(report.Healthy()).To(BeFalse())
+	g.Expect(report.Failed()).To(BeFalse())
+	g.Expect(report.Message()).To(Equal("ConfigMap ns/b: is InProgress; ConfigMap ns/c: is InProgress; " +
+		"ConfigMap ns/d: is InProgress; and 1 more"))
+
+	report.Objects = append(report.Objects, configMap("f", status.FailedStatus))
+	g.Expect(report.Failed()).To(BeTrue())
+}

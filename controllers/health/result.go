@@ -1,0 +1,71 @@
+package health
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+)
+
+// Result is the health of one object.
+type Result struct {
+	Status status.Status
+	// Message explains a status other than Current.
+	Message string
+}
+
+// Healthy reports whether the object is healthy.
+func (r Result) Healthy() bool { return r.Status == status.CurrentStatus }
+
+// Compute returns the health of an object. One whose kind has no status may be given by its metadata
+// alone; it is healthy if it exists. An object whose status cannot be read is not healthy.
+func Compute(o client.Object) Result {
+	if o.GetDeletionTimestamp() != nil {
+		return Result{Status: status.TerminatingStatus, Message: "is being deleted"}
+	}
+
+	switch o := o.(type) {
+	case *metav1.PartialObjectMetadata:
+		return Result{Status: status.CurrentStatus}
+	case *unstructured.Unstructured:
+		result, err := status.Compute(o)
+		if err != nil {
+			return Result{Status: status.UnknownStatus, Message: "its status cannot be read: " + err.Error()}
+		}
+
+		return Result{Status: result.Status, Message: result.Message}
+	default:
+		return Result{Status: status.UnknownStatus, Message: "its status cannot be read"}
+	}
+}
+
+// kindsWithoutStatus are the kinds whose objects are healthy if they exist.
+var kindsWithoutStatus = map[schema.GroupKind]bool{
+	{Kind: "ConfigMap"}:      true,
+	{Kind: "Secret"}:         true,
+	{Kind: "Service"}:        true,
+	{Kind: "ServiceAccount"}: true,
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   true,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: true,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:                       true,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}:                true,
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:                              true,
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:                       true,
+}
+
+// newObject returns the object that a kind is watched as: only its metadata if it has no status.
+func newObject(gvk schema.GroupVersionKind) client.Object {
+	if kindsWithoutStatus[gvk.GroupKind()] {
+		o := &metav1.PartialObjectMetadata{}
+		o.SetGroupVersionKind(gvk)
+
+		return o
+	}
+
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(gvk)
+
+	return o
+}
