@@ -56,7 +56,7 @@ func (r *Reconciler) desired(
 
 	renderer, err := patches.New(patches.Input{
 		Namespace: provider.GetNamespace(), Label: v1alpha2.Label(provider), Additional: additional, Variables: variables,
-		Scope: r.Cluster, Patches: spec.Patches, ManifestPatches: spec.ManifestPatches, Paused: spec.Paused,
+		Scope: r.Target.Client, Patches: spec.Patches, ManifestPatches: spec.ManifestPatches, Paused: spec.Paused,
 	})
 	if err != nil {
 		return release.Desired{}, err

@@ -25,10 +25,10 @@ func (r *Reconciler) labelNamespace(ctx context.Context, name string, c *chart.C
 
 	namespace := &corev1.Namespace{}
 
-	err = r.Reader.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	err = r.APIReader.Get(ctx, client.ObjectKey{Name: name}, namespace)
 	if apierrors.IsNotFound(err) && r.Remote { // where nobody has made it by creating the resource
 		namespace.Name, namespace.Labels = name, labels
-		err = r.Cluster.Create(ctx, namespace, client.FieldOwner(v1alpha2.FieldOwner))
+		err = r.Target.Client.Create(ctx, namespace, client.FieldOwner(v1alpha2.FieldOwner))
 	}
 
 	if err != nil {
@@ -42,7 +42,7 @@ func (r *Reconciler) labelNamespace(ctx context.Context, name string, c *chart.C
 		return nil
 	}
 
-	if err := r.Cluster.Patch(
+	if err := r.Target.Client.Patch(
 		ctx,
 		namespace,
 		client.MergeFrom(before),

@@ -47,7 +47,7 @@ func (r *Reconciler) permitted(
 		return &installError{err}
 	}
 
-	err = permissions.Check(ctx, r.Cluster, r.Account, needed, record.Objects)
+	err = permissions.Check(ctx, r.Target.Client, r.Account, needed, record.Objects)
 	if err == nil {
 		r.Permitted.Store(provider.GetUID(), digest)
 		return nil
@@ -69,7 +69,7 @@ func (r *Reconciler) noAccount(ctx context.Context, provider v1alpha2.Provider) 
 	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
 
 	return apierrors.IsNotFound(
-		r.Reader.Get(ctx, client.ObjectKey{Namespace: provider.GetNamespace(), Name: name}, account),
+		r.APIReader.Get(ctx, client.ObjectKey{Namespace: provider.GetNamespace(), Name: name}, account),
 	)
 }
 
@@ -79,7 +79,7 @@ func (r *Reconciler) needed(
 	chart *providerChart,
 	record *release.Record,
 ) ([]permissions.Access, error) {
-	needed, err := permissions.Needed(r.Cluster.RESTMapper(), record.Objects)
+	needed, err := permissions.Needed(r.Target.Client.RESTMapper(), record.Objects)
 	if err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ func (p *Previewer) Preview(ctx context.Context, given v1alpha2.Provider) (*Prev
 		Live:   p.client,
 		Type:   provider.ProviderType(),
 		Charts: p.charts,
-		Target: &clusters.Target{Cluster: p.client, Reader: p.client, Releases: p.releases},
+		Target: &clusters.Target{Client: p.client, APIReader: p.client, Releases: p.releases},
 		Events: heard,
 	}
 

@@ -40,7 +40,7 @@ type Reconciler struct {
 	Scope Scope
 	// Targets are where providers are installed. Target is the one that a reconcile works on, in
 	// the copy of the Reconciler that it works with.
-	Targets *clusters.Registry
+	Targets *clusters.Pool
 	*clusters.Target
 
 	Charts *Charts
@@ -292,7 +292,7 @@ func (r *Reconciler) preflight(
 
 	err := r.Preflight.Installation(ctx, preflight.Input{
 		Provider:         provider,
-		Mapper:           r.Cluster.RESTMapper(),
+		Mapper:           r.Target.Client.RESTMapper(),
 		Contract:         chart.contract(),
 		RequiredKinds:    chart.requiredKinds(),
 		MissingVariables: status.MissingVariables,

@@ -34,7 +34,7 @@ func (w *remoteWatches) watch(ctx context.Context, cluster *clusters.Cluster) er
 		return err
 	}
 
-	concerned := cluster.Own().CRDs.Concerned
+	concerned := cluster.OwnTarget().CRDs.Concerned
 
 	if err := w.handle(ctx, definitions, w.definitionChanged, func(p v1alpha2.Provider, o client.Object) bool {
 		return slices.Contains(concerned(o), v1alpha2.Label(p))

@@ -152,7 +152,7 @@ func (r *removal) deleteNamespace(ctx context.Context) error {
 	}
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.provider.GetNamespace()}}
-	if err := r.Cluster.Delete(ctx, namespace); client.IgnoreNotFound(err) != nil {
+	if err := r.Target.Client.Delete(ctx, namespace); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf(
 			"delete namespace %s: %w; remove the annotation %s to keep it",
 			namespace.Name,

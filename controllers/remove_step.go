@@ -75,7 +75,7 @@ func (r *Reconciler) remove(ctx context.Context, provider v1alpha2.Provider) err
 
 	err := (&removal{Reconciler: r, provider: provider, release: releaseName(v1alpha2.Label(provider))}).run(ctx)
 	if err == nil {
-		r.Targets.Release(provider)
+		r.Targets.Forget(provider)
 		r.Permitted.Delete(provider.GetUID())
 		r.Metrics.Forget(provider)
 
@@ -131,7 +131,7 @@ func (r *removal) observe(ctx context.Context) error {
 	}
 
 	namespace := &corev1.Namespace{}
-	err = r.Reader.Get(ctx, client.ObjectKey{Name: r.provider.GetNamespace()}, namespace)
+	err = r.APIReader.Get(ctx, client.ObjectKey{Name: r.provider.GetNamespace()}, namespace)
 	r.vanishing = apierrors.IsNotFound(err) || !namespace.DeletionTimestamp.IsZero()
 
 	return client.IgnoreNotFound(err)

@@ -83,7 +83,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	woken := &wakers{}
 	here := clusters.Connection{
 		Config:     mgr.GetConfig(),
-		HTTP:       mgr.GetHTTPClient(),
+		HTTPClient: mgr.GetHTTPClient(),
 		Mapper:     mgr.GetRESTMapper(),
 		Scheme:     mgr.GetScheme(),
 		Namespaces: options.Scope.caches(),
@@ -125,11 +125,11 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Client: mgr.GetClient(),
 		Live:   live,
 		Scope:  options.Scope,
-		Targets: &clusters.Registry{
-			Local: local, Secrets: live, DefaultAccount: options.DefaultServiceAccount, Watch: remote.watch,
+		Targets: &clusters.Pool{
+			Local: local, APIReader: live, DefaultServiceAccount: options.DefaultServiceAccount, Watch: remote.watch,
 			Scheme: mgr.GetScheme(), Namespaces: options.Scope.caches(), Holder: options.Holder, Wake: woken.wake,
 		},
-		Target: local.Own(),
+		Target: local.OwnTarget(),
 		Charts: &Charts{
 			Sources: resolver,
 			Store:   charts,
