@@ -182,7 +182,7 @@ const (
 
 // inputRules are tried in their order.
 var inputRules = []inputRule{
-	when(func(e *preflight.Problem, o *outcome) {
+	when(func(e *preflight.Error, o *outcome) {
 		o.condition, o.reason = preflightFailed, e.Reason
 		if e.Waiting {
 			o.next = nextEvent

@@ -191,7 +191,7 @@ func (r *Reconciler) install(ctx context.Context, provider v1alpha2.Provider) er
 	}
 
 	checked := r.preflight(ctx, provider, chart, variables)
-	if problem := new(preflight.Problem); checked != nil && (!errors.As(checked, &problem) || !problem.CRDs) {
+	if problem := new(preflight.Error); checked != nil && (!errors.As(checked, &problem) || !problem.AllowCRDs) {
 		return checked
 	}
 

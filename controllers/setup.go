@@ -118,7 +118,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		return err
 	}
 
-	checker := &preflight.Checker{Reader: mgr.GetClient()}
+	checker := &preflight.Checker{Client: mgr.GetClient()}
 	remote := &remoteWatches{Reader: mgr.GetClient(), wake: woken.wake}
 
 	shared := Reconciler{
