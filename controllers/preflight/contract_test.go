@@ -47,7 +47,7 @@ func TestContractOfProvider(t *testing.T) {
 		},
 		"a plain Helm chart": {provider(core, "cluster-api", contract("v1beta1")), aws, "", want{}},
 		"an unsupported contract": {nil, aws, "v1alpha4", want{
-			reason:  v1alpha2.CAPIVersionIncompatibilityReason,
+			reason: v1alpha2.CAPIVersionIncompatibilityReason,
 			message: `this version has the unsupported Cluster API contract "v1alpha4"; ` +
 				"choose a version with v1beta1 or v1beta2",
 		}},
