@@ -47,14 +47,16 @@ func (r *Reconciler) permitted(
 		return &installError{err}
 	}
 
-	err = permissions.Check(ctx, r.Target.Client, r.Account, needed, record.Objects)
+	checker := &permissions.Checker{Client: r.Target.Client, Account: r.Account}
+
+	err = checker.Check(ctx, needed, record.Objects)
 	if err == nil {
 		r.Permitted.Store(provider.GetUID(), digest)
 		return nil
 	}
 
 	if missing := (*permissions.MissingError)(nil); errors.As(err, &missing) {
-		missing.Absent = r.noAccount(ctx, provider)
+		missing.AccountNotFound = r.noAccount(ctx, provider)
 		return missing
 	}
 
@@ -78,20 +80,20 @@ func (r *Reconciler) needed(
 	provider v1alpha2.Provider,
 	chart *providerChart,
 	record *release.Record,
-) ([]permissions.Access, error) {
-	needed, err := permissions.Needed(r.Target.Client.RESTMapper(), record.Objects)
+) ([]permissions.Permission, error) {
+	needed, err := permissions.ForObjects(r.Target.Client.RESTMapper(), record.Objects)
 	if err != nil {
 		return nil, err
 	}
 
-	needed = append(needed, permissions.Storage(provider.GetNamespace()))
+	needed = append(needed, permissions.ForHelmStorage(provider.GetNamespace()))
 	if spec := provider.GetSpec().CRDs; len(chart.Chart.CRDs) > 0 && (spec == nil || spec.Policy != v1alpha2.CRDsNone) {
-		needed = append(needed, permissions.CRDs)
+		needed = append(needed, permissions.ForCRDs())
 	}
 
 	labels, err := chartgen.NamespaceLabels(chart.Chart)
 	if len(labels) > 0 {
-		needed = append(needed, permissions.Namespaces)
+		needed = append(needed, permissions.ForNamespaceLabels())
 	}
 
 	return needed, err
