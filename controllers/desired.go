@@ -9,6 +9,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/values"
 )
 
 // ignoredReason is the reason of the event that tells of a part of the spec without effect.
@@ -26,7 +27,16 @@ func (r *Reconciler) desired(
 
 	spec := provider.GetSpec()
 
-	chosen, warnings, err := chart.schema.Values(spec, variables)
+	overrides, err := r.Charts.Sources.ImageOverrides()
+	if err != nil {
+		return release.Desired{}, err
+	}
+
+	chosen, warnings, err := chart.schema.Values(values.Input{
+		Spec:           spec,
+		Variables:      variables,
+		ImageOverrides: overrides,
+	})
 	if err != nil {
 		return release.Desired{}, err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/permissions"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/secrets"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -191,7 +192,7 @@ var inputRules = []inputRule{
 	because[*fetch.ConfigError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason),
 	because[*source.VersionError](preflightFailed, v1alpha2.IncorrectVersionFormatReason),
 	because[*source.AddressError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason),
-	because[*values.SecretNotFoundError](preflightFailed, v1alpha2.SecretNotFoundReason),
+	because[*secrets.NotFoundError](preflightFailed, v1alpha2.SecretNotFoundReason),
 	because[*clusters.KubeConfigError](preflightFailed, v1alpha2.KubeConfigErrorReason),
 	because[*permissions.MissingError](preflightFailed, v1alpha2.MissingPermissionsReason),
 	because[*unsafeError](v1alpha2.CRDsSafeCondition, v1alpha2.UnsafeCRDsReason),
@@ -234,7 +235,6 @@ func classifyInput(err error) (outcome, bool) {
 // are the cause of.
 func classifyServer(err error) (outcome, bool) {
 	var (
-		noSecret    *fetch.SecretNotFoundError
 		credentials *web.CredentialsError
 		token       *source.InvalidTokenError
 		limit       *web.LimitError
@@ -244,8 +244,6 @@ func classifyServer(err error) (outcome, bool) {
 
 	o := outcome{condition: v1alpha2.PreflightCheckCondition, message: err.Error(), next: nextInput}
 	switch {
-	case errors.As(err, &noSecret):
-		o.reason = v1alpha2.SecretNotFoundReason
 	case errors.As(err, &credentials):
 		o.reason = v1alpha2.FetchConfigValidationErrorReason
 	case errors.As(err, &token):

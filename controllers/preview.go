@@ -56,7 +56,12 @@ func NewPreviewer(config *rest.Config, c client.Client, releases *release.Engine
 	}
 
 	reader := readOnly{c}
-	resolver := &fetch.Resolver{Metadata: reader, Reader: reader, Config: &fetch.ConfigFile{Path: fetch.DefaultConfigFile}}
+	resolver := &fetch.Resolver{
+		Client:    reader,
+		APIReader: reader,
+		Config:    &fetch.ConfigFile{Path: fetch.DefaultConfigFile},
+		Registry:  &fetch.Registry{},
+	}
 
 	return &Previewer{
 		client:   reader,

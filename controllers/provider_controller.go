@@ -181,10 +181,6 @@ func (r *Reconciler) install(ctx context.Context, provider v1alpha2.Provider) er
 		return err
 	}
 
-	if err := r.Charts.Sources.AddImages(variables); err != nil {
-		return err
-	}
-
 	desired, err := r.desired(ctx, provider, chart, variables)
 	if err != nil {
 		return err

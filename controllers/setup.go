@@ -107,10 +107,10 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	}
 
 	resolver := &fetch.Resolver{
-		Metadata: mgr.GetClient(),
-		Reader:   live,
-		Config:   &fetch.ConfigFile{Path: options.ConfigFile},
-		Registry: options.Registry,
+		Client:    mgr.GetClient(),
+		APIReader: live,
+		Config:    &fetch.ConfigFile{Path: options.ConfigFile},
+		Registry:  options.Registry,
 	}
 
 	charts, err := newStore(mgr, live, options)

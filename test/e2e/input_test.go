@@ -211,7 +211,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 			func(_ *tiny, p *v1alpha2.InfrastructureProvider) { p.Spec.FetchConfig = nil },
 			v1alpha2.ProviderInstalledCondition,
 			v1alpha2.UnknownProviderReason,
-			[]string{"InfrastructureProvider no-source is in neither clusterctl's list", "say in spec.fetchConfig where"},
+			[]string{"InfrastructureProvider no-source is neither in clusterctl's list", "set spec.fetchConfig to where"},
 			func(ctx context.Context, t tiny, p *v1alpha2.InfrastructureProvider) {
 				update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig = t.resource().Spec.FetchConfig })
 			},
