@@ -172,7 +172,7 @@ func (p *Pool) connect(ctx context.Context, config *rest.Config) (*Cluster, erro
 		return nil, err
 	}
 
-	// The caches retry by themselves whatever they cannot list or watch.
+	// The caches retry lists and watches that fail.
 	go func() { _ = cluster.Start(ctx) }()
 
 	return cluster, nil

@@ -19,7 +19,7 @@ import (
 )
 
 // Registry is the operator's own access to OCI registries: to the chart repository, and to any
-// registry that a resource brings no credentials for.
+// registry for which a resource has no credentials.
 type Registry struct {
 	// Charts is the chart repository; nil if there is none.
 	Charts *oci.Reference

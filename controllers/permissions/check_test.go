@@ -181,7 +181,7 @@ func TestCheck(t *testing.T) {
 		})
 	}
 
-	t.Run("an API server that cannot tell", func(t *testing.T) {
+	t.Run("an unreachable API server", func(t *testing.T) {
 		g := NewWithT(t)
 		server := &apiServer{broken: errors.New("connection refused")}
 		checker := &permissions.Checker{Client: server.client(), Account: account}
