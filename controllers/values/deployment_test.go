@@ -1,13 +1,10 @@
 package values_test
 
 import (
-	"cmp"
-	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
@@ -81,86 +78,6 @@ func TestDeployment(t *testing.T) {
 	}
 }
 
-// TestContainer covers every field of spec.deployment.containers.
-func TestContainer(t *testing.T) {
-	chart := buildChart(t, managerComponents)
-
-	for name, c := range map[string]struct {
-		containers string
-		// change turns the published containers into the expected ones.
-		change func(manager, proxy, prepare *corev1.Container)
-	}{
-		"imageUrl": {
-			`[{name: manager, imageUrl: "quay.io/dev/mydns:v3.4.2"}]`,
-			func(manager, _, _ *corev1.Container) { manager.Image = "quay.io/dev/mydns:v3.4.2" },
-		},
-		"image, its tag": {
-			`[{name: manager, image: {tag: v2}}]`,
-			func(manager, _, _ *corev1.Container) { manager.Image = "registry.k8s.io/tiny/tiny-controller:v2" },
-		},
-		"image, all of it": {
-			`[{name: manager, image: {repository: quay.io/dev, name: mydns, tag: v2}}]`,
-			func(manager, _, _ *corev1.Container) { manager.Image = "quay.io/dev/mydns:v2" },
-		},
-		"an empty image": {
-			`[{name: manager, image: {}, imageUrl: ""}]`,
-			func(_, _, _ *corev1.Container) {},
-		},
-		"args replace and add, except --namespace of the manager": {
-			`[{name: manager, args: {--webhook-port: "3456", --log_dir: /var/log, --namespace: a, b: c}}]`,
-			func(manager, _, _ *corev1.Container) {
-				manager.Args = []string{
-					"--leader-elect",
-					"--webhook-port=3456",
-					"--feature-gates=Pool=false,Old=true",
-					"--v=0",
-					"--b=c",
-					"--log_dir=/var/log",
-				}
-			},
-		},
-		"args of another container": {
-			`[{name: proxy, args: {--namespace: other}}]`,
-			func(_, proxy, _ *corev1.Container) { proxy.Args = []string{"--namespace=other"} },
-		},
-		"env": {
-			`[{name: manager, env: [
-				{name: TEST1, value: other}, {name: NEW, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}]`,
-			func(manager, _, _ *corev1.Container) {
-				edit(t, &manager.Env, `[{name: TEST1, value: other}, {name: TEST2, value: value2},
-					{name: NEW, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]`)
-			},
-		},
-		"resources that are not set stay": {
-			`[{name: manager, resources: {limits: {memory: 16Gi}, requests: {memory: 1Gi}}}]`,
-			func(manager, _, _ *corev1.Container) {
-				edit(t, &manager.Resources, `{limits: {cpu: 500m, memory: 16Gi}, requests: {cpu: 100m, memory: 1Gi}}`)
-			},
-		},
-		"command": {
-			`[{name: manager, command: [/other, --flag]}]`,
-			func(manager, _, _ *corev1.Container) { manager.Command = []string{"/other", "--flag"} },
-		},
-		"an init container": {
-			`[{name: prepare, imageUrl: "quay.io/prepare:v2"}]`,
-			func(_, _, prepare *corev1.Container) { prepare.Image = "quay.io/prepare:v2" },
-		},
-		"a container twice": {
-			`[{name: proxy, command: [/a]}, {name: proxy, args: {x: z}}]`,
-			func(_, proxy, _ *corev1.Container) {
-				proxy.Command = []string{"/a"}
-				proxy.Args = []string{"--namespace=own", "--x=z"}
-			},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			expectChange(t, chart, "{deployment: {containers: "+c.containers+"}}", func(d *appsv1.Deployment) {
-				c.change(containerNamed(t, d, "manager"), containerNamed(t, d, "proxy"), containerNamed(t, d, "prepare"))
-			})
-		})
-	}
-}
-
 // expectChange compares what a spec changes in the chart's only Deployment.
 func expectChange(t *testing.T, c *chart.Chart, spec string, change func(*appsv1.Deployment)) {
 	t.Helper()
@@ -184,120 +101,6 @@ func edit[T any](t *testing.T, field *T, text string) {
 	}
 
 	*field = value
-}
-
-func TestManagerDeployment(t *testing.T) {
-	const both = `several Deployments have a container "manager": a, b; list the others in spec.additionalDeployments`
-
-	const neither = `no Deployment with a container "manager" is left for them; ` +
-		`use spec.additionalDeployments for all of a, b`
-
-	for name, c := range map[string]struct {
-		components []string
-		additional string
-		want       string // the Deployment that spec.deployment changes
-		refused    string
-	}{
-		"the only one, with any name": {
-			components: []string{deploymentComponents("anything", true, "manager")},
-			want:       "anything",
-		},
-		"the only one, with any container": {
-			components: []string{deploymentComponents("anything", true, "controller")},
-			want:       "anything",
-		},
-		"the one with a container manager": {
-			components: []string{
-				deploymentComponents("cap-controller-manager", true, "other"),
-				deploymentComponents("b", true, "proxy", "manager"),
-				deploymentComponents("c", true, "x", "z"),
-			},
-			want: "b",
-		},
-		"of several, the labeled one": {
-			components: []string{
-				deploymentComponents("azureserviceoperator-controller-manager", false, "manager"),
-				deploymentComponents("capz-controller-manager", true, "manager"),
-			},
-			want: "capz-controller-manager",
-		},
-		"of several labeled ones, the one that is not additional": {
-			components: []string{
-				deploymentComponents("a", true, "manager"),
-				deploymentComponents("b", true, "manager"),
-			},
-			additional: "{a: {}}",
-			want:       "b",
-		},
-		"of several without the label, the one that is not additional": {
-			components: []string{
-				deploymentComponents("a", false, "manager"),
-				deploymentComponents("b", false, "manager"),
-				deploymentComponents("c", false, "other"),
-			},
-			additional: "{b: {}}",
-			want:       "a",
-		},
-		"several that are alike": {
-			components: []string{
-				deploymentComponents("a", true, "manager"),
-				deploymentComponents("b", true, "manager"),
-			},
-			refused: both,
-		},
-		"all are additional": {
-			components: []string{
-				deploymentComponents("a", true, "manager"),
-				deploymentComponents("b", true, "manager"),
-			},
-			additional: "{a: {}, b: {}}",
-			refused:    neither,
-		},
-		"none has a container manager": {
-			components: []string{deploymentComponents("a", true, "x"), deploymentComponents("b", true, "z")},
-			refused:    neither,
-		},
-		"no Deployment at all": {
-			components: []string{"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a}\n"},
-			refused:    "infrastructure-tiny has no Deployment; remove them",
-		},
-		"the manager's Deployment is additional too": {
-			components: []string{
-				deploymentComponents("capz", true, "manager"),
-				deploymentComponents("aso", false, "manager"),
-			},
-			additional: "{capz: {deployment: {replicas: 2}}}",
-			refused:    "spec.additionalDeployments[capz]: this is the Deployment of the provider's manager",
-		},
-		"the only Deployment is additional too": {
-			components: []string{deploymentComponents("lone", true, "manager")},
-			additional: "{lone: {}}",
-			refused:    "spec.additionalDeployments[lone]: this is the Deployment of the provider's manager",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			built := buildChart(t, strings.Join(c.components, ""))
-			spec := "{deployment: {replicas: 10}, manager: {debug: false}, additionalDeployments: " +
-				cmp.Or(c.additional, "{}") + "}"
-
-			got, _, err := customized(t, built, values.Input{Spec: specOf(t, spec)})
-
-			if c.refused != "" {
-				var refused *values.CustomizationError
-				g.Expect(err).To(BeAssignableToTypeOf(refused))
-				g.Expect(err).To(MatchError(ContainSubstring(c.refused)))
-
-				return
-			}
-
-			g.Expect(err).NotTo(HaveOccurred())
-
-			for name, d := range got {
-				g.Expect(*d.Spec.Replicas == 10).To(Equal(name == c.want), name)
-			}
-		})
-	}
 }
 
 func TestAdditionalDeployments(t *testing.T) {
