@@ -23,8 +23,8 @@ type Error struct {
 	Reason string
 	// Message describes the problem and how to fix it.
 	Message string
-	// Waiting reports whether a change to another resource, which is watched, can solve the problem.
-	// Otherwise this resource, or something outside the cluster's providers, must change.
+	// Waiting reports whether another provider resource has to change, which is watched. Otherwise the
+	// user has to change this resource, its Secret or the cluster.
 	Waiting bool
 	// AllowCRDs reports whether the provider's CRDs may be applied nevertheless: all other checks
 	// have passed, and the installed core only has to become ready.

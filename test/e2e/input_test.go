@@ -160,7 +160,7 @@ var _ = Describe("Wrong input", Ordered, func() {
 			},
 			v1alpha2.PreflightCheckCondition,
 			v1alpha2.CAPIVersionIncompatibilityReason,
-			[]string{"contract v1alpha3", "supported are v1beta1 and v1beta2"},
+			[]string{`contract "v1alpha3"`, "choose a version with v1beta1 or v1beta2"},
 			replaceConfigMap(&w),
 		),
 		Entry(
