@@ -120,7 +120,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 func localCluster(mgr ctrl.Manager, options Options, wakers *watch.Wakers) (*clusters.Cluster, error) {
 	connection := clusters.Connection{
 		Config:     mgr.GetConfig(),
-		HTTP:       mgr.GetHTTPClient(),
+		HTTPClient: mgr.GetHTTPClient(),
 		Mapper:     mgr.GetRESTMapper(),
 		Scheme:     mgr.GetScheme(),
 		Namespaces: options.Scope.CacheNamespaces(),
@@ -151,10 +151,10 @@ func newDependencies(
 	}
 
 	sources := &fetch.Resolver{
-		Metadata: mgr.GetClient(),
-		Reader:   uncached,
-		Config:   &fetch.ConfigFile{Path: options.ConfigFile},
-		Registry: options.Registry,
+		Client:    mgr.GetClient(),
+		APIReader: uncached,
+		Config:    &fetch.ConfigFile{Path: options.ConfigFile},
+		Registry:  options.Registry,
 	}
 	remote := &watch.Remote{Cache: mgr.GetClient(), Wake: wakers.Wake}
 
@@ -162,15 +162,15 @@ func newDependencies(
 		Client:    mgr.GetClient(),
 		APIReader: uncached,
 		Scope:     options.Scope,
-		Clusters: &clusters.Registry{
-			Local:          local,
-			Secrets:        uncached,
-			DefaultAccount: options.DefaultServiceAccount,
-			Watch:          remote.Watch,
-			Scheme:         mgr.GetScheme(),
-			Namespaces:     options.Scope.CacheNamespaces(),
-			Holder:         options.Holder,
-			Wake:           wakers.Wake,
+		Clusters: &clusters.Pool{
+			Local:                 local,
+			APIReader:             uncached,
+			DefaultServiceAccount: options.DefaultServiceAccount,
+			Watch:                 remote.Watch,
+			Scheme:                mgr.GetScheme(),
+			Namespaces:            options.Scope.CacheNamespaces(),
+			Holder:                options.Holder,
+			Wake:                  wakers.Wake,
 		},
 		Planner: &plan.Planner{
 			Cache:         mgr.GetClient(),
@@ -180,7 +180,7 @@ func newDependencies(
 			ImageRegistry: options.ImageRegistry,
 			Metrics:       options.Metrics,
 		},
-		Preflight:      &preflight.Checker{Reader: mgr.GetClient()},
+		Preflight:      &preflight.Checker{Client: mgr.GetClient()},
 		Upgrades:       upgrades.NewTracker(sources, wakers.Wake),
 		Events:         mgr.GetEventRecorder("capstan"),
 		Wake:           wakers.Wake,
@@ -249,7 +249,7 @@ func watchCluster(
 	b *builder.Builder, local *clusters.Cluster, wakers *watch.Wakers, kind watch.Kind,
 ) *builder.Builder {
 	return b.
-		WatchesRawSource(kind.Definitions(local.Definitions, local.Own().CRDs.AffectedProviders)).
+		WatchesRawSource(kind.Definitions(local.Definitions, local.OwnTarget().CRDs.AffectedProviders)).
 		WatchesRawSource(kind.Releases(local.History)).
 		WatchesRawSource(wakers.Source(kind.Type))
 }

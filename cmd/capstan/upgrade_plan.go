@@ -75,7 +75,7 @@ func makePlan(all []installed, contract string) plan {
 	var left []string
 
 	for _, provider := range all {
-		fits := preflight.WorksWith(contract)
+		fits := preflight.SupportedContracts(contract)
 		if provider.core() {
 			fits = []string{contract}
 		}

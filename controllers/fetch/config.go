@@ -11,52 +11,65 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/catalog"
 )
 
-// DefaultConfigFile is where cluster-api-operator has its configuration, and where it is taken up
-// without being named.
+// DefaultConfigFile is the path of cluster-api-operator's configuration, which is also read if no
+// file is configured.
 const DefaultConfigFile = "/config/clusterctl.yaml"
 
 // ConfigFile is the operator's configuration, in clusterctl's format: a file, or a ConfigMap
-// mounted as one. A change is taken up when it is next looked at.
+// mounted as one.
 type ConfigFile struct {
-	// Path of the file. The default one need not exist.
+	// Path is that of the file. Only the file at DefaultConfigFile need not exist.
 	Path string
 
-	mu      sync.Mutex
-	changed time.Time // of the file that the catalog was read from; zero when there was none
-	catalog *catalog.Catalog
+	mu       sync.Mutex
+	modified time.Time // of the file that catalog was read from; zero without a file
+	catalog  *catalog.Catalog
 }
 
-// Catalog is the catalog by the configuration as it is now.
+// Catalog returns the catalog of the configuration. If the file has changed since the last call, it
+// is read again.
 func (f *ConfigFile) Catalog() (*catalog.Catalog, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
-	var changed time.Time
-
-	info, err := os.Stat(f.Path)
-	switch {
-	case err == nil:
-		changed = info.ModTime()
-	case f.Path != DefaultConfigFile || !errors.Is(err, fs.ErrNotExist):
+	modified, err := f.lastModified()
+	if err != nil {
 		return nil, fmt.Errorf("the operator's configuration: %w", err)
 	}
 
-	if f.catalog != nil && changed.Equal(f.changed) {
+	if f.catalog != nil && modified.Equal(f.modified) {
 		return f.catalog, nil
 	}
 
-	var loaded *catalog.Catalog
-	if changed.IsZero() {
-		loaded, err = catalog.Parse(nil)
-	} else {
-		loaded, err = catalog.Load(f.Path)
-	}
-
+	loaded, err := f.load(modified)
 	if err != nil {
 		return nil, err
 	}
 
-	f.catalog, f.changed = loaded, changed
+	f.catalog = loaded
+	f.modified = modified
 
 	return loaded, nil
+}
+
+// lastModified returns when the file was modified; zero if it does not exist and need not.
+func (f *ConfigFile) lastModified() (time.Time, error) {
+	info, err := os.Stat(f.Path)
+	if errors.Is(err, fs.ErrNotExist) && f.Path == DefaultConfigFile {
+		return time.Time{}, nil
+	}
+
+	if err != nil {
+		return time.Time{}, err
+	}
+
+	return info.ModTime(), nil
+}
+
+func (f *ConfigFile) load(modified time.Time) (*catalog.Catalog, error) {
+	if modified.IsZero() {
+		return catalog.Parse(nil)
+	}
+
+	return catalog.Load(f.Path)
 }

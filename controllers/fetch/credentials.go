@@ -4,90 +4,117 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/controllers/secrets"
 )
 
-// Keys of the Secret that spec.fetchConfig.secretRef names; a token may also have the name that
-// clusterctl gives it.
+// The keys of the Secret of spec.fetchConfig.secretRef. A token may also have one of clusterctl's
+// names, such as GITHUB_TOKEN.
 const (
-	keyToken       = "token"
-	keyCA          = "ca.crt"
-	keyCertificate = "tls.crt"
-	keyKey         = "tls.key"
-	keyProxy       = "proxy"
+	tokenKey       = "token"
+	caKey          = "ca.crt"
+	certificateKey = "tls.crt"
+	privateKeyKey  = "tls.key"
+	proxyKey       = "proxy"
 )
 
-// SecretNotFoundError says that the Secret with a source's credentials does not exist.
-type SecretNotFoundError struct{ Secret types.NamespacedName }
+// credentialsSecret returns the reference to the Secret of spec.fetchConfig.secretRef, and whether
+// the resource has one.
+func credentialsSecret(provider v1alpha2.Provider) (secrets.Reference, bool) {
+	config := provider.GetSpec().FetchConfig
+	if config == nil || config.SecretRef == nil {
+		return secrets.Reference{}, false
+	}
 
-func (e *SecretNotFoundError) Error() string {
-	return fmt.Sprintf(
-		"Secret %s with the source's credentials does not exist; create it, or correct spec.fetchConfig.secretRef",
-		e.Secret,
-	)
+	return secrets.Reference{
+		NamespacedName: types.NamespacedName{Namespace: provider.GetNamespace(), Name: config.SecretRef.Name},
+		Content:        "the source's credentials",
+		Field:          "spec.fetchConfig.secretRef",
+	}, true
 }
 
-// credentials finds, when it is called, those of the Secret that the resource names for its source;
-// then a token among the provider's variables, as cluster-api-operator has it; then what otherwise
-// gives, if it is not nil.
+// credentials returns a function that finds the credentials for a server: those in the Secret of
+// spec.fetchConfig.secretRef; without a login there, a token among the provider's variables, as in
+// cluster-api-operator; without that, the token that fallback returns. fallback may be nil.
 func (r *Resolver) credentials(
 	provider v1alpha2.Provider,
-	otherwise func(source.Server) string,
+	fallback func(source.Server) string,
 ) source.CredentialsFunc {
 	return func(ctx context.Context, server source.Server) (web.Credentials, error) {
-		var found web.Credentials
-
-		if fetch := provider.GetSpec().FetchConfig; fetch != nil && fetch.SecretRef != nil {
-			data, err := r.secret(ctx, types.NamespacedName{Namespace: provider.GetNamespace(), Name: fetch.SecretRef.Name})
-			if err != nil {
-				return found, err
-			}
-
-			found = web.Credentials{
-				Username: string(data[corev1.BasicAuthUsernameKey]),
-				Password: string(data[corev1.BasicAuthPasswordKey]),
-				Token: cmp.Or(
-					string(data[keyToken]),
-					token(data, server),
-				),
-				CA:          data[keyCA],
-				Certificate: data[keyCertificate],
-				Key:         data[keyKey],
-				Proxy:       string(data[keyProxy]),
-			}
+		found, err := r.secretCredentials(ctx, provider, server)
+		if err != nil || found.Token != "" || found.Username != "" {
+			return found, err
 		}
 
-		if found.Token != "" || found.Username != "" {
-			return found, nil
+		found.Token, err = r.variablesToken(ctx, provider, server)
+		if err != nil {
+			return web.Credentials{}, err
 		}
 
-		if name, named := provider.GetSpec().VariablesSecret(provider.GetNamespace()); named && len(server.Tokens) > 0 {
-			data, err := r.secret(ctx, name)
-			// that, the step of the variables says
-			if missing := (*SecretNotFoundError)(nil); err != nil && !errors.As(err, &missing) {
-				return found, err
-			}
-
-			found.Token = token(data, server)
-		}
-
-		if found.Token == "" && otherwise != nil {
-			found.Token = otherwise(server)
+		if found.Token == "" && fallback != nil {
+			found.Token = fallback(server)
 		}
 
 		return found, nil
 	}
 }
 
-// token is the one for a server in a Secret.
+// secretCredentials returns the credentials in the Secret of spec.fetchConfig.secretRef.
+func (r *Resolver) secretCredentials(
+	ctx context.Context,
+	provider v1alpha2.Provider,
+	server source.Server,
+) (web.Credentials, error) {
+	reference, named := credentialsSecret(provider)
+	if !named {
+		return web.Credentials{}, nil
+	}
+
+	data, err := secrets.Read(ctx, r.APIReader, reference)
+	if err != nil {
+		return web.Credentials{}, err
+	}
+
+	return web.Credentials{
+		Username:    string(data[corev1.BasicAuthUsernameKey]),
+		Password:    string(data[corev1.BasicAuthPasswordKey]),
+		Token:       cmp.Or(string(data[tokenKey]), token(data, server)),
+		CA:          data[caKey],
+		Certificate: data[certificateKey],
+		Key:         data[privateKeyKey],
+		Proxy:       string(data[proxyKey]),
+	}, nil
+}
+
+// variablesToken returns the token for a server among the provider's variables; empty if there is
+// none. That the Secret with the variables does not exist is reported when the variables are read.
+func (r *Resolver) variablesToken(
+	ctx context.Context,
+	provider v1alpha2.Provider,
+	server source.Server,
+) (string, error) {
+	reference, named := secrets.Variables(provider)
+	if !named || len(server.Tokens) == 0 {
+		return "", nil
+	}
+
+	data, err := secrets.Read(ctx, r.APIReader, reference)
+
+	var notFound *secrets.NotFoundError
+	if err != nil && !errors.As(err, &notFound) {
+		return "", err
+	}
+
+	return token(data, server), nil
+}
+
+// token returns the token for a server in a Secret.
 func token(data map[string][]byte, server source.Server) string {
 	for _, name := range server.Tokens {
 		if value := data[name]; len(value) > 0 {
@@ -96,19 +123,4 @@ func token(data map[string][]byte, server source.Server) string {
 	}
 
 	return ""
-}
-
-func (r *Resolver) secret(ctx context.Context, name types.NamespacedName) (map[string][]byte, error) {
-	secret := &corev1.Secret{}
-
-	err := r.Reader.Get(ctx, name, secret)
-	if apierrors.IsNotFound(err) {
-		return nil, &SecretNotFoundError{Secret: name}
-	}
-
-	if err != nil {
-		return nil, fmt.Errorf("read Secret %s: %w", name, err)
-	}
-
-	return secret.Data, nil
 }

@@ -15,23 +15,25 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/verify"
+	"github.com/capstan-project/capstan/controllers/secrets"
 )
 
-// Registry is how the operator itself reaches registries: the repository with charts, and any other
-// that a resource brings no credentials for.
+// Registry is the operator's own access to OCI registries: to the chart repository, and to any
+// registry for which a resource has no credentials.
 type Registry struct {
-	// Charts is the repository with charts; nil when there is none.
+	// Charts is the chart repository; nil if there is none.
 	Charts *oci.Reference
-	// Client reaches it.
+	// Client reads the chart repository.
 	Client *oci.Client
-	// Credentials and CA are the operator's own; both may be nil.
+	// Credentials are the operator's own; nil for none.
 	Credentials oci.Credentials
-	CA          []byte
+	// CA holds the certificates, in PEM, of additional authorities to trust; nil for none.
+	CA []byte
 }
 
-// NewRegistry makes the operator's access to registries of the values of its flags: the repository
-// with charts, a docker configuration file, which is read again each time, and a file with the
-// certificates of authorities. All may be empty.
+// NewRegistry returns the operator's access to registries from the values of its flags, which may
+// be empty: the chart repository, a docker configuration file, which is read again for each use,
+// and a file with certificates of authorities.
 func NewRegistry(charts, configFile, caFile string) (*Registry, error) {
 	r := &Registry{}
 
@@ -45,6 +47,7 @@ func NewRegistry(charts, configFile, caFile string) (*Registry, error) {
 	}
 
 	var err error
+
 	if caFile != "" {
 		if r.CA, err = os.ReadFile(caFile); err != nil {
 			return nil, fmt.Errorf("--registry-ca: %w", err)
@@ -62,88 +65,91 @@ func NewRegistry(charts, configFile, caFile string) (*Registry, error) {
 	return r, err
 }
 
-// fromRegistry is the source of fetchConfig.oci or fetchConfig.image.
-func (r *Resolver) fromRegistry(provider v1alpha2.Provider, identity bundle.Provider) (source.Source, error) {
-	fetch := provider.GetSpec().FetchConfig
-	options := source.OCIOptions{Digest: fetch.Digest, Verified: fetch.Verify != nil}
+// registrySource returns the source of fetchConfig.oci or fetchConfig.image.
+func (r *Resolver) registrySource(provider v1alpha2.Provider, identity bundle.Provider) (source.Source, error) {
+	config := provider.GetSpec().FetchConfig
+	options := source.OCIOptions{
+		Digest:   config.Digest,
+		Verified: config.Verify != nil,
+		Access: func(ctx context.Context) (source.Access, error) {
+			ref, err := oci.Parse(cmp.Or(config.OCI, config.Image))
+			if err != nil {
+				return source.Access{}, err
+			}
 
-	options.Access = func(ctx context.Context) (source.Access, error) {
-		ref, err := oci.Parse(fetch.OCI + fetch.Image)
-		if err != nil {
-			return source.Access{}, err
-		}
-
-		return r.access(ctx, provider, ref.Registry)
+			return r.access(ctx, provider, ref.Registry)
+		},
 	}
-	if fetch.OCI != "" {
-		return source.NewArtifact(fetch.OCI, identity, options)
+
+	if config.OCI != "" {
+		return source.NewArtifact(config.OCI, identity, options)
 	}
 
-	return source.NewImage(fetch.Image, identity, options)
+	return source.NewImage(config.Image, identity, options)
 }
 
-// fromCharts is the source of a provider without fetchConfig when there is a repository with
-// charts: that, and what it lacks from elsewhere, if there is an elsewhere.
-func (r *Resolver) fromCharts(identity bundle.Provider, elsewhere source.Source) (source.Source, error) {
+// chartSource returns a source that prefers the chart repository, which must exist, and gets from
+// fallback what the repository lacks. fallback may be nil.
+func (r *Resolver) chartSource(identity bundle.Provider, fallback source.Source) (source.Source, error) {
 	charts, err := source.NewArtifact(
 		r.Registry.Charts.Join(identity.Label).String(),
 		identity,
 		source.WithClient(r.Registry.Client),
 	)
-	if err != nil || elsewhere == nil {
+	if err != nil || fallback == nil {
 		return charts, err
 	}
 
-	return &source.Preferred{Charts: charts, Else: elsewhere}, nil
+	return &source.Preferred{Charts: charts, Else: fallback}, nil
 }
 
-// access is how a provider's registry is read.
-func (r *Resolver) access(
-	ctx context.Context,
-	provider v1alpha2.Provider,
-	host string,
-) (access source.Access, err error) {
+// access returns how to read and verify what a provider's registry holds.
+func (r *Resolver) access(ctx context.Context, provider v1alpha2.Provider, host string) (source.Access, error) {
 	options, err := r.options(ctx, provider, host)
 	if err != nil {
-		return access, err
+		return source.Access{}, err
 	}
 
-	if access.Client, err = oci.NewClient(options); err != nil {
-		return access, &ConfigError{fmt.Sprintf("the Secret of spec.fetchConfig.secretRef: %v", err)}
-	}
-
-	check := provider.GetSpec().FetchConfig.Verify
-	if check == nil {
-		return access, nil
-	}
-
-	keys, err := r.secret(ctx, types.NamespacedName{Namespace: provider.GetNamespace(), Name: check.SecretRef.Name})
+	ociClient, err := oci.NewClient(options)
 	if err != nil {
-		return access, err
+		return source.Access{}, &ConfigError{fmt.Sprintf("the Secret of spec.fetchConfig.secretRef: %v", err)}
 	}
 
-	if access.Verifier, err = verify.New(check.Provider, access.Client, keys); err != nil {
-		return access, &ConfigError{fmt.Sprintf("spec.fetchConfig.verify, Secret %s: %v", check.SecretRef.Name, err)}
+	verification := provider.GetSpec().FetchConfig.Verify
+	if verification == nil {
+		return source.Access{Client: ociClient}, nil
 	}
 
-	return access, nil
+	name := verification.SecretRef.Name
+
+	keys, err := secrets.Read(ctx, r.APIReader, secrets.Reference{
+		NamespacedName: types.NamespacedName{Namespace: provider.GetNamespace(), Name: name},
+		Content:        "the keys for verification",
+		Field:          "spec.fetchConfig.verify.secretRef",
+	})
+	if err != nil {
+		return source.Access{}, err
+	}
+
+	verifier, err := verify.New(verification.Provider, ociClient, keys)
+	if err != nil {
+		return source.Access{}, &ConfigError{fmt.Sprintf("spec.fetchConfig.verify, Secret %s: %v", name, err)}
+	}
+
+	return source.Access{Client: ociClient, Verifier: verifier}, nil
 }
 
-// options have the credentials of the Secret that fetchConfig names, else those among the
-// provider's variables, as cluster-api-operator has them, else the pull secrets of the provider's
-// ServiceAccount, else the operator's.
-func (r *Resolver) options(
-	ctx context.Context,
-	provider v1alpha2.Provider,
-	host string,
-) (options oci.Options, err error) {
-	if ref := provider.GetSpec().FetchConfig.SecretRef; ref != nil {
-		if options, err = r.secretAccess(
-			ctx,
-			types.NamespacedName{Namespace: provider.GetNamespace(), Name: ref.Name},
-			host,
-		); err != nil {
-			return options, err
+// options returns the options of a client for a provider's registry. The credentials are those in
+// the Secret of spec.fetchConfig.secretRef; without them, the first of: those among the provider's
+// variables, as in cluster-api-operator, the pull secrets of the provider's ServiceAccount, and the
+// operator's.
+func (r *Resolver) options(ctx context.Context, provider v1alpha2.Provider, host string) (oci.Options, error) {
+	var options oci.Options
+
+	if reference, named := credentialsSecret(provider); named {
+		var err error
+		if options, err = r.secretOptions(ctx, reference, host); err != nil {
+			return oci.Options{}, err
 		}
 	}
 
@@ -151,49 +157,60 @@ func (r *Resolver) options(
 		options.CA = r.Registry.CA
 	}
 
-	if options.Credentials == nil {
-		options.Credentials, err = r.otherCredentials(ctx, provider, host)
+	if options.Credentials != nil {
+		return options, nil
 	}
+
+	var err error
+
+	options.Credentials, err = r.defaultCredentials(ctx, provider, host)
 
 	return options, err
 }
 
-func (r *Resolver) secretAccess(ctx context.Context, name types.NamespacedName, host string) (oci.Options, error) {
-	data, err := r.secret(ctx, name)
+// secretOptions returns the options in a Secret.
+func (r *Resolver) secretOptions(
+	ctx context.Context,
+	reference secrets.Reference,
+	host string,
+) (oci.Options, error) {
+	data, err := secrets.Read(ctx, r.APIReader, reference)
 	if err != nil {
 		return oci.Options{}, err
 	}
 
 	options, err := oci.FromSecret(host, data)
 	if err != nil {
-		err = &ConfigError{fmt.Sprintf("Secret %s: %v", name, err)}
+		return oci.Options{}, &ConfigError{fmt.Sprintf("Secret %s: %v", reference.NamespacedName, err)}
 	}
 
-	return options, err
+	return options, nil
 }
 
-// otherCredentials are those that fetchConfig does not name.
-func (r *Resolver) otherCredentials(
+// defaultCredentials returns the credentials for a registry of a provider whose fetchConfig has
+// none.
+func (r *Resolver) defaultCredentials(
 	ctx context.Context,
 	provider v1alpha2.Provider,
 	host string,
 ) (oci.Credentials, error) {
 	var all []oci.Credentials
 
-	if name, named := provider.GetSpec().VariablesSecret(provider.GetNamespace()); named {
-		if data, err := r.secret(ctx, name); err == nil { // that it does not exist, the step of the variables says
-			if own := oci.FromVariables(host, data); own != nil {
-				all = append(all, own)
+	if reference, named := secrets.Variables(provider); named {
+		// That the Secret does not exist is reported when the variables are read.
+		if data, err := secrets.Read(ctx, r.APIReader, reference); err == nil {
+			if fromVariables := oci.FromVariables(host, data); fromVariables != nil {
+				all = append(all, fromVariables)
 			}
 		}
 	}
 
-	pull, err := r.pullSecrets(ctx, provider, host)
+	pullSecrets, err := r.pullSecrets(ctx, provider, host)
 	if err != nil {
 		return nil, err
 	}
 
-	all = append(all, pull...)
+	all = append(all, pullSecrets...)
 	if r.Registry.Credentials != nil {
 		all = append(all, r.Registry.Credentials)
 	}
@@ -201,7 +218,8 @@ func (r *Resolver) otherCredentials(
 	return oci.FirstOf(all...), nil
 }
 
-// pullSecrets are the credentials with which the provider's pods would pull.
+// pullSecrets returns the credentials in the pull secrets of the ServiceAccount that installs the
+// provider. As for pods, pull secrets that do not exist or cannot be used are skipped.
 func (r *Resolver) pullSecrets(
 	ctx context.Context,
 	provider v1alpha2.Provider,
@@ -213,7 +231,7 @@ func (r *Resolver) pullSecrets(
 		Name:      cmp.Or(provider.GetSpec().ServiceAccountName, "default"),
 	}
 
-	err := r.Reader.Get(ctx, name, account)
+	err := r.APIReader.Get(ctx, name, account)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -225,8 +243,10 @@ func (r *Resolver) pullSecrets(
 	var all []oci.Credentials
 
 	for _, ref := range account.ImagePullSecrets {
-		options, err := r.secretAccess(ctx, types.NamespacedName{Namespace: provider.GetNamespace(), Name: ref.Name}, host)
-		if err == nil && options.Credentials != nil { // a pull secret that is not there is no matter, as for pods
+		options, err := r.secretOptions(ctx, secrets.Reference{
+			NamespacedName: types.NamespacedName{Namespace: provider.GetNamespace(), Name: ref.Name},
+		}, host)
+		if err == nil && options.Credentials != nil {
 			all = append(all, options.Credentials)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
@@ -18,122 +17,151 @@ import (
 
 const registryHost = "registry.example.com"
 
-// login is a docker configuration for a host.
+// login returns a docker configuration for a host.
 func login(host, user string) string {
 	return fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, host, base64.StdEncoding.EncodeToString([]byte(user+":pw")))
 }
 
-func TestCredentialsForRegistries(t *testing.T) {
-	g := NewWithT(t)
+// newRegistryResolver returns a resolver with Secrets of many kinds, and with credentials of the
+// operator's own.
+func newRegistryResolver(t *testing.T) *Resolver {
+	t.Helper()
 
-	c, err := client.New(cluster.Get(t).Config(), client.Options{})
-	g.Expect(err).NotTo(HaveOccurred())
-
-	for name, data := range map[string]map[string]string{
-		"login":     {"username": "basic", "password": "pw"},
-		"docker":    {".dockerconfigjson": login(registryHost, "docker")},
-		"elsewhere": {".dockerconfigjson": login("other.example.com", "elsewhere")},
-		"broken":    {".dockerconfigjson": "{"},
-		"oci":       {"OCI_USERNAME": "variables", "OCI_PASSWORD": "pw"},
-		"pull":      {".dockerconfigjson": login(registryHost, "pull")},
-		"not-keys":  {"cosign.pub": "x"},
-	} {
-		g.Expect(c.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, StringData: data})).
-			To(Succeed())
+	config := filepath.Join(t.TempDir(), "config.json")
+	if err := os.WriteFile(config, []byte(login(registryHost, "operator")), 0o600); err != nil {
+		t.Fatal(err)
 	}
 
-	account := &corev1.ServiceAccount{
-		ObjectMeta:       metav1.ObjectMeta{Namespace: "default", Name: "puller"},
-		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "absent"}, {Name: "pull"}},
+	registry, err := NewRegistry("", config, "")
+	if err != nil {
+		t.Fatal(err)
 	}
-	g.Expect(c.Create(t.Context(), account)).To(Succeed())
-	operators := filepath.Join(t.TempDir(), "config.json")
-	g.Expect(os.WriteFile(operators, []byte(login(registryHost, "operator")), 0o600)).To(Succeed())
-	registry, err := NewRegistry("", operators, "")
-	g.Expect(err).NotTo(HaveOccurred())
 
-	r := &Resolver{Reader: c, Registry: registry, Config: &ConfigFile{Path: DefaultConfigFile}}
+	reader := newReader(
+		map[string]map[string]string{
+			"basic":     {"username": "basic", "password": "pw"},
+			"docker":    {".dockerconfigjson": login(registryHost, "docker")},
+			"elsewhere": {".dockerconfigjson": login("other.example.com", "elsewhere")},
+			"broken":    {".dockerconfigjson": "{"},
+			"variables": {"OCI_USERNAME": "variables", "OCI_PASSWORD": "pw"},
+			"pull":      {".dockerconfigjson": login(registryHost, "pull")},
+			"not-keys":  {"cosign.pub": "x"},
+		},
+		&corev1.ServiceAccount{
+			ObjectMeta:       metav1.ObjectMeta{Namespace: "default", Name: "puller"},
+			ImagePullSecrets: []corev1.LocalObjectReference{{Name: "absent"}, {Name: "broken"}, {Name: "pull"}},
+		},
+	)
 
-	for name, test := range map[string]struct {
-		secretRef, variables, account, want string
-	}{
-		"user name and password":               {"login", "oci", "puller", "basic"},
-		"a docker configuration":               {"docker", "oci", "puller", "docker"},
-		"cluster-api-operator's, in variables": {"", "oci", "puller", "variables"},
-		"the pull secrets of the account":      {"", "", "puller", "pull"},
-		"the operator's own":                   {"", "", "", "operator"},
-		"one for another host is none":         {"elsewhere", "", "", ""},
+	return &Resolver{APIReader: reader, Registry: registry, Config: &ConfigFile{Path: DefaultConfigFile}}
+}
+
+func TestRegistryCredentials(t *testing.T) {
+	r := newRegistryResolver(t)
+
+	for name, c := range map[string]struct{ secretRef, variables, account, want string }{
+		"user name and password":                 {"basic", "variables", "puller", "basic"},
+		"a docker configuration":                 {"docker", "variables", "puller", "docker"},
+		"the variables, as cluster-api-operator": {"", "variables", "puller", "variables"},
+		"the pull secrets of the account":        {"", "", "puller", "pull"},
+		"variables that do not exist":            {"", "absent", "puller", "pull"},
+		"the operator's own":                     {"", "", "", "operator"},
+		"a Secret for another host":              {"elsewhere", "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 
-			fetch := v1alpha2.FetchConfiguration{OCI: registryHost + "/x"}
-			if test.secretRef != "" {
-				fetch.SecretRef = &v1alpha2.LocalSecretReference{Name: test.secretRef}
+			config := v1alpha2.FetchConfiguration{OCI: registryHost + "/x"}
+			if c.secretRef != "" {
+				config.SecretRef = &v1alpha2.LocalSecretReference{Name: c.secretRef}
 			}
 
-			options, err := r.options(
-				t.Context(),
-				provider(
-					"x",
-					v1alpha2.ProviderSpec{SecretName: test.variables, ServiceAccountName: test.account, FetchConfig: &fetch},
-				),
-				registryHost,
-			)
+			options, err := r.options(t.Context(), provider("x", v1alpha2.ProviderSpec{
+				SecretName:         c.variables,
+				ServiceAccountName: c.account,
+				FetchConfig:        &config,
+			}), registryHost)
 			g.Expect(err).NotTo(HaveOccurred())
+
 			found, err := options.Credentials(t.Context(), registryHost)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(found.Username).To(Equal(test.want))
+			g.Expect(found.Username).To(Equal(c.want))
 
-			stranger, err := options.Credentials(t.Context(), "evil.example.com")
+			others, err := options.Credentials(t.Context(), "evil.example.com")
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(stranger.Username).To(BeEmpty())
-		})
-	}
-
-	for name, test := range map[string]struct {
-		fetch   v1alpha2.FetchConfiguration
-		message string
-	}{
-		"a Secret that is not there": {v1alpha2.FetchConfiguration{OCI: registryHost + "/x", SecretRef: &v1alpha2.LocalSecretReference{Name: "absent"}}, "Secret default/absent"},
-		"a Secret that is damaged":   {v1alpha2.FetchConfiguration{Image: registryHost + "/x", SecretRef: &v1alpha2.LocalSecretReference{Name: "broken"}}, "Secret default/broken: key .dockerconfigjson"},
-		"keys that are none":         {v1alpha2.FetchConfiguration{OCI: registryHost + "/x", Verify: &v1alpha2.Verification{SecretRef: v1alpha2.LocalSecretReference{Name: "not-keys"}}}, "cosign.pub is not a public key"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			from, err := r.Source(provider("x", fetching(test.fetch)))
-			g.Expect(err).NotTo(HaveOccurred(), "making a source reads no Secret")
-			_, err = from.Fetch(t.Context(), from.(source.Remote).Release("v1.0.0"))
-			g.Expect(err).To(MatchError(ContainSubstring(test.message)))
+			g.Expect(others.Username).To(BeEmpty())
 		})
 	}
 }
 
-func TestWhereProvidersComeFromWithAChartRepository(t *testing.T) {
+func TestUnusableRegistrySecrets(t *testing.T) {
+	r := newRegistryResolver(t)
+	verifiedBy := func(secret string) *v1alpha2.Verification {
+		return &v1alpha2.Verification{SecretRef: v1alpha2.LocalSecretReference{Name: secret}}
+	}
+
+	for name, c := range map[string]struct {
+		config  v1alpha2.FetchConfiguration
+		message string
+	}{
+		"a Secret that does not exist": {
+			v1alpha2.FetchConfiguration{
+				OCI:       registryHost + "/x",
+				SecretRef: &v1alpha2.LocalSecretReference{Name: "absent"},
+			},
+			"Secret default/absent with the source's credentials does not exist; create it, or correct " +
+				"spec.fetchConfig.secretRef",
+		},
+		"a Secret that is damaged": {
+			v1alpha2.FetchConfiguration{
+				Image:     registryHost + "/x",
+				SecretRef: &v1alpha2.LocalSecretReference{Name: "broken"},
+			},
+			"Secret default/broken: key .dockerconfigjson",
+		},
+		"keys that do not exist": {
+			v1alpha2.FetchConfiguration{OCI: registryHost + "/x", Verify: verifiedBy("absent")},
+			"Secret default/absent with the keys for verification does not exist; create it, or correct " +
+				"spec.fetchConfig.verify.secretRef",
+		},
+		"keys that are damaged": {
+			v1alpha2.FetchConfiguration{OCI: registryHost + "/x", Verify: verifiedBy("not-keys")},
+			"cosign.pub is not a public key",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			found, err := r.Source(provider("x", fetching(c.config)))
+			g.Expect(err).NotTo(HaveOccurred(), "creating a source reads no Secret")
+
+			_, err = found.Fetch(t.Context(), found.(source.Remote).Release("v1.0.0"))
+			g.Expect(err).To(MatchError(ContainSubstring(c.message)))
+		})
+	}
+}
+
+func TestChartRepository(t *testing.T) {
 	g := NewWithT(t)
 	registry, err := NewRegistry("oci://registry.example.com/capi/charts", "", "")
 	g.Expect(err).NotTo(HaveOccurred())
 
 	r := &Resolver{Registry: registry, Config: &ConfigFile{Path: DefaultConfigFile}}
-	origin := func(p v1alpha2.Provider) string {
-		from, err := r.Source(p)
-		g.Expect(err).NotTo(HaveOccurred())
 
-		return from.(source.Remote).Release("v1.0.0").Origin
-	}
-	g.Expect(origin(provider("nobodys", v1alpha2.ProviderSpec{}))).
-		To(Equal("oci://registry.example.com/capi/charts/infrastructure-nobodys:v1.0.0"))
-	g.Expect(origin(provider("aws", v1alpha2.ProviderSpec{}))).To(And(
-		HavePrefix("oci://registry.example.com/capi/charts/infrastructure-aws:v1.0.0 or https://github.com/")))
-	g.Expect(origin(provider("aws", fetching(v1alpha2.FetchConfiguration{HTTP: "https://mirror/x"})))).
-		To(HavePrefix("https://mirror/x/"), "what a resource says comes first")
+	g.Expect(origin(t, r, provider("unlisted", v1alpha2.ProviderSpec{}))).
+		To(Equal("oci://registry.example.com/capi/charts/infrastructure-unlisted:v1.0.0"))
+	g.Expect(origin(t, r, provider("aws", v1alpha2.ProviderSpec{}))).
+		To(HavePrefix("oci://registry.example.com/capi/charts/infrastructure-aws:v1.0.0 or https://github.com/"))
+	g.Expect(origin(t, r, provider("aws", fetching(v1alpha2.FetchConfiguration{HTTP: "https://mirror/x"})))).
+		To(HavePrefix("https://mirror/x/"), "the resource's source takes precedence")
+}
 
-	for flags, message := range map[[3]string]string{
-		{"oci://registry.example.com/a:v1", "", ""}: "--chart-repository",
-		{"", "/does/not/exist", ""}:                 "--registry-config",
-		{"", "", "/does/not/exist"}:                 "--registry-ca",
+func TestNewRegistry(t *testing.T) {
+	for message, flags := range map[string][3]string{
+		"--chart-repository": {"oci://registry.example.com/a:v1", "", ""},
+		"--registry-config":  {"", "/does/not/exist", ""},
+		"--registry-ca":      {"", "", "/does/not/exist"},
 	} {
 		_, err := NewRegistry(flags[0], flags[1], flags[2])
-		g.Expect(err).To(MatchError(HavePrefix(message)))
+		NewWithT(t).Expect(err).To(MatchError(HavePrefix(message)))
 	}
 }

@@ -23,15 +23,14 @@ const additionalField = "spec.additionalManifests"
 
 // Additional is the content of the ConfigMap of spec.additionalManifests.
 type Additional struct {
-	// ConfigMap is where it comes from.
 	ConfigMap types.NamespacedName
 	// Manifests are YAML documents with expressions over the provider's variables.
 	Manifests string
 }
 
-// ReadAdditional reads the ConfigMap of spec.additionalManifests; nil when the spec has none. A
-// ConfigMap that is not there or has no manifests is an *Error.
-func ReadAdditional(ctx context.Context, reader client.Reader, provider v1alpha2.Provider) (*Additional, error) {
+// ReadAdditional reads the ConfigMap of spec.additionalManifests. It returns nil if the spec has
+// none, and an *Error if the ConfigMap does not exist or has no manifests.
+func ReadAdditional(ctx context.Context, apiReader client.Reader, provider v1alpha2.Provider) (*Additional, error) {
 	reference := provider.GetSpec().AdditionalManifests
 	if reference == nil {
 		return nil, nil
@@ -44,7 +43,7 @@ func ReadAdditional(ctx context.Context, reader client.Reader, provider v1alpha2
 
 	configMap := &corev1.ConfigMap{}
 
-	err := reader.Get(ctx, name, configMap)
+	err := apiReader.Get(ctx, name, configMap)
 	if apierrors.IsNotFound(err) {
 		return nil, &Error{
 			Field:  additionalField,
@@ -68,18 +67,19 @@ func ReadAdditional(ctx context.Context, reader client.Reader, provider v1alpha2
 	return &Additional{ConfigMap: name, Manifests: manifests}, nil
 }
 
-// additional makes the documents of the additional manifests.
-func (in *Input) additional() ([]*document, error) {
+// additionalDocuments returns the documents of the additional manifests, as parts of the provider.
+func (in *Input) additionalDocuments() ([]*document, error) {
 	if in.Additional == nil {
 		return nil, nil
 	}
 
 	components, err := bundle.ParseComponents([]byte(in.Additional.Manifests))
 	if err != nil {
-		return nil, in.wrong(err)
+		return nil, in.invalid(err)
 	}
 
 	documents := make([]*document, 0, len(components.Documents))
+
 	for i := range components.Documents {
 		d, err := in.additionalDocument(&components.Documents[i])
 		if err != nil {
@@ -92,33 +92,59 @@ func (in *Input) additional() ([]*document, error) {
 	return documents, nil
 }
 
-// wrong makes the error of manifests that cannot be read.
-func (in *Input) wrong(err error) error {
+// invalid returns the error for manifests that cannot be read.
+func (in *Input) invalid(err error) error {
 	reason := err.Error()
 
-	var invalid *bundle.InvalidError
-	if errors.As(err, &invalid) {
-		reason = (&bundle.InvalidError{File: fmt.Sprintf("ConfigMap %s, key %s,", in.Additional.ConfigMap, v1alpha2.ConfigMapManifestsKey), Line: invalid.Line, Reason: invalid.Reason}).Error()
+	if invalid := (*bundle.InvalidError)(nil); errors.As(err, &invalid) {
+		located := &bundle.InvalidError{
+			File:   fmt.Sprintf("ConfigMap %s, key %s,", in.Additional.ConfigMap, v1alpha2.ConfigMapManifestsKey),
+			Line:   invalid.Line,
+			Reason: invalid.Reason,
+		}
+		reason = located.Error()
 	}
 
 	return &Error{Field: additionalField, Reason: reason, Err: err}
 }
 
-// additionalDocument makes one object a part of the provider: variables, namespace and labels.
+// additionalDocument turns a document of the additional manifests into a part of the provider: with
+// the variables' values, the provider's namespace and its labels.
 func (in *Input) additionalDocument(doc *bundle.Document) (*document, error) {
+	object, err := in.expand(doc)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := in.setNamespace(object); err != nil {
+		return nil, err
+	}
+
+	in.setLabels(object)
+
+	data, err := yaml.Marshal(object.Object)
+	if err != nil {
+		return nil, fmt.Errorf("write %s %s of %s: %w", object.GetKind(), object.GetName(), additionalField, err)
+	}
+
+	return newDocument(fmt.Appendf(nil, "---\n# Source: ConfigMap %s\n%s", in.Additional.ConfigMap, data)), nil
+}
+
+// expand substitutes the variables in a document and returns its object.
+func (in *Input) expand(doc *bundle.Document) (*unstructured.Unstructured, error) {
 	text, err := doc.Text.Expand(in.Variables)
 
 	var missing *expr.MissingError
 	if errors.As(err, &missing) {
 		return nil, &Error{
 			Field:  additionalField,
-			Reason: err.Error() + "; put them into the provider's Secret or spec.variables",
+			Reason: err.Error() + "; set them in the provider's Secret or in spec.variables",
 			Err:    err,
 		}
 	}
 
 	if err != nil {
-		return nil, in.wrong(err)
+		return nil, in.invalid(err)
 	}
 
 	object := &unstructured.Unstructured{}
@@ -128,46 +154,47 @@ func (in *Input) additionalDocument(doc *bundle.Document) (*document, error) {
 		err = utiljson.Unmarshal(data, &object.Object)
 	}
 
-	if err != nil || object.GetKind() == "" || object.GetName() == "" { // its text may hold values
-		return nil, in.wrong(
-			&bundle.InvalidError{
-				Line:   doc.Line,
-				Reason: "no object any more once the variables have their values; quote the expressions",
-			},
-		)
+	if err != nil || object.GetKind() == "" || object.GetName() == "" {
+		// The cause is left out, because its text may quote the variables' values.
+		return nil, in.invalid(&bundle.InvalidError{
+			Line:   doc.Line,
+			Reason: "not an object once the variables are substituted; quote the expressions",
+		})
 	}
 
-	if err := in.place(object); err != nil {
-		return nil, err
-	}
-
-	if data, err = yaml.Marshal(object.Object); err != nil {
-		return nil, fmt.Errorf("write %s %s of %s: %w", object.GetKind(), object.GetName(), additionalField, err)
-	}
-
-	return newDocument(fmt.Appendf(nil, "---\n# Source: ConfigMap %s\n%s", in.Additional.ConfigMap, data)), nil
+	return object, nil
 }
 
-// place gives an object its namespace, unless it names its own or has none, and clusterctl's
-// labels. An object of a kind that is not served, or not yet, is the release's to tell of.
-func (in *Input) place(object *unstructured.Unstructured) error {
+// setNamespace sets the provider's namespace, unless the object has its own, or is of a kind without
+// namespaces. Unknown kinds are taken to have namespaces: if the kind is not served when the release
+// is installed, that is reported then.
+func (in *Input) setNamespace(object *unstructured.Unstructured) error {
 	namespaced, err := in.Scope.IsObjectNamespaced(object)
+	if meta.IsNoMatchError(err) {
+		namespaced = true
+	} else if err != nil {
+		return fmt.Errorf("%s: look up the scope of %s: %w", additionalField, object.GetKind(), err)
+	}
+
 	switch {
-	case err != nil && !meta.IsNoMatchError(err):
-		return fmt.Errorf("%s: find out whether %s has a namespace: %w", additionalField, object.GetKind(), err)
-	case err == nil && !namespaced:
+	case !namespaced:
 		object.SetNamespace("")
 	case object.GetNamespace() == "":
 		object.SetNamespace(in.Namespace)
 	}
 
+	return nil
+}
+
+// setLabels adds clusterctl's labels.
+func (in *Input) setLabels(object *unstructured.Unstructured) {
 	labels := object.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
 	}
 
-	labels[v1alpha2.ClusterctlProviderLabel], labels[v1alpha2.ClusterctlLabel] = in.Label, ""
-	object.SetLabels(labels)
+	labels[v1alpha2.ClusterctlProviderLabel] = in.Label
+	labels[v1alpha2.ClusterctlLabel] = ""
 
-	return nil
+	object.SetLabels(labels)
 }

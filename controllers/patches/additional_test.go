@@ -19,7 +19,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/patches"
 )
 
-// scope knows the kinds of a cluster: whether they are namespaced.
+// scope maps the kinds of a cluster to whether they are namespaced.
 type scope map[string]bool
 
 func (s scope) IsObjectNamespaced(object runtime.Object) (bool, error) {
@@ -58,35 +58,46 @@ func additional(manifests string, variables map[string]string) patches.Input {
 }
 
 func TestAdditionalManifests(t *testing.T) {
-	const labels = `labels: {cluster.x-k8s.io/provider: infrastructure-tiny, clusterctl.cluster.x-k8s.io: ""}`
+	const (
+		labels  = `labels: {cluster.x-k8s.io/provider: infrastructure-tiny, clusterctl.cluster.x-k8s.io: ""}`
+		secretA = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"
+		secretB = "apiVersion: v1\nkind: Secret\nmetadata: {name: b}\n"
+		inTiny  = "{apiVersion: v1, kind: Secret, metadata: {namespace: tiny, " + labels
+	)
+
 	for name, c := range map[string]struct {
 		manifests string
 		variables map[string]string
 		want      string
 	}{
 		"an object without a namespace gets the provider's": {
-			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v}\n", nil,
-			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: tiny, " + labels + "}, data: {k: v}}",
+			manifests: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v}\n",
+			want: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: tiny, ` + labels + `},
+				data: {k: v}}`,
 		},
-		"one that names its own keeps it, and its labels": {
-			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: elsewhere, labels: {mine: yes-indeed}}\n", nil,
-			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: elsewhere, " + strings.Replace(labels, "{", "{mine: yes-indeed, ", 1) + "}}",
+		"an object with a namespace keeps it, and its labels": {
+			manifests: "apiVersion: v1\nkind: ConfigMap\n" +
+				"metadata: {name: a, namespace: elsewhere, labels: {mine: yes-indeed}}\n",
+			want: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: elsewhere, ` +
+				strings.Replace(labels, "{", "{mine: yes-indeed, ", 1) + `}}`,
 		},
-		"one of the cluster has none": {
-			"apiVersion: cert-manager.io/v1\nkind: ClusterIssuer\nmetadata: {name: a, namespace: wrong}\n", nil,
-			"{apiVersion: cert-manager.io/v1, kind: ClusterIssuer, metadata: {name: a, " + labels + "}}",
+		"a cluster-scoped object has no namespace": {
+			manifests: "apiVersion: cert-manager.io/v1\nkind: ClusterIssuer\nmetadata: {name: a, namespace: wrong}\n",
+			want:      `{apiVersion: cert-manager.io/v1, kind: ClusterIssuer, metadata: {name: a, ` + labels + `}}`,
 		},
-		"one of a kind that is not served is the release's to tell of": {
-			"apiVersion: example.com/v1\nkind: Unknown\nmetadata: {name: a}\n", nil,
-			"{apiVersion: example.com/v1, kind: Unknown, metadata: {name: a, namespace: tiny, " + labels + "}}",
+		"an object of an unknown kind is taken to be namespaced": {
+			manifests: "apiVersion: example.com/v1\nkind: Unknown\nmetadata: {name: a}\n",
+			want: `{apiVersion: example.com/v1, kind: Unknown,
+				metadata: {name: a, namespace: tiny, ` + labels + `}}`,
 		},
-		"variables and their defaults are put in": {
-			"apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {user: ${TINY_USER}, level: ${TINY_LEVEL:=info}, dollar: $$5}\n", map[string]string{"TINY_USER": "root"},
-			"{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: tiny, " + labels + "}, stringData: {user: root, level: info, dollar: $5}}",
+		"variables and their defaults are substituted": {
+			manifests: secretA + "stringData: {user: ${TINY_USER}, level: ${TINY_LEVEL:=info}, dollar: $$5}\n",
+			variables: map[string]string{"TINY_USER": "root"},
+			want:      inTiny + ", name: a}, stringData: {user: root, level: info, dollar: $5}}",
 		},
-		"several documents, comments and empty ones among them": {
-			"# first\n---\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: b}\n", nil,
-			"{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: tiny, " + labels + "}}\n---\n{apiVersion: v1, kind: Secret, metadata: {name: b, namespace: tiny, " + labels + "}}",
+		"several documents, with comments and empty ones": {
+			manifests: "# first\n---\n---\n" + secretA + "---\n" + secretB,
+			want:      inTiny + ", name: a}}\n---\n" + inTiny + ", name: b}}",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +109,7 @@ func TestAdditionalManifests(t *testing.T) {
 	}
 }
 
-func TestAdditionalManifestsComeLastAndArePatched(t *testing.T) {
+func TestAdditionalManifestsArePatched(t *testing.T) {
 	g := NewWithT(t)
 	in := additional("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v}\n", nil)
 	in.Namespace, in.Label = "tiny", "infrastructure-tiny"
@@ -123,42 +134,63 @@ metadata:
 }
 
 func TestRefusedAdditionalManifests(t *testing.T) {
+	const secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"
+
 	for name, c := range map[string]struct {
-		in    patches.Input
-		parts []string
+		manifests string
+		variables map[string]string
+		parts     []string
 	}{
-		"not YAML": {additional("a: b\n---\nkind: [", nil), []string{"ConfigMap tiny/more, key manifests"}},
-		"nothing":  {additional("# nothing\n", nil), []string{"ConfigMap tiny/more, key manifests"}},
-		"a missing variable": {
-			additional("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {a: ${A}, b: ${B}}", map[string]string{"A": "a"}),
-			[]string{"no value for required variables: B", "the provider's Secret or spec.variables"},
+		"not YAML": {
+			manifests: "a: b\n---\nkind: [",
+			parts:     []string{"ConfigMap tiny/more, key manifests"},
 		},
-		"an expression that is not closed": {additional("apiVersion: v1\nkind: Secret\nmetadata: {name: \"${A\"}", nil), []string{"ConfigMap tiny/more, key manifests, line 3: expression"}},
+		"only a comment": {
+			manifests: "# nothing\n",
+			parts:     []string{"ConfigMap tiny/more, key manifests"},
+		},
+		"a missing variable": {
+			manifests: secret + "stringData: {a: ${A}, b: ${B}}",
+			variables: map[string]string{"A": "a"},
+			parts: []string{
+				"no value for required variables: B", "set them in the provider's Secret or in spec.variables",
+			},
+		},
+		"an expression that is not closed": {
+			manifests: `{apiVersion: v1, kind: Secret, metadata: {name: "${A"}}`,
+			parts:     []string{"ConfigMap tiny/more, key manifests, line 1: expression"},
+		},
 		"an object of the provider's": {
-			additional("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: manager}", nil),
-			[]string{"ServiceAccount tiny/manager is there already", "spec.patches"},
+			manifests: "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: manager}",
+			parts:     []string{"ServiceAccount tiny/manager already exists", "spec.patches"},
 		},
 		"one object twice": {
-			additional("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: tiny}", nil),
-			[]string{"Secret tiny/a is there already"},
+			manifests: secret + "---\napiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: tiny}",
+			parts:     []string{"Secret tiny/a already exists"},
 		},
-		"a value that would begin another object": {
-			additional("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData:\n  x: \"${A}\"\n", map[string]string{"A": "a\n---\nkind: Secret"}),
-			[]string{"no object any more"},
+		"a value that begins another object": {
+			manifests: secret + "stringData:\n  x: \"${A}\"\n",
+			variables: map[string]string{"A": "a\n---\nkind: Secret"},
+			parts:     []string{"not an object once the variables are substituted"},
 		},
-		"a value that breaks the YAML, which is not told": {
-			additional("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {a: ${A}}", map[string]string{"A": "hunter2: [hunter2"}),
-			[]string{"ConfigMap tiny/more, key manifests, line 1: no object any more", "quote the expressions"},
+		"a value that breaks the YAML, which is not quoted": {
+			manifests: secret + "stringData: {a: ${A}}",
+			variables: map[string]string{"A": "hunter2: [hunter2"},
+			parts: []string{
+				"ConfigMap tiny/more, key manifests, line 1: not an object once the variables are substituted; " +
+					"quote the expressions",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			_, err := render(t, c.in)
+			_, err := render(t, additional(c.manifests, c.variables))
 
-			var wrong *patches.Error
-			g.Expect(err).To(BeAssignableToTypeOf(wrong))
+			var refused *patches.Error
+			g.Expect(err).To(BeAssignableToTypeOf(refused))
+			g.Expect(err).To(MatchError(HavePrefix("spec.additionalManifests: ")))
 
-			for _, part := range append(c.parts, "spec.additionalManifests: ") {
+			for _, part := range c.parts {
 				g.Expect(err).To(MatchError(ContainSubstring(part)))
 			}
 
@@ -170,12 +202,12 @@ func TestRefusedAdditionalManifests(t *testing.T) {
 		g := NewWithT(t)
 		_, err := render(t, additional("apiVersion: example.com/v1\nkind: Unreachable\nmetadata: {name: a}", nil))
 
-		var wrong *patches.Error
+		var refused *patches.Error
 
 		g.Expect(err).To(MatchError(ContainSubstring("connection refused")))
-		g.Expect(errors.As(err, &wrong)).To(BeFalse())
+		g.Expect(errors.As(err, &refused)).To(BeFalse())
 	})
-	t.Run("a missing variable can be told by its type", func(t *testing.T) {
+	t.Run("a missing variable has an error type", func(t *testing.T) {
 		_, err := render(t, additional("apiVersion: v1\nkind: Secret\nmetadata: {name: \"${A}\"}", nil))
 
 		var missing *expr.MissingError
@@ -204,11 +236,20 @@ func TestReadAdditional(t *testing.T) {
 		want      string
 		refused   string
 	}{
-		"none":                         {},
-		"in the provider's namespace":  {reference: &v1alpha2.ConfigMapReference{Name: "more"}, want: "here"},
-		"in another one":               {reference: &v1alpha2.ConfigMapReference{Name: "more", Namespace: "elsewhere"}, want: "there"},
-		"one that is not there":        {reference: &v1alpha2.ConfigMapReference{Name: "less"}, refused: "ConfigMap tiny/less does not exist"},
-		"one without the key manifest": {reference: &v1alpha2.ConfigMapReference{Name: "empty"}, refused: `ConfigMap tiny/empty has no key "manifests"`},
+		"none":                        {},
+		"in the provider's namespace": {reference: &v1alpha2.ConfigMapReference{Name: "more"}, want: "here"},
+		"in another one": {
+			reference: &v1alpha2.ConfigMapReference{Name: "more", Namespace: "elsewhere"},
+			want:      "there",
+		},
+		"one that is not there": {
+			reference: &v1alpha2.ConfigMapReference{Name: "less"},
+			refused:   "ConfigMap tiny/less does not exist",
+		},
+		"one without the key manifest": {
+			reference: &v1alpha2.ConfigMapReference{Name: "empty"},
+			refused:   `ConfigMap tiny/empty has no key "manifests"`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -225,39 +266,5 @@ func TestReadAdditional(t *testing.T) {
 				g.Expect(got.Manifests, err).To(Equal(c.want))
 			}
 		})
-	}
-}
-
-func TestDigest(t *testing.T) {
-	g := NewWithT(t)
-	digest := func(change func(*patches.Input)) string {
-		in := additional(
-			"apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {a: \"${A:=a}\"}",
-			map[string]string{},
-		)
-		in.Namespace, in.Label = "tiny", "infrastructure-tiny"
-		in.Patches = []v1alpha2.Patch{{Patch: "a: b", Target: &v1alpha2.PatchTarget{Kind: "Secret"}}}
-		change(&in)
-		r, err := patches.New(in)
-		g.Expect(err).NotTo(HaveOccurred())
-
-		return r.Digest()
-	}
-	same := digest(func(*patches.Input) {})
-	g.Expect(digest(func(in *patches.Input) { in.Variables["B"] = "unused" })).To(Equal(same))
-	g.Expect(digest(func(in *patches.Input) { in.Variables["A"] = "a" })).To(Equal(same))
-
-	for name, change := range map[string]func(*patches.Input){
-		"a variable":        func(in *patches.Input) { in.Variables["A"] = "b" },
-		"no manifests":      func(in *patches.Input) { in.Additional = nil },
-		"the namespace":     func(in *patches.Input) { in.Namespace = "other" },
-		"a patch":           func(in *patches.Input) { in.Patches[0].Patch = "a: c" },
-		"a target":          func(in *patches.Input) { in.Patches[0].Target.Name = "a" },
-		"no target":         func(in *patches.Input) { in.Patches[0].Target = nil },
-		"one more patch":    func(in *patches.Input) { in.Patches = append(in.Patches, in.Patches[0]) },
-		"a manifest patch":  func(in *patches.Input) { in.ManifestPatches = []string{"kind: Secret"} },
-		"the other field's": func(in *patches.Input) { in.Patches, in.ManifestPatches = nil, []string{"{kind: Secret, a: b}"} },
-	} {
-		g.Expect(digest(change)).NotTo(Equal(same), name)
 	}
 }

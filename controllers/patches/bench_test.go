@@ -9,7 +9,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/patches"
 )
 
-// large is a manifest of the size of azure's: 0.6 MB, most of it in two webhook configurations of
+// large returns a manifest of the size of azure's: 0.6 MB, most of it in two configurations with
 // hundreds of webhooks.
 func large() []byte {
 	var out strings.Builder
@@ -55,8 +55,11 @@ func BenchmarkRender(b *testing.B) {
 	manifest := large()
 
 	for name, patch := range map[string]v1alpha2.Patch{
-		"Deployment": {Patch: "spec: {template: {spec: {containers: [{name: manager, image: x}]}}}", Target: &v1alpha2.PatchTarget{Kind: "Deployment"}},
-		"all":        {Patch: "metadata: {annotations: {a: b}}"},
+		"Deployment": {
+			Patch:  "spec: {template: {spec: {containers: [{name: manager, image: x}]}}}",
+			Target: &v1alpha2.PatchTarget{Kind: "Deployment"},
+		},
+		"all": {Patch: "metadata: {annotations: {a: b}}"},
 	} {
 		r, err := patches.New(patches.Input{Patches: []v1alpha2.Patch{patch}})
 		if err != nil {

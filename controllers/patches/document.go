@@ -10,18 +10,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// document is one YAML document of a manifest.
+// document is a YAML document of a manifest.
 type document struct {
 	identity
-	// header is the separator and the comments before the text, such as where it comes from.
-	header, text []byte
-	// object is the document as patches have left it; nil while none has touched it.
+	// header holds the separator and the comments before text, such as where it comes from.
+	header []byte
+	text   []byte
+	// object is the patched object; nil if no patch has changed it.
 	object *kyaml.RNode
-	// deleted says that a patch has removed it.
+	// deleted reports whether a patch has deleted the object.
 	deleted bool
 }
 
-// identity is what patches find an object by.
+// identity holds the fields of an object that selectors look at.
 type identity struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -32,7 +33,7 @@ type identity struct {
 	} `json:"metadata"`
 }
 
-// String names the object for people.
+// String returns how messages refer to the object.
 func (id identity) String() string {
 	if id.Metadata.Namespace == "" {
 		return id.Kind + " " + id.Metadata.Name
@@ -41,41 +42,47 @@ func (id identity) String() string {
 	return id.Kind + " " + id.Metadata.Namespace + "/" + id.Metadata.Name
 }
 
-// groupVersion gives the two parts of the apiVersion; the group of Kubernetes' core API is empty.
+// groupVersion returns the two parts of the apiVersion. The group of Kubernetes' core API is empty.
 func (id identity) groupVersion() (group, version string) {
-	if group, version, ok := strings.Cut(id.APIVersion, "/"); ok {
-		return group, version
+	group, version, found := strings.Cut(id.APIVersion, "/")
+	if !found {
+		return "", id.APIVersion
 	}
 
-	return "", id.APIVersion
+	return group, version
 }
 
-// same reports whether the two are one object to the API server, in whatever version of its API.
-func (id identity) same(other identity) bool {
+// sameObject reports whether two identities are those of one object, possibly in different versions
+// of its API.
+func (id identity) sameObject(other identity) bool {
 	group, _ := id.groupVersion()
 	otherGroup, _ := other.groupVersion()
 
-	return group == otherGroup && id.Kind == other.Kind && id.Metadata.Namespace == other.Metadata.Namespace &&
+	return group == otherGroup &&
+		id.Kind == other.Kind &&
+		id.Metadata.Namespace == other.Metadata.Namespace &&
 		id.Metadata.Name == other.Metadata.Name
 }
 
-// split cuts a manifest into the texts of its documents. Put together, they are the manifest.
+// split splits a manifest into its documents, which, joined, are the manifest again.
 func split(manifest []byte) [][]byte {
-	var texts [][]byte
+	var documents [][]byte
 
-	start, pos := 0, 0
+	start, end := 0, 0
 	for line := range bytes.Lines(manifest) {
-		if pos > start && bytes.HasPrefix(line, []byte("---")) {
-			texts = append(texts, manifest[start:pos])
-			start = pos
+		if end > start && bytes.HasPrefix(line, []byte("---")) {
+			documents = append(documents, manifest[start:end])
+			start = end
 		}
 
-		pos += len(line)
+		end += len(line)
 	}
 
-	return append(texts, manifest[start:])
+	return append(documents, manifest[start:])
 }
 
+// newDocument reads a document. One that is not an object has no identity, so that no patch matches
+// it; the error is reported when the release is installed.
 func newDocument(text []byte) *document {
 	d := &document{}
 
@@ -88,14 +95,12 @@ func newDocument(text []byte) *document {
 	}
 
 	d.text = text[len(d.header):]
-	// What is no object has no identity and is nobody's to patch: the release says what is wrong
-	// with it.
 	d.identity, _ = identify(d.text)
 
 	return d
 }
 
-// identify reads the identity in the text of an object.
+// identify reads the identity of an object in YAML.
 func identify(text []byte) (identity, error) {
 	var id identity
 	if yaml.Unmarshal(identityLines(text), &id) == nil && id.Kind != "" {
@@ -110,18 +115,19 @@ func identify(text []byte) (identity, error) {
 	return id, nil
 }
 
-// identityLines gives the lines of a document's keys that hold its identity: parsing only these is
-// many times faster for an object of hundreds of kilobytes, and enough for one written in block
-// style.
+// identityLines returns the lines with the fields of the identity of an object in block style.
+// Parsing only these is many times faster for an object of hundreds of kilobytes.
 func identityLines(text []byte) []byte {
 	var lines []byte
 
 	wanted := false
 
 	for line := range bytes.Lines(text) {
-		// neither inside of a key's value, nor a list's item or a comment
-		if !bytes.ContainsRune([]byte(" \t\r\n-#"), rune(line[0])) {
-			wanted = bytes.HasPrefix(line, []byte("apiVersion:")) || bytes.HasPrefix(line, []byte("kind:")) ||
+		// Other lines continue the value of the last key, or are empty or comments.
+		isKey := !bytes.ContainsRune([]byte(" \t\r\n-#"), rune(line[0]))
+		if isKey {
+			wanted = bytes.HasPrefix(line, []byte("apiVersion:")) ||
+				bytes.HasPrefix(line, []byte("kind:")) ||
 				bytes.HasPrefix(line, []byte("metadata:"))
 		}
 
@@ -133,8 +139,7 @@ func identityLines(text []byte) []byte {
 	return lines
 }
 
-// parse gives the document's object to be changed. Keys keep their order, and values the way they
-// are written.
+// parse returns the object, to be modified. Keys keep their order, and values their style.
 func (d *document) parse() (*kyaml.RNode, error) {
 	if d.object != nil {
 		return d.object, nil
@@ -143,7 +148,7 @@ func (d *document) parse() (*kyaml.RNode, error) {
 	return kyaml.Parse(string(d.text))
 }
 
-// set takes over the changed object, which must still be one.
+// set replaces the object by the modified one, which must be valid.
 func (d *document) set(object *kyaml.RNode) error {
 	text, err := object.String()
 	if err != nil {
@@ -153,11 +158,11 @@ func (d *document) set(object *kyaml.RNode) error {
 	id, err := identify([]byte(text))
 	if err != nil || id.Kind == "" || id.APIVersion == "" || id.Metadata.Name == "" {
 		return errors.New(
-			"the result is no object any more: it needs apiVersion, kind, metadata.name and labels that are text",
-		)
+			"the result is not an object: it needs apiVersion, kind, metadata.name, and labels that are strings")
 	}
 
-	d.object, d.identity = object, id
+	d.object = object
+	d.identity = id
 
 	return nil
 }

@@ -1,16 +1,12 @@
 package patches
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/kustomize/api/filters/patchjson6902"
-	"sigs.k8s.io/kustomize/api/filters/patchstrategicmerge"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 	"sigs.k8s.io/yaml"
@@ -18,17 +14,18 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// patch is one entry of spec.patches or spec.manifestPatches.
+// patch is an entry of spec.patches or spec.manifestPatches.
 type patch struct {
-	// field of the resource.
+	// field is the entry's field in the resource.
 	field string
-	// target selects the objects.
+	// target selects the objects to change.
 	target selector
 	// operations is a JSON patch (RFC 6902); empty for a merge patch.
 	operations string
-	// fields are what a merge patch sets, without the object's identity.
+	// fields are those that a merge patch sets, without the object's identity.
 	fields map[string]any
-	// strategic says that lists are merged as Kubernetes does, in kinds of which it is known how.
+	// strategic reports whether a merge patch merges lists as Kubernetes does, in objects of
+	// Kubernetes' own kinds.
 	strategic bool
 }
 
@@ -43,36 +40,26 @@ func newPatch(field string, spec v1alpha2.Patch) (*patch, error) {
 
 	switch content := content.(type) {
 	case []any:
-		if p.operations, err = operations(field, content); err != nil {
-			return nil, err
-		}
+		p.operations, err = encodeOperations(field, content)
 	case map[string]any:
-		p.merge(content)
+		p.target = takeIdentity(content)
+		p.fields = content
 	default:
-		return nil, &Error{
+		err = &Error{
 			Field:  field,
 			Reason: "neither a list of operations (JSON patch) nor a map of fields (merge patch)",
 		}
 	}
 
-	if spec.Target == nil {
-		return p, nil
+	if err != nil {
+		return nil, err
 	}
 
-	p.target = selector{
-		group:     spec.Target.Group,
-		version:   spec.Target.Version,
-		kind:      spec.Target.Kind,
-		name:      spec.Target.Name,
-		namespace: spec.Target.Namespace,
-	}
-	if spec.Target.LabelSelector != "" {
-		if p.target.labels, err = labels.Parse(spec.Target.LabelSelector); err != nil {
-			return nil, &Error{Field: field + ".target.labelSelector", Reason: err.Error(), Err: err}
-		}
+	if spec.Target != nil {
+		p.target, err = newSelector(field+".target", spec.Target)
 	}
 
-	return p, nil
+	return p, err
 }
 
 // newManifestPatch reads an entry of spec.manifestPatches.
@@ -87,42 +74,76 @@ func newManifestPatch(field, text string) (*patch, error) {
 		return nil, &Error{Field: field, Reason: "not a map of fields; spec.patches takes lists of operations"}
 	}
 
-	p := &patch{field: field}
-	p.merge(fields)
-
+	p := &patch{field: field, target: takeIdentity(fields), fields: fields}
 	if p.target.kind == "" {
-		return nil, &Error{Field: field, Reason: "kind is missing: it says which objects to change"}
+		return nil, &Error{Field: field, Reason: "kind is missing; it selects the objects to change"}
 	}
 
 	return p, nil
 }
 
-// decode reads the YAML of a patch. Whole numbers are int64, as they are in objects.
-func decode(field, text string) (content any, err error) {
+// newSelector returns the selector of a patch's target.
+func newSelector(field string, target *v1alpha2.PatchTarget) (selector, error) {
+	s := selector{
+		group:     target.Group,
+		version:   target.Version,
+		kind:      target.Kind,
+		name:      target.Name,
+		namespace: target.Namespace,
+	}
+
+	if target.LabelSelector == "" {
+		return s, nil
+	}
+
+	var err error
+	if s.labels, err = labels.Parse(target.LabelSelector); err != nil {
+		return selector{}, &Error{Field: field + ".labelSelector", Reason: err.Error(), Err: err}
+	}
+
+	return s, nil
+}
+
+// decode parses the YAML of a patch. Integers become int64, as they are in objects.
+func decode(field, text string) (any, error) {
+	var content any
+
 	for _, document := range split([]byte(text)) {
-		var one any
-
-		data, err := yaml.YAMLToJSON(document)
-		if err == nil {
-			err = utiljson.Unmarshal(data, &one)
-		}
-
-		switch {
-		case err != nil:
+		decoded, err := decodeDocument(document)
+		if err != nil {
 			return nil, &Error{Field: field, Reason: "not YAML: " + err.Error(), Err: err}
-		case one != nil && content != nil:
-			return nil, &Error{Field: field, Reason: "several documents; make each a patch of its own"}
-		case one != nil:
-			content = one
 		}
+
+		if decoded == nil {
+			continue
+		}
+
+		if content != nil {
+			return nil, &Error{Field: field, Reason: "several documents; make each a patch of its own"}
+		}
+
+		content = decoded
 	}
 
 	return content, nil
 }
 
-// merge makes it a merge patch of these fields. Those that say which object it is select, unless a
-// target takes their place; a merge patch never makes one object another.
-func (p *patch) merge(fields map[string]any) {
+// decodeDocument parses one YAML document; an empty one is nil.
+func decodeDocument(document []byte) (any, error) {
+	data, err := yaml.YAMLToJSON(document)
+	if err != nil {
+		return nil, err
+	}
+
+	var content any
+
+	return content, utiljson.Unmarshal(data, &content)
+}
+
+// takeIdentity removes the fields of an object's identity from a merge patch, and returns the
+// selector of that object. The identity must not remain in the patch, because a patch never turns
+// one object into another.
+func takeIdentity(fields map[string]any) selector {
 	take := func(from map[string]any, key string) string {
 		value, _ := from[key].(string)
 		delete(from, key)
@@ -130,59 +151,16 @@ func (p *patch) merge(fields map[string]any) {
 		return value
 	}
 	metadata, _ := fields["metadata"].(map[string]any)
-	p.target = selector{
-		apiVersion: take(
-			fields,
-			"apiVersion",
-		),
-		kind:      take(fields, "kind"),
-		name:      take(metadata, "name"),
-		namespace: take(metadata, "namespace"),
+
+	return selector{
+		apiVersion: take(fields, "apiVersion"),
+		kind:       take(fields, "kind"),
+		name:       take(metadata, "name"),
+		namespace:  take(metadata, "namespace"),
 	}
-	p.fields = fields
 }
 
-// operands are the operations of a JSON patch and what each needs beside its path.
-var operands = map[string]string{
-	"add":     "value",
-	"copy":    "from",
-	"move":    "from",
-	"remove":  "",
-	"replace": "value",
-	"test":    "value",
-}
-
-// operations checks a JSON patch, so that what is wrong with it is said by the number of the
-// operation.
-func operations(field string, list []any) (string, error) {
-	for i, entry := range list {
-		operation, _ := entry.(map[string]any)
-		op, _ := operation["op"].(string)
-		operand, known := operands[op]
-		path, isText := operation["path"].(string)
-		_, complete := operation[operand]
-		problem := ""
-
-		switch {
-		case !known:
-			problem = "op must be one of " + strings.Join(slices.Sorted(maps.Keys(operands)), ", ")
-		case !isText || !strings.HasPrefix(path, "/"):
-			problem = "path must begin with /"
-		case operand != "" && !complete:
-			problem = op + " needs a " + operand
-		}
-
-		if problem != "" {
-			return "", &Error{Field: field, Reason: fmt.Sprintf("operation %d: %s", i+1, problem)}
-		}
-	}
-
-	data, err := json.Marshal(list)
-
-	return string(data), err
-}
-
-// apply changes all documents that the patch is for. That there is none is an error.
+// apply changes all documents that the target selects. It is an error if there are none.
 func (p *patch) apply(documents []*document) error {
 	matched := false
 
@@ -194,12 +172,15 @@ func (p *patch) apply(documents []*document) error {
 		matched = true
 
 		if err := p.change(d); err != nil {
-			return &Error{Field: p.field, Reason: fmt.Sprintf("cannot be applied to %s: %s", d, reason(err))}
+			return &Error{
+				Field:  p.field,
+				Reason: fmt.Sprintf("cannot be applied to %s: %s", d, withoutContent(err)),
+			}
 		}
 	}
 
 	if !matched {
-		return &Error{Field: p.field, Reason: p.target.missed(documents)}
+		return &Error{Field: p.field, Reason: p.target.noMatch(documents)}
 	}
 
 	return nil
@@ -212,120 +193,44 @@ func (p *patch) change(d *document) error {
 		return err
 	}
 
-	result := []*kyaml.RNode{object}
-
-	switch {
-	case p.operations != "":
-		result, err = patchjson6902.Filter{Patch: p.operations}.Filter(result)
-	case p.strategic && openapi.SchemaForResourceType(kyaml.TypeMeta{APIVersion: d.APIVersion, Kind: d.Kind}) != nil:
-		result, err = strategicMerge(object, p.fields)
-	default:
-		result[0], err = mergePatch(object, p.fields)
-	}
-
+	changed, err := p.changed(object, kyaml.TypeMeta{APIVersion: d.APIVersion, Kind: d.Kind})
 	if err != nil {
 		return err
 	}
 
-	if len(result) == 0 {
+	if changed == nil {
 		d.deleted = true
 		return nil
 	}
 
-	return d.set(result[0])
+	return d.set(changed)
 }
 
-// strategicMerge applies a strategic merge patch. The result is empty when the patch deletes the
-// object.
-func strategicMerge(object *kyaml.RNode, fields map[string]any) ([]*kyaml.RNode, error) {
-	patch, err := node(fields)
-	if err != nil {
+// changed returns the patched object, which may be the given one; nil if the patch deletes it.
+func (p *patch) changed(object *kyaml.RNode, kind kyaml.TypeMeta) (*kyaml.RNode, error) {
+	if p.operations != "" {
+		return first(patchjson6902.Filter{Patch: p.operations}.Filter([]*kyaml.RNode{object}))
+	}
+
+	if p.strategic && openapi.SchemaForResourceType(kind) != nil {
+		return strategicMerge(object, p.fields)
+	}
+
+	return mergePatch(object, p.fields)
+}
+
+// first returns the only object that a filter has left; nil if it has left none.
+func first(objects []*kyaml.RNode, err error) (*kyaml.RNode, error) {
+	if err != nil || len(objects) == 0 {
 		return nil, err
 	}
 
-	filter := patchstrategicmerge.Filter{Patch: patch}
-	if _, directive := fields["$patch"]; directive {
-		return filter.Filter([]*kyaml.RNode{object})
-	}
-	// kustomize walks through all of the object it is given, and that is slow: it gets what the
-	// patch is about.
-	part := kyaml.NewMapRNode(nil)
-
-	keys := slices.Sorted(maps.Keys(fields))
-	for _, key := range append([]string{"apiVersion", "kind"}, keys...) {
-		if field := object.Field(key); field != nil {
-			part.YNode().Content = append(part.YNode().Content, field.Key.YNode(), field.Value.YNode())
-		}
-	}
-
-	if _, err := filter.Filter([]*kyaml.RNode{part}); err != nil {
-		return nil, err
-	}
-
-	for _, key := range keys {
-		change := kyaml.Filter(kyaml.Clear(key))
-		if field := part.Field(key); field != nil {
-			change = kyaml.SetField(key, field.Value)
-		}
-
-		if err := object.PipeE(change); err != nil {
-			return nil, err
-		}
-	}
-
-	return []*kyaml.RNode{object}, nil
+	return objects[0], nil
 }
 
-// mergePatch applies a JSON merge patch (RFC 7396).
-func mergePatch(object *kyaml.RNode, fields map[string]any) (*kyaml.RNode, error) {
-	data, err := object.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-
-	var content any
-	if err := utiljson.Unmarshal(data, &content); err != nil {
-		return nil, err
-	}
-
-	return node(merged(content, fields))
-}
-
-// node makes kustomize's form of a value of JSON's types.
-func node(value any) (*kyaml.RNode, error) {
-	data, err := yaml.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-
-	return kyaml.Parse(string(data))
-}
-
-// merged is the function of RFC 7396, section 2.
-func merged(target, patch any) any {
-	fields, isMap := patch.(map[string]any)
-	if !isMap {
-		return patch
-	}
-
-	result, isMap := target.(map[string]any)
-	if !isMap {
-		result = map[string]any{}
-	}
-
-	for key, value := range fields {
-		if value == nil {
-			delete(result, key)
-		} else {
-			result[key] = merged(result[key], value)
-		}
-	}
-
-	return result
-}
-
-// reason is what an error of the libraries says, without the content that some of them quote.
-func reason(err error) string {
+// withoutContent returns the text of an error without the content that kustomize quotes, which may
+// be secret.
+func withoutContent(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "node contents:")
 	return strings.TrimRight(text, ": \n")
 }

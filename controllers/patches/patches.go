@@ -1,7 +1,7 @@
-// Package patches changes the rendered objects of a provider as its resource asks:
-// additionalManifests are added, then patches or manifestPatches applied, in their order, and
-// Deployments scaled down while the provider is paused. A [Renderer] is what a release takes as its
-// post-renderer. What no patch touches stays byte for byte as it was.
+// Package patches changes the rendered manifest of a provider as its resource specifies: the
+// additional manifests are appended, then spec.patches and spec.manifestPatches are applied in their
+// order, and finally the Deployments are scaled down if the provider is paused. A [Renderer] does
+// that as the post-renderer of a release. Objects that no patch matches stay the same byte for byte.
 package patches
 
 import (
@@ -16,45 +16,48 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// Error says that a patch or the additional manifests do not fit the provider's objects, or are
-// wrong in themselves. It holds no value of a variable.
+// Error reports that a patch or the additional manifests are invalid, or do not fit the provider's
+// objects. It contains no values of variables.
 type Error struct {
 	// Field of the resource, e.g. "spec.patches[2]".
 	Field string
-	// Reason says what is wrong and what to do.
+	// Reason is what is wrong, and how to fix it.
 	Reason string
-	// Err is the cause, if there is one.
+	// Err is the cause; it may be nil.
 	Err error
 }
 
 func (e *Error) Error() string { return e.Field + ": " + e.Reason }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Input is what a resource asks for.
+// Input describes the changes to a provider's manifest.
 type Input struct {
-	// Namespace of the provider, and its label in clusterctl, e.g. "infrastructure-aws".
-	Namespace, Label string
+	// Namespace is the provider's.
+	Namespace string
+	// Label is the provider's clusterctl label, e.g. "infrastructure-aws".
+	Label string
 	// Additional are the additional manifests; nil for none.
 	Additional *Additional
-	// Variables of the provider, for the expressions in the additional manifests.
+	// Variables are the provider's, for the expressions in the additional manifests.
 	Variables map[string]string
-	// Scope tells which additional objects live in a namespace.
+	// Scope is asked for the scope of the additional objects.
 	Scope Scope
-	// Patches and ManifestPatches of the spec.
-	Patches         []v1alpha2.Patch
+	// Patches are those of spec.patches.
+	Patches []v1alpha2.Patch
+	// ManifestPatches are those of spec.manifestPatches.
 	ManifestPatches []string
-	// Paused scales all Deployments to no replicas, whatever the patches say.
+	// Paused scales all Deployments to zero, overriding the patches.
 	Paused bool
 }
 
-// Scope reports whether objects of a kind live in a namespace; a client.Client does. A kind that is
-// not known is an error for which meta.IsNoMatchError holds.
+// Scope reports whether the kind of an object is namespaced. For an unknown kind the error is one
+// that meta.IsNoMatchError recognizes. A client.Client is a Scope.
 type Scope interface {
 	IsObjectNamespaced(runtime.Object) (bool, error)
 }
 
-// Renderer changes rendered manifests. It does not change itself, and may be used by several
-// goroutines. A nil one changes nothing.
+// Renderer changes rendered manifests. It is immutable, so several goroutines may use it. A nil
+// Renderer changes nothing.
 type Renderer struct {
 	additional []*document
 	patches    []*patch
@@ -62,22 +65,37 @@ type Renderer struct {
 	digest     string
 }
 
-// digestVersion is raised whenever the same input comes to give another result.
+// digestVersion must be changed whenever the same input renders differently.
 const digestVersion = "2"
 
-// New makes the renderer, nil when there is nothing to change. The error is an *Error when the
+// New returns the renderer for an input; nil if it changes nothing. The error is an *Error if the
 // resource, its ConfigMap or its variables are at fault.
 func New(in Input) (*Renderer, error) {
 	if in.Additional == nil && len(in.Patches) == 0 && len(in.ManifestPatches) == 0 && !in.Paused {
 		return nil, nil
 	}
 
-	r := &Renderer{paused: in.Paused}
-
-	var err error
-	if r.additional, err = in.additional(); err != nil {
+	additional, err := in.additionalDocuments()
+	if err != nil {
 		return nil, err
 	}
+
+	patches, err := in.patches()
+	if err != nil {
+		return nil, err
+	}
+
+	digest, err := in.digest(additional)
+	if err != nil {
+		return nil, err
+	}
+
+	return &Renderer{additional: additional, patches: patches, paused: in.Paused, digest: digest}, nil
+}
+
+// patches reads the entries of spec.patches and then those of spec.manifestPatches.
+func (in *Input) patches() ([]*patch, error) {
+	patches := make([]*patch, 0, len(in.Patches)+len(in.ManifestPatches))
 
 	for i, spec := range in.Patches {
 		p, err := newPatch(fmt.Sprintf("spec.patches[%d]", i), spec)
@@ -85,7 +103,7 @@ func New(in Input) (*Renderer, error) {
 			return nil, err
 		}
 
-		r.patches = append(r.patches, p)
+		patches = append(patches, p)
 	}
 
 	for i, text := range in.ManifestPatches {
@@ -94,16 +112,15 @@ func New(in Input) (*Renderer, error) {
 			return nil, err
 		}
 
-		r.patches = append(r.patches, p)
+		patches = append(patches, p)
 	}
 
-	r.digest, err = digest(in, r.additional)
-
-	return r, err
+	return patches, nil
 }
 
-// digest names all that the renderer is made from; of variables, what they came to.
-func digest(in Input, additional []*document) (string, error) {
+// digest returns a digest of the input. Of the variables, only those in the additional documents
+// count.
+func (in *Input) digest(additional []*document) (string, error) {
 	texts := make([]string, 0, len(additional))
 	for _, d := range additional {
 		texts = append(texts, string(d.header)+string(d.text))
@@ -119,7 +136,7 @@ func digest(in Input, additional []*document) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Digest names what Render does: an equal digest means an equal result.
+// Digest identifies what Render does: renderers with the same digest give the same results.
 func (r *Renderer) Digest() string {
 	if r == nil {
 		return ""
@@ -128,8 +145,8 @@ func (r *Renderer) Digest() string {
 	return r.digest
 }
 
-// Render gives the manifest with the additional objects at its end and everything patched. What
-// does not fit is an *Error.
+// Render returns the manifest with the additional objects appended and all patches applied. The
+// error is an *Error if a patch or an additional object does not fit.
 func (r *Renderer) Render(manifest []byte) ([]byte, error) {
 	if r == nil {
 		return manifest, nil
@@ -164,8 +181,8 @@ func (r *Renderer) Render(manifest []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// documents are those of the manifest and then the additional ones, which must be none of the
-// provider's.
+// documents returns the documents of the manifest, and then the additional ones, which must not be
+// objects of the manifest too.
 func (r *Renderer) documents(manifest []byte) ([]*document, error) {
 	var documents []*document
 	for _, text := range split(manifest) {
@@ -174,16 +191,16 @@ func (r *Renderer) documents(manifest []byte) ([]*document, error) {
 
 	for _, additional := range r.additional {
 		for _, d := range documents {
-			if d.same(additional.identity) {
+			if d.sameObject(additional.identity) {
 				return nil, &Error{
 					Field:  additionalField,
-					Reason: fmt.Sprintf("%s is there already; change it with spec.patches", d),
+					Reason: fmt.Sprintf("%s already exists; change it with spec.patches", d),
 				}
 			}
 		}
 
-		d := *additional // patches change the copy
-		documents = append(documents, &d)
+		unpatched := *additional // patches change the copy
+		documents = append(documents, &unpatched)
 	}
 
 	return documents, nil

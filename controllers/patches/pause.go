@@ -8,11 +8,12 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// pause scales every Deployment to no replicas. How many it has otherwise is kept in an annotation,
-// for people to see.
+// pause scales all Deployments to zero. An annotation keeps the number of replicas that each has
+// otherwise, as information for users.
 func pause(documents []*document) error {
 	for _, d := range documents {
-		if group, _ := d.groupVersion(); d.deleted || group != "apps" || d.Kind != "Deployment" {
+		group, _ := d.groupVersion()
+		if d.deleted || group != "apps" || d.Kind != "Deployment" {
 			continue
 		}
 
@@ -30,12 +31,14 @@ func (d *document) pause() error {
 		return err
 	}
 
-	replicas := "1" // what the API server makes of none
-
-	if node, err := object.Pipe(kyaml.Lookup("spec", "replicas")); err != nil {
+	current, err := object.Pipe(kyaml.Lookup("spec", "replicas"))
+	if err != nil {
 		return err
-	} else if node != nil {
-		replicas = node.YNode().Value
+	}
+
+	replicas := "1" // the API server's default
+	if current != nil {
+		replicas = current.YNode().Value
 	}
 
 	if err := object.PipeE(kyaml.SetAnnotation(v1alpha2.PausedReplicasAnnotation, replicas)); err != nil {

@@ -7,29 +7,49 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// selector says which objects a patch is for: those that have all that is not empty here.
+// selector selects objects. Its empty fields match any object.
 type selector struct {
-	apiVersion, group, version, kind, name, namespace string
-	labels                                            labels.Selector
+	apiVersion string
+	group      string
+	version    string
+	kind       string
+	name       string
+	namespace  string
+	labels     labels.Selector
 }
 
 func (s selector) matches(id identity) bool {
 	group, version := id.groupVersion()
-	is := func(wanted, has string) bool { return wanted == "" || wanted == has }
 
-	return is(s.apiVersion, id.APIVersion) && is(s.group, group) && is(s.version, version) && is(s.kind, id.Kind) &&
-		is(s.name, id.Metadata.Name) && is(s.namespace, id.Metadata.Namespace) &&
-		(s.labels == nil || s.labels.Matches(labels.Set(id.Metadata.Labels)))
+	for _, field := range []struct{ wanted, actual string }{
+		{s.apiVersion, id.APIVersion},
+		{s.group, group},
+		{s.version, version},
+		{s.kind, id.Kind},
+		{s.name, id.Metadata.Name},
+		{s.namespace, id.Metadata.Namespace},
+	} {
+		if field.wanted != "" && field.wanted != field.actual {
+			return false
+		}
+	}
+
+	return s.labels == nil || s.labels.Matches(labels.Set(id.Metadata.Labels))
 }
 
 func (s selector) String() string {
 	var parts []string
 
-	for _, part := range [][2]string{
-		{"apiVersion", s.apiVersion}, {"group", s.group}, {"version", s.version}, {"kind", s.kind}, {"name", s.name}, {"namespace", s.namespace},
+	for _, field := range []struct{ name, value string }{
+		{"apiVersion", s.apiVersion},
+		{"group", s.group},
+		{"version", s.version},
+		{"kind", s.kind},
+		{"name", s.name},
+		{"namespace", s.namespace},
 	} {
-		if part[1] != "" {
-			parts = append(parts, part[0]+" "+part[1])
+		if field.value != "" {
+			parts = append(parts, field.name+" "+field.value)
 		}
 	}
 
@@ -44,31 +64,32 @@ func (s selector) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// maxNamed is how many objects a message names.
-const maxNamed = 10
+// maxListed limits how many objects a message lists.
+const maxListed = 10
 
-// missed says that there is no such object, and which there are.
-func (s selector) missed(documents []*document) string {
+// noMatch describes that the selector matches none of the documents, and lists the objects of its
+// kind.
+func (s selector) noMatch(documents []*document) string {
 	if s.kind == "CustomResourceDefinition" {
-		return "CustomResourceDefinitions cannot be patched: they are no part of the release"
+		return "CustomResourceDefinitions cannot be patched: they are not part of the release"
 	}
 
-	var named []string
+	var listed []string
 
 	for _, d := range documents {
 		if d.Kind != "" && !d.deleted && (s.kind == "" || s.kind == d.Kind) {
-			named = append(named, d.String())
+			listed = append(listed, d.String())
 		}
 	}
 
-	if len(named) > maxNamed {
-		named = append(named[:maxNamed], fmt.Sprintf("%d more", len(named)-maxNamed))
+	if len(listed) > maxListed {
+		listed = append(listed[:maxListed], fmt.Sprintf("%d more", len(listed)-maxListed))
 	}
 
-	there := "none"
-	if len(named) > 0 {
-		there = strings.Join(named, ", ")
+	objects := "none"
+	if len(listed) > 0 {
+		objects = strings.Join(listed, ", ")
 	}
 
-	return fmt.Sprintf("it matches no object; it is for %s; of the kind there are: %s", s, there)
+	return fmt.Sprintf("it matches no object; its target is %s; objects of that kind: %s", s, objects)
 }

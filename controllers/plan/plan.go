@@ -102,13 +102,16 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 		return err
 	}
 
-	if err := p.Sources.AddImages(variables); err != nil {
+	overrides, err := p.Sources.ImageOverrides()
+	if err != nil {
 		return err
 	}
 
 	plan.MissingVariables = values.Missing(chart.Schema.Required, variables)
 
-	chosen, warnings, err := chart.Schema.Values(provider.GetSpec(), variables)
+	chosen, warnings, err := chart.Schema.Values(values.Input{
+		Spec: provider.GetSpec(), Variables: variables, ImageOverrides: overrides,
+	})
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/fetch"
-	"github.com/capstan-project/capstan/controllers/values"
+	"github.com/capstan-project/capstan/controllers/secrets"
 )
 
 // samples are small providers in clusterctl's local-repository layout.
@@ -50,7 +50,7 @@ func newPlanner(c client.Client) *Planner {
 	return &Planner{
 		Cache:     c,
 		APIReader: c,
-		Sources:   &fetch.Resolver{Metadata: c, Reader: c, Config: &fetch.ConfigFile{Path: fetch.DefaultConfigFile}, Registry: registry},
+		Sources:   &fetch.Resolver{Client: c, APIReader: c, Config: &fetch.ConfigFile{Path: fetch.DefaultConfigFile}, Registry: registry},
 		Charts:    &Charts{Store: &store.Cluster{Client: c}},
 	}
 }
@@ -115,7 +115,7 @@ func TestPlanKeepsWhatItFoundOutBeforeAnError(t *testing.T) {
 	c := readOnlyClient()
 
 	planned, err := newPlanner(c).Plan(t.Context(), Request{Provider: aws("v1.0.0"), Scope: c})
-	g.Expect(err).To(BeAssignableToTypeOf(&values.SecretNotFoundError{}))
+	g.Expect(err).To(BeAssignableToTypeOf(&secrets.NotFoundError{}))
 	g.Expect(planned.Chart.Version()).To(Equal("v1.0.0"))
 
 	planned, err = newPlanner(c).Plan(t.Context(), Request{Provider: aws("v9.9.9"), Scope: c})

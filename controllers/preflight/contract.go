@@ -6,155 +6,163 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// supportedContracts are the Cluster API contracts that providers may have, each with the contracts
-// of the providers that a core of that contract can work with, as clusterctl has it.
+// supportedContracts maps the Cluster API contract of core to the contracts of the providers that
+// it works with. It is the same as clusterctl's.
 var supportedContracts = map[string][]string{
 	"v1beta1": {"v1beta1"},
 	"v1beta2": {"v1beta1", "v1beta2"},
 }
+
+// SupportedContracts returns the contracts of the providers that work with a core of the given
+// contract.
+func SupportedContracts(core string) []string { return slices.Clone(supportedContracts[core]) }
 
 // compatible reports whether a core of one contract works with a provider of another.
 func compatible(core, provider string) bool {
 	return slices.Contains(supportedContracts[core], provider)
 }
 
-// contract compares with core, or, for core, with all others that are installed. What is paused
-// does not run, so that a change of contract can go through one provider after the other while all
-// of them are.
-func (c *Checker) contract(ctx context.Context, in Input) error {
-	if in.Contract == "" && in.Provider.ProviderType() != v1alpha2.CoreProviderType {
-		return nil // a plain Helm chart does not say
+// Contract checks whether a version with the contract works with core or, if the provider is core,
+// with all other providers. An empty contract is that of a plain Helm chart.
+//
+// Paused providers do not run. That allows a change of contract while all providers are paused, one
+// provider at a time.
+func (c *Checker) Contract(ctx context.Context, provider v1alpha2.Provider, contract string) error {
+	isCore := provider.ProviderType() == v1alpha2.CoreProviderType
+	if contract == "" && !isCore {
+		return nil
 	}
 
-	if supportedContracts[in.Contract] == nil {
-		return &Problem{Reason: v1alpha2.CAPIVersionIncompatibilityReason, Message: fmt.Sprintf(
-			"this version has the Cluster API contract %s; supported are v1beta1 and v1beta2, so choose another version",
-			in.Contract,
-		)}
+	if supportedContracts[contract] == nil {
+		return &Error{
+			Reason: v1alpha2.CAPIVersionIncompatibilityReason,
+			Message: fmt.Sprintf(
+				"this version has the unsupported Cluster API contract %q; choose a version with v1beta1 or v1beta2",
+				contract),
+		}
 	}
 
-	if in.Provider.ProviderType() == v1alpha2.CoreProviderType {
-		return c.coreContract(ctx, in)
+	if isCore {
+		return c.coreContract(ctx, provider, contract)
 	}
 
-	core, err := c.core(ctx, in.Provider)
-	if err != nil || core == nil || core.GetStatus().Contract == nil || in.Provider.GetSpec().Paused {
+	core, err := c.coreContractFor(ctx, provider)
+	if err != nil {
 		return err
 	}
 
-	if contract := *core.GetStatus().Contract; !compatible(contract, in.Contract) {
-		return &Problem{Reason: v1alpha2.CAPIVersionIncompatibilityReason, Waiting: true, Message: fmt.Sprintf(
-			"this version has the Cluster API contract %s, and core %s works with %s only; choose another version or upgrade core",
-			in.Contract,
-			contract,
-			strings.Join(supportedContracts[contract], " and "),
-		)}
+	if core == "" || compatible(core, contract) || provider.GetSpec().Paused {
+		return nil
+	}
+
+	return &Error{
+		Reason:  v1alpha2.CAPIVersionIncompatibilityReason,
+		Waiting: true,
+		Message: fmt.Sprintf(
+			"this version has the Cluster API contract %s, and core %s works with %s only; "+
+				"choose another version, or upgrade core",
+			contract, core, strings.Join(supportedContracts[core], " and ")),
+	}
+}
+
+// coreContract checks a contract of core against the installed providers. While all of them and
+// core are paused, core may have any contract.
+func (c *Checker) coreContract(ctx context.Context, core v1alpha2.Provider, contract string) error {
+	others, err := c.others(ctx, core)
+	if err != nil {
+		return err
+	}
+
+	incompatible := firstIncompatible(contract, others)
+	if incompatible == nil {
+		return nil
+	}
+
+	allPaused := !slices.ContainsFunc(others, func(p v1alpha2.Provider) bool { return !paused(p) })
+	if allPaused && core.GetSpec().Paused {
+		return nil
+	}
+
+	return &Error{
+		Reason:  v1alpha2.CAPIVersionIncompatibilityReason,
+		Waiting: true,
+		Message: fmt.Sprintf(
+			"this version of core has the Cluster API contract %s, but %s has %s; change that provider first, "+
+				"or pause all providers with spec.paused, upgrade them, and unpause them",
+			contract, describe(incompatible), *incompatible.GetStatus().Contract),
+	}
+}
+
+// Unpause checks whether a paused provider may run again: only if the contracts of all providers
+// work with core's. It passes for providers that stay paused, or are not.
+func (c *Checker) Unpause(ctx context.Context, provider v1alpha2.Provider, contract string) error {
+	if provider.GetSpec().Paused || !conditions.IsTrue(provider, v1alpha2.PausedCondition) {
+		return nil
+	}
+
+	core := contract
+
+	if provider.ProviderType() != v1alpha2.CoreProviderType {
+		var err error
+		if core, err = c.coreContractFor(ctx, provider); err != nil || core == "" {
+			return err
+		}
+	}
+
+	others, err := c.others(ctx, provider)
+	if err != nil {
+		return err
+	}
+
+	incompatible := firstIncompatible(core, others)
+	if incompatible == nil {
+		return nil
+	}
+
+	return &Error{
+		Reason:  v1alpha2.CAPIVersionIncompatibilityReason,
+		Waiting: true,
+		Message: fmt.Sprintf(
+			"this provider stays paused while %s has the Cluster API contract %s, which core %s does not work with; "+
+				"upgrade that provider first",
+			describe(incompatible), *incompatible.GetStatus().Contract, core),
+	}
+}
+
+// coreContractFor returns the contract of the installed core of the provider's cluster; empty if
+// there is none.
+func (c *Checker) coreContractFor(ctx context.Context, provider v1alpha2.Provider) (string, error) {
+	core, err := c.core(ctx, provider)
+	if err != nil || core == nil || core.GetStatus().Contract == nil {
+		return "", err
+	}
+
+	return *core.GetStatus().Contract, nil
+}
+
+// firstIncompatible returns the first installed provider that a core of the contract does not work
+// with; nil if there is none.
+func firstIncompatible(core string, providers []v1alpha2.Provider) v1alpha2.Provider {
+	for _, p := range providers {
+		if contract := p.GetStatus().Contract; contract != nil && !compatible(core, *contract) {
+			return p
+		}
 	}
 
 	return nil
 }
 
-// coreContract refuses a core that installed providers do not work with, unless nothing runs.
-func (c *Checker) coreContract(ctx context.Context, in Input) error {
-	others, err := c.others(ctx, in.Provider)
-	if err != nil {
-		return err
-	}
-
-	old := incompatibleWith(in.Contract, others)
-
-	running := slices.DeleteFunc(others, paused)
-	if len(old) == 0 || len(running) == 0 && in.Provider.GetSpec().Paused {
-		return nil
-	}
-
-	return &Problem{Reason: v1alpha2.CAPIVersionIncompatibilityReason, Waiting: true, Message: fmt.Sprintf(
-		"this core has the Cluster API contract %s, and %s has %s; change that provider first, or set spec.paused of all providers, "+
-			"upgrade them, and unpause them",
-		in.Contract,
-		name(old[0]),
-		*old[0].GetStatus().Contract,
-	)}
-}
-
-// unpaused lets a paused provider run again only when all have contracts that fit together.
-func (c *Checker) unpaused(ctx context.Context, in Input) error {
-	if in.Provider.GetSpec().Paused || !conditions.IsTrue(in.Provider, v1alpha2.PausedCondition) {
-		return nil
-	}
-
-	contract := in.Contract
-	if in.Provider.ProviderType() != v1alpha2.CoreProviderType {
-		core, err := c.core(ctx, in.Provider)
-		if err != nil || core == nil || core.GetStatus().Contract == nil {
-			return err
-		}
-
-		contract = *core.GetStatus().Contract
-	}
-
-	others, err := c.others(ctx, in.Provider)
-	if err != nil {
-		return err
-	}
-
-	old := incompatibleWith(contract, others)
-	if len(old) == 0 {
-		return nil
-	}
-
-	return &Problem{Reason: v1alpha2.CAPIVersionIncompatibilityReason, Waiting: true, Message: fmt.Sprintf(
-		"it stays paused while %s has the Cluster API contract %s, which core %s does not work with; upgrade that provider first",
-		name(old[0]),
-		*old[0].GetStatus().Contract,
-		contract,
-	)}
-}
-
-// others are all providers but core and the given one. They must not be changed.
-func (c *Checker) others(ctx context.Context, provider v1alpha2.Provider) ([]v1alpha2.Provider, error) {
-	var others []v1alpha2.Provider
-
-	for _, t := range v1alpha2.ProviderTypes()[1:] {
-		list := t.NewList()
-		if err := c.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, err
-		}
-
-		for _, p := range list.GetItems() {
-			if p.GetUID() != provider.GetUID() && together(p, provider) {
-				others = append(others, p)
-			}
-		}
-	}
-
-	return others, nil
-}
-
-// incompatibleWith are the installed providers that a core of the contract does not work with.
-func incompatibleWith(core string, providers []v1alpha2.Provider) []v1alpha2.Provider {
-	var old []v1alpha2.Provider
-
-	for _, p := range providers {
-		if contract := p.GetStatus().Contract; contract != nil && !compatible(core, *contract) {
-			old = append(old, p)
-		}
-	}
-
-	return old
-}
-
+// paused reports whether the provider's Deployments are known to be scaled down.
 func paused(p v1alpha2.Provider) bool {
 	return p.GetSpec().Paused && conditions.IsTrue(p, v1alpha2.PausedCondition)
 }
 
-func name(p v1alpha2.Provider) string {
+// describe returns how messages refer to a provider.
+func describe(p v1alpha2.Provider) string {
 	return fmt.Sprintf("%s %s/%s", p.ProviderType(), p.GetNamespace(), p.GetName())
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -23,6 +24,12 @@ func (r *run) observe(ctx context.Context) Result {
 	key := plan.ReleaseKey(r.provider)
 
 	history, err := r.target.Releases.Observe(ctx, key)
+	if apierrors.IsForbidden(err) && r.target.Account != "" {
+		// The change reports all permissions that the account lacks, and applies nothing.
+		r.unobserved = err
+		return Result{}
+	}
+
 	if err != nil {
 		return failed(err, applying)
 	}

@@ -35,7 +35,7 @@ func (r *run) checkIdentity(ctx context.Context) Result {
 // makePlan plans what the resource asks for, and stores a chart that is new.
 func (r *run) makePlan(ctx context.Context) Result {
 	planned, err := r.Planner.Plan(ctx, plan.Request{
-		Provider: r.provider, Scope: r.target.Cluster, Refresh: r.policy.Requested,
+		Provider: r.provider, Scope: r.target.Client, Refresh: r.policy.Requested,
 	})
 	r.plan = planned
 	status := r.provider.GetStatus()
@@ -123,6 +123,11 @@ func (r *run) rollbackGoal(revision int) goal {
 // decide decides what to do about the release. It ends the change where another program works on the
 // release, or has uninstalled it and that is respected.
 func (r *run) decide(context.Context) Result {
+	if r.unobserved != nil {
+		r.decision.Action = state.Apply
+		return Result{}
+	}
+
 	r.assess()
 
 	switch {
@@ -180,6 +185,10 @@ func (r *run) checkRollback(ctx context.Context) Result {
 func (r *run) apply(ctx context.Context) Result {
 	if !r.applies() {
 		return Result{}
+	}
+
+	if r.unobserved != nil {
+		return failed(r.unobserved, applying)
 	}
 
 	defer r.Metrics.TimeStep(r.Type, metrics.StepRelease)()

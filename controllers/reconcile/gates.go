@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -22,14 +21,12 @@ func (r *run) checkGates(ctx context.Context) Result {
 
 	err := r.Preflight.Installation(ctx, preflight.Input{
 		Provider:         r.provider,
-		Mapper:           r.target.Cluster.RESTMapper(),
+		Mapper:           r.target.Client.RESTMapper(),
 		Contract:         r.plan.Chart.Contract(),
 		RequiredKinds:    r.plan.Chart.RequiredKinds(),
 		MissingVariables: r.plan.MissingVariables,
 	})
-
-	core := new(preflight.Problem)
-	if !errors.As(err, &core) || core.Reason != v1alpha2.WaitingForCoreProviderReadyReason {
+	if err != nil {
 		return failed(err, applying)
 	}
 
@@ -37,8 +34,9 @@ func (r *run) checkGates(ctx context.Context) Result {
 		return Result{}
 	}
 
-	r.coreProblem = core
-	if core.CRDs {
+	err = r.Preflight.CoreReady(ctx, r.provider)
+	if core := new(preflight.Error); errors.As(err, &core) && core.AllowCRDs {
+		r.coreProblem = core
 		return Result{}
 	}
 

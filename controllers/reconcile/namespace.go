@@ -26,12 +26,12 @@ func (r *run) labelNamespace(ctx context.Context, desired release.Spec) error {
 	name := desired.Release.Namespace
 	namespace := &corev1.Namespace{}
 
-	err = r.target.Reader.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	err = r.target.APIReader.Get(ctx, client.ObjectKey{Name: name}, namespace)
 	if apierrors.IsNotFound(err) && r.target.Remote {
 		namespace.Name = name
 		namespace.Labels = labels
 
-		if err := r.target.Cluster.Create(ctx, namespace, client.FieldOwner(v1alpha2.FieldOwner)); err != nil {
+		if err := r.target.Client.Create(ctx, namespace, client.FieldOwner(v1alpha2.FieldOwner)); err != nil {
 			return fmt.Errorf("create namespace %s: %w", name, err)
 		}
 
@@ -51,7 +51,7 @@ func (r *run) labelNamespace(ctx context.Context, desired release.Spec) error {
 	}
 
 	patch := client.MergeFrom(before)
-	if err := r.target.Cluster.Patch(ctx, namespace, patch, client.FieldOwner(v1alpha2.FieldOwner)); err != nil {
+	if err := r.target.Client.Patch(ctx, namespace, patch, client.FieldOwner(v1alpha2.FieldOwner)); err != nil {
 		return fmt.Errorf("label namespace %s: %w", name, err)
 	}
 

@@ -73,9 +73,9 @@ func (r *run) checkPermissions(ctx context.Context) Result {
 		return failed(err, applying)
 	}
 
-	err = permissions.Check(ctx, r.target.Cluster, account, needed, record.Objects)
+	err = (&permissions.Checker{Client: r.target.Client, Account: account}).Check(ctx, needed, record.Objects)
 	if missing := (*permissions.MissingError)(nil); errors.As(err, &missing) {
-		missing.Absent = r.accountAbsent(ctx)
+		missing.AccountNotFound = r.accountAbsent(ctx)
 		return failed(missing, applying)
 	}
 
@@ -97,26 +97,26 @@ func (r *run) accountAbsent(ctx context.Context) bool {
 	account := &metav1.PartialObjectMetadata{}
 	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
 
-	return apierrors.IsNotFound(r.target.Reader.Get(ctx, key, account))
+	return apierrors.IsNotFound(r.target.APIReader.Get(ctx, key, account))
 }
 
 // neededPermissions lists the permissions that installing the plan takes.
-func (r *run) neededPermissions(record *release.Record) ([]permissions.Access, error) {
-	needed, err := permissions.Needed(r.target.Cluster.RESTMapper(), record.Objects)
+func (r *run) neededPermissions(record *release.Record) ([]permissions.Permission, error) {
+	needed, err := permissions.ForObjects(r.target.Client.RESTMapper(), record.Objects)
 	if err != nil {
 		return nil, err
 	}
 
-	needed = append(needed, permissions.Storage(r.provider.GetNamespace()))
+	needed = append(needed, permissions.ForHelmStorage(r.provider.GetNamespace()))
 
 	chart, spec := r.plan.Chart.Chart, r.provider.GetSpec().CRDs
 	if len(chart.CRDs) > 0 && (spec == nil || spec.Policy != v1alpha2.CRDsNone) {
-		needed = append(needed, permissions.CRDs)
+		needed = append(needed, permissions.ForCRDs())
 	}
 
 	labels, err := chartgen.NamespaceLabels(chart)
 	if len(labels) > 0 {
-		needed = append(needed, permissions.Namespaces)
+		needed = append(needed, permissions.ForNamespaceLabels())
 	}
 
 	return needed, err

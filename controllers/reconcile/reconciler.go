@@ -49,7 +49,7 @@ type Dependencies struct {
 	// Scope selects the resources that are reconciled.
 	Scope watch.Scope
 	// Clusters are the clusters that providers are installed in.
-	Clusters  *clusters.Registry
+	Clusters  *clusters.Pool
 	Planner   *plan.Planner
 	Preflight *preflight.Checker
 	Upgrades  *upgrades.Tracker

@@ -70,7 +70,7 @@ func (r *run) remove(ctx context.Context) Result {
 
 // forget drops what the operator remembers of the provider.
 func (r *run) forget() {
-	r.Clusters.Release(r.provider)
+	r.Clusters.Forget(r.provider)
 	r.permitted.forget(r.provider.GetUID())
 	r.Metrics.Forget(r.provider)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/secrets"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -122,7 +123,7 @@ func onValue[E error](fill func(E, *Result)) row {
 
 // errorTable maps errors to results. The first row that matches counts.
 var errorTable = []row{
-	onValue(func(e *preflight.Problem, result *Result) {
+	onValue(func(e *preflight.Error, result *Result) {
 		result.set(preflightFailed, e.Reason, Stalled)
 
 		if e.Waiting {
@@ -134,7 +135,7 @@ var errorTable = []row{
 	on[*fetch.ConfigError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason, Stalled),
 	on[*source.VersionError](preflightFailed, v1alpha2.IncorrectVersionFormatReason, Stalled),
 	on[*source.AddressError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason, Stalled),
-	on[*values.SecretNotFoundError](preflightFailed, v1alpha2.SecretNotFoundReason, Stalled),
+	on[*secrets.NotFoundError](preflightFailed, v1alpha2.SecretNotFoundReason, Stalled),
 	on[*clusters.KubeConfigError](preflightFailed, v1alpha2.KubeConfigErrorReason, Stalled),
 	on[*permissions.MissingError](preflightFailed, v1alpha2.MissingPermissionsReason, Stalled),
 	on[*unsafeError](v1alpha2.CRDsSafeCondition, v1alpha2.UnsafeCRDsReason, Stalled),
@@ -165,7 +166,6 @@ var errorTable = []row{
 	on[*release.NoRevisionError](installFailed, v1alpha2.InstallFailedReason, Stalled),
 
 	// The server of the source refuses, or the credentials for it are wrong.
-	on[*fetch.SecretNotFoundError](preflightFailed, v1alpha2.SecretNotFoundReason, Stalled),
 	on[*web.CredentialsError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason, Stalled),
 	on[*source.InvalidTokenError](preflightFailed, v1alpha2.InvalidGithubTokenReason, Stalled),
 	onValue(func(e *web.LimitError, result *Result) {

@@ -27,6 +27,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/secrets"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -43,11 +44,11 @@ var limit = time.Now().Add(time.Hour)
 
 var errorCases = map[string]errorCase{
 	"a failed check": {
-		err:       &preflight.Problem{Reason: v1alpha2.MissingVariablesReason},
+		err:       &preflight.Error{Reason: v1alpha2.MissingVariablesReason},
 		condition: preflightFailed, reason: v1alpha2.MissingVariablesReason, outcome: Stalled,
 	},
 	"a check that waits for another resource": {
-		err:       &preflight.Problem{Reason: v1alpha2.WaitingForCoreProviderReadyReason, Waiting: true},
+		err:       &preflight.Error{Reason: v1alpha2.WaitingForCoreProviderReadyReason, Waiting: true},
 		condition: preflightFailed, reason: v1alpha2.WaitingForCoreProviderReadyReason, outcome: Waiting,
 	},
 	"an invalid fetchConfig": {
@@ -62,8 +63,8 @@ var errorCases = map[string]errorCase{
 		err:       &source.AddressError{},
 		condition: preflightFailed, reason: v1alpha2.FetchConfigValidationErrorReason, outcome: Stalled,
 	},
-	"a missing Secret with variables": {
-		err:       &values.SecretNotFoundError{},
+	"a missing Secret": {
+		err:       &secrets.NotFoundError{},
 		condition: preflightFailed, reason: v1alpha2.SecretNotFoundReason, outcome: Stalled,
 	},
 	"an unusable kubeconfig": {
@@ -137,10 +138,6 @@ var errorCases = map[string]errorCase{
 	"a revision that does not exist": {
 		err:       &release.NoRevisionError{},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
-	},
-	"a missing Secret with credentials": {
-		err:       &fetch.SecretNotFoundError{},
-		condition: preflightFailed, reason: v1alpha2.SecretNotFoundReason, outcome: Stalled,
 	},
 	"invalid credentials": {
 		err:       &web.CredentialsError{Err: errors.New("no Secret")},

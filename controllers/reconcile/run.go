@@ -32,7 +32,9 @@ type run struct {
 
 	// What care finds out: the newest revision, its deviations, and whether the care for it was
 	// left to the change, which may replace it.
+	// unobserved is set when the account must not read the release.
 	observed   bool
+	unobserved error
 	installed  installed
 	deviations *[]deviation // nil until they were compared
 	deferred   bool
@@ -44,7 +46,7 @@ type run struct {
 	decision state.Decision
 
 	// How far the change got. failure is why the last action failed and left a failed revision.
-	coreProblem *preflight.Problem
+	coreProblem *preflight.Error
 	passed      bool
 	crdsChanged bool
 	crdReport   *safety.Report

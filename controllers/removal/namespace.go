@@ -102,7 +102,7 @@ func (r *Removal) deleteNamespace(ctx context.Context) error {
 	}
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := r.Target.Cluster.Delete(ctx, namespace); client.IgnoreNotFound(err) != nil {
+	if err := r.Target.Client.Delete(ctx, namespace); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete namespace %s: %w; remove the annotation %s to keep it",
 			name, err, v1alpha2.DeleteNamespaceAnnotation)
 	}

@@ -102,7 +102,7 @@ func (r *Removal) observe(ctx context.Context) error {
 	}
 
 	namespace := &corev1.Namespace{}
-	err = r.Target.Reader.Get(ctx, client.ObjectKey{Name: r.release.Namespace}, namespace)
+	err = r.Target.APIReader.Get(ctx, client.ObjectKey{Name: r.release.Namespace}, namespace)
 	r.terminating = apierrors.IsNotFound(err) || !namespace.DeletionTimestamp.IsZero()
 
 	return client.IgnoreNotFound(err)

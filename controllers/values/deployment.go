@@ -14,8 +14,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// deployment is the chart's values of one Deployment. What is empty is left out; what is there but
-// empty, such as no tolerations at all, is not.
+// deployment is the chart's value for one Deployment. Unset fields are left out; fields that are set
+// to something empty, such as no tolerations at all, are not.
 type deployment struct {
 	Replicas           *int32                        `json:"replicas,omitempty"`
 	NodeSelector       map[string]string             `json:"nodeSelector,omitzero"`
@@ -26,7 +26,7 @@ type deployment struct {
 	Containers         map[string]*container         `json:"containers,omitempty"`
 }
 
-// container is the chart's values of one container.
+// container is the chart's value for one container.
 type container struct {
 	// Image is a whole reference, or the parts of one to replace.
 	Image   any      `json:"image,omitempty"`
@@ -48,56 +48,43 @@ type httpGet struct {
 	Path string `json:"path"`
 }
 
-// deployments makes the chart's value "deployments" of spec.manager, spec.deployment and
-// spec.additionalDeployments. The warnings tell what has no effect.
-func (s *Schema) deployments(spec *v1alpha2.ProviderSpec) (values map[string]any, warnings []string, err error) {
-	made := map[string]*deployment{}
-	add := func(name, field string, d *v1alpha2.DeploymentSpec, m *v1alpha2.ManagerSpec) error {
-		values, ignored, err := s.deployment(name, field, d, m)
-		made[name] = values
+// customization is what a spec changes in one Deployment.
+type customization struct {
+	// name of the Deployment.
+	name string
+	// field is the prefix of the two specs' fields in the resource, e.g. "spec.".
+	field string
+	// deployment may be nil.
+	deployment *v1alpha2.DeploymentSpec
+	// manager may be nil.
+	manager *v1alpha2.ManagerSpec
+}
+
+// deployments returns the chart's value "deployments" for spec.manager, spec.deployment and
+// spec.additionalDeployments, and warnings about parts of them that have no effect.
+func (s *Schema) deployments(spec *v1alpha2.ProviderSpec) (map[string]any, []string, error) {
+	customizations, err := s.customizations(spec)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	var warnings []string
+
+	deployments := map[string]*deployment{}
+
+	for _, c := range customizations {
+		customized, ignored, err := s.customize(c)
+		if err != nil {
+			return nil, nil, err
+		}
+
+		deployments[c.name] = customized
 
 		warnings = append(warnings, ignored...)
-
-		return err
 	}
 
-	manager := ""
-	if spec.Manager != nil || spec.Deployment != nil {
-		if manager, err = s.managerDeployment(spec.AdditionalDeployments); err != nil {
-			return nil, nil, err
-		}
-
-		if err := add(manager, "spec.", spec.Deployment, spec.Manager); err != nil {
-			return nil, nil, err
-		}
-	}
-
-	for name, additional := range sorted(spec.AdditionalDeployments) {
-		field := fmt.Sprintf("spec.additionalDeployments[%s]", name)
-		if _, exists := s.containers[name]; !exists {
-			return nil, nil, &CustomizationError{
-				field,
-				fmt.Sprintf(
-					"there is no such Deployment in %s; it has %s",
-					s.Label,
-					listed(slices.Sorted(maps.Keys(s.containers))),
-				),
-			}
-		}
-
-		if name == manager {
-			return nil, nil, &CustomizationError{
-				field,
-				"this is the Deployment of the provider's manager, which spec.manager and spec.deployment change; use one of the two ways",
-			}
-		}
-
-		if err := add(name, field+".", additional.Deployment, additional.Manager); err != nil {
-			return nil, nil, err
-		}
-	}
-
-	if values, err = plain(made); err != nil {
+	values, err := toJSON(deployments)
+	if err != nil {
 		return nil, nil, err
 	}
 
@@ -106,81 +93,116 @@ func (s *Schema) deployments(spec *v1alpha2.ProviderSpec) (values map[string]any
 	return values, warnings, nil
 }
 
-// prune removes Deployments and containers of which nothing is changed. Whatever else is empty
-// means something.
-func prune(deployments map[string]any) {
-	empty := func(_ string, v any) bool { m, isMap := v.(map[string]any); return isMap && len(m) == 0 }
+// customizations returns what the spec changes: in the manager's Deployment first, and then in the
+// additional ones, by name.
+func (s *Schema) customizations(spec *v1alpha2.ProviderSpec) ([]customization, error) {
+	var all []customization
 
-	for _, d := range deployments {
-		values := d.(map[string]any)
-		if containers, some := values["containers"].(map[string]any); some {
-			maps.DeleteFunc(containers, empty)
+	manager := ""
 
-			if len(containers) == 0 {
-				delete(values, "containers")
-			}
+	if spec.Manager != nil || spec.Deployment != nil {
+		var err error
+		if manager, err = s.managerDeployment(spec.AdditionalDeployments); err != nil {
+			return nil, err
 		}
+
+		all = append(all, customization{
+			name:       manager,
+			field:      "spec.",
+			deployment: spec.Deployment,
+			manager:    spec.Manager,
+		})
 	}
 
-	maps.DeleteFunc(deployments, empty)
+	for name, additional := range sorted(spec.AdditionalDeployments) {
+		field := fmt.Sprintf("spec.additionalDeployments[%s]", name)
+
+		if _, exists := s.containers[name]; !exists {
+			return nil, &CustomizationError{Field: field, Reason: fmt.Sprintf(
+				"there is no such Deployment in %s; it has %s", s.Label, list(slices.Sorted(maps.Keys(s.containers))))}
+		}
+
+		if name == manager {
+			return nil, &CustomizationError{Field: field, Reason: "this is the Deployment of the provider's manager, which " +
+				"spec.manager and spec.deployment change; use one of the two ways"}
+		}
+
+		all = append(all, customization{
+			name:       name,
+			field:      field + ".",
+			deployment: additional.Deployment,
+			manager:    additional.Manager,
+		})
+	}
+
+	return all, nil
 }
 
-// deployment makes the values of the named Deployment. field is where in the resource the two specs
-// are.
-func (s *Schema) deployment(
-	name, field string,
-	d *v1alpha2.DeploymentSpec,
-	m *v1alpha2.ManagerSpec,
-) (*deployment, []string, error) {
-	values := &deployment{Containers: map[string]*container{}}
+// customize returns the chart's value for a Deployment, and warnings.
+func (s *Schema) customize(c customization) (*deployment, []string, error) {
+	d := &deployment{Containers: map[string]*container{}}
 
 	var warnings []string
 
-	if d != nil {
-		values.Replicas, values.NodeSelector, values.Tolerations, values.Affinity = d.Replicas, d.NodeSelector, d.Tolerations, d.Affinity
-
-		values.ServiceAccountName, values.ImagePullSecrets = d.ServiceAccountName, d.ImagePullSecrets
-		for i := range d.Containers {
-			c := &d.Containers[i]
-			if !slices.Contains(s.containers[name], c.Name) {
-				return nil, nil, &CustomizationError{
-					field + "deployment.containers",
-					fmt.Sprintf("Deployment %s has no container %q; it has %s", name, c.Name, listed(s.containers[name])),
-				}
-			}
-
-			if values.container(c.Name).change(c) {
-				warnings = append(
-					warnings,
-					fmt.Sprintf(
-						"%sdeployment.containers: --namespace of container %s is ignored: a provider watches all namespaces; %smanager.cacheNamespace restricts it to one",
-						field,
-						c.Name,
-						field,
-					),
-				)
-			}
-		}
-	}
-
-	if m != nil {
-		manager, err := s.managerOf(name, field+"manager")
+	if c.deployment != nil {
+		ignored, err := s.setDeployment(d, c)
 		if err != nil {
 			return nil, nil, err
 		}
 
-		for _, ignored := range values.container(manager).manage(m) {
-			warnings = append(
-				warnings,
-				fmt.Sprintf("%smanager.%s is ignored: Cluster API's managers have no flag for it", field, ignored),
-			)
+		warnings = append(warnings, ignored...)
+	}
+
+	if c.manager != nil {
+		name, err := s.managerContainerOf(c.name, c.field+"manager")
+		if err != nil {
+			return nil, nil, err
+		}
+
+		for _, ignored := range d.container(name).setManager(c.manager) {
+			warnings = append(warnings, fmt.Sprintf(
+				"%smanager.%s is ignored: Cluster API's managers have no flag for it", c.field, ignored))
 		}
 	}
 
-	return values, warnings, nil
+	return d, warnings, nil
 }
 
-// container gives the values of a container to change them.
+// setDeployment sets what the customization's DeploymentSpec has, and returns warnings.
+func (s *Schema) setDeployment(d *deployment, c customization) ([]string, error) {
+	spec := c.deployment
+
+	d.Replicas = spec.Replicas
+	d.NodeSelector = spec.NodeSelector
+	d.Tolerations = spec.Tolerations
+	d.Affinity = spec.Affinity
+	d.ServiceAccountName = spec.ServiceAccountName
+	d.ImagePullSecrets = spec.ImagePullSecrets
+
+	var warnings []string
+
+	for i := range spec.Containers {
+		name := spec.Containers[i].Name
+		if !slices.Contains(s.containers[c.name], name) {
+			return nil, &CustomizationError{
+				Field: c.field + "deployment.containers",
+				Reason: fmt.Sprintf(
+					"Deployment %s has no container %q; it has %s", c.name, name, list(s.containers[c.name])),
+			}
+		}
+
+		if d.container(name).set(&spec.Containers[i]) {
+			warnings = append(warnings, fmt.Sprintf(
+				"%[1]sdeployment.containers: --namespace of container %[2]s is ignored: a provider watches all namespaces; "+
+					"%[1]smanager.cacheNamespace restricts it to one",
+				c.field, name))
+		}
+	}
+
+	return warnings, nil
+}
+
+// container returns the value of a container, to be modified.
 func (d *deployment) container(name string) *container {
 	if d.Containers[name] == nil {
 		d.Containers[name] = &container{Args: map[string]string{}}
@@ -189,9 +211,9 @@ func (d *deployment) container(name string) *container {
 	return d.Containers[name]
 }
 
-// change takes over what the spec says of the container. True says that an argument that a provider
-// must not have was left out.
-func (c *container) change(spec *v1alpha2.ContainerSpec) (ignored bool) {
+// set sets what the spec has. It reports whether --namespace was ignored, which managers get only
+// by spec.manager.
+func (c *container) set(spec *v1alpha2.ContainerSpec) (ignoredNamespace bool) {
 	if spec.ImageURL != nil && *spec.ImageURL != "" {
 		c.Image = *spec.ImageURL
 	}
@@ -200,16 +222,18 @@ func (c *container) change(spec *v1alpha2.ContainerSpec) (ignored bool) {
 		c.Image = spec.Image
 	}
 
-	for flag, value := range sorted(spec.Args) {
-		if bare(flag) == "namespace" && spec.Name == managerContainer {
-			ignored = true
+	for arg, value := range sorted(spec.Args) {
+		flag := trimDashes(arg)
+		if flag == "namespace" && spec.Name == managerContainer {
+			ignoredNamespace = true
 			continue
 		}
 
-		c.Args[bare(flag)] = value
+		c.Args[flag] = value
 	}
 
 	c.Env = append(c.Env, spec.Env...)
+
 	if spec.Resources != nil {
 		c.Resources = spec.Resources
 	}
@@ -218,14 +242,39 @@ func (c *container) change(spec *v1alpha2.ContainerSpec) (ignored bool) {
 		c.Command = spec.Command
 	}
 
-	return ignored
+	return ignoredNamespace
 }
 
-// bare is a flag without its dashes.
-func bare(flag string) string { return strings.TrimLeft(flag, "-") }
+// trimDashes returns the name of a flag.
+func trimDashes(flag string) string { return strings.TrimLeft(flag, "-") }
 
-// sorted goes through a map by its keys, so that of several keys that mean one thing always the
-// same wins.
+// prune removes Deployments and containers without any change. Other empty values have a meaning.
+func prune(deployments map[string]any) {
+	isEmpty := func(_ string, value any) bool {
+		m, isMap := value.(map[string]any)
+		return isMap && len(m) == 0
+	}
+
+	for _, d := range deployments {
+		values := d.(map[string]any)
+
+		containers, exists := values["containers"].(map[string]any)
+		if !exists {
+			continue
+		}
+
+		maps.DeleteFunc(containers, isEmpty)
+
+		if len(containers) == 0 {
+			delete(values, "containers")
+		}
+	}
+
+	maps.DeleteFunc(deployments, isEmpty)
+}
+
+// sorted iterates over a map by its keys, so that of several keys with the same meaning the same
+// one always wins.
 func sorted[V any](m map[string]V) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -236,8 +285,8 @@ func sorted[V any](m map[string]V) iter.Seq2[string, V] {
 	}
 }
 
-// plain turns values into JSON's types, as Helm wants them.
-func plain(v any) (map[string]any, error) {
+// toJSON converts values to the types of JSON, which Helm expects.
+func toJSON(v any) (map[string]any, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return nil, err

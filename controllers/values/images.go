@@ -12,49 +12,95 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// ImagesKey is the key of the variables' Secret with clusterctl's image overrides, and the chart's
-// value for them.
-const ImagesKey = "images"
+// imagesVariable is the provider's variable with clusterctl's image overrides.
+const imagesVariable = "images"
 
-// allImages is the key, in clusterctl's overrides and in the chart's, of what holds for every
-// image.
+// allImages is the key, in clusterctl's image overrides and in the chart's values, of the override
+// of all images.
 const allImages = "all"
 
-// ImagesError says that the image overrides in the provider's Secret cannot be used.
-type ImagesError struct{ Err error }
+// ImagesError reports that image overrides cannot be used.
+type ImagesError struct {
+	// Source is where the overrides come from, e.g. "the provider's Secret".
+	Source string
+	Err    error
+}
 
 func (e *ImagesError) Error() string {
 	return fmt.Sprintf(
-		"key %q of the provider's Secret: %v; it holds clusterctl's image overrides, e.g. {all: {repository: registry.example.com/mirror}}",
-		ImagesKey,
-		e.Err,
-	)
+		"key %q of %s: %v; it holds clusterctl's image overrides, e.g. {all: {repository: registry.example.com/mirror}}",
+		imagesVariable, e.Source, e.Err)
 }
 
 func (e *ImagesError) Unwrap() error { return e.Err }
 
-// Images makes the chart's value "images" of clusterctl's overrides, in YAML: those of "all" with
-// those of the provider's label over them, and those of <label>/<image>, which the chart puts over
-// both. Other providers' overrides do not count.
-func Images(label, overrides string) (map[string]any, error) {
-	var config map[string]v1alpha2.ImageMeta
-	if err := yaml.UnmarshalStrict([]byte(overrides), &config); err != nil {
+// imageOverrides are clusterctl's image overrides. The key is "all", a provider's label, or
+// <label>/<image>.
+type imageOverrides map[string]v1alpha2.ImageMeta
+
+// parseImageOverrides reads image overrides in YAML. Its errors do not quote the text.
+func parseImageOverrides(text string) (imageOverrides, error) {
+	var overrides imageOverrides
+	if err := yaml.UnmarshalStrict([]byte(text), &overrides); err != nil {
 		return nil, errors.New("not YAML of the expected form: each key needs a map of repository, name and tag")
 	}
 
-	all, own := config[allImages], config[label]
+	return overrides, nil
+}
 
-	chosen := map[string]v1alpha2.ImageMeta{allImages: {
-		Repository: cmp.Or(own.Repository, all.Repository), Name: cmp.Or(own.Name, all.Name), Tag: cmp.Or(own.Tag, all.Tag),
+// Images returns the chart's value "images" for clusterctl's image overrides in YAML.
+func Images(label, overrides string) (map[string]any, error) {
+	parsed, err := parseImageOverrides(overrides)
+	if err != nil {
+		return nil, err
+	}
+
+	return parsed.values(label)
+}
+
+// images returns the chart's value "images" for the overrides of the operator and the provider.
+func (s *Schema) images(in Input) (map[string]any, error) {
+	operators, err := parseImageOverrides(in.ImageOverrides)
+	if err != nil {
+		return nil, &ImagesError{Source: "the operator's configuration", Err: err}
+	}
+
+	providers, err := parseImageOverrides(in.Variables[imagesVariable])
+	if err != nil {
+		return nil, &ImagesError{Source: "the provider's Secret", Err: err}
+	}
+
+	merged := imageOverrides{}
+	maps.Copy(merged, operators)
+	maps.Copy(merged, providers)
+
+	return merged.values(s.Label)
+}
+
+// values returns the chart's value "images" for a provider: the overrides for all its images, and
+// those for single images, which take precedence in the chart. Of the former, the provider's fields
+// override those of "all".
+func (o imageOverrides) values(label string) (map[string]any, error) {
+	all := o[allImages]
+	provider := o[label]
+
+	chosen := imageOverrides{allImages: {
+		Repository: cmp.Or(provider.Repository, all.Repository),
+		Name:       cmp.Or(provider.Name, all.Name),
+		Tag:        cmp.Or(provider.Tag, all.Tag),
 	}}
-	for key, override := range config {
-		// the chart cannot tell an image called "all"
-		if name, own := strings.CutPrefix(key, label+"/"); own && name != allImages {
-			chosen[name] = override
+
+	for key, override := range o {
+		// The chart has no key for an image that is named "all".
+		image, found := strings.CutPrefix(key, label+"/")
+		if found && image != allImages {
+			chosen[image] = override
 		}
 	}
 
-	maps.DeleteFunc(chosen, func(_ string, override v1alpha2.ImageMeta) bool { return override == v1alpha2.ImageMeta{} })
+	maps.DeleteFunc(chosen, func(_ string, override v1alpha2.ImageMeta) bool {
+		return override == v1alpha2.ImageMeta{}
+	})
 
-	return plain(chosen)
+	return toJSON(chosen)
 }

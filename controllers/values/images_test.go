@@ -10,7 +10,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
-// TestImages compares with clusterctl itself: the same overrides give the same images.
+// TestImages compares with clusterctl itself: the same overrides result in the same images.
 func TestImages(t *testing.T) {
 	chart := buildChart(t, managerComponents)
 	published := map[string]string{
@@ -20,15 +20,24 @@ func TestImages(t *testing.T) {
 	}
 
 	for name, overrides := range map[string]string{
-		"none":                                ``,
-		"all":                                 `{all: {repository: mirror.example.com/capi}}`,
-		"a slash too many":                    `{all: {repository: mirror.example.com/capi/}}`,
-		"the provider's, in part over all":    `{all: {repository: a.example.com, tag: v2}, infrastructure-tiny: {repository: b.example.com/x}}`,
-		"an image's, in part over both":       `{all: {repository: a.example.com}, infrastructure-tiny: {tag: v3}, infrastructure-tiny/tiny-controller: {name: other, tag: v4}}`,
-		"an image's alone":                    `{infrastructure-tiny/proxy: {repository: a.example.com, name: other, tag: v2}}`,
-		"those of others":                     `{infrastructure-aws: {tag: v2}, infrastructure-aws/tiny-controller: {tag: v3}, cert-manager: {repository: a}, cluster-api: {tag: v4}}`,
-		"an image that the provider has not":  `{infrastructure-tiny/absent: {tag: v2}}`,
-		"all, as the name of an image it has": `{infrastructure-tiny/all: {tag: v2}}`,
+		"none":             ``,
+		"all":              `{all: {repository: mirror.example.com/capi}}`,
+		"a trailing slash": `{all: {repository: mirror.example.com/capi/}}`,
+		"all and the provider": `
+all: {repository: a.example.com, tag: v2}
+infrastructure-tiny: {repository: b.example.com/x}`,
+		"all, the provider and an image": `
+all: {repository: a.example.com}
+infrastructure-tiny: {tag: v3}
+infrastructure-tiny/tiny-controller: {name: other, tag: v4}`,
+		"an image": `{infrastructure-tiny/proxy: {repository: a.example.com, name: other, tag: v2}}`,
+		"other providers": `
+infrastructure-aws: {tag: v2}
+infrastructure-aws/tiny-controller: {tag: v3}
+cert-manager: {repository: a}
+cluster-api: {tag: v4}`,
+		"an image that the provider does not have": `{infrastructure-tiny/absent: {tag: v2}}`,
+		"an image with the name all":               `{infrastructure-tiny/all: {tag: v2}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -37,49 +46,87 @@ func TestImages(t *testing.T) {
 			reader.Set("images", overrides)
 			clusterctl, err := config.New(t.Context(), "", config.InjectReader(reader))
 			g.Expect(err).NotTo(HaveOccurred())
-			got, _, err := customized(t, chart, &v1alpha2.ProviderSpec{}, map[string]string{"images": overrides})
-			g.Expect(err).NotTo(HaveOccurred())
 
-			for container, image := range published {
-				want, err := clusterctl.ImageMeta().AlterImage("infrastructure-tiny", image)
+			for _, in := range []values.Input{
+				{Spec: &v1alpha2.ProviderSpec{}, Variables: map[string]string{"images": overrides}},
+				{Spec: &v1alpha2.ProviderSpec{}, ImageOverrides: overrides},
+			} {
+				got, _, err := customized(t, chart, in)
 				g.Expect(err).NotTo(HaveOccurred())
-				g.Expect(containerNamed(t, got["tiny-controller-manager"], container).Image).To(Equal(want))
+
+				for container, image := range published {
+					want, err := clusterctl.ImageMeta().AlterImage("infrastructure-tiny", image)
+					g.Expect(err).NotTo(HaveOccurred())
+					g.Expect(containerNamed(t, got["tiny-controller-manager"], container).Image).To(Equal(want))
+				}
 			}
 		})
 	}
 }
 
-func TestContainersImageWinsOverImages(t *testing.T) {
-	g := NewWithT(t)
-	got, _, err := customized(
-		t,
-		buildChart(t, managerComponents),
-		specOf(t, `{deployment: {containers: [{name: manager, imageUrl: "own.example.com/a:v1"}]}}`),
-		map[string]string{"images": `{all: {repository: mirror.example.com}}`},
-	)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(containerNamed(t, got["tiny-controller-manager"], "manager").Image).To(Equal("own.example.com/a:v1"))
-	g.Expect(containerNamed(t, got["tiny-controller-manager"], "proxy").Image).To(Equal("mirror.example.com/proxy:v1.0.0"))
+// TestImageOverridesOfProvider checks that the provider's overrides replace the operator's key by
+// key.
+func TestImageOverridesOfProvider(t *testing.T) {
+	const operators = `
+all: {repository: mirror.example.com}
+infrastructure-tiny: {repository: tiny.example.com, tag: v2}`
+
+	chart := buildChart(t, managerComponents)
+
+	for own, want := range map[string]string{
+		``:                                 "tiny.example.com/tiny-controller:v2",
+		`{infrastructure-tiny: {tag: v3}}`: "mirror.example.com/tiny-controller:v3",
+		`{infrastructure-tiny: {}}`:        "mirror.example.com/tiny-controller:v1.0.0",
+		`{all: {name: other}}`:             "tiny.example.com/other:v2",
+		`{infrastructure-aws: {tag: v4}}`:  "tiny.example.com/tiny-controller:v2",
+	} {
+		g := NewWithT(t)
+		got, _, err := customized(t, chart, values.Input{
+			Spec:           &v1alpha2.ProviderSpec{},
+			Variables:      map[string]string{"images": own},
+			ImageOverrides: operators,
+		})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(containerNamed(t, got["tiny-controller-manager"], "manager").Image).To(Equal(want), own)
+	}
 }
 
-func TestImagesThatCannotBeRead(t *testing.T) {
+func TestImageOfContainer(t *testing.T) {
+	g := NewWithT(t)
+	got, _, err := customized(t, buildChart(t, managerComponents), values.Input{
+		Spec:      specOf(t, `{deployment: {containers: [{name: manager, imageUrl: "own.example.com/a:v1"}]}}`),
+		Variables: map[string]string{"images": `{all: {repository: mirror.example.com}}`},
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	d := got["tiny-controller-manager"]
+	g.Expect(containerNamed(t, d, "manager").Image).To(Equal("own.example.com/a:v1"), "it overrides image overrides")
+	g.Expect(containerNamed(t, d, "proxy").Image).To(Equal("mirror.example.com/proxy:v1.0.0"))
+}
+
+func TestImagesError(t *testing.T) {
+	chart := buildChart(t, managerComponents)
+
 	for name, overrides := range map[string]string{
-		"not YAML":         `{all: [hunter2`,
-		"not a map":        `[hunter2]`,
-		"a key that is no": `{all: {registry: hunter2}}`,
-		"a word":           `{all: hunter2}`,
+		"not YAML":       `{all: [hunter2`,
+		"not a map":      `[hunter2]`,
+		"an unknown key": `{all: {registry: hunter2}}`,
+		"a string":       `{all: hunter2}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := customized(
-				t,
-				buildChart(t, managerComponents),
-				&v1alpha2.ProviderSpec{},
-				map[string]string{"images": overrides},
-			)
+			for source, in := range map[string]values.Input{
+				"the provider's Secret":        {Variables: map[string]string{"images": overrides}},
+				"the operator's configuration": {ImageOverrides: overrides},
+			} {
+				g := NewWithT(t)
+				in.Spec = &v1alpha2.ProviderSpec{}
+				_, _, err := customized(t, chart, in)
 
-			var wrong *values.ImagesError
-			NewWithT(t).Expect(err).
-				To(And(BeAssignableToTypeOf(wrong), MatchError(ContainSubstring(`key "images"`)), Not(MatchError(ContainSubstring("hunter2")))))
+				var refused *values.ImagesError
+				g.Expect(err).To(BeAssignableToTypeOf(refused))
+				g.Expect(err).To(MatchError(HavePrefix(`key "images" of ` + source + `: not YAML of the expected form`)))
+				g.Expect(err).NotTo(MatchError(ContainSubstring("hunter2")))
+			}
 		})
 	}
 }

@@ -11,35 +11,35 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// defaultVerbosity is the CRD's default, which a person who set it cannot be told from one who did
-// not: it sets no flag.
+// defaultVerbosity is the CRD's default. It sets no flag, because it looks the same whether a user
+// has set it or not.
 const defaultVerbosity = 1
 
-// What manager.debug sets.
+// The flags that manager.debug sets.
 const (
 	debugVerbosity       = "5"
 	debugProfilerAddress = "localhost:6060"
 )
 
-// manage takes over what the spec says of the container's manager, over its arguments. The flags
-// are cluster-api-operator's. It gives the fields without a flag that are set.
-func (c *container) manage(m *v1alpha2.ManagerSpec) (ignored []string) {
+// setManager sets what the spec has, overriding the container's args. The flags are those of
+// cluster-api-operator. It returns the fields that are set but have no flag.
+func (c *container) setManager(m *v1alpha2.ManagerSpec) (ignored []string) {
 	for flag, value := range sorted(m.AdditionalArgs) {
-		c.Args[bare(flag)] = value
+		c.Args[trimDashes(flag)] = value
 	}
 
 	if m.Debug {
-		c.flag("v", debugVerbosity)
-		c.flag("profiler-address", debugProfilerAddress)
+		c.setFlag("v", debugVerbosity)
+		c.setFlag("profiler-address", debugProfilerAddress)
 	}
 
-	c.flag("sync-period", seconds(m.SyncPeriod))
-	c.flag("namespace", m.CacheNamespace)
-	c.flag("profiler-address", m.ProfilerAddress)
-	c.flag("max-concurrent-reconciles", number(m.MaxConcurrentReconciles))
+	c.setFlag("sync-period", seconds(m.SyncPeriod))
+	c.setFlag("namespace", m.CacheNamespace)
+	c.setFlag("profiler-address", m.ProfilerAddress)
+	c.setFlag("max-concurrent-reconciles", number(m.MaxConcurrentReconciles))
 
 	if m.Verbosity != nil && *m.Verbosity != defaultVerbosity {
-		c.flag("v", number(m.Verbosity))
+		c.setFlag("v", number(m.Verbosity))
 	}
 
 	if len(m.FeatureGates) > 0 {
@@ -50,23 +50,24 @@ func (c *container) manage(m *v1alpha2.ManagerSpec) (ignored []string) {
 		ignored = append(ignored, "gracefulShutDown")
 	}
 
-	ignored = append(ignored, c.controllers(m.Controller)...)
-	ignored = append(ignored, c.elect(m.LeaderElection)...)
-	c.endpoints(m)
+	ignored = append(ignored, c.setControllers(m.Controller)...)
+	ignored = append(ignored, c.setLeaderElection(m.LeaderElection)...)
+	c.setEndpoints(m)
 
 	return ignored
 }
 
-// controllers sets the concurrency of single controllers. A group, as in
-// "AWSCluster.infrastructure.cluster.x-k8s.io", is no part of the flag.
-func (c *container) controllers(spec *v1alpha2.ControllerSpec) (ignored []string) {
+// setControllers sets the concurrency of single controllers. The group of a kind, as in
+// "AWSCluster.infrastructure.cluster.x-k8s.io", is not part of the flag. It returns the fields that
+// are set but have no flag.
+func (c *container) setControllers(spec *v1alpha2.ControllerSpec) (ignored []string) {
 	if spec == nil {
 		return nil
 	}
 
 	for groupKind, concurrency := range sorted(spec.GroupKindConcurrency) {
 		kind, _, _ := strings.Cut(groupKind, ".")
-		c.flag(strings.ToLower(kind)+"-concurrency", number(&concurrency))
+		c.setFlag(strings.ToLower(kind)+"-concurrency", number(&concurrency))
 	}
 
 	if spec.CacheSyncTimeout != nil {
@@ -80,8 +81,9 @@ func (c *container) controllers(spec *v1alpha2.ControllerSpec) (ignored []string
 	return ignored
 }
 
-// elect sets leader election. When it is off, nothing else about it matters.
-func (c *container) elect(spec *v1alpha2.LeaderElection) (ignored []string) {
+// setLeaderElection sets leader election. If that is disabled, its other fields are not used. It
+// returns the fields that are set but have no flag.
+func (c *container) setLeaderElection(spec *v1alpha2.LeaderElection) (ignored []string) {
 	if spec == nil {
 		return nil
 	}
@@ -91,7 +93,7 @@ func (c *container) elect(spec *v1alpha2.LeaderElection) (ignored []string) {
 	}
 
 	if spec.LeaderElect != nil {
-		c.flag("leader-elect", strconv.FormatBool(*spec.LeaderElect))
+		c.setFlag("leader-elect", strconv.FormatBool(*spec.LeaderElect))
 
 		if !*spec.LeaderElect {
 			return ignored
@@ -100,52 +102,53 @@ func (c *container) elect(spec *v1alpha2.LeaderElection) (ignored []string) {
 
 	switch {
 	case spec.ResourceName != "" && spec.ResourceNamespace != "":
-		c.flag("leader-election-id", spec.ResourceNamespace+"/"+spec.ResourceName)
+		c.setFlag("leader-election-id", spec.ResourceNamespace+"/"+spec.ResourceName)
 	case spec.ResourceName != "":
-		c.flag("leader-election-id", spec.ResourceName)
+		c.setFlag("leader-election-id", spec.ResourceName)
 	case spec.ResourceNamespace != "":
 		ignored = append(ignored, "leaderElection.resourceNamespace without resourceName")
 	}
 
-	c.flag("leader-elect-lease-duration", seconds(spec.LeaseDuration))
-	c.flag("leader-elect-renew-deadline", seconds(spec.RenewDeadline))
-	c.flag("leader-elect-retry-period", seconds(spec.RetryPeriod))
+	c.setFlag("leader-elect-lease-duration", seconds(spec.LeaseDuration))
+	c.setFlag("leader-elect-renew-deadline", seconds(spec.RenewDeadline))
+	c.setFlag("leader-elect-retry-period", seconds(spec.RetryPeriod))
 
 	return ignored
 }
 
-// endpoints sets where metrics, probes and webhooks are served.
-func (c *container) endpoints(m *v1alpha2.ManagerSpec) {
+// setEndpoints sets where metrics, probes and webhooks are served.
+func (c *container) setEndpoints(m *v1alpha2.ManagerSpec) {
 	if metrics := m.Metrics; metrics != nil {
-		c.flag("metrics-bind-addr", metrics.BindAddress)
-		c.flag("diagnostics-address", metrics.DiagnosticsAddress)
-		// false is what a manager does unless told otherwise, and old ones do not know the flag
+		c.setFlag("metrics-bind-addr", metrics.BindAddress)
+		c.setFlag("diagnostics-address", metrics.DiagnosticsAddress)
+
+		// False is the default of managers, and old ones do not have the flag.
 		if metrics.InsecureDiagnostics {
-			c.flag("insecure-diagnostics", "true")
+			c.setFlag("insecure-diagnostics", "true")
 		}
 	}
 
 	if health := m.Health; health != nil {
-		c.flag("health-addr", health.HealthProbeBindAddress)
+		c.setFlag("health-addr", health.HealthProbeBindAddress)
 		c.LivenessProbe = probeAt(health.LivenessEndpointName)
 		c.ReadinessProbe = probeAt(health.ReadinessEndpointName)
 	}
 
 	if webhook := m.Webhook; webhook != nil {
-		c.flag("webhook-host", webhook.Host)
-		c.flag("webhook-port", number(webhook.Port))
-		c.flag("webhook-cert-dir", webhook.CertDir)
+		c.setFlag("webhook-host", webhook.Host)
+		c.setFlag("webhook-port", number(webhook.Port))
+		c.setFlag("webhook-cert-dir", webhook.CertDir)
 	}
 }
 
-// flag sets a flag unless the value is empty.
-func (c *container) flag(name, value string) {
+// setFlag sets a flag unless the value is empty.
+func (c *container) setFlag(name, value string) {
 	if value != "" {
 		c.Args[name] = value
 	}
 }
 
-// probeAt changes the path of a probe, unless the endpoint's name is empty.
+// probeAt returns a change of a probe's path; nil if the endpoint's name is empty.
 func probeAt(endpoint string) *probe {
 	if endpoint == "" {
 		return nil
@@ -154,7 +157,7 @@ func probeAt(endpoint string) *probe {
 	return &probe{httpGet{Path: "/" + strings.TrimPrefix(endpoint, "/")}}
 }
 
-// number is empty for nil.
+// number formats an integer; nil is empty.
 func number(n *int32) string {
 	if n == nil {
 		return ""
@@ -163,12 +166,13 @@ func number(n *int32) string {
 	return strconv.Itoa(int(*n))
 }
 
-// seconds writes a duration in whole seconds if it is, and is empty for nil.
+// seconds formats a duration, in seconds if it is a multiple of one; nil is empty.
 func seconds(d *metav1.Duration) string {
-	switch {
-	case d == nil:
+	if d == nil {
 		return ""
-	case d.Duration%time.Second == 0:
+	}
+
+	if d.Duration%time.Second == 0 {
 		return fmt.Sprintf("%ds", d.Duration/time.Second)
 	}
 

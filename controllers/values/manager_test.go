@@ -6,113 +6,193 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/types"
 
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/controllers/values"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// publishedArgs are those of the container manager of managerComponents.
+// publishedArgs are the arguments of the container "manager" of managerComponents.
 var publishedArgs = []string{"--leader-elect", "--webhook-port=2345", "--feature-gates=Pool=false,Old=true", "--v=0"}
 
-// TestManager has every field of spec.manager and the arguments that it changes or adds; the flags
+// TestManager covers every field of spec.manager, and which arguments it replaces and adds. The flags
 // are cluster-api-operator's.
 func TestManager(t *testing.T) {
 	chart := buildChart(t, managerComponents)
+
 	for name, c := range map[string]struct {
 		spec string
-		// replaced are the published arguments that are others now, by their place; added come
-		// after them.
+		// replaced are the changed published arguments, by index.
 		replaced map[int]string
-		added    []string
-		warnings types.GomegaMatcher
+		// added are the arguments after the published ones.
+		added []string
 	}{
-		"nothing":                       {spec: `{}`},
-		"an empty manager":              {spec: `{manager: {}}`},
-		"syncPeriod":                    {spec: `{manager: {syncPeriod: 7h}}`, added: []string{"--sync-period=25200s"}},
-		"syncPeriod below a second":     {spec: `{manager: {syncPeriod: 1500ms}}`, added: []string{"--sync-period=1.5s"}},
-		"cacheNamespace":                {spec: `{manager: {cacheNamespace: one}}`, added: []string{"--namespace=one"}},
-		"profilerAddress":               {spec: `{manager: {profilerAddress: "localhost:1234"}}`, added: []string{"--profiler-address=localhost:1234"}},
-		"maxConcurrentReconciles":       {spec: `{manager: {maxConcurrentReconciles: 20}}`, added: []string{"--max-concurrent-reconciles=20"}},
+		"nothing":                   {spec: `{manager: {}}`},
+		"syncPeriod":                {spec: `{manager: {syncPeriod: 7h}}`, added: []string{"--sync-period=25200s"}},
+		"syncPeriod below a second": {spec: `{manager: {syncPeriod: 1500ms}}`, added: []string{"--sync-period=1.5s"}},
+		"cacheNamespace":            {spec: `{manager: {cacheNamespace: one}}`, added: []string{"--namespace=one"}},
+		"profilerAddress": {
+			spec:  `{manager: {profilerAddress: "localhost:1234"}}`,
+			added: []string{"--profiler-address=localhost:1234"},
+		},
+		"maxConcurrentReconciles": {
+			spec:  `{manager: {maxConcurrentReconciles: 20}}`,
+			added: []string{"--max-concurrent-reconciles=20"},
+		},
 		"verbosity":                     {spec: `{manager: {verbosity: 5}}`, replaced: map[int]string{3: "--v=5"}},
 		"verbosity 0":                   {spec: `{manager: {verbosity: 0}}`, replaced: map[int]string{3: "--v=0"}},
 		"verbosity 1, which is not set": {spec: `{manager: {verbosity: 1}}`},
-		"debug":                         {spec: `{manager: {debug: true}}`, replaced: map[int]string{3: "--v=5"}, added: []string{"--profiler-address=localhost:6060"}},
-		"featureGates are merged with the published": {
-			spec: `{manager: {featureGates: {Pool: true, New: false}}}`, replaced: map[int]string{2: "--feature-gates=New=false,Old=true,Pool=true"},
+		"debug": {
+			spec:     `{manager: {debug: true}}`,
+			replaced: map[int]string{3: "--v=5"},
+			added:    []string{"--profiler-address=localhost:6060"},
+		},
+		"featureGates are merged with the published ones": {
+			spec:     `{manager: {featureGates: {Pool: true, New: false}}}`,
+			replaced: map[int]string{2: "--feature-gates=New=false,Old=true,Pool=true"},
 		},
 		"additionalArgs add and replace": {
-			spec: `{manager: {additionalArgs: {--log_dir: /var/log, --webhook-port: "3456", v: "2"}}}`, replaced: map[int]string{1: "--webhook-port=3456", 3: "--v=2"}, added: []string{"--log_dir=/var/log"},
+			spec:     `{manager: {additionalArgs: {--log_dir: /var/log, --webhook-port: "3456", v: "2"}}}`,
+			replaced: map[int]string{1: "--webhook-port=3456", 3: "--v=2"},
+			added:    []string{"--log_dir=/var/log"},
 		},
 		"groupKindConcurrency": {
-			spec:  `{manager: {controller: {groupKindConcurrency: {AWSCluster: 12, machine: 3, AWSMachine.infrastructure.cluster.x-k8s.io: 4}}}}`,
+			spec: `{manager: {controller: {groupKindConcurrency: {
+				AWSCluster: 12, machine: 3, AWSMachine.infrastructure.cluster.x-k8s.io: 4}}}}`,
 			added: []string{"--awscluster-concurrency=12", "--awsmachine-concurrency=4", "--machine-concurrency=3"},
 		},
-		"a controller's own concurrency beside the general one": {
-			spec:  `{manager: {maxConcurrentReconciles: 20}, deployment: {containers: [{name: manager, args: {--awscluster-concurrency: "12"}}]}}`,
+		"the concurrency of one controller and of all": {
+			spec: `{manager: {maxConcurrentReconciles: 20},
+				deployment: {containers: [{name: manager, args: {--awscluster-concurrency: "12"}}]}}`,
 			added: []string{"--awscluster-concurrency=12", "--max-concurrent-reconciles=20"},
 		},
-		"leaderElection on": {
-			spec:     `{manager: {leaderElection: {leaderElect: true, resourceName: foo, resourceNamespace: here, leaseDuration: 7h, renewDeadline: 10s, retryPeriod: 2s, resourceLock: leases}}}`,
-			replaced: map[int]string{0: "--leader-elect=true"},
-			added:    []string{"--leader-elect-lease-duration=25200s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=2s", "--leader-election-id=here/foo"},
+		"metrics.bindAddress": {
+			spec:  `{manager: {metrics: {bindAddress: ":4567"}}}`,
+			added: []string{"--metrics-bind-addr=:4567"},
 		},
-		"leaderElection off, and nothing more": {
-			spec: `{manager: {leaderElection: {leaderElect: false, resourceName: foo, leaseDuration: 7h}}}`, replaced: map[int]string{0: "--leader-elect=false"},
+		"metrics.diagnosticsAddress": {
+			spec:  `{manager: {metrics: {diagnosticsAddress: ":8443"}}}`,
+			added: []string{"--diagnostics-address=:8443"},
 		},
-		"leaderElection as published, with another lease": {
-			spec: `{manager: {leaderElection: {leaseDuration: 1m, resourceName: foo}}}`, added: []string{"--leader-elect-lease-duration=60s", "--leader-election-id=foo"},
+		"metrics.insecureDiagnostics": {
+			spec:  `{manager: {metrics: {insecureDiagnostics: true}}}`,
+			added: []string{"--insecure-diagnostics=true"},
 		},
-		"metrics.bindAddress":                       {spec: `{manager: {metrics: {bindAddress: ":4567"}}}`, added: []string{"--metrics-bind-addr=:4567"}},
-		"metrics.diagnosticsAddress":                {spec: `{manager: {metrics: {diagnosticsAddress: ":8443"}}}`, added: []string{"--diagnostics-address=:8443"}},
-		"metrics.insecureDiagnostics":               {spec: `{manager: {metrics: {insecureDiagnostics: true}}}`, added: []string{"--insecure-diagnostics=true"}},
-		"metrics.insecureDiagnostics only if it is": {spec: `{manager: {metrics: {insecureDiagnostics: false}}}`},
-		"health.healthProbeBindAddress":             {spec: `{manager: {health: {healthProbeBindAddress: ":6789"}}}`, added: []string{"--health-addr=:6789"}},
+		"metrics.insecureDiagnostics false, which is not set": {
+			spec: `{manager: {metrics: {insecureDiagnostics: false}}}`,
+		},
+		"health.healthProbeBindAddress": {
+			spec:  `{manager: {health: {healthProbeBindAddress: ":6789"}}}`,
+			added: []string{"--health-addr=:6789"},
+		},
 		"webhook": {
 			spec:     `{manager: {webhook: {host: localhost, port: 3579, certDir: /tmp/certs}}}`,
-			replaced: map[int]string{1: "--webhook-port=3579"}, added: []string{"--webhook-cert-dir=/tmp/certs", "--webhook-host=localhost"},
+			replaced: map[int]string{1: "--webhook-port=3579"},
+			added:    []string{"--webhook-cert-dir=/tmp/certs", "--webhook-host=localhost"},
 		},
-		"manager wins over the container's args": {
-			spec:     `{manager: {verbosity: 7, webhook: {port: 1}}, deployment: {containers: [{name: manager, args: {--v: "3", --webhook-port: "2", --other: "4"}}]}}`,
-			replaced: map[int]string{1: "--webhook-port=1", 3: "--v=7"}, added: []string{"--other=4"},
+		"manager overrides the container's args": {
+			spec: `{manager: {verbosity: 7, webhook: {port: 1}},
+				deployment: {containers: [{name: manager, args: {--v: "3", --webhook-port: "2", --other: "4"}}]}}`,
+			replaced: map[int]string{1: "--webhook-port=1", 3: "--v=7"},
+			added:    []string{"--other=4"},
 		},
-		"additionalArgs win over the container's args, fields over additionalArgs": {
-			spec:     `{manager: {verbosity: 7, additionalArgs: {--v: "6", --other: "5"}}, deployment: {containers: [{name: manager, args: {--v: "3", --other: "4"}}]}}`,
-			replaced: map[int]string{3: "--v=7"}, added: []string{"--other=5"},
+		"additionalArgs override the container's args, and fields override additionalArgs": {
+			spec: `{manager: {verbosity: 7, additionalArgs: {--v: "6", --other: "5"}},
+				deployment: {containers: [{name: manager, args: {--v: "3", --other: "4"}}]}}`,
+			replaced: map[int]string{3: "--v=7"},
+			added:    []string{"--other=5"},
 		},
-		"what no manager has a flag for": {
-			spec: `{manager: {gracefulShutDown: 30s, controller: {cacheSyncTimeout: 1, recoverPanic: true}, leaderElection: {resourceLock: configmaps, resourceNamespace: here}}}`,
-			warnings: ConsistOf(
+	} {
+		t.Run(name, func(t *testing.T) { expectArgs(t, chart, c.spec, c.replaced, c.added) })
+	}
+}
+
+func TestLeaderElection(t *testing.T) {
+	chart := buildChart(t, managerComponents)
+
+	for name, c := range map[string]struct {
+		leaderElection string
+		replaced       map[int]string
+		added          []string
+	}{
+		"enabled": {
+			leaderElection: `{leaderElect: true, resourceName: foo, resourceNamespace: here, leaseDuration: 7h,
+				renewDeadline: 10s, retryPeriod: 2s, resourceLock: leases}`,
+			replaced: map[int]string{0: "--leader-elect=true"},
+			added: []string{
+				"--leader-elect-lease-duration=25200s",
+				"--leader-elect-renew-deadline=10s",
+				"--leader-elect-retry-period=2s",
+				"--leader-election-id=here/foo",
+			},
+		},
+		"disabled, and nothing more": {
+			leaderElection: `{leaderElect: false, resourceName: foo, leaseDuration: 7h}`,
+			replaced:       map[int]string{0: "--leader-elect=false"},
+		},
+		"as published, with another lease": {
+			leaderElection: `{leaseDuration: 1m, resourceName: foo}`,
+			added:          []string{"--leader-elect-lease-duration=60s", "--leader-election-id=foo"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expectArgs(t, chart, "{manager: {leaderElection: "+c.leaderElection+"}}", c.replaced, c.added)
+		})
+	}
+}
+
+// expectArgs compares the arguments of the manager for a spec without warnings.
+func expectArgs(t *testing.T, c *chart.Chart, spec string, replaced map[int]string, added []string) {
+	t.Helper()
+
+	g := NewWithT(t)
+
+	want := slices.Clone(publishedArgs)
+	for i, arg := range replaced {
+		want[i] = arg
+	}
+
+	got, warnings, err := customized(t, c, values.Input{Spec: specOf(t, spec)})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(containerNamed(t, got["tiny-controller-manager"], "manager").Args).To(Equal(append(want, added...)))
+	g.Expect(warnings).To(BeEmpty())
+}
+
+func TestWarnings(t *testing.T) {
+	chart := buildChart(t, managerComponents)
+
+	for name, c := range map[string]struct {
+		spec     string
+		warnings []string
+	}{
+		"fields without a flag": {
+			`{manager: {gracefulShutDown: 30s, controller: {cacheSyncTimeout: 1, recoverPanic: true},
+				leaderElection: {resourceLock: configmaps, resourceNamespace: here}}}`,
+			[]string{
 				"spec.manager.gracefulShutDown is ignored: Cluster API's managers have no flag for it",
-				HavePrefix("spec.manager.controller.cacheSyncTimeout is ignored"), HavePrefix("spec.manager.controller.recoverPanic is ignored"),
-				HavePrefix("spec.manager.leaderElection.resourceLock is ignored"), HavePrefix("spec.manager.leaderElection.resourceNamespace without resourceName is ignored"),
-			),
+				"spec.manager.controller.cacheSyncTimeout is ignored: Cluster API's managers have no flag for it",
+				"spec.manager.controller.recoverPanic is ignored: Cluster API's managers have no flag for it",
+				"spec.manager.leaderElection.resourceLock is ignored: Cluster API's managers have no flag for it",
+				"spec.manager.leaderElection.resourceNamespace without resourceName is ignored: " +
+					"Cluster API's managers have no flag for it",
+			},
 		},
 		"--namespace among the container's args": {
-			spec:     `{deployment: {containers: [{name: manager, args: {--namespace: one, namespace: two}}]}}`,
-			warnings: ConsistOf(And(HavePrefix("spec.deployment.containers: --namespace of container manager is ignored"), ContainSubstring("spec.manager.cacheNamespace"))),
+			`{deployment: {containers: [{name: manager, args: {--namespace: one, namespace: two}}]}}`,
+			[]string{
+				"spec.deployment.containers: --namespace of container manager is ignored: a provider watches all namespaces; " +
+					"spec.manager.cacheNamespace restricts it to one",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-
-			want := slices.Clone(publishedArgs)
-			for i, arg := range c.replaced {
-				want[i] = arg
-			}
-
-			got, warnings, err := customized(t, chart, specOf(t, c.spec), nil)
+			got, warnings, err := customized(t, chart, values.Input{Spec: specOf(t, c.spec)})
 			g.Expect(err).NotTo(HaveOccurred())
-
-			container := containerNamed(t, got["tiny-controller-manager"], "manager")
-			g.Expect(container.Args).To(Equal(append(want, c.added...)))
-
-			if c.warnings == nil {
-				c.warnings = BeEmpty()
-			}
-
-			g.Expect(warnings).To(c.warnings)
+			g.Expect(warnings).To(Equal(c.warnings))
+			g.Expect(containerNamed(t, got["tiny-controller-manager"], "manager").Args).To(Equal(publishedArgs))
 		})
 	}
 }
@@ -122,8 +202,9 @@ func TestProbes(t *testing.T) {
 	got, _, err := customized(
 		t,
 		buildChart(t, managerComponents),
-		specOf(t, `{manager: {health: {livenessEndpointName: mostly, readinessEndpointName: /readyish}}}`),
-		nil,
+		values.Input{
+			Spec: specOf(t, `{manager: {health: {livenessEndpointName: mostly, readinessEndpointName: /readyish}}}`),
+		},
 	)
 	g.Expect(err).NotTo(HaveOccurred())
 
@@ -135,50 +216,61 @@ func TestProbes(t *testing.T) {
 	g.Expect(container.Args).To(Equal(publishedArgs))
 }
 
-func TestFlagsOfTheOnlyContainer(t *testing.T) {
+func TestOnlyContainer(t *testing.T) {
 	g := NewWithT(t)
 	got, _, err := customized(
 		t,
 		buildChart(t, deploymentComponents("lone", true, "controller")),
-		specOf(t, `{manager: {verbosity: 3}}`),
-		nil,
+		values.Input{Spec: specOf(t, `{manager: {verbosity: 3}}`)},
 	)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(containerNamed(t, got["lone"], "controller").Args).To(Equal([]string{"--v=3"}))
 }
 
-// TestAzure has the one real provider with two managers, of which one is another project's.
+// TestAzure covers the one published provider with two managers, one of which is another project's.
 func TestAzure(t *testing.T) {
-	g := NewWithT(t)
 	folder := testproviders.Folder(t)
+
+	const (
+		capz = "capz-controller-manager"
+		aso  = "azureserviceoperator-controller-manager"
+	)
+
+	g := NewWithT(t)
 	directory, err := source.NewDirectory(filepath.Join(folder, "infrastructure-azure"))
 	g.Expect(err).NotTo(HaveOccurred())
-	releases, err := directory.Releases(t.Context())
+	versions, err := directory.Releases(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
 
-	for _, release := range releases {
-		b, err := directory.Fetch(t.Context(), release)
+	for _, version := range versions {
+		fetched, err := directory.Fetch(t.Context(), version)
 		g.Expect(err).NotTo(HaveOccurred())
-		chart, err := chartgen.Build(b)
+		built, err := chartgen.Build(fetched)
 		g.Expect(err).NotTo(HaveOccurred())
-		got, _, err := customized(t, chart, specOf(t, `
+
+		args := func(spec, deployment string) []string {
+			got, _, err := customized(t, built, values.Input{Spec: specOf(t, spec)})
+			g.Expect(err).NotTo(HaveOccurred())
+
+			return containerNamed(t, got[deployment], "manager").Args
+		}
+
+		const both = `
 manager: {featureGates: {EdgeZone: true}, verbosity: 4}
 additionalDeployments: {azureserviceoperator-controller-manager: {deployment: {replicas: 1}}}
-`), nil)
-		g.Expect(err).NotTo(HaveOccurred())
+`
 
-		capz, aso := got["capz-controller-manager"], got["azureserviceoperator-controller-manager"]
-		g.Expect(containerNamed(t, capz, "manager").Args).
-			To(ContainElements("--v=4", And(HavePrefix("--feature-gates="), ContainSubstring("EdgeZone=true"), ContainSubstring("ASOAPI=true"))), release.Version)
-		g.Expect(containerNamed(t, aso, "manager").Args).
-			To(And(ContainElement("--v=2"), Not(ContainElement(HavePrefix("--feature-gates")))), release.Version)
-		g.Expect(*aso.Spec.Replicas).To(BeEquivalentTo(1))
+		g.Expect(args(both, capz)).To(ContainElements("--v=4", And(
+			HavePrefix("--feature-gates="),
+			ContainSubstring("EdgeZone=true"),
+			ContainSubstring("ASOAPI=true"),
+		)), version.Version)
+		g.Expect(args(both, aso)).
+			To(And(ContainElement("--v=2"), Not(ContainElement(HavePrefix("--feature-gates")))), version.Version)
 
-		alone, _, err := customized(t, chart, specOf(t, `{manager: {verbosity: 4}}`), nil)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(containerNamed(t, alone["capz-controller-manager"], "manager").Args).
-			To(ContainElement("--v=4"), "also if the other one is not named")
-		g.Expect(containerNamed(t, alone["azureserviceoperator-controller-manager"], "manager").Args).
-			To(ContainElement("--v=2"))
+		const onlyManager = `{manager: {verbosity: 4}}`
+
+		g.Expect(args(onlyManager, capz)).To(ContainElement("--v=4"), version.Version)
+		g.Expect(args(onlyManager, aso)).To(ContainElement("--v=2"), version.Version)
 	}
 }

@@ -13,24 +13,25 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-// managerContainer is what the provider contract calls the container with the controller manager.
+// managerContainer is the provider contract's name of the container with the controller manager.
 const managerContainer = "manager"
 
-// Schema is what a provider's chart lets one set. It does not change.
+// Schema describes which values a provider's chart has. It is never modified.
 type Schema struct {
-	// Label is clusterctl's label of the provider, e.g. "infrastructure-aws": the chart's name.
+	// Label is the provider's clusterctl label and the chart's name, e.g. "infrastructure-aws".
 	Label string
-	// Required and Variables are the names of the variables without a default and of all, sorted.
-	Required, Variables []string
+	// Required are the names of the variables without a default, sorted.
+	Required []string
+	// Variables are the names of all variables, sorted.
+	Variables []string
 
-	// containers holds the names of each Deployment's containers, init containers among them,
-	// sorted.
+	// containers are the names of the containers and init containers, sorted, by Deployment.
 	containers map[string][]string
-	// labelled are the Deployments that were published with the provider's label.
-	labelled []string
+	// labeled are the Deployments that were published with the provider's label.
+	labeled []string
 }
 
-// ReadSchema reads a chart's values.schema.json.
+// ReadSchema reads the schema of a chart. A plain Helm chart has no values that can be set.
 func ReadSchema(c *chart.Chart) (*Schema, error) {
 	s := &Schema{Label: c.Metadata.Name, containers: map[string][]string{}}
 
@@ -40,7 +41,7 @@ func ReadSchema(c *chart.Chart) (*Schema, error) {
 	}
 
 	schema := c.File(chart.SchemaFile)
-	if schema == nil { // a plain chart
+	if schema == nil {
 		return s, nil
 	}
 
@@ -63,98 +64,105 @@ func ReadSchema(c *chart.Chart) (*Schema, error) {
 
 	for name, deployment := range root.Properties.Deployments.Properties {
 		s.containers[name] = slices.Sorted(maps.Keys(deployment.Properties.Containers.Properties))
-		if bytes.Contains(c.File(chart.TemplatesDir+"deployment-"+name+".yaml"), []byte(v1alpha2.ClusterctlProviderLabel)) {
-			s.labelled = append(s.labelled, name)
+
+		template := c.File(chart.TemplatesDir + "deployment-" + name + ".yaml")
+		if bytes.Contains(template, []byte(v1alpha2.ClusterctlProviderLabel)) {
+			s.labeled = append(s.labeled, name)
 		}
 	}
 
 	return s, nil
 }
 
-// CustomizationError says that spec.manager, spec.deployment or spec.additionalDeployments do not
-// fit the chart. Nothing helps but another spec or version.
+// CustomizationError reports that spec.manager, spec.deployment or spec.additionalDeployments do
+// not fit the chart. Only another spec or another version can solve it.
 type CustomizationError struct {
 	// Field of the resource, e.g. "spec.deployment.containers".
 	Field string
-	// Reason says what does not fit and what would.
+	// Reason is what does not fit, and what would.
 	Reason string
 }
 
 func (e *CustomizationError) Error() string { return e.Field + ": " + e.Reason }
 
-// managerDeployment finds the Deployment of the provider's controller manager: the one with a
-// container "manager". Of several it is the one published with the provider's label, and then the
-// one that is not in additionalDeployments. A provider's only Deployment is the manager's, whatever
-// its containers are called.
+// managerDeployment returns the name of the Deployment of the provider's controller manager. A
+// provider's only Deployment is the manager's, regardless of its containers. Of several, it is the
+// one with a container "manager"; of several with that container, the one with the provider's label;
+// of several with that label, the one that is not in spec.additionalDeployments.
 func (s *Schema) managerDeployment(additional map[string]v1alpha2.AdditionalDeployment) (string, error) {
 	all := slices.Sorted(maps.Keys(s.containers))
-
-	candidates := without(all, func(name string) bool { return !slices.Contains(s.containers[name], managerContainer) })
 	if len(all) == 1 {
-		candidates = all
+		return all[0], nil
 	}
 
-	if labelled := without(
-		candidates,
-		func(name string) bool { return !slices.Contains(s.labelled, name) },
-	); len(candidates) > 1 &&
-		len(labelled) > 0 {
-		candidates = labelled
+	candidates := filter(all, func(name string) bool {
+		return slices.Contains(s.containers[name], managerContainer)
+	})
+
+	if len(candidates) > 1 {
+		labeled := filter(candidates, func(name string) bool { return slices.Contains(s.labeled, name) })
+		if len(labeled) > 0 {
+			candidates = labeled
+		}
 	}
 
 	if len(candidates) > 1 {
-		candidates = without(candidates, func(name string) bool { _, listed := additional[name]; return listed })
+		candidates = filter(candidates, func(name string) bool {
+			_, listed := additional[name]
+			return !listed
+		})
 	}
 
-	switch {
-	case len(candidates) == 1:
+	if len(candidates) == 1 {
 		return candidates[0], nil
-	case len(all) == 0:
-		return "", &CustomizationError{
-			"spec.manager and spec.deployment",
-			fmt.Sprintf("%s has no Deployment; remove them", s.Label),
-		}
-	case len(candidates) == 0:
-		return "", &CustomizationError{
-			"spec.manager and spec.deployment",
-			fmt.Sprintf(
-				"no Deployment with a container %q is left for them; use spec.additionalDeployments for all of %s",
-				managerContainer,
-				strings.Join(all, ", "),
-			),
-		}
-	default:
-		return "", &CustomizationError{
-			"spec.manager and spec.deployment",
-			fmt.Sprintf(
-				"several Deployments have a container %q: %s; name the others in spec.additionalDeployments, as {} to leave them as they are",
-				managerContainer,
-				strings.Join(candidates, ", "),
-			),
-		}
+	}
+
+	return "", &CustomizationError{
+		Field:  "spec.manager and spec.deployment",
+		Reason: s.ambiguity(all, candidates),
 	}
 }
 
-// managerOf finds the container with the controller manager in a Deployment: "manager", or the only
-// one there is.
-func (s *Schema) managerOf(deployment, field string) (string, error) {
-	containers := s.containers[deployment]
+// ambiguity describes why none of all Deployments is the manager's: there is not exactly one
+// candidate.
+func (s *Schema) ambiguity(all, candidates []string) string {
 	switch {
-	case slices.Contains(containers, managerContainer):
+	case len(all) == 0:
+		return s.Label + " has no Deployment; remove them"
+	case len(candidates) == 0:
+		return fmt.Sprintf(
+			"no Deployment with a container %q is left for them; use spec.additionalDeployments for all of %s",
+			managerContainer, strings.Join(all, ", "))
+	default:
+		return fmt.Sprintf(
+			"several Deployments have a container %q: %s; list the others in spec.additionalDeployments, "+
+				"as {} to leave them unchanged",
+			managerContainer, strings.Join(candidates, ", "))
+	}
+}
+
+// managerContainerOf returns the name of the container with the controller manager in a Deployment:
+// "manager", or the only container. field is that of the manager's flags, for the error.
+func (s *Schema) managerContainerOf(deployment, field string) (string, error) {
+	containers := s.containers[deployment]
+	if slices.Contains(containers, managerContainer) {
 		return managerContainer, nil
-	case len(containers) == 1:
+	}
+
+	if len(containers) == 1 {
 		return containers[0], nil
 	}
 
 	return "", &CustomizationError{
-		field,
-		fmt.Sprintf("Deployment %s has no container %q to set flags of; it has %s; use args of a container in %s",
-			deployment, managerContainer, listed(containers), strings.TrimSuffix(field, "manager")+"deployment"),
+		Field: field,
+		Reason: fmt.Sprintf(
+			"Deployment %s has no container %q to set flags of; it has %s; set args of a container in %s instead",
+			deployment, managerContainer, list(containers), strings.TrimSuffix(field, "manager")+"deployment"),
 	}
 }
 
-// listed names things for a message.
-func listed(names []string) string {
+// list joins names for a message.
+func list(names []string) string {
 	if len(names) == 0 {
 		return "none"
 	}
@@ -162,6 +170,15 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-func without(names []string, drop func(string) bool) []string {
-	return slices.DeleteFunc(slices.Clone(names), drop)
+// filter returns the names for which keep returns true.
+func filter(names []string, keep func(string) bool) []string {
+	var kept []string
+
+	for _, name := range names {
+		if keep(name) {
+			kept = append(kept, name)
+		}
+	}
+
+	return kept
 }

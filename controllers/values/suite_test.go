@@ -20,7 +20,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
-// managerComponents is a provider of one Deployment.
+// managerComponents are the components of a provider with one Deployment.
 const managerComponents = `
 apiVersion: apps/v1
 kind: Deployment
@@ -58,21 +58,30 @@ spec:
         readinessProbe: {httpGet: {path: /readyz, port: healthz}}
 `
 
-// deploymentComponents is a Deployment with the containers, written as YAML; labelled ones are the
-// provider's own.
-func deploymentComponents(name string, labelled bool, containers ...string) string {
-	labels := "{app: " + name + "}"
-	if labelled {
-		labels = "{app: " + name + ", cluster.x-k8s.io/provider: infrastructure-tiny}"
+// deploymentComponents returns a Deployment with the containers, with or without the provider's
+// label.
+func deploymentComponents(name string, labeled bool, containers ...string) string {
+	label := ""
+	if labeled {
+		label = ", cluster.x-k8s.io/provider: infrastructure-tiny"
 	}
 
 	list := ""
 	for _, c := range containers {
-		list += "{name: " + c + ", image: \"registry.k8s.io/tiny/" + c + ":v1\"}, "
+		list += "\n      - {name: " + c + `, image: "registry.k8s.io/tiny/` + c + `:v1"}`
 	}
 
-	return "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: " + name + ", namespace: tiny-system, labels: " + labels + "}\n" +
-		"spec: {replicas: 1, selector: {matchLabels: {app: " + name + "}}, template: {metadata: {labels: {app: " + name + "}}, spec: {containers: [" + list + "]}}}\n"
+	return `---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: ` + name + `, namespace: tiny-system, labels: {app: ` + name + label + `}}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: ` + name + `}}
+  template:
+    metadata: {labels: {app: ` + name + `}}
+    spec:
+      containers:` + list + "\n"
 }
 
 func buildChart(t *testing.T, components string) *chart.Chart {
@@ -86,9 +95,11 @@ func buildChart(t *testing.T, components string) *chart.Chart {
 		},
 		Version:    "v1.0.0",
 		Components: []byte(components),
-		Metadata: []byte(
-			"apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries:\n- {major: 1, minor: 0, contract: v1beta2}\n",
-		),
+		Metadata: []byte(`apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3
+kind: Metadata
+releaseSeries:
+- {major: 1, minor: 0, contract: v1beta2}
+`),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -97,13 +108,12 @@ func buildChart(t *testing.T, components string) *chart.Chart {
 	return c
 }
 
-// customized is what the spec makes of the chart: the Deployments as Helm renders them, by name,
-// and the warnings.
+// customized returns the Deployments that Helm renders from the chart with the input's values, by
+// name, and the warnings.
 func customized(
 	t *testing.T,
 	c *chart.Chart,
-	spec *v1alpha2.ProviderSpec,
-	variables map[string]string,
+	in values.Input,
 ) (map[string]*appsv1.Deployment, []string, error) {
 	t.Helper()
 
@@ -112,7 +122,7 @@ func customized(
 		t.Fatal(err)
 	}
 
-	chosen, warnings, err := schema.Values(spec, variables)
+	chosen, warnings, err := schema.Values(in)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -120,7 +130,8 @@ func customized(
 	return rendered(t, c, chosen), warnings, nil
 }
 
-// rendered are the Deployments that Helm makes of the chart, whose schema the values must satisfy.
+// rendered returns the Deployments that Helm renders from the chart. The values must be valid by its
+// schema.
 func rendered(t *testing.T, c *chart.Chart, chosen map[string]any) map[string]*appsv1.Deployment {
 	t.Helper()
 	g := NewWithT(t)
@@ -151,7 +162,7 @@ func rendered(t *testing.T, c *chart.Chart, chosen map[string]any) map[string]*a
 	return deployments
 }
 
-// specOf reads a spec as the API server would: a verbosity that is not set is 1.
+// specOf parses a spec, and sets the default verbosity as the API server would.
 func specOf(t *testing.T, text string) *v1alpha2.ProviderSpec {
 	t.Helper()
 

@@ -1,81 +1,68 @@
-// Package values makes a chart's values of what a resource says. Credentials pass through here on
-// their way to Helm and are never logged.
+// Package values computes the values of a provider's chart from the provider's resource. The values
+// may hold credentials, so they are never logged.
 package values
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/secrets"
 )
 
-// SecretNotFoundError says that the Secret with a provider's variables does not exist.
-type SecretNotFoundError struct {
-	Secret types.NamespacedName
-}
+// Variables returns the provider's variables: spec.variables, overridden by the keys of the Secret
+// that the spec names. The error is a *secrets.NotFoundError if that Secret does not exist.
+func Variables(ctx context.Context, apiReader client.Reader, provider v1alpha2.Provider) (map[string]string, error) {
+	variables := map[string]string{}
+	maps.Copy(variables, provider.GetSpec().Variables)
 
-func (e *SecretNotFoundError) Error() string {
-	return fmt.Sprintf(
-		"Secret %s with the provider's variables does not exist; create it, or correct spec.configSecret",
-		e.Secret,
-	)
-}
-
-// Variables are the provider's variables: spec.variables, and over them the keys of the Secret that
-// the spec names. A Secret that does not exist is a *SecretNotFoundError.
-func Variables(ctx context.Context, reader client.Reader, provider v1alpha2.Provider) (map[string]string, error) {
-	variables := maps.Clone(provider.GetSpec().Variables)
-	if variables == nil {
-		variables = map[string]string{}
-	}
-
-	name, named := provider.GetSpec().VariablesSecret(provider.GetNamespace())
+	reference, named := secrets.Variables(provider)
 	if !named {
 		return variables, nil
 	}
 
-	secret := &corev1.Secret{}
-
-	err := reader.Get(ctx, name, secret)
-	if apierrors.IsNotFound(err) {
-		return nil, &SecretNotFoundError{Secret: name}
-	}
-
+	data, err := secrets.Read(ctx, apiReader, reference)
 	if err != nil {
-		return nil, fmt.Errorf("read Secret %s: %w", name, err)
+		return nil, err
 	}
 
-	for key, value := range secret.Data {
+	for key, value := range data {
 		variables[key] = string(value)
 	}
 
 	return variables, nil
 }
 
-// Missing lists, of the required variables, those that are not set. One that is set to nothing
-// counts as set, as in clusterctl: some providers' credentials are optional that way.
+// Missing returns the required variables that are not set. As in clusterctl, an empty value counts
+// as set: some providers have optional credentials that way.
 func Missing(required []string, variables map[string]string) []string {
-	return slices.DeleteFunc(slices.Clone(required), func(name string) bool { _, set := variables[name]; return set })
+	return slices.DeleteFunc(slices.Clone(required), func(name string) bool {
+		_, set := variables[name]
+		return set
+	})
 }
 
-// Values makes the chart's values of what the resource says and of the provider's variables,
-// credentials among them. The warnings tell a person what of the spec has no effect. The error is a
-// *CustomizationError or an *ImagesError when the resource or its Secret is at fault. Nothing is
-// taken from the cluster: the same input gives the same values.
-func (s *Schema) Values(
-	spec *v1alpha2.ProviderSpec,
-	variables map[string]string,
-) (values map[string]any, warnings []string, err error) {
-	values = map[string]any{"variables": s.variables(variables)}
+// Input is what the values of a chart are computed from.
+type Input struct {
+	Spec *v1alpha2.ProviderSpec
+	// Variables are the provider's variables, credentials among them. As in clusterctl, the variable
+	// "images" holds the provider's image overrides.
+	Variables map[string]string
+	// ImageOverrides are those of the operator's configuration, YAML in clusterctl's format. The
+	// provider's own override them key by key.
+	ImageOverrides string
+}
 
-	deployments, warnings, err := s.deployments(spec)
+// Values returns the values of the chart, and warnings about parts of the spec that have no effect.
+// The error is a *CustomizationError or an *ImagesError if the input is at fault. The same input
+// always gives the same values: nothing is read from the cluster.
+func (s *Schema) Values(in Input) (values map[string]any, warnings []string, err error) {
+	values = map[string]any{"variables": s.variables(in.Variables)}
+
+	deployments, warnings, err := s.deployments(in.Spec)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -84,28 +71,28 @@ func (s *Schema) Values(
 		values["deployments"] = deployments
 	}
 
-	overrides, err := Images(s.Label, variables[ImagesKey])
+	images, err := s.images(in)
 	if err != nil {
-		return nil, nil, &ImagesError{err}
+		return nil, nil, err
 	}
 
-	if len(overrides) > 0 {
-		values[ImagesKey] = overrides
+	if len(images) > 0 {
+		values["images"] = images
 	}
 
 	return values, warnings, nil
 }
 
-// variables are those that the chart knows. Others stay out: a Secret may hold other keys, such as
-// a token for fetching, that have no business in a Helm release.
+// variables returns those variables that the chart has. The others do not belong into a Helm
+// release: a Secret may hold other keys, such as a token for fetching.
 func (s *Schema) variables(set map[string]string) map[string]any {
-	chosen := map[string]any{}
+	known := map[string]any{}
 
 	for _, name := range s.Variables {
-		if value, ok := set[name]; ok {
-			chosen[name] = value
+		if value, exists := set[name]; exists {
+			known[name] = value
 		}
 	}
 
-	return chosen
+	return known
 }

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/secrets"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -22,19 +23,27 @@ func TestVariables(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "own"},
 			Data:       map[string][]byte{"A": []byte("far")},
 		},
-	).
-		Build()
+	).Build()
 
 	for name, c := range map[string]struct {
 		spec    string
 		want    map[string]string
 		refused string
 	}{
-		"none":                        {spec: `{}`, want: map[string]string{}},
-		"of the spec":                 {spec: `{variables: {A: plain}}`, want: map[string]string{"A": "plain"}},
-		"of the Secret, over those":   {spec: `{variables: {A: plain, B: plain}, secretName: own}`, want: map[string]string{"A": "secret", "B": "plain", "EMPTY": ""}},
-		"of a Secret elsewhere":       {spec: `{configSecret: {name: own, namespace: elsewhere}}`, want: map[string]string{"A": "far"}},
-		"of a Secret that is missing": {spec: `{configSecret: {name: absent}}`, refused: "Secret tiny/absent with the provider's variables does not exist"},
+		"none":             {spec: `{}`, want: map[string]string{}},
+		"only in the spec": {spec: `{variables: {A: plain}}`, want: map[string]string{"A": "plain"}},
+		"in spec and Secret": {
+			spec: `{variables: {A: plain, B: plain}, secretName: own}`,
+			want: map[string]string{"A": "secret", "B": "plain", "EMPTY": ""},
+		},
+		"in a Secret in another namespace": {
+			spec: `{configSecret: {name: own, namespace: elsewhere}}`,
+			want: map[string]string{"A": "far"},
+		},
+		"in a Secret that does not exist": {
+			spec:    `{configSecret: {name: absent}}`,
+			refused: "Secret tiny/absent with the provider's variables does not exist; create it, or correct spec.configSecret",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -43,8 +52,8 @@ func TestVariables(t *testing.T) {
 			got, err := values.Variables(t.Context(), reader, provider)
 
 			if c.refused != "" {
-				var missing *values.SecretNotFoundError
-				g.Expect(err).To(And(BeAssignableToTypeOf(missing), MatchError(ContainSubstring(c.refused))))
+				var notFound *secrets.NotFoundError
+				g.Expect(err).To(And(BeAssignableToTypeOf(notFound), MatchError(c.refused)))
 
 				return
 			}
@@ -52,7 +61,7 @@ func TestVariables(t *testing.T) {
 			g.Expect(got, err).To(Equal(c.want))
 			got["A"] = "changed"
 
-			g.Expect(provider.GetSpec().Variables["A"]).NotTo(Equal("changed"), "the spec is only read")
+			g.Expect(provider.GetSpec().Variables["A"]).NotTo(Equal("changed"), "the spec is not modified")
 		})
 	}
 }
@@ -61,5 +70,5 @@ func TestMissing(t *testing.T) {
 	g := NewWithT(t)
 	required := []string{"A", "B", "C"}
 	g.Expect(values.Missing(required, map[string]string{"B": ""})).To(Equal([]string{"A", "C"}), "empty is set")
-	g.Expect(required).To(Equal([]string{"A", "B", "C"}), "it is only read")
+	g.Expect(required).To(Equal([]string{"A", "B", "C"}), "it is not modified")
 }

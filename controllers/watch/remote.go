@@ -32,7 +32,7 @@ func (r *Remote) Watch(ctx context.Context, cluster *clusters.Cluster) error {
 		return err
 	}
 
-	concerned := cluster.Own().CRDs.AffectedProviders
+	concerned := cluster.OwnTarget().CRDs.AffectedProviders
 	concerns := func(p v1alpha2.Provider, crd client.Object) bool {
 		return slices.Contains(concerned(crd), v1alpha2.Label(p))
 	}

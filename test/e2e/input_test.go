@@ -158,7 +158,7 @@ var _ = Describe("A provider's input", Ordered, func() {
 			},
 			v1alpha2.PreflightCheckCondition,
 			v1alpha2.CAPIVersionIncompatibilityReason,
-			[]string{"contract v1alpha3", "supported are v1beta1 and v1beta2"},
+			[]string{`contract "v1alpha3"`, "choose a version with v1beta1 or v1beta2"},
 			replaceConfigMap(&w),
 		),
 		Entry(
@@ -209,7 +209,7 @@ var _ = Describe("A provider's input", Ordered, func() {
 			func(_ *tiny, p *v1alpha2.InfrastructureProvider) { p.Spec.FetchConfig = nil },
 			v1alpha2.ProviderInstalledCondition,
 			v1alpha2.UnknownProviderReason,
-			[]string{"InfrastructureProvider no-source is in neither clusterctl's list", "say in spec.fetchConfig where"},
+			[]string{"InfrastructureProvider no-source is neither in clusterctl's list", "set spec.fetchConfig to where"},
 			func(ctx context.Context, t tiny, p *v1alpha2.InfrastructureProvider) {
 				update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().FetchConfig = t.resource().Spec.FetchConfig })
 			},

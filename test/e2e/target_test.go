@@ -60,7 +60,7 @@ rules:
 			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.MissingPermissionsReason,
 				"system:serviceaccount:tenant:installer lacks permissions that the provider needs: ",
 				"delete deployments.apps in namespace tenant", "get, create, patch customresourcedefinitions.apiextensions.k8s.io",
-				"Role tenant-role hands on rights that it does not have itself", `"batch"`))
+				"Role tenant-role grants permissions that the account does not have itself", `"batch"`))
 			nothingIsApplied(ctx, w, t.name)
 
 			grant(ctx, w, t.name, "deployments", "apps", "delete")

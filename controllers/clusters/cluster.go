@@ -1,0 +1,234 @@
+package clusters
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/release/storage"
+)
+
+// Connection describes how to connect to a cluster.
+type Connection struct {
+	Config     *rest.Config
+	HTTPClient *http.Client
+	Mapper     meta.RESTMapper
+	Scheme     *runtime.Scheme
+	// Namespaces are those that are watched; empty for all. Objects in other namespaces are read
+	// from the API server.
+	Namespaces map[string]cache.Config
+	// Remote reports whether this is another cluster than the one with the provider resources.
+	Remote bool
+}
+
+// Cluster is a connection to a cluster, with the caches that all targets there share.
+type Cluster struct {
+	// Definitions caches all CRDs, without their schemas. Labels cannot select the CRDs of a
+	// provider, because some may have been applied before by something else.
+	Definitions cache.Cache
+	// Objects caches the objects that belong to providers.
+	Objects cache.Cache
+	// History caches the metadata of the Secrets that hold Helm's revisions.
+	History cache.Cache
+
+	connection Connection
+	holder     string
+	apiReader  client.Reader
+	metadata   metadata.Interface
+	tracker    *health.Tracker
+	own        *Target
+
+	mu      sync.Mutex
+	targets map[string]*Target // by account, without own
+}
+
+// NewCluster creates the clients and caches of a cluster. It sends no requests: call Start to run
+// the caches. The holder identifies this process in Helm's revisions. wake is called for providers
+// whose objects have changed.
+func NewCluster(connection Connection, holder string, wake health.Wake) (*Cluster, error) {
+	c := &Cluster{connection: connection, holder: holder, targets: map[string]*Target{}}
+
+	if err := c.createClients(); err != nil {
+		return nil, err
+	}
+
+	if err := c.createCaches(); err != nil {
+		return nil, err
+	}
+
+	c.tracker = health.NewTracker(c.Objects, c.apiReader, wake)
+
+	var err error
+
+	c.own, err = c.newTarget("")
+
+	return c, err
+}
+
+// createClients creates the clients that use the permissions of the connection.
+func (c *Cluster) createClients() error {
+	apiReader, err := client.New(c.connection.Config, client.Options{
+		Scheme:     c.connection.Scheme,
+		Mapper:     c.connection.Mapper,
+		HTTPClient: c.connection.HTTPClient,
+	})
+	if err != nil {
+		return err
+	}
+
+	c.apiReader = apiReader
+	c.metadata, err = metadata.NewForConfigAndClient(
+		metadata.ConfigFor(c.connection.Config), c.connection.HTTPClient)
+
+	return err
+}
+
+func (c *Cluster) createCaches() error {
+	definitions := runtime.NewScheme()
+	if err := crds.AddToScheme(definitions); err != nil {
+		return err
+	}
+
+	var err error
+
+	c.Definitions, err = c.connection.newCache(cache.Options{
+		Scheme:           definitions,
+		DefaultTransform: crds.StripSchemas,
+	})
+	if err != nil {
+		return err
+	}
+
+	c.Objects, err = c.connection.newCache(cache.Options{
+		DefaultNamespaces:    c.connection.Namespaces,
+		DefaultLabelSelector: providerObjects(),
+		DefaultTransform:     cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return err
+	}
+
+	if len(c.connection.Namespaces) > 0 {
+		c.Objects = &namespacedCache{
+			Cache:      c.Objects,
+			namespaces: c.connection.Namespaces,
+			apiReader:  c.apiReader,
+		}
+	}
+
+	c.History, err = c.connection.newCache(cache.Options{
+		DefaultNamespaces:    c.connection.Namespaces,
+		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{"owner": "helm"}),
+		DefaultFieldSelector: fields.OneTermEqualSelector("type", storage.RecordType),
+		DefaultTransform:     stripMetadata,
+	})
+
+	return err
+}
+
+// Start runs the caches until ctx ends.
+func (c *Cluster) Start(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, started := range []cache.Cache{c.Definitions, c.Objects, c.History} {
+		group.Go(func() error { return started.Start(ctx) })
+	}
+
+	return group.Wait()
+}
+
+// OwnTarget returns the target that impersonates no account.
+func (c *Cluster) OwnTarget() *Target { return c.own }
+
+// target returns the target for an account, always the same for the same account. An empty account
+// is that of the connection.
+func (c *Cluster) target(account string) (*Target, error) {
+	if account == "" {
+		return c.own, nil
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if known := c.targets[account]; known != nil {
+		return known, nil
+	}
+
+	created, err := c.newTarget(account)
+	if err != nil {
+		return nil, err
+	}
+
+	c.targets[account] = created
+
+	return created, nil
+}
+
+func (c Connection) newCache(options cache.Options) (cache.Cache, error) {
+	if options.Scheme == nil {
+		options.Scheme = c.Scheme
+	}
+
+	options.Mapper = c.Mapper
+	options.HTTPClient = c.HTTPClient
+
+	return cache.New(c.Config, options)
+}
+
+// namespacedCache caches the objects of some namespaces, and reads objects of other namespaces,
+// which few releases have, from the API server.
+type namespacedCache struct {
+	cache.Cache
+	namespaces map[string]cache.Config
+	apiReader  client.Reader
+}
+
+// Get reads an object.
+func (n *namespacedCache) Get(
+	ctx context.Context,
+	key client.ObjectKey,
+	object client.Object,
+	opts ...client.GetOption,
+) error {
+	_, watched := n.namespaces[key.Namespace]
+	if watched || key.Namespace == "" {
+		return n.Cache.Get(ctx, key, object, opts...)
+	}
+
+	return n.apiReader.Get(ctx, key, object, opts...)
+}
+
+// providerObjects selects the objects that belong to a provider.
+func providerObjects() labels.Selector {
+	exists, err := labels.NewRequirement(v1alpha2.ClusterctlProviderLabel, selection.Exists, nil)
+	if err != nil {
+		return labels.Nothing()
+	}
+
+	return labels.NewSelector().Add(*exists)
+}
+
+// stripMetadata removes the metadata of Helm's revisions that is never read, to save memory.
+func stripMetadata(object any) (any, error) {
+	if m, ok := object.(*metav1.PartialObjectMetadata); ok {
+		m.ManagedFields = nil
+		m.Annotations = nil
+		m.OwnerReferences = nil
+	}
+
+	return object, nil
+}

@@ -1,0 +1,65 @@
+package clusters_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestImpersonation(t *testing.T) {
+	g := NewWithT(t)
+	server := newAPIServer(t)
+	pool, _, _ := newPool(t)
+	pool.Local = connect(t, server.URL, nil)
+
+	own := target(t, pool, provider("a", "", ""))
+	installer := target(t, pool, provider("b", "installer", ""))
+
+	g.Expect(server.seen()).To(BeEmpty(), "a target costs no request")
+
+	const account = "system:serviceaccount:tiny:installer"
+
+	key := client.ObjectKey{Namespace: "tiny", Name: "a"}
+
+	for _, c := range []struct {
+		name   string
+		reader client.Reader
+		want   string
+	}{
+		{"the own client", own.Client, ""},
+		{"the own reader", own.APIReader, ""},
+		{"the account's client", installer.Client, account},
+		{"the account's reader", installer.APIReader, ""},
+	} {
+		g.Expect(c.reader.Get(t.Context(), key, &corev1.ConfigMap{})).To(Succeed(), c.name)
+		g.Expect(server.seen()).To(Equal([]string{c.want}), c.name)
+	}
+}
+
+func TestObjectsInOtherNamespaces(t *testing.T) {
+	g := NewWithT(t)
+	server := newAPIServer(t)
+	cluster := connect(t, server.URL, map[string]cache.Config{"watched": {}})
+	get := func(namespace string) (*corev1.ConfigMap, error) {
+		found := &corev1.ConfigMap{}
+		err := cluster.Objects.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "a"}, found)
+
+		return found, err
+	}
+
+	found, err := get("other")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found.Data).To(HaveKeyWithValue("from", "server"))
+	g.Expect(server.seen()).To(HaveLen(1))
+
+	_, err = get("watched")
+	g.Expect(err).To(BeAssignableToTypeOf(&cache.ErrCacheNotStarted{}), "it is read from the cache")
+
+	_, err = get("")
+	g.Expect(err).To(MatchError(ContainSubstring("unknown namespace for the cache")))
+
+	g.Expect(server.seen()).To(BeEmpty())
+}

@@ -1,0 +1,244 @@
+package clusters_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/clusters"
+)
+
+// target returns the target of a provider, which must have one.
+func target(t *testing.T, pool *clusters.Pool, p v1alpha2.Provider) *clusters.Target {
+	t.Helper()
+
+	found, err := pool.For(t.Context(), p)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	return found
+}
+
+func TestAccount(t *testing.T) {
+	pool, _, _ := newPool(t, secret("there", kubeConfig("https://there.example.com")))
+
+	for name, c := range map[string]struct {
+		defaultAccount string
+		provider       v1alpha2.Provider
+		want           string
+	}{
+		"the operator's own":          {"", provider("a", "", ""), ""},
+		"of the resource":             {"", provider("a", "installer", ""), "system:serviceaccount:tiny:installer"},
+		"the default":                 {"default", provider("a", "", ""), "system:serviceaccount:tiny:default"},
+		"of the resource, by default": {"default", provider("a", "own", ""), "system:serviceaccount:tiny:own"},
+		"in a remote cluster":         {"", provider("a", "installer", "there"), "system:serviceaccount:tiny:installer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool.DefaultServiceAccount = c.defaultAccount
+			NewWithT(t).Expect(target(t, pool, c.provider).Account).To(Equal(c.want))
+		})
+	}
+}
+
+func TestTargetsAreShared(t *testing.T) {
+	g := NewWithT(t)
+	pool, _, made := newPool(
+		t,
+		secret("there", kubeConfig("https://there.example.com")),
+		secret("elsewhere", kubeConfig("https://elsewhere.example.com")),
+	)
+
+	local := target(t, pool, provider("a", "", ""))
+	g.Expect(local).To(BeIdenticalTo(pool.Local.OwnTarget()))
+	g.Expect(local.Remote).To(BeFalse())
+
+	installer := target(t, pool, provider("a", "installer", ""))
+	g.Expect(installer).NotTo(BeIdenticalTo(local))
+	g.Expect(installer.Remote).To(BeFalse())
+	g.Expect(installer.Health).To(BeIdenticalTo(local.Health), "targets in one cluster share its watches")
+	g.Expect(installer.APIReader).To(BeIdenticalTo(local.APIReader))
+	g.Expect(target(t, pool, provider("b", "installer", ""))).To(BeIdenticalTo(installer))
+	g.Expect(made.open()).To(BeEmpty())
+
+	there := target(t, pool, provider("c", "", "there"))
+	g.Expect(there.Remote).To(BeTrue())
+	g.Expect(there.Health).NotTo(BeIdenticalTo(local.Health))
+	g.Expect(target(t, pool, provider("d", "", "there"))).To(BeIdenticalTo(there))
+	g.Expect(target(t, pool, provider("e", "installer", "there")).Health).To(BeIdenticalTo(there.Health))
+	g.Expect(made.open()).To(Equal([]bool{true}))
+
+	g.Expect(target(t, pool, provider("f", "", "elsewhere"))).NotTo(BeIdenticalTo(there))
+	g.Expect(made.open()).To(Equal([]bool{true, true}))
+}
+
+func TestForget(t *testing.T) {
+	g := NewWithT(t)
+	pool, _, made := newPool(t, secret("there", kubeConfig("https://there.example.com")))
+	first, second := provider("a", "", "there"), provider("b", "installer", "there")
+	before := target(t, pool, first)
+	target(t, pool, second)
+
+	pool.Forget(first)
+	g.Expect(made.open()).To(Equal([]bool{true}), "another resource still needs it")
+
+	pool.Forget(second)
+	g.Expect(made.open()).To(Equal([]bool{false}))
+
+	pool.Forget(second)
+	pool.Forget(provider("unknown", "", ""))
+
+	g.Expect(target(t, pool, first)).NotTo(BeIdenticalTo(before), "it is connected again")
+	g.Expect(made.open()).To(Equal([]bool{false, true}))
+}
+
+func TestChangedKubeConfig(t *testing.T) {
+	t.Run("another Secret content", func(t *testing.T) {
+		g := NewWithT(t)
+		pool, c, made := newPool(t, secret("there", kubeConfig("https://there.example.com")))
+		first, second := provider("a", "", "there"), provider("b", "", "there")
+		before := target(t, pool, first)
+		target(t, pool, second)
+
+		g.Expect(c.Update(t.Context(), secret("there", kubeConfig("https://moved.example.com")))).To(Succeed())
+
+		moved := target(t, pool, first)
+		g.Expect(moved).NotTo(BeIdenticalTo(before))
+		g.Expect(made.open()).To(Equal([]bool{true, true}), "the second resource is still at the old address")
+
+		g.Expect(target(t, pool, second)).To(BeIdenticalTo(moved))
+		g.Expect(made.open()).To(Equal([]bool{false, true}))
+	})
+
+	t.Run("no kubeConfig any more", func(t *testing.T) {
+		g := NewWithT(t)
+		pool, _, made := newPool(t, secret("there", kubeConfig("https://there.example.com")))
+		target(t, pool, provider("a", "", "there"))
+
+		g.Expect(target(t, pool, provider("a", "", ""))).To(BeIdenticalTo(pool.Local.OwnTarget()))
+		g.Expect(made.open()).To(Equal([]bool{false}))
+	})
+}
+
+func TestRefusedKubeConfig(t *testing.T) {
+	for name, c := range map[string]struct {
+		secret  *corev1.Secret
+		message string
+	}{
+		"a Secret that does not exist": {
+			secret("other", kubeConfig("https://there.example.com")),
+			"Secret tiny/there of spec.kubeConfig does not exist; create it",
+		},
+		"a missing key": {
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tiny", Name: "there"}},
+			"Secret tiny/there of spec.kubeConfig has no key value; add it",
+		},
+		"no kubeconfig": {
+			secret("there", "hunter2: ["),
+			"key value of Secret tiny/there of spec.kubeConfig is not a usable kubeconfig; it must contain a server " +
+				"and its credentials inline, without exec plugins or file paths",
+		},
+		"a server that is no URL": {
+			secret("there", kubeConfig("ftp:// nowhere")),
+			"spec.kubeConfig: cannot connect to the cluster: ",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			pool, _, made := newPool(t, c.secret)
+
+			_, err := pool.For(t.Context(), provider("a", "", "there"))
+			g.Expect(err).To(BeAssignableToTypeOf(&clusters.KubeConfigError{}))
+			g.Expect(err).To(MatchError(HavePrefix(c.message)))
+			g.Expect(err).NotTo(MatchError(ContainSubstring("hunter2")))
+			g.Expect(made.open()).To(BeEmpty())
+		})
+	}
+
+	t.Run("a resource in deletion names the finalizer", func(t *testing.T) {
+		g := NewWithT(t)
+		pool, _, _ := newPool(t)
+		deleted := provider("a", "", "there")
+		now := metav1.Now()
+		deleted.SetDeletionTimestamp(&now)
+
+		_, err := pool.For(t.Context(), deleted)
+		g.Expect(err).To(MatchError(HaveSuffix(
+			"does not exist; create it, or, if that cluster no longer exists, remove the finalizer " +
+				v1alpha2.Finalizer + " from this resource")))
+	})
+
+	t.Run("a Secret that cannot be read is not the resource's fault", func(t *testing.T) {
+		g := NewWithT(t)
+		pool, _, _ := newPool(t)
+		pool.APIReader = fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Get: func(
+			context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption,
+		) error {
+			return errors.New("connection refused")
+		}}).Build()
+
+		_, err := pool.For(t.Context(), provider("a", "", "there"))
+		g.Expect(err).To(MatchError("read Secret tiny/there: connection refused"))
+		g.Expect(err).NotTo(BeAssignableToTypeOf(&clusters.KubeConfigError{}))
+	})
+}
+
+func TestConnectAgain(t *testing.T) {
+	g := NewWithT(t)
+	pool, _, made := newPool(t, secret("there", kubeConfig("https://there.example.com")))
+	made.err = errors.New("timeout")
+
+	_, err := pool.For(t.Context(), provider("a", "", "there"))
+	g.Expect(err).To(MatchError("spec.kubeConfig: cannot connect to the cluster: timeout"))
+
+	made.err = nil
+
+	g.Expect(target(t, pool, provider("a", "", "there")).Remote).To(BeTrue())
+	g.Expect(made.open()).To(Equal([]bool{true}))
+}
+
+func TestSlowClusterBlocksNoOther(t *testing.T) {
+	g := NewWithT(t)
+	pool, _, made := newPool(
+		t,
+		secret("slow", kubeConfig("https://slow.example.com")),
+		secret("there", kubeConfig("https://there.example.com")),
+	)
+
+	connecting := make(chan struct{})
+	answer := make(chan struct{})
+	first := true
+	pool.Watch = func(ctx context.Context, cluster *clusters.Cluster) error {
+		if first {
+			first = false
+
+			close(connecting)
+			<-answer
+		}
+
+		return made.watch(ctx, cluster)
+	}
+
+	slow := make(chan error)
+
+	go func() {
+		_, err := pool.For(t.Context(), provider("a", "", "slow"))
+		slow <- err
+	}()
+
+	<-connecting
+
+	g.Expect(target(t, pool, provider("b", "", "")).Remote).To(BeFalse())
+	g.Expect(target(t, pool, provider("c", "", "there")).Remote).To(BeTrue())
+
+	close(answer)
+	g.Eventually(slow).WithTimeout(time.Minute).Should(Receive(BeNil()))
+	g.Expect(made.open()).To(Equal([]bool{true, true}))
+}

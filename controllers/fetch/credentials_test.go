@@ -1,0 +1,90 @@
+package fetch
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/controllers/secrets"
+)
+
+func TestCredentials(t *testing.T) {
+	r := &Resolver{APIReader: newReader(map[string]map[string]string{
+		"basic": {
+			"username": "me",
+			"password": "pass",
+			"ca.crt":   "CA",
+			"tls.crt":  "certificate",
+			"tls.key":  "key",
+			"proxy":    "http://proxy",
+		},
+		"token":     {"token": "t", "GITHUB_TOKEN": "other"},
+		"only-ca":   {"ca.crt": "CA"},
+		"variables": {"GITHUB_TOKEN": "hub", "gitlab-access-token": "lab", "AWS_B64ENCODED_CREDENTIALS": "aws"},
+	})}
+
+	var (
+		gitHub = source.Server{Host: "git.example.com", Tokens: []string{"GITHUB_TOKEN", "github-token"}}
+		gitLab = source.Server{Host: "lab.example.com", Tokens: []string{"GITLAB_ACCESS_TOKEN", "gitlab-access-token"}}
+		mirror = source.Server{Host: "mirror.example.com"}
+	)
+
+	fallback := func(source.Server) string { return "fallback" }
+
+	for name, c := range map[string]struct {
+		secretRef string
+		variables string
+		server    source.Server
+		fallback  func(source.Server) string
+		want      web.Credentials
+	}{
+		"login and certificates": {"basic", "variables", gitHub, fallback, web.Credentials{
+			Username:    "me",
+			Password:    "pass",
+			CA:          []byte("CA"),
+			Certificate: []byte("certificate"),
+			Key:         []byte("key"),
+			Proxy:       "http://proxy",
+		}},
+		"a token":                     {"token", "", mirror, fallback, web.Credentials{Token: "t"}},
+		"a variable for GitHub":       {"", "variables", gitHub, fallback, web.Credentials{Token: "hub"}},
+		"a variable for GitLab":       {"", "variables", gitLab, fallback, web.Credentials{Token: "lab"}},
+		"no variable for others":      {"", "variables", mirror, nil, web.Credentials{}},
+		"variables that do not exist": {"", "absent", gitHub, fallback, web.Credentials{Token: "fallback"}},
+		"none but the fallback":       {"", "", mirror, fallback, web.Credentials{Token: "fallback"}},
+		"a certificate and a variable": {
+			"only-ca", "variables", gitHub, fallback, web.Credentials{CA: []byte("CA"), Token: "hub"},
+		},
+		"a certificate and the fallback": {
+			"only-ca", "", gitHub, fallback, web.Credentials{CA: []byte("CA"), Token: "fallback"},
+		},
+		"a token by the name of the variable": {"variables", "", gitLab, fallback, web.Credentials{Token: "lab"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+
+			spec := v1alpha2.ProviderSpec{SecretName: c.variables}
+			if c.secretRef != "" {
+				spec.FetchConfig = &v1alpha2.FetchConfiguration{
+					SecretRef: &v1alpha2.LocalSecretReference{Name: c.secretRef},
+				}
+			}
+
+			g.Expect(r.credentials(provider("x", spec), c.fallback)(t.Context(), c.server)).To(Equal(c.want))
+		})
+	}
+
+	t.Run("a Secret that does not exist", func(t *testing.T) {
+		g := NewWithT(t)
+		absent := provider("x", fetching(v1alpha2.FetchConfiguration{
+			SecretRef: &v1alpha2.LocalSecretReference{Name: "absent"},
+		}))
+		_, err := r.credentials(absent, nil)(t.Context(), gitHub)
+		g.Expect(err).To(BeAssignableToTypeOf(&secrets.NotFoundError{}))
+		g.Expect(err).To(MatchError("Secret default/absent with the source's credentials does not exist; " +
+			"create it, or correct spec.fetchConfig.secretRef"))
+	})
+}

@@ -1,0 +1,131 @@
+// Package fetch finds the source of a provider's versions: the one that its resource names, or that
+// of the provider catalog. Creating a source reads no Secret and sends no request; both happen only
+// when something is fetched.
+package fetch
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/supply/catalog"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
+)
+
+// Resolver creates the sources of providers.
+type Resolver struct {
+	// Client reads the metadata of ConfigMaps and Secrets from a cache.
+	Client client.Reader
+	// APIReader reads ConfigMaps, Secrets and ServiceAccounts from the API server.
+	APIReader client.Reader
+	// Config is the operator's configuration.
+	Config *ConfigFile
+	// Registry is the operator's access to registries.
+	Registry *Registry
+}
+
+// ConfigError reports that spec.fetchConfig cannot be used.
+type ConfigError struct{ message string }
+
+func (e *ConfigError) Error() string { return e.message }
+
+// UnknownProviderError reports that the catalog does not list a provider.
+type UnknownProviderError struct {
+	Type v1alpha2.ProviderType
+	Name string
+}
+
+func (e *UnknownProviderError) Error() string {
+	return fmt.Sprintf(
+		"%s %s is neither in clusterctl's list of providers nor in the operator's configuration; correct its name, "+
+			"or set spec.fetchConfig to where its components are",
+		e.Type, e.Name)
+}
+
+// Source returns the source of a provider. The error is a *ConfigError, a *source.AddressError or
+// an *UnknownProviderError if the resource is at fault, and any other error if the operator's
+// configuration cannot be read.
+func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
+	identity := source.Provider(provider.ProviderType(), provider.GetName())
+	config := cmp.Or(provider.GetSpec().FetchConfig, &v1alpha2.FetchConfiguration{})
+
+	switch {
+	case config.Selector != nil:
+		return &source.ConfigMaps{
+			Metadata:  r.Client,
+			Reader:    r.APIReader,
+			Namespace: provider.GetNamespace(),
+			Selector:  config.Selector,
+			Provider:  identity,
+		}, nil
+	case config.Directory != "":
+		return source.NewDirectory(filepath.Join(config.Directory, identity.Label))
+	case config.OCI != "" || config.Image != "":
+		return r.registrySource(provider, identity)
+	}
+
+	known, err := r.Config.Catalog()
+	if err != nil {
+		return nil, err
+	}
+
+	if url := cmp.Or(config.URL, config.HTTP); url != "" {
+		options := known.WebOptions(r.credentials(provider, known.PublicToken))
+
+		return source.NewWebsite(url, identity, options)
+	}
+
+	return r.defaultSource(provider, known, identity)
+}
+
+// defaultSource returns the source of a provider that names none: the chart repository, if there is
+// one, and the catalog's.
+func (r *Resolver) defaultSource(
+	provider v1alpha2.Provider,
+	known *catalog.Catalog,
+	identity bundle.Provider,
+) (source.Source, error) {
+	entry, listed := known.Find(provider.ProviderType(), provider.GetName())
+
+	if !listed && r.Registry.Charts == nil {
+		return nil, &UnknownProviderError{Type: provider.ProviderType(), Name: provider.GetName()}
+	}
+
+	if !listed {
+		return r.chartSource(identity, nil)
+	}
+
+	published, err := known.Open(entry, r.credentials(provider, nil))
+	if err != nil || r.Registry.Charts == nil {
+		return published, err
+	}
+
+	return r.chartSource(identity, published)
+}
+
+// ImageOverrides returns the image overrides of the operator's configuration, YAML in clusterctl's
+// format.
+func (r *Resolver) ImageOverrides() (string, error) {
+	known, err := r.Config.Catalog()
+	if err != nil {
+		return "", err
+	}
+
+	return known.Images, nil
+}
+
+// Digest returns the digest that the resource requires of the components file; empty if it may have
+// any. For artifacts and images the required digest is that of the manifest, which their sources
+// check themselves.
+func Digest(provider v1alpha2.Provider) string {
+	config := provider.GetSpec().FetchConfig
+	if config == nil || config.OCI != "" || config.Image != "" {
+		return ""
+	}
+
+	return config.Digest
+}

@@ -1,0 +1,55 @@
+package patches
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// operands maps the operations of a JSON patch to the field that each needs besides its path.
+var operands = map[string]string{
+	"add":     "value",
+	"copy":    "from",
+	"move":    "from",
+	"remove":  "",
+	"replace": "value",
+	"test":    "value",
+}
+
+// encodeOperations checks the operations of a JSON patch, so that errors have the number of the
+// operation, and returns the patch in JSON.
+func encodeOperations(field string, list []any) (string, error) {
+	for i, entry := range list {
+		operation, _ := entry.(map[string]any)
+		if problem := checkOperation(operation); problem != "" {
+			return "", &Error{Field: field, Reason: fmt.Sprintf("operation %d: %s", i+1, problem)}
+		}
+	}
+
+	data, err := json.Marshal(list)
+
+	return string(data), err
+}
+
+// checkOperation describes what is wrong with an operation; it is empty if nothing is.
+func checkOperation(operation map[string]any) string {
+	op, _ := operation["op"].(string)
+
+	operand, known := operands[op]
+	if !known {
+		return "op must be one of " + strings.Join(slices.Sorted(maps.Keys(operands)), ", ")
+	}
+
+	path, _ := operation["path"].(string)
+	if !strings.HasPrefix(path, "/") {
+		return "path must begin with /"
+	}
+
+	if _, exists := operation[operand]; operand != "" && !exists {
+		return op + " needs a " + operand
+	}
+
+	return ""
+}

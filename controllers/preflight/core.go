@@ -1,0 +1,88 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+// CoreReady checks that the CoreProvider of the provider's cluster is ready. For core itself there
+// is nothing to check.
+func (c *Checker) CoreReady(ctx context.Context, provider v1alpha2.Provider) error {
+	if provider.ProviderType() == v1alpha2.CoreProviderType {
+		return nil
+	}
+
+	core, err := c.core(ctx, provider)
+	if err != nil {
+		return err
+	}
+
+	if core == nil {
+		return &Error{
+			Reason:  v1alpha2.WaitingForCoreProviderReadyReason,
+			Waiting: true,
+			Message: fmt.Sprintf(
+				"waiting for the CoreProvider %s, which exists in no namespace; create it", v1alpha2.CoreProviderName),
+		}
+	}
+
+	if conditions.IsReady(core) {
+		return nil
+	}
+
+	return &Error{
+		Reason:    v1alpha2.WaitingForCoreProviderReadyReason,
+		Waiting:   true,
+		AllowCRDs: conditions.IsTrue(core, v1alpha2.ProviderInstalledCondition),
+		Message: fmt.Sprintf(
+			"waiting for CoreProvider %s/%s to become ready", core.GetNamespace(), core.GetName()),
+	}
+}
+
+// core returns the CoreProvider of the provider's cluster, nil if there is none. It must not be
+// changed.
+func (c *Checker) core(ctx context.Context, provider v1alpha2.Provider) (v1alpha2.Provider, error) {
+	list := &v1alpha2.CoreProviderList{}
+	if err := c.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+
+	for i := range list.Items {
+		core := &list.Items[i]
+		if core.Name == v1alpha2.CoreProviderName && sameCluster(core, provider) {
+			return core, nil
+		}
+	}
+
+	return nil, nil
+}
+
+// others returns all providers of the provider's cluster but core and the provider itself. They
+// must not be changed.
+func (c *Checker) others(ctx context.Context, provider v1alpha2.Provider) ([]v1alpha2.Provider, error) {
+	var others []v1alpha2.Provider
+
+	for _, t := range v1alpha2.ProviderTypes() {
+		if t == v1alpha2.CoreProviderType {
+			continue
+		}
+
+		list := t.NewList()
+		if err := c.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, err
+		}
+
+		for _, p := range list.GetItems() {
+			if p.GetUID() != provider.GetUID() && sameCluster(p, provider) {
+				others = append(others, p)
+			}
+		}
+	}
+
+	return others, nil
+}

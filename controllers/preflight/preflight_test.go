@@ -1,0 +1,157 @@
+package preflight_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/preflight"
+)
+
+func TestVariables(t *testing.T) {
+	withSecret := provider(infrastructure, "aws")
+	withSecret.GetSpec().SecretName = "credentials"
+
+	for name, c := range map[string]struct {
+		provider v1alpha2.Provider
+		missing  []string
+		want     want
+	}{
+		"none missing": {provider: provider(infrastructure, "aws")},
+		"missing, without a Secret": {provider(infrastructure, "aws"), []string{"A", "B"}, want{
+			reason:  v1alpha2.MissingVariablesReason,
+			message: "required variables have no value: A, B; set spec.configSecret to a Secret that has them",
+		}},
+		"missing in the Secret": {withSecret, []string{"A"}, want{
+			reason:  v1alpha2.MissingVariablesReason,
+			message: "required variables have no value: A; add them to Secret system/credentials",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect(t, checker(t).Variables(c.provider, c.missing), c.want)
+		})
+	}
+}
+
+// mapper knows cert-manager's kinds but no Issuer, and cannot look up those of broken.example.com.
+type mapper struct{ meta.RESTMapper }
+
+func (mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	switch {
+	case kind.Group == "broken.example.com":
+		return nil, errors.New("connection refused")
+	case kind == schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"}:
+		return &meta.RESTMapping{}, nil
+	default:
+		return nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
+	}
+}
+
+func TestRequiredAPIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		kinds []string
+		want  want
+	}{
+		"none":   {},
+		"served": {kinds: []string{"Certificate.v1.cert-manager.io"}},
+		"missing": {
+			[]string{"Certificate.v1.cert-manager.io", "Issuer.v1.cert-manager.io", "Widget.v1.example.com"},
+			want{
+				reason: v1alpha2.CertManagerMissingReason,
+				message: "the cluster does not serve Issuer.v1.cert-manager.io, Widget.v1.example.com, which the provider " +
+					"needs; install cert-manager",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect(t, checker(t).RequiredAPIs(mapper{}, c.kinds), c.want)
+		})
+	}
+
+	for name, c := range map[string]struct{ kind, message string }{
+		"not a kind": {
+			"Certificate", `the chart requires the kind "Certificate", which does not have the form Kind.version.group`,
+		},
+		"discovery fails": {
+			"Widget.v1.broken.example.com", "look up the API of Widget.v1.broken.example.com: connection refused",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			err := checker(t).RequiredAPIs(mapper{}, []string{c.kind})
+			g.Expect(err).To(MatchError(c.message))
+			g.Expect(err).NotTo(BeAssignableToTypeOf(&preflight.Error{}))
+		})
+	}
+}
+
+// TestInstallation checks which of several problems is reported.
+func TestInstallation(t *testing.T) {
+	g := NewWithT(t)
+	aws := provider(infrastructure, "aws")
+	aws.GetSpec().Paused = false
+	condition(v1alpha2.PausedCondition)(aws)
+
+	oldCore := provider(core, "cluster-api", contract("v1beta1"))
+	input := preflight.Input{
+		Provider:         aws,
+		Mapper:           mapper{},
+		Contract:         "v1beta2",
+		RequiredKinds:    []string{"Issuer.v1.cert-manager.io"},
+		MissingVariables: []string{"A"},
+	}
+	c := checker(t, oldCore, aws, provider(bootstrap, "kubeadm", contract("v1beta2")))
+
+	reason := func() string {
+		var failed *preflight.Error
+		g.Expect(errors.As(c.Installation(t.Context(), input), &failed)).To(BeTrue())
+
+		return failed.Reason + ": " + failed.Message
+	}
+
+	g.Expect(reason()).To(ContainSubstring("CAPIVersionIncompatibility: this version has"))
+
+	input.Contract = "v1beta1"
+
+	g.Expect(reason()).To(ContainSubstring("CAPIVersionIncompatibility: this provider stays paused"))
+
+	c = checker(t, oldCore, aws)
+
+	g.Expect(reason()).To(HavePrefix(v1alpha2.MissingVariablesReason))
+
+	input.MissingVariables = nil
+
+	g.Expect(reason()).To(HavePrefix(v1alpha2.CertManagerMissingReason))
+
+	input.RequiredKinds = nil
+
+	g.Expect(c.Installation(t.Context(), input)).To(Succeed(), "core's health is a check of its own")
+}
+
+func TestUnreadableCache(t *testing.T) {
+	g := NewWithT(t)
+	c := &preflight.Checker{Client: builder(t).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return errors.New("no cache")
+		},
+	}).Build()}
+	aws := provider(infrastructure, "aws")
+	unpausing := provider(core, "cluster-api", condition(v1alpha2.PausedCondition))
+
+	for name, err := range map[string]error{
+		"identity":         c.Identity(t.Context(), aws),
+		"core ready":       c.CoreReady(t.Context(), aws),
+		"contract":         c.Contract(t.Context(), aws, "v1beta1"),
+		"contract of core": c.Contract(t.Context(), provider(core, "cluster-api"), "v1beta1"),
+		"unpause":          c.Unpause(t.Context(), unpausing, "v1beta1"),
+	} {
+		g.Expect(err).To(MatchError("no cache"), name)
+	}
+}
