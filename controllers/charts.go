@@ -64,7 +64,7 @@ func idOf(provider v1alpha2.Provider) providerID {
 
 // releaseID identifies the bytes behind a release of a source without reading them.
 type releaseID struct {
-	source.Release
+	source.Version
 	digest string // that the resource asks for
 }
 
@@ -75,7 +75,7 @@ func (c *Charts) find(
 	ctx context.Context,
 	provider v1alpha2.Provider,
 	from source.Source,
-	release source.Release,
+	release source.Version,
 	anew bool,
 ) (*providerChart, error) {
 	id, wanted := idOf(provider), releaseID{release, fetch.Digest(provider)}
@@ -105,13 +105,13 @@ func (c *Charts) load(
 	ctx context.Context,
 	provider v1alpha2.Provider,
 	from source.Source,
-	release source.Release,
+	release source.Version,
 	anew bool,
 ) (*providerChart, error) {
 	key := store.Key{
 		Namespace: provider.GetNamespace(),
 		Provider:  v1alpha2.Label(provider),
-		Version:   release.Version,
+		Version:   release.Name,
 		Origin:    release.Origin,
 	}
 	if release.Origin == "" {
@@ -122,9 +122,9 @@ func (c *Charts) load(
 		key.Origin += "@" + digest
 	}
 
-	query := store.Query{Namespace: key.Namespace, Provider: key.Provider, Version: key.Version, Origin: key.Origin}
+	query := store.FindOptions{Namespace: key.Namespace, Provider: key.Provider, Version: key.Version, Origin: key.Origin}
 	if current := provider.GetStatus().Chart; current != nil {
-		query.Digest = current.Digest
+		query.PreferDigest = current.Digest
 	}
 
 	stored, err := c.Store.Find(ctx, query)
@@ -133,7 +133,7 @@ func (c *Charts) load(
 	}
 
 	if err == nil && !anew &&
-		(stored.Foreign || stored.Chart.Metadata.Annotations[chartgen.AnnotationChartgenVersion] == chartgen.Version) {
+		(stored.Prebuilt || stored.Chart.Metadata.Annotations[chartgen.AnnotationChartgenVersion] == chartgen.Version) {
 		return &providerChart{Stored: stored}, nil
 	}
 
@@ -181,7 +181,7 @@ func (c *Charts) fetch(
 	ctx context.Context,
 	provider v1alpha2.Provider,
 	from source.Source,
-	release source.Release,
+	release source.Version,
 	key store.Key,
 ) (*providerChart, error) {
 	if charts, ok := from.(source.ChartSource); ok {
@@ -249,7 +249,7 @@ func (c *Charts) keep(
 	ready *chart.Chart,
 ) (*store.Stored, error) {
 	var err error
-	if key.ContentID, err = store.ForeignID(ready); err != nil {
+	if key.ContentID, err = store.PrebuiltContentID(ready); err != nil {
 		return nil, err
 	}
 
@@ -271,7 +271,7 @@ func (c *Charts) put(
 		return nil, &storeError{err}
 	}
 
-	if stored.Unshared != nil {
+	if stored.PushErr != nil {
 		c.Events.Eventf(
 			provider,
 			nil,
@@ -279,7 +279,7 @@ func (c *Charts) put(
 			v1alpha2.ChartStoreErrorReason,
 			"Push",
 			"The chart is in the cluster and could not be pushed to the chart repository, which is tried again: %s",
-			stored.Unshared,
+			stored.PushErr,
 		)
 	}
 
@@ -348,7 +348,7 @@ func (c *providerChart) source(before *v1alpha2.ChartStatus) string {
 		return c.fetched
 	case before != nil && before.Digest == c.Digest && before.Source != "":
 		return before.Source
-	case c.Foreign:
+	case c.Prebuilt:
 		return ""
 	}
 

@@ -25,19 +25,19 @@ type move struct {
 // lookForMove asks a registry where the tag leads that the chart in use came from; nil when that is
 // nowhere else.
 func lookForMove(ctx context.Context, from source.Source, provider v1alpha2.Provider) (*move, error) {
-	tagged, ok := from.(source.Tagged)
+	tagged, ok := from.(source.TaggedSource)
 
 	status := provider.GetStatus()
 	if !ok || status.Chart == nil {
 		return nil, nil
 	}
 
-	inUse := source.InUse{Manifest: fetchedAs(status.Chart), Chart: digest.Digest(status.Chart.Digest)}
+	inUse := source.Digests{Manifest: fetchedAs(status.Chart), Chart: digest.Digest(status.Chart.Digest)}
 	if status.Chart.Plain && inUse.Manifest == "" { // its archive was packed anew, so there is nothing to compare
 		return nil, nil
 	}
 
-	to, err := tagged.Moved(ctx, source.Release{Version: status.DesiredVersion}, inUse)
+	to, err := tagged.CheckTag(ctx, source.Version{Name: status.DesiredVersion}, inUse)
 	if err != nil || to.Digest == "" {
 		return nil, err
 	}

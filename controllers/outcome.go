@@ -237,7 +237,7 @@ func classifyServer(err error) (outcome, bool) {
 		noSecret    *fetch.SecretNotFoundError
 		credentials *web.CredentialsError
 		token       *source.InvalidTokenError
-		limit       *web.LimitError
+		limit       *web.RateLimitError
 		status      *web.StatusError
 		content     *web.ContentError
 	)

@@ -126,7 +126,7 @@ func (p *Previewer) Offers(ctx context.Context, provider v1alpha2.Provider) ([]O
 		return nil, err
 	}
 
-	releases, err := from.Releases(ctx)
+	releases, err := from.Versions(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -150,8 +150,8 @@ func (p *Previewer) Offers(ctx context.Context, provider v1alpha2.Provider) ([]O
 
 	for _, r := range releases {
 		// one that it does not list can never be installed
-		if contract, err := metadata.Contract(r.Version); err == nil {
-			offers = append(offers, Offer{Version: r.Version, Contract: contract})
+		if contract, err := metadata.Contract(r.Name); err == nil {
+			offers = append(offers, Offer{Version: r.Name, Contract: contract})
 		}
 	}
 

@@ -237,7 +237,7 @@ func (r *Reconciler) chart(ctx context.Context, provider v1alpha2.Provider) (*pr
 		return nil, err
 	}
 
-	status.DesiredVersion = picked.Version
+	status.DesiredVersion = picked.Name
 
 	chart, err := r.Charts.find(ctx, provider, from, picked, requested(provider))
 	if err != nil {
@@ -246,7 +246,7 @@ func (r *Reconciler) chart(ctx context.Context, provider v1alpha2.Provider) (*pr
 
 	status.Chart = chart.status(status.Chart)
 
-	return chart, r.pinVersion(ctx, provider, picked.Version)
+	return chart, r.pinVersion(ctx, provider, picked.Name)
 }
 
 // pinVersion writes into the spec what an empty version came to. A version that somebody sets

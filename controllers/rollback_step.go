@@ -34,7 +34,7 @@ func (r *Reconciler) livesWithCRDs(ctx context.Context, provider v1alpha2.Provid
 
 	stored, err := r.Charts.Store.Find(
 		ctx,
-		store.Query{Namespace: g.namespace, Provider: v1alpha2.Label(provider), Version: to.Version, Digest: to.ChartDigest},
+		store.FindOptions{Namespace: g.namespace, Provider: v1alpha2.Label(provider), Version: to.Version, PreferDigest: to.ChartDigest},
 	)
 	switch {
 	case errors.Is(err, store.ErrNotFound):

@@ -167,7 +167,7 @@ func newStore(mgr ctrl.Manager, live client.Client, options Options) (store.Stor
 	}
 
 	layered := &store.Layered{
-		Cluster: cluster, ReadOnly: options.ReadOnlyCharts, Waiting: options.Metrics.ChartsWaiting,
+		Cluster: cluster, ReadOnly: options.ReadOnlyCharts, OnPending: options.Metrics.ChartsWaiting,
 		Registry: &store.Registry{Client: options.Registry.Client, Repository: *options.Registry.Charts},
 	}
 

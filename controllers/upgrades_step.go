@@ -43,7 +43,7 @@ type offer struct {
 	asked    time.Time
 	from     *v1alpha2.FetchConfiguration
 	request  string // the annotation then
-	releases []source.Release
+	releases []source.Version
 	metadata *bundle.Metadata // of the newest, which lists the contracts of all
 	looked   bool             // whether the tag was looked at
 	moved    *move            // nil when it has not moved
@@ -105,7 +105,7 @@ func (u *Upgrades) ask(ctx context.Context, provider v1alpha2.Provider, into *of
 
 	moved, moveErr := lookForMove(ctx, from, provider)
 
-	releases, metadata, err := source.Offer(ctx, from)
+	releases, metadata, err := source.List(ctx, from)
 	for _, err := range []error{moveErr, err} {
 		if err != nil {
 			ctrl.LoggerFrom(ctx).V(1).Info("the source cannot be looked up", "error", err.Error())
@@ -122,7 +122,7 @@ func (u *Upgrades) ask(ctx context.Context, provider v1alpha2.Provider, into *of
 	}
 	u.mu.Unlock()
 
-	if _, tagged := from.(source.Tagged); tagged {
+	if _, tagged := from.(source.TaggedSource); tagged {
 		u.Wake(v1alpha2.Label(provider), provider.GetNamespace(), offerAge+time.Second)
 	}
 
@@ -154,17 +154,17 @@ func (o *offer) upgrades(installed *string, allowed func(contract string) bool) 
 	var patch, minor *v1alpha2.AvailableUpgrade
 
 	for _, r := range o.releases { // newest first
-		v, err := semver.NewVersion(r.Version)
+		v, err := semver.NewVersion(r.Name)
 		if err != nil || v.Prerelease() != "" || !v.GreaterThan(current) {
 			continue
 		}
 
-		contract, err := o.metadata.Contract(r.Version)
+		contract, err := o.metadata.Contract(r.Name)
 		if err != nil || !allowed(contract) {
 			continue
 		}
 
-		found := &v1alpha2.AvailableUpgrade{Version: r.Version, Contract: contract}
+		found := &v1alpha2.AvailableUpgrade{Version: r.Name, Contract: contract}
 		if v.Major() == current.Major() && v.Minor() == current.Minor() {
 			patch = found
 			break

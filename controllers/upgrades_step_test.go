@@ -16,7 +16,7 @@ import (
 
 func TestAvailableUpgrades(t *testing.T) {
 	o := &offer{
-		releases: source.Versions(
+		releases: source.ParseVersions(
 			[]string{"v1.0.0", "v1.0.5", "v1.0.6-rc.1", "v1.1.0", "v1.1.2", "v1.2.0", "v2.0.0", "v3.0.0"},
 		),
 		metadata: &bundle.Metadata{ReleaseSeries: []bundle.ReleaseSeries{
@@ -75,7 +75,7 @@ func TestWhatAServersErrorMeans(t *testing.T) {
 		next   next
 		at     time.Time
 	}{
-		"a limit":       {&web.LimitError{Until: until}, v1alpha2.ComponentsFetchErrorReason, nextEvent, until},
+		"a limit":       {&web.RateLimitError{Until: until}, v1alpha2.ComponentsFetchErrorReason, nextEvent, until},
 		"refused":       {&web.StatusError{Status: 403}, v1alpha2.ComponentsFetchErrorReason, nextInput, time.Time{}},
 		"in trouble":    {&web.StatusError{Status: 502}, v1alpha2.ComponentsFetchErrorReason, nextRetry, time.Time{}},
 		"a web page":    {&web.ContentError{}, v1alpha2.ComponentsFetchErrorReason, nextInput, time.Time{}},

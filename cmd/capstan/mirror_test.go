@@ -101,7 +101,7 @@ func pushTestImage(t *testing.T, r *bed.Registry, name string) {
 func registryClient(t *testing.T, r *bed.Registry) *oci.Client {
 	t.Helper()
 
-	c, err := oci.NewClient(oci.Options{CA: r.CA, Credentials: oci.Static(r.Address, "me", registryPassword)})
+	c, err := oci.NewClient(oci.Options{CA: r.CA, Credentials: oci.StaticCredentials(r.Address, "me", registryPassword)})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	return c

@@ -52,7 +52,7 @@ func NewRegistry(charts, configFile, caFile string) (*Registry, error) {
 	}
 
 	if configFile != "" {
-		if r.Credentials, err = oci.ConfigFile(configFile); err != nil {
+		if r.Credentials, err = oci.DockerConfigFile(configFile); err != nil {
 			return nil, fmt.Errorf("--registry-config: %w", err)
 		}
 	}
@@ -65,7 +65,7 @@ func NewRegistry(charts, configFile, caFile string) (*Registry, error) {
 // fromRegistry is the source of fetchConfig.oci or fetchConfig.image.
 func (r *Resolver) fromRegistry(provider v1alpha2.Provider, identity bundle.Provider) (source.Source, error) {
 	fetch := provider.GetSpec().FetchConfig
-	options := source.OCIOptions{Digest: fetch.Digest, Verified: fetch.Verify != nil}
+	options := source.OCIOptions{Digest: fetch.Digest, VerifySignatures: fetch.Verify != nil}
 
 	options.Access = func(ctx context.Context) (source.Access, error) {
 		ref, err := oci.Parse(fetch.OCI + fetch.Image)
@@ -88,13 +88,13 @@ func (r *Resolver) fromCharts(identity bundle.Provider, elsewhere source.Source)
 	charts, err := source.NewArtifact(
 		r.Registry.Charts.Join(identity.Label).String(),
 		identity,
-		source.WithClient(r.Registry.Client),
+		source.OptionsForClient(r.Registry.Client),
 	)
 	if err != nil || elsewhere == nil {
 		return charts, err
 	}
 
-	return &source.Preferred{Charts: charts, Else: elsewhere}, nil
+	return &source.ChartsFirst{Charts: charts, Fallback: elsewhere}, nil
 }
 
 // access is how a provider's registry is read.
@@ -164,7 +164,7 @@ func (r *Resolver) secretAccess(ctx context.Context, name types.NamespacedName, 
 		return oci.Options{}, err
 	}
 
-	options, err := oci.FromSecret(host, data)
+	options, err := oci.OptionsFromSecret(host, data)
 	if err != nil {
 		err = &ConfigError{fmt.Sprintf("Secret %s: %v", name, err)}
 	}
@@ -182,7 +182,7 @@ func (r *Resolver) otherCredentials(
 
 	if name, named := provider.GetSpec().VariablesSecret(provider.GetNamespace()); named {
 		if data, err := r.secret(ctx, name); err == nil { // that it does not exist, the step of the variables says
-			if own := oci.FromVariables(host, data); own != nil {
+			if own := oci.VariableCredentials(host, data); own != nil {
 				all = append(all, own)
 			}
 		}
@@ -198,7 +198,7 @@ func (r *Resolver) otherCredentials(
 		all = append(all, r.Registry.Credentials)
 	}
 
-	return oci.FirstOf(all...), nil
+	return oci.ChainCredentials(all...), nil
 }
 
 // pullSecrets are the credentials with which the provider's pods would pull.

@@ -107,7 +107,7 @@ func TestCredentialsForRegistries(t *testing.T) {
 			g := NewWithT(t)
 			from, err := r.Source(provider("x", fetching(test.fetch)))
 			g.Expect(err).NotTo(HaveOccurred(), "making a source reads no Secret")
-			_, err = from.Fetch(t.Context(), from.(source.Remote).Release("v1.0.0"))
+			_, err = from.Fetch(t.Context(), from.(source.Remote).Version("v1.0.0"))
 			g.Expect(err).To(MatchError(ContainSubstring(test.message)))
 		})
 	}
@@ -123,7 +123,7 @@ func TestWhereProvidersComeFromWithAChartRepository(t *testing.T) {
 		from, err := r.Source(p)
 		g.Expect(err).NotTo(HaveOccurred())
 
-		return from.(source.Remote).Release("v1.0.0").Origin
+		return from.(source.Remote).Version("v1.0.0").Origin
 	}
 	g.Expect(origin(provider("nobodys", v1alpha2.ProviderSpec{}))).
 		To(Equal("oci://registry.example.com/capi/charts/infrastructure-nobodys:v1.0.0"))

@@ -46,7 +46,7 @@ func TestWhereAResourceLeads(t *testing.T) {
 			from, err := r.Source(test.provider)
 			g := NewWithT(t)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(from.(source.Remote).Release("v1.0.0").Origin).To(Equal(test.origin))
+			g.Expect(from.(source.Remote).Version("v1.0.0").Origin).To(Equal(test.origin))
 		})
 	}
 
@@ -55,8 +55,8 @@ func TestWhereAResourceLeads(t *testing.T) {
 	g.Expect(os.MkdirAll(filepath.Join(folder, "infrastructure-x", "v1.0.0"), 0o755)).To(Succeed())
 	from, err := r.Source(provider("x", fetching(v1alpha2.FetchConfiguration{Directory: folder})))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(from.Releases(t.Context())).
-		To(HaveExactElements(And(HaveField("Version", "v1.0.0"), HaveField("Fingerprint", Not(BeEmpty())), HaveField("Origin", BeEmpty()))))
+	g.Expect(from.Versions(t.Context())).
+		To(HaveExactElements(And(HaveField("Name", "v1.0.0"), HaveField("Fingerprint", Not(BeEmpty())), HaveField("Origin", BeEmpty()))))
 
 	_, err = r.Source(provider("nobody", v1alpha2.ProviderSpec{}))
 	g.Expect(err).To(MatchError(&UnknownProviderError{Type: "InfrastructureProvider", Name: "nobody"}))
@@ -82,7 +82,7 @@ func TestTheConfigurationIsReadAnewWhenItChanges(t *testing.T) {
 
 		from, err := r.Source(provider("x", v1alpha2.ProviderSpec{}))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(from.(source.Remote).Release("v1.0.0").Origin).To(Equal("https://" + host + "/x.yaml"))
+		g.Expect(from.(source.Remote).Version("v1.0.0").Origin).To(Equal("https://" + host + "/x.yaml"))
 	}
 }
 

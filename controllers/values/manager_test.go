@@ -157,7 +157,7 @@ func TestAzure(t *testing.T) {
 	g := NewWithT(t)
 	directory, err := source.NewDirectory(filepath.Join(folder, "infrastructure-azure"))
 	g.Expect(err).NotTo(HaveOccurred())
-	releases, err := directory.Releases(t.Context())
+	releases, err := directory.Versions(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
 
 	for _, release := range releases {
@@ -173,9 +173,9 @@ additionalDeployments: {azureserviceoperator-controller-manager: {deployment: {r
 
 		capz, aso := got["capz-controller-manager"], got["azureserviceoperator-controller-manager"]
 		g.Expect(containerNamed(t, capz, "manager").Args).
-			To(ContainElements("--v=4", And(HavePrefix("--feature-gates="), ContainSubstring("EdgeZone=true"), ContainSubstring("ASOAPI=true"))), release.Version)
+			To(ContainElements("--v=4", And(HavePrefix("--feature-gates="), ContainSubstring("EdgeZone=true"), ContainSubstring("ASOAPI=true"))), release.Name)
 		g.Expect(containerNamed(t, aso, "manager").Args).
-			To(And(ContainElement("--v=2"), Not(ContainElement(HavePrefix("--feature-gates")))), release.Version)
+			To(And(ContainElement("--v=2"), Not(ContainElement(HavePrefix("--feature-gates")))), release.Name)
 		g.Expect(*aso.Spec.Replicas).To(BeEquivalentTo(1))
 
 		alone, _, err := customized(t, chart, specOf(t, `{manager: {verbosity: 4}}`), nil)

@@ -42,7 +42,7 @@ func TestTheListIsClusterctls(t *testing.T) {
 	for _, e := range c.Entries {
 		from, err := c.Open(e, nil)
 		g.Expect(err).NotTo(HaveOccurred(), e.Label())
-		g.Expect(from.(source.Remote).Release("v1.0.0").Origin).
+		g.Expect(from.(source.Remote).Version("v1.0.0").Origin).
 			To(MatchRegexp(`^https://github\.com/[^/]+/[^/]+/releases/download/v1\.0\.0/[a-z-]+-components(-development)?\.yaml$`))
 	}
 
@@ -73,7 +73,7 @@ func TestAConfigurationComesOverTheList(t *testing.T) {
 
 	from, err := c.Open(ours, nil)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(from.Releases(t.Context())).To(HaveExactElements(HaveField("Version", "v1.0.0")))
+	g.Expect(from.Versions(t.Context())).To(HaveExactElements(HaveField("Name", "v1.0.0")))
 }
 
 func TestTokens(t *testing.T) {

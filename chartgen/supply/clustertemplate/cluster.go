@@ -110,14 +110,14 @@ func storedChart(
 		}
 	}
 
-	release, err := source.Pick(source.Versions(versions), version, "")
+	release, err := source.Pick(source.ParseVersions(versions), version, "")
 	if err != nil {
 		return nil, err
 	}
 
-	query := store.Query{Namespace: provider.Namespace, Provider: v1alpha2.Label(provider), Version: release.Version}
+	query := store.FindOptions{Namespace: provider.Namespace, Provider: v1alpha2.Label(provider), Version: release.Name}
 	if provider.Status.Chart != nil {
-		query.Digest = provider.Status.Chart.Digest
+		query.PreferDigest = provider.Status.Chart.Digest
 	}
 
 	stored, err := charts.Find(ctx, query)

@@ -104,7 +104,7 @@ func (s *Set) classes(
 	management client.Client,
 ) (templates []repository.Template, absent []types.NamespacedName, err error) {
 	for _, key := range keys {
-		found, err := exists(ctx, management, classKind, key)
+		found, err := objectExists(ctx, management, classKind, key)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -154,7 +154,7 @@ func refuseExisting(
 	objects []unstructured.Unstructured,
 ) error {
 	for _, o := range objects {
-		found, err := exists(ctx, management, o.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(&o))
+		found, err := objectExists(ctx, management, o.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(&o))
 		if err != nil {
 			return err
 		}
@@ -174,7 +174,7 @@ func refuseExisting(
 
 // exists reports whether the management cluster has an object; one whose kind it does not know it has
 // not.
-func exists(
+func objectExists(
 	ctx context.Context,
 	management client.Client,
 	kind schema.GroupKind,

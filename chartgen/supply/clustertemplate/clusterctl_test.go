@@ -95,7 +95,7 @@ func compareWithClusterctl(t *testing.T, path string, set *clustertemplate.Set, 
 
 	if wantErr != nil && strings.Contains(wantErr.Error(), noClassFile) && gotErr == nil {
 		absent := slices.ContainsFunc(
-			got.AbsentClasses,
+			got.MissingClasses,
 			func(c types.NamespacedName) bool { return strings.Contains(wantErr.Error(), strconv.Quote(c.String())) },
 		)
 		g.Expect(absent).

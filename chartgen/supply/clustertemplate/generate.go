@@ -22,7 +22,7 @@ type Manifests struct {
 	// AbsentClasses are the ClusterClasses that the Cluster needs but neither its template brings
 	// nor the set holds. They have to be in the management cluster already, which could not be
 	// asked.
-	AbsentClasses []types.NamespacedName
+	MissingClasses []types.NamespacedName
 }
 
 // Generate makes the manifests of the requested cluster. A ClusterClass that its topology names
@@ -72,7 +72,7 @@ func (s *Set) Generate(
 		return nil, fmt.Errorf("%s: %w", s, err)
 	}
 
-	return &Manifests{YAML: yaml, AbsentClasses: absent}, nil
+	return &Manifests{YAML: yaml, MissingClasses: absent}, nil
 }
 
 // process puts a file's variables in and its objects into the namespace.
@@ -81,7 +81,7 @@ func (s *Set) process(
 	namespace string,
 	variables config.VariablesClient,
 ) (repository.Template, error) {
-	names, err := missing(file, variables)
+	names, err := missingVariables(file, variables)
 	if err != nil {
 		return nil, s.expressionError(file, err)
 	}

@@ -61,9 +61,9 @@ func TestGenerateBringsEachMissingClassOnce(t *testing.T) {
 			g.Expect(got).To(Equal(want))
 
 			if flavor == "foreign-class" {
-				g.Expect(manifests.AbsentClasses).To(ConsistOf(types.NamespacedName{Namespace: "team", Name: "foreign"}))
+				g.Expect(manifests.MissingClasses).To(ConsistOf(types.NamespacedName{Namespace: "team", Name: "foreign"}))
 			} else {
-				g.Expect(manifests.AbsentClasses).To(BeEmpty())
+				g.Expect(manifests.MissingClasses).To(BeEmpty())
 			}
 		})
 	}

@@ -154,7 +154,7 @@ func (s *Set) Variables(r Request, variables config.VariablesClient) ([]Variable
 }
 
 // missing are the required variables of a file that are not set, sorted.
-func missing(file bundle.File, variables config.VariablesClient) ([]string, error) {
+func missingVariables(file bundle.File, variables config.VariablesClient) ([]string, error) {
 	defaults, err := processor.GetVariableMap(file.Data)
 	if err != nil {
 		return nil, err

@@ -135,14 +135,14 @@ func ParseInfrastructure(s string) (Infrastructure, error) {
 func (i Infrastructure) label() string { return v1alpha2.InfrastructureProviderType.Label(i.Name) }
 
 // accept gives the set back if it is of this provider and version.
-func (i Infrastructure) accept(s *Set) (*Set, error) {
+func (i Infrastructure) check(s *Set) (*Set, error) {
 	if i.Name != "" && i.label() != s.Provider {
 		return nil, &source.NotFoundError{
 			Message: fmt.Sprintf("%s is not the infrastructure provider %s; name the provider that it is, or none", s, i.Name),
 		}
 	}
 
-	if _, err := source.Pick([]source.Release{{Version: s.Version}}, i.Version, ""); err != nil {
+	if _, err := source.Pick([]source.Version{{Name: s.Version}}, i.Version, ""); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Provider, err)
 	}
 

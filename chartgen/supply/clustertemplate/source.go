@@ -23,7 +23,7 @@ func FromChart(c *chart.Chart, want Infrastructure) (*Set, error) {
 		}
 	}
 
-	return want.accept(s)
+	return want.check(s)
 }
 
 // FromArchive takes the templates out of a chart's .tgz.
@@ -69,7 +69,7 @@ func FromFolder(ctx context.Context, path string, want Infrastructure) (*Set, er
 		return nil, err
 	}
 
-	releases, err := directory.Releases(ctx)
+	releases, err := directory.Versions(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -79,12 +79,12 @@ func FromFolder(ctx context.Context, path string, want Infrastructure) (*Set, er
 		return nil, fmt.Errorf("folder %s: %w", folder, err)
 	}
 
-	s := &Set{Provider: filepath.Base(folder), Version: release.Version}
-	if s.Files, err = readTemplates(filepath.Join(folder, release.Name)); err != nil {
+	s := &Set{Provider: filepath.Base(folder), Version: release.Name}
+	if s.Files, err = readTemplates(filepath.Join(folder, release.ID)); err != nil {
 		return nil, err
 	}
 
-	return want.accept(s)
+	return want.check(s)
 }
 
 // providerFolder finds the wanted provider in a local repository, unless the path is a provider's

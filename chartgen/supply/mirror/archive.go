@@ -31,7 +31,7 @@ type Archive struct {
 	file    string
 	work    string             // the folder where the layout grows, beside the file
 	storage *ocilayout.Storage // in that folder
-	before  content.ReadOnlyStorage
+	previous  content.ReadOnlyStorage
 
 	mu    sync.Mutex
 	names map[string]ocispec.Descriptor
@@ -56,7 +56,7 @@ func CreateArchive(file string) (*Archive, error) {
 
 	a := &Archive{file: file, work: work, storage: storage, names: map[string]ocispec.Descriptor{}}
 	if _, err := os.Stat(file); err == nil {
-		if a.before, err = ocilayout.NewStorageFromTar(file); err != nil {
+		if a.previous, err = ocilayout.NewStorageFromTar(file); err != nil {
 			return nil, fmt.Errorf("%s is there and no archive of a mirror; delete it or give another name: %w", file, err)
 		}
 	}
@@ -64,9 +64,9 @@ func CreateArchive(file string) (*Archive, error) {
 	return a, nil
 }
 
-func (a *Archive) put(_ context.Context, item *Item) (content.Storage, bool, func(context.Context) error, error) {
-	if a.before != nil {
-		item.source = &either{first: a.before, then: item.source}
+func (a *Archive) prepare(_ context.Context, item *Item) (content.Storage, bool, func(context.Context) error, error) {
+	if a.previous != nil {
+		item.source = &fallbackStorage{primary: a.previous, fallback: item.source}
 	}
 
 	return a.storage, false, func(context.Context) error {
@@ -243,22 +243,22 @@ func archivedReference(name string) (oci.Reference, error) {
 }
 
 // either is two storages, of which the first is nearer.
-type either struct {
-	first, then content.ReadOnlyStorage
+type fallbackStorage struct {
+	primary, fallback content.ReadOnlyStorage
 }
 
-func (e *either) Exists(ctx context.Context, desc ocispec.Descriptor) (bool, error) {
-	if there, err := e.first.Exists(ctx, desc); err == nil && there {
+func (e *fallbackStorage) Exists(ctx context.Context, desc ocispec.Descriptor) (bool, error) {
+	if there, err := e.primary.Exists(ctx, desc); err == nil && there {
 		return true, nil
 	}
 
-	return e.then.Exists(ctx, desc)
+	return e.fallback.Exists(ctx, desc)
 }
 
-func (e *either) Fetch(ctx context.Context, desc ocispec.Descriptor) (io.ReadCloser, error) {
-	if there, err := e.first.Exists(ctx, desc); err == nil && there {
-		return e.first.Fetch(ctx, desc)
+func (e *fallbackStorage) Fetch(ctx context.Context, desc ocispec.Descriptor) (io.ReadCloser, error) {
+	if there, err := e.primary.Exists(ctx, desc); err == nil && there {
+		return e.primary.Fetch(ctx, desc)
 	}
 
-	return e.then.Fetch(ctx, desc)
+	return e.fallback.Fetch(ctx, desc)
 }

@@ -20,7 +20,7 @@ var signatureTag = regexp.MustCompile(`^sha256-[0-9a-f]{64}\.sig$`)
 
 // Attached reports whether the item belongs to another one: a signature, or whatever else refers to
 // it.
-func (i *Item) Attached() bool { return i.subject != "" || signatureTag.MatchString(i.Tag) }
+func (i *Item) IsAttached() bool { return i.subject != "" || signatureTag.MatchString(i.Tag) }
 
 // withAttached are an item and what is attached to it in its registry, where ref leads: cosign's
 // signatures under their tag, and all that refers to it. So whoever asks a mirror for signatures
@@ -43,7 +43,7 @@ func withAttached(ctx context.Context, client *oci.Client, ref, named oci.Refere
 
 		attached, err := newItem(ctx, name, root, client.Repository(ref))
 		if err != nil {
-			return nil, oci.Explain("read", at.String(), err)
+			return nil, oci.WrapError("read", at.String(), err)
 		}
 
 		attached.Note = "attached to " + item.Name

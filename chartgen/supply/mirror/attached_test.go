@@ -71,7 +71,7 @@ func TestSignaturesAreMirrored(t *testing.T) {
 
 	all := func() []*Item {
 		t.Helper()
-		found, err := Artifact(t.Context(), c, chart.Reference.WithTag(chart.Reference.Tag))
+		found, err := PublishedChart(t.Context(), c, chart.Reference.WithTag(chart.Reference.Tag))
 		g.Expect(err).NotTo(HaveOccurred())
 
 		return append(found, plainImages(t, c, images)...)
@@ -90,7 +90,7 @@ func TestSignaturesAreMirrored(t *testing.T) {
 	attached := 0
 
 	for _, item := range carried {
-		if item.Attached() {
+		if item.IsAttached() {
 			attached++
 
 			g.Expect(item.Size).To(BeNumerically("<", 4<<10), "without what is signed")

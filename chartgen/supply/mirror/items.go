@@ -69,7 +69,7 @@ func Images(ctx context.Context, client *oci.Client, names, platforms []string) 
 
 // Artifact makes the items of a chart that is in a registry, by the name and version that it has
 // there, and of its signatures.
-func Artifact(ctx context.Context, client *oci.Client, ref oci.Reference) ([]*Item, error) {
+func PublishedChart(ctx context.Context, client *oci.Client, ref oci.Reference) ([]*Item, error) {
 	root, err := client.Resolve(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func Artifact(ctx context.Context, client *oci.Client, ref oci.Reference) ([]*It
 
 	item, err := newItem(ctx, named, root, client.Repository(ref))
 	if err != nil {
-		return nil, oci.Explain("read", ref.String(), err)
+		return nil, oci.WrapError("read", ref.String(), err)
 	}
 
 	return withAttached(ctx, client, ref, named, item)
@@ -100,14 +100,14 @@ func imageItems(ctx context.Context, client *oci.Client, ref oci.Reference, plat
 	case ref.Digest != "":
 		note = "all platforms: it is named by its digest"
 	default:
-		if root, storage, err = choose(ctx, storage, root, platforms); err != nil {
+		if root, storage, err = selectPlatforms(ctx, storage, root, platforms); err != nil {
 			return nil, fmt.Errorf("image %s: %w", ref.Name(), err)
 		}
 	}
 
 	item, err := newItem(ctx, ref, root, storage)
 	if err != nil {
-		return nil, oci.Explain("read", ref.String(), err)
+		return nil, oci.WrapError("read", ref.String(), err)
 	}
 
 	item.Note = note
@@ -139,7 +139,7 @@ func newItem(
 }
 
 // choose makes an index of some platforms alone.
-func choose(
+func selectPlatforms(
 	ctx context.Context,
 	source content.ReadOnlyStorage,
 	root ocispec.Descriptor,

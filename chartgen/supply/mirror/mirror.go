@@ -27,7 +27,7 @@ const chartsFolder = "charts"
 
 // attempts is how often an item is tried in all when connections are cut; each goes on where the
 // last stopped.
-const attempts = 4
+const maxAttempts = 4
 
 // Item is an image or a chart to be mirrored.
 type Item struct {
@@ -66,7 +66,7 @@ type Observer interface {
 type Target interface {
 	// put makes the storage of an item ready, reports whether the item is there already, and what
 	// names it when it is copied.
-	put(
+	prepare(
 		ctx context.Context,
 		item *Item,
 	) (storage content.Storage, present bool, name func(context.Context) error, err error)
@@ -82,8 +82,8 @@ type Options struct {
 // Copy copies items, and what is attached to others after these. It goes on when one fails, and its
 // error names all that did.
 func Copy(ctx context.Context, items []*Item, target Target, o Options) error {
-	attached := slices.DeleteFunc(slices.Clone(items), func(i *Item) bool { return !i.Attached() })
-	others := slices.DeleteFunc(slices.Clone(items), (*Item).Attached)
+	attached := slices.DeleteFunc(slices.Clone(items), func(i *Item) bool { return !i.IsAttached() })
+	others := slices.DeleteFunc(slices.Clone(items), (*Item).IsAttached)
 	// where a registry keeps no list of referrers, each copy rewrites one
 	oneByOne := Options{Parallel: 1, Observer: o.Observer}
 
@@ -114,7 +114,7 @@ func copyAll(ctx context.Context, items []*Item, target Target, o Options) error
 }
 
 func copyItem(ctx context.Context, item *Item, target Target, observer Observer) (present bool, err error) {
-	storage, present, name, err := target.put(ctx, item)
+	storage, present, name, err := target.prepare(ctx, item)
 	if err != nil || present {
 		observer.Copied(item, item.Size, true)
 		return present, err
@@ -130,13 +130,13 @@ func copyItem(ctx context.Context, item *Item, target Target, observer Observer)
 	options.FindSuccessors = item.successors
 	for attempt := 1; ; attempt++ {
 		err = oras.CopyGraph(ctx, source, storage, item.Root, options)
-		if err == nil || attempt == attempts || ctx.Err() != nil || !oci.Passing(err) {
+		if err == nil || attempt == maxAttempts || ctx.Err() != nil || !oci.IsTemporary(err) {
 			break
 		}
 	}
 
 	if err != nil {
-		return false, oci.Explain("copy", item.Name, err)
+		return false, oci.WrapError("copy", item.Name, err)
 	}
 
 	observer.Copied(item, item.Size-source.total(), true)

@@ -147,7 +147,7 @@ func aRegistryIsMirrored(t *testing.T, i bed.Implementation) {
 	c := newClient(t, oci.Options{})
 	refs := published(t, c, runRegistry(t, bed.RegistryOptions{Implementation: i}).Address)
 	server := runRegistry(t, bed.RegistryOptions{Implementation: i, TLS: true, User: "me", Password: "secret"})
-	to := newClient(t, oci.Options{CA: server.CA, Credentials: oci.Static(server.Address, "me", "secret")})
+	to := newClient(t, oci.Options{CA: server.CA, Credentials: oci.StaticCredentials(server.Address, "me", "secret")})
 	target := &Registry{Client: to, Base: repository(t, "oci://"+server.Address+"/mirror")}
 
 	first, again := &tally{}, &tally{}

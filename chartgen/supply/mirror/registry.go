@@ -25,7 +25,7 @@ func (r *Registry) ChartRepository() string { return r.Base.Join(chartsFolder).S
 // ImageRegistry is what the operator's flag --image-registry must be to use the mirror.
 func (r *Registry) ImageRegistry() string { return r.Base.Location() }
 
-func (r *Registry) put(ctx context.Context, item *Item) (content.Storage, bool, func(context.Context) error, error) {
+func (r *Registry) prepare(ctx context.Context, item *Item) (content.Storage, bool, func(context.Context) error, error) {
 	ref := r.Base.Join(item.Repository)
 	if item.Tag == "" {
 		ref = ref.WithDigest(item.Root.Digest)
@@ -37,8 +37,8 @@ func (r *Registry) put(ctx context.Context, item *Item) (content.Storage, bool, 
 	switch {
 	case err == nil && existing.Digest == item.Root.Digest:
 		return nil, true, nil, nil
-	case err == nil && !item.Attached() && (item.IsChart() || !r.Overwrite): // signatures under a tag become more
-		return nil, false, nil, oci.Conflicting("push", ref, existing, item.Root)
+	case err == nil && !item.IsAttached() && (item.IsChart() || !r.Overwrite): // signatures under a tag become more
+		return nil, false, nil, oci.NewConflictError("push", ref, existing, item.Root)
 	case err != nil && !oci.IsReason(err, oci.NotFound):
 		return nil, false, nil, err
 	}
@@ -50,6 +50,6 @@ func (r *Registry) put(ctx context.Context, item *Item) (content.Storage, bool, 
 			return nil
 		}
 
-		return oci.Explain("tag", ref.String(), repository.Tag(ctx, item.Root, item.Tag))
+		return oci.WrapError("tag", ref.String(), repository.Tag(ctx, item.Root, item.Tag))
 	}, nil
 }

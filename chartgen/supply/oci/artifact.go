@@ -45,18 +45,18 @@ func (c *Client) Artifact(ctx context.Context, ref Reference) (*Artifact, error)
 	switch desc.MediaType {
 	case ocispec.MediaTypeImageManifest, mediaTypeDockerManifest:
 	default:
-		return nil, invalid("pull", ref, "an OCI manifest was expected, not %s", desc.MediaType)
+		return nil, newInvalidError("pull", ref, "an OCI manifest was expected, not %s", desc.MediaType)
 	}
 
 	if err := json.Unmarshal(data, &a.Manifest); err != nil {
-		return nil, invalid("pull", ref, "its manifest is not JSON: %v", err)
+		return nil, newInvalidError("pull", ref, "its manifest is not JSON: %v", err)
 	}
 
 	return a, nil
 }
 
 // Holds reports whether a blob is a layer of the artifact.
-func (a *Artifact) Holds(blob digest.Digest) bool {
+func (a *Artifact) HasLayer(blob digest.Digest) bool {
 	return slices.ContainsFunc(a.Manifest.Layers, func(layer ocispec.Descriptor) bool { return layer.Digest == blob })
 }
 
@@ -69,7 +69,7 @@ func (c *Client) Index(ctx context.Context, ref Reference) ([]ocispec.Descriptor
 
 	var index ocispec.Index
 	if err := json.Unmarshal(data, &index); err != nil || !IsIndex(desc) {
-		return nil, invalid("pull", ref, "an OCI index was expected, not %s", desc.MediaType)
+		return nil, newInvalidError("pull", ref, "an OCI index was expected, not %s", desc.MediaType)
 	}
 
 	return index.Manifests, nil
@@ -120,28 +120,28 @@ func (c *Client) Push(ctx context.Context, ref Reference, artifact []Layer) (oci
 	case err == nil && existing.Digest == manifest.Descriptor.Digest:
 		return existing, nil
 	case err == nil:
-		return existing, Conflicting(action, ref, existing, manifest.Descriptor)
+		return existing, NewConflictError(action, ref, existing, manifest.Descriptor)
 	case !IsReason(err, NotFound):
 		return ocispec.Descriptor{}, err
 	}
 
 	for _, l := range blobs {
 		if err := c.pushBlob(ctx, ref, l); err != nil {
-			return ocispec.Descriptor{}, explain(action, ref, err)
+			return ocispec.Descriptor{}, wrapError(action, ref, err)
 		}
 	}
 
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 
 	err = c.Repository(ref).PushReference(ctx, manifest.Descriptor, bytes.NewReader(manifest.Data), ref.Tag)
 
-	return manifest.Descriptor, explain(action, ref, err)
+	return manifest.Descriptor, wrapError(action, ref, err)
 }
 
 // pushBlob pushes a blob unless it is there.
 func (c *Client) pushBlob(ctx context.Context, ref Reference, l Layer) error {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 
 	repository := c.Repository(ref)

@@ -22,10 +22,10 @@ const (
 )
 
 // maxChart bounds a chart's archive: twenty times a large provider's.
-const maxChart = 16 << 20
+const maxChartSize = 16 << 20
 
 // created is when every artifact was made: the same chart is the same manifest on every machine.
-const created = "1970-01-01T00:00:00Z"
+const creationTime = "1970-01-01T00:00:00Z"
 
 // Chart is a chart in a registry.
 type Chart struct {
@@ -54,8 +54,8 @@ func PackChart(ch *chart.Chart) ([]Layer, error) {
 		return nil, err
 	}
 
-	if len(archive) > maxChart {
-		return nil, fmt.Errorf("chart %s is %d MiB; %d MiB is the limit", ch.Filename(), len(archive)>>20, maxChart>>20)
+	if len(archive) > maxChartSize {
+		return nil, fmt.Errorf("chart %s is %d MiB; %d MiB is the limit", ch.Filename(), len(archive)>>20, maxChartSize>>20)
 	}
 
 	config, err := chartConfig(ch)
@@ -67,7 +67,7 @@ func PackChart(ch *chart.Chart) ([]Layer, error) {
 		ocispec.AnnotationTitle:       ch.Metadata.Name,
 		ocispec.AnnotationVersion:     ch.Metadata.Version,
 		ocispec.AnnotationDescription: ch.Metadata.Description,
-		ocispec.AnnotationCreated:     created,
+		ocispec.AnnotationCreated:     creationTime,
 	}
 	maps.Copy(annotations, ch.Metadata.Annotations)
 	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
@@ -122,7 +122,7 @@ func (c *Client) PullChart(ctx context.Context, ref Reference) (*Chart, error) {
 func (c *Client) ReadChart(ctx context.Context, a *Artifact) (*Chart, error) {
 	const action = "pull"
 	if !a.IsChart() {
-		return nil, invalid(action, a.Reference, "not a Helm chart but %s", a.kind())
+		return nil, newInvalidError(action, a.Reference, "not a Helm chart but %s", a.describeType())
 	}
 
 	for _, layer := range a.Manifest.Layers {
@@ -130,24 +130,24 @@ func (c *Client) ReadChart(ctx context.Context, a *Artifact) (*Chart, error) {
 			continue // a provenance file
 		}
 
-		archive, err := c.Blob(ctx, a.Reference, layer, maxChart)
+		archive, err := c.Blob(ctx, a.Reference, layer, maxChartSize)
 		if err != nil {
 			return nil, err
 		}
 
 		ch, err := chart.Read(bytes.NewReader(archive))
 		if err != nil {
-			return nil, invalid(action, a.Reference, "%v", err)
+			return nil, newInvalidError(action, a.Reference, "%v", err)
 		}
 
 		return &Chart{Chart: ch, Reference: a.Reference, Archive: archive, Digest: layer.Digest.String()}, nil
 	}
 
-	return nil, invalid(action, a.Reference, "a Helm chart without an archive; push it again")
+	return nil, newInvalidError(action, a.Reference, "a Helm chart without an archive; push it again")
 }
 
 // kind names what an artifact is, for a message.
-func (a *Artifact) kind() string {
+func (a *Artifact) describeType() string {
 	for _, kind := range []string{a.Manifest.ArtifactType, a.Manifest.Config.MediaType} {
 		if kind != "" && kind != ocispec.MediaTypeEmptyJSON {
 			return kind

@@ -15,7 +15,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/retry"
 
-	"github.com/capstan-project/capstan/chartgen/supply/connect"
+	"github.com/capstan-project/capstan/chartgen/supply/transport"
 )
 
 // Bounds of what is taken from a registry.
@@ -26,7 +26,7 @@ const (
 	maxTags, maxPages = 10000, 200
 	// attempts is how often a body that is cut is asked for in all; requests that fail before their
 	// body have retries of their own.
-	attempts = 3
+	maxAttempts = 3
 )
 
 // Options of a client. The zero value is a client for public registries.
@@ -50,7 +50,7 @@ type Client struct {
 
 // NewClient makes a client.
 func NewClient(o Options) (*Client, error) {
-	transport, err := o.transport()
+	transport, err := o.roundTripper()
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +66,8 @@ func NewClient(o Options) (*Client, error) {
 }
 
 // transport is a connection without endless silence.
-func (o Options) transport() (http.RoundTripper, error) {
-	t, err := connect.New(connect.Options{CA: o.CA, Certificate: o.Certificate, Key: o.Key, Proxy: o.Proxy})
+func (o Options) roundTripper() (http.RoundTripper, error) {
+	t, err := transport.New(transport.Options{CA: o.CA, Certificate: o.Certificate, Key: o.Key, Proxy: o.Proxy})
 	if err != nil {
 		return nil, err
 	}
@@ -95,37 +95,37 @@ func (c *Client) Repository(ref Reference) *remote.Repository {
 func (c *Client) Tags(ctx context.Context, ref Reference) ([]string, error) {
 	const action = "list the tags of"
 
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 
 	var tags []string
 
 	err := c.Repository(ref).Tags(ctx, "", func(page []string) error {
 		if tags = append(tags, page...); len(tags) > maxTags {
-			return invalid(action, ref, "more than %d tags", maxTags)
+			return newInvalidError(action, ref, "more than %d tags", maxTags)
 		}
 
 		return nil
 	})
 
-	return tags, explain(action, ref, err)
+	return tags, wrapError(action, ref, err)
 }
 
 // Resolve finds the descriptor of a manifest by its tag or digest, without reading it.
 func (c *Client) Resolve(ctx context.Context, ref Reference) (ocispec.Descriptor, error) {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 
 	desc, err := c.Repository(ref).Resolve(ctx, ref.Identifier())
 
-	return desc, explain("find", ref, err)
+	return desc, wrapError("find", ref, err)
 }
 
 // Manifest reads a manifest or an index by its tag or digest.
 func (c *Client) Manifest(ctx context.Context, ref Reference) (ocispec.Descriptor, []byte, error) {
 	const action = "pull"
 
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 
 	var (
@@ -133,7 +133,7 @@ func (c *Client) Manifest(ctx context.Context, ref Reference) (ocispec.Descripto
 		data []byte
 	)
 
-	err := again(ctx, func() error {
+	err := retryBody(ctx, func() error {
 		found, body, err := c.Repository(ref).Manifests().FetchReference(ctx, ref.Identifier())
 		if err != nil {
 			return err
@@ -141,7 +141,7 @@ func (c *Client) Manifest(ctx context.Context, ref Reference) (ocispec.Descripto
 		defer body.Close()
 
 		if found.Size > maxManifest {
-			return invalid(action, ref, "a manifest of %d bytes; %d is what registries take", found.Size, maxManifest)
+			return newInvalidError(action, ref, "a manifest of %d bytes; %d is what registries take", found.Size, maxManifest)
 		}
 
 		desc = found
@@ -150,22 +150,22 @@ func (c *Client) Manifest(ctx context.Context, ref Reference) (ocispec.Descripto
 		return err
 	})
 
-	return desc, data, explain(action, ref, err)
+	return desc, data, wrapError(action, ref, err)
 }
 
 // Blob reads a blob of a repository into memory, if it is not larger than the limit.
 func (c *Client) Blob(ctx context.Context, ref Reference, desc ocispec.Descriptor, limit int64) ([]byte, error) {
 	const action = "pull"
 	if desc.Size > limit || desc.Size < 0 {
-		return nil, invalid(action, ref, "a layer of %d bytes; %d is the limit", desc.Size, limit)
+		return nil, newInvalidError(action, ref, "a layer of %d bytes; %d is the limit", desc.Size, limit)
 	}
 
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 
 	var data []byte
 
-	err := again(ctx, func() error {
+	err := retryBody(ctx, func() error {
 		body, err := c.Repository(ref).Blobs().Fetch(ctx, desc)
 		if err != nil {
 			return err
@@ -177,15 +177,15 @@ func (c *Client) Blob(ctx context.Context, ref Reference, desc ocispec.Descripto
 		return err
 	})
 
-	return data, explain(action, ref, err)
+	return data, wrapError(action, ref, err)
 }
 
 // Open reads a blob as a stream. The digest is verified at the end: whoever uses what was read
 // before owes a read until io.EOF.
-func (c *Client) Open(ctx context.Context, ref Reference, desc ocispec.Descriptor) (io.ReadCloser, error) {
+func (c *Client) OpenBlob(ctx context.Context, ref Reference, desc ocispec.Descriptor) (io.ReadCloser, error) {
 	body, err := c.Repository(ref).Blobs().Fetch(ctx, desc)
 	if err != nil {
-		return nil, explain("pull", ref, err)
+		return nil, wrapError("pull", ref, err)
 	}
 
 	return &verifiedBody{VerifyReader: content.NewVerifyReader(body, desc), body: body, ref: ref}, nil
@@ -207,7 +207,7 @@ func (b *verifiedBody) Read(p []byte) (int, error) {
 	}
 
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = explain("pull", b.ref, err)
+		err = wrapError("pull", b.ref, err)
 	}
 
 	return n, err
@@ -216,21 +216,21 @@ func (b *verifiedBody) Read(p []byte) (int, error) {
 func (b *verifiedBody) Close() error { return b.body.Close() }
 
 // bounded gives what is small two minutes.
-func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+func withRequestTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, 2*time.Minute)
 }
 
 // again repeats what reads a body, as long as the connection was what failed.
-func again(ctx context.Context, read func() error) error {
+func retryBody(ctx context.Context, read func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := read()
-		if err == nil || attempt == attempts || ctx.Err() != nil || !cut(err) {
+		if err == nil || attempt == maxAttempts || ctx.Err() != nil || !isInterrupted(err) {
 			return err
 		}
 	}
 }
 
 // cut reports whether a body ended before its time.
-func cut(err error) bool {
+func isInterrupted(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errStalled)
 }

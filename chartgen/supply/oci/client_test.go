@@ -145,7 +145,7 @@ func aRegistryWithTLSAndAPassword(t *testing.T, i bed.Implementation) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			options, err := FromSecret(r.Address, data)
+			options, err := OptionsFromSecret(r.Address, data)
 			g.Expect(err).NotTo(HaveOccurred())
 
 			options.CA = r.CA
@@ -160,7 +160,7 @@ func aRegistryWithTLSAndAPassword(t *testing.T, i bed.Implementation) {
 		})
 	}
 
-	_, err := push(t, client(t, Options{CA: r.CA, Credentials: Static(r.Address, "me", secret)}), ref, "other content")
+	_, err := push(t, client(t, Options{CA: r.CA, Credentials: StaticCredentials(r.Address, "me", secret)}), ref, "other content")
 	g.Expect(IsReason(err, Conflict)).To(BeTrue(), "%v", err)
 
 	for name, test := range map[string]struct {
@@ -169,9 +169,9 @@ func aRegistryWithTLSAndAPassword(t *testing.T, i bed.Implementation) {
 		message string
 	}{
 		"no credentials":           {Options{CA: r.CA}, Denied, "asks for credentials"},
-		"wrong credentials":        {Options{CA: r.CA, Credentials: Static(r.Address, "me", "wr0ng-"+secret)}, Denied, "refuses the credentials"},
-		"another host's":           {Options{CA: r.CA, Credentials: Static("example.com", "me", secret)}, Denied, "asks for credentials"},
-		"an authority not trusted": {Options{Credentials: Static(r.Address, "me", secret)}, Untrusted, "ca.crt"},
+		"wrong credentials":        {Options{CA: r.CA, Credentials: StaticCredentials(r.Address, "me", "wr0ng-"+secret)}, Denied, "refuses the credentials"},
+		"another host's":           {Options{CA: r.CA, Credentials: StaticCredentials("example.com", "me", secret)}, Denied, "asks for credentials"},
+		"an authority not trusted": {Options{Credentials: StaticCredentials(r.Address, "me", secret)}, Untrusted, "ca.crt"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -248,7 +248,7 @@ func TestSecretsAreNeverQuoted(t *testing.T) {
 		{"ca.crt": []byte(secret)},
 		{"proxy": []byte("http://me:" + secret + "@")},
 	} {
-		o, err := FromSecret("example.com", data)
+		o, err := OptionsFromSecret("example.com", data)
 		if err == nil {
 			_, err = NewClient(o)
 		}
@@ -269,7 +269,7 @@ func TestAProxyIsGoneThrough(t *testing.T) {
 		p.Out.Host = p.In.Host
 	}})
 	t.Cleanup(proxy.Close)
-	options, err := FromSecret("registry.example", map[string][]byte{"proxy": []byte(proxy.URL)})
+	options, err := OptionsFromSecret("registry.example", map[string][]byte{"proxy": []byte(proxy.URL)})
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = push(t, client(t, options), parse(t, "http://registry.example/test/artifact:v1"), "content")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -435,7 +435,7 @@ func TestCredentialsAreNotSentToAnotherHost(t *testing.T) {
 	defer server.Close()
 
 	ref := parse(t, server.URL+"/a:v1")
-	c := client(t, Options{Credentials: Static(ref.Registry, "me", secret)})
+	c := client(t, Options{Credentials: StaticCredentials(ref.Registry, "me", secret)})
 	a, err := c.Artifact(t.Context(), ref)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(c.Blob(t.Context(), ref, a.Manifest.Layers[0], 100)).To(Equal(layer))
@@ -457,7 +457,7 @@ func TestAStreamEndsWithAnErrorWhenItsDigestIsWrong(t *testing.T) {
 	defer server.Close()
 
 	ref := parse(t, server.URL+"/a:v1")
-	body, err := client(t, Options{}).Open(t.Context(), ref, content.NewDescriptorFromBytes("text/plain", []byte("good")))
+	body, err := client(t, Options{}).OpenBlob(t.Context(), ref, content.NewDescriptorFromBytes("text/plain", []byte("good")))
 	g.Expect(err).NotTo(HaveOccurred())
 
 	defer body.Close()

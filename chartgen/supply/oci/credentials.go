@@ -29,7 +29,7 @@ const (
 type Credentials = auth.CredentialFunc
 
 // FirstOf takes the first credentials that are there.
-func FirstOf(all ...Credentials) Credentials {
+func ChainCredentials(all ...Credentials) Credentials {
 	return func(ctx context.Context, host string) (auth.Credential, error) {
 		for _, c := range all {
 			if found, err := c(ctx, host); err != nil || found != auth.EmptyCredential {
@@ -43,7 +43,7 @@ func FirstOf(all ...Credentials) Credentials {
 
 // DockerConfig reads the content of a docker configuration file, or of the key .dockerconfigjson of
 // a Secret.
-func DockerConfig(data []byte) (Credentials, error) {
+func ParseDockerConfig(data []byte) (Credentials, error) {
 	store, err := credentials.NewMemoryStoreFromDockerConfig(data)
 	if err != nil { // the cause may quote what it could not read
 		return nil, errors.New(
@@ -56,14 +56,14 @@ func DockerConfig(data []byte) (Credentials, error) {
 
 // ConfigFile is a docker configuration file. It is read each time, so a mounted Secret that changes
 // takes effect; now only to see whether it can be read.
-func ConfigFile(path string) (Credentials, error) {
+func DockerConfigFile(path string) (Credentials, error) {
 	load := func() (Credentials, error) {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}
 
-		found, err := DockerConfig(data)
+		found, err := ParseDockerConfig(data)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
@@ -86,7 +86,7 @@ func ConfigFile(path string) (Credentials, error) {
 
 // FromVariables are cluster-api-operator's OCI_* keys among a provider's variables, for one
 // registry; nil when there are none.
-func FromVariables(host string, data map[string][]byte) Credentials {
+func VariableCredentials(host string, data map[string][]byte) Credentials {
 	own := auth.Credential{
 		Username: string(data[keyOCIUsername]), Password: string(data[keyOCIPassword]),
 		AccessToken: string(data[keyOCIToken]), RefreshToken: string(data[keyOCIRefresh]),
@@ -100,7 +100,7 @@ func FromVariables(host string, data map[string][]byte) Credentials {
 
 // UserConfig is the docker configuration of the person who runs this program, credential helpers
 // included.
-func UserConfig() (Credentials, error) {
+func UserDockerConfig() (Credentials, error) {
 	store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read the docker configuration: %w", err)
@@ -110,7 +110,7 @@ func UserConfig() (Credentials, error) {
 }
 
 // Static are credentials for one registry.
-func Static(host, username, password string) Credentials {
+func StaticCredentials(host, username, password string) Credentials {
 	return auth.StaticCredential(host, auth.Credential{Username: username, Password: password})
 }
 
@@ -118,7 +118,7 @@ func Static(host, username, password string) Credentials {
 // password, or token, or cluster-api-operator's OCI_USERNAME, OCI_PASSWORD, OCI_ACCESS_TOKEN and
 // OCI_REFRESH_TOKEN; ca.crt for the registry's certificate; tls.crt and tls.key for one's own;
 // proxy for the proxy to go through. All are optional. No error holds any of it.
-func FromSecret(host string, data map[string][]byte) (Options, error) {
+func OptionsFromSecret(host string, data map[string][]byte) (Options, error) {
 	o := Options{
 		CA:          data[keyCA],
 		Certificate: data[corev1.TLSCertKey],
@@ -127,10 +127,10 @@ func FromSecret(host string, data map[string][]byte) (Options, error) {
 	}
 
 	own := auth.Credential{
-		Username:     text(data, corev1.BasicAuthUsernameKey, keyOCIUsername),
-		Password:     text(data, corev1.BasicAuthPasswordKey, keyOCIPassword),
-		AccessToken:  text(data, keyToken, keyOCIToken),
-		RefreshToken: text(data, keyOCIRefresh),
+		Username:     firstValue(data, corev1.BasicAuthUsernameKey, keyOCIUsername),
+		Password:     firstValue(data, corev1.BasicAuthPasswordKey, keyOCIPassword),
+		AccessToken:  firstValue(data, keyToken, keyOCIToken),
+		RefreshToken: firstValue(data, keyOCIRefresh),
 	}
 	if own != auth.EmptyCredential {
 		o.Credentials = auth.StaticCredential(host, own)
@@ -139,7 +139,7 @@ func FromSecret(host string, data map[string][]byte) (Options, error) {
 
 	if config, ok := data[corev1.DockerConfigJsonKey]; ok {
 		var err error
-		if o.Credentials, err = DockerConfig(config); err != nil {
+		if o.Credentials, err = ParseDockerConfig(config); err != nil {
 			return Options{}, fmt.Errorf("key %s: %w", corev1.DockerConfigJsonKey, err)
 		}
 	}
@@ -148,7 +148,7 @@ func FromSecret(host string, data map[string][]byte) (Options, error) {
 }
 
 // text is the first of these keys that is set.
-func text(data map[string][]byte, keys ...string) string {
+func firstValue(data map[string][]byte, keys ...string) string {
 	values := make([]string, 0, len(keys))
 	for _, key := range keys {
 		values = append(values, string(data[key]))

@@ -62,13 +62,13 @@ func IsReason(err error, reason Reason) bool {
 
 // Explain makes an *Error of what a library returned that speaks to a registry for this package's
 // callers; nil stays nil.
-func Explain(action, name string, err error) error {
+func WrapError(action, name string, err error) error {
 	ref, parseErr := Parse(name)
 	if parseErr != nil {
 		ref = Reference{Repository: name}
 	}
 
-	err = explain(action, ref, err)
+	err = wrapError(action, ref, err)
 
 	var e *Error
 	if errors.As(err, &e) && parseErr != nil {
@@ -79,12 +79,12 @@ func Explain(action, name string, err error) error {
 }
 
 // Passing reports whether an error may go away when the same is tried again.
-func Passing(err error) bool {
-	return err != nil && !errors.Is(err, context.Canceled) && IsReason(explain("", Reference{}, err), Unavailable)
+func IsTemporary(err error) bool {
+	return err != nil && !errors.Is(err, context.Canceled) && IsReason(wrapError("", Reference{}, err), Unavailable)
 }
 
 // Conflicting is the error of a tag that is there already and holds something else.
-func Conflicting(action string, ref Reference, existing, wanted ocispec.Descriptor) error {
+func NewConflictError(action string, ref Reference, existing, wanted ocispec.Descriptor) error {
 	return &Error{Action: action, Reference: ref.String(), Reason: Conflict, Message: fmt.Sprintf(
 		"the tag is there already and holds %s, not %s; a tag is never overwritten: delete it, or use another repository",
 		existing.Digest,
@@ -93,7 +93,7 @@ func Conflicting(action string, ref Reference, existing, wanted ocispec.Descript
 }
 
 // explain makes an *Error of what the registry's client returned; nil stays nil.
-func explain(action string, ref Reference, err error) error {
+func wrapError(action string, ref Reference, err error) error {
 	var known *Error
 	if err == nil || errors.As(err, &known) || errors.Is(err, context.Canceled) {
 		return err
@@ -106,7 +106,7 @@ func explain(action string, ref Reference, err error) error {
 }
 
 // invalid makes an *Error about content that will not get better.
-func invalid(action string, ref Reference, format string, args ...any) error {
+func newInvalidError(action string, ref Reference, format string, args ...any) error {
 	return &Error{Action: action, Reference: ref.String(), Reason: Invalid, Message: fmt.Sprintf(format, args...)}
 }
 

@@ -55,7 +55,7 @@ func (c *Client) Image(ctx context.Context, ref Reference) (pinned Reference, im
 		func(d ocispec.Descriptor) bool { return d.Platform == nil || d.Platform.OS != "linux" },
 	)
 	if len(platforms) == 0 {
-		return pinned, nil, invalid("pull", ref, "holds no image for linux")
+		return pinned, nil, newInvalidError("pull", ref, "holds no image for linux")
 	}
 
 	chosen := max(
@@ -78,7 +78,7 @@ func (c *Client) Files(
 	folders []string,
 	enough func(files map[string][]byte) bool,
 ) (map[string][]byte, error) {
-	w := &layerWalk{
+	w := &layerReader{
 		ref:         image.Reference,
 		folders:     folders,
 		files:       map[string][]byte{},
@@ -87,8 +87,8 @@ func (c *Client) Files(
 		entriesLeft: maxEntries,
 	}
 	for _, layer := range slices.Backward(image.Manifest.Layers) {
-		if err := c.walkLayer(ctx, w, layer); err != nil {
-			return nil, explain("read", image.Reference, err)
+		if err := c.readLayer(ctx, w, layer); err != nil {
+			return nil, wrapError("read", image.Reference, err)
 		}
 
 		if enough(w.files) {
@@ -101,9 +101,9 @@ func (c *Client) Files(
 
 // walkLayer streams a layer, again when the connection is cut. Nothing of a layer counts before its
 // digest is verified.
-func (c *Client) walkLayer(ctx context.Context, w *layerWalk, layer ocispec.Descriptor) error {
-	return again(ctx, func() error {
-		body, err := c.Open(ctx, w.ref, layer)
+func (c *Client) readLayer(ctx context.Context, w *layerReader, layer ocispec.Descriptor) error {
+	return retryBody(ctx, func() error {
+		body, err := c.OpenBlob(ctx, w.ref, layer)
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (c *Client) walkLayer(ctx context.Context, w *layerWalk, layer ocispec.Desc
 		this := *w // bounds and all: an attempt that fails leaves no trace
 
 		this.found, this.hidden = map[string][]byte{}, slices.Clone(w.hidden)
-		if err := this.layer(body); err != nil {
+		if err := this.readLayer(body); err != nil {
 			return err
 		}
 
@@ -127,7 +127,7 @@ func (c *Client) walkLayer(ctx context.Context, w *layerWalk, layer ocispec.Desc
 }
 
 // layerWalk is how far the walk through an image's layers has come.
-type layerWalk struct {
+type layerReader struct {
 	ref     Reference
 	folders []string
 	files   map[string][]byte // of the layers so far
@@ -140,8 +140,8 @@ type layerWalk struct {
 	entriesLeft         int
 }
 
-func (w *layerWalk) layer(body io.Reader) error {
-	plain, done, err := unpacked(body)
+func (w *layerReader) readLayer(body io.Reader) error {
+	plain, done, err := decompress(body)
 	if err != nil {
 		return w.invalid("a layer that cannot be unpacked: %v", err)
 	}
@@ -162,7 +162,7 @@ func (w *layerWalk) layer(body io.Reader) error {
 		}
 
 		if err == nil {
-			err = w.entry(header, archive, upper)
+			err = w.readEntry(header, archive, upper)
 		}
 
 		if err != nil {
@@ -177,7 +177,7 @@ func (w *layerWalk) layer(body io.Reader) error {
 }
 
 // entry looks at one entry of a layer.
-func (w *layerWalk) entry(header *tar.Header, content io.Reader, upper []string) error {
+func (w *layerReader) readEntry(header *tar.Header, content io.Reader, upper []string) error {
 	name := strings.TrimPrefix(path.Clean("/"+header.Name), "/")
 
 	folder, base := path.Split(name)
@@ -186,7 +186,7 @@ func (w *layerWalk) entry(header *tar.Header, content io.Reader, upper []string)
 		return w.hide(folder)
 	case strings.HasPrefix(base, whiteout):
 		return w.hide(folder + strings.TrimPrefix(base, whiteout))
-	case header.Typeflag == tar.TypeDir || !w.concerns(name) || hides(upper, name):
+	case header.Typeflag == tar.TypeDir || !w.isRelevant(name) || isHidden(upper, name):
 		return nil
 	case header.Typeflag != tar.TypeReg:
 		return w.invalid("/%s is not a regular file; links are not followed", name)
@@ -202,7 +202,7 @@ func (w *layerWalk) entry(header *tar.Header, content io.Reader, upper []string)
 		return w.tooLarge(name)
 	}
 
-	if err := w.keep(name, header.Size); err != nil {
+	if err := w.reserve(name, header.Size); err != nil {
 		return err
 	}
 
@@ -217,7 +217,7 @@ func (w *layerWalk) entry(header *tar.Header, content io.Reader, upper []string)
 }
 
 // concerns reports whether a path is a folder that is looked for, lies in one, or has one in it.
-func (w *layerWalk) concerns(name string) bool {
+func (w *layerReader) isRelevant(name string) bool {
 	name = strings.TrimSuffix(name, "/") + "/"
 
 	return name == "/" || slices.ContainsFunc(w.folders, func(f string) bool {
@@ -225,18 +225,18 @@ func (w *layerWalk) concerns(name string) bool {
 	})
 }
 
-func (w *layerWalk) hide(name string) error {
-	if !w.concerns(name) {
+func (w *layerReader) hide(name string) error {
+	if !w.isRelevant(name) {
 		return nil
 	}
 
 	w.hidden = append(w.hidden, name)
 
-	return w.keep(name, 0)
+	return w.reserve(name, 0)
 }
 
 // keep counts what stays in memory.
-func (w *layerWalk) keep(name string, size int64) error {
+func (w *layerReader) reserve(name string, size int64) error {
 	if w.keptLeft -= size + int64(len(name)); w.keptLeft < 0 || len(w.found)+len(w.hidden) > maxKeptFiles {
 		return w.tooLarge(name)
 	}
@@ -244,7 +244,7 @@ func (w *layerWalk) keep(name string, size int64) error {
 	return nil
 }
 
-func (w *layerWalk) tooLarge(name string) error {
+func (w *layerReader) tooLarge(name string) error {
 	return w.invalid(
 		"/%s is larger than what a provider publishes (%d MiB in a file, %d MiB and %d files in all)",
 		name,
@@ -255,7 +255,7 @@ func (w *layerWalk) tooLarge(name string) error {
 }
 
 // hides reports whether newer layers hide a path, by itself or with a folder that it is in.
-func hides(hidden []string, name string) bool {
+func isHidden(hidden []string, name string) bool {
 	return slices.ContainsFunc(hidden, func(h string) bool {
 		folder := h
 		if !strings.HasSuffix(h, "/") {
@@ -271,7 +271,7 @@ func hides(hidden []string, name string) bool {
 }
 
 // archiveError tells a broken archive from a broken connection, which the body explains itself.
-func (w *layerWalk) archiveError(err error) error {
+func (w *layerReader) archiveError(err error) error {
 	var known *Error
 	if errors.As(err, &known) {
 		return err
@@ -280,12 +280,12 @@ func (w *layerWalk) archiveError(err error) error {
 	return w.invalid("a layer that is not a tar archive: %v", err)
 }
 
-func (w *layerWalk) invalid(format string, args ...any) error {
+func (w *layerReader) invalid(format string, args ...any) error {
 	return &Error{Action: "read", Reference: w.ref.String(), Reason: Invalid, Message: fmt.Sprintf(format, args...)}
 }
 
 // unpacked reads through the compression that the first bytes tell of; media types are often wrong.
-func unpacked(body io.Reader) (io.Reader, func(), error) {
+func decompress(body io.Reader) (io.Reader, func(), error) {
 	buffered := bufio.NewReader(body)
 
 	magic, _ := buffered.Peek(4) // whatever is there

@@ -18,18 +18,18 @@ func (c *Client) Referrers(
 ) ([]ocispec.Descriptor, error) {
 	const action = "list the signatures of"
 
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 
 	var all []ocispec.Descriptor
 
 	err := c.Repository(ref).Referrers(ctx, subject, "", func(page []ocispec.Descriptor) error {
 		if all = append(all, page...); len(all) > maxReferrers {
-			return invalid(action, ref, "more than %d", maxReferrers)
+			return newInvalidError(action, ref, "more than %d", maxReferrers)
 		}
 
 		return nil
 	})
 
-	return all, explain(action, ref, err)
+	return all, wrapError(action, ref, err)
 }

@@ -40,19 +40,19 @@ func NewWebsite(address string, provider bundle.Provider, options WebOptions) (*
 		return nil, &AddressError{
 			fmt.Sprintf(
 				"the URL %s holds credentials, which everybody can read; put them into the Secret of spec.fetchConfig.secretRef",
-				web.Plain(u),
+				web.RedactURL(u),
 			),
 		}
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, &AddressError{
 			fmt.Sprintf(
 				"the URL %s must end there: what comes after it in spec.fetchConfig would be lost; a token belongs into the Secret of spec.fetchConfig.secretRef",
-				web.Plain(u),
+				web.RedactURL(u),
 			),
 		}
 	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
 		return nil, &AddressError{
-			fmt.Sprintf("%s is not the address of a web server; it must begin with https:// or http://", web.Plain(u)),
+			fmt.Sprintf("%s is not the address of a web server; it must begin with https:// or http://", web.RedactURL(u)),
 		}
 	}
 
@@ -68,18 +68,18 @@ func NewWebsite(address string, provider bundle.Provider, options WebOptions) (*
 
 	switch {
 	case strings.Contains(u.EscapedPath(), gitLabAPI):
-		w.site, w.named, file, err = parseGitLab(u, options)
+		w.site, w.defaultVersion, file, err = parseGitLab(u, options)
 		if err != nil {
 			return nil, err
 		}
 	case releases >= 2, u.Hostname() == gitHubHost && len(parts) == 2:
-		w.site, w.named, file = parseGitHub(u, parts, options)
+		w.site, w.defaultVersion, file = parseGitHub(u, parts, options)
 	default:
-		w.site, w.named, file = parseFiles(u, options)
+		w.site, w.defaultVersion, file = parseFiles(u, options)
 	}
 
-	if !IsExact(w.named) {
-		w.named = ""
+	if !IsExact(w.defaultVersion) {
+		w.defaultVersion = ""
 	}
 
 	w.components = componentsNames(provider, file)
@@ -141,9 +141,9 @@ func parseFiles(u *url.URL, options WebOptions) (site *files, version, file stri
 		},
 	}
 
-	plain := web.Plain(u)
+	plain := web.RedactURL(u)
 	if !strings.HasSuffix(plain, ".yaml") && !strings.HasSuffix(plain, ".yml") {
-		site.base, site.version = strings.TrimSuffix(plain, "/")+"/"+anyVersion, anyVersion
+		site.base, site.version = strings.TrimSuffix(plain, "/")+"/"+versionPlaceholder, versionPlaceholder
 		return site, "", ""
 	}
 
@@ -165,7 +165,7 @@ func parseFiles(u *url.URL, options WebOptions) (site *files, version, file stri
 }
 
 // anyVersion stands for the version in the address of a folder of versions.
-const anyVersion = "{version}"
+const versionPlaceholder = "{version}"
 
 func (f *files) fileURL(version, name string) string {
 	if version == "" {
@@ -176,7 +176,7 @@ func (f *files) fileURL(version, name string) string {
 		return f.base + "/" + name
 	}
 
-	if !strings.HasPrefix(f.version, "v") && f.version != anyVersion {
+	if !strings.HasPrefix(f.version, "v") && f.version != versionPlaceholder {
 		version = strings.TrimPrefix(version, "v")
 	}
 

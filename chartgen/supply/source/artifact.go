@@ -24,11 +24,11 @@ type Artifact struct{ repository }
 var (
 	_ ChartSource = &Artifact{}
 	_ Remote      = &Artifact{}
-	_ Tagged      = &Artifact{}
+	_ TaggedSource      = &Artifact{}
 )
 
 // maxRelease bounds all files of a release.
-const maxRelease = 2 * maxFileSize
+const maxTotalSize = 2 * maxFileSize
 
 // NewArtifact makes the source of a provider at an address such as
 // oci://registry.example.com/capi/infrastructure-aws, which may have a tag and a digest.
@@ -42,21 +42,21 @@ func NewArtifact(address string, provider bundle.Provider, options OCIOptions) (
 }
 
 // Chart reads a release that is a Helm chart; nil when it is files.
-func (a *Artifact) Chart(ctx context.Context, release Release) (*oci.Chart, error) {
+func (a *Artifact) Chart(ctx context.Context, release Version) (*oci.Chart, error) {
 	artifact, err := a.artifact(ctx, release)
 	if err != nil || !artifact.IsChart() {
 		return nil, err
 	}
 
-	read, err := a.opened.Client.ReadChart(ctx, artifact)
+	read, err := a.access.Client.ReadChart(ctx, artifact)
 	if err != nil {
-		return nil, asInvalid(err)
+		return nil, contentError(err)
 	}
 
-	if got := "v" + strings.TrimPrefix(read.Metadata.Version, "v"); got != release.Version {
+	if got := "v" + strings.TrimPrefix(read.Metadata.Version, "v"); got != release.Name {
 		return nil, &bundle.InvalidError{
 			File:   artifact.Reference.String(),
-			Reason: fmt.Sprintf("is the chart of version %s, not %s", got, release.Version),
+			Reason: fmt.Sprintf("is the chart of version %s, not %s", got, release.Name),
 		}
 	}
 
@@ -65,19 +65,19 @@ func (a *Artifact) Chart(ctx context.Context, release Release) (*oci.Chart, erro
 
 // Moved says where a release's tag leads now, when that is neither the manifest nor the chart in
 // use.
-func (a *Artifact) Moved(ctx context.Context, release Release, inUse InUse) (oci.Reference, error) {
-	now, err := a.repository.Moved(ctx, release, inUse)
+func (a *Artifact) CheckTag(ctx context.Context, release Version, inUse Digests) (oci.Reference, error) {
+	now, err := a.repository.CheckTag(ctx, release, inUse)
 	if err != nil || now.Digest == "" {
 		return now, err
 	}
 
-	artifact, err := a.opened.Client.Artifact(ctx, now)
+	artifact, err := a.access.Client.Artifact(ctx, now)
 	switch {
 	case oci.IsReason(err, oci.Invalid): // something else altogether
 		return now, nil
 	case err != nil:
 		return oci.Reference{}, err
-	case inUse.Chart != "" && artifact.Holds(inUse.Chart):
+	case inUse.Chart != "" && artifact.HasLayer(inUse.Chart):
 		return oci.Reference{}, nil
 	}
 
@@ -85,24 +85,24 @@ func (a *Artifact) Moved(ctx context.Context, release Release, inUse InUse) (oci
 }
 
 // Fetch reads the files of a release.
-func (a *Artifact) Fetch(ctx context.Context, release Release) (*bundle.Bundle, error) {
+func (a *Artifact) Fetch(ctx context.Context, release Version) (*bundle.Bundle, error) {
 	artifact, err := a.artifact(ctx, release)
 	if err != nil {
 		return nil, err
 	}
 
-	files := titled(artifact)
+	files := layersByTitle(artifact)
 
-	b := &bundle.Bundle{Provider: a.provider, Version: release.Version, Source: artifact.Reference.String()}
-	if b.Metadata, err = a.first(ctx, artifact, files, a.metadataNames(release)); err != nil {
+	b := &bundle.Bundle{Provider: a.provider, Version: release.Name, Source: artifact.Reference.String()}
+	if b.Metadata, err = a.readFirst(ctx, artifact, files, a.metadataNames(release)); err != nil {
 		return nil, err
 	}
 
-	if b.Components, err = a.first(ctx, artifact, files, a.componentsNames(release)); err != nil {
+	if b.Components, err = a.readFirst(ctx, artifact, files, a.componentsNames(release)); err != nil {
 		return nil, err
 	}
 
-	left := int64(maxRelease)
+	left := int64(maxTotalSize)
 
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if !templateName.MatchString(name) {
@@ -112,13 +112,13 @@ func (a *Artifact) Fetch(ctx context.Context, release Release) (*bundle.Bundle, 
 		if left -= files[name].Size; left < 0 {
 			return nil, &bundle.InvalidError{
 				File:   artifact.Reference.String(),
-				Reason: fmt.Sprintf("its cluster templates are larger than %d MiB together", maxRelease>>20),
+				Reason: fmt.Sprintf("its cluster templates are larger than %d MiB together", maxTotalSize>>20),
 			}
 		}
 
-		data, err := a.opened.Client.Blob(ctx, artifact.Reference, files[name], maxFileSize)
+		data, err := a.access.Client.Blob(ctx, artifact.Reference, files[name], maxFileSize)
 		if err != nil {
-			return nil, asInvalid(err)
+			return nil, contentError(err)
 		}
 
 		b.Templates = append(b.Templates, bundle.File{Name: name, Data: data})
@@ -128,41 +128,41 @@ func (a *Artifact) Fetch(ctx context.Context, release Release) (*bundle.Bundle, 
 }
 
 // Metadata reads the metadata.yaml of a release and nothing else.
-func (a *Artifact) Metadata(ctx context.Context, release Release) ([]byte, error) {
+func (a *Artifact) Metadata(ctx context.Context, release Version) ([]byte, error) {
 	artifact, err := a.artifact(ctx, release)
 	if err != nil {
 		return nil, err
 	}
 
 	if artifact.IsChart() {
-		c, err := a.opened.Client.ReadChart(ctx, artifact)
+		c, err := a.access.Client.ReadChart(ctx, artifact)
 		if err != nil {
-			return nil, asInvalid(err)
+			return nil, contentError(err)
 		}
 
 		return c.File(bundle.MetadataFile), nil
 	}
 
-	return a.first(ctx, artifact, titled(artifact), a.metadataNames(release))
+	return a.readFirst(ctx, artifact, layersByTitle(artifact), a.metadataNames(release))
 }
 
 // artifact reads the manifest of a release that is trusted.
-func (a *Artifact) artifact(ctx context.Context, release Release) (*oci.Artifact, error) {
+func (a *Artifact) artifact(ctx context.Context, release Version) (*oci.Artifact, error) {
 	pinned, err := a.resolve(ctx, release)
 	if err != nil {
 		return nil, err
 	}
 
-	artifact, err := a.opened.Client.Artifact(ctx, pinned)
+	artifact, err := a.access.Client.Artifact(ctx, pinned)
 
-	return artifact, asInvalid(err)
+	return artifact, contentError(err)
 }
 
 // templateName is a file name that a chart may have at its root.
 var templateName = regexp.MustCompile(`^(cluster-template|clusterclass-)[A-Za-z0-9._-]*\.yaml$`)
 
 // titled are the layers that have names.
-func titled(artifact *oci.Artifact) map[string]ocispec.Descriptor {
+func layersByTitle(artifact *oci.Artifact) map[string]ocispec.Descriptor {
 	files := map[string]ocispec.Descriptor{}
 
 	for _, layer := range artifact.Manifest.Layers {
@@ -176,16 +176,16 @@ func titled(artifact *oci.Artifact) map[string]ocispec.Descriptor {
 
 // metadataNames are what the metadata may be called, the first wins; with provider and version in
 // the names, several providers share an artifact.
-func (a *Artifact) metadataNames(release Release) []string {
-	return append(a.qualified(release, bundle.MetadataFile), bundle.MetadataFile)
+func (a *Artifact) metadataNames(release Version) []string {
+	return append(a.qualifiedNames(release, bundle.MetadataFile), bundle.MetadataFile)
 }
 
 // componentsNames are what the components may be called.
-func (a *Artifact) componentsNames(release Release) []string {
+func (a *Artifact) componentsNames(release Version) []string {
 	t := v1alpha2.ProviderType(a.provider.Type)
 
 	return append(
-		a.qualified(release, bundle.ComponentsFile),
+		a.qualifiedNames(release, bundle.ComponentsFile),
 		t.Name()+"-"+bundle.ComponentsFile,
 		t.ComponentsFile(),
 		bundle.ComponentsFile,
@@ -193,14 +193,14 @@ func (a *Artifact) componentsNames(release Release) []string {
 }
 
 // qualified is a file's name for this very provider and version, as cluster-api-operator has it.
-func (a *Artifact) qualified(release Release, file string) []string {
+func (a *Artifact) qualifiedNames(release Version, file string) []string {
 	return []string{
-		fmt.Sprintf("%s-%s-%s-%s", v1alpha2.ProviderType(a.provider.Type).Name(), a.provider.Name, release.Version, file),
+		fmt.Sprintf("%s-%s-%s-%s", v1alpha2.ProviderType(a.provider.Type).Name(), a.provider.Name, release.Name, file),
 	}
 }
 
 // first reads the first of these files that is there.
-func (a *Artifact) first(
+func (a *Artifact) readFirst(
 	ctx context.Context,
 	artifact *oci.Artifact,
 	files map[string]ocispec.Descriptor,
@@ -212,9 +212,9 @@ func (a *Artifact) first(
 			continue
 		}
 
-		data, err := a.opened.Client.Blob(ctx, artifact.Reference, layer, maxFileSize)
+		data, err := a.access.Client.Blob(ctx, artifact.Reference, layer, maxFileSize)
 
-		return data, asInvalid(err)
+		return data, contentError(err)
 	}
 
 	there := "no layer with a title annotation"
@@ -235,7 +235,7 @@ func (a *Artifact) first(
 }
 
 // asInvalid makes a registry's error about content that will not get better the bundle's.
-func asInvalid(err error) error {
+func contentError(err error) error {
 	var e *oci.Error
 	if errors.As(err, &e) && e.Reason == oci.Invalid {
 		return &bundle.InvalidError{File: e.Reference, Reason: e.Message, Err: err}

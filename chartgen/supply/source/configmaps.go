@@ -25,9 +25,9 @@ import (
 // version: others that the selector matches hold variables and credentials.
 type ConfigMaps struct {
 	// Metadata reads the metadata of ConfigMaps and Secrets, from a watch if there is one.
-	Metadata client.Reader
+	Client client.Reader
 	// Reader reads ConfigMaps and Secrets from the API server itself.
-	Reader    client.Reader
+	APIReader    client.Reader
 	Namespace string
 	Selector  *metav1.LabelSelector
 	Provider  bundle.Provider
@@ -41,7 +41,7 @@ const (
 
 // Releases lists what matches. ConfigMaps whose version is not semantic are passed over, unless
 // nothing else is there.
-func (c *ConfigMaps) Releases(ctx context.Context) ([]Release, error) {
+func (c *ConfigMaps) Versions(ctx context.Context) ([]Version, error) {
 	selector, err := metav1.LabelSelectorAsSelector(c.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("spec.fetchConfig.selector is not a valid label selector: %w", err)
@@ -53,7 +53,7 @@ func (c *ConfigMaps) Releases(ctx context.Context) ([]Release, error) {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
 
-		if err := c.Metadata.List(
+		if err := c.Client.List(
 			ctx,
 			list,
 			client.InNamespace(c.Namespace),
@@ -80,14 +80,14 @@ func (c *ConfigMaps) Releases(ctx context.Context) ([]Release, error) {
 		}
 	}
 
-	return c.releases(items)
+	return c.parseVersions(items)
 }
 
 // releases makes releases of ConfigMaps and Secrets; two of the same version would make the choice
 // a matter of luck.
-func (c *ConfigMaps) releases(items []metav1.PartialObjectMetadata) ([]Release, error) {
+func (c *ConfigMaps) parseVersions(items []metav1.PartialObjectMetadata) ([]Version, error) {
 	var (
-		releases   []Release
+		releases   []Version
 		passedOver []string
 	)
 
@@ -118,9 +118,9 @@ func (c *ConfigMaps) releases(items []metav1.PartialObjectMetadata) ([]Release, 
 		byVersion[v.String()] = name
 		releases = append(
 			releases,
-			Release{
-				Version:     "v" + strings.TrimPrefix(version, "v"),
-				Name:        name,
+			Version{
+				Name:     "v" + strings.TrimPrefix(version, "v"),
+				ID:        name,
 				Fingerprint: string(item.UID) + "/" + item.ResourceVersion,
 			},
 		)
@@ -139,8 +139,8 @@ func (c *ConfigMaps) releases(items []metav1.PartialObjectMetadata) ([]Release, 
 }
 
 // Fetch reads one ConfigMap or Secret.
-func (c *ConfigMaps) Fetch(ctx context.Context, release Release) (*bundle.Bundle, error) {
-	kind, name, _ := strings.Cut(release.Name, " ")
+func (c *ConfigMaps) Fetch(ctx context.Context, release Version) (*bundle.Bundle, error) {
+	kind, name, _ := strings.Cut(release.ID, " ")
 	key := client.ObjectKey{Namespace: c.Namespace, Name: name}
 
 	compressed, data, err := c.read(ctx, kind, key)
@@ -175,7 +175,7 @@ func (c *ConfigMaps) Fetch(ctx context.Context, release Release) (*bundle.Bundle
 
 	return &bundle.Bundle{
 		Provider:   c.Provider,
-		Version:    release.Version,
+		Version:    release.Name,
 		Source:     strings.ToLower(kind),
 		Components: components,
 		Metadata:   metadata,
@@ -191,13 +191,13 @@ func (c *ConfigMaps) read(
 ) (compressed bool, data map[string][]byte, err error) {
 	if kind == kindSecret {
 		secret := &corev1.Secret{}
-		err = c.Reader.Get(ctx, key, secret)
+		err = c.APIReader.Get(ctx, key, secret)
 
 		return secret.Annotations[v1alpha2.ConfigMapCompressedAnnotation] == "true", secret.Data, err
 	}
 
 	cm := &corev1.ConfigMap{}
-	if err = c.Reader.Get(ctx, key, cm); err != nil {
+	if err = c.APIReader.Get(ctx, key, cm); err != nil {
 		return false, nil, err
 	}
 

@@ -47,19 +47,19 @@ func Provider(t v1alpha2.ProviderType, name string) bundle.Provider {
 
 // Releases lists the version folders. Their fingerprints are made of the names, sizes and times of
 // the files.
-func (d *Directory) Releases(context.Context) ([]Release, error) {
+func (d *Directory) Versions(context.Context) ([]Version, error) {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		return nil, err
 	}
 
-	var releases []Release
+	var releases []Version
 
 	for _, e := range entries {
 		if _, err := semver.NewVersion(e.Name()); err == nil && e.IsDir() {
 			releases = append(
 				releases,
-				Release{Version: e.Name(), Name: e.Name(), Fingerprint: fingerprint(filepath.Join(d.path, e.Name()))},
+				Version{Name: e.Name(), ID: e.Name(), Fingerprint: fingerprint(filepath.Join(d.path, e.Name()))},
 			)
 		}
 	}
@@ -74,9 +74,9 @@ func (d *Directory) Releases(context.Context) ([]Release, error) {
 }
 
 // Fetch reads a version folder.
-func (d *Directory) Fetch(_ context.Context, release Release) (*bundle.Bundle, error) {
-	folder := os.DirFS(filepath.Join(d.path, release.Name))
-	b := &bundle.Bundle{Provider: d.provider, Version: release.Version, Source: "directory"}
+func (d *Directory) Fetch(_ context.Context, release Version) (*bundle.Bundle, error) {
+	folder := os.DirFS(filepath.Join(d.path, release.ID))
+	b := &bundle.Bundle{Provider: d.provider, Version: release.Name, Source: "directory"}
 
 	names, err := fs.Glob(folder, "*.yaml")
 	if err != nil {
@@ -88,7 +88,7 @@ func (d *Directory) Fetch(_ context.Context, release Release) (*bundle.Bundle, e
 	for _, name := range names {
 		data, err := readFile(folder, name)
 		if err != nil {
-			return nil, fmt.Errorf("folder %s: %w", filepath.Join(d.path, release.Name), err)
+			return nil, fmt.Errorf("folder %s: %w", filepath.Join(d.path, release.ID), err)
 		}
 
 		switch {
@@ -96,7 +96,7 @@ func (d *Directory) Fetch(_ context.Context, release Release) (*bundle.Bundle, e
 			b.Metadata = data
 		case strings.HasSuffix(name, bundle.ComponentsFile):
 			b.Components = data
-		case isTemplate(name):
+		case IsTemplateFile(name):
 			b.Templates = append(b.Templates, bundle.File{Name: name, Data: data})
 		}
 	}

@@ -25,7 +25,7 @@ type gitHub struct {
 	// project is the project's address on the website, api its address in the API.
 	project, api string
 	// listing is the project's address on a Go module proxy; empty when there is none.
-	listing string
+	moduleProxy string
 	// releases that the API described, by tag.
 	releases map[string]*gitHubRelease
 }
@@ -58,7 +58,7 @@ func newGitHub(project *url.URL, options WebOptions) *gitHub {
 	switch host := project.Hostname(); {
 	case host == gitHubHost:
 		api.Host = "api." + gitHubHost
-		g.listing = goProxyList(options.GoProxy, path.Join(gitHubHost, owner, name))
+		g.moduleProxy = moduleProxyURL(options.GoProxy, path.Join(gitHubHost, owner, name))
 	case strings.HasSuffix(host, ".ghe.com"):
 		api.Host = "api." + api.Host
 	default:
@@ -90,7 +90,7 @@ func (g *gitHub) read(ctx context.Context, version, name string, limit int64) ([
 	res, err := g.get(ctx, g.fileURL(version, name), "", limit)
 
 	var status *web.StatusError
-	if err != nil && g.token && errors.As(err, &status) && (web.Missing(err) || status.Denied()) {
+	if err != nil && g.token && errors.As(err, &status) && (web.IsNotFound(err) || status.IsDenied()) {
 		return g.readAsset(ctx, version, name, limit, err)
 	}
 
@@ -104,8 +104,8 @@ func (g *gitHub) read(ctx context.Context, version, name string, limit int64) ([
 // readAsset gets a file through the API; notFound is the error when the release has none of that
 // name.
 func (g *gitHub) readAsset(ctx context.Context, version, name string, limit int64, notFound error) ([]byte, error) {
-	release, err := g.release(ctx, version)
-	if web.Missing(err) {
+	release, err := g.getRelease(ctx, version)
+	if web.IsNotFound(err) {
 		return nil, notFound
 	}
 
@@ -117,7 +117,7 @@ func (g *gitHub) readAsset(ctx context.Context, version, name string, limit int6
 		if asset.Name == name {
 			res, err := g.get(ctx, asset.URL, "application/octet-stream", limit)
 			if err != nil {
-				return nil, g.explain(err)
+				return nil, g.explainToken(err)
 			}
 
 			return res.Body, nil
@@ -128,7 +128,7 @@ func (g *gitHub) readAsset(ctx context.Context, version, name string, limit int6
 }
 
 func (g *gitHub) files(ctx context.Context, version string) ([]string, error) {
-	release, err := g.release(ctx, version)
+	release, err := g.getRelease(ctx, version)
 	if err != nil {
 		return nil, err
 	}
@@ -142,13 +142,13 @@ func (g *gitHub) files(ctx context.Context, version string) ([]string, error) {
 }
 
 // release asks the API for a release, once.
-func (g *gitHub) release(ctx context.Context, tag string) (*gitHubRelease, error) {
+func (g *gitHub) getRelease(ctx context.Context, tag string) (*gitHubRelease, error) {
 	if known := g.releases[tag]; known != nil {
 		return known, nil
 	}
 
 	release := &gitHubRelease{}
-	if _, err := g.ask(ctx, g.api+"/releases/tags/"+url.PathEscape(tag), release); err != nil {
+	if _, err := g.getJSON(ctx, g.api+"/releases/tags/"+url.PathEscape(tag), release); err != nil {
 		return nil, err
 	}
 
@@ -160,7 +160,7 @@ func (g *gitHub) release(ctx context.Context, tag string) (*gitHubRelease, error
 // versions lists the project's tags from a Go module proxy, as clusterctl does, and its releases
 // from the API where that fails.
 func (g *gitHub) versions(ctx context.Context) ([]string, error) {
-	if g.listing != "" {
+	if g.moduleProxy != "" {
 		if versions, err := g.listTags(ctx); err == nil && len(versions) > 0 {
 			return versions, nil
 		}
@@ -172,8 +172,8 @@ func (g *gitHub) versions(ctx context.Context) ([]string, error) {
 	for page := 0; next != "" && page < maxPages; page++ {
 		var releases []gitHubRelease
 
-		header, err := g.ask(ctx, next, &releases)
-		if web.Missing(err) {
+		header, err := g.getJSON(ctx, next, &releases)
+		if web.IsNotFound(err) {
 			return nil, &NotFoundError{
 				Message: fmt.Sprintf(
 					"%v; if the project exists, the server cannot list its versions: set spec.version to an exact version such as v1.13.5",
@@ -217,13 +217,13 @@ func (g *gitHub) nextPage(header http.Header) string {
 }
 
 // ask asks the API and reads its JSON.
-func (g *gitHub) ask(ctx context.Context, address string, into any) (http.Header, error) {
+func (g *gitHub) getJSON(ctx context.Context, address string, into any) (http.Header, error) {
 	res, err := g.get(ctx, address, "application/vnd.github+json", maxList)
 	if err != nil {
-		return nil, g.explain(err)
+		return nil, g.explainToken(err)
 	}
 
-	return res.Header, readJSON(address, res.Body, into)
+	return res.Header, parseJSON(address, res.Body, into)
 }
 
 // InvalidTokenError says that a server refuses the token it was given.
@@ -235,7 +235,7 @@ func (e *InvalidTokenError) Error() string {
 
 func (e *InvalidTokenError) Unwrap() error { return e.err }
 
-func (g *gitHub) explain(err error) error {
+func (g *gitHub) explainToken(err error) error {
 	var status *web.StatusError
 	if errors.As(err, &status) && status.Status == http.StatusUnauthorized && g.token {
 		return &InvalidTokenError{err}
@@ -252,13 +252,13 @@ func (g *gitHub) listTags(ctx context.Context) ([]string, error) {
 	proxy := connection{} // no credentials are for it
 
 	for major := 1; major < maxPages; major++ {
-		address := g.listing
+		address := g.moduleProxy
 		if major > 1 {
 			address += fmt.Sprintf("/v%d", major)
 		}
 
 		res, err := proxy.get(ctx, address+"/@v/list", "", maxList)
-		if web.Missing(err) || err == nil && len(res.Body) == 0 && major > 1 {
+		if web.IsNotFound(err) || err == nil && len(res.Body) == 0 && major > 1 {
 			break
 		}
 
@@ -276,7 +276,7 @@ func (g *gitHub) listTags(ctx context.Context) ([]string, error) {
 
 // goProxyList is where the first proxy in a value of GOPROXY has a module; empty when it names none
 // before "direct" or "off".
-func goProxyList(goProxy, modulePath string) string {
+func moduleProxyURL(goProxy, modulePath string) string {
 	escaped, err := module.EscapePath(modulePath)
 	if err != nil {
 		return ""
@@ -302,7 +302,7 @@ func goProxyList(goProxy, modulePath string) string {
 }
 
 // readJSON reads what a server's API answered.
-func readJSON(address string, data []byte, into any) error {
+func parseJSON(address string, data []byte, into any) error {
 	if err := json.Unmarshal(data, into); err != nil {
 		return &web.ContentError{URL: address, Reason: "is not the JSON that it should be; is this the API of such a server?"}
 	}

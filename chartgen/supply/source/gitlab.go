@@ -38,7 +38,7 @@ func parseGitLab(u *url.URL, options WebOptions) (site *gitLab, version, file st
 	parts := strings.Split(after, "/")
 	if len(parts) != 6 || parts[1] != "packages" || parts[2] != "generic" {
 		return nil, "", "", &AddressError{
-			fmt.Sprintf("%s is not the address of a GitLab package; write it as %s", web.Plain(u), gitLabForm),
+			fmt.Sprintf("%s is not the address of a GitLab package; write it as %s", web.RedactURL(u), gitLabForm),
 		}
 	}
 
@@ -105,7 +105,7 @@ func (g *gitLab) files(ctx context.Context, version string) ([]string, error) {
 				Name string `json:"file_name"`
 			}
 
-			err := readJSON(address, data, &page)
+			err := parseJSON(address, data, &page)
 			for _, file := range page {
 				names = append(names, file.Name)
 			}
@@ -133,7 +133,7 @@ func (g *gitLab) list(ctx context.Context) error {
 	err := g.pages(ctx, address, func(data []byte) error {
 		var page []gitLabPackage
 
-		err := readJSON(address, data, &page)
+		err := parseJSON(address, data, &page)
 		for _, p := range page {
 			if url.PathEscape(p.Name) == g.name {
 				found = append(found, p)
@@ -142,7 +142,7 @@ func (g *gitLab) list(ctx context.Context) error {
 
 		return err
 	})
-	if web.Missing(err) {
+	if web.IsNotFound(err) {
 		return &NotFoundError{Message: err.Error()}
 	}
 

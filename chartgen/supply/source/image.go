@@ -35,7 +35,7 @@ type Image struct{ repository }
 
 var (
 	_ Remote = &Image{}
-	_ Tagged = &Image{}
+	_ TaggedSource = &Image{}
 )
 
 // NewImage makes the source of a provider at an image, such as
@@ -50,20 +50,20 @@ func NewImage(address string, provider bundle.Provider, options OCIOptions) (*Im
 }
 
 // Fetch reads the manifests in the image of a release, layer by layer, without a container runtime.
-func (i *Image) Fetch(ctx context.Context, release Release) (*bundle.Bundle, error) {
+func (i *Image) Fetch(ctx context.Context, release Version) (*bundle.Bundle, error) {
 	ref, err := i.resolve(ctx, release)
 	if err != nil {
 		return nil, err
 	}
 
-	pinned, image, err := i.opened.Client.Image(ctx, ref)
+	pinned, image, err := i.access.Client.Image(ctx, ref)
 	if err != nil {
-		return nil, asInvalid(err)
+		return nil, contentError(err)
 	}
 
-	files, err := i.opened.Client.Files(ctx, image, []string{imageFolder, profilesFolder}, i.complete)
+	files, err := i.access.Client.Files(ctx, image, []string{imageFolder, profilesFolder}, i.hasRelease)
 	if err != nil {
-		return nil, asInvalid(err)
+		return nil, contentError(err)
 	}
 
 	folder, err := i.folder(files)
@@ -75,7 +75,7 @@ func (i *Image) Fetch(ctx context.Context, release Release) (*bundle.Bundle, err
 }
 
 // Metadata reads the metadata.yaml of a release, or what stands in for it.
-func (i *Image) Metadata(ctx context.Context, release Release) ([]byte, error) {
+func (i *Image) Metadata(ctx context.Context, release Version) ([]byte, error) {
 	b, err := i.Fetch(ctx, release)
 	if err != nil {
 		return nil, err
@@ -85,9 +85,9 @@ func (i *Image) Metadata(ctx context.Context, release Release) ([]byte, error) {
 }
 
 // complete reports whether what the newer layers hold is all that is looked for.
-func (i *Image) complete(files map[string][]byte) bool {
+func (i *Image) hasRelease(files map[string][]byte) bool {
 	for _, folder := range []string{imageFolder, path.Join(profilesFolder, defaultProfile)} {
-		if release := inFolder(files, folder); release[bundle.MetadataFile] != nil && components(release) != "" {
+		if release := inFolder(files, folder); release[bundle.MetadataFile] != nil && findComponents(release) != "" {
 			return true
 		}
 	}
@@ -152,7 +152,7 @@ type imageMetadata struct {
 
 // bundle makes the bundle of the files in the folder.
 func (i *Image) bundle(
-	release Release,
+	release Version,
 	pinned oci.Reference,
 	folder string,
 	files map[string][]byte,
@@ -164,7 +164,7 @@ func (i *Image) bundle(
 		}
 	}
 
-	name := components(files)
+	name := findComponents(files)
 	if name == "" {
 		return nil, invalid("", "holds no components; put them into %s", bundle.ComponentsFile)
 	}
@@ -176,25 +176,25 @@ func (i *Image) bundle(
 		}
 	}
 
-	wanted, err := semver.NewVersion(release.Version)
+	wanted, err := semver.NewVersion(release.Name)
 	if err != nil {
-		return nil, invalid("", "%s is not a version: %v", release.Version, err)
+		return nil, invalid("", "%s is not a version: %v", release.Name, err)
 	}
 
 	for _, says := range []string{about.ProviderVersion, about.Attributes["version"]} {
 		if v, err := semver.NewVersion(says); err == nil && !v.Equal(wanted) {
-			return nil, invalid(bundle.MetadataFile, "is about version %s, not %s", says, release.Version)
+			return nil, invalid(bundle.MetadataFile, "is about version %s, not %s", says, release.Name)
 		}
 	}
 
 	b := &bundle.Bundle{
 		Provider: i.provider,
-		Version:  release.Version,
+		Version:  release.Name,
 		Source:   pinned.String(),
 		Metadata: files[bundle.MetadataFile],
 	}
 
-	b.Components = withOwnImage(files[name], pinned, about.ImageName, about.SelfImageRef)
+	b.Components = pinOwnImage(files[name], pinned, about.ImageName, about.SelfImageRef)
 	if about.ReleaseSeries == nil {
 		contract := newestContract(b.Components)
 		if contract == "" {
@@ -217,7 +217,7 @@ func (i *Image) bundle(
 }
 
 // components is the name of the file of components; empty when there is none.
-func components(files map[string][]byte) string {
+func findComponents(files map[string][]byte) string {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if strings.HasSuffix(name, bundle.ComponentsFile) || name == "manifests.yaml" || name == "manifests" {
 			return name
@@ -241,7 +241,7 @@ func inFolder(files map[string][]byte, folder string) map[string][]byte {
 }
 
 // withOwnImage replaces the image's own references by the one that it was read from.
-func withOwnImage(components []byte, pinned oci.Reference, own ...string) []byte {
+func pinOwnImage(components []byte, pinned oci.Reference, own ...string) []byte {
 	pinned.Tag = "" // the digest says it all, and some runtimes take only one of both
 
 	for _, reference := range own {

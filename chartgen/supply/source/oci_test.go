@@ -72,7 +72,7 @@ func artifact(t *testing.T, c *oci.Client, address string, o source.OCIOptions) 
 	t.Helper()
 
 	o.Access = func(context.Context) (source.Access, error) {
-		if o.Verified {
+		if o.VerifySignatures {
 			return source.Access{Client: c, Verifier: refusal{}}, nil
 		}
 
@@ -110,7 +110,7 @@ func TestAnArtifactHoldsARelease(t *testing.T) {
 			pushFiles(t, c, base+name+":v1.1.0", files)
 			pushFiles(t, c, base+name+":latest", files)
 			a := artifact(t, c, base+name, source.OCIOptions{})
-			releases, err := a.Releases(t.Context())
+			releases, err := a.Versions(t.Context())
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(releases).To(HaveLen(2))
 			picked, err := source.Pick(releases, "v1.0.0", "")
@@ -170,7 +170,7 @@ func TestWhatIsWrongWithAnArtifactIsSaid(t *testing.T) {
 			g := NewWithT(t)
 			a := artifact(t, c, base+test.address, test.options)
 
-			_, err := a.Fetch(t.Context(), a.Release(test.version))
+			_, err := a.Fetch(t.Context(), a.Version(test.version))
 			if test.err == nil {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
@@ -182,7 +182,7 @@ func TestWhatIsWrongWithAnArtifactIsSaid(t *testing.T) {
 	}
 
 	t.Run("a tag that is no version", func(t *testing.T) {
-		_, err := artifact(t, c, base+"good:latest", source.OCIOptions{}).Releases(t.Context())
+		_, err := artifact(t, c, base+"good:latest", source.OCIOptions{}).Versions(t.Context())
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("set spec.version")))
 	})
 }
@@ -208,22 +208,22 @@ func TestAMovedTagIsNoticed(t *testing.T) {
 	for name, test := range map[string]struct {
 		address, version string
 		options          source.OCIOptions
-		inUse            source.InUse
+		inUse            source.Digests
 		want             digest.Digest
 	}{
-		"to another manifest":               {"moved", "v1.0.0", source.OCIOptions{}, source.InUse{Manifest: first.Digest}, second.Digest},
-		"nowhere":                           {"moved", "v1.0.0", source.OCIOptions{}, source.InUse{Manifest: second.Digest}, ""},
-		"away":                              {"moved", "v3.0.0", source.OCIOptions{}, source.InUse{Manifest: first.Digest}, ""},
-		"behind the address's digest":       {"moved:v1.0.0@" + first.Digest.String(), "v1.0.0", source.OCIOptions{}, source.InUse{Manifest: first.Digest}, ""},
-		"behind the digest asked for":       {"moved", "v1.0.0", source.OCIOptions{Digest: first.Digest.String()}, source.InUse{Manifest: first.Digest}, ""},
-		"to another chart":                  {"moved", "v2.0.0", source.OCIOptions{}, source.InUse{Manifest: other, Chart: other}, pushed.Reference.Digest},
-		"to another manifest of that chart": {"moved", "v2.0.0", source.OCIOptions{}, source.InUse{Manifest: other, Chart: digest.Digest(pushed.Digest)}, ""},
-		"of an unknown chart":               {"moved", "v2.0.0", source.OCIOptions{}, source.InUse{}, pushed.Reference.Digest},
+		"to another manifest":               {"moved", "v1.0.0", source.OCIOptions{}, source.Digests{Manifest: first.Digest}, second.Digest},
+		"nowhere":                           {"moved", "v1.0.0", source.OCIOptions{}, source.Digests{Manifest: second.Digest}, ""},
+		"away":                              {"moved", "v3.0.0", source.OCIOptions{}, source.Digests{Manifest: first.Digest}, ""},
+		"behind the address's digest":       {"moved:v1.0.0@" + first.Digest.String(), "v1.0.0", source.OCIOptions{}, source.Digests{Manifest: first.Digest}, ""},
+		"behind the digest asked for":       {"moved", "v1.0.0", source.OCIOptions{Digest: first.Digest.String()}, source.Digests{Manifest: first.Digest}, ""},
+		"to another chart":                  {"moved", "v2.0.0", source.OCIOptions{}, source.Digests{Manifest: other, Chart: other}, pushed.Reference.Digest},
+		"to another manifest of that chart": {"moved", "v2.0.0", source.OCIOptions{}, source.Digests{Manifest: other, Chart: digest.Digest(pushed.Digest)}, ""},
+		"of an unknown chart":               {"moved", "v2.0.0", source.OCIOptions{}, source.Digests{}, pushed.Reference.Digest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			a := artifact(t, c, base+test.address, test.options)
-			now, err := a.Moved(t.Context(), a.Release(test.version), test.inUse)
+			now, err := a.CheckTag(t.Context(), a.Version(test.version), test.inUse)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(now.Digest).To(Equal(test.want))
 		})
@@ -255,9 +255,9 @@ func TestAnArtifactMayBeAChart(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 
 			a := artifact(t, c, base+name, source.OCIOptions{})
-			releases, err := a.Releases(t.Context())
+			releases, err := a.Versions(t.Context())
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(releases).To(Equal([]source.Release{a.Release("v1.0.0")}))
+			g.Expect(releases).To(Equal([]source.Version{a.Version("v1.0.0")}))
 			g.Expect(a.Chart(t.Context(), releases[0])).
 				To(And(HaveField("Chart", want), HaveField("Reference.Digest", pushed.Reference.Digest)))
 			g.Expect(a.Metadata(t.Context(), releases[0])).To(Equal(want.File(bundle.MetadataFile)))
@@ -272,7 +272,7 @@ func TestAnArtifactMayBeAChart(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 
 		a := artifact(t, c, base+"lying", source.OCIOptions{})
-		_, err = a.Chart(t.Context(), a.Release("v2.0.0"))
+		_, err = a.Chart(t.Context(), a.Version("v2.0.0"))
 		g.Expect(err).To(MatchError(ContainSubstring("is the chart of version v1.0.0, not v2.0.0")))
 	})
 }
@@ -318,9 +318,9 @@ func TestAProviderImageCarriesARelease(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			desc, err := image.Push(t.Context(), c, ref, test.platforms, test.layers...)
 			g.Expect(err).NotTo(HaveOccurred())
-			i, err := source.NewImage(ref.String(), docker, source.WithClient(c))
+			i, err := source.NewImage(ref.String(), docker, source.OptionsForClient(c))
 			g.Expect(err).NotTo(HaveOccurred())
-			releases, err := i.Releases(t.Context())
+			releases, err := i.Versions(t.Context())
 			g.Expect(err).NotTo(HaveOccurred())
 
 			b, err := i.Fetch(t.Context(), releases[0])
@@ -355,12 +355,12 @@ func TestNothingIsReadThatIsNotTrusted(t *testing.T) {
 	g := NewWithT(t)
 	c, base := registry(t)
 	pinned := pushFiles(t, c, base+"unsigned:v1.0.0", map[string]string{"metadata.yaml": "a", "components.yaml": "b"})
-	a := artifact(t, c, base+"unsigned", source.OCIOptions{Verified: true})
+	a := artifact(t, c, base+"unsigned", source.OCIOptions{VerifySignatures: true})
 
 	for _, read := range []func() error{
-		func() error { _, err := a.Fetch(t.Context(), a.Release("v1.0.0")); return err },
-		func() error { _, err := a.Chart(t.Context(), a.Release("v1.0.0")); return err },
-		func() error { _, err := a.Metadata(t.Context(), a.Release("v1.0.0")); return err },
+		func() error { _, err := a.Fetch(t.Context(), a.Version("v1.0.0")); return err },
+		func() error { _, err := a.Chart(t.Context(), a.Version("v1.0.0")); return err },
+		func() error { _, err := a.Metadata(t.Context(), a.Version("v1.0.0")); return err },
 	} {
 		g.Expect(read()).To(MatchError(pinned.String() + " is not signed"))
 	}

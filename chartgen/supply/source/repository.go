@@ -36,11 +36,11 @@ type OCIOptions struct {
 	Digest string
 	// Verified says that Access has a verifier: what was fetched without one is not what was
 	// fetched with one.
-	Verified bool
+	VerifySignatures bool
 }
 
 // WithClient is access that needs no Secret.
-func WithClient(client *oci.Client) OCIOptions {
+func OptionsForClient(client *oci.Client) OCIOptions {
 	return OCIOptions{Access: func(context.Context) (Access, error) { return Access{Client: client}, nil }}
 }
 
@@ -50,21 +50,21 @@ type repository struct {
 	OCIOptions
 	ref      oci.Reference
 	provider bundle.Provider
-	opened   *Access
+	access   *Access
 }
 
 // open gives access to the registry.
-func (r *repository) open(ctx context.Context) (*Access, error) {
-	if r.opened == nil {
+func (r *repository) openAccess(ctx context.Context) (*Access, error) {
+	if r.access == nil {
 		access, err := r.Access(ctx)
 		if err != nil {
 			return nil, err
 		}
 
-		r.opened = &access
+		r.access = &access
 	}
 
-	return r.opened, nil
+	return r.access, nil
 }
 
 // contentTag is a tag that store.Registry gives a second chart of a version.
@@ -72,9 +72,9 @@ var contentTag = regexp.MustCompile(`_[0-9a-f]{12}$`)
 
 // Releases lists the tags that are versions, with or without a "v". An address with a tag is that
 // one release, if the tag is a version.
-func (r *repository) Releases(ctx context.Context) ([]Release, error) {
+func (r *repository) Versions(ctx context.Context) ([]Version, error) {
 	if r.ref.Identifier() != "" {
-		named := r.Named()
+		named := r.DefaultVersion()
 		if named == "" {
 			return nil, &NotFoundError{
 				Message: fmt.Sprintf(
@@ -84,10 +84,10 @@ func (r *repository) Releases(ctx context.Context) ([]Release, error) {
 			}
 		}
 
-		return []Release{r.Release(named)}, nil
+		return []Version{r.Version(named)}, nil
 	}
 
-	access, err := r.open(ctx)
+	access, err := r.openAccess(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (r *repository) Releases(ctx context.Context) ([]Release, error) {
 		return nil, err
 	}
 
-	var releases []Release
+	var releases []Version
 
 	for _, tag := range tags {
 		version := tagVersion(tag)
@@ -111,7 +111,7 @@ func (r *repository) Releases(ctx context.Context) ([]Release, error) {
 			continue
 		}
 
-		release := r.Release(version)
+		release := r.Version(version)
 		if !slices.Contains(releases, release) { // v1.0.0 and 1.0.0
 			releases = append(releases, release)
 		}
@@ -129,7 +129,7 @@ func (r *repository) Releases(ctx context.Context) ([]Release, error) {
 }
 
 // Release is the release of an exact version, whether or not there is one: nobody is asked.
-func (r *repository) Release(version string) Release {
+func (r *repository) Version(version string) Version {
 	version = "v" + strings.TrimPrefix(version, "v")
 
 	at := r.ref
@@ -142,15 +142,15 @@ func (r *repository) Release(version string) Release {
 	}
 
 	origin := at.String()
-	if r.Verified {
+	if r.VerifySignatures {
 		origin += " with a verified signature"
 	}
 
-	return Release{Version: version, Name: version, Origin: origin}
+	return Version{Name: version, ID: version, Origin: origin}
 }
 
 // Named is the version that the address names by its tag; empty when it names none.
-func (r *repository) Named() string { return tagVersion(r.ref.Tag) }
+func (r *repository) DefaultVersion() string { return tagVersion(r.ref.Tag) }
 
 // tagVersion is the version that a tag stands for, with its "v"; empty when it is none. Only whole
 // versions count: a tag 1.13 moves.
@@ -164,7 +164,7 @@ func tagVersion(tag string) string {
 }
 
 // resolve finds a release, pins it to its digest and makes sure that it is trusted.
-func (r *repository) resolve(ctx context.Context, release Release) (oci.Reference, error) {
+func (r *repository) resolve(ctx context.Context, release Version) (oci.Reference, error) {
 	pinned, err := r.find(ctx, release)
 	if oci.IsReason(err, oci.NotFound) {
 		return pinned, &NotFoundError{Message: err.Error()}
@@ -185,8 +185,8 @@ func (r *repository) resolve(ctx context.Context, release Release) (oci.Referenc
 		}
 	}
 
-	if r.opened.Verifier != nil {
-		return pinned, r.opened.Verifier.Verify(ctx, pinned)
+	if r.access.Verifier != nil {
+		return pinned, r.access.Verifier.Verify(ctx, pinned)
 	}
 
 	return pinned, nil
@@ -194,19 +194,19 @@ func (r *repository) resolve(ctx context.Context, release Release) (oci.Referenc
 
 // find pins a release. Without a tag or digest in the address, the tag is the version with or
 // without its "v".
-func (r *repository) find(ctx context.Context, release Release) (oci.Reference, error) {
+func (r *repository) find(ctx context.Context, release Version) (oci.Reference, error) {
 	candidates := []oci.Reference{r.ref}
-	switch named := r.Named(); {
-	case named != "" && named != release.Version:
+	switch named := r.DefaultVersion(); {
+	case named != "" && named != release.Name:
 		return r.ref, &NotFoundError{
-			Message: fmt.Sprintf("version %s is not on offer; %s is %s", release.Version, r.ref, named),
+			Message: fmt.Sprintf("version %s is not on offer; %s is %s", release.Name, r.ref, named),
 		}
 	case r.ref.Identifier() == "":
-		tag := oci.ChartTag(release.Version)
+		tag := oci.ChartTag(release.Name)
 		candidates = []oci.Reference{r.ref.WithTag(tag), r.ref.WithTag(strings.TrimPrefix(tag, "v"))}
 	}
 
-	access, err := r.open(ctx)
+	access, err := r.openAccess(ctx)
 	if err != nil {
 		return r.ref, err
 	}
@@ -233,7 +233,7 @@ func (r *repository) find(ctx context.Context, release Release) (oci.Reference, 
 
 // Moved says where a release's tag leads now, when that is another manifest than the one in use.
 // Who asks for a digest is not asked again.
-func (r *repository) Moved(ctx context.Context, release Release, inUse InUse) (oci.Reference, error) {
+func (r *repository) CheckTag(ctx context.Context, release Version, inUse Digests) (oci.Reference, error) {
 	if r.ref.Digest != "" || r.Digest != "" {
 		return oci.Reference{}, nil
 	}

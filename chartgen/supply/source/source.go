@@ -17,13 +17,13 @@ import (
 )
 
 // Release is one version on offer.
-type Release struct {
+type Version struct {
 	// Version with its leading "v".
-	Version string
+	Name string
 	// Fingerprint changes whenever the release's bytes may have changed, without reading them.
 	Fingerprint string
 	// Name is what the source calls it: a ConfigMap's name, a folder.
-	Name string
+	ID string
 	// Origin says where exactly the release is, for people, when it cannot change there. What was
 	// once fetched from an origin need not be fetched again. Empty for places where bytes change,
 	// which are near enough to look every time.
@@ -33,10 +33,10 @@ type Release struct {
 // Source is a place where one provider's releases are kept.
 type Source interface {
 	// Releases lists what is on offer, newest first. An empty place is a *NotFoundError.
-	Releases(ctx context.Context) ([]Release, error)
+	Versions(ctx context.Context) ([]Version, error)
 	// Fetch reads one of these releases. Files that are wrong or missing are a
 	// *bundle.InvalidError.
-	Fetch(ctx context.Context, release Release) (*bundle.Bundle, error)
+	Fetch(ctx context.Context, release Version) (*bundle.Bundle, error)
 }
 
 // Remote is a source beyond a network, which may be slow, unreachable, or count how often it is
@@ -44,40 +44,40 @@ type Source interface {
 type Remote interface {
 	Source
 	// Release is the release of an exact version, whether or not there is one: nobody is asked.
-	Release(version string) Release
+	Version(version string) Version
 	// Named is the exact version that the source's own address names; empty when it names none.
-	Named() string
+	DefaultVersion() string
 	// Metadata reads the metadata.yaml of a release and nothing else. A release that is not there
 	// is a *NotFoundError.
-	Metadata(ctx context.Context, release Release) ([]byte, error)
+	Metadata(ctx context.Context, release Version) ([]byte, error)
 }
 
 // mostAttempts is how many of a remote source's newest versions may turn out to be no releases, as
 // in clusterctl.
-const mostAttempts = 5
+const maxUnpublished = 5
 
 // Resolve chooses the release that a version asks for, as Pick does, and asks a remote source only
 // when it must: for an exact version, or a pinned one that still fits, nobody is asked, and an
 // empty version is the one that the source's address names, if it does.
-func Resolve(ctx context.Context, from Source, version, pinned string) (Release, error) {
+func Resolve(ctx context.Context, from Source, version, pinned string) (Version, error) {
 	if remote, ok := from.(Remote); ok {
 		if version == "" {
-			version = remote.Named()
+			version = remote.DefaultVersion()
 		}
 
 		if exact := exactVersion(version, pinned); exact != "" {
-			return remote.Release(exact), nil
+			return remote.Version(exact), nil
 		}
 	}
 
-	releases, err := from.Releases(ctx)
+	releases, err := from.Versions(ctx)
 	if err != nil {
-		return Release{}, err
+		return Version{}, err
 	}
 
 	if remote, ok := from.(Remote); ok {
-		if releases, _, err = published(ctx, remote, releases, version); err != nil {
-			return Release{}, err
+		if releases, _, err = skipUnpublished(ctx, remote, releases, version); err != nil {
+			return Version{}, err
 		}
 	}
 
@@ -86,7 +86,7 @@ func Resolve(ctx context.Context, from Source, version, pinned string) (Release,
 
 // published leaves out of what a remote source lists the tags that have no release (yet), down to
 // the newest release that the version asks for. It gives that one's metadata, too.
-func published(ctx context.Context, from Remote, releases []Release, version string) ([]Release, []byte, error) {
+func skipUnpublished(ctx context.Context, from Remote, releases []Version, version string) ([]Version, []byte, error) {
 	for attempt := 1; ; attempt++ {
 		picked, err := Pick(releases, version, "")
 		if err != nil {
@@ -94,25 +94,25 @@ func published(ctx context.Context, from Remote, releases []Release, version str
 		}
 
 		metadata, err := from.Metadata(ctx, picked)
-		if missing := (*NotFoundError)(nil); !errors.As(err, &missing) || attempt == mostAttempts {
+		if missing := (*NotFoundError)(nil); !errors.As(err, &missing) || attempt == maxUnpublished {
 			return releases, metadata, err
 		}
 
-		releases = slices.DeleteFunc(slices.Clone(releases), func(r Release) bool { return r.Version == picked.Version })
+		releases = slices.DeleteFunc(slices.Clone(releases), func(r Version) bool { return r.Name == picked.Name })
 	}
 }
 
 // Offer lists all releases, newest first, and gives the metadata of the newest, which has the
 // contracts of all.
-func Offer(ctx context.Context, from Source) ([]Release, *bundle.Metadata, error) {
-	releases, err := from.Releases(ctx)
+func List(ctx context.Context, from Source) ([]Version, *bundle.Metadata, error) {
+	releases, err := from.Versions(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 
 	var data []byte
 	if remote, ok := from.(Remote); ok {
-		releases, data, err = published(ctx, remote, releases, "")
+		releases, data, err = skipUnpublished(ctx, remote, releases, "")
 	} else {
 		data, err = fetchMetadata(ctx, from, releases)
 	}
@@ -127,7 +127,7 @@ func Offer(ctx context.Context, from Source) ([]Release, *bundle.Metadata, error
 }
 
 // fetchMetadata reads the metadata of the newest release where that is near.
-func fetchMetadata(ctx context.Context, from Source, releases []Release) ([]byte, error) {
+func fetchMetadata(ctx context.Context, from Source, releases []Version) ([]byte, error) {
 	newest, err := Pick(releases, "", "")
 	if err != nil {
 		return nil, err
@@ -162,21 +162,21 @@ func exactVersion(version, pinned string) string {
 type ChartSource interface {
 	Source
 	// Chart reads a release that is a chart, as it is; nil when it is none, and Fetch reads it.
-	Chart(ctx context.Context, release Release) (*oci.Chart, error)
+	Chart(ctx context.Context, release Version) (*oci.Chart, error)
 }
 
 // Tagged is a source whose releases lie behind a registry's tags, which can be made to lead
 // elsewhere. Nothing changes by that alone.
-type Tagged interface {
+type TaggedSource interface {
 	Source
 	// Moved says where the tag of a release leads now, when that is not what is in use; else the
 	// reference is empty, as it is when there is no such tag or when a digest is asked for.
-	Moved(ctx context.Context, release Release, inUse InUse) (oci.Reference, error)
+	CheckTag(ctx context.Context, release Version, inUse Digests) (oci.Reference, error)
 }
 
 // InUse is what a release was once fetched as: its manifest in the registry, and its chart's
 // archive. Either may be unknown, and empty.
-type InUse struct{ Manifest, Chart digest.Digest }
+type Digests struct{ Manifest, Chart digest.Digest }
 
 // UntrustedError says that what a source has is not what is trusted: its digest or its signature is
 // wrong. Nothing of it is used.
@@ -215,31 +215,31 @@ func (e *VersionError) Unwrap() error { return e.Err }
 // ("~1.13", ">=1.13 <1.15"), or with an empty version the newest of all. Pre-releases are taken
 // only when nothing else fits, as clusterctl does. A pinned version that still fits is kept, so
 // that nothing floats by itself; it may be empty.
-func Pick(releases []Release, version, pinned string) (Release, error) {
+func Pick(releases []Version, version, pinned string) (Version, error) {
 	matches, err := matcher(version)
 	if err != nil {
-		return Release{}, err
+		return Version{}, err
 	}
 
-	var fallback *Release
+	var fallback *Version
 
 	for i, r := range releases {
-		v, err := semver.NewVersion(r.Version)
+		v, err := semver.NewVersion(r.Name)
 		if err != nil || !matches(v) {
 			continue
 		}
 
-		if r.Version == pinned {
+		if r.Name == pinned {
 			return r, nil
 		}
 
-		if fallback == nil || fallback.prerelease() && v.Prerelease() == "" {
+		if fallback == nil || fallback.isPrerelease() && v.Prerelease() == "" {
 			fallback = &releases[i]
 		}
 	}
 
 	if fallback == nil {
-		return Release{}, &NotFoundError{
+		return Version{}, &NotFoundError{
 			Message: fmt.Sprintf("version %s is not on offer; there is %s", version, versionList(releases)),
 		}
 	}
@@ -272,19 +272,19 @@ func matcher(version string) (func(*semver.Version) bool, error) {
 	return constraint.Check, nil
 }
 
-func (r Release) prerelease() bool {
-	v, err := semver.NewVersion(r.Version)
+func (r Version) isPrerelease() bool {
+	v, err := semver.NewVersion(r.Name)
 	return err == nil && v.Prerelease() != ""
 }
 
 // Versions makes releases of version names, newest first. Names that are no semantic versions are
 // left out.
-func Versions(names []string) []Release {
-	var releases []Release
+func ParseVersions(names []string) []Version {
+	var releases []Version
 
 	for _, name := range names {
 		if _, err := semver.NewVersion(name); err == nil {
-			releases = append(releases, Release{Version: name, Name: name})
+			releases = append(releases, Version{Name: name, ID: name})
 		}
 	}
 
@@ -294,19 +294,19 @@ func Versions(names []string) []Release {
 }
 
 // sortNewestFirst orders releases by version; all versions must be semantic.
-func sortNewestFirst(releases []Release) {
-	slices.SortFunc(releases, func(a, b Release) int {
-		return semver.MustParse(b.Version).Compare(semver.MustParse(a.Version))
+func sortNewestFirst(releases []Version) {
+	slices.SortFunc(releases, func(a, b Version) int {
+		return semver.MustParse(b.Name).Compare(semver.MustParse(a.Name))
 	})
 }
 
 // versionList names some versions for a message.
-func versionList(releases []Release) string {
+func versionList(releases []Version) string {
 	const most = 8
 
 	names := make([]string, 0, most+1)
 	for _, r := range releases[:min(len(releases), most)] {
-		names = append(names, r.Version)
+		names = append(names, r.Name)
 	}
 
 	if len(releases) > most {

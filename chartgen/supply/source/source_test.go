@@ -8,10 +8,10 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func offer(versions ...string) []Release {
-	releases := make([]Release, 0, len(versions))
+func offer(versions ...string) []Version {
+	releases := make([]Version, 0, len(versions))
 	for _, v := range versions {
-		releases = append(releases, Release{Version: v})
+		releases = append(releases, Version{Name: v})
 	}
 
 	sortNewestFirst(releases)
@@ -52,7 +52,7 @@ func TestPick(t *testing.T) {
 			}
 
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(picked.Version).To(Equal(test.picked))
+			g.Expect(picked.Name).To(Equal(test.picked))
 		})
 	}
 }
@@ -74,9 +74,9 @@ func TestADirectoryHoldsReleases(t *testing.T) {
 
 	d, err := NewDirectory(dir)
 	g.Expect(err).NotTo(HaveOccurred())
-	releases, err := d.Releases(t.Context())
+	releases, err := d.Versions(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(releases).To(HaveExactElements(HaveField("Version", "v1.10.0"), HaveField("Version", "v1.9.0")))
+	g.Expect(releases).To(HaveExactElements(HaveField("Name", "v1.10.0"), HaveField("Name", "v1.9.0")))
 
 	b, err := d.Fetch(t.Context(), releases[0])
 	g.Expect(err).NotTo(HaveOccurred())
@@ -92,6 +92,6 @@ func TestADirectoryHoldsReleases(t *testing.T) {
 
 	empty, err := NewDirectory(t.TempDir())
 	g.Expect(err).NotTo(HaveOccurred())
-	_, err = empty.Releases(t.Context())
+	_, err = empty.Versions(t.Context())
 	g.Expect(err).To(MatchError(ContainSubstring("holds no version folder")))
 }

@@ -60,7 +60,7 @@ type Website struct {
 	// components are the names that the file of components may have, most likely first.
 	components []string
 	// named is the version in the address.
-	named string
+	defaultVersion string
 	// overrides is the provider's folder of the overrides layer.
 	overrides string
 	// metadata that was read, by version.
@@ -82,15 +82,15 @@ type site interface {
 }
 
 // Releases lists the versions on the server.
-func (w *Website) Releases(ctx context.Context) ([]Release, error) {
+func (w *Website) Versions(ctx context.Context) ([]Version, error) {
 	names, err := w.versions(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	releases := make([]Release, 0, len(names))
-	for _, r := range Versions(names) {
-		releases = append(releases, w.Release(r.Version))
+	releases := make([]Version, 0, len(names))
+	for _, r := range ParseVersions(names) {
+		releases = append(releases, w.Version(r.Name))
 	}
 
 	if len(releases) == 0 {
@@ -103,27 +103,27 @@ func (w *Website) Releases(ctx context.Context) ([]Release, error) {
 }
 
 // Release is the release of an exact version.
-func (w *Website) Release(version string) Release {
+func (w *Website) Version(version string) Version {
 	version = "v" + strings.TrimPrefix(version, "v")
 
 	origin := w.fileURL(version, w.components[0])
-	if digest := w.overridden(version); digest != "" {
+	if digest := w.overrideDigest(version); digest != "" {
 		origin += " overridden:" + digest
 	}
 
-	return Release{Version: version, Name: version, Fingerprint: origin, Origin: origin}
+	return Version{Name: version, ID: version, Fingerprint: origin, Origin: origin}
 }
 
 // Named is the version in the address.
-func (w *Website) Named() string { return w.named }
+func (w *Website) DefaultVersion() string { return w.defaultVersion }
 
 // Metadata gets metadata.yaml, once.
-func (w *Website) Metadata(ctx context.Context, release Release) ([]byte, error) {
-	if data, ok := w.metadata[release.Name]; ok {
+func (w *Website) Metadata(ctx context.Context, release Version) ([]byte, error) {
+	if data, ok := w.metadata[release.ID]; ok {
 		return data, nil
 	}
 
-	data, err := w.file(ctx, release, bundle.MetadataFile, maxMetadata)
+	data, err := w.readFile(ctx, release, bundle.MetadataFile, maxMetadata)
 	if err != nil {
 		return nil, err
 	}
@@ -132,20 +132,20 @@ func (w *Website) Metadata(ctx context.Context, release Release) ([]byte, error)
 		w.metadata = map[string][]byte{}
 	}
 
-	w.metadata[release.Name] = data
+	w.metadata[release.ID] = data
 
 	return data, nil
 }
 
 // Fetch gets metadata and components, and, for an infrastructure provider where the server lists
 // its files, the templates.
-func (w *Website) Fetch(ctx context.Context, release Release) (*bundle.Bundle, error) {
+func (w *Website) Fetch(ctx context.Context, release Version) (*bundle.Bundle, error) {
 	metadata, err := w.Metadata(ctx, release)
 	if err != nil {
 		return nil, err
 	}
 
-	b := &bundle.Bundle{Provider: w.provider, Version: release.Version, Source: release.Origin, Metadata: metadata}
+	b := &bundle.Bundle{Provider: w.provider, Version: release.Name, Source: release.Origin, Metadata: metadata}
 	if b.Components, err = w.readComponents(ctx, release); err != nil {
 		return nil, err
 	}
@@ -156,11 +156,11 @@ func (w *Website) Fetch(ctx context.Context, release Release) (*bundle.Bundle, e
 }
 
 // readComponents tries the names that components may have.
-func (w *Website) readComponents(ctx context.Context, release Release) (data []byte, err error) {
+func (w *Website) readComponents(ctx context.Context, release Version) (data []byte, err error) {
 	var first error
 
 	for _, name := range w.components {
-		data, err = w.file(ctx, release, name, maxComponents)
+		data, err = w.readFile(ctx, release, name, maxComponents)
 		if missing := (*NotFoundError)(nil); !errors.As(err, &missing) {
 			return data, err
 		}
@@ -176,12 +176,12 @@ func (w *Website) readComponents(ctx context.Context, release Release) (data []b
 // readTemplates gets cluster templates and ClusterClasses, which only infrastructure providers
 // have, as in clusterctl. Listing them may cost a request that counts against a limit, and a
 // provider is worth installing without them: where the list cannot be had there are none.
-func (w *Website) readTemplates(ctx context.Context, release Release) ([]bundle.File, error) {
+func (w *Website) readTemplates(ctx context.Context, release Version) ([]bundle.File, error) {
 	if w.provider.Type != string(v1alpha2.InfrastructureProviderType) {
 		return nil, nil
 	}
 
-	names, err := w.files(ctx, release.Name)
+	names, err := w.files(ctx, release.ID)
 	if err != nil {
 		logr.FromContextOrDiscard(ctx).
 			Info("the provider's cluster templates are left out of its chart: their list cannot be had", "error", err.Error())
@@ -194,11 +194,11 @@ func (w *Website) readTemplates(ctx context.Context, release Release) ([]bundle.
 	slices.Sort(names)
 
 	for _, name := range names {
-		if !isTemplate(name) {
+		if !IsTemplateFile(name) {
 			continue
 		}
 
-		data, err := w.file(ctx, release, name, maxMetadata)
+		data, err := w.readFile(ctx, release, name, maxMetadata)
 		if err != nil {
 			return nil, err
 		}
@@ -210,22 +210,22 @@ func (w *Website) readTemplates(ctx context.Context, release Release) ([]bundle.
 }
 
 // isTemplate reports whether a file is a cluster template or a ClusterClass.
-func isTemplate(name string) bool {
+func IsTemplateFile(name string) bool {
 	return strings.HasSuffix(name, ".yaml") &&
 		(strings.HasPrefix(name, "cluster-template") || strings.HasPrefix(name, "clusterclass-"))
 }
 
 // file gets a file from the overrides layer, else from the server.
-func (w *Website) file(ctx context.Context, release Release, name string, limit int64) ([]byte, error) {
+func (w *Website) readFile(ctx context.Context, release Version, name string, limit int64) ([]byte, error) {
 	if w.overrides != "" {
-		data, err := readFile(os.DirFS(filepath.Join(w.overrides, release.Name)), name)
+		data, err := readFile(os.DirFS(filepath.Join(w.overrides, release.ID)), name)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return data, err
 		}
 	}
 
-	data, err := w.read(ctx, release.Name, name, limit)
-	if web.Missing(err) {
+	data, err := w.read(ctx, release.ID, name, limit)
+	if web.IsNotFound(err) {
 		return nil, &NotFoundError{Message: err.Error()}
 	}
 
@@ -234,7 +234,7 @@ func (w *Website) file(ctx context.Context, release Release, name string, limit 
 
 // overridden is a digest over the files that the overrides layer has of a version; empty when it
 // has none.
-func (w *Website) overridden(version string) string {
+func (w *Website) overrideDigest(version string) string {
 	if w.overrides == "" {
 		return ""
 	}

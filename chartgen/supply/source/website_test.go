@@ -101,7 +101,7 @@ func TestOneReleaseFromEverySortOfServer(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(f.Requests("")).To(BeEmpty(), "an exact version is asked of nobody")
 			g.Expect(exact).
-				To(Equal(Release{Version: "v1.0.0", Name: "v1.0.0", Origin: f.URL() + test.origin, Fingerprint: f.URL() + test.origin}))
+				To(Equal(Version{Name: "v1.0.0", ID: "v1.0.0", Origin: f.URL() + test.origin, Fingerprint: f.URL() + test.origin}))
 
 			b, err := open().Fetch(t.Context(), exact)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -124,12 +124,12 @@ func TestOneReleaseFromEverySortOfServer(t *testing.T) {
 			}
 
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(newest.Version).To(Equal(test.newest), "a tag without a release and a pre-release are passed over")
+			g.Expect(newest.Name).To(Equal(test.newest), "a tag without a release and a pre-release are passed over")
 
 			asked := len(f.Requests(""))
 			pinned, err := Resolve(t.Context(), open(), "~1", "v1.0.0")
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(pinned.Version).To(Equal("v1.0.0"))
+			g.Expect(pinned.Name).To(Equal("v1.0.0"))
 			g.Expect(f.Requests("")).To(HaveLen(asked), "what is pinned and fits is asked of nobody")
 		})
 	}
@@ -175,7 +175,7 @@ func TestWhereFilesAre(t *testing.T) {
 	} {
 		w, err := NewWebsite(address, core, WebOptions{})
 		NewWithT(t).Expect(err).NotTo(HaveOccurred(), address)
-		NewWithT(t).Expect(w.Release("v1.2.3").Origin).To(Equal(want), address)
+		NewWithT(t).Expect(w.Version("v1.2.3").Origin).To(Equal(want), address)
 	}
 }
 
@@ -196,14 +196,14 @@ func TestWhereGitHubsAPIIs(t *testing.T) {
 
 		site := w.site.(*gitHub)
 		g.Expect(site.api).To(Equal(want.api))
-		g.Expect(site.listing).To(Equal(want.listing))
+		g.Expect(site.moduleProxy).To(Equal(want.listing))
 		g.Expect(site.origins).To(Equal(want.origins))
 	}
 
 	for goProxy, want := range map[string]string{
 		"": "https://proxy.golang.org/host.com/m", "direct": "", "off": "", "https://a/b,direct": "https://a/b/host.com/m", "direct,https://a": "", "proxy.example.com|off": "https://proxy.example.com/host.com/m", "file:///cache,http://a": "http://a/host.com/m",
 	} {
-		NewWithT(t).Expect(goProxyList(goProxy, "host.com/m")).To(Equal(want), goProxy)
+		NewWithT(t).Expect(moduleProxyURL(goProxy, "host.com/m")).To(Equal(want), goProxy)
 	}
 }
 
@@ -213,8 +213,8 @@ func TestAGoProxyListsVersions(t *testing.T) {
 	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, WebOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 
-	w.site.(*gitHub).listing = goProxyList(f.URL()+"/goproxy,direct", "github.com/owner/tiny")
-	releases, metadata, err := Offer(t.Context(), w)
+	w.site.(*gitHub).moduleProxy = moduleProxyURL(f.URL()+"/goproxy,direct", "github.com/owner/tiny")
+	releases, metadata, err := List(t.Context(), w)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(releases).
 		To(HaveExactElements(HaveField("Version", "v1.2.0-rc.1"), HaveField("Version", "v1.1.0"), HaveField("Version", "v1.0.0")))
@@ -222,7 +222,7 @@ func TestAGoProxyListsVersions(t *testing.T) {
 	g.Expect(f.Requests("/api/")).To(BeEmpty())
 	g.Expect(f.Requests("v1.1.0/metadata.yaml")).To(HaveLen(1))
 
-	_, err = w.Metadata(t.Context(), w.Release("v1.1.0"))
+	_, err = w.Metadata(t.Context(), w.Version("v1.1.0"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(f.Requests("v1.1.0/metadata.yaml")).To(HaveLen(1), "what was read is not read again")
 }
@@ -250,13 +250,13 @@ func TestWithoutTheAPIThereAreNoTemplatesAndNoVersions(t *testing.T) {
 	t.Cleanup(server.Close)
 	w, err := NewWebsite(server.URL+"/o/r/releases/latest/infrastructure-components.yaml", infrastructure, WebOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
-	b, err := w.Fetch(t.Context(), w.Release("v1.0.0"))
+	b, err := w.Fetch(t.Context(), w.Version("v1.0.0"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(b.Components)).To(Equal("content of infrastructure-components.yaml"))
 	g.Expect(b.Templates).To(BeEmpty())
 
 	_, err = Resolve(t.Context(), w, "", "")
-	g.Expect(err).To(BeAssignableToTypeOf(&web.LimitError{}))
+	g.Expect(err).To(BeAssignableToTypeOf(&web.RateLimitError{}))
 }
 
 func TestAWrongTokenIsSaid(t *testing.T) {
@@ -264,7 +264,7 @@ func TestAWrongTokenIsSaid(t *testing.T) {
 	f := newForge(t, func(f *forge.Forge) { f.Token = "right" })
 	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, withToken("wrong"))
 	g.Expect(err).NotTo(HaveOccurred())
-	_, err = w.Releases(t.Context())
+	_, err = w.Versions(t.Context())
 	g.Expect(err).To(BeAssignableToTypeOf(&InvalidTokenError{}))
 	g.Expect(err).To(MatchError(And(ContainSubstring("is wrong or has expired"), Not(ContainSubstring("right")))))
 }
@@ -276,7 +276,7 @@ func TestWhatIsNotThere(t *testing.T) {
 	for _, address := range []string{"/owner/tiny/releases", "/plain/owner/tiny", "/api/v4/projects/owner%2Ftiny/packages/generic/package/latest/x.yaml"} {
 		w, err := NewWebsite(f.URL()+address, infrastructure, WebOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
-		_, err = w.Fetch(t.Context(), w.Release("v9.9.9"))
+		_, err = w.Fetch(t.Context(), w.Version("v9.9.9"))
 		g.Expect(err).To(BeAssignableToTypeOf(&NotFoundError{}))
 		g.Expect(err).
 			To(MatchError(And(ContainSubstring("v9.9.9/metadata.yaml answers 404"), ContainSubstring("correct spec.version"))))
@@ -298,12 +298,12 @@ func TestTheOverridesLayer(t *testing.T) {
 
 		return w
 	}
-	published := open().Release("v1.0.0").Origin
+	published := open().Version("v1.0.0").Origin
 	folder := filepath.Join(overrides, "infrastructure-tiny", "v1.0.0")
 	g.Expect(os.MkdirAll(folder, 0o755)).To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(folder, "infrastructure-components.yaml"), []byte("own"), 0o600)).To(Succeed())
 
-	release := open().Release("v1.0.0")
+	release := open().Version("v1.0.0")
 	g.Expect(release.Origin).
 		To(And(HavePrefix(published+" overridden:"), Not(Equal(published))), "a chart of the published files does not do")
 	b, err := open().Fetch(t.Context(), release)
@@ -311,5 +311,5 @@ func TestTheOverridesLayer(t *testing.T) {
 	g.Expect(string(b.Components)).To(Equal("own"))
 	g.Expect(string(b.Metadata)).To(ContainSubstring("releaseSeries"), "what is not overridden is published")
 	g.Expect(f.Requests("components")).To(BeEmpty())
-	g.Expect(open().Release("v1.1.0").Origin).NotTo(ContainSubstring("overridden"))
+	g.Expect(open().Version("v1.1.0").Origin).NotTo(ContainSubstring("overridden"))
 }

@@ -31,7 +31,7 @@ const (
 	// annotationVersion is the version itself, which its label may hold cut.
 	annotationVersion = v1alpha2.Prefix + "/chart-version"
 	// annotationForeign is "true" on a chart that was fetched as it is.
-	annotationForeign = v1alpha2.Prefix + "/chart-foreign"
+	annotationPrebuilt = v1alpha2.Prefix + "/chart-foreign"
 	labelComponent    = "app.kubernetes.io/component"
 	componentChart    = "capstan-chart"
 )
@@ -53,7 +53,7 @@ func (s *Cluster) Get(ctx context.Context, key Key) (*Stored, error) {
 }
 
 // Find reads a chart of a version and verifies its digest.
-func (s *Cluster) Find(ctx context.Context, query Query) (*Stored, error) {
+func (s *Cluster) Find(ctx context.Context, query FindOptions) (*Stored, error) {
 	labels := client.MatchingLabels{v1alpha2.VersionLabel: v1alpha2.LabelValue(query.Version)}
 	if query.Origin != "" {
 		labels[v1alpha2.OriginLabel] = v1alpha2.LabelValue(query.Origin)
@@ -69,7 +69,7 @@ func (s *Cluster) Find(ctx context.Context, query Query) (*Stored, error) {
 	}
 
 	best := slices.MaxFunc(heads, func(a, b metav1.PartialObjectMetadata) int {
-		preferred := func(o metav1.PartialObjectMetadata) bool { return o.Annotations[annotationDigest] == query.Digest }
+		preferred := func(o metav1.PartialObjectMetadata) bool { return o.Annotations[annotationDigest] == query.PreferDigest }
 		if preferred(a) != preferred(b) {
 			return map[bool]int{true: 1, false: -1}[preferred(a)]
 		}
@@ -157,7 +157,7 @@ func (s *Cluster) load(ctx context.Context, name client.ObjectKey) (*Stored, err
 		Reference: reference(head),
 		Digest:    head.Annotations[annotationDigest],
 		Size:      len(archive),
-		Foreign:   head.Annotations[annotationForeign] != "",
+		Prebuilt:   head.Annotations[annotationPrebuilt] != "",
 	}, nil
 }
 
@@ -182,8 +182,8 @@ func (s *Cluster) Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, er
 				annotationChunks:  strconv.Itoa(chunks),
 				annotationVersion: key.Version,
 			}
-			if key.Foreign() {
-				head.Annotations[annotationForeign] = "true"
+			if key.IsPrebuilt() {
+				head.Annotations[annotationPrebuilt] = "true"
 			}
 		}
 
@@ -192,7 +192,7 @@ func (s *Cluster) Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, er
 		}
 	}
 
-	return &Stored{Chart: c, Reference: reference(head), Digest: digest, Size: len(archive), Foreign: key.Foreign()}, nil
+	return &Stored{Chart: c, Reference: reference(head), Digest: digest, Size: len(archive), Prebuilt: key.IsPrebuilt()}, nil
 }
 
 // Delete removes the ConfigMaps of a provider's charts.

@@ -113,7 +113,7 @@ func TestTheClusterKeepsCharts(t *testing.T) {
 
 		const origin = "https://example.com/owner/x/releases/download/v2.0.0+a/infrastructure-components.yaml"
 
-		_, err := store.Find(t.Context(), Query{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a"})
+		_, err := store.Find(t.Context(), FindOptions{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a"})
 		g.Expect(err).To(MatchError(ErrNotFound))
 
 		var put []*Stored
@@ -132,11 +132,11 @@ func TestTheClusterKeepsCharts(t *testing.T) {
 		}
 
 		for _, want := range put {
-			g.Expect(store.Find(t.Context(), Query{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a", Origin: origin, Digest: want.Digest})).
+			g.Expect(store.Find(t.Context(), FindOptions{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a", Origin: origin, PreferDigest: want.Digest})).
 				To(Equal(want))
 		}
 
-		for _, other := range []Query{
+		for _, other := range []FindOptions{
 			{Namespace: "kube-system", Provider: key.Provider, Version: "v2.0.0+a"}, {Namespace: "default", Provider: "infrastructure-z", Version: "v2.0.0+a"},
 			{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+b"}, {Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a", Origin: origin + "x"},
 		} {

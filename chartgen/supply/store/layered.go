@@ -15,7 +15,7 @@ import (
 )
 
 // pushAgain is how long a chart that could not be pushed waits for the next attempt.
-const pushAgain = time.Minute
+const pushInterval = time.Minute
 
 // Layered keeps charts in a registry, and those in use in the cluster as well: a registry that does
 // not answer disturbs nothing that is installed, and an upgrade to a chart that is in the cluster
@@ -27,11 +27,11 @@ type Layered struct {
 	ReadOnly bool
 	// Waiting, if it is not nil, is told how many charts wait to be pushed whenever that may have
 	// changed.
-	Waiting func(charts int)
+	OnPending func(charts int)
 
 	mu     sync.Mutex
 	pushed map[chartID]bool // of the charts used since the start: whether the registry has them
-	news   chan struct{}    // says that a chart waits which can be pushed now, as far as anybody knows
+	wakeups   chan struct{}    // says that a chart waits which can be pushed now, as far as anybody knows
 }
 
 var _ Store = &Layered{}
@@ -39,7 +39,7 @@ var _ Store = &Layered{}
 // chartID names a chart in the cluster.
 type chartID struct{ namespace, provider, version, digest string }
 
-func (k Key) id(stored *Stored) chartID {
+func (k Key) chartID(stored *Stored) chartID {
 	return chartID{k.Namespace, k.Provider, k.Version, stored.Digest}
 }
 
@@ -48,7 +48,7 @@ func (k Key) id(stored *Stored) chartID {
 func (s *Layered) Get(ctx context.Context, key Key) (*Stored, error) {
 	found, err := s.Cluster.Get(ctx, key)
 	if err == nil {
-		s.used(key.id(found), found)
+		s.queueUnknown(key.chartID(found), found)
 	}
 
 	if !errors.Is(err, ErrNotFound) {
@@ -67,17 +67,17 @@ func (s *Layered) Get(ctx context.Context, key Key) (*Stored, error) {
 
 	stored, err := s.Cluster.Put(ctx, key, remote.Chart)
 	if err == nil {
-		s.note(key.id(stored), true)
+		s.note(key.chartID(stored), true)
 	}
 
 	return stored, err
 }
 
 // Find reads a chart of a version from the cluster.
-func (s *Layered) Find(ctx context.Context, query Query) (*Stored, error) {
+func (s *Layered) Find(ctx context.Context, query FindOptions) (*Stored, error) {
 	found, err := s.Cluster.Find(ctx, query)
 	if err == nil {
-		s.used(chartID{query.Namespace, query.Provider, query.Version, found.Digest}, found)
+		s.queueUnknown(chartID{query.Namespace, query.Provider, query.Version, found.Digest}, found)
 	}
 
 	return found, err
@@ -88,12 +88,12 @@ func (s *Layered) Find(ctx context.Context, query Query) (*Stored, error) {
 // Start.
 func (s *Layered) Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, error) {
 	stored, err := s.Cluster.Put(ctx, key, c)
-	if err != nil || s.ReadOnly || key.Foreign() {
+	if err != nil || s.ReadOnly || key.IsPrebuilt() {
 		return stored, err
 	}
 
-	if stored.Unshared = s.push(ctx, key.id(stored), c); stored.Unshared == nil && s.waiting() > 0 {
-		s.announce() // the registry is back
+	if stored.PushErr = s.push(ctx, key.chartID(stored), c); stored.PushErr == nil && s.reportPending() > 0 {
+		s.wake() // the registry is back
 	}
 
 	return stored, nil
@@ -112,7 +112,7 @@ func (s *Layered) Delete(ctx context.Context, namespace, provider string) error 
 		func(id chartID, _ bool) bool { return id.namespace == namespace && id.provider == provider },
 	)
 	s.mu.Unlock()
-	s.waiting()
+	s.reportPending()
 
 	return s.Cluster.Delete(ctx, namespace, provider)
 }
@@ -120,11 +120,11 @@ func (s *Layered) Delete(ctx context.Context, namespace, provider string) error 
 // Start pushes what the registry lacks of the charts in use: each is tried once, and then every
 // minute until it is there. It is a controller manager's Runnable and works until the context ends.
 func (s *Layered) Start(ctx context.Context) error {
-	ticker := time.NewTicker(pushAgain)
+	ticker := time.NewTicker(pushInterval)
 	defer ticker.Stop()
 
 	s.mu.Lock()
-	news := s.announcements()
+	news := s.wakeChannel()
 	s.mu.Unlock()
 
 	for {
@@ -135,13 +135,13 @@ func (s *Layered) Start(ctx context.Context) error {
 		case <-news:
 		}
 
-		s.PushAgain(ctx)
+		s.PushPending(ctx)
 	}
 }
 
 // PushAgain tries to push what waits, and says how many charts are left. It gives up when the
 // registry does not answer.
-func (s *Layered) PushAgain(ctx context.Context) int {
+func (s *Layered) PushPending(ctx context.Context) int {
 	s.mu.Lock()
 
 	var waiting []chartID
@@ -156,7 +156,7 @@ func (s *Layered) PushAgain(ctx context.Context) int {
 	for _, id := range waiting {
 		stored, err := s.Cluster.Find(
 			ctx,
-			Query{Namespace: id.namespace, Provider: id.provider, Version: id.version, Digest: id.digest},
+			FindOptions{Namespace: id.namespace, Provider: id.provider, Version: id.version, PreferDigest: id.digest},
 		)
 		switch {
 		case errors.Is(err, ErrNotFound), err == nil && stored.Digest != id.digest: // deleted meanwhile
@@ -170,7 +170,7 @@ func (s *Layered) PushAgain(ctx context.Context) int {
 		}
 	}
 
-	return s.waiting()
+	return s.reportPending()
 }
 
 // push pushes a chart; its error is logged.
@@ -195,37 +195,37 @@ func (s *Layered) push(ctx context.Context, id chartID, c *chart.Chart) error {
 
 // used has a chart pushed that this process does not know to be in the registry: what an earlier
 // one could not push is found so.
-func (s *Layered) used(id chartID, stored *Stored) {
+func (s *Layered) queueUnknown(id chartID, stored *Stored) {
 	s.mu.Lock()
 	_, known := s.pushed[id]
 	s.mu.Unlock()
 
-	if known || s.ReadOnly || stored.Foreign {
+	if known || s.ReadOnly || stored.Prebuilt {
 		return
 	}
 
 	s.note(id, false)
-	s.announce()
+	s.wake()
 }
 
 // announce has Start push what waits, at once.
-func (s *Layered) announce() {
+func (s *Layered) wake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	select {
-	case s.announcements() <- struct{}{}:
+	case s.wakeChannel() <- struct{}{}:
 	default: // it is announced already
 	}
 }
 
 // announcements is the channel that news come by. The caller holds the lock.
-func (s *Layered) announcements() chan struct{} {
-	if s.news == nil {
-		s.news = make(chan struct{}, 1)
+func (s *Layered) wakeChannel() chan struct{} {
+	if s.wakeups == nil {
+		s.wakeups = make(chan struct{}, 1)
 	}
 
-	return s.news
+	return s.wakeups
 }
 
 // note notes whether the registry has a chart.
@@ -237,7 +237,7 @@ func (s *Layered) note(id chartID, pushed bool) {
 
 	s.pushed[id] = pushed
 	s.mu.Unlock()
-	s.waiting()
+	s.reportPending()
 }
 
 func (s *Layered) forget(id chartID) {
@@ -248,7 +248,7 @@ func (s *Layered) forget(id chartID) {
 }
 
 // waiting counts and tells the charts that wait to be pushed.
-func (s *Layered) waiting() int {
+func (s *Layered) reportPending() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -260,8 +260,8 @@ func (s *Layered) waiting() int {
 		}
 	}
 
-	if s.Waiting != nil {
-		s.Waiting(count)
+	if s.OnPending != nil {
+		s.OnPending(count)
 	}
 
 	return count

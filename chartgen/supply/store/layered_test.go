@@ -49,7 +49,7 @@ func TestTheClusterOutlivesTheRegistry(t *testing.T) {
 		fetched := testChart(t, Key{Provider: key.Provider, Version: "v1.2.0"})
 		foreign := key
 		foreign.Version = "v1.2.0"
-		foreign.ContentID, err = ForeignID(fetched)
+		foreign.ContentID, err = PrebuiltContentID(fetched)
 		g.Expect(err).NotTo(HaveOccurred())
 		_, err = newStore(false).Put(t.Context(), foreign, fetched)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -72,10 +72,10 @@ func TestTheClusterOutlivesTheRegistry(t *testing.T) {
 			g.Expect(err).To(MatchError(ErrNotFound))
 			_, err = s.Put(t.Context(), late, testChart(t, late))
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(s.PushAgain(t.Context())).To(Equal(2), "the one that was used may not be there either")
+			g.Expect(s.PushPending(t.Context())).To(Equal(2), "the one that was used may not be there either")
 
 			g.Expect(server.Start(t.Context())).To(Succeed())
-			g.Expect(s.PushAgain(t.Context())).To(Equal(0))
+			g.Expect(s.PushPending(t.Context())).To(Equal(0))
 			_, err = registry.Get(t.Context(), late)
 			g.Expect(err).NotTo(HaveOccurred())
 		},
@@ -90,14 +90,14 @@ func TestTheClusterOutlivesTheRegistry(t *testing.T) {
 		before := newStore(false)
 		put, err := before.Put(t.Context(), early, testChart(t, early))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(put.Unshared).To(MatchError(ContainSubstring("can be reached")))
+		g.Expect(put.PushErr).To(MatchError(ContainSubstring("can be reached")))
 		g.Expect(server.Start(t.Context())).To(Succeed())
 
 		var waiting atomic.Int64
 
 		after := newStore(false)
-		after.Waiting = func(charts int) { waiting.Store(int64(charts)) }
-		query := Query{Namespace: early.Namespace, Provider: early.Provider, Version: early.Version}
+		after.OnPending = func(charts int) { waiting.Store(int64(charts)) }
+		query := FindOptions{Namespace: early.Namespace, Provider: early.Provider, Version: early.Version}
 		_, err = after.Find(t.Context(), query)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(waiting.Load()).To(Equal(int64(1)))
@@ -133,7 +133,7 @@ func TestTheClusterOutlivesTheRegistry(t *testing.T) {
 		_, err = s.Put(t.Context(), third, testChart(t, third))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(cluster.Delete(t.Context(), "default", key.Provider)).To(Succeed())
-		g.Expect(s.PushAgain(t.Context())).To(Equal(0), "a deleted chart is not waited for")
+		g.Expect(s.PushPending(t.Context())).To(Equal(0), "a deleted chart is not waited for")
 	})
 }
 

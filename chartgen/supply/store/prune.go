@@ -29,7 +29,7 @@ func (s *Cluster) Prune(ctx context.Context, namespace, provider string, keep []
 	}
 
 	for i := range list.Items {
-		if unneeded(&list.Items[i], list.Items, keep, before) {
+		if isUnneeded(&list.Items[i], list.Items, keep, before) {
 			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: list.Items[i].Name}}
 			if err := s.Client.Delete(
 				ctx,
@@ -46,7 +46,7 @@ func (s *Cluster) Prune(ctx context.Context, namespace, provider string, keep []
 }
 
 // unneeded reports whether a ConfigMap is of a chart that may go, or of one that is not whole.
-func unneeded(
+func isUnneeded(
 	o *metav1.PartialObjectMetadata,
 	all []metav1.PartialObjectMetadata,
 	keep []string,

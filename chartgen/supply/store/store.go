@@ -30,27 +30,27 @@ type Key struct {
 }
 
 // Query asks for a chart without knowing what it was generated from.
-type Query struct {
+type FindOptions struct {
 	// Namespace, Provider and Version as in Key.
 	Namespace, Provider, Version string
 	// Origin as in Key; empty means any.
 	Origin string
 	// Digest of the chart to prefer where several were made under one version; else it is the one
 	// made last.
-	Digest string
+	PreferDigest string
 }
 
 // foreign begins the content ID of a chart that chartgen did not make.
-const foreign = "sha256:"
+const prebuiltPrefix = "sha256:"
 
 // ForeignID is the content ID of a chart that was fetched as it is: the digest of its archive.
-func ForeignID(c *chart.Chart) (string, error) {
+func PrebuiltContentID(c *chart.Chart) (string, error) {
 	archive, err := c.Archive()
 	return chart.Digest(archive), err
 }
 
 // Foreign reports whether the chart was fetched as it is. Nobody but who asked for it gets it.
-func (k Key) Foreign() bool { return strings.HasPrefix(k.ContentID, foreign) }
+func (k Key) IsPrebuilt() bool { return strings.HasPrefix(k.ContentID, prebuiltPrefix) }
 
 // Stored is a chart as a store holds it.
 type Stored struct {
@@ -62,10 +62,10 @@ type Stored struct {
 	// Size of the archive in bytes.
 	Size int
 	// Foreign says that the chart was fetched as it is: it has whatever format it has.
-	Foreign bool
+	Prebuilt bool
 	// Unshared is why a chart that was just put is in the cluster only, and not in the registry
 	// yet.
-	Unshared error
+	PushErr error
 }
 
 // Store keeps charts. Charts never change: another content has another key.
@@ -73,7 +73,7 @@ type Store interface {
 	// Get reads a chart; ErrNotFound when it must be generated.
 	Get(ctx context.Context, key Key) (*Stored, error)
 	// Find reads a chart of a version; ErrNotFound when there is none.
-	Find(ctx context.Context, query Query) (*Stored, error)
+	Find(ctx context.Context, query FindOptions) (*Stored, error)
 	// Put keeps a chart. Putting the same chart again changes nothing.
 	Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, error)
 	// Prune forgets charts that nobody needs: those of a provider in a namespace that were put

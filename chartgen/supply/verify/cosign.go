@@ -101,10 +101,10 @@ func (c *Cosign) Verify(ctx context.Context, ref oci.Reference) error {
 	}
 
 	if found == 0 {
-		return refuse(ref, "it has no cosign signature; sign it with cosign, or remove spec.fetchConfig.verify")
+		return newUntrustedError(ref, "it has no cosign signature; sign it with cosign, or remove spec.fetchConfig.verify")
 	}
 
-	return refuse(
+	return newUntrustedError(
 		ref,
 		"none of its %d cosign signatures is by a trusted key; check the keys in the Secret of spec.fetchConfig.verify",
 		found,

@@ -110,10 +110,10 @@ func (n *Notation) Verify(ctx context.Context, ref oci.Reference) error {
 	}
 
 	if found == 0 {
-		return refuse(ref, "it has no notation signature; sign it with notation, or remove spec.fetchConfig.verify")
+		return newUntrustedError(ref, "it has no notation signature; sign it with notation, or remove spec.fetchConfig.verify")
 	}
 
-	return refuse(
+	return newUntrustedError(
 		ref,
 		"none of its %d notation signatures is by a trusted certificate that is valid now; check the certificates in the Secret of spec.fetchConfig.verify",
 		found,

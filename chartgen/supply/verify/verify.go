@@ -22,14 +22,14 @@ import (
 // .crt or .pem.
 func New(program v1alpha2.VerificationProvider, client *oci.Client, data map[string][]byte) (source.Verifier, error) {
 	if program == v1alpha2.VerifyNotation {
-		return NewNotation(client, endingIn(data, ".crt", ".pem"))
+		return NewNotation(client, withSuffix(data, ".crt", ".pem"))
 	}
 
-	return NewCosign(client, endingIn(data, ".pub"))
+	return NewCosign(client, withSuffix(data, ".pub"))
 }
 
 // endingIn are the entries whose keys have one of these endings.
-func endingIn(data map[string][]byte, endings ...string) map[string][]byte {
+func withSuffix(data map[string][]byte, endings ...string) map[string][]byte {
 	found := maps.Clone(data)
 	maps.DeleteFunc(found, func(key string, _ []byte) bool {
 		return !slices.ContainsFunc(endings, func(ending string) bool { return strings.HasSuffix(key, ending) })
@@ -73,6 +73,6 @@ func signatures(
 }
 
 // refuse makes the error of an artifact that is not trusted.
-func refuse(ref oci.Reference, format string, args ...any) error {
+func newUntrustedError(ref oci.Reference, format string, args ...any) error {
 	return &source.UntrustedError{Message: fmt.Sprintf("%s is not trusted: %s", ref, fmt.Sprintf(format, args...))}
 }

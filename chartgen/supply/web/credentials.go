@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/capstan-project/capstan/chartgen/supply/connect"
+	"github.com/capstan-project/capstan/chartgen/supply/transport"
 )
 
 // Credentials are what a web server may ask for. All are optional.
@@ -31,24 +31,24 @@ const (
 
 // transport sends credentials to the origins for which they are meant, and to nobody else: neither
 // where a server redirects to, nor to the same host without TLS.
-type transport struct {
-	own, foreign http.RoundTripper
+type originTransport struct {
+	withCredentials, plain http.RoundTripper
 	credentials  Credentials
 	origins      map[string]bool
 }
 
-func newTransport(c Credentials, origins []string) (*transport, error) {
-	foreign, err := newBase(connect.Options{CA: c.CA, Proxy: c.Proxy})
+func newTransport(c Credentials, origins []string) (*originTransport, error) {
+	foreign, err := newBase(transport.Options{CA: c.CA, Proxy: c.Proxy})
 	if err != nil {
 		return nil, err
 	}
 
-	own, err := newBase(connect.Options{CA: c.CA, Proxy: c.Proxy, Certificate: c.Certificate, Key: c.Key})
+	own, err := newBase(transport.Options{CA: c.CA, Proxy: c.Proxy, Certificate: c.Certificate, Key: c.Key})
 	if err != nil {
 		return nil, err
 	}
 
-	t := &transport{own: own, foreign: foreign, credentials: c, origins: map[string]bool{}}
+	t := &originTransport{withCredentials: own, plain: foreign, credentials: c, origins: map[string]bool{}}
 	for _, origin := range origins {
 		t.origins[origin] = true
 	}
@@ -57,8 +57,8 @@ func newTransport(c Credentials, origins []string) (*transport, error) {
 }
 
 // newBase is a transport whose connections do not outlive their use for long.
-func newBase(o connect.Options) (http.RoundTripper, error) {
-	base, err := connect.New(o)
+func newBase(o transport.Options) (http.RoundTripper, error) {
+	base, err := transport.New(o)
 	if err != nil {
 		return nil, &CredentialsError{err}
 	}
@@ -73,9 +73,9 @@ func newBase(o connect.Options) (http.RoundTripper, error) {
 
 // RoundTrip adds the credentials to a copy of the request, so that http.Client has none to carry
 // along to a redirect.
-func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.origins[Origin(req.URL)] {
-		return t.foreign.RoundTrip(req)
+		return t.plain.RoundTrip(req)
 	}
 
 	req = req.Clone(req.Context())
@@ -87,7 +87,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		req.SetBasicAuth(c.Username, c.Password)
 	}
 
-	return t.own.RoundTrip(req)
+	return t.withCredentials.RoundTrip(req)
 }
 
 // Origin is what credentials are bound to: scheme and host.

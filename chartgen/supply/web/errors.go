@@ -24,7 +24,7 @@ type StatusError struct {
 func (e *StatusError) Error() string {
 	said := fmt.Sprintf("%s answers %d %s", e.URL, e.Status, http.StatusText(e.Status))
 	switch {
-	case e.Denied():
+	case e.IsDenied():
 		return said + ": the credentials are missing, wrong or not sufficient; give a token, or username and password, that may read it: in the Secret of spec.fetchConfig.secretRef, on the command line in the environment"
 	case e.Status == http.StatusNotFound:
 		return said + ": there is no such version or file; correct spec.version or spec.fetchConfig"
@@ -38,24 +38,24 @@ func (e *StatusError) Error() string {
 }
 
 // Denied reports whether the server wants other credentials.
-func (e *StatusError) Denied() bool {
+func (e *StatusError) IsDenied() bool {
 	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
 }
 
 // Missing reports whether an error is a server's word that a file is not there.
-func Missing(err error) bool {
+func IsNotFound(err error) bool {
 	var status *StatusError
 	return errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone)
 }
 
 // LimitError says that a server wants no more requests for now.
-type LimitError struct {
+type RateLimitError struct {
 	URL string
 	// Until is when it may be asked again.
 	Until time.Time
 }
 
-func (e *LimitError) Error() string {
+func (e *RateLimitError) Error() string {
 	return fmt.Sprintf(
 		"%s: the server takes no more requests from here until %s, when it will be asked again; most take more with a token, in the Secret of spec.fetchConfig.secretRef or in the environment",
 		e.URL,
@@ -107,7 +107,7 @@ func (e *redirectError) Error() string { return e.how }
 
 // unreachable makes the error of a request. The library's own names the URL that it was redirected
 // to, with its query, which may be a credential.
-func unreachable(address string, err error) error {
+func newUnreachableError(address string, err error) error {
 	var failed *url.Error
 	if errors.As(err, &failed) {
 		err = failed.Err
@@ -117,7 +117,7 @@ func unreachable(address string, err error) error {
 }
 
 // passing reports whether the same request may succeed soon.
-func (e *UnreachableError) passing() bool {
+func (e *UnreachableError) temporary() bool {
 	var (
 		certificate *tls.CertificateVerificationError
 		redirect    *redirectError

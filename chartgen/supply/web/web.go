@@ -26,12 +26,12 @@ type Client struct {
 }
 
 const (
-	attempts = 4
+	maxAttempts = 4
 	// longestPause is how long a Get waits because a server asks it to. For more, the caller should
 	// come back.
-	longestPause = 5 * time.Second
+	maxPause = 5 * time.Second
 	// shortestLimit is for servers that say they have enough and not for how long.
-	shortestLimit = time.Minute
+	defaultRateLimit = time.Minute
 )
 
 // New makes a client whose credentials go to the given origins (see Origin) only. Its error is a
@@ -84,13 +84,13 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 
 	pause := c.pause
 	for attempt := 1; ; attempt++ {
-		res, err := c.once(ctx, r)
+		res, err := c.attempt(ctx, r)
 		if err == nil {
 			return res, nil
 		}
 
 		wait, again := retry(err, pause)
-		if !again || attempt == attempts {
+		if !again || attempt == maxAttempts {
 			return nil, err
 		}
 
@@ -108,17 +108,17 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 func retry(err error, pause time.Duration) (time.Duration, bool) {
 	var (
 		status      *StatusError
-		limit       *LimitError
+		limit       *RateLimitError
 		unreachable *UnreachableError
 	)
 	switch {
 	case errors.As(err, &limit):
 		wait := time.Until(limit.Until)
-		return max(wait, pause), wait <= longestPause
+		return max(wait, pause), wait <= maxPause
 	case errors.As(err, &status):
 		return jitter(pause), status.Status >= http.StatusInternalServerError || status.Status == http.StatusRequestTimeout
 	case errors.As(err, &unreachable):
-		return jitter(pause), unreachable.passing()
+		return jitter(pause), unreachable.temporary()
 	}
 
 	return 0, false
@@ -129,13 +129,13 @@ func jitter(pause time.Duration) time.Duration {
 }
 
 // once makes one attempt.
-func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
+func (c *Client) attempt(ctx context.Context, r Request) (*Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL, http.NoBody)
 	if err != nil {
 		return nil, &ContentError{URL: "the source's URL", Reason: "cannot be read; write it as https://host/path"}
 	}
 
-	address := Plain(req.URL)
+	address := RedactURL(req.URL)
 	req.Header.Set("User-Agent", "capstan")
 
 	if r.Accept != "" {
@@ -144,7 +144,7 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 
 	res, err := c.http.Do(req)
 	if err != nil {
-		return nil, unreachable(address, err)
+		return nil, newUnreachableError(address, err)
 	}
 	defer res.Body.Close()
 
@@ -166,8 +166,8 @@ func checkStatus(address string, res *http.Response) error {
 		return nil
 	}
 
-	if until := limitedUntil(res); !until.IsZero() {
-		return &LimitError{URL: address, Until: until}
+	if until := rateLimitReset(res); !until.IsZero() {
+		return &RateLimitError{URL: address, Until: until}
 	}
 
 	return &StatusError{URL: address, Status: res.StatusCode}
@@ -175,7 +175,7 @@ func checkStatus(address string, res *http.Response) error {
 
 // limitedUntil reads the signs of a used up limit: the status that is made for it, or GitHub's
 // headers beside a 403. The zero time means that there is none.
-func limitedUntil(res *http.Response) time.Time {
+func rateLimitReset(res *http.Response) time.Time {
 	after := res.Header.Get("Retry-After")
 	exhausted := res.Header.Get("X-RateLimit-Remaining") == "0"
 
@@ -197,7 +197,7 @@ func limitedUntil(res *http.Response) time.Time {
 		return time.Unix(reset, 0)
 	}
 
-	return now.Add(shortestLimit)
+	return now.Add(defaultRateLimit)
 }
 
 // read reads the body up to the limit. What the server compressed is decompressed on the way, so
@@ -217,14 +217,14 @@ func read(address string, res *http.Response, limit int64) ([]byte, error) {
 	}
 
 	if _, err := body.ReadFrom(io.LimitReader(res.Body, limit+1)); err != nil {
-		return nil, unreachable(address, err)
+		return nil, newUnreachableError(address, err)
 	}
 
 	if int64(body.Len()) > limit {
 		return nil, tooLarge
 	}
 
-	if isPage(res.Header.Get("Content-Type"), body.Bytes()) {
+	if isHTML(res.Header.Get("Content-Type"), body.Bytes()) {
 		return nil, &ContentError{
 			URL:    address,
 			Reason: "is a web page instead of the file, a login page perhaps; open it in a browser, and correct the URL or add credentials",
@@ -235,7 +235,7 @@ func read(address string, res *http.Response, limit int64) ([]byte, error) {
 }
 
 // isPage reports whether an answer is for a browser.
-func isPage(contentType string, body []byte) bool {
+func isHTML(contentType string, body []byte) bool {
 	if strings.HasPrefix(strings.ToLower(contentType), "text/html") {
 		return true
 	}
@@ -248,6 +248,6 @@ func isPage(contentType string, body []byte) bool {
 }
 
 // Plain is a URL as it may be shown: without user, password and query, which may hold credentials.
-func Plain(u *url.URL) string {
+func RedactURL(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
 }

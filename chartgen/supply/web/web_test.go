@@ -139,12 +139,12 @@ func TestServersThatMisbehave(t *testing.T) {
 	}{
 		"all is well":                    {times(0, nil), "fine", nil, "", 1},
 		"busy, and soon no longer":       {times(2, answer(429, "Retry-After: 0")), "fine", nil, "", 3},
-		"busy for long":                  {answer(429, "Retry-After: 3600"), "", &LimitError{}, "takes no more requests from here until", 1},
-		"busy until a date":              {answer(429, "Retry-After: "+time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)), "", &LimitError{}, "until", 1},
-		"busy without saying how long":   {answer(429), "", &LimitError{}, "most take more with a token", 1},
-		"GitHub's limit is used up":      {answer(403, "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: "+hour), "", &LimitError{}, "until", 1},
-		"GitHub's second limit":          {answer(403, "Retry-After: 60"), "", &LimitError{}, "until", 1},
-		"maintenance":                    {answer(503, "Retry-After: 600"), "", &LimitError{}, "until", 1},
+		"busy for long":                  {answer(429, "Retry-After: 3600"), "", &RateLimitError{}, "takes no more requests from here until", 1},
+		"busy until a date":              {answer(429, "Retry-After: "+time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)), "", &RateLimitError{}, "until", 1},
+		"busy without saying how long":   {answer(429), "", &RateLimitError{}, "most take more with a token", 1},
+		"GitHub's limit is used up":      {answer(403, "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: "+hour), "", &RateLimitError{}, "until", 1},
+		"GitHub's second limit":          {answer(403, "Retry-After: 60"), "", &RateLimitError{}, "until", 1},
+		"maintenance":                    {answer(503, "Retry-After: 600"), "", &RateLimitError{}, "until", 1},
 		"in trouble for a moment":        {times(3, answer(502)), "fine", nil, "", 4},
 		"in trouble for long":            {answer(500), "", &StatusError{}, "answers 500 Internal Server Error: the server is in trouble; it will be asked again", 4},
 		"a connection cut once":          {times(1, cut), "fine", nil, "", 2},
@@ -374,7 +374,7 @@ func TestNobodyIsThere(t *testing.T) {
 func TestPlain(t *testing.T) {
 	u, err := url.Parse("https://me:pass@host:8443/a%2Fb/c?token=x#y")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	NewWithT(t).Expect(Plain(u)).To(Equal("https://host:8443/a%2Fb/c"))
+	NewWithT(t).Expect(RedactURL(u)).To(Equal("https://host:8443/a%2Fb/c"))
 }
 
 // clientCertificate makes a certificate that signs itself, and its key.

@@ -1,6 +1,6 @@
 // Package connect is how servers that have something to be fetched are connected to: whose
 // certificates are trusted, which one is shown to them, and through which proxy.
-package connect
+package transport
 
 import (
 	"crypto/tls"

@@ -9,34 +9,34 @@ import (
 )
 
 // Preferred is a repository with charts, and another source for the releases that it lacks.
-type Preferred struct {
+type ChartsFirst struct {
 	Charts *Artifact
-	Else   Source
+	Fallback   Source
 }
 
 var (
-	_ ChartSource = &Preferred{}
-	_ Remote      = &Preferred{}
-	_ Tagged      = &Preferred{}
+	_ ChartSource = &ChartsFirst{}
+	_ Remote      = &ChartsFirst{}
+	_ TaggedSource      = &ChartsFirst{}
 )
 
 // Releases lists what either has. One that does not answer is no matter as long as the other has
 // something.
-func (p *Preferred) Releases(ctx context.Context) ([]Release, error) {
-	charts, err := p.Charts.Releases(ctx)
+func (p *ChartsFirst) Versions(ctx context.Context) ([]Version, error) {
+	charts, err := p.Charts.Versions(ctx)
 
-	others, otherErr := p.Else.Releases(ctx)
+	others, otherErr := p.Fallback.Versions(ctx)
 	if err != nil && otherErr != nil {
 		return nil, errors.Join(err, otherErr)
 	}
 
 	seen := map[string]bool{}
 
-	var all []Release
+	var all []Version
 
 	for _, r := range append(charts, others...) {
-		if release := p.Release(r.Version); !seen[release.Version] {
-			seen[release.Version] = true
+		if release := p.Version(r.Name); !seen[release.Name] {
+			seen[release.Name] = true
 			all = append(all, release)
 		}
 	}
@@ -48,19 +48,19 @@ func (p *Preferred) Releases(ctx context.Context) ([]Release, error) {
 
 // Release is the release of an exact version, whether or not there is one. It has the same origin
 // wherever it is: the chart is the same.
-func (p *Preferred) Release(version string) Release {
-	release := p.Charts.Release(version)
-	if remote, ok := p.Else.(Remote); ok {
-		release.Origin += " or " + remote.Release(version).Origin
+func (p *ChartsFirst) Version(version string) Version {
+	release := p.Charts.Version(version)
+	if remote, ok := p.Fallback.(Remote); ok {
+		release.Origin += " or " + remote.Version(version).Origin
 	}
 
 	return release
 }
 
 // Named is the version that the other source's address names.
-func (p *Preferred) Named() string {
-	if remote, ok := p.Else.(Remote); ok {
-		return remote.Named()
+func (p *ChartsFirst) DefaultVersion() string {
+	if remote, ok := p.Fallback.(Remote); ok {
+		return remote.DefaultVersion()
 	}
 
 	return ""
@@ -68,9 +68,9 @@ func (p *Preferred) Named() string {
 
 // Chart reads a release from the repository with charts; nil when that lacks it, or does not
 // answer.
-func (p *Preferred) Chart(ctx context.Context, release Release) (*oci.Chart, error) {
+func (p *ChartsFirst) Chart(ctx context.Context, release Version) (*oci.Chart, error) {
 	c, err := p.Charts.Chart(ctx, release)
-	if lacks(err) {
+	if needsFallback(err) {
 		return nil, nil
 	}
 
@@ -78,18 +78,18 @@ func (p *Preferred) Chart(ctx context.Context, release Release) (*oci.Chart, err
 }
 
 // Moved looks at the repository with charts: there, tags are.
-func (p *Preferred) Moved(ctx context.Context, release Release, inUse InUse) (oci.Reference, error) {
-	return p.Charts.Moved(ctx, release, inUse)
+func (p *ChartsFirst) CheckTag(ctx context.Context, release Version, inUse Digests) (oci.Reference, error) {
+	return p.Charts.CheckTag(ctx, release, inUse)
 }
 
 // Fetch reads a release from the other source.
-func (p *Preferred) Fetch(ctx context.Context, release Release) (*bundle.Bundle, error) {
-	other, err := p.other(ctx, release)
+func (p *ChartsFirst) Fetch(ctx context.Context, release Version) (*bundle.Bundle, error) {
+	other, err := p.fallbackVersion(ctx, release)
 	if err != nil {
 		return nil, err
 	}
 
-	b, err := p.Else.Fetch(ctx, other)
+	b, err := p.Fallback.Fetch(ctx, other)
 	if err != nil {
 		return nil, p.neither(ctx, release, err)
 	}
@@ -98,46 +98,46 @@ func (p *Preferred) Fetch(ctx context.Context, release Release) (*bundle.Bundle,
 }
 
 // Metadata reads the metadata.yaml of a release from where it is.
-func (p *Preferred) Metadata(ctx context.Context, release Release) ([]byte, error) {
+func (p *ChartsFirst) Metadata(ctx context.Context, release Version) ([]byte, error) {
 	data, err := p.Charts.Metadata(ctx, release)
-	if !lacks(err) {
+	if !needsFallback(err) {
 		return data, err
 	}
 
-	other, err := p.other(ctx, release)
+	other, err := p.fallbackVersion(ctx, release)
 	if err != nil {
 		return nil, err
 	}
 
-	if remote, ok := p.Else.(Remote); ok {
+	if remote, ok := p.Fallback.(Remote); ok {
 		return remote.Metadata(ctx, other)
 	}
 
-	return fetchMetadata(ctx, p.Else, []Release{other})
+	return fetchMetadata(ctx, p.Fallback, []Version{other})
 }
 
 // other is the release as the other source has it.
-func (p *Preferred) other(ctx context.Context, release Release) (Release, error) {
-	if remote, ok := p.Else.(Remote); ok {
-		return remote.Release(release.Version), nil
+func (p *ChartsFirst) fallbackVersion(ctx context.Context, release Version) (Version, error) {
+	if remote, ok := p.Fallback.(Remote); ok {
+		return remote.Version(release.Name), nil
 	}
 
-	releases, err := p.Else.Releases(ctx)
+	releases, err := p.Fallback.Versions(ctx)
 	if err != nil {
-		return Release{}, err
+		return Version{}, err
 	}
 
-	return Pick(releases, release.Version, "")
+	return Pick(releases, release.Name, "")
 }
 
 // neither says of both sources why they do not have a release.
-func (p *Preferred) neither(ctx context.Context, release Release, err error) error {
+func (p *ChartsFirst) neither(ctx context.Context, release Version, err error) error {
 	_, chartErr := p.Charts.resolve(ctx, release)
 	return errors.Join(chartErr, err)
 }
 
 // lacks reports whether the repository with charts is of no help, and another source may be.
-func lacks(err error) bool {
+func needsFallback(err error) bool {
 	var (
 		missing *NotFoundError
 		wrong   *bundle.InvalidError
