@@ -68,7 +68,7 @@ func push(t *testing.T, c *Client, ref Reference, text string) (ocispec.Descript
 	return c.Push(t.Context(), ref, artifact)
 }
 
-func TestReferences(t *testing.T) {
+func TestParse(t *testing.T) {
 	d := "sha256:" + strings.Repeat("a", 64)
 	for in, want := range map[string]string{
 		"oci://example.com/a/b":            "oci://example.com/a/b",
@@ -108,7 +108,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-func TestImagesAreReadAsContainerRuntimesReadThem(t *testing.T) {
+func TestParseImage(t *testing.T) {
 	for in, want := range map[string]string{
 		"nginx":                        "docker.io/library/nginx:latest",
 		"org/once:v1":                  "docker.io/org/once:v1",
@@ -126,13 +126,13 @@ func TestImagesAreReadAsContainerRuntimesReadThem(t *testing.T) {
 
 const anyImage = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
-func TestARegistryWithTLSAndAPassword(t *testing.T) {
+func TestRegistryWithTLSAndPassword(t *testing.T) {
 	for _, i := range bed.Implementations() {
-		t.Run(string(i), func(t *testing.T) { aRegistryWithTLSAndAPassword(t, i) })
+		t.Run(string(i), func(t *testing.T) { testRegistryWithTLSAndPassword(t, i) })
 	}
 }
 
-func aRegistryWithTLSAndAPassword(t *testing.T, i bed.Implementation) {
+func testRegistryWithTLSAndPassword(t *testing.T, i bed.Implementation) {
 	g := NewWithT(t)
 	r := runRegistry(t, bed.RegistryOptions{Implementation: i, TLS: true, User: "me", Password: secret})
 	ref := parse(t, r.Address+"/test/artifact:v1")
@@ -141,7 +141,7 @@ func aRegistryWithTLSAndAPassword(t *testing.T, i bed.Implementation) {
 	for name, data := range map[string]map[string][]byte{
 		"username and password":       {"username": []byte("me"), "password": []byte(secret)},
 		"cluster-api-operator's keys": {"OCI_USERNAME": []byte("me"), "OCI_PASSWORD": []byte(secret)},
-		"a docker configuration":      {".dockerconfigjson": []byte(config)},
+		"docker configuration":        {".dockerconfigjson": []byte(config)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -168,10 +168,10 @@ func aRegistryWithTLSAndAPassword(t *testing.T, i bed.Implementation) {
 		reason  Reason
 		message string
 	}{
-		"no credentials":           {Options{CA: r.CA}, Denied, "asks for credentials"},
-		"wrong credentials":        {Options{CA: r.CA, Credentials: StaticCredentials(r.Address, "me", "wr0ng-"+secret)}, Denied, "refuses the credentials"},
-		"another host's":           {Options{CA: r.CA, Credentials: StaticCredentials("example.com", "me", secret)}, Denied, "asks for credentials"},
-		"an authority not trusted": {Options{Credentials: StaticCredentials(r.Address, "me", secret)}, Untrusted, "ca.crt"},
+		"no credentials":            {Options{CA: r.CA}, Denied, "asks for credentials"},
+		"wrong credentials":         {Options{CA: r.CA, Credentials: StaticCredentials(r.Address, "me", "wr0ng-"+secret)}, Denied, "refuses the credentials"},
+		"credentials of other host": {Options{CA: r.CA, Credentials: StaticCredentials("example.com", "me", secret)}, Denied, "asks for credentials"},
+		"untrusted authority":       {Options{Credentials: StaticCredentials(r.Address, "me", secret)}, Untrusted, "ca.crt"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -183,13 +183,13 @@ func aRegistryWithTLSAndAPassword(t *testing.T, i bed.Implementation) {
 	}
 }
 
-func TestWhatIsNotThere(t *testing.T) {
+func TestMissingRepository(t *testing.T) {
 	for _, i := range bed.Implementations() {
-		t.Run(string(i), func(t *testing.T) { whatIsNotThere(t, i) })
+		t.Run(string(i), func(t *testing.T) { testMissingRepository(t, i) })
 	}
 }
 
-func whatIsNotThere(t *testing.T, i bed.Implementation) {
+func testMissingRepository(t *testing.T, i bed.Implementation) {
 	r := runRegistry(t, bed.RegistryOptions{Implementation: i})
 	c := client(t, Options{})
 	plain := parse(t, "http://"+r.Address+"/none:v1")
@@ -208,11 +208,11 @@ func whatIsNotThere(t *testing.T, i bed.Implementation) {
 }
 
 func TestReferrers(t *testing.T) {
-	t.Run("by the API", func(t *testing.T) { referrers(t, bed.GoContainerRegistry, true) })
-	t.Run("by the tag that stands in for it", func(t *testing.T) { referrers(t, bed.Distribution, false) })
+	t.Run("API", func(t *testing.T) { testReferrers(t, bed.GoContainerRegistry, true) })
+	t.Run("fallback tag", func(t *testing.T) { testReferrers(t, bed.Distribution, false) })
 }
 
-func referrers(t *testing.T, i bed.Implementation, api bool) {
+func testReferrers(t *testing.T, i bed.Implementation, api bool) {
 	g := NewWithT(t)
 	r := runRegistry(t, bed.RegistryOptions{Implementation: i})
 	c := client(t, Options{})
@@ -241,7 +241,7 @@ func referrers(t *testing.T, i bed.Implementation, api bool) {
 	g.Expect(c.Referrers(t.Context(), ref, subject)).To(ConsistOf(all...))
 }
 
-func TestSecretsAreNeverQuoted(t *testing.T) {
+func TestErrorsContainNoSecrets(t *testing.T) {
 	for _, data := range []map[string][]byte{
 		{".dockerconfigjson": []byte(`{"auths": ` + secret)},
 		{"tls.crt": []byte(secret), "tls.key": []byte(secret)},
@@ -257,14 +257,14 @@ func TestSecretsAreNeverQuoted(t *testing.T) {
 	}
 }
 
-func TestAProxyIsGoneThrough(t *testing.T) {
+func TestProxy(t *testing.T) {
 	g := NewWithT(t)
 	r := runRegistry(t, bed.RegistryOptions{})
 
-	var through atomic.Int32
+	var proxied atomic.Int32
 
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
-		through.Add(1)
+		proxied.Add(1)
 		p.SetURL(&url.URL{Scheme: "http", Host: r.Address})
 		p.Out.Host = p.In.Host
 	}})
@@ -273,18 +273,18 @@ func TestAProxyIsGoneThrough(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = push(t, client(t, options), parse(t, "http://registry.example/test/artifact:v1"), "content")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(through.Load()).To(BeNumerically(">", 0))
+	g.Expect(proxied.Load()).To(BeNumerically(">", 0))
 }
 
-// misbehaving is a registry of one manifest and one layer that does something wrong with them.
-type misbehaving struct {
+// faultyRegistry serves one manifest with one layer; handle decides how it serves the layer.
+type faultyRegistry struct {
 	layer     []byte
 	announced ocispec.Descriptor
 	handle    func(w http.ResponseWriter, r *http.Request, body []byte)
 	requests  atomic.Int32
 }
 
-func (m *misbehaving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (m *faultyRegistry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.requests.Add(1)
 
 	manifest := fmt.Appendf(
@@ -306,7 +306,7 @@ func (m *misbehaving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(manifest)
 }
 
-func TestAMisbehavingRegistry(t *testing.T) {
+func TestBlobFromFaultyRegistry(t *testing.T) {
 	layer := []byte(strings.Repeat("content ", 1000))
 
 	cutAfter := func(times int32) func(http.ResponseWriter, *http.Request, []byte) {
@@ -328,26 +328,26 @@ func TestAMisbehavingRegistry(t *testing.T) {
 		reason  Reason
 		message string
 	}{
-		"a connection that is cut twice":  {handle: cutAfter(2)},
-		"a connection that is cut always": {handle: cutAfter(100), reason: Unavailable, message: "cut again and again"},
-		"other bytes": {handle: func(w http.ResponseWriter, _ *http.Request, body []byte) {
+		"connection cut twice":  {handle: cutAfter(2)},
+		"connection always cut": {handle: cutAfter(100), reason: Unavailable, message: "cut repeatedly"},
+		"other content": {handle: func(w http.ResponseWriter, _ *http.Request, body []byte) {
 			_, _ = w.Write([]byte(strings.ToUpper(string(body))))
-		}, reason: Invalid, message: "do not have the digest"},
-		"an endless body": {handle: func(w http.ResponseWriter, r *http.Request, body []byte) {
+		}, reason: Invalid, message: "does not match its digest"},
+		"endless body": {handle: func(w http.ResponseWriter, r *http.Request, body []byte) {
 			for r.Context().Err() == nil {
 				if _, err := w.Write(body); err != nil {
 					return
 				}
 			}
-		}, reason: Invalid, message: "do not have the digest and size"},
-		"a body that stands still": {handle: func(w http.ResponseWriter, r *http.Request, body []byte) {
+		}, reason: Invalid, message: "does not match its digest and size"},
+		"stalled body": {handle: func(w http.ResponseWriter, r *http.Request, body []byte) {
 			_, _ = w.Write(body[:10])
 			_ = http.NewResponseController(w).Flush()
 
 			<-r.Context().Done()
-		}, reason: Unavailable, message: "stands still"},
-		"a layer larger than the limit": {handle: cutAfter(0), limit: 100, reason: Invalid, message: "100 is the limit"},
-		"500 once": {handle: func() func(http.ResponseWriter, *http.Request, []byte) {
+		}, reason: Unavailable, message: "stalled"},
+		"layer above the limit": {handle: cutAfter(0), limit: 100, reason: Invalid, message: "100 is the limit"},
+		"status 500 once": {handle: func() func(http.ResponseWriter, *http.Request, []byte) {
 			var served atomic.Int32
 
 			return func(w http.ResponseWriter, _ *http.Request, body []byte) {
@@ -359,7 +359,7 @@ func TestAMisbehavingRegistry(t *testing.T) {
 				_, _ = w.Write(body)
 			}
 		}()},
-		"a web page": {handle: func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+		"web page": {handle: func(w http.ResponseWriter, _ *http.Request, _ []byte) {
 			_, _ = w.Write([]byte("<html>Please log in</html>"))
 		}, reason: Invalid, message: "digest and size"},
 	} {
@@ -368,7 +368,7 @@ func TestAMisbehavingRegistry(t *testing.T) {
 			g := NewWithT(t)
 
 			server := httptest.NewServer(
-				&misbehaving{layer: layer, announced: content.NewDescriptorFromBytes("text/plain", layer), handle: test.handle},
+				&faultyRegistry{layer: layer, announced: content.NewDescriptorFromBytes("text/plain", layer), handle: test.handle},
 			)
 			defer server.Close()
 
@@ -396,7 +396,7 @@ func TestAMisbehavingRegistry(t *testing.T) {
 	}
 }
 
-func TestCredentialsAreNotSentToAnotherHost(t *testing.T) {
+func TestCredentialsAreNotRedirected(t *testing.T) {
 	g := NewWithT(t)
 	layer := []byte("content")
 
@@ -417,7 +417,7 @@ func TestCredentialsAreNotSentToAnotherHost(t *testing.T) {
 	query := "signature=" + secret
 
 	server := httptest.NewServer(
-		&misbehaving{
+		&faultyRegistry{
 			layer:     layer,
 			announced: content.NewDescriptorFromBytes("text/plain", layer),
 			handle: func(w http.ResponseWriter, r *http.Request, _ []byte) {
@@ -447,11 +447,11 @@ func TestCredentialsAreNotSentToAnotherHost(t *testing.T) {
 	g.Expect(err).To(MatchError(Not(ContainSubstring(secret))))
 }
 
-func TestAStreamEndsWithAnErrorWhenItsDigestIsWrong(t *testing.T) {
+func TestOpenBlobVerifiesDigest(t *testing.T) {
 	g := NewWithT(t)
 
 	server := httptest.NewServer(
-		&misbehaving{layer: []byte("evil"), announced: content.NewDescriptorFromBytes("text/plain", []byte("good")),
+		&faultyRegistry{layer: []byte("evil"), announced: content.NewDescriptorFromBytes("text/plain", []byte("good")),
 			handle: func(w http.ResponseWriter, _ *http.Request, body []byte) { _, _ = w.Write(body) }},
 	)
 	defer server.Close()
@@ -466,7 +466,7 @@ func TestAStreamEndsWithAnErrorWhenItsDigestIsWrong(t *testing.T) {
 	g.Expect(IsReason(err, Invalid)).To(BeTrue(), "%v", err)
 }
 
-func TestACancelledPullIsNoComplaint(t *testing.T) {
+func TestResolveIsCanceled(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer server.Close()
 

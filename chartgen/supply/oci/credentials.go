@@ -12,8 +12,8 @@ import (
 	"oras.land/oras-go/v2/registry/remote/credentials"
 )
 
-// Keys of a Secret with credentials for a registry. The first ones are those of Kubernetes' own
-// Secret types, the others cluster-api-operator's.
+// Keys of a Secret with credentials for a registry: those of Kubernetes' own Secret types, and
+// those of cluster-api-operator.
 const (
 	keyCA          = "ca.crt"
 	keyToken       = "token"
@@ -24,11 +24,11 @@ const (
 	keyOCIRefresh  = "OCI_REFRESH_TOKEN"
 )
 
-// Credentials finds the credentials for a registry, by its host and port; the zero credential when
-// there are none.
+// Credentials returns the credentials for a registry, given as host[:port]. It returns
+// auth.EmptyCredential if there are none.
 type Credentials = auth.CredentialFunc
 
-// FirstOf takes the first credentials that are there.
+// ChainCredentials tries several sources of credentials in turn, until one has some or fails.
 func ChainCredentials(all ...Credentials) Credentials {
 	return func(ctx context.Context, host string) (auth.Credential, error) {
 		for _, c := range all {
@@ -41,21 +41,27 @@ func ChainCredentials(all ...Credentials) Credentials {
 	}
 }
 
-// DockerConfig reads the content of a docker configuration file, or of the key .dockerconfigjson of
-// a Secret.
+// StaticCredentials returns a username and a password for one registry.
+func StaticCredentials(host, username, password string) Credentials {
+	return auth.StaticCredential(host, auth.Credential{Username: username, Password: password})
+}
+
+// ParseDockerConfig reads the content of a docker configuration file, or of the key
+// .dockerconfigjson of a Secret. Errors never contain any of it.
 func ParseDockerConfig(data []byte) (Credentials, error) {
 	store, err := credentials.NewMemoryStoreFromDockerConfig(data)
-	if err != nil { // the cause may quote what it could not read
+	if err != nil { // it may quote the content
 		return nil, errors.New(
-			"not a docker configuration as `kubectl create secret docker-registry` makes it; its content is not shown here",
+			"not a docker configuration as `kubectl create secret docker-registry` writes it; its content is not shown here",
 		)
 	}
 
 	return credentials.Credential(store), nil
 }
 
-// ConfigFile is a docker configuration file. It is read each time, so a mounted Secret that changes
-// takes effect; now only to see whether it can be read.
+// DockerConfigFile returns the credentials of a docker configuration file. The file is read again
+// for every registry, so that changes of a mounted Secret take effect. The error is about its
+// present content.
 func DockerConfigFile(path string) (Credentials, error) {
 	load := func() (Credentials, error) {
 		data, err := os.ReadFile(path)
@@ -70,6 +76,7 @@ func DockerConfigFile(path string) (Credentials, error) {
 
 		return found, nil
 	}
+
 	if _, err := load(); err != nil {
 		return nil, err
 	}
@@ -84,22 +91,8 @@ func DockerConfigFile(path string) (Credentials, error) {
 	}, nil
 }
 
-// FromVariables are cluster-api-operator's OCI_* keys among a provider's variables, for one
-// registry; nil when there are none.
-func VariableCredentials(host string, data map[string][]byte) Credentials {
-	own := auth.Credential{
-		Username: string(data[keyOCIUsername]), Password: string(data[keyOCIPassword]),
-		AccessToken: string(data[keyOCIToken]), RefreshToken: string(data[keyOCIRefresh]),
-	}
-	if own == auth.EmptyCredential {
-		return nil
-	}
-
-	return auth.StaticCredential(host, own)
-}
-
-// UserConfig is the docker configuration of the person who runs this program, credential helpers
-// included.
+// UserDockerConfig returns the credentials of the current user's docker configuration, including
+// those of credential helpers.
 func UserDockerConfig() (Credentials, error) {
 	store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
 	if err != nil {
@@ -109,15 +102,33 @@ func UserDockerConfig() (Credentials, error) {
 	return credentials.Credential(store), nil
 }
 
-// Static are credentials for one registry.
-func StaticCredentials(host, username, password string) Credentials {
-	return auth.StaticCredential(host, auth.Credential{Username: username, Password: password})
+// VariableCredentials returns the credentials for one registry in the OCI_* keys of
+// cluster-api-operator, which are mixed with a provider's variables. It returns nil if there are
+// none.
+func VariableCredentials(host string, data map[string][]byte) Credentials {
+	found := auth.Credential{
+		Username:     string(data[keyOCIUsername]),
+		Password:     string(data[keyOCIPassword]),
+		AccessToken:  string(data[keyOCIToken]),
+		RefreshToken: string(data[keyOCIRefresh]),
+	}
+	if found == auth.EmptyCredential {
+		return nil
+	}
+
+	return auth.StaticCredential(host, found)
 }
 
-// FromSecret reads a Secret's data as access to one registry: .dockerconfigjson, or username and
-// password, or token, or cluster-api-operator's OCI_USERNAME, OCI_PASSWORD, OCI_ACCESS_TOKEN and
-// OCI_REFRESH_TOKEN; ca.crt for the registry's certificate; tls.crt and tls.key for one's own;
-// proxy for the proxy to go through. All are optional. No error holds any of it.
+// OptionsFromSecret reads how to access one registry from the data of a Secret. All keys are
+// optional:
+//
+//   - username and password, token, or cluster-api-operator's OCI_USERNAME, OCI_PASSWORD,
+//     OCI_ACCESS_TOKEN and OCI_REFRESH_TOKEN; otherwise .dockerconfigjson
+//   - ca.crt for the authority of the registry's certificate
+//   - tls.crt and tls.key for the client certificate
+//   - proxy for the URL of a proxy
+//
+// Errors never contain any of the data.
 func OptionsFromSecret(host string, data map[string][]byte) (Options, error) {
 	o := Options{
 		CA:          data[keyCA],
@@ -126,14 +137,14 @@ func OptionsFromSecret(host string, data map[string][]byte) (Options, error) {
 		Proxy:       string(data[keyProxy]),
 	}
 
-	own := auth.Credential{
+	static := auth.Credential{
 		Username:     firstValue(data, corev1.BasicAuthUsernameKey, keyOCIUsername),
 		Password:     firstValue(data, corev1.BasicAuthPasswordKey, keyOCIPassword),
 		AccessToken:  firstValue(data, keyToken, keyOCIToken),
 		RefreshToken: firstValue(data, keyOCIRefresh),
 	}
-	if own != auth.EmptyCredential {
-		o.Credentials = auth.StaticCredential(host, own)
+	if static != auth.EmptyCredential {
+		o.Credentials = auth.StaticCredential(host, static)
 		return o, nil
 	}
 
@@ -147,7 +158,7 @@ func OptionsFromSecret(host string, data map[string][]byte) (Options, error) {
 	return o, nil
 }
 
-// text is the first of these keys that is set.
+// firstValue returns the first value that is not empty.
 func firstValue(data map[string][]byte, keys ...string) string {
 	values := make([]string, 0, len(keys))
 	for _, key := range keys {

@@ -30,7 +30,7 @@ func reference(t *testing.T, address string) oci.Reference {
 	return ref
 }
 
-func setUp(t *testing.T) (*oci.Client, oci.Reference) {
+func newRepository(t *testing.T) (*oci.Client, oci.Reference) {
 	t.Helper()
 	g := NewWithT(t)
 	r, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Dir: t.TempDir()})
@@ -64,8 +64,8 @@ func read(t *testing.T, c *oci.Client, ref oci.Reference) (map[string]string, er
 
 func file(name, content string) image.Entry { return image.Entry{Name: name, Content: content} }
 
-func TestAnImagesFilesAreReadAsAContainerSeesThem(t *testing.T) {
-	c, ref := setUp(t)
+func TestFiles(t *testing.T) {
+	c, ref := newRepository(t)
 	base := image.Layer(
 		file("etc/passwd", "x"),
 		file(folder+"/a.yaml", "old a"),
@@ -90,19 +90,21 @@ func TestAnImagesFilesAreReadAsAContainerSeesThem(t *testing.T) {
 		"one layer": {[][]byte{base}, map[string]string{folder + "/a.yaml": "old a", folder + "/b.yaml": "old b", "deep/er/c.yaml": "c"}},
 		"the newest layer wins": {[][]byte{base, image.Layer(file(folder+"/a.yaml", "new a"))},
 			map[string]string{folder + "/a.yaml": "new a", folder + "/b.yaml": "old b", "deep/er/c.yaml": "c"}},
-		"a deleted file is gone": {[][]byte{base, image.Layer(file(folder+"/.wh.a.yaml", ""))},
+		"a deleted file": {[][]byte{base, image.Layer(file(folder+"/.wh.a.yaml", ""))},
 			map[string]string{folder + "/b.yaml": "old b", "deep/er/c.yaml": "c"}},
-		"a deleted folder is gone": {[][]byte{base, image.Layer(file(".wh."+folder, "")), image.Layer(file("x", ""))},
+		"a deleted folder": {[][]byte{base, image.Layer(file(".wh."+folder, "")), image.Layer(file("x", ""))},
 			map[string]string{"deep/er/c.yaml": "c"}},
-		"a folder above it that was deleted": {[][]byte{base, image.Layer(file(".wh.deep", ""))},
+		"a deleted parent folder": {[][]byte{base, image.Layer(file(".wh.deep", ""))},
 			map[string]string{folder + "/a.yaml": "old a", folder + "/b.yaml": "old b"}},
-		"an opaque folder hides what is below, not what is beside": {[][]byte{base, image.Layer(file(folder+"/.wh..wh..opq", ""), file(folder+"/n.yaml", "n"))},
+		"an opaque folder hides older files only": {[][]byte{base, image.Layer(file(folder+"/.wh..wh..opq", ""), file(folder+"/n.yaml", "n"))},
 			map[string]string{folder + "/n.yaml": "n", "deep/er/c.yaml": "c"}},
-		"deleted and made again": {[][]byte{base, image.Layer(file(folder+"/.wh.a.yaml", "")), image.Layer(file(folder+"/a.yaml", "newest a"))},
+		"deleted and created again": {[][]byte{base, image.Layer(file(folder+"/.wh.a.yaml", "")), image.Layer(file(folder+"/a.yaml", "newest a"))},
 			map[string]string{folder + "/a.yaml": "newest a", folder + "/b.yaml": "old b", "deep/er/c.yaml": "c"}},
-		"not packed": {[][]byte{plain(file(folder+"/a.yaml", "a"))}, map[string]string{folder + "/a.yaml": "a"}},
-		"zstd":       {[][]byte{encoder.EncodeAll(plain(file(folder+"/a.yaml", "a")), nil)}, map[string]string{folder + "/a.yaml": "a"}},
-		"links elsewhere are no matter": {[][]byte{image.Layer(image.Entry{Name: "bin", Type: tar.TypeSymlink, Link: "usr/bin"}, file(folder+"/a.yaml", "a"))},
+		"uncompressed": {[][]byte{plain(file(folder+"/a.yaml", "a"))}, map[string]string{folder + "/a.yaml": "a"}},
+		"an opaque root": {[][]byte{base, image.Layer(file(".wh..wh..opq", ""), file(folder+"/n.yaml", "n"))},
+			map[string]string{folder + "/n.yaml": "n"}},
+		"zstd": {[][]byte{encoder.EncodeAll(plain(file(folder+"/a.yaml", "a")), nil)}, map[string]string{folder + "/a.yaml": "a"}},
+		"links elsewhere are ignored": {[][]byte{image.Layer(image.Entry{Name: "bin", Type: tar.TypeSymlink, Link: "usr/bin"}, file(folder+"/a.yaml", "a"))},
 			map[string]string{folder + "/a.yaml": "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +116,7 @@ func TestAnImagesFilesAreReadAsAContainerSeesThem(t *testing.T) {
 	}
 }
 
-// zeros packs entries of zeros, which shrink to a thousandth: each MiB of them as the same member
+// zeros returns a layer with files of zeros, compressed to a thousandth: each MiB is the same member
 // of the gzip stream.
 func zeros(names []string, size int64) []byte {
 	const unit = 1 << 20
@@ -145,14 +147,15 @@ func zeros(names []string, size int64) []byte {
 	return out.Bytes()
 }
 
-// highWater samples the heap until stop is called, which tells the highest number of bytes above
-// the start.
+// highWater samples the heap until stop is called, which returns the maximum growth in bytes.
 func highWater() (stop func() int64) {
 	runtime.GC()
 
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	start, done := int64(m.HeapAlloc), make(chan struct{})
+
+	start := int64(m.HeapAlloc)
+	done := make(chan struct{})
 
 	var peak atomic.Int64
 
@@ -175,8 +178,8 @@ func highWater() (stop func() int64) {
 	return func() int64 { close(done); return peak.Load() }
 }
 
-func TestHostileImagesAreRefused(t *testing.T) {
-	c, ref := setUp(t)
+func TestFilesRefusesHostileImages(t *testing.T) {
+	c, ref := newRepository(t)
 
 	many := make([]string, 4200)
 	for i := range many {
@@ -188,17 +191,17 @@ func TestHostileImagesAreRefused(t *testing.T) {
 		layer   []byte
 		message string
 	}{
-		"a symbolic link in the folder":  {image.Layer(image.Entry{Name: folder + "/a.yaml", Type: tar.TypeSymlink, Link: "/etc/shadow"}), "not a regular file"},
-		"the folder is a symbolic link":  {image.Layer(image.Entry{Name: folder, Type: tar.TypeSymlink, Link: "/etc"}), "not a regular file"},
-		"a hard link":                    {image.Layer(image.Entry{Name: folder + "/a.yaml", Type: tar.TypeLink, Link: "etc/shadow"}), "not a regular file"},
-		"a device":                       {image.Layer(image.Entry{Name: folder + "/a.yaml", Type: tar.TypeChar}), "not a regular file"},
-		"the folder is a file":           {image.Layer(file(folder, "x")), "it must be a folder"},
-		"a file that is too large":       {zeros([]string{folder + "/big.yaml"}, 33<<20), "32 MiB in a file"},
-		"files that are too large":       {zeros([]string{folder + "/1.yaml", folder + "/2.yaml", folder + "/3.yaml"}, 30<<20), "64 MiB"},
-		"too many files":                 {zeros(many, 0), "4096 files"},
-		"a bomb beside the folder":       {bomb, "larger than 4 GiB"},
-		"no archive":                     {[]byte("<html>not an archive, but long enough to be one of the many things that are mistaken for one</html>"), "not a tar archive"},
-		"a path that leads out and back": {image.Layer(image.Entry{Name: "x/../../" + folder + "/../" + folder + "/a.yaml", Type: tar.TypeSymlink, Link: "/"}), "not a regular file"},
+		"a symbolic link in the folder":    {image.Layer(image.Entry{Name: folder + "/a.yaml", Type: tar.TypeSymlink, Link: "/etc/shadow"}), "not a regular file"},
+		"the folder is a symbolic link":    {image.Layer(image.Entry{Name: folder, Type: tar.TypeSymlink, Link: "/etc"}), "not a regular file"},
+		"a hard link":                      {image.Layer(image.Entry{Name: folder + "/a.yaml", Type: tar.TypeLink, Link: "etc/shadow"}), "not a regular file"},
+		"a device":                         {image.Layer(image.Entry{Name: folder + "/a.yaml", Type: tar.TypeChar}), "not a regular file"},
+		"the folder is a file":             {image.Layer(file(folder, "x")), "it must be a folder"},
+		"a large file":                     {zeros([]string{folder + "/big.yaml"}, 33<<20), "32 MiB in a file"},
+		"large files":                      {zeros([]string{folder + "/1.yaml", folder + "/2.yaml", folder + "/3.yaml"}, 30<<20), "64 MiB"},
+		"too many files":                   {zeros(many, 0), "4096 files"},
+		"a bomb beside the folder":         {bomb, "larger than 4 GiB"},
+		"no archive":                       {[]byte("<html>not an archive, but long enough to be one of the many things that are mistaken for one</html>"), "not a tar archive"},
+		"a path out of the image and back": {image.Layer(image.Entry{Name: "x/../../" + folder + "/../" + folder + "/a.yaml", Type: tar.TypeSymlink, Link: "/"}), "not a regular file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -218,9 +221,9 @@ func TestHostileImagesAreRefused(t *testing.T) {
 	}
 }
 
-func TestALayerIsNotReadWhenTheNewerOnesSuffice(t *testing.T) {
+func TestFilesStopsWhenComplete(t *testing.T) {
 	g := NewWithT(t)
-	c, ref := setUp(t)
+	c, ref := newRepository(t)
 	_, err := image.Push(
 		t.Context(),
 		c,

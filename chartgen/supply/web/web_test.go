@@ -28,19 +28,20 @@ import (
 
 const limit = 1 << 20
 
-// newClient is a client for tests: it has no patience.
+// newClient returns a client with short timeouts.
 func newClient(t *testing.T, credentials Credentials, origins ...string) *Client {
 	t.Helper()
 
 	c, err := New(credentials, origins...)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-	c.pause, c.total = time.Millisecond, 3*time.Second
+	c.pause = time.Millisecond
+	c.timeout = 3 * time.Second
 
 	return c
 }
 
-// times answers the first n requests in one way and all others with "fine".
+// times answers the first n requests with a handler and all others with "fine".
 func times(n int64, answer http.HandlerFunc) http.HandlerFunc {
 	var count atomic.Int64
 
@@ -54,7 +55,7 @@ func times(n int64, answer http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// answer answers with a status and headers "Name: value".
+// answer returns a handler that responds with a status and headers, each "Name: value".
 func answer(status int, headers ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for _, h := range headers {
@@ -66,7 +67,7 @@ func answer(status int, headers ...string) http.HandlerFunc {
 	}
 }
 
-// cut promises more than it sends, and hangs up.
+// cut announces more than it sends, then closes the connection.
 func cut(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Length", "100")
 	_, _ = io.WriteString(w, "half")
@@ -80,7 +81,7 @@ func hangUp(w http.ResponseWriter) {
 	}
 }
 
-// endless sends without an end, as fast as it is read.
+// endless sends data without end, as fast as the client reads.
 func endless(w http.ResponseWriter, _ *http.Request) {
 	block := bytes.Repeat([]byte("a: b\n"), 1<<12)
 	for {
@@ -90,7 +91,7 @@ func endless(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// bomb is small on the wire and a gigabyte unpacked.
+// bomb returns a handler whose response is a gigabyte after decompression.
 func bomb() http.HandlerFunc {
 	var packed bytes.Buffer
 
@@ -114,7 +115,7 @@ func plainAsGzip(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, "this is plain text")
 }
 
-// slow sends a byte now and then, for ever.
+// slow sends a byte every 20 milliseconds until the client leaves.
 func slow(w http.ResponseWriter, r *http.Request) {
 	for tick := time.NewTicker(20 * time.Millisecond); ; {
 		select {
@@ -128,7 +129,7 @@ func slow(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func TestServersThatMisbehave(t *testing.T) {
+func TestGet(t *testing.T) {
 	hour := fmt.Sprint(time.Now().Add(time.Hour).Unix())
 	for name, test := range map[string]struct {
 		handler  http.HandlerFunc
@@ -137,32 +138,32 @@ func TestServersThatMisbehave(t *testing.T) {
 		message  string
 		requests int64
 	}{
-		"all is well":                    {times(0, nil), "fine", nil, "", 1},
-		"busy, and soon no longer":       {times(2, answer(429, "Retry-After: 0")), "fine", nil, "", 3},
-		"busy for long":                  {answer(429, "Retry-After: 3600"), "", &RateLimitError{}, "takes no more requests from here until", 1},
-		"busy until a date":              {answer(429, "Retry-After: "+time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)), "", &RateLimitError{}, "until", 1},
-		"busy without saying how long":   {answer(429), "", &RateLimitError{}, "most take more with a token", 1},
-		"GitHub's limit is used up":      {answer(403, "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: "+hour), "", &RateLimitError{}, "until", 1},
-		"GitHub's second limit":          {answer(403, "Retry-After: 60"), "", &RateLimitError{}, "until", 1},
-		"maintenance":                    {answer(503, "Retry-After: 600"), "", &RateLimitError{}, "until", 1},
-		"in trouble for a moment":        {times(3, answer(502)), "fine", nil, "", 4},
-		"in trouble for long":            {answer(500), "", &StatusError{}, "answers 500 Internal Server Error: the server is in trouble; it will be asked again", 4},
-		"a connection cut once":          {times(1, cut), "fine", nil, "", 2},
-		"connections cut always":         {cut, "", &UnreachableError{}, "unexpected EOF; see whether the server runs", 4},
-		"no answer at all":               {func(w http.ResponseWriter, _ *http.Request) { hangUp(w) }, "", &UnreachableError{}, "EOF; see whether", 4},
-		"a body that never ends, slowly": {slow, "", &UnreachableError{}, "did not come, or did not end, in time", 1},
-		"a body that never ends, fast":   {endless, "", &ContentError{}, "is larger than 1024 KiB", 1},
-		"two gigabytes announced":        {answer(200, "Content-Length: 2147483648"), "", &ContentError{}, "is larger than 1024 KiB", 1},
-		"a bomb":                         {bomb(), "", &ContentError{}, "is larger than 1024 KiB", 1},
-		"gzip that is none":              {plainAsGzip, "", &UnreachableError{}, "gzip: invalid header", 4},
-		"no such file":                   {answer(404), "", &StatusError{}, "answers 404 Not Found: there is no such version or file; correct spec.version or spec.fetchConfig", 1},
-		"no credentials":                 {answer(401), "", &StatusError{}, "answers 401 Unauthorized: the credentials are missing, wrong or not sufficient; give a token", 1},
-		"a page by its type":             {answer(200, "Content-Type: text/html; charset=utf-8"), "", &ContentError{}, "is a web page instead of the file", 1},
-		"a page by its looks": {func(w http.ResponseWriter, _ *http.Request) {
+		"success":                       {times(0, nil), "fine", nil, "", 1},
+		"rate limit that ends at once":  {times(2, answer(429, "Retry-After: 0")), "fine", nil, "", 3},
+		"rate limit of an hour":         {answer(429, "Retry-After: 3600"), "", &RateLimitError{}, "accepts no more requests from here until", 1},
+		"rate limit until a date":       {answer(429, "Retry-After: "+time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)), "", &RateLimitError{}, "until", 1},
+		"rate limit of unknown length":  {answer(429), "", &RateLimitError{}, "most servers accept more with a token", 1},
+		"GitHub's primary rate limit":   {answer(403, "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: "+hour), "", &RateLimitError{}, "until", 1},
+		"GitHub's secondary rate limit": {answer(403, "Retry-After: 60"), "", &RateLimitError{}, "until", 1},
+		"maintenance":                   {answer(503, "Retry-After: 600"), "", &RateLimitError{}, "until", 1},
+		"temporary server error":        {times(3, answer(502)), "fine", nil, "", 4},
+		"permanent server error":        {answer(500), "", &StatusError{}, "answers 500 Internal Server Error: the server has a problem; the request will be retried", 4},
+		"connection cut once":           {times(1, cut), "fine", nil, "", 2},
+		"connection always cut":         {cut, "", &UnreachableError{}, "unexpected EOF; check that the server runs", 4},
+		"no response":                   {func(w http.ResponseWriter, _ *http.Request) { hangUp(w) }, "", &UnreachableError{}, "EOF; check that", 4},
+		"endless slow body":             {slow, "", &UnreachableError{}, "did not start, or did not end, in time", 1},
+		"endless fast body":             {endless, "", &ContentError{}, "is larger than 1024 KiB", 1},
+		"large Content-Length":          {answer(200, "Content-Length: 2147483648"), "", &ContentError{}, "is larger than 1024 KiB", 1},
+		"compression bomb":              {bomb(), "", &ContentError{}, "is larger than 1024 KiB", 1},
+		"invalid gzip":                  {plainAsGzip, "", &UnreachableError{}, "gzip: invalid header", 4},
+		"missing file":                  {answer(404), "", &StatusError{}, "answers 404 Not Found: there is no such version or file; correct spec.version or spec.fetchConfig", 1},
+		"missing credentials":           {answer(401), "", &StatusError{}, "answers 401 Unauthorized: the credentials are missing, wrong or not sufficient; give a token", 1},
+		"HTML by its type":              {answer(200, "Content-Type: text/html; charset=utf-8"), "", &ContentError{}, "is a web page instead of the file", 1},
+		"HTML by its content": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain")
 			_, _ = io.WriteString(w, "\ufeff\n <!DOCTYPE html>\n<html>…")
 		}, "", &ContentError{}, "is a web page instead of the file", 1},
-		"a redirect in circles": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/again", http.StatusFound) }, "", &UnreachableError{}, "redirects more than 10 times", 10},
+		"redirect loop": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/again", http.StatusFound) }, "", &UnreachableError{}, "redirects more than 10 times", 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -196,7 +197,7 @@ func TestServersThatMisbehave(t *testing.T) {
 	}
 }
 
-func TestMemoryIsBounded(t *testing.T) {
+func TestGetBoundsMemory(t *testing.T) {
 	g := NewWithT(t)
 
 	const sixteen = 16 << 20
@@ -211,7 +212,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		runtime.ReadMemStats(&before)
 
 		c := newClient(t, Credentials{})
-		c.total = 20 * time.Second
+		c.timeout = 20 * time.Second
 		_, err := c.Get(t.Context(), Request{URL: server.URL, Limit: sixteen})
 
 		runtime.ReadMemStats(&after)
@@ -221,7 +222,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// recorder is a server that remembers what it was shown.
+// recorder starts a server that records the headers of the last request.
 func recorder(t *testing.T, handler http.HandlerFunc) (server *httptest.Server, shown *http.Header) {
 	t.Helper()
 
@@ -237,7 +238,7 @@ func recorder(t *testing.T, handler http.HandlerFunc) (server *httptest.Server, 
 
 func fine(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "fine") }
 
-func TestCredentialsGoToTheirServerOnly(t *testing.T) {
+func TestCredentialsStayWithOrigin(t *testing.T) {
 	for name, test := range map[string]struct {
 		credentials Credentials
 		want        string
@@ -260,12 +261,12 @@ func TestCredentialsGoToTheirServerOnly(t *testing.T) {
 
 			_, err = newClient(t, test.credentials, own.URL).Get(t.Context(), Request{URL: other.URL, Limit: limit})
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(*shownOther).NotTo(HaveKey("Authorization"), "asked directly")
+			g.Expect(*shownOther).NotTo(HaveKey("Authorization"), "even without a redirect")
 		})
 	}
 }
 
-func TestPrivateCertificates(t *testing.T) {
+func TestTLS(t *testing.T) {
 	g := NewWithT(t)
 
 	var shown atomic.Int64 // client certificates
@@ -290,7 +291,7 @@ func TestPrivateCertificates(t *testing.T) {
 		return err
 	}
 	g.Expect(get(Credentials{}, asks.URL)).
-		To(MatchError(And(ContainSubstring("certificate is not trusted"), ContainSubstring("under ca.crt"))))
+		To(MatchError(And(ContainSubstring("certificate is not trusted"), ContainSubstring("as ca.crt"))))
 	g.Expect(get(Credentials{CA: ca}, asks.URL)).To(Succeed())
 	g.Expect(shown.Load()).To(BeZero())
 
@@ -300,7 +301,7 @@ func TestPrivateCertificates(t *testing.T) {
 
 	redirects := start(nil, http.RedirectHandler(asks.URL, http.StatusFound))
 	g.Expect(get(Credentials{CA: ca, Certificate: certificate, Key: key}, redirects.URL, redirects.URL)).To(Succeed())
-	g.Expect(shown.Load()).To(Equal(int64(1)), "not to a server that another leads to")
+	g.Expect(shown.Load()).To(Equal(int64(1)), "not presented after a redirect")
 
 	plain := httptest.NewServer(http.HandlerFunc(fine))
 	t.Cleanup(plain.Close)
@@ -314,7 +315,7 @@ func TestPrivateCertificates(t *testing.T) {
 	}
 }
 
-func TestAProxyIsGoneThrough(t *testing.T) {
+func TestProxy(t *testing.T) {
 	g := NewWithT(t)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.Expect(r.Header.Get("Authorization")).To(Equal("Bearer secret"), "for the server")
@@ -324,13 +325,13 @@ func TestAProxyIsGoneThrough(t *testing.T) {
 			return
 		}
 
-		g.Expect(r.URL.String()).To(Equal("http://nobody.example/file"))
+		g.Expect(r.URL.String()).To(Equal("http://server.example/file"))
 		fine(w, r)
 	}))
 	t.Cleanup(proxy.Close)
 	get := func(proxy string) error {
-		c := newClient(t, Credentials{Token: "secret", Proxy: proxy}, "http://nobody.example")
-		_, err := c.Get(t.Context(), Request{URL: "http://nobody.example/file", Limit: limit})
+		c := newClient(t, Credentials{Token: "secret", Proxy: proxy}, "http://server.example")
+		_, err := c.Get(t.Context(), Request{URL: "http://server.example/file", Limit: limit})
 
 		return err
 	}
@@ -340,11 +341,11 @@ func TestAProxyIsGoneThrough(t *testing.T) {
 	for _, bad := range []string{"proxy.example.com:3128", "ftp://me:pass@proxy", "http://me:pass@", "http://me:pass@ho st"} {
 		_, err := New(Credentials{Proxy: bad})
 		g.Expect(err).
-			To(MatchError(And(ContainSubstring("the source's Secret: proxy is not a proxy's URL"), Not(ContainSubstring("pass")))))
+			To(MatchError(And(ContainSubstring("the source's Secret: proxy is not the URL of a proxy"), Not(ContainSubstring("pass")))))
 	}
 }
 
-func TestTheCallerCanLeave(t *testing.T) {
+func TestGetIsCanceled(t *testing.T) {
 	g := NewWithT(t)
 	server := httptest.NewServer(http.HandlerFunc(slow))
 	t.Cleanup(server.Close)
@@ -353,10 +354,10 @@ func TestTheCallerCanLeave(t *testing.T) {
 	defer time.AfterFunc(50*time.Millisecond, cancel).Stop()
 
 	_, err := newClient(t, Credentials{}).Get(ctx, Request{URL: server.URL, Limit: limit})
-	g.Expect(err).To(MatchError(context.Canceled), "and not the client's own deadline")
+	g.Expect(err).To(MatchError(context.Canceled), "rather than the client's own deadline")
 }
 
-func TestNobodyIsThere(t *testing.T) {
+func TestUnreachableServer(t *testing.T) {
 	g := NewWithT(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -366,18 +367,18 @@ func TestNobodyIsThere(t *testing.T) {
 
 	_, err = newClient(t, Credentials{}).Get(t.Context(), Request{URL: address, Limit: limit})
 	g.Expect(err).
-		To(MatchError(And(ContainSubstring(address), ContainSubstring("connection refused"), ContainSubstring("see whether the server runs"))))
+		To(MatchError(And(ContainSubstring(address), ContainSubstring("connection refused"), ContainSubstring("check that the server runs"))))
 	_, err = newClient(t, Credentials{}).Get(t.Context(), Request{URL: "http://[::1:x/%zz", Limit: limit})
 	g.Expect(err).To(MatchError(ContainSubstring("write it as https://host/path")))
 }
 
-func TestPlain(t *testing.T) {
+func TestRedactURL(t *testing.T) {
 	u, err := url.Parse("https://me:pass@host:8443/a%2Fb/c?token=x#y")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(RedactURL(u)).To(Equal("https://host:8443/a%2Fb/c"))
 }
 
-// clientCertificate makes a certificate that signs itself, and its key.
+// clientCertificate returns a self-signed certificate and its key.
 func clientCertificate(t *testing.T) (certificate, key []byte) {
 	t.Helper()
 	g := NewWithT(t)
