@@ -8,36 +8,39 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
-// Preferred is a repository with charts, and another source for the releases that it lacks.
+// ChartsFirst is a source that prefers ready charts in a repository, and reads from another source
+// the versions that the repository does not have.
 type ChartsFirst struct {
+	// Charts is the repository with charts.
 	Charts *Artifact
-	Fallback   Source
+	// Fallback is the source of everything else.
+	Fallback Source
 }
 
 var (
-	_ ChartSource = &ChartsFirst{}
-	_ Remote      = &ChartsFirst{}
-	_ TaggedSource      = &ChartsFirst{}
+	_ ChartSource  = &ChartsFirst{}
+	_ Remote       = &ChartsFirst{}
+	_ TaggedSource = &ChartsFirst{}
 )
 
-// Releases lists what either has. One that does not answer is no matter as long as the other has
-// something.
+// Versions lists the versions of both sources. It fails only if both do.
 func (p *ChartsFirst) Versions(ctx context.Context) ([]Version, error) {
-	charts, err := p.Charts.Versions(ctx)
+	charts, chartsErr := p.Charts.Versions(ctx)
+	others, othersErr := p.Fallback.Versions(ctx)
 
-	others, otherErr := p.Fallback.Versions(ctx)
-	if err != nil && otherErr != nil {
-		return nil, errors.Join(err, otherErr)
+	if chartsErr != nil && othersErr != nil {
+		return nil, errors.Join(chartsErr, othersErr)
 	}
-
-	seen := map[string]bool{}
 
 	var all []Version
 
-	for _, r := range append(charts, others...) {
-		if release := p.Version(r.Name); !seen[release.Name] {
-			seen[release.Name] = true
-			all = append(all, release)
+	seen := map[string]bool{}
+
+	for _, v := range append(charts, others...) {
+		version := p.Version(v.Name)
+		if !seen[version.Name] {
+			seen[version.Name] = true
+			all = append(all, version)
 		}
 	}
 
@@ -46,18 +49,18 @@ func (p *ChartsFirst) Versions(ctx context.Context) ([]Version, error) {
 	return all, nil
 }
 
-// Release is the release of an exact version, whether or not there is one. It has the same origin
-// wherever it is: the chart is the same.
-func (p *ChartsFirst) Version(version string) Version {
-	release := p.Charts.Version(version)
+// Version returns the Version of a name. Its origin names both sources, since the chart is the same
+// whichever of them has it.
+func (p *ChartsFirst) Version(name string) Version {
+	version := p.Charts.Version(name)
 	if remote, ok := p.Fallback.(Remote); ok {
-		release.Origin += " or " + remote.Version(version).Origin
+		version.Origin += " or " + remote.Version(name).Origin
 	}
 
-	return release
+	return version
 }
 
-// Named is the version that the other source's address names.
+// DefaultVersion returns the version in the address of the fallback.
 func (p *ChartsFirst) DefaultVersion() string {
 	if remote, ok := p.Fallback.(Remote); ok {
 		return remote.DefaultVersion()
@@ -66,10 +69,10 @@ func (p *ChartsFirst) DefaultVersion() string {
 	return ""
 }
 
-// Chart reads a release from the repository with charts; nil when that lacks it, or does not
-// answer.
-func (p *ChartsFirst) Chart(ctx context.Context, release Version) (*oci.Chart, error) {
-	c, err := p.Charts.Chart(ctx, release)
+// Chart reads a version from the repository with charts. It returns nil if the repository does not
+// have it or does not answer.
+func (p *ChartsFirst) Chart(ctx context.Context, version Version) (*oci.Chart, error) {
+	c, err := p.Charts.Chart(ctx, version)
 	if needsFallback(err) {
 		return nil, nil
 	}
@@ -77,34 +80,36 @@ func (p *ChartsFirst) Chart(ctx context.Context, release Version) (*oci.Chart, e
 	return c, err
 }
 
-// Moved looks at the repository with charts: there, tags are.
-func (p *ChartsFirst) CheckTag(ctx context.Context, release Version, inUse Digests) (oci.Reference, error) {
-	return p.Charts.CheckTag(ctx, release, inUse)
+// CheckTag checks the tag in the repository with charts. The fallback's tags are not checked.
+func (p *ChartsFirst) CheckTag(ctx context.Context, version Version, installed Digests) (oci.Reference, error) {
+	return p.Charts.CheckTag(ctx, version, installed)
 }
 
-// Fetch reads a release from the other source.
-func (p *ChartsFirst) Fetch(ctx context.Context, release Version) (*bundle.Bundle, error) {
-	other, err := p.fallbackVersion(ctx, release)
+// Fetch reads a version from the fallback. If that fails, the error also contains why there is no
+// chart.
+func (p *ChartsFirst) Fetch(ctx context.Context, version Version) (*bundle.Bundle, error) {
+	other, err := p.fallbackVersion(ctx, version)
 	if err != nil {
 		return nil, err
 	}
 
 	b, err := p.Fallback.Fetch(ctx, other)
 	if err != nil {
-		return nil, p.neither(ctx, release, err)
+		_, chartErr := p.Charts.resolve(ctx, version)
+		return nil, errors.Join(chartErr, err)
 	}
 
 	return b, nil
 }
 
-// Metadata reads the metadata.yaml of a release from where it is.
-func (p *ChartsFirst) Metadata(ctx context.Context, release Version) ([]byte, error) {
-	data, err := p.Charts.Metadata(ctx, release)
+// Metadata reads the metadata.yaml of a version from its chart, or else from the fallback.
+func (p *ChartsFirst) Metadata(ctx context.Context, version Version) ([]byte, error) {
+	data, err := p.Charts.Metadata(ctx, version)
 	if !needsFallback(err) {
 		return data, err
 	}
 
-	other, err := p.fallbackVersion(ctx, release)
+	other, err := p.fallbackVersion(ctx, version)
 	if err != nil {
 		return nil, err
 	}
@@ -116,33 +121,34 @@ func (p *ChartsFirst) Metadata(ctx context.Context, release Version) ([]byte, er
 	return fetchMetadata(ctx, p.Fallback, []Version{other})
 }
 
-// other is the release as the other source has it.
-func (p *ChartsFirst) fallbackVersion(ctx context.Context, release Version) (Version, error) {
+// fallbackVersion returns the fallback's Version of the same name.
+func (p *ChartsFirst) fallbackVersion(ctx context.Context, version Version) (Version, error) {
 	if remote, ok := p.Fallback.(Remote); ok {
-		return remote.Version(release.Name), nil
+		return remote.Version(version.Name), nil
 	}
 
-	releases, err := p.Fallback.Versions(ctx)
+	versions, err := p.Fallback.Versions(ctx)
 	if err != nil {
 		return Version{}, err
 	}
 
-	return Pick(releases, release.Name, "")
+	return Pick(versions, version.Name, "")
 }
 
-// neither says of both sources why they do not have a release.
-func (p *ChartsFirst) neither(ctx context.Context, release Version, err error) error {
-	_, chartErr := p.Charts.resolve(ctx, release)
-	return errors.Join(chartErr, err)
-}
-
-// lacks reports whether the repository with charts is of no help, and another source may be.
+// needsFallback reports whether the repository with charts lacks a version or cannot be read. A chart
+// that is invalid or not trusted is an error instead, even if the fallback has the version.
 func needsFallback(err error) bool {
 	var (
-		missing *NotFoundError
-		wrong   *bundle.InvalidError
-		untrust *UntrustedError
+		invalid   *bundle.InvalidError
+		untrusted *UntrustedError
 	)
 
-	return err != nil && (errors.As(err, &missing) || !errors.As(err, &wrong) && !errors.As(err, &untrust))
+	switch {
+	case err == nil:
+		return false
+	case isNotFound(err):
+		return true
+	default:
+		return !errors.As(err, &invalid) && !errors.As(err, &untrusted)
+	}
 }

@@ -23,18 +23,18 @@ import (
 
 var docker = source.Provider(v1alpha2.InfrastructureProviderType, "docker")
 
-// published reads a file of the sample release of docker.
-func published(t *testing.T, version, file string) string {
+// sampleFile reads a file of the sample provider docker.
+func sampleFile(t *testing.T, version, file string) string {
 	t.Helper()
 
-	data, err := os.ReadFile(filepath.Join("../../test/data/providers/infrastructure-docker", version, file))
+	data, err := os.ReadFile(filepath.Join("../../../test/data/providers/infrastructure-docker", version, file))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	return string(data)
 }
 
-// registry is an empty registry, as the first part of addresses in it.
-func registry(t *testing.T) (*oci.Client, string) {
+// runRegistry starts an empty registry and returns the first part of addresses in it.
+func runRegistry(t *testing.T) (*oci.Client, string) {
 	t.Helper()
 	g := NewWithT(t)
 	r, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Dir: t.TempDir()})
@@ -47,7 +47,7 @@ func registry(t *testing.T) (*oci.Client, string) {
 	return c, "http://" + r.Address + "/capi/"
 }
 
-// pushFiles does what `oras push` does.
+// pushFiles pushes files as `oras push` does.
 func pushFiles(t *testing.T, c *oci.Client, address string, files map[string]string) oci.Reference {
 	t.Helper()
 	g := NewWithT(t)
@@ -68,7 +68,7 @@ func pushFiles(t *testing.T, c *oci.Client, address string, files map[string]str
 	return ref.WithDigest(desc.Digest)
 }
 
-func artifact(t *testing.T, c *oci.Client, address string, o source.OCIOptions) *source.Artifact {
+func newArtifact(t *testing.T, c *oci.Client, address string, o source.OCIOptions) *source.Artifact {
 	t.Helper()
 
 	o.Access = func(context.Context) (source.Access, error) {
@@ -84,18 +84,12 @@ func artifact(t *testing.T, c *oci.Client, address string, o source.OCIOptions) 
 	return a
 }
 
-func TestAnArtifactHoldsARelease(t *testing.T) {
-	c, base := registry(t)
+func TestArtifactFetch(t *testing.T) {
+	c, base := runRegistry(t)
 
-	metadata, components := published(
-		t,
-		"v1.0.0",
-		"metadata.yaml",
-	), published(
-		t,
-		"v1.0.0",
-		"infrastructure-components.yaml",
-	)
+	metadata := sampleFile(t, "v1.0.0", "metadata.yaml")
+	components := sampleFile(t, "v1.0.0", "infrastructure-components.yaml")
+
 	for name, files := range map[string]map[string]string{
 		"type":    {"metadata.yaml": metadata, "infrastructure-components.yaml": components},
 		"plain":   {"metadata.yaml": metadata, "components.yaml": components},
@@ -109,11 +103,11 @@ func TestAnArtifactHoldsARelease(t *testing.T) {
 			pinned := pushFiles(t, c, base+name+":v1.0.0", files)
 			pushFiles(t, c, base+name+":v1.1.0", files)
 			pushFiles(t, c, base+name+":latest", files)
-			a := artifact(t, c, base+name, source.OCIOptions{})
-			releases, err := a.Versions(t.Context())
+			a := newArtifact(t, c, base+name, source.OCIOptions{})
+			versions, err := a.Versions(t.Context())
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(releases).To(HaveLen(2))
-			picked, err := source.Pick(releases, "v1.0.0", "")
+			g.Expect(versions).To(HaveLen(2))
+			picked, err := source.Pick(versions, "v1.0.0", "")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(a.Chart(t.Context(), picked)).To(BeNil())
 			b, err := a.Fetch(t.Context(), picked)
@@ -139,11 +133,11 @@ func TestAnArtifactHoldsARelease(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAnArtifactIsSaid(t *testing.T) {
-	c, base := registry(t)
+func TestArtifactErrors(t *testing.T) {
+	c, base := runRegistry(t)
 	files := map[string]string{
-		"metadata.yaml":                  published(t, "v1.0.0", "metadata.yaml"),
-		"infrastructure-components.yaml": published(t, "v1.0.0", "infrastructure-components.yaml"),
+		"metadata.yaml":                  sampleFile(t, "v1.0.0", "metadata.yaml"),
+		"infrastructure-components.yaml": sampleFile(t, "v1.0.0", "infrastructure-components.yaml"),
 	}
 	pinned := pushFiles(t, c, base+"good:v1.0.0", files)
 	pushFiles(t, c, base+"good:latest", files)
@@ -156,19 +150,19 @@ func TestWhatIsWrongWithAnArtifactIsSaid(t *testing.T) {
 		err              any
 		message          string
 	}{
-		"a tag that is the version":              {"good:v1.0.0", "v1.0.0", source.OCIOptions{}, nil, ""},
-		"any tag, and the version from the spec": {"good:latest", "v1.0.0", source.OCIOptions{}, nil, ""},
-		"a digest":                               {"good@" + pinned.Digest.String(), "v1.0.0", source.OCIOptions{}, nil, ""},
-		"the digest asked for":                   {"good", "v1.0.0", source.OCIOptions{Digest: pinned.Digest.String()}, nil, ""},
-		"another digest":                         {"good", "v1.0.0", source.OCIOptions{Digest: other}, &source.UntrustedError{}, "asks for " + other},
-		"another version than the tag":           {"good:v1.0.0", "v2.0.0", source.OCIOptions{}, &source.NotFoundError{}, "is v1.0.0"},
-		"a version that is not there":            {"good", "v2.0.0", source.OCIOptions{}, &source.NotFoundError{}, "not there"},
-		"a repository that is not there":         {"none", "v2.0.0", source.OCIOptions{}, &source.NotFoundError{}, "not there"},
-		"no files of a release":                  {"bad", "v1.0.0", source.OCIOptions{}, &bundle.InvalidError{}, "but only README"},
+		"the version as tag":                    {"good:v1.0.0", "v1.0.0", source.OCIOptions{}, nil, ""},
+		"any tag, with the version in the spec": {"good:latest", "v1.0.0", source.OCIOptions{}, nil, ""},
+		"a digest":                              {"good@" + pinned.Digest.String(), "v1.0.0", source.OCIOptions{}, nil, ""},
+		"the required digest":                   {"good", "v1.0.0", source.OCIOptions{Digest: pinned.Digest.String()}, nil, ""},
+		"another digest":                        {"good", "v1.0.0", source.OCIOptions{Digest: other}, &source.UntrustedError{}, "asks for " + other},
+		"another version than the tag":          {"good:v1.0.0", "v2.0.0", source.OCIOptions{}, &source.NotFoundError{}, "is v1.0.0"},
+		"a missing version":                     {"good", "v2.0.0", source.OCIOptions{}, &source.NotFoundError{}, "not found; check"},
+		"a missing repository":                  {"none", "v2.0.0", source.OCIOptions{}, &source.NotFoundError{}, "not found; check"},
+		"no files of a release":                 {"bad", "v1.0.0", source.OCIOptions{}, &bundle.InvalidError{}, "but only README"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			a := artifact(t, c, base+test.address, test.options)
+			a := newArtifact(t, c, base+test.address, test.options)
 
 			_, err := a.Fetch(t.Context(), a.Version(test.version))
 			if test.err == nil {
@@ -181,14 +175,14 @@ func TestWhatIsWrongWithAnArtifactIsSaid(t *testing.T) {
 		})
 	}
 
-	t.Run("a tag that is no version", func(t *testing.T) {
-		_, err := artifact(t, c, base+"good:latest", source.OCIOptions{}).Versions(t.Context())
+	t.Run("a tag that is not a version", func(t *testing.T) {
+		_, err := newArtifact(t, c, base+"good:latest", source.OCIOptions{}).Versions(t.Context())
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("set spec.version")))
 	})
 }
 
-func TestAMovedTagIsNoticed(t *testing.T) {
-	c, base := registry(t)
+func TestCheckTag(t *testing.T) {
+	c, base := runRegistry(t)
 	g := NewWithT(t)
 	first := pushFiles(t, c, base+"moved:v1.0.0", map[string]string{"metadata.yaml": "a"})
 	second := pushFiles(t, c, base+"moved:tmp", map[string]string{"metadata.yaml": "b"})
@@ -208,40 +202,40 @@ func TestAMovedTagIsNoticed(t *testing.T) {
 	for name, test := range map[string]struct {
 		address, version string
 		options          source.OCIOptions
-		inUse            source.Digests
+		installed        source.Digests
 		want             digest.Digest
 	}{
-		"to another manifest":               {"moved", "v1.0.0", source.OCIOptions{}, source.Digests{Manifest: first.Digest}, second.Digest},
-		"nowhere":                           {"moved", "v1.0.0", source.OCIOptions{}, source.Digests{Manifest: second.Digest}, ""},
-		"away":                              {"moved", "v3.0.0", source.OCIOptions{}, source.Digests{Manifest: first.Digest}, ""},
-		"behind the address's digest":       {"moved:v1.0.0@" + first.Digest.String(), "v1.0.0", source.OCIOptions{}, source.Digests{Manifest: first.Digest}, ""},
-		"behind the digest asked for":       {"moved", "v1.0.0", source.OCIOptions{Digest: first.Digest.String()}, source.Digests{Manifest: first.Digest}, ""},
-		"to another chart":                  {"moved", "v2.0.0", source.OCIOptions{}, source.Digests{Manifest: other, Chart: other}, pushed.Reference.Digest},
-		"to another manifest of that chart": {"moved", "v2.0.0", source.OCIOptions{}, source.Digests{Manifest: other, Chart: digest.Digest(pushed.Digest)}, ""},
-		"of an unknown chart":               {"moved", "v2.0.0", source.OCIOptions{}, source.Digests{}, pushed.Reference.Digest},
+		"moved to another manifest":          {"moved", "v1.0.0", source.OCIOptions{}, source.Digests{Manifest: first.Digest}, second.Digest},
+		"not moved":                          {"moved", "v1.0.0", source.OCIOptions{}, source.Digests{Manifest: second.Digest}, ""},
+		"deleted":                            {"moved", "v3.0.0", source.OCIOptions{}, source.Digests{Manifest: first.Digest}, ""},
+		"pinned by the address":              {"moved:v1.0.0@" + first.Digest.String(), "v1.0.0", source.OCIOptions{}, source.Digests{Manifest: first.Digest}, ""},
+		"pinned by the digest":               {"moved", "v1.0.0", source.OCIOptions{Digest: first.Digest.String()}, source.Digests{Manifest: first.Digest}, ""},
+		"moved to another chart":             {"moved", "v2.0.0", source.OCIOptions{}, source.Digests{Manifest: other, Chart: other}, pushed.Reference.Digest},
+		"another manifest of the same chart": {"moved", "v2.0.0", source.OCIOptions{}, source.Digests{Manifest: other, Chart: digest.Digest(pushed.Digest)}, ""},
+		"unknown chart":                      {"moved", "v2.0.0", source.OCIOptions{}, source.Digests{}, pushed.Reference.Digest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			a := artifact(t, c, base+test.address, test.options)
-			now, err := a.CheckTag(t.Context(), a.Version(test.version), test.inUse)
+			a := newArtifact(t, c, base+test.address, test.options)
+			current, err := a.CheckTag(t.Context(), a.Version(test.version), test.installed)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(now.Digest).To(Equal(test.want))
+			g.Expect(current.Digest).To(Equal(test.want))
 		})
 	}
 }
 
-func TestAnArtifactMayBeAChart(t *testing.T) {
-	c, base := registry(t)
+func TestArtifactChart(t *testing.T) {
+	c, base := runRegistry(t)
 	made, err := chartgen.Build(&bundle.Bundle{
 		Provider:   docker,
 		Version:    "v1.0.0",
 		Source:     "test",
-		Components: []byte(published(t, "v1.0.0", "infrastructure-components.yaml")),
-		Metadata:   []byte(published(t, "v1.0.0", "metadata.yaml")),
+		Components: []byte(sampleFile(t, "v1.0.0", "infrastructure-components.yaml")),
+		Metadata:   []byte(sampleFile(t, "v1.0.0", "metadata.yaml")),
 	})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	plain, err := chart.New(
-		chart.Metadata{APIVersion: "v2", Name: "somebody-elses", Version: "1.0.0"},
+		chart.Metadata{APIVersion: "v2", Name: "third-party", Version: "1.0.0"},
 		[]chart.File{{Name: "templates/a.yaml", Data: []byte("{}")}},
 	)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -254,24 +248,24 @@ func TestAnArtifactMayBeAChart(t *testing.T) {
 			pushed, err := c.PushChart(t.Context(), ref, want)
 			g.Expect(err).NotTo(HaveOccurred())
 
-			a := artifact(t, c, base+name, source.OCIOptions{})
-			releases, err := a.Versions(t.Context())
+			a := newArtifact(t, c, base+name, source.OCIOptions{})
+			versions, err := a.Versions(t.Context())
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(releases).To(Equal([]source.Version{a.Version("v1.0.0")}))
-			g.Expect(a.Chart(t.Context(), releases[0])).
+			g.Expect(versions).To(Equal([]source.Version{a.Version("v1.0.0")}))
+			g.Expect(a.Chart(t.Context(), versions[0])).
 				To(And(HaveField("Chart", want), HaveField("Reference.Digest", pushed.Reference.Digest)))
-			g.Expect(a.Metadata(t.Context(), releases[0])).To(Equal(want.File(bundle.MetadataFile)))
+			g.Expect(a.Metadata(t.Context(), versions[0])).To(Equal(want.File(bundle.MetadataFile)))
 		})
 	}
 
-	t.Run("of the version asked for", func(t *testing.T) {
+	t.Run("another version than its tag", func(t *testing.T) {
 		g := NewWithT(t)
 		ref, err := oci.Parse(base + "lying:2.0.0")
 		g.Expect(err).NotTo(HaveOccurred())
 		_, err = c.PushChart(t.Context(), ref, plain)
 		g.Expect(err).NotTo(HaveOccurred())
 
-		a := artifact(t, c, base+"lying", source.OCIOptions{})
+		a := newArtifact(t, c, base+"lying", source.OCIOptions{})
 		_, err = a.Chart(t.Context(), a.Version("v2.0.0"))
 		g.Expect(err).To(MatchError(ContainSubstring("is the chart of version v1.0.0, not v2.0.0")))
 	})
@@ -279,10 +273,10 @@ func TestAnArtifactMayBeAChart(t *testing.T) {
 
 const ownImage = "registry.example.com/staging:docker-controllers"
 
-func TestAProviderImageCarriesARelease(t *testing.T) {
-	c, base := registry(t)
-	metadata := published(t, "v1.0.0", "metadata.yaml")
-	components := published(t, "v1.0.0", "infrastructure-components.yaml") +
+func TestImageFetch(t *testing.T) {
+	c, base := runRegistry(t)
+	metadata := sampleFile(t, "v1.0.0", "metadata.yaml")
+	components := sampleFile(t, "v1.0.0", "infrastructure-components.yaml") +
 		"\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: images\n  namespace: x\ndata:\n  own: " + ownImage + "\n  other: " + ownImage + "-debug\n"
 	openshift := "name: cluster-api-provider-docker\nattributes: {type: infrastructure, version: v1.0.0}\nselfImageRef: " + ownImage + "\n"
 	entry := func(name, content string) image.Entry { return image.Entry{Name: name, Content: content} }
@@ -320,10 +314,10 @@ func TestAProviderImageCarriesARelease(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			i, err := source.NewImage(ref.String(), docker, source.OptionsForClient(c))
 			g.Expect(err).NotTo(HaveOccurred())
-			releases, err := i.Versions(t.Context())
+			versions, err := i.Versions(t.Context())
 			g.Expect(err).NotTo(HaveOccurred())
 
-			b, err := i.Fetch(t.Context(), releases[0])
+			b, err := i.Fetch(t.Context(), versions[0])
 			if test.message != "" {
 				g.Expect(err).To(BeAssignableToTypeOf(&bundle.InvalidError{}))
 				g.Expect(err).To(MatchError(ContainSubstring(test.message)))
@@ -344,18 +338,18 @@ func TestAProviderImageCarriesARelease(t *testing.T) {
 	}
 }
 
-// refusal is a verifier that trusts nothing.
+// refusal is a Verifier that rejects everything.
 type refusal struct{}
 
 func (refusal) Verify(_ context.Context, ref oci.Reference) error {
 	return &source.UntrustedError{Message: ref.String() + " is not signed"}
 }
 
-func TestNothingIsReadThatIsNotTrusted(t *testing.T) {
+func TestArtifactIsVerified(t *testing.T) {
 	g := NewWithT(t)
-	c, base := registry(t)
+	c, base := runRegistry(t)
 	pinned := pushFiles(t, c, base+"unsigned:v1.0.0", map[string]string{"metadata.yaml": "a", "components.yaml": "b"})
-	a := artifact(t, c, base+"unsigned", source.OCIOptions{VerifySignatures: true})
+	a := newArtifact(t, c, base+"unsigned", source.OCIOptions{VerifySignatures: true})
 
 	for _, read := range []func() error{
 		func() error { _, err := a.Fetch(t.Context(), a.Version("v1.0.0")); return err },

@@ -23,7 +23,7 @@ var (
 	core           = Provider("CoreProvider", "cluster-api")
 )
 
-// releaseFiles are what a release publishes.
+// releaseFiles returns the files of a release.
 func releaseFiles(version string) map[string][]byte {
 	return map[string][]byte{
 		"metadata.yaml": []byte(
@@ -37,7 +37,7 @@ func releaseFiles(version string) map[string][]byte {
 	}
 }
 
-// newForge starts a server with the releases v1.0.0, v1.1.0 and v1.2.0-rc.1 of owner/tiny, and a
+// newForge starts a server with the releases v1.0.0, v1.1.0 and v1.2.0-rc.1 of owner/tiny, and the
 // tag v1.3.0 without files.
 func newForge(t *testing.T, change func(*forge.Forge)) *forge.Forge {
 	t.Helper()
@@ -58,27 +58,27 @@ func newForge(t *testing.T, change func(*forge.Forge)) *forge.Forge {
 	return f
 }
 
-// withToken gives a token to whoever asks.
+// withToken returns options with a token for any server.
 func withToken(token string) WebOptions {
 	return WebOptions{
 		Credentials: func(context.Context, Server) (web.Credentials, error) { return web.Credentials{Token: token}, nil },
 	}
 }
 
-func TestOneReleaseFromEverySortOfServer(t *testing.T) {
+func TestWebsiteFetch(t *testing.T) {
 	for name, test := range map[string]struct {
 		address  string // after the server's
 		provider bundle.Provider
 		change   func(*forge.Forge)
-		newest   string // what an empty version comes to; empty when the server cannot list versions
+		newest   string // the version that an empty request selects; empty if the server cannot list versions
 		origin   string // of v1.0.0, after the server's
 	}{
 		"GitHub":                       {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, nil, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
 		"GitHub, many pages":           {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, func(f *forge.Forge) { f.PerPage = 1 }, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
 		"GitHub, without a file":       {"/owner/tiny/releases", infrastructure, nil, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
 		"GitHub, at a tag":             {"/owner/tiny/releases/v1.0.0/infrastructure-components.yaml", infrastructure, nil, "v1.0.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
-		"GitHub, where one downloads":  {"/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml", infrastructure, nil, "v1.0.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
-		"GitHub, where one looks":      {"/owner/tiny/releases/tag/v1.0.0", infrastructure, nil, "v1.0.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
+		"GitHub, download address":     {"/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml", infrastructure, nil, "v1.0.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
+		"GitHub, page of a release":    {"/owner/tiny/releases/tag/v1.0.0", infrastructure, nil, "v1.0.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
 		"GitHub, with a token":         {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, func(f *forge.Forge) { f.Token = "t0ken" }, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
 		"GitHub, a private project":    {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, func(f *forge.Forge) { f.Token, f.Private = "t0ken", true }, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
 		"GitHub, core":                 {"/owner/tiny/releases/latest/core-components.yaml", core, nil, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/core-components.yaml"},
@@ -99,7 +99,7 @@ func TestOneReleaseFromEverySortOfServer(t *testing.T) {
 			}
 			exact, err := Resolve(t.Context(), open(), "1.0.0", "")
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(f.Requests("")).To(BeEmpty(), "an exact version is asked of nobody")
+			g.Expect(f.Requests("")).To(BeEmpty(), "an exact version needs no request")
 			g.Expect(exact).
 				To(Equal(Version{Name: "v1.0.0", ID: "v1.0.0", Origin: f.URL() + test.origin, Fingerprint: f.URL() + test.origin}))
 
@@ -124,13 +124,13 @@ func TestOneReleaseFromEverySortOfServer(t *testing.T) {
 			}
 
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(newest.Name).To(Equal(test.newest), "a tag without a release and a pre-release are passed over")
+			g.Expect(newest.Name).To(Equal(test.newest), "a tag without a release and a pre-release are skipped")
 
 			asked := len(f.Requests(""))
 			pinned, err := Resolve(t.Context(), open(), "~1", "v1.0.0")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(pinned.Name).To(Equal("v1.0.0"))
-			g.Expect(f.Requests("")).To(HaveLen(asked), "what is pinned and fits is asked of nobody")
+			g.Expect(f.Requests("")).To(HaveLen(asked), "a pinned version that matches needs no request")
 		})
 	}
 }
@@ -143,11 +143,11 @@ func templates(want bool) types.GomegaMatcher {
 	return BeEmpty()
 }
 
-func TestAnAddressIsRefused(t *testing.T) {
+func TestNewWebsiteRejects(t *testing.T) {
 	for address, message := range map[string]string{
 		"ftp://host/file.yaml":              "must begin with https:// or http://",
 		"https://":                          "must begin with https:// or http://",
-		"https://me:hush@host/file.yaml":    "holds credentials, which everybody can read",
+		"https://me:hush@host/file.yaml":    "holds credentials, which anyone with access",
 		"https://host/file.yaml?token=hush": "must end there",
 		"https://host/api/v4/projects/7/packages/npm/a/v1.0.0/b":   "write it as https://HOST/api/v4/projects/PROJECT/packages/generic/PACKAGE/VERSION/FILE",
 		"https://host/api/v4/projects/7/packages/generic/a/v1.0.0": "is not the address of a GitLab package",
@@ -160,8 +160,7 @@ func TestAnAddressIsRefused(t *testing.T) {
 	}
 }
 
-// TestWhereFilesAre reads addresses of servers that are not here.
-func TestWhereFilesAre(t *testing.T) {
+func TestWebsiteOrigin(t *testing.T) {
 	for address, want := range map[string]string{ // of the components of v1.2.3
 		"https://github.com/o/r/releases/latest/core-components.yaml": "https://github.com/o/r/releases/download/v1.2.3/core-components.yaml",
 		"https://github.com/o/r":                                               "https://github.com/o/r/releases/download/v1.2.3/core-components.yaml",
@@ -179,10 +178,10 @@ func TestWhereFilesAre(t *testing.T) {
 	}
 }
 
-func TestWhereGitHubsAPIIs(t *testing.T) {
+func TestGitHubAPIAddress(t *testing.T) {
 	for project, want := range map[string]struct {
-		api, listing string
-		origins      []string
+		api, module string
+		origins     []string
 	}{
 		"https://github.com/o/r":       {"https://api.github.com/repos/o/r", "https://proxy.golang.org/github.com/o/r", []string{"https://api.github.com"}},
 		"https://github.com/MyOrg/r":   {"https://api.github.com/repos/MyOrg/r", "https://proxy.golang.org/github.com/!my!org/r", []string{"https://api.github.com"}},
@@ -196,39 +195,59 @@ func TestWhereGitHubsAPIIs(t *testing.T) {
 
 		site := w.site.(*gitHub)
 		g.Expect(site.api).To(Equal(want.api))
-		g.Expect(site.moduleProxy).To(Equal(want.listing))
+		g.Expect(moduleURL(site.module)).To(Equal(want.module))
 		g.Expect(site.origins).To(Equal(want.origins))
 	}
 
+}
+
+// moduleURL returns the URL of a module; empty if it is nil.
+func moduleURL(m *goModule) string {
+	if m == nil {
+		return ""
+	}
+
+	return m.url
+}
+
+func TestNewGoModule(t *testing.T) {
 	for goProxy, want := range map[string]string{
-		"": "https://proxy.golang.org/host.com/m", "direct": "", "off": "", "https://a/b,direct": "https://a/b/host.com/m", "direct,https://a": "", "proxy.example.com|off": "https://proxy.example.com/host.com/m", "file:///cache,http://a": "http://a/host.com/m",
+		"":                       "https://proxy.golang.org/host.com/m",
+		"direct":                 "",
+		"off":                    "",
+		"https://a/b,direct":     "https://a/b/host.com/m",
+		"direct,https://a":       "",
+		"proxy.example.com|off":  "https://proxy.example.com/host.com/m",
+		"file:///cache,http://a": "http://a/host.com/m",
+		"/cache, a/ ,b":          "https://a/host.com/m",
+		",off":                   "",
 	} {
-		NewWithT(t).Expect(moduleProxyURL(goProxy, "host.com/m")).To(Equal(want), goProxy)
+		NewWithT(t).Expect(moduleURL(newGoModule(goProxy, "host.com/m"))).To(Equal(want), goProxy)
 	}
 }
 
-func TestAGoProxyListsVersions(t *testing.T) {
+func TestListFromGoProxy(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t, nil)
 	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, WebOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 
-	w.site.(*gitHub).moduleProxy = moduleProxyURL(f.URL()+"/goproxy,direct", "github.com/owner/tiny")
-	releases, metadata, err := List(t.Context(), w)
+	w.site.(*gitHub).module = newGoModule(f.URL()+"/goproxy,direct", "github.com/owner/tiny")
+	versions, metadata, err := List(t.Context(), w)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(releases).
-		To(HaveExactElements(HaveField("Version", "v1.2.0-rc.1"), HaveField("Version", "v1.1.0"), HaveField("Version", "v1.0.0")))
+	g.Expect(versions).
+		To(HaveExactElements(HaveField("Name", "v1.2.0-rc.1"), HaveField("Name", "v1.1.0"), HaveField("Name", "v1.0.0")))
 	g.Expect(metadata.Contract("v1.0.0")).To(Equal("v1beta2"))
 	g.Expect(f.Requests("/api/")).To(BeEmpty())
 	g.Expect(f.Requests("v1.1.0/metadata.yaml")).To(HaveLen(1))
 
 	_, err = w.Metadata(t.Context(), w.Version("v1.1.0"))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(f.Requests("v1.1.0/metadata.yaml")).To(HaveLen(1), "what was read is not read again")
+	g.Expect(f.Requests("v1.1.0/metadata.yaml")).To(HaveLen(1), "metadata is read once")
 }
 
-// refusing answers everything below a path with a status.
-func refusing(status int, path string, next http.Handler) http.Handler {
+// refuse returns a handler that answers everything below a path with a status.
+func refuse(status int, path string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, path) {
 			w.Header().Set("X-RateLimit-Remaining", "0")
@@ -241,12 +260,12 @@ func refusing(status int, path string, next http.Handler) http.Handler {
 	})
 }
 
-func TestWithoutTheAPIThereAreNoTemplatesAndNoVersions(t *testing.T) {
+func TestWebsiteWithoutAPI(t *testing.T) {
 	g := NewWithT(t)
 	files := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprint(w, "content of "+filepath.Base(r.URL.Path))
 	})
-	server := httptest.NewServer(refusing(http.StatusForbidden, "/api/", files))
+	server := httptest.NewServer(refuse(http.StatusForbidden, "/api/", files))
 	t.Cleanup(server.Close)
 	w, err := NewWebsite(server.URL+"/o/r/releases/latest/infrastructure-components.yaml", infrastructure, WebOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -259,7 +278,7 @@ func TestWithoutTheAPIThereAreNoTemplatesAndNoVersions(t *testing.T) {
 	g.Expect(err).To(BeAssignableToTypeOf(&web.RateLimitError{}))
 }
 
-func TestAWrongTokenIsSaid(t *testing.T) {
+func TestInvalidTokenError(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t, func(f *forge.Forge) { f.Token = "right" })
 	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, withToken("wrong"))
@@ -269,7 +288,7 @@ func TestAWrongTokenIsSaid(t *testing.T) {
 	g.Expect(err).To(MatchError(And(ContainSubstring("is wrong or has expired"), Not(ContainSubstring("right")))))
 }
 
-func TestWhatIsNotThere(t *testing.T) {
+func TestWebsiteNotFound(t *testing.T) {
 	g := NewWithT(t)
 
 	f := newForge(t, nil)
@@ -288,7 +307,7 @@ func TestWhatIsNotThere(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("set spec.version to an exact version")))
 }
 
-func TestTheOverridesLayer(t *testing.T) {
+func TestOverrides(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t, nil)
 	overrides := t.TempDir()
@@ -303,13 +322,13 @@ func TestTheOverridesLayer(t *testing.T) {
 	g.Expect(os.MkdirAll(folder, 0o755)).To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(folder, "infrastructure-components.yaml"), []byte("own"), 0o600)).To(Succeed())
 
-	release := open().Version("v1.0.0")
-	g.Expect(release.Origin).
-		To(And(HavePrefix(published+" overridden:"), Not(Equal(published))), "a chart of the published files does not do")
-	b, err := open().Fetch(t.Context(), release)
+	version := open().Version("v1.0.0")
+	g.Expect(version.Origin).
+		To(And(HavePrefix(published+" overridden:"), Not(Equal(published))), "a stored chart of the published files must not be used")
+	b, err := open().Fetch(t.Context(), version)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(b.Components)).To(Equal("own"))
-	g.Expect(string(b.Metadata)).To(ContainSubstring("releaseSeries"), "what is not overridden is published")
+	g.Expect(string(b.Metadata)).To(ContainSubstring("releaseSeries"), "files that are not overridden come from the server")
 	g.Expect(f.Requests("components")).To(BeEmpty())
 	g.Expect(open().Version("v1.1.0").Origin).NotTo(ContainSubstring("overridden"))
 }
