@@ -29,7 +29,7 @@ GITLAB_ACCESS_TOKEN: glpat
 EXP_MACHINE_POOL: true
 `
 
-func TestTheListIsClusterctls(t *testing.T) {
+func TestBuiltInEntries(t *testing.T) {
 	g := NewWithT(t)
 	c, err := Parse(nil)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -50,7 +50,7 @@ func TestTheListIsClusterctls(t *testing.T) {
 	g.Expect(found).To(BeFalse())
 }
 
-func TestAConfigurationComesOverTheList(t *testing.T) {
+func TestConfiguredEntries(t *testing.T) {
 	g := NewWithT(t)
 	folder := t.TempDir()
 	t.Setenv("HERE", folder)
@@ -76,7 +76,7 @@ func TestAConfigurationComesOverTheList(t *testing.T) {
 	g.Expect(from.Versions(t.Context())).To(HaveExactElements(HaveField("Name", "v1.0.0")))
 }
 
-func TestTokens(t *testing.T) {
+func TestPublicToken(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("HERE", "")
 
@@ -92,7 +92,7 @@ func TestTokens(t *testing.T) {
 	g.Expect(c.PublicToken(gitHub)).To(Equal("environment"))
 }
 
-func TestWhatIsWrongIsSaidWithoutCredentials(t *testing.T) {
+func TestLoadErrors(t *testing.T) {
 	for content, message := range map[string]string{
 		"token: [hush":                      "not YAML",
 		"providers: hush":                   "not a list of providers, each with name, type and url",
@@ -111,7 +111,7 @@ func TestWhatIsWrongIsSaidWithoutCredentials(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError(os.ErrNotExist))
 }
 
-func TestTheUsersConfiguration(t *testing.T) {
+func TestLoadUser(t *testing.T) {
 	g := NewWithT(t)
 	folder := t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", folder)
@@ -133,19 +133,19 @@ func TestTheUsersConfiguration(t *testing.T) {
 	g.Expect(c.Variable("GITHUB_TOKEN")).To(Equal("mine"))
 }
 
-func TestOtherCredentialsComeBeforeTokens(t *testing.T) {
+func TestOpenReadsNoCredentials(t *testing.T) {
 	g := NewWithT(t)
 	c, err := Parse(nil)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	asked := 0
+	calls := 0
 	_, err = c.Open(
 		Entry{Type: "CoreProvider", Name: "cluster-api", URL: "https://github.com/o/r"},
 		func(context.Context, source.Server) (web.Credentials, error) {
-			asked++
+			calls++
 			return web.Credentials{}, nil
 		},
 	)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(asked).To(BeZero(), "a Secret is read when something is fetched")
+	g.Expect(calls).To(BeZero(), "credentials are read with the first request")
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 )
 
-// noise does not compress: its archive is as large as itself.
+// noise returns data that does not compress.
 func noise(size int) []byte {
 	var out bytes.Buffer
 	for i := 0; out.Len() < size; i++ {
@@ -26,7 +26,7 @@ func noise(size int) []byte {
 	return out.Bytes()[:size]
 }
 
-func TestTheClusterKeepsCharts(t *testing.T) {
+func TestCluster(t *testing.T) {
 	g := NewWithT(t)
 	b, err := bed.Start(t.Context(), bed.Options{Nodes: -1, WithoutCertManager: true})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -50,11 +50,11 @@ func TestTheClusterKeepsCharts(t *testing.T) {
 		return list.Items
 	}
 
-	t.Run("a chart that is not there is not found", func(t *testing.T) {
+	t.Run("a missing chart is not found", func(t *testing.T) {
 		_, err := store.Get(t.Context(), key)
 		NewWithT(t).Expect(err).To(MatchError(ErrNotFound))
 	})
-	t.Run("a chart is read back as it was put, whether it fits into one ConfigMap or not", func(t *testing.T) {
+	t.Run("a chart of any size is read as it was stored", func(t *testing.T) {
 		for _, want := range []*chart.Chart{small, large} {
 			g := NewWithT(t)
 			g.Expect(store.Delete(t.Context(), "default", key.Provider)).To(Succeed())
@@ -68,20 +68,20 @@ func TestTheClusterKeepsCharts(t *testing.T) {
 
 		NewWithT(t).Expect(len(configMaps())).To(BeNumerically(">", 1))
 	})
-	t.Run("putting it again changes nothing", func(t *testing.T) {
+	t.Run("storing it again changes nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		before := configMaps()
 		_, err := store.Put(t.Context(), key, large)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(configMaps()).To(Equal(before))
 	})
-	t.Run("nobody can change it by accident", func(t *testing.T) {
+	t.Run("it cannot be changed by accident", func(t *testing.T) {
 		cm := configMaps()[0]
 		cm.BinaryData[chunkKey] = []byte("something else")
 		NewWithT(t).Expect(c.Update(t.Context(), &cm)).To(MatchError(ContainSubstring("immutable")))
 	})
 	t.Run(
-		"a chart with a chunk missing, or replaced, counts as not there, and is mended by putting it again",
+		"a damaged chart is not found, and storing it again repairs it",
 		func(t *testing.T) {
 			for _, damage := range []func(corev1.ConfigMap) error{
 				func(cm corev1.ConfigMap) error { return c.Delete(t.Context(), &cm) },
@@ -146,7 +146,7 @@ func TestTheClusterKeepsCharts(t *testing.T) {
 
 		g.Expect(store.Versions(t.Context(), "default", key.Provider)).To(Equal([]string{"v1.0.0+build", "v2.0.0+a"}))
 	})
-	t.Run("a provider's charts are forgotten, and no other's", func(t *testing.T) {
+	t.Run("charts of one provider are deleted, and no others", func(t *testing.T) {
 		g := NewWithT(t)
 		other := key
 		other.Provider = "infrastructure-y"

@@ -15,7 +15,7 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 )
 
-// shared is one control plane for all tests that need one.
+// shared is the control plane of all tests.
 var shared struct {
 	once sync.Once
 	bed  *bed.Bed
@@ -55,7 +55,7 @@ func clusterClient(t *testing.T, user string) client.Client {
 
 const password = "registry-password"
 
-// registryStore is an empty registry with TLS and a password, and the store in it.
+// registryStore starts an empty registry with TLS and a password, and returns a store in it.
 func registryStore(t *testing.T, i bed.Implementation) (*bed.Registry, *Registry) {
 	t.Helper()
 	g := NewWithT(t)
@@ -73,7 +73,7 @@ func registryStore(t *testing.T, i bed.Implementation) (*bed.Registry, *Registry
 	return r, &Registry{Client: c, Repository: repository}
 }
 
-// testChart is a chart as chartgen makes it, as far as stores look at it.
+// testChart returns a chart with the annotations of a generated one.
 func testChart(t *testing.T, key Key, files ...chart.File) *chart.Chart {
 	t.Helper()
 
