@@ -210,10 +210,10 @@ func (p *mirroredProviders) chartsInUse(ctx context.Context) ([]*chart.Chart, er
 			stored, err := kept.Find(
 				ctx,
 				store.FindOptions{
-					Namespace: provider.GetNamespace(),
-					Provider:  v1alpha2.Label(provider),
-					Version:   provider.GetStatus().DesiredVersion,
-					PreferDigest:    current.Digest,
+					Namespace:    provider.GetNamespace(),
+					Provider:     v1alpha2.Label(provider),
+					Version:      provider.GetStatus().DesiredVersion,
+					PreferDigest: current.Digest,
 				},
 			)
 			if err != nil {

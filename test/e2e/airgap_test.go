@@ -127,8 +127,9 @@ func (w *world) islandKubeconfig() string {
 // silent observes nothing.
 type silent struct{}
 
-func (silent) Copied(*mirror.Item, int64, bool)   {}
-func (silent) Finished(*mirror.Item, bool, error) {}
+func (silent) Copied(*mirror.Item, int64)           {}
+func (silent) Skipped(*mirror.Item, int64)          {}
+func (silent) Finished(*mirror.Item, mirror.Result) {}
 
 // mirrored carries charts into the registry in an archive.
 func (r *privateRegistry) mirrored(ctx context.Context, releases []*fleet.Release) {

@@ -24,30 +24,33 @@ import (
 	"github.com/capstan-project/capstan/test/image"
 )
 
-// tally is an observer that counts.
+// tally is an Observer that counts bytes and items.
 type tally struct {
-	mu               sync.Mutex
-	moved, there     int64
-	finished, copied int
+	mu                        sync.Mutex
+	copiedBytes, skippedBytes int64
+	finished, copied          int
 }
 
-func (c *tally) Copied(_ *Item, n int64, present bool) {
+func (c *tally) Copied(_ *Item, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if present {
-		c.there += n
-	} else {
-		c.moved += n
-	}
+	c.copiedBytes += n
 }
 
-func (c *tally) Finished(_ *Item, present bool, _ error) {
+func (c *tally) Skipped(_ *Item, n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.skippedBytes += n
+}
+
+func (c *tally) Finished(_ *Item, result Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	c.finished++
-	if !present {
+	if !result.UpToDate {
 		c.copied++
 	}
 }
@@ -80,8 +83,8 @@ func repository(t *testing.T, address string) oci.Reference {
 	return ref
 }
 
-// plainImages is a client's view of images in a registry without TLS: the images' names say nothing
-// of it.
+// plainImages returns the items of images in a registry without TLS, which names of images cannot
+// express.
 func plainImages(t *testing.T, c *oci.Client, refs []oci.Reference, platforms ...string) []*Item {
 	t.Helper()
 
@@ -99,8 +102,8 @@ func plainImages(t *testing.T, c *oci.Client, refs []oci.Reference, platforms ..
 
 var platforms = []string{"linux/amd64", "linux/arm64", "linux/s390x"}
 
-// published are two images for three platforms, which share a layer, in a registry.
-func published(t *testing.T, c *oci.Client, address string) []oci.Reference {
+// publishImages pushes two images for three platforms, which share a layer.
+func publishImages(t *testing.T, c *oci.Client, address string) []oci.Reference {
 	t.Helper()
 
 	var refs []oci.Reference
@@ -136,21 +139,23 @@ func items(t *testing.T, c *oci.Client, refs []oci.Reference, platforms ...strin
 	return append(plainImages(t, c, refs, platforms...), charts)
 }
 
-func TestARegistryIsMirrored(t *testing.T) {
+func TestCopyToRegistry(t *testing.T) {
 	for _, i := range bed.Implementations() {
-		t.Run(string(i), func(t *testing.T) { aRegistryIsMirrored(t, i) })
+		t.Run(string(i), func(t *testing.T) { testCopyToRegistry(t, i) })
 	}
 }
 
-func aRegistryIsMirrored(t *testing.T, i bed.Implementation) {
+func testCopyToRegistry(t *testing.T, i bed.Implementation) {
 	g := NewWithT(t)
 	c := newClient(t, oci.Options{})
-	refs := published(t, c, runRegistry(t, bed.RegistryOptions{Implementation: i}).Address)
+	refs := publishImages(t, c, runRegistry(t, bed.RegistryOptions{Implementation: i}).Address)
 	server := runRegistry(t, bed.RegistryOptions{Implementation: i, TLS: true, User: "me", Password: "secret"})
 	to := newClient(t, oci.Options{CA: server.CA, Credentials: oci.StaticCredentials(server.Address, "me", "secret")})
 	target := &Registry{Client: to, Base: repository(t, "oci://"+server.Address+"/mirror")}
 
-	first, again := &tally{}, &tally{}
+	first := &tally{}
+	again := &tally{}
+
 	g.Expect(Copy(t.Context(), items(t, c, refs), target, Options{Parallel: 2, Observer: first})).To(Succeed())
 	g.Expect(first.copied).To(Equal(3))
 
@@ -172,10 +177,10 @@ func aRegistryIsMirrored(t *testing.T, i bed.Implementation) {
 
 	g.Expect(Copy(t.Context(), items(t, c, refs), target, Options{Parallel: 2, Observer: again})).To(Succeed())
 	g.Expect(again.copied).To(BeZero())
-	g.Expect(again.moved).To(BeZero())
+	g.Expect(again.copiedBytes).To(BeZero())
 	g.Expect(again.finished).To(Equal(3))
 
-	// A tag that moved where it comes from is an error here, unless it may move too.
+	// a tag that moved in the original registry is an error unless Overwrite is set
 	_, err = image.Push(t.Context(), c, refs[0], platforms, image.Random(1<<10, 77))
 	g.Expect(err).NotTo(HaveOccurred())
 	err = Copy(t.Context(), items(t, c, refs), target, Options{Observer: again})
@@ -186,16 +191,16 @@ func aRegistryIsMirrored(t *testing.T, i bed.Implementation) {
 	g.Expect(Copy(t.Context(), items(t, c, refs), target, Options{Observer: again})).To(Succeed())
 }
 
-func TestAnArchiveIsMadeAndUnpacked(t *testing.T) {
+func TestCopyToArchive(t *testing.T) {
 	for _, i := range bed.Implementations() {
-		t.Run(string(i), func(t *testing.T) { anArchiveIsMadeAndUnpacked(t, i) })
+		t.Run(string(i), func(t *testing.T) { testCopyToArchive(t, i) })
 	}
 }
 
-func anArchiveIsMadeAndUnpacked(t *testing.T, i bed.Implementation) {
+func testCopyToArchive(t *testing.T, i bed.Implementation) {
 	g := NewWithT(t)
 	c := newClient(t, oci.Options{})
-	published := published(t, c, runRegistry(t, bed.RegistryOptions{Implementation: i}).Address)
+	published := publishImages(t, c, runRegistry(t, bed.RegistryOptions{Implementation: i}).Address)
 	file := filepath.Join(t.TempDir(), "mirror.tar")
 	write := func(refs []oci.Reference) *tally {
 		a, err := CreateArchive(file)
@@ -216,13 +221,13 @@ func anArchiveIsMadeAndUnpacked(t *testing.T, i bed.Implementation) {
 
 	second, err := os.ReadFile(file)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(chart.Digest(second)).To(Equal(chart.Digest(first)), "the same content is the same archive")
+	g.Expect(chart.Digest(second)).To(Equal(chart.Digest(first)), "the same content gives the same archive")
 
 	archived, err := OpenArchive(t.Context(), file)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(archived).To(HaveLen(3))
 	g.Expect(archived[0].Name).To(Equal("charts/infrastructure-x:1.0.0_a"))
-	g.Expect(int64(len(first))).To(BeNumerically("~", TotalSize(archived), 64<<10), "what is shared is there once")
+	g.Expect(int64(len(first))).To(BeNumerically("~", TotalSize(archived), 64<<10), "shared layers are included once")
 
 	server := runRegistry(t, bed.RegistryOptions{Implementation: i})
 	target := &Registry{Client: c, Base: repository(t, "http://"+server.Address)}
@@ -240,19 +245,20 @@ func anArchiveIsMadeAndUnpacked(t *testing.T, i bed.Implementation) {
 	g.Expect(err).NotTo(HaveOccurred())
 }
 
-func TestPlatformsAreChosen(t *testing.T) {
+func TestImagesForPlatforms(t *testing.T) {
 	g := NewWithT(t)
 	c := newClient(t, oci.Options{})
-	refs := published(t, c, runRegistry(t, bed.RegistryOptions{}).Address)
-	all, some := plainImages(t, c, refs[:1]), plainImages(t, c, refs[:1], "linux/arm64")
+	refs := publishImages(t, c, runRegistry(t, bed.RegistryOptions{}).Address)
+	all := plainImages(t, c, refs[:1])
+	some := plainImages(t, c, refs[:1], "linux/arm64")
 	g.Expect(len(some[0].blobs)).To(BeNumerically("<", len(all[0].blobs)))
 
 	target := &Registry{Client: c, Base: repository(t, "http://"+runRegistry(t, bed.RegistryOptions{}).Address)}
 	g.Expect(Copy(t.Context(), some, target, Options{Observer: &tally{}})).To(Succeed())
-	there, err := c.Index(t.Context(), target.Base.Join(refs[0].Repository).WithTag("v1.0.0"))
+	manifests, err := c.Index(t.Context(), target.Base.Join(refs[0].Repository).WithTag("v1.0.0"))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(there).To(HaveLen(1))
-	g.Expect(there[0].Platform.Architecture).To(Equal("arm64"))
+	g.Expect(manifests).To(HaveLen(1))
+	g.Expect(manifests[0].Platform.Architecture).To(Equal("arm64"))
 
 	_, err = imageItems(t.Context(), c, refs[0], []string{"windows/amd64"})
 	g.Expect(err).
@@ -268,15 +274,14 @@ func TestPlatformsAreChosen(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 }
 
-// flaky passes requests on and cuts every nth blob that is downloaded, or uploaded, after the first
-// bytes.
-type flaky struct {
+// flakyProxy cuts every nth download of a blob, or every nth upload, after the first 10 KiB.
+type flakyProxy struct {
 	*httputil.ReverseProxy
 	uploads     bool
 	every, seen atomic.Int32
 }
 
-func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *flakyProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	upload := r.Method == http.MethodPut || r.Method == http.MethodPatch
 
 	every := f.every.Load()
@@ -285,7 +290,8 @@ func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.seen.Add(1)%every == 0 {
 		const after = 10 << 10
 
-		w, r.Body = &cutWriter{ResponseWriter: w, left: after}, &cutReader{ReadCloser: r.Body, left: after}
+		w = &cutWriter{ResponseWriter: w, left: after}
+		r.Body = &cutReader{ReadCloser: r.Body, left: after}
 	}
 
 	f.ReverseProxy.ServeHTTP(w, r)
@@ -297,7 +303,8 @@ type cutWriter struct {
 }
 
 func (c *cutWriter) Write(p []byte) (int, error) {
-	if c.left -= len(p); c.left < 0 {
+	c.left -= len(p)
+	if c.left < 0 {
 		return 0, errors.New("cut")
 	}
 
@@ -311,18 +318,19 @@ type cutReader struct {
 
 func (c *cutReader) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
-	if c.left -= n; c.left < 0 {
+	c.left -= n
+	if c.left < 0 {
 		return 0, errors.New("cut")
 	}
 
 	return n, err
 }
 
-// front is a flaky proxy of a registry, and its address.
-func front(t *testing.T, registry string, uploads bool) (*flaky, string) {
+// startProxy starts a flakyProxy of a registry and returns its address.
+func startProxy(t *testing.T, registry string, uploads bool) (*flakyProxy, string) {
 	t.Helper()
 
-	proxy := &flaky{
+	proxy := &flakyProxy{
 		ReverseProxy: httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: registry}),
 		uploads:      uploads,
 	}
@@ -333,19 +341,19 @@ func front(t *testing.T, registry string, uploads bool) (*flaky, string) {
 	return proxy, server.URL
 }
 
-func TestAnInterruptedCopyGoesOn(t *testing.T) {
+func TestCopyContinues(t *testing.T) {
 	for _, i := range bed.Implementations() {
-		t.Run(string(i)+" downloads", func(t *testing.T) { interruptedDownload(t, i) })
-		t.Run(string(i)+" uploads", func(t *testing.T) { interruptedUpload(t, i) })
+		t.Run(string(i)+" downloads", func(t *testing.T) { testInterruptedDownload(t, i) })
+		t.Run(string(i)+" uploads", func(t *testing.T) { testInterruptedUpload(t, i) })
 	}
 }
 
-func interruptedDownload(t *testing.T, i bed.Implementation) {
+func testInterruptedDownload(t *testing.T, i bed.Implementation) {
 	g := NewWithT(t)
 	c := newClient(t, oci.Options{StallTimeout: 10 * time.Second})
 	server := runRegistry(t, bed.RegistryOptions{Implementation: i})
-	published(t, c, server.Address)
-	proxy, address := front(t, server.Address, false)
+	publishImages(t, c, server.Address)
+	proxy, address := startProxy(t, server.Address, false)
 	refs := []oci.Reference{
 		repository(t, address).Join("cluster-api/controller").WithTag("v1.0.0"),
 		repository(t, address).Join("cluster-api/bootstrap").WithTag("v1.0.0"),
@@ -369,23 +377,23 @@ func interruptedDownload(t *testing.T, i bed.Implementation) {
 
 	counts := &tally{}
 	g.Expect(Copy(t.Context(), all, a, Options{Parallel: 2, Observer: counts})).
-		To(Succeed(), "every third is cut, and asked for again")
+		To(Succeed(), "every third download is cut and retried")
 	g.Expect(a.Close(t.Context())).To(Succeed())
-	g.Expect(counts.there).To(BeNumerically(">", 0), "small blobs of the first attempt were kept")
+	g.Expect(counts.skippedBytes).To(BeNumerically(">", 0), "small blobs of the first attempt were kept")
 
 	_, err = OpenArchive(t.Context(), file)
 	g.Expect(err).NotTo(HaveOccurred())
 }
 
-func interruptedUpload(t *testing.T, i bed.Implementation) {
+func testInterruptedUpload(t *testing.T, i bed.Implementation) {
 	g := NewWithT(t)
 	c := newClient(t, oci.Options{StallTimeout: 10 * time.Second})
-	refs := published(t, c, runRegistry(t, bed.RegistryOptions{}).Address)
+	refs := publishImages(t, c, runRegistry(t, bed.RegistryOptions{}).Address)
 	server := runRegistry(t, bed.RegistryOptions{Implementation: i})
-	proxy, address := front(t, server.Address, true)
+	proxy, address := startProxy(t, server.Address, true)
 	all := items(t, c, refs)
 	target := &Registry{Client: c, Base: repository(t, address)}
-	there := func(ref oci.Reference) error {
+	resolve := func(ref oci.Reference) error {
 		_, err := c.Resolve(t.Context(), target.Base.Join(ref.Repository).WithTag("v1.0.0"))
 		return err
 	}
@@ -397,33 +405,33 @@ func interruptedUpload(t *testing.T, i bed.Implementation) {
 		To(MatchError(And(ContainSubstring("controller"), ContainSubstring("bootstrap"))), "every large layer is cut")
 
 	for _, ref := range refs {
-		g.Expect(oci.IsReason(there(ref), oci.NotFound)).To(BeTrue(), "half an image has no tag")
+		g.Expect(oci.IsReason(resolve(ref), oci.NotFound)).To(BeTrue(), "an incomplete image gets no tag")
 	}
 
 	proxy.every.Store(3)
 
 	counts := &tally{}
 	g.Expect(Copy(t.Context(), all, target, Options{Parallel: 2, Observer: counts})).
-		To(Succeed(), "every third is cut, and sent again")
-	g.Expect(counts.there).To(BeNumerically(">", 0), "small blobs of the first attempt were kept")
+		To(Succeed(), "every third upload is cut and retried")
+	g.Expect(counts.skippedBytes).To(BeNumerically(">", 0), "small blobs of the first attempt were kept")
 
 	for _, ref := range refs {
-		g.Expect(there(ref)).To(Succeed())
+		g.Expect(resolve(ref)).To(Succeed())
 	}
 }
 
-func TestFilesThatAreNoArchives(t *testing.T) {
+func TestOpenArchiveErrors(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text.tar")
 	NewWithT(t).Expect(os.WriteFile(text, []byte("hello"), 0o600)).To(Succeed())
 	_, err := OpenArchive(t.Context(), text)
-	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("no OCI image layout")))
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("not an OCI image layout")))
 	_, err = OpenArchive(t.Context(), filepath.Join(dir, "none.tar"))
 	NewWithT(t).Expect(err).To(MatchError(os.ErrNotExist))
 }
 
-// Memory does not depend on what is copied.
-func TestMemoryDoesNotGrowWithSize(t *testing.T) {
+// TestCopyBoundsMemory checks that memory does not depend on the size of layers.
+func TestCopyBoundsMemory(t *testing.T) {
 	g := NewWithT(t)
 	c := newClient(t, oci.Options{})
 	server := runRegistry(t, bed.RegistryOptions{})
@@ -444,17 +452,19 @@ func TestMemoryDoesNotGrowWithSize(t *testing.T) {
 
 		return stop()
 	}
-	small, large := peak(1<<20, "small"), peak(64<<20, "large")
+	small := peak(1<<20, "small")
+	large := peak(64<<20, "large")
 	t.Logf("heap at most: %d KiB for 2 MiB, %d KiB for 128 MiB", small>>10, large>>10)
 	g.Expect(large).To(BeNumerically("<", 16<<20))
 }
 
-// highWater samples the heap until stop is called, which tells the highest number of bytes above
-// the start.
+// highWater samples the heap until stop is called, which returns the maximum growth in bytes.
 func highWater() (stop func() int64) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	start, done := int64(m.HeapAlloc), make(chan struct{})
+
+	start := int64(m.HeapAlloc)
+	done := make(chan struct{})
 
 	var peak atomic.Int64
 
