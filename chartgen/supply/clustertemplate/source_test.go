@@ -80,7 +80,7 @@ func TestFromArchive(t *testing.T) {
 
 	set, err := clustertemplate.FromArchive(archive, clustertemplate.Infrastructure{Name: "sample", Version: "v1.1.0"})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(set).To(Equal(sampleSet(t)), "a chart gives what the release gives")
+	g.Expect(set).To(Equal(sampleSet(t)), "a chart has the same templates as the release")
 
 	_, err = clustertemplate.FromArchive(archive, clustertemplate.Infrastructure{Name: "aws"})
 	g.Expect(err).
@@ -92,7 +92,7 @@ func TestFromArchive(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("file source_test.go: chart archive: not gzip")))
 }
 
-// sampleArchive is the newest sample as a chart, with files beside the templates.
+// sampleArchive returns the newest sample as a chart, with further files.
 func sampleArchive(t *testing.T) []byte {
 	t.Helper()
 	g := NewWithT(t)

@@ -25,8 +25,8 @@ import (
 	"github.com/capstan-project/capstan/test/image"
 )
 
-// unsigned is a new artifact in a registry.
-func unsigned(t *testing.T, c *oci.Client, address, name string) (oci.Reference, ocispec.Descriptor) {
+// pushUnsigned pushes an artifact.
+func pushUnsigned(t *testing.T, c *oci.Client, address, name string) (oci.Reference, ocispec.Descriptor) {
 	t.Helper()
 	g := NewWithT(t)
 	ref, err := oci.Parse(
@@ -39,7 +39,7 @@ func unsigned(t *testing.T, c *oci.Client, address, name string) (oci.Reference,
 	return ref.WithDigest(desc.Digest), desc
 }
 
-func registry(t *testing.T, i bed.Implementation) (*oci.Client, string) {
+func runRegistry(t *testing.T, i bed.Implementation) (*oci.Client, string) {
 	t.Helper()
 	g := NewWithT(t)
 	r, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Implementation: i, Dir: t.TempDir()})
@@ -63,13 +63,13 @@ func newKey(t *testing.T) cosign.Key {
 
 const statement = `{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":%q}}],"predicateType":%q,"predicate":{}}`
 
-// byTag signs as cosign 1 and 2 do.
-func byTag(t *testing.T, key cosign.Key, c *oci.Client, ref oci.Reference, payload string) {
+// signByTag signs as cosign 1 and 2 do.
+func signByTag(t *testing.T, key cosign.Key, c *oci.Client, ref oci.Reference, payload string) {
 	t.Helper()
 	NewWithT(t).Expect(key.Tag(t.Context(), c, ref, ref.Digest, payload)).To(Succeed())
 }
 
-func simple(t *testing.T, key cosign.Key, payload string) oci.Layer {
+func signPayload(t *testing.T, key cosign.Key, payload string) oci.Layer {
 	t.Helper()
 
 	layer, err := key.Sign(payload)
@@ -91,8 +91,8 @@ func refer(
 	NewWithT(t).Expect(cosign.Refer(t.Context(), c, ref, subject, artifactType, layer)).To(Succeed())
 }
 
-// bundled is a bundle as cosign 3 makes it.
-func bundled(t *testing.T, key cosign.Key, payload string) oci.Layer {
+// newBundle returns a bundle as cosign 3 generates it.
+func newBundle(t *testing.T, key cosign.Key, payload string) oci.Layer {
 	t.Helper()
 
 	envelope, err := dsse.WrapSigner(key, typeStatement).SignMessage(strings.NewReader(payload))
@@ -110,53 +110,54 @@ func bundled(t *testing.T, key cosign.Key, payload string) oci.Layer {
 
 func TestCosign(t *testing.T) {
 	for _, i := range bed.Implementations() {
-		t.Run(string(i), func(t *testing.T) { cosignSignatures(t, i) })
+		t.Run(string(i), func(t *testing.T) { testCosign(t, i) })
 	}
 }
 
-func cosignSignatures(t *testing.T, i bed.Implementation) {
-	c, address := registry(t, i)
-	trusted, other := newKey(t), newKey(t)
+func testCosign(t *testing.T, i bed.Implementation) {
+	c, address := runRegistry(t, i)
+	trusted := newKey(t)
+	other := newKey(t)
 	data := map[string][]byte{"a.pub": newKey(t).Public, "cosign.pub": trusted.Public, "README": []byte("not a key")}
 	verifier, err := New(v1alpha2.VerifyCosign, c, data)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-	stranger, _ := unsigned(t, c, address, "stranger")
+	unrelated, _ := pushUnsigned(t, c, address, "unrelated")
 	for name, test := range map[string]struct {
 		sign    func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor)
 		message string
 	}{
 		"signed under a tag": {func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
-			byTag(t, trusted, c, ref, cosign.Payload(ref.Digest))
+			signByTag(t, trusted, c, ref, cosign.Payload(ref.Digest))
 		}, ""},
 		"signed by a referrer": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, cosign.TypeSignature, simple(t, trusted, cosign.Payload(ref.Digest)))
+			refer(t, c, ref, subject, cosign.TypeSignature, signPayload(t, trusted, cosign.Payload(ref.Digest)))
 		}, ""},
 		"signed by a bundle": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", bundled(t, trusted, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)))
+			refer(t, c, ref, subject, typeBundle+".v0.3+json", newBundle(t, trusted, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)))
 		}, ""},
-		"signed by two, one of whom is trusted": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			byTag(t, other, c, ref, cosign.Payload(ref.Digest))
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", bundled(t, trusted, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)))
+		"signed with two keys, one of them trusted": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
+			signByTag(t, other, c, ref, cosign.Payload(ref.Digest))
+			refer(t, c, ref, subject, typeBundle+".v0.3+json", newBundle(t, trusted, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)))
 		}, ""},
 		"not signed": {func(*testing.T, oci.Reference, ocispec.Descriptor) {}, "has no cosign signature"},
 		"signed by another key": {func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
-			byTag(t, other, c, ref, cosign.Payload(ref.Digest))
+			signByTag(t, other, c, ref, cosign.Payload(ref.Digest))
 		}, "none of its 1 cosign signatures is by a trusted key"},
 		"a bundle by another key": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", bundled(t, other, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)))
+			refer(t, c, ref, subject, typeBundle+".v0.3+json", newBundle(t, other, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)))
 		}, "none of its 1"},
 		"another artifact's signature": {func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
-			byTag(t, trusted, c, ref, cosign.Payload(stranger.Digest))
+			signByTag(t, trusted, c, ref, cosign.Payload(unrelated.Digest))
 		}, "none of its 1"},
 		"another artifact's bundle": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", bundled(t, trusted, fmt.Sprintf(statement, stranger.Digest.Encoded(), predicateSign)))
+			refer(t, c, ref, subject, typeBundle+".v0.3+json", newBundle(t, trusted, fmt.Sprintf(statement, unrelated.Digest.Encoded(), predicateSign)))
 		}, "none of its 1"},
-		"an attestation is no signature": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", bundled(t, trusted, fmt.Sprintf(statement, ref.Digest.Encoded(), "https://slsa.dev/provenance/v1")))
+		"an attestation": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
+			refer(t, c, ref, subject, typeBundle+".v0.3+json", newBundle(t, trusted, fmt.Sprintf(statement, ref.Digest.Encoded(), "https://slsa.dev/provenance/v1")))
 		}, "none of its 1"},
 		"a payload of another kind": {func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
-			byTag(t, trusted, c, ref, strings.Replace(cosign.Payload(ref.Digest), "cosign container image signature", "something else", 1))
+			signByTag(t, trusted, c, ref, strings.Replace(cosign.Payload(ref.Digest), "cosign container image signature", "something else", 1))
 		}, "none of its 1"},
 		"garbage": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
 			refer(t, c, ref, subject, typeBundle+".v0.3+json", oci.NewLayer(typeBundle+".v0.3+json", []byte(`{"dsseEnvelope":{"payload":"!"}}`)))
@@ -164,7 +165,7 @@ func cosignSignatures(t *testing.T, i bed.Implementation) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			ref, subject := unsigned(t, c, address, strings.NewReplacer("'", "", ",", "").Replace(name))
+			ref, subject := pushUnsigned(t, c, address, strings.NewReplacer("'", "", ",", "").Replace(name))
 			test.sign(t, ref, subject)
 
 			err := verifier.Verify(t.Context(), ref)
@@ -179,7 +180,7 @@ func cosignSignatures(t *testing.T, i bed.Implementation) {
 	}
 }
 
-func TestKeysThatAreNone(t *testing.T) {
+func TestNewRejectsKeys(t *testing.T) {
 	for name, test := range map[string]struct {
 		program v1alpha2.VerificationProvider
 		data    map[string][]byte
@@ -200,13 +201,14 @@ func TestKeysThatAreNone(t *testing.T) {
 
 func TestNotation(t *testing.T) {
 	for _, i := range bed.Implementations() {
-		t.Run(string(i), func(t *testing.T) { notationSignatures(t, i) })
+		t.Run(string(i), func(t *testing.T) { testNotation(t, i) })
 	}
 }
 
-func notationSignatures(t *testing.T, i bed.Implementation) {
-	c, address := registry(t, i)
-	root, leaf := testhelper.GetRSARootCertificate(), testhelper.GetRSALeafCertificate()
+func testNotation(t *testing.T, i bed.Implementation) {
+	c, address := runRegistry(t, i)
+	root := testhelper.GetRSARootCertificate()
+	leaf := testhelper.GetRSALeafCertificate()
 	elsewhere := testhelper.GetRSASelfSignedSigningCertificate()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Cert.Raw})
 	verifier, err := New(v1alpha2.VerifyNotation, c, map[string][]byte{"ca.crt": authority})
@@ -225,32 +227,32 @@ func notationSignatures(t *testing.T, i bed.Implementation) {
 		g.Expect(err).NotTo(HaveOccurred())
 	}
 	t.Run("signed by a certificate that the authority issued", func(t *testing.T) {
-		ref, _ := unsigned(t, c, address, "notation-good")
+		ref, _ := pushUnsigned(t, c, address, "notation-good")
 		sign(t, ref, leaf.PrivateKey, leaf.Cert, root.Cert)
 		NewWithT(t).Expect(verifier.Verify(t.Context(), ref)).To(Succeed())
 	})
 	t.Run("not signed", func(t *testing.T) {
-		ref, _ := unsigned(t, c, address, "notation-none")
+		ref, _ := pushUnsigned(t, c, address, "notation-none")
 		NewWithT(t).Expect(verifier.Verify(t.Context(), ref)).To(MatchError(ContainSubstring("has no notation signature")))
 	})
 	t.Run("signed by another certificate", func(t *testing.T) {
-		ref, _ := unsigned(t, c, address, "notation-other")
+		ref, _ := pushUnsigned(t, c, address, "notation-other")
 		sign(t, ref, elsewhere.PrivateKey, elsewhere.Cert)
 		NewWithT(t).Expect(verifier.Verify(t.Context(), ref)).
 			To(MatchError(ContainSubstring("none of its 1 notation signatures")))
 	})
 	t.Run("another artifact's signature", func(t *testing.T) {
 		g := NewWithT(t)
-		signed, subject := unsigned(t, c, address, "notation-signed")
+		signed, subject := pushUnsigned(t, c, address, "notation-signed")
 		sign(t, signed, leaf.PrivateKey, leaf.Cert, root.Cert)
-		stolen, err := signatures(t.Context(), c, signed, subject)
+		stolen, err := findSignatures(t.Context(), c, signed, subject)
 		g.Expect(err).NotTo(HaveOccurred())
 
 		layer := stolen[0].Manifest.Layers[0]
 		envelope, err := c.Blob(t.Context(), signed, layer, maxSignature)
 		g.Expect(err).NotTo(HaveOccurred())
 
-		ref, desc := unsigned(t, c, address, "notation-stolen")
+		ref, desc := pushUnsigned(t, c, address, "notation-stolen")
 		refer(
 			t,
 			c,
