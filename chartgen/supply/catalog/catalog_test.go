@@ -37,13 +37,19 @@ func TestBuiltInEntries(t *testing.T) {
 	core, found := c.Find(v1alpha2.CoreProviderType, "cluster-api")
 	g.Expect(found).To(BeTrue())
 	g.Expect(core).
-		To(Equal(Entry{Type: "CoreProvider", Name: "cluster-api", URL: "https://github.com/kubernetes-sigs/cluster-api/releases/latest/core-components.yaml"}))
+		To(Equal(Entry{
+			Type: "CoreProvider",
+			Name: "cluster-api",
+			URL:  "https://github.com/kubernetes-sigs/cluster-api/releases/latest/core-components.yaml",
+		}))
 
 	for _, e := range c.Entries {
 		from, err := c.Open(e, nil)
 		g.Expect(err).NotTo(HaveOccurred(), e.Label())
 		g.Expect(from.(source.Remote).Version("v1.0.0").Origin).
-			To(MatchRegexp(`^https://github\.com/[^/]+/[^/]+/releases/download/v1\.0\.0/[a-z-]+-components(-development)?\.yaml$`))
+			To(
+				MatchRegexp(`^https://github\.com/[^/]+/[^/]+/releases/download/v1\.0\.0/[a-z-]+-components(-development)?\.yaml$`),
+			)
 	}
 
 	_, found = c.Find(v1alpha2.AddonProviderType, "aws")
@@ -60,7 +66,12 @@ func TestConfiguredEntries(t *testing.T) {
 
 	aws, _ := c.Find(v1alpha2.InfrastructureProviderType, "aws")
 	g.Expect(aws).
-		To(Equal(Entry{Type: "InfrastructureProvider", Name: "aws", URL: "https://mirror.example.com/aws/latest/infrastructure-components.yaml", Configured: true}))
+		To(Equal(Entry{
+			Type:       "InfrastructureProvider",
+			Name:       "aws",
+			URL:        "https://mirror.example.com/aws/latest/infrastructure-components.yaml",
+			Configured: true,
+		}))
 
 	azure, _ := c.Find(v1alpha2.InfrastructureProviderType, "azure")
 	g.Expect(azure.Configured).To(BeFalse())

@@ -166,7 +166,11 @@ func clusterctlManifests(
 	}
 
 	reader, err := config.NewMemoryReader().
-		AddProvider(name, clusterctlv1.InfrastructureProviderType, "file://"+filepath.Join(absolute, "infrastructure-components.yaml"))
+		AddProvider(
+			name,
+			clusterctlv1.InfrastructureProviderType,
+			"file://"+filepath.Join(absolute, "infrastructure-components.yaml"),
+		)
 	if err != nil {
 		return "", err
 	}

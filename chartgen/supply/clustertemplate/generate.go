@@ -132,7 +132,8 @@ func (s *Set) processError(file bundle.File, err error) error {
 		return s.invalid(
 			file,
 			0,
-			"with its variables substituted it holds an object that is not a valid Kubernetes object; check the variables' values",
+			"with its variables substituted it holds an object that is not a valid Kubernetes object; "+
+				"check the variables' values",
 		)
 	}
 

@@ -42,9 +42,14 @@ func TestGenerateAddsClasses(t *testing.T) {
 	for flavor, want := range map[string][]string{
 		"topology":         {"ClusterClass team/small", "SampleClusterTemplate team/small", "Cluster team/dev"},
 		"topology-v1beta1": {"ClusterClass classes/small", "SampleClusterTemplate classes/small", "Cluster team/dev"},
-		"twice":            {"ClusterClass team/small", "SampleClusterTemplate team/small", "Cluster team/dev-blue", "Cluster team/dev-green"},
-		"own-class":        {"ClusterClass team/own", "Cluster team/dev"},
-		"foreign-class":    {"Cluster team/dev"},
+		"twice": {
+			"ClusterClass team/small",
+			"SampleClusterTemplate team/small",
+			"Cluster team/dev-blue",
+			"Cluster team/dev-green",
+		},
+		"own-class":     {"ClusterClass team/own", "Cluster team/dev"},
+		"foreign-class": {"Cluster team/dev"},
 	} {
 		t.Run(flavor, func(t *testing.T) {
 			g := NewWithT(t)
@@ -79,10 +84,12 @@ func TestGenerateErrors(t *testing.T) {
 	}{
 		"unknown flavor": {
 			change: func(r *clustertemplate.Request) { r.Flavor = "eks" },
-			want:   `infrastructure-sample v1.1.0 has no flavor "eks"; choose a flavor: none for the default, foreign-class, no-class, own-class, secret, topology, topology-v1beta1, twice, wrong-cluster, wrong-expression`,
+			want: `infrastructure-sample v1.1.0 has no flavor "eks"; choose a flavor: none for the default, foreign-class, ` +
+				`no-class, own-class, secret, topology, topology-v1beta1, twice, wrong-cluster, wrong-expression`,
 		},
 		"several required variables": {
-			want: "infrastructure-sample v1.1.0: cluster-template.yaml needs a value for REGION, SSH_KEY_NAME; set each as an environment variable or in the configuration file",
+			want: "infrastructure-sample v1.1.0: cluster-template.yaml needs a value for REGION, SSH_KEY_NAME; set each as " +
+				"an environment variable or in the configuration file",
 		},
 		"namespace": {
 			change: func(r *clustertemplate.Request) { r.Namespace = "Team" },
@@ -106,7 +113,8 @@ func TestGenerateErrors(t *testing.T) {
 		},
 		"machines that are not a number": {
 			environment: map[string]string{"CONTROL_PLANE_MACHINE_COUNT": "three"},
-			want:        "the number of control plane machines, variable CONTROL_PLANE_MACHINE_COUNT, is not a whole number; set it to 1 or more",
+			want: "the number of control plane machines, variable CONTROL_PLANE_MACHINE_COUNT, is not a whole number; " +
+				"set it to 1 or more",
 		},
 		"expression": {
 			change: func(r *clustertemplate.Request) { r.Flavor = "wrong-expression" },
@@ -114,12 +122,14 @@ func TestGenerateErrors(t *testing.T) {
 		},
 		"topology without a class": {
 			change: func(r *clustertemplate.Request) { r.Flavor = "no-class" },
-			want:   "infrastructure-sample v1.1.0: cluster-template-no-class.yaml: the topology of Cluster dev names no ClusterClass; give it one",
+			want: "infrastructure-sample v1.1.0: cluster-template-no-class.yaml: the topology of Cluster dev names no " +
+				"ClusterClass; give it one",
 		},
 		"Cluster of wrong types": {
 			environment: map[string]string{"PAUSED": "hunter2"},
 			change:      func(r *clustertemplate.Request) { r.Flavor = "wrong-cluster" },
-			want:        "infrastructure-sample v1.1.0: cluster-template-wrong-cluster.yaml: the Cluster dev does not fit cluster.x-k8s.io/v1beta2; ",
+			want: "infrastructure-sample v1.1.0: cluster-template-wrong-cluster.yaml: the Cluster dev does not fit " +
+				"cluster.x-k8s.io/v1beta2; ",
 		},
 		"value that breaks the YAML": {
 			environment: map[string]string{"PASSWORD": "'hunter2: [\nhunter2"},
@@ -129,12 +139,14 @@ func TestGenerateErrors(t *testing.T) {
 		"value that is an alias": {
 			environment: map[string]string{"PASSWORD": "*hunter2"},
 			change:      func(r *clustertemplate.Request) { r.Flavor = "secret" },
-			want:        "infrastructure-sample v1.1.0: cluster-template-secret.yaml: the 2nd document is not a YAML object once the variables are substituted; ",
+			want: "infrastructure-sample v1.1.0: cluster-template-secret.yaml: the 2nd document is not a YAML object " +
+				"once the variables are substituted; ",
 		},
 		"value that is a document": {
 			environment: map[string]string{"PASSWORD": "\n---\nhunter2"},
 			change:      func(r *clustertemplate.Request) { r.Flavor = "secret" },
-			want:        "infrastructure-sample v1.1.0: cluster-template-secret.yaml: the 3rd document is not a YAML object once the variables are substituted; ",
+			want: "infrastructure-sample v1.1.0: cluster-template-secret.yaml: the 3rd document is not a YAML object " +
+				"once the variables are substituted; ",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -208,10 +220,8 @@ func TestSetVariables(t *testing.T) {
 
 func TestVariablesPrecedence(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "variables")
-	NewWithT(
-		t,
-	).Expect(os.WriteFile(file, []byte("file: from file\nBoth: from file\nNUMBER: 1000000\nSWITCH: true\nNOTHING:\nEMPTY: ''\n"), 0o600)).
-		To(Succeed())
+	content := "file: from file\nBoth: from file\nNUMBER: 1000000\nSWITCH: true\nNOTHING:\nEMPTY: ''\n"
+	NewWithT(t).Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed())
 	t.Setenv("BOTH", "from environment")
 	t.Setenv("EMPTY_HERE", "")
 	t.Setenv("SET", "from environment")
@@ -221,7 +231,13 @@ func TestVariablesPrecedence(t *testing.T) {
 	variables.Set("SET", "set")
 
 	for name, want := range map[string]string{
-		"FILE": "from file", "BOTH": "from environment", "SET": "set", "NUMBER": "1000000", "SWITCH": "true", "EMPTY": "", "EMPTY_HERE": "",
+		"FILE":       "from file",
+		"BOTH":       "from environment",
+		"SET":        "set",
+		"NUMBER":     "1000000",
+		"SWITCH":     "true",
+		"EMPTY":      "",
+		"EMPTY_HERE": "",
 	} {
 		NewWithT(t).Expect(variables.Get(name)).To(Equal(want), name)
 	}
@@ -250,8 +266,10 @@ func TestNewVariablesFindsUserConfiguration(t *testing.T) {
 func TestNewVariablesErrors(t *testing.T) {
 	folder := t.TempDir()
 	for content, want := range map[string]string{
-		"A: b\nC: hunter2: d\n": "configuration file FILE line 2: cannot be read; write each variable as NAME: value on a line of its own",
-		"hunter2":               "configuration file FILE line 1: cannot be read; write each variable as NAME: value on a line of its own",
+		"A: b\nC: hunter2: d\n": "configuration file FILE line 2: cannot be read; write each variable as NAME: value on a " +
+			"line of its own",
+		"hunter2": "configuration file FILE line 1: cannot be read; write each variable as NAME: value on a " +
+			"line of its own",
 	} {
 		file := filepath.Join(folder, "variables.yaml")
 		NewWithT(t).Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed())

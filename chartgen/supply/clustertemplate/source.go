@@ -126,7 +126,8 @@ func providerFolder(path string, want Infrastructure) (string, error) {
 	case len(names) == 0:
 		return "", &source.NotFoundError{
 			Message: fmt.Sprintf(
-				"folder %s holds no infrastructure provider; give a folder with one such as infrastructure-aws/v2.11.1, or one of these",
+				"folder %s holds no infrastructure provider; "+
+					"give a folder with one such as infrastructure-aws/v2.11.1, or one of these",
 				path,
 			),
 		}

@@ -131,7 +131,8 @@ func (a *Archive) pack(file string, index ocispec.Index, blobs []string) (err er
 
 	archive := tar.NewWriter(out)
 
-	if err := addJSON(archive, ocispec.ImageLayoutFile, ocispec.ImageLayout{Version: ocispec.ImageLayoutVersion}); err != nil {
+	layout := ocispec.ImageLayout{Version: ocispec.ImageLayoutVersion}
+	if err := addJSON(archive, ocispec.ImageLayoutFile, layout); err != nil {
 		return err
 	}
 

@@ -318,6 +318,7 @@ type cutReader struct {
 
 func (c *cutReader) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
+
 	c.left -= n
 	if c.left < 0 {
 		return 0, errors.New("cut")

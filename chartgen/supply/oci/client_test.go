@@ -160,7 +160,12 @@ func testRegistryWithTLSAndPassword(t *testing.T, i bed.Implementation) {
 		})
 	}
 
-	_, err := push(t, client(t, Options{CA: r.CA, Credentials: StaticCredentials(r.Address, "me", secret)}), ref, "other content")
+	_, err := push(
+		t,
+		client(t, Options{CA: r.CA, Credentials: StaticCredentials(r.Address, "me", secret)}),
+		ref,
+		"other content",
+	)
 	g.Expect(IsReason(err, Conflict)).To(BeTrue(), "%v", err)
 
 	for name, test := range map[string]struct {
@@ -168,10 +173,22 @@ func testRegistryWithTLSAndPassword(t *testing.T, i bed.Implementation) {
 		reason  Reason
 		message string
 	}{
-		"no credentials":            {Options{CA: r.CA}, Denied, "asks for credentials"},
-		"wrong credentials":         {Options{CA: r.CA, Credentials: StaticCredentials(r.Address, "me", "wr0ng-"+secret)}, Denied, "refuses the credentials"},
-		"credentials of other host": {Options{CA: r.CA, Credentials: StaticCredentials("example.com", "me", secret)}, Denied, "asks for credentials"},
-		"untrusted authority":       {Options{Credentials: StaticCredentials(r.Address, "me", secret)}, Untrusted, "ca.crt"},
+		"no credentials": {options: Options{CA: r.CA}, reason: Denied, message: "asks for credentials"},
+		"wrong credentials": {
+			options: Options{CA: r.CA, Credentials: StaticCredentials(r.Address, "me", "wr0ng-"+secret)},
+			reason:  Denied,
+			message: "refuses the credentials",
+		},
+		"credentials of other host": {
+			options: Options{CA: r.CA, Credentials: StaticCredentials("example.com", "me", secret)},
+			reason:  Denied,
+			message: "asks for credentials",
+		},
+		"untrusted authority": {
+			options: Options{Credentials: StaticCredentials(r.Address, "me", secret)},
+			reason:  Untrusted,
+			message: "ca.crt",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -289,7 +306,8 @@ func (m *faultyRegistry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	manifest := fmt.Appendf(
 		nil,
-		`{"schemaVersion":2,"mediaType":%q,"config":{"mediaType":%q,"digest":%q,"size":2},"layers":[{"mediaType":"text/plain","digest":%q,"size":%d}]}`,
+		`{"schemaVersion":2,"mediaType":%q,"config":{"mediaType":%q,"digest":%q,"size":2},"layers":[{"mediaType":"text/`+
+			`plain","digest":%q,"size":%d}]}`,
 		ocispec.MediaTypeImageManifest,
 		ocispec.MediaTypeEmptyJSON,
 		ocispec.DescriptorEmptyJSON.Digest,
@@ -457,7 +475,11 @@ func TestOpenBlobVerifiesDigest(t *testing.T) {
 	defer server.Close()
 
 	ref := parse(t, server.URL+"/a:v1")
-	body, err := client(t, Options{}).OpenBlob(t.Context(), ref, content.NewDescriptorFromBytes("text/plain", []byte("good")))
+	body, err := client(t, Options{}).OpenBlob(
+		t.Context(),
+		ref,
+		content.NewDescriptorFromBytes("text/plain", []byte("good")),
+	)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	defer body.Close()

@@ -87,25 +87,52 @@ func TestFiles(t *testing.T) {
 		layers [][]byte
 		files  map[string]string
 	}{
-		"one layer": {[][]byte{base}, map[string]string{folder + "/a.yaml": "old a", folder + "/b.yaml": "old b", "deep/er/c.yaml": "c"}},
-		"the newest layer wins": {[][]byte{base, image.Layer(file(folder+"/a.yaml", "new a"))},
-			map[string]string{folder + "/a.yaml": "new a", folder + "/b.yaml": "old b", "deep/er/c.yaml": "c"}},
-		"a deleted file": {[][]byte{base, image.Layer(file(folder+"/.wh.a.yaml", ""))},
-			map[string]string{folder + "/b.yaml": "old b", "deep/er/c.yaml": "c"}},
-		"a deleted folder": {[][]byte{base, image.Layer(file(".wh."+folder, "")), image.Layer(file("x", ""))},
-			map[string]string{"deep/er/c.yaml": "c"}},
-		"a deleted parent folder": {[][]byte{base, image.Layer(file(".wh.deep", ""))},
-			map[string]string{folder + "/a.yaml": "old a", folder + "/b.yaml": "old b"}},
-		"an opaque folder hides older files only": {[][]byte{base, image.Layer(file(folder+"/.wh..wh..opq", ""), file(folder+"/n.yaml", "n"))},
-			map[string]string{folder + "/n.yaml": "n", "deep/er/c.yaml": "c"}},
-		"deleted and created again": {[][]byte{base, image.Layer(file(folder+"/.wh.a.yaml", "")), image.Layer(file(folder+"/a.yaml", "newest a"))},
-			map[string]string{folder + "/a.yaml": "newest a", folder + "/b.yaml": "old b", "deep/er/c.yaml": "c"}},
-		"uncompressed": {[][]byte{plain(file(folder+"/a.yaml", "a"))}, map[string]string{folder + "/a.yaml": "a"}},
-		"an opaque root": {[][]byte{base, image.Layer(file(".wh..wh..opq", ""), file(folder+"/n.yaml", "n"))},
-			map[string]string{folder + "/n.yaml": "n"}},
-		"zstd": {[][]byte{encoder.EncodeAll(plain(file(folder+"/a.yaml", "a")), nil)}, map[string]string{folder + "/a.yaml": "a"}},
-		"links elsewhere are ignored": {[][]byte{image.Layer(image.Entry{Name: "bin", Type: tar.TypeSymlink, Link: "usr/bin"}, file(folder+"/a.yaml", "a"))},
-			map[string]string{folder + "/a.yaml": "a"}},
+		"one layer": {
+			layers: [][]byte{base},
+			files:  map[string]string{folder + "/a.yaml": "old a", folder + "/b.yaml": "old b", "deep/er/c.yaml": "c"},
+		},
+		"the newest layer wins": {
+			layers: [][]byte{base, image.Layer(file(folder+"/a.yaml", "new a"))},
+			files:  map[string]string{folder + "/a.yaml": "new a", folder + "/b.yaml": "old b", "deep/er/c.yaml": "c"},
+		},
+		"a deleted file": {
+			layers: [][]byte{base, image.Layer(file(folder+"/.wh.a.yaml", ""))},
+			files:  map[string]string{folder + "/b.yaml": "old b", "deep/er/c.yaml": "c"},
+		},
+		"a deleted folder": {
+			layers: [][]byte{base, image.Layer(file(".wh."+folder, "")), image.Layer(file("x", ""))},
+			files:  map[string]string{"deep/er/c.yaml": "c"},
+		},
+		"a deleted parent folder": {
+			layers: [][]byte{base, image.Layer(file(".wh.deep", ""))},
+			files:  map[string]string{folder + "/a.yaml": "old a", folder + "/b.yaml": "old b"},
+		},
+		"an opaque folder hides older files only": {
+			layers: [][]byte{base, image.Layer(file(folder+"/.wh..wh..opq", ""), file(folder+"/n.yaml", "n"))},
+			files:  map[string]string{folder + "/n.yaml": "n", "deep/er/c.yaml": "c"},
+		},
+		"deleted and created again": {
+			layers: [][]byte{base, image.Layer(file(folder+"/.wh.a.yaml", "")), image.Layer(file(folder+"/a.yaml", "newest a"))},
+			files:  map[string]string{folder + "/a.yaml": "newest a", folder + "/b.yaml": "old b", "deep/er/c.yaml": "c"},
+		},
+		"uncompressed": {
+			layers: [][]byte{plain(file(folder+"/a.yaml", "a"))},
+			files:  map[string]string{folder + "/a.yaml": "a"},
+		},
+		"an opaque root": {
+			layers: [][]byte{base, image.Layer(file(".wh..wh..opq", ""), file(folder+"/n.yaml", "n"))},
+			files:  map[string]string{folder + "/n.yaml": "n"},
+		},
+		"zstd": {
+			layers: [][]byte{encoder.EncodeAll(plain(file(folder+"/a.yaml", "a")), nil)},
+			files:  map[string]string{folder + "/a.yaml": "a"},
+		},
+		"links elsewhere are ignored": {
+			layers: [][]byte{
+				image.Layer(image.Entry{Name: "bin", Type: tar.TypeSymlink, Link: "usr/bin"}, file(folder+"/a.yaml", "a")),
+			},
+			files: map[string]string{folder + "/a.yaml": "a"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -191,17 +218,45 @@ func TestFilesRefusesHostileImages(t *testing.T) {
 		layer   []byte
 		message string
 	}{
-		"a symbolic link in the folder":    {image.Layer(image.Entry{Name: folder + "/a.yaml", Type: tar.TypeSymlink, Link: "/etc/shadow"}), "not a regular file"},
-		"the folder is a symbolic link":    {image.Layer(image.Entry{Name: folder, Type: tar.TypeSymlink, Link: "/etc"}), "not a regular file"},
-		"a hard link":                      {image.Layer(image.Entry{Name: folder + "/a.yaml", Type: tar.TypeLink, Link: "etc/shadow"}), "not a regular file"},
-		"a device":                         {image.Layer(image.Entry{Name: folder + "/a.yaml", Type: tar.TypeChar}), "not a regular file"},
-		"the folder is a file":             {image.Layer(file(folder, "x")), "it must be a folder"},
-		"a large file":                     {zeros([]string{folder + "/big.yaml"}, 33<<20), "32 MiB in a file"},
-		"large files":                      {zeros([]string{folder + "/1.yaml", folder + "/2.yaml", folder + "/3.yaml"}, 30<<20), "64 MiB"},
-		"too many files":                   {zeros(many, 0), "4096 files"},
-		"a bomb beside the folder":         {bomb, "larger than 4 GiB"},
-		"no archive":                       {[]byte("<html>not an archive, but long enough to be one of the many things that are mistaken for one</html>"), "not a tar archive"},
-		"a path out of the image and back": {image.Layer(image.Entry{Name: "x/../../" + folder + "/../" + folder + "/a.yaml", Type: tar.TypeSymlink, Link: "/"}), "not a regular file"},
+		"a symbolic link in the folder": {
+			layer:   image.Layer(image.Entry{Name: folder + "/a.yaml", Type: tar.TypeSymlink, Link: "/etc/shadow"}),
+			message: "not a regular file",
+		},
+		"the folder is a symbolic link": {
+			layer:   image.Layer(image.Entry{Name: folder, Type: tar.TypeSymlink, Link: "/etc"}),
+			message: "not a regular file",
+		},
+		"a hard link": {
+			layer:   image.Layer(image.Entry{Name: folder + "/a.yaml", Type: tar.TypeLink, Link: "etc/shadow"}),
+			message: "not a regular file",
+		},
+		"a device": {
+			layer:   image.Layer(image.Entry{Name: folder + "/a.yaml", Type: tar.TypeChar}),
+			message: "not a regular file",
+		},
+		"the folder is a file": {layer: image.Layer(file(folder, "x")), message: "it must be a folder"},
+		"a large file": {
+			layer:   zeros([]string{folder + "/big.yaml"}, 33<<20),
+			message: "32 MiB in a file",
+		},
+		"large files": {
+			layer:   zeros([]string{folder + "/1.yaml", folder + "/2.yaml", folder + "/3.yaml"}, 30<<20),
+			message: "64 MiB",
+		},
+		"too many files":           {layer: zeros(many, 0), message: "4096 files"},
+		"a bomb beside the folder": {layer: bomb, message: "larger than 4 GiB"},
+		"no archive": {
+			layer: []byte(
+				"<html>not an archive, but long enough to be one of the many things that are mistaken for one</html>",
+			),
+			message: "not a tar archive",
+		},
+		"a path out of the image and back": {
+			layer: image.Layer(
+				image.Entry{Name: "x/../../" + folder + "/../" + folder + "/a.yaml", Type: tar.TypeSymlink, Link: "/"},
+			),
+			message: "not a regular file",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -29,6 +29,7 @@ func (g *stallGuard) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 
 	resp, err := g.next.RoundTrip(guarded)
+
 	w.timer.Stop()
 
 	if err != nil {

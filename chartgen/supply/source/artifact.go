@@ -246,6 +246,7 @@ func (a *Artifact) readFirst(
 	const maxListed = 10
 
 	present := "no layer with a title annotation"
+
 	if len(files) > 0 {
 		all := slices.Sorted(maps.Keys(files))
 		present = "only " + strings.Join(all[:min(len(all), maxListed)], ", ")

@@ -91,12 +91,27 @@ func TestArtifactFetch(t *testing.T) {
 	components := sampleFile(t, "v1.0.0", "infrastructure-components.yaml")
 
 	for name, files := range map[string]map[string]string{
-		"type":    {"metadata.yaml": metadata, "infrastructure-components.yaml": components},
-		"plain":   {"metadata.yaml": metadata, "components.yaml": components},
-		"version": {"infrastructure-docker-v1.0.0-metadata.yaml": metadata, "infrastructure-docker-v1.0.0-components.yaml": components},
-		"shared": {"infrastructure-docker-v1.0.0-metadata.yaml": metadata, "metadata.yaml": "wrong", "bootstrap-components.yaml": "wrong",
-			"infrastructure-components.yaml": components, "components.yaml": "wrong"},
-		"templates": {"metadata.yaml": metadata, "components.yaml": components, "cluster-template.yaml": "a", "clusterclass-x.yaml": "b", "../cluster-template.yaml": "c", "README": "d"},
+		"type":  {"metadata.yaml": metadata, "infrastructure-components.yaml": components},
+		"plain": {"metadata.yaml": metadata, "components.yaml": components},
+		"version": {
+			"infrastructure-docker-v1.0.0-metadata.yaml":   metadata,
+			"infrastructure-docker-v1.0.0-components.yaml": components,
+		},
+		"shared": {
+			"infrastructure-docker-v1.0.0-metadata.yaml": metadata,
+			"metadata.yaml":                  "wrong",
+			"bootstrap-components.yaml":      "wrong",
+			"infrastructure-components.yaml": components,
+			"components.yaml":                "wrong",
+		},
+		"templates": {
+			"metadata.yaml":            metadata,
+			"components.yaml":          components,
+			"cluster-template.yaml":    "a",
+			"clusterclass-x.yaml":      "b",
+			"../cluster-template.yaml": "c",
+			"README":                   "d",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -150,15 +165,45 @@ func TestArtifactErrors(t *testing.T) {
 		err              any
 		message          string
 	}{
-		"the version as tag":                    {"good:v1.0.0", "v1.0.0", source.OCIOptions{}, nil, ""},
-		"any tag, with the version in the spec": {"good:latest", "v1.0.0", source.OCIOptions{}, nil, ""},
-		"a digest":                              {"good@" + pinned.Digest.String(), "v1.0.0", source.OCIOptions{}, nil, ""},
-		"the required digest":                   {"good", "v1.0.0", source.OCIOptions{Digest: pinned.Digest.String()}, nil, ""},
-		"another digest":                        {"good", "v1.0.0", source.OCIOptions{Digest: other}, &source.UntrustedError{}, "asks for " + other},
-		"another version than the tag":          {"good:v1.0.0", "v2.0.0", source.OCIOptions{}, &source.NotFoundError{}, "is v1.0.0"},
-		"a missing version":                     {"good", "v2.0.0", source.OCIOptions{}, &source.NotFoundError{}, "not found; check"},
-		"a missing repository":                  {"none", "v2.0.0", source.OCIOptions{}, &source.NotFoundError{}, "not found; check"},
-		"no files of a release":                 {"bad", "v1.0.0", source.OCIOptions{}, &bundle.InvalidError{}, "but only README"},
+		"the version as tag":                    {address: "good:v1.0.0", version: "v1.0.0"},
+		"any tag, with the version in the spec": {address: "good:latest", version: "v1.0.0"},
+		"a digest":                              {address: "good@" + pinned.Digest.String(), version: "v1.0.0"},
+		"the required digest": {
+			address: "good",
+			version: "v1.0.0",
+			options: source.OCIOptions{Digest: pinned.Digest.String()},
+		},
+		"another digest": {
+			address: "good",
+			version: "v1.0.0",
+			options: source.OCIOptions{Digest: other},
+			err:     &source.UntrustedError{},
+			message: "asks for " + other,
+		},
+		"another version than the tag": {
+			address: "good:v1.0.0",
+			version: "v2.0.0",
+			err:     &source.NotFoundError{},
+			message: "is v1.0.0",
+		},
+		"a missing version": {
+			address: "good",
+			version: "v2.0.0",
+			err:     &source.NotFoundError{},
+			message: "not found; check",
+		},
+		"a missing repository": {
+			address: "none",
+			version: "v2.0.0",
+			err:     &source.NotFoundError{},
+			message: "not found; check",
+		},
+		"no files of a release": {
+			address: "bad",
+			version: "v1.0.0",
+			err:     &bundle.InvalidError{},
+			message: "but only README",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -205,14 +250,45 @@ func TestCheckTag(t *testing.T) {
 		installed        source.Digests
 		want             digest.Digest
 	}{
-		"moved to another manifest":          {"moved", "v1.0.0", source.OCIOptions{}, source.Digests{Manifest: first.Digest}, second.Digest},
-		"not moved":                          {"moved", "v1.0.0", source.OCIOptions{}, source.Digests{Manifest: second.Digest}, ""},
-		"deleted":                            {"moved", "v3.0.0", source.OCIOptions{}, source.Digests{Manifest: first.Digest}, ""},
-		"pinned by the address":              {"moved:v1.0.0@" + first.Digest.String(), "v1.0.0", source.OCIOptions{}, source.Digests{Manifest: first.Digest}, ""},
-		"pinned by the digest":               {"moved", "v1.0.0", source.OCIOptions{Digest: first.Digest.String()}, source.Digests{Manifest: first.Digest}, ""},
-		"moved to another chart":             {"moved", "v2.0.0", source.OCIOptions{}, source.Digests{Manifest: other, Chart: other}, pushed.Reference.Digest},
-		"another manifest of the same chart": {"moved", "v2.0.0", source.OCIOptions{}, source.Digests{Manifest: other, Chart: digest.Digest(pushed.Digest)}, ""},
-		"unknown chart":                      {"moved", "v2.0.0", source.OCIOptions{}, source.Digests{}, pushed.Reference.Digest},
+		"moved to another manifest": {
+			address:   "moved",
+			version:   "v1.0.0",
+			installed: source.Digests{Manifest: first.Digest},
+			want:      second.Digest,
+		},
+		"not moved": {
+			address:   "moved",
+			version:   "v1.0.0",
+			installed: source.Digests{Manifest: second.Digest},
+		},
+		"deleted": {
+			address:   "moved",
+			version:   "v3.0.0",
+			installed: source.Digests{Manifest: first.Digest},
+		},
+		"pinned by the address": {
+			address:   "moved:v1.0.0@" + first.Digest.String(),
+			version:   "v1.0.0",
+			installed: source.Digests{Manifest: first.Digest},
+		},
+		"pinned by the digest": {
+			address:   "moved",
+			version:   "v1.0.0",
+			options:   source.OCIOptions{Digest: first.Digest.String()},
+			installed: source.Digests{Manifest: first.Digest},
+		},
+		"moved to another chart": {
+			address:   "moved",
+			version:   "v2.0.0",
+			installed: source.Digests{Manifest: other, Chart: other},
+			want:      pushed.Reference.Digest,
+		},
+		"another manifest of the same chart": {
+			address:   "moved",
+			version:   "v2.0.0",
+			installed: source.Digests{Manifest: other, Chart: digest.Digest(pushed.Digest)},
+		},
+		"unknown chart": {address: "moved", version: "v2.0.0", want: pushed.Reference.Digest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -276,33 +352,112 @@ const ownImage = "registry.example.com/staging:docker-controllers"
 func TestImageFetch(t *testing.T) {
 	c, base := runRegistry(t)
 	metadata := sampleFile(t, "v1.0.0", "metadata.yaml")
-	components := sampleFile(t, "v1.0.0", "infrastructure-components.yaml") +
-		"\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: images\n  namespace: x\ndata:\n  own: " + ownImage + "\n  other: " + ownImage + "-debug\n"
-	openshift := "name: cluster-api-provider-docker\nattributes: {type: infrastructure, version: v1.0.0}\nselfImageRef: " + ownImage + "\n"
+	components := sampleFile(t, "v1.0.0", "infrastructure-components.yaml") + `
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: images
+  namespace: x
+data:
+  own: ` + ownImage + `
+  other: ` + ownImage + `-debug
+`
+	openshift := `name: cluster-api-provider-docker
+attributes: {type: infrastructure, version: v1.0.0}
+selfImageRef: ` + ownImage + `
+`
+	crd := components + `---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: as.x
+  labels: {cluster.x-k8s.io/v1beta1: v1, cluster.x-k8s.io/v1beta2: v1, cluster.x-k8s.io/provider: x}
+`
 	entry := func(name, content string) image.Entry { return image.Entry{Name: name, Content: content} }
 
-	crd := components + "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: as.x\n  labels: {cluster.x-k8s.io/v1beta1: v1, cluster.x-k8s.io/v1beta2: v1, cluster.x-k8s.io/provider: x}\n"
 	for name, test := range map[string]struct {
 		layers    [][]byte
 		platforms []string
 		metadata  string
 		message   string
 	}{
-		"clusterctl's files": {[][]byte{image.Layer(entry("capi-manifests/metadata.yaml", metadata), entry("capi-manifests/infrastructure-components.yaml", components),
-			entry("capi-manifests/metadata.json", `{"providerName":"docker","providerVersion":"v1.0.0","imageName":"`+ownImage+`"}`))}, nil, metadata, ""},
-		"for many platforms, in two layers": {[][]byte{image.Layer(entry("capi-manifests/manifests", components)), image.Layer(entry("capi-manifests/metadata.yaml", metadata+"selfImageRef: "+ownImage+"\n"))},
-			[]string{"linux/s390x", "linux/amd64"}, metadata + "selfImageRef: " + ownImage + "\n", ""},
-		"OpenShift's default profile": {[][]byte{image.Layer(entry("capi-operator-manifests/default/metadata.yaml", openshift), entry("capi-operator-manifests/default/manifests.yaml", crd),
-			entry("capi-operator-manifests/other/manifests.yaml", "x"))}, nil, "releaseSeries:\n- major: 1\n  minor: 0\n  contract: v1beta2\n", ""},
-		"the provider's profile": {[][]byte{image.Layer(entry("capi-operator-manifests/docker/metadata.yaml", openshift), entry("capi-operator-manifests/docker/manifests.yaml", crd),
-			entry("capi-operator-manifests/other/manifests.yaml", "x"))}, nil, "contract: v1beta2", ""},
-		"profiles without a choice": {[][]byte{image.Layer(entry("capi-operator-manifests/a/manifests.yaml", "x"), entry("capi-operator-manifests/b/manifests.yaml", "x"))}, nil, "", "the profiles a, b"},
-		"nothing":                   {[][]byte{image.Layer(entry("etc/passwd", "x"))}, nil, "", "neither /capi-manifests nor"},
-		"no components":             {[][]byte{image.Layer(entry("capi-manifests/metadata.yaml", metadata))}, nil, "", "holds no components"},
-		"another version": {[][]byte{image.Layer(entry("capi-manifests/metadata.yaml", strings.ReplaceAll(openshift, "v1.0.0", "v3.0.0")), entry("capi-manifests/manifests.yaml", crd))}, nil, "",
-			"about version v3.0.0, not v1.0.0"},
-		"no contract": {[][]byte{image.Layer(entry("capi-manifests/metadata.yaml", openshift), entry("capi-manifests/manifests.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"))}, nil, "",
-			"the contract is not known"},
+		"clusterctl's files": {
+			layers: [][]byte{
+				image.Layer(
+					entry("capi-manifests/metadata.yaml", metadata),
+					entry("capi-manifests/infrastructure-components.yaml", components),
+					entry(
+						"capi-manifests/metadata.json",
+						`{"providerName":"docker","providerVersion":"v1.0.0","imageName":"`+ownImage+`"}`,
+					),
+				),
+			},
+			metadata: metadata,
+		},
+		"for many platforms, in two layers": {
+			layers: [][]byte{
+				image.Layer(entry("capi-manifests/manifests", components)),
+				image.Layer(entry("capi-manifests/metadata.yaml", metadata+"selfImageRef: "+ownImage+"\n")),
+			},
+			platforms: []string{"linux/s390x", "linux/amd64"},
+			metadata:  metadata + "selfImageRef: " + ownImage + "\n",
+		},
+		"OpenShift's default profile": {
+			layers: [][]byte{
+				image.Layer(
+					entry("capi-operator-manifests/default/metadata.yaml", openshift),
+					entry("capi-operator-manifests/default/manifests.yaml", crd),
+					entry("capi-operator-manifests/other/manifests.yaml", "x"),
+				),
+			},
+			metadata: "releaseSeries:\n- major: 1\n  minor: 0\n  contract: v1beta2\n",
+		},
+		"the provider's profile": {
+			layers: [][]byte{
+				image.Layer(
+					entry("capi-operator-manifests/docker/metadata.yaml", openshift),
+					entry("capi-operator-manifests/docker/manifests.yaml", crd),
+					entry("capi-operator-manifests/other/manifests.yaml", "x"),
+				),
+			},
+			metadata: "contract: v1beta2",
+		},
+		"profiles without a choice": {
+			layers: [][]byte{
+				image.Layer(
+					entry("capi-operator-manifests/a/manifests.yaml", "x"),
+					entry("capi-operator-manifests/b/manifests.yaml", "x"),
+				),
+			},
+			message: "the profiles a, b",
+		},
+		"nothing": {
+			layers:  [][]byte{image.Layer(entry("etc/passwd", "x"))},
+			message: "neither /capi-manifests nor",
+		},
+		"no components": {
+			layers:  [][]byte{image.Layer(entry("capi-manifests/metadata.yaml", metadata))},
+			message: "holds no components",
+		},
+		"another version": {
+			layers: [][]byte{
+				image.Layer(
+					entry("capi-manifests/metadata.yaml", strings.ReplaceAll(openshift, "v1.0.0", "v3.0.0")),
+					entry("capi-manifests/manifests.yaml", crd),
+				),
+			},
+			message: "about version v3.0.0, not v1.0.0",
+		},
+		"no contract": {
+			layers: [][]byte{
+				image.Layer(
+					entry("capi-manifests/metadata.yaml", openshift),
+					entry("capi-manifests/manifests.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
+				),
+			},
+			message: "the contract is not known",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

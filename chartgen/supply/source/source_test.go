@@ -15,21 +15,46 @@ func TestPick(t *testing.T) {
 		requested, pinned, picked string
 		message                   string
 	}{
-		"an exact version":                          {all, "v1.13.5", "", "v1.13.5", ""},
-		"without the v":                             {all, "1.13.5", "", "v1.13.5", ""},
-		"a pre-release by name":                     {all, "v1.15.0-rc.1", "", "v1.15.0-rc.1", ""},
-		"the newest that is not a pre-release":      {all, "", "", "v1.14.0", ""},
-		"a pre-release if there is nothing else":    {[]string{"v1.0.0-beta.1", "v1.0.0-beta.2"}, "", "", "v1.0.0-beta.2", ""},
-		"the newest by number, not by string":       {[]string{"v1.9.0", "v1.10.0"}, "", "", "v1.10.0", ""},
-		"the newest in a range":                     {all, ">=1.9 <1.14", "", "v1.13.5", ""},
-		"the newest patch":                          {all, "~1.13", "", "v1.13.5", ""},
-		"the pinned one, while it matches":          {all, "~1", "v1.10.0", "v1.10.0", ""},
-		"the pinned one, without a version":         {all, "", "v1.9.11", "v1.9.11", ""},
-		"another, if the pinned one does not match": {all, "~1.13", "v1.10.0", "v1.13.5", ""},
-		"another, if the pinned one is gone":        {all, "", "v1.8.0", "v1.14.0", ""},
-		"a missing version":                         {all, "v9.9.9", "", "", "version v9.9.9 is not on offer; there is v1.15.0-rc.1, v1.14.0, v1.13.5, v1.10.0, v1.9.11"},
-		"a range without a match":                   {all, "~2", "", "", "version ~2 is not on offer"},
-		"neither version nor range":                 {all, "newest", "", "", `version "newest" is neither a semantic version such as v1.13.5 nor a range`},
+		"an exact version":                     {available: all, requested: "v1.13.5", picked: "v1.13.5"},
+		"without the v":                        {available: all, requested: "1.13.5", picked: "v1.13.5"},
+		"a pre-release by name":                {available: all, requested: "v1.15.0-rc.1", picked: "v1.15.0-rc.1"},
+		"the newest that is not a pre-release": {available: all, picked: "v1.14.0"},
+		"a pre-release if there is nothing else": {
+			available: []string{"v1.0.0-beta.1", "v1.0.0-beta.2"},
+			picked:    "v1.0.0-beta.2",
+		},
+		"the newest by number, not by string": {available: []string{"v1.9.0", "v1.10.0"}, picked: "v1.10.0"},
+		"the newest in a range":               {available: all, requested: ">=1.9 <1.14", picked: "v1.13.5"},
+		"the newest patch":                    {available: all, requested: "~1.13", picked: "v1.13.5"},
+		"the pinned one, while it matches": {
+			available: all,
+			requested: "~1",
+			pinned:    "v1.10.0",
+			picked:    "v1.10.0",
+		},
+		"the pinned one, without a version": {available: all, pinned: "v1.9.11", picked: "v1.9.11"},
+		"another, if the pinned one does not match": {
+			available: all,
+			requested: "~1.13",
+			pinned:    "v1.10.0",
+			picked:    "v1.13.5",
+		},
+		"another, if the pinned one is gone": {available: all, pinned: "v1.8.0", picked: "v1.14.0"},
+		"a missing version": {
+			available: all,
+			requested: "v9.9.9",
+			message:   "version v9.9.9 is not on offer; there is v1.15.0-rc.1, v1.14.0, v1.13.5, v1.10.0, v1.9.11",
+		},
+		"a range without a match": {
+			available: all,
+			requested: "~2",
+			message:   "version ~2 is not on offer",
+		},
+		"neither version nor range": {
+			available: all,
+			requested: "newest",
+			message:   `version "newest" is neither a semantic version such as v1.13.5 nor a range`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -73,20 +73,93 @@ func TestWebsiteFetch(t *testing.T) {
 		newest   string // the version that an empty request selects; empty if the server cannot list versions
 		origin   string // of v1.0.0, after the server's
 	}{
-		"GitHub":                       {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, nil, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
-		"GitHub, many pages":           {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, func(f *forge.Forge) { f.PerPage = 1 }, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
-		"GitHub, without a file":       {"/owner/tiny/releases", infrastructure, nil, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
-		"GitHub, at a tag":             {"/owner/tiny/releases/v1.0.0/infrastructure-components.yaml", infrastructure, nil, "v1.0.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
-		"GitHub, download address":     {"/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml", infrastructure, nil, "v1.0.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
-		"GitHub, page of a release":    {"/owner/tiny/releases/tag/v1.0.0", infrastructure, nil, "v1.0.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
-		"GitHub, with a token":         {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, func(f *forge.Forge) { f.Token = "t0ken" }, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
-		"GitHub, a private project":    {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, func(f *forge.Forge) { f.Token, f.Private = "t0ken", true }, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
-		"GitHub, core":                 {"/owner/tiny/releases/latest/core-components.yaml", core, nil, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/core-components.yaml"},
-		"GitLab":                       {"/api/v4/projects/owner%2Ftiny/packages/generic/package/v1.0.0/infrastructure-components.yaml", infrastructure, nil, "v1.0.0", "/api/v4/projects/owner%2Ftiny/packages/generic/package/v1.0.0/infrastructure-components.yaml"},
-		"GitLab, the newest":           {"/api/v4/projects/owner%2Ftiny/packages/generic/package/latest/infrastructure-components.yaml", infrastructure, func(f *forge.Forge) { f.PerPage, f.Token = 1, "t0ken" }, "v1.1.0", "/api/v4/projects/owner%2Ftiny/packages/generic/package/v1.0.0/infrastructure-components.yaml"},
-		"a folder of versions":         {"/plain/owner/tiny", infrastructure, nil, "", "/plain/owner/tiny/v1.0.0/infrastructure-components.yaml"},
-		"a folder, with a token":       {"/plain/owner/tiny/", infrastructure, func(f *forge.Forge) { f.Token = "t0ken" }, "", "/plain/owner/tiny/v1.0.0/infrastructure-components.yaml"},
-		"a file in a version's folder": {"/plain/owner/tiny/v1.1.0/infrastructure-components.yaml", infrastructure, nil, "v1.1.0", "/plain/owner/tiny/v1.0.0/infrastructure-components.yaml"},
+		"GitHub": {
+			address:  "/owner/tiny/releases/latest/infrastructure-components.yaml",
+			provider: infrastructure,
+			newest:   "v1.1.0",
+			origin:   "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml",
+		},
+		"GitHub, many pages": {
+			address:  "/owner/tiny/releases/latest/infrastructure-components.yaml",
+			provider: infrastructure,
+			change:   func(f *forge.Forge) { f.PerPage = 1 },
+			newest:   "v1.1.0",
+			origin:   "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml",
+		},
+		"GitHub, without a file": {
+			address:  "/owner/tiny/releases",
+			provider: infrastructure,
+			newest:   "v1.1.0",
+			origin:   "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml",
+		},
+		"GitHub, at a tag": {
+			address:  "/owner/tiny/releases/v1.0.0/infrastructure-components.yaml",
+			provider: infrastructure,
+			newest:   "v1.0.0",
+			origin:   "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml",
+		},
+		"GitHub, download address": {
+			address:  "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml",
+			provider: infrastructure,
+			newest:   "v1.0.0",
+			origin:   "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml",
+		},
+		"GitHub, page of a release": {
+			address:  "/owner/tiny/releases/tag/v1.0.0",
+			provider: infrastructure,
+			newest:   "v1.0.0",
+			origin:   "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml",
+		},
+		"GitHub, with a token": {
+			address:  "/owner/tiny/releases/latest/infrastructure-components.yaml",
+			provider: infrastructure,
+			change:   func(f *forge.Forge) { f.Token = "t0ken" },
+			newest:   "v1.1.0",
+			origin:   "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml",
+		},
+		"GitHub, a private project": {
+			address:  "/owner/tiny/releases/latest/infrastructure-components.yaml",
+			provider: infrastructure,
+			change:   func(f *forge.Forge) { f.Token, f.Private = "t0ken", true },
+			newest:   "v1.1.0",
+			origin:   "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml",
+		},
+		"GitHub, core": {
+			address:  "/owner/tiny/releases/latest/core-components.yaml",
+			provider: core,
+			newest:   "v1.1.0",
+			origin:   "/owner/tiny/releases/download/v1.0.0/core-components.yaml",
+		},
+		"GitLab": {
+			address:  "/api/v4/projects/owner%2Ftiny/packages/generic/package/v1.0.0/infrastructure-components.yaml",
+			provider: infrastructure,
+			newest:   "v1.0.0",
+			origin:   "/api/v4/projects/owner%2Ftiny/packages/generic/package/v1.0.0/infrastructure-components.yaml",
+		},
+		"GitLab, the newest": {
+			address:  "/api/v4/projects/owner%2Ftiny/packages/generic/package/latest/infrastructure-components.yaml",
+			provider: infrastructure,
+			change:   func(f *forge.Forge) { f.PerPage, f.Token = 1, "t0ken" },
+			newest:   "v1.1.0",
+			origin:   "/api/v4/projects/owner%2Ftiny/packages/generic/package/v1.0.0/infrastructure-components.yaml",
+		},
+		"a folder of versions": {
+			address:  "/plain/owner/tiny",
+			provider: infrastructure,
+			origin:   "/plain/owner/tiny/v1.0.0/infrastructure-components.yaml",
+		},
+		"a folder, with a token": {
+			address:  "/plain/owner/tiny/",
+			provider: infrastructure,
+			change:   func(f *forge.Forge) { f.Token = "t0ken" },
+			origin:   "/plain/owner/tiny/v1.0.0/infrastructure-components.yaml",
+		},
+		"a file in a version's folder": {
+			address:  "/plain/owner/tiny/v1.1.0/infrastructure-components.yaml",
+			provider: infrastructure,
+			newest:   "v1.1.0",
+			origin:   "/plain/owner/tiny/v1.0.0/infrastructure-components.yaml",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -149,7 +222,8 @@ func TestNewWebsiteRejects(t *testing.T) {
 		"https://":                          "must begin with https:// or http://",
 		"https://me:hush@host/file.yaml":    "holds credentials, which anyone with access",
 		"https://host/file.yaml?token=hush": "must end there",
-		"https://host/api/v4/projects/7/packages/npm/a/v1.0.0/b":   "write it as https://HOST/api/v4/projects/PROJECT/packages/generic/PACKAGE/VERSION/FILE",
+		"https://host/api/v4/projects/7/packages/npm/a/v1.0.0/b": "write it as https://HOST/api/v4/projects/PROJECT/" +
+			"packages/generic/PACKAGE/VERSION/FILE",
 		"https://host/api/v4/projects/7/packages/generic/a/v1.0.0": "is not the address of a GitLab package",
 		"https://host/%zz": "cannot be read; write it as https://host/path",
 	} {
@@ -161,20 +235,38 @@ func TestNewWebsiteRejects(t *testing.T) {
 }
 
 func TestWebsiteOrigin(t *testing.T) {
-	for address, want := range map[string]string{ // of the components of v1.2.3
-		"https://github.com/o/r/releases/latest/core-components.yaml": "https://github.com/o/r/releases/download/v1.2.3/core-components.yaml",
-		"https://github.com/o/r":                                               "https://github.com/o/r/releases/download/v1.2.3/core-components.yaml",
-		"https://github.com/o/r/releases/latest/download/x.yaml":               "https://github.com/o/r/releases/download/v1.2.3/x.yaml",
-		"https://mirror/cache/github/o/r/releases/latest/x.yaml":               "https://mirror/cache/github/o/r/releases/download/v1.2.3/x.yaml",
-		"https://host/root/api/v4/projects/7/packages/generic/p/v9.9.9/x.yaml": "https://host/root/api/v4/projects/7/packages/generic/p/v1.2.3/x.yaml",
-		"https://my-internal/azure/v1.9.3.yaml":                                "https://my-internal/azure/v1.2.3.yaml",
-		"https://my-internal/azure/1.9.3/x.yaml":                               "https://my-internal/azure/1.2.3/x.yaml",
-		"https://my-internal/azure/x.yml":                                      "https://my-internal/azure/x.yml",
-		"https://my-internal/azure":                                            "https://my-internal/azure/v1.2.3/core-components.yaml",
+	for _, test := range []struct {
+		address string
+		want    string // the URL of the components of v1.2.3
+	}{
+		{
+			address: "https://github.com/o/r/releases/latest/core-components.yaml",
+			want:    "https://github.com/o/r/releases/download/v1.2.3/core-components.yaml",
+		},
+		{
+			address: "https://github.com/o/r",
+			want:    "https://github.com/o/r/releases/download/v1.2.3/core-components.yaml",
+		},
+		{
+			address: "https://github.com/o/r/releases/latest/download/x.yaml",
+			want:    "https://github.com/o/r/releases/download/v1.2.3/x.yaml",
+		},
+		{
+			address: "https://mirror/cache/github/o/r/releases/latest/x.yaml",
+			want:    "https://mirror/cache/github/o/r/releases/download/v1.2.3/x.yaml",
+		},
+		{
+			address: "https://host/root/api/v4/projects/7/packages/generic/p/v9.9.9/x.yaml",
+			want:    "https://host/root/api/v4/projects/7/packages/generic/p/v1.2.3/x.yaml",
+		},
+		{address: "https://my-internal/azure/v1.9.3.yaml", want: "https://my-internal/azure/v1.2.3.yaml"},
+		{address: "https://my-internal/azure/1.9.3/x.yaml", want: "https://my-internal/azure/1.2.3/x.yaml"},
+		{address: "https://my-internal/azure/x.yml", want: "https://my-internal/azure/x.yml"},
+		{address: "https://my-internal/azure", want: "https://my-internal/azure/v1.2.3/core-components.yaml"},
 	} {
-		w, err := NewWebsite(address, core, WebOptions{})
-		NewWithT(t).Expect(err).NotTo(HaveOccurred(), address)
-		NewWithT(t).Expect(w.Version("v1.2.3").Origin).To(Equal(want), address)
+		w, err := NewWebsite(test.address, core, WebOptions{})
+		NewWithT(t).Expect(err).NotTo(HaveOccurred(), test.address)
+		NewWithT(t).Expect(w.Version("v1.2.3").Origin).To(Equal(test.want), test.address)
 	}
 }
 
@@ -183,11 +275,28 @@ func TestGitHubAPIAddress(t *testing.T) {
 		api, module string
 		origins     []string
 	}{
-		"https://github.com/o/r":       {"https://api.github.com/repos/o/r", "https://proxy.golang.org/github.com/o/r", []string{"https://api.github.com"}},
-		"https://github.com/MyOrg/r":   {"https://api.github.com/repos/MyOrg/r", "https://proxy.golang.org/github.com/!my!org/r", []string{"https://api.github.com"}},
-		"https://us.ghe.com/o/r":       {"https://api.us.ghe.com/repos/o/r", "", []string{"https://api.us.ghe.com", "https://us.ghe.com"}},
-		"https://git.example.com/o/r":  {"https://git.example.com/api/v3/repos/o/r", "", []string{"https://git.example.com", "https://git.example.com"}},
-		"https://mirror/cache/gh/o/r/": {"https://mirror/cache/gh/api/v3/repos/o/r", "", []string{"https://mirror", "https://mirror"}},
+		"https://github.com/o/r": {
+			api:     "https://api.github.com/repos/o/r",
+			module:  "https://proxy.golang.org/github.com/o/r",
+			origins: []string{"https://api.github.com"},
+		},
+		"https://github.com/MyOrg/r": {
+			api:     "https://api.github.com/repos/MyOrg/r",
+			module:  "https://proxy.golang.org/github.com/!my!org/r",
+			origins: []string{"https://api.github.com"},
+		},
+		"https://us.ghe.com/o/r": {
+			api:     "https://api.us.ghe.com/repos/o/r",
+			origins: []string{"https://api.us.ghe.com", "https://us.ghe.com"},
+		},
+		"https://git.example.com/o/r": {
+			api:     "https://git.example.com/api/v3/repos/o/r",
+			origins: []string{"https://git.example.com", "https://git.example.com"},
+		},
+		"https://mirror/cache/gh/o/r/": {
+			api:     "https://mirror/cache/gh/api/v3/repos/o/r",
+			origins: []string{"https://mirror", "https://mirror"},
+		},
 	} {
 		w, err := NewWebsite(strings.TrimSuffix(project, "/")+"/releases", core, WebOptions{})
 		g := NewWithT(t)
@@ -198,7 +307,6 @@ func TestGitHubAPIAddress(t *testing.T) {
 		g.Expect(moduleURL(site.module)).To(Equal(want.module))
 		g.Expect(site.origins).To(Equal(want.origins))
 	}
-
 }
 
 // moduleURL returns the URL of a module; empty if it is nil.
@@ -292,7 +400,11 @@ func TestWebsiteNotFound(t *testing.T) {
 	g := NewWithT(t)
 
 	f := newForge(t, nil)
-	for _, address := range []string{"/owner/tiny/releases", "/plain/owner/tiny", "/api/v4/projects/owner%2Ftiny/packages/generic/package/latest/x.yaml"} {
+	for _, address := range []string{
+		"/owner/tiny/releases",
+		"/plain/owner/tiny",
+		"/api/v4/projects/owner%2Ftiny/packages/generic/package/latest/x.yaml",
+	} {
 		w, err := NewWebsite(f.URL()+address, infrastructure, WebOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
 		_, err = w.Fetch(t.Context(), w.Version("v9.9.9"))
@@ -324,11 +436,17 @@ func TestOverrides(t *testing.T) {
 
 	version := open().Version("v1.0.0")
 	g.Expect(version.Origin).
-		To(And(HavePrefix(published+" overridden:"), Not(Equal(published))), "a stored chart of the published files must not be used")
+		To(
+			And(HavePrefix(published+" overridden:"), Not(Equal(published))),
+			"a stored chart of the published files must not be used",
+		)
 	b, err := open().Fetch(t.Context(), version)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(b.Components)).To(Equal("own"))
-	g.Expect(string(b.Metadata)).To(ContainSubstring("releaseSeries"), "files that are not overridden come from the server")
+	g.Expect(string(b.Metadata)).To(
+		ContainSubstring("releaseSeries"),
+		"files that are not overridden come from the server",
+	)
 	g.Expect(f.Requests("components")).To(BeEmpty())
 	g.Expect(open().Version("v1.1.0").Origin).NotTo(ContainSubstring("overridden"))
 }

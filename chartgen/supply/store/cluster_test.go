@@ -44,7 +44,9 @@ func TestCluster(t *testing.T) {
 
 	configMaps := func() []corev1.ConfigMap {
 		list := &corev1.ConfigMapList{}
-		g.Expect(c.List(t.Context(), list, client.InNamespace("default"), client.MatchingLabels{labelComponent: componentChart})).
+		g.Expect(
+			c.List(t.Context(), list, client.InNamespace("default"), client.MatchingLabels{labelComponent: componentChart}),
+		).
 			To(Succeed())
 
 		return list.Items
@@ -132,13 +134,30 @@ func TestCluster(t *testing.T) {
 		}
 
 		for _, want := range put {
-			g.Expect(store.Find(t.Context(), FindOptions{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a", Origin: origin, PreferDigest: want.Digest})).
+			g.Expect(store.Find(
+				t.Context(),
+				FindOptions{
+					Namespace:    "default",
+					Provider:     key.Provider,
+					Version:      "v2.0.0+a",
+					Origin:       origin,
+					PreferDigest: want.Digest,
+				},
+			)).
 				To(Equal(want))
 		}
 
 		for _, other := range []FindOptions{
-			{Namespace: "kube-system", Provider: key.Provider, Version: "v2.0.0+a"}, {Namespace: "default", Provider: "infrastructure-z", Version: "v2.0.0+a"},
-			{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+b"}, {Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a", Origin: origin + "x"},
+			{
+				Namespace: "kube-system",
+				Provider:  key.Provider,
+				Version:   "v2.0.0+a",
+			}, {Namespace: "default", Provider: "infrastructure-z", Version: "v2.0.0+a"},
+			{
+				Namespace: "default",
+				Provider:  key.Provider,
+				Version:   "v2.0.0+b",
+			}, {Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a", Origin: origin + "x"},
 		} {
 			_, err := store.Find(t.Context(), other)
 			g.Expect(err).To(MatchError(ErrNotFound))

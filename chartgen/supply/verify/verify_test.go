@@ -61,7 +61,8 @@ func newKey(t *testing.T) cosign.Key {
 	return key
 }
 
-const statement = `{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":%q}}],"predicateType":%q,"predicate":{}}`
+const statement = `{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":%q}}],` +
+	`"predicateType":%q,"predicate":{}}`
 
 // signByTag signs as cosign 1 and 2 do.
 func signByTag(t *testing.T, key cosign.Key, c *oci.Client, ref oci.Reference, payload string) {
@@ -102,7 +103,8 @@ func newBundle(t *testing.T, key cosign.Key, payload string) oci.Layer {
 		"application/vnd.dev.sigstore.bundle.v0.3+json",
 		fmt.Appendf(
 			nil,
-			`{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","verificationMaterial":{"publicKey":{"hint":"x"}},"dsseEnvelope":%s}`,
+			`{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","verificationMaterial":{"publicKey":{"hint":"x"}},`+
+				`"dsseEnvelope":%s}`,
 			envelope,
 		),
 	)
@@ -127,41 +129,118 @@ func testCosign(t *testing.T, i bed.Implementation) {
 		sign    func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor)
 		message string
 	}{
-		"signed under a tag": {func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
-			signByTag(t, trusted, c, ref, cosign.Payload(ref.Digest))
-		}, ""},
-		"signed by a referrer": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, cosign.TypeSignature, signPayload(t, trusted, cosign.Payload(ref.Digest)))
-		}, ""},
-		"signed by a bundle": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", newBundle(t, trusted, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)))
-		}, ""},
-		"signed with two keys, one of them trusted": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			signByTag(t, other, c, ref, cosign.Payload(ref.Digest))
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", newBundle(t, trusted, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)))
-		}, ""},
-		"not signed": {func(*testing.T, oci.Reference, ocispec.Descriptor) {}, "has no cosign signature"},
-		"signed by another key": {func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
-			signByTag(t, other, c, ref, cosign.Payload(ref.Digest))
-		}, "none of its 1 cosign signatures is by a trusted key"},
-		"a bundle by another key": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", newBundle(t, other, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)))
-		}, "none of its 1"},
-		"another artifact's signature": {func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
-			signByTag(t, trusted, c, ref, cosign.Payload(unrelated.Digest))
-		}, "none of its 1"},
-		"another artifact's bundle": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", newBundle(t, trusted, fmt.Sprintf(statement, unrelated.Digest.Encoded(), predicateSign)))
-		}, "none of its 1"},
-		"an attestation": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", newBundle(t, trusted, fmt.Sprintf(statement, ref.Digest.Encoded(), "https://slsa.dev/provenance/v1")))
-		}, "none of its 1"},
-		"a payload of another kind": {func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
-			signByTag(t, trusted, c, ref, strings.Replace(cosign.Payload(ref.Digest), "cosign container image signature", "something else", 1))
-		}, "none of its 1"},
-		"garbage": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", oci.NewLayer(typeBundle+".v0.3+json", []byte(`{"dsseEnvelope":{"payload":"!"}}`)))
-		}, "none of its 1"},
+		"signed under a tag": {
+			sign: func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
+				signByTag(t, trusted, c, ref, cosign.Payload(ref.Digest))
+			},
+		},
+		"signed by a referrer": {
+			sign: func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
+				refer(t, c, ref, subject, cosign.TypeSignature, signPayload(t, trusted, cosign.Payload(ref.Digest)))
+			},
+		},
+		"signed by a bundle": {
+			sign: func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
+				refer(
+					t,
+					c,
+					ref,
+					subject,
+					typeBundle+".v0.3+json",
+					newBundle(t, trusted, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)),
+				)
+			},
+		},
+		"signed with two keys, one of them trusted": {
+			sign: func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
+				signByTag(t, other, c, ref, cosign.Payload(ref.Digest))
+				refer(
+					t,
+					c,
+					ref,
+					subject,
+					typeBundle+".v0.3+json",
+					newBundle(t, trusted, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)),
+				)
+			},
+		},
+		"not signed": {sign: func(*testing.T, oci.Reference, ocispec.Descriptor) {}, message: "has no cosign signature"},
+		"signed by another key": {
+			sign: func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
+				signByTag(t, other, c, ref, cosign.Payload(ref.Digest))
+			},
+			message: "none of its 1 cosign signatures is by a trusted key",
+		},
+		"a bundle by another key": {
+			sign: func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
+				refer(
+					t,
+					c,
+					ref,
+					subject,
+					typeBundle+".v0.3+json",
+					newBundle(t, other, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)),
+				)
+			},
+			message: "none of its 1",
+		},
+		"another artifact's signature": {
+			sign: func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
+				signByTag(t, trusted, c, ref, cosign.Payload(unrelated.Digest))
+			},
+			message: "none of its 1",
+		},
+		"another artifact's bundle": {
+			sign: func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
+				refer(
+					t,
+					c,
+					ref,
+					subject,
+					typeBundle+".v0.3+json",
+					newBundle(t, trusted, fmt.Sprintf(statement, unrelated.Digest.Encoded(), predicateSign)),
+				)
+			},
+			message: "none of its 1",
+		},
+		"an attestation": {
+			sign: func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
+				refer(
+					t,
+					c,
+					ref,
+					subject,
+					typeBundle+".v0.3+json",
+					newBundle(t, trusted, fmt.Sprintf(statement, ref.Digest.Encoded(), "https://slsa.dev/provenance/v1")),
+				)
+			},
+			message: "none of its 1",
+		},
+		"a payload of another kind": {
+			sign: func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
+				signByTag(
+					t,
+					trusted,
+					c,
+					ref,
+					strings.Replace(cosign.Payload(ref.Digest), "cosign container image signature", "something else", 1),
+				)
+			},
+			message: "none of its 1",
+		},
+		"garbage": {
+			sign: func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
+				refer(
+					t,
+					c,
+					ref,
+					subject,
+					typeBundle+".v0.3+json",
+					oci.NewLayer(typeBundle+".v0.3+json", []byte(`{"dsseEnvelope":{"payload":"!"}}`)),
+				)
+			},
+			message: "none of its 1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -186,11 +265,31 @@ func TestNewRejectsKeys(t *testing.T) {
 		data    map[string][]byte
 		message string
 	}{
-		"no key":           {v1alpha2.VerifyCosign, map[string][]byte{"a.crt": []byte("x")}, "ends in .pub"},
-		"not a key":        {v1alpha2.VerifyCosign, map[string][]byte{"a.pub": []byte("x")}, "a.pub is not a public key in PEM"},
-		"no certificate":   {v1alpha2.VerifyNotation, map[string][]byte{"a.pub": []byte("x")}, "ends in .crt or .pem"},
-		"no PEM":           {v1alpha2.VerifyNotation, map[string][]byte{"a.crt": []byte("x")}, "a.crt is not a certificate in PEM"},
-		"not certificates": {v1alpha2.VerifyNotation, map[string][]byte{"a.pem": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})}, "a.pem is not a certificate in PEM"},
+		"no key": {
+			program: v1alpha2.VerifyCosign,
+			data:    map[string][]byte{"a.crt": []byte("x")},
+			message: "ends in .pub",
+		},
+		"not a key": {
+			program: v1alpha2.VerifyCosign,
+			data:    map[string][]byte{"a.pub": []byte("x")},
+			message: "a.pub is not a public key in PEM",
+		},
+		"no certificate": {
+			program: v1alpha2.VerifyNotation,
+			data:    map[string][]byte{"a.pub": []byte("x")},
+			message: "ends in .crt or .pem",
+		},
+		"no PEM": {
+			program: v1alpha2.VerifyNotation,
+			data:    map[string][]byte{"a.crt": []byte("x")},
+			message: "a.crt is not a certificate in PEM",
+		},
+		"not certificates": {
+			program: v1alpha2.VerifyNotation,
+			data:    map[string][]byte{"a.pem": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})},
+			message: "a.pem is not a certificate in PEM",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := New(test.program, nil, test.data)

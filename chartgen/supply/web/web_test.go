@@ -138,32 +138,127 @@ func TestGet(t *testing.T) {
 		message  string
 		requests int64
 	}{
-		"success":                       {times(0, nil), "fine", nil, "", 1},
-		"rate limit that ends at once":  {times(2, answer(429, "Retry-After: 0")), "fine", nil, "", 3},
-		"rate limit of an hour":         {answer(429, "Retry-After: 3600"), "", &RateLimitError{}, "accepts no more requests from here until", 1},
-		"rate limit until a date":       {answer(429, "Retry-After: "+time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)), "", &RateLimitError{}, "until", 1},
-		"rate limit of unknown length":  {answer(429), "", &RateLimitError{}, "most servers accept more with a token", 1},
-		"GitHub's primary rate limit":   {answer(403, "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: "+hour), "", &RateLimitError{}, "until", 1},
-		"GitHub's secondary rate limit": {answer(403, "Retry-After: 60"), "", &RateLimitError{}, "until", 1},
-		"maintenance":                   {answer(503, "Retry-After: 600"), "", &RateLimitError{}, "until", 1},
-		"temporary server error":        {times(3, answer(502)), "fine", nil, "", 4},
-		"permanent server error":        {answer(500), "", &StatusError{}, "answers 500 Internal Server Error: the server has a problem; the request will be retried", 4},
-		"connection cut once":           {times(1, cut), "fine", nil, "", 2},
-		"connection always cut":         {cut, "", &UnreachableError{}, "unexpected EOF; check that the server runs", 4},
-		"no response":                   {func(w http.ResponseWriter, _ *http.Request) { hangUp(w) }, "", &UnreachableError{}, "EOF; check that", 4},
-		"endless slow body":             {slow, "", &UnreachableError{}, "did not start, or did not end, in time", 1},
-		"endless fast body":             {endless, "", &ContentError{}, "is larger than 1024 KiB", 1},
-		"large Content-Length":          {answer(200, "Content-Length: 2147483648"), "", &ContentError{}, "is larger than 1024 KiB", 1},
-		"compression bomb":              {bomb(), "", &ContentError{}, "is larger than 1024 KiB", 1},
-		"invalid gzip":                  {plainAsGzip, "", &UnreachableError{}, "gzip: invalid header", 4},
-		"missing file":                  {answer(404), "", &StatusError{}, "answers 404 Not Found: there is no such version or file; correct spec.version or spec.fetchConfig", 1},
-		"missing credentials":           {answer(401), "", &StatusError{}, "answers 401 Unauthorized: the credentials are missing, wrong or not sufficient; give a token", 1},
-		"HTML by its type":              {answer(200, "Content-Type: text/html; charset=utf-8"), "", &ContentError{}, "is a web page instead of the file", 1},
-		"HTML by its content": {func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "text/plain")
-			_, _ = io.WriteString(w, "\ufeff\n <!DOCTYPE html>\n<html>…")
-		}, "", &ContentError{}, "is a web page instead of the file", 1},
-		"redirect loop": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/again", http.StatusFound) }, "", &UnreachableError{}, "redirects more than 10 times", 10},
+		"success":                      {handler: times(0, nil), body: "fine", requests: 1},
+		"rate limit that ends at once": {handler: times(2, answer(429, "Retry-After: 0")), body: "fine", requests: 3},
+		"rate limit of an hour": {
+			handler:  answer(429, "Retry-After: 3600"),
+			err:      &RateLimitError{},
+			message:  "accepts no more requests from here until",
+			requests: 1,
+		},
+		"rate limit until a date": {
+			handler:  answer(429, "Retry-After: "+time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)),
+			err:      &RateLimitError{},
+			message:  "until",
+			requests: 1,
+		},
+		"rate limit of unknown length": {
+			handler:  answer(429),
+			err:      &RateLimitError{},
+			message:  "most servers accept more with a token",
+			requests: 1,
+		},
+		"GitHub's primary rate limit": {
+			handler:  answer(403, "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: "+hour),
+			err:      &RateLimitError{},
+			message:  "until",
+			requests: 1,
+		},
+		"GitHub's secondary rate limit": {
+			handler:  answer(403, "Retry-After: 60"),
+			err:      &RateLimitError{},
+			message:  "until",
+			requests: 1,
+		},
+		"maintenance": {
+			handler:  answer(503, "Retry-After: 600"),
+			err:      &RateLimitError{},
+			message:  "until",
+			requests: 1,
+		},
+		"temporary server error": {handler: times(3, answer(502)), body: "fine", requests: 4},
+		"permanent server error": {
+			handler:  answer(500),
+			err:      &StatusError{},
+			message:  "answers 500 Internal Server Error: the server has a problem; the request will be retried",
+			requests: 4,
+		},
+		"connection cut once": {handler: times(1, cut), body: "fine", requests: 2},
+		"connection always cut": {
+			handler:  cut,
+			err:      &UnreachableError{},
+			message:  "unexpected EOF; check that the server runs",
+			requests: 4,
+		},
+		"no response": {
+			handler:  func(w http.ResponseWriter, _ *http.Request) { hangUp(w) },
+			err:      &UnreachableError{},
+			message:  "EOF; check that",
+			requests: 4,
+		},
+		"endless slow body": {
+			handler:  slow,
+			err:      &UnreachableError{},
+			message:  "did not start, or did not end, in time",
+			requests: 1,
+		},
+		"endless fast body": {
+			handler:  endless,
+			err:      &ContentError{},
+			message:  "is larger than 1024 KiB",
+			requests: 1,
+		},
+		"large Content-Length": {
+			handler:  answer(200, "Content-Length: 2147483648"),
+			err:      &ContentError{},
+			message:  "is larger than 1024 KiB",
+			requests: 1,
+		},
+		"compression bomb": {
+			handler:  bomb(),
+			err:      &ContentError{},
+			message:  "is larger than 1024 KiB",
+			requests: 1,
+		},
+		"invalid gzip": {
+			handler:  plainAsGzip,
+			err:      &UnreachableError{},
+			message:  "gzip: invalid header",
+			requests: 4,
+		},
+		"missing file": {
+			handler:  answer(404),
+			err:      &StatusError{},
+			message:  "answers 404 Not Found: there is no such version or file; correct spec.version or spec.fetchConfig",
+			requests: 1,
+		},
+		"missing credentials": {
+			handler:  answer(401),
+			err:      &StatusError{},
+			message:  "answers 401 Unauthorized: the credentials are missing, wrong or not sufficient; give a token",
+			requests: 1,
+		},
+		"HTML by its type": {
+			handler:  answer(200, "Content-Type: text/html; charset=utf-8"),
+			err:      &ContentError{},
+			message:  "is a web page instead of the file",
+			requests: 1,
+		},
+		"HTML by its content": {
+			handler: func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/plain")
+				_, _ = io.WriteString(w, "\ufeff\n <!DOCTYPE html>\n<html>…")
+			},
+			err:      &ContentError{},
+			message:  "is a web page instead of the file",
+			requests: 1,
+		},
+		"redirect loop": {
+			handler:  func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/again", http.StatusFound) },
+			err:      &UnreachableError{},
+			message:  "redirects more than 10 times",
+			requests: 10,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -192,7 +287,9 @@ func TestGet(t *testing.T) {
 
 			g.Expect(err).To(BeAssignableToTypeOf(test.err))
 			g.Expect(err).
-				To(MatchError(And(ContainSubstring(test.message), ContainSubstring(server.URL+"/file"), Not(ContainSubstring("hush")))))
+				To(MatchError(
+					And(ContainSubstring(test.message), ContainSubstring(server.URL+"/file"), Not(ContainSubstring("hush"))),
+				))
 		})
 	}
 }
@@ -308,7 +405,11 @@ func TestTLS(t *testing.T) {
 	downgrades := start(nil, http.RedirectHandler(plain.URL, http.StatusFound))
 	g.Expect(get(Credentials{CA: ca}, downgrades.URL)).To(MatchError(ContainSubstring("redirects from https to http")))
 
-	for _, bad := range []Credentials{{CA: []byte("none")}, {Certificate: certificate}, {Certificate: []byte("x"), Key: key}} {
+	for _, bad := range []Credentials{
+		{CA: []byte("none")},
+		{Certificate: certificate},
+		{Certificate: []byte("x"), Key: key},
+	} {
 		_, err := New(bad)
 		g.Expect(err).To(BeAssignableToTypeOf(&CredentialsError{}))
 		g.Expect(err).To(MatchError(ContainSubstring("PEM")))
@@ -338,10 +439,17 @@ func TestProxy(t *testing.T) {
 	g.Expect(get(strings.Replace(proxy.URL, "://", "://me:pass@", 1))).To(Succeed())
 	g.Expect(get(proxy.URL)).To(MatchError(ContainSubstring("the proxy asks for credentials")))
 
-	for _, bad := range []string{"proxy.example.com:3128", "ftp://me:pass@proxy", "http://me:pass@", "http://me:pass@ho st"} {
+	for _, bad := range []string{
+		"proxy.example.com:3128",
+		"ftp://me:pass@proxy",
+		"http://me:pass@",
+		"http://me:pass@ho st",
+	} {
 		_, err := New(Credentials{Proxy: bad})
 		g.Expect(err).
-			To(MatchError(And(ContainSubstring("the source's Secret: proxy is not the URL of a proxy"), Not(ContainSubstring("pass")))))
+			To(MatchError(
+				And(ContainSubstring("the source's Secret: proxy is not the URL of a proxy"), Not(ContainSubstring("pass"))),
+			))
 	}
 }
 
@@ -367,7 +475,11 @@ func TestUnreachableServer(t *testing.T) {
 
 	_, err = newClient(t, Credentials{}).Get(t.Context(), Request{URL: address, Limit: limit})
 	g.Expect(err).
-		To(MatchError(And(ContainSubstring(address), ContainSubstring("connection refused"), ContainSubstring("check that the server runs"))))
+		To(MatchError(And(
+			ContainSubstring(address),
+			ContainSubstring("connection refused"),
+			ContainSubstring("check that the server runs"),
+		)))
 	_, err = newClient(t, Credentials{}).Get(t.Context(), Request{URL: "http://[::1:x/%zz", Limit: limit})
 	g.Expect(err).To(MatchError(ContainSubstring("write it as https://host/path")))
 }
