@@ -55,8 +55,8 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 	switch {
 	case fetch != nil && fetch.Selector != nil:
 		return &source.ConfigMaps{
-			Client:  r.Metadata,
-			APIReader:    r.Reader,
+			Client:    r.Metadata,
+			APIReader: r.Reader,
 			Namespace: provider.GetNamespace(),
 			Selector:  fetch.Selector,
 			Provider:  identity,

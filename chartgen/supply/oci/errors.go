@@ -84,7 +84,7 @@ func NewConflictError(action string, ref Reference, existing, wanted ocispec.Des
 		Reference: ref.String(),
 		Reason:    Conflict,
 		Message: fmt.Sprintf(
-			"the tag exists already with %s instead of %s; tags are never overwritten: delete it, or use another repository",
+			"the tag exists already with %s instead of %s; a tag is never overwritten: delete it, or use another repository",
 			existing.Digest,
 			wanted.Digest,
 		),
