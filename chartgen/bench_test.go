@@ -27,7 +27,7 @@ func benchmark(b *testing.B, f func(b *testing.B, provider *bundle.Bundle)) {
 			b.Fatal(err)
 		}
 
-		releases, err := directory.Releases(b.Context())
+		releases, err := directory.Versions(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -62,7 +62,7 @@ func archive(t *testing.T, folder string) []byte {
 	g := NewWithT(t)
 	directory, err := source.NewDirectory(folder)
 	g.Expect(err).NotTo(HaveOccurred())
-	releases, err := directory.Releases(t.Context())
+	releases, err := directory.Versions(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
 	b, err := directory.Fetch(t.Context(), releases[0])
 	g.Expect(err).NotTo(HaveOccurred())

@@ -44,11 +44,11 @@ func TestChartsRenderWhatClusterctlApplies(t *testing.T) {
 	for _, folder := range providerFolders(t) {
 		directory, err := source.NewDirectory(folder)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-		releases, err := directory.Releases(t.Context())
+		releases, err := directory.Versions(t.Context())
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 		for _, release := range releases {
-			t.Run(filepath.Base(folder)+"/"+release.Version, func(t *testing.T) {
+			t.Run(filepath.Base(folder)+"/"+release.Name, func(t *testing.T) {
 				t.Parallel()
 				b, err := directory.Fetch(t.Context(), release)
 				NewWithT(t).Expect(err).NotTo(HaveOccurred())

@@ -197,10 +197,10 @@ func newStore(mgr ctrl.Manager, uncached client.Client, options Options) (store.
 	}
 
 	layered := &store.Layered{
-		Cluster:  cluster,
-		Registry: &store.Registry{Client: options.Registry.Client, Repository: *options.Registry.Charts},
-		ReadOnly: options.ReadOnlyCharts,
-		Waiting:  options.Metrics.SetChartsWaiting,
+		Cluster:   cluster,
+		Registry:  &store.Registry{Client: options.Registry.Client, Repository: *options.Registry.Charts},
+		ReadOnly:  options.ReadOnlyCharts,
+		OnPending: options.Metrics.SetChartsWaiting,
 	}
 
 	return layered, mgr.Add(layered)

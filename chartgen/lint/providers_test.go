@@ -54,7 +54,7 @@ func realBundles(t testing.TB) []*bundle.Bundle {
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 		version := filepath.Base(folder)
-		b, err := directory.Fetch(t.Context(), source.Release{Version: version, Name: version})
+		b, err := directory.Fetch(t.Context(), source.Version{Name: version, ID: version})
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 		bundles = append(bundles, b)

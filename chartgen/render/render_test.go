@@ -93,7 +93,7 @@ func build(t *testing.T, folder string) *chart.Chart {
 	g := NewWithT(t)
 	directory, err := source.NewDirectory(folder)
 	g.Expect(err).NotTo(HaveOccurred())
-	releases, err := directory.Releases(t.Context())
+	releases, err := directory.Versions(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
 	b, err := directory.Fetch(t.Context(), releases[0])
 	g.Expect(err).NotTo(HaveOccurred())

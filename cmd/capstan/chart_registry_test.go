@@ -66,7 +66,7 @@ func TestChartsGoThroughARegistry(t *testing.T) {
 		message string
 	}{
 		"no version":            {[]string{"pull", "oci://" + r.Address + "/capi/infrastructure-aws"}, "names no version"},
-		"one that is not there": {[]string{"pull", "oci://" + r.Address + "/capi/infrastructure-aws:9.9.9"}, "not there"},
+		"one that is not there": {[]string{"pull", "oci://" + r.Address + "/capi/infrastructure-aws:9.9.9"}, "not found"},
 		"a tag to push to":      {[]string{"push", file, "oci://" + r.Address + "/capi:v1"}, "give the repository alone"},
 		"a user alone":          {[]string{"pull", "oci://" + r.Address + "/capi/infrastructure-aws:1.0.0", "-u", "me"}, "belong together"},
 		"an unknown output":     {[]string{"show", file, "-o", "xml"}, "text, json or yaml"},

@@ -176,7 +176,7 @@ func (o *generateOptions) run(ctx context.Context, out, warnings io.Writer) erro
 		return err
 	}
 
-	for _, class := range manifests.AbsentClasses {
+	for _, class := range manifests.MissingClasses {
 		fmt.Fprintf(
 			warnings,
 			"Warning: the cluster needs ClusterClass %s, which %s does not bring; make sure that the management cluster has it\n",

@@ -101,7 +101,7 @@ func lintFolder(ctx context.Context, from string) ([]lint.Finding, error) {
 
 // openRelease finds a release by a provider's folder, of which it takes the newest, or by a version
 // folder.
-func openRelease(ctx context.Context, from string) (*source.Directory, source.Release, string, error) {
+func openRelease(ctx context.Context, from string) (*source.Directory, source.Version, string, error) {
 	path, version := filepath.Clean(from), ""
 	if base := filepath.Base(path); source.IsExact(base) {
 		path, version = filepath.Dir(path), base
@@ -109,20 +109,20 @@ func openRelease(ctx context.Context, from string) (*source.Directory, source.Re
 
 	directory, err := source.NewDirectory(path)
 	if err != nil {
-		return nil, source.Release{}, "", err
+		return nil, source.Version{}, "", err
 	}
 
-	releases, err := directory.Releases(ctx)
+	releases, err := directory.Versions(ctx)
 	if err != nil {
-		return nil, source.Release{}, "", err
+		return nil, source.Version{}, "", err
 	}
 
 	release, err := source.Pick(releases, version, "")
 	if err != nil {
-		return nil, source.Release{}, "", fmt.Errorf("%s: %w", path, err)
+		return nil, source.Version{}, "", fmt.Errorf("%s: %w", path, err)
 	}
 
-	return directory, release, filepath.Join(path, release.Name), nil
+	return directory, release, filepath.Join(path, release.ID), nil
 }
 
 func fileNames(folder string) ([]string, error) {

@@ -148,7 +148,7 @@ func (o *mirrorOptions) items(ctx context.Context, client *oci.Client) ([]*mirro
 
 		names = append(names, certManagerImageNames(ref)...)
 
-		found, err := mirror.Artifact(ctx, client, ref)
+		found, err := mirror.PublishedChart(ctx, client, ref)
 		if err != nil {
 			return nil, err
 		}
@@ -271,7 +271,7 @@ func counted(items []*mirror.Item) string {
 
 	for _, item := range items {
 		switch {
-		case item.Attached():
+		case item.IsAttached():
 			attached++
 		case item.IsChart():
 			charts++

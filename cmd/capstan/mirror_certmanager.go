@@ -66,12 +66,12 @@ func tellCertManager(out io.Writer, target *mirror.Registry, items []*mirror.Ite
 	version, values := "", ""
 
 	for _, item := range items {
-		if item.IsChart() && !item.Attached() && strings.HasSuffix(item.Repository, certManagerChart) {
+		if item.IsChart() && !item.IsAttached() && strings.HasSuffix(item.Repository, certManagerChart) {
 			version = oci.ChartVersion(item.Tag)
 		}
 
 		for _, image := range certManagerImages {
-			if !item.Attached() && strings.HasSuffix(item.Repository, "/"+certManagerPrefix+image.name) {
+			if !item.IsAttached() && strings.HasSuffix(item.Repository, "/"+certManagerPrefix+image.name) {
 				values += fmt.Sprintf(" \\\n    --set %s=%s", image.value, target.Base.Join(item.Repository).Location())
 			}
 		}

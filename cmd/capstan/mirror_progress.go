@@ -41,15 +41,26 @@ func newProgress(out io.Writer, items []*mirror.Item) *progress {
 	return p
 }
 
-// Copied moves the bar.
-func (p *progress) Copied(_ *mirror.Item, bytes int64, present bool) {
+// Copied advances the bar.
+func (p *progress) Copied(_ *mirror.Item, bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
+	p.moved += bytes
+	p.advance(bytes)
+}
+
+// Skipped advances the bar.
+func (p *progress) Skipped(_ *mirror.Item, bytes int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	p.advance(bytes)
+}
+
+// advance draws the bar, at most ten times a second.
+func (p *progress) advance(bytes int64) {
 	p.done += bytes
-	if !present {
-		p.moved += bytes
-	}
 
 	if p.terminal && time.Since(p.drawn) > 100*time.Millisecond {
 		p.draw()
@@ -57,7 +68,7 @@ func (p *progress) Copied(_ *mirror.Item, bytes int64, present bool) {
 }
 
 // Finished prints an item's line.
-func (p *progress) Finished(item *mirror.Item, present bool, err error) {
+func (p *progress) Finished(item *mirror.Item, result mirror.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -65,9 +76,9 @@ func (p *progress) Finished(item *mirror.Item, present bool, err error) {
 	word := "copied "
 
 	switch {
-	case err != nil:
+	case result.Err != nil:
 		word = "failed "
-	case present:
+	case result.UpToDate:
 		word = "present"
 	}
 

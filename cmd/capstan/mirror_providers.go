@@ -209,11 +209,11 @@ func (p *mirroredProviders) chartsInUse(ctx context.Context) ([]*chart.Chart, er
 
 			stored, err := kept.Find(
 				ctx,
-				store.Query{
-					Namespace: provider.GetNamespace(),
-					Provider:  v1alpha2.Label(provider),
-					Version:   provider.GetStatus().DesiredVersion,
-					Digest:    current.Digest,
+				store.FindOptions{
+					Namespace:    provider.GetNamespace(),
+					Provider:     v1alpha2.Label(provider),
+					Version:      provider.GetStatus().DesiredVersion,
+					PreferDigest: current.Digest,
 				},
 			)
 			if err != nil {

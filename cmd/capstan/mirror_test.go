@@ -102,7 +102,7 @@ func pushTestImage(t *testing.T, r *bed.Registry, name string) {
 func registryClient(t *testing.T, r *bed.Registry) *oci.Client {
 	t.Helper()
 
-	c, err := oci.NewClient(oci.Options{CA: r.CA, Credentials: oci.Static(r.Address, "me", registryPassword)})
+	c, err := oci.NewClient(oci.Options{CA: r.CA, Credentials: oci.StaticCredentials(r.Address, "me", registryPassword)})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	return c
@@ -304,7 +304,7 @@ func TestWhatCannotBeMirroredIsSaid(t *testing.T) {
 		"another version":   {[]string{"infrastructure-aws:v9.9.9", "--from", samples, "--to", filepath.Join(dir, "a.tar")}, "version v9.9.9 is not on offer"},
 		"no resources":      {[]string{"--file", empty, "--to", filepath.Join(dir, "a.tar")}, "holds no provider resource"},
 		"no chart":          {[]string{"--cert-manager", "oci://example.com/cert-manager:v1.21.2", "--to", filepath.Join(dir, "a.tar")}, "write it as oci://registry.example.com/path/charts/cert-manager"},
-		"no archive":        {[]string{"--archive", empty, "--to", "oci://example.com/a"}, "no OCI image layout"},
+		"no archive":        {[]string{"--archive", empty, "--to", "oci://example.com/a"}, "not an OCI image layout"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := mirrorCLI(t, test.args...)

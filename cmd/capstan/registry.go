@@ -67,15 +67,15 @@ func (f *registryFlags) credentials(registry string, in io.Reader) (oci.Credenti
 		return nil, fmt.Errorf("read the password: %w", err)
 	}
 
-	return oci.FirstOf(oci.Static(registry, f.username, strings.TrimRight(password, "\r\n")), configured), nil
+	return oci.ChainCredentials(oci.StaticCredentials(registry, f.username, strings.TrimRight(password, "\r\n")), configured), nil
 }
 
 func (f *registryFlags) configured() (oci.Credentials, error) {
 	if f.config == "" {
-		return oci.UserConfig()
+		return oci.UserDockerConfig()
 	}
 
-	return oci.ConfigFile(f.config)
+	return oci.DockerConfigFile(f.config)
 }
 
 // isReference reports whether an argument names something in a registry rather than a file.

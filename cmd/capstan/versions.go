@@ -70,7 +70,7 @@ func (o *versionsOptions) run(ctx context.Context, provider string, out io.Write
 		return err
 	}
 
-	releases, metadata, err := source.Offer(ctx, from)
+	releases, metadata, err := source.List(ctx, from)
 	if err != nil {
 		return fmt.Errorf("%s: %w", entry.Label(), err)
 	}
@@ -83,9 +83,9 @@ func (o *versionsOptions) run(ctx context.Context, provider string, out io.Write
 
 	rows := make([][]string, 0, len(releases))
 	for _, r := range releases {
-		contract, _ := metadata.Contract(r.Version) // old versions are no longer listed, as a rule
-		list = append(list, offeredVersion{Version: r.Version, Contract: contract})
-		rows = append(rows, []string{r.Version, contract})
+		contract, _ := metadata.Contract(r.Name) // old versions are no longer listed, as a rule
+		list = append(list, offeredVersion{Version: r.Name, Contract: contract})
+		rows = append(rows, []string{r.Name, contract})
 	}
 
 	return o.print(out, list, []string{"VERSION", "CONTRACT"}, rows)
@@ -93,13 +93,13 @@ func (o *versionsOptions) run(ctx context.Context, provider string, out io.Write
 
 // newestPatches keeps of each minor version the newest patch, and pre-releases only when there is
 // nothing else. What is given is ordered newest first.
-func newestPatches(releases []source.Release) []source.Release {
+func newestPatches(releases []source.Version) []source.Version {
 	seen := map[[2]uint64]bool{}
 
-	var kept []source.Release
+	var kept []source.Version
 
 	for _, r := range releases {
-		v, err := semver.NewVersion(r.Version)
+		v, err := semver.NewVersion(r.Name)
 		if err != nil || v.Prerelease() != "" {
 			continue
 		}

@@ -55,7 +55,7 @@ func NewRegistry(charts, configFile, caFile string) (*Registry, error) {
 	}
 
 	if configFile != "" {
-		if r.Credentials, err = oci.ConfigFile(configFile); err != nil {
+		if r.Credentials, err = oci.DockerConfigFile(configFile); err != nil {
 			return nil, fmt.Errorf("--registry-config: %w", err)
 		}
 	}
@@ -69,8 +69,8 @@ func NewRegistry(charts, configFile, caFile string) (*Registry, error) {
 func (r *Resolver) registrySource(provider v1alpha2.Provider, identity bundle.Provider) (source.Source, error) {
 	config := provider.GetSpec().FetchConfig
 	options := source.OCIOptions{
-		Digest:   config.Digest,
-		Verified: config.Verify != nil,
+		Digest:           config.Digest,
+		VerifySignatures: config.Verify != nil,
 		Access: func(ctx context.Context) (source.Access, error) {
 			ref, err := oci.Parse(cmp.Or(config.OCI, config.Image))
 			if err != nil {
@@ -94,13 +94,13 @@ func (r *Resolver) chartSource(identity bundle.Provider, fallback source.Source)
 	charts, err := source.NewArtifact(
 		r.Registry.Charts.Join(identity.Label).String(),
 		identity,
-		source.WithClient(r.Registry.Client),
+		source.OptionsForClient(r.Registry.Client),
 	)
 	if err != nil || fallback == nil {
 		return charts, err
 	}
 
-	return &source.Preferred{Charts: charts, Else: fallback}, nil
+	return &source.ChartsFirst{Charts: charts, Fallback: fallback}, nil
 }
 
 // access returns how to read and verify what a provider's registry holds.
@@ -179,7 +179,7 @@ func (r *Resolver) secretOptions(
 		return oci.Options{}, err
 	}
 
-	options, err := oci.FromSecret(host, data)
+	options, err := oci.OptionsFromSecret(host, data)
 	if err != nil {
 		return oci.Options{}, &ConfigError{fmt.Sprintf("Secret %s: %v", reference.NamespacedName, err)}
 	}
@@ -199,7 +199,7 @@ func (r *Resolver) defaultCredentials(
 	if reference, named := secrets.Variables(provider); named {
 		// That the Secret does not exist is reported when the variables are read.
 		if data, err := secrets.Read(ctx, r.APIReader, reference); err == nil {
-			if fromVariables := oci.FromVariables(host, data); fromVariables != nil {
+			if fromVariables := oci.VariableCredentials(host, data); fromVariables != nil {
 				all = append(all, fromVariables)
 			}
 		}
@@ -215,7 +215,7 @@ func (r *Resolver) defaultCredentials(
 		all = append(all, r.Registry.Credentials)
 	}
 
-	return oci.FirstOf(all...), nil
+	return oci.ChainCredentials(all...), nil
 }
 
 // pullSecrets returns the credentials in the pull secrets of the ServiceAccount that installs the

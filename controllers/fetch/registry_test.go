@@ -134,7 +134,7 @@ func TestUnusableRegistrySecrets(t *testing.T) {
 			found, err := r.Source(provider("x", fetching(c.config)))
 			g.Expect(err).NotTo(HaveOccurred(), "creating a source reads no Secret")
 
-			_, err = found.Fetch(t.Context(), found.(source.Remote).Release("v1.0.0"))
+			_, err = found.Fetch(t.Context(), found.(source.Remote).Version("v1.0.0"))
 			g.Expect(err).To(MatchError(ContainSubstring(c.message)))
 		})
 	}

@@ -56,8 +56,8 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 	switch {
 	case config.Selector != nil:
 		return &source.ConfigMaps{
-			Metadata:  r.Client,
-			Reader:    r.APIReader,
+			Client:    r.Client,
+			APIReader: r.APIReader,
 			Namespace: provider.GetNamespace(),
 			Selector:  config.Selector,
 			Provider:  identity,

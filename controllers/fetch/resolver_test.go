@@ -56,7 +56,7 @@ func origin(t *testing.T, r *Resolver, p v1alpha2.Provider) string {
 	found, err := r.Source(p)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	return found.(source.Remote).Release("v1.0.0").Origin
+	return found.(source.Remote).Version("v1.0.0").Origin
 }
 
 func TestSource(t *testing.T) {
@@ -97,8 +97,8 @@ func TestSource(t *testing.T) {
 		found, err := r.Source(provider("x", fetching(v1alpha2.FetchConfiguration{Selector: selector})))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(found).To(Equal(&source.ConfigMaps{
-			Metadata:  r.Client,
-			Reader:    r.APIReader,
+			Client:    r.Client,
+			APIReader: r.APIReader,
 			Namespace: "default",
 			Selector:  selector,
 			Provider:  source.Provider("InfrastructureProvider", "x"),
@@ -112,8 +112,8 @@ func TestSource(t *testing.T) {
 
 		found, err := r.Source(provider("x", fetching(v1alpha2.FetchConfiguration{Directory: folder})))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(found.Releases(t.Context())).To(HaveExactElements(And(
-			HaveField("Version", "v1.0.0"),
+		g.Expect(found.Versions(t.Context())).To(HaveExactElements(And(
+			HaveField("Name", "v1.0.0"),
 			HaveField("Fingerprint", Not(BeEmpty())),
 			HaveField("Origin", BeEmpty()),
 		)))

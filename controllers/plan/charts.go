@@ -65,7 +65,7 @@ func idOf(provider v1alpha2.Provider) providerID {
 
 // versionID identifies the content behind a version of a source without reading it.
 type versionID struct {
-	source.Release
+	source.Version
 	digest string // required by the resource
 }
 
@@ -81,7 +81,7 @@ func (e *StoreError) Unwrap() error { return e.Err }
 // nothing is fetched from where a version cannot change when its chart is in the store, unless
 // refresh asks for that.
 func (c *Charts) Find(
-	ctx context.Context, provider v1alpha2.Provider, from source.Source, version source.Release, refresh bool,
+	ctx context.Context, provider v1alpha2.Provider, from source.Source, version source.Version, refresh bool,
 ) (*Chart, error) {
 	id := idOf(provider)
 	wanted := versionID{version, fetch.Digest(provider)}
@@ -112,12 +112,12 @@ func (c *Charts) Find(
 // load reads the chart from the store, or builds it from its source. While the source is out of
 // reach, a stored chart is used even where another is asked for: refreshed, or in the current format.
 func (c *Charts) load(
-	ctx context.Context, provider v1alpha2.Provider, from source.Source, version source.Release, refresh bool,
+	ctx context.Context, provider v1alpha2.Provider, from source.Source, version source.Version, refresh bool,
 ) (*Chart, error) {
 	key := store.Key{
 		Namespace: provider.GetNamespace(),
 		Provider:  v1alpha2.Label(provider),
-		Version:   version.Version,
+		Version:   version.Name,
 		Origin:    version.Origin,
 	}
 	if version.Origin == "" {
@@ -128,9 +128,9 @@ func (c *Charts) load(
 		key.Origin += "@" + digest
 	}
 
-	query := store.Query{Namespace: key.Namespace, Provider: key.Provider, Version: key.Version, Origin: key.Origin}
+	query := store.FindOptions{Namespace: key.Namespace, Provider: key.Provider, Version: key.Version, Origin: key.Origin}
 	if current := provider.GetStatus().Chart; current != nil {
-		query.Digest = current.Digest
+		query.PreferDigest = current.Digest
 	}
 
 	stored, err := c.Store.Find(ctx, query)
@@ -156,13 +156,13 @@ func (c *Charts) load(
 
 // isCurrent reports whether a stored chart has the format that this version of chartgen writes.
 func isCurrent(stored *store.Stored) bool {
-	return stored.Foreign || stored.Chart.Metadata.Annotations[chartgen.AnnotationChartgenVersion] == chartgen.Version
+	return stored.Prebuilt || stored.Chart.Metadata.Annotations[chartgen.AnnotationChartgenVersion] == chartgen.Version
 }
 
 // fetch reads the version from its source and finds or builds its chart, unless it is a chart
 // already.
 func (c *Charts) fetch(
-	ctx context.Context, provider v1alpha2.Provider, from source.Source, version source.Release, key store.Key,
+	ctx context.Context, provider v1alpha2.Provider, from source.Source, version source.Version, key store.Key,
 ) (*Chart, error) {
 	if charts, ok := from.(source.ChartSource); ok {
 		published, err := charts.Chart(ctx, version)
@@ -223,13 +223,13 @@ func (c *Charts) unsaved(key store.Key, content *chart.Chart, fetched string) (*
 	}
 
 	digest := chart.Digest(archive)
-	foreign := key.ContentID == ""
+	prebuilt := key.ContentID == ""
 
-	if foreign {
+	if prebuilt {
 		key.ContentID = digest
 	}
 
-	stored := &store.Stored{Chart: content, Digest: digest, Size: len(archive), Foreign: foreign}
+	stored := &store.Stored{Chart: content, Digest: digest, Size: len(archive), Prebuilt: prebuilt}
 
 	return &Chart{Stored: stored, fetched: fetched, unsaved: &key}, nil
 }
@@ -269,7 +269,7 @@ func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Ch
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot remove old charts; they are removed when the next one is stored")
 	}
 
-	return stored.Unshared, nil
+	return stored.PushErr, nil
 }
 
 // Installed returns the stored chart with a digest, of a version that was installed before;
@@ -284,8 +284,8 @@ func (c *Charts) Installed(
 
 	label := v1alpha2.Label(provider)
 
-	stored, err := c.Store.Find(ctx, store.Query{
-		Namespace: provider.GetNamespace(), Provider: label, Version: version, Digest: digest,
+	stored, err := c.Store.Find(ctx, store.FindOptions{
+		Namespace: provider.GetNamespace(), Provider: label, Version: version, PreferDigest: digest,
 	})
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, err
@@ -406,7 +406,7 @@ func (c *Chart) source(before *v1alpha2.ChartStatus) string {
 		return c.fetched
 	case before != nil && before.Digest == c.Digest && before.Source != "":
 		return before.Source
-	case c.Foreign:
+	case c.Prebuilt:
 		return ""
 	}
 

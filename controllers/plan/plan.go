@@ -86,7 +86,7 @@ func (p *Planner) planChart(ctx context.Context, request Request, plan *Plan) er
 		return err
 	}
 
-	plan.Version = version.Version
+	plan.Version = version.Name
 	plan.Chart, err = p.Charts.Find(ctx, provider, from, version, request.Refresh)
 
 	return err

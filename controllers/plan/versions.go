@@ -23,7 +23,7 @@ func (p *Planner) Versions(ctx context.Context, provider v1alpha2.Provider) ([]V
 		return nil, err
 	}
 
-	releases, metadata, err := source.Offer(ctx, from)
+	releases, metadata, err := source.List(ctx, from)
 	if err != nil {
 		return nil, err
 	}
@@ -32,8 +32,8 @@ func (p *Planner) Versions(ctx context.Context, provider v1alpha2.Provider) ([]V
 
 	for _, r := range releases {
 		// A version without a contract can never be installed.
-		if contract, err := metadata.Contract(r.Version); err == nil {
-			versions = append(versions, Version{Version: r.Version, Contract: contract})
+		if contract, err := metadata.Contract(r.Name); err == nil {
+			versions = append(versions, Version{Version: r.Name, Contract: contract})
 		}
 	}
 

@@ -168,7 +168,7 @@ var errorTable = []row{
 	// The server of the source refuses, or the credentials for it are wrong.
 	on[*web.CredentialsError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason, Stalled),
 	on[*source.InvalidTokenError](preflightFailed, v1alpha2.InvalidGithubTokenReason, Stalled),
-	onValue(func(e *web.LimitError, result *Result) {
+	onValue(func(e *web.RateLimitError, result *Result) {
 		result.set(installFailed, v1alpha2.ComponentsFetchErrorReason, Waiting)
 		result.At = e.Until
 	}),

@@ -148,7 +148,7 @@ var errorCases = map[string]errorCase{
 		condition: preflightFailed, reason: v1alpha2.InvalidGithubTokenReason, outcome: Stalled,
 	},
 	"a rate limit": {
-		err:       &web.LimitError{Until: limit},
+		err:       &web.RateLimitError{Until: limit},
 		condition: installFailed, reason: v1alpha2.ComponentsFetchErrorReason, outcome: Waiting, at: limit,
 	},
 	"a server that refuses": {

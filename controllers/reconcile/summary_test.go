@@ -204,7 +204,7 @@ func TestAttemptedDigest(t *testing.T) {
 	requested := revision(3, state.StatusDeployed, rollbackDigestPrefix+"1")
 	requested.RollbackTo = 1
 
-	foreign := state.Revision{Number: 3, Origin: 1, Status: state.StatusDeployed}
+	prebuilt := state.Revision{Number: 3, Origin: 1, Status: state.StatusDeployed}
 
 	for name, test := range map[string]struct {
 		newest   state.Revision
@@ -213,7 +213,7 @@ func TestAttemptedDigest(t *testing.T) {
 		"an upgrade":                      {revision(3, state.StatusDeployed, wanted), wanted},
 		"an automatic rollback":           {automatic, wanted},
 		"a rollback that was asked for":   {requested, rollbackDigestPrefix + "1"},
-		"a revision of another program's": {foreign, wanted},
+		"a revision of another program's": {prebuilt, wanted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			history := state.History{Revisions: []state.Revision{

@@ -24,17 +24,17 @@ func (k Known) Available(installed *string, allowed func(contract string) bool) 
 	var upgrades []v1alpha2.AvailableUpgrade
 
 	for _, r := range k.offer.versions {
-		v, err := semver.NewVersion(r.Version)
+		v, err := semver.NewVersion(r.Name)
 		if err != nil || v.Prerelease() != "" || !v.GreaterThan(current) {
 			continue
 		}
 
-		contract, err := k.offer.metadata.Contract(r.Version)
+		contract, err := k.offer.metadata.Contract(r.Name)
 		if err != nil || !allowed(contract) {
 			continue
 		}
 
-		upgrade := v1alpha2.AvailableUpgrade{Version: r.Version, Contract: contract}
+		upgrade := v1alpha2.AvailableUpgrade{Version: r.Name, Contract: contract}
 
 		// The versions come newest first, so the first patch ends the search.
 		if v.Major() == current.Major() && v.Minor() == current.Minor() {

@@ -22,19 +22,19 @@ type Move struct {
 // findMove asks a registry where the tag points that the chart in use came from; nil when that has
 // not changed.
 func findMove(ctx context.Context, from source.Source, provider v1alpha2.Provider) (*Move, error) {
-	tagged, ok := from.(source.Tagged)
+	tagged, ok := from.(source.TaggedSource)
 	status := provider.GetStatus()
 
 	if !ok || status.Chart == nil {
 		return nil, nil
 	}
 
-	inUse := source.InUse{Manifest: fetchedAs(status.Chart), Chart: digest.Digest(status.Chart.Digest)}
+	inUse := source.Digests{Manifest: fetchedAs(status.Chart), Chart: digest.Digest(status.Chart.Digest)}
 	if status.Chart.Plain && inUse.Manifest == "" { // its archive was repacked, so there is nothing to compare
 		return nil, nil
 	}
 
-	to, err := tagged.Moved(ctx, source.Release{Version: status.DesiredVersion}, inUse)
+	to, err := tagged.CheckTag(ctx, source.Version{Name: status.DesiredVersion}, inUse)
 	if err != nil || to.Digest == "" {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ type lookup struct {
 
 // offer is what a source offers.
 type offer struct {
-	versions []source.Release // newest first
+	versions []source.Version // newest first
 	metadata *bundle.Metadata // of the newest version; it lists the contracts of all
 }
 
@@ -180,7 +180,7 @@ func (t *Tracker) ask(ctx context.Context, l *lookup) {
 	}
 
 	move, moveErr := findMove(ctx, from, l.provider)
-	versions, metadata, offerErr := source.Offer(ctx, from)
+	versions, metadata, offerErr := source.List(ctx, from)
 
 	for _, err := range []error{moveErr, offerErr} {
 		if err != nil {
@@ -200,7 +200,7 @@ func (t *Tracker) ask(ctx context.Context, l *lookup) {
 	t.mu.Unlock()
 
 	label, namespace := v1alpha2.Label(l.provider), l.provider.GetNamespace()
-	if _, tagged := from.(source.Tagged); tagged {
+	if _, tagged := from.(source.TaggedSource); tagged {
 		t.wake(label, namespace, maxAge+time.Second)
 	}
 

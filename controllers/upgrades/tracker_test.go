@@ -11,7 +11,7 @@ import (
 
 func TestAvailableUpgrades(t *testing.T) {
 	known := Known{offer: &offer{
-		versions: source.Versions(
+		versions: source.ParseVersions(
 			[]string{"v1.0.0", "v1.0.5", "v1.0.6-rc.1", "v1.1.0", "v1.1.2", "v1.2.0", "v2.0.0", "v3.0.0"},
 		),
 		metadata: &bundle.Metadata{ReleaseSeries: []bundle.ReleaseSeries{

@@ -239,7 +239,7 @@ func TestAzure(t *testing.T) {
 	g := NewWithT(t)
 	directory, err := source.NewDirectory(filepath.Join(folder, "infrastructure-azure"))
 	g.Expect(err).NotTo(HaveOccurred())
-	versions, err := directory.Releases(t.Context())
+	versions, err := directory.Versions(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
 
 	for _, version := range versions {
@@ -264,13 +264,13 @@ additionalDeployments: {azureserviceoperator-controller-manager: {deployment: {r
 			HavePrefix("--feature-gates="),
 			ContainSubstring("EdgeZone=true"),
 			ContainSubstring("ASOAPI=true"),
-		)), version.Version)
+		)), version.Name)
 		g.Expect(args(both, aso)).
-			To(And(ContainElement("--v=2"), Not(ContainElement(HavePrefix("--feature-gates")))), version.Version)
+			To(And(ContainElement("--v=2"), Not(ContainElement(HavePrefix("--feature-gates")))), version.Name)
 
 		const onlyManager = `{manager: {verbosity: 4}}`
 
-		g.Expect(args(onlyManager, capz)).To(ContainElement("--v=4"), version.Version)
-		g.Expect(args(onlyManager, aso)).To(ContainElement("--v=2"), version.Version)
+		g.Expect(args(onlyManager, capz)).To(ContainElement("--v=4"), version.Name)
+		g.Expect(args(onlyManager, aso)).To(ContainElement("--v=2"), version.Name)
 	}
 }

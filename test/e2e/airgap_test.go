@@ -130,8 +130,9 @@ func (w *world) isolatedKubeconfig() string {
 // silent ignores all progress.
 type silent struct{}
 
-func (silent) Copied(*mirror.Item, int64, bool)   {}
-func (silent) Finished(*mirror.Item, bool, error) {}
+func (silent) Copied(*mirror.Item, int64)           {}
+func (silent) Skipped(*mirror.Item, int64)          {}
+func (silent) Finished(*mirror.Item, mirror.Result) {}
 
 // mirrored copies charts to the registry by means of an archive.
 func (r *privateRegistry) mirrored(ctx context.Context, releases []*harness.Release) {

@@ -53,7 +53,7 @@ func newPrivateRegistry(ctx context.Context, listen string) *privateRegistry {
 	DeferCleanup(r.Stop)
 	p := &privateRegistry{Registry: r, config: filepath.Join(dir, "config.json"), ca: filepath.Join(dir, "ca.crt")}
 	p.client, err = oci.NewClient(
-		oci.Options{CA: r.CA, Credentials: oci.Static(r.Address, registryUser, registryPassword)},
+		oci.Options{CA: r.CA, Credentials: oci.StaticCredentials(r.Address, registryUser, registryPassword)},
 	)
 	Expect(err).NotTo(HaveOccurred())
 

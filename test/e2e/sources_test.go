@@ -139,7 +139,7 @@ var _ = Describe("A web server", Ordered, func() {
 		By("changing to a version that was not fetched")
 		to("v1.2.0")
 		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.ComponentsFetchErrorReason,
-			server.URL()+"/plain/owner/plain/v1.2.0/metadata.yaml", "connection refused", "see whether the server runs"))
+			server.URL()+"/plain/owner/plain/v1.2.0/metadata.yaml", "connection refused", "check that the server runs"))
 		Expect(w.helm(ctx, "helm", "list", "-n", "plain")).To(
 			ConsistOf(And(HaveField("AppVersion", "v1.1.0"), HaveField("Status", "deployed"))))
 

@@ -54,7 +54,7 @@ func Load(ctx context.Context, repository string, wanted Wanted) (*Release, erro
 		return nil, err
 	}
 
-	releases, err := directory.Releases(ctx)
+	releases, err := directory.Versions(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,5 @@
-// Package catalog knows where providers are published: clusterctl's own list, and over it what a
-// person's configuration in clusterctl's format says.
+// Package catalog lists where providers are published: clusterctl's built-in list, extended and
+// overridden by a configuration in clusterctl's format.
 package catalog
 
 import (
@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/drone/envsubst/v2"
@@ -18,38 +17,41 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// Entry is one provider.
+// Entry is a provider in the catalog.
 type Entry struct {
 	Type v1alpha2.ProviderType
+	// Name of the provider, for example "aws".
 	Name string
-	// URL of the components, as clusterctl writes it.
+	// URL of the components, in clusterctl's form.
 	URL string
-	// Configured says that the URL is from the configuration rather than from clusterctl.
+	// Configured reports whether the URL is from the configuration rather than from clusterctl's
+	// built-in list.
 	Configured bool
 }
 
-// Label is clusterctl's label of the provider.
+// Label returns clusterctl's label of the provider, for example "infrastructure-aws".
 func (e Entry) Label() string { return e.Type.Label(e.Name) }
 
-// Catalog is the list of providers.
+// Catalog is a list of providers together with the rest of clusterctl's configuration.
 type Catalog struct {
 	// Entries in clusterctl's order.
 	Entries []Entry
 	// Overrides is the folder of the overrides layer, <folder>/<label>/<version>/<file>; empty
 	// means none.
 	Overrides string
-	// Images are the image overrides, YAML in clusterctl's format; empty means none.
+	// Images are the image overrides as YAML in clusterctl's format; empty means none.
 	Images string
-	// variables of the configuration, by name in upper case with underscores.
+	// variables of the configuration, with names as in the environment.
 	variables map[string]string
 }
 
-// Parse makes the catalog of a configuration in clusterctl's format: its keys providers, images and
-// overridesFolder, and variables beside them. An empty configuration gives clusterctl's own list.
+// Parse returns the catalog of a configuration in clusterctl's format: the keys providers, images
+// and overridesFolder, and variables as further keys. An empty configuration gives clusterctl's
+// built-in list.
 func Parse(data []byte) (*Catalog, error) {
 	var content map[string]any
 	if err := yaml.Unmarshal(data, &content); err != nil {
-		// the parser's own words may quote a credential
+		// the parser's error may quote a credential
 		return nil, errors.New("not YAML with a map of names and values")
 	}
 
@@ -75,13 +77,14 @@ func Parse(data []byte) (*Catalog, error) {
 		return nil, err
 	}
 
-	c.Entries, err = entries(providers)
+	c.Entries, err = listEntries(providers)
 
 	return c, err
 }
 
-// entries lists the providers, the configured ones among and over clusterctl's.
-func entries(providers string) ([]Entry, error) {
+// listEntries returns clusterctl's built-in list merged with the providers section of a
+// configuration.
+func listEntries(providers string) ([]Entry, error) {
 	var configured []struct {
 		Name string `json:"name"`
 		Type string `json:"type"`
@@ -103,20 +106,25 @@ func entries(providers string) ([]Entry, error) {
 		return nil, err
 	}
 
-	all := make([]Entry, 0, len(list))
+	entries := make([]Entry, 0, len(list))
+
 	for _, p := range list {
 		e := Entry{Type: v1alpha2.ProviderType(p.Type()), Name: p.Name(), URL: p.URL()}
+
 		for _, own := range configured {
-			e.Configured = e.Configured || own.Name == e.Name && own.Type == string(clusterctlv1.ProviderType(e.Type))
+			if own.Name == e.Name && own.Type == string(clusterctlv1.ProviderType(e.Type)) {
+				e.Configured = true
+			}
 		}
 
-		all = append(all, e)
+		entries = append(entries, e)
 	}
 
-	return all, nil
+	return entries, nil
 }
 
-// section is a part of the configuration as YAML; in ConfigMaps it may be YAML in a string.
+// section returns a section of the configuration as YAML. In ConfigMaps, a section may be a string
+// that contains YAML.
 func section(value any) (string, error) {
 	if text, ok := value.(string); ok || value == nil {
 		return text, nil
@@ -127,12 +135,13 @@ func section(value any) (string, error) {
 	return string(data), err
 }
 
-// variableName is a variable's name as the environment has it.
+// variableName returns the name that a variable has in the environment: "github-token" is
+// GITHUB_TOKEN.
 func variableName(name string) string {
 	return strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-// Find gives the entry of a provider.
+// Find returns the entry of a provider and reports whether there is one.
 func (c *Catalog) Find(t v1alpha2.ProviderType, name string) (Entry, bool) {
 	for _, e := range c.Entries {
 		if e.Type == t && e.Name == name {
@@ -143,77 +152,12 @@ func (c *Catalog) Find(t v1alpha2.ProviderType, name string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Variable is a variable of the environment, else of the configuration, as in clusterctl; for
-// example GITHUB_TOKEN.
+// Variable returns a variable such as GITHUB_TOKEN. As in clusterctl, the environment takes
+// precedence over the configuration.
 func (c *Catalog) Variable(name string) string {
 	if value, set := os.LookupEnv(name); set {
 		return value
 	}
 
 	return c.variables[name]
-}
-
-// Load reads a configuration file.
-func Load(file string) (*Catalog, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("configuration file: %w", err)
-	}
-
-	c, err := Parse(data)
-	if err != nil {
-		return nil, fmt.Errorf("configuration file %s: %w; write it in the format of clusterctl's configuration", file, err)
-	}
-
-	return c, nil
-}
-
-// LoadUser reads clusterctl's own configuration of the user, as far as there is one, with
-// clusterctl's own place for overrides.
-func LoadUser() (*Catalog, error) {
-	load := func() (*Catalog, error) { return Parse(nil) }
-	if file := userFile(); file != "" {
-		load = func() (*Catalog, error) { return Load(file) }
-	}
-
-	c, err := load()
-	if err != nil || c.Overrides != "" {
-		return c, err
-	}
-
-	for _, folder := range UserFolders() {
-		if info, err := os.Stat(filepath.Join(folder, "overrides")); err == nil && info.IsDir() {
-			c.Overrides = filepath.Join(folder, "overrides")
-			break
-		}
-	}
-
-	return c, nil
-}
-
-func userFile() string {
-	for _, folder := range UserFolders() {
-		for _, extension := range []string{"yaml", "yml", "json"} {
-			file := filepath.Join(folder, "clusterctl."+extension)
-			if _, err := os.Stat(file); err == nil {
-				return file
-			}
-		}
-	}
-
-	return ""
-}
-
-// UserFolders are those in which clusterctl looks for its configuration.
-func UserFolders() []string {
-	var folders []string
-	if folder, err := os.UserConfigDir(); err == nil {
-		folders = append(folders, filepath.Join(folder, "cluster-api"))
-	}
-
-	if home, err := os.UserHomeDir(); err == nil {
-		folders = append(folders, filepath.Join(home, ".cluster-api"))
-	}
-
-	return folders
 }

@@ -29,7 +29,7 @@ GITLAB_ACCESS_TOKEN: glpat
 EXP_MACHINE_POOL: true
 `
 
-func TestTheListIsClusterctls(t *testing.T) {
+func TestBuiltInEntries(t *testing.T) {
 	g := NewWithT(t)
 	c, err := Parse(nil)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -37,20 +37,26 @@ func TestTheListIsClusterctls(t *testing.T) {
 	core, found := c.Find(v1alpha2.CoreProviderType, "cluster-api")
 	g.Expect(found).To(BeTrue())
 	g.Expect(core).
-		To(Equal(Entry{Type: "CoreProvider", Name: "cluster-api", URL: "https://github.com/kubernetes-sigs/cluster-api/releases/latest/core-components.yaml"}))
+		To(Equal(Entry{
+			Type: "CoreProvider",
+			Name: "cluster-api",
+			URL:  "https://github.com/kubernetes-sigs/cluster-api/releases/latest/core-components.yaml",
+		}))
 
 	for _, e := range c.Entries {
 		from, err := c.Open(e, nil)
 		g.Expect(err).NotTo(HaveOccurred(), e.Label())
-		g.Expect(from.(source.Remote).Release("v1.0.0").Origin).
-			To(MatchRegexp(`^https://github\.com/[^/]+/[^/]+/releases/download/v1\.0\.0/[a-z-]+-components(-development)?\.yaml$`))
+		g.Expect(from.(source.Remote).Version("v1.0.0").Origin).
+			To(
+				MatchRegexp(`^https://github\.com/[^/]+/[^/]+/releases/download/v1\.0\.0/[a-z-]+-components(-development)?\.yaml$`),
+			)
 	}
 
 	_, found = c.Find(v1alpha2.AddonProviderType, "aws")
 	g.Expect(found).To(BeFalse())
 }
 
-func TestAConfigurationComesOverTheList(t *testing.T) {
+func TestConfiguredEntries(t *testing.T) {
 	g := NewWithT(t)
 	folder := t.TempDir()
 	t.Setenv("HERE", folder)
@@ -60,7 +66,12 @@ func TestAConfigurationComesOverTheList(t *testing.T) {
 
 	aws, _ := c.Find(v1alpha2.InfrastructureProviderType, "aws")
 	g.Expect(aws).
-		To(Equal(Entry{Type: "InfrastructureProvider", Name: "aws", URL: "https://mirror.example.com/aws/latest/infrastructure-components.yaml", Configured: true}))
+		To(Equal(Entry{
+			Type:       "InfrastructureProvider",
+			Name:       "aws",
+			URL:        "https://mirror.example.com/aws/latest/infrastructure-components.yaml",
+			Configured: true,
+		}))
 
 	azure, _ := c.Find(v1alpha2.InfrastructureProviderType, "azure")
 	g.Expect(azure.Configured).To(BeFalse())
@@ -73,10 +84,10 @@ func TestAConfigurationComesOverTheList(t *testing.T) {
 
 	from, err := c.Open(ours, nil)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(from.Releases(t.Context())).To(HaveExactElements(HaveField("Version", "v1.0.0")))
+	g.Expect(from.Versions(t.Context())).To(HaveExactElements(HaveField("Name", "v1.0.0")))
 }
 
-func TestTokens(t *testing.T) {
+func TestPublicToken(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("HERE", "")
 
@@ -92,7 +103,7 @@ func TestTokens(t *testing.T) {
 	g.Expect(c.PublicToken(gitHub)).To(Equal("environment"))
 }
 
-func TestWhatIsWrongIsSaidWithoutCredentials(t *testing.T) {
+func TestLoadErrors(t *testing.T) {
 	for content, message := range map[string]string{
 		"token: [hush":                      "not YAML",
 		"providers: hush":                   "not a list of providers, each with name, type and url",
@@ -111,7 +122,7 @@ func TestWhatIsWrongIsSaidWithoutCredentials(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError(os.ErrNotExist))
 }
 
-func TestTheUsersConfiguration(t *testing.T) {
+func TestLoadUser(t *testing.T) {
 	g := NewWithT(t)
 	folder := t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", folder)
@@ -133,19 +144,19 @@ func TestTheUsersConfiguration(t *testing.T) {
 	g.Expect(c.Variable("GITHUB_TOKEN")).To(Equal("mine"))
 }
 
-func TestOtherCredentialsComeBeforeTokens(t *testing.T) {
+func TestOpenReadsNoCredentials(t *testing.T) {
 	g := NewWithT(t)
 	c, err := Parse(nil)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	asked := 0
+	calls := 0
 	_, err = c.Open(
 		Entry{Type: "CoreProvider", Name: "cluster-api", URL: "https://github.com/o/r"},
 		func(context.Context, source.Server) (web.Credentials, error) {
-			asked++
+			calls++
 			return web.Credentials{}, nil
 		},
 	)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(asked).To(BeZero(), "a Secret is read when something is fetched")
+	g.Expect(calls).To(BeZero(), "credentials are read with the first request")
 }

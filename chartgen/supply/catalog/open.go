@@ -9,42 +9,44 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
-// Open makes the source of an entry: of a web server, or of a folder in clusterctl's
-// local-repository layout. The given credentials come before the tokens of the environment and the
-// configuration; nil means only those. Its error is a *source.AddressError.
+// Open returns the source of an entry: a web server, or a folder in clusterctl's local-repository
+// layout. Credentials take precedence over tokens of the environment and the configuration; nil means
+// there are only those. The error is a *source.AddressError.
 func (c *Catalog) Open(e Entry, credentials source.CredentialsFunc) (source.Source, error) {
-	if u, err := url.Parse(e.URL); err == nil && (u.Scheme == "" || u.Scheme == "file") {
+	u, err := url.Parse(e.URL)
+	if err == nil && (u.Scheme == "" || u.Scheme == "file") {
 		return source.NewDirectory(filepath.Dir(filepath.Dir(u.Path))) // of <label>/<version>/<file>
 	}
 
-	return source.NewWebsite(
-		e.URL,
-		source.Provider(e.Type, e.Name),
-		c.WebOptions(func(ctx context.Context, server source.Server) (web.Credentials, error) {
-			found := web.Credentials{}
+	withToken := func(ctx context.Context, server source.Server) (web.Credentials, error) {
+		var found web.Credentials
 
+		if credentials != nil {
 			var err error
-			if credentials != nil {
-				found, err = credentials(ctx, server)
+			if found, err = credentials(ctx, server); err != nil {
+				return found, err
 			}
+		}
 
-			if found.Token == "" && found.Username == "" {
-				found.Token = c.token(server)
-			}
+		if found.Token == "" && found.Username == "" {
+			found.Token = c.token(server)
+		}
 
-			return found, err
-		}),
-	)
+		return found, nil
+	}
+
+	return source.NewWebsite(e.URL, source.Provider(e.Type, e.Name), c.WebOptions(withToken))
 }
 
-// WebOptions say how web servers are asked, for sources beside the catalog's own.
+// WebOptions returns the options of the configuration for sources on web servers, including those
+// that are not in the catalog.
 func (c *Catalog) WebOptions(credentials source.CredentialsFunc) source.WebOptions {
 	return source.WebOptions{Credentials: credentials, Overrides: c.Overrides, GoProxy: c.Variable("GOPROXY")}
 }
 
-// PublicToken is the token of the environment or the configuration for github.com and gitlab.com.
-// Addresses of other servers must come from the catalog to get one: anybody who may write a
-// resource could have it sent to a server of theirs.
+// PublicToken returns the token of the environment or the configuration if the server is github.com
+// or gitlab.com. Other servers get one only if their address is in the catalog: a user who may write
+// a resource could otherwise have the token sent to a server of their choice.
 func (c *Catalog) PublicToken(server source.Server) string {
 	if server.Host != "github.com" && server.Host != "gitlab.com" {
 		return ""
@@ -53,6 +55,7 @@ func (c *Catalog) PublicToken(server source.Server) string {
 	return c.token(server)
 }
 
+// token returns the first of the server's token variables that is set.
 func (c *Catalog) token(server source.Server) string {
 	for _, name := range server.Tokens {
 		if token := c.Variable(variableName(name)); token != "" {

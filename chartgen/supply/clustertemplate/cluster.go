@@ -14,9 +14,9 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 )
 
-// FromCluster takes the templates out of the chart that the operator keeps in the management
-// cluster. Where the name is left open there must be one infrastructure provider; where the version
-// is, the installed one is meant.
+// FromCluster returns the templates in the chart that the operator stores in the management cluster.
+// If want has no name, there must be exactly one infrastructure provider; if it has no version, the
+// installed version is used.
 func FromCluster(ctx context.Context, c client.Client, want Infrastructure) (*Set, error) {
 	provider, err := installedProvider(ctx, c, want.Name)
 	if err != nil {
@@ -45,14 +45,16 @@ func FromCluster(ctx context.Context, c client.Client, want Infrastructure) (*Se
 	return FromChart(stored, want)
 }
 
-// installedProvider is the infrastructure provider of that name, or the only one there is.
+// installedProvider returns the infrastructure provider with a name, or the only one if the name is
+// empty.
 func installedProvider(ctx context.Context, c client.Client, name string) (*v1alpha2.InfrastructureProvider, error) {
 	list := &v1alpha2.InfrastructureProviderList{}
 
 	err := c.List(ctx, list)
 	if meta.IsNoMatchError(err) {
 		return nil, &source.NotFoundError{
-			Message: "the management cluster knows no InfrastructureProviders; install Capstan there, or name a chart or a folder to read the templates from",
+			Message: "the management cluster knows no InfrastructureProviders; " +
+				"install Capstan there, or name a chart or a folder to read the templates from",
 		}
 	}
 
@@ -71,7 +73,8 @@ func installedProvider(ctx context.Context, c client.Client, name string) (*v1al
 	switch {
 	case len(names) == 0:
 		return nil, &source.NotFoundError{
-			Message: "the management cluster has no InfrastructureProvider; create one, or name a chart or a folder to read the templates from",
+			Message: "the management cluster has no InfrastructureProvider; " +
+				"create one, or name a chart or a folder to read the templates from",
 		}
 	case name == "":
 		return nil, &source.NotFoundError{
@@ -88,9 +91,8 @@ func installedProvider(ctx context.Context, c client.Client, name string) (*v1al
 	}
 }
 
-// storedChart reads the provider's stored chart of a version. Of several that were made of
-// different bytes under one version, it is the one that the provider's status names, else the
-// newest.
+// storedChart reads the stored chart of a provider's version. If there are several, since files of the
+// version changed, it is the one in the provider's status, or else the newest.
 func storedChart(
 	ctx context.Context,
 	c client.Client,
@@ -106,21 +108,21 @@ func storedChart(
 
 	if len(versions) == 0 {
 		return nil, &source.NotFoundError{
-			Message: "the cluster keeps no chart of it; its status tells where the chart is, pull it from there and give the .tgz",
+			Message: "the cluster keeps no chart of it; pull the chart from the place in its status and give the .tgz",
 		}
 	}
 
-	release, err := source.Pick(source.Versions(versions), version, "")
+	picked, err := source.Pick(source.ParseVersions(versions), version, "")
 	if err != nil {
 		return nil, err
 	}
 
-	query := store.Query{Namespace: provider.Namespace, Provider: v1alpha2.Label(provider), Version: release.Version}
+	options := store.FindOptions{Namespace: provider.Namespace, Provider: v1alpha2.Label(provider), Version: picked.Name}
 	if provider.Status.Chart != nil {
-		query.Digest = provider.Status.Chart.Digest
+		options.PreferDigest = provider.Status.Chart.Digest
 	}
 
-	stored, err := charts.Find(ctx, query)
+	stored, err := charts.Find(ctx, options)
 	if err != nil {
 		return nil, err
 	}

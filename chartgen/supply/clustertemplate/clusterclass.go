@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1" //nolint:staticcheck // deprecated, and what most providers publish
+	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1" //nolint:staticcheck // most providers still use it
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/cmd/clusterctl/client/config"
 	"sigs.k8s.io/cluster-api/cmd/clusterctl/client/repository"
@@ -26,8 +26,9 @@ var (
 	classKind   = clusterv1.GroupVersion.WithKind("ClusterClass").GroupKind()
 )
 
-// missingClasses are the ClusterClasses that the Clusters among the objects name and that are not
-// among them, each once. (clusterctl also fetches, and repeats, those that are there.)
+// missingClasses returns the ClusterClasses that Clusters among the objects use and that are not
+// among the objects, each once. clusterctl differs: it also adds classes that are among the objects,
+// and repeats them.
 func missingClasses(objects []unstructured.Unstructured) ([]types.NamespacedName, error) {
 	var present, classes []types.NamespacedName
 
@@ -50,7 +51,7 @@ func missingClasses(objects []unstructured.Unstructured) ([]types.NamespacedName
 	return slices.DeleteFunc(classes, func(c types.NamespacedName) bool { return slices.Contains(present, c) }), nil
 }
 
-// classOf is the class of a Cluster; nil when it has no topology, or is of a version that has none.
+// classOf returns the class of a Cluster; nil if it has no topology, or an API version without one.
 func classOf(o *unstructured.Unstructured) (*types.NamespacedName, error) {
 	var class types.NamespacedName
 
@@ -80,8 +81,8 @@ func classOf(o *unstructured.Unstructured) (*types.NamespacedName, error) {
 	return &class, nil
 }
 
-// decode reads a Cluster. Why it failed stays untold: a decoder speaks of Go types, and quotes
-// values.
+// decode converts a Cluster to its Go type. The error leaves out that of the converter, which names
+// Go types and may quote values.
 func decode(o *unstructured.Unstructured, into any) error {
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into) != nil {
 		return fmt.Errorf(
@@ -94,17 +95,17 @@ func decode(o *unstructured.Unstructured, into any) error {
 	return nil
 }
 
-// classes are the templates of those ClusterClasses that the management cluster does not have.
-// Absent are those that are not in the set either, if there is no management cluster to know them;
-// otherwise that is an error.
+// classes returns the templates of those ClusterClasses that the management cluster does not have.
+// Classes that are not in the set either are an error, or, if there is no management cluster to ask,
+// are returned as missing.
 func (s *Set) classes(
 	ctx context.Context,
 	keys []types.NamespacedName,
 	variables config.VariablesClient,
 	management client.Client,
-) (templates []repository.Template, absent []types.NamespacedName, err error) {
+) (templates []repository.Template, missing []types.NamespacedName, err error) {
 	for _, key := range keys {
-		found, err := exists(ctx, management, classKind, key)
+		found, err := objectExists(ctx, management, classKind, key)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -115,7 +116,7 @@ func (s *Set) classes(
 
 		file, found := s.file(classPrefix + key.Name + suffix)
 		if !found && management == nil {
-			absent = append(absent, key)
+			missing = append(missing, key)
 			continue
 		}
 
@@ -142,11 +143,11 @@ func (s *Set) classes(
 		templates = append(templates, template)
 	}
 
-	return templates, absent, nil
+	return templates, missing, nil
 }
 
-// refuseExisting fails when an object that comes with a new class is in the management cluster
-// already: it belongs to something else, and the class would change it.
+// refuseExisting returns an error if one of a new class's objects exists in the management cluster:
+// the object belongs to something else, which applying the class would change.
 func refuseExisting(
 	ctx context.Context,
 	management client.Client,
@@ -154,14 +155,15 @@ func refuseExisting(
 	objects []unstructured.Unstructured,
 ) error {
 	for _, o := range objects {
-		found, err := exists(ctx, management, o.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(&o))
+		found, err := objectExists(ctx, management, o.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(&o))
 		if err != nil {
 			return err
 		}
 
 		if found {
 			return fmt.Errorf(
-				"%s %s is in the management cluster already, but its ClusterClass %s is not; delete the object, or apply the class yourself",
+				"%s %s is in the management cluster already, but its ClusterClass %s is not; "+
+					"delete the object, or apply the class yourself",
 				o.GetKind(),
 				client.ObjectKeyFromObject(&o),
 				class,
@@ -172,9 +174,9 @@ func refuseExisting(
 	return nil
 }
 
-// exists reports whether the management cluster has an object; one whose kind it does not know it has
-// not.
-func exists(
+// objectExists reports whether the management cluster has an object. It has none of a kind that it does
+// not know.
+func objectExists(
 	ctx context.Context,
 	management client.Client,
 	kind schema.GroupKind,

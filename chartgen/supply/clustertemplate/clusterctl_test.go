@@ -23,7 +23,7 @@ import (
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// request is what all comparisons ask for.
+// request returns the request of all comparisons.
 func request(flavor string) clustertemplate.Request {
 	return clustertemplate.Request{
 		Name:              "dev",
@@ -34,7 +34,7 @@ func request(flavor string) clustertemplate.Request {
 	}
 }
 
-// assignments are the values of all variables that a template requires, by what they try.
+// assignments are values for all required variables of a template, by what they test.
 var assignments = map[string]string{
 	"plain":    "plain",
 	"empty":    "",
@@ -47,21 +47,21 @@ var assignments = map[string]string{
 	"alias":    "*unknown",
 }
 
-// corrections are the flavors of which clusterctl makes something else, with the reason;
-// TestGenerate has what is right.
+// corrections are flavors for which clusterctl generates other manifests, with the reason. The
+// manifests of Capstan are tested by TestGenerateAddsClasses.
 var corrections = map[string]string{
 	"infrastructure-sample/twice": "clusterctl repeats a ClusterClass for each Cluster that uses it",
 }
 
-// noClassFile is how clusterctl fails where a release has no file for a ClusterClass. It looks for
-// one even if the template brings the class itself (flavors of aws), or if the class is published
-// as a flavor (azure, gcp). Capstan takes the template alone, and tells of a class that it does not
-// bring.
+// noClassFile is the error of clusterctl if a release has no file for a ClusterClass. It requires one
+// even if the class is in the template (flavors of aws), or is published as a flavor (azure, gcp).
+// Capstan generates the template alone, and returns the class as missing if it is not in the
+// template.
 const noClassFile = "failed to get the cluster class template"
 
-// The measure of the package: what it makes of any template and any values is what clusterctl makes
-// of them.
-func TestManifestsAreThoseOfClusterctl(t *testing.T) {
+// TestGenerateLikeClusterctl checks that the manifests are those of clusterctl, for every template
+// and values of all kinds.
+func TestGenerateLikeClusterctl(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 
@@ -95,12 +95,12 @@ func compareWithClusterctl(t *testing.T, path string, set *clustertemplate.Set, 
 	}
 
 	if wantErr != nil && strings.Contains(wantErr.Error(), noClassFile) && gotErr == nil {
-		absent := slices.ContainsFunc(
-			got.AbsentClasses,
+		missing := slices.ContainsFunc(
+			got.MissingClasses,
 			func(c types.NamespacedName) bool { return strings.Contains(wantErr.Error(), strconv.Quote(c.String())) },
 		)
-		g.Expect(absent).
-			NotTo(Equal(strings.Contains(string(got.YAML), "kind: ClusterClass\n")), "either brings the class or tells of it")
+		g.Expect(missing).
+			NotTo(Equal(strings.Contains(string(got.YAML), "kind: ClusterClass\n")), "the class is either included or missing")
 
 		want, wantErr = templateAlone(set, flavor, newVariables(t, set, flavor, value))
 	}
@@ -114,7 +114,7 @@ func compareWithClusterctl(t *testing.T, path string, set *clustertemplate.Set, 
 	g.Expect(string(got.YAML)).To(Equal(want))
 }
 
-// newVariables sets each variable that the template requires.
+// newVariables returns variables in which every required variable of a template has a value.
 func newVariables(t *testing.T, set *clustertemplate.Set, flavor, value string) *clustertemplate.Variables {
 	t.Helper()
 
@@ -123,7 +123,7 @@ func newVariables(t *testing.T, set *clustertemplate.Set, flavor, value string) 
 
 	required, err := set.Variables(request(flavor), variables)
 	if err != nil {
-		return variables // both programs will say so
+		return variables // Generate and clusterctl both return this error
 	}
 
 	for _, v := range required {
@@ -135,7 +135,7 @@ func newVariables(t *testing.T, set *clustertemplate.Set, flavor, value string) 
 	return variables
 }
 
-// configReader gives clusterctl the variables, and the provider's folder as its repository.
+// configReader is a clusterctl configuration with variables and the provider's folder.
 type configReader struct {
 	*config.MemoryReader
 	variables *clustertemplate.Variables
@@ -151,7 +151,7 @@ func (r configReader) Get(name string) (string, error) {
 
 func (r configReader) Set(name, value string) { r.variables.Set(name, value) }
 
-// clusterctlManifests is what `clusterctl generate cluster` prints.
+// clusterctlManifests returns the output of `clusterctl generate cluster`.
 func clusterctlManifests(
 	ctx context.Context,
 	path string,
@@ -167,7 +167,11 @@ func clusterctlManifests(
 	}
 
 	reader, err := config.NewMemoryReader().
-		AddProvider(name, clusterctlv1.InfrastructureProviderType, "file://"+filepath.Join(absolute, "infrastructure-components.yaml"))
+		AddProvider(
+			name,
+			clusterctlv1.InfrastructureProviderType,
+			"file://"+filepath.Join(absolute, "infrastructure-components.yaml"),
+		)
 	if err != nil {
 		return "", err
 	}
@@ -204,8 +208,7 @@ func clusterctlManifests(
 	return string(yaml), err
 }
 
-// templateAlone is the template as clusterctl processes it, without any ClusterClass from
-// elsewhere.
+// templateAlone returns a template as clusterctl processes it, without further ClusterClasses.
 func templateAlone(set *clustertemplate.Set, flavor string, variables *clustertemplate.Variables) (string, error) {
 	i := slices.IndexFunc(set.Files, func(f bundle.File) bool {
 		return f.Name == yamlprocessor.NewSimpleProcessor().GetTemplateName("", flavor)
@@ -213,7 +216,11 @@ func templateAlone(set *clustertemplate.Set, flavor string, variables *clusterte
 
 	r := request(flavor)
 	for name, value := range map[string]string{
-		"CLUSTER_NAME": r.Name, "NAMESPACE": r.Namespace, "KUBERNETES_VERSION": r.KubernetesVersion, "CONTROL_PLANE_MACHINE_COUNT": "1", "WORKER_MACHINE_COUNT": "2",
+		"CLUSTER_NAME":                r.Name,
+		"NAMESPACE":                   r.Namespace,
+		"KUBERNETES_VERSION":          r.KubernetesVersion,
+		"CONTROL_PLANE_MACHINE_COUNT": "1",
+		"WORKER_MACHINE_COUNT":        "2",
 	} {
 		variables.Set(name, value)
 	}
@@ -233,7 +240,7 @@ func templateAlone(set *clustertemplate.Set, flavor string, variables *clusterte
 	return string(yaml), err
 }
 
-// providerFolders are the samples and, when PROVIDERS is set, the real releases there.
+// providerFolders returns the samples and, if PROVIDERS is set, the real releases there.
 func providerFolders(t *testing.T) []string {
 	folders := []string{"testdata/infrastructure-sample"}
 

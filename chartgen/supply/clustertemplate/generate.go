@@ -15,23 +15,22 @@ import (
 	"github.com/capstan-project/capstan/chartgen/expr"
 )
 
-// Manifests are what makes a workload cluster.
+// Manifests are the objects of a workload cluster.
 type Manifests struct {
-	// YAML holds the objects, ClusterClasses before the Cluster; it ends without a newline.
+	// YAML holds the objects, ClusterClasses before the Cluster, without a newline at the end.
 	YAML []byte
-	// AbsentClasses are the ClusterClasses that the Cluster needs but neither its template brings
-	// nor the set holds. They have to be in the management cluster already, which could not be
-	// asked.
-	AbsentClasses []types.NamespacedName
+	// MissingClasses are the ClusterClasses that the Cluster needs and that are neither in its
+	// template nor in the set. They must exist in the management cluster, which could not be asked.
+	MissingClasses []types.NamespacedName
 }
 
-// Generate makes the manifests of the requested cluster. A ClusterClass that its topology names
-// comes along unless the template brings it or the management cluster has it; nil stands for a
-// management cluster that cannot be asked.
+// Generate generates the manifests of the requested cluster. The ClusterClass of its topology is
+// included unless it is in the template or in the management cluster. Management may be nil if there is
+// no management cluster to ask.
 //
-// The error is a *source.NotFoundError for a flavor or class that is not there, a
-// *MissingVariablesError, or a *bundle.InvalidError for a file that is wrong or becomes so by its
-// variables. Of the variables' values it tells none but those that became names of objects.
+// The error is a *source.NotFoundError for a missing flavor or class, a *MissingVariablesError, or a
+// *bundle.InvalidError for a file that is invalid, or becomes so with the values of the variables. No
+// error contains such values, except for those that are used as names of objects.
 func (s *Set) Generate(
 	ctx context.Context,
 	r Request,
@@ -57,7 +56,7 @@ func (s *Set) Generate(
 		return nil, s.invalid(file, 0, err.Error())
 	}
 
-	classes, absent, err := s.classes(ctx, keys, variables, management)
+	classes, missing, err := s.classes(ctx, keys, variables, management)
 	if err != nil {
 		return nil, err
 	}
@@ -72,16 +71,16 @@ func (s *Set) Generate(
 		return nil, fmt.Errorf("%s: %w", s, err)
 	}
 
-	return &Manifests{YAML: yaml, AbsentClasses: absent}, nil
+	return &Manifests{YAML: yaml, MissingClasses: missing}, nil
 }
 
-// process puts a file's variables in and its objects into the namespace.
+// process substitutes the variables in a file and sets the namespace of its objects.
 func (s *Set) process(
 	file bundle.File,
 	namespace string,
 	variables config.VariablesClient,
 ) (repository.Template, error) {
-	names, err := missing(file, variables)
+	names, err := missingVariables(file, variables)
 	if err != nil {
 		return nil, s.expressionError(file, err)
 	}
@@ -91,7 +90,10 @@ func (s *Set) process(
 	}
 
 	template, err := repository.NewTemplate(repository.TemplateInput{
-		RawArtifact: file.Data, ConfigVariablesClient: variables, Processor: processor, TargetNamespace: namespace,
+		RawArtifact:           file.Data,
+		ConfigVariablesClient: variables,
+		Processor:             processor,
+		TargetNamespace:       namespace,
 	})
 	if err != nil {
 		return nil, s.processError(file, err)
@@ -100,13 +102,13 @@ func (s *Set) process(
 	return template, nil
 }
 
-// invalid makes the error of a file; a line of 0 means the whole file.
+// invalid returns the error of a file. Line 0 means the whole file.
 func (s *Set) invalid(file bundle.File, line int, reason string) error {
 	return fmt.Errorf("%s: %w", s, &bundle.InvalidError{File: file.Name, Line: line, Reason: reason})
 }
 
-// expressionError says which expression of a file is wrong, and where; clusterctl's library, which
-// gave the error, does not.
+// expressionError returns the error of a file with an invalid expression. It names expression and
+// line, unlike err, which is from clusterctl's library.
 func (s *Set) expressionError(file bundle.File, err error) error {
 	var syntax *expr.SyntaxError
 	if _, found := expr.Parse(string(file.Data)); errors.As(found, &syntax) {
@@ -116,32 +118,34 @@ func (s *Set) expressionError(file bundle.File, err error) error {
 	return s.invalid(file, 0, "holds a ${...} expression that cannot be read: "+err.Error())
 }
 
-// Where clusterctl's library, and the YAML reader below it, found a document wrong. The rest of its
-// message is the whole document, credentials and all, so nothing else of it is passed on.
+// Patterns for the document and the line in an error of clusterctl's library. Nothing else of such an
+// error is passed on: it quotes the whole document, which may contain credentials.
 var (
-	wrongDocument = regexp.MustCompile(`^failed to parse yaml: failed to unmarshal the (\w+) yaml document`)
-	wrongLine     = regexp.MustCompile(`yaml: (line \d+): [^"]*$`)
+	invalidDocument = regexp.MustCompile(`^failed to parse yaml: failed to unmarshal the (\w+) yaml document`)
+	invalidLine     = regexp.MustCompile(`yaml: (line \d+): [^"]*$`)
 )
 
-// processError says what is wrong with a file once its variables are put in.
+// processError returns the error of a file that is invalid with its variables substituted.
 func (s *Set) processError(file bundle.File, err error) error {
-	where := wrongDocument.FindStringSubmatch(err.Error())
-	if where == nil {
+	document := invalidDocument.FindStringSubmatch(err.Error())
+	if document == nil {
 		return s.invalid(
 			file,
 			0,
-			"with its variables put in it holds an object that Kubernetes does not know in this form; check the variables' values",
+			"with its variables substituted it holds an object that is not a valid Kubernetes object; "+
+				"check the variables' values",
 		)
 	}
 
-	place := "the " + where[1] + " document"
-	if line := wrongLine.FindStringSubmatch(err.Error()); line != nil {
+	place := "the " + document[1] + " document"
+	if line := invalidLine.FindStringSubmatch(err.Error()); line != nil {
 		place += ", " + line[1] + " of it,"
 	}
 
 	return s.invalid(
 		file,
 		0,
-		place+" is not a YAML object once the variables are put in; check their values, and quote those with special characters",
+		place+" is not a YAML object once the variables are substituted; "+
+			"check their values, and quote those with special characters",
 	)
 }

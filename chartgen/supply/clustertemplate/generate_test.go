@@ -26,8 +26,8 @@ func sampleSet(t *testing.T) *clustertemplate.Set {
 	return set
 }
 
-// noConfig are the variables without a configuration file: those of the environment.
-func noConfig(t *testing.T) *clustertemplate.Variables {
+// environmentOnly returns variables without a configuration file.
+func environmentOnly(t *testing.T) *clustertemplate.Variables {
 	t.Helper()
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
@@ -38,17 +38,22 @@ func noConfig(t *testing.T) *clustertemplate.Variables {
 	return variables
 }
 
-func TestGenerateBringsEachMissingClassOnce(t *testing.T) {
+func TestGenerateAddsClasses(t *testing.T) {
 	for flavor, want := range map[string][]string{
 		"topology":         {"ClusterClass team/small", "SampleClusterTemplate team/small", "Cluster team/dev"},
 		"topology-v1beta1": {"ClusterClass classes/small", "SampleClusterTemplate classes/small", "Cluster team/dev"},
-		"twice":            {"ClusterClass team/small", "SampleClusterTemplate team/small", "Cluster team/dev-blue", "Cluster team/dev-green"},
-		"own-class":        {"ClusterClass team/own", "Cluster team/dev"},
-		"foreign-class":    {"Cluster team/dev"},
+		"twice": {
+			"ClusterClass team/small",
+			"SampleClusterTemplate team/small",
+			"Cluster team/dev-blue",
+			"Cluster team/dev-green",
+		},
+		"own-class":     {"ClusterClass team/own", "Cluster team/dev"},
+		"foreign-class": {"Cluster team/dev"},
 	} {
 		t.Run(flavor, func(t *testing.T) {
 			g := NewWithT(t)
-			manifests, err := sampleSet(t).Generate(t.Context(), request(flavor), noConfig(t), nil)
+			manifests, err := sampleSet(t).Generate(t.Context(), request(flavor), environmentOnly(t), nil)
 			g.Expect(err).NotTo(HaveOccurred())
 			objects, err := utilyaml.ToUnstructured(manifests.YAML)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -61,15 +66,15 @@ func TestGenerateBringsEachMissingClassOnce(t *testing.T) {
 			g.Expect(got).To(Equal(want))
 
 			if flavor == "foreign-class" {
-				g.Expect(manifests.AbsentClasses).To(ConsistOf(types.NamespacedName{Namespace: "team", Name: "foreign"}))
+				g.Expect(manifests.MissingClasses).To(ConsistOf(types.NamespacedName{Namespace: "team", Name: "foreign"}))
 			} else {
-				g.Expect(manifests.AbsentClasses).To(BeEmpty())
+				g.Expect(manifests.MissingClasses).To(BeEmpty())
 			}
 		})
 	}
 }
 
-func TestGenerateSaysWhatIsWrong(t *testing.T) {
+func TestGenerateErrors(t *testing.T) {
 	negative := new(int64(-1))
 
 	for name, test := range map[string]struct {
@@ -79,10 +84,12 @@ func TestGenerateSaysWhatIsWrong(t *testing.T) {
 	}{
 		"unknown flavor": {
 			change: func(r *clustertemplate.Request) { r.Flavor = "eks" },
-			want:   `infrastructure-sample v1.1.0 has no flavor "eks"; choose a flavor: none for the default, foreign-class, no-class, own-class, secret, topology, topology-v1beta1, twice, wrong-cluster, wrong-expression`,
+			want: `infrastructure-sample v1.1.0 has no flavor "eks"; choose a flavor: none for the default, foreign-class, ` +
+				`no-class, own-class, secret, topology, topology-v1beta1, twice, wrong-cluster, wrong-expression`,
 		},
 		"several required variables": {
-			want: "infrastructure-sample v1.1.0: cluster-template.yaml needs a value for REGION, SSH_KEY_NAME; set each as an environment variable or in the configuration file",
+			want: "infrastructure-sample v1.1.0: cluster-template.yaml needs a value for REGION, SSH_KEY_NAME; set each as " +
+				"an environment variable or in the configuration file",
 		},
 		"namespace": {
 			change: func(r *clustertemplate.Request) { r.Namespace = "Team" },
@@ -104,9 +111,10 @@ func TestGenerateSaysWhatIsWrong(t *testing.T) {
 			change: func(r *clustertemplate.Request) { r.WorkerMachines = negative },
 			want:   "the number of worker machines is -1; set it to 0 or more",
 		},
-		"machines that are no number": {
+		"machines that are not a number": {
 			environment: map[string]string{"CONTROL_PLANE_MACHINE_COUNT": "three"},
-			want:        "the number of control plane machines, variable CONTROL_PLANE_MACHINE_COUNT, is not a whole number; set it to 1 or more",
+			want: "the number of control plane machines, variable CONTROL_PLANE_MACHINE_COUNT, is not a whole number; " +
+				"set it to 1 or more",
 		},
 		"expression": {
 			change: func(r *clustertemplate.Request) { r.Flavor = "wrong-expression" },
@@ -114,12 +122,14 @@ func TestGenerateSaysWhatIsWrong(t *testing.T) {
 		},
 		"topology without a class": {
 			change: func(r *clustertemplate.Request) { r.Flavor = "no-class" },
-			want:   "infrastructure-sample v1.1.0: cluster-template-no-class.yaml: the topology of Cluster dev names no ClusterClass; give it one",
+			want: "infrastructure-sample v1.1.0: cluster-template-no-class.yaml: the topology of Cluster dev names no " +
+				"ClusterClass; give it one",
 		},
 		"Cluster of wrong types": {
 			environment: map[string]string{"PAUSED": "hunter2"},
 			change:      func(r *clustertemplate.Request) { r.Flavor = "wrong-cluster" },
-			want:        "infrastructure-sample v1.1.0: cluster-template-wrong-cluster.yaml: the Cluster dev does not fit cluster.x-k8s.io/v1beta2; ",
+			want: "infrastructure-sample v1.1.0: cluster-template-wrong-cluster.yaml: the Cluster dev does not fit " +
+				"cluster.x-k8s.io/v1beta2; ",
 		},
 		"value that breaks the YAML": {
 			environment: map[string]string{"PASSWORD": "'hunter2: [\nhunter2"},
@@ -129,12 +139,14 @@ func TestGenerateSaysWhatIsWrong(t *testing.T) {
 		"value that is an alias": {
 			environment: map[string]string{"PASSWORD": "*hunter2"},
 			change:      func(r *clustertemplate.Request) { r.Flavor = "secret" },
-			want:        "infrastructure-sample v1.1.0: cluster-template-secret.yaml: the 2nd document is not a YAML object once the variables are put in; ",
+			want: "infrastructure-sample v1.1.0: cluster-template-secret.yaml: the 2nd document is not a YAML object " +
+				"once the variables are substituted; ",
 		},
 		"value that is a document": {
 			environment: map[string]string{"PASSWORD": "\n---\nhunter2"},
 			change:      func(r *clustertemplate.Request) { r.Flavor = "secret" },
-			want:        "infrastructure-sample v1.1.0: cluster-template-secret.yaml: the 3rd document is not a YAML object once the variables are put in; ",
+			want: "infrastructure-sample v1.1.0: cluster-template-secret.yaml: the 3rd document is not a YAML object " +
+				"once the variables are substituted; ",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,38 +160,38 @@ func TestGenerateSaysWhatIsWrong(t *testing.T) {
 				test.change(&r)
 			}
 
-			_, err := sampleSet(t).Generate(t.Context(), r, noConfig(t), nil)
+			_, err := sampleSet(t).Generate(t.Context(), r, environmentOnly(t), nil)
 			g.Expect(err).To(MatchError(HavePrefix(test.want)))
-			g.Expect(err).NotTo(MatchError(ContainSubstring("hunter2")), "a value, perhaps a credential")
+			g.Expect(err).NotTo(MatchError(ContainSubstring("hunter2")), "values may be credentials")
 		})
 	}
 }
 
-func TestGenerateErrorsHaveTypes(t *testing.T) {
+func TestGenerateErrorTypes(t *testing.T) {
 	g := NewWithT(t)
-	_, err := sampleSet(t).Generate(t.Context(), request(""), noConfig(t), nil)
+	_, err := sampleSet(t).Generate(t.Context(), request(""), environmentOnly(t), nil)
 
 	var missing *clustertemplate.MissingVariablesError
 	g.Expect(errors.As(err, &missing)).To(BeTrue())
 	g.Expect(missing.Names).To(Equal([]string{"REGION", "SSH_KEY_NAME"}))
 
-	_, err = sampleSet(t).Generate(t.Context(), request("none"), noConfig(t), nil)
+	_, err = sampleSet(t).Generate(t.Context(), request("none"), environmentOnly(t), nil)
 
 	var notFound *source.NotFoundError
 	g.Expect(errors.As(err, &notFound)).To(BeTrue())
 
-	_, err = sampleSet(t).Generate(t.Context(), request("wrong-expression"), noConfig(t), nil)
+	_, err = sampleSet(t).Generate(t.Context(), request("wrong-expression"), environmentOnly(t), nil)
 
 	var invalid *bundle.InvalidError
 	g.Expect(errors.As(err, &invalid)).To(BeTrue())
 	g.Expect(invalid.Line).To(Equal(4))
 }
 
-func TestVariablesListsWhatTheTemplateTakes(t *testing.T) {
+func TestSetVariables(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("REGION", "eu-west-1") // a set variable is still a required one, as in clusterctl
 	t.Setenv("CONTROL_PLANE_MACHINE_COUNT", "3")
-	list, err := sampleSet(t).Variables(request(""), noConfig(t))
+	list, err := sampleSet(t).Variables(request(""), environmentOnly(t))
 	g.Expect(err).NotTo(HaveOccurred())
 
 	var got []string
@@ -206,12 +218,10 @@ func TestVariablesListsWhatTheTemplateTakes(t *testing.T) {
 	}))
 }
 
-func TestNewVariablesReadsAsClusterctlDoes(t *testing.T) {
+func TestVariablesPrecedence(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "variables")
-	NewWithT(
-		t,
-	).Expect(os.WriteFile(file, []byte("file: from file\nBoth: from file\nNUMBER: 1000000\nSWITCH: true\nNOTHING:\nEMPTY: ''\n"), 0o600)).
-		To(Succeed())
+	content := "file: from file\nBoth: from file\nNUMBER: 1000000\nSWITCH: true\nNOTHING:\nEMPTY: ''\n"
+	NewWithT(t).Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed())
 	t.Setenv("BOTH", "from environment")
 	t.Setenv("EMPTY_HERE", "")
 	t.Setenv("SET", "from environment")
@@ -221,7 +231,13 @@ func TestNewVariablesReadsAsClusterctlDoes(t *testing.T) {
 	variables.Set("SET", "set")
 
 	for name, want := range map[string]string{
-		"FILE": "from file", "BOTH": "from environment", "SET": "set", "NUMBER": "1000000", "SWITCH": "true", "EMPTY": "", "EMPTY_HERE": "",
+		"FILE":       "from file",
+		"BOTH":       "from environment",
+		"SET":        "set",
+		"NUMBER":     "1000000",
+		"SWITCH":     "true",
+		"EMPTY":      "",
+		"EMPTY_HERE": "",
 	} {
 		NewWithT(t).Expect(variables.Get(name)).To(Equal(want), name)
 	}
@@ -232,7 +248,7 @@ func TestNewVariablesReadsAsClusterctlDoes(t *testing.T) {
 	}
 }
 
-func TestNewVariablesFindsTheConfigurationOfClusterctl(t *testing.T) {
+func TestNewVariablesFindsUserConfiguration(t *testing.T) {
 	for _, folder := range []string{".config/cluster-api", ".cluster-api"} {
 		g := NewWithT(t)
 		home := t.TempDir()
@@ -247,11 +263,13 @@ func TestNewVariablesFindsTheConfigurationOfClusterctl(t *testing.T) {
 	}
 }
 
-func TestNewVariablesSaysWhatIsWrong(t *testing.T) {
+func TestNewVariablesErrors(t *testing.T) {
 	folder := t.TempDir()
 	for content, want := range map[string]string{
-		"A: b\nC: hunter2: d\n": "configuration file FILE line 2: cannot be read; write each variable as NAME: value on a line of its own",
-		"hunter2":               "configuration file FILE line 1: cannot be read; write each variable as NAME: value on a line of its own",
+		"A: b\nC: hunter2: d\n": "configuration file FILE line 2: cannot be read; write each variable as NAME: value on a " +
+			"line of its own",
+		"hunter2": "configuration file FILE line 1: cannot be read; write each variable as NAME: value on a " +
+			"line of its own",
 	} {
 		file := filepath.Join(folder, "variables.yaml")
 		NewWithT(t).Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed())

@@ -27,24 +27,24 @@ const (
 
 var processor = yamlprocessor.NewSimpleProcessor()
 
-// Request says which workload cluster is wanted.
+// Request describes the workload cluster to generate.
 type Request struct {
 	// Name of the cluster, a DNS subdomain.
 	Name string
 	// Namespace of all its objects, a DNS label.
 	Namespace string
-	// Flavor of the template; "" for the default.
+	// Flavor of the template; empty means the default template.
 	Flavor string
-	// KubernetesVersion, a semantic version; "" leaves it to the variable KUBERNETES_VERSION.
+	// KubernetesVersion is a semantic version; empty means the variable KUBERNETES_VERSION.
 	KubernetesVersion string
-	// ControlPlaneMachines, at least 1; nil leaves them to the variable
-	// CONTROL_PLANE_MACHINE_COUNT, else 1.
+	// ControlPlaneMachines is at least 1; nil means the variable CONTROL_PLANE_MACHINE_COUNT, or else
+	// 1.
 	ControlPlaneMachines *int64
-	// WorkerMachines, at least 0; nil leaves them to the variable WORKER_MACHINE_COUNT, else 0.
+	// WorkerMachines is at least 0; nil means the variable WORKER_MACHINE_COUNT, or else 0.
 	WorkerMachines *int64
 }
 
-// apply checks the request and sets the variables that all templates share.
+// apply validates the request and sets the variables that all templates share.
 func (r Request) apply(variables config.VariablesClient) error {
 	if reasons := validation.IsDNS1123Label(r.Namespace); len(reasons) > 0 {
 		return fmt.Errorf("namespace %q is not valid: %s", r.Namespace, strings.Join(reasons, "; "))
@@ -66,36 +66,49 @@ func (r Request) apply(variables config.VariablesClient) error {
 		variables.Set(variableKubernetesVersion, r.KubernetesVersion)
 	}
 
-	if err := applyCount(
-		variables,
-		"control plane machines",
-		variableControlPlaneMachines,
-		r.ControlPlaneMachines,
-		1,
-	); err != nil {
+	controlPlane := machineCount{variable: variableControlPlaneMachines, what: "control plane machines", minimum: 1}
+	if err := controlPlane.apply(variables, r.ControlPlaneMachines); err != nil {
 		return err
 	}
 
-	return applyCount(variables, "worker machines", variableWorkerMachines, r.WorkerMachines, 0)
+	workers := machineCount{variable: variableWorkerMachines, what: "worker machines", minimum: 0}
+
+	return workers.apply(variables, r.WorkerMachines)
 }
 
-// applyCount settles a number of machines: the requested one, else the variable's, else the least,
-// which is clusterctl's default.
-func applyCount(variables config.VariablesClient, what, name string, requested *int64, least int64) error {
-	count := least
+// machineCount is a variable with a number of machines.
+type machineCount struct {
+	variable string
+	// what names the machines in errors.
+	what string
+	// minimum is also the default, as in clusterctl.
+	minimum int64
+}
+
+// apply sets the variable to the requested number, or else to its present value, or else to the
+// minimum.
+func (m machineCount) apply(variables config.VariablesClient, requested *int64) error {
+	count := m.minimum
+
 	if requested != nil {
 		count = *requested
-	} else if value, err := variables.Get(name); err == nil {
-		if count, err = strconv.ParseInt(value, 10, 64); err != nil {
-			return fmt.Errorf("the number of %s, variable %s, is not a whole number; set it to %d or more", what, name, least)
+	} else if value, err := variables.Get(m.variable); err == nil {
+		count, err = strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return fmt.Errorf(
+				"the number of %s, variable %s, is not a whole number; set it to %d or more",
+				m.what,
+				m.variable,
+				m.minimum,
+			)
 		}
 	}
 
-	if count < least {
-		return fmt.Errorf("the number of %s is %d; set it to %d or more", what, count, least)
+	if count < m.minimum {
+		return fmt.Errorf("the number of %s is %d; set it to %d or more", m.what, count, m.minimum)
 	}
 
-	variables.Set(name, strconv.FormatInt(count, 10))
+	variables.Set(m.variable, strconv.FormatInt(count, 10))
 
 	return nil
 }
@@ -103,15 +116,15 @@ func applyCount(variables config.VariablesClient, what, name string, requested *
 // Variable is a variable of a template.
 type Variable struct {
 	Name string
-	// Default is what the template gets when nobody sets the variable, text in quotes; nil when it
-	// is required.
+	// Default is the value if the variable is not set, with text in quotes; nil if the variable is
+	// required.
 	Default *string
 }
 
-// Variables lists the variables of the requested template by name, as `clusterctl generate cluster
-// --list-variables` does: those of ClusterClasses are not among them, since the provider contract
-// allows none there. What the request decides, and a KUBERNETES_VERSION that is set, stands as
-// default.
+// Variables lists the variables of the requested template, sorted by name, like `clusterctl generate
+// cluster --list-variables`. Variables that the request determines, and a KUBERNETES_VERSION that is
+// set, are listed with their values as defaults. ClusterClasses have no variables by the provider
+// contract.
 func (s *Set) Variables(r Request, variables config.VariablesClient) ([]Variable, error) {
 	if err := r.apply(variables); err != nil {
 		return nil, err
@@ -140,8 +153,8 @@ func (s *Set) Variables(r Request, variables config.VariablesClient) ([]Variable
 			variableKubernetesVersion,
 			variableControlPlaneMachines,
 			variableWorkerMachines:
-			if decided, err := variables.Get(name); err == nil {
-				value = &decided
+			if set, err := variables.Get(name); err == nil {
+				value = &set
 			}
 		}
 
@@ -153,8 +166,8 @@ func (s *Set) Variables(r Request, variables config.VariablesClient) ([]Variable
 	return list, nil
 }
 
-// missing are the required variables of a file that are not set, sorted.
-func missing(file bundle.File, variables config.VariablesClient) ([]string, error) {
+// missingVariables returns the required variables of a file that are not set, sorted.
+func missingVariables(file bundle.File, variables config.VariablesClient) ([]string, error) {
 	defaults, err := processor.GetVariableMap(file.Data)
 	if err != nil {
 		return nil, err

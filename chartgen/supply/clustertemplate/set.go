@@ -1,7 +1,7 @@
-// Package clustertemplate makes the manifests of a workload cluster from the templates that travel
-// in a provider's chart, as `clusterctl generate cluster` makes them from the provider's release:
-// clusterctl's own library substitutes the variables and sets the namespace, and the ClusterClass
-// that a topology names comes along.
+// Package clustertemplate generates the manifests of a workload cluster from the cluster templates in
+// a provider's chart, like `clusterctl generate cluster` does from the provider's release.
+// clusterctl's own library substitutes variables and sets the namespace. A ClusterClass that the
+// Cluster needs is included.
 package clustertemplate
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
 
-// How the files are called, by the clusterctl provider contract: cluster-template.yaml,
+// Parts of the names of files, by the clusterctl provider contract: cluster-template.yaml,
 // cluster-template-<flavor>.yaml and clusterclass-<name>.yaml.
 const (
 	templatePrefix = "cluster-template"
@@ -24,20 +24,20 @@ const (
 	suffix         = ".yaml"
 )
 
-// Set is the templates and classes that one version of a provider publishes.
+// Set is the cluster templates and ClusterClasses of one version of a provider.
 type Set struct {
 	// Provider is the provider's label, for example "infrastructure-aws".
 	Provider string
-	// Version of the provider with its "v".
+	// Version of the provider, with its "v".
 	Version string
-	// Files are the templates and classes, by their published names.
+	// Files with their published names.
 	Files []bundle.File
 }
 
-// String names the set for people.
+// String returns the label and version of the provider.
 func (s *Set) String() string { return s.Provider + " " + s.Version }
 
-// Flavors are the names that Request.Flavor may have, sorted; "" is the default template.
+// Flavors returns the possible values of Request.Flavor, sorted. "" is the default template.
 func (s *Set) Flavors() []string {
 	var flavors []string
 
@@ -53,14 +53,8 @@ func (s *Set) Flavors() []string {
 	return flavors
 }
 
-// isTemplate reports whether a set takes a file of that name.
-func isTemplate(name string) bool {
-	return strings.HasSuffix(name, suffix) &&
-		(strings.HasPrefix(name, templatePrefix) || strings.HasPrefix(name, classPrefix))
-}
-
-// template is the file of a flavor. Its error is a *source.NotFoundError that lists the flavors
-// there are.
+// template returns the file of a flavor. The error is a *source.NotFoundError that lists the
+// available flavors.
 func (s *Set) template(flavor string) (bundle.File, error) {
 	name := templatePrefix + suffix
 	if flavor != "" {
@@ -95,6 +89,7 @@ func (s *Set) template(flavor string) (bundle.File, error) {
 	}
 }
 
+// file returns the file with a name and reports whether there is one.
 func (s *Set) file(name string) (bundle.File, bool) {
 	i := slices.IndexFunc(s.Files, func(f bundle.File) bool { return f.Name == name })
 	if i < 0 {
@@ -104,15 +99,15 @@ func (s *Set) file(name string) (bundle.File, bool) {
 	return s.Files[i], true
 }
 
-// Infrastructure is the provider whose templates are wanted. What is empty is left to the source.
+// Infrastructure selects an infrastructure provider.
 type Infrastructure struct {
-	// Name of the provider, for example "aws".
+	// Name of the provider, for example "aws"; empty means the only one there is.
 	Name string
-	// Version is one version or a range.
+	// Version is an exact version or a range; empty means the installed or newest one.
 	Version string
 }
 
-// ParseInfrastructure reads clusterctl's notation, name[:version]. "" leaves both open.
+// ParseInfrastructure parses clusterctl's notation name[:version]. Both may be missing.
 func ParseInfrastructure(s string) (Infrastructure, error) {
 	if s == "" {
 		return Infrastructure{}, nil
@@ -131,20 +126,17 @@ func ParseInfrastructure(s string) (Infrastructure, error) {
 	return Infrastructure{Name: name, Version: version}, nil
 }
 
-// label is the provider's label; only for one with a name.
-func (i Infrastructure) label() string { return v1alpha2.InfrastructureProviderType.Label(i.Name) }
-
-// accept gives the set back if it is of this provider and version.
-func (i Infrastructure) accept(s *Set) (*Set, error) {
-	if i.Name != "" && i.label() != s.Provider {
-		return nil, &source.NotFoundError{
+// check returns a *source.NotFoundError if a set is not of the selected provider and version.
+func (i Infrastructure) check(s *Set) error {
+	if i.Name != "" && v1alpha2.InfrastructureProviderType.Label(i.Name) != s.Provider {
+		return &source.NotFoundError{
 			Message: fmt.Sprintf("%s is not the infrastructure provider %s; name the provider that it is, or none", s, i.Name),
 		}
 	}
 
-	if _, err := source.Pick([]source.Release{{Version: s.Version}}, i.Version, ""); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.Provider, err)
+	if _, err := source.Pick([]source.Version{{Name: s.Version}}, i.Version, ""); err != nil {
+		return fmt.Errorf("%s: %w", s.Provider, err)
 	}
 
-	return s, nil
+	return nil
 }

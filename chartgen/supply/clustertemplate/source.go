@@ -14,19 +14,24 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
 
-// FromChart takes the templates out of a chart.
+// FromChart returns the templates in a chart. Charts of other providers or versions than wanted are an
+// error.
 func FromChart(c *chart.Chart, want Infrastructure) (*Set, error) {
 	s := &Set{Provider: c.Metadata.Name, Version: c.Metadata.AppVersion}
+	if err := want.check(s); err != nil {
+		return nil, err
+	}
+
 	for _, f := range c.Files {
-		if isTemplate(f.Name) {
+		if source.IsTemplateFile(f.Name) {
 			s.Files = append(s.Files, bundle.File{Name: f.Name, Data: f.Data})
 		}
 	}
 
-	return want.accept(s)
+	return s, nil
 }
 
-// FromArchive takes the templates out of a chart's .tgz.
+// FromArchive returns the templates in the .tgz of a chart.
 func FromArchive(path string, want Infrastructure) (*Set, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -47,21 +52,26 @@ func FromArchive(path string, want Infrastructure) (*Set, error) {
 	return s, nil
 }
 
-// FromFolder takes the templates out of clusterctl's local-repository layout. The path is that of
-// the repository (<path>/infrastructure-aws/v2.11.1), of a provider's folder in it, or of a
-// version's; where it leaves the version open, the newest is taken. Only the templates have to be
-// there.
+// FromFolder returns the templates in a folder with clusterctl's local-repository layout,
+// <repository>/infrastructure-aws/v2.11.1. The path is that of the repository, of a provider or of a
+// version. If neither path nor want determine the version, it is the newest. Components and metadata
+// are not needed.
 func FromFolder(ctx context.Context, path string, want Infrastructure) (*Set, error) {
 	folder, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
 
-	version := want.Version
+	requested := want.Version
+
 	if base := filepath.Base(folder); source.IsExact(base) {
-		folder, version = filepath.Dir(folder), base
-	} else if folder, err = providerFolder(folder, want); err != nil {
-		return nil, err
+		requested = base
+		folder = filepath.Dir(folder)
+	} else {
+		folder, err = providerFolder(folder, want)
+		if err != nil {
+			return nil, err
+		}
 	}
 
 	directory, err := source.NewDirectory(folder)
@@ -69,26 +79,31 @@ func FromFolder(ctx context.Context, path string, want Infrastructure) (*Set, er
 		return nil, err
 	}
 
-	releases, err := directory.Releases(ctx)
+	versions, err := directory.Versions(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	release, err := source.Pick(releases, version, "")
+	picked, err := source.Pick(versions, requested, "")
 	if err != nil {
 		return nil, fmt.Errorf("folder %s: %w", folder, err)
 	}
 
-	s := &Set{Provider: filepath.Base(folder), Version: release.Version}
-	if s.Files, err = readTemplates(filepath.Join(folder, release.Name)); err != nil {
+	s := &Set{Provider: filepath.Base(folder), Version: picked.Name}
+	if err := want.check(s); err != nil {
 		return nil, err
 	}
 
-	return want.accept(s)
+	s.Files, err = readTemplates(filepath.Join(folder, picked.ID))
+	if err != nil {
+		return nil, err
+	}
+
+	return s, nil
 }
 
-// providerFolder finds the wanted provider in a local repository, unless the path is a provider's
-// folder already.
+// providerFolder returns the folder of the selected provider in a local repository. If the path is
+// that of a provider already, it is returned as it is.
 func providerFolder(path string, want Infrastructure) (string, error) {
 	if kind, _ := v1alpha2.ParseLabel(filepath.Base(path)); kind == v1alpha2.InfrastructureProviderType {
 		return path, nil
@@ -111,7 +126,8 @@ func providerFolder(path string, want Infrastructure) (string, error) {
 	case len(names) == 0:
 		return "", &source.NotFoundError{
 			Message: fmt.Sprintf(
-				"folder %s holds no infrastructure provider; give a folder with one such as infrastructure-aws/v2.11.1, or one of these",
+				"folder %s holds no infrastructure provider; "+
+					"give a folder with one such as infrastructure-aws/v2.11.1, or one of these",
 				path,
 			),
 		}
@@ -135,6 +151,7 @@ func providerFolder(path string, want Infrastructure) (string, error) {
 	}
 }
 
+// readTemplates reads the templates and classes in a folder.
 func readTemplates(path string) ([]bundle.File, error) {
 	folder := os.DirFS(path)
 
@@ -146,7 +163,7 @@ func readTemplates(path string) ([]bundle.File, error) {
 	var files []bundle.File
 
 	for _, name := range names {
-		if !isTemplate(name) {
+		if !source.IsTemplateFile(name) {
 			continue
 		}
 

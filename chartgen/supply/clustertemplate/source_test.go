@@ -29,7 +29,12 @@ func TestParseInfrastructure(t *testing.T) {
 
 func TestFromFolder(t *testing.T) {
 	several := t.TempDir()
-	for _, name := range []string{"infrastructure-aws/v1.0.0", "infrastructure-gcp/v1.0.0", "infrastructure-empty", "bootstrap-kubeadm/v1.0.0"} {
+	for _, name := range []string{
+		"infrastructure-aws/v1.0.0",
+		"infrastructure-gcp/v1.0.0",
+		"infrastructure-empty",
+		"bootstrap-kubeadm/v1.0.0",
+	} {
 		NewWithT(t).Expect(os.MkdirAll(filepath.Join(several, name), 0o755)).To(Succeed())
 	}
 
@@ -40,21 +45,58 @@ func TestFromFolder(t *testing.T) {
 		path, infrastructure string
 		want, wantErr        string
 	}{
-		"repository":                  {path: "testdata", infrastructure: "sample:v1.0.0", want: "infrastructure-sample v1.0.0"},
-		"repository of one":           {path: "testdata/", want: "infrastructure-sample v1.1.0"},
-		"repository of several":       {path: several, infrastructure: "gcp", want: "infrastructure-gcp v1.0.0"},
-		"repository, none chosen":     {path: several, wantErr: "folder " + several + " holds several infrastructure providers; choose one: aws, empty, gcp"},
-		"repository without it":       {path: several, infrastructure: "azure", wantErr: "folder " + several + " holds no infrastructure provider azure; there is aws, empty, gcp"},
-		"folder without a provider":   {path: several + "/bootstrap-kubeadm", infrastructure: "aws", wantErr: "folder " + several + "/bootstrap-kubeadm holds no infrastructure provider; "},
-		"provider without a version":  {path: several + "/infrastructure-empty", wantErr: "folder " + several + "/infrastructure-empty holds no version folder such as v1.0.0"},
-		"provider, newest":            {path: samples, want: "infrastructure-sample v1.1.0"},
-		"provider, range":             {path: samples, infrastructure: "sample:~1.0", want: "infrastructure-sample v1.0.0"},
-		"provider, missing version":   {path: samples, infrastructure: "sample:v3.0.0", wantErr: "folder " + sample + ": version v3.0.0 is not on offer; there is v1.1.0, v1.0.0"},
-		"provider, another's name":    {path: samples, infrastructure: "aws", wantErr: "infrastructure-sample v1.1.0 is not the infrastructure provider aws; "},
-		"version":                     {path: samples + "/v1.0.0", infrastructure: "sample", want: "infrastructure-sample v1.0.0"},
-		"version, another's wanted":   {path: samples + "/v1.0.0", infrastructure: "sample:v1.1.0", wantErr: "infrastructure-sample: version v1.1.0 is not on offer; there is v1.0.0"},
-		"version, written without v":  {path: samples, infrastructure: "sample:1.0.0", want: "infrastructure-sample v1.0.0"},
-		"version that is not on disk": {path: samples + "/v3.0.0", wantErr: "folder " + sample + ": version v3.0.0 is not on offer; there is v1.1.0, v1.0.0"},
+		"repository": {
+			path:           "testdata",
+			infrastructure: "sample:v1.0.0",
+			want:           "infrastructure-sample v1.0.0",
+		},
+		"repository of one":     {path: "testdata/", want: "infrastructure-sample v1.1.0"},
+		"repository of several": {path: several, infrastructure: "gcp", want: "infrastructure-gcp v1.0.0"},
+		"repository, none chosen": {
+			path:    several,
+			wantErr: "folder " + several + " holds several infrastructure providers; choose one: aws, empty, gcp",
+		},
+		"repository without it": {
+			path:           several,
+			infrastructure: "azure",
+			wantErr:        "folder " + several + " holds no infrastructure provider azure; there is aws, empty, gcp",
+		},
+		"folder without a provider": {
+			path:           several + "/bootstrap-kubeadm",
+			infrastructure: "aws",
+			wantErr:        "folder " + several + "/bootstrap-kubeadm holds no infrastructure provider; ",
+		},
+		"provider without a version": {
+			path:    several + "/infrastructure-empty",
+			wantErr: "folder " + several + "/infrastructure-empty holds no version folder such as v1.0.0",
+		},
+		"provider, newest": {path: samples, want: "infrastructure-sample v1.1.0"},
+		"provider, range":  {path: samples, infrastructure: "sample:~1.0", want: "infrastructure-sample v1.0.0"},
+		"provider, missing version": {
+			path:           samples,
+			infrastructure: "sample:v3.0.0",
+			wantErr:        "folder " + sample + ": version v3.0.0 is not on offer; there is v1.1.0, v1.0.0",
+		},
+		"provider, another's name": {
+			path:           samples,
+			infrastructure: "aws",
+			wantErr:        "infrastructure-sample v1.1.0 is not the infrastructure provider aws; ",
+		},
+		"version": {
+			path:           samples + "/v1.0.0",
+			infrastructure: "sample",
+			want:           "infrastructure-sample v1.0.0",
+		},
+		"version, another's wanted": {
+			path:           samples + "/v1.0.0",
+			infrastructure: "sample:v1.1.0",
+			wantErr:        "infrastructure-sample: version v1.1.0 is not on offer; there is v1.0.0",
+		},
+		"version, written without v": {path: samples, infrastructure: "sample:1.0.0", want: "infrastructure-sample v1.0.0"},
+		"version that is not on disk": {
+			path:    samples + "/v3.0.0",
+			wantErr: "folder " + sample + ": version v3.0.0 is not on offer; there is v1.1.0, v1.0.0",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -80,11 +122,13 @@ func TestFromArchive(t *testing.T) {
 
 	set, err := clustertemplate.FromArchive(archive, clustertemplate.Infrastructure{Name: "sample", Version: "v1.1.0"})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(set).To(Equal(sampleSet(t)), "a chart gives what the release gives")
+	g.Expect(set).To(Equal(sampleSet(t)), "a chart has the same templates as the release")
 
 	_, err = clustertemplate.FromArchive(archive, clustertemplate.Infrastructure{Name: "aws"})
 	g.Expect(err).
-		To(MatchError(HavePrefix("chart " + archive + ": infrastructure-sample v1.1.0 is not the infrastructure provider aws; ")))
+		To(MatchError(
+			HavePrefix("chart " + archive + ": infrastructure-sample v1.1.0 is not the infrastructure provider aws; "),
+		))
 	_, err = clustertemplate.FromArchive(archive, clustertemplate.Infrastructure{Version: "v1.0.0"})
 	g.Expect(err).
 		To(MatchError("chart " + archive + ": infrastructure-sample: version v1.0.0 is not on offer; there is v1.1.0"))
@@ -92,7 +136,7 @@ func TestFromArchive(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("file source_test.go: chart archive: not gzip")))
 }
 
-// sampleArchive is the newest sample as a chart, with files beside the templates.
+// sampleArchive returns the newest sample as a chart, with further files.
 func sampleArchive(t *testing.T) []byte {
 	t.Helper()
 	g := NewWithT(t)

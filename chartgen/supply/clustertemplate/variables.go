@@ -14,14 +14,15 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/catalog"
 )
 
-// Variables are read as clusterctl reads them: what was set comes first, then the environment (in
-// which empty is a value), then the configuration file. Names in the file may be in any case.
+// Variables are template variables with clusterctl's precedence: values that were set, then the
+// environment, where empty is a value, then the configuration file. Names in the file are not
+// case-sensitive.
 type Variables struct{ viper *viper.Viper }
 
 var _ config.VariablesClient = &Variables{}
 
-// NewVariables reads a configuration file, lines of NAME: value. Without one it reads clusterctl's
-// own, if there is one.
+// NewVariables reads a configuration file with lines of the form NAME: value. If file is empty, it
+// reads the user's clusterctl configuration, if there is one.
 func NewVariables(file string) (*Variables, error) {
 	v := viper.New()
 	v.SetEnvKeyReplacer(strings.NewReplacer("-", "_"))
@@ -43,18 +44,24 @@ func NewVariables(file string) (*Variables, error) {
 	}
 
 	err := v.ReadInConfig()
-	if missing := (viper.ConfigFileNotFoundError{}); err != nil && (file != "" || !errors.As(err, &missing)) {
-		return nil, configError(v.ConfigFileUsed(), err)
+
+	var notFound viper.ConfigFileNotFoundError
+	if file == "" && errors.As(err, &notFound) {
+		err = nil
+	}
+
+	if err != nil {
+		return nil, newConfigError(v.ConfigFileUsed(), err)
 	}
 
 	return &Variables{viper: v}, nil
 }
 
-// errorLine finds the line that a parser's message names. The rest of such a message may quote a
-// credential.
+// errorLine matches the line number in a parser's error. The rest of the error may quote a credential.
 var errorLine = regexp.MustCompile(`line \d+`)
 
-func configError(file string, err error) error {
+// newConfigError returns the error of a configuration file, without any of its content.
+func newConfigError(file string, err error) error {
 	var parse viper.ConfigParseError
 	if !errors.As(err, &parse) {
 		return fmt.Errorf("configuration file: %w", err)
@@ -70,7 +77,7 @@ func configError(file string, err error) error {
 	)
 }
 
-// Get gives the value of a variable; an error when it is not set.
+// Get returns the value of a variable, or an error if it is not set.
 func (v *Variables) Get(name string) (string, error) {
 	if v.viper.Get(name) == nil {
 		return "", fmt.Errorf("variable %s is not set", name)
@@ -79,10 +86,10 @@ func (v *Variables) Get(name string) (string, error) {
 	return v.viper.GetString(name), nil
 }
 
-// Set gives a variable a value that comes before all others.
+// Set sets the value of a variable. It takes precedence over all others.
 func (v *Variables) Set(name, value string) { v.viper.Set(name, value) }
 
-// MissingVariablesError says which required variables of a template have no value.
+// MissingVariablesError reports required variables of a template that have no value.
 type MissingVariablesError struct {
 	// File is the name of the template.
 	File string

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,48 +16,57 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
-// signatureTag is the tag under which cosign keeps the signatures of what has the digest.
+// signatureTag matches the tags under which cosign stores signatures. The tag contains the digest of
+// the signed manifest.
 var signatureTag = regexp.MustCompile(`^sha256-[0-9a-f]{64}\.sig$`)
 
-// Attached reports whether the item belongs to another one: a signature, or whatever else refers to
-// it.
-func (i *Item) Attached() bool { return i.subject != "" || signatureTag.MatchString(i.Tag) }
+// IsAttached reports whether the item belongs to another one: a signature, or any other manifest with
+// a subject.
+func (i *Item) IsAttached() bool { return i.subject != "" || signatureTag.MatchString(i.Tag) }
 
-// withAttached are an item and what is attached to it in its registry, where ref leads: cosign's
-// signatures under their tag, and all that refers to it. So whoever asks a mirror for signatures
-// finds them. named is the item in the mirror. When the registry refuses to tell, the item's note
-// does.
-func withAttached(ctx context.Context, client *oci.Client, ref, named oci.Reference, item *Item) ([]*Item, error) {
+// withAttached returns an item together with everything that is attached to it at ref, so that
+// signatures can be verified in the mirror too. Mirrored is the reference of the item in the mirror.
+//
+// If the registry refuses to list what is attached, the item gets a note instead.
+func withAttached(
+	ctx context.Context,
+	client *oci.Client,
+	ref, mirrored oci.Reference,
+	item *Item,
+) ([]*Item, error) {
 	found, err := findAttached(ctx, client, ref, item.Root)
 	if oci.IsReason(err, oci.Unavailable) {
 		return nil, err
 	}
 
 	if err != nil {
-		item.Note = strings.TrimPrefix(fmt.Sprintf("%s; its signatures cannot be listed: %v", item.Note, err), "; ")
-	}
-
-	items := []*Item{item}
-
-	for at, root := range found {
-		name := named.WithTag(at.Tag).WithDigest(at.Digest)
-
-		attached, err := newItem(ctx, name, root, client.Repository(ref))
-		if err != nil {
-			return nil, oci.Explain("read", at.String(), err)
+		note := fmt.Sprintf("its signatures cannot be listed: %v", err)
+		if item.Note != "" {
+			note = item.Note + "; " + note
 		}
 
-		attached.Note = "attached to " + item.Name
-		items = append(items, attached)
+		item.Note = note
 	}
 
-	slices.SortFunc(items[1:], func(a, b *Item) int { return strings.Compare(a.Name, b.Name) })
+	var attached []*Item
 
-	return items, nil
+	for at, root := range found {
+		a, err := newItem(ctx, mirrored.WithTag(at.Tag).WithDigest(at.Digest), root, client.Repository(ref))
+		if err != nil {
+			return nil, oci.WrapError("read", at.String(), err)
+		}
+
+		a.Note = "attached to " + item.Name
+		attached = append(attached, a)
+	}
+
+	slices.SortFunc(attached, func(a, b *Item) int { return cmp.Compare(a.Name, b.Name) })
+
+	return append([]*Item{item}, attached...), nil
 }
 
-// findAttached lists what is attached to a manifest, by where it is in the registry: a tag, or a
-// digest alone.
+// findAttached returns what is attached to a manifest, by its reference: cosign's signatures have a
+// tag, everything else only a digest. The result is valid even if there is an error.
 func findAttached(
 	ctx context.Context,
 	client *oci.Client,
@@ -92,7 +102,7 @@ func findAttached(
 	return found, err
 }
 
-// subjectOf is the digest of what a manifest refers to; empty when it refers to nothing.
+// subjectOf returns the digest of the manifest that another one refers to; empty if there is none.
 func subjectOf(ctx context.Context, source content.ReadOnlyStorage, root ocispec.Descriptor) (digest.Digest, error) {
 	data, err := content.FetchAll(ctx, source, root)
 	if err != nil {
@@ -103,18 +113,22 @@ func subjectOf(ctx context.Context, source content.ReadOnlyStorage, root ocispec
 		Subject *ocispec.Descriptor `json:"subject"`
 	}
 	if err := json.Unmarshal(data, &manifest); err != nil || manifest.Subject == nil {
-		return "", nil //nolint:nilerr // whoever walks it says what is wrong
+		return "", nil //nolint:nilerr // walk returns the error of a manifest that cannot be parsed
 	}
 
 	return manifest.Subject.Digest, nil
 }
 
-// successors are what a manifest lists, without what it refers to: that is an item of its own.
+// successors returns what a manifest refers to except for its subject, which is an item of its own.
 func (i *Item) successors(
 	ctx context.Context,
 	fetcher content.Fetcher,
 	desc ocispec.Descriptor,
 ) ([]ocispec.Descriptor, error) {
 	all, err := content.Successors(ctx, fetcher, desc)
-	return slices.DeleteFunc(all, func(d ocispec.Descriptor) bool { return i.subject != "" && d.Digest == i.subject }), err
+	if err != nil || i.subject == "" {
+		return all, err
+	}
+
+	return slices.DeleteFunc(all, func(d ocispec.Descriptor) bool { return d.Digest == i.subject }), nil
 }

@@ -24,14 +24,14 @@ func newKey(t *testing.T) cosign.Key {
 	return key
 }
 
-// byTag keeps a signature under cosign's tag.
-func byTag(t *testing.T, key cosign.Key, c *oci.Client, ref oci.Reference, subject ocispec.Descriptor) {
+// signByTag stores a signature under cosign's tag.
+func signByTag(t *testing.T, key cosign.Key, c *oci.Client, ref oci.Reference, subject ocispec.Descriptor) {
 	t.Helper()
 	NewWithT(t).Expect(key.Tag(t.Context(), c, ref, subject.Digest, cosign.Payload(subject.Digest))).To(Succeed())
 }
 
-// byReferring keeps a signature in a manifest that refers to the subject.
-func byReferring(t *testing.T, key cosign.Key, c *oci.Client, ref oci.Reference, subject ocispec.Descriptor) {
+// signByReferrer stores a signature in a manifest that refers to the subject.
+func signByReferrer(t *testing.T, key cosign.Key, c *oci.Client, ref oci.Reference, subject ocispec.Descriptor) {
 	t.Helper()
 	signature := cosign.Referrer{Subject: subject, Type: cosign.TypeSignature, Layer: sign(t, key, subject)}
 	NewWithT(t).Expect(signature.Push(t.Context(), c, ref)).To(Succeed())
@@ -46,11 +46,13 @@ func sign(t *testing.T, key cosign.Key, subject ocispec.Descriptor) oci.Layer {
 	return layer
 }
 
-func TestSignaturesAreMirrored(t *testing.T) {
+func TestCopySignatures(t *testing.T) {
 	g := NewWithT(t)
-	c, key, other := newClient(t, oci.Options{}), newKey(t), newKey(t)
+	c := newClient(t, oci.Options{})
+	key := newKey(t)
+	other := newKey(t)
 	base := repository(t, "http://"+runRegistry(t, bed.RegistryOptions{}).Address)
-	images := published(t, c, base.Registry)
+	images := publishImages(t, c, base.Registry)
 	images = append(images, base.Join("cluster-api/unsigned").WithTag("v1.0.0"))
 	_, err := image.Push(t.Context(), c, images[2], platforms, image.Random(1<<10, 3))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -64,33 +66,33 @@ func TestSignaturesAreMirrored(t *testing.T) {
 
 		return desc
 	}
-	byTag(t, key, c, images[0], resolve(images[0]))
-	byReferring(t, key, c, images[1], resolve(images[1]))
-	byReferring(t, other, c, images[1], resolve(images[1]))
-	byReferring(t, key, c, chart.Reference, resolve(chart.Reference))
+	signByTag(t, key, c, images[0], resolve(images[0]))
+	signByReferrer(t, key, c, images[1], resolve(images[1]))
+	signByReferrer(t, other, c, images[1], resolve(images[1]))
+	signByReferrer(t, key, c, chart.Reference, resolve(chart.Reference))
 
 	all := func() []*Item {
 		t.Helper()
-		found, err := Artifact(t.Context(), c, chart.Reference.WithTag(chart.Reference.Tag))
+		found, err := PublishedChart(t.Context(), c, chart.Reference.WithTag(chart.Reference.Tag))
 		g.Expect(err).NotTo(HaveOccurred())
 
 		return append(found, plainImages(t, c, images)...)
 	}
-	g.Expect(all()).To(HaveLen(8), "four and their four signatures")
+	g.Expect(all()).To(HaveLen(8), "four items and their four signatures")
 
 	file := filepath.Join(t.TempDir(), "mirror.tar")
 	archive, err := CreateArchive(file)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(Copy(t.Context(), all(), archive, Options{Parallel: 3, Observer: &tally{}})).To(Succeed())
 	g.Expect(archive.Close(t.Context())).To(Succeed())
-	carried, err := OpenArchive(t.Context(), file)
+	archived, err := OpenArchive(t.Context(), file)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(carried).To(HaveLen(8))
+	g.Expect(archived).To(HaveLen(8))
 
 	attached := 0
 
-	for _, item := range carried {
-		if item.Attached() {
+	for _, item := range archived {
+		if item.IsAttached() {
 			attached++
 
 			g.Expect(item.Size).To(BeNumerically("<", 4<<10), "without what is signed")
@@ -100,7 +102,7 @@ func TestSignaturesAreMirrored(t *testing.T) {
 	g.Expect(attached).To(Equal(4))
 
 	target := &Registry{Client: c, Base: repository(t, "http://"+runRegistry(t, bed.RegistryOptions{}).Address)}
-	g.Expect(Copy(t.Context(), carried, target, Options{Parallel: 3, Observer: &tally{}})).To(Succeed())
+	g.Expect(Copy(t.Context(), archived, target, Options{Parallel: 3, Observer: &tally{}})).To(Succeed())
 
 	trusted := func(ref oci.Reference, by cosign.Key) error {
 		t.Helper()
@@ -119,7 +121,7 @@ func TestSignaturesAreMirrored(t *testing.T) {
 	g.Expect(trusted(images[1], other)).To(Succeed())
 	g.Expect(trusted(images[2], key)).To(MatchError(ContainSubstring("has no cosign signature")))
 
-	// Another signature moves cosign's tag, which is no reason to stop.
+	// a second signature moves cosign's tag, which is not an error
 	signed := resolve(images[0])
 	moved, err := image.PushArtifact(
 		t.Context(),
@@ -139,5 +141,5 @@ func TestSignaturesAreMirrored(t *testing.T) {
 	g.Expect(trusted(images[0], other)).To(Succeed())
 
 	some := plainImages(t, c, images[:1], "linux/arm64")
-	g.Expect(some).To(HaveLen(1), "no signature is of some platforms alone")
+	g.Expect(some).To(HaveLen(1), "signatures are for all platforms")
 }

@@ -3,53 +3,65 @@ package mirror
 import (
 	"context"
 
-	"oras.land/oras-go/v2/content"
-
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
-// Registry is a mirror in a registry: images have the paths that they have elsewhere, charts are
-// below charts/.
+// Registry is a mirror in a registry. Images keep their paths; charts are below charts/.
 type Registry struct {
 	Client *oci.Client
-	// Base is the path of the mirror.
+	// Base is the parent of all repositories of the mirror.
 	Base oci.Reference
-	// Overwrite lets an image's tag move to what its own registry has now; else that is an error. A
-	// chart's tag never moves.
+	// Overwrite allows the tags of images to move if they moved in the original registry; otherwise
+	// that is an error. Tags of charts never move.
 	Overwrite bool
 }
 
-// ChartRepository is what the operator's flag --chart-repository must be to use the mirror.
+// ChartRepository returns the value of the operator's flag --chart-repository to use the mirror.
 func (r *Registry) ChartRepository() string { return r.Base.Join(chartsFolder).String() }
 
-// ImageRegistry is what the operator's flag --image-registry must be to use the mirror.
+// ImageRegistry returns the value of the operator's flag --image-registry to use the mirror.
 func (r *Registry) ImageRegistry() string { return r.Base.Location() }
 
-func (r *Registry) put(ctx context.Context, item *Item) (content.Storage, bool, func(context.Context) error, error) {
-	ref := r.Base.Join(item.Repository)
-	if item.Tag == "" {
-		ref = ref.WithDigest(item.Root.Digest)
-	} else {
-		ref = ref.WithTag(item.Tag)
-	}
+// prepare checks what the registry has under the item's tag.
+func (r *Registry) prepare(ctx context.Context, item *Item) (*destination, error) {
+	ref := r.reference(item)
 
 	existing, err := r.Client.Resolve(ctx, ref)
+
 	switch {
-	case err == nil && existing.Digest == item.Root.Digest:
-		return nil, true, nil, nil
-	case err == nil && !item.Attached() && (item.IsChart() || !r.Overwrite): // signatures under a tag become more
-		return nil, false, nil, oci.Conflicting("push", ref, existing, item.Root)
-	case err != nil && !oci.IsReason(err, oci.NotFound):
-		return nil, false, nil, err
+	case oci.IsReason(err, oci.NotFound):
+	case err != nil:
+		return nil, err
+	case existing.Digest == item.Root.Digest:
+		return &destination{upToDate: true}, nil
+	case !r.mayMove(item):
+		return nil, oci.NewConflictError("push", ref, existing, item.Root)
 	}
 
 	repository := r.Client.Repository(ref)
-
-	return repository, false, func(ctx context.Context) error {
+	finish := func(ctx context.Context) error {
 		if item.Tag == "" {
 			return nil
 		}
 
-		return oci.Explain("tag", ref.String(), repository.Tag(ctx, item.Root, item.Tag))
-	}, nil
+		return oci.WrapError("tag", ref.String(), repository.Tag(ctx, item.Root, item.Tag))
+	}
+
+	return &destination{storage: repository, finish: finish}, nil
+}
+
+// reference returns the reference of an item in the mirror.
+func (r *Registry) reference(item *Item) oci.Reference {
+	ref := r.Base.Join(item.Repository)
+	if item.Tag == "" {
+		return ref.WithDigest(item.Root.Digest)
+	}
+
+	return ref.WithTag(item.Tag)
+}
+
+// mayMove reports whether an existing tag may be moved. The tag with cosign's signatures of an item
+// always may: it moves whenever a signature is added.
+func (r *Registry) mayMove(item *Item) bool {
+	return item.IsAttached() || r.Overwrite && !item.IsChart()
 }

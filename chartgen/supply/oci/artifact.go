@@ -14,53 +14,53 @@ import (
 	"oras.land/oras-go/v2/errdef"
 )
 
-// Docker's media types, which registries still serve for older images.
+// Docker's media types, which registries still return for older images.
 const (
 	mediaTypeDockerManifest = "application/vnd.docker.distribution.manifest.v2+json"
 	mediaTypeDockerList     = "application/vnd.docker.distribution.manifest.list.v2+json"
 )
 
-// Artifact is a manifest and, when it is to be pushed, the bytes of what it lists.
+// Artifact is a manifest in a registry: an image for one platform, a chart, or any other artifact.
 type Artifact struct {
 	// Reference is pinned to the digest of the manifest.
 	Reference Reference
-	// Descriptor of the manifest.
+	// Descriptor describes the manifest.
 	Descriptor ocispec.Descriptor
-	Manifest   ocispec.Manifest
+	// Manifest is its content.
+	Manifest ocispec.Manifest
 }
 
-// IsIndex reports whether a descriptor is of an index: one manifest for each platform.
+// IsIndex reports whether a descriptor is that of an index, which lists one manifest a platform.
 func IsIndex(desc ocispec.Descriptor) bool {
 	return desc.MediaType == ocispec.MediaTypeImageIndex || desc.MediaType == mediaTypeDockerList
 }
 
-// Artifact reads a manifest. An index is an error of reason Invalid: see Index.
+// Artifact reads a manifest. An index is an error of reason Invalid; use Index for it.
 func (c *Client) Artifact(ctx context.Context, ref Reference) (*Artifact, error) {
 	desc, data, err := c.Manifest(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 
-	a := &Artifact{Reference: ref.WithDigest(desc.Digest), Descriptor: desc}
-	switch desc.MediaType {
-	case ocispec.MediaTypeImageManifest, mediaTypeDockerManifest:
-	default:
-		return nil, invalid("pull", ref, "an OCI manifest was expected, not %s", desc.MediaType)
+	if desc.MediaType != ocispec.MediaTypeImageManifest && desc.MediaType != mediaTypeDockerManifest {
+		return nil, newInvalidError("pull", ref, "an OCI manifest was expected, not %s", desc.MediaType)
 	}
 
+	a := &Artifact{Reference: ref.WithDigest(desc.Digest), Descriptor: desc}
 	if err := json.Unmarshal(data, &a.Manifest); err != nil {
-		return nil, invalid("pull", ref, "its manifest is not JSON: %v", err)
+		return nil, newInvalidError("pull", ref, "its manifest is not JSON: %v", err)
 	}
 
 	return a, nil
 }
 
-// Holds reports whether a blob is a layer of the artifact.
-func (a *Artifact) Holds(blob digest.Digest) bool {
+// HasLayer reports whether a blob is a layer of the artifact.
+func (a *Artifact) HasLayer(blob digest.Digest) bool {
 	return slices.ContainsFunc(a.Manifest.Layers, func(layer ocispec.Descriptor) bool { return layer.Digest == blob })
 }
 
-// Index reads the descriptors that an index lists.
+// Index reads an index and returns the manifests that it lists. Anything else is an error of reason
+// Invalid.
 func (c *Client) Index(ctx context.Context, ref Reference) ([]ocispec.Descriptor, error) {
 	desc, data, err := c.Manifest(ctx, ref)
 	if err != nil {
@@ -69,25 +69,25 @@ func (c *Client) Index(ctx context.Context, ref Reference) ([]ocispec.Descriptor
 
 	var index ocispec.Index
 	if err := json.Unmarshal(data, &index); err != nil || !IsIndex(desc) {
-		return nil, invalid("pull", ref, "an OCI index was expected, not %s", desc.MediaType)
+		return nil, newInvalidError("pull", ref, "an OCI index was expected, not %s", desc.MediaType)
 	}
 
 	return index.Manifests, nil
 }
 
-// Layer is content to be pushed.
+// Layer is a blob or manifest to push.
 type Layer struct {
 	Descriptor ocispec.Descriptor
 	Data       []byte
 }
 
-// NewLayer describes content.
+// NewLayer returns a layer with the digest and size of its data.
 func NewLayer(mediaType string, data []byte) Layer {
 	return Layer{Descriptor: content.NewDescriptorFromBytes(mediaType, data), Data: data}
 }
 
-// Pack makes an artifact: the config, the layers, and last the manifest, which depends on the
-// arguments alone.
+// Pack returns the parts of an artifact in the order in which Push writes them: the config, the
+// layers and, last, the manifest. The same arguments always give the same manifest.
 func Pack(artifactType string, config Layer, layers []Layer, annotations map[string]string) ([]Layer, error) {
 	manifest := ocispec.Manifest{
 		Versioned:    specs.Versioned{SchemaVersion: 2},
@@ -108,40 +108,42 @@ func Pack(artifactType string, config Layer, layers []Layer, annotations map[str
 	return append(append([]Layer{config}, layers...), NewLayer(manifest.MediaType, data)), nil
 }
 
-// Push puts what Pack made under the reference's tag. A tag that is there already is never moved:
-// with the same manifest nothing is done, with another one the error's reason is Conflict.
+// Push writes the result of Pack to the reference's tag and returns the manifest's descriptor. An
+// existing tag is never moved: it is left alone if it has the same manifest, and an error of reason
+// Conflict otherwise.
 func (c *Client) Push(ctx context.Context, ref Reference, artifact []Layer) (ocispec.Descriptor, error) {
 	const action = "push"
 
-	blobs, manifest := artifact[:len(artifact)-1], artifact[len(artifact)-1]
+	blobs := artifact[:len(artifact)-1]
+	manifest := artifact[len(artifact)-1]
 
 	existing, err := c.Resolve(ctx, ref)
 	switch {
 	case err == nil && existing.Digest == manifest.Descriptor.Digest:
 		return existing, nil
 	case err == nil:
-		return existing, Conflicting(action, ref, existing, manifest.Descriptor)
+		return existing, NewConflictError(action, ref, existing, manifest.Descriptor)
 	case !IsReason(err, NotFound):
 		return ocispec.Descriptor{}, err
 	}
 
 	for _, l := range blobs {
 		if err := c.pushBlob(ctx, ref, l); err != nil {
-			return ocispec.Descriptor{}, explain(action, ref, err)
+			return ocispec.Descriptor{}, wrapError(action, ref, err)
 		}
 	}
 
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 
 	err = c.Repository(ref).PushReference(ctx, manifest.Descriptor, bytes.NewReader(manifest.Data), ref.Tag)
 
-	return manifest.Descriptor, explain(action, ref, err)
+	return manifest.Descriptor, wrapError(action, ref, err)
 }
 
-// pushBlob pushes a blob unless it is there.
+// pushBlob pushes a blob unless the repository has it.
 func (c *Client) pushBlob(ctx context.Context, ref Reference, l Layer) error {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 
 	repository := c.Repository(ref)

@@ -14,48 +14,51 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-// Helm's media types: with these, and the chart's version as the tag, helm, Flux and Argo CD read
-// what Capstan pushes, and Capstan reads what they do.
+// Helm's media types. With these and the chart's version as the tag, charts are interchangeable
+// between Capstan, Helm, Flux and Argo CD.
 const (
 	mediaTypeChartConfig = "application/vnd.cncf.helm.config.v1+json"
 	mediaTypeChart       = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 )
 
-// maxChart bounds a chart's archive: twenty times a large provider's.
-const maxChart = 16 << 20
+// maxChartSize is the maximum size of a chart's archive in bytes: twenty times a large provider's.
+const maxChartSize = 16 << 20
 
-// created is when every artifact was made: the same chart is the same manifest on every machine.
-const created = "1970-01-01T00:00:00Z"
+// creationTime is the creation time of every artifact, so that the same chart gives the same
+// manifest at any time.
+const creationTime = "1970-01-01T00:00:00Z"
 
 // Chart is a chart in a registry.
 type Chart struct {
 	*chart.Chart
 	// Reference is pinned to the digest of the manifest.
 	Reference Reference
-	// Archive is the chart as the registry holds it, and Digest its digest.
+	// Archive is the .tgz as the registry has it.
 	Archive []byte
-	Digest  string
+	// Digest of the archive, "sha256:…".
+	Digest string
 }
 
-// ChartTag is a chart version as a tag: + is none of a tag's characters, so it is _ there.
+// ChartTag returns the tag of a chart version. Tags may not contain "+", so Helm writes "_" instead.
 func ChartTag(version string) string { return strings.ReplaceAll(version, "+", "_") }
 
-// ChartVersion is the version that a tag stands for.
+// ChartVersion returns the chart version of a tag; it is the inverse of ChartTag.
 func ChartVersion(tag string) string { return strings.ReplaceAll(tag, "_", "+") }
 
 // IsChart reports whether an artifact is a Helm chart.
 func (a *Artifact) IsChart() bool { return a.Manifest.Config.MediaType == mediaTypeChartConfig }
 
-// PackChart makes the artifact of a chart, see Pack. The chart's annotations, which say what it was
-// made from and by which version, become the manifest's.
+// PackChart returns the parts of a chart's artifact, as Pack does. The manifest gets the annotations
+// of the chart, among them the ID of the content and the version of chartgen that it was generated
+// with.
 func PackChart(ch *chart.Chart) ([]Layer, error) {
 	archive, err := ch.Archive()
 	if err != nil {
 		return nil, err
 	}
 
-	if len(archive) > maxChart {
-		return nil, fmt.Errorf("chart %s is %d MiB; %d MiB is the limit", ch.Filename(), len(archive)>>20, maxChart>>20)
+	if len(archive) > maxChartSize {
+		return nil, fmt.Errorf("chart %s is %d MiB; %d MiB is the limit", ch.Filename(), len(archive)>>20, maxChartSize>>20)
 	}
 
 	config, err := chartConfig(ch)
@@ -67,7 +70,7 @@ func PackChart(ch *chart.Chart) ([]Layer, error) {
 		ocispec.AnnotationTitle:       ch.Metadata.Name,
 		ocispec.AnnotationVersion:     ch.Metadata.Version,
 		ocispec.AnnotationDescription: ch.Metadata.Description,
-		ocispec.AnnotationCreated:     created,
+		ocispec.AnnotationCreated:     creationTime,
 	}
 	maps.Copy(annotations, ch.Metadata.Annotations)
 	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
@@ -75,7 +78,7 @@ func PackChart(ch *chart.Chart) ([]Layer, error) {
 	return Pack("", NewLayer(mediaTypeChartConfig, config), []Layer{NewLayer(mediaTypeChart, archive)}, annotations)
 }
 
-// PushChart puts a chart under the reference's tag, as Push does.
+// PushChart writes a chart to the reference's tag, as Push does.
 func (c *Client) PushChart(ctx context.Context, ref Reference, ch *chart.Chart) (*Chart, error) {
 	artifact, err := PackChart(ch)
 	if err != nil {
@@ -97,7 +100,7 @@ func (c *Client) PushChart(ctx context.Context, ref Reference, ch *chart.Chart) 
 	}, nil
 }
 
-// chartConfig is Chart.yaml as JSON, whole: also of a chart with fields that Capstan does not know.
+// chartConfig returns Chart.yaml as JSON, including fields that Capstan does not know.
 func chartConfig(ch *chart.Chart) ([]byte, error) {
 	var metadata map[string]any
 	if err := yaml.Unmarshal(ch.File(chart.MetadataFile), &metadata); err != nil {
@@ -107,8 +110,8 @@ func chartConfig(ch *chart.Chart) ([]byte, error) {
 	return json.Marshal(metadata)
 }
 
-// PullChart reads a chart. The error's reason is Invalid when the reference leads to something
-// else.
+// PullChart reads a chart. If the reference resolves to anything else, the error's reason is
+// Invalid.
 func (c *Client) PullChart(ctx context.Context, ref Reference) (*Chart, error) {
 	a, err := c.Artifact(ctx, ref)
 	if err != nil {
@@ -118,11 +121,11 @@ func (c *Client) PullChart(ctx context.Context, ref Reference) (*Chart, error) {
 	return c.ReadChart(ctx, a)
 }
 
-// ReadChart reads the chart that an artifact is.
+// ReadChart reads the chart of an artifact. Any other artifact is an error of reason Invalid.
 func (c *Client) ReadChart(ctx context.Context, a *Artifact) (*Chart, error) {
 	const action = "pull"
 	if !a.IsChart() {
-		return nil, invalid(action, a.Reference, "not a Helm chart but %s", a.kind())
+		return nil, newInvalidError(action, a.Reference, "not a Helm chart but %s", a.describeType())
 	}
 
 	for _, layer := range a.Manifest.Layers {
@@ -130,24 +133,24 @@ func (c *Client) ReadChart(ctx context.Context, a *Artifact) (*Chart, error) {
 			continue // a provenance file
 		}
 
-		archive, err := c.Blob(ctx, a.Reference, layer, maxChart)
+		archive, err := c.Blob(ctx, a.Reference, layer, maxChartSize)
 		if err != nil {
 			return nil, err
 		}
 
 		ch, err := chart.Read(bytes.NewReader(archive))
 		if err != nil {
-			return nil, invalid(action, a.Reference, "%v", err)
+			return nil, newInvalidError(action, a.Reference, "%v", err)
 		}
 
 		return &Chart{Chart: ch, Reference: a.Reference, Archive: archive, Digest: layer.Digest.String()}, nil
 	}
 
-	return nil, invalid(action, a.Reference, "a Helm chart without an archive; push it again")
+	return nil, newInvalidError(action, a.Reference, "a Helm chart without an archive; push it again")
 }
 
-// kind names what an artifact is, for a message.
-func (a *Artifact) kind() string {
+// describeType returns the type of an artifact for a message.
+func (a *Artifact) describeType() string {
 	for _, kind := range []string{a.Manifest.ArtifactType, a.Manifest.Config.MediaType} {
 		if kind != "" && kind != ocispec.MediaTypeEmptyJSON {
 			return kind

@@ -1,25 +1,17 @@
 package oci
 
 import (
-	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2"
-	"oras.land/oras-go/v2/content"
 
 	"github.com/capstan-project/capstan/test/bed"
 )
@@ -68,71 +60,13 @@ func push(t *testing.T, c *Client, ref Reference, text string) (ocispec.Descript
 	return c.Push(t.Context(), ref, artifact)
 }
 
-func TestReferences(t *testing.T) {
-	d := "sha256:" + strings.Repeat("a", 64)
-	for in, want := range map[string]string{
-		"oci://example.com/a/b":            "oci://example.com/a/b",
-		"example.com/a/b:v1":               "oci://example.com/a/b:v1",
-		"http://localhost:5000/a:v1":       "http://localhost:5000/a:v1",
-		"example.com:5000/a:v1@" + d:       "oci://example.com:5000/a:v1@" + d,
-		"oci://example.com/a@" + d:         "oci://example.com/a@" + d,
-		"oci://example.com/a/":             "oci://example.com/a",
-		"example.com":                      "",
-		"https://example.com/a":            "",
-		"oci://example.com/A":              "",
-		"oci://example.com/a:v1+x":         "",
-		"oci://example.com/a@sha256:12":    "",
-		"oci://user:pw@example.com/a":      "",
-		"oci://example.com/../etc/passwd":  "",
-		"oci://example.com/a b":            "",
-		"oci://example.com/a?x=y":          "",
-		"oci://exam\nple.com/a":            "",
-		"oci://example.com/a:v1:v2":        "",
-		"oci://example.com/a#frag":         "",
-		"oci://[::1]:5000/a:v1":            "oci://[::1]:5000/a:v1",
-		"oci://example.com/a:1.0.0_build5": "oci://example.com/a:1.0.0_build5",
-	} {
-		t.Run(in, func(t *testing.T) {
-			g := NewWithT(t)
-
-			ref, err := Parse(in)
-			if want == "" {
-				g.Expect(err).To(HaveOccurred())
-				return
-			}
-
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(ref.String()).To(Equal(want))
-			g.Expect(Parse(ref.String())).To(Equal(ref))
-		})
-	}
-}
-
-func TestImagesAreReadAsContainerRuntimesReadThem(t *testing.T) {
-	for in, want := range map[string]string{
-		"nginx":                        "docker.io/library/nginx:latest",
-		"org/once:v1":                  "docker.io/org/once:v1",
-		"registry.k8s.io/a/b:v1":       "registry.k8s.io/a/b:v1",
-		"localhost:5000/a@" + anyImage: "localhost:5000/a@" + anyImage,
-	} {
-		ref, err := ParseImage(in)
-		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-		NewWithT(t).Expect(ref.Name()).To(Equal(want))
-	}
-
-	_, err := ParseImage("a//b")
-	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("not an image reference")))
-}
-
-const anyImage = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-
-func TestARegistryWithTLSAndAPassword(t *testing.T) {
+func TestRegistryWithTLSAndPassword(t *testing.T) {
 	for _, i := range bed.Implementations() {
-		t.Run(string(i), func(t *testing.T) { aRegistryWithTLSAndAPassword(t, i) })
+		t.Run(string(i), func(t *testing.T) { testRegistryWithTLSAndPassword(t, i) })
 	}
 }
 
-func aRegistryWithTLSAndAPassword(t *testing.T, i bed.Implementation) {
+func testRegistryWithTLSAndPassword(t *testing.T, i bed.Implementation) {
 	g := NewWithT(t)
 	r := runRegistry(t, bed.RegistryOptions{Implementation: i, TLS: true, User: "me", Password: secret})
 	ref := parse(t, r.Address+"/test/artifact:v1")
@@ -141,11 +75,11 @@ func aRegistryWithTLSAndAPassword(t *testing.T, i bed.Implementation) {
 	for name, data := range map[string]map[string][]byte{
 		"username and password":       {"username": []byte("me"), "password": []byte(secret)},
 		"cluster-api-operator's keys": {"OCI_USERNAME": []byte("me"), "OCI_PASSWORD": []byte(secret)},
-		"a docker configuration":      {".dockerconfigjson": []byte(config)},
+		"docker configuration":        {".dockerconfigjson": []byte(config)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			options, err := FromSecret(r.Address, data)
+			options, err := OptionsFromSecret(r.Address, data)
 			g.Expect(err).NotTo(HaveOccurred())
 
 			options.CA = r.CA
@@ -160,7 +94,12 @@ func aRegistryWithTLSAndAPassword(t *testing.T, i bed.Implementation) {
 		})
 	}
 
-	_, err := push(t, client(t, Options{CA: r.CA, Credentials: Static(r.Address, "me", secret)}), ref, "other content")
+	_, err := push(
+		t,
+		client(t, Options{CA: r.CA, Credentials: StaticCredentials(r.Address, "me", secret)}),
+		ref,
+		"other content",
+	)
 	g.Expect(IsReason(err, Conflict)).To(BeTrue(), "%v", err)
 
 	for name, test := range map[string]struct {
@@ -168,10 +107,22 @@ func aRegistryWithTLSAndAPassword(t *testing.T, i bed.Implementation) {
 		reason  Reason
 		message string
 	}{
-		"no credentials":           {Options{CA: r.CA}, Denied, "asks for credentials"},
-		"wrong credentials":        {Options{CA: r.CA, Credentials: Static(r.Address, "me", "wr0ng-"+secret)}, Denied, "refuses the credentials"},
-		"another host's":           {Options{CA: r.CA, Credentials: Static("example.com", "me", secret)}, Denied, "asks for credentials"},
-		"an authority not trusted": {Options{Credentials: Static(r.Address, "me", secret)}, Untrusted, "ca.crt"},
+		"no credentials": {options: Options{CA: r.CA}, reason: Denied, message: "asks for credentials"},
+		"wrong credentials": {
+			options: Options{CA: r.CA, Credentials: StaticCredentials(r.Address, "me", "wr0ng-"+secret)},
+			reason:  Denied,
+			message: "refuses the credentials",
+		},
+		"credentials of other host": {
+			options: Options{CA: r.CA, Credentials: StaticCredentials("example.com", "me", secret)},
+			reason:  Denied,
+			message: "asks for credentials",
+		},
+		"untrusted authority": {
+			options: Options{Credentials: StaticCredentials(r.Address, "me", secret)},
+			reason:  Untrusted,
+			message: "ca.crt",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -183,13 +134,13 @@ func aRegistryWithTLSAndAPassword(t *testing.T, i bed.Implementation) {
 	}
 }
 
-func TestWhatIsNotThere(t *testing.T) {
+func TestMissingRepository(t *testing.T) {
 	for _, i := range bed.Implementations() {
-		t.Run(string(i), func(t *testing.T) { whatIsNotThere(t, i) })
+		t.Run(string(i), func(t *testing.T) { testMissingRepository(t, i) })
 	}
 }
 
-func whatIsNotThere(t *testing.T, i bed.Implementation) {
+func testMissingRepository(t *testing.T, i bed.Implementation) {
 	r := runRegistry(t, bed.RegistryOptions{Implementation: i})
 	c := client(t, Options{})
 	plain := parse(t, "http://"+r.Address+"/none:v1")
@@ -208,11 +159,11 @@ func whatIsNotThere(t *testing.T, i bed.Implementation) {
 }
 
 func TestReferrers(t *testing.T) {
-	t.Run("by the API", func(t *testing.T) { referrers(t, bed.GoContainerRegistry, true) })
-	t.Run("by the tag that stands in for it", func(t *testing.T) { referrers(t, bed.Distribution, false) })
+	t.Run("API", func(t *testing.T) { testReferrers(t, bed.GoContainerRegistry, true) })
+	t.Run("fallback tag", func(t *testing.T) { testReferrers(t, bed.Distribution, false) })
 }
 
-func referrers(t *testing.T, i bed.Implementation, api bool) {
+func testReferrers(t *testing.T, i bed.Implementation, api bool) {
 	g := NewWithT(t)
 	r := runRegistry(t, bed.RegistryOptions{Implementation: i})
 	c := client(t, Options{})
@@ -241,14 +192,14 @@ func referrers(t *testing.T, i bed.Implementation, api bool) {
 	g.Expect(c.Referrers(t.Context(), ref, subject)).To(ConsistOf(all...))
 }
 
-func TestSecretsAreNeverQuoted(t *testing.T) {
+func TestErrorsContainNoSecrets(t *testing.T) {
 	for _, data := range []map[string][]byte{
 		{".dockerconfigjson": []byte(`{"auths": ` + secret)},
 		{"tls.crt": []byte(secret), "tls.key": []byte(secret)},
 		{"ca.crt": []byte(secret)},
 		{"proxy": []byte("http://me:" + secret + "@")},
 	} {
-		o, err := FromSecret("example.com", data)
+		o, err := OptionsFromSecret("example.com", data)
 		if err == nil {
 			_, err = NewClient(o)
 		}
@@ -257,222 +208,21 @@ func TestSecretsAreNeverQuoted(t *testing.T) {
 	}
 }
 
-func TestAProxyIsGoneThrough(t *testing.T) {
+func TestProxy(t *testing.T) {
 	g := NewWithT(t)
 	r := runRegistry(t, bed.RegistryOptions{})
 
-	var through atomic.Int32
+	var proxied atomic.Int32
 
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
-		through.Add(1)
+		proxied.Add(1)
 		p.SetURL(&url.URL{Scheme: "http", Host: r.Address})
 		p.Out.Host = p.In.Host
 	}})
 	t.Cleanup(proxy.Close)
-	options, err := FromSecret("registry.example", map[string][]byte{"proxy": []byte(proxy.URL)})
+	options, err := OptionsFromSecret("registry.example", map[string][]byte{"proxy": []byte(proxy.URL)})
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = push(t, client(t, options), parse(t, "http://registry.example/test/artifact:v1"), "content")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(through.Load()).To(BeNumerically(">", 0))
-}
-
-// misbehaving is a registry of one manifest and one layer that does something wrong with them.
-type misbehaving struct {
-	layer     []byte
-	announced ocispec.Descriptor
-	handle    func(w http.ResponseWriter, r *http.Request, body []byte)
-	requests  atomic.Int32
-}
-
-func (m *misbehaving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	m.requests.Add(1)
-
-	manifest := fmt.Appendf(
-		nil,
-		`{"schemaVersion":2,"mediaType":%q,"config":{"mediaType":%q,"digest":%q,"size":2},"layers":[{"mediaType":"text/plain","digest":%q,"size":%d}]}`,
-		ocispec.MediaTypeImageManifest,
-		ocispec.MediaTypeEmptyJSON,
-		ocispec.DescriptorEmptyJSON.Digest,
-		m.announced.Digest,
-		m.announced.Size,
-	)
-	if strings.Contains(r.URL.Path, "/blobs/") {
-		m.handle(w, r, m.layer)
-		return
-	}
-
-	w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
-	w.Header().Set("Content-Length", strconv.Itoa(len(manifest)))
-	_, _ = w.Write(manifest)
-}
-
-func TestAMisbehavingRegistry(t *testing.T) {
-	layer := []byte(strings.Repeat("content ", 1000))
-
-	cutAfter := func(times int32) func(http.ResponseWriter, *http.Request, []byte) {
-		var served atomic.Int32
-
-		return func(w http.ResponseWriter, _ *http.Request, body []byte) {
-			w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-
-			if served.Add(1) <= times {
-				body = body[:len(body)/2]
-			}
-
-			_, _ = w.Write(body)
-		}
-	}
-	for name, test := range map[string]struct {
-		handle  func(http.ResponseWriter, *http.Request, []byte)
-		limit   int64
-		reason  Reason
-		message string
-	}{
-		"a connection that is cut twice":  {handle: cutAfter(2)},
-		"a connection that is cut always": {handle: cutAfter(100), reason: Unavailable, message: "cut again and again"},
-		"other bytes": {handle: func(w http.ResponseWriter, _ *http.Request, body []byte) {
-			_, _ = w.Write([]byte(strings.ToUpper(string(body))))
-		}, reason: Invalid, message: "do not have the digest"},
-		"an endless body": {handle: func(w http.ResponseWriter, r *http.Request, body []byte) {
-			for r.Context().Err() == nil {
-				if _, err := w.Write(body); err != nil {
-					return
-				}
-			}
-		}, reason: Invalid, message: "do not have the digest and size"},
-		"a body that stands still": {handle: func(w http.ResponseWriter, r *http.Request, body []byte) {
-			_, _ = w.Write(body[:10])
-			_ = http.NewResponseController(w).Flush()
-
-			<-r.Context().Done()
-		}, reason: Unavailable, message: "stands still"},
-		"a layer larger than the limit": {handle: cutAfter(0), limit: 100, reason: Invalid, message: "100 is the limit"},
-		"500 once": {handle: func() func(http.ResponseWriter, *http.Request, []byte) {
-			var served atomic.Int32
-
-			return func(w http.ResponseWriter, _ *http.Request, body []byte) {
-				if served.Add(1) == 1 {
-					w.WriteHeader(http.StatusInternalServerError)
-					return
-				}
-
-				_, _ = w.Write(body)
-			}
-		}()},
-		"a web page": {handle: func(w http.ResponseWriter, _ *http.Request, _ []byte) {
-			_, _ = w.Write([]byte("<html>Please log in</html>"))
-		}, reason: Invalid, message: "digest and size"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := NewWithT(t)
-
-			server := httptest.NewServer(
-				&misbehaving{layer: layer, announced: content.NewDescriptorFromBytes("text/plain", layer), handle: test.handle},
-			)
-			defer server.Close()
-
-			c := client(t, Options{StallTimeout: 300 * time.Millisecond})
-			ref := parse(t, server.URL+"/a:v1")
-			a, err := c.Artifact(t.Context(), ref)
-			g.Expect(err).NotTo(HaveOccurred())
-
-			limit := max(test.limit, 0)
-			if limit == 0 {
-				limit = 1 << 20
-			}
-
-			data, err := c.Blob(t.Context(), ref, a.Manifest.Layers[0], limit)
-			if test.message == "" {
-				g.Expect(err).NotTo(HaveOccurred())
-				g.Expect(data).To(Equal(layer))
-
-				return
-			}
-
-			g.Expect(err).To(MatchError(ContainSubstring(test.message)))
-			g.Expect(IsReason(err, test.reason)).To(BeTrue(), "%v", err)
-		})
-	}
-}
-
-func TestCredentialsAreNotSentToAnotherHost(t *testing.T) {
-	g := NewWithT(t)
-	layer := []byte("content")
-
-	var sent, signed atomic.Value
-
-	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		sent.Store(r.Header.Get("Authorization"))
-		signed.Store(r.URL.RawQuery)
-
-		if r.URL.Query().Has("gone") {
-			panic(http.ErrAbortHandler)
-		}
-
-		_, _ = w.Write(layer)
-	}))
-	defer other.Close()
-
-	query := "signature=" + secret
-
-	server := httptest.NewServer(
-		&misbehaving{
-			layer:     layer,
-			announced: content.NewDescriptorFromBytes("text/plain", layer),
-			handle: func(w http.ResponseWriter, r *http.Request, _ []byte) {
-				if _, password, _ := r.BasicAuth(); password != secret {
-					w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
-					w.WriteHeader(http.StatusUnauthorized)
-
-					return
-				}
-
-				http.Redirect(w, r, other.URL+"/storage?"+query, http.StatusTemporaryRedirect)
-			},
-		},
-	)
-	defer server.Close()
-
-	ref := parse(t, server.URL+"/a:v1")
-	c := client(t, Options{Credentials: Static(ref.Registry, "me", secret)})
-	a, err := c.Artifact(t.Context(), ref)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(c.Blob(t.Context(), ref, a.Manifest.Layers[0], 100)).To(Equal(layer))
-	g.Expect(sent.Load()).To(BeEmpty())
-	g.Expect(signed.Load()).To(ContainSubstring(secret))
-
-	query += "&gone"
-	_, err = c.Blob(t.Context(), ref, a.Manifest.Layers[0], 100)
-	g.Expect(err).To(MatchError(Not(ContainSubstring(secret))))
-}
-
-func TestAStreamEndsWithAnErrorWhenItsDigestIsWrong(t *testing.T) {
-	g := NewWithT(t)
-
-	server := httptest.NewServer(
-		&misbehaving{layer: []byte("evil"), announced: content.NewDescriptorFromBytes("text/plain", []byte("good")),
-			handle: func(w http.ResponseWriter, _ *http.Request, body []byte) { _, _ = w.Write(body) }},
-	)
-	defer server.Close()
-
-	ref := parse(t, server.URL+"/a:v1")
-	body, err := client(t, Options{}).Open(t.Context(), ref, content.NewDescriptorFromBytes("text/plain", []byte("good")))
-	g.Expect(err).NotTo(HaveOccurred())
-
-	defer body.Close()
-
-	_, err = io.ReadAll(body)
-	g.Expect(IsReason(err, Invalid)).To(BeTrue(), "%v", err)
-}
-
-func TestACancelledPullIsNoComplaint(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
-	defer server.Close()
-
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-
-	_, err := client(t, Options{}).Resolve(ctx, parse(t, server.URL+"/a:v1"))
-	NewWithT(t).Expect(errors.Is(err, context.Canceled)).To(BeTrue())
+	g.Expect(proxied.Load()).To(BeNumerically(">", 0))
 }

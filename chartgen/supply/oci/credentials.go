@@ -12,8 +12,8 @@ import (
 	"oras.land/oras-go/v2/registry/remote/credentials"
 )
 
-// Keys of a Secret with credentials for a registry. The first ones are those of Kubernetes' own
-// Secret types, the others cluster-api-operator's.
+// Keys of a Secret with credentials for a registry: those of Kubernetes' own Secret types, and
+// those of cluster-api-operator.
 const (
 	keyCA          = "ca.crt"
 	keyToken       = "token"
@@ -24,12 +24,12 @@ const (
 	keyOCIRefresh  = "OCI_REFRESH_TOKEN"
 )
 
-// Credentials finds the credentials for a registry, by its host and port; the zero credential when
-// there are none.
+// Credentials returns the credentials for a registry, given as host[:port]. It returns
+// auth.EmptyCredential if there are none.
 type Credentials = auth.CredentialFunc
 
-// FirstOf takes the first credentials that are there.
-func FirstOf(all ...Credentials) Credentials {
+// ChainCredentials tries several sources of credentials in turn, until one has some or fails.
+func ChainCredentials(all ...Credentials) Credentials {
 	return func(ctx context.Context, host string) (auth.Credential, error) {
 		for _, c := range all {
 			if found, err := c(ctx, host); err != nil || found != auth.EmptyCredential {
@@ -41,35 +41,42 @@ func FirstOf(all ...Credentials) Credentials {
 	}
 }
 
-// DockerConfig reads the content of a docker configuration file, or of the key .dockerconfigjson of
-// a Secret.
-func DockerConfig(data []byte) (Credentials, error) {
+// StaticCredentials returns a username and a password for one registry.
+func StaticCredentials(host, username, password string) Credentials {
+	return auth.StaticCredential(host, auth.Credential{Username: username, Password: password})
+}
+
+// ParseDockerConfig reads the content of a docker configuration file, or of the key
+// .dockerconfigjson of a Secret. Errors never contain any of it.
+func ParseDockerConfig(data []byte) (Credentials, error) {
 	store, err := credentials.NewMemoryStoreFromDockerConfig(data)
-	if err != nil { // the cause may quote what it could not read
+	if err != nil { // it may quote the content
 		return nil, errors.New(
-			"not a docker configuration as `kubectl create secret docker-registry` makes it; its content is not shown here",
+			"not a docker configuration as `kubectl create secret docker-registry` writes it; its content is not shown here",
 		)
 	}
 
 	return credentials.Credential(store), nil
 }
 
-// ConfigFile is a docker configuration file. It is read each time, so a mounted Secret that changes
-// takes effect; now only to see whether it can be read.
-func ConfigFile(path string) (Credentials, error) {
+// DockerConfigFile returns the credentials of a docker configuration file. The file is read again
+// for every registry, so that changes of a mounted Secret take effect. The error is about its
+// present content.
+func DockerConfigFile(path string) (Credentials, error) {
 	load := func() (Credentials, error) {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}
 
-		found, err := DockerConfig(data)
+		found, err := ParseDockerConfig(data)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 
 		return found, nil
 	}
+
 	if _, err := load(); err != nil {
 		return nil, err
 	}
@@ -84,23 +91,9 @@ func ConfigFile(path string) (Credentials, error) {
 	}, nil
 }
 
-// FromVariables are cluster-api-operator's OCI_* keys among a provider's variables, for one
-// registry; nil when there are none.
-func FromVariables(host string, data map[string][]byte) Credentials {
-	own := auth.Credential{
-		Username: string(data[keyOCIUsername]), Password: string(data[keyOCIPassword]),
-		AccessToken: string(data[keyOCIToken]), RefreshToken: string(data[keyOCIRefresh]),
-	}
-	if own == auth.EmptyCredential {
-		return nil
-	}
-
-	return auth.StaticCredential(host, own)
-}
-
-// UserConfig is the docker configuration of the person who runs this program, credential helpers
-// included.
-func UserConfig() (Credentials, error) {
+// UserDockerConfig returns the credentials of the current user's docker configuration, including
+// those of credential helpers.
+func UserDockerConfig() (Credentials, error) {
 	store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read the docker configuration: %w", err)
@@ -109,16 +102,34 @@ func UserConfig() (Credentials, error) {
 	return credentials.Credential(store), nil
 }
 
-// Static are credentials for one registry.
-func Static(host, username, password string) Credentials {
-	return auth.StaticCredential(host, auth.Credential{Username: username, Password: password})
+// VariableCredentials returns the credentials for one registry in the OCI_* keys of
+// cluster-api-operator, which are mixed with a provider's variables. It returns nil if there are
+// none.
+func VariableCredentials(host string, data map[string][]byte) Credentials {
+	found := auth.Credential{
+		Username:     string(data[keyOCIUsername]),
+		Password:     string(data[keyOCIPassword]),
+		AccessToken:  string(data[keyOCIToken]),
+		RefreshToken: string(data[keyOCIRefresh]),
+	}
+	if found == auth.EmptyCredential {
+		return nil
+	}
+
+	return auth.StaticCredential(host, found)
 }
 
-// FromSecret reads a Secret's data as access to one registry: .dockerconfigjson, or username and
-// password, or token, or cluster-api-operator's OCI_USERNAME, OCI_PASSWORD, OCI_ACCESS_TOKEN and
-// OCI_REFRESH_TOKEN; ca.crt for the registry's certificate; tls.crt and tls.key for one's own;
-// proxy for the proxy to go through. All are optional. No error holds any of it.
-func FromSecret(host string, data map[string][]byte) (Options, error) {
+// OptionsFromSecret reads how to access one registry from the data of a Secret. All keys are
+// optional:
+//
+//   - username and password, token, or cluster-api-operator's OCI_USERNAME, OCI_PASSWORD,
+//     OCI_ACCESS_TOKEN and OCI_REFRESH_TOKEN; otherwise .dockerconfigjson
+//   - ca.crt for the authority of the registry's certificate
+//   - tls.crt and tls.key for the client certificate
+//   - proxy for the URL of a proxy
+//
+// Errors never contain any of the data.
+func OptionsFromSecret(host string, data map[string][]byte) (Options, error) {
 	o := Options{
 		CA:          data[keyCA],
 		Certificate: data[corev1.TLSCertKey],
@@ -126,20 +137,20 @@ func FromSecret(host string, data map[string][]byte) (Options, error) {
 		Proxy:       string(data[keyProxy]),
 	}
 
-	own := auth.Credential{
-		Username:     text(data, corev1.BasicAuthUsernameKey, keyOCIUsername),
-		Password:     text(data, corev1.BasicAuthPasswordKey, keyOCIPassword),
-		AccessToken:  text(data, keyToken, keyOCIToken),
-		RefreshToken: text(data, keyOCIRefresh),
+	static := auth.Credential{
+		Username:     firstValue(data, corev1.BasicAuthUsernameKey, keyOCIUsername),
+		Password:     firstValue(data, corev1.BasicAuthPasswordKey, keyOCIPassword),
+		AccessToken:  firstValue(data, keyToken, keyOCIToken),
+		RefreshToken: firstValue(data, keyOCIRefresh),
 	}
-	if own != auth.EmptyCredential {
-		o.Credentials = auth.StaticCredential(host, own)
+	if static != auth.EmptyCredential {
+		o.Credentials = auth.StaticCredential(host, static)
 		return o, nil
 	}
 
 	if config, ok := data[corev1.DockerConfigJsonKey]; ok {
 		var err error
-		if o.Credentials, err = DockerConfig(config); err != nil {
+		if o.Credentials, err = ParseDockerConfig(config); err != nil {
 			return Options{}, fmt.Errorf("key %s: %w", corev1.DockerConfigJsonKey, err)
 		}
 	}
@@ -147,8 +158,8 @@ func FromSecret(host string, data map[string][]byte) (Options, error) {
 	return o, nil
 }
 
-// text is the first of these keys that is set.
-func text(data map[string][]byte, keys ...string) string {
+// firstValue returns the first value that is not empty.
+func firstValue(data map[string][]byte, keys ...string) string {
 	values := make([]string, 0, len(keys))
 	for _, key := range keys {
 		values = append(values, string(data[key]))

@@ -5,247 +5,202 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"context"
 	"errors"
-	"fmt"
 	"io"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
-	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Bounds of an image whose files are read: far above a provider's (200 MB, some thousand entries),
-// and little memory whatever it holds.
+// Limits of an image whose files are read. They are far above a real provider's image (200 MB, some
+// thousand entries), and keep memory small whatever an image contains.
 const (
-	maxEntries     = 200_000
-	maxImageBytes  = 4 << 30  // unpacked, of all layers
-	maxImageFile   = 32 << 20 // of one file that is kept
-	maxImageKept   = 64 << 20 // of all files that are kept
-	maxKeptFiles   = 4096
-	maxZstdWindow  = 32 << 20
+	maxEntries    = 200_000  // entries of all layers
+	maxImageBytes = 4 << 30  // uncompressed bytes of all layers
+	maxImageFile  = 32 << 20 // bytes of one file that is kept
+	maxImageKept  = 64 << 20 // bytes of all files that are kept
+	maxKeptFiles  = 4096     // files and whiteouts of one layer that are kept
+	maxZstdWindow = 32 << 20 // bytes
+)
+
+// Names that mark deletions in a layer, by the OCI image specification.
+const (
 	whiteout       = ".wh."
 	opaqueWhiteout = ".wh..wh..opq"
 )
 
-// Image resolves a reference to the manifest of one platform, linux/amd64 if there is a choice. It
-// gives the reference pinned to what the reference names, an index as a rule, since that is what a
-// container runtime on any platform can pull.
-func (c *Client) Image(ctx context.Context, ref Reference) (pinned Reference, image *Artifact, err error) {
-	desc, err := c.Resolve(ctx, ref)
-	if err != nil {
-		return ref, nil, err
-	}
-
-	pinned = ref.WithDigest(desc.Digest)
-	if !IsIndex(desc) {
-		image, err = c.Artifact(ctx, pinned)
-		return pinned, image, err
-	}
-
-	platforms, err := c.Index(ctx, pinned)
-	if err != nil {
-		return pinned, nil, err
-	}
-
-	platforms = slices.DeleteFunc(
-		platforms,
-		func(d ocispec.Descriptor) bool { return d.Platform == nil || d.Platform.OS != "linux" },
-	)
-	if len(platforms) == 0 {
-		return pinned, nil, invalid("pull", ref, "holds no image for linux")
-	}
-
-	chosen := max(
-		0,
-		slices.IndexFunc(platforms, func(d ocispec.Descriptor) bool { return d.Platform.Architecture == "amd64" }),
-	)
-	image, err = c.Artifact(ctx, pinned.WithDigest(platforms[chosen].Digest))
-
-	return pinned, image, err
-}
-
-// Files reads the regular files of an image that lie in one of the folders or below, by their paths
-// from the root without a leading slash, as a container would see them: the newest layer wins, and
-// what it deletes is gone. Layers are streamed from the newest on, until enough says of what was
-// found so far that the rest does not matter. A link in a folder is an error of reason Invalid, as
-// is an image beyond all bounds.
-func (c *Client) Files(
-	ctx context.Context,
-	image *Artifact,
-	folders []string,
-	enough func(files map[string][]byte) bool,
-) (map[string][]byte, error) {
-	w := &layerWalk{
-		ref:         image.Reference,
-		folders:     folders,
-		files:       map[string][]byte{},
-		bytesLeft:   maxImageBytes,
-		keptLeft:    maxImageKept,
-		entriesLeft: maxEntries,
-	}
-	for _, layer := range slices.Backward(image.Manifest.Layers) {
-		if err := c.walkLayer(ctx, w, layer); err != nil {
-			return nil, explain("read", image.Reference, err)
-		}
-
-		if enough(w.files) {
-			break
-		}
-	}
-
-	return w.files, nil
-}
-
-// walkLayer streams a layer, again when the connection is cut. Nothing of a layer counts before its
-// digest is verified.
-func (c *Client) walkLayer(ctx context.Context, w *layerWalk, layer ocispec.Descriptor) error {
-	return again(ctx, func() error {
-		body, err := c.Open(ctx, w.ref, layer)
-		if err != nil {
-			return err
-		}
-		defer body.Close()
-
-		this := *w // bounds and all: an attempt that fails leaves no trace
-
-		this.found, this.hidden = map[string][]byte{}, slices.Clone(w.hidden)
-		if err := this.layer(body); err != nil {
-			return err
-		}
-
-		for name, data := range this.found {
-			w.files[name] = data
-		}
-
-		w.hidden, w.bytesLeft, w.keptLeft, w.entriesLeft = this.hidden, this.bytesLeft, this.keptLeft, this.entriesLeft
-
-		return nil
-	})
-}
-
-// layerWalk is how far the walk through an image's layers has come.
-type layerWalk struct {
+// layerReader reads the layers of an image, from the newest to the oldest.
+type layerReader struct {
 	ref     Reference
 	folders []string
-	files   map[string][]byte // of the layers so far
-	// hidden are what the layers so far hide from those below: files and folders that they delete
-	// or replace, and with a slash at the end folders of which they hide the content alone.
+	// files of the layers so far.
+	files map[string][]byte
+	// hidden are paths that the layers so far hide from older ones: files and folders that they
+	// delete or replace, and, with a slash at the end, folders of which they hide only the content.
 	hidden []string
-	found  map[string][]byte // in this layer
+	// found are the files of the current layer.
+	found map[string][]byte
 
-	bytesLeft, keptLeft int64
-	entriesLeft         int
+	limits layerLimits
 }
 
-func (w *layerWalk) layer(body io.Reader) error {
-	plain, done, err := unpacked(body)
+// layerLimits are what is left of the limits of an image.
+type layerLimits struct {
+	bytes, kept int64
+	entries     int
+}
+
+// begin returns a reader for one attempt at the next layer. A failed attempt leaves r unchanged,
+// limits included.
+func (r *layerReader) begin() *layerReader {
+	attempt := *r
+	attempt.found = map[string][]byte{}
+	attempt.hidden = slices.Clone(r.hidden)
+
+	return &attempt
+}
+
+// commit takes over what a successful attempt read.
+func (r *layerReader) commit(attempt *layerReader) {
+	maps.Copy(r.files, attempt.found)
+	r.hidden = attempt.hidden
+	r.limits = attempt.limits
+}
+
+// readLayer reads one layer to its end, so that its digest is verified.
+func (r *layerReader) readLayer(body io.Reader) error {
+	plain, closePlain, err := decompress(body)
 	if err != nil {
-		return w.invalid("a layer that cannot be unpacked: %v", err)
+		return r.invalid("a layer that cannot be decompressed: %v", err)
 	}
-	defer done()
+	defer closePlain()
 
-	bounded := &io.LimitedReader{R: plain, N: w.bytesLeft}
-	upper := w.hidden // of the layers above: this layer's own whiteouts are for those below
+	limited := &io.LimitedReader{R: plain, N: r.limits.bytes}
+	hiddenByNewer := r.hidden // whiteouts apply to older layers only, not to the layer they are in
 
-	archive := tar.NewReader(bounded)
+	archive := tar.NewReader(limited)
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 
-		if w.entriesLeft--; bounded.N <= 0 || w.entriesLeft < 0 {
-			return w.invalid("larger than %d GiB or more than %d files", maxImageBytes>>30, maxEntries)
+		r.limits.entries--
+		if limited.N <= 0 || r.limits.entries < 0 {
+			return r.invalid("larger than %d GiB or more than %d files", maxImageBytes>>30, maxEntries)
 		}
 
 		if err == nil {
-			err = w.entry(header, archive, upper)
+			err = r.readEntry(header, archive, hiddenByNewer)
 		}
 
 		if err != nil {
-			return w.archiveError(err)
+			return r.archiveError(err)
 		}
 	}
 
-	w.bytesLeft = bounded.N
-	_, err = io.Copy(io.Discard, body) // what follows the archive is part of the digest
+	r.limits.bytes = limited.N
+	_, err = io.Copy(io.Discard, body) // the digest covers what follows the archive, too
 
 	return err
 }
 
-// entry looks at one entry of a layer.
-func (w *layerWalk) entry(header *tar.Header, content io.Reader, upper []string) error {
+// readEntry keeps an entry if it is a wanted file, or a whiteout that hides wanted files.
+func (r *layerReader) readEntry(header *tar.Header, content io.Reader, hiddenByNewer []string) error {
 	name := strings.TrimPrefix(path.Clean("/"+header.Name), "/")
-
 	folder, base := path.Split(name)
+
 	switch {
 	case base == opaqueWhiteout:
-		return w.hide(folder)
+		return r.hide(folder)
 	case strings.HasPrefix(base, whiteout):
-		return w.hide(folder + strings.TrimPrefix(base, whiteout))
-	case header.Typeflag == tar.TypeDir || !w.concerns(name) || hides(upper, name):
+		return r.hide(folder + strings.TrimPrefix(base, whiteout))
+	case header.Typeflag == tar.TypeDir || !r.isRelevant(name) || isHidden(hiddenByNewer, name):
 		return nil
 	case header.Typeflag != tar.TypeReg:
-		return w.invalid("/%s is not a regular file; links are not followed", name)
-	case !slices.ContainsFunc(w.folders, func(f string) bool { return strings.HasPrefix(name, f+"/") }):
-		return w.invalid("/%s is a file; it must be a folder", name)
+		return r.invalid("/%s is not a regular file; links are not followed", name)
+	case !slices.ContainsFunc(r.folders, func(f string) bool { return strings.HasPrefix(name, f+"/") }):
+		return r.invalid("/%s is a file; it must be a folder", name)
 	}
 
-	if _, newer := w.files[name]; newer {
+	if _, newer := r.files[name]; newer {
 		return nil
 	}
 
 	if header.Size > maxImageFile {
-		return w.tooLarge(name)
+		return r.tooLarge(name)
 	}
 
-	if err := w.keep(name, header.Size); err != nil {
+	if err := r.reserve(name, header.Size); err != nil {
 		return err
 	}
 
-	data := bytes.NewBuffer(nil)
-	if _, err := io.Copy(data, content); err != nil {
+	data, err := io.ReadAll(content)
+	if err != nil {
 		return err
 	}
 
-	w.found[name] = data.Bytes()
+	r.found[name] = data
 
 	return nil
 }
 
-// concerns reports whether a path is a folder that is looked for, lies in one, or has one in it.
-func (w *layerWalk) concerns(name string) bool {
+// isRelevant reports whether a path is one of the wanted folders, is in one, or contains one.
+func (r *layerReader) isRelevant(name string) bool {
 	name = strings.TrimSuffix(name, "/") + "/"
 
-	return name == "/" || slices.ContainsFunc(w.folders, func(f string) bool {
+	return name == "/" || slices.ContainsFunc(r.folders, func(f string) bool {
 		return strings.HasPrefix(name, f+"/") || strings.HasPrefix(f+"/", name)
 	})
 }
 
-func (w *layerWalk) hide(name string) error {
-	if !w.concerns(name) {
+// hide records a whiteout.
+func (r *layerReader) hide(name string) error {
+	if !r.isRelevant(name) {
 		return nil
 	}
 
-	w.hidden = append(w.hidden, name)
+	r.hidden = append(r.hidden, name)
 
-	return w.keep(name, 0)
+	return r.reserve(name, 0)
 }
 
-// keep counts what stays in memory.
-func (w *layerWalk) keep(name string, size int64) error {
-	if w.keptLeft -= size + int64(len(name)); w.keptLeft < 0 || len(w.found)+len(w.hidden) > maxKeptFiles {
-		return w.tooLarge(name)
+// reserve counts what is about to be kept in memory.
+func (r *layerReader) reserve(name string, size int64) error {
+	r.limits.kept -= size + int64(len(name))
+	if r.limits.kept < 0 || len(r.found)+len(r.hidden) > maxKeptFiles {
+		return r.tooLarge(name)
 	}
 
 	return nil
 }
 
-func (w *layerWalk) tooLarge(name string) error {
-	return w.invalid(
+// isHidden reports whether one of the hidden paths is the given one or a folder that contains it.
+func isHidden(hidden []string, name string) bool {
+	return slices.ContainsFunc(hidden, func(h string) bool {
+		if h == name || h == "" { // "" is the content of the root
+			return true
+		}
+
+		return strings.HasPrefix(name, strings.TrimSuffix(h, "/")+"/")
+	})
+}
+
+// archiveError returns errors of the connection as they are, and others as a broken archive.
+func (r *layerReader) archiveError(err error) error {
+	var known *Error
+	if errors.As(err, &known) {
+		return err
+	}
+
+	return r.invalid("a layer that is not a tar archive: %v", err)
+}
+
+func (r *layerReader) tooLarge(name string) error {
+	return r.invalid(
 		"/%s is larger than what a provider publishes (%d MiB in a file, %d MiB and %d files in all)",
 		name,
 		maxImageFile>>20,
@@ -254,45 +209,22 @@ func (w *layerWalk) tooLarge(name string) error {
 	)
 }
 
-// hides reports whether newer layers hide a path, by itself or with a folder that it is in.
-func hides(hidden []string, name string) bool {
-	return slices.ContainsFunc(hidden, func(h string) bool {
-		folder := h
-		if !strings.HasSuffix(h, "/") {
-			if h == name {
-				return true
-			}
-
-			folder += "/"
-		}
-
-		return strings.HasPrefix(name, folder) || folder == "/"
-	})
+func (r *layerReader) invalid(format string, args ...any) error {
+	return newInvalidError("read", r.ref, format, args...)
 }
 
-// archiveError tells a broken archive from a broken connection, which the body explains itself.
-func (w *layerWalk) archiveError(err error) error {
-	var known *Error
-	if errors.As(err, &known) {
-		return err
-	}
-
-	return w.invalid("a layer that is not a tar archive: %v", err)
-}
-
-func (w *layerWalk) invalid(format string, args ...any) error {
-	return &Error{Action: "read", Reference: w.ref.String(), Reason: Invalid, Message: fmt.Sprintf(format, args...)}
-}
-
-// unpacked reads through the compression that the first bytes tell of; media types are often wrong.
-func unpacked(body io.Reader) (io.Reader, func(), error) {
+// decompress returns a reader of the uncompressed layer and a function that closes it. It recognizes
+// gzip and zstd by their first bytes, since media types are often wrong.
+func decompress(body io.Reader) (io.Reader, func(), error) {
 	buffered := bufio.NewReader(body)
+	noop := func() {}
 
-	magic, _ := buffered.Peek(4) // whatever is there
+	magic, _ := buffered.Peek(4) // a shorter layer is handled by the tar reader
+
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
 		r, err := gzip.NewReader(buffered)
-		return r, func() {}, err
+		return r, noop, err
 	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		r, err := zstd.NewReader(
 			buffered,
@@ -307,5 +239,5 @@ func unpacked(body io.Reader) (io.Reader, func(), error) {
 		return r, r.Close, nil
 	}
 
-	return buffered, func() {}, nil
+	return buffered, noop, nil
 }

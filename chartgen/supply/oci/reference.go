@@ -1,7 +1,7 @@
-// Package oci reads and writes OCI registries: the one client that all of Capstan shares. What
-// comes from a registry is bounded in size and time, verified by its digest, and asked for again
-// where that may help. Credentials go to the registry they are meant for and to the token service
-// that it names, are never part of an error, and are never logged.
+// Package oci is the client of OCI registries that all of Capstan shares. Responses are limited in
+// size and time, verified by their digests, and requested again if that may help. Credentials are
+// sent only to the registry they belong to and to the token service that it names. They are never
+// part of an error and never logged.
 package oci
 
 import (
@@ -13,28 +13,27 @@ import (
 	"oras.land/oras-go/v2/registry"
 )
 
-// Prefixes of a reference as people write it.
+// Prefixes of a reference as users write it.
 const (
 	scheme      = "oci://"
 	schemePlain = "http://"
 )
 
-// Reference names something in a registry, or a repository of it when it has neither tag nor
-// digest.
+// Reference names a manifest in a registry or, with neither tag nor digest, a repository.
 type Reference struct {
 	// Registry is the host, with its port if it has one.
 	Registry string
 	// Repository is the path in the registry.
 	Repository string
-	// Tag and Digest may both be empty; the digest wins.
+	// Tag and Digest may both be empty. If both are set, the digest wins.
 	Tag    string
 	Digest digest.Digest
-	// PlainHTTP says that the registry speaks HTTP without TLS.
+	// PlainHTTP means that the registry is accessed without TLS.
 	PlainHTTP bool
 }
 
-// Parse reads [oci://|http://]registry[:port]/repository[:tag][@digest]. http:// means plain HTTP,
-// as for cluster-api-operator.
+// Parse reads a reference of the form [oci://|http://]registry[:port]/repository[:tag][@digest].
+// The prefix http:// means plain HTTP, as in cluster-api-operator.
 func Parse(s string) (Reference, error) {
 	rest, plain := strings.CutPrefix(strings.TrimPrefix(s, scheme), schemePlain)
 	name, digested, hasDigest := strings.Cut(strings.TrimSuffix(rest, "/"), "@")
@@ -57,8 +56,8 @@ func Parse(s string) (Reference, error) {
 	return ref, nil
 }
 
-// ParseImage reads a container image's reference as container runtimes do: without a registry it is
-// Docker Hub's, without tag and digest it is the tag latest.
+// ParseImage reads the reference of a container image as container runtimes do: the registry
+// defaults to Docker Hub, and the tag to latest unless there is a digest.
 func ParseImage(s string) (Reference, error) {
 	named, err := reference.ParseDockerRef(s)
 	if err != nil {
@@ -77,7 +76,7 @@ func ParseImage(s string) (Reference, error) {
 	return ref, nil
 }
 
-// String is the reference with its scheme, good for Parse and for people.
+// String returns the reference with its scheme, in the form that Parse reads.
 func (r Reference) String() string {
 	if r.PlainHTTP {
 		return schemePlain + r.Name()
@@ -86,7 +85,7 @@ func (r Reference) String() string {
 	return scheme + r.Name()
 }
 
-// Name is the reference without its scheme, as container runtimes write it.
+// Name returns the reference without a scheme, as container runtimes write it.
 func (r Reference) Name() string {
 	name := r.Location()
 	if r.Tag != "" {
@@ -100,10 +99,10 @@ func (r Reference) Name() string {
 	return name
 }
 
-// Location is the registry and the path, without anything else.
+// Location returns the registry and the repository, without tag, digest and scheme.
 func (r Reference) Location() string { return strings.TrimSuffix(r.Registry+"/"+r.Repository, "/") }
 
-// Identifier is what the registry is asked for: the digest, else the tag.
+// Identifier returns the digest, or else the tag; empty for a repository.
 func (r Reference) Identifier() string {
 	if r.Digest != "" {
 		return r.Digest.String()
@@ -112,25 +111,31 @@ func (r Reference) Identifier() string {
 	return r.Tag
 }
 
-// WithTag is another tag of the repository.
+// WithTag returns a reference to a tag of the same repository, without a digest.
 func (r Reference) WithTag(tag string) Reference {
-	r.Tag, r.Digest = tag, ""
+	r.Tag = tag
+	r.Digest = ""
+
 	return r
 }
 
-// WithDigest is the same reference, pinned.
+// WithDigest returns the same reference pinned to a digest.
 func (r Reference) WithDigest(d digest.Digest) Reference {
 	r.Digest = d
 	return r
 }
 
-// Join is a repository below this one, without tag and digest.
+// Join returns the repository at a path below this one, without tag and digest.
 func (r Reference) Join(path string) Reference {
-	return Reference{Registry: r.Registry, Repository: strings.Trim(r.Repository+"/"+path, "/"), PlainHTTP: r.PlainHTTP}
+	return Reference{
+		Registry:   r.Registry,
+		Repository: strings.Trim(r.Repository+"/"+path, "/"),
+		PlainHTTP:  r.PlainHTTP,
+	}
 }
 
-// ParseRepository reads where repositories are kept: like Parse, without tag and digest, and the
-// path may be empty: a whole registry.
+// ParseRepository reads the parent of repositories, [oci://|http://]registry[:port][/path]. Unlike
+// Parse it accepts a registry without a path, and neither tag nor digest.
 func ParseRepository(s string) (Reference, error) {
 	rest, plain := strings.CutPrefix(strings.TrimPrefix(s, scheme), schemePlain)
 	if host := strings.TrimSuffix(rest, "/"); !strings.Contains(host, "/") {

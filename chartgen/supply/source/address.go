@@ -15,45 +15,24 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
-// AddressError says that an address does not lead to a source.
-type AddressError struct{ message string }
-
-func (e *AddressError) Error() string { return e.message }
-
-// NewWebsite makes the source of a provider at an address on a web server, whose form says what it
-// is:
+// NewWebsite returns the source of a provider at an address on a web server. The form of the address
+// determines the kind of server:
 //
-//   - https://HOST/OWNER/PROJECT/releases/latest/FILE, or with a tag for latest: the releases of a project on GitHub, on a
-//     GitHub Enterprise server or on a mirror with GitHub's paths. The file may be left out.
-//   - https://HOST/api/v4/projects/PROJECT/packages/generic/PACKAGE/VERSION/FILE: a generic package of a project on GitLab.
-//   - https://HOST/…/FILE.yaml: components with their metadata.yaml beside. A folder or file in it that is called like a
-//     version, such as v1.9.3 or v1.9.3.yaml, stands for any version.
-//   - any other: a folder with one folder for each version in it.
+//   - https://HOST/OWNER/PROJECT/releases/latest/FILE, or with a tag instead of latest: the releases
+//     of a project on GitHub, a GitHub Enterprise server, or a mirror with the same paths. FILE is
+//     optional.
+//   - https://HOST/api/v4/projects/PROJECT/packages/generic/PACKAGE/VERSION/FILE: a generic package
+//     of a project on GitLab.
+//   - https://HOST/…/FILE.yaml: components with metadata.yaml in the same folder. A folder or file
+//     in the address whose name is a version, such as v1.9.3 or v1.9.3.yaml, is replaced by the
+//     requested version.
+//   - anything else: a folder with one folder a version.
 //
-// Its error is an *AddressError.
+// The error is an *AddressError.
 func NewWebsite(address string, provider bundle.Provider, options WebOptions) (*Website, error) {
-	u, err := url.Parse(address)
-	switch {
-	case err != nil:
-		return nil, &AddressError{"the source's URL cannot be read; write it as https://host/path"}
-	case u.User != nil:
-		return nil, &AddressError{
-			fmt.Sprintf(
-				"the URL %s holds credentials, which everybody can read; put them into the Secret of spec.fetchConfig.secretRef",
-				web.Plain(u),
-			),
-		}
-	case u.RawQuery != "" || u.Fragment != "":
-		return nil, &AddressError{
-			fmt.Sprintf(
-				"the URL %s must end there: what comes after it in spec.fetchConfig would be lost; a token belongs into the Secret of spec.fetchConfig.secretRef",
-				web.Plain(u),
-			),
-		}
-	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
-		return nil, &AddressError{
-			fmt.Sprintf("%s is not the address of a web server; it must begin with https:// or http://", web.Plain(u)),
-		}
+	u, err := parseURL(address)
+	if err != nil {
+		return nil, err
 	}
 
 	w := &Website{provider: provider, metadata: map[string][]byte{}}
@@ -62,24 +41,23 @@ func NewWebsite(address string, provider bundle.Provider, options WebOptions) (*
 	}
 
 	parts := strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")
-	releases := slices.Index(parts, "releases")
 
-	var file string
+	var version, file string
 
 	switch {
 	case strings.Contains(u.EscapedPath(), gitLabAPI):
-		w.site, w.named, file, err = parseGitLab(u, options)
+		w.site, version, file, err = parseGitLab(u, options)
 		if err != nil {
 			return nil, err
 		}
-	case releases >= 2, u.Hostname() == gitHubHost && len(parts) == 2:
-		w.site, w.named, file = parseGitHub(u, parts, options)
+	case slices.Index(parts, "releases") >= 2, u.Hostname() == gitHubHost && len(parts) == 2:
+		w.site, version, file = parseGitHub(u, parts, options)
 	default:
-		w.site, w.named, file = parseFiles(u, options)
+		w.site, version, file = parseFolder(u, options)
 	}
 
-	if !IsExact(w.named) {
-		w.named = ""
+	if IsExact(version) {
+		w.defaultVersion = version
 	}
 
 	w.components = componentsNames(provider, file)
@@ -87,7 +65,36 @@ func NewWebsite(address string, provider bundle.Provider, options WebOptions) (*
 	return w, nil
 }
 
-// parseGitHub takes the address of a project, or of something in its releases, apart.
+// parseURL parses an address and rejects what a web server's address may not contain.
+func parseURL(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+
+	switch {
+	case err != nil:
+		return nil, &AddressError{"the source's URL cannot be read; write it as https://host/path"}
+	case u.User != nil:
+		return nil, &AddressError{fmt.Sprintf(
+			"the URL %s holds credentials, which anyone with access to the resource can read; "+
+				"put them into the Secret of spec.fetchConfig.secretRef",
+			web.RedactURL(u),
+		)}
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, &AddressError{fmt.Sprintf(
+			"the URL %s must end there: a query or fragment in spec.fetchConfig is not sent; "+
+				"put a token into the Secret of spec.fetchConfig.secretRef",
+			web.RedactURL(u),
+		)}
+	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
+		return nil, &AddressError{fmt.Sprintf(
+			"%s is not the address of a web server; it must begin with https:// or http://",
+			web.RedactURL(u),
+		)}
+	}
+
+	return u, nil
+}
+
+// parseGitHub parses the address of a project, or of a page or file of its releases.
 func parseGitHub(u *url.URL, parts []string, options WebOptions) (site *gitHub, version, file string) {
 	end := cmp.Or(max(slices.Index(parts, "releases"), 0), len(parts))
 
@@ -105,11 +112,11 @@ func parseGitHub(u *url.URL, parts []string, options WebOptions) (site *gitHub, 
 	return newGitHub(project, options), version, file
 }
 
-// componentsNames are the names that components may have: the one that is known, else those that
-// the provider contract and usage give.
-func componentsNames(provider bundle.Provider, known string) []string {
-	if known != "" {
-		return []string{known}
+// componentsNames returns the possible names of the components, most likely first: the name in the
+// address, or else the names of the provider contract and those in common use.
+func componentsNames(provider bundle.Provider, inAddress string) []string {
+	if inAddress != "" {
+		return []string{inAddress}
 	}
 
 	names := []string{v1alpha2.ProviderType(provider.Type).ComponentsFile(), bundle.ComponentsFile}
@@ -120,20 +127,24 @@ func componentsNames(provider bundle.Provider, known string) []string {
 	return names
 }
 
-// files are plain files on a web server.
-type files struct {
+// versionPlaceholder marks the version in the address of a folder of versions.
+const versionPlaceholder = "{version}"
+
+// webFolder is a site of plain files.
+type webFolder struct {
 	connection
-	// base is the folder with the files of a version.
+	// base is the address of the folder with the files of a version.
 	base string
-	// version in the base or the file, which stands for any; empty when there is none.
+	// version is the part of base and file that is replaced by the requested version; empty if there
+	// is none.
 	version string
-	// file is the name of the components when that is called like the version.
+	// file is the name of the components if it contains the version; otherwise empty.
 	file string
 }
 
-// parseFiles takes the address of a file, or of a folder of versions, apart.
-func parseFiles(u *url.URL, options WebOptions) (site *files, version, file string) {
-	site = &files{
+// parseFolder parses the address of a file or of a folder of versions.
+func parseFolder(u *url.URL, options WebOptions) (site *webFolder, version, file string) {
+	site = &webFolder{
 		connection: connection{
 			credentials: options.Credentials,
 			server:      Server{Host: u.Hostname()},
@@ -141,13 +152,15 @@ func parseFiles(u *url.URL, options WebOptions) (site *files, version, file stri
 		},
 	}
 
-	plain := web.Plain(u)
-	if !strings.HasSuffix(plain, ".yaml") && !strings.HasSuffix(plain, ".yml") {
-		site.base, site.version = strings.TrimSuffix(plain, "/")+"/"+anyVersion, anyVersion
+	address := web.RedactURL(u)
+	if !strings.HasSuffix(address, ".yaml") && !strings.HasSuffix(address, ".yml") {
+		site.base = strings.TrimSuffix(address, "/") + "/" + versionPlaceholder
+		site.version = versionPlaceholder
+
 		return site, "", ""
 	}
 
-	folder, name := path.Split(plain)
+	folder, name := path.Split(address)
 	site.base = strings.TrimSuffix(folder, "/")
 
 	stem := strings.TrimSuffix(strings.TrimSuffix(name, ".yaml"), ".yml")
@@ -164,10 +177,7 @@ func parseFiles(u *url.URL, options WebOptions) (site *files, version, file stri
 	return site, site.version, name
 }
 
-// anyVersion stands for the version in the address of a folder of versions.
-const anyVersion = "{version}"
-
-func (f *files) fileURL(version, name string) string {
+func (f *webFolder) fileURL(version, name string) string {
 	if version == "" {
 		return f.base
 	}
@@ -176,7 +186,8 @@ func (f *files) fileURL(version, name string) string {
 		return f.base + "/" + name
 	}
 
-	if !strings.HasPrefix(f.version, "v") && f.version != anyVersion {
+	// the server writes versions without a "v" if the address does
+	if !strings.HasPrefix(f.version, "v") && f.version != versionPlaceholder {
 		version = strings.TrimPrefix(version, "v")
 	}
 
@@ -194,7 +205,7 @@ func (f *files) fileURL(version, name string) string {
 	return strings.Join(parts, "/") + "/" + name
 }
 
-func (f *files) read(ctx context.Context, version, name string, limit int64) ([]byte, error) {
+func (f *webFolder) read(ctx context.Context, version, name string, limit int64) ([]byte, error) {
 	res, err := f.get(ctx, f.fileURL(version, name), "", limit)
 	if err != nil {
 		return nil, err
@@ -203,7 +214,7 @@ func (f *files) read(ctx context.Context, version, name string, limit int64) ([]
 	return res.Body, nil
 }
 
-func (f *files) versions(context.Context) ([]string, error) {
+func (f *webFolder) versions(context.Context) ([]string, error) {
 	return nil, &NotFoundError{
 		Message: fmt.Sprintf(
 			"the web server of %s cannot list versions: set spec.version to an exact version such as v1.13.5",
@@ -212,4 +223,4 @@ func (f *files) versions(context.Context) ([]string, error) {
 	}
 }
 
-func (f *files) files(context.Context, string) ([]string, error) { return nil, nil }
+func (f *webFolder) files(context.Context, string) ([]string, error) { return nil, nil }

@@ -18,33 +18,41 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
-// ConfigMaps are releases kept in a cluster, one ConfigMap a version, as cluster-api-operator
-// defines them: the version in a label (else the ConfigMap's name is the version), metadata.yaml
-// under the key "metadata", the components under the key "components", gzipped in binaryData when
-// an annotation says so. Secrets with the same keys do as well, when they have the label with the
-// version: others that the selector matches hold variables and credentials.
+// ConfigMaps is a source in a cluster with one ConfigMap for each version, in the format of
+// cluster-api-operator: the version is in a label, or else it is the ConfigMap's name. The key
+// "metadata" holds metadata.yaml, and the key "components" the components; an annotation marks
+// components that are compressed with gzip in binaryData.
+//
+// Secrets with the same keys are versions too, but only with the label. The selector may match
+// others, which hold variables and credentials.
 type ConfigMaps struct {
-	// Metadata reads the metadata of ConfigMaps and Secrets, from a watch if there is one.
-	Metadata client.Reader
-	// Reader reads ConfigMaps and Secrets from the API server itself.
-	Reader    client.Reader
+	// Client lists the metadata of ConfigMaps and Secrets. It may be cached.
+	Client client.Reader
+	// APIReader reads single ConfigMaps and Secrets from the API server.
+	APIReader client.Reader
+	// Namespace and Selector determine the ConfigMaps and Secrets.
 	Namespace string
 	Selector  *metav1.LabelSelector
 	Provider  bundle.Provider
 }
 
-// The kinds that hold releases; a release's name is "Kind name".
+// Kinds of objects that hold versions. The ID of a version is "<kind> <name>".
 const (
 	kindConfigMap = "ConfigMap"
 	kindSecret    = "Secret"
 )
 
-// Releases lists what matches. ConfigMaps whose version is not semantic are passed over, unless
-// nothing else is there.
-func (c *ConfigMaps) Releases(ctx context.Context) ([]Release, error) {
+// Versions lists the ConfigMaps and Secrets that the selector matches. Those without a semantic
+// version are ignored, unless there are no others.
+func (c *ConfigMaps) Versions(ctx context.Context) ([]Version, error) {
 	selector, err := metav1.LabelSelectorAsSelector(c.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("spec.fetchConfig.selector is not a valid label selector: %w", err)
+	}
+
+	options := []client.ListOption{
+		client.InNamespace(c.Namespace),
+		client.MatchingLabelsSelector{Selector: selector},
 	}
 
 	var items []metav1.PartialObjectMetadata
@@ -53,18 +61,13 @@ func (c *ConfigMaps) Releases(ctx context.Context) ([]Release, error) {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
 
-		if err := c.Metadata.List(
-			ctx,
-			list,
-			client.InNamespace(c.Namespace),
-			client.MatchingLabelsSelector{Selector: selector},
-		); err != nil {
+		if err := c.Client.List(ctx, list, options...); err != nil {
 			return nil, fmt.Errorf("list %ss in namespace %s: %w", kind, c.Namespace, err)
 		}
 
 		for _, item := range list.Items {
 			if kind == kindConfigMap || item.Labels[v1alpha2.ConfigMapVersionLabel] != "" {
-				item.Kind = kind
+				item.Kind = kind // lists of metadata do not set it
 				items = append(items, item)
 			}
 		}
@@ -73,77 +76,80 @@ func (c *ConfigMaps) Releases(ctx context.Context) ([]Release, error) {
 	if len(items) == 0 {
 		return nil, &NotFoundError{
 			Message: fmt.Sprintf(
-				"no ConfigMap in namespace %s matches the selector %q; create one for each version, or correct spec.fetchConfig.selector",
+				"no ConfigMap in namespace %s matches the selector %q; "+
+					"create one for each version, or correct spec.fetchConfig.selector",
 				c.Namespace,
 				metav1.FormatLabelSelector(c.Selector),
 			),
 		}
 	}
 
-	return c.releases(items)
+	return c.parseVersions(items)
 }
 
-// releases makes releases of ConfigMaps and Secrets; two of the same version would make the choice
-// a matter of luck.
-func (c *ConfigMaps) releases(items []metav1.PartialObjectMetadata) ([]Release, error) {
+// parseVersions returns the versions of ConfigMaps and Secrets, newest first. Two objects with the
+// same version are an error, since either could be meant.
+func (c *ConfigMaps) parseVersions(items []metav1.PartialObjectMetadata) ([]Version, error) {
 	var (
-		releases   []Release
-		passedOver []string
+		versions []Version
+		ignored  []string
 	)
 
-	byVersion := map[string]string{}
+	objects := map[string]string{} // by version
 
 	for _, item := range items {
-		name := item.Kind + " " + item.Name
+		object := item.Kind + " " + item.Name
 		version := cmp.Or(item.Labels[v1alpha2.ConfigMapVersionLabel], item.Name)
 
 		v, err := semver.NewVersion(version)
 		if err != nil {
-			passedOver = append(passedOver, name)
+			ignored = append(ignored, object)
 			continue
 		}
 
-		if other, taken := byVersion[v.String()]; taken {
+		if other, taken := objects[v.String()]; taken {
 			return nil, &NotFoundError{
 				Message: fmt.Sprintf(
 					"%s and %s in namespace %s both hold version %s; delete one or narrow spec.fetchConfig.selector",
 					other,
-					name,
+					object,
 					c.Namespace,
 					version,
 				),
 			}
 		}
 
-		byVersion[v.String()] = name
-		releases = append(
-			releases,
-			Release{
-				Version:     "v" + strings.TrimPrefix(version, "v"),
-				Name:        name,
-				Fingerprint: string(item.UID) + "/" + item.ResourceVersion,
-			},
-		)
+		objects[v.String()] = object
+
+		versions = append(versions, Version{
+			Name:        withV(version),
+			ID:          object,
+			Fingerprint: string(item.UID) + "/" + item.ResourceVersion,
+		})
 	}
 
-	if len(releases) == 0 {
+	if len(versions) == 0 {
 		return nil, &NotFoundError{
-			Message: fmt.Sprintf("%s in namespace %s: neither the label %s nor the name is a semantic version such as v1.13.5",
-				strings.Join(passedOver, ", "), c.Namespace, v1alpha2.ConfigMapVersionLabel),
+			Message: fmt.Sprintf(
+				"%s in namespace %s: neither the label %s nor the name is a semantic version such as v1.13.5",
+				strings.Join(ignored, ", "),
+				c.Namespace,
+				v1alpha2.ConfigMapVersionLabel,
+			),
 		}
 	}
 
-	sortNewestFirst(releases)
+	sortNewestFirst(versions)
 
-	return releases, nil
+	return versions, nil
 }
 
-// Fetch reads one ConfigMap or Secret.
-func (c *ConfigMaps) Fetch(ctx context.Context, release Release) (*bundle.Bundle, error) {
-	kind, name, _ := strings.Cut(release.Name, " ")
+// Fetch reads the ConfigMap or Secret of a version.
+func (c *ConfigMaps) Fetch(ctx context.Context, version Version) (*bundle.Bundle, error) {
+	kind, name, _ := strings.Cut(version.ID, " ")
 	key := client.ObjectKey{Namespace: c.Namespace, Name: name}
 
-	compressed, data, err := c.read(ctx, kind, key)
+	object, err := c.read(ctx, kind, key)
 	if err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", kind, key, err)
 	}
@@ -152,14 +158,15 @@ func (c *ConfigMaps) Fetch(ctx context.Context, release Release) (*bundle.Bundle
 		return &bundle.InvalidError{File: kind + " " + key.String(), Reason: fmt.Sprintf(format, args...)}
 	}
 
-	metadata, ok := data[v1alpha2.ConfigMapMetadataKey]
+	metadata, ok := object.data[v1alpha2.ConfigMapMetadataKey]
 	if !ok {
 		return nil, invalid("has no key %q; put the provider's metadata.yaml there", v1alpha2.ConfigMapMetadataKey)
 	}
 
-	components := data[v1alpha2.ConfigMapComponentsKey]
-	if compressed {
-		if components, err = gunzip(components); err != nil {
+	components := object.data[v1alpha2.ConfigMapComponentsKey]
+	if object.compressed {
+		components, err = gunzip(components)
+		if err != nil {
 			return nil, invalid(
 				"the key %q should be gzip by the annotation %s, but is not: %v",
 				v1alpha2.ConfigMapComponentsKey,
@@ -175,46 +182,55 @@ func (c *ConfigMaps) Fetch(ctx context.Context, release Release) (*bundle.Bundle
 
 	return &bundle.Bundle{
 		Provider:   c.Provider,
-		Version:    release.Version,
+		Version:    version.Name,
 		Source:     strings.ToLower(kind),
 		Components: components,
 		Metadata:   metadata,
 	}, nil
 }
 
-// read reads the data of a ConfigMap or Secret, and whether its components are compressed: in a
-// ConfigMap they count only where the annotation says they are.
-func (c *ConfigMaps) read(
-	ctx context.Context,
-	kind string,
-	key client.ObjectKey,
-) (compressed bool, data map[string][]byte, err error) {
+// versionObject is the content of a ConfigMap or Secret.
+type versionObject struct {
+	data map[string][]byte
+	// compressed reports whether the components are compressed with gzip.
+	compressed bool
+}
+
+// read reads a ConfigMap or Secret. Components in the binaryData of a ConfigMap are used only if the
+// annotation marks them as compressed.
+func (c *ConfigMaps) read(ctx context.Context, kind string, key client.ObjectKey) (*versionObject, error) {
 	if kind == kindSecret {
 		secret := &corev1.Secret{}
-		err = c.Reader.Get(ctx, key, secret)
+		if err := c.APIReader.Get(ctx, key, secret); err != nil {
+			return nil, err
+		}
 
-		return secret.Annotations[v1alpha2.ConfigMapCompressedAnnotation] == "true", secret.Data, err
+		return &versionObject{data: secret.Data, compressed: isCompressed(secret)}, nil
 	}
 
 	cm := &corev1.ConfigMap{}
-	if err = c.Reader.Get(ctx, key, cm); err != nil {
-		return false, nil, err
+	if err := c.APIReader.Get(ctx, key, cm); err != nil {
+		return nil, err
 	}
 
-	data = map[string][]byte{}
+	object := &versionObject{data: map[string][]byte{}, compressed: isCompressed(cm)}
 	for k, v := range cm.Data {
-		data[k] = []byte(v)
+		object.data[k] = []byte(v)
 	}
 
-	compressed = cm.Annotations[v1alpha2.ConfigMapCompressedAnnotation] == "true"
-	if compressed {
-		data[v1alpha2.ConfigMapComponentsKey] = cm.BinaryData[v1alpha2.ConfigMapComponentsKey]
+	if object.compressed {
+		object.data[v1alpha2.ConfigMapComponentsKey] = cm.BinaryData[v1alpha2.ConfigMapComponentsKey]
 	}
 
-	return compressed, data, nil
+	return object, nil
 }
 
-// gunzip unpacks at most maxFileSize bytes.
+// isCompressed reports whether the annotation marks components as compressed.
+func isCompressed(object metav1.Object) bool {
+	return object.GetAnnotations()[v1alpha2.ConfigMapCompressedAnnotation] == "true"
+}
+
+// gunzip decompresses at most maxFileSize bytes.
 func gunzip(data []byte) ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
@@ -222,9 +238,13 @@ func gunzip(data []byte) ([]byte, error) {
 	}
 
 	out, err := io.ReadAll(io.LimitReader(r, maxFileSize+1))
-	if err == nil && len(out) > maxFileSize {
-		err = fmt.Errorf("unpacks to more than %d MiB", maxFileSize>>20)
+	if err != nil {
+		return nil, err
 	}
 
-	return out, err
+	if len(out) > maxFileSize {
+		return nil, fmt.Errorf("decompresses to more than %d MiB", maxFileSize>>20)
+	}
+
+	return out, nil
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,10 +19,11 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
-// maxFileSize bounds each file that is read: ten times the largest components of a real provider.
+// maxFileSize is the maximum size of a file in bytes: ten times the largest components of a real
+// provider.
 const maxFileSize = 32 << 20
 
-// Directory is a provider's folder in clusterctl's local-repository layout:
+// Directory is the folder of a provider in clusterctl's local-repository layout:
 // <label>/<version>/{<type>-components.yaml, metadata.yaml, cluster-template*.yaml,
 // clusterclass-*.yaml}.
 type Directory struct {
@@ -29,8 +31,8 @@ type Directory struct {
 	provider bundle.Provider
 }
 
-// NewDirectory opens the folder of a provider; the folder's name is the provider's label, for
-// example infrastructure-aws.
+// NewDirectory returns the source of a folder whose name is the label of the provider, for example
+// infrastructure-aws.
 func NewDirectory(path string) (*Directory, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -40,43 +42,46 @@ func NewDirectory(path string) (*Directory, error) {
 	return &Directory{path: path, provider: Provider(v1alpha2.ParseLabel(filepath.Base(abs)))}, nil
 }
 
-// Provider is the bundle's identity of a provider of the API.
+// Provider returns the identity that a provider of the API has in bundles and charts.
 func Provider(t v1alpha2.ProviderType, name string) bundle.Provider {
 	return bundle.Provider{Type: string(t), Name: name, Label: t.Label(name)}
 }
 
-// Releases lists the version folders. Their fingerprints are made of the names, sizes and times of
-// the files.
-func (d *Directory) Releases(context.Context) ([]Release, error) {
+// Versions lists the folders whose names are versions. The fingerprints are hashes of the names,
+// sizes and modification times of the files.
+func (d *Directory) Versions(context.Context) ([]Version, error) {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		return nil, err
 	}
 
-	var releases []Release
+	var versions []Version
 
 	for _, e := range entries {
-		if _, err := semver.NewVersion(e.Name()); err == nil && e.IsDir() {
-			releases = append(
-				releases,
-				Release{Version: e.Name(), Name: e.Name(), Fingerprint: fingerprint(filepath.Join(d.path, e.Name()))},
-			)
+		if _, err := semver.NewVersion(e.Name()); err != nil || !e.IsDir() {
+			continue
 		}
+
+		versions = append(versions, Version{
+			Name:        e.Name(),
+			ID:          e.Name(),
+			Fingerprint: fingerprint(filepath.Join(d.path, e.Name())),
+		})
 	}
 
-	if len(releases) == 0 {
+	if len(versions) == 0 {
 		return nil, &NotFoundError{Message: fmt.Sprintf("folder %s holds no version folder such as v1.0.0", d.path)}
 	}
 
-	sortNewestFirst(releases)
+	sortNewestFirst(versions)
 
-	return releases, nil
+	return versions, nil
 }
 
-// Fetch reads a version folder.
-func (d *Directory) Fetch(_ context.Context, release Release) (*bundle.Bundle, error) {
-	folder := os.DirFS(filepath.Join(d.path, release.Name))
-	b := &bundle.Bundle{Provider: d.provider, Version: release.Version, Source: "directory"}
+// Fetch reads the folder of a version.
+func (d *Directory) Fetch(_ context.Context, version Version) (*bundle.Bundle, error) {
+	folder := os.DirFS(filepath.Join(d.path, version.ID))
+	b := &bundle.Bundle{Provider: d.provider, Version: version.Name, Source: "directory"}
 
 	names, err := fs.Glob(folder, "*.yaml")
 	if err != nil {
@@ -88,7 +93,7 @@ func (d *Directory) Fetch(_ context.Context, release Release) (*bundle.Bundle, e
 	for _, name := range names {
 		data, err := readFile(folder, name)
 		if err != nil {
-			return nil, fmt.Errorf("folder %s: %w", filepath.Join(d.path, release.Name), err)
+			return nil, fmt.Errorf("folder %s: %w", filepath.Join(d.path, version.ID), err)
 		}
 
 		switch {
@@ -96,7 +101,7 @@ func (d *Directory) Fetch(_ context.Context, release Release) (*bundle.Bundle, e
 			b.Metadata = data
 		case strings.HasSuffix(name, bundle.ComponentsFile):
 			b.Components = data
-		case isTemplate(name):
+		case IsTemplateFile(name):
 			b.Templates = append(b.Templates, bundle.File{Name: name, Data: data})
 		}
 	}
@@ -104,7 +109,8 @@ func (d *Directory) Fetch(_ context.Context, release Release) (*bundle.Bundle, e
 	return b, requireFiles(b)
 }
 
-// fingerprint is empty when the folder cannot be read, which Fetch then says.
+// fingerprint returns a hash of the names, sizes and modification times of the files in a folder. It
+// is empty if the folder cannot be read; Fetch then returns the error.
 func fingerprint(folder string) string {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -114,7 +120,7 @@ func fingerprint(folder string) string {
 	h := sha256.New()
 
 	for _, e := range entries {
-		// not the entry's: it may be a link to a file that changes
+		// os.Stat follows links, unlike e.Info: the target of a link may change
 		info, err := os.Stat(filepath.Join(folder, e.Name()))
 		if err != nil {
 			return ""
@@ -126,22 +132,23 @@ func fingerprint(folder string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// requireFiles makes sure that a bundle is complete.
+// requireFiles returns a *bundle.InvalidError if components or metadata are missing.
 func requireFiles(b *bundle.Bundle) error {
 	if b.Components == nil {
-		return &bundle.InvalidError{File: "*-" + bundle.ComponentsFile, Reason: "missing beside " + bundle.MetadataFile}
+		return &bundle.InvalidError{File: "*-" + bundle.ComponentsFile, Reason: "missing next to " + bundle.MetadataFile}
 	}
 
 	if b.Metadata == nil {
 		return &bundle.InvalidError{
 			File:   bundle.MetadataFile,
-			Reason: "missing beside the components; it maps versions to Cluster API contracts",
+			Reason: "missing next to the components; it maps versions to Cluster API contracts",
 		}
 	}
 
 	return nil
 }
 
+// readFile reads a file of at most maxFileSize bytes.
 func readFile(folder fs.FS, name string) ([]byte, error) {
 	info, err := fs.Stat(folder, name)
 	if err != nil {
@@ -154,3 +161,12 @@ func readFile(folder fs.FS, name string) ([]byte, error) {
 
 	return fs.ReadFile(folder, name)
 }
+
+// templateFile matches the names of cluster templates and ClusterClasses. The characters are those
+// of file names that a chart may contain.
+var templateFile = regexp.MustCompile(`^(cluster-template|clusterclass-)[A-Za-z0-9._-]*\.yaml$`)
+
+// IsTemplateFile reports whether a file name is that of a cluster template (cluster-template.yaml,
+// cluster-template-<flavor>.yaml) or of a ClusterClass (clusterclass-<name>.yaml), by the clusterctl
+// provider contract. Names with folders are not.
+func IsTemplateFile(name string) bool { return templateFile.MatchString(name) }

@@ -8,29 +8,33 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"path/filepath"
 	"regexp"
 	"strings"
-
-	"golang.org/x/mod/module"
 
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
-// gitHub is a project's releases on GitHub, on a GitHub Enterprise server, or on a mirror with
-// GitHub's paths. Files are taken from the website, which does not count requests; the API is asked
-// for what the website does not give: lists, and the files of private projects.
+const gitHubHost = "github.com"
+
+// maxPages is the maximum number of pages of a list. A page has a hundred entries.
+const maxPages = 30
+
+// gitHub is the site of a project's releases on GitHub, a GitHub Enterprise server, or a mirror with
+// the same paths. Files come from the website, which has no rate limit. The API is used for what the
+// website lacks: lists, and files of private projects.
 type gitHub struct {
 	connection
-	// project is the project's address on the website, api its address in the API.
-	project, api string
-	// listing is the project's address on a Go module proxy; empty when there is none.
-	listing string
-	// releases that the API described, by tag.
+	// project is the address of the project on the website.
+	project string
+	// api is the address of the project in the API.
+	api string
+	// module lists the project's tags; nil if there is no module proxy for it.
+	module *goModule
+	// releases holds what the API returned, by tag.
 	releases map[string]*gitHubRelease
 }
 
-// gitHubRelease is what matters of the API's description of a release.
+// gitHubRelease holds the fields of a release that are used.
 type gitHubRelease struct {
 	TagName string `json:"tag_name"`
 	Draft   bool   `json:"draft"`
@@ -40,25 +44,28 @@ type gitHubRelease struct {
 	} `json:"assets"`
 }
 
-const gitHubHost = "github.com"
-
-// maxPages bounds how long a list is: a hundred releases are a page.
-const maxPages = 30
-
+// newGitHub returns the site of a project by its address on the website.
 func newGitHub(project *url.URL, options WebOptions) *gitHub {
-	g := &gitHub{project: project.String(), releases: map[string]*gitHubRelease{}}
-	g.credentials, g.server = options.Credentials, Server{
-		Host:   project.Hostname(),
-		Tokens: []string{"GITHUB_TOKEN", "github-token"},
+	g := &gitHub{
+		connection: connection{
+			credentials: options.Credentials,
+			server: Server{
+				Host:   project.Hostname(),
+				Tokens: []string{"GITHUB_TOKEN", "github-token"},
+			},
+		},
+		project:  project.String(),
+		releases: map[string]*gitHubRelease{},
 	}
+
 	folder, name := path.Split(project.Path)
 	prefix, owner := path.Split(strings.TrimSuffix(folder, "/"))
-
 	api := *project
+
 	switch host := project.Hostname(); {
 	case host == gitHubHost:
 		api.Host = "api." + gitHubHost
-		g.listing = goProxyList(options.GoProxy, path.Join(gitHubHost, owner, name))
+		g.module = newGoModule(options.GoProxy, path.Join(gitHubHost, owner, name))
 	case strings.HasSuffix(host, ".ghe.com"):
 		api.Host = "api." + api.Host
 	default:
@@ -68,8 +75,9 @@ func newGitHub(project *url.URL, options WebOptions) *gitHub {
 	api.Path = path.Join(prefix, "/repos", owner, name)
 	g.api = api.String()
 
+	// the website of github.com needs no token, and refuses requests with a wrong one
 	g.origins = []string{web.Origin(&api)}
-	if project.Host != gitHubHost { // whose website wants no token, and refuses a wrong one
+	if project.Host != gitHubHost {
 		g.origins = append(g.origins, web.Origin(project))
 	}
 
@@ -84,13 +92,13 @@ func (g *gitHub) fileURL(version, name string) string {
 	return g.project + "/releases/download/" + url.PathEscape(version) + "/" + url.PathEscape(name)
 }
 
-// read gets a file from the website and, where it is not found there, with a token from the API:
-// the website hides what is private.
+// read downloads a file from the website. If there is a token and the website does not have the
+// file, it tries the API: the website hides the files of private projects.
 func (g *gitHub) read(ctx context.Context, version, name string, limit int64) ([]byte, error) {
 	res, err := g.get(ctx, g.fileURL(version, name), "", limit)
 
 	var status *web.StatusError
-	if err != nil && g.token && errors.As(err, &status) && (web.Missing(err) || status.Denied()) {
+	if g.hasToken && errors.As(err, &status) && (web.IsNotFound(err) || status.IsDenied()) {
 		return g.readAsset(ctx, version, name, limit, err)
 	}
 
@@ -101,11 +109,10 @@ func (g *gitHub) read(ctx context.Context, version, name string, limit int64) ([
 	return res.Body, nil
 }
 
-// readAsset gets a file through the API; notFound is the error when the release has none of that
-// name.
+// readAsset downloads a file through the API. It returns notFound if the release has no such file.
 func (g *gitHub) readAsset(ctx context.Context, version, name string, limit int64, notFound error) ([]byte, error) {
 	release, err := g.release(ctx, version)
-	if web.Missing(err) {
+	if web.IsNotFound(err) {
 		return nil, notFound
 	}
 
@@ -114,14 +121,16 @@ func (g *gitHub) readAsset(ctx context.Context, version, name string, limit int6
 	}
 
 	for _, asset := range release.Assets {
-		if asset.Name == name {
-			res, err := g.get(ctx, asset.URL, "application/octet-stream", limit)
-			if err != nil {
-				return nil, g.explain(err)
-			}
-
-			return res.Body, nil
+		if asset.Name != name {
+			continue
 		}
+
+		res, err := g.get(ctx, asset.URL, "application/octet-stream", limit)
+		if err != nil {
+			return nil, g.explainToken(err)
+		}
+
+		return res.Body, nil
 	}
 
 	return nil, notFound
@@ -141,14 +150,14 @@ func (g *gitHub) files(ctx context.Context, version string) ([]string, error) {
 	return names, nil
 }
 
-// release asks the API for a release, once.
+// release returns what the API knows about a release. It requests each release once.
 func (g *gitHub) release(ctx context.Context, tag string) (*gitHubRelease, error) {
-	if known := g.releases[tag]; known != nil {
-		return known, nil
+	if cached := g.releases[tag]; cached != nil {
+		return cached, nil
 	}
 
 	release := &gitHubRelease{}
-	if _, err := g.ask(ctx, g.api+"/releases/tags/"+url.PathEscape(tag), release); err != nil {
+	if _, err := g.getJSON(ctx, g.api+"/releases/tags/"+url.PathEscape(tag), release); err != nil {
 		return nil, err
 	}
 
@@ -157,11 +166,11 @@ func (g *gitHub) release(ctx context.Context, tag string) (*gitHubRelease, error
 	return release, nil
 }
 
-// versions lists the project's tags from a Go module proxy, as clusterctl does, and its releases
-// from the API where that fails.
+// versions lists the project's tags from a Go module proxy, as clusterctl does. If that fails it
+// lists the releases from the API.
 func (g *gitHub) versions(ctx context.Context) ([]string, error) {
-	if g.listing != "" {
-		if versions, err := g.listTags(ctx); err == nil && len(versions) > 0 {
+	if g.module != nil {
+		if versions, err := g.module.versions(ctx); err == nil && len(versions) > 0 {
 			return versions, nil
 		}
 	}
@@ -172,11 +181,12 @@ func (g *gitHub) versions(ctx context.Context) ([]string, error) {
 	for page := 0; next != "" && page < maxPages; page++ {
 		var releases []gitHubRelease
 
-		header, err := g.ask(ctx, next, &releases)
-		if web.Missing(err) {
+		header, err := g.getJSON(ctx, next, &releases)
+		if web.IsNotFound(err) {
 			return nil, &NotFoundError{
 				Message: fmt.Sprintf(
-					"%v; if the project exists, the server cannot list its versions: set spec.version to an exact version such as v1.13.5",
+					"%v; if the project exists, the server cannot list its versions: "+
+						"set spec.version to an exact version such as v1.13.5",
 					err,
 				),
 			}
@@ -198,10 +208,11 @@ func (g *gitHub) versions(ctx context.Context) ([]string, error) {
 	return versions, nil
 }
 
-// nextLink finds the next page in the header Link.
+// nextLink matches the address of the next page in a Link header.
 var nextLink = regexp.MustCompile(`<([^>]*)>;\s*rel="next"`)
 
-// nextPage is the address of the next page; empty at the end, or when it is not on the same server.
+// nextPage returns the address of the next page of a list. It is empty on the last page, and if the
+// address is on another server.
 func (g *gitHub) nextPage(header http.Header) string {
 	match := nextLink.FindStringSubmatch(header.Get("Link"))
 	if match == nil {
@@ -216,95 +227,33 @@ func (g *gitHub) nextPage(header http.Header) string {
 	return next.String()
 }
 
-// ask asks the API and reads its JSON.
-func (g *gitHub) ask(ctx context.Context, address string, into any) (http.Header, error) {
+// getJSON sends a request to the API and decodes the response.
+func (g *gitHub) getJSON(ctx context.Context, address string, into any) (http.Header, error) {
 	res, err := g.get(ctx, address, "application/vnd.github+json", maxList)
 	if err != nil {
-		return nil, g.explain(err)
+		return nil, g.explainToken(err)
 	}
 
-	return res.Header, readJSON(address, res.Body, into)
+	return res.Header, parseJSON(address, res.Body, into)
 }
 
-// InvalidTokenError says that a server refuses the token it was given.
-type InvalidTokenError struct{ err error }
-
-func (e *InvalidTokenError) Error() string {
-	return fmt.Sprintf("%v; the token (GITHUB_TOKEN, or token, in the Secret) is wrong or has expired", e.err)
-}
-
-func (e *InvalidTokenError) Unwrap() error { return e.err }
-
-func (g *gitHub) explain(err error) error {
+// explainToken returns an *InvalidTokenError if the API refuses the token, otherwise err.
+func (g *gitHub) explainToken(err error) error {
 	var status *web.StatusError
-	if errors.As(err, &status) && status.Status == http.StatusUnauthorized && g.token {
+	if errors.As(err, &status) && status.Status == http.StatusUnauthorized && g.hasToken {
 		return &InvalidTokenError{err}
 	}
 
 	return err
 }
 
-// listTags lists a module's versions, those of its major versions from 2 on being modules of their
-// own, until one has none.
-func (g *gitHub) listTags(ctx context.Context) ([]string, error) {
-	var versions []string
-
-	proxy := connection{} // no credentials are for it
-
-	for major := 1; major < maxPages; major++ {
-		address := g.listing
-		if major > 1 {
-			address += fmt.Sprintf("/v%d", major)
-		}
-
-		res, err := proxy.get(ctx, address+"/@v/list", "", maxList)
-		if web.Missing(err) || err == nil && len(res.Body) == 0 && major > 1 {
-			break
-		}
-
-		if err != nil {
-			return nil, err
-		}
-
-		for line := range strings.FieldsSeq(string(res.Body)) {
-			versions = append(versions, strings.TrimSuffix(line, "+incompatible"))
-		}
-	}
-
-	return versions, nil
-}
-
-// goProxyList is where the first proxy in a value of GOPROXY has a module; empty when it names none
-// before "direct" or "off".
-func goProxyList(goProxy, modulePath string) string {
-	escaped, err := module.EscapePath(modulePath)
-	if err != nil {
-		return ""
-	}
-
-	if goProxy == "" {
-		goProxy = "https://proxy.golang.org"
-	}
-
-	for entry := range strings.FieldsFuncSeq(goProxy, func(r rune) bool { return r == ',' || r == '|' }) {
-		switch entry = strings.TrimSpace(entry); {
-		case entry == "direct", entry == "off":
-			return ""
-		case entry != "" && !strings.Contains(entry, ":/") && !filepath.IsAbs(entry):
-			entry = "https://" + entry
-			fallthrough
-		case strings.HasPrefix(entry, "http"):
-			return strings.TrimSuffix(entry, "/") + "/" + escaped
-		}
-	}
-
-	return ""
-}
-
-// readJSON reads what a server's API answered.
-func readJSON(address string, data []byte, into any) error {
+// parseJSON decodes the response of an API. The error does not quote the response.
+func parseJSON(address string, data []byte, into any) error {
 	if err := json.Unmarshal(data, into); err != nil {
-		return &web.ContentError{URL: address, Reason: "is not the JSON that it should be; is this the API of such a server?"}
+		return &web.ContentError{
+			URL:    address,
+			Reason: "is not the JSON that is expected; check that this is the API of such a server",
+		}
 	}
 
 	return nil

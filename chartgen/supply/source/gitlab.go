@@ -10,50 +10,57 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
-// gitLab is a generic package of a project on any GitLab server.
+// gitLabAPI is the part of an address that identifies GitLab.
+const gitLabAPI = "/api/v4/projects/"
+
+// gitLabForm is the form of the address in clusterctl's configuration.
+const gitLabForm = "https://HOST/api/v4/projects/PROJECT/packages/generic/PACKAGE/VERSION/FILE"
+
+// gitLab is the site of a generic package of a project on any GitLab server.
 type gitLab struct {
 	connection
-	// project is the project's address in the API.
+	// project is the address of the project in the API.
 	project string
-	// name of the package.
+	// name of the package, escaped for URLs.
 	name string
-	// packages of that name, once listed.
+	// packages are the versions of the package; nil before they are listed.
 	packages []gitLabPackage
 }
 
-// gitLabPackage is what matters of the API's description of a package.
+// gitLabPackage holds the fields of a package that are used.
 type gitLabPackage struct {
 	ID      int64  `json:"id"`
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// gitLabForm is how clusterctl writes the address of such a source.
-const gitLabForm = "https://HOST/api/v4/projects/PROJECT/packages/generic/PACKAGE/VERSION/FILE"
-
-// parseGitLab takes an address of the form above apart; a relative URL root before /api is kept.
+// parseGitLab parses an address of the form gitLabForm. The server may have a relative URL root
+// before /api.
 func parseGitLab(u *url.URL, options WebOptions) (site *gitLab, version, file string, err error) {
 	before, after, _ := strings.Cut(u.EscapedPath(), gitLabAPI)
 
 	parts := strings.Split(after, "/")
 	if len(parts) != 6 || parts[1] != "packages" || parts[2] != "generic" {
 		return nil, "", "", &AddressError{
-			fmt.Sprintf("%s is not the address of a GitLab package; write it as %s", web.Plain(u), gitLabForm),
+			fmt.Sprintf("%s is not the address of a GitLab package; write it as %s", web.RedactURL(u), gitLabForm),
 		}
 	}
 
-	project := web.Origin(u) + before + gitLabAPI + parts[0]
-	server := Server{Host: u.Hostname(), Tokens: []string{"GITLAB_ACCESS_TOKEN", "gitlab-access-token", "GITLAB_TOKEN"}}
 	site = &gitLab{
-		project:    project,
-		name:       parts[3],
-		connection: connection{credentials: options.Credentials, server: server, origins: []string{web.Origin(u)}},
+		connection: connection{
+			credentials: options.Credentials,
+			server: Server{
+				Host:   u.Hostname(),
+				Tokens: []string{"GITLAB_ACCESS_TOKEN", "gitlab-access-token", "GITLAB_TOKEN"},
+			},
+			origins: []string{web.Origin(u)},
+		},
+		project: web.Origin(u) + before + gitLabAPI + parts[0],
+		name:    parts[3],
 	}
 
 	return site, parts[4], parts[5], nil
 }
-
-const gitLabAPI = "/api/v4/projects/"
 
 func (g *gitLab) fileURL(version, name string) string {
 	if version == "" {
@@ -105,12 +112,15 @@ func (g *gitLab) files(ctx context.Context, version string) ([]string, error) {
 				Name string `json:"file_name"`
 			}
 
-			err := readJSON(address, data, &page)
+			if err := parseJSON(address, data, &page); err != nil {
+				return err
+			}
+
 			for _, file := range page {
 				names = append(names, file.Name)
 			}
 
-			return err
+			return nil
 		})
 		if err != nil {
 			return nil, err
@@ -120,7 +130,7 @@ func (g *gitLab) files(ctx context.Context, version string) ([]string, error) {
 	return names, nil
 }
 
-// list asks for the packages, once. The API's filter by name takes parts of names too.
+// list requests the versions of the package, once. The API's filter matches parts of names too.
 func (g *gitLab) list(ctx context.Context) error {
 	if g.packages != nil {
 		return nil
@@ -133,25 +143,32 @@ func (g *gitLab) list(ctx context.Context) error {
 	err := g.pages(ctx, address, func(data []byte) error {
 		var page []gitLabPackage
 
-		err := readJSON(address, data, &page)
+		if err := parseJSON(address, data, &page); err != nil {
+			return err
+		}
+
 		for _, p := range page {
 			if url.PathEscape(p.Name) == g.name {
 				found = append(found, p)
 			}
 		}
 
-		return err
+		return nil
 	})
-	if web.Missing(err) {
+	if web.IsNotFound(err) {
 		return &NotFoundError{Message: err.Error()}
+	}
+
+	if err != nil {
+		return err
 	}
 
 	g.packages = found
 
-	return err
+	return nil
 }
 
-// pages gets all pages of a list.
+// pages calls add for each page of a list.
 func (g *gitLab) pages(ctx context.Context, address string, add func([]byte) error) error {
 	next := "1"
 	for count := 0; next != "" && count < maxPages; count++ {
@@ -164,10 +181,9 @@ func (g *gitLab) pages(ctx context.Context, address string, add func([]byte) err
 			return err
 		}
 
-		if next = res.Header.Get("X-Next-Page"); next != "" {
-			if _, err := strconv.Atoi(next); err != nil {
-				return nil //nolint:nilerr // what is not a number is no page
-			}
+		next = res.Header.Get("X-Next-Page")
+		if _, err := strconv.Atoi(next); err != nil {
+			next = "" // the header is empty on the last page
 		}
 	}
 

@@ -3,43 +3,42 @@ package source
 import (
 	"context"
 	"fmt"
-	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/Masterminds/semver/v3"
-	"k8s.io/apimachinery/pkg/version"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
-// Folders of an image that hold a provider's manifests: one release, or below it one folder for
-// each profile of it.
+// Folders of an image with a provider's manifests: either one folder with a release, or one with a
+// subfolder for each profile of it.
 const (
 	imageFolder    = "capi-manifests"
 	profilesFolder = "capi-operator-manifests"
 	defaultProfile = "default"
 )
 
-// Image is a provider's own container image that carries the provider's manifests, one tag for each
-// version. Its folder /capi-manifests holds a release: the components in *components.yaml,
-// manifests.yaml or manifests, and metadata.yaml; or, as OpenShift's images have it,
-// /capi-operator-manifests/<profile> does, of which the profile "default" is taken, else the one
-// called like the provider, else the only one. The image that the manifests name as their own
-// becomes the very image that they were read from, by its digest.
+// Image is a repository with container images of a provider that contain the provider's manifests,
+// one tag for each version. The manifests are in one of these folders:
+//
+//   - /capi-manifests, with the components in *components.yaml, manifests.yaml or manifests, and
+//     metadata.yaml
+//   - /capi-operator-manifests/<profile>, as in OpenShift's images: the profile "default", or else
+//     the one with the provider's name, or else the only one
+//
+// In the manifests, the references of the image to itself are replaced by the image that they were
+// read from, pinned to its digest.
 type Image struct{ repository }
 
 var (
-	_ Remote = &Image{}
-	_ Tagged = &Image{}
+	_ Remote       = &Image{}
+	_ TaggedSource = &Image{}
 )
 
-// NewImage makes the source of a provider at an image, such as
-// registry.example.com/capi/cluster-api-aws-controller, which may have a tag and a digest.
+// NewImage returns the source of a provider at an image such as
+// registry.example.com/capi/cluster-api-aws-controller, optionally with a tag and a digest. The error
+// is an *AddressError.
 func NewImage(address string, provider bundle.Provider, options OCIOptions) (*Image, error) {
 	ref, err := oci.Parse(address)
 	if err != nil {
@@ -49,34 +48,34 @@ func NewImage(address string, provider bundle.Provider, options OCIOptions) (*Im
 	return &Image{repository{OCIOptions: options, ref: ref, provider: provider}}, nil
 }
 
-// Fetch reads the manifests in the image of a release, layer by layer, without a container runtime.
-func (i *Image) Fetch(ctx context.Context, release Release) (*bundle.Bundle, error) {
-	ref, err := i.resolve(ctx, release)
+// Fetch reads the manifests from the layers of the version's image.
+func (i *Image) Fetch(ctx context.Context, version Version) (*bundle.Bundle, error) {
+	ref, err := i.resolve(ctx, version)
 	if err != nil {
 		return nil, err
 	}
 
-	pinned, image, err := i.opened.Client.Image(ctx, ref)
+	pinned, image, err := i.access.Client.Image(ctx, ref)
 	if err != nil {
-		return nil, asInvalid(err)
+		return nil, contentError(err)
 	}
 
-	files, err := i.opened.Client.Files(ctx, image, []string{imageFolder, profilesFolder}, i.complete)
+	files, err := i.access.Client.Files(ctx, image, []string{imageFolder, profilesFolder}, hasRelease)
 	if err != nil {
-		return nil, asInvalid(err)
+		return nil, contentError(err)
 	}
 
-	folder, err := i.folder(files)
+	folder, err := i.chooseFolder(files)
 	if err != nil {
 		return nil, &bundle.InvalidError{File: pinned.String(), Reason: err.Error()}
 	}
 
-	return i.bundle(release, pinned, folder, inFolder(files, folder))
+	return i.bundle(version, imageRelease{image: pinned, folder: folder, files: filesIn(files, folder)})
 }
 
-// Metadata reads the metadata.yaml of a release, or what stands in for it.
-func (i *Image) Metadata(ctx context.Context, release Release) ([]byte, error) {
-	b, err := i.Fetch(ctx, release)
+// Metadata reads the metadata.yaml of a version, or generates it if the image has none.
+func (i *Image) Metadata(ctx context.Context, version Version) ([]byte, error) {
+	b, err := i.Fetch(ctx, version)
 	if err != nil {
 		return nil, err
 	}
@@ -84,10 +83,12 @@ func (i *Image) Metadata(ctx context.Context, release Release) ([]byte, error) {
 	return b.Metadata, nil
 }
 
-// complete reports whether what the newer layers hold is all that is looked for.
-func (i *Image) complete(files map[string][]byte) bool {
+// hasRelease reports whether the files of an image include metadata and components of one of the
+// folders that are preferred to all others.
+func hasRelease(files map[string][]byte) bool {
 	for _, folder := range []string{imageFolder, path.Join(profilesFolder, defaultProfile)} {
-		if release := inFolder(files, folder); release[bundle.MetadataFile] != nil && components(release) != "" {
+		release := filesIn(files, folder)
+		if release[bundle.MetadataFile] != nil && findComponents(release) != "" {
 			return true
 		}
 	}
@@ -95,8 +96,8 @@ func (i *Image) complete(files map[string][]byte) bool {
 	return false
 }
 
-// folder finds the folder of the release.
-func (i *Image) folder(files map[string][]byte) (string, error) {
+// chooseFolder returns the folder with the release.
+func (i *Image) chooseFolder(files map[string][]byte) (string, error) {
 	var profiles []string
 
 	for name := range files {
@@ -105,7 +106,8 @@ func (i *Image) folder(files map[string][]byte) (string, error) {
 			return imageFolder, nil
 		}
 
-		if parent, profile := path.Split(folder); parent == profilesFolder+"/" && !slices.Contains(profiles, profile) {
+		parent, profile := path.Split(folder)
+		if parent == profilesFolder+"/" && !slices.Contains(profiles, profile) {
 			profiles = append(profiles, profile)
 		}
 	}
@@ -134,158 +136,5 @@ func (i *Image) folder(files map[string][]byte) (string, error) {
 		strings.Join(profiles, ", "),
 		defaultProfile,
 		i.provider.Name,
-	)
-}
-
-// imageMetadata is what a manifest folder says about itself, in metadata.json or metadata.yaml, in
-// either spelling.
-type imageMetadata struct {
-	// ImageName and SelfImageRef are the image's own reference in the manifests.
-	ImageName    string `json:"imageName"`
-	SelfImageRef string `json:"selfImageRef"`
-	// ProviderVersion and Attributes["version"] are the version, if they say so.
-	ProviderVersion string            `json:"providerVersion"`
-	Attributes      map[string]string `json:"attributes"`
-	// ReleaseSeries is there when metadata.yaml is clusterctl's.
-	ReleaseSeries []bundle.ReleaseSeries `json:"releaseSeries"`
-}
-
-// bundle makes the bundle of the files in the folder.
-func (i *Image) bundle(
-	release Release,
-	pinned oci.Reference,
-	folder string,
-	files map[string][]byte,
-) (*bundle.Bundle, error) {
-	invalid := func(file, format string, args ...any) error {
-		return &bundle.InvalidError{
-			File:   fmt.Sprintf("%s: /%s", pinned, path.Join(folder, file)),
-			Reason: fmt.Sprintf(format, args...),
-		}
-	}
-
-	name := components(files)
-	if name == "" {
-		return nil, invalid("", "holds no components; put them into %s", bundle.ComponentsFile)
-	}
-
-	var about imageMetadata
-	for _, file := range []string{bundle.MetadataFile, "metadata.json"} {
-		if err := yaml.Unmarshal(files[file], &about); err != nil {
-			return nil, invalid(file, "not valid YAML: %v", err)
-		}
-	}
-
-	wanted, err := semver.NewVersion(release.Version)
-	if err != nil {
-		return nil, invalid("", "%s is not a version: %v", release.Version, err)
-	}
-
-	for _, says := range []string{about.ProviderVersion, about.Attributes["version"]} {
-		if v, err := semver.NewVersion(says); err == nil && !v.Equal(wanted) {
-			return nil, invalid(bundle.MetadataFile, "is about version %s, not %s", says, release.Version)
-		}
-	}
-
-	b := &bundle.Bundle{
-		Provider: i.provider,
-		Version:  release.Version,
-		Source:   pinned.String(),
-		Metadata: files[bundle.MetadataFile],
-	}
-
-	b.Components = withOwnImage(files[name], pinned, about.ImageName, about.SelfImageRef)
-	if about.ReleaseSeries == nil {
-		contract := newestContract(b.Components)
-		if contract == "" {
-			return nil, invalid(
-				bundle.MetadataFile,
-				"has no releaseSeries, and no CRD has a label such as cluster.x-k8s.io/v1beta2, so the contract is not known; add clusterctl's metadata.yaml",
-			)
-		}
-
-		b.Metadata = contractMetadata(wanted, contract)
-	}
-
-	for _, file := range slices.Sorted(maps.Keys(files)) {
-		if templateName.MatchString(file) {
-			b.Templates = append(b.Templates, bundle.File{Name: file, Data: files[file]})
-		}
-	}
-
-	return b, nil
-}
-
-// components is the name of the file of components; empty when there is none.
-func components(files map[string][]byte) string {
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if strings.HasSuffix(name, bundle.ComponentsFile) || name == "manifests.yaml" || name == "manifests" {
-			return name
-		}
-	}
-
-	return ""
-}
-
-// inFolder are the files that lie in a folder itself, by their names.
-func inFolder(files map[string][]byte, folder string) map[string][]byte {
-	in := map[string][]byte{}
-
-	for name, data := range files {
-		if path.Dir(name) == folder {
-			in[path.Base(name)] = data
-		}
-	}
-
-	return in
-}
-
-// withOwnImage replaces the image's own references by the one that it was read from.
-func withOwnImage(components []byte, pinned oci.Reference, own ...string) []byte {
-	pinned.Tag = "" // the digest says it all, and some runtimes take only one of both
-
-	for _, reference := range own {
-		if reference != "" {
-			whole := regexp.MustCompile(regexp.QuoteMeta(reference) + `(["'\s]|$)`)
-			components = whole.ReplaceAll(components, []byte(pinned.Name()+"${1}"))
-		}
-	}
-
-	return components
-}
-
-// contractLabel is on CRDs and says which contract they serve.
-var contractLabel = regexp.MustCompile(`^cluster\.x-k8s\.io/(v[0-9]+((alpha|beta)[0-9]+)?)$`)
-
-// newestContract is the newest contract that the CRDs' labels name: what an image without
-// clusterctl's metadata says about it.
-func newestContract(components []byte) string {
-	parsed, err := bundle.OutlineComponents(components)
-	if err != nil {
-		return "" // whoever makes the chart says what is wrong
-	}
-
-	newest := ""
-
-	for _, doc := range parsed.Documents {
-		for label := range doc.Object.GetLabels() {
-			match := contractLabel.FindStringSubmatch(label)
-			if match != nil && doc.IsCRD() && version.CompareKubeAwareVersionStrings(match[1], newest) > 0 {
-				newest = match[1]
-			}
-		}
-	}
-
-	return newest
-}
-
-// contractMetadata is clusterctl's metadata for one release alone.
-func contractMetadata(v *semver.Version, contract string) []byte {
-	return fmt.Appendf(
-		nil,
-		"apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries:\n- major: %d\n  minor: %d\n  contract: %s\n",
-		v.Major(),
-		v.Minor(),
-		contract,
 	)
 }

@@ -2,7 +2,6 @@ package source
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -15,79 +14,81 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
-// Verifier decides whether an artifact is trusted. The reference is pinned to a digest. Its refusal
-// is an *UntrustedError.
+// Verifier decides whether an artifact is trusted.
 type Verifier interface {
+	// Verify returns an *UntrustedError if the artifact is not trusted. The reference is pinned to
+	// a digest.
 	Verify(ctx context.Context, ref oci.Reference) error
 }
 
-// Access is how a registry is read.
+// Access is what a registry is read with.
 type Access struct {
 	Client *oci.Client
-	// Verifier, if there is one, is asked about everything before it is used.
+	// Verifier must accept everything before it is used; nil accepts everything.
 	Verifier Verifier
 }
 
-// OCIOptions say how a repository is read and what of it is trusted.
+// OCIOptions configure how a repository is read and what is trusted.
 type OCIOptions struct {
-	// Access is asked once, when something must be read, so it may read Secrets.
+	// Access is called once, before the first request. It may read Secrets.
 	Access func(ctx context.Context) (Access, error)
-	// Digest that the manifest must have; empty means any.
+	// Digest that the manifest must have, "sha256:…"; empty means any.
 	Digest string
-	// Verified says that Access has a verifier: what was fetched without one is not what was
-	// fetched with one.
-	Verified bool
+	// VerifySignatures reports whether Access returns a verifier. It is part of the origin of a
+	// version, so that content that was stored without a check is not used where one is required.
+	VerifySignatures bool
 }
 
-// WithClient is access that needs no Secret.
-func WithClient(client *oci.Client) OCIOptions {
+// OptionsForClient returns the options to read with a client as it is, without a verifier.
+func OptionsForClient(client *oci.Client) OCIOptions {
 	return OCIOptions{Access: func(context.Context) (Access, error) { return Access{Client: client}, nil }}
 }
 
-// repository is a repository in a registry whose tags are versions, or one tag or digest of it. It
-// serves one reconcile at a time.
+// repository is what Artifact and Image have in common: a repository whose tags are versions, or
+// one tag or digest in it. It is not safe for concurrent use.
 type repository struct {
 	OCIOptions
 	ref      oci.Reference
 	provider bundle.Provider
-	opened   *Access
+	// access is the result of OCIOptions.Access; nil before the first request.
+	access *Access
 }
 
-// open gives access to the registry.
-func (r *repository) open(ctx context.Context) (*Access, error) {
-	if r.opened == nil {
+// openAccess returns how to access the registry.
+func (r *repository) openAccess(ctx context.Context) (*Access, error) {
+	if r.access == nil {
 		access, err := r.Access(ctx)
 		if err != nil {
 			return nil, err
 		}
 
-		r.opened = &access
+		r.access = &access
 	}
 
-	return r.opened, nil
+	return r.access, nil
 }
 
-// contentTag is a tag that store.Registry gives a second chart of a version.
+// contentTag matches the suffix of the tags that store.Registry uses for further charts of a version.
 var contentTag = regexp.MustCompile(`_[0-9a-f]{12}$`)
 
-// Releases lists the tags that are versions, with or without a "v". An address with a tag is that
-// one release, if the tag is a version.
-func (r *repository) Releases(ctx context.Context) ([]Release, error) {
+// Versions lists the tags that are versions, with or without a "v". If the address has a tag, that is
+// the only version.
+func (r *repository) Versions(ctx context.Context) ([]Version, error) {
 	if r.ref.Identifier() != "" {
-		named := r.Named()
-		if named == "" {
+		name := r.DefaultVersion()
+		if name == "" {
 			return nil, &NotFoundError{
 				Message: fmt.Sprintf(
-					"%s does not say which version it is; set spec.version to the exact version, such as v1.13.5",
+					"the version of %s is not part of its tag; set spec.version to the exact version, such as v1.13.5",
 					r.ref,
 				),
 			}
 		}
 
-		return []Release{r.Release(named)}, nil
+		return []Version{r.Version(name)}, nil
 	}
 
-	access, err := r.open(ctx)
+	access, err := r.openAccess(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -101,71 +102,81 @@ func (r *repository) Releases(ctx context.Context) ([]Release, error) {
 		return nil, err
 	}
 
-	var releases []Release
-
-	for _, tag := range tags {
-		version := tagVersion(tag)
-
-		first := contentTag.ReplaceAllString(tag, "")
-		if version == "" || first != tag && slices.Contains(tags, first) {
-			continue
-		}
-
-		release := r.Release(version)
-		if !slices.Contains(releases, release) { // v1.0.0 and 1.0.0
-			releases = append(releases, release)
-		}
-	}
-
-	if len(releases) == 0 {
+	versions := r.parseTags(tags)
+	if len(versions) == 0 {
 		return nil, &NotFoundError{
 			Message: fmt.Sprintf("none of the %d tags of %s is a version such as v1.13.5", len(tags), r.ref),
 		}
 	}
 
-	sortNewestFirst(releases)
-
-	return releases, nil
+	return versions, nil
 }
 
-// Release is the release of an exact version, whether or not there is one: nobody is asked.
-func (r *repository) Release(version string) Release {
-	version = "v" + strings.TrimPrefix(version, "v")
+// parseTags returns the versions among the tags, newest first.
+func (r *repository) parseTags(tags []string) []Version {
+	var versions []Version
 
-	at := r.ref
-	if at.Identifier() == "" {
-		at = at.WithTag(oci.ChartTag(version))
+	for _, tag := range tags {
+		name := tagVersion(tag)
+		if name == "" {
+			continue
+		}
+
+		original := contentTag.ReplaceAllString(tag, "")
+		if original != tag && slices.Contains(tags, original) {
+			continue // another chart of the version original
+		}
+
+		version := r.Version(name)
+		if !slices.Contains(versions, version) { // 1.0.0 and v1.0.0 are the same version
+			versions = append(versions, version)
+		}
+	}
+
+	sortNewestFirst(versions)
+
+	return versions
+}
+
+// Version returns the Version of a name. Its origin is the reference of its tag.
+func (r *repository) Version(name string) Version {
+	name = withV(name)
+
+	ref := r.ref
+	if ref.Identifier() == "" {
+		ref = ref.WithTag(oci.ChartTag(name))
 	}
 
 	if r.Digest != "" {
-		at = at.WithDigest(digest.Digest(r.Digest))
+		ref = ref.WithDigest(digest.Digest(r.Digest))
 	}
 
-	origin := at.String()
-	if r.Verified {
+	origin := ref.String()
+	if r.VerifySignatures {
 		origin += " with a verified signature"
 	}
 
-	return Release{Version: version, Name: version, Origin: origin}
+	return Version{Name: name, ID: name, Origin: origin}
 }
 
-// Named is the version that the address names by its tag; empty when it names none.
-func (r *repository) Named() string { return tagVersion(r.ref.Tag) }
+// DefaultVersion returns the version that is the tag in the address; empty if there is none.
+func (r *repository) DefaultVersion() string { return tagVersion(r.ref.Tag) }
 
-// tagVersion is the version that a tag stands for, with its "v"; empty when it is none. Only whole
-// versions count: a tag 1.13 moves.
+// tagVersion returns the version of a tag with a "v"; empty if the tag is not a complete version.
+// Tags such as 1.13 move with each release.
 func tagVersion(tag string) string {
 	version := oci.ChartVersion(tag)
 	if _, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v")); err != nil {
 		return ""
 	}
 
-	return "v" + strings.TrimPrefix(version, "v")
+	return withV(version)
 }
 
-// resolve finds a release, pins it to its digest and makes sure that it is trusted.
-func (r *repository) resolve(ctx context.Context, release Release) (oci.Reference, error) {
-	pinned, err := r.find(ctx, release)
+// resolve returns the reference of a version pinned to its digest, after checking the digest and the
+// signature that are required.
+func (r *repository) resolve(ctx context.Context, version Version) (oci.Reference, error) {
+	pinned, err := r.find(ctx, version)
 	if oci.IsReason(err, oci.NotFound) {
 		return pinned, &NotFoundError{Message: err.Error()}
 	}
@@ -177,7 +188,8 @@ func (r *repository) resolve(ctx context.Context, release Release) (oci.Referenc
 	if r.Digest != "" && pinned.Digest != digest.Digest(r.Digest) {
 		return pinned, &UntrustedError{
 			Message: fmt.Sprintf(
-				"%s has the digest %s, and spec.fetchConfig.digest asks for %s; find out who changed it, or correct the digest",
+				"%s has the digest %s, and spec.fetchConfig.digest asks for %s; "+
+					"find out who changed it, or correct the digest",
 				r.ref,
 				pinned.Digest,
 				r.Digest,
@@ -185,33 +197,35 @@ func (r *repository) resolve(ctx context.Context, release Release) (oci.Referenc
 		}
 	}
 
-	if r.opened.Verifier != nil {
-		return pinned, r.opened.Verifier.Verify(ctx, pinned)
+	if r.access.Verifier != nil {
+		return pinned, r.access.Verifier.Verify(ctx, pinned)
 	}
 
 	return pinned, nil
 }
 
-// find pins a release. Without a tag or digest in the address, the tag is the version with or
-// without its "v".
-func (r *repository) find(ctx context.Context, release Release) (oci.Reference, error) {
-	candidates := []oci.Reference{r.ref}
-	switch named := r.Named(); {
-	case named != "" && named != release.Version:
+// find returns the reference of a version pinned to its current digest. If the address has neither
+// tag nor digest, the tag is the version with or without its "v".
+func (r *repository) find(ctx context.Context, version Version) (oci.Reference, error) {
+	name := r.DefaultVersion()
+	if name != "" && name != version.Name {
 		return r.ref, &NotFoundError{
-			Message: fmt.Sprintf("version %s is not on offer; %s is %s", release.Version, r.ref, named),
+			Message: fmt.Sprintf("version %s is not on offer; %s is %s", version.Name, r.ref, name),
 		}
-	case r.ref.Identifier() == "":
-		tag := oci.ChartTag(release.Version)
-		candidates = []oci.Reference{r.ref.WithTag(tag), r.ref.WithTag(strings.TrimPrefix(tag, "v"))}
 	}
 
-	access, err := r.open(ctx)
+	access, err := r.openAccess(ctx)
 	if err != nil {
 		return r.ref, err
 	}
 
-	var first error
+	candidates := []oci.Reference{r.ref}
+	if r.ref.Identifier() == "" {
+		tag := oci.ChartTag(version.Name)
+		candidates = []oci.Reference{r.ref.WithTag(tag), r.ref.WithTag(strings.TrimPrefix(tag, "v"))}
+	}
+
+	var firstErr error
 
 	for _, ref := range candidates {
 		desc, err := access.Client.Resolve(ctx, ref)
@@ -223,28 +237,29 @@ func (r *repository) find(ctx context.Context, release Release) (oci.Reference, 
 			return ref, err
 		}
 
-		if first == nil {
-			first = err
+		if firstErr == nil {
+			firstErr = err
 		}
 	}
 
-	return r.ref, first
+	return r.ref, firstErr
 }
 
-// Moved says where a release's tag leads now, when that is another manifest than the one in use.
-// Who asks for a digest is not asked again.
-func (r *repository) Moved(ctx context.Context, release Release, inUse InUse) (oci.Reference, error) {
+// CheckTag returns what the tag of a version resolves to, if that is not the installed manifest. A
+// digest cannot move, so nothing is requested if the source is pinned to one.
+func (r *repository) CheckTag(ctx context.Context, version Version, installed Digests) (oci.Reference, error) {
 	if r.ref.Digest != "" || r.Digest != "" {
 		return oci.Reference{}, nil
 	}
 
-	now, err := r.find(ctx, release)
-	switch missing := (*NotFoundError)(nil); {
-	case oci.IsReason(err, oci.NotFound), errors.As(err, &missing):
+	current, err := r.find(ctx, version)
+	if oci.IsReason(err, oci.NotFound) || isNotFound(err) {
 		return oci.Reference{}, nil
-	case err != nil || now.Digest == inUse.Manifest:
+	}
+
+	if err != nil || current.Digest == installed.Manifest {
 		return oci.Reference{}, err
 	}
 
-	return now, nil
+	return current, nil
 }

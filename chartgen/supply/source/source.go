@@ -1,13 +1,11 @@
-// Package source finds and fetches what providers publish, wherever that is kept. All sources look
-// alike: they list releases and fetch one as a bundle.
+// Package source lists the versions of a provider and fetches their components, wherever they are
+// published: GitHub, GitLab, plain web servers, OCI registries, ConfigMaps or a folder. All of these
+// implement Source.
 package source
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/opencontainers/go-digest"
@@ -16,189 +14,97 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
-// Release is one version on offer.
-type Release struct {
-	// Version with its leading "v".
-	Version string
-	// Fingerprint changes whenever the release's bytes may have changed, without reading them.
-	Fingerprint string
-	// Name is what the source calls it: a ConfigMap's name, a folder.
+// Version is one version of a provider in a source.
+type Version struct {
+	// Name is the version with a leading "v", for example "v1.13.5".
 	Name string
-	// Origin says where exactly the release is, for people, when it cannot change there. What was
-	// once fetched from an origin need not be fetched again. Empty for places where bytes change,
-	// which are near enough to look every time.
+	// ID identifies the version within its source: "ConfigMap <name>", the name of a folder, or the
+	// same as Name.
+	ID string
+	// Fingerprint changes whenever the files may have changed. Computing it does not read them.
+	Fingerprint string
+	// Origin is the exact place of the version, in a form for users, if the files there never
+	// change. What was fetched from an origin once need not be fetched again. It is empty for places
+	// that may change, which are cheap to read every time.
 	Origin string
 }
 
-// Source is a place where one provider's releases are kept.
-type Source interface {
-	// Releases lists what is on offer, newest first. An empty place is a *NotFoundError.
-	Releases(ctx context.Context) ([]Release, error)
-	// Fetch reads one of these releases. Files that are wrong or missing are a
-	// *bundle.InvalidError.
-	Fetch(ctx context.Context, release Release) (*bundle.Bundle, error)
+// isPrerelease reports whether the version has a pre-release suffix such as "-rc.1".
+func (v Version) isPrerelease() bool {
+	parsed, err := semver.NewVersion(v.Name)
+	return err == nil && parsed.Prerelease() != ""
 }
 
-// Remote is a source beyond a network, which may be slow, unreachable, or count how often it is
-// asked.
+// Source is a place that publishes versions of one provider.
+type Source interface {
+	// Versions lists the available versions, newest first. It returns a *NotFoundError if there are
+	// none.
+	Versions(ctx context.Context) ([]Version, error)
+	// Fetch reads the files of a version. It returns a *bundle.InvalidError if they are incomplete
+	// or malformed.
+	Fetch(ctx context.Context, version Version) (*bundle.Bundle, error)
+}
+
+// Remote is a source that is reached over the network: it may be slow, unreachable or limit the
+// number of requests.
 type Remote interface {
 	Source
-	// Release is the release of an exact version, whether or not there is one: nobody is asked.
-	Release(version string) Release
-	// Named is the exact version that the source's own address names; empty when it names none.
-	Named() string
-	// Metadata reads the metadata.yaml of a release and nothing else. A release that is not there
-	// is a *NotFoundError.
-	Metadata(ctx context.Context, release Release) ([]byte, error)
+	// Version returns the Version of a name such as "v1.13.5" without a request. It need not exist.
+	Version(name string) Version
+	// DefaultVersion returns the exact version that is part of the source's address; empty if there
+	// is none.
+	DefaultVersion() string
+	// Metadata reads the metadata.yaml of a version and nothing else. It returns a *NotFoundError if
+	// the version does not exist.
+	Metadata(ctx context.Context, version Version) ([]byte, error)
 }
 
-// mostAttempts is how many of a remote source's newest versions may turn out to be no releases, as
-// in clusterctl.
-const mostAttempts = 5
-
-// Resolve chooses the release that a version asks for, as Pick does, and asks a remote source only
-// when it must: for an exact version, or a pinned one that still fits, nobody is asked, and an
-// empty version is the one that the source's address names, if it does.
-func Resolve(ctx context.Context, from Source, version, pinned string) (Release, error) {
-	if remote, ok := from.(Remote); ok {
-		if version == "" {
-			version = remote.Named()
-		}
-
-		if exact := exactVersion(version, pinned); exact != "" {
-			return remote.Release(exact), nil
-		}
-	}
-
-	releases, err := from.Releases(ctx)
-	if err != nil {
-		return Release{}, err
-	}
-
-	if remote, ok := from.(Remote); ok {
-		if releases, _, err = published(ctx, remote, releases, version); err != nil {
-			return Release{}, err
-		}
-	}
-
-	return Pick(releases, version, pinned)
-}
-
-// published leaves out of what a remote source lists the tags that have no release (yet), down to
-// the newest release that the version asks for. It gives that one's metadata, too.
-func published(ctx context.Context, from Remote, releases []Release, version string) ([]Release, []byte, error) {
-	for attempt := 1; ; attempt++ {
-		picked, err := Pick(releases, version, "")
-		if err != nil {
-			return nil, nil, err
-		}
-
-		metadata, err := from.Metadata(ctx, picked)
-		if missing := (*NotFoundError)(nil); !errors.As(err, &missing) || attempt == mostAttempts {
-			return releases, metadata, err
-		}
-
-		releases = slices.DeleteFunc(slices.Clone(releases), func(r Release) bool { return r.Version == picked.Version })
-	}
-}
-
-// Offer lists all releases, newest first, and gives the metadata of the newest, which has the
-// contracts of all.
-func Offer(ctx context.Context, from Source) ([]Release, *bundle.Metadata, error) {
-	releases, err := from.Releases(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-
-	var data []byte
-	if remote, ok := from.(Remote); ok {
-		releases, data, err = published(ctx, remote, releases, "")
-	} else {
-		data, err = fetchMetadata(ctx, from, releases)
-	}
-
-	if err != nil {
-		return nil, nil, err
-	}
-
-	metadata, err := bundle.ParseMetadata(data)
-
-	return releases, metadata, err
-}
-
-// fetchMetadata reads the metadata of the newest release where that is near.
-func fetchMetadata(ctx context.Context, from Source, releases []Release) ([]byte, error) {
-	newest, err := Pick(releases, "", "")
-	if err != nil {
-		return nil, err
-	}
-
-	b, err := from.Fetch(ctx, newest)
-	if err != nil {
-		return nil, err
-	}
-
-	return b.Metadata, nil
-}
-
-// exactVersion is the one version that can be meant without knowing what is on offer; empty when
-// that is open.
-func exactVersion(version, pinned string) string {
-	if IsExact(version) {
-		return version
-	}
-
-	if v, err := semver.NewVersion(pinned); err == nil {
-		if matches, err := matcher(version); err == nil && matches(v) {
-			return pinned
-		}
-	}
-
-	return ""
-}
-
-// ChartSource is a source whose releases may be Helm charts already: nothing is generated for
-// these.
+// ChartSource is a source that may publish versions as ready Helm charts, for which nothing is
+// generated.
 type ChartSource interface {
 	Source
-	// Chart reads a release that is a chart, as it is; nil when it is none, and Fetch reads it.
-	Chart(ctx context.Context, release Release) (*oci.Chart, error)
+	// Chart reads a version that is published as a chart. It returns nil if it is not; use Fetch
+	// then.
+	Chart(ctx context.Context, version Version) (*oci.Chart, error)
 }
 
-// Tagged is a source whose releases lie behind a registry's tags, which can be made to lead
-// elsewhere. Nothing changes by that alone.
-type Tagged interface {
+// TaggedSource is a source whose versions are tags in a registry. Tags can be moved to other
+// content; what is installed does not follow them by itself.
+type TaggedSource interface {
 	Source
-	// Moved says where the tag of a release leads now, when that is not what is in use; else the
-	// reference is empty, as it is when there is no such tag or when a digest is asked for.
-	Moved(ctx context.Context, release Release, inUse InUse) (oci.Reference, error)
+	// CheckTag returns what the tag of a version resolves to, if that is not what is installed. The
+	// reference is empty if the tag has not moved, does not exist, or the source is pinned to a
+	// digest.
+	CheckTag(ctx context.Context, version Version, installed Digests) (oci.Reference, error)
 }
 
-// InUse is what a release was once fetched as: its manifest in the registry, and its chart's
-// archive. Either may be unknown, and empty.
-type InUse struct{ Manifest, Chart digest.Digest }
-
-// UntrustedError says that what a source has is not what is trusted: its digest or its signature is
-// wrong. Nothing of it is used.
-type UntrustedError struct {
-	// Message is the whole story for a person.
-	Message string
+// Digests identify what a version was fetched as. Each is empty if it is unknown.
+type Digests struct {
+	// Manifest is the digest of the manifest in the registry.
+	Manifest digest.Digest
+	// Chart is the digest of the chart's archive.
+	Chart digest.Digest
 }
 
-func (e *UntrustedError) Error() string { return e.Message }
+// AddressError reports that an address is not that of a source.
+type AddressError struct{ message string }
 
-// NotFoundError says that a source has nothing, or not the version asked for.
+func (e *AddressError) Error() string { return e.message }
+
+// NotFoundError reports that a source has no versions, or not the requested one.
 type NotFoundError struct {
-	// Message is the whole story for a person: what was looked for, where, what is there instead.
+	// Message is the complete text for users: what was not found, where, and what there is instead.
 	Message string
 }
 
 func (e *NotFoundError) Error() string { return e.Message }
 
-// VersionError says that what is asked for is no version.
+// VersionError reports a requested version that is neither a version nor a range.
 type VersionError struct {
+	// Version is the text that cannot be parsed.
 	Version string
-	Err     error
+	// Err is the error of the parser.
+	Err error
 }
 
 func (e *VersionError) Error() string {
@@ -209,109 +115,24 @@ func (e *VersionError) Error() string {
 	)
 }
 
+// Unwrap returns the error of the parser.
 func (e *VersionError) Unwrap() error { return e.Err }
 
-// Pick chooses the release that a version asks for: that very version, the newest in a range
-// ("~1.13", ">=1.13 <1.15"), or with an empty version the newest of all. Pre-releases are taken
-// only when nothing else fits, as clusterctl does. A pinned version that still fits is kept, so
-// that nothing floats by itself; it may be empty.
-func Pick(releases []Release, version, pinned string) (Release, error) {
-	matches, err := matcher(version)
-	if err != nil {
-		return Release{}, err
-	}
-
-	var fallback *Release
-
-	for i, r := range releases {
-		v, err := semver.NewVersion(r.Version)
-		if err != nil || !matches(v) {
-			continue
-		}
-
-		if r.Version == pinned {
-			return r, nil
-		}
-
-		if fallback == nil || fallback.prerelease() && v.Prerelease() == "" {
-			fallback = &releases[i]
-		}
-	}
-
-	if fallback == nil {
-		return Release{}, &NotFoundError{
-			Message: fmt.Sprintf("version %s is not on offer; there is %s", version, versionList(releases)),
-		}
-	}
-
-	return *fallback, nil
+// UntrustedError reports that the content of a source has another digest than required, or no valid
+// signature. None of it is used.
+type UntrustedError struct {
+	// Message is the complete text for users.
+	Message string
 }
 
-// IsExact reports whether a version names one release rather than a range.
-func IsExact(version string) bool {
-	_, err := semver.NewVersion(version)
-	return err == nil && strings.Count(version, ".") >= 2
+func (e *UntrustedError) Error() string { return e.Message }
+
+// InvalidTokenError reports that a server refuses the token that was sent.
+type InvalidTokenError struct{ err error }
+
+func (e *InvalidTokenError) Error() string {
+	return fmt.Sprintf("%v; the token (GITHUB_TOKEN, or token, in the Secret) is wrong or has expired", e.err)
 }
 
-// matcher makes the test for a version, a range or "" (anything).
-func matcher(version string) (func(*semver.Version) bool, error) {
-	if version == "" {
-		return func(*semver.Version) bool { return true }, nil
-	}
-
-	if IsExact(version) {
-		want := semver.MustParse(version)
-		return want.Equal, nil
-	}
-
-	constraint, err := semver.NewConstraint(version)
-	if err != nil {
-		return nil, &VersionError{Version: version, Err: err}
-	}
-
-	return constraint.Check, nil
-}
-
-func (r Release) prerelease() bool {
-	v, err := semver.NewVersion(r.Version)
-	return err == nil && v.Prerelease() != ""
-}
-
-// Versions makes releases of version names, newest first. Names that are no semantic versions are
-// left out.
-func Versions(names []string) []Release {
-	var releases []Release
-
-	for _, name := range names {
-		if _, err := semver.NewVersion(name); err == nil {
-			releases = append(releases, Release{Version: name, Name: name})
-		}
-	}
-
-	sortNewestFirst(releases)
-
-	return releases
-}
-
-// sortNewestFirst orders releases by version; all versions must be semantic.
-func sortNewestFirst(releases []Release) {
-	slices.SortFunc(releases, func(a, b Release) int {
-		return semver.MustParse(b.Version).Compare(semver.MustParse(a.Version))
-	})
-}
-
-// versionList names some versions for a message.
-func versionList(releases []Release) string {
-	const most = 8
-
-	names := make([]string, 0, most+1)
-	for _, r := range releases[:min(len(releases), most)] {
-		names = append(names, r.Version)
-	}
-
-	if len(releases) > most {
-		names = append(names, fmt.Sprintf("%d older", len(releases)-most))
-	}
-
-	return strings.Join(names, ", ")
-}
+// Unwrap returns the *web.StatusError.
+func (e *InvalidTokenError) Unwrap() error { return e.err }

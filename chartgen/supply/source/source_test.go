@@ -8,56 +8,70 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func offer(versions ...string) []Release {
-	releases := make([]Release, 0, len(versions))
-	for _, v := range versions {
-		releases = append(releases, Release{Version: v})
-	}
-
-	sortNewestFirst(releases)
-
-	return releases
-}
-
 func TestPick(t *testing.T) {
 	all := []string{"v1.9.11", "v1.10.0", "v1.13.5", "v1.14.0", "v1.15.0-rc.1"}
 	for name, test := range map[string]struct {
-		offer                   []string
-		version, pinned, picked string
-		message                 string
+		available                 []string
+		requested, pinned, picked string
+		message                   string
 	}{
-		"exactly the version":                         {all, "v1.13.5", "", "v1.13.5", ""},
-		"without its v":                               {all, "1.13.5", "", "v1.13.5", ""},
-		"a pre-release by name":                       {all, "v1.15.0-rc.1", "", "v1.15.0-rc.1", ""},
-		"the newest, which is no pre-release":         {all, "", "", "v1.14.0", ""},
-		"a pre-release when there is nothing else":    {[]string{"v1.0.0-beta.1", "v1.0.0-beta.2"}, "", "", "v1.0.0-beta.2", ""},
-		"the newest by number, not by letter":         {[]string{"v1.9.0", "v1.10.0"}, "", "", "v1.10.0", ""},
-		"the newest in a range":                       {all, ">=1.9 <1.14", "", "v1.13.5", ""},
-		"the newest patch":                            {all, "~1.13", "", "v1.13.5", ""},
-		"the pinned one, while it fits":               {all, "~1", "v1.10.0", "v1.10.0", ""},
-		"the pinned one, without a version":           {all, "", "v1.9.11", "v1.9.11", ""},
-		"another, when the pinned one no longer fits": {all, "~1.13", "v1.10.0", "v1.13.5", ""},
-		"another, when the pinned one is gone":        {all, "", "v1.8.0", "v1.14.0", ""},
-		"a version that is not there":                 {all, "v9.9.9", "", "", "version v9.9.9 is not on offer; there is v1.15.0-rc.1, v1.14.0, v1.13.5, v1.10.0, v1.9.11"},
-		"a range without a match":                     {all, "~2", "", "", "version ~2 is not on offer"},
-		"neither version nor range":                   {all, "newest", "", "", `version "newest" is neither a semantic version such as v1.13.5 nor a range`},
+		"an exact version":                     {available: all, requested: "v1.13.5", picked: "v1.13.5"},
+		"without the v":                        {available: all, requested: "1.13.5", picked: "v1.13.5"},
+		"a pre-release by name":                {available: all, requested: "v1.15.0-rc.1", picked: "v1.15.0-rc.1"},
+		"the newest that is not a pre-release": {available: all, picked: "v1.14.0"},
+		"a pre-release if there is nothing else": {
+			available: []string{"v1.0.0-beta.1", "v1.0.0-beta.2"},
+			picked:    "v1.0.0-beta.2",
+		},
+		"the newest by number, not by string": {available: []string{"v1.9.0", "v1.10.0"}, picked: "v1.10.0"},
+		"the newest in a range":               {available: all, requested: ">=1.9 <1.14", picked: "v1.13.5"},
+		"the newest patch":                    {available: all, requested: "~1.13", picked: "v1.13.5"},
+		"the pinned one, while it matches": {
+			available: all,
+			requested: "~1",
+			pinned:    "v1.10.0",
+			picked:    "v1.10.0",
+		},
+		"the pinned one, without a version": {available: all, pinned: "v1.9.11", picked: "v1.9.11"},
+		"another, if the pinned one does not match": {
+			available: all,
+			requested: "~1.13",
+			pinned:    "v1.10.0",
+			picked:    "v1.13.5",
+		},
+		"another, if the pinned one is gone": {available: all, pinned: "v1.8.0", picked: "v1.14.0"},
+		"a missing version": {
+			available: all,
+			requested: "v9.9.9",
+			message:   "version v9.9.9 is not on offer; there is v1.15.0-rc.1, v1.14.0, v1.13.5, v1.10.0, v1.9.11",
+		},
+		"a range without a match": {
+			available: all,
+			requested: "~2",
+			message:   "version ~2 is not on offer",
+		},
+		"neither version nor range": {
+			available: all,
+			requested: "newest",
+			message:   `version "newest" is neither a semantic version such as v1.13.5 nor a range`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 
-			picked, err := Pick(offer(test.offer...), test.version, test.pinned)
+			picked, err := Pick(ParseVersions(test.available), test.requested, test.pinned)
 			if test.message != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(test.message)))
 				return
 			}
 
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(picked.Version).To(Equal(test.picked))
+			g.Expect(picked.Name).To(Equal(test.picked))
 		})
 	}
 }
 
-func TestADirectoryHoldsReleases(t *testing.T) {
+func TestDirectory(t *testing.T) {
 	g := NewWithT(t)
 	dir := filepath.Join(t.TempDir(), "infrastructure-x")
 	write := func(name, content string) {
@@ -70,15 +84,15 @@ func TestADirectoryHoldsReleases(t *testing.T) {
 	write("v1.10.0/cluster-template.yaml", "template")
 	write("v1.10.0/clusterclass-quick.yaml", "class")
 	write("v1.10.0/unrelated.yaml", "unrelated")
-	write("docs/readme.md", "no version")
+	write("docs/readme.md", "not a version")
 
 	d, err := NewDirectory(dir)
 	g.Expect(err).NotTo(HaveOccurred())
-	releases, err := d.Releases(t.Context())
+	versions, err := d.Versions(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(releases).To(HaveExactElements(HaveField("Version", "v1.10.0"), HaveField("Version", "v1.9.0")))
+	g.Expect(versions).To(HaveExactElements(HaveField("Name", "v1.10.0"), HaveField("Name", "v1.9.0")))
 
-	b, err := d.Fetch(t.Context(), releases[0])
+	b, err := d.Fetch(t.Context(), versions[0])
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(b.Provider).
 		To(And(HaveField("Type", "InfrastructureProvider"), HaveField("Name", "x"), HaveField("Label", "infrastructure-x")))
@@ -87,11 +101,28 @@ func TestADirectoryHoldsReleases(t *testing.T) {
 	g.Expect(b.Templates).
 		To(HaveExactElements(HaveField("Name", "cluster-template.yaml"), HaveField("Name", "clusterclass-quick.yaml")))
 
-	_, err = d.Fetch(t.Context(), releases[1])
+	_, err = d.Fetch(t.Context(), versions[1])
 	g.Expect(err).To(MatchError(ContainSubstring("*-components.yaml: missing")))
 
 	empty, err := NewDirectory(t.TempDir())
 	g.Expect(err).NotTo(HaveOccurred())
-	_, err = empty.Releases(t.Context())
+	_, err = empty.Versions(t.Context())
 	g.Expect(err).To(MatchError(ContainSubstring("holds no version folder")))
+}
+
+func TestIsTemplateFile(t *testing.T) {
+	for name, want := range map[string]bool{
+		"cluster-template.yaml":            true,
+		"cluster-template-ha.yaml":         true,
+		"clusterclass-quick.yaml":          true,
+		"clusterclass.yaml":                false,
+		"cluster-template.yml":             false,
+		"cluster-template.md":              false,
+		"metadata.yaml":                    false,
+		"../cluster-template.yaml":         false,
+		"cluster-template/../../a.yaml":    false,
+		"cluster-template with space.yaml": false,
+	} {
+		NewWithT(t).Expect(IsTemplateFile(name)).To(Equal(want), name)
+	}
 }

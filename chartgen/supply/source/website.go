@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/go-logr/logr"
 
@@ -19,172 +18,157 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
-// How large files on web servers may be: three times the largest components of a real provider, and
-// far more than any metadata or list of releases.
+// Maximum sizes of files on web servers in bytes: three times the largest components of a real
+// provider, and far more than any metadata or list of releases.
 const (
 	maxComponents = 16 << 20
 	maxMetadata   = 1 << 20
 	maxList       = 16 << 20
 )
 
-// Server is a web server that may ask for credentials.
-type Server struct {
-	// Host as in the address, for example github.com.
-	Host string
-	// Tokens are the names under which people keep a token for it, as clusterctl and
-	// cluster-api-operator have them.
-	Tokens []string
-}
-
-// CredentialsFunc finds the credentials for a server; none are no error.
-type CredentialsFunc func(ctx context.Context, server Server) (web.Credentials, error)
-
-// WebOptions say how web servers are asked.
-type WebOptions struct {
-	// Credentials are asked for when the first request is made, so nobody reads a Secret for what
-	// is in a store already. The address tells which server they are for. Nil means none.
-	Credentials CredentialsFunc
-	// Overrides is the folder of clusterctl's overrides layer, <folder>/<label>/<version>/<file>;
-	// empty means none.
-	Overrides string
-	// GoProxy lists the versions of projects on github.com without counting against GitHub's
-	// limits; as in the variable GOPROXY of the go command.
-	GoProxy string
-}
-
-// Website is a source on a web server. It is made for one reconcile or command and is not for
-// concurrent use.
+// Website is a source on a web server. It caches what it reads, so create one for each reconcile or
+// command. It is not safe for concurrent use.
 type Website struct {
 	site
 	provider bundle.Provider
-	// components are the names that the file of components may have, most likely first.
+	// components are the possible names of the components, most likely first.
 	components []string
-	// named is the version in the address.
-	named string
-	// overrides is the provider's folder of the overrides layer.
+	// defaultVersion is the version in the address.
+	defaultVersion string
+	// overrides is the provider's folder in the overrides layer.
 	overrides string
-	// metadata that was read, by version.
+	// metadata holds what was read, by version.
 	metadata map[string][]byte
 }
 
 var _ Remote = &Website{}
 
-// site is what one sort of web server does in its own way.
+// site is a kind of web server.
 type site interface {
-	// fileURL is where a file of a version is, for people too.
+	// fileURL returns the address of a file of a version, also for messages. Without a version it
+	// is the address of the project.
 	fileURL(version, name string) string
-	// read gets a file of a version.
+	// read downloads a file of a version.
 	read(ctx context.Context, version, name string, limit int64) ([]byte, error)
-	// versions lists what is on offer; a *NotFoundError when the server cannot.
+	// versions lists the names of versions. It returns a *NotFoundError if the server cannot.
 	versions(ctx context.Context) ([]string, error)
-	// files lists the names of a version's files; none when the server cannot.
+	// files lists the names of the files of a version; none if the server cannot.
 	files(ctx context.Context, version string) ([]string, error)
 }
 
-// Releases lists the versions on the server.
-func (w *Website) Releases(ctx context.Context) ([]Release, error) {
+// Versions lists the versions on the server.
+func (w *Website) Versions(ctx context.Context) ([]Version, error) {
 	names, err := w.versions(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	releases := make([]Release, 0, len(names))
-	for _, r := range Versions(names) {
-		releases = append(releases, w.Release(r.Version))
+	versions := make([]Version, 0, len(names))
+	for _, v := range ParseVersions(names) {
+		versions = append(versions, w.Version(v.Name))
 	}
 
-	if len(releases) == 0 {
+	if len(versions) == 0 {
 		return nil, &NotFoundError{
 			Message: fmt.Sprintf("%s has no release whose name is a semantic version such as v1.13.5", w.fileURL("", "")),
 		}
 	}
 
-	return releases, nil
+	return versions, nil
 }
 
-// Release is the release of an exact version.
-func (w *Website) Release(version string) Release {
-	version = "v" + strings.TrimPrefix(version, "v")
+// Version returns the Version of a name. Its origin is the URL of the components.
+func (w *Website) Version(name string) Version {
+	name = withV(name)
 
-	origin := w.fileURL(version, w.components[0])
-	if digest := w.overridden(version); digest != "" {
+	origin := w.fileURL(name, w.components[0])
+	if digest := w.overridesDigest(name); digest != "" {
 		origin += " overridden:" + digest
 	}
 
-	return Release{Version: version, Name: version, Fingerprint: origin, Origin: origin}
+	return Version{Name: name, ID: name, Fingerprint: origin, Origin: origin}
 }
 
-// Named is the version in the address.
-func (w *Website) Named() string { return w.named }
+// DefaultVersion returns the version in the address.
+func (w *Website) DefaultVersion() string { return w.defaultVersion }
 
-// Metadata gets metadata.yaml, once.
-func (w *Website) Metadata(ctx context.Context, release Release) ([]byte, error) {
-	if data, ok := w.metadata[release.Name]; ok {
+// Metadata downloads metadata.yaml, once a version.
+func (w *Website) Metadata(ctx context.Context, version Version) ([]byte, error) {
+	if data, ok := w.metadata[version.ID]; ok {
 		return data, nil
 	}
 
-	data, err := w.file(ctx, release, bundle.MetadataFile, maxMetadata)
+	data, err := w.readFile(ctx, version, bundle.MetadataFile, maxMetadata)
 	if err != nil {
 		return nil, err
 	}
 
-	if w.metadata == nil {
-		w.metadata = map[string][]byte{}
-	}
-
-	w.metadata[release.Name] = data
+	w.metadata[version.ID] = data
 
 	return data, nil
 }
 
-// Fetch gets metadata and components, and, for an infrastructure provider where the server lists
-// its files, the templates.
-func (w *Website) Fetch(ctx context.Context, release Release) (*bundle.Bundle, error) {
-	metadata, err := w.Metadata(ctx, release)
+// Fetch downloads metadata and components. For an infrastructure provider it also downloads the
+// cluster templates, if the server can list its files.
+func (w *Website) Fetch(ctx context.Context, version Version) (*bundle.Bundle, error) {
+	metadata, err := w.Metadata(ctx, version)
 	if err != nil {
 		return nil, err
 	}
 
-	b := &bundle.Bundle{Provider: w.provider, Version: release.Version, Source: release.Origin, Metadata: metadata}
-	if b.Components, err = w.readComponents(ctx, release); err != nil {
+	components, err := w.readComponents(ctx, version)
+	if err != nil {
 		return nil, err
 	}
 
-	b.Templates, err = w.readTemplates(ctx, release)
+	templates, err := w.readTemplates(ctx, version)
+	if err != nil {
+		return nil, err
+	}
 
-	return b, err
+	return &bundle.Bundle{
+		Provider:   w.provider,
+		Version:    version.Name,
+		Source:     version.Origin,
+		Metadata:   metadata,
+		Components: components,
+		Templates:  templates,
+	}, nil
 }
 
-// readComponents tries the names that components may have.
-func (w *Website) readComponents(ctx context.Context, release Release) (data []byte, err error) {
-	var first error
+// readComponents tries the possible names of the components. If none exists, the error is about the
+// most likely one.
+func (w *Website) readComponents(ctx context.Context, version Version) ([]byte, error) {
+	var firstErr error
 
 	for _, name := range w.components {
-		data, err = w.file(ctx, release, name, maxComponents)
-		if missing := (*NotFoundError)(nil); !errors.As(err, &missing) {
+		data, err := w.readFile(ctx, version, name, maxComponents)
+		if !isNotFound(err) {
 			return data, err
 		}
 
-		if first == nil {
-			first = err
+		if firstErr == nil {
+			firstErr = err
 		}
 	}
 
-	return nil, first
+	return nil, firstErr
 }
 
-// readTemplates gets cluster templates and ClusterClasses, which only infrastructure providers
-// have, as in clusterctl. Listing them may cost a request that counts against a limit, and a
-// provider is worth installing without them: where the list cannot be had there are none.
-func (w *Website) readTemplates(ctx context.Context, release Release) ([]bundle.File, error) {
+// readTemplates downloads cluster templates and ClusterClasses, which only infrastructure providers
+// have, as in clusterctl. Listing them may take a request that counts towards a rate limit. A
+// provider is useful without its templates, so a failure to list them is only logged.
+func (w *Website) readTemplates(ctx context.Context, version Version) ([]bundle.File, error) {
 	if w.provider.Type != string(v1alpha2.InfrastructureProviderType) {
 		return nil, nil
 	}
 
-	names, err := w.files(ctx, release.Name)
+	names, err := w.files(ctx, version.ID)
 	if err != nil {
-		logr.FromContextOrDiscard(ctx).
-			Info("the provider's cluster templates are left out of its chart: their list cannot be had", "error", err.Error())
+		logr.FromContextOrDiscard(ctx).Info(
+			"Leaving cluster templates out of the chart because they cannot be listed",
+			"error", err.Error(),
+		)
 
 		return nil, ctx.Err()
 	}
@@ -194,11 +178,11 @@ func (w *Website) readTemplates(ctx context.Context, release Release) ([]bundle.
 	slices.Sort(names)
 
 	for _, name := range names {
-		if !isTemplate(name) {
+		if !IsTemplateFile(name) {
 			continue
 		}
 
-		data, err := w.file(ctx, release, name, maxMetadata)
+		data, err := w.readFile(ctx, version, name, maxMetadata)
 		if err != nil {
 			return nil, err
 		}
@@ -209,38 +193,30 @@ func (w *Website) readTemplates(ctx context.Context, release Release) ([]bundle.
 	return templates, nil
 }
 
-// isTemplate reports whether a file is a cluster template or a ClusterClass.
-func isTemplate(name string) bool {
-	return strings.HasSuffix(name, ".yaml") &&
-		(strings.HasPrefix(name, "cluster-template") || strings.HasPrefix(name, "clusterclass-"))
-}
-
-// file gets a file from the overrides layer, else from the server.
-func (w *Website) file(ctx context.Context, release Release, name string, limit int64) ([]byte, error) {
+// readFile reads a file from the overrides layer, or else from the server.
+func (w *Website) readFile(ctx context.Context, version Version, name string, limit int64) ([]byte, error) {
 	if w.overrides != "" {
-		data, err := readFile(os.DirFS(filepath.Join(w.overrides, release.Name)), name)
+		data, err := readFile(os.DirFS(filepath.Join(w.overrides, version.ID)), name)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return data, err
 		}
 	}
 
-	data, err := w.read(ctx, release.Name, name, limit)
-	if web.Missing(err) {
+	data, err := w.read(ctx, version.ID, name, limit)
+	if web.IsNotFound(err) {
 		return nil, &NotFoundError{Message: err.Error()}
 	}
 
 	return data, err
 }
 
-// overridden is a digest over the files that the overrides layer has of a version; empty when it
-// has none.
-func (w *Website) overridden(version string) string {
+// overridesDigest returns a short hash of a version's files in the overrides layer; empty if there
+// are none.
+func (w *Website) overridesDigest(version string) string {
 	if w.overrides == "" {
 		return ""
 	}
 
-	h := sha256.New()
-	found := false
 	folder := os.DirFS(filepath.Join(w.overrides, version))
 
 	names, err := fs.Glob(folder, "*.yaml")
@@ -248,53 +224,26 @@ func (w *Website) overridden(version string) string {
 		return ""
 	}
 
-	for _, name := range names {
-		if data, err := readFile(folder, name); err == nil {
-			found = true
+	h := sha256.New()
+	found := false
 
-			fmt.Fprintf(h, "%s %d\n", name, len(data))
-			h.Write(data)
+	for _, name := range names {
+		data, err := readFile(folder, name)
+		if err != nil {
+			continue
 		}
+
+		found = true
+
+		fmt.Fprintf(h, "%s %d\n", name, len(data))
+		h.Write(data)
 	}
 
 	if !found {
 		return ""
 	}
 
-	const enough = 6
+	const digestBytes = 6
 
-	return hex.EncodeToString(h.Sum(nil)[:enough])
-}
-
-// connection makes the client when it is first needed.
-type connection struct {
-	credentials CredentialsFunc
-	server      Server
-	// origins are those that the credentials are for.
-	origins []string
-	client  *web.Client
-	// token says, once there is a client, whether it has one.
-	token bool
-}
-
-func (c *connection) get(ctx context.Context, address, accept string, limit int64) (*web.Response, error) {
-	if c.client == nil {
-		var (
-			credentials web.Credentials
-			err         error
-		)
-		if c.credentials != nil {
-			if credentials, err = c.credentials(ctx, c.server); err != nil {
-				return nil, err
-			}
-		}
-
-		if c.client, err = web.New(credentials, c.origins...); err != nil {
-			return nil, err
-		}
-
-		c.token = credentials.Token != ""
-	}
-
-	return c.client.Get(ctx, web.Request{URL: address, Accept: accept, Limit: limit})
+	return hex.EncodeToString(h.Sum(nil)[:digestBytes])
 }

@@ -2,9 +2,6 @@ package source
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,7 +20,7 @@ var (
 	core           = Provider("CoreProvider", "cluster-api")
 )
 
-// releaseFiles are what a release publishes.
+// releaseFiles returns the files of a release.
 func releaseFiles(version string) map[string][]byte {
 	return map[string][]byte{
 		"metadata.yaml": []byte(
@@ -37,7 +34,7 @@ func releaseFiles(version string) map[string][]byte {
 	}
 }
 
-// newServer starts a server with the releases v1.0.0, v1.1.0 and v1.2.0-rc.1 of owner/tiny, and a
+// newForge starts a server with the releases v1.0.0, v1.1.0 and v1.2.0-rc.1 of owner/tiny, and the
 // tag v1.3.0 without files.
 func newServer(t *testing.T, change func(*fakesource.Server)) *fakesource.Server {
 	t.Helper()
@@ -58,35 +55,108 @@ func newServer(t *testing.T, change func(*fakesource.Server)) *fakesource.Server
 	return f
 }
 
-// withToken gives a token to whoever asks.
+// withToken returns options with a token for any server.
 func withToken(token string) WebOptions {
 	return WebOptions{
 		Credentials: func(context.Context, Server) (web.Credentials, error) { return web.Credentials{Token: token}, nil },
 	}
 }
 
-func TestOneReleaseFromEverySortOfServer(t *testing.T) {
+func TestWebsiteFetch(t *testing.T) {
 	for name, test := range map[string]struct {
 		address  string // after the server's
 		provider bundle.Provider
 		change   func(*fakesource.Server)
-		newest   string // what an empty version comes to; empty when the server cannot list versions
+		newest   string // the version that an empty request selects; empty if the server cannot list versions
 		origin   string // of v1.0.0, after the server's
 	}{
-		"GitHub":                       {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, nil, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
-		"GitHub, many pages":           {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, func(f *fakesource.Server) { f.PerPage = 1 }, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
-		"GitHub, without a file":       {"/owner/tiny/releases", infrastructure, nil, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
-		"GitHub, at a tag":             {"/owner/tiny/releases/v1.0.0/infrastructure-components.yaml", infrastructure, nil, "v1.0.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
-		"GitHub, where one downloads":  {"/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml", infrastructure, nil, "v1.0.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
-		"GitHub, where one looks":      {"/owner/tiny/releases/tag/v1.0.0", infrastructure, nil, "v1.0.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
-		"GitHub, with a token":         {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, func(f *fakesource.Server) { f.Token = "t0ken" }, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
-		"GitHub, a private project":    {"/owner/tiny/releases/latest/infrastructure-components.yaml", infrastructure, func(f *fakesource.Server) { f.Token, f.Private = "t0ken", true }, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml"},
-		"GitHub, core":                 {"/owner/tiny/releases/latest/core-components.yaml", core, nil, "v1.1.0", "/owner/tiny/releases/download/v1.0.0/core-components.yaml"},
-		"GitLab":                       {"/api/v4/projects/owner%2Ftiny/packages/generic/package/v1.0.0/infrastructure-components.yaml", infrastructure, nil, "v1.0.0", "/api/v4/projects/owner%2Ftiny/packages/generic/package/v1.0.0/infrastructure-components.yaml"},
-		"GitLab, the newest":           {"/api/v4/projects/owner%2Ftiny/packages/generic/package/latest/infrastructure-components.yaml", infrastructure, func(f *fakesource.Server) { f.PerPage, f.Token = 1, "t0ken" }, "v1.1.0", "/api/v4/projects/owner%2Ftiny/packages/generic/package/v1.0.0/infrastructure-components.yaml"},
-		"a folder of versions":         {"/plain/owner/tiny", infrastructure, nil, "", "/plain/owner/tiny/v1.0.0/infrastructure-components.yaml"},
-		"a folder, with a token":       {"/plain/owner/tiny/", infrastructure, func(f *fakesource.Server) { f.Token = "t0ken" }, "", "/plain/owner/tiny/v1.0.0/infrastructure-components.yaml"},
-		"a file in a version's folder": {"/plain/owner/tiny/v1.1.0/infrastructure-components.yaml", infrastructure, nil, "v1.1.0", "/plain/owner/tiny/v1.0.0/infrastructure-components.yaml"},
+		"GitHub": {
+			address:  "/owner/tiny/releases/latest/infrastructure-components.yaml",
+			provider: infrastructure,
+			newest:   "v1.1.0",
+			origin:   "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml",
+		},
+		"GitHub, many pages": {
+			address:  "/owner/tiny/releases/latest/infrastructure-components.yaml",
+			provider: infrastructure,
+			change:   func(f *fakesource.Server) { f.PerPage = 1 },
+			newest:   "v1.1.0",
+			origin:   "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml",
+		},
+		"GitHub, without a file": {
+			address:  "/owner/tiny/releases",
+			provider: infrastructure,
+			newest:   "v1.1.0",
+			origin:   "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml",
+		},
+		"GitHub, at a tag": {
+			address:  "/owner/tiny/releases/v1.0.0/infrastructure-components.yaml",
+			provider: infrastructure,
+			newest:   "v1.0.0",
+			origin:   "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml",
+		},
+		"GitHub, download address": {
+			address:  "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml",
+			provider: infrastructure,
+			newest:   "v1.0.0",
+			origin:   "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml",
+		},
+		"GitHub, page of a release": {
+			address:  "/owner/tiny/releases/tag/v1.0.0",
+			provider: infrastructure,
+			newest:   "v1.0.0",
+			origin:   "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml",
+		},
+		"GitHub, with a token": {
+			address:  "/owner/tiny/releases/latest/infrastructure-components.yaml",
+			provider: infrastructure,
+			change:   func(f *fakesource.Server) { f.Token = "t0ken" },
+			newest:   "v1.1.0",
+			origin:   "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml",
+		},
+		"GitHub, a private project": {
+			address:  "/owner/tiny/releases/latest/infrastructure-components.yaml",
+			provider: infrastructure,
+			change:   func(f *fakesource.Server) { f.Token, f.Private = "t0ken", true },
+			newest:   "v1.1.0",
+			origin:   "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml",
+		},
+		"GitHub, core": {
+			address:  "/owner/tiny/releases/latest/core-components.yaml",
+			provider: core,
+			newest:   "v1.1.0",
+			origin:   "/owner/tiny/releases/download/v1.0.0/core-components.yaml",
+		},
+		"GitLab": {
+			address:  "/api/v4/projects/owner%2Ftiny/packages/generic/package/v1.0.0/infrastructure-components.yaml",
+			provider: infrastructure,
+			newest:   "v1.0.0",
+			origin:   "/api/v4/projects/owner%2Ftiny/packages/generic/package/v1.0.0/infrastructure-components.yaml",
+		},
+		"GitLab, the newest": {
+			address:  "/api/v4/projects/owner%2Ftiny/packages/generic/package/latest/infrastructure-components.yaml",
+			provider: infrastructure,
+			change:   func(f *fakesource.Server) { f.PerPage, f.Token = 1, "t0ken" },
+			newest:   "v1.1.0",
+			origin:   "/api/v4/projects/owner%2Ftiny/packages/generic/package/v1.0.0/infrastructure-components.yaml",
+		},
+		"a folder of versions": {
+			address:  "/plain/owner/tiny",
+			provider: infrastructure,
+			origin:   "/plain/owner/tiny/v1.0.0/infrastructure-components.yaml",
+		},
+		"a folder, with a token": {
+			address:  "/plain/owner/tiny/",
+			provider: infrastructure,
+			change:   func(f *fakesource.Server) { f.Token = "t0ken" },
+			origin:   "/plain/owner/tiny/v1.0.0/infrastructure-components.yaml",
+		},
+		"a file in a version's folder": {
+			address:  "/plain/owner/tiny/v1.1.0/infrastructure-components.yaml",
+			provider: infrastructure,
+			newest:   "v1.1.0",
+			origin:   "/plain/owner/tiny/v1.0.0/infrastructure-components.yaml",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -99,9 +169,9 @@ func TestOneReleaseFromEverySortOfServer(t *testing.T) {
 			}
 			exact, err := Resolve(t.Context(), open(), "1.0.0", "")
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(f.Requests("")).To(BeEmpty(), "an exact version is asked of nobody")
+			g.Expect(f.Requests("")).To(BeEmpty(), "an exact version needs no request")
 			g.Expect(exact).
-				To(Equal(Release{Version: "v1.0.0", Name: "v1.0.0", Origin: f.URL() + test.origin, Fingerprint: f.URL() + test.origin}))
+				To(Equal(Version{Name: "v1.0.0", ID: "v1.0.0", Origin: f.URL() + test.origin, Fingerprint: f.URL() + test.origin}))
 
 			b, err := open().Fetch(t.Context(), exact)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -124,13 +194,13 @@ func TestOneReleaseFromEverySortOfServer(t *testing.T) {
 			}
 
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(newest.Version).To(Equal(test.newest), "a tag without a release and a pre-release are passed over")
+			g.Expect(newest.Name).To(Equal(test.newest), "a tag without a release and a pre-release are skipped")
 
 			asked := len(f.Requests(""))
 			pinned, err := Resolve(t.Context(), open(), "~1", "v1.0.0")
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(pinned.Version).To(Equal("v1.0.0"))
-			g.Expect(f.Requests("")).To(HaveLen(asked), "what is pinned and fits is asked of nobody")
+			g.Expect(pinned.Name).To(Equal("v1.0.0"))
+			g.Expect(f.Requests("")).To(HaveLen(asked), "a pinned version that matches needs no request")
 		})
 	}
 }
@@ -143,140 +213,18 @@ func templates(want bool) types.GomegaMatcher {
 	return BeEmpty()
 }
 
-func TestAnAddressIsRefused(t *testing.T) {
-	for address, message := range map[string]string{
-		"ftp://host/file.yaml":              "must begin with https:// or http://",
-		"https://":                          "must begin with https:// or http://",
-		"https://me:hush@host/file.yaml":    "holds credentials, which everybody can read",
-		"https://host/file.yaml?token=hush": "must end there",
-		"https://host/api/v4/projects/7/packages/npm/a/v1.0.0/b":   "write it as https://HOST/api/v4/projects/PROJECT/packages/generic/PACKAGE/VERSION/FILE",
-		"https://host/api/v4/projects/7/packages/generic/a/v1.0.0": "is not the address of a GitLab package",
-		"https://host/%zz": "cannot be read; write it as https://host/path",
-	} {
-		_, err := NewWebsite(address, core, WebOptions{})
-		g := NewWithT(t)
-		g.Expect(err).To(BeAssignableToTypeOf(&AddressError{}), address)
-		g.Expect(err).To(MatchError(And(ContainSubstring(message), Not(ContainSubstring("hush")))), address)
-	}
-}
-
-// TestWhereFilesAre reads addresses of servers that are not here.
-func TestWhereFilesAre(t *testing.T) {
-	for address, want := range map[string]string{ // of the components of v1.2.3
-		"https://github.com/o/r/releases/latest/core-components.yaml": "https://github.com/o/r/releases/download/v1.2.3/core-components.yaml",
-		"https://github.com/o/r":                                               "https://github.com/o/r/releases/download/v1.2.3/core-components.yaml",
-		"https://github.com/o/r/releases/latest/download/x.yaml":               "https://github.com/o/r/releases/download/v1.2.3/x.yaml",
-		"https://mirror/cache/github/o/r/releases/latest/x.yaml":               "https://mirror/cache/github/o/r/releases/download/v1.2.3/x.yaml",
-		"https://host/root/api/v4/projects/7/packages/generic/p/v9.9.9/x.yaml": "https://host/root/api/v4/projects/7/packages/generic/p/v1.2.3/x.yaml",
-		"https://my-internal/azure/v1.9.3.yaml":                                "https://my-internal/azure/v1.2.3.yaml",
-		"https://my-internal/azure/1.9.3/x.yaml":                               "https://my-internal/azure/1.2.3/x.yaml",
-		"https://my-internal/azure/x.yml":                                      "https://my-internal/azure/x.yml",
-		"https://my-internal/azure":                                            "https://my-internal/azure/v1.2.3/core-components.yaml",
-	} {
-		w, err := NewWebsite(address, core, WebOptions{})
-		NewWithT(t).Expect(err).NotTo(HaveOccurred(), address)
-		NewWithT(t).Expect(w.Release("v1.2.3").Origin).To(Equal(want), address)
-	}
-}
-
-func TestWhereGitHubsAPIIs(t *testing.T) {
-	for project, want := range map[string]struct {
-		api, listing string
-		origins      []string
-	}{
-		"https://github.com/o/r":       {"https://api.github.com/repos/o/r", "https://proxy.golang.org/github.com/o/r", []string{"https://api.github.com"}},
-		"https://github.com/MyOrg/r":   {"https://api.github.com/repos/MyOrg/r", "https://proxy.golang.org/github.com/!my!org/r", []string{"https://api.github.com"}},
-		"https://us.ghe.com/o/r":       {"https://api.us.ghe.com/repos/o/r", "", []string{"https://api.us.ghe.com", "https://us.ghe.com"}},
-		"https://git.example.com/o/r":  {"https://git.example.com/api/v3/repos/o/r", "", []string{"https://git.example.com", "https://git.example.com"}},
-		"https://mirror/cache/gh/o/r/": {"https://mirror/cache/gh/api/v3/repos/o/r", "", []string{"https://mirror", "https://mirror"}},
-	} {
-		w, err := NewWebsite(strings.TrimSuffix(project, "/")+"/releases", core, WebOptions{})
-		g := NewWithT(t)
-		g.Expect(err).NotTo(HaveOccurred())
-
-		site := w.site.(*gitHub)
-		g.Expect(site.api).To(Equal(want.api))
-		g.Expect(site.listing).To(Equal(want.listing))
-		g.Expect(site.origins).To(Equal(want.origins))
-	}
-
-	for goProxy, want := range map[string]string{
-		"": "https://proxy.golang.org/host.com/m", "direct": "", "off": "", "https://a/b,direct": "https://a/b/host.com/m", "direct,https://a": "", "proxy.example.com|off": "https://proxy.example.com/host.com/m", "file:///cache,http://a": "http://a/host.com/m",
-	} {
-		NewWithT(t).Expect(goProxyList(goProxy, "host.com/m")).To(Equal(want), goProxy)
-	}
-}
-
-func TestAGoProxyListsVersions(t *testing.T) {
-	g := NewWithT(t)
-	f := newServer(t, nil)
-	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, WebOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-
-	w.site.(*gitHub).listing = goProxyList(f.URL()+"/goproxy,direct", "github.com/owner/tiny")
-	releases, metadata, err := Offer(t.Context(), w)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(releases).
-		To(HaveExactElements(HaveField("Version", "v1.2.0-rc.1"), HaveField("Version", "v1.1.0"), HaveField("Version", "v1.0.0")))
-	g.Expect(metadata.Contract("v1.0.0")).To(Equal("v1beta2"))
-	g.Expect(f.Requests("/api/")).To(BeEmpty())
-	g.Expect(f.Requests("v1.1.0/metadata.yaml")).To(HaveLen(1))
-
-	_, err = w.Metadata(t.Context(), w.Release("v1.1.0"))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(f.Requests("v1.1.0/metadata.yaml")).To(HaveLen(1), "what was read is not read again")
-}
-
-// refusing answers everything below a path with a status.
-func refusing(status int, path string, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, path) {
-			w.Header().Set("X-RateLimit-Remaining", "0")
-			w.WriteHeader(status)
-
-			return
-		}
-
-		next.ServeHTTP(w, r)
-	})
-}
-
-func TestWithoutTheAPIThereAreNoTemplatesAndNoVersions(t *testing.T) {
-	g := NewWithT(t)
-	files := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = fmt.Fprint(w, "content of "+filepath.Base(r.URL.Path))
-	})
-	server := httptest.NewServer(refusing(http.StatusForbidden, "/api/", files))
-	t.Cleanup(server.Close)
-	w, err := NewWebsite(server.URL+"/o/r/releases/latest/infrastructure-components.yaml", infrastructure, WebOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	b, err := w.Fetch(t.Context(), w.Release("v1.0.0"))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(b.Components)).To(Equal("content of infrastructure-components.yaml"))
-	g.Expect(b.Templates).To(BeEmpty())
-
-	_, err = Resolve(t.Context(), w, "", "")
-	g.Expect(err).To(BeAssignableToTypeOf(&web.LimitError{}))
-}
-
-func TestAWrongTokenIsSaid(t *testing.T) {
-	g := NewWithT(t)
-	f := newServer(t, func(f *fakesource.Server) { f.Token = "right" })
-	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, withToken("wrong"))
-	g.Expect(err).NotTo(HaveOccurred())
-	_, err = w.Releases(t.Context())
-	g.Expect(err).To(BeAssignableToTypeOf(&InvalidTokenError{}))
-	g.Expect(err).To(MatchError(And(ContainSubstring("is wrong or has expired"), Not(ContainSubstring("right")))))
-}
-
-func TestWhatIsNotThere(t *testing.T) {
+func TestWebsiteNotFound(t *testing.T) {
 	g := NewWithT(t)
 
 	f := newServer(t, nil)
-	for _, address := range []string{"/owner/tiny/releases", "/plain/owner/tiny", "/api/v4/projects/owner%2Ftiny/packages/generic/package/latest/x.yaml"} {
+	for _, address := range []string{
+		"/owner/tiny/releases",
+		"/plain/owner/tiny",
+		"/api/v4/projects/owner%2Ftiny/packages/generic/package/latest/x.yaml",
+	} {
 		w, err := NewWebsite(f.URL()+address, infrastructure, WebOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
-		_, err = w.Fetch(t.Context(), w.Release("v9.9.9"))
+		_, err = w.Fetch(t.Context(), w.Version("v9.9.9"))
 		g.Expect(err).To(BeAssignableToTypeOf(&NotFoundError{}))
 		g.Expect(err).
 			To(MatchError(And(ContainSubstring("v9.9.9/metadata.yaml answers 404"), ContainSubstring("correct spec.version"))))
@@ -288,7 +236,7 @@ func TestWhatIsNotThere(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("set spec.version to an exact version")))
 }
 
-func TestTheOverridesLayer(t *testing.T) {
+func TestOverrides(t *testing.T) {
 	g := NewWithT(t)
 	f := newServer(t, nil)
 	overrides := t.TempDir()
@@ -298,18 +246,24 @@ func TestTheOverridesLayer(t *testing.T) {
 
 		return w
 	}
-	published := open().Release("v1.0.0").Origin
+	published := open().Version("v1.0.0").Origin
 	folder := filepath.Join(overrides, "infrastructure-tiny", "v1.0.0")
 	g.Expect(os.MkdirAll(folder, 0o755)).To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(folder, "infrastructure-components.yaml"), []byte("own"), 0o600)).To(Succeed())
 
-	release := open().Release("v1.0.0")
-	g.Expect(release.Origin).
-		To(And(HavePrefix(published+" overridden:"), Not(Equal(published))), "a chart of the published files does not do")
-	b, err := open().Fetch(t.Context(), release)
+	version := open().Version("v1.0.0")
+	g.Expect(version.Origin).
+		To(
+			And(HavePrefix(published+" overridden:"), Not(Equal(published))),
+			"a stored chart of the published files must not be used",
+		)
+	b, err := open().Fetch(t.Context(), version)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(b.Components)).To(Equal("own"))
-	g.Expect(string(b.Metadata)).To(ContainSubstring("releaseSeries"), "what is not overridden is published")
+	g.Expect(string(b.Metadata)).To(
+		ContainSubstring("releaseSeries"),
+		"files that are not overridden come from the server",
+	)
 	g.Expect(f.Requests("components")).To(BeEmpty())
-	g.Expect(open().Release("v1.1.0").Origin).NotTo(ContainSubstring("overridden"))
+	g.Expect(open().Version("v1.1.0").Origin).NotTo(ContainSubstring("overridden"))
 }

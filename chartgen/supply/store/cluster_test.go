@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-// noise does not compress: its archive is as large as itself.
+// noise returns data that does not compress.
 func noise(size int) []byte {
 	var out bytes.Buffer
 	for i := 0; out.Len() < size; i++ {
@@ -25,7 +25,7 @@ func noise(size int) []byte {
 	return out.Bytes()[:size]
 }
 
-func TestTheClusterKeepsCharts(t *testing.T) {
+func TestCluster(t *testing.T) {
 	g := NewWithT(t)
 
 	c, err := client.New(controlPlane.Get(t).Config(), client.Options{})
@@ -40,17 +40,19 @@ func TestTheClusterKeepsCharts(t *testing.T) {
 
 	configMaps := func() []corev1.ConfigMap {
 		list := &corev1.ConfigMapList{}
-		g.Expect(c.List(t.Context(), list, client.InNamespace("default"), client.MatchingLabels{labelComponent: componentChart})).
+		g.Expect(
+			c.List(t.Context(), list, client.InNamespace("default"), client.MatchingLabels{labelComponent: componentChart}),
+		).
 			To(Succeed())
 
 		return list.Items
 	}
 
-	t.Run("a chart that is not there is not found", func(t *testing.T) {
+	t.Run("a missing chart is not found", func(t *testing.T) {
 		_, err := store.Get(t.Context(), key)
 		NewWithT(t).Expect(err).To(MatchError(ErrNotFound))
 	})
-	t.Run("a chart is read back as it was put, whether it fits into one ConfigMap or not", func(t *testing.T) {
+	t.Run("a chart of any size is read as it was stored", func(t *testing.T) {
 		for _, want := range []*chart.Chart{small, large} {
 			g := NewWithT(t)
 			g.Expect(store.Delete(t.Context(), "default", key.Provider)).To(Succeed())
@@ -64,20 +66,20 @@ func TestTheClusterKeepsCharts(t *testing.T) {
 
 		NewWithT(t).Expect(len(configMaps())).To(BeNumerically(">", 1))
 	})
-	t.Run("putting it again changes nothing", func(t *testing.T) {
+	t.Run("storing it again changes nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		before := configMaps()
 		_, err := store.Put(t.Context(), key, large)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(configMaps()).To(Equal(before))
 	})
-	t.Run("nobody can change it by accident", func(t *testing.T) {
+	t.Run("it cannot be changed by accident", func(t *testing.T) {
 		cm := configMaps()[0]
 		cm.BinaryData[chunkKey] = []byte("something else")
 		NewWithT(t).Expect(c.Update(t.Context(), &cm)).To(MatchError(ContainSubstring("immutable")))
 	})
 	t.Run(
-		"a chart with a chunk missing, or replaced, counts as not there, and is mended by putting it again",
+		"a damaged chart is not found, and storing it again repairs it",
 		func(t *testing.T) {
 			for _, damage := range []func(corev1.ConfigMap) error{
 				func(cm corev1.ConfigMap) error { return c.Delete(t.Context(), &cm) },
@@ -109,7 +111,7 @@ func TestTheClusterKeepsCharts(t *testing.T) {
 
 		const origin = "https://example.com/owner/x/releases/download/v2.0.0+a/infrastructure-components.yaml"
 
-		_, err := store.Find(t.Context(), Query{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a"})
+		_, err := store.Find(t.Context(), FindOptions{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a"})
 		g.Expect(err).To(MatchError(ErrNotFound))
 
 		var put []*Stored
@@ -128,13 +130,30 @@ func TestTheClusterKeepsCharts(t *testing.T) {
 		}
 
 		for _, want := range put {
-			g.Expect(store.Find(t.Context(), Query{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a", Origin: origin, Digest: want.Digest})).
+			g.Expect(store.Find(
+				t.Context(),
+				FindOptions{
+					Namespace:    "default",
+					Provider:     key.Provider,
+					Version:      "v2.0.0+a",
+					Origin:       origin,
+					PreferDigest: want.Digest,
+				},
+			)).
 				To(Equal(want))
 		}
 
-		for _, other := range []Query{
-			{Namespace: "kube-system", Provider: key.Provider, Version: "v2.0.0+a"}, {Namespace: "default", Provider: "infrastructure-z", Version: "v2.0.0+a"},
-			{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+b"}, {Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a", Origin: origin + "x"},
+		for _, other := range []FindOptions{
+			{
+				Namespace: "kube-system",
+				Provider:  key.Provider,
+				Version:   "v2.0.0+a",
+			}, {Namespace: "default", Provider: "infrastructure-z", Version: "v2.0.0+a"},
+			{
+				Namespace: "default",
+				Provider:  key.Provider,
+				Version:   "v2.0.0+b",
+			}, {Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a", Origin: origin + "x"},
 		} {
 			_, err := store.Find(t.Context(), other)
 			g.Expect(err).To(MatchError(ErrNotFound))
@@ -142,7 +161,7 @@ func TestTheClusterKeepsCharts(t *testing.T) {
 
 		g.Expect(store.Versions(t.Context(), "default", key.Provider)).To(Equal([]string{"v1.0.0+build", "v2.0.0+a"}))
 	})
-	t.Run("a provider's charts are forgotten, and no other's", func(t *testing.T) {
+	t.Run("charts of one provider are deleted, and no others", func(t *testing.T) {
 		g := NewWithT(t)
 		other := key
 		other.Provider = "infrastructure-y"

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"maps"
 	"sync"
 	"time"
 
@@ -14,166 +13,165 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
-// pushAgain is how long a chart that could not be pushed waits for the next attempt.
-const pushAgain = time.Minute
+// pushInterval is the time between attempts to push pending charts.
+const pushInterval = time.Minute
 
-// Layered keeps charts in a registry, and those in use in the cluster as well: a registry that does
-// not answer disturbs nothing that is installed, and an upgrade to a chart that is in the cluster
-// works meanwhile. What is in the cluster is used without asking the registry.
+// Layered stores charts in a registry, and those in use in the cluster as well. An unreachable
+// registry therefore does not affect installed providers, nor upgrades to charts that are in the
+// cluster: charts in the cluster are used without asking the registry.
 type Layered struct {
-	Cluster  Store
+	// Cluster is the store in the cluster.
+	Cluster Store
+	// Registry is the store in the registry.
 	Registry *Registry
-	// ReadOnly charts are looked up in the registry and never pushed to it.
+	// ReadOnly means that charts are read from the registry and never pushed to it.
 	ReadOnly bool
-	// Waiting, if it is not nil, is told how many charts wait to be pushed whenever that may have
-	// changed.
-	Waiting func(charts int)
+	// OnPending, if not nil, is called with the number of charts that have yet to be pushed whenever
+	// it may have changed. It must not call the store.
+	OnPending func(charts int)
 
-	mu     sync.Mutex
-	pushed map[chartID]bool // of the charts used since the start: whether the registry has them
-	news   chan struct{}    // says that a chart waits which can be pushed now, as far as anybody knows
+	queue     pushQueue
+	reporting sync.Mutex // held while OnPending is called, so that the last call has the last number
 }
 
 var _ Store = &Layered{}
 
-// chartID names a chart in the cluster.
-type chartID struct{ namespace, provider, version, digest string }
-
-func (k Key) id(stored *Stored) chartID {
-	return chartID{k.Namespace, k.Provider, k.Version, stored.Digest}
-}
-
-// Get reads a chart from the cluster, else from the registry; then the cluster keeps it. A registry
-// that fails is logged and counts as one that does not have the chart.
+// Get reads a chart from the cluster, or else from the registry and stores it in the cluster. A
+// registry that fails is logged and treated as one that does not have the chart.
 func (s *Layered) Get(ctx context.Context, key Key) (*Stored, error) {
 	found, err := s.Cluster.Get(ctx, key)
 	if err == nil {
-		s.used(key.id(found), found)
+		s.queueUnknown(key.chartID(found), found)
+		return found, nil
 	}
 
 	if !errors.Is(err, ErrNotFound) {
-		return found, err
+		return nil, err
 	}
 
 	remote, remoteErr := s.Registry.Get(ctx, key)
 	if remoteErr != nil {
 		if !errors.Is(remoteErr, ErrNotFound) {
-			logr.FromContextOrDiscard(ctx).
-				Error(remoteErr, "the chart repository is of no help, so the chart is made anew", "provider", key.Provider, "version", key.Version)
+			logr.FromContextOrDiscard(ctx).Error(
+				remoteErr,
+				"The chart repository cannot be read, so the chart is generated again",
+				"provider", key.Provider, "version", key.Version,
+			)
 		}
 
 		return nil, err
 	}
 
 	stored, err := s.Cluster.Put(ctx, key, remote.Chart)
-	if err == nil {
-		s.note(key.id(stored), true)
+	if err != nil {
+		return nil, err
 	}
 
-	return stored, err
+	s.queue.markPushed(key.chartID(stored))
+	s.reportPending()
+
+	return stored, nil
 }
 
 // Find reads a chart of a version from the cluster.
-func (s *Layered) Find(ctx context.Context, query Query) (*Stored, error) {
-	found, err := s.Cluster.Find(ctx, query)
-	if err == nil {
-		s.used(chartID{query.Namespace, query.Provider, query.Version, found.Digest}, found)
+func (s *Layered) Find(ctx context.Context, options FindOptions) (*Stored, error) {
+	found, err := s.Cluster.Find(ctx, options)
+	if err != nil {
+		return nil, err
 	}
 
-	return found, err
+	key := Key{Namespace: options.Namespace, Provider: options.Provider, Version: options.Version}
+	s.queueUnknown(key.chartID(found), found)
+
+	return found, nil
 }
 
-// Put keeps a chart in the cluster and pushes it, unless its content may not be shared: a chart
-// that was not made by chartgen. A failure to push is logged and told in Unshared, and made good by
-// Start.
+// Put stores a chart in the cluster and pushes it to the registry. Prebuilt charts are not pushed,
+// since they may not be shared. If the push fails, the error is logged and returned in PushErr, and
+// Start pushes the chart later.
 func (s *Layered) Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, error) {
 	stored, err := s.Cluster.Put(ctx, key, c)
-	if err != nil || s.ReadOnly || key.Foreign() {
+	if err != nil || s.ReadOnly || key.IsPrebuilt() {
 		return stored, err
 	}
 
-	if stored.Unshared = s.push(ctx, key.id(stored), c); stored.Unshared == nil && s.waiting() > 0 {
-		s.announce() // the registry is back
+	stored.PushErr = s.push(ctx, key.chartID(stored), c)
+
+	if stored.PushErr == nil && len(s.queue.pending()) > 0 {
+		s.queue.wake() // the registry works again
 	}
 
 	return stored, nil
 }
 
-// Prune forgets charts in the cluster.
+// Prune deletes charts in the cluster.
 func (s *Layered) Prune(ctx context.Context, namespace, provider string, keep []string, before time.Time) error {
 	return s.Cluster.Prune(ctx, namespace, provider, keep, before)
 }
 
-// Delete forgets the charts in the cluster. Those in the registry are not one resource's own.
+// Delete deletes the charts in the cluster. Charts in the registry stay, since other namespaces and
+// clusters may use them.
 func (s *Layered) Delete(ctx context.Context, namespace, provider string) error {
-	s.mu.Lock()
-	maps.DeleteFunc(
-		s.pushed,
-		func(id chartID, _ bool) bool { return id.namespace == namespace && id.provider == provider },
-	)
-	s.mu.Unlock()
-	s.waiting()
+	s.queue.remove(func(id chartID) bool { return id.namespace == namespace && id.provider == provider })
+	s.reportPending()
 
 	return s.Cluster.Delete(ctx, namespace, provider)
 }
 
-// Start pushes what the registry lacks of the charts in use: each is tried once, and then every
-// minute until it is there. It is a controller manager's Runnable and works until the context ends.
+// Start pushes pending charts until the context ends: when one is added, and then every minute. It
+// implements the Runnable interface of controller managers.
 func (s *Layered) Start(ctx context.Context) error {
-	ticker := time.NewTicker(pushAgain)
+	ticker := time.NewTicker(pushInterval)
 	defer ticker.Stop()
 
-	s.mu.Lock()
-	news := s.announcements()
-	s.mu.Unlock()
+	wakeup := s.queue.wakeup()
 
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-		case <-news:
+		case <-wakeup:
 		}
 
-		s.PushAgain(ctx)
+		s.PushPending(ctx)
 	}
 }
 
-// PushAgain tries to push what waits, and says how many charts are left. It gives up when the
+// PushPending tries to push all pending charts and returns how many are left. It stops when the
 // registry does not answer.
-func (s *Layered) PushAgain(ctx context.Context) int {
-	s.mu.Lock()
-
-	var waiting []chartID
-
-	for id, pushed := range s.pushed {
-		if !pushed {
-			waiting = append(waiting, id)
-		}
-	}
-	s.mu.Unlock()
-
-	for _, id := range waiting {
-		stored, err := s.Cluster.Find(
-			ctx,
-			Query{Namespace: id.namespace, Provider: id.provider, Version: id.version, Digest: id.digest},
-		)
-		switch {
-		case errors.Is(err, ErrNotFound), err == nil && stored.Digest != id.digest: // deleted meanwhile
-			s.forget(id)
-		case err == nil:
-			err = s.push(ctx, id, stored.Chart)
-		}
-
+func (s *Layered) PushPending(ctx context.Context) int {
+	for _, id := range s.queue.pending() {
+		err := s.pushStored(ctx, id)
 		if oci.IsReason(err, oci.Unavailable) {
 			break
 		}
 	}
 
-	return s.waiting()
+	return s.reportPending()
 }
 
-// push pushes a chart; its error is logged.
+// pushStored pushes a chart of the cluster, or forgets it if it was deleted.
+func (s *Layered) pushStored(ctx context.Context, id chartID) error {
+	stored, err := s.Cluster.Find(ctx, FindOptions{
+		Namespace:    id.namespace,
+		Provider:     id.provider,
+		Version:      id.version,
+		PreferDigest: id.digest,
+	})
+	if errors.Is(err, ErrNotFound) || err == nil && stored.Digest != id.digest {
+		s.queue.remove(func(other chartID) bool { return other == id })
+		return nil
+	}
+
+	if err != nil {
+		return err
+	}
+
+	return s.push(ctx, id, stored.Chart)
+}
+
+// push pushes a chart to the registry and records the result. Errors are also logged.
 func (s *Layered) push(ctx context.Context, id chartID, c *chart.Chart) error {
 	key := Key{
 		Namespace: id.namespace,
@@ -184,85 +182,47 @@ func (s *Layered) push(ctx context.Context, id chartID, c *chart.Chart) error {
 
 	_, err := s.Registry.Put(ctx, key, c)
 	if err != nil {
-		logr.FromContextOrDiscard(ctx).
-			Error(err, "the chart is in the cluster and could not be pushed to the chart repository", "provider", id.provider, "version", id.version)
+		s.queue.markPending(id)
+		logr.FromContextOrDiscard(ctx).Error(
+			err,
+			"The chart is stored in the cluster but could not be pushed to the chart repository",
+			"provider", id.provider, "version", id.version,
+		)
+	} else {
+		s.queue.markPushed(id)
 	}
 
-	s.note(id, err == nil)
+	s.reportPending()
 
 	return err
 }
 
-// used has a chart pushed that this process does not know to be in the registry: what an earlier
-// one could not push is found so.
-func (s *Layered) used(id chartID, stored *Stored) {
-	s.mu.Lock()
-	_, known := s.pushed[id]
-	s.mu.Unlock()
-
-	if known || s.ReadOnly || stored.Foreign {
+// queueUnknown queues a chart to be pushed unless this process knows whether the registry has it.
+// That is how charts are found that an earlier process could not push.
+func (s *Layered) queueUnknown(id chartID, stored *Stored) {
+	if s.ReadOnly || stored.Prebuilt || s.queue.contains(id) {
 		return
 	}
 
-	s.note(id, false)
-	s.announce()
+	s.queue.markPending(id)
+	s.reportPending()
+	s.queue.wake()
 }
 
-// announce has Start push what waits, at once.
-func (s *Layered) announce() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// reportPending calls OnPending and returns the number of pending charts.
+func (s *Layered) reportPending() int {
+	s.reporting.Lock()
+	defer s.reporting.Unlock()
 
-	select {
-	case s.announcements() <- struct{}{}:
-	default: // it is announced already
-	}
-}
-
-// announcements is the channel that news come by. The caller holds the lock.
-func (s *Layered) announcements() chan struct{} {
-	if s.news == nil {
-		s.news = make(chan struct{}, 1)
-	}
-
-	return s.news
-}
-
-// note notes whether the registry has a chart.
-func (s *Layered) note(id chartID, pushed bool) {
-	s.mu.Lock()
-	if s.pushed == nil {
-		s.pushed = map[chartID]bool{}
-	}
-
-	s.pushed[id] = pushed
-	s.mu.Unlock()
-	s.waiting()
-}
-
-func (s *Layered) forget(id chartID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	delete(s.pushed, id)
-}
-
-// waiting counts and tells the charts that wait to be pushed.
-func (s *Layered) waiting() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	count := 0
-
-	for _, pushed := range s.pushed {
-		if !pushed {
-			count++
-		}
-	}
-
-	if s.Waiting != nil {
-		s.Waiting(count)
+	count := len(s.queue.pending())
+	if s.OnPending != nil {
+		s.OnPending(count)
 	}
 
 	return count
+}
+
+// chartID returns the identity of the chart that is stored for a key.
+func (k Key) chartID(stored *Stored) chartID {
+	return chartID{namespace: k.Namespace, provider: k.Provider, version: k.Version, digest: stored.Digest}
 }

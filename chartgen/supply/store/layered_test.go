@@ -12,7 +12,7 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 )
 
-func TestTheClusterOutlivesTheRegistry(t *testing.T) {
+func TestLayered(t *testing.T) {
 	server, registry := registryStore(t, bed.Distribution)
 	cluster := &Cluster{Client: clusterClient(t, "operator")}
 	key := Key{Namespace: "default", Provider: "infrastructure-layered", Version: "v1.0.0", ContentID: "2-abc"}
@@ -23,7 +23,7 @@ func TestTheClusterOutlivesTheRegistry(t *testing.T) {
 
 	t.Cleanup(func() { _ = cluster.Delete(context.WithoutCancel(t.Context()), "default", key.Provider) })
 
-	t.Run("a chart goes to both", func(t *testing.T) {
+	t.Run("a chart is stored in both", func(t *testing.T) {
 		g := NewWithT(t)
 		put, err := newStore(false).Put(t.Context(), key, c)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -32,14 +32,14 @@ func TestTheClusterOutlivesTheRegistry(t *testing.T) {
 		g.Expect(remote.Digest).To(Equal(put.Digest))
 		g.Expect(cluster.Get(t.Context(), key)).To(Equal(put))
 	})
-	t.Run("a chart of the registry is kept in the cluster", func(t *testing.T) {
+	t.Run("a chart of the registry is stored in the cluster", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(newStore(true).Delete(t.Context(), "default", key.Provider)).To(Succeed())
 		got, err := newStore(true).Get(t.Context(), key)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(cluster.Get(t.Context(), key)).To(Equal(got))
 	})
-	t.Run("nothing is pushed to a registry that is only read, nor a chart that was fetched as it is", func(t *testing.T) {
+	t.Run("nothing is pushed to a read-only registry, nor are prebuilt charts", func(t *testing.T) {
 		g := NewWithT(t)
 		other := key
 		other.Version, other.ContentID = "v1.1.0", "2-def"
@@ -47,16 +47,16 @@ func TestTheClusterOutlivesTheRegistry(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 
 		fetched := testChart(t, Key{Provider: key.Provider, Version: "v1.2.0"})
-		foreign := key
-		foreign.Version = "v1.2.0"
-		foreign.ContentID, err = ForeignID(fetched)
+		prebuilt := key
+		prebuilt.Version = "v1.2.0"
+		prebuilt.ContentID, err = PrebuiltContentID(fetched)
 		g.Expect(err).NotTo(HaveOccurred())
-		_, err = newStore(false).Put(t.Context(), foreign, fetched)
+		_, err = newStore(false).Put(t.Context(), prebuilt, fetched)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(registry.Client.Tags(t.Context(), registry.Repository.Join(key.Provider))).To(Equal([]string{"1.0.0"}))
 	})
 	t.Run(
-		"while the registry is away, charts in the cluster are used, new ones are kept there, and pushed when it is back",
+		"charts are used and stored while the registry is down, and pushed afterwards",
 		func(t *testing.T) {
 			g := NewWithT(t)
 
@@ -72,15 +72,15 @@ func TestTheClusterOutlivesTheRegistry(t *testing.T) {
 			g.Expect(err).To(MatchError(ErrNotFound))
 			_, err = s.Put(t.Context(), late, testChart(t, late))
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(s.PushAgain(t.Context())).To(Equal(2), "the one that was used may not be there either")
+			g.Expect(s.PushPending(t.Context())).To(Equal(2), "the registry may lack the chart that was used, too")
 
 			g.Expect(server.Start(t.Context())).To(Succeed())
-			g.Expect(s.PushAgain(t.Context())).To(Equal(0))
+			g.Expect(s.PushPending(t.Context())).To(Equal(0))
 			_, err = registry.Get(t.Context(), late)
 			g.Expect(err).NotTo(HaveOccurred())
 		},
 	)
-	t.Run("what an operator could not push, the next one pushes when it uses the chart, once", func(t *testing.T) {
+	t.Run("charts that an earlier process could not push are pushed once", func(t *testing.T) {
 		g := NewWithT(t)
 
 		server.Stop()
@@ -90,17 +90,17 @@ func TestTheClusterOutlivesTheRegistry(t *testing.T) {
 		before := newStore(false)
 		put, err := before.Put(t.Context(), early, testChart(t, early))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(put.Unshared).To(MatchError(ContainSubstring("can be reached")))
+		g.Expect(put.PushErr).To(MatchError(ContainSubstring("can be reached")))
 		g.Expect(server.Start(t.Context())).To(Succeed())
 
-		var waiting atomic.Int64
+		var pending atomic.Int64
 
 		after := newStore(false)
-		after.Waiting = func(charts int) { waiting.Store(int64(charts)) }
-		query := Query{Namespace: early.Namespace, Provider: early.Provider, Version: early.Version}
-		_, err = after.Find(t.Context(), query)
+		after.OnPending = func(charts int) { pending.Store(int64(charts)) }
+		options := FindOptions{Namespace: early.Namespace, Provider: early.Provider, Version: early.Version}
+		_, err = after.Find(t.Context(), options)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(waiting.Load()).To(Equal(int64(1)))
+		g.Expect(pending.Load()).To(Equal(int64(1)))
 
 		ctx, cancel := context.WithCancel(t.Context())
 
@@ -110,22 +110,22 @@ func TestTheClusterOutlivesTheRegistry(t *testing.T) {
 		g.Eventually(func() error { _, err := registry.Get(t.Context(), early); return err }).
 			WithTimeout(10 * time.Second).
 			Should(Succeed())
-		g.Eventually(waiting.Load).Should(BeZero())
+		g.Eventually(pending.Load).Should(BeZero())
 
-		_, err = after.Find(t.Context(), query)
+		_, err = after.Find(t.Context(), options)
 		g.Expect(err).NotTo(HaveOccurred())
 		_, err = after.Get(t.Context(), early)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(waiting.Load()).To(BeZero(), "it is known to be there")
+		g.Expect(pending.Load()).To(BeZero(), "the registry is known to have it")
 		cancel()
 		g.Expect(<-ended).To(Succeed())
 	})
-	t.Run("a registry that refuses is no reason to fail", func(t *testing.T) {
+	t.Run("a registry that refuses requests causes no failure", func(t *testing.T) {
 		g := NewWithT(t)
-		stranger, err := oci.NewClient(oci.Options{CA: server.CA})
+		anonymous, err := oci.NewClient(oci.Options{CA: server.CA})
 		g.Expect(err).NotTo(HaveOccurred())
 
-		s := &Layered{Cluster: cluster, Registry: &Registry{Client: stranger, Repository: registry.Repository}}
+		s := &Layered{Cluster: cluster, Registry: &Registry{Client: anonymous, Repository: registry.Repository}}
 		third := key
 		third.Version, third.ContentID = "v3.0.0", "2-third"
 		_, err = s.Get(t.Context(), third)
@@ -133,11 +133,11 @@ func TestTheClusterOutlivesTheRegistry(t *testing.T) {
 		_, err = s.Put(t.Context(), third, testChart(t, third))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(cluster.Delete(t.Context(), "default", key.Provider)).To(Succeed())
-		g.Expect(s.PushAgain(t.Context())).To(Equal(0), "a deleted chart is not waited for")
+		g.Expect(s.PushPending(t.Context())).To(Equal(0), "a deleted chart is not pending")
 	})
 }
 
-func TestChartsThatNobodyNeedsGo(t *testing.T) {
+func TestPrune(t *testing.T) {
 	g := NewWithT(t)
 	cluster := &Cluster{Client: clusterClient(t, "operator")}
 	digests := map[string]string{}
@@ -148,7 +148,8 @@ func TestChartsThatNobodyNeedsGo(t *testing.T) {
 		put, err := cluster.Put(t.Context(), key, testChart(t, key))
 		g.Expect(err).NotTo(HaveOccurred())
 
-		digests[version], keys[version] = put.Digest, key
+		digests[version] = put.Digest
+		keys[version] = key
 	}
 
 	other := Key{Namespace: "default", Provider: "infrastructure-prune-other", Version: "v1.0.0", ContentID: "2-o"}
@@ -161,7 +162,7 @@ func TestChartsThatNobodyNeedsGo(t *testing.T) {
 
 	for _, key := range keys {
 		_, err := cluster.Get(t.Context(), key)
-		g.Expect(err).NotTo(HaveOccurred(), "a chart that was just made stays")
+		g.Expect(err).NotTo(HaveOccurred(), "a new chart stays")
 	}
 
 	g.Expect(cluster.Prune(t.Context(), "default", "infrastructure-prune", keep, time.Now().Add(time.Hour))).To(Succeed())

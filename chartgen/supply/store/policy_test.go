@@ -20,9 +20,10 @@ import (
 
 const operatorUser = "system:serviceaccount:capstan-system:capstan"
 
-func TestOnlyTheOperatorWritesStoredCharts(t *testing.T) {
+func TestAdmissionPolicy(t *testing.T) {
 	g := NewWithT(t)
-	admin, operator := clusterClient(t, "somebody"), clusterClient(t, operatorUser)
+	admin := clusterClient(t, "other-user")
+	operator := clusterClient(t, operatorUser)
 	applyPolicy(t, admin)
 
 	cm := func() *corev1.ConfigMap {
@@ -38,7 +39,7 @@ func TestOnlyTheOperatorWritesStoredCharts(t *testing.T) {
 	g.Eventually(func() error { return admin.Create(t.Context(), cm()) }).
 		WithTimeout(30 * time.Second).
 		WithPolling(100 * time.Millisecond).
-		Should(MatchError(And(ContainSubstring("written by "+operatorUser+" alone"), ContainSubstring("somebody"))))
+		Should(MatchError(And(ContainSubstring("written by "+operatorUser+" alone"), ContainSubstring("other-user"))))
 
 	key := Key{Namespace: "default", Provider: "infrastructure-policy", Version: "v1.0.0", ContentID: "2-abc"}
 	stored, err := (&Cluster{Client: operator}).Put(t.Context(), key, testChart(t, key))
@@ -49,17 +50,17 @@ func TestOnlyTheOperatorWritesStoredCharts(t *testing.T) {
 	g.Expect(admin.Get(t.Context(), name, written)).To(Succeed())
 	delete(written.Labels, labelComponent)
 	g.Expect(admin.Update(t.Context(), written)).
-		To(MatchError(ContainSubstring("alone")), "not even to take the label away")
+		To(MatchError(ContainSubstring("alone")), "nor may the label be removed")
 
 	plain := cm()
 	plain.Labels = nil
-	g.Expect(admin.Create(t.Context(), plain)).To(Succeed(), "other ConfigMaps are anybody's")
+	g.Expect(admin.Create(t.Context(), plain)).To(Succeed(), "other ConfigMaps are not restricted")
 	plain.Labels = map[string]string{labelComponent: componentChart}
 	g.Expect(admin.Update(t.Context(), plain)).To(MatchError(ContainSubstring("alone")))
 	g.Expect(admin.Delete(t.Context(), written)).To(Succeed())
 
-	// Under the name of a chart that is yet to be stored, a ConfigMap without the label can be
-	// planted. It is no chart, and is replaced.
+	// Any user can create a ConfigMap without the label under the name of a future chart. It is not
+	// read as a chart, and Put replaces it.
 	planted := written.DeepCopy()
 	planted.UID, planted.ResourceVersion = "", ""
 	g.Expect(admin.Create(t.Context(), planted)).To(Succeed())
@@ -72,7 +73,7 @@ func TestOnlyTheOperatorWritesStoredCharts(t *testing.T) {
 	g.Expect(cluster.Get(t.Context(), key)).To(HaveField("Digest", stored.Digest))
 }
 
-// applyPolicy applies the manifests as they are installed, until the test ends.
+// applyPolicy applies the policy that is installed with the operator, until the test ends.
 func applyPolicy(t *testing.T, c client.Client) {
 	t.Helper()
 	g := NewWithT(t)

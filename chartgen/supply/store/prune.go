@@ -8,57 +8,50 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// Prune deletes a provider's charts in a namespace that nobody needs: those made before a time
-// whose digests are not among those to keep. The caller names the digests of the chart in use and
-// of every revision in the release's history.
+// Prune deletes the charts of a provider in a namespace that were stored before a time and whose
+// digests are not among those to keep. The digests to keep are those of the chart in use and of every
+// revision in the release's history.
 func (s *Cluster) Prune(ctx context.Context, namespace, provider string, keep []string, before time.Time) error {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
-
-	err := s.Client.List(ctx, list, client.InNamespace(namespace),
-		client.MatchingLabels{labelComponent: componentChart, v1alpha2.ProviderLabel: v1alpha2.LabelValue(provider)})
+	chunks, err := s.listChunks(ctx, namespace, provider, nil)
 	if err != nil {
-		return fmt.Errorf("list stored charts of %s in namespace %s: %w", provider, namespace, err)
+		return err
 	}
 
-	for i := range list.Items {
-		if unneeded(&list.Items[i], list.Items, keep, before) {
-			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: list.Items[i].Name}}
-			if err := s.Client.Delete(
-				ctx,
-				cm,
-				client.Preconditions{UID: &list.Items[i].UID},
-			); err != nil &&
-				!apierrors.IsNotFound(err) {
-				return fmt.Errorf("delete ConfigMap %s/%s with a chart that is no longer needed: %w", namespace, cm.Name, err)
-			}
+	for i := range chunks {
+		chunk := &chunks[i]
+		if !chunk.CreationTimestamp.Time.Before(before) {
+			continue
+		}
+
+		digest := digestOf(chunk, chunks)
+		if digest != "" && slices.Contains(keep, digest) {
+			continue
+		}
+
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: chunk.Name}}
+
+		err := s.Client.Delete(ctx, cm, client.Preconditions{UID: &chunk.UID})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete ConfigMap %s/%s with a chart that is no longer needed: %w", namespace, cm.Name, err)
 		}
 	}
 
 	return nil
 }
 
-// unneeded reports whether a ConfigMap is of a chart that may go, or of one that is not whole.
-func unneeded(
-	o *metav1.PartialObjectMetadata,
-	all []metav1.PartialObjectMetadata,
-	keep []string,
-	before time.Time,
-) bool {
-	if !o.CreationTimestamp.Time.Before(before) {
-		return false
+// digestOf returns the digest of the chart that a chunk belongs to. It is empty for a chunk without a
+// first chunk, which remains from a chart that was never stored completely.
+func digestOf(chunk *metav1.PartialObjectMetadata, all []metav1.PartialObjectMetadata) string {
+	for i := range all {
+		head := &all[i]
+		if isHead(head) && (head.Name == chunk.Name || strings.HasPrefix(chunk.Name, head.Name+"-")) {
+			return head.Annotations[annotationDigest]
+		}
 	}
 
-	head := slices.IndexFunc(all, func(h metav1.PartialObjectMetadata) bool {
-		return h.Annotations[annotationChunks] != "" && (h.Name == o.Name || strings.HasPrefix(o.Name, h.Name+"-"))
-	})
-
-	return head < 0 || !slices.Contains(keep, all[head].Annotations[annotationDigest])
+	return ""
 }

@@ -12,27 +12,32 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
-// Registry keeps charts in an OCI registry, where helm, Flux and Argo CD find them too: chart
-// infrastructure-aws 2.11.1 is <repository>/infrastructure-aws:2.11.1. A tag that is there is never
-// changed. When it holds a chart of another content, made from other bytes or by another version of
-// chartgen, the chart goes to the tag 2.11.1_<content ID, shortened>, which Helm takes for the
-// version's build.
+// Registry stores charts in an OCI registry, where Helm, Flux and Argo CD can use them too: the chart
+// infrastructure-aws 2.11.1 is <repository>/infrastructure-aws:2.11.1.
+//
+// An existing tag is never moved. If it has a chart with another content ID, generated from other
+// files or by another version of chartgen, the chart gets the tag 2.11.1_<hash of the content ID>,
+// which Helm reads as build metadata of the version.
 type Registry struct {
 	Client *oci.Client
-	// Repository is the path below which there is a repository for each provider.
+	// Repository is the parent of the repositories, one a provider.
 	Repository oci.Reference
 }
 
-// Get finds the chart of a key. Namespaces share it.
+// Get reads the chart of a key. All namespaces share the charts in a registry. It returns
+// ErrNotFound, or an *oci.Error.
 func (s *Registry) Get(ctx context.Context, key Key) (*Stored, error) {
 	for _, ref := range s.references(key) {
 		artifact, err := s.Client.Artifact(ctx, ref)
-		switch {
-		case oci.IsReason(err, oci.NotFound):
+		if oci.IsReason(err, oci.NotFound) {
 			continue
-		case err != nil:
+		}
+
+		if err != nil {
 			return nil, err
-		case artifact.Manifest.Annotations[chartgen.AnnotationContentID] != key.ContentID:
+		}
+
+		if artifact.Manifest.Annotations[chartgen.AnnotationContentID] != key.ContentID {
 			continue
 		}
 
@@ -41,41 +46,45 @@ func (s *Registry) Get(ctx context.Context, key Key) (*Stored, error) {
 			return nil, err
 		}
 
-		return s.stored(found)
+		return newStored(found), nil
 	}
 
 	return nil, fmt.Errorf("%s: %w", s.Repository.Join(key.Provider), ErrNotFound)
 }
 
-// Put pushes a chart. Its reason for not doing so is an *oci.Error.
+// Put pushes a chart. It returns an *oci.Error, whose reason is Conflict if both tags of the key have
+// other content.
 func (s *Registry) Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, error) {
-	var (
-		pushed *oci.Chart
-		err    error
-	)
+	var conflict error
+
 	for _, ref := range s.references(key) {
-		if pushed, err = s.Client.PushChart(ctx, ref, c); !oci.IsReason(err, oci.Conflict) {
-			break
+		pushed, err := s.Client.PushChart(ctx, ref, c)
+		if err == nil {
+			return newStored(pushed), nil
 		}
+
+		if !oci.IsReason(err, oci.Conflict) {
+			return nil, err
+		}
+
+		conflict = err
 	}
 
-	if err != nil {
-		return nil, err
-	}
-
-	return s.stored(pushed)
+	return nil, conflict
 }
 
-// references are where the chart of a key may be, in the order in which they are tried.
+// references returns the tags that the chart of a key may have, in the order in which they are tried.
 func (s *Registry) references(key Key) []oci.Reference {
+	const hashLength = 12
+
 	tag := oci.ChartTag(strings.TrimPrefix(key.Version, "v"))
 	sum := sha256.Sum256([]byte(key.ContentID))
+	hash := hex.EncodeToString(sum[:])[:hashLength]
 	repository := s.Repository.Join(key.Provider)
 
-	return []oci.Reference{repository.WithTag(tag), repository.WithTag(tag + "_" + hex.EncodeToString(sum[:])[:12])}
+	return []oci.Reference{repository.WithTag(tag), repository.WithTag(tag + "_" + hash)}
 }
 
-// stored is a chart of the registry with the digest of its archive as every store has it.
-func (s *Registry) stored(c *oci.Chart) (*Stored, error) {
-	return &Stored{Chart: c.Chart, Reference: c.Reference.String(), Digest: c.Digest}, nil
+func newStored(c *oci.Chart) *Stored {
+	return &Stored{Chart: c.Chart, Reference: c.Reference.String(), Digest: c.Digest}
 }

@@ -15,22 +15,22 @@ import (
 	"github.com/capstan-project/capstan/test/bed/tools"
 )
 
-func TestARegistryKeepsCharts(t *testing.T) {
+func TestRegistry(t *testing.T) {
 	for _, i := range bed.Implementations() {
-		t.Run(string(i), func(t *testing.T) { aRegistryKeepsCharts(t, i) })
+		t.Run(string(i), func(t *testing.T) { testRegistry(t, i) })
 	}
 }
 
-func aRegistryKeepsCharts(t *testing.T, i bed.Implementation) {
+func testRegistry(t *testing.T, i bed.Implementation) {
 	_, s := registryStore(t, i)
 	key := Key{Namespace: "default", Provider: "infrastructure-x", Version: "v1.0.0+build.1", ContentID: "2-abc"}
 	c := testChart(t, key)
 
-	t.Run("a chart that is not there is not found", func(t *testing.T) {
+	t.Run("a missing chart is not found", func(t *testing.T) {
 		_, err := s.Get(t.Context(), key)
 		NewWithT(t).Expect(err).To(MatchError(ErrNotFound))
 	})
-	t.Run("a chart is read back as it was put, with where it comes from in the manifest", func(t *testing.T) {
+	t.Run("a chart is read as it was stored, with its annotations in the manifest", func(t *testing.T) {
 		g := NewWithT(t)
 		put, err := s.Put(t.Context(), key, c)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -60,7 +60,7 @@ func aRegistryKeepsCharts(t *testing.T, i bed.Implementation) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(second.Reference[len(second.Reference)-64:]).To(Equal(first.Reference[len(first.Reference)-64:]))
 	})
-	t.Run("another content of the version does not move the tag, and is found beside it", func(t *testing.T) {
+	t.Run("other content of the version gets a tag of its own", func(t *testing.T) {
 		g := NewWithT(t)
 		before, err := s.Get(t.Context(), key)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -73,7 +73,7 @@ func aRegistryKeepsCharts(t *testing.T, i bed.Implementation) {
 		g.Expect(s.Get(t.Context(), other)).To(Equal(put))
 		g.Expect(s.Get(t.Context(), key)).To(Equal(before))
 	})
-	t.Run("bytes that are not what the tags of a key hold are never pushed over them", func(t *testing.T) {
+	t.Run("existing tags are never overwritten", func(t *testing.T) {
 		g := NewWithT(t)
 		for range 2 {
 			_, _ = s.Put(t.Context(), key, testChart(t, key, chart.File{Name: "more", Data: []byte("x")}))
@@ -85,14 +85,14 @@ func aRegistryKeepsCharts(t *testing.T, i bed.Implementation) {
 	})
 }
 
-// Both helm programs take what Capstan pushes, and Capstan takes what they push.
-func TestHelmSharesTheRegistry(t *testing.T) {
+// TestRegistryWithHelm checks that Helm 3 and 4 can pull what Capstan pushes, and the reverse.
+func TestRegistryWithHelm(t *testing.T) {
 	for _, i := range bed.Implementations() {
-		t.Run(string(i), func(t *testing.T) { helmSharesTheRegistry(t, i) })
+		t.Run(string(i), func(t *testing.T) { testRegistryWithHelm(t, i) })
 	}
 }
 
-func helmSharesTheRegistry(t *testing.T, i bed.Implementation) {
+func testRegistryWithHelm(t *testing.T, i bed.Implementation) {
 	r, s := registryStore(t, i)
 	key := Key{Provider: "infrastructure-x", Version: "v1.2.3+build", ContentID: "2-abc"}
 	c := testChart(t, key, chart.File{Name: "values.yaml", Data: []byte("a: b\n")})

@@ -41,7 +41,7 @@ func registryStore(t *testing.T, i bed.Implementation) (*bed.Registry, *Registry
 	)
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(r.Stop)
-	c, err := oci.NewClient(oci.Options{CA: r.CA, Credentials: oci.Static(r.Address, "me", password)})
+	c, err := oci.NewClient(oci.Options{CA: r.CA, Credentials: oci.StaticCredentials(r.Address, "me", password)})
 	g.Expect(err).NotTo(HaveOccurred())
 	repository, err := oci.ParseRepository("oci://" + r.Address + "/capi")
 	g.Expect(err).NotTo(HaveOccurred())

@@ -21,25 +21,27 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
-// How cosign keeps signatures in a registry: in all versions as a payload under a tag made of the
-// digest, or as a referrer; since version 3 as a bundle that is a referrer.
+// Formats in which cosign stores signatures in a registry. All versions can store a payload in a
+// layer, of a manifest whose tag contains the digest or of a referrer. Since version 3, the default is
+// a sigstore bundle in a referrer.
 const (
-	typeSimpleSigning    = "application/vnd.dev.cosign.simplesigning.v1+json"
-	typeBundle           = "application/vnd.dev.sigstore.bundle"
-	typeStatement        = "application/vnd.in-toto+json"
-	predicateSign        = "https://sigstore.dev/cosign/sign/v1"
-	annotationSignature  = "dev.cosignproject.cosign/signature"
-	maxSignature         = 1 << 20
-	maxSignaturesPerFile = 100
+	typeSimpleSigning   = "application/vnd.dev.cosign.simplesigning.v1+json"
+	typeBundle          = "application/vnd.dev.sigstore.bundle"
+	typeStatement       = "application/vnd.in-toto+json"
+	predicateSign       = "https://sigstore.dev/cosign/sign/v1"
+	annotationSignature = "dev.cosignproject.cosign/signature"
 )
 
-// Cosign trusts what one of some keys has signed with cosign.
+// maxSignatures is the maximum number of signatures in a manifest that are checked.
+const maxSignatures = 100
+
+// Cosign trusts artifacts that were signed by cosign with one of some keys.
 type Cosign struct {
 	client *oci.Client
 	keys   []signature.Verifier
 }
 
-// NewCosign makes a verifier of PEM public keys; names are for messages.
+// NewCosign returns a verifier for PEM public keys. Their names in the map are used in errors.
 func NewCosign(client *oci.Client, keys map[string][]byte) (*Cosign, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("no key of the Secret with the trusted public keys ends in .pub; put cosign.pub there")
@@ -64,7 +66,7 @@ func NewCosign(client *oci.Client, keys map[string][]byte) (*Cosign, error) {
 	return c, nil
 }
 
-// Verify looks for a signature of the manifest that one of the keys made.
+// Verify returns a *source.UntrustedError unless the manifest has a signature by one of the keys.
 func (c *Cosign) Verify(ctx context.Context, ref oci.Reference) error {
 	subject, err := c.client.Resolve(ctx, ref)
 	if err != nil {
@@ -73,62 +75,77 @@ func (c *Cosign) Verify(ctx context.Context, ref oci.Reference) error {
 
 	tag := ref.WithTag(strings.Replace(subject.Digest.String(), ":", "-", 1) + ".sig")
 
-	manifests, err := signatures(ctx, c.client, ref, subject, tag)
+	manifests, err := findSignatures(ctx, c.client, ref, subject, tag)
 	if err != nil {
 		return err
 	}
 
 	found := 0
 
-	for _, manifest := range manifests {
-		for _, layer := range manifest.Manifest.Layers[:min(len(manifest.Manifest.Layers), maxSignaturesPerFile)] {
-			check := checks(layer.MediaType)
-			if check == nil {
-				continue
-			}
+	for _, layer := range signatureLayers(manifests) {
+		found++
 
-			found++
+		data, err := c.client.Blob(ctx, ref, layer, maxSignature)
+		if err != nil {
+			return err
+		}
 
-			data, err := c.client.Blob(ctx, ref, layer, maxSignature)
-			if err != nil {
-				return err
-			}
-
-			if check(c, layer, data, subject.Digest) {
-				return nil
-			}
+		if c.isValid(layer, data, subject.Digest) {
+			return nil
 		}
 	}
 
 	if found == 0 {
-		return refuse(ref, "it has no cosign signature; sign it with cosign, or remove spec.fetchConfig.verify")
+		return newUntrustedError(
+			ref,
+			"it has no cosign signature; sign it with cosign, or remove spec.fetchConfig.verify",
+		)
 	}
 
-	return refuse(
+	return newUntrustedError(
 		ref,
 		"none of its %d cosign signatures is by a trusted key; check the keys in the Secret of spec.fetchConfig.verify",
 		found,
 	)
 }
 
-// checks finds the check for a kind of signature; nil when it is none.
-func checks(mediaType string) func(c *Cosign, layer ocispec.Descriptor, data []byte, subject digest.Digest) bool {
-	switch {
-	case mediaType == typeSimpleSigning:
-		return (*Cosign).simpleSigning
-	case strings.HasPrefix(mediaType, typeBundle):
-		return (*Cosign).bundle
+// signatureLayers returns the layers that are signatures by their media type.
+func signatureLayers(manifests []*oci.Artifact) []ocispec.Descriptor {
+	var found []ocispec.Descriptor
+
+	for _, manifest := range manifests {
+		layers := manifest.Manifest.Layers
+		for _, layer := range layers[:min(len(layers), maxSignatures)] {
+			if layer.MediaType == typeSimpleSigning || strings.HasPrefix(layer.MediaType, typeBundle) {
+				found = append(found, layer)
+			}
+		}
 	}
 
-	return nil
+	return found
 }
 
-// simpleSigning checks a payload with the signature in its layer's annotation.
-func (c *Cosign) simpleSigning(layer ocispec.Descriptor, payload []byte, subject digest.Digest) bool {
-	sig, err := base64.StdEncoding.DecodeString(layer.Annotations[annotationSignature])
-	if err != nil || !slices.ContainsFunc(c.keys, func(key signature.Verifier) bool {
+// isValid reports whether a layer is a signature of the subject by one of the keys.
+func (c *Cosign) isValid(layer ocispec.Descriptor, data []byte, subject digest.Digest) bool {
+	if layer.MediaType == typeSimpleSigning {
+		return c.isValidPayload(layer.Annotations[annotationSignature], data, subject)
+	}
+
+	return c.isValidBundle(data, subject)
+}
+
+// isValidPayload reports whether the signature of a payload is valid and the payload names the
+// subject.
+func (c *Cosign) isValidPayload(encoded string, payload []byte, subject digest.Digest) bool {
+	sig, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return false
+	}
+
+	valid := slices.ContainsFunc(c.keys, func(key signature.Verifier) bool {
 		return key.VerifySignature(bytes.NewReader(sig), bytes.NewReader(payload)) == nil
-	}) {
+	})
+	if !valid {
 		return false
 	}
 
@@ -140,31 +157,35 @@ func (c *Cosign) simpleSigning(layer ocispec.Descriptor, payload []byte, subject
 			} `json:"image"`
 		} `json:"critical"`
 	}
-
-	return json.Unmarshal(payload, &signed) == nil &&
-		signed.Critical.Type == "cosign container image signature" && signed.Critical.Image.Digest == subject
-}
-
-// bundle checks a sigstore bundle with a statement that the subject was signed; attestations look
-// alike and are none.
-func (c *Cosign) bundle(_ ocispec.Descriptor, data []byte, subject digest.Digest) bool {
-	var (
-		bundle struct {
-			Envelope json.RawMessage `json:"dsseEnvelope"`
-		}
-		envelope struct {
-			Payload     []byte `json:"payload"`
-			PayloadType string `json:"payloadType"`
-		}
-	)
-	if json.Unmarshal(data, &bundle) != nil || json.Unmarshal(bundle.Envelope, &envelope) != nil ||
-		envelope.PayloadType != typeStatement {
+	if err := json.Unmarshal(payload, &signed); err != nil {
 		return false
 	}
 
-	if !slices.ContainsFunc(c.keys, func(key signature.Verifier) bool {
+	return signed.Critical.Type == "cosign container image signature" && signed.Critical.Image.Digest == subject
+}
+
+// isValidBundle reports whether the signature of a sigstore bundle is valid and its statement is a
+// signature of the subject. Attestations are bundles with other statements.
+func (c *Cosign) isValidBundle(data []byte, subject digest.Digest) bool {
+	var bundle struct {
+		Envelope json.RawMessage `json:"dsseEnvelope"`
+	}
+	if err := json.Unmarshal(data, &bundle); err != nil {
+		return false
+	}
+
+	var envelope struct {
+		Payload     []byte `json:"payload"`
+		PayloadType string `json:"payloadType"`
+	}
+	if err := json.Unmarshal(bundle.Envelope, &envelope); err != nil || envelope.PayloadType != typeStatement {
+		return false
+	}
+
+	valid := slices.ContainsFunc(c.keys, func(key signature.Verifier) bool {
 		return dsse.WrapVerifier(key).VerifySignature(bytes.NewReader(bundle.Envelope), nil) == nil
-	}) {
+	})
+	if !valid {
 		return false
 	}
 
@@ -174,7 +195,7 @@ func (c *Cosign) bundle(_ ocispec.Descriptor, data []byte, subject digest.Digest
 			Digest map[string]string `json:"digest"`
 		} `json:"subject"`
 	}
-	if json.Unmarshal(envelope.Payload, &statement) != nil || statement.PredicateType != predicateSign {
+	if err := json.Unmarshal(envelope.Payload, &statement); err != nil || statement.PredicateType != predicateSign {
 		return false
 	}
 

@@ -18,22 +18,22 @@ import (
 )
 
 const (
-	// typeNotation is the type of a manifest with a notation signature.
+	// typeNotation is the artifact type of a manifest with a notation signature.
 	typeNotation = "application/vnd.cncf.notary.signature"
 	// trustStoreName is the name of the only trust store.
 	trustStoreName = "capstan"
 )
 
-// Notation trusts what was signed with notation by a certificate that leads to one of some
-// authorities.
+// Notation trusts artifacts that were signed by notation with a certificate that one of some
+// authorities issued.
 type Notation struct {
 	client   *oci.Client
 	verifier notation.Verifier
 }
 
-// NewNotation makes a verifier of PEM certificates of authorities, or self-signed ones; names are
-// for messages. A certificate's expiry counts; whether it was revoked is not asked, since that
-// takes the network.
+// NewNotation returns a verifier for PEM certificates, of authorities or self-signed. Their names in
+// the map are used in errors. Certificates must not have expired. Revocation is not checked, since that
+// would require network access.
 func NewNotation(client *oci.Client, certificates map[string][]byte) (*Notation, error) {
 	var trusted certificateStore
 
@@ -52,20 +52,7 @@ func NewNotation(client *oci.Client, certificates map[string][]byte) (*Notation,
 		)
 	}
 
-	policy := &trustpolicy.Document{Version: "1.0", TrustPolicies: []trustpolicy.TrustPolicy{{
-		Name:           "capstan",
-		RegistryScopes: []string{"*"},
-		SignatureVerification: trustpolicy.SignatureVerification{
-			VerificationLevel: trustpolicy.LevelStrict.Name,
-			Override: map[trustpolicy.ValidationType]trustpolicy.ValidationAction{
-				trustpolicy.TypeRevocation: trustpolicy.ActionSkip,
-			},
-		},
-		TrustStores:       []string{string(truststore.TypeCA) + ":" + trustStoreName},
-		TrustedIdentities: []string{"*"},
-	}}}
-
-	v, err := verifier.New(policy, trusted, nil)
+	v, err := verifier.New(newTrustPolicy(), trusted, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -73,14 +60,35 @@ func NewNotation(client *oci.Client, certificates map[string][]byte) (*Notation,
 	return &Notation{client: client, verifier: v}, nil
 }
 
-// Verify looks for a signature of the manifest by a trusted certificate.
+// newTrustPolicy returns a policy that accepts any identity issued by the certificates in the trust
+// store.
+func newTrustPolicy() *trustpolicy.Document {
+	return &trustpolicy.Document{
+		Version: "1.0",
+		TrustPolicies: []trustpolicy.TrustPolicy{{
+			Name:           "capstan",
+			RegistryScopes: []string{"*"},
+			SignatureVerification: trustpolicy.SignatureVerification{
+				VerificationLevel: trustpolicy.LevelStrict.Name,
+				Override: map[trustpolicy.ValidationType]trustpolicy.ValidationAction{
+					trustpolicy.TypeRevocation: trustpolicy.ActionSkip,
+				},
+			},
+			TrustStores:       []string{string(truststore.TypeCA) + ":" + trustStoreName},
+			TrustedIdentities: []string{"*"},
+		}},
+	}
+}
+
+// Verify returns a *source.UntrustedError unless the manifest has a signature by a trusted
+// certificate.
 func (n *Notation) Verify(ctx context.Context, ref oci.Reference) error {
 	subject, err := n.client.Resolve(ctx, ref)
 	if err != nil {
 		return err
 	}
 
-	manifests, err := signatures(ctx, n.client, ref, subject)
+	manifests, err := findSignatures(ctx, n.client, ref, subject)
 	if err != nil {
 		return err
 	}
@@ -88,8 +96,7 @@ func (n *Notation) Verify(ctx context.Context, ref oci.Reference) error {
 	found := 0
 
 	for _, manifest := range manifests {
-		if manifest.Manifest.ArtifactType != typeNotation && manifest.Manifest.Config.MediaType != typeNotation ||
-			len(manifest.Manifest.Layers) != 1 {
+		if !isNotation(manifest) {
 			continue
 		}
 
@@ -102,7 +109,8 @@ func (n *Notation) Verify(ctx context.Context, ref oci.Reference) error {
 		}
 
 		_, err = n.verifier.Verify(ctx, subject, envelope, notation.VerifierVerifyOptions{
-			ArtifactReference: ref.WithTag("").WithDigest(subject.Digest).Name(), SignatureMediaType: layer.MediaType,
+			ArtifactReference:  ref.WithTag("").WithDigest(subject.Digest).Name(),
+			SignatureMediaType: layer.MediaType,
 		})
 		if err == nil {
 			return nil
@@ -110,19 +118,31 @@ func (n *Notation) Verify(ctx context.Context, ref oci.Reference) error {
 	}
 
 	if found == 0 {
-		return refuse(ref, "it has no notation signature; sign it with notation, or remove spec.fetchConfig.verify")
+		return newUntrustedError(
+			ref,
+			"it has no notation signature; sign it with notation, or remove spec.fetchConfig.verify",
+		)
 	}
 
-	return refuse(
+	return newUntrustedError(
 		ref,
-		"none of its %d notation signatures is by a trusted certificate that is valid now; check the certificates in the Secret of spec.fetchConfig.verify",
+		"none of its %d notation signatures is by a trusted certificate that is valid now; "+
+			"check the certificates in the Secret of spec.fetchConfig.verify",
 		found,
 	)
 }
 
-// certificateStore is the trust store: it has nothing but certificates of authorities.
+// isNotation reports whether an artifact is a notation signature, which has exactly one layer.
+func isNotation(a *oci.Artifact) bool {
+	hasType := a.Manifest.ArtifactType == typeNotation || a.Manifest.Config.MediaType == typeNotation
+
+	return hasType && len(a.Manifest.Layers) == 1
+}
+
+// certificateStore is the only trust store. All of its certificates are those of authorities.
 type certificateStore []*x509.Certificate
 
+// GetCertificates implements truststore.X509TrustStore.
 func (s certificateStore) GetCertificates(
 	_ context.Context,
 	kind truststore.Type,
@@ -135,6 +155,7 @@ func (s certificateStore) GetCertificates(
 	return s, nil
 }
 
+// parseCertificates parses one or more PEM certificates.
 func parseCertificates(data []byte) ([]*x509.Certificate, error) {
 	var parsed []*x509.Certificate
 
@@ -149,7 +170,8 @@ func parseCertificates(data []byte) ([]*x509.Certificate, error) {
 			return nil, err
 		}
 
-		parsed, data = append(parsed, certificate), rest
+		parsed = append(parsed, certificate)
+		data = rest
 	}
 
 	if len(parsed) == 0 {

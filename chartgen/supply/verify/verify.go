@@ -1,6 +1,6 @@
-// Package verify decides by signatures which artifacts of OCI registries are trusted. It works
-// without any network but the registry's: keys and certificates are given, and no transparency log,
-// revocation list or timestamp authority is asked.
+// Package verify decides by signatures which artifacts in OCI registries are trusted. Keys and
+// certificates are given, and only the registry is contacted: no transparency log, revocation list
+// or timestamp authority.
 package verify
 
 import (
@@ -17,30 +17,33 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
 
-// New makes the verifier of spec.fetchConfig.verify from the data of the Secret that it names: for
-// Cosign public keys under keys that end in .pub, for Notation certificates under keys that end in
-// .crt or .pem.
+// maxSignature is the maximum size of a signature in bytes.
+const maxSignature = 1 << 20
+
+// New returns the verifier of spec.fetchConfig.verify for the data of the Secret that it names: public
+// keys under keys that end in .pub for Cosign, or certificates under keys that end in .crt or .pem for
+// Notation.
 func New(program v1alpha2.VerificationProvider, client *oci.Client, data map[string][]byte) (source.Verifier, error) {
 	if program == v1alpha2.VerifyNotation {
-		return NewNotation(client, endingIn(data, ".crt", ".pem"))
+		return NewNotation(client, withSuffix(data, ".crt", ".pem"))
 	}
 
-	return NewCosign(client, endingIn(data, ".pub"))
+	return NewCosign(client, withSuffix(data, ".pub"))
 }
 
-// endingIn are the entries whose keys have one of these endings.
-func endingIn(data map[string][]byte, endings ...string) map[string][]byte {
+// withSuffix returns the entries whose keys have one of the suffixes.
+func withSuffix(data map[string][]byte, suffixes ...string) map[string][]byte {
 	found := maps.Clone(data)
 	maps.DeleteFunc(found, func(key string, _ []byte) bool {
-		return !slices.ContainsFunc(endings, func(ending string) bool { return strings.HasSuffix(key, ending) })
+		return !slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(key, suffix) })
 	})
 
 	return found
 }
 
-// signatures reads the manifests that may hold signatures of a manifest: those that refer to it,
-// and those under the given tags.
-func signatures(
+// findSignatures reads the manifests that may have signatures of a manifest: those that refer to it,
+// and those of the given tags. Tags that do not exist are ignored.
+func findSignatures(
 	ctx context.Context,
 	client *oci.Client,
 	ref oci.Reference,
@@ -52,27 +55,30 @@ func signatures(
 		return nil, err
 	}
 
+	candidates := slices.Clone(tags)
 	for _, r := range referrers {
-		tags = append(tags, ref.WithDigest(r.Digest))
+		candidates = append(candidates, ref.WithDigest(r.Digest))
 	}
 
 	var manifests []*oci.Artifact
 
-	for _, candidate := range tags {
+	for _, candidate := range candidates {
 		manifest, err := client.Artifact(ctx, candidate)
-		switch {
-		case oci.IsReason(err, oci.NotFound), oci.IsReason(err, oci.Invalid): // no signature, then
-		case err != nil:
-			return nil, err
-		default:
-			manifests = append(manifests, manifest)
+		if oci.IsReason(err, oci.NotFound) || oci.IsReason(err, oci.Invalid) {
+			continue
 		}
+
+		if err != nil {
+			return nil, err
+		}
+
+		manifests = append(manifests, manifest)
 	}
 
 	return manifests, nil
 }
 
-// refuse makes the error of an artifact that is not trusted.
-func refuse(ref oci.Reference, format string, args ...any) error {
+// newUntrustedError returns the error of an artifact that is not trusted.
+func newUntrustedError(ref oci.Reference, format string, args ...any) error {
 	return &source.UntrustedError{Message: fmt.Sprintf("%s is not trusted: %s", ref, fmt.Sprintf(format, args...))}
 }

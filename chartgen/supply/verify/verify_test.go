@@ -1,21 +1,14 @@
 package verify
 
 import (
-	"crypto"
-	"crypto/x509"
 	"encoding/pem"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/notaryproject/notation-core-go/testhelper"
-	"github.com/notaryproject/notation-go"
-	notationregistry "github.com/notaryproject/notation-go/registry"
-	"github.com/notaryproject/notation-go/signer"
 	. "github.com/onsi/gomega"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/sigstore/sigstore/pkg/signature/dsse"
-	"oras.land/oras-go/v2/content"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
@@ -25,8 +18,8 @@ import (
 	"github.com/capstan-project/capstan/test/image"
 )
 
-// unsigned is a new artifact in a registry.
-func unsigned(t *testing.T, c *oci.Client, address, name string) (oci.Reference, ocispec.Descriptor) {
+// pushUnsigned pushes an artifact.
+func pushUnsigned(t *testing.T, c *oci.Client, address, name string) (oci.Reference, ocispec.Descriptor) {
 	t.Helper()
 	g := NewWithT(t)
 	ref, err := oci.Parse(
@@ -39,7 +32,7 @@ func unsigned(t *testing.T, c *oci.Client, address, name string) (oci.Reference,
 	return ref.WithDigest(desc.Digest), desc
 }
 
-func registry(t *testing.T, i bed.Implementation) (*oci.Client, string) {
+func runRegistry(t *testing.T, i bed.Implementation) (*oci.Client, string) {
 	t.Helper()
 	g := NewWithT(t)
 	r, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Implementation: i, Dir: t.TempDir()})
@@ -61,15 +54,16 @@ func newKey(t *testing.T) cosign.Key {
 	return key
 }
 
-const statement = `{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":%q}}],"predicateType":%q,"predicate":{}}`
+const statement = `{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":%q}}],` +
+	`"predicateType":%q,"predicate":{}}`
 
-// byTag signs as cosign 1 and 2 do.
-func byTag(t *testing.T, key cosign.Key, c *oci.Client, ref oci.Reference, payload string) {
+// signByTag signs as cosign 1 and 2 do.
+func signByTag(t *testing.T, key cosign.Key, c *oci.Client, ref oci.Reference, payload string) {
 	t.Helper()
 	NewWithT(t).Expect(key.Tag(t.Context(), c, ref, ref.Digest, payload)).To(Succeed())
 }
 
-func simple(t *testing.T, key cosign.Key, payload string) oci.Layer {
+func signPayload(t *testing.T, key cosign.Key, payload string) oci.Layer {
 	t.Helper()
 
 	layer, err := key.Sign(payload)
@@ -92,8 +86,8 @@ func refer(
 	NewWithT(t).Expect(referrer.Push(t.Context(), c, ref)).To(Succeed())
 }
 
-// bundled is a bundle as cosign 3 makes it.
-func bundled(t *testing.T, key cosign.Key, payload string) oci.Layer {
+// newBundle returns a bundle as cosign 3 generates it.
+func newBundle(t *testing.T, key cosign.Key, payload string) oci.Layer {
 	t.Helper()
 
 	envelope, err := dsse.WrapSigner(key, typeStatement).SignMessage(strings.NewReader(payload))
@@ -103,7 +97,8 @@ func bundled(t *testing.T, key cosign.Key, payload string) oci.Layer {
 		"application/vnd.dev.sigstore.bundle.v0.3+json",
 		fmt.Appendf(
 			nil,
-			`{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","verificationMaterial":{"publicKey":{"hint":"x"}},"dsseEnvelope":%s}`,
+			`{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","verificationMaterial":{"publicKey":{"hint":"x"}},`+
+				`"dsseEnvelope":%s}`,
 			envelope,
 		),
 	)
@@ -111,61 +106,139 @@ func bundled(t *testing.T, key cosign.Key, payload string) oci.Layer {
 
 func TestCosign(t *testing.T) {
 	for _, i := range bed.Implementations() {
-		t.Run(string(i), func(t *testing.T) { cosignSignatures(t, i) })
+		t.Run(string(i), func(t *testing.T) { testCosign(t, i) })
 	}
 }
 
-func cosignSignatures(t *testing.T, i bed.Implementation) {
-	c, address := registry(t, i)
-	trusted, other := newKey(t), newKey(t)
+func testCosign(t *testing.T, i bed.Implementation) {
+	c, address := runRegistry(t, i)
+	trusted := newKey(t)
+	other := newKey(t)
 	data := map[string][]byte{"a.pub": newKey(t).Public, "cosign.pub": trusted.Public, "README": []byte("not a key")}
 	verifier, err := New(v1alpha2.VerifyCosign, c, data)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-	stranger, _ := unsigned(t, c, address, "stranger")
+	unrelated, _ := pushUnsigned(t, c, address, "unrelated")
 	for name, test := range map[string]struct {
 		sign    func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor)
 		message string
 	}{
-		"signed under a tag": {func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
-			byTag(t, trusted, c, ref, cosign.Payload(ref.Digest))
-		}, ""},
-		"signed by a referrer": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, cosign.TypeSignature, simple(t, trusted, cosign.Payload(ref.Digest)))
-		}, ""},
-		"signed by a bundle": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", bundled(t, trusted, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)))
-		}, ""},
-		"signed by two, one of whom is trusted": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			byTag(t, other, c, ref, cosign.Payload(ref.Digest))
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", bundled(t, trusted, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)))
-		}, ""},
-		"not signed": {func(*testing.T, oci.Reference, ocispec.Descriptor) {}, "has no cosign signature"},
-		"signed by another key": {func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
-			byTag(t, other, c, ref, cosign.Payload(ref.Digest))
-		}, "none of its 1 cosign signatures is by a trusted key"},
-		"a bundle by another key": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", bundled(t, other, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)))
-		}, "none of its 1"},
-		"another artifact's signature": {func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
-			byTag(t, trusted, c, ref, cosign.Payload(stranger.Digest))
-		}, "none of its 1"},
-		"another artifact's bundle": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", bundled(t, trusted, fmt.Sprintf(statement, stranger.Digest.Encoded(), predicateSign)))
-		}, "none of its 1"},
-		"an attestation is no signature": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", bundled(t, trusted, fmt.Sprintf(statement, ref.Digest.Encoded(), "https://slsa.dev/provenance/v1")))
-		}, "none of its 1"},
-		"a payload of another kind": {func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
-			byTag(t, trusted, c, ref, strings.Replace(cosign.Payload(ref.Digest), "cosign container image signature", "something else", 1))
-		}, "none of its 1"},
-		"garbage": {func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
-			refer(t, c, ref, subject, typeBundle+".v0.3+json", oci.NewLayer(typeBundle+".v0.3+json", []byte(`{"dsseEnvelope":{"payload":"!"}}`)))
-		}, "none of its 1"},
+		"signed under a tag": {
+			sign: func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
+				signByTag(t, trusted, c, ref, cosign.Payload(ref.Digest))
+			},
+		},
+		"signed by a referrer": {
+			sign: func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
+				refer(t, c, ref, subject, cosign.TypeSignature, signPayload(t, trusted, cosign.Payload(ref.Digest)))
+			},
+		},
+		"signed by a bundle": {
+			sign: func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
+				refer(
+					t,
+					c,
+					ref,
+					subject,
+					typeBundle+".v0.3+json",
+					newBundle(t, trusted, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)),
+				)
+			},
+		},
+		"signed with two keys, one of them trusted": {
+			sign: func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
+				signByTag(t, other, c, ref, cosign.Payload(ref.Digest))
+				refer(
+					t,
+					c,
+					ref,
+					subject,
+					typeBundle+".v0.3+json",
+					newBundle(t, trusted, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)),
+				)
+			},
+		},
+		"not signed": {sign: func(*testing.T, oci.Reference, ocispec.Descriptor) {}, message: "has no cosign signature"},
+		"signed by another key": {
+			sign: func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
+				signByTag(t, other, c, ref, cosign.Payload(ref.Digest))
+			},
+			message: "none of its 1 cosign signatures is by a trusted key",
+		},
+		"a bundle by another key": {
+			sign: func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
+				refer(
+					t,
+					c,
+					ref,
+					subject,
+					typeBundle+".v0.3+json",
+					newBundle(t, other, fmt.Sprintf(statement, ref.Digest.Encoded(), predicateSign)),
+				)
+			},
+			message: "none of its 1",
+		},
+		"another artifact's signature": {
+			sign: func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
+				signByTag(t, trusted, c, ref, cosign.Payload(unrelated.Digest))
+			},
+			message: "none of its 1",
+		},
+		"another artifact's bundle": {
+			sign: func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
+				refer(
+					t,
+					c,
+					ref,
+					subject,
+					typeBundle+".v0.3+json",
+					newBundle(t, trusted, fmt.Sprintf(statement, unrelated.Digest.Encoded(), predicateSign)),
+				)
+			},
+			message: "none of its 1",
+		},
+		"an attestation": {
+			sign: func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
+				refer(
+					t,
+					c,
+					ref,
+					subject,
+					typeBundle+".v0.3+json",
+					newBundle(t, trusted, fmt.Sprintf(statement, ref.Digest.Encoded(), "https://slsa.dev/provenance/v1")),
+				)
+			},
+			message: "none of its 1",
+		},
+		"a payload of another kind": {
+			sign: func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
+				signByTag(
+					t,
+					trusted,
+					c,
+					ref,
+					strings.Replace(cosign.Payload(ref.Digest), "cosign container image signature", "something else", 1),
+				)
+			},
+			message: "none of its 1",
+		},
+		"garbage": {
+			sign: func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
+				refer(
+					t,
+					c,
+					ref,
+					subject,
+					typeBundle+".v0.3+json",
+					oci.NewLayer(typeBundle+".v0.3+json", []byte(`{"dsseEnvelope":{"payload":"!"}}`)),
+				)
+			},
+			message: "none of its 1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			ref, subject := unsigned(t, c, address, strings.NewReplacer("'", "", ",", "").Replace(name))
+			ref, subject := pushUnsigned(t, c, address, strings.NewReplacer("'", "", ",", "").Replace(name))
 			test.sign(t, ref, subject)
 
 			err := verifier.Verify(t.Context(), ref)
@@ -180,86 +253,41 @@ func cosignSignatures(t *testing.T, i bed.Implementation) {
 	}
 }
 
-func TestKeysThatAreNone(t *testing.T) {
+func TestNewRejectsKeys(t *testing.T) {
 	for name, test := range map[string]struct {
 		program v1alpha2.VerificationProvider
 		data    map[string][]byte
 		message string
 	}{
-		"no key":           {v1alpha2.VerifyCosign, map[string][]byte{"a.crt": []byte("x")}, "ends in .pub"},
-		"not a key":        {v1alpha2.VerifyCosign, map[string][]byte{"a.pub": []byte("x")}, "a.pub is not a public key in PEM"},
-		"no certificate":   {v1alpha2.VerifyNotation, map[string][]byte{"a.pub": []byte("x")}, "ends in .crt or .pem"},
-		"no PEM":           {v1alpha2.VerifyNotation, map[string][]byte{"a.crt": []byte("x")}, "a.crt is not a certificate in PEM"},
-		"not certificates": {v1alpha2.VerifyNotation, map[string][]byte{"a.pem": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})}, "a.pem is not a certificate in PEM"},
+		"no key": {
+			program: v1alpha2.VerifyCosign,
+			data:    map[string][]byte{"a.crt": []byte("x")},
+			message: "ends in .pub",
+		},
+		"not a key": {
+			program: v1alpha2.VerifyCosign,
+			data:    map[string][]byte{"a.pub": []byte("x")},
+			message: "a.pub is not a public key in PEM",
+		},
+		"no certificate": {
+			program: v1alpha2.VerifyNotation,
+			data:    map[string][]byte{"a.pub": []byte("x")},
+			message: "ends in .crt or .pem",
+		},
+		"no PEM": {
+			program: v1alpha2.VerifyNotation,
+			data:    map[string][]byte{"a.crt": []byte("x")},
+			message: "a.crt is not a certificate in PEM",
+		},
+		"not certificates": {
+			program: v1alpha2.VerifyNotation,
+			data:    map[string][]byte{"a.pem": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})},
+			message: "a.pem is not a certificate in PEM",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := New(test.program, nil, test.data)
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.message)))
 		})
 	}
-}
-
-func TestNotation(t *testing.T) {
-	for _, i := range bed.Implementations() {
-		t.Run(string(i), func(t *testing.T) { notationSignatures(t, i) })
-	}
-}
-
-func notationSignatures(t *testing.T, i bed.Implementation) {
-	c, address := registry(t, i)
-	root, leaf := testhelper.GetRSARootCertificate(), testhelper.GetRSALeafCertificate()
-	elsewhere := testhelper.GetRSASelfSignedSigningCertificate()
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Cert.Raw})
-	verifier, err := New(v1alpha2.VerifyNotation, c, map[string][]byte{"ca.crt": authority})
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	sign := func(t *testing.T, ref oci.Reference, key crypto.PrivateKey, chain ...*x509.Certificate) {
-		t.Helper()
-		g := NewWithT(t)
-		s, err := signer.NewGenericSigner(key, chain)
-		g.Expect(err).NotTo(HaveOccurred())
-		_, err = notation.Sign(t.Context(), s, notationregistry.NewRepository(c.Repository(ref)), notation.SignOptions{
-			ArtifactReference: ref.WithTag("").
-				WithDigest(ref.Digest).
-				Name(),
-			SignerSignOptions: notation.SignerSignOptions{SignatureMediaType: "application/jose+json"},
-		})
-		g.Expect(err).NotTo(HaveOccurred())
-	}
-	t.Run("signed by a certificate that the authority issued", func(t *testing.T) {
-		ref, _ := unsigned(t, c, address, "notation-good")
-		sign(t, ref, leaf.PrivateKey, leaf.Cert, root.Cert)
-		NewWithT(t).Expect(verifier.Verify(t.Context(), ref)).To(Succeed())
-	})
-	t.Run("not signed", func(t *testing.T) {
-		ref, _ := unsigned(t, c, address, "notation-none")
-		NewWithT(t).Expect(verifier.Verify(t.Context(), ref)).To(MatchError(ContainSubstring("has no notation signature")))
-	})
-	t.Run("signed by another certificate", func(t *testing.T) {
-		ref, _ := unsigned(t, c, address, "notation-other")
-		sign(t, ref, elsewhere.PrivateKey, elsewhere.Cert)
-		NewWithT(t).Expect(verifier.Verify(t.Context(), ref)).
-			To(MatchError(ContainSubstring("none of its 1 notation signatures")))
-	})
-	t.Run("another artifact's signature", func(t *testing.T) {
-		g := NewWithT(t)
-		signed, subject := unsigned(t, c, address, "notation-signed")
-		sign(t, signed, leaf.PrivateKey, leaf.Cert, root.Cert)
-		stolen, err := signatures(t.Context(), c, signed, subject)
-		g.Expect(err).NotTo(HaveOccurred())
-
-		layer := stolen[0].Manifest.Layers[0]
-		envelope, err := c.Blob(t.Context(), signed, layer, maxSignature)
-		g.Expect(err).NotTo(HaveOccurred())
-
-		ref, desc := unsigned(t, c, address, "notation-stolen")
-		refer(
-			t,
-			c,
-			ref,
-			desc,
-			typeNotation,
-			oci.Layer{Descriptor: content.NewDescriptorFromBytes(layer.MediaType, envelope), Data: envelope},
-		)
-		g.Expect(verifier.Verify(t.Context(), ref)).To(MatchError(ContainSubstring("none of its 1 notation signatures")))
-	})
 }

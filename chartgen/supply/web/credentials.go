@@ -5,50 +5,62 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/capstan-project/capstan/chartgen/supply/connect"
+	"github.com/capstan-project/capstan/chartgen/supply/transport"
 )
 
-// Credentials are what a web server may ask for. All are optional.
+// Credentials authenticate requests to a web server. All fields are optional.
 type Credentials struct {
-	// Username and Password for basic authentication.
+	// Username and Password are sent as basic authentication.
 	Username, Password string
-	// Token is sent as a bearer token; it comes before Username and Password.
+	// Token is sent as a bearer token. It takes precedence over Username and Password.
 	Token string
-	// CA certificates in PEM that are trusted beside the system's.
+	// CA holds PEM certificates of authorities to trust in addition to the system's.
 	CA []byte
-	// Certificate and Key in PEM, to show to servers that ask for one.
+	// Certificate and Key are the client certificate in PEM.
 	Certificate, Key []byte
-	// Proxy is the URL of the proxy to go through, instead of the environment's.
+	// Proxy is the URL of the proxy to use instead of the environment's.
 	Proxy string
 }
 
-// How long the steps of one request may take. The whole of Get is bounded beside.
+// Limits of the single steps of a request. Get has a limit for the whole of it as well.
 const (
 	dialTimeout   = 10 * time.Second
 	headerTimeout = 20 * time.Second
 	idleTimeout   = 5 * time.Second
 )
 
-// transport sends credentials to the origins for which they are meant, and to nobody else: neither
-// where a server redirects to, nor to the same host without TLS.
-type transport struct {
-	own, foreign http.RoundTripper
-	credentials  Credentials
-	origins      map[string]bool
+// originTransport adds the credentials to requests to their own origins only. A server that
+// redirects elsewhere, or to the same host without TLS, does not pass them on.
+type originTransport struct {
+	// authenticated presents the client certificate; anonymous does not.
+	authenticated, anonymous http.RoundTripper
+
+	credentials Credentials
+	origins     map[string]bool
 }
 
-func newTransport(c Credentials, origins []string) (*transport, error) {
-	foreign, err := newBase(connect.Options{CA: c.CA, Proxy: c.Proxy})
+func newTransport(c Credentials, origins []string) (*originTransport, error) {
+	anonymous, err := newRoundTripper(transport.Options{CA: c.CA, Proxy: c.Proxy})
 	if err != nil {
 		return nil, err
 	}
 
-	own, err := newBase(connect.Options{CA: c.CA, Proxy: c.Proxy, Certificate: c.Certificate, Key: c.Key})
+	authenticated, err := newRoundTripper(transport.Options{
+		CA:          c.CA,
+		Proxy:       c.Proxy,
+		Certificate: c.Certificate,
+		Key:         c.Key,
+	})
 	if err != nil {
 		return nil, err
 	}
 
-	t := &transport{own: own, foreign: foreign, credentials: c, origins: map[string]bool{}}
+	t := &originTransport{
+		authenticated: authenticated,
+		anonymous:     anonymous,
+		credentials:   c,
+		origins:       map[string]bool{},
+	}
 	for _, origin := range origins {
 		t.origins[origin] = true
 	}
@@ -56,26 +68,27 @@ func newTransport(c Credentials, origins []string) (*transport, error) {
 	return t, nil
 }
 
-// newBase is a transport whose connections do not outlive their use for long.
-func newBase(o connect.Options) (http.RoundTripper, error) {
-	base, err := connect.New(o)
+// newRoundTripper returns a transport with short timeouts. Idle connections are closed soon, since
+// a client lives for one reconcile only.
+func newRoundTripper(o transport.Options) (http.RoundTripper, error) {
+	t, err := transport.New(o)
 	if err != nil {
 		return nil, &CredentialsError{err}
 	}
 
-	base.TLSHandshakeTimeout = dialTimeout
-	base.ResponseHeaderTimeout = headerTimeout
-	base.IdleConnTimeout = idleTimeout
-	base.MaxResponseHeaderBytes = 64 << 10
+	t.TLSHandshakeTimeout = dialTimeout
+	t.ResponseHeaderTimeout = headerTimeout
+	t.IdleConnTimeout = idleTimeout
+	t.MaxResponseHeaderBytes = 64 << 10
 
-	return base, nil
+	return t, nil
 }
 
-// RoundTrip adds the credentials to a copy of the request, so that http.Client has none to carry
-// along to a redirect.
-func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+// RoundTrip sets the Authorization header on a copy of the request: http.Client would copy headers
+// of the original to the next request when the server redirects.
+func (t *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.origins[Origin(req.URL)] {
-		return t.foreign.RoundTrip(req)
+		return t.anonymous.RoundTrip(req)
 	}
 
 	req = req.Clone(req.Context())
@@ -87,8 +100,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		req.SetBasicAuth(c.Username, c.Password)
 	}
 
-	return t.own.RoundTrip(req)
+	return t.authenticated.RoundTrip(req)
 }
 
-// Origin is what credentials are bound to: scheme and host.
+// Origin returns the scheme and host of a URL, to which credentials are bound.
 func Origin(u *url.URL) string { return u.Scheme + "://" + u.Host }

@@ -10,104 +10,90 @@ import (
 	"time"
 )
 
-// CredentialsError says that credentials cannot be used. It never holds any of them.
+// CredentialsError reports credentials that cannot be used. Its text never contains any of them.
 type CredentialsError struct{ Err error }
 
 func (e *CredentialsError) Error() string { return "the source's Secret: " + e.Err.Error() }
 
-// StatusError is a server's answer other than success. The URL is without credentials and query.
+// Unwrap returns what is wrong with the credentials.
+func (e *CredentialsError) Unwrap() error { return e.Err }
+
+// StatusError reports a response with a status other than 200.
 type StatusError struct {
-	URL    string
+	// URL of the request, without credentials and query.
+	URL string
+	// Status is the HTTP status code.
 	Status int
 }
 
 func (e *StatusError) Error() string {
-	said := fmt.Sprintf("%s answers %d %s", e.URL, e.Status, http.StatusText(e.Status))
+	text := fmt.Sprintf("%s answers %d %s", e.URL, e.Status, http.StatusText(e.Status))
+
 	switch {
-	case e.Denied():
-		return said + ": the credentials are missing, wrong or not sufficient; give a token, or username and password, that may read it: in the Secret of spec.fetchConfig.secretRef, on the command line in the environment"
+	case e.IsDenied():
+		return text + ": the credentials are missing, wrong or not sufficient; give a token, " +
+			"or username and password, with read access: in the Secret of spec.fetchConfig.secretRef, " +
+			"or in the environment of the command line"
 	case e.Status == http.StatusNotFound:
-		return said + ": there is no such version or file; correct spec.version or spec.fetchConfig"
+		return text + ": there is no such version or file; correct spec.version or spec.fetchConfig"
 	case e.Status == http.StatusProxyAuthRequired:
-		return said + ": the proxy asks for credentials; put them into the proxy's URL, in the Secret of spec.fetchConfig.secretRef or the operator's variable HTTPS_PROXY"
+		return text + ": the proxy asks for credentials; put them into the proxy's URL, " +
+			"in the Secret of spec.fetchConfig.secretRef or the operator's variable HTTPS_PROXY"
 	case e.Status >= http.StatusInternalServerError:
-		return said + ": the server is in trouble; it will be asked again"
+		return text + ": the server has a problem; the request will be retried"
 	}
 
-	return said
+	return text
 }
 
-// Denied reports whether the server wants other credentials.
-func (e *StatusError) Denied() bool {
+// IsDenied reports whether the server asks for other credentials.
+func (e *StatusError) IsDenied() bool {
 	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
 }
 
-// Missing reports whether an error is a server's word that a file is not there.
-func Missing(err error) bool {
+// IsNotFound reports whether an error is a server's answer that the file does not exist.
+func IsNotFound(err error) bool {
 	var status *StatusError
 	return errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone)
 }
 
-// LimitError says that a server wants no more requests for now.
-type LimitError struct {
+// RateLimitError reports that a server accepts no more requests for now.
+type RateLimitError struct {
+	// URL of the request, without credentials and query.
 	URL string
-	// Until is when it may be asked again.
+	// Until is the time from which the server accepts requests again.
 	Until time.Time
 }
 
-func (e *LimitError) Error() string {
+func (e *RateLimitError) Error() string {
 	return fmt.Sprintf(
-		"%s: the server takes no more requests from here until %s, when it will be asked again; most take more with a token, in the Secret of spec.fetchConfig.secretRef or in the environment",
+		"%s: the server accepts no more requests from here until %s, when the request will be retried; "+
+			"most servers accept more with a token, in the Secret of spec.fetchConfig.secretRef or in the environment",
 		e.URL,
 		e.Until.UTC().Format("15:04:05 MST"),
 	)
 }
 
-// ContentError says that what came cannot be what was asked for.
-type ContentError struct{ URL, Reason string }
+// ContentError reports a response that cannot be the requested file.
+type ContentError struct {
+	// URL of the request, without credentials and query.
+	URL string
+	// Reason completes the sentence that starts with the URL.
+	Reason string
+}
 
 func (e *ContentError) Error() string { return e.URL + " " + e.Reason }
 
-// UnreachableError says that no whole answer came.
+// UnreachableError reports that no complete response arrived.
 type UnreachableError struct {
+	// URL of the request, without credentials and query.
 	URL string
 	err error
 }
 
-func (e *UnreachableError) Unwrap() error { return e.err }
-
-func (e *UnreachableError) Error() string {
-	var (
-		certificate *tls.CertificateVerificationError
-		redirect    *redirectError
-	)
-	switch {
-	case errors.As(e.err, &certificate):
-		return fmt.Sprintf(
-			"%s: the server's certificate is not trusted: %v; put the certificate of its authority under ca.crt into the Secret of spec.fetchConfig.secretRef",
-			e.URL,
-			certificate.Err,
-		)
-	case errors.As(e.err, &redirect):
-		return fmt.Sprintf("%s: the server redirects %s; use an address that leads to the file itself", e.URL, redirect.how)
-	case errors.Is(e.err, context.DeadlineExceeded):
-		return fmt.Sprintf(
-			"%s: the answer did not come, or did not end, in time; see whether the server and a proxy before it work",
-			e.URL,
-		)
-	}
-
-	return fmt.Sprintf("%s: %v; see whether the server runs and the operator can reach it", e.URL, e.err)
-}
-
-// redirectError is a redirect that is not followed.
-type redirectError struct{ how string }
-
-func (e *redirectError) Error() string { return e.how }
-
-// unreachable makes the error of a request. The library's own names the URL that it was redirected
-// to, with its query, which may be a credential.
-func unreachable(address string, err error) error {
+// newUnreachableError wraps the error of a request. The *url.Error of net/http is dropped: it names
+// the URL that the server redirected to, whose query may contain a credential.
+func newUnreachableError(address string, err error) error {
 	var failed *url.Error
 	if errors.As(err, &failed) {
 		err = failed.Err
@@ -116,8 +102,37 @@ func unreachable(address string, err error) error {
 	return &UnreachableError{URL: address, err: err}
 }
 
-// passing reports whether the same request may succeed soon.
-func (e *UnreachableError) passing() bool {
+func (e *UnreachableError) Error() string {
+	var (
+		certificate *tls.CertificateVerificationError
+		redirect    *redirectError
+	)
+
+	switch {
+	case errors.As(e.err, &certificate):
+		return fmt.Sprintf(
+			"%s: the server's certificate is not trusted: %v; "+
+				"add the certificate of its authority as ca.crt to the Secret of spec.fetchConfig.secretRef",
+			e.URL,
+			certificate.Err,
+		)
+	case errors.As(e.err, &redirect):
+		return fmt.Sprintf("%s: the server redirects %s; use the address of the file itself", e.URL, redirect.how)
+	case errors.Is(e.err, context.DeadlineExceeded):
+		return fmt.Sprintf(
+			"%s: the response did not start, or did not end, in time; check the server and any proxy in front of it",
+			e.URL,
+		)
+	}
+
+	return fmt.Sprintf("%s: %v; check that the server runs and that the operator can reach it", e.URL, e.err)
+}
+
+// Unwrap returns the error of the transport.
+func (e *UnreachableError) Unwrap() error { return e.err }
+
+// temporary reports whether the same request may succeed soon.
+func (e *UnreachableError) temporary() bool {
 	var (
 		certificate *tls.CertificateVerificationError
 		redirect    *redirectError
@@ -127,3 +142,8 @@ func (e *UnreachableError) passing() bool {
 		!errors.Is(e.err, context.DeadlineExceeded) &&
 		!errors.Is(e.err, context.Canceled)
 }
+
+// redirectError reports a redirect that is not followed.
+type redirectError struct{ how string }
+
+func (e *redirectError) Error() string { return e.how }

@@ -1,6 +1,6 @@
-// Package web gets small files from web servers that cannot be trusted to behave: the size of an
-// answer and the time for it are bounded, what can pass is tried again, credentials go to nobody
-// but the server that they are for, and an error names the URL and the remedy.
+// Package web downloads small files from web servers without trusting the servers: the size of a
+// response and the time for it are limited, temporary failures are retried, credentials are sent
+// only to the servers they belong to, and every error names the URL and the fix.
 package web
 
 import (
@@ -17,25 +17,27 @@ import (
 	"time"
 )
 
-// Client gets files.
-type Client struct {
-	http *http.Client
-	// total bounds a Get with all its attempts; pause is the one before the second attempt, and
-	// doubles.
-	total, pause time.Duration
-}
-
 const (
-	attempts = 4
-	// longestPause is how long a Get waits because a server asks it to. For more, the caller should
-	// come back.
-	longestPause = 5 * time.Second
-	// shortestLimit is for servers that say they have enough and not for how long.
-	shortestLimit = time.Minute
+	// maxAttempts is how often Get sends a request, the first time included.
+	maxAttempts = 4
+	// maxPause is the longest time that Get waits because the server asks for it. For longer ones
+	// Get returns the *RateLimitError, so that the caller can do something else meanwhile.
+	maxPause = 5 * time.Second
+	// defaultRateLimit applies when a server does not say when its rate limit ends.
+	defaultRateLimit = time.Minute
 )
 
-// New makes a client whose credentials go to the given origins (see Origin) only. Its error is a
-// *CredentialsError.
+// Client downloads files. It is safe for concurrent use.
+type Client struct {
+	http *http.Client
+	// timeout limits a Get including all its attempts.
+	timeout time.Duration
+	// pause is the time before the second attempt. It doubles with each further one.
+	pause time.Duration
+}
+
+// New returns a client that sends the credentials to the given origins (see Origin) only. The error
+// is a *CredentialsError.
 func New(credentials Credentials, origins ...string) (*Client, error) {
 	t, err := newTransport(credentials, origins)
 	if err != nil {
@@ -43,54 +45,56 @@ func New(credentials Credentials, origins ...string) (*Client, error) {
 	}
 
 	return &Client{
-		http:  &http.Client{Transport: t, CheckRedirect: checkRedirect},
-		total: 90 * time.Second,
-		pause: 500 * time.Millisecond,
+		http:    &http.Client{Transport: t, CheckRedirect: checkRedirect},
+		timeout: 90 * time.Second,
+		pause:   500 * time.Millisecond,
 	}, nil
 }
 
+// checkRedirect limits the number of redirects and refuses those that leave TLS.
 func checkRedirect(req *http.Request, via []*http.Request) error {
-	const most = 10
-	if len(via) >= most {
-		return &redirectError{fmt.Sprintf("more than %d times", most)}
+	const maxRedirects = 10
+	if len(via) >= maxRedirects {
+		return &redirectError{fmt.Sprintf("more than %d times", maxRedirects)}
 	}
 
 	if req.URL.Scheme != "https" && via[0].URL.Scheme == "https" {
-		return &redirectError{"from https to http, where anybody on the way can change what is installed"}
+		return &redirectError{"from https to http, where the file can be tampered with on its way"}
 	}
 
 	return nil
 }
 
-// Request is for one file.
+// Request describes a download.
 type Request struct {
 	URL string
 	// Accept is the media type to ask for; empty means any.
 	Accept string
-	// Limit is the greatest size in bytes, after decompression.
+	// Limit is the maximum size of the body in bytes, after decompression.
 	Limit int64
 }
 
-// Response is a whole answer.
+// Response is a complete response with status 200.
 type Response struct {
 	Body   []byte
 	Header http.Header
 }
 
-// Get gets a file. Its errors are *StatusError, *LimitError, *ContentError and *UnreachableError.
+// Get downloads a file, with up to four attempts within 90 seconds. Its errors are *StatusError,
+// *RateLimitError, *ContentError and *UnreachableError.
 func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.total)
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 
 	pause := c.pause
 	for attempt := 1; ; attempt++ {
-		res, err := c.once(ctx, r)
+		res, err := c.attempt(ctx, r)
 		if err == nil {
 			return res, nil
 		}
 
-		wait, again := retry(err, pause)
-		if !again || attempt == attempts {
+		wait, worthwhile := retryAfter(err, pause)
+		if !worthwhile || attempt == maxAttempts {
 			return nil, err
 		}
 
@@ -104,38 +108,40 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	}
 }
 
-// retry reports whether an error may pass by itself soon, and when.
-func retry(err error, pause time.Duration) (time.Duration, bool) {
+// retryAfter returns how long to wait before the next attempt and reports whether one is worthwhile.
+func retryAfter(err error, pause time.Duration) (time.Duration, bool) {
 	var (
 		status      *StatusError
-		limit       *LimitError
+		limit       *RateLimitError
 		unreachable *UnreachableError
 	)
+
 	switch {
 	case errors.As(err, &limit):
 		wait := time.Until(limit.Until)
-		return max(wait, pause), wait <= longestPause
+		return max(wait, pause), wait <= maxPause
 	case errors.As(err, &status):
 		return jitter(pause), status.Status >= http.StatusInternalServerError || status.Status == http.StatusRequestTimeout
 	case errors.As(err, &unreachable):
-		return jitter(pause), unreachable.passing()
+		return jitter(pause), unreachable.temporary()
 	}
 
 	return 0, false
 }
 
+// jitter adds up to a quarter to a pause, so that clients do not retry in step.
 func jitter(pause time.Duration) time.Duration {
-	return pause + rand.N(pause/4+1) //nolint:gosec // it keeps clients apart, and is no secret
+	return pause + rand.N(pause/4+1) //nolint:gosec // not a secret
 }
 
-// once makes one attempt.
-func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
+// attempt sends the request once.
+func (c *Client) attempt(ctx context.Context, r Request) (*Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL, http.NoBody)
 	if err != nil {
 		return nil, &ContentError{URL: "the source's URL", Reason: "cannot be read; write it as https://host/path"}
 	}
 
-	address := Plain(req.URL)
+	address := RedactURL(req.URL)
 	req.Header.Set("User-Agent", "capstan")
 
 	if r.Accept != "" {
@@ -144,7 +150,7 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 
 	res, err := c.http.Do(req)
 	if err != nil {
-		return nil, unreachable(address, err)
+		return nil, newUnreachableError(address, err)
 	}
 	defer res.Body.Close()
 
@@ -152,7 +158,7 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 		return nil, err
 	}
 
-	body, err := read(address, res, r.Limit)
+	body, err := readBody(address, res, r.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -160,27 +166,37 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 	return &Response{Body: body, Header: res.Header}, nil
 }
 
-// checkStatus makes an error of any answer other than success.
+// checkStatus returns a *RateLimitError or a *StatusError unless the status is 200.
 func checkStatus(address string, res *http.Response) error {
 	if res.StatusCode == http.StatusOK {
 		return nil
 	}
 
-	if until := limitedUntil(res); !until.IsZero() {
-		return &LimitError{URL: address, Until: until}
+	if until := rateLimitReset(res); !until.IsZero() {
+		return &RateLimitError{URL: address, Until: until}
 	}
 
 	return &StatusError{URL: address, Status: res.StatusCode}
 }
 
-// limitedUntil reads the signs of a used up limit: the status that is made for it, or GitHub's
-// headers beside a 403. The zero time means that there is none.
-func limitedUntil(res *http.Response) time.Time {
+// rateLimitReset returns when an exceeded rate limit ends, or the zero time if none is exceeded.
+// Servers report one by status 429, by 503 with a Retry-After header, or, like GitHub, by 403 with
+// Retry-After or a remaining limit of 0.
+func rateLimitReset(res *http.Response) time.Time {
 	after := res.Header.Get("Retry-After")
 	exhausted := res.Header.Get("X-RateLimit-Remaining") == "0"
 
-	busy := res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable && after != ""
-	if !busy && (res.StatusCode != http.StatusForbidden || !exhausted && after == "") {
+	switch res.StatusCode {
+	case http.StatusTooManyRequests:
+	case http.StatusServiceUnavailable:
+		if after == "" {
+			return time.Time{}
+		}
+	case http.StatusForbidden:
+		if after == "" && !exhausted {
+			return time.Time{}
+		}
+	default:
 		return time.Time{}
 	}
 
@@ -197,16 +213,17 @@ func limitedUntil(res *http.Response) time.Time {
 		return time.Unix(reset, 0)
 	}
 
-	return now.Add(shortestLimit)
+	return now.Add(defaultRateLimit)
 }
 
-// read reads the body up to the limit. What the server compressed is decompressed on the way, so
-// the limit holds for bombs too.
-func read(address string, res *http.Response, limit int64) ([]byte, error) {
+// readBody reads the body up to a limit in bytes. net/http decompresses the body while it is read,
+// so the limit holds for compression bombs too.
+func readBody(address string, res *http.Response, limit int64) ([]byte, error) {
 	tooLarge := &ContentError{
 		URL:    address,
 		Reason: fmt.Sprintf("is larger than %d KiB, which no such file is; correct the URL", limit>>10),
 	}
+
 	if res.ContentLength > limit {
 		return nil, tooLarge
 	}
@@ -217,37 +234,39 @@ func read(address string, res *http.Response, limit int64) ([]byte, error) {
 	}
 
 	if _, err := body.ReadFrom(io.LimitReader(res.Body, limit+1)); err != nil {
-		return nil, unreachable(address, err)
+		return nil, newUnreachableError(address, err)
 	}
 
 	if int64(body.Len()) > limit {
 		return nil, tooLarge
 	}
 
-	if isPage(res.Header.Get("Content-Type"), body.Bytes()) {
+	if isHTML(res.Header.Get("Content-Type"), body.Bytes()) {
 		return nil, &ContentError{
-			URL:    address,
-			Reason: "is a web page instead of the file, a login page perhaps; open it in a browser, and correct the URL or add credentials",
+			URL: address,
+			Reason: "is a web page instead of the file, perhaps a login page; " +
+				"open it in a browser, and correct the URL or add credentials",
 		}
 	}
 
 	return body.Bytes(), nil
 }
 
-// isPage reports whether an answer is for a browser.
-func isPage(contentType string, body []byte) bool {
+// isHTML reports whether a response is a page for browsers. Servers send these with status 200
+// where 401 or 404 would be right.
+func isHTML(contentType string, body []byte) bool {
 	if strings.HasPrefix(strings.ToLower(contentType), "text/html") {
 		return true
 	}
 
-	const enough = 512
+	const headSize = 512
 
-	head := bytes.ToLower(bytes.TrimLeft(body[:min(len(body), enough)], "\ufeff \t\r\n"))
+	head := bytes.ToLower(bytes.TrimLeft(body[:min(len(body), headSize)], "\ufeff \t\r\n"))
 
 	return bytes.HasPrefix(head, []byte("<!doctype html")) || bytes.HasPrefix(head, []byte("<html"))
 }
 
-// Plain is a URL as it may be shown: without user, password and query, which may hold credentials.
-func Plain(u *url.URL) string {
+// RedactURL returns a URL without its user, password and query, which may contain credentials.
+func RedactURL(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
 }

@@ -19,17 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
-
-// providers returns the folder of real releases, or skips the test.
-func providers(skip func(string)) string {
-	folder := os.Getenv("PROVIDERS")
-	if folder == "" {
-		skip("PROVIDERS is not set to a folder of real provider releases")
-	}
-
-	return folder
-}
 
 // upgrade returns the changes between the CRDs of two releases.
 func upgrade(g Gomega, folder, provider, from, to string) []safety.Change {
@@ -48,7 +39,7 @@ func upgrade(g Gomega, folder, provider, from, to string) []safety.Change {
 // TestRealUpgrades counts what the rules find in consecutive releases. Without objects none of it is
 // an error: a cluster that does not use a field does not need it.
 func TestRealUpgrades(t *testing.T) {
-	folder := providers(func(reason string) { t.Skip(reason) })
+	folder := testproviders.Folder(t)
 
 	for _, c := range []struct {
 		provider, from, to      string
@@ -100,7 +91,7 @@ var _ = DescribeTable(
 	"A real upgrade",
 	func(ctx SpecContext, provider, from, to string, errors ...string) {
 		g := NewWithT(GinkgoT())
-		folder := providers(func(reason string) { Skip(reason) })
+		folder := testproviders.Folder(GinkgoT())
 		changes := upgrade(g, folder, provider, from, to)
 
 		var live []*crd

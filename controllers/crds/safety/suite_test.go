@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/controllers/crds/safety"
-	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
 )
 
 func TestSafety(t *testing.T) {
@@ -33,10 +33,11 @@ var (
 	client      dynamic.Interface
 )
 
-var _ = BeforeSuite(func(ctx SpecContext) {
-	b, err := bed.Start(ctx, bed.Options{Nodes: -1, WithoutCertManager: true, Log: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(b.Stop)
+var _ = BeforeSuite(func(SpecContext) {
+	b := bedtest.StartAPIServer(GinkgoT())
+
+	var err error
+
 	definitions, err = clientset.NewForConfig(b.Config())
 	Expect(err).NotTo(HaveOccurred())
 

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// errStalled ends a connection on which nothing has moved for too long.
-var errStalled = errors.New("nothing has arrived or left for too long")
+// errStalled is the error of a connection that transferred nothing for too long.
+var errStalled = errors.New("nothing was transferred for too long")
 
-// stallGuard bounds how long a request may stand still, in either direction. Its whole time is not
-// bounded: a large layer takes what it takes.
+// stallGuard cancels requests that transfer nothing for the timeout, in either direction. There is
+// no limit for the whole request: a large layer may take as long as it needs.
 type stallGuard struct {
 	next    http.RoundTripper
 	timeout time.Duration
@@ -29,8 +29,10 @@ func (g *stallGuard) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 
 	resp, err := g.next.RoundTrip(guarded)
+
+	w.timer.Stop()
+
 	if err != nil {
-		w.timer.Stop()
 		err = w.cause(err)
 
 		cancel(nil)
@@ -38,13 +40,12 @@ func (g *stallGuard) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 
-	w.timer.Stop()
 	resp.Body = &receivedBody{ReadCloser: resp.Body, watchdog: w}
 
 	return resp, nil
 }
 
-// watchdog ends a request unless it is fed.
+// watchdog cancels a request unless its timer is reset in time.
 type watchdog struct {
 	timer   *time.Timer
 	timeout time.Duration
@@ -52,7 +53,7 @@ type watchdog struct {
 	cancel  context.CancelCauseFunc
 }
 
-// cause tells a request that the watchdog ended from one that failed by itself.
+// cause returns errStalled if the watchdog canceled the request, otherwise err.
 func (w *watchdog) cause(err error) error {
 	if err != nil && errors.Is(context.Cause(w.ctx), errStalled) {
 		return errStalled
@@ -61,6 +62,7 @@ func (w *watchdog) cause(err error) error {
 	return err
 }
 
+// sentBody resets the timer whenever more of the request's body is sent.
 type sentBody struct {
 	io.ReadCloser
 	*watchdog
@@ -71,6 +73,7 @@ func (b *sentBody) Read(p []byte) (int, error) {
 	return b.ReadCloser.Read(p)
 }
 
+// receivedBody runs the timer only while a Read waits for the server: a slow consumer is no stall.
 type receivedBody struct {
 	io.ReadCloser
 	*watchdog

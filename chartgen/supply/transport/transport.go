@@ -1,6 +1,6 @@
-// Package connect is how servers that have something to be fetched are connected to: whose
-// certificates are trusted, which one is shown to them, and through which proxy.
-package connect
+// Package transport builds the HTTP transports that Capstan fetches with: which certificate
+// authorities they trust, which client certificate they present, and which proxy they use.
+package transport
 
 import (
 	"crypto/tls"
@@ -11,18 +11,20 @@ import (
 	"slices"
 )
 
-// Options of a connection, named as the keys of the Secret that they come from. All are optional.
+// Options configure a transport. All are optional; each corresponds to a key of the Secret with a
+// source's credentials.
 type Options struct {
-	// CA certificates in PEM that are trusted beside the system's, under ca.crt.
+	// CA holds PEM certificates of authorities to trust in addition to the system's; key ca.crt.
 	CA []byte
-	// Certificate and Key in PEM, to show to servers that ask for one, under tls.crt and tls.key.
+	// Certificate and Key are the client certificate in PEM; keys tls.crt and tls.key.
 	Certificate, Key []byte
-	// Proxy is the URL of a proxy, with its user and password if it asks for them, instead of the
-	// environment's.
+	// Proxy is the URL of an http, https or socks5 proxy, including its credentials if it needs
+	// any. It replaces the proxy of the environment. Key proxy.
 	Proxy string
 }
 
-// New makes Go's own transport with these options. No error holds any of them.
+// New returns a clone of http.DefaultTransport with the options applied. Errors name the key that
+// is invalid and never contain its value.
 func New(o Options) (*http.Transport, error) {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -52,7 +54,7 @@ func New(o Options) (*http.Transport, error) {
 	if o.Proxy != "" {
 		proxy, err := url.Parse(o.Proxy)
 		if err != nil || proxy.Host == "" || !slices.Contains([]string{"http", "https", "socks5"}, proxy.Scheme) {
-			return nil, errors.New("proxy is not a proxy's URL such as http://proxy.example.com:3128")
+			return nil, errors.New("proxy is not the URL of a proxy such as http://proxy.example.com:3128")
 		}
 
 		t.Proxy = http.ProxyURL(proxy)

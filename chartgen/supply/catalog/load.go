@@ -1,0 +1,70 @@
+package catalog
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Load reads a configuration file.
+func Load(file string) (*Catalog, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("configuration file: %w", err)
+	}
+
+	c, err := Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("configuration file %s: %w; write it in the format of clusterctl's configuration", file, err)
+	}
+
+	return c, nil
+}
+
+// LoadUser reads the current user's clusterctl configuration, if there is one. The overrides layer
+// defaults to clusterctl's default folder.
+func LoadUser() (*Catalog, error) {
+	c, err := loadUserFile()
+	if err != nil || c.Overrides != "" {
+		return c, err
+	}
+
+	for _, folder := range UserFolders() {
+		overrides := filepath.Join(folder, "overrides")
+		if info, err := os.Stat(overrides); err == nil && info.IsDir() {
+			c.Overrides = overrides
+			break
+		}
+	}
+
+	return c, nil
+}
+
+// loadUserFile reads the user's configuration file, or returns clusterctl's built-in list.
+func loadUserFile() (*Catalog, error) {
+	for _, folder := range UserFolders() {
+		for _, extension := range []string{"yaml", "yml", "json"} {
+			file := filepath.Join(folder, "clusterctl."+extension)
+			if _, err := os.Stat(file); err == nil {
+				return Load(file)
+			}
+		}
+	}
+
+	return Parse(nil)
+}
+
+// UserFolders returns the folders in which clusterctl looks for the user's configuration, in order.
+func UserFolders() []string {
+	var folders []string
+
+	if folder, err := os.UserConfigDir(); err == nil {
+		folders = append(folders, filepath.Join(folder, "cluster-api"))
+	}
+
+	if home, err := os.UserHomeDir(); err == nil {
+		folders = append(folders, filepath.Join(home, ".cluster-api"))
+	}
+
+	return folders
+}

@@ -1,0 +1,197 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
+)
+
+// Limits of what is read from a registry.
+const (
+	// maxManifest is the maximum size of a manifest or index in bytes, which registries enforce too.
+	maxManifest = 4 << 20
+	// maxTags is the maximum number of tags of a repository.
+	maxTags = 10000
+	// maxPages is the maximum number of pages of a list of tags or referrers.
+	maxPages = 200
+	// maxReferrers is the maximum number of referrers of a manifest.
+	maxReferrers = 100
+	// maxAttempts is how often a body is requested whose transfer is interrupted. Requests that fail
+	// earlier are retried by the client's transport.
+	maxAttempts = 3
+	// requestTimeout limits requests for anything small.
+	requestTimeout = 2 * time.Minute
+)
+
+// Tags lists the tags of a repository, in the registry's order.
+func (c *Client) Tags(ctx context.Context, ref Reference) ([]string, error) {
+	const action = "list the tags of"
+
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+
+	var tags []string
+
+	err := c.Repository(ref).Tags(ctx, "", func(page []string) error {
+		tags = append(tags, page...)
+		if len(tags) > maxTags {
+			return newInvalidError(action, ref, "more than %d tags", maxTags)
+		}
+
+		return nil
+	})
+
+	return tags, wrapError(action, ref, err)
+}
+
+// Referrers lists the manifests whose subject is the given one, for example its signatures. For
+// registries without the referrers API, the list is read from the tag that the OCI specification
+// defines as a fallback.
+func (c *Client) Referrers(
+	ctx context.Context,
+	ref Reference,
+	subject ocispec.Descriptor,
+) ([]ocispec.Descriptor, error) {
+	const action = "list the signatures of"
+
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+
+	var all []ocispec.Descriptor
+
+	err := c.Repository(ref).Referrers(ctx, subject, "", func(page []ocispec.Descriptor) error {
+		all = append(all, page...)
+		if len(all) > maxReferrers {
+			return newInvalidError(action, ref, "more than %d", maxReferrers)
+		}
+
+		return nil
+	})
+
+	return all, wrapError(action, ref, err)
+}
+
+// Resolve returns the descriptor of a manifest or index by its tag or digest, without reading it.
+func (c *Client) Resolve(ctx context.Context, ref Reference) (ocispec.Descriptor, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+
+	desc, err := c.Repository(ref).Resolve(ctx, ref.Identifier())
+
+	return desc, wrapError("find", ref, err)
+}
+
+// Manifest reads a manifest or index by its tag or digest.
+func (c *Client) Manifest(ctx context.Context, ref Reference) (ocispec.Descriptor, []byte, error) {
+	const action = "pull"
+
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+
+	var (
+		desc ocispec.Descriptor
+		data []byte
+	)
+
+	err := retryInterrupted(ctx, func() error {
+		found, body, err := c.Repository(ref).Manifests().FetchReference(ctx, ref.Identifier())
+		if err != nil {
+			return err
+		}
+		defer body.Close()
+
+		if found.Size > maxManifest {
+			return newInvalidError(action, ref, "a manifest of %d bytes; %d is the limit", found.Size, maxManifest)
+		}
+
+		desc = found
+		data, err = content.ReadAll(body, found)
+
+		return err
+	})
+
+	return desc, data, wrapError(action, ref, err)
+}
+
+// Blob reads a blob into memory and verifies its digest. A blob larger than the limit in bytes is an
+// error of reason Invalid.
+func (c *Client) Blob(ctx context.Context, ref Reference, desc ocispec.Descriptor, limit int64) ([]byte, error) {
+	const action = "pull"
+	if desc.Size > limit || desc.Size < 0 {
+		return nil, newInvalidError(action, ref, "a layer of %d bytes; %d is the limit", desc.Size, limit)
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+
+	var data []byte
+
+	err := retryInterrupted(ctx, func() error {
+		body, err := c.Repository(ref).Blobs().Fetch(ctx, desc)
+		if err != nil {
+			return err
+		}
+		defer body.Close()
+
+		data, err = content.ReadAll(body, desc)
+
+		return err
+	})
+
+	return data, wrapError(action, ref, err)
+}
+
+// OpenBlob returns a blob as a stream. The digest is verified when the stream ends: what was read
+// must not be trusted before Read returns io.EOF.
+func (c *Client) OpenBlob(ctx context.Context, ref Reference, desc ocispec.Descriptor) (io.ReadCloser, error) {
+	body, err := c.Repository(ref).Blobs().Fetch(ctx, desc)
+	if err != nil {
+		return nil, wrapError("pull", ref, err)
+	}
+
+	return &verifiedBody{VerifyReader: content.NewVerifyReader(body, desc), body: body, ref: ref}, nil
+}
+
+// verifiedBody returns an error instead of io.EOF if the digest is wrong.
+type verifiedBody struct {
+	*content.VerifyReader
+	body io.Closer
+	ref  Reference
+}
+
+func (b *verifiedBody) Read(p []byte) (int, error) {
+	n, err := b.VerifyReader.Read(p)
+	if errors.Is(err, io.EOF) {
+		if verifyErr := b.Verify(); verifyErr != nil {
+			err = verifyErr
+		}
+	}
+
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = wrapError("pull", b.ref, err)
+	}
+
+	return n, err
+}
+
+func (b *verifiedBody) Close() error { return b.body.Close() }
+
+// retryInterrupted calls read until the transfer of the body is not interrupted, at most maxAttempts
+// times.
+func retryInterrupted(ctx context.Context, read func() error) error {
+	for attempt := 1; ; attempt++ {
+		err := read()
+		if err == nil || attempt == maxAttempts || ctx.Err() != nil || !isInterrupted(err) {
+			return err
+		}
+	}
+}
+
+// isInterrupted reports whether a body ended early.
+func isInterrupted(err error) bool {
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errStalled)
+}

@@ -1,0 +1,273 @@
+package source_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/image"
+)
+
+var docker = source.Provider(v1alpha2.InfrastructureProviderType, "docker")
+
+// sampleFile reads a file of the sample provider docker.
+func sampleFile(t *testing.T, version, file string) string {
+	t.Helper()
+
+	data, err := os.ReadFile(filepath.Join("../../../test/data/providers/infrastructure-docker", version, file))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	return string(data)
+}
+
+// runRegistry starts an empty registry and returns the first part of addresses in it.
+func runRegistry(t *testing.T) (*oci.Client, string) {
+	t.Helper()
+	g := NewWithT(t)
+	r, err := bed.RunRegistry(t.Context(), bed.RegistryOptions{Dir: t.TempDir()})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(r.Stop)
+
+	c, err := oci.NewClient(oci.Options{})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	return c, "http://" + r.Address + "/capi/"
+}
+
+// pushFiles pushes files as `oras push` does.
+func pushFiles(t *testing.T, c *oci.Client, address string, files map[string]string) oci.Reference {
+	t.Helper()
+	g := NewWithT(t)
+	ref, err := oci.Parse(address)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	var layers []oci.Layer
+
+	for name, text := range files {
+		layer := oci.NewLayer("application/vnd.test.file", []byte(text))
+		layer.Descriptor.Annotations = map[string]string{ocispec.AnnotationTitle: name}
+		layers = append(layers, layer)
+	}
+
+	desc, err := image.PushArtifact(t.Context(), c, ref, "application/vnd.acme.config", layers...)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	return ref.WithDigest(desc.Digest)
+}
+
+func newArtifact(t *testing.T, c *oci.Client, address string, o source.OCIOptions) *source.Artifact {
+	t.Helper()
+
+	o.Access = func(context.Context) (source.Access, error) {
+		if o.VerifySignatures {
+			return source.Access{Client: c, Verifier: refusal{}}, nil
+		}
+
+		return source.Access{Client: c}, nil
+	}
+	a, err := source.NewArtifact(address, docker, o)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	return a
+}
+
+func TestArtifactFetch(t *testing.T) {
+	c, base := runRegistry(t)
+
+	metadata := sampleFile(t, "v1.0.0", "metadata.yaml")
+	components := sampleFile(t, "v1.0.0", "infrastructure-components.yaml")
+
+	for name, files := range map[string]map[string]string{
+		"type":  {"metadata.yaml": metadata, "infrastructure-components.yaml": components},
+		"plain": {"metadata.yaml": metadata, "components.yaml": components},
+		"version": {
+			"infrastructure-docker-v1.0.0-metadata.yaml":   metadata,
+			"infrastructure-docker-v1.0.0-components.yaml": components,
+		},
+		"shared": {
+			"infrastructure-docker-v1.0.0-metadata.yaml": metadata,
+			"metadata.yaml":                  "wrong",
+			"bootstrap-components.yaml":      "wrong",
+			"infrastructure-components.yaml": components,
+			"components.yaml":                "wrong",
+		},
+		"templates": {
+			"metadata.yaml":            metadata,
+			"components.yaml":          components,
+			"cluster-template.yaml":    "a",
+			"clusterclass-x.yaml":      "b",
+			"../cluster-template.yaml": "c",
+			"README":                   "d",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			pinned := pushFiles(t, c, base+name+":v1.0.0", files)
+			pushFiles(t, c, base+name+":v1.1.0", files)
+			pushFiles(t, c, base+name+":latest", files)
+			a := newArtifact(t, c, base+name, source.OCIOptions{})
+			versions, err := a.Versions(t.Context())
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(versions).To(HaveLen(2))
+			picked, err := source.Pick(versions, "v1.0.0", "")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(a.Chart(t.Context(), picked)).To(BeNil())
+			b, err := a.Fetch(t.Context(), picked)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			want := &bundle.Bundle{
+				Provider:   docker,
+				Version:    "v1.0.0",
+				Source:     pinned.String(),
+				Components: []byte(components),
+				Metadata:   []byte(metadata),
+			}
+			if name == "templates" {
+				want.Templates = []bundle.File{
+					{Name: "cluster-template.yaml", Data: []byte("a")},
+					{Name: "clusterclass-x.yaml", Data: []byte("b")},
+				}
+			}
+
+			g.Expect(b).To(Equal(want))
+			g.Expect(a.Metadata(t.Context(), picked)).To(Equal([]byte(metadata)))
+		})
+	}
+}
+
+func TestArtifactErrors(t *testing.T) {
+	c, base := runRegistry(t)
+	files := map[string]string{
+		"metadata.yaml":                  sampleFile(t, "v1.0.0", "metadata.yaml"),
+		"infrastructure-components.yaml": sampleFile(t, "v1.0.0", "infrastructure-components.yaml"),
+	}
+	pinned := pushFiles(t, c, base+"good:v1.0.0", files)
+	pushFiles(t, c, base+"good:latest", files)
+	pushFiles(t, c, base+"bad:v1.0.0", map[string]string{"README": "x"})
+
+	other := "sha256:" + strings.Repeat("0", 64)
+	for name, test := range map[string]struct {
+		address, version string
+		options          source.OCIOptions
+		err              any
+		message          string
+	}{
+		"the version as tag":                    {address: "good:v1.0.0", version: "v1.0.0"},
+		"any tag, with the version in the spec": {address: "good:latest", version: "v1.0.0"},
+		"a digest":                              {address: "good@" + pinned.Digest.String(), version: "v1.0.0"},
+		"the required digest": {
+			address: "good",
+			version: "v1.0.0",
+			options: source.OCIOptions{Digest: pinned.Digest.String()},
+		},
+		"another digest": {
+			address: "good",
+			version: "v1.0.0",
+			options: source.OCIOptions{Digest: other},
+			err:     &source.UntrustedError{},
+			message: "asks for " + other,
+		},
+		"another version than the tag": {
+			address: "good:v1.0.0",
+			version: "v2.0.0",
+			err:     &source.NotFoundError{},
+			message: "is v1.0.0",
+		},
+		"a missing version": {
+			address: "good",
+			version: "v2.0.0",
+			err:     &source.NotFoundError{},
+			message: "not found; check",
+		},
+		"a missing repository": {
+			address: "none",
+			version: "v2.0.0",
+			err:     &source.NotFoundError{},
+			message: "not found; check",
+		},
+		"no files of a release": {
+			address: "bad",
+			version: "v1.0.0",
+			err:     &bundle.InvalidError{},
+			message: "but only README",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			a := newArtifact(t, c, base+test.address, test.options)
+
+			_, err := a.Fetch(t.Context(), a.Version(test.version))
+			if test.err == nil {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+
+			g.Expect(err).To(BeAssignableToTypeOf(test.err))
+			g.Expect(err).To(MatchError(ContainSubstring(test.message)))
+		})
+	}
+
+	t.Run("a tag that is not a version", func(t *testing.T) {
+		_, err := newArtifact(t, c, base+"good:latest", source.OCIOptions{}).Versions(t.Context())
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("set spec.version")))
+	})
+}
+
+func TestArtifactChart(t *testing.T) {
+	c, base := runRegistry(t)
+	made, err := chartgen.Build(&bundle.Bundle{
+		Provider:   docker,
+		Version:    "v1.0.0",
+		Source:     "test",
+		Components: []byte(sampleFile(t, "v1.0.0", "infrastructure-components.yaml")),
+		Metadata:   []byte(sampleFile(t, "v1.0.0", "metadata.yaml")),
+	})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	plain, err := chart.New(
+		chart.Metadata{APIVersion: "v2", Name: "third-party", Version: "1.0.0"},
+		[]chart.File{{Name: "templates/a.yaml", Data: []byte("{}")}},
+	)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	for name, want := range map[string]*chart.Chart{"capstan": made, "plain": plain} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			ref, err := oci.Parse(base + name + ":1.0.0")
+			g.Expect(err).NotTo(HaveOccurred())
+			pushed, err := c.PushChart(t.Context(), ref, want)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			a := newArtifact(t, c, base+name, source.OCIOptions{})
+			versions, err := a.Versions(t.Context())
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(versions).To(Equal([]source.Version{a.Version("v1.0.0")}))
+			g.Expect(a.Chart(t.Context(), versions[0])).
+				To(And(HaveField("Chart", want), HaveField("Reference.Digest", pushed.Reference.Digest)))
+			g.Expect(a.Metadata(t.Context(), versions[0])).To(Equal(want.File(bundle.MetadataFile)))
+		})
+	}
+
+	t.Run("another version than its tag", func(t *testing.T) {
+		g := NewWithT(t)
+		ref, err := oci.Parse(base + "lying:2.0.0")
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = c.PushChart(t.Context(), ref, plain)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		a := newArtifact(t, c, base+"lying", source.OCIOptions{})
+		_, err = a.Chart(t.Context(), a.Version("v2.0.0"))
+		g.Expect(err).To(MatchError(ContainSubstring("is the chart of version v1.0.0, not v2.0.0")))
+	})
+}

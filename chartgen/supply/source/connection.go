@@ -1,0 +1,77 @@
+package source
+
+import (
+	"context"
+
+	"github.com/capstan-project/capstan/chartgen/supply/web"
+)
+
+// Server is a web server that may require credentials.
+type Server struct {
+	// Host of the address without the port, for example "github.com".
+	Host string
+	// Tokens are the variables in which users of clusterctl and cluster-api-operator keep a token
+	// for the server, for example "GITHUB_TOKEN".
+	Tokens []string
+}
+
+// CredentialsFunc returns the credentials for a server; the zero value if there are none.
+type CredentialsFunc func(ctx context.Context, server Server) (web.Credentials, error)
+
+// WebOptions configure how web servers are accessed.
+type WebOptions struct {
+	// Credentials is called before the first request, so that no Secret is read for what does not
+	// need one. Nil means none.
+	Credentials CredentialsFunc
+	// Overrides is the folder of clusterctl's overrides layer, <folder>/<label>/<version>/<file>;
+	// empty means none.
+	Overrides string
+	// GoProxy lists the versions of projects on github.com without counting towards GitHub's rate
+	// limit. The format is that of the go command's variable GOPROXY.
+	GoProxy string
+}
+
+// connection creates a client when the first request is made.
+type connection struct {
+	credentials CredentialsFunc
+	server      Server
+	// origins are those that the credentials are sent to.
+	origins []string
+
+	client *web.Client
+	// hasToken reports, once there is a client, whether its credentials include a token.
+	hasToken bool
+}
+
+// get downloads a file of at most limit bytes.
+func (c *connection) get(ctx context.Context, address, accept string, limit int64) (*web.Response, error) {
+	if c.client == nil {
+		if err := c.connect(ctx); err != nil {
+			return nil, err
+		}
+	}
+
+	return c.client.Get(ctx, web.Request{URL: address, Accept: accept, Limit: limit})
+}
+
+// connect creates the client.
+func (c *connection) connect(ctx context.Context) error {
+	var credentials web.Credentials
+
+	if c.credentials != nil {
+		var err error
+		if credentials, err = c.credentials(ctx, c.server); err != nil {
+			return err
+		}
+	}
+
+	client, err := web.New(credentials, c.origins...)
+	if err != nil {
+		return err
+	}
+
+	c.client = client
+	c.hasToken = credentials.Token != ""
+
+	return nil
+}

@@ -1,0 +1,141 @@
+package source
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/test/fakesource"
+)
+
+func TestGitHubAPIAddress(t *testing.T) {
+	for project, want := range map[string]struct {
+		api, module string
+		origins     []string
+	}{
+		"https://github.com/o/r": {
+			api:     "https://api.github.com/repos/o/r",
+			module:  "https://proxy.golang.org/github.com/o/r",
+			origins: []string{"https://api.github.com"},
+		},
+		"https://github.com/MyOrg/r": {
+			api:     "https://api.github.com/repos/MyOrg/r",
+			module:  "https://proxy.golang.org/github.com/!my!org/r",
+			origins: []string{"https://api.github.com"},
+		},
+		"https://us.ghe.com/o/r": {
+			api:     "https://api.us.ghe.com/repos/o/r",
+			origins: []string{"https://api.us.ghe.com", "https://us.ghe.com"},
+		},
+		"https://git.example.com/o/r": {
+			api:     "https://git.example.com/api/v3/repos/o/r",
+			origins: []string{"https://git.example.com", "https://git.example.com"},
+		},
+		"https://mirror/cache/gh/o/r/": {
+			api:     "https://mirror/cache/gh/api/v3/repos/o/r",
+			origins: []string{"https://mirror", "https://mirror"},
+		},
+	} {
+		w, err := NewWebsite(strings.TrimSuffix(project, "/")+"/releases", core, WebOptions{})
+		g := NewWithT(t)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		site := w.site.(*gitHub)
+		g.Expect(site.api).To(Equal(want.api))
+		g.Expect(moduleURL(site.module)).To(Equal(want.module))
+		g.Expect(site.origins).To(Equal(want.origins))
+	}
+}
+
+// moduleURL returns the URL of a module; empty if it is nil.
+func moduleURL(m *goModule) string {
+	if m == nil {
+		return ""
+	}
+
+	return m.url
+}
+
+func TestNewGoModule(t *testing.T) {
+	for goProxy, want := range map[string]string{
+		"":                       "https://proxy.golang.org/host.com/m",
+		"direct":                 "",
+		"off":                    "",
+		"https://a/b,direct":     "https://a/b/host.com/m",
+		"direct,https://a":       "",
+		"proxy.example.com|off":  "https://proxy.example.com/host.com/m",
+		"file:///cache,http://a": "http://a/host.com/m",
+		"/cache, a/ ,b":          "https://a/host.com/m",
+		",off":                   "",
+	} {
+		NewWithT(t).Expect(moduleURL(newGoModule(goProxy, "host.com/m"))).To(Equal(want), goProxy)
+	}
+}
+
+func TestListFromGoProxy(t *testing.T) {
+	g := NewWithT(t)
+	f := newServer(t, nil)
+	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, WebOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	w.site.(*gitHub).module = newGoModule(f.URL()+"/goproxy,direct", "github.com/owner/tiny")
+	versions, metadata, err := List(t.Context(), w)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(versions).
+		To(HaveExactElements(HaveField("Name", "v1.2.0-rc.1"), HaveField("Name", "v1.1.0"), HaveField("Name", "v1.0.0")))
+	g.Expect(metadata.Contract("v1.0.0")).To(Equal("v1beta2"))
+	g.Expect(f.Requests("/api/")).To(BeEmpty())
+	g.Expect(f.Requests("v1.1.0/metadata.yaml")).To(HaveLen(1))
+
+	_, err = w.Metadata(t.Context(), w.Version("v1.1.0"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(f.Requests("v1.1.0/metadata.yaml")).To(HaveLen(1), "metadata is read once")
+}
+
+// refuse returns a handler that answers everything below a path with a status.
+func refuse(status int, path string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, path) {
+			w.Header().Set("X-RateLimit-Remaining", "0")
+			w.WriteHeader(status)
+
+			return
+		}
+
+		next.ServeHTTP(w, r)
+	})
+}
+
+func TestWebsiteWithoutAPI(t *testing.T) {
+	g := NewWithT(t)
+	files := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprint(w, "content of "+filepath.Base(r.URL.Path))
+	})
+	server := httptest.NewServer(refuse(http.StatusForbidden, "/api/", files))
+	t.Cleanup(server.Close)
+	w, err := NewWebsite(server.URL+"/o/r/releases/latest/infrastructure-components.yaml", infrastructure, WebOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	b, err := w.Fetch(t.Context(), w.Version("v1.0.0"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(b.Components)).To(Equal("content of infrastructure-components.yaml"))
+	g.Expect(b.Templates).To(BeEmpty())
+
+	_, err = Resolve(t.Context(), w, "", "")
+	g.Expect(err).To(BeAssignableToTypeOf(&web.RateLimitError{}))
+}
+
+func TestInvalidTokenError(t *testing.T) {
+	g := NewWithT(t)
+	f := newServer(t, func(f *fakesource.Server) { f.Token = "right" })
+	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, withToken("wrong"))
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = w.Versions(t.Context())
+	g.Expect(err).To(BeAssignableToTypeOf(&InvalidTokenError{}))
+	g.Expect(err).To(MatchError(And(ContainSubstring("is wrong or has expired"), Not(ContainSubstring("right")))))
+}

@@ -1,0 +1,160 @@
+package source_test
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/test/image"
+)
+
+const ownImage = "registry.example.com/staging:docker-controllers"
+
+func TestImageFetch(t *testing.T) {
+	c, base := runRegistry(t)
+	metadata := sampleFile(t, "v1.0.0", "metadata.yaml")
+	components := sampleFile(t, "v1.0.0", "infrastructure-components.yaml") + `
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: images
+  namespace: x
+data:
+  own: ` + ownImage + `
+  other: ` + ownImage + `-debug
+`
+	openshift := `name: cluster-api-provider-docker
+attributes: {type: infrastructure, version: v1.0.0}
+selfImageRef: ` + ownImage + `
+`
+	crd := components + `---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: as.x
+  labels: {cluster.x-k8s.io/v1beta1: v1, cluster.x-k8s.io/v1beta2: v1, cluster.x-k8s.io/provider: x}
+`
+	entry := func(name, content string) image.Entry { return image.Entry{Name: name, Content: content} }
+
+	for name, test := range map[string]struct {
+		layers    [][]byte
+		platforms []string
+		metadata  string
+		message   string
+	}{
+		"clusterctl's files": {
+			layers: [][]byte{
+				image.Layer(
+					entry("capi-manifests/metadata.yaml", metadata),
+					entry("capi-manifests/infrastructure-components.yaml", components),
+					entry(
+						"capi-manifests/metadata.json",
+						`{"providerName":"docker","providerVersion":"v1.0.0","imageName":"`+ownImage+`"}`,
+					),
+				),
+			},
+			metadata: metadata,
+		},
+		"for many platforms, in two layers": {
+			layers: [][]byte{
+				image.Layer(entry("capi-manifests/manifests", components)),
+				image.Layer(entry("capi-manifests/metadata.yaml", metadata+"selfImageRef: "+ownImage+"\n")),
+			},
+			platforms: []string{"linux/s390x", "linux/amd64"},
+			metadata:  metadata + "selfImageRef: " + ownImage + "\n",
+		},
+		"OpenShift's default profile": {
+			layers: [][]byte{
+				image.Layer(
+					entry("capi-operator-manifests/default/metadata.yaml", openshift),
+					entry("capi-operator-manifests/default/manifests.yaml", crd),
+					entry("capi-operator-manifests/other/manifests.yaml", "x"),
+				),
+			},
+			metadata: "releaseSeries:\n- major: 1\n  minor: 0\n  contract: v1beta2\n",
+		},
+		"the provider's profile": {
+			layers: [][]byte{
+				image.Layer(
+					entry("capi-operator-manifests/docker/metadata.yaml", openshift),
+					entry("capi-operator-manifests/docker/manifests.yaml", crd),
+					entry("capi-operator-manifests/other/manifests.yaml", "x"),
+				),
+			},
+			metadata: "contract: v1beta2",
+		},
+		"profiles without a choice": {
+			layers: [][]byte{
+				image.Layer(
+					entry("capi-operator-manifests/a/manifests.yaml", "x"),
+					entry("capi-operator-manifests/b/manifests.yaml", "x"),
+				),
+			},
+			message: "the profiles a, b",
+		},
+		"nothing": {
+			layers:  [][]byte{image.Layer(entry("etc/passwd", "x"))},
+			message: "neither /capi-manifests nor",
+		},
+		"no components": {
+			layers:  [][]byte{image.Layer(entry("capi-manifests/metadata.yaml", metadata))},
+			message: "holds no components",
+		},
+		"another version": {
+			layers: [][]byte{
+				image.Layer(
+					entry("capi-manifests/metadata.yaml", strings.ReplaceAll(openshift, "v1.0.0", "v3.0.0")),
+					entry("capi-manifests/manifests.yaml", crd),
+				),
+			},
+			message: "about version v3.0.0, not v1.0.0",
+		},
+		"no contract": {
+			layers: [][]byte{
+				image.Layer(
+					entry("capi-manifests/metadata.yaml", openshift),
+					entry("capi-manifests/manifests.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
+				),
+			},
+			message: "the contract is not known",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			ref, err := oci.Parse(
+				base + strings.ToLower(strings.NewReplacer(" ", "-", "'", "", ",", "").Replace(name)) + ":v1.0.0",
+			)
+			g.Expect(err).NotTo(HaveOccurred())
+			desc, err := image.Push(t.Context(), c, ref, test.platforms, test.layers...)
+			g.Expect(err).NotTo(HaveOccurred())
+			i, err := source.NewImage(ref.String(), docker, source.OptionsForClient(c))
+			g.Expect(err).NotTo(HaveOccurred())
+			versions, err := i.Versions(t.Context())
+			g.Expect(err).NotTo(HaveOccurred())
+
+			b, err := i.Fetch(t.Context(), versions[0])
+			if test.message != "" {
+				g.Expect(err).To(BeAssignableToTypeOf(&bundle.InvalidError{}))
+				g.Expect(err).To(MatchError(ContainSubstring(test.message)))
+
+				return
+			}
+
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(string(b.Metadata)).To(ContainSubstring(test.metadata))
+
+			pinned := ref.Registry + "/" + ref.Repository + "@" + desc.Digest.String()
+			g.Expect(string(b.Components)).
+				To(And(ContainSubstring("own: "+pinned+"\n"), ContainSubstring("other: "+ownImage+"-debug\n")))
+			g.Expect(b.Source).To(Equal(ref.WithDigest(desc.Digest).String()))
+			_, err = chartgen.Build(b)
+			g.Expect(err).NotTo(HaveOccurred())
+		})
+	}
+}
