@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/render"
 )
 
-// workloads is a provider with pods of all sorts.
+// workloads are the components of a provider with all kinds of workloads.
 const workloads = `
 apiVersion: apps/v1
 kind: Deployment
@@ -68,13 +68,13 @@ spec: {containers: [{name: once, image: org/once}, {name: local, image: localhos
 
 const digest = "@sha256:0000000000000000000000000000000000000000000000000000000000000000"
 
-// Where the tables look.
+// Prefixes of the fields in the tables.
 const (
 	podSpec   = "spec.template.spec."
 	container = podSpec + "containers[manager]."
 )
 
-// Each value changes what it says; the rest stays as it was published.
+// TestValues: each value changes its field, and the others stay as published.
 func TestValues(t *testing.T) {
 	published := []any{
 		"--leader-elect",
@@ -191,7 +191,7 @@ func images(manager, init, proxy string) map[string]any {
 	}
 }
 
-// renderWith renders the workloads with values in YAML; objects by kind and name.
+// renderWith renders the workloads with values in YAML and returns the objects by kind and name.
 func renderWith(values string) (map[string]map[string]any, error) {
 	built, err := chartgen.Build(provider("odd", workloads))
 	if err != nil {
@@ -221,7 +221,7 @@ func renderWith(values string) (map[string]map[string]any, error) {
 	return objects, nil
 }
 
-// field reads a field such as "spec.containers[manager].args"; elements of lists by name or number.
+// field reads a field such as "spec.containers[manager].args". List items are selected by name or index.
 func field(value any, path string) any {
 	for step := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
 		switch node := value.(type) {
@@ -248,8 +248,8 @@ func asMap(value any) map[string]any {
 	return object
 }
 
-// Helm itself says what is wrong with values.
-func TestValuesAreRefused(t *testing.T) {
+// TestInvalidValues: Helm itself reports invalid values.
+func TestInvalidValues(t *testing.T) {
 	for name, c := range map[string]struct{ values, message string }{
 		"a key":                   {`{variable: {}}`, "additional properties 'variable' not allowed"},
 		"a variable":              {`{variables: {ODD_C: 1}}`, "additional properties 'ODD_C' not allowed"},
@@ -266,7 +266,7 @@ func TestValuesAreRefused(t *testing.T) {
 		"less than nothing":       {deployment(`replicas: -1`), "minimum: got -1, want 0"},
 		"half a pod":              {deployment(`replicas: 1.5`), "want null or integer"},
 		"a label that is no text": {`{commonLabels: {a: 1}}`, "got number, want string"},
-		"a selector's label":      {deployment(`podLabels: {app: other}`), "deployments.manager.podLabels: the Deployment finds its pods by the label app"},
+		"a selector's label":      {deployment(`podLabels: {app: other}`), "deployments.manager.podLabels: the Deployment selects its pods by the label app"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := renderWith(c.values)
@@ -274,7 +274,7 @@ func TestValuesAreRefused(t *testing.T) {
 		})
 	}
 
-	t.Run("what is global is not the chart's", func(t *testing.T) {
+	t.Run("global values are not the chart's", func(t *testing.T) {
 		_, err := renderWith(`{global: {anything: [1]}}`)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	})

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// An outline is the whole object without the bulk, whatever the text's style is.
-func TestOutlineLeavesOutTheBulkAlone(t *testing.T) {
+// TestOutlineComponents: an outline is equal to the whole object without the bulk, in any YAML style.
+func TestOutlineComponents(t *testing.T) {
 	files, err := filepath.Glob("../../test/data/providers/*/*/*-components.yaml")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
