@@ -99,7 +99,7 @@ func odd(t *testing.T) *bundle.Bundle {
 // provider returns an infrastructure provider with the given components.
 func provider(name, components string) *bundle.Bundle {
 	return &bundle.Bundle{
-		Provider: bundle.Provider{Type: "InfrastructureProvider", Name: name, Label: "infrastructure-" + name},
+		Provider:   bundle.Provider{Type: "InfrastructureProvider", Name: name, Label: "infrastructure-" + name},
 		Version:    "v1.0.0",
 		Source:     "test",
 		Components: []byte(components),

@@ -37,17 +37,17 @@ func TestParseComponents(t *testing.T) {
 func TestParseInvalidComponents(t *testing.T) {
 	namespace := "apiVersion: v1\nkind: Namespace\nmetadata: {name: %}\n"
 	for name, test := range map[string]struct{ text, message string }{
-		"nothing":                       {"", "components.yaml: contains no object"},
-		"only comments":                 {"# one\n---\n# two\n", "components.yaml: contains no object"},
-		"YAML that does not parse":      {named("one") + "---\napiVersion: v1\nkind: [ConfigMap\nmetadata:\n", "components.yaml line 7: not valid YAML"},
-		"a list":                        {"- one\n- two\n", "components.yaml line 1: not valid YAML"},
-		"an object without kind":        {named("one") + "---\nmetadata: {name: two}\n", "components.yaml line 6: an object without apiVersion or kind"},
-		"an object without a name":      {"apiVersion: v1\nkind: Secret\n", "components.yaml line 1: a Secret without metadata.name"},
-		"text after the separator":      {named("one") + "--- two\n", "components.yaml line 5: text after the document separator"},
-		"two Namespaces":                {strings.Replace(namespace, "%", "a", 1) + "---\n" + strings.Replace(namespace, "%", "b", 1), "components.yaml line 5: a second Namespace, b in addition to a"},
-		"an expression left open":       {named("one") + "---\n" + named("${TWO"), "components.yaml line 9: expression ${TWO"},
-		"an expression over a border":   {named("${ONE:=a\n---\nb}"), "components.yaml line 4: expression ${ONE:=a"},
-		"an unreadable expression": {named("${VAR$FOO}"), "components.yaml line 4: expression ${VAR$FOO}"},
+		"nothing":                     {"", "components.yaml: contains no object"},
+		"only comments":               {"# one\n---\n# two\n", "components.yaml: contains no object"},
+		"YAML that does not parse":    {named("one") + "---\napiVersion: v1\nkind: [ConfigMap\nmetadata:\n", "components.yaml line 7: not valid YAML"},
+		"a list":                      {"- one\n- two\n", "components.yaml line 1: not valid YAML"},
+		"an object without kind":      {named("one") + "---\nmetadata: {name: two}\n", "components.yaml line 6: an object without apiVersion or kind"},
+		"an object without a name":    {"apiVersion: v1\nkind: Secret\n", "components.yaml line 1: a Secret without metadata.name"},
+		"text after the separator":    {named("one") + "--- two\n", "components.yaml line 5: text after the document separator"},
+		"two Namespaces":              {strings.Replace(namespace, "%", "a", 1) + "---\n" + strings.Replace(namespace, "%", "b", 1), "components.yaml line 5: a second Namespace, b in addition to a"},
+		"an expression left open":     {named("one") + "---\n" + named("${TWO"), "components.yaml line 9: expression ${TWO"},
+		"an expression over a border": {named("${ONE:=a\n---\nb}"), "components.yaml line 4: expression ${ONE:=a"},
+		"an unreadable expression":    {named("${VAR$FOO}"), "components.yaml line 4: expression ${VAR$FOO}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
