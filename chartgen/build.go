@@ -3,8 +3,8 @@
 // from a chart: its CRDs, the labels of its namespace, and its variables.
 //
 // Everything here is pure: a chart depends on nothing but the bundle it is generated from, and it
-// never contains the value of a variable. Fetching, verifying, and storing are in the packages below
-// chartgen/supply.
+// never contains the value of a variable. Fetching, verifying, and storing are in the packages
+// below chartgen/supply.
 package chartgen
 
 import (

@@ -18,12 +18,12 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
 
-// chartOut is the environment variable with the file into which a copy of this test program writes a
-// chart, for TestReproducibleArchive.
+// chartOut is the environment variable with the file into which a copy of this test program writes
+// a chart, for TestReproducibleArchive.
 const chartOut = "CAPSTAN_TEST_CHART_OUT"
 
-// TestReproducibleArchive: the same files result in the same bytes, at any place and time, in any time
-// zone, locale, and umask, and in any process, since maps have another order in each.
+// TestReproducibleArchive: the same files result in the same bytes, at any place and time, in any
+// time zone, locale, and umask, and in any process, since maps have another order in each.
 func TestReproducibleArchive(t *testing.T) {
 	g := NewWithT(t)
 	if out := os.Getenv(chartOut); out != "" {
@@ -75,8 +75,8 @@ func archive(t *testing.T, folder string) []byte {
 	return packed
 }
 
-// TestValuesFile: values.yaml lists each variable with its uses and its default, and each Deployment as
-// published. All comments are valid YAML when uncommented.
+// TestValuesFile: values.yaml lists each variable with its uses and its default, and each
+// Deployment as published. All comments are valid YAML when uncommented.
 func TestValuesFile(t *testing.T) {
 	g := NewWithT(t)
 	built, err := chartgen.Build(provider("odd", workloads+`---

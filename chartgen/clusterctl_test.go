@@ -37,8 +37,8 @@ import (
 
 const targetNamespace = "target-namespace"
 
-// TestEqualToClusterctl: for any values of the variables, Helm renders from the chart the same objects
-// that clusterctl's library generates from the same components.
+// TestEqualToClusterctl: for any values of the variables, Helm renders from the chart the same
+// objects that clusterctl's library generates from the same components.
 func TestEqualToClusterctl(t *testing.T) {
 	for _, folder := range providerFolders(t) {
 		directory, err := source.NewDirectory(folder)
@@ -57,8 +57,8 @@ func TestEqualToClusterctl(t *testing.T) {
 	}
 }
 
-// providerFolders returns the folders of the project's sample providers and, if PROVIDERS is set, of
-// the real providers there.
+// providerFolders returns the folders of the project's sample providers and, if PROVIDERS is set,
+// of the real providers there.
 func providerFolders(t *testing.T) []string {
 	folders, err := filepath.Glob("../test/data/providers/*")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -150,8 +150,8 @@ func compareOnce(t *testing.T, kind string, b *bundle.Bundle, built *chart.Chart
 	}
 }
 
-// clusterctlObjects returns the objects that clusterctl would apply, except the Namespace, as JSON by
-// kind, namespace, and name.
+// clusterctlObjects returns the objects that clusterctl would apply, except the Namespace, as JSON
+// by kind, namespace, and name.
 func clusterctlObjects(ctx context.Context, b *bundle.Bundle, variables map[string]string) (map[string]string, error) {
 	reader := config.NewMemoryReader()
 	for name, value := range variables {
@@ -313,8 +313,8 @@ func throughTypes(o *unstructured.Unstructured) error {
 	return err
 }
 
-// withoutNulls removes nulls: clusterctl's Go types set some fields to null, and the API server ignores
-// them.
+// withoutNulls removes nulls: clusterctl's Go types set some fields to null, and the API server
+// ignores them.
 func withoutNulls(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

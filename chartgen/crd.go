@@ -13,8 +13,9 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-// crdFile returns the file of a CRD in crds/: its text with clusterctl's labels. Helm does not render
-// these files, so expressions are replaced by their defaults, and a required variable is an error.
+// crdFile returns the file of a CRD in crds/: its text with clusterctl's labels. Helm does not
+// render these files, so expressions are replaced by their defaults, and a required variable is an
+// error.
 func crdFile(doc *bundle.Document, label string) ([]byte, error) {
 	for _, v := range doc.Text.Variables() {
 		if v.Required {
@@ -37,8 +38,8 @@ func crdFile(doc *bundle.Document, label string) ([]byte, error) {
 }
 
 // insertLabels writes clusterctl's labels into the text of an object and keeps every other line:
-// parsing and writing a CRD of up to 1.7 MB would be slow, and would hide in a diff what changed. It
-// reports false if the metadata is not in block style.
+// parsing and writing a CRD of up to 1.7 MB would be slow, and would hide in a diff what changed.
+// It reports false if the metadata is not in block style.
 func insertLabels(text, label string) (string, bool) {
 	head, rest, found := cutLine(text, "metadata:")
 	if !found {
@@ -152,9 +153,9 @@ func readObject(text []byte) (*unstructured.Unstructured, error) {
 	return object, object.UnmarshalJSON(data)
 }
 
-// JoinCRDs joins the CRDs of a chart into one file for kubectl apply --server-side. If a namespace is
-// given, conversion webhooks and certificates are taken from there, otherwise from the provider's
-// default namespace, to which the chart's CRDs refer.
+// JoinCRDs joins the CRDs of a chart into one file for kubectl apply --server-side. If a namespace
+// is given, conversion webhooks and certificates are taken from there, otherwise from the
+// provider's default namespace, to which the chart's CRDs refer.
 func JoinCRDs(c *chart.Chart, namespace string) ([]byte, error) {
 	var out bytes.Buffer
 

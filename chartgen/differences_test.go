@@ -26,8 +26,8 @@ var clusterScoped = []string{
 	"odd.example.com/v1, Kind=Oddity /odd-cluster-scoped",
 }
 
-// TestDifferencesFromClusterctl uses the provider in testdata, which has everything that is unusual.
-// What Helm renders differs from what clusterctl applies only where clusterctl is wrong.
+// TestDifferencesFromClusterctl uses the provider in testdata, which has everything that is
+// unusual. What Helm renders differs from what clusterctl applies only where clusterctl is wrong.
 func TestDifferencesFromClusterctl(t *testing.T) {
 	b := odd(t)
 	built, err := chartgen.Build(b)
@@ -139,8 +139,8 @@ func TestBuildRefusesInvalidComponents(t *testing.T) {
 	}
 }
 
-// TestVariablesInCRDs: CRDs contain the defaults of their variables, so a variable that only CRDs use
-// is not one of the chart's values.
+// TestVariablesInCRDs: CRDs contain the defaults of their variables, so a variable that only CRDs
+// use is not one of the chart's values.
 func TestVariablesInCRDs(t *testing.T) {
 	g := NewWithT(t)
 	built, err := chartgen.Build(provider("odd", crdWith("${ODD_ONE:=one} and ${ODD_BOTH:=two}")+

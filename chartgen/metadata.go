@@ -25,9 +25,9 @@ const (
 	// "key=value,key=value". A chart contains no Namespace. Set these labels when you create the
 	// namespace of a release: some of them allow privileged pods.
 	AnnotationNamespaceLabels = v1alpha2.Prefix + "/namespace-labels"
-	// AnnotationRequiredKinds lists the kinds of the chart's objects that neither Kubernetes nor the
-	// chart's own CRDs define, as Kind.version.group, separated by commas. Usually these are kinds
-	// of cert-manager.
+	// AnnotationRequiredKinds lists the kinds of the chart's objects that neither Kubernetes nor
+	// the chart's own CRDs define, as Kind.version.group, separated by commas. Usually these are
+	// kinds of cert-manager.
 	AnnotationRequiredKinds = v1alpha2.Prefix + "/required-kinds"
 	// AnnotationConversionWebhooks is the number of the chart's CRDs that call a conversion webhook
 	// in the default namespace.

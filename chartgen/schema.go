@@ -30,9 +30,9 @@ type schemaNode struct {
 	Definitions          map[string]*schemaNode `json:"definitions,omitempty"`
 }
 
-// schema returns the content of values.schema.json. Unknown keys are errors, so that typos do not go
-// unnoticed. Required variables are required by the schema, so that Helm itself reports all that are
-// missing.
+// schema returns the content of values.schema.json. Unknown keys are errors, so that typos do not
+// go unnoticed. Required variables are required by the schema, so that Helm itself reports all that
+// are missing.
 func (s *summary) schema() ([]byte, error) {
 	variables := s.variablesSchema()
 

@@ -56,8 +56,8 @@ func (s scopes) add(crd map[string]any) {
 	s[kind] = nestedString(crd, "spec", "scope") != "Cluster"
 }
 
-// namespaced reports whether a kind is namespaced. Unknown kinds count as namespaced: if one is not,
-// the API server drops the namespace.
+// namespaced reports whether a kind is namespaced. Unknown kinds count as namespaced: if one is
+// not, the API server drops the namespace.
 func (s scopes) namespaced(kind schema.GroupKind) bool {
 	if namespaced, known := s[kind]; known {
 		return namespaced
@@ -66,8 +66,8 @@ func (s scopes) namespaced(kind schema.GroupKind) bool {
 	return !slices.Contains(clusterScoped[kind.Group], kind.Kind)
 }
 
-// requiredKinds returns those of the kinds whose API groups neither Kubernetes nor the provider's own
-// CRDs define, as Kind.version.group, sorted.
+// requiredKinds returns those of the kinds whose API groups neither Kubernetes nor the provider's
+// own CRDs define, as Kind.version.group, sorted.
 func (s scopes) requiredKinds(kinds []schema.GroupVersionKind) []string {
 	own := map[string]bool{}
 	for kind := range s {

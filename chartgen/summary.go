@@ -14,8 +14,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/expr"
 )
 
-// summary is what Chart.yaml, values.yaml, its schema, and the README need to know about a provider.
-// The exported fields and methods are used by the README's template.
+// summary is what Chart.yaml, values.yaml, its schema, and the README need to know about a
+// provider. The exported fields and methods are used by the README's template.
 type summary struct {
 	Provider  bundle.Provider
 	Version   string // with "v"

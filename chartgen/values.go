@@ -47,8 +47,8 @@ commonAnnotations: {}
 deployments: {}
 `
 
-// valuesFile returns the content of values.yaml. It shows the defaults of variables in comments only.
-// They stay in the templates, because each use of a variable may have another default.
+// valuesFile returns the content of values.yaml. It shows the defaults of variables in comments
+// only. They stay in the templates, because each use of a variable may have another default.
 func (s *summary) valuesFile() []byte {
 	var out strings.Builder
 	fmt.Fprintf(&out, valuesHead, s.Provider.Label, s.Version)
@@ -115,7 +115,8 @@ func (d deployment) writeComments(out *strings.Builder) {
 	}
 }
 
-// commentFields writes the given fields of an object, one on each line, without those that it lacks.
+// commentFields writes the given fields of an object, one on each line, without those that it
+// lacks.
 func commentFields(out *strings.Builder, indent string, object map[string]any, fields ...string) {
 	for _, field := range fields {
 		if value, ok := object[field]; ok {
@@ -233,8 +234,8 @@ func marshalJSON(value any, indent string) ([]byte, error) {
 
 var plain = regexp.MustCompile(`^[A-Za-z0-9_/][A-Za-z0-9_./:=,;*+@-]*$`)
 
-// scalar returns text as a YAML scalar that parses as this text, or as the number or boolean that is
-// written the same way. It uses quotes only where they are necessary.
+// scalar returns text as a YAML scalar that parses as this text, or as the number or boolean that
+// is written the same way. It uses quotes only where they are necessary.
 func scalar(text string) string {
 	var value any
 	if plain.MatchString(text) && yaml.Unmarshal([]byte(text), &value) == nil {

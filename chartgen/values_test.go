@@ -221,7 +221,8 @@ func renderWith(values string) (map[string]map[string]any, error) {
 	return objects, nil
 }
 
-// field reads a field such as "spec.containers[manager].args". List items are selected by name or index.
+// field reads a field such as "spec.containers[manager].args". List items are selected by name or
+// index.
 func field(value any, path string) any {
 	for step := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
 		switch node := value.(type) {

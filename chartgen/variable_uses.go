@@ -12,8 +12,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
-// To find out where a variable is used, its value is replaced by a mark, which is plain text to YAML
-// in any position.
+// To find out where a variable is used, its value is replaced by a mark, which is plain text to
+// YAML in any position.
 const (
 	markBegin = "capstan0var0"
 	markEnd   = "0var0capstan"
@@ -21,10 +21,10 @@ const (
 
 var mark = regexp.MustCompile(markBegin + `(\w+?)` + markEnd)
 
-// addVariableUses adds to uses, for each variable of a document, the fields in which it is used, for
-// example "Deployment x: container manager, flag --v". It adds lines of the components instead if
-// the fields are unknown, because an expression changes the variable's value or because the text is
-// valid YAML only with certain values.
+// addVariableUses adds to uses, for each variable of a document, the fields in which it is used,
+// for example "Deployment x: container manager, flag --v". It adds lines of the components instead
+// if the fields are unknown, because an expression changes the variable's value or because the text
+// is valid YAML only with certain values.
 func addVariableUses(uses map[string][]string, doc *bundle.Document) {
 	variables := doc.Text.Variables()
 	if len(variables) == 0 {

@@ -12,13 +12,14 @@ import (
 // CRD.
 func HasConversionWebhook(crd map[string]any) bool { return conversionService(crd) != nil }
 
-// conversionService returns the reference of a CRD to the Service of its conversion webhook, or nil.
+// conversionService returns the reference of a CRD to the Service of its conversion webhook, or
+// nil.
 func conversionService(crd map[string]any) map[string]any {
 	return NestedMap(crd, "spec", "conversion", "webhook", "clientConfig", "service")
 }
 
-// MoveCRD changes the namespace to which a CRD refers: that of its conversion webhook's Service, and
-// that of the Certificate whose CA cert-manager injects. It reports whether the CRD has such a
+// MoveCRD changes the namespace to which a CRD refers: that of its conversion webhook's Service,
+// and that of the Certificate whose CA cert-manager injects. It reports whether the CRD has such a
 // reference.
 func MoveCRD(crd *unstructured.Unstructured, namespace string) bool {
 	annotations := crd.GetAnnotations()

@@ -53,8 +53,8 @@ func ParseMetadata(data []byte) (*Metadata, error) {
 	return m, nil
 }
 
-// Contract returns the Cluster API contract of a version, for example "v1beta2". Like clusterctl, it
-// fails if the version's release series is not listed, with an *InvalidError.
+// Contract returns the Cluster API contract of a version, for example "v1beta2". Like clusterctl,
+// it fails if the version's release series is not listed, with an *InvalidError.
 func (m *Metadata) Contract(version string) (string, error) {
 	v, err := semver.NewVersion(version)
 	if err != nil {

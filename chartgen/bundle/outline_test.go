@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestOutlineComponents: an outline is equal to the whole object without the bulk, in any YAML style.
+// TestOutlineComponents: an outline is equal to the whole object without the bulk, in any YAML
+// style.
 func TestOutlineComponents(t *testing.T) {
 	files, err := filepath.Glob("../../test/data/providers/*/*/*-components.yaml")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())

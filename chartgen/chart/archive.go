@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Limits of the archives that Read accepts. The largest real provider unpacks to 3.2 MB in 60 files.
+// Limits of the archives that Read accepts. The largest real provider unpacks to 3.2 MB in 60
+// files.
 const (
 	maxUnpacked = 64 << 20
 	maxFiles    = 4096

@@ -66,7 +66,7 @@ ${NAME:=default}. These templates implement the functions of envsubst that Helm 
       {{- $end = add $start (index . 3 | atoi) | int -}}
     {{- end -}}
     {{- if and (lt $end $size) (lt $end $start) -}}
-      {{- fail (printf "${%s:%s}: the substring ends before it begins; give a length of 0 or more" (index . 1) (slice . 2 | join ":")) -}}
+      {{- fail (printf "${%s:%s}: the substring ends before it begins; use a length of 0 or more" (index . 1) (slice . 2 | join ":")) -}}
     {{- else if lt $start $size -}}
       {{- substr $start (min $end $size | int) $value -}}
     {{- end -}}

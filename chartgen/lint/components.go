@@ -159,9 +159,9 @@ func checkTargetNamespace(p *parsedBundle, report reporter) {
 	}
 }
 
-// checkVariablePrefix accepts variables that providers share on purpose: EXP_* and CLUSTER_TOPOLOGY are
-// feature gates that must be equal in all providers. It also accepts the acronym of a provider, such
-// as CAPA_ or CAAPH_.
+// checkVariablePrefix accepts variables that providers share on purpose: EXP_* and CLUSTER_TOPOLOGY
+// are feature gates that must be equal in all providers. It also accepts the acronym of a provider,
+// such as CAPA_ or CAAPH_.
 func checkVariablePrefix(p *parsedBundle, report reporter) {
 	if p.Provider.Type == string(v1alpha2.CoreProviderType) {
 		return

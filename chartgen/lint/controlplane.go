@@ -13,8 +13,8 @@ import (
 )
 
 // controlPlaneRules are the rules of the control plane contract. They check the API version of a
-// control plane's CRD that implements the provider's contract. The fields differ between v1beta1 and
-// v1beta2.
+// control plane's CRD that implements the provider's contract. The fields differ between v1beta1
+// and v1beta2.
 var controlPlaneRules = slices.Concat([]Rule{
 	{
 		Name:        "control-plane/template",
@@ -138,8 +138,8 @@ func (v controlPlane) usesReplicas() bool {
 
 func (v controlPlane) usesVersion() bool { return v.has("spec.version") }
 
-// usesMachines reports whether the control plane consists of Machines. Managed control planes keep an
-// empty machineTemplate for old versions of Cluster API that required it.
+// usesMachines reports whether the control plane consists of Machines. Managed control planes keep
+// an empty machineTemplate for old versions of Cluster API that required it.
 func (v controlPlane) usesMachines() bool {
 	template, _ := v.property("spec.machineTemplate")
 	return len(bundle.NestedMap(template, "properties")) > 0
@@ -218,7 +218,8 @@ func checkCNI(p *parsedBundle, report reporter) {
 	}
 }
 
-// problem describes what is wrong with a field. It returns "" if the field is as required, or unknown.
+// problem describes what is wrong with a field. It returns "" if the field is as required, or
+// unknown.
 func (v controlPlane) problem(f field) string {
 	schema, known := v.property(f.path)
 

@@ -20,7 +20,8 @@ const (
 	labelMoveHierarchy  = "clusterctl.cluster.x-k8s.io/move-hierarchy"
 )
 
-// crdRules are about the CRDs of kinds to which Cluster API's core refers, and about `clusterctl move`.
+// crdRules are about the CRDs of kinds to which Cluster API's core refers, and about `clusterctl
+// move`.
 var crdRules = []Rule{
 	{
 		Name:        "crd/name",
@@ -128,8 +129,8 @@ func (c crd) conversionService() string {
 	return nestedString(c.spec, "conversion", "webhook", "clientConfig", "service", "name")
 }
 
-// implements returns the API version that Cluster API's core uses for a contract: the newest that the
-// label lists, or "" if there is no label.
+// implements returns the API version that Cluster API's core uses for a contract: the newest that
+// the label lists, or "" if there is no label.
 func (c crd) implements(contract string) string {
 	newest := ""
 	for v := range strings.SplitSeq(c.doc.Object.GetLabels()[labelContractPrefix+contract], "_") {
@@ -141,9 +142,9 @@ func (c crd) implements(contract string) string {
 	return newest
 }
 
-// isControlPlane reports whether a kind is a control plane. It is one if its name follows the naming
-// convention of the contract, or if it is in the contract's group and has a template: that group also
-// contains other kinds.
+// isControlPlane reports whether a kind is a control plane. It is one if its name follows the
+// naming convention of the contract, or if it is in the contract's group and has a template: that
+// group also contains other kinds.
 func (p *parsedBundle) isControlPlane(c crd) bool {
 	return strings.HasSuffix(c.kind, "ControlPlane") ||
 		c.group == "controlplane.cluster.x-k8s.io" && p.findCRD(c.group, c.kind+"Template") != nil
@@ -167,9 +168,10 @@ var coreGroups = []string{
 	"infrastructure.cluster.x-k8s.io",
 }
 
-// isContracted reports whether Cluster API's core refers to objects of a kind. By the contracts, the
-// names of such kinds end with Cluster, Machine, MachinePool, ControlPlane, or Config, and their
-// templates with Template. In a group of the provider's own, only kinds with a template count.
+// isContracted reports whether Cluster API's core refers to objects of a kind. By the contracts,
+// the names of such kinds end with Cluster, Machine, MachinePool, ControlPlane, or Config, and
+// their templates with Template. In a group of the provider's own, only kinds with a template
+// count.
 func (p *parsedBundle) isContracted(c crd) bool {
 	switch v1alpha2.ProviderType(p.Provider.Type) {
 	case v1alpha2.InfrastructureProviderType, v1alpha2.BootstrapProviderType, v1alpha2.ControlPlaneProviderType:

@@ -92,8 +92,8 @@ var fileRules = []Rule{
 	},
 }
 
-// namesRule is checked in two places: the names of a bundle's templates together with all other rules,
-// and by Names the names of all published files, which a bundle does not contain.
+// namesRule is checked in two places: the names of a bundle's templates together with all other
+// rules, and by Names the names of all published files, which a bundle does not contain.
 var namesRule = Rule{
 	Name:     "files/names",
 	Level:    Warning,

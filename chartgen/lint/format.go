@@ -10,8 +10,8 @@ import (
 	"text/tabwriter"
 )
 
-// Formats are the output formats of Write: text for users, json for programs, sarif (2.1.0) for code
-// scanning, and github for annotations in GitHub Actions.
+// Formats are the output formats of Write: text for users, json for programs, sarif (2.1.0) for
+// code scanning, and github for annotations in GitHub Actions.
 var Formats = []string{"text", "json", "sarif", "github"}
 
 // Write writes findings in one of Formats.
@@ -50,8 +50,8 @@ func Summary(findings []Finding) string {
 // levels are all levels, most severe first.
 var levels = []Level{Error, Warning, Info}
 
-// byRule groups findings by rule. It returns the broken rules, sorted by severity and otherwise in the
-// order of Rules.
+// byRule groups findings by rule. It returns the broken rules, sorted by severity and otherwise in
+// the order of Rules.
 func byRule(findings []Finding) (rules []Rule, found map[string][]Finding) {
 	found = map[string][]Finding{}
 	for _, f := range findings {

@@ -1,6 +1,6 @@
-// Package lint checks what a provider publishes against the rules of the Cluster API contracts that can
-// be checked on files: clusterctl's provider contract and the control plane contract, v1beta1 and
-// v1beta2. It needs no cluster, runs nothing, and changes nothing.
+// Package lint checks what a provider publishes against the rules of the Cluster API contracts that
+// can be checked on files: clusterctl's provider contract and the control plane contract, v1beta1
+// and v1beta2. It needs no cluster, runs nothing, and changes nothing.
 package lint
 
 import (
@@ -76,9 +76,9 @@ func Rules() []Rule {
 
 // Bundle checks a bundle against all rules. The findings are sorted by file, line, and rule.
 //
-// The components are those of the bundle, as returned by bundle.ParseComponents. If they were parsed
-// without the schemas of CRDs, the rules about fields of control planes do not apply. If they are nil,
-// Bundle parses them and reports errors as findings.
+// The components are those of the bundle, as returned by bundle.ParseComponents. If they were
+// parsed without the schemas of CRDs, the rules about fields of control planes do not apply. If
+// they are nil, Bundle parses them and reports errors as findings.
 func Bundle(b *bundle.Bundle, components *bundle.Components) []Finding {
 	p := newParsedBundle(b, components)
 

@@ -20,8 +20,8 @@ var trueErrors = map[string][]string{
 	"control-plane-k0smotron/v2.1.0": {"control-plane/machine-template"},
 }
 
-// TestRealProviders looks for false positives. PROVIDERS is a folder of providers in the layout of a
-// local repository of clusterctl.
+// TestRealProviders looks for false positives. PROVIDERS is a folder of providers in the layout of
+// a local repository of clusterctl.
 func TestRealProviders(t *testing.T) {
 	for _, b := range realBundles(t) {
 		name := b.Provider.Label + "/" + b.Version

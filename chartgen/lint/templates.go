@@ -241,8 +241,8 @@ func checkClassNamespace(p *parsedBundle, report reporter) {
 	}
 }
 
-// namespacedReferences returns the sorted paths of all references with a namespace below a value. It
-// skips variables and patches, whose content is arbitrary.
+// namespacedReferences returns the sorted paths of all references with a namespace below a value.
+// It skips variables and patches, whose content is arbitrary.
 func namespacedReferences(path string, v any) []string {
 	var found []string
 

@@ -26,8 +26,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-// MaxReleaseSize is the largest encoded release that Helm can store: the maximum size of a Secret in
-// bytes.
+// MaxReleaseSize is the largest encoded release that Helm can store: the maximum size of a Secret
+// in bytes.
 const MaxReleaseSize = 1 << 20
 
 // Manifest renders the chart's templates except NOTES.txt for a namespace, sorted by file name. It
