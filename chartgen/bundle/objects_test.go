@@ -7,7 +7,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const pod = "spec: {initContainers: [{image: first}, {name: no-image}, text], containers: [{image: second}, {image: 3}]}"
+const pod = "spec: {initContainers: [{image: first}, {name: no-image}, text], " +
+	"containers: [{image: second}, {image: 3}]}"
 
 func TestImages(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -154,5 +154,6 @@ kind: MutatingWebhookConfiguration
 metadata:
   name: a
 `,
-	"carriage returns": "apiVersion: admissionregistration.k8s.io/v1\r\nkind: MutatingWebhookConfiguration\r\nmetadata:\r\n  name: a\r\nwebhooks:\r\n- name: w\r\n",
+	"carriage returns": "apiVersion: admissionregistration.k8s.io/v1\r\nkind: MutatingWebhookConfiguration\r\n" +
+		"metadata:\r\n  name: a\r\nwebhooks:\r\n- name: w\r\n",
 }

@@ -64,7 +64,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{"${V#}", 1, 1, "${V#}", "unable to parse substitution"},
 		{"${V/a}", 1, 1, "${V/a}", "bad substitution"},
 		{"${V:=\n${W-}}", 1, 1, "${V:=", "missing closing brace"},
-		{"${V:=${W}", 1, 1, "${V:=${W}", "missing closing brace"},
+		{"${V:=${W}", 1, 1, "${V:=${W}", "unable to parse substitution within function"},
 		{"x\n\n${V:=\x00}", 3, 1, "${V:=\x00}", "unable to parse substitution"},
 		{"${V#${W}}", 1, 1, "${V#${W}}", "the pattern after # is itself an expression"},
 		{"a\n${V:=${W%%${X}}}", 2, 1, "${V:=${W%%${X}}}", "the pattern after %% is itself an expression"},
