@@ -48,6 +48,7 @@ func TestReproducibleArchive(t *testing.T) {
 		cmd := exec.Command(os.Args[0], "-test.run", "^TestReproducibleArchive$")
 
 		cmd.Dir = folder
+
 		cmd.Env = append(os.Environ(), append(machine, chartOut+"="+out)...)
 		log, err := cmd.CombinedOutput()
 		g.Expect(err).NotTo(HaveOccurred(), string(log))

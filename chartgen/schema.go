@@ -80,6 +80,7 @@ func (s *summary) variablesSchema() *schemaNode {
 		switch {
 		case v.Required:
 			property.Type = []string{"string", "number", "boolean"}
+
 			variables.Required = append(variables.Required, v.Name)
 		case len(v.Defaults) == 1:
 			property.Default = v.Defaults[0]

@@ -73,8 +73,7 @@ func newSummary(b *bundle.Bundle, components *bundle.Components, contract string
 	}
 
 	uses := map[string][]string{}
-
-	var kinds []schema.GroupVersionKind
+	kinds := make([]schema.GroupVersionKind, 0, len(components.Documents))
 
 	for i := range components.Documents {
 		doc := &components.Documents[i]
