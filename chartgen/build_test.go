@@ -165,7 +165,7 @@ func TestNotes(t *testing.T) {
 
 		notes := rendered["infrastructure-odd/"+chart.NotesFile]
 		g.Expect(notes).To(
-			HavePrefix("infrastructure-odd v1.0.0 has been installed into the namespace "+targetNamespace), name)
+			HavePrefix("infrastructure-odd v1.0.0 has been deployed to the namespace "+targetNamespace), name)
 		g.Expect(notes).To(ContainSubstring("capstan generate cluster NAME --infrastructure odd:v1.0.0"), name)
 		g.Expect(notes).To(c.warning, name)
 	}

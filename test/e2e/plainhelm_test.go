@@ -148,7 +148,7 @@ var _ = Describe("Plain Helm", func() {
 				notes := helm(ctx, aws, "install", aws.Metadata.Name, aws.file, "--create-namespace", "--set", credentials)
 				Expect(
 					notes,
-				).To(And(ContainSubstring("infrastructure-aws "+aws.Metadata.AppVersion+" has been installed into the namespace "+aws.namespace()), Not(ContainSubstring("WARNING"))))
+				).To(And(ContainSubstring("infrastructure-aws "+aws.Metadata.AppVersion+" has been deployed to the namespace "+aws.namespace()), Not(ContainSubstring("WARNING"))))
 				helm(ctx, dockerBefore, "install", docker.Metadata.Name, dockerBefore.file, "--create-namespace")
 				Eventually(available(ctx, aws)).Should(HaveLen(1))
 				Eventually(available(ctx, dockerBefore)).Should(HaveLen(1))
@@ -217,7 +217,7 @@ var _ = Describe("Plain Helm", func() {
 				warning := Not(ContainSubstring("WARNING"))
 				if aws.Metadata.Annotations[chartgen.AnnotationConversionWebhooks] != "0" {
 					warning = ContainSubstring(
-						"the chart's CRDs call the conversion webhook in namespace capa-system, not in elsewhere",
+						"The chart's CRDs call the conversion webhook in the namespace capa-system, not in elsewhere",
 					)
 				}
 
