@@ -64,7 +64,7 @@ var crdRules = []Rule{
 		Name:        "crd/contract-label-versions",
 		Level:       Warning,
 		Contract:    controlPlaneContract + "#all-resources-version",
-		Requirement: "The contract labels of a CRD list only versions that the CRD has.",
+		Requirement: "The contract labels of a CRD list only versions that exist in the CRD.",
 		Why:         "Cluster API's core of that contract fails for this kind, or will fail when newer versions are removed.",
 		Remedy:      "Remove the version from the label, or the whole label.",
 		check:       checkContractLabelVersions,
@@ -76,7 +76,7 @@ var crdRules = []Rule{
 		Requirement: "For kinds outside Cluster API's own groups, a ClusterRole with the label " + labelAggregate +
 			": \"true\" grants the core controllers access.",
 		Why:    "Cluster API's core cannot read or own the objects, so no Cluster gets past its first step.",
-		Remedy: "Add the ClusterRole, with the verbs create, delete, get, list, patch, update, and watch.",
+		Remedy: "Add the ClusterRole. It needs the verbs create, delete, get, list, patch, update, and watch.",
 		check:  contracted(checkCoreAccess),
 	},
 	{

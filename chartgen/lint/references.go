@@ -33,7 +33,7 @@ var referenceRules = []Rule{
 		Name:        "references/conversion-service",
 		Level:       Warning,
 		Contract:    clusterctlContract + "#components-yaml",
-		Requirement: "The components contain the conversion Services of CRDs with a single version, too.",
+		Requirement: "The components contain the conversion Services even of CRDs with a single version.",
 		Why:         "When the CRD gets a second version, all of its objects become unreadable.",
 		Remedy:      "Remove the conversion, or correct the name of the Service.",
 		check:       checkUnusedConversions,
@@ -146,7 +146,7 @@ func checkCertificates(p *parsedBundle, report reporter) {
 		_, name, _ := strings.Cut(from, "/")
 		if !p.has("Certificate", name) {
 			report(p.componentsFile.at(doc, v1alpha2.InjectCAAnnotation),
-				"has the CA of Certificate %s injected, which is missing", from)
+				"injects the CA of Certificate %s, which is missing", from)
 		}
 	}
 

@@ -49,7 +49,7 @@ var brokenReferences = []brokenCase{
 			"inject-ca-from: example-system/other\n  labels: {",
 		),
 		"inject-ca-from: example-system/other",
-		"has the CA of Certificate example-system/other injected",
+		"injects the CA of Certificate example-system/other",
 	},
 	{
 		"references/certificate",

@@ -1,5 +1,5 @@
-// Package render renders a provider's chart as Helm does, but without a cluster. It answers before
-// an installation which objects and images it would bring and how large the Helm release would be.
+// Package render renders a provider's chart as Helm does, but without a cluster. It shows in advance
+// which objects and images the chart results in, and how large its Helm release is.
 package render
 
 import (
