@@ -13,11 +13,10 @@ import (
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// benchmarked are the providers whose numbers are kept: the largest, and the ones that most people
-// run.
+// benchmarked are the largest providers and the most common ones.
 var benchmarked = []string{"cluster-api", "infrastructure-aws", "infrastructure-azure", "infrastructure-k0smotron"}
 
-// benchmark runs f for the newest release of each of them.
+// benchmark runs f with the newest version of each of these providers.
 func benchmark(b *testing.B, f func(b *testing.B, provider *bundle.Bundle)) {
 	folder := testproviders.Folder(b)
 
@@ -44,7 +43,8 @@ func benchmark(b *testing.B, f func(b *testing.B, provider *bundle.Bundle)) {
 	}
 }
 
-// BenchmarkBuild takes published components to a packed chart; MB/s are of components.
+// BenchmarkBuild measures the way from published components to a packed chart. MB/s refers to the
+// components.
 func BenchmarkBuild(b *testing.B) {
 	benchmark(b, func(b *testing.B, provider *bundle.Bundle) {
 		b.SetBytes(int64(len(provider.Components)))
@@ -62,7 +62,7 @@ func BenchmarkBuild(b *testing.B) {
 	})
 }
 
-// BenchmarkRender is what Helm needs to render a chart that it has loaded.
+// BenchmarkRender measures how long Helm takes to render a chart that is already loaded.
 func BenchmarkRender(b *testing.B) {
 	benchmark(b, func(b *testing.B, provider *bundle.Bundle) {
 		built, err := chartgen.Build(provider)

@@ -18,13 +18,13 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
 
-// chartOut names the file into which a copy of this test program writes a chart, for
-// TestSameInputsGiveSameBytes.
+// chartOut is the environment variable with the file into which a copy of this test program writes
+// a chart, for TestReproducibleArchive.
 const chartOut = "CAPSTAN_TEST_CHART_OUT"
 
-// The same files are the same bytes, wherever and whenever, in any time zone, locale and umask, and
-// in any process: maps have another order in each.
-func TestSameInputsGiveSameBytes(t *testing.T) {
+// TestReproducibleArchive: the same files result in the same bytes, at any place and time, in any
+// time zone, locale, and umask, and in any process, since maps have another order in each.
+func TestReproducibleArchive(t *testing.T) {
 	g := NewWithT(t)
 	if out := os.Getenv(chartOut); out != "" {
 		g.Expect(os.WriteFile(out, archive(t, "."), 0o600)).To(Succeed())
@@ -45,9 +45,11 @@ func TestSameInputsGiveSameBytes(t *testing.T) {
 		syscall.Umask(mask)
 
 		out := filepath.Join(t.TempDir(), "chart.tgz")
-		cmd := exec.Command(os.Args[0], "-test.run", "^TestSameInputsGiveSameBytes$")
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestReproducibleArchive$")
 
-		cmd.Dir, cmd.Env = folder, append(os.Environ(), append(machine, chartOut+"="+out)...)
+		cmd.Dir = folder
+
+		cmd.Env = append(os.Environ(), append(machine, chartOut+"="+out)...)
 		log, err := cmd.CombinedOutput()
 		g.Expect(err).NotTo(HaveOccurred(), string(log))
 		got, err := os.ReadFile(out)
@@ -56,7 +58,7 @@ func TestSameInputsGiveSameBytes(t *testing.T) {
 	}
 }
 
-// archive is the packed chart of a provider's folder.
+// archive returns the packed chart of a provider's folder.
 func archive(t *testing.T, folder string) []byte {
 	t.Helper()
 	g := NewWithT(t)
@@ -74,9 +76,9 @@ func archive(t *testing.T, folder string) []byte {
 	return packed
 }
 
-// values.yaml tells of each variable where it goes and what it is otherwise, and of each Deployment
-// what is published, in YAML that can be uncommented.
-func TestValuesFileTellsWhatIsPublished(t *testing.T) {
+// TestValuesFile: values.yaml lists each variable with its uses and its default, and each
+// Deployment as published. All comments are valid YAML when uncommented.
+func TestValuesFile(t *testing.T) {
 	g := NewWithT(t)
 	built, err := chartgen.Build(provider("odd", workloads+`---
 apiVersion: v1
@@ -113,7 +115,7 @@ stringData:
 	g.Expect(yaml.Unmarshal([]byte(strings.ReplaceAll(comments, "  # ", "")), &published)).To(Succeed())
 	g.Expect(field(published, "manager.replicas")).To(BeEquivalentTo(2))
 	g.Expect(field(published, "manager.serviceAccountName")).To(Equal("manager"))
-	g.Expect(field(published, "manager.containers.manager.args.v")).To(BeEquivalentTo(3), "the last of two counts")
+	g.Expect(field(published, "manager.containers.manager.args.v")).To(BeEquivalentTo(3), "the last of two flags counts")
 	g.Expect(field(published, "manager.containers.manager.args.sync")).To(Equal("10m"))
 	g.Expect(field(published, "manager.containers.manager.image")).To(Equal("registry.k8s.io/cluster-api/manager:v1.0.0"))
 	g.Expect(published).To(HaveKey("other"))
@@ -121,7 +123,6 @@ stringData:
 
 func file(name string) bundle.File { return bundle.File{Name: name, Data: []byte("kind: Cluster\n")} }
 
-// The README names what a person looks for.
 func TestReadme(t *testing.T) {
 	g := NewWithT(t)
 	b := odd(t)
@@ -144,15 +145,18 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// NOTES.txt says where to look next, and warns when conversion webhooks are elsewhere.
+// TestNotes: NOTES.txt describes the next steps, and warns if conversion webhooks run elsewhere.
 func TestNotes(t *testing.T) {
 	g := NewWithT(t)
 	for name, c := range map[string]struct {
 		b       *bundle.Bundle
 		warning OmegaMatcher
 	}{
-		"conversion webhooks in another namespace": {odd(t), ContainSubstring("call the conversion webhook in namespace odd-system, not in " + targetNamespace)},
-		"no conversion webhooks":                   {provider("odd", crdWith("a")), Not(ContainSubstring("WARNING"))},
+		"conversion webhooks in another namespace": {
+			odd(t),
+			ContainSubstring("call the conversion webhook in the namespace odd-system, not in " + targetNamespace),
+		},
+		"no conversion webhooks": {provider("odd", crdWith("a")), Not(ContainSubstring("WARNING"))},
 	} {
 		built, err := chartgen.Build(c.b)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -160,7 +164,8 @@ func TestNotes(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 
 		notes := rendered["infrastructure-odd/"+chart.NotesFile]
-		g.Expect(notes).To(HavePrefix("infrastructure-odd v1.0.0 is installed in namespace "+targetNamespace), name)
+		g.Expect(notes).To(
+			HavePrefix("infrastructure-odd v1.0.0 has been deployed to the namespace "+targetNamespace), name)
 		g.Expect(notes).To(ContainSubstring("capstan generate cluster NAME --infrastructure odd:v1.0.0"), name)
 		g.Expect(notes).To(c.warning, name)
 	}

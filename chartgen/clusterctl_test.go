@@ -38,9 +38,9 @@ import (
 
 const targetNamespace = "target-namespace"
 
-// The measure of the whole package: what Helm renders from the chart is what clusterctl's library
-// makes of the same components, object for object, whatever the variables are.
-func TestChartsRenderWhatClusterctlApplies(t *testing.T) {
+// TestEqualToClusterctl: for any values of the variables, Helm renders from the chart the same
+// objects that clusterctl's library generates from the same components.
+func TestEqualToClusterctl(t *testing.T) {
 	for _, folder := range providerFolders(t) {
 		directory, err := source.NewDirectory(folder)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -58,8 +58,8 @@ func TestChartsRenderWhatClusterctlApplies(t *testing.T) {
 	}
 }
 
-// providerFolders are the sample providers of the project and, when PROVIDERS is set, the real
-// releases there.
+// providerFolders returns the folders of the project's sample providers and, if PROVIDERS is set,
+// of the real providers there.
 func providerFolders(t *testing.T) []string {
 	folders, err := filepath.Glob("../test/data/providers/*")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -73,7 +73,7 @@ func providerFolders(t *testing.T) []string {
 	return slices.DeleteFunc(folders, func(f string) bool { info, err := os.Stat(f); return err != nil || !info.IsDir() })
 }
 
-// assignments are the values given to all variables, by what they try.
+// assignments are the values that are given to all variables, by what they test.
 var assignments = map[string]func(name string) string{
 	"plain":        func(name string) string { return "value-of-" + strings.ToLower(strings.ReplaceAll(name, "_", "-")) },
 	"empty":        func(string) string { return "" },
@@ -103,9 +103,10 @@ func compareWithClusterctl(t *testing.T, b *bundle.Bundle) {
 	}
 
 	compareOnce(t, "defaults", b, built, defaults)
-	// CRDs are the same whatever the variables are; comparing them once is enough.
+
+	// CRDs do not depend on the variables, so comparing them once is enough.
 	b.Components = withoutCRDs(b.Components)
-	built.CRDs = nil
+	built = built.WithoutCRDs()
 
 	for _, kind := range slices.Sorted(maps.Keys(assignments)) {
 		variables := map[string]string{}
@@ -146,8 +147,8 @@ func compareOnce(t *testing.T, kind string, b *bundle.Bundle, built *chart.Chart
 	}
 }
 
-// clusterctlObjects are the objects that clusterctl would apply, without the Namespace; by kind,
-// namespace and name, as JSON.
+// clusterctlObjects returns the objects that clusterctl would apply, except the Namespace, as JSON
+// by kind, namespace, and name.
 func clusterctlObjects(ctx context.Context, b *bundle.Bundle, variables map[string]string) (map[string]string, error) {
 	reader := config.NewMemoryReader()
 	for name, value := range variables {
@@ -177,7 +178,7 @@ func clusterctlObjects(ctx context.Context, b *bundle.Bundle, variables map[stri
 	return index(components.Objs())
 }
 
-// chartObjects are the objects of the rendered chart and its CRDs.
+// chartObjects returns the objects of the rendered chart and its CRDs.
 func chartObjects(c *chart.Chart, variables map[string]string) (map[string]string, error) {
 	rendered, err := renderChart(c, variables)
 	if err != nil {
@@ -204,8 +205,8 @@ func chartObjects(c *chart.Chart, variables map[string]string) (map[string]strin
 	return index(objects)
 }
 
-// renderChart renders as `helm template --namespace target-namespace` does, values checked against
-// the schema.
+// renderChart renders the chart like `helm template --namespace target-namespace`, including the
+// validation of the values.
 func renderChart(c *chart.Chart, variables map[string]string) (map[string]string, error) {
 	loaded, err := loadChart(c)
 	if err != nil {
@@ -244,7 +245,7 @@ func loadChart(c *chart.Chart) (*helmchart.Chart, error) {
 	return loader.LoadArchive(bytes.NewReader(archive))
 }
 
-// index names objects and makes them comparable.
+// index normalizes objects and returns them by kind, namespace, and name.
 func index(objects []unstructured.Unstructured) (map[string]string, error) {
 	byName := map[string]string{}
 
@@ -255,11 +256,11 @@ func index(objects []unstructured.Unstructured) (map[string]string, error) {
 
 		name := fmt.Sprintf("%s %s/%s", o.GroupVersionKind(), o.GetNamespace(), o.GetName())
 		if _, twice := byName[name]; twice {
-			return nil, fmt.Errorf("%s is there twice", name)
+			return nil, fmt.Errorf("%s exists twice", name)
 		}
 
 		if o.GetKind() == "CustomResourceDefinition" {
-			// Where CRDs point to is set when they are applied, since Helm does not render them.
+			// Helm does not render CRDs, so their references are changed when they are applied.
 			unstructured.RemoveNestedField(o.Object, "metadata", "annotations", "cert-manager.io/inject-ca-from")
 			unstructured.RemoveNestedField(o.Object, "spec", "conversion", "webhook", "clientConfig", "service", "namespace")
 			unstructured.RemoveNestedField(o.Object, "status")
@@ -280,8 +281,7 @@ func index(objects []unstructured.Unstructured) (map[string]string, error) {
 	return byName, nil
 }
 
-// typed are the kinds that clusterctl reads into Go types and writes back, which adds their empty
-// fields.
+// typed are the kinds that clusterctl converts to Go types and back, which adds empty fields.
 var typed = map[string]func() any{
 	"ClusterRoleBinding":             func() any { return &rbacv1.ClusterRoleBinding{} },
 	"CustomResourceDefinition":       func() any { return &apiextensionsv1.CustomResourceDefinition{} },
@@ -292,7 +292,7 @@ var typed = map[string]func() any{
 	"ValidatingWebhookConfiguration": func() any { return &admissionregistrationv1.ValidatingWebhookConfiguration{} },
 }
 
-// throughTypes takes an object on the same way that clusterctl takes it.
+// throughTypes converts an object to its Go type and back, as clusterctl does.
 func throughTypes(o *unstructured.Unstructured) error {
 	newObject := typed[o.GetKind()]
 	if newObject == nil {
@@ -310,7 +310,7 @@ func throughTypes(o *unstructured.Unstructured) error {
 	return err
 }
 
-// withoutNulls drops nulls: clusterctl's Go types turn some fields into one, and the API server
+// withoutNulls removes nulls: clusterctl's Go types set some fields to null, and the API server
 // ignores them.
 func withoutNulls(value any) any {
 	switch value := value.(type) {

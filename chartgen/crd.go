@@ -3,7 +3,6 @@ package chartgen
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,23 +13,15 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-// annotationInjectCA is where cert-manager reads, as namespace/name, whose certificate to trust.
-const annotationInjectCA = "cert-manager.io/inject-ca-from"
-
-// conversionService is where a CRD says which Service converts its objects.
-var conversionService = []string{"spec", "conversion", "webhook", "clientConfig", "service"}
-
-// crdFile is a CRD as it goes to crds/, which Helm does not render: its text with clusterctl's
-// labels. Expressions are replaced by their defaults, since nothing could give them a value later;
-// a required variable is therefore refused.
+// crdFile returns the file of a CRD in crds/: its text with clusterctl's labels. Helm does not
+// render these files, so expressions are replaced by their defaults, and a required variable is an
+// error.
 func crdFile(doc *bundle.Document, label string) ([]byte, error) {
 	for _, v := range doc.Text.Variables() {
 		if v.Required {
 			return nil, &bundle.InvalidError{File: bundle.ComponentsFile, Line: doc.Line, Reason: fmt.Sprintf(
-				"%s uses the variable %s without a default; CRDs are the same for every release, so give it a default",
-				doc,
-				v.Name,
-			)}
+				"%s uses the variable %s, which has no default; Helm does not render CRDs, so give the variable a default",
+				doc, v.Name)}
 		}
 	}
 
@@ -46,9 +37,9 @@ func crdFile(doc *bundle.Document, label string) ([]byte, error) {
 	return relabel(text, label)
 }
 
-// insertLabels writes clusterctl's labels into the text of an object in block style and leaves
-// every other line as it is: a CRD is up to 1.7 MB, and its text is what people compare. It reports
-// false when the metadata has another shape.
+// insertLabels writes clusterctl's labels into the text of an object and keeps every other line:
+// parsing and writing a CRD of up to 1.7 MB would be slow, and would hide in a diff what changed.
+// It reports false if the metadata is not in block style.
 func insertLabels(text, label string) (string, bool) {
 	head, rest, found := cutLine(text, "metadata:")
 	if !found {
@@ -59,7 +50,9 @@ func insertLabels(text, label string) (string, bool) {
 	indent := indentation(block)
 
 	before, after, found := cutLine(block, indent+"labels:")
-	if indent == "" || !found && strings.Contains("\n"+block, "\n"+indent+"labels") {
+	flowStyle := !found && strings.Contains("\n"+block, "\n"+indent+"labels")
+
+	if indent == "" || flowStyle {
 		return "", false
 	}
 
@@ -75,25 +68,22 @@ func insertLabels(text, label string) (string, bool) {
 	return head + "metadata:\n" + before + labelLines(indent, inner, label) + withoutLabels(after, inner) + tail, true
 }
 
+// labelLines returns the field "labels" with clusterctl's labels.
 func labelLines(indent, inner, label string) string {
-	return fmt.Sprintf(
-		"%slabels:\n%s%s: \"\"\n%s%s: %s\n",
-		indent,
-		inner,
-		v1alpha2.ClusterctlLabel,
-		inner,
-		v1alpha2.ClusterctlProviderLabel,
-		label,
-	)
+	return indent + "labels:\n" +
+		inner + v1alpha2.ClusterctlLabel + ": \"\"\n" +
+		inner + v1alpha2.ClusterctlProviderLabel + ": " + label + "\n"
 }
 
-// withoutLabels leaves out the lines that set clusterctl's labels at the given indentation.
+// withoutLabels removes the lines that set clusterctl's labels at the given indentation.
 func withoutLabels(block, indent string) string {
 	var kept strings.Builder
 
 	for line := range strings.Lines(block) {
 		key, _, _ := strings.Cut(strings.TrimPrefix(line, indent), ":")
-		if key = strings.Trim(key, `"'`); key != v1alpha2.ClusterctlLabel && key != v1alpha2.ClusterctlProviderLabel {
+		key = strings.Trim(key, `"'`)
+
+		if key != v1alpha2.ClusterctlLabel && key != v1alpha2.ClusterctlProviderLabel {
 			kept.WriteString(line)
 		}
 	}
@@ -101,7 +91,7 @@ func withoutLabels(block, indent string) string {
 	return kept.String()
 }
 
-// cutLine cuts text around the first line that reads as given.
+// cutLine cuts text around the first line that equals the given one.
 func cutLine(text, line string) (before, after string, found bool) {
 	if rest, ok := strings.CutPrefix(text, line+"\n"); ok {
 		return "", rest, true
@@ -112,7 +102,7 @@ func cutLine(text, line string) (before, after string, found bool) {
 	return before + "\n", after, found
 }
 
-// leadingBlock cuts text before its first line that is not indented.
+// leadingBlock splits text before its first line that is not indented.
 func leadingBlock(text string) (block, rest string) {
 	end := 0
 
@@ -127,12 +117,12 @@ func leadingBlock(text string) (block, rest string) {
 	return text[:end], text[end:]
 }
 
+// indentation returns the spaces at the beginning of text.
 func indentation(text string) string {
 	return text[:len(text)-len(strings.TrimLeft(text, " "))]
 }
 
-// relabel sets clusterctl's labels on an object whose text is not in block style, and so writes all
-// of it anew.
+// relabel parses an object, sets clusterctl's labels, and writes it again.
 func relabel(text, label string) ([]byte, error) {
 	object, err := readObject([]byte(text))
 	if err != nil {
@@ -144,13 +134,14 @@ func relabel(text, label string) ([]byte, error) {
 		labels = map[string]string{}
 	}
 
-	labels[v1alpha2.ClusterctlLabel], labels[v1alpha2.ClusterctlProviderLabel] = "", label
+	labels[v1alpha2.ClusterctlLabel] = ""
+	labels[v1alpha2.ClusterctlProviderLabel] = label
 	object.SetLabels(labels)
 
 	return yaml.Marshal(object.Object)
 }
 
-// readObject reads an object and leaves integers integers, however large.
+// readObject parses an object and keeps large integers exact.
 func readObject(text []byte) (*unstructured.Unstructured, error) {
 	data, err := yaml.YAMLToJSON(text)
 	if err != nil {
@@ -162,9 +153,9 @@ func readObject(text []byte) (*unstructured.Unstructured, error) {
 	return object, object.UnmarshalJSON(data)
 }
 
-// JoinCRDs makes one file of a chart's CRDs, for kubectl apply --server-side. With a namespace,
-// conversion webhooks are called and certificates taken from there; with none, in the provider's
-// default namespace, where the chart's own CRDs have them.
+// JoinCRDs joins the CRDs of a chart into one file for kubectl apply --server-side. If a namespace
+// is given, conversion webhooks and certificates are taken from there, otherwise from the
+// provider's default namespace, to which the chart's CRDs refer.
 func JoinCRDs(c *chart.Chart, namespace string) ([]byte, error) {
 	var out bytes.Buffer
 
@@ -173,7 +164,7 @@ func JoinCRDs(c *chart.Chart, namespace string) ([]byte, error) {
 
 		if namespace != "" {
 			var err error
-			if data, err = moveCRD(data, namespace); err != nil {
+			if data, err = moveCRDFile(data, namespace); err != nil {
 				return nil, fmt.Errorf("chart %s: %s: %w", c.Metadata.Name, f.Name, err)
 			}
 		}
@@ -184,33 +175,16 @@ func JoinCRDs(c *chart.Chart, namespace string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// moveCRD makes a CRD refer to a namespace; one that refers to none stays as it is written.
-func moveCRD(data []byte, namespace string) ([]byte, error) {
+// moveCRDFile changes the namespace to which a CRD refers. A CRD without such a reference keeps its
+// text.
+func moveCRDFile(data []byte, namespace string) ([]byte, error) {
 	object, err := readObject(data)
 	if err != nil {
 		return nil, err
 	}
 
-	annotations := object.GetAnnotations()
-	_, certificate, annotated := strings.Cut(annotations[annotationInjectCA], "/")
-
-	_, converted, _ := unstructured.NestedMap(object.Object, conversionService...)
-	if !annotated && !converted {
+	if !bundle.MoveCRD(object, namespace) {
 		return data, nil
-	}
-
-	if annotated {
-		annotations[annotationInjectCA] = namespace + "/" + certificate
-		object.SetAnnotations(annotations)
-	}
-
-	if converted {
-		if err := unstructured.SetNestedField(
-			object.Object,
-			namespace,
-			append(slices.Clone(conversionService), "namespace")...); err != nil {
-			return nil, err
-		}
 	}
 
 	return yaml.Marshal(object.Object)

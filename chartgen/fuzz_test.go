@@ -7,8 +7,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
-// FuzzBuild feeds arbitrary bytes to everything that reads what a provider publishes: an error or a
-// chart, never a panic, and of a chart the archive that it promises.
+// FuzzBuild builds charts from arbitrary bytes. The result must be an error or a chart that can be
+// packed, never a panic.
 func FuzzBuild(f *testing.F) {
 	const metadata = "releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]\n"
 	f.Add(
@@ -18,14 +18,16 @@ func FuzzBuild(f *testing.F) {
 	)
 	f.Add(
 		[]byte(
-			"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: a.b\n  labels:\n    c: d\nspec:\n  versions:\n  - schema:\n      x: |\n        y\n",
+			"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: a.b\n  labels:\n"+
+				"    c: d\nspec:\n  versions:\n  - schema:\n      x: |\n        y\n",
 		),
 		[]byte(metadata),
 		[]byte{},
 	)
 	f.Add(
 		[]byte(
-			"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: {spec: {containers: [{name: manager, args: [\"--x=${A/#b/c: d}\"]}]}}}\n---\n",
+			"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n"+
+				"spec: {template: {spec: {containers: [{name: manager, args: [\"--x=${A/#b/c: d}\"]}]}}}\n---\n",
 		),
 		[]byte(metadata),
 		[]byte("{{"),
@@ -54,7 +56,7 @@ func FuzzBuild(f *testing.F) {
 		}
 
 		if _, _, err := chartgen.RequiredVariables(built); err != nil {
-			t.Fatalf("a chart whose own schema cannot be read: %v", err)
+			t.Fatalf("a chart with a schema that cannot be read: %v", err)
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
-// aliasBomb is a flow mapping of a few hundred bytes that stands for 9^9 strings.
+// aliasBomb returns a flow mapping of a few hundred bytes that expands to 9^9 strings.
 func aliasBomb() string {
 	entries := []string{"a0: &a0 [x, x, x, x, x, x, x, x, x]"}
 
@@ -23,10 +23,11 @@ func aliasBomb() string {
 	return "{" + strings.Join(entries, ", ") + "}"
 }
 
-func TestYAMLBombsAreRefusedInLittleMemory(t *testing.T) {
+func TestBuildRefusesYAMLBombs(t *testing.T) {
 	const (
 		head     = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
-		metadata = "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries: [{major: 1, minor: 0, contract: v1beta2}]\n"
+		metadata = "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\n" +
+			"releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]\n"
 	)
 	for name, b := range map[string]struct{ components, metadata string }{
 		"aliases of an object":   {head + "data: " + aliasBomb() + "\n", metadata},
@@ -41,8 +42,10 @@ func TestYAMLBombsAreRefusedInLittleMemory(t *testing.T) {
 			runtime.ReadMemStats(&before)
 
 			_, err := chartgen.Build(&bundle.Bundle{
-				Provider: bundle.Provider{Name: "x", Type: "InfrastructureProvider", Label: "infrastructure-x"}, Version: "v1.0.0",
-				Components: []byte(b.components), Metadata: []byte(b.metadata),
+				Provider:   bundle.Provider{Name: "x", Type: "InfrastructureProvider", Label: "infrastructure-x"},
+				Version:    "v1.0.0",
+				Components: []byte(b.components),
+				Metadata:   []byte(b.metadata),
 			})
 
 			runtime.ReadMemStats(&after)

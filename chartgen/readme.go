@@ -12,20 +12,23 @@ var readmeText string
 
 var readmeTemplate = template.Must(template.New("README.md").Funcs(template.FuncMap{
 	"join": strings.Join,
-	"cell": func(text string) string { return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text) },
+	"cell": tableCell,
 	"code": code,
 }).Parse(readmeText))
 
-// readme is README.md.
-func (c *contents) readme() ([]byte, error) {
+// readme returns the content of README.md.
+func (s *summary) readme() ([]byte, error) {
 	var out bytes.Buffer
 
-	err := readmeTemplate.Execute(&out, c)
+	err := readmeTemplate.Execute(&out, s)
 
 	return out.Bytes(), err
 }
 
-// code writes text as code in Markdown.
+// tableCell escapes text for a cell of a Markdown table.
+func tableCell(text string) string { return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text) }
+
+// code formats text as code in Markdown.
 func code(text string) string {
 	if strings.Contains(text, "`") {
 		return "`` " + text + " ``"
@@ -34,22 +37,22 @@ func code(text string) string {
 	return "`" + text + "`"
 }
 
-// Chart is the name of the chart's archive.
-func (c *contents) Chart() string {
-	return c.Provider.Label + "-" + strings.TrimPrefix(c.Version, "v") + ".tgz"
+// Archive returns the file name of the chart's archive.
+func (s *summary) Archive() string {
+	return s.Provider.Label + "-" + strings.TrimPrefix(s.Version, "v") + ".tgz"
 }
 
-// SetRequired are the flags of helm that set the required variables.
-func (c *contents) SetRequired() string {
+// SetFlags returns the helm flags that set the required variables.
+func (s *summary) SetFlags() string {
 	var flags strings.Builder
-	for _, name := range c.required() {
+	for _, name := range s.required() {
 		flags.WriteString(" \\\n  --set variables." + name + "=…")
 	}
 
 	return flags.String()
 }
 
-// Default is the variable's default for a table's cell.
+// Default returns the default of a variable in Markdown, or all of them if uses differ.
 func (v variable) Default() string {
 	if v.Required {
 		return "required"
@@ -62,6 +65,3 @@ func (v variable) Default() string {
 
 	return strings.Join(all, " or ")
 }
-
-// Containers are the names of the Deployment's containers, for people.
-func (d deployment) Containers() string { return strings.Join(d.names(), ", ") }

@@ -10,8 +10,8 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-// schemaNode is the part of JSON Schema (draft 7) that values.schema.json uses. It never refers to
-// another document: Helm would fetch it.
+// schemaNode is the subset of JSON Schema (draft 7) that values.schema.json uses. It must not refer
+// to other documents, because Helm would fetch them.
 type schemaNode struct {
 	Schema      string                 `json:"$schema,omitempty"`
 	Ref         string                 `json:"$ref,omitempty"`
@@ -24,59 +24,42 @@ type schemaNode struct {
 	Properties  map[string]*schemaNode `json:"properties,omitempty"`
 	Required    []string               `json:"required,omitempty"`
 	Items       *schemaNode            `json:"items,omitempty"`
-	// AdditionalProperties is false, or the *schemaNode of all properties that are not named.
+	// AdditionalProperties is false or the *schemaNode of all properties that Properties does not
+	// list.
 	AdditionalProperties any                    `json:"additionalProperties,omitempty"`
 	Definitions          map[string]*schemaNode `json:"definitions,omitempty"`
 }
 
-// schema is values.schema.json. A key that the chart does not know is an error, so that a typo does
-// not pass; required variables are required here, so that Helm itself names all that are missing.
-func (c *contents) schema() ([]byte, error) {
-	variables := object(
-		"The provider's variables, by name. One that is not set, null or empty has its default.",
-		map[string]*schemaNode{},
-	)
-
-	variables.Type = "object"
-	for _, v := range c.Variables {
-		property := &schemaNode{Type: []string{"string", "number", "boolean", "null"}, Description: v.describe()}
-		if v.Required {
-			property.Type = []string{"string", "number", "boolean"}
-
-			variables.Required = append(variables.Required, v.Name)
-		} else if len(v.Defaults) == 1 {
-			property.Default = v.Defaults[0]
-		}
-
-		variables.Properties[v.Name] = property
-	}
+// schema returns the content of values.schema.json. Unknown keys are errors, so that typos do not
+// go unnoticed. Required variables are required by the schema, so that Helm itself reports all that
+// are missing.
+func (s *summary) schema() ([]byte, error) {
+	variables := s.variablesSchema()
 
 	deployments := map[string]*schemaNode{}
-	for _, d := range c.Deployments {
+	for _, d := range s.Deployments {
 		deployments[d.Name] = deploymentSchema(d)
 	}
 
 	root := object("", map[string]*schemaNode{
 		"variables": variables,
-		"imageRegistry": typed(
-			"string",
-			"Registry, as host[:port][/path], that takes the place of the registry of every image: a mirror.",
-		),
-		"images": mapOf(
-			ref("image"),
-			`Parts of images to replace, by the image's name without repository and tag, or "all"; before imageRegistry.`,
-		),
-		"commonLabels":      texts("Labels for every object but the CRDs."),
-		"commonAnnotations": texts("Annotations for every object but the CRDs."),
+		"imageRegistry": nullable("string",
+			"Registry mirror, as host[:port][/path], that replaces the registry of every image."),
+		"images": mapOf(ref("image"),
+			"Parts of image references to replace, by the image's name without repository and tag, or \"all\". "+
+				"Applied before imageRegistry."),
+		"commonLabels":      stringMap("Labels for all objects except CRDs."),
+		"commonAnnotations": stringMap("Annotations for all objects except CRDs."),
 		"deployments": object(
-			"What to change in the provider's Deployments, by name. What is absent or null stays as published.",
-			deployments,
-		),
-		"global": typed("object", "Helm's values for all charts of a release."),
+			"Changes to the provider's Deployments, by name. A value that is absent or null stays as published.",
+			deployments),
+		"global": nullable("object", "Values that Helm shares between all charts of a release."),
 	})
-	root.Schema, root.Type, root.Definitions = "http://json-schema.org/draft-07/schema#", "object", definitions()
+	root.Schema = "http://json-schema.org/draft-07/schema#"
+	root.Title = fmt.Sprintf("Values of %s %s", s.Provider.Label, s.Version)
+	root.Type = "object"
+	root.Definitions = definitions()
 
-	root.Title = fmt.Sprintf("Values of %s %s", c.Provider.Label, c.Version)
 	if len(variables.Required) > 0 {
 		root.Required = []string{"variables"}
 	}
@@ -84,102 +67,129 @@ func (c *contents) schema() ([]byte, error) {
 	return marshalJSON(root, "  ")
 }
 
+// variablesSchema returns the schema of the value "variables".
+func (s *summary) variablesSchema() *schemaNode {
+	variables := object(
+		"Variables of the provider, by name. A variable that is unset, null, or empty has its default.",
+		map[string]*schemaNode{})
+	variables.Type = "object"
+
+	for _, v := range s.Variables {
+		property := &schemaNode{Type: []string{"string", "number", "boolean", "null"}, Description: v.describe()}
+
+		switch {
+		case v.Required:
+			property.Type = []string{"string", "number", "boolean"}
+
+			variables.Required = append(variables.Required, v.Name)
+		case len(v.Defaults) == 1:
+			property.Default = v.Defaults[0]
+		}
+
+		variables.Properties[v.Name] = property
+	}
+
+	return variables
+}
+
 func deploymentSchema(d deployment) *schemaNode {
 	containers := map[string]*schemaNode{}
-	for _, name := range d.names() {
+	for _, name := range d.ContainerNames {
 		containers[name] = ref("container")
 	}
 
 	zero := 0
-	replicas := typed("integer", "How many pods; 0 stops the provider.")
+	replicas := nullable("integer", "Number of pods. 0 stops the provider.")
 	replicas.Minimum = &zero
 
-	return object("The Deployment "+d.Name+".", map[string]*schemaNode{
+	return object("Changes to the Deployment "+d.Name+".", map[string]*schemaNode{
 		"replicas":     replicas,
-		"nodeSelector": texts("Labels of the nodes to run on, in place of the published ones."),
-		"tolerations":  listOf(typed("object", ""), "Tolerations, in place of the published ones; [] takes them away."),
-		"affinity":     typed("object", "Affinity, in place of the published one."),
-		"serviceAccountName": typed(
-			"string",
-			"ServiceAccount of the pods. The published roles are bound to the published one only.",
-		),
-		"imagePullSecrets": listOf(named(), "Secrets with credentials for registries, in place of the published ones."),
-		"podLabels":        texts("Labels for the pods."),
-		"podAnnotations":   texts("Annotations for the pods."),
-		"containers":       object("Containers and init containers, by name.", containers),
+		"nodeSelector": stringMap("Node labels. Replaces the published nodeSelector."),
+		"tolerations":  listOf(nullable("object", ""), "Replaces the published tolerations. [] removes them."),
+		"affinity":     nullable("object", "Replaces the published affinity."),
+		"serviceAccountName": nullable("string",
+			"ServiceAccount of the pods. The published role bindings cover only the published ServiceAccount."),
+		"imagePullSecrets": listOf(namedObject(), "Secrets with registry credentials. Replaces the published ones."),
+		"podLabels":        stringMap("Labels to add to the pods."),
+		"podAnnotations":   stringMap("Annotations to add to the pods."),
+		"containers":       object("Changes to containers and init containers, by name.", containers),
 	})
 }
 
-// definitions are the schemas that others refer to.
+// definitions returns the schemas that ref refers to.
 func definitions() map[string]*schemaNode {
-	flag := &schemaNode{Type: []string{"string", "number", "boolean", "null"}}
-	reference := &schemaNode{
+	flagValue := &schemaNode{Type: []string{"string", "number", "boolean", "null"}}
+	image := &schemaNode{
 		Type:                 []string{"string", "object", "null"},
 		AdditionalProperties: false,
-		Description:          "The image's full reference, or those of its parts that change. It wins over images and imageRegistry.",
-		Properties:           imageParts(),
+		Description: "Full image reference, or the parts of it to replace. " +
+			"Takes precedence over images and imageRegistry.",
+		Properties: imageParts(),
 	}
 
 	return map[string]*schemaNode{
-		"image": object("Parts of an image's reference; what is not set stays.", imageParts()),
+		"image": object("Parts of an image reference to replace. A part that is absent stays as published.", imageParts()),
 		"container": object("", map[string]*schemaNode{
-			"image":   reference,
-			"command": listOf(&schemaNode{Type: "string"}, "The command, in place of the published one."),
-			"args": mapOf(
-				flag,
-				"Flags by name, with or without dashes, set among the published arguments; null takes a flag away.",
-			),
-			"featureGates":   mapOf(&schemaNode{Type: "boolean"}, "Feature gates, merged into the flag --feature-gates."),
-			"env":            listOf(named(), "Environment variables, each in place of the published one of its name."),
-			"resources":      typed("object", "Resource requests and limits, merged into the published ones."),
-			"livenessProbe":  typed("object", "Fields of the liveness probe, merged into the published one."),
-			"readinessProbe": typed("object", "Fields of the readiness probe, merged into the published one."),
+			"image":   image,
+			"command": listOf(&schemaNode{Type: "string"}, "Replaces the published command."),
+			"args": mapOf(flagValue,
+				"Flags by name, with or without leading dashes, to set in the published arguments. null removes a flag."),
+			"featureGates": mapOf(&schemaNode{Type: "boolean"}, "Feature gates to merge into the flag --feature-gates."),
+			"env": listOf(namedObject(),
+				"Environment variables. Each one replaces the published variable of the same name, or is added."),
+			"resources":      nullable("object", "Resource requests and limits to merge into the published ones."),
+			"livenessProbe":  nullable("object", "Fields to merge into the published liveness probe."),
+			"readinessProbe": nullable("object", "Fields to merge into the published readiness probe."),
 		}),
 	}
 }
 
 func imageParts() map[string]*schemaNode {
 	return map[string]*schemaNode{
-		"repository": typed("string", "All that precedes the name, such as registry.example.com/mirror."),
-		"name":       typed("string", "The name."),
-		"tag":        typed("string", "The tag; a digest gives way to it."),
+		"repository": nullable("string", "Everything before the name, for example registry.example.com/mirror."),
+		"name":       nullable("string", "Name of the image."),
+		"tag":        nullable("string", "Tag of the image. Replaces a published tag or digest."),
 	}
 }
 
-// typed is a value of a type, or null, which counts as absent.
-func typed(kind, description string) *schemaNode {
+// nullable returns the schema of a value of the given type. It also accepts null, which counts as
+// absent.
+func nullable(kind, description string) *schemaNode {
 	return &schemaNode{Type: []string{kind, "null"}, Description: description}
 }
 
-// object has these properties and no others.
+// object returns the schema of an object that has no other properties than these.
 func object(description string, properties map[string]*schemaNode) *schemaNode {
-	node := typed("object", description)
-	node.Properties, node.AdditionalProperties = properties, false
+	node := nullable("object", description)
+	node.Properties = properties
+	node.AdditionalProperties = false
 
 	return node
 }
 
+// mapOf returns the schema of a map with any keys.
 func mapOf(values *schemaNode, description string) *schemaNode {
-	node := typed("object", description)
+	node := nullable("object", description)
 	node.AdditionalProperties = values
 
 	return node
 }
 
+// listOf returns the schema of a list.
 func listOf(items *schemaNode, description string) *schemaNode {
-	node := typed("array", description)
+	node := nullable("array", description)
 	node.Items = items
 
 	return node
 }
 
-// texts is a map of labels or annotations.
-func texts(description string) *schemaNode {
+// stringMap returns the schema of labels or annotations.
+func stringMap(description string) *schemaNode {
 	return mapOf(&schemaNode{Type: "string"}, description)
 }
 
-// named is an object of Kubernetes with a name.
-func named() *schemaNode {
+// namedObject returns the schema of an object with a name and any other fields.
+func namedObject() *schemaNode {
 	return &schemaNode{
 		Type:       "object",
 		Required:   []string{"name"},
@@ -187,13 +197,14 @@ func named() *schemaNode {
 	}
 }
 
+// ref returns a reference to one of the definitions.
 func ref(definition string) *schemaNode { return &schemaNode{Ref: "#/definitions/" + definition} }
 
-// RequiredVariables reads from a chart's schema the names of the variables that have no default,
-// sorted, and the names of all.
+// RequiredVariables reads a chart's schema and returns the names of the variables without a default
+// and of all variables, both sorted.
 func RequiredVariables(c *chart.Chart) (required, all []string, err error) {
 	schema := c.File(chart.SchemaFile)
-	if schema == nil { // a chart that chartgen did not make
+	if schema == nil { // not built by chartgen
 		return nil, nil, nil
 	}
 
@@ -210,18 +221,18 @@ func RequiredVariables(c *chart.Chart) (required, all []string, err error) {
 	return node.Required, slices.Sorted(maps.Keys(node.Properties)), nil
 }
 
-// describe says in one line what a person must know of a variable.
+// describe returns a one-line description of a variable: its default, and where it is used.
 func (v variable) describe() string {
 	text := "Required."
 	if !v.Required {
-		text = "Optional, " + v.defaults() + "."
+		text = "Optional, " + v.defaultText() + "."
 	}
 
-	return text + " In " + strings.Join(v.Uses, "; ") + "."
+	return text + " Used in " + strings.Join(v.Uses, "; ") + "."
 }
 
-// defaults tells the default, or all of them where uses differ.
-func (v variable) defaults() string {
+// defaultText describes the default, or all of them if uses differ.
+func (v variable) defaultText() string {
 	if len(v.Defaults) == 0 {
 		return "empty by default"
 	}

@@ -4,13 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
-// kubernetesGroups are the API groups that Kubernetes serves itself.
+// kubernetesGroups are the API groups that Kubernetes itself serves.
 var kubernetesGroups = map[string]bool{
 	"": true, "apps": true, "autoscaling": true, "batch": true, "extensions": true, "policy": true,
 	"admissionregistration.k8s.io": true, "apiextensions.k8s.io": true, "apiregistration.k8s.io": true,
@@ -20,9 +17,9 @@ var kubernetesGroups = map[string]bool{
 	"storage.k8s.io": true, "storagemigration.k8s.io": true,
 }
 
-// clusterScoped are the kinds without a namespace, of Kubernetes and of the projects that provider
-// components use. clusterctl knows sixteen of them by kind alone and puts all others into the
-// namespace.
+// clusterScoped lists the cluster-scoped kinds of Kubernetes and of the projects that provider
+// components use, by API group. clusterctl knows only sixteen of them, regardless of the group, and
+// sets a namespace on all other objects.
 var clusterScoped = map[string][]string{
 	"": {"ComponentStatus", "Namespace", "Node", "PersistentVolume"},
 	"admissionregistration.k8s.io": {
@@ -47,29 +44,20 @@ var clusterScoped = map[string][]string{
 	"trust.cert-manager.io":        {"Bundle"},
 }
 
-// scopes knows the kinds that the bundle's own CRDs define, and whether they are namespaced.
+// scopes records which kinds the provider's own CRDs define, and whether they are namespaced.
 type scopes map[schema.GroupKind]bool
 
-func newScopes(components *bundle.Components) scopes {
-	s := scopes{}
-
-	for i := range components.Documents {
-		doc := &components.Documents[i]
-		if !doc.IsCRD() {
-			continue
-		}
-
-		group, _, _ := unstructured.NestedString(doc.Object.Object, "spec", "group")
-		kind, _, _ := unstructured.NestedString(doc.Object.Object, "spec", "names", "kind")
-		scope, _, _ := unstructured.NestedString(doc.Object.Object, "spec", "scope")
-		s[schema.GroupKind{Group: group, Kind: kind}] = scope != "Cluster"
+// add records the kind that a CRD defines.
+func (s scopes) add(crd map[string]any) {
+	kind := schema.GroupKind{
+		Group: nestedString(crd, "spec", "group"),
+		Kind:  nestedString(crd, "spec", "names", "kind"),
 	}
-
-	return s
+	s[kind] = nestedString(crd, "spec", "scope") != "Cluster"
 }
 
-// namespaced reports whether objects of the kind live in a namespace. A kind that nobody knows is
-// taken to: the API server drops the namespace of a cluster-scoped object.
+// namespaced reports whether a kind is namespaced. Unknown kinds count as namespaced: if one is
+// not, the API server drops the namespace.
 func (s scopes) namespaced(kind schema.GroupKind) bool {
 	if namespaced, known := s[kind]; known {
 		return namespaced
@@ -78,23 +66,23 @@ func (s scopes) namespaced(kind schema.GroupKind) bool {
 	return !slices.Contains(clusterScoped[kind.Group], kind.Kind)
 }
 
-// requiredKinds lists the kinds that the objects need from others, sorted.
-func requiredKinds(components *bundle.Components) []string {
+// requiredKinds returns those of the kinds whose API groups neither Kubernetes nor the provider's
+// own CRDs define, as Kind.version.group, sorted.
+func (s scopes) requiredKinds(kinds []schema.GroupVersionKind) []string {
 	own := map[string]bool{}
-	for kind := range newScopes(components) {
+	for kind := range s {
 		own[kind.Group] = true
 	}
 
-	var kinds []string
+	var required []string
 
-	for i := range components.Documents {
-		gvk := components.Documents[i].Object.GroupVersionKind()
-		if !kubernetesGroups[gvk.Group] && !own[gvk.Group] {
-			kinds = append(kinds, fmt.Sprintf("%s.%s.%s", gvk.Kind, gvk.Version, gvk.Group))
+	for _, kind := range kinds {
+		if !kubernetesGroups[kind.Group] && !own[kind.Group] {
+			required = append(required, fmt.Sprintf("%s.%s.%s", kind.Kind, kind.Version, kind.Group))
 		}
 	}
 
-	slices.Sort(kinds)
+	slices.Sort(required)
 
-	return slices.Compact(kinds)
+	return slices.Compact(required)
 }

@@ -10,98 +10,114 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
 // valuesHead is values.yaml up to the variables.
 const valuesHead = `# Values of %s %s.
 
-# The provider's variables, by name. One that is not set, null or empty has its default.
+# Variables of the provider, by name. A variable that is unset, null, or empty has its default.
 variables: {}
 `
 
-// valuesTail is what follows the variables, up to the Deployments.
+// valuesTail is values.yaml from the variables to the Deployments.
 const valuesTail = `
-# Registry, as host[:port][/path], that takes the place of the registry of every image: a mirror.
+# Registry mirror, as host[:port][/path], that replaces the registry of every image.
 imageRegistry: ""
 
-# Parts of images to replace, by the image's name without repository and tag, or "all". imageRegistry comes after that.
+# Parts of image references to replace, by the image's name without repository and tag, or "all".
+# Applied before imageRegistry.
 images: {}
   # all: {repository: registry.example.com/mirror}
   # %s: {repository: registry.example.com/mirror, name: %[1]s, tag: latest}
 
-# Labels and annotations for every object but the CRDs.
+# Labels and annotations for all objects except CRDs.
 commonLabels: {}
 commonAnnotations: {}
 
-# What to change in the provider's Deployments, by name, and in their containers and init containers. Below is what the provider
-# publishes; write down only what shall differ. Also known, by their name in Kubernetes: nodeSelector, tolerations, affinity,
-# serviceAccountName, imagePullSecrets, each in place of the published one; podLabels, podAnnotations; in containers command, in place
-# of the published one; env, by name; resources, livenessProbe and readinessProbe, merged. args are flags by name, and null
-# takes one away. featureGates are merged into the flag --feature-gates.
+# Changes to the provider's Deployments, by name, and to their containers and init containers. The
+# comments below show what the provider publishes; set only what should differ.
+#
+# These values replace the published ones: replicas, nodeSelector, tolerations, affinity,
+# serviceAccountName, and imagePullSecrets; in containers, image and command.
+# These values are merged into the published ones: podLabels and podAnnotations; in containers, args
+# (flags by name; null removes a flag), featureGates (merged into the flag --feature-gates),
+# env (by name), resources, livenessProbe, and readinessProbe.
 deployments: {}
 `
 
-// valuesFile is values.yaml. The provider's own defaults stay in the templates, where each use of a
-// variable may have its own; here they are only told.
-func (c *contents) valuesFile() []byte {
+// valuesFile returns the content of values.yaml. It shows the defaults of variables in comments
+// only. They stay in the templates, because each use of a variable may have another default.
+func (s *summary) valuesFile() []byte {
 	var out strings.Builder
-	fmt.Fprintf(&out, valuesHead, c.Provider.Label, c.Version)
+	fmt.Fprintf(&out, valuesHead, s.Provider.Label, s.Version)
 
-	for _, v := range c.Variables {
-		example := `""`
-		if len(v.Defaults) > 0 {
-			example = scalar(v.Defaults[0])
-		}
-
-		if v.Required {
-			example += " # required"
-		}
-
-		for _, use := range v.Uses {
-			comment(&out, use)
-		}
-
-		if len(v.Defaults) > 1 {
-			comment(&out, v.defaults())
-		}
-
-		comment(&out, v.Name+": "+example)
+	for _, v := range s.Variables {
+		v.writeComments(&out)
 	}
 
-	name := "controller"
-	if len(c.Images) > 0 {
-		name = imageName(c.Images[0])
+	exampleImage := "controller"
+	if len(s.Images) > 0 {
+		exampleImage = imageName(s.Images[0])
 	}
 
-	fmt.Fprintf(&out, valuesTail, name)
+	fmt.Fprintf(&out, valuesTail, exampleImage)
 
-	for _, d := range c.Deployments {
-		d.describe(&out)
+	for _, d := range s.Deployments {
+		d.writeComments(&out)
 	}
 
 	return []byte(out.String())
 }
 
-// describe writes a Deployment as published, as comments in the shape of the values.
-func (d deployment) describe(out *strings.Builder) {
+// writeComments writes where a variable is used, and the variable with its default.
+func (v variable) writeComments(out *strings.Builder) {
+	for _, use := range v.Uses {
+		comment(out, use)
+	}
+
+	if len(v.Defaults) > 1 {
+		comment(out, v.defaultText())
+	}
+
+	value := `""`
+	if len(v.Defaults) > 0 {
+		value = scalar(v.Defaults[0])
+	}
+
+	if v.Required {
+		value += " # required"
+	}
+
+	comment(out, v.Name+": "+value)
+}
+
+// writeComments writes what a Deployment publishes, in the structure of the values.
+func (d deployment) writeComments(out *strings.Builder) {
 	comment(out, d.Name+":")
-	describeFields(out, "  ", d.spec, "replicas")
-	describeFields(out, "  ", podSpec(map[string]any{"kind": "Deployment", "spec": d.spec}),
-		"nodeSelector", "tolerations", "affinity", "serviceAccountName", "imagePullSecrets")
+	commentFields(out, "  ", d.spec, "replicas")
+
+	pod := bundle.NestedMap(d.spec, "template", "spec")
+	commentFields(out, "  ", pod, "nodeSelector", "tolerations", "affinity", "serviceAccountName", "imagePullSecrets")
+
 	comment(out, "  containers:")
 
 	for _, container := range d.containers {
 		comment(out, fmt.Sprintf("    %v:", container["name"]))
-		describeFields(out, "      ", container, "image", "command")
-		args, gates := flags(container["args"])
-		describeEntries(out, "args", args)
-		describeEntries(out, "featureGates", gates)
-		describeFields(out, "      ", container, "env", "resources", "livenessProbe", "readinessProbe")
+		commentFields(out, "      ", container, "image", "command")
+
+		args, gates := parseFlags(container["args"])
+		commentEntries(out, "args", args)
+		commentEntries(out, "featureGates", gates)
+
+		commentFields(out, "      ", container, "env", "resources", "livenessProbe", "readinessProbe")
 	}
 }
 
-// describeFields writes those of the fields that the object has, each on a line.
-func describeFields(out *strings.Builder, indent string, object map[string]any, fields ...string) {
+// commentFields writes the given fields of an object, one on each line, without those that it
+// lacks.
+func commentFields(out *strings.Builder, indent string, object map[string]any, fields ...string) {
 	for _, field := range fields {
 		if value, ok := object[field]; ok {
 			comment(out, indent+field+": "+literal(value))
@@ -109,8 +125,8 @@ func describeFields(out *strings.Builder, indent string, object map[string]any, 
 	}
 }
 
-// describeEntries writes a field of a container that is a map, if it has entries.
-func describeEntries(out *strings.Builder, field string, entries []string) {
+// commentEntries writes a field of a container that is a map, unless it is empty.
+func commentEntries(out *strings.Builder, field string, entries []string) {
 	if len(entries) == 0 {
 		return
 	}
@@ -124,43 +140,63 @@ func describeEntries(out *strings.Builder, field string, entries []string) {
 
 var flag = regexp.MustCompile(`(?s)^--?([^=]+)(?:=(.*))?$`)
 
-// flags takes a container's arguments apart into entries of args and of featureGates, as YAML. What
-// is no flag is left out, and of a flag that is there twice all but the last.
-func flags(args any) (entries, gates []string) {
+// parseFlags converts a container's arguments to entries of the values args and featureGates, in
+// YAML. It ignores arguments that are not flags. If a flag is repeated, the last one counts.
+func parseFlags(args any) (entries, gates []string) {
 	list, _ := args.([]any)
 	for i, arg := range list {
 		m := flag.FindStringSubmatch(fmt.Sprint(arg))
-		switch {
-		case m == nil:
-		case m[1] == "feature-gates":
-			for gate := range strings.SplitSeq(strings.Trim(m[2], `"' `), ",") {
-				if name, value, found := strings.Cut(gate, "="); found {
-					gates = append(gates, name+": "+scalar(value))
-				}
-			}
-		default:
-			value := scalar(m[2])
-			if !strings.Contains(m[0], "=") {
-				value = "true"
-				if i+1 < len(list) && !flag.MatchString(fmt.Sprint(list[i+1])) {
-					value = scalar(fmt.Sprint(list[i+1]))
-				}
-			}
-
-			entries = slices.DeleteFunc(entries, func(e string) bool { return strings.HasPrefix(e, m[1]+": ") })
-			entries = append(entries, m[1]+": "+value)
+		if m == nil {
+			continue
 		}
+
+		text, name, value := m[0], m[1], m[2]
+		if name == "feature-gates" {
+			gates = append(gates, parseFeatureGates(value)...)
+			continue
+		}
+
+		if !strings.Contains(text, "=") {
+			value = separateValue(list[i+1:])
+		}
+
+		entries = slices.DeleteFunc(entries, func(e string) bool { return strings.HasPrefix(e, name+": ") })
+		entries = append(entries, name+": "+scalar(value))
 	}
 
 	return entries, gates
 }
 
-// comment writes text as a line of comment, indented as a key of a map.
+// parseFeatureGates converts the value of the flag --feature-gates to entries of the value
+// featureGates.
+func parseFeatureGates(flagValue string) []string {
+	var gates []string
+
+	for gate := range strings.SplitSeq(strings.Trim(flagValue, `"' `), ",") {
+		if name, value, found := strings.Cut(gate, "="); found {
+			gates = append(gates, name+": "+scalar(value))
+		}
+	}
+
+	return gates
+}
+
+// separateValue returns the value of a flag without "=": the next argument, or "true" if that is
+// another flag.
+func separateValue(next []any) string {
+	if len(next) == 0 || flag.MatchString(fmt.Sprint(next[0])) {
+		return "true"
+	}
+
+	return fmt.Sprint(next[0])
+}
+
+// comment writes a line of text as a comment, indented like a key of a map.
 func comment(out *strings.Builder, text string) {
 	fmt.Fprintf(out, "  # %s\n", strings.ReplaceAll(text, "\n", " "))
 }
 
-// imageName is the last element of an image's path, without tag and digest.
+// imageName returns the last path element of an image reference, without tag and digest.
 func imageName(image string) string {
 	name := image[strings.LastIndexByte(image, '/')+1:]
 	if end := strings.IndexAny(name, ":@"); end >= 0 {
@@ -170,7 +206,7 @@ func imageName(image string) string {
 	return name
 }
 
-// literal writes a value on one line: text as scalar does, all else as JSON, which is YAML.
+// literal returns a value as YAML on one line: a string as scalar does, anything else as JSON.
 func literal(value any) string {
 	if text, ok := value.(string); ok {
 		return scalar(text)
@@ -184,7 +220,7 @@ func literal(value any) string {
 	return strings.TrimSpace(string(data))
 }
 
-// marshalJSON leaves <, > and & as they are.
+// marshalJSON encodes a value without escaping <, >, and &.
 func marshalJSON(value any, indent string) ([]byte, error) {
 	var out bytes.Buffer
 
@@ -198,8 +234,8 @@ func marshalJSON(value any, indent string) ([]byte, error) {
 
 var plain = regexp.MustCompile(`^[A-Za-z0-9_/][A-Za-z0-9_./:=,;*+@-]*$`)
 
-// scalar writes text as YAML that reads back as that text, or as the number or boolean that is
-// written like it: in the plainest form.
+// scalar returns text as a YAML scalar that parses as this text, or as the number or boolean that
+// is written the same way. It uses quotes only where they are necessary.
 func scalar(text string) string {
 	var value any
 	if plain.MatchString(text) && yaml.Unmarshal([]byte(text), &value) == nil {
@@ -213,8 +249,11 @@ func scalar(text string) string {
 		}
 	}
 
-	if quoted := strconv.Quote(text); strings.ContainsAny(text, "'\\") ||
-		len(quoted) != len(text)+2+strings.Count(text, `"`) {
+	// Single quotes take the text literally, so they cannot hold what needs an escape sequence.
+	quoted := strconv.Quote(text)
+	escaped := len(quoted) != len(text)+2+strings.Count(text, `"`)
+
+	if escaped || strings.ContainsAny(text, `'\`) {
 		return quoted
 	}
 

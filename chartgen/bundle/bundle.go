@@ -1,6 +1,6 @@
-// Package bundle holds what a Cluster API provider publishes for one version:
-// its components, its metadata and the cluster templates beside them. It reads
-// these files and says what is in them; it needs no cluster and no network.
+// Package bundle represents what a Cluster API provider publishes for one version: its components,
+// its metadata, and its cluster templates. It parses these files and describes their content. It
+// needs no cluster and no network.
 package bundle
 
 import (
@@ -12,23 +12,14 @@ import (
 	"sort"
 )
 
-// File names of a provider's release, as the clusterctl provider contract has them.
-const (
-	// MetadataFile maps the provider's release series to Cluster API contracts.
-	MetadataFile = "metadata.yaml"
-	// ComponentsFile is how messages call the components when the name under which they were
-	// published is not known.
-	ComponentsFile = "components.yaml"
-)
-
-// Provider says whose bundle it is.
+// Provider identifies the provider of a bundle.
 type Provider struct {
 	// Type is clusterctl's provider type, for example "InfrastructureProvider".
 	Type string
 	// Name is the provider's name, for example "aws".
 	Name string
-	// Label is clusterctl's manifest label, for example "infrastructure-aws". It is the chart's and
-	// the release's name.
+	// Label is clusterctl's manifest label, for example "infrastructure-aws". It is also the name
+	// of the chart and of the Helm release.
 	Label string
 }
 
@@ -41,11 +32,12 @@ type File struct {
 // Bundle is one version of one provider, as published.
 type Bundle struct {
 	Provider Provider
-	// Version is the provider's version with its leading "v".
+	// Version is the provider's version, with its leading "v".
 	Version string
-	// Source says where the files come from, for people; it is no part of the content ID.
+	// Source describes where the files come from. It is informational and not part of the content
+	// ID.
 	Source string
-	// Components is the multi-document YAML with variables not yet substituted.
+	// Components is the multi-document YAML, before variable substitution.
 	Components []byte
 	// Metadata is the content of metadata.yaml.
 	Metadata []byte
@@ -53,8 +45,8 @@ type Bundle struct {
 	Templates []File
 }
 
-// ContentID identifies the inputs: the hex SHA-256 over the provider, the version and all files.
-// Two bundles with the same ID give the same chart.
+// ContentID returns the hex SHA-256 over the provider, the version, and all files. Two bundles with
+// the same ID produce the same chart.
 func (b *Bundle) ContentID() string {
 	h := sha256.New()
 	for _, part := range []string{b.Provider.Type, b.Provider.Name, b.Provider.Label, b.Version} {
@@ -63,6 +55,7 @@ func (b *Bundle) ContentID() string {
 
 	hashPart(h, b.Components)
 	hashPart(h, b.Metadata)
+
 	templates := append([]File(nil), b.Templates...)
 	sort.Slice(templates, func(i, j int) bool { return templates[i].Name < templates[j].Name })
 
@@ -74,48 +67,46 @@ func (b *Bundle) ContentID() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// CheckDigest makes sure that the components have a digest, "sha256:" and 64 hexadecimal digits; an
-// empty one is always right. Its error is an *InvalidError.
+// CheckDigest returns an *InvalidError unless the components have the given digest, "sha256:"
+// followed by 64 hexadecimal digits. An empty digest matches any components.
 func (b *Bundle) CheckDigest(want string) error {
 	if want == "" {
 		return nil
 	}
 
 	sum := sha256.Sum256(b.Components)
-	if got := "sha256:" + hex.EncodeToString(sum[:]); got != want {
-		return &InvalidError{
-			File: ComponentsFile,
-			Reason: fmt.Sprintf(
-				"of %s has the digest %s, not %s; find out who changed it, and correct spec.fetchConfig.digest if it is right as it is",
-				b.Version,
-				got,
-				want,
-			),
-		}
+
+	got := "sha256:" + hex.EncodeToString(sum[:])
+	if got == want {
+		return nil
 	}
 
-	return nil
+	return &InvalidError{
+		File: ComponentsFile,
+		Reason: fmt.Sprintf("version %s has the digest %s, expected %s; "+
+			"find out who changed it, and update spec.fetchConfig.digest if the change is intended", b.Version, got, want),
+	}
 }
 
-// hashPart writes part with its length before it, so that no two lists of parts give the same
-// stream.
+// hashPart writes part preceded by its length, so that no two lists of parts hash the same bytes.
 func hashPart(h hash.Hash, part []byte) {
 	var size [8]byte
 	binary.BigEndian.PutUint64(size[:], uint64(len(part)))
+
 	h.Write(size[:])
 	h.Write(part)
 }
 
-// InvalidError says which published file is wrong, where, and why. The same bytes will always give
-// it again: whoever gets it waits for other bytes.
+// InvalidError reports which published file is invalid, where, and why. Retrying cannot help: the
+// same bytes always produce the same error.
 type InvalidError struct {
 	// File is the name of the file.
 	File string
-	// Line is the line in the file, from 1; 0 when the whole file is meant.
+	// Line is the line in the file, starting at 1, or 0 if the error concerns the whole file.
 	Line int
-	// Reason says what is wrong and what to do about it.
+	// Reason describes the problem and how to fix it.
 	Reason string
-	// Err is the cause, if there is one.
+	// Err is the underlying error, if any.
 	Err error
 }
 

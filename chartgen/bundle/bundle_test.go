@@ -12,7 +12,7 @@ const object = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: %\n"
 
 func named(name string) string { return strings.Replace(object, "%", name, 1) }
 
-func TestComponentsAreTakenApart(t *testing.T) {
+func TestParseComponents(t *testing.T) {
 	g := NewWithT(t)
 	c, err := ParseComponents(
 		[]byte("# a comment\n---\n" + named("one") + "---  # another\n\n---\n" + named("${TWO:=two}") + "---\n" +
@@ -34,20 +34,38 @@ func TestComponentsAreTakenApart(t *testing.T) {
 	g.Expect(c.Variables).To(HaveLen(2))
 }
 
-func TestWrongComponentsNameFileLineAndReason(t *testing.T) {
+func TestParseInvalidComponents(t *testing.T) {
 	namespace := "apiVersion: v1\nkind: Namespace\nmetadata: {name: %}\n"
 	for name, test := range map[string]struct{ text, message string }{
-		"nothing":                       {"", "components.yaml: holds no object"},
-		"only comments":                 {"# one\n---\n# two\n", "components.yaml: holds no object"},
-		"YAML that does not parse":      {named("one") + "---\napiVersion: v1\nkind: [ConfigMap\nmetadata:\n", "components.yaml line 7: not valid YAML"},
-		"a list":                        {"- one\n- two\n", "components.yaml line 1: not valid YAML"},
-		"an object without kind":        {named("one") + "---\nmetadata: {name: two}\n", "components.yaml line 6: an object without apiVersion or kind"},
-		"an object without a name":      {"apiVersion: v1\nkind: Secret\n", "components.yaml line 1: a Secret without metadata.name"},
-		"text after the separator":      {named("one") + "--- two\n", "components.yaml line 5: text after the document separator"},
-		"two Namespaces":                {strings.Replace(namespace, "%", "a", 1) + "---\n" + strings.Replace(namespace, "%", "b", 1), "components.yaml line 5: a second Namespace, b beside a"},
-		"an expression left open":       {named("one") + "---\n" + named("${TWO"), "components.yaml line 9: expression ${TWO"},
-		"an expression over a border":   {named("${ONE:=a\n---\nb}"), "components.yaml line 4: expression ${ONE:=a"},
-		"an expression nobody can read": {named("${VAR$FOO}"), "components.yaml line 4: expression ${VAR$FOO}"},
+		"nothing":       {"", "components.yaml: contains no object"},
+		"only comments": {"# one\n---\n# two\n", "components.yaml: contains no object"},
+		"YAML that does not parse": {
+			named("one") + "---\napiVersion: v1\nkind: [ConfigMap\nmetadata:\n",
+			"components.yaml line 7: not valid YAML",
+		},
+		"a list": {"- one\n- two\n", "components.yaml line 1: not valid YAML"},
+		"an object without kind": {
+			named("one") + "---\nmetadata: {name: two}\n",
+			"components.yaml line 6: an object without apiVersion or kind",
+		},
+		"an object without a name": {
+			"apiVersion: v1\nkind: Secret\n",
+			"components.yaml line 1: a Secret without metadata.name",
+		},
+		"text after the separator": {
+			named("one") + "--- two\n",
+			"components.yaml line 5: text after the document separator",
+		},
+		"two Namespaces": {
+			strings.Replace(namespace, "%", "a", 1) + "---\n" + strings.Replace(namespace, "%", "b", 1),
+			"components.yaml line 5: a second Namespace, b in addition to a",
+		},
+		"an expression left open": {
+			named("one") + "---\n" + named("${TWO"),
+			"components.yaml line 9: expression ${TWO",
+		},
+		"an expression over a border": {named("${ONE:=a\n---\nb}"), "components.yaml line 4: expression ${ONE:=a"},
+		"an unreadable expression":    {named("${VAR$FOO}"), "components.yaml line 4: expression ${VAR$FOO}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -60,27 +78,42 @@ func TestWrongComponentsNameFileLineAndReason(t *testing.T) {
 	}
 }
 
-func TestVariablesValuesNeverAddDocuments(t *testing.T) {
+func TestValuesCannotAddDocuments(t *testing.T) {
 	g := NewWithT(t)
 	c, err := ParseComponents([]byte(named("${NAME:=one}")))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(c.Documents).To(HaveLen(1))
 	expanded, err := c.Documents[0].Text.Expand(map[string]string{"NAME": "one\n---\n" + named("two")})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(expanded).To(ContainSubstring("---"), "it stays text of the one document")
+	g.Expect(expanded).To(ContainSubstring("---"), "the value remains text of one document")
 }
 
 func TestMetadata(t *testing.T) {
 	series := "releaseSeries:\n- {major: 1, minor: 13, contract: v1beta2}\n- {major: 1, minor: 9, contract: v1beta1}\n"
 	for name, test := range map[string]struct{ text, version, contract, message string }{
-		"a listed series":            {"apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\n" + series, "v1.13.5", "v1beta2", ""},
-		"an older series":            {series, "v1.9.0", "v1beta1", ""},
-		"a pre-release":              {series, "v1.13.0-rc.1", "v1beta2", ""},
-		"no kind, as k0smotron's":    {"apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\n" + series, "v1.13.5", "v1beta2", ""},
+		"a listed series": {
+			"apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\n" + series,
+			"v1.13.5",
+			"v1beta2",
+			"",
+		},
+		"an older series": {series, "v1.9.0", "v1beta1", ""},
+		"a pre-release":   {series, "v1.13.0-rc.1", "v1beta2", ""},
+		"no kind, as k0smotron's": {
+			"apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\n" + series,
+			"v1.13.5",
+			"v1beta2",
+			"",
+		},
 		"a series that is not there": {series, "v2.13.5", "", "metadata.yaml: has no releaseSeries for 2.13"},
 		"no series at all":           {"kind: Metadata\n", "v1.13.5", "", "metadata.yaml: lists no releaseSeries"},
-		"another kind":               {"apiVersion: v1\nkind: ConfigMap\n" + series, "v1.13.5", "", "metadata.yaml: holds ConfigMap of v1"},
-		"no YAML":                    {"a: b: c\n", "v1.13.5", "", "metadata.yaml: not valid YAML"},
+		"another kind": {
+			"apiVersion: v1\nkind: ConfigMap\n" + series,
+			"v1.13.5",
+			"",
+			"metadata.yaml: contains ConfigMap of v1",
+		},
+		"no YAML": {"a: b: c\n", "v1.13.5", "", "metadata.yaml: not valid YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -102,7 +135,7 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-func TestContentIDNamesTheInputsAndNothingElse(t *testing.T) {
+func TestContentID(t *testing.T) {
 	g := NewWithT(t)
 	original := Bundle{
 		Provider:   Provider{Type: "InfrastructureProvider", Name: "x", Label: "infrastructure-x"},

@@ -14,29 +14,29 @@ import (
 	"github.com/capstan-project/capstan/chartgen/expr"
 )
 
-// Placeholder stands in for required variables while a document is read. It is a valid name, label
-// value and base64 text.
+// Placeholder is the value of required variables while a document is parsed. It is a valid name,
+// label value, and base64 text.
 const Placeholder = "placeholder0"
 
-// Components is a components file taken apart.
+// Components is a parsed components file.
 type Components struct {
-	// Documents are the objects in the file's order; empty documents are left out.
+	// Documents are the objects in the order of the file, without empty documents.
 	Documents []Document
-	// Namespace is the name of the Namespace object, the provider's default namespace; empty when
-	// there is none.
+	// Namespace is the name of the Namespace object, which is the provider's default namespace. It
+	// is empty if there is no such object.
 	Namespace string
-	// Variables of all documents, sorted by name.
+	// Variables are the variables of all documents, sorted by name.
 	Variables []expr.Variable
 }
 
 // Document is one object of a components file.
 type Document struct {
-	// Line is the line of the file on which the document begins, from 1.
+	// Line is the line of the file on which the document begins, starting at 1.
 	Line int
-	// Text is the document as written, its expressions parsed.
+	// Text is the document as written, with its expressions parsed.
 	Text *expr.Text
-	// Object is the document with its variables' defaults put in and a placeholder for each
-	// required one: good for what does not depend on variables.
+	// Object is the document with the default of each variable, and Placeholder for each required
+	// one. Use it only for what does not depend on variables.
 	Object *unstructured.Unstructured
 }
 
@@ -52,21 +52,21 @@ func (d *Document) IsNamespace() bool {
 	return gvk.Kind == "Namespace" && gvk.Group == ""
 }
 
-// String names the object for people: kind and name.
+// String returns the kind and the name of the object.
 func (d *Document) String() string {
 	return d.Object.GetKind() + " " + d.Object.GetName()
 }
 
-// ParseComponents takes a components file apart. Documents are told apart in the text as it was
-// published, before anything is substituted, so no variable's value can ever add an object. Its
-// error is an *InvalidError.
+// ParseComponents parses a components file. It splits the file into documents before it substitutes
+// any variable, so the value of a variable can never add an object. Errors are of type
+// *InvalidError.
 func ParseComponents(data []byte) (*Components, error) {
 	return parseComponents(data, nil)
 }
 
-// parseComponents reads of each document what outline leaves of its text; nil leaves all. Text that
-// cannot be read then is read whole, so that outline may be wrong, and an error is on the right
-// line.
+// parseComponents parses the part of each document that outline returns, or all of it if outline is
+// nil. If that part is not valid YAML, it parses the whole document: outline may be wrong, and
+// errors must name the right line.
 func parseComponents(data []byte, outline func(string) string) (*Components, error) {
 	text, err := expr.Parse(string(data))
 	if err != nil {
@@ -90,13 +90,13 @@ func parseComponents(data []byte, outline func(string) string) (*Components, err
 	}
 
 	if len(c.Documents) == 0 {
-		return nil, &InvalidError{File: ComponentsFile, Reason: "holds no object; publish the provider's components YAML"}
+		return nil, &InvalidError{File: ComponentsFile, Reason: "contains no object; publish the provider's components YAML"}
 	}
 
 	return c, nil
 }
 
-// add reads one document and adds it, unless it is empty.
+// add parses a document and appends it, unless it is empty.
 func (c *Components) add(p part, outline func(string) string) error {
 	doc, err := p.document(outline)
 	if doc == nil || err != nil {
@@ -104,18 +104,13 @@ func (c *Components) add(p part, outline func(string) string) error {
 	}
 
 	if doc.IsNamespace() {
+		name := doc.Object.GetName()
 		if c.Namespace != "" {
-			return p.invalid(
-				fmt.Sprintf(
-					"a second Namespace, %s beside %s; a provider may bring one at most",
-					doc.Object.GetName(),
-					c.Namespace,
-				),
-				nil,
-			)
+			return p.invalid(fmt.Sprintf(
+				"a second Namespace, %s in addition to %s; remove one, since a provider has at most one", name, c.Namespace), nil)
 		}
 
-		c.Namespace = doc.Object.GetName()
+		c.Namespace = name
 	}
 
 	c.Documents = append(c.Documents, *doc)
@@ -123,25 +118,27 @@ func (c *Components) add(p part, outline func(string) string) error {
 	return nil
 }
 
-// part is one document of the file: where it begins and ends, and its text.
+// part is one document of the file, before it is parsed.
 type part struct {
-	start, end int
-	line       int
+	start, end int // byte offsets in the file
+	line       int // of the file, starting at 1
 	text       *expr.Text
 }
 
-// yamlLine finds the line that a YAML library names at the start of its message.
+// yamlLine matches the line number at the beginning of a YAML library's message.
 var yamlLine = regexp.MustCompile(`^line (\d+): `)
 
-// invalid makes the error of a part.
+// invalid returns the error for a part.
 func (p part) invalid(reason string, err error) error {
 	return &InvalidError{File: ComponentsFile, Line: p.line, Reason: reason, Err: err}
 }
 
-// invalidYAML makes the error of a part that is not YAML, on the file's line rather than the
-// part's.
+// invalidYAML returns the error for a part that is not valid YAML. Its line counts from the
+// beginning of the file, not of the part.
 func (p part) invalidYAML(err error) error {
-	reason, line := yamlReason(err), p.line
+	reason := yamlReason(err)
+	line := p.line
+
 	if m := yamlLine.FindStringSubmatch(reason); m != nil {
 		n, _ := strconv.Atoi(m[1])
 		line += n - 1
@@ -151,13 +148,14 @@ func (p part) invalidYAML(err error) error {
 	return &InvalidError{File: ComponentsFile, Line: line, Reason: "not valid YAML: " + reason, Err: err}
 }
 
-// split finds the documents, by the rule of the API machinery's YAML reader, which clusterctl uses.
+// split finds the documents. It applies the same rule as the YAML reader of apimachinery, which
+// clusterctl uses.
 func split(data []byte) ([]part, error) {
 	var parts []part
 
-	current := part{line: 1}
-
 	line := 1
+	current := part{line: line}
+
 	for pos := 0; pos < len(data); line++ {
 		end := len(data)
 		if i := bytes.IndexByte(data[pos:], '\n'); i >= 0 {
@@ -169,7 +167,7 @@ func split(data []byte) ([]part, error) {
 				return nil, &InvalidError{
 					File:   ComponentsFile,
 					Line:   line,
-					Reason: "text after the document separator ---; begin the document on a line of its own",
+					Reason: "text after the document separator ---; begin the document on the next line",
 				}
 			}
 
@@ -186,7 +184,7 @@ func split(data []byte) ([]part, error) {
 	return append(parts, current), nil
 }
 
-// document reads the part; nil when it is empty.
+// document parses the part. It returns nil if the part is empty.
 func (p part) document(outline func(string) string) (*Document, error) {
 	expanded, err := p.text.Expand(placeholders(p.text))
 	if err != nil {
@@ -214,7 +212,7 @@ func (p part) document(outline func(string) string) (*Document, error) {
 	return &Document{Line: p.line, Text: p.text, Object: object}, nil
 }
 
-// decode reads a YAML mapping; nil when there is none.
+// decode parses a YAML mapping. It returns nil if the text contains only comments.
 func decode(text string, outline func(string) string) (content map[string]any, err error) {
 	if outline != nil && yaml.Unmarshal([]byte(outline(text)), &content) == nil {
 		return content, nil
@@ -226,7 +224,7 @@ func decode(text string, outline func(string) string) (content map[string]any, e
 	return content, err
 }
 
-// expressionError is the error of an expression, which knows its line in the file.
+// expressionError converts the error of an expression, which has the line in the file.
 func expressionError(err error) error {
 	var syntax *expr.SyntaxError
 	if errors.As(err, &syntax) {
@@ -241,8 +239,8 @@ func expressionError(err error) error {
 	return &InvalidError{File: ComponentsFile, Reason: err.Error(), Err: err}
 }
 
-// placeholders gives each required variable of the text the placeholder; the others keep their own
-// defaults.
+// placeholders returns Placeholder for each required variable of the text. All other variables have
+// a default.
 func placeholders(text *expr.Text) map[string]string {
 	values := map[string]string{}
 

@@ -8,11 +8,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// metadataGroup is the API group of metadata.yaml; files that leave out the kind or the group are
-// taken as they are.
+// metadataGroup is the API group of metadata.yaml. Files without a kind or an API version are
+// accepted.
 const metadataGroup = "clusterctl.cluster.x-k8s.io"
 
-// Metadata is the content of metadata.yaml, as the clusterctl provider contract defines it.
+// Metadata is the content of metadata.yaml, as defined by the clusterctl provider contract.
 type Metadata struct {
 	APIVersion    string          `json:"apiVersion"`
 	Kind          string          `json:"kind"`
@@ -26,17 +26,20 @@ type ReleaseSeries struct {
 	Contract string `json:"contract"`
 }
 
-// ParseMetadata reads metadata.yaml. Its error is an *InvalidError.
+// ParseMetadata parses metadata.yaml. Errors are of type *InvalidError.
 func ParseMetadata(data []byte) (*Metadata, error) {
 	m := &Metadata{}
 	if err := yaml.Unmarshal(data, m); err != nil {
 		return nil, &InvalidError{File: MetadataFile, Reason: "not valid YAML: " + yamlReason(err), Err: err}
 	}
 
-	if m.Kind != "" && m.Kind != "Metadata" || m.APIVersion != "" && !strings.HasPrefix(m.APIVersion, metadataGroup+"/") {
+	otherKind := m.Kind != "" && m.Kind != "Metadata"
+	otherGroup := m.APIVersion != "" && !strings.HasPrefix(m.APIVersion, metadataGroup+"/")
+
+	if otherKind || otherGroup {
 		return nil, &InvalidError{
 			File:   MetadataFile,
-			Reason: fmt.Sprintf("holds %s of %s, expected Metadata of %s", m.Kind, m.APIVersion, metadataGroup),
+			Reason: fmt.Sprintf("contains %s of %s, expected Metadata of %s", m.Kind, m.APIVersion, metadataGroup),
 		}
 	}
 
@@ -50,8 +53,8 @@ func ParseMetadata(data []byte) (*Metadata, error) {
 	return m, nil
 }
 
-// Contract is the Cluster API contract of a version, for example "v1beta2". A version whose series
-// is not listed has none: that is an *InvalidError, as in clusterctl.
+// Contract returns the Cluster API contract of a version, for example "v1beta2". Like clusterctl,
+// it fails if the version's release series is not listed, with an *InvalidError.
 func (m *Metadata) Contract(version string) (string, error) {
 	v, err := semver.NewVersion(version)
 	if err != nil {
@@ -66,16 +69,12 @@ func (m *Metadata) Contract(version string) (string, error) {
 
 	return "", &InvalidError{
 		File: MetadataFile,
-		Reason: fmt.Sprintf(
-			"has no releaseSeries for %d.%d, so the contract of %s is not known; use the metadata.yaml published with that version",
-			v.Major(),
-			v.Minor(),
-			version,
-		),
+		Reason: fmt.Sprintf("has no releaseSeries for %d.%d, so the contract of %s is unknown; "+
+			"use the metadata.yaml published with that version", v.Major(), v.Minor(), version),
 	}
 }
 
-// yamlReason is a YAML library's message on one line, without its prefixes.
+// yamlReason returns the message of a YAML library on one line, without its prefixes.
 func yamlReason(err error) string {
 	reason := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
 	reason = strings.TrimPrefix(reason, "error unmarshaling JSON: ")

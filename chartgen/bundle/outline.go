@@ -2,27 +2,30 @@ package bundle
 
 import "strings"
 
-// OutlineComponents is ParseComponents without what is nearly all of a components file and nothing
-// that makes a chart looks at: the schemas of CRDs and the webhooks of webhook configurations. They
-// stay in each document's Text and are left out of its Object, neither read nor checked.
+// OutlineComponents is a faster ParseComponents. It skips the schemas of CRDs and the webhooks of
+// webhook configurations, which make up most of a components file and do not matter for building a
+// chart. The skipped parts remain in each document's Text, but its Object lacks them, and they are
+// not checked.
 func OutlineComponents(data []byte) (*Components, error) {
 	return parseComponents(data, outline)
 }
 
-// outline leaves the bulk out of an object in block style. Any other text is returned as it is.
+// outline removes the bulk from the text of an object in block style. It returns any other text
+// unchanged.
 func outline(text string) string {
-	switch head := "\n" + text; {
+	head := "\n" + text
+
+	switch {
 	case strings.Contains(head, "\nkind: CustomResourceDefinition\n"):
 		return withoutSchemas(text)
 	case strings.Contains(head, "WebhookConfiguration\n"):
-		before, webhooks, _ := strings.Cut(text, "\nwebhooks:\n")
-		return before + "\n" + webhooks[leading(webhooks, func(line string) bool { return strings.ContainsRune(" -\n", rune(line[0])) }):]
+		return withoutWebhooks(text)
 	}
 
 	return text
 }
 
-// withoutSchemas leaves out what stands below each "schema:" of a version.
+// withoutSchemas removes the content of each version's "schema:".
 func withoutSchemas(text string) string {
 	var kept strings.Builder
 
@@ -38,26 +41,34 @@ func withoutSchemas(text string) string {
 
 		indent := before[strings.LastIndexByte(before, '\n')+1:]
 		if strings.Trim(indent, " ") == "" && strings.HasPrefix(strings.TrimLeft(schema, " "), "openAPIV3Schema:") {
-			schema = schema[leading(schema, func(line string) bool {
+			schema = skipLines(schema, func(line string) bool {
 				return line == "\n" || strings.HasPrefix(line, indent+"  ")
-			}):]
+			})
 		}
 
 		text = schema
 	}
 }
 
-// leading is the length of the lines at the beginning of which all belong.
-func leading(text string, belongs func(line string) bool) int {
+// withoutWebhooks removes the list "webhooks:".
+func withoutWebhooks(text string) string {
+	before, webhooks, _ := strings.Cut(text, "\nwebhooks:\n")
+	after := skipLines(webhooks, func(line string) bool { return strings.ContainsRune(" -\n", rune(line[0])) })
+
+	return before + "\n" + after
+}
+
+// skipLines returns text from its first line that skip rejects.
+func skipLines(text string, skip func(line string) bool) string {
 	end := 0
 
 	for line := range strings.Lines(text) {
-		if !belongs(line) {
+		if !skip(line) {
 			break
 		}
 
 		end += len(line)
 	}
 
-	return end
+	return text[end:]
 }

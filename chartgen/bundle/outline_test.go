@@ -11,8 +11,9 @@ import (
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// An outline is the whole object without the bulk, whatever the text's style is.
-func TestOutlineLeavesOutTheBulkAlone(t *testing.T) {
+// TestOutlineComponents: an outline is equal to the whole object without the bulk, in any YAML
+// style.
+func TestOutlineComponents(t *testing.T) {
 	files, err := filepath.Glob("../../test/data/providers/*/*/*-components.yaml")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
@@ -153,5 +154,6 @@ kind: MutatingWebhookConfiguration
 metadata:
   name: a
 `,
-	"carriage returns": "apiVersion: admissionregistration.k8s.io/v1\r\nkind: MutatingWebhookConfiguration\r\nmetadata:\r\n  name: a\r\nwebhooks:\r\n- name: w\r\n",
+	"carriage returns": "apiVersion: admissionregistration.k8s.io/v1\r\nkind: MutatingWebhookConfiguration\r\n" +
+		"metadata:\r\n  name: a\r\nwebhooks:\r\n- name: w\r\n",
 }

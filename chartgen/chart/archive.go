@@ -18,19 +18,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Limits of an archive that Read accepts: far above any real provider (3.2 MB in 60 files), far
-// below what hurts.
+// Limits of the archives that Read accepts. The largest real provider unpacks to 3.2 MB in 60
+// files.
 const (
 	maxUnpacked = 64 << 20
 	maxFiles    = 4096
-	// maxMetadata bounds Chart.yaml, which is parsed.
+	// maxMetadata limits Chart.yaml, the only file that is parsed.
 	maxMetadata = 1 << 20
 )
 
 var errTooLarge = fmt.Errorf("larger than %d MiB or more than %d files", maxUnpacked>>20, maxFiles)
 
-// Archive packs the chart as Helm's .tgz. Order, times, owners and modes are fixed, so the bytes
-// depend on the files alone.
+// Archive packs the chart into a .tgz file that Helm can read. The order of the files, their times,
+// owners, and modes are fixed, so the bytes depend only on the chart's files.
 func (c *Chart) Archive() ([]byte, error) {
 	var out bytes.Buffer
 
@@ -43,8 +43,12 @@ func (c *Chart) Archive() ([]byte, error) {
 
 	for _, f := range c.all() {
 		header := &tar.Header{
-			Typeflag: tar.TypeReg, Format: tar.FormatUSTAR,
-			Name: c.Metadata.Name + "/" + f.Name, Size: int64(len(f.Data)), Mode: 0o644, ModTime: time.Unix(0, 0),
+			Typeflag: tar.TypeReg,
+			Format:   tar.FormatUSTAR,
+			Name:     c.Metadata.Name + "/" + f.Name,
+			Size:     int64(len(f.Data)),
+			Mode:     0o644,
+			ModTime:  time.Unix(0, 0),
 		}
 		if err := w.WriteHeader(header); err != nil {
 			return nil, fmt.Errorf("chart %s: file %s: %w", c.Metadata.Name, f.Name, err)
@@ -62,20 +66,22 @@ func (c *Chart) Archive() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Digest names bytes as OCI does: "sha256:<hex>".
+// Digest returns the OCI digest of data, "sha256:<hex>".
 func Digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Read unpacks a chart archive. What it reads is bounded in size and number of files; links,
-// devices and names that lead out of the chart are refused.
+// Read unpacks a chart archive. It limits the size and the number of files, and rejects links,
+// devices, and paths outside the chart's folder.
 func Read(r io.Reader) (*Chart, error) {
 	zip, err := gzip.NewReader(r)
 	if err != nil {
 		return nil, fmt.Errorf("chart archive: not gzip: %w", err)
 	}
-	// What is skipped in an archive counts too: a small one may unpack to terabytes.
+
+	// The limit includes everything that the tar reader skips: a small archive may unpack to
+	// terabytes of headers.
 	bounded := &io.LimitedReader{R: zip, N: 2 * maxUnpacked}
 
 	files, err := unpack(tar.NewReader(bounded))
@@ -104,11 +110,11 @@ func Read(r io.Reader) (*Chart, error) {
 	return fromFiles(metadata, files), nil
 }
 
-// unpack reads the regular files below the archive's single top folder.
+// unpack reads the regular files below the archive's top-level folder.
 func unpack(r *tar.Reader) ([]File, error) {
 	var files []File
 
-	left := int64(maxUnpacked)
+	remaining := int64(maxUnpacked)
 
 	for {
 		header, err := r.Next()
@@ -129,7 +135,8 @@ func unpack(r *tar.Reader) ([]File, error) {
 			return nil, err
 		}
 
-		if left -= header.Size; left < 0 || len(files) == maxFiles {
+		remaining -= header.Size
+		if remaining < 0 || len(files) == maxFiles {
 			return nil, errTooLarge
 		}
 
@@ -142,7 +149,7 @@ func unpack(r *tar.Reader) ([]File, error) {
 	}
 }
 
-// entryName is the entry's name below the chart's folder.
+// entryName returns the path of an entry relative to the chart's folder.
 func entryName(header *tar.Header) (string, error) {
 	if header.Typeflag != tar.TypeReg {
 		return "", fmt.Errorf("entry %q is not a regular file", header.Name)
@@ -150,13 +157,14 @@ func entryName(header *tar.Header) (string, error) {
 
 	_, name, found := strings.Cut(header.Name, "/")
 	if !found || name == "" || path.Clean("/"+header.Name) != "/"+header.Name {
-		return "", fmt.Errorf("entry %q does not lie in the chart's folder", header.Name)
+		return "", fmt.Errorf("entry %q is outside the chart's folder", header.Name)
 	}
 
 	return name, nil
 }
 
-// all gives every file, Chart.yaml first: readers that stream find out at once what they have.
+// all returns all files with Chart.yaml first, so that streaming readers can identify the chart at
+// once.
 func (c *Chart) all() []File {
 	files := append(slices.Clone(c.Files), c.CRDs...)
 	sortFiles(files)

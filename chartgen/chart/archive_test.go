@@ -23,7 +23,7 @@ func sample(t *testing.T) *Chart {
 	return c
 }
 
-func TestAnArchiveIsReadBackAsItWas(t *testing.T) {
+func TestRead(t *testing.T) {
 	g := NewWithT(t)
 	c := sample(t)
 	archive, err := c.Archive()
@@ -34,7 +34,7 @@ func TestAnArchiveIsReadBackAsItWas(t *testing.T) {
 	g.Expect(back.CRDs).To(HaveLen(1))
 }
 
-func TestHelmReadsTheArchive(t *testing.T) {
+func TestArchiveForHelm(t *testing.T) {
 	g := NewWithT(t)
 	archive, err := sample(t).Archive()
 	g.Expect(err).NotTo(HaveOccurred())
@@ -45,7 +45,7 @@ func TestHelmReadsTheArchive(t *testing.T) {
 	g.Expect(loaded.CRDObjects()).To(HaveLen(1))
 }
 
-func TestTheBytesDependOnTheFilesAlone(t *testing.T) {
+func TestArchiveIsReproducible(t *testing.T) {
 	g := NewWithT(t)
 	first, err := sample(t).Archive()
 	g.Expect(err).NotTo(HaveOccurred())
@@ -57,18 +57,46 @@ func TestTheBytesDependOnTheFilesAlone(t *testing.T) {
 	g.Expect(Digest(second)).To(Equal(Digest(first)))
 }
 
-func TestHostileArchivesAreRefused(t *testing.T) {
+func TestWithoutCRDs(t *testing.T) {
+	g := NewWithT(t)
+	c := sample(t)
+	without := c.WithoutCRDs()
+	g.Expect(without.CRDs).To(BeEmpty())
+	g.Expect(without.Files).To(Equal(c.Files))
+	g.Expect(without.Metadata).To(Equal(c.Metadata))
+	g.Expect(c).To(Equal(sample(t)), "the original stays as it is")
+}
+
+func TestReadRefusesHostileArchives(t *testing.T) {
 	metadata := tarFile{tar.Header{Name: "c/Chart.yaml"}, "name: c\nversion: 1.0.0\n"}
 	for name, test := range map[string]struct {
 		files   []tarFile
 		message string
 	}{
-		"no Chart.yaml":                   {[]tarFile{{tar.Header{Name: "c/values.yaml"}, "{}"}}, "no Chart.yaml"},
-		"path traversal":                  {[]tarFile{metadata, {tar.Header{Name: "c/../../etc/passwd"}, "x"}}, "does not lie in the chart's folder"},
-		"an absolute path":                {[]tarFile{metadata, {tar.Header{Name: "/etc/passwd"}, "x"}}, "does not lie in the chart's folder"},
-		"no folder":                       {[]tarFile{metadata, {tar.Header{Name: "passwd"}, "x"}}, "does not lie in the chart's folder"},
-		"a symbolic link":                 {[]tarFile{metadata, {tar.Header{Name: "c/link", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}, ""}}, "is not a regular file"},
-		"a file that lies about its size": {[]tarFile{metadata, {tar.Header{Name: "c/big", Size: maxUnpacked + 1}, ""}}, "larger than 64 MiB"},
+		"no Chart.yaml": {
+			[]tarFile{{tar.Header{Name: "c/values.yaml"}, "{}"}},
+			"no Chart.yaml",
+		},
+		"path traversal": {
+			[]tarFile{metadata, {tar.Header{Name: "c/../../etc/passwd"}, "x"}},
+			"is outside the chart's folder",
+		},
+		"an absolute path": {
+			[]tarFile{metadata, {tar.Header{Name: "/etc/passwd"}, "x"}},
+			"is outside the chart's folder",
+		},
+		"no folder": {
+			[]tarFile{metadata, {tar.Header{Name: "passwd"}, "x"}},
+			"is outside the chart's folder",
+		},
+		"a symbolic link": {
+			[]tarFile{metadata, {tar.Header{Name: "c/link", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}, ""}},
+			"is not a regular file",
+		},
+		"a file larger than its size": {
+			[]tarFile{metadata, {tar.Header{Name: "c/big", Size: maxUnpacked + 1}, ""}},
+			"larger than 64 MiB",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Read(pack(t, test.files))
@@ -125,20 +153,21 @@ func pack(t *testing.T, files []tarFile) *bytes.Buffer {
 	return &out
 }
 
-// An archive of headers that announce headers never comes to an entry, whatever it unpacks to.
-func TestEndlessHeadersAreRefused(t *testing.T) {
+// An archive of nothing but extended headers never reaches an entry, however much it unpacks to.
+func TestReadRefusesEndlessHeaders(t *testing.T) {
 	g := NewWithT(t)
 
-	var announced bytes.Buffer
-	g.Expect(tar.NewWriter(&announced).WriteHeader(&tar.Header{Name: "c/" + strings.Repeat("x", 300), Format: tar.FormatPAX})).
-		To(Succeed())
-	announcement := announced.Bytes()[:announced.Len()-512] // without the header of the entry itself
+	var entry bytes.Buffer
+
+	longName := &tar.Header{Name: "c/" + strings.Repeat("x", 300), Format: tar.FormatPAX}
+	g.Expect(tar.NewWriter(&entry).WriteHeader(longName)).To(Succeed())
+	extended := entry.Bytes()[:entry.Len()-512] // without the header of the entry itself
 
 	var out bytes.Buffer
 
 	zip := gzip.NewWriter(&out)
-	for range 3 * maxUnpacked / len(announcement) {
-		_, err := zip.Write(announcement)
+	for range 3 * maxUnpacked / len(extended) {
+		_, err := zip.Write(extended)
 		g.Expect(err).NotTo(HaveOccurred())
 	}
 
@@ -147,5 +176,5 @@ func TestEndlessHeadersAreRefused(t *testing.T) {
 	rest := bytes.NewReader(out.Bytes())
 	_, err := Read(rest)
 	g.Expect(err).To(MatchError(ContainSubstring("larger than 64 MiB")))
-	g.Expect(rest.Len()).To(BeNumerically(">", out.Len()/4), "it stops before the end")
+	g.Expect(rest.Len()).To(BeNumerically(">", out.Len()/4), "reading stops before the end")
 }

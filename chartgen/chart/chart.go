@@ -1,6 +1,6 @@
-// Package chart is a Helm chart in memory and as an archive. It knows the archive's wire format, so
-// that the same chart is the same bytes on every machine, and nothing of how a chart comes to be or
-// of what Helm does with it.
+// Package chart represents a Helm chart in memory and reads and writes chart archives. The same
+// chart is packed into the same bytes on every machine. The package does not know how charts are
+// built or rendered.
 package chart
 
 import (
@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Names of files that a chart has by Helm's rules.
+// Names of files in a chart, as Helm defines them.
 const (
 	MetadataFile  = "Chart.yaml"
 	ValuesFile    = "values.yaml"
@@ -21,7 +21,7 @@ const (
 	crdsDirectory = "crds/"
 )
 
-// Metadata is the content of Chart.yaml, as far as Capstan writes it.
+// Metadata is the content of Chart.yaml, limited to the fields that Capstan uses.
 type Metadata struct {
 	APIVersion  string            `json:"apiVersion"`
 	Name        string            `json:"name"`
@@ -33,24 +33,24 @@ type Metadata struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// File is one file of a chart, its name relative to the chart's root, with forward slashes.
+// File is one file of a chart. Its name is relative to the chart's root, with forward slashes.
 type File struct {
 	Name string
 	Data []byte
 }
 
-// Chart is a Helm chart. Once made it does not change, so that many can use it at a time.
+// Chart is a Helm chart. Treat it as immutable: charts are cached and shared between goroutines.
 type Chart struct {
 	Metadata Metadata
-	// Files are all files except those in crds/, Chart.yaml among them, sorted by name.
+	// Files are all files outside crds/, including Chart.yaml, sorted by name.
 	Files []File
-	// CRDs are the files in crds/, sorted by name. They stand apart because they never enter a Helm
-	// release.
+	// CRDs are the files in crds/, sorted by name. They are kept apart because they are never part
+	// of a Helm release.
 	CRDs []File
 }
 
-// New makes a chart of metadata and files, in any order. The files in crds/ become CRDs, Chart.yaml
-// is written from the metadata.
+// New returns a chart with the given metadata and files, which may be in any order. Files in crds/
+// become CRDs, and Chart.yaml is generated from the metadata.
 func New(metadata Metadata, files []File) (*Chart, error) {
 	data, err := yaml.Marshal(metadata)
 	if err != nil {
@@ -60,7 +60,7 @@ func New(metadata Metadata, files []File) (*Chart, error) {
 	return fromFiles(metadata, append([]File{{Name: MetadataFile, Data: data}}, files...)), nil
 }
 
-// fromFiles sorts the files into a chart.
+// fromFiles returns a chart whose Chart.yaml is among the files.
 func fromFiles(metadata Metadata, files []File) *Chart {
 	c := &Chart{Metadata: metadata}
 
@@ -78,7 +78,12 @@ func fromFiles(metadata Metadata, files []File) *Chart {
 	return c
 }
 
-// File gives the content of the named file; nil when the chart has none.
+// WithoutCRDs returns the chart without its CRDs. The original stays as it is.
+func (c *Chart) WithoutCRDs() *Chart {
+	return &Chart{Metadata: c.Metadata, Files: c.Files}
+}
+
+// File returns the content of the named file, or nil if the chart has no such file outside crds/.
 func (c *Chart) File(name string) []byte {
 	for _, f := range c.Files {
 		if f.Name == name {
@@ -89,7 +94,7 @@ func (c *Chart) File(name string) []byte {
 	return nil
 }
 
-// Filename is the archive's usual file name, "<name>-<version>.tgz".
+// Filename returns the usual file name of the archive, "<name>-<version>.tgz".
 func (c *Chart) Filename() string {
 	return c.Metadata.Name + "-" + c.Metadata.Version + ".tgz"
 }

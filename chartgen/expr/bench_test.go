@@ -8,13 +8,9 @@ import (
 func BenchmarkParse(b *testing.B) {
 	line := "                    description: a field of a CRD, with {braces} but without a variable\n"
 
-	object := strings.Repeat(
-		"  - --feature-gates=MachinePool=${EXP_MACHINE_POOL:=true},Topology=${CLUSTER_TOPOLOGY:=false}\n"+strings.Repeat(
-			line,
-			8,
-		),
-		40,
-	)
+	flags := "  - --feature-gates=MachinePool=${EXP_MACHINE_POOL:=true},Topology=${CLUSTER_TOPOLOGY:=false}\n"
+	object := strings.Repeat(flags+strings.Repeat(line, 8), 40)
+
 	for _, bench := range []struct{ name, text string }{
 		{"no expressions, 3 MB", strings.Repeat(line, 3<<20/len(line))},
 		{"no expressions, with $, 3 MB", strings.Repeat(line+"the value of $(VAR) and $$(VAR)\n", 3<<20/(len(line)+32))},

@@ -7,7 +7,7 @@ import (
 	"github.com/drone/envsubst/v2"
 )
 
-// MissingError says which required variables have no value.
+// MissingError reports that required variables have no value.
 type MissingError struct {
 	Names []string // sorted
 }
@@ -16,15 +16,15 @@ func (e *MissingError) Error() string {
 	return "no value for required variables: " + strings.Join(e.Names, ", ")
 }
 
-// Expand returns the text with its expressions evaluated by drone/envsubst, as
-// clusterctl's processor does. A name that is not in variables is missing; nil
-// leaves only defaults. The error is a *MissingError, or names an expression
-// that drone/envsubst cannot evaluate.
+// Expand returns the text with its expressions evaluated by drone/envsubst, like clusterctl's
+// processor. A variable that is not in the map is unset. If a required variable is unset, the error
+// is a *MissingError. Expand also fails if drone/envsubst cannot evaluate an expression.
 func (t *Text) Expand(variables map[string]string) (string, error) {
 	var missing []string
 
 	for _, v := range t.Variables() {
-		if _, set := variables[v.Name]; v.Required && !set {
+		_, set := variables[v.Name]
+		if v.Required && !set {
 			missing = append(missing, v.Name)
 		}
 	}
@@ -53,16 +53,13 @@ func (t *Text) Expand(variables map[string]string) (string, error) {
 	return b.String(), nil
 }
 
-// evaluate turns the panic of drone/envsubst on a negative length of a
-// substring into an error.
+// evaluate evaluates the expression with drone/envsubst. It converts the panic on a substring of
+// negative length to an error.
 func (e *expression) evaluate(variables map[string]string) (value string, err error) {
 	defer func() {
 		if recover() != nil {
-			err = fmt.Errorf(
-				"line %d: expression %s: the substring ends before it begins: give a length of 0 or more",
-				e.line,
-				shorten(e.written),
-			)
+			err = fmt.Errorf("line %d: expression %s: the substring ends before it begins: use a length of 0 or more",
+				e.line, shorten(e.written))
 		}
 	}()
 

@@ -1,29 +1,25 @@
-// Package expr turns text with envsubst expressions, as Cluster API providers
-// publish it, into the text of a Helm template that keeps the variables open:
-// ${NAME:=word} becomes {{ $var.NAME | default "word" }}.
+// Package expr compiles text with envsubst expressions, as Cluster API providers publish it, to the
+// text of a Helm template with variables: ${NAME:=word} becomes {{ $var.NAME | default "word" }}.
 //
-// The measure is clusterctl: what Helm renders from [Text.Template] with the
-// values {variables: {NAME: value}} is, byte for byte, what clusterctl's
-// processor makes of the same text and the same variables, bugs of
-// drone/envsubst included, and Helm fails where clusterctl does. The grammar is
-// that of drone/envsubst's own parser; this package only finds where an
-// expression ends.
+// The result is equivalent to clusterctl: with the values {variables: {NAME: value}}, Helm renders
+// [Text.Template] to exactly the bytes that clusterctl's processor returns for the same text and
+// variables, including the bugs of drone/envsubst. Where clusterctl fails, Helm fails. To ensure
+// this, expressions are parsed by the parser of drone/envsubst; this package only finds where they
+// end.
 //
-// A variable that is unset or null is missing, as an environment variable that
-// does not exist; "" is set but empty, which satisfies a required variable and
-// still yields to a default. Numbers print without an exponent (1000000), other
-// values that are not text as JSON (true).
+// A variable that is absent or null is unset, like an environment variable that does not exist. The
+// empty string is a value: it satisfies a required variable, but yields to a default. Numbers are
+// formatted without an exponent (1000000), and other values as JSON (true).
 //
-// Not supported, and reported by [Parse] as [ErrUnsupported]:
-//   - a nested expression as the pattern of #, ##, % or %%, such as
-//     ${A%${B}}: a glob cannot be compiled before its text is known;
-//   - U+FFFD or bytes that are not UTF-8 in such a pattern together with
-//     *, ? or [...];
+// [Parse] rejects the following with [ErrUnsupported]:
+//   - a nested expression as the pattern of #, ##, %, or %%, such as ${A%${B}}: a pattern cannot be
+//     compiled before its text is known;
+//   - U+FFFD or invalid UTF-8 in such a pattern together with *, ?, or [...];
 //   - an expression longer than 16 KiB.
 //
-// Two things Helm does not let through: a variable's value that is not UTF-8
-// fails the rendering (it could never become YAML), and the words "<no value>"
-// are deleted by Helm where a variable's value, or part of it, forms them.
+// Helm adds two restrictions: rendering fails if the value of a variable is not valid UTF-8, which
+// is never valid YAML; and Helm deletes the words "<no value>" if the value of a variable completes
+// them.
 package expr
 
 import (
@@ -38,53 +34,54 @@ import (
 	"github.com/drone/envsubst/v2/parse"
 )
 
-// Helpers are the named templates that [Text.Template] calls. A chart that
-// holds such text ships them once, in a file of templates/ whose name begins
-// with an underscore. Their names begin with "capstan.".
+// Helpers are the named templates that [Text.Template] calls. A chart with such templates must
+// contain them once, in a file in templates/ whose name begins with an underscore. Their names
+// begin with "capstan.".
 //
 //go:embed helpers.tpl
 var Helpers string
 
-// Text is text that Parse has read, or a part of it. It does not change.
+// Text is a parsed text, or a part of one. It is immutable.
 type Text struct {
 	segments []segment
-	required map[string]bool // by the first use in the whole text
+	required map[string]bool // determined by the first use in the whole text
 }
 
-// segment is a stretch of literal text or one expression.
+// segment is a piece of literal text or an expression.
 type segment struct {
 	start, end int // byte offsets in the source
 	literal    string
 	expression *expression // nil for literal text
 }
 
+// expression is an outermost expression of a text.
 type expression struct {
-	written      string
+	written      string // in the text
 	line, column int
-	source       string // as written, without the spaces of the legacy form
+	source       string // as written, but without the spaces of the legacy form
 	root         *parse.FuncNode
-	action       string // the pipeline between {{ and }}
+	action       string // the template pipeline between {{ and }}
 }
 
 func (e *expression) syntaxError(err error) *SyntaxError {
 	return &SyntaxError{Line: e.line, Column: e.column, Expression: shorten(e.written), Err: err}
 }
 
-// Variable is what a text says about one of its variables.
+// Variable describes how a text uses a variable.
 type Variable struct {
 	Name string
-	// Required is clusterctl's verdict: the first use of the variable in the
-	// whole text has no default. A variable that is used only inside another's
-	// expression is never required.
+	// Required reports whether clusterctl considers the variable to be required: its first use in
+	// the whole text has no default. A variable that is used only inside other expressions is never
+	// required.
 	Required bool
-	// Defaults are the distinct defaults without an expression inside, as
-	// written, in order of use. Quotes belong to them.
+	// Defaults are the distinct defaults that contain no expression, in order of use. They are as
+	// written, including quotes.
 	Defaults []string
-	// Lines are the lines, from 1, on which the variable's expressions begin.
+	// Lines are the lines, starting at 1, on which the variable's expressions begin.
 	Lines []int
 }
 
-// Variables lists the variables of the text, sorted by name.
+// Variables returns the variables of the text, sorted by name.
 func (t *Text) Variables() []Variable {
 	byName := map[string]*Variable{}
 
@@ -114,11 +111,11 @@ func (t *Text) Variables() []Variable {
 	return variables
 }
 
-var errCut = errors.New("it reaches into the next part (in YAML, the next document): close it before")
+var errCut = errors.New("it extends into the next part (in YAML, the next document): close it before")
 
-// Slice returns the part of the text between two byte offsets of the source
-// that Parse read. Lines, and which variables are required, remain those of the
-// whole. It fails with a *SyntaxError if an offset lies inside an expression.
+// Slice returns the part of the text between two byte offsets of the source that was parsed. Line
+// numbers, and which variables are required, remain those of the whole text. It returns a
+// *SyntaxError if an offset is inside an expression.
 func (t *Text) Slice(start, end int) (*Text, error) {
 	part := &Text{required: t.required}
 
@@ -134,7 +131,8 @@ func (t *Text) Slice(start, end int) (*Text, error) {
 
 		if s.expression == nil {
 			s.literal = s.literal[max(start-s.start, 0) : min(end, s.end)-s.start]
-			s.start, s.end = max(start, s.start), min(end, s.end)
+			s.start = max(start, s.start)
+			s.end = min(end, s.end)
 		}
 
 		part.segments = append(part.segments, s)
@@ -143,6 +141,7 @@ func (t *Text) Slice(start, end int) (*Text, error) {
 	return part, nil
 }
 
+// expressions iterates over the outermost expressions of the text.
 func (t *Text) expressions() iter.Seq[*expression] {
 	return func(yield func(*expression) bool) {
 		for _, s := range t.segments {
@@ -153,7 +152,7 @@ func (t *Text) expressions() iter.Seq[*expression] {
 	}
 }
 
-// literalSize is the number of bytes of the text without its expressions.
+// literalSize returns the number of bytes of the text without its expressions.
 func (t *Text) literalSize() int {
 	size := 0
 	for _, s := range t.segments {
@@ -163,7 +162,7 @@ func (t *Text) literalSize() int {
 	return size
 }
 
-// functions returns an expression and those nested in it, in order of text.
+// functions returns an expression and those nested in it, in the order of the text.
 func functions(fn *parse.FuncNode) []*parse.FuncNode {
 	all := []*parse.FuncNode{fn}
 	for _, arg := range fn.Args {
@@ -175,8 +174,7 @@ func functions(fn *parse.FuncNode) []*parse.FuncNode {
 	return all
 }
 
-// literalDefault returns the default of an expression that has one without an
-// expression inside.
+// literalDefault returns the default of an expression, if it has one that contains no expression.
 func literalDefault(fn *parse.FuncNode) (string, bool) {
 	if !isDefault(fn.Name) || len(fn.Args) == 0 {
 		return "", false

@@ -28,7 +28,7 @@ ${E:0:2} ${F^} $${G} ${ D } ${H:-${I}} ${J:=}`)
 	}))
 }
 
-// expectSameRequired compares with the variables that clusterctl reports.
+// expectSameRequired fails the test unless clusterctl requires the same variables.
 func expectSameRequired(t *testing.T, text *Text, source string) {
 	t.Helper()
 
@@ -64,6 +64,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{"${V#}", 1, 1, "${V#}", "unable to parse substitution"},
 		{"${V/a}", 1, 1, "${V/a}", "bad substitution"},
 		{"${V:=\n${W-}}", 1, 1, "${V:=", "missing closing brace"},
+		{"${V:=${W}", 1, 1, "${V:=${W}", "unable to parse substitution within function"},
 		{"x\n\n${V:=\x00}", 3, 1, "${V:=\x00}", "unable to parse substitution"},
 		{"${V#${W}}", 1, 1, "${V#${W}}", "the pattern after # is itself an expression"},
 		{"a\n${V:=${W%%${X}}}", 2, 1, "${V:=${W%%${X}}}", "the pattern after %% is itself an expression"},
@@ -87,7 +88,7 @@ func TestSyntaxErrors(t *testing.T) {
 	}
 }
 
-func TestBrokenTextIsReadInTime(t *testing.T) {
+func TestParseMaliciousText(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("${A:=", 1<<18),
 		"${A/" + strings.Repeat("}", 1<<18),

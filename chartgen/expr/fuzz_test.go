@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzParse: arbitrary bytes never panic, and what Parse takes compiles alike
-// each time.
+// FuzzParse: arbitrary bytes never cause a panic, and the same text always compiles to the same
+// template.
 func FuzzParse(f *testing.F) {
 	for _, form := range forms {
 		f.Add([]byte(form.text))
@@ -29,16 +29,16 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzTemplate: text, followed by expressions that recipe makes up, renders as
-// clusterctl has it, and fails where it does.
+// FuzzTemplate: a prefix, followed by expressions generated from the recipe, renders to the same
+// text as in clusterctl, and fails where clusterctl fails.
 func FuzzTemplate(f *testing.F) {
 	for i, form := range forms {
 		f.Add(form.text, []byte(form.template), hostile[i%len(hostile)], "b", uint8(i))
 	}
 
 	f.Fuzz(func(t *testing.T, prefix string, recipe []byte, v, w string, set uint8) {
-		if len(prefix) > 500 || len(recipe) > 200 || len(v) > 40 || len(w) > 40 || !utf8.ValidString(v) ||
-			!utf8.ValidString(w) {
+		tooLong := len(prefix) > 500 || len(recipe) > 200 || len(v) > 40 || len(w) > 40
+		if tooLong || !utf8.ValidString(v) || !utf8.ValidString(w) {
 			t.Skip()
 		}
 
@@ -54,7 +54,7 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// compare parses text and compares the outcome with clusterctl's.
+// compare parses a text and compares the result with clusterctl.
 func compare(t *testing.T, source string, variables map[string]string) {
 	t.Helper()
 
@@ -64,7 +64,7 @@ func compare(t *testing.T, source string, variables map[string]string) {
 	switch {
 	case errors.Is(err, ErrUnsupported):
 	case err != nil && clusterctlErr == nil:
-		t.Fatalf("%q: clusterctl reads it, Parse: %v", source, err)
+		t.Fatalf("%q: clusterctl accepts the text, but Parse fails: %v", source, err)
 	case err != nil:
 	case strings.Contains(out, "<no value>") && !strings.Contains(source, "<no value>"): // Helm deletes the words
 	default:
@@ -72,8 +72,7 @@ func compare(t *testing.T, source string, variables map[string]string) {
 	}
 }
 
-// TestGenerated compares on texts and values made up at random, but the same
-// each time.
+// TestGenerated compares texts and values that are random but reproducible.
 func TestGenerated(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 
@@ -99,32 +98,18 @@ func TestGenerated(t *testing.T) {
 
 var names = []string{"V", "W", "X", "1"}
 
-// generate makes text with expressions from bytes, each of which is a choice.
+// literals are the pieces of literal text in generated texts.
+var literals = []string{
+	"a", " ", "$", "$$", "{", "{{", "}", "}}", "\n", "é", `"`, "\\", "---\n", "- ", "\r\n", "${ V }", "\x00", "\xff",
+	"<no value>",
+}
+
+// generate returns a text with expressions. Each byte of the recipe makes one choice.
 func generate(recipe []byte) string {
 	g := generator{recipe: recipe}
 	for len(g.recipe) > 0 && g.out.Len() < 1000 {
 		if g.choose(3) == 0 {
-			g.one(
-				"a",
-				" ",
-				"$",
-				"$$",
-				"{",
-				"{{",
-				"}",
-				"}}",
-				"\n",
-				"é",
-				`"`,
-				"\\",
-				"---\n",
-				"- ",
-				"\r\n",
-				"${ V }",
-				"\x00",
-				"\xff",
-				"<no value>",
-			)
+			g.one(literals...)
 		} else {
 			g.expression(0)
 		}
@@ -202,7 +187,7 @@ func (g *generator) expression(depth int) {
 	g.out.WriteString("}")
 }
 
-// words adds an argument of text, of text and expressions, or one expression.
+// words writes an argument that consists of text, of text and an expression, or of an expression.
 func (g *generator) words(depth int, of ...string) {
 	switch {
 	case depth > 2 || g.choose(3) > 0:

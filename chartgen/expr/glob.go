@@ -10,46 +10,52 @@ import (
 	"github.com/drone/envsubst/v2/parse"
 )
 
-// element is a piece of a glob: a star, text that stands for itself, or a
-// regular expression for a run of characters.
+// element is an element of a glob.
 type element struct {
-	kind kind
+	kind elementKind
 	text string
 }
 
-type kind int
+type elementKind int
 
 const (
-	star kind = iota
-	literal
-	pattern
+	star    elementKind = iota
+	literal             // text that matches itself
+	pattern             // a regular expression for a run of characters
 )
 
-// trims reports whether an expression cuts off what a glob matches.
-func trims(fn *parse.FuncNode) bool {
+// trimOperator is "#" or "##" for the shortest or longest prefix, "%" or "%%" for the shortest or
+// longest suffix.
+type trimOperator string
+
+func (o trimOperator) suffix() bool { return o[0] == '%' }
+
+func (o trimOperator) longest() bool { return len(o) == 2 }
+
+// isTrim reports whether an expression removes what a glob matches.
+func isTrim(fn *parse.FuncNode) bool {
 	switch fn.Name {
 	case "#", "##", "%", "%%":
-		return len(fn.Args) > 0 // ${#NAME}, a length, has none
+		return len(fn.Args) > 0 // ${#NAME} is a length and has no arguments
 	}
 
 	return false
 }
 
-// trim compiles ${NAME#glob}, ##, % and %%. Globs of text and stars become
-// what the engine has. The others go through capstan.trim, which repeats the
-// search of drone/envsubst: it tries every prefix by bytes, also those that end
-// inside a character, and for % and %% on the reversed value with the reversed
-// glob, so that a class there is none.
+// trim compiles ${NAME#glob}, ##, %, and %%. Globs of text and stars are compiled to functions of
+// the template engine. All others call capstan.trim, which repeats the search of drone/envsubst: it
+// tries every prefix byte by byte, even if it ends inside a character. For % and %% it searches the
+// reversed value with the reversed glob, in which a character class is not a class any more.
 func (c compiler) trim(fn *parse.FuncNode) (string, error) {
 	text, ok := fn.Args[0].(*parse.TextNode)
 	if !ok {
 		return "", fmt.Errorf("%w: the pattern after %s is itself an expression; write it out", ErrUnsupported, fn.Name)
 	}
 
-	suffix, longest := fn.Name[0] == '%', len(fn.Name) == 2
+	operator := trimOperator(fn.Name)
 
 	source := text.Value
-	if suffix {
+	if operator.suffix() {
 		source = reverse(source)
 	}
 
@@ -59,57 +65,58 @@ func (c compiler) trim(fn *parse.FuncNode) (string, error) {
 	}
 
 	simple := glob
-	if suffix {
+	if operator.suffix() {
 		simple = reversed(glob)
 	}
 
-	if !longest {
-		simple = withoutOuterStar(simple, suffix)
+	if !operator.longest() {
+		simple = withoutOuterStar(simple, operator)
 	}
 
 	switch {
-	case len(simple) == 1 && simple[0].kind == literal && suffix:
+	case len(simple) == 1 && simple[0].kind == literal && operator.suffix():
 		return c.head(fn.Param) + " | trimSuffix " + quote(simple[0].text), nil
 	case len(simple) == 1 && simple[0].kind == literal:
 		return c.head(fn.Param) + " | trimPrefix " + quote(simple[0].text), nil
 	case strings.ContainsRune(text.Value, utf8.RuneError):
-		return "", fmt.Errorf("%w: the pattern after %s holds bytes that are not UTF-8, or U+FFFD", ErrUnsupported, fn.Name)
+		return "", fmt.Errorf("%w: the pattern after %s contains U+FFFD or invalid UTF-8", ErrUnsupported, fn.Name)
 	case len(simple) == 0 || slices.ContainsFunc(simple, func(e element) bool { return e.kind == pattern }):
 		return c.search(fn, glob), nil
 	}
 
-	return c.replaceRegexp(fn.Param, simple, suffix, longest), nil
+	return c.replaceRegexp(fn.Param, simple, operator), nil
 }
 
-// replaceRegexp compiles a glob of text and stars. The shortest prefix has lazy
-// stars. A search finds the leftmost match, hence the longest suffix; for the
-// shortest one, a greedy group leaves to the suffix as little as it can.
-func (c compiler) replaceRegexp(name string, glob []element, suffix, longest bool) string {
-	run := ".*"
-	if !suffix && !longest {
-		run = ".*?"
+// replaceRegexp compiles a glob of text and stars to a regular expression. Lazy stars match the
+// shortest prefix. A search finds the leftmost match, which is the longest suffix. For the shortest
+// suffix, a greedy group before it takes as much as possible.
+func (c compiler) replaceRegexp(name string, glob []element, operator trimOperator) string {
+	anyText := ".*"
+	if operator == "#" {
+		anyText = ".*?"
 	}
 
 	var re strings.Builder
 
 	for _, e := range glob {
 		if e.kind == star {
-			re.WriteString(run)
+			re.WriteString(anyText)
 		} else {
 			re.WriteString(regexp.QuoteMeta(e.text))
 		}
 	}
 
 	switch {
-	case !suffix:
+	case !operator.suffix():
 		return fmt.Sprintf(`regexReplaceAllLiteral %s %s ""`, quote("(?s)^"+re.String()), c.value(name))
-	case longest:
+	case operator.longest():
 		return fmt.Sprintf(`regexReplaceAllLiteral %s %s ""`, quote("(?s)"+re.String()+"$"), c.value(name))
 	}
 
 	return fmt.Sprintf(`regexReplaceAll %s %s "${1}"`, quote("(?s)^(.*)"+re.String()+"$"), c.value(name))
 }
 
+// search compiles a glob to a call of capstan.trim.
 func (c compiler) search(fn *parse.FuncNode, glob []element) string {
 	args := []string{quote(fn.Name), c.value(fn.Param)}
 
@@ -127,29 +134,30 @@ func (c compiler) search(fn *parse.FuncNode, glob []element) string {
 	return include("trim", args)
 }
 
-// withoutOuterStar drops the star at the far end of a shortest match: there it
-// matches nothing, unless it is all there is.
-func withoutOuterStar(glob []element, suffix bool) []element {
-	if suffix && glob[0].kind == star {
-		return glob[1:]
-	}
+// withoutOuterStar removes the star at the inner end of a prefix or suffix. In the shortest match,
+// it matches nothing.
+func withoutOuterStar(glob []element, operator trimOperator) []element {
+	last := len(glob) - 1
 
-	if last := len(glob) - 1; !suffix && glob[last].kind == star {
+	switch {
+	case operator.suffix() && glob[0].kind == star:
+		return glob[1:]
+	case !operator.suffix() && glob[last].kind == star:
 		return glob[:last]
 	}
 
 	return glob
 }
 
-// parseGlob reads a glob as drone/envsubst's package path does; it is not empty.
-// False means that it is malformed, which there keeps it from ever matching.
+// parseGlob parses a glob, which must not be empty, like package path of drone/envsubst. It reports
+// false if the glob is malformed and therefore never matches.
 func parseGlob(glob string) ([]element, bool) {
 	var elements []element
 
 	for glob != "" {
 		e := element{literal, glob[:1]}
-
 		rest := glob[1:]
+
 		switch glob[0] {
 		case '*':
 			e = element{star, ""}
@@ -170,19 +178,21 @@ func parseGlob(glob string) ([]element, bool) {
 			e, rest = element{literal, rest[:1]}, rest[1:]
 		}
 
-		elements, glob = appendElement(elements, e), rest
+		elements = appendElement(elements, e)
+		glob = rest
 	}
 
 	return elements, true
 }
 
-// appendElement joins neighbours into one element where it can.
+// appendElement appends an element, or merges it with the last one if possible.
 func appendElement(elements []element, e element) []element {
 	if len(elements) == 0 {
 		return []element{e}
 	}
 
 	last := &elements[len(elements)-1]
+
 	switch {
 	case last.kind == star && e.kind == star:
 	case last.kind == star || e.kind == star:
@@ -198,8 +208,8 @@ func appendElement(elements []element, e element) []element {
 	return elements
 }
 
-// parseClass reads a character class behind its "[" and returns it as a regular
-// expression, and what follows the "]".
+// parseClass parses a character class after its "[". It returns the class as a regular expression,
+// and the text after the "]".
 func parseClass(glob string) (class, rest string, ok bool) {
 	negated := strings.HasPrefix(glob, "^")
 	glob = strings.TrimPrefix(glob, "^")
@@ -231,7 +241,7 @@ func parseClass(glob string) (class, rest string, ok bool) {
 	case ranges.Len() == 0 && negated:
 		return ".", glob[1:], true
 	case ranges.Len() == 0:
-		return `[^\x00-\x{10FFFF}]`, glob[1:], true
+		return `[^\x00-\x{10FFFF}]`, glob[1:], true // matches nothing
 	case negated:
 		return "[^" + ranges.String() + "]", glob[1:], true
 	}
@@ -239,7 +249,8 @@ func parseClass(glob string) (class, rest string, ok bool) {
 	return "[" + ranges.String() + "]", glob[1:], true
 }
 
-// classRune reads a possibly escaped character of a class; something must follow.
+// classRune parses a character of a class, which may be escaped. It reports false if the class ends
+// here or after the character.
 func classRune(glob string) (r rune, rest string, ok bool) {
 	if strings.HasPrefix(glob, "-") || strings.HasPrefix(glob, "]") {
 		return 0, "", false
@@ -251,7 +262,7 @@ func classRune(glob string) (r rune, rest string, ok bool) {
 	return r, glob[size:], len(glob) > size && (r != utf8.RuneError || size > 1)
 }
 
-// quoteClass returns a character as it stands in the class of a regular expression.
+// quoteClass escapes a character for the class of a regular expression.
 func quoteClass(r rune) string {
 	if r < utf8.RuneSelf && strings.ContainsRune(`\]^-[`, r) {
 		return `\` + string(r)
@@ -260,7 +271,7 @@ func quoteClass(r rune) string {
 	return string(r)
 }
 
-// reverse returns the characters of text in opposite order, as drone/envsubst does.
+// reverse returns the characters of text in reverse order, like drone/envsubst.
 func reverse(text string) string {
 	runes := []rune(text)
 	slices.Reverse(runes)
@@ -268,7 +279,7 @@ func reverse(text string) string {
 	return string(runes)
 }
 
-// reversed returns a glob for the reversed text; patterns are not for it.
+// reversed returns a glob for the reversed text. It does not support patterns.
 func reversed(glob []element) []element {
 	out := make([]element, 0, len(glob))
 	for _, e := range slices.Backward(glob) {

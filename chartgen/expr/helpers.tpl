@@ -1,10 +1,10 @@
 {{- /*
-Named templates for the provider's variables. In the published components they are expressions of envsubst, such as
-${NAME:=default}; these templates give Helm the functions of envsubst that it does not have, with the same results.
+Named templates for the provider's variables. In the published components, variables are envsubst expressions such as
+${NAME:=default}. These templates implement the functions of envsubst that Helm lacks, with the same results.
 */ -}}
 
 {{- define "capstan.variables" -}}
-{{- /* (list $ NAME...): all of .Values.variables as text, in JSON; fails if a NAME is not set. Null is not set. */ -}}
+{{- /* (list $ NAME...): prints .Values.variables as a JSON object of strings. Fails if a NAME is unset or null. */ -}}
   {{- $text := dict -}}
   {{- range $name, $value := (first .).Values.variables -}}
     {{- if kindIs "string" $value -}}
@@ -21,31 +21,31 @@ ${NAME:=default}; these templates give Helm the functions of envsubst that it do
     {{- end -}}
   {{- end -}}
   {{- if $missing -}}
-    {{- fail (printf "no value for required variables: %s; set each one under \"variables\" in the chart's values" (join ", " $missing)) -}}
+    {{- fail (printf "no value for required variables: %s; set each of them under \"variables\" in the chart's values" (join ", " $missing)) -}}
   {{- end -}}
   {{- $json := toJson $text -}}
   {{- range $name, $value := fromJson $json -}}
     {{- if ne $value (get $text $name) -}}
-      {{- fail (printf "the value of variable %s is not UTF-8 text; encode it, for example in base64" $name) -}}
+      {{- fail (printf "the value of variable %s is not valid UTF-8; encode it, for example as base64" $name) -}}
     {{- end -}}
   {{- end -}}
   {{- $json -}}
 {{- end -}}
 
 {{- define "capstan.lowerFirst" -}}
-{{- /* TEXT with its first character in lower case: ${NAME,} */ -}}
+{{- /* TEXT: prints it with its first character in lower case: ${NAME,} */ -}}
   {{- $first := regexFind "^." . -}}
   {{- lower $first }}{{ trimPrefix $first . -}}
 {{- end -}}
 
 {{- define "capstan.upperFirst" -}}
-{{- /* TEXT with its first character in upper case: ${NAME^} */ -}}
+{{- /* TEXT: prints it with its first character in upper case: ${NAME^} */ -}}
   {{- $first := regexFind "^." . -}}
   {{- upper $first }}{{ trimPrefix $first . -}}
 {{- end -}}
 
 {{- define "capstan.substr" -}}
-{{- /* (list $var NAME START [LENGTH]), counted in bytes: ${NAME:START:LENGTH}. What is no number leaves the value as it is. */ -}}
+{{- /* (list $var NAME START [LENGTH]), in bytes: ${NAME:START:LENGTH}. If an argument is not a number, the value does not change. */ -}}
   {{- $value := get (index . 0) (index . 1) -}}
   {{- $size := len $value -}}
   {{- $numbers := true -}}
@@ -66,7 +66,7 @@ ${NAME:=default}; these templates give Helm the functions of envsubst that it do
       {{- $end = add $start (index . 3 | atoi) | int -}}
     {{- end -}}
     {{- if and (lt $end $size) (lt $end $start) -}}
-      {{- fail (printf "${%s:%s}: the substring ends before it begins; give a length of 0 or more" (index . 1) (slice . 2 | join ":")) -}}
+      {{- fail (printf "${%s:%s}: the substring ends before it begins; use a length of 0 or more" (index . 1) (slice . 2 | join ":")) -}}
     {{- else if lt $start $size -}}
       {{- substr $start (min $end $size | int) $value -}}
     {{- end -}}
@@ -87,7 +87,7 @@ ${NAME:=default}; these templates give Helm the functions of envsubst that it do
 {{- end -}}
 
 {{- define "capstan.replacePrefix" -}}
-{{- /* (list TEXT OLD NEW): ${NAME/#OLD/NEW}. Without NEW nothing is replaced. */ -}}
+{{- /* (list TEXT OLD NEW): ${NAME/#OLD/NEW}. Without NEW, nothing is replaced. */ -}}
   {{- $old := index . 1 -}}
   {{- if and (eq (len .) 3) (hasPrefix $old (first .)) -}}
     {{- last . }}{{ first . | trimPrefix $old -}}
@@ -97,7 +97,7 @@ ${NAME:=default}; these templates give Helm the functions of envsubst that it do
 {{- end -}}
 
 {{- define "capstan.replaceSuffix" -}}
-{{- /* (list TEXT OLD NEW): ${NAME/%OLD/NEW}. Without NEW nothing is replaced. */ -}}
+{{- /* (list TEXT OLD NEW): ${NAME/%OLD/NEW}. Without NEW, nothing is replaced. */ -}}
   {{- $old := index . 1 -}}
   {{- if and (eq (len .) 3) (hasSuffix $old (first .)) -}}
     {{- first . | trimSuffix $old }}{{ last . -}}
@@ -107,8 +107,8 @@ ${NAME:=default}; these templates give Helm the functions of envsubst that it do
 {{- end -}}
 
 {{- define "capstan.trim" -}}
-{{- /* (list OPERATOR TEXT PART...): TEXT without the shortest (#) or longest (##) prefix, or suffix (%, %%), that the PARTs
-match; see capstan.matches. A suffix is a prefix of the reversed text. */ -}}
+{{- /* (list OPERATOR TEXT PART...): prints TEXT without the shortest (#) or longest (##) prefix, or suffix (%, %%), that
+the PARTs match, see capstan.matches. A suffix is a prefix of the reversed text. */ -}}
   {{- $operator := first . -}}
   {{- $parts := slice . 2 -}}
   {{- $text := index . 1 -}}
@@ -124,7 +124,7 @@ match; see capstan.matches. A suffix is a prefix of the reversed text. */ -}}
   {{- end -}}
   {{- $text = substr $cut (len $text) $text -}}
   {{- if hasPrefix "%" $operator -}}
-    {{- /* Through JSON, as the bytes of half a character become U+FFFD. */ -}}
+    {{- /* JSON replaces incomplete characters with U+FFFD. */ -}}
     {{- $text = (dict "text" $text | toJson | fromJson).text -}}
     {{- $text = splitList "" $text | reverse | join "" -}}
   {{- end -}}
@@ -132,8 +132,8 @@ match; see capstan.matches. A suffix is a prefix of the reversed text. */ -}}
 {{- end -}}
 
 {{- define "capstan.matches" -}}
-{{- /* (list TEXT PART...): not empty if the PARTs match all of TEXT, each a regular expression or "*". The first place that
-fits a part is the one it takes. */ -}}
+{{- /* (list TEXT PART...): prints "true" if the PARTs match all of TEXT. A PART is a regular expression or "*". Each part takes
+the first match, without backtracking. */ -}}
   {{- $text := first . -}}
   {{- $parts := rest . -}}
   {{- $star := false -}}

@@ -10,18 +10,18 @@ import (
 	"github.com/drone/envsubst/v2/parse"
 )
 
-// maxExpression bounds the bytes of an expression, and with it the work and the
-// depth of nesting that a broken or hostile text can cause.
+// maxExpression is the maximum size of an expression in bytes. It limits the time and the depth of
+// nesting that invalid or malicious text can cause.
 const maxExpression = 16 << 10
 
-// ErrUnsupported marks an expression that clusterctl takes and a chart cannot.
+// ErrUnsupported marks expressions that clusterctl accepts but a chart cannot contain.
 var ErrUnsupported = errors.New("not supported in a chart")
 
-// SyntaxError is an expression that cannot be read or compiled. Its position is
-// that of the outermost "${" in the text given to Parse; it knows no file name.
+// SyntaxError reports an expression that cannot be parsed or compiled. Its position is that of the
+// outermost "${" in the parsed text.
 type SyntaxError struct {
-	Line, Column int    // from 1; columns count characters
-	Expression   string // as in the text, shortened to one line
+	Line, Column int    // starting at 1; columns count characters
+	Expression   string // as written, shortened to one line
 	Err          error  // the reason, and what to write instead
 }
 
@@ -31,16 +31,15 @@ func (e *SyntaxError) Error() string {
 
 func (e *SyntaxError) Unwrap() error { return e.Err }
 
-// legacy is the form that clusterctl, before anything else and wherever it
-// stands, rewrites to ${NAME}.
+// legacy matches the form that clusterctl rewrites to ${NAME} before it evaluates expressions,
+// anywhere in the text.
 var legacy = regexp.MustCompile(`\$\{\s*([A-Za-z0-9_$]+)\s*\}`)
 
-// legacyEscaped is what such a form leaves behind the "$$" that makes it text.
+// legacyEscaped matches the rest of such a form after an escaping "$$".
 var legacyEscaped = regexp.MustCompile(`^\{(\s*)[A-Za-z0-9_$]+(\s*)\}`)
 
-// Parse reads text as clusterctl does: the legacy form ${ NAME }, "$$" for one
-// "$", and a NUL that ends the text are those of drone/envsubst. The error is a
-// *SyntaxError.
+// Parse parses text like clusterctl, including the legacy form ${ NAME }, "$$" for a single "$",
+// and NUL as the end of the text. Errors are of type *SyntaxError.
 func Parse(text string) (*Text, error) {
 	r := reader{source: text, line: 1, text: &Text{required: map[string]bool{}}}
 	if err := r.read(); err != nil {
@@ -54,17 +53,20 @@ func Parse(text string) (*Text, error) {
 	return r.text, nil
 }
 
-// reader cuts a text into segments. Only expressions go through drone/envsubst's
-// parser: it decodes every character and copies the whole text at each "$$".
+// reader splits a text into segments. It passes only expressions to drone/envsubst's parser, which
+// is slow: it decodes every character, and copies the whole text at each "$$".
 type reader struct {
 	source  string
 	text    *Text
-	counted int // the offset up to which line counts the newlines
-	line    int
+	line    int // the line at the offset counted
+	counted int
 }
 
+// read reads the whole source.
 func (r *reader) read() error {
-	start, at := 0, 0 // of the literal text being read, and where to look on
+	start := 0 // the beginning of the current literal text
+	at := 0    // the position from which to search
+
 	for {
 		next := strings.IndexByte(r.source[at:], '$')
 		if next < 0 {
@@ -73,6 +75,7 @@ func (r *reader) read() error {
 		}
 
 		at += next
+
 		switch {
 		case strings.HasPrefix(r.source[at:], "${"):
 			if !r.literal(start, at) {
@@ -98,7 +101,7 @@ func (r *reader) read() error {
 	}
 }
 
-// literal adds source[start:end]; false says that the text ends in it.
+// literal appends source[start:end]. It reports false if the text ends there, with a NUL.
 func (r *reader) literal(start, end int) bool {
 	nul := strings.IndexByte(r.source[start:end], 0)
 	if nul >= 0 {
@@ -112,8 +115,8 @@ func (r *reader) literal(start, end int) bool {
 	return nul < 0
 }
 
-// escaped reads what follows "$$" and returns where literal text goes on: a
-// legacy form loses its spaces there too.
+// escaped reads the text after "$$" and returns the offset where literal text continues. Even after
+// "$$", the legacy form loses its spaces.
 func (r *reader) escaped(at int) int {
 	spaces := legacyEscaped.FindStringSubmatchIndex(r.source[at:])
 	if spaces == nil {
@@ -123,6 +126,7 @@ func (r *reader) escaped(at int) int {
 	r.literal(at, at+1)
 
 	name, end := at+spaces[3], at+spaces[4]
+
 	for {
 		pair := strings.Index(r.source[name:end], "$$")
 		if pair < 0 {
@@ -135,13 +139,13 @@ func (r *reader) escaped(at int) int {
 	}
 }
 
-// expression reads the one at source[start:], which begins with "${", and
-// returns its end: the first closing brace with which drone/envsubst's parser
-// takes it. The parser reads from left to right and never looks behind the
-// brace that closes, so this is where it stops in the whole text.
+// expression reads the expression at source[start:], which begins with "${", and returns the offset
+// of its end: the first closing brace at which drone/envsubst's parser accepts it. The parser reads
+// from left to right and never looks past the closing brace, so it also ends there in the whole
+// text.
 func (r *reader) expression(start int) (int, error) {
 	rest := r.source[start:min(len(r.source), start+maxExpression)]
-	unclosed := 0 // a lower bound, as "$${" need not open anything
+	unclosed := 0 // a lower bound, because "$${" may not open an expression
 
 	for end := 0; ; {
 		brace := strings.IndexByte(rest[end:], '}')
@@ -175,7 +179,7 @@ func (r *reader) expression(start int) (int, error) {
 	}
 }
 
-// begin makes an expression at an offset that is not before that of the last call.
+// begin returns a new expression at an offset, which must not be less than in the previous call.
 func (r *reader) begin(start int, written string) *expression {
 	r.line += strings.Count(r.source[r.counted:start], "\n")
 	r.counted = start
@@ -185,6 +189,7 @@ func (r *reader) begin(start int, written string) *expression {
 	return &expression{written: written, line: r.line, column: column}
 }
 
+// add appends the segment of an expression.
 func (r *reader) add(s segment) {
 	r.text.segments = append(r.text.segments, s)
 
@@ -194,21 +199,26 @@ func (r *reader) add(s segment) {
 	}
 }
 
-// compile gives each expression its action. It comes after reading, because an
-// action depends on whether its variable is required.
-func (r *reader) compile() (err error) {
+// compile sets the action of each expression. This requires the whole text, because an action
+// depends on whether its variable is required.
+func (r *reader) compile() error {
+	c := compiler{r.text.required}
+
 	for e := range r.text.expressions() {
-		if e.action, err = (compiler{r.text.required}).pipeline(e.root); err != nil {
+		action, err := c.pipeline(e.root)
+		if err != nil {
 			return e.syntaxError(err)
 		}
+
+		e.action = action
 	}
 
 	return nil
 }
 
-// reason says why no expression begins at source[start:].
+// reason returns why there is no valid expression at source[start:].
 func (r *reader) reason(start int) error {
-	const far = 64 * maxExpression // an end so far away is still looked for
+	const far = 64 * maxExpression // tells an expression that is too long from one without an end
 
 	_, err := parse.Parse(withoutLegacy(r.source[start:min(len(r.source), start+far)]))
 	switch {
@@ -216,32 +226,29 @@ func (r *reader) reason(start int) error {
 		return fmt.Errorf("%w: it is longer than %d bytes", ErrUnsupported, maxExpression)
 	case errors.Is(err, parse.ErrParseVariableName):
 		return fmt.Errorf(
-			"%w: a name of letters, digits and _ must follow \"${\", which as mere text is written \"$${\"",
-			err,
-		)
+			"%w: write a name of letters, digits, and _ after \"${\", or \"$${\" for the literal text \"${\"", err)
 	default:
 		return fmt.Errorf(
-			"%w: write ${NAME}, ${NAME:=default} or another form of envsubst, and \"$${\" for \"${\" as mere text",
-			err,
-		)
+			"%w: write ${NAME}, ${NAME:=default}, or another form of envsubst, or \"$${\" for the literal text \"${\"", err)
 	}
 }
 
-// shorten cuts text that begins with an expression down to what names it.
+// shorten returns the beginning of an expression, on one line, for messages.
 func shorten(source string) string {
-	const enough = 60
+	const maxLength = 60
 
 	if end := strings.IndexAny(source, "\r\n"); end >= 0 {
 		source = source[:end]
 	}
 
-	if len(source) <= enough {
+	if len(source) <= maxLength {
 		return source
 	}
 
-	return strings.ToValidUTF8(source[:enough], "") + "…"
+	return strings.ToValidUTF8(source[:maxLength], "") + "…"
 }
 
+// withoutLegacy rewrites the legacy form ${ NAME } to ${NAME}.
 func withoutLegacy(source string) string {
 	if !strings.ContainsAny(source, " \t\r\n\f") {
 		return source

@@ -11,8 +11,8 @@ import (
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// TestProviders compares with clusterctl on real releases: PROVIDERS names a
-// folder of components in clusterctl's local-repository layout.
+// TestProviders compares with clusterctl for real providers. PROVIDERS is a folder of providers in
+// the layout of a local repository of clusterctl.
 func TestProviders(t *testing.T) {
 	folder := testproviders.Folder(t)
 
@@ -37,7 +37,7 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// plain gives each variable a value of its own.
+// plain returns a different value for each variable.
 func plain(text *Text) map[string]string {
 	variables := map[string]string{}
 	for _, v := range text.Variables() {
@@ -47,7 +47,7 @@ func plain(text *Text) map[string]string {
 	return variables
 }
 
-// withVariables drops the YAML documents without an expression.
+// withVariables removes the YAML documents without expressions.
 func withVariables(source string) string {
 	var b strings.Builder
 
@@ -60,8 +60,8 @@ func withVariables(source string) string {
 	return b.String()
 }
 
-// expectSameWithHostile spreads the hostile values over the variables until
-// each has had its turn.
+// expectSameWithHostile compares with clusterctl until each hostile value has been used for some
+// variable.
 func expectSameWithHostile(t *testing.T, source string) {
 	t.Helper()
 
@@ -79,7 +79,7 @@ func expectSameWithHostile(t *testing.T, source string) {
 	}
 }
 
-// expectSameInParts renders each YAML document on its own.
+// expectSameInParts renders each YAML document separately and compares the result with clusterctl.
 func expectSameInParts(t *testing.T, text *Text, source string) {
 	t.Helper()
 
@@ -101,6 +101,6 @@ func expectSameInParts(t *testing.T, text *Text, source string) {
 	}
 
 	if got.String() != want {
-		t.Fatal("the documents on their own do not render as clusterctl's whole text")
+		t.Fatal("the documents rendered separately differ from the whole text in clusterctl")
 	}
 }

@@ -11,8 +11,7 @@ import (
 	"sigs.k8s.io/cluster-api/cmd/clusterctl/client/yamlprocessor"
 )
 
-// render gives what Helm makes of a template's text inside a named template, as
-// the generated charts have it.
+// render renders a template with Helm inside a named template, as in generated charts.
 func render(template string, variables map[string]any) (string, error) {
 	const object = "templates/object.yaml"
 
@@ -28,8 +27,7 @@ func render(template string, variables map[string]any) (string, error) {
 	return rendered["provider/"+object], err
 }
 
-// clusterctl gives what clusterctl's processor makes of the text, its panics as
-// errors.
+// clusterctl processes the text with clusterctl's processor. It converts panics to errors.
 func clusterctl(text string, variables map[string]string) (out string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -57,8 +55,8 @@ func asValues(variables map[string]string) map[string]any {
 	return values
 }
 
-// expectEqual fails the test unless the text renders, and expands, as
-// clusterctl has it, errors included.
+// expectEqual fails the test unless Template and Expand return the same result as clusterctl,
+// including errors.
 func expectEqual(t *testing.T, text *Text, source string, variables map[string]string) {
 	t.Helper()
 
@@ -67,31 +65,18 @@ func expectEqual(t *testing.T, text *Text, source string, variables map[string]s
 	rendered, renderErr := render(template, asValues(variables))
 
 	expanded, expandErr := text.Expand(variables)
+
 	for _, got := range []struct {
 		by, out string
 		err     error
 	}{{"Helm", rendered, renderErr}, {"Expand", expanded, expandErr}} {
 		switch {
 		case (got.err != nil) != (wantErr != nil):
-			t.Fatalf(
-				"%s: error %v, clusterctl: %v\ntext: %q\nvariables: %q\ntemplate: %s",
-				got.by,
-				got.err,
-				wantErr,
-				source,
-				variables,
-				template,
-			)
+			t.Fatalf("%s: error %v, clusterctl: %v\ntext: %q\nvariables: %q\ntemplate: %s",
+				got.by, got.err, wantErr, source, variables, template)
 		case wantErr == nil && got.out != want:
-			t.Fatalf(
-				"%s: got %q, clusterctl: %q\ntext: %q\nvariables: %q\ntemplate: %s",
-				got.by,
-				got.out,
-				want,
-				source,
-				variables,
-				template,
-			)
+			t.Fatalf("%s: got %q, clusterctl: %q\ntext: %q\nvariables: %q\ntemplate: %s",
+				got.by, got.out, want, source, variables, template)
 		}
 	}
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/drone/envsubst/v2/parse"
 )
 
-// Template returns the text as that of a Helm template, for a file or a named
-// template whose argument is the chart's root context. It needs [Helpers].
-// If the text has expressions, it begins with an action that declares $var, the
-// variables as text, and fails with the names of all required ones that are
-// missing. Literal text comes out as it was, braces included.
+// Template returns the text as a Helm template, for a file or a named template whose argument is
+// the chart's root context. It requires [Helpers].
+//
+// If the text has expressions, the template begins with an action that declares $var, the values of
+// the variables as strings, and fails with the names of all required variables that are unset.
+// Literal text is rendered unchanged, including braces.
 func (t *Text) Template() string {
 	var b strings.Builder
 	b.Grow(t.literalSize() + 64*len(t.segments))
@@ -32,7 +33,7 @@ func (t *Text) Template() string {
 	return b.String()
 }
 
-// declare writes the action that sets $var, if there is a use for it.
+// declare writes the action that declares $var, if the text has expressions.
 func (t *Text) declare(b *strings.Builder) {
 	used := false
 	required := map[string]bool{}
@@ -54,18 +55,21 @@ func (t *Text) declare(b *strings.Builder) {
 	args := append([]string{"$"}, slices.Sorted(maps.Keys(required))...)
 	b.WriteString("{{ $var := " + include("variables", args) + " | fromJson ")
 
-	if first := t.segments[0].literal; first != "" && strings.ContainsRune(" \t\r\n", rune(first[0])) {
-		b.WriteString("}}") // "-}}" would eat the text's own space
-	} else {
-		b.WriteString("-}}\n")
+	first := t.segments[0].literal
+	if first != "" && strings.ContainsRune(" \t\r\n", rune(first[0])) {
+		b.WriteString("}}") // "-}}" would remove the leading space of the text
+		return
 	}
+
+	b.WriteString("-}}\n")
 }
 
-// writeLiteral writes text so that no template reads an action in it: not in
-// the text, and not together with an action or a text that follows.
+// writeLiteral writes text so that the template engine finds no action in it, alone or together
+// with the text that follows.
 func writeLiteral(b *strings.Builder, text string) {
-	// Helm deletes the words wherever they are in its output, once.
+	// Helm deletes "<no value>" from its output. It does so once, which restores the words here.
 	text = strings.ReplaceAll(text, "<no value>", "<no <no value>value>")
+
 	for {
 		brace := strings.IndexByte(text, '{')
 		if brace < 0 {
@@ -89,13 +93,13 @@ func writeLiteral(b *strings.Builder, text string) {
 	}
 }
 
-// compiler turns the nodes of drone/envsubst's tree into template pipelines.
+// compiler compiles the nodes of drone/envsubst's syntax tree to template pipelines.
 type compiler struct {
 	required map[string]bool
 }
 
-// isDefault reports whether drone/envsubst takes a function for ${NAME:=word}. It
-// knows no other meaning for ":?" and ":+".
+// isDefault reports whether drone/envsubst treats a function as ${NAME:=word}. This includes ":?"
+// and ":+", which it does not implement.
 func isDefault(name string) bool {
 	switch name {
 	case "=", ":=", ":-", ":?", ":+":
@@ -105,24 +109,27 @@ func isDefault(name string) bool {
 	return false
 }
 
-// pipeline returns an expression as what stands between {{ and }}. Its result
-// is always a string.
+// pipeline compiles an expression to the pipeline between {{ and }}. The pipeline's result is
+// always a string.
 func (c compiler) pipeline(fn *parse.FuncNode) (string, error) {
-	if trims(fn) {
+	if isTrim(fn) {
 		return c.trim(fn)
 	}
 
 	args := make([]string, len(fn.Args))
 	for i, arg := range fn.Args {
-		var err error
-		if args[i], err = c.operand(arg); err != nil {
+		operand, err := c.operand(arg)
+		if err != nil {
 			return "", err
 		}
+
+		args[i] = operand
 	}
 
 	return c.call(fn, args), nil
 }
 
+// call compiles a function with compiled arguments.
 func (c compiler) call(fn *parse.FuncNode, args []string) string {
 	switch fn.Name {
 	case ",,":
@@ -157,7 +164,7 @@ func (c compiler) call(fn *parse.FuncNode, args []string) string {
 	return variable(fn.Param) + " | default (print " + strings.Join(args, " ") + ")"
 }
 
-// argument returns an argument, or an empty string if there are not so many.
+// argument returns an argument, or the template constant "" if there are fewer arguments.
 func argument(args []string, i int) string {
 	if i < len(args) {
 		return args[i]
@@ -166,7 +173,7 @@ func argument(args []string, i int) string {
 	return `""`
 }
 
-// operand returns an argument of an expression as an operand of a function.
+// operand compiles an argument of an expression to an operand of a template function.
 func (c compiler) operand(node parse.Node) (string, error) {
 	switch node := node.(type) {
 	case *parse.TextNode:
@@ -180,30 +187,32 @@ func (c compiler) operand(node parse.Node) (string, error) {
 		return parenthesize(pipeline), nil
 	}
 
-	return "", fmt.Errorf("%w: it nests what is neither text nor an expression", ErrUnsupported)
+	return "", fmt.Errorf("%w: it contains a node that is neither text nor an expression", ErrUnsupported)
 }
 
-// head returns the value of a variable, "" if it is missing, as the head of a
-// pipeline; value returns it as an operand.
+// head returns the beginning of a pipeline with the value of a variable, which is "" if it is
+// unset.
 func (c compiler) head(name string) string {
 	if c.required[name] {
-		return variable(name) // capstan.variables made sure of it
+		return variable(name) // capstan.variables ensures that it is set
 	}
 
 	return variable(name) + ` | default ""`
 }
 
+// value returns the value of a variable, which is "" if it is unset, as an operand.
 func (c compiler) value(name string) string { return parenthesize(c.head(name)) }
 
-// variable returns the operand that is null if the variable is missing.
+// variable returns the value of a variable as an operand, which is null if the variable is unset.
 func variable(name string) string {
 	if '0' <= name[0] && name[0] <= '9' {
-		return "(index $var " + quote(name) + ")" // $var.1 would be a number
+		return "(index $var " + quote(name) + ")" // $var.1 is not a valid field
 	}
 
 	return "$var." + name
 }
 
+// include returns the call of one of the Helpers.
 func include(name string, args []string) string {
 	return fmt.Sprintf(`include "capstan.%s" (list %s)`, name, strings.Join(args, " "))
 }
@@ -216,7 +225,7 @@ func parenthesize(pipeline string) string {
 	return pipeline
 }
 
-// quote returns text as a template's string constant, in the more legible form.
+// quote returns text as a string constant of a template, with backquotes if that avoids escapes.
 func quote(text string) string {
 	if strings.ContainsAny(text, `"\`) && strconv.CanBackquote(text) {
 		return "`" + text + "`"

@@ -7,277 +7,177 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/distribution/reference"
-
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
-const labelProvider = "cluster.x-k8s.io/provider"
-
-// componentRules are about the components as clusterctl reads them.
+// componentRules are about the components, as clusterctl reads them.
 var componentRules = []Rule{
 	{
-		Name:        "components/valid",
-		Level:       Error,
-		Requirement: "001-14",
-		Contract:    clusterctlContract + "#components-yaml",
-		Demand:      "The components are one YAML file of Kubernetes objects, one Namespace at most, with variables that drone/envsubst understands.",
-		Why:         "Nothing can read the file.",
-		Remedy:      "Correct the file where the finding points.",
-		check: func(r *release, report reporter) {
-			if r.components.err != nil && len(r.Components) > 0 {
-				at, reason := invalid(r.components.name, r.components.err)
-				report(at, "%s", reason)
+		Name:     "components/valid",
+		Level:    Error,
+		Contract: clusterctlContract + "#components-yaml",
+		Requirement: "The components are one YAML file of Kubernetes objects, with at most one Namespace, and with " +
+			"variables that drone/envsubst supports.",
+		Why:    "clusterctl and operators cannot read the file.",
+		Remedy: "Fix the file at the reported line.",
+		check: func(p *parsedBundle, report reporter) {
+			if p.componentsFile.err != nil && len(p.Components) > 0 {
+				reportInvalid(report, p.componentsFile.name, p.componentsFile.err)
 			}
 		},
 	},
 	{
 		Name:        "components/duplicate-object",
 		Level:       Error,
-		Requirement: "001-14",
 		Contract:    clusterctlContract + "#components-yaml",
-		Demand:      "The components hold each object once.",
-		Why:         "The last one silently wins, and Helm refuses such a release.",
-		Remedy:      "Remove one of the two.",
+		Requirement: "The components contain each object only once.",
+		Why:         "clusterctl applies the last one without a warning, and Helm rejects the release.",
+		Remedy:      "Remove the duplicate.",
 		check:       checkDuplicates,
 	},
 	{
 		Name:        "components/namespace",
 		Level:       Warning,
-		Requirement: "001-19",
 		Contract:    clusterctlContract + "#target-namespace",
-		Demand:      "The components hold a Namespace, the provider's default one.",
-		Why:         "clusterctl asks its user for --target-namespace.",
+		Requirement: "The components contain a Namespace, which is the provider's default namespace.",
+		Why:         "clusterctl requires its users to set --target-namespace.",
 		Remedy:      "Add a Namespace object.",
-		check: func(r *release, report reporter) {
-			if len(r.components.documents) > 0 && len(r.objects("Namespace")) == 0 {
-				report(r.components.whole(), "holds no Namespace")
+		check: func(p *parsedBundle, report reporter) {
+			if len(p.componentsFile.documents) > 0 && len(p.objects("Namespace")) == 0 {
+				report(p.componentsFile.whole(), "contains no Namespace")
 			}
 		},
 	},
 	{
 		Name:        "components/target-namespace",
 		Level:       Error,
-		Requirement: "001-20",
 		Contract:    clusterctlContract + "#target-namespace",
-		Demand:      "All objects belong to the provider's own namespace.",
-		Why:         "The installer moves every object to the target namespace, so this one will not be where it is needed.",
-		Remedy:      "Put the object into the provider's namespace, or do without it.",
+		Requirement: "All objects belong to the provider's own namespace.",
+		Why:         "Installers move every object to the target namespace, so this object will not be where it is needed.",
+		Remedy:      "Move the object to the provider's namespace, or remove it.",
 		check:       checkTargetNamespace,
 	},
 	{
 		Name:        "components/manager",
 		Level:       Error,
-		Requirement: "001-21",
 		Contract:    clusterctlContract + "#controllers--watching-namespace",
-		Demand:      "The controllers run in a Deployment, in a container called manager.",
-		Why:         "Whoever changes the manager's image, arguments or resources finds it by this name.",
-		Remedy:      "Run the controllers in a Deployment and call their container manager.",
+		Requirement: "The controllers run in a Deployment, in a container named manager.",
+		Why:         "Tools that change the manager's image, arguments, or resources find it by this name.",
+		Remedy:      "Run the controllers in a Deployment and name their container manager.",
 		check:       checkManager,
 	},
 	{
 		Name:        "components/watch-namespace",
 		Level:       Error,
-		Requirement: "001-22",
 		Contract:    clusterctlContract + "#controllers--watching-namespace",
-		Demand:      "The manager is installed to watch all namespaces.",
+		Requirement: "The manager watches all namespaces.",
 		Why:         "Clusters in other namespaces are never reconciled.",
-		Remedy:      "Leave the flag --namespace out, or empty.",
+		Remedy:      "Remove the flag --namespace, or leave its value empty.",
 		check:       checkWatchNamespace,
 	},
 	{
 		Name:        "components/image-name",
 		Level:       Warning,
-		Requirement: "001-23",
 		Contract:    clusterctlContract + "#controllers--watching-namespace",
-		Demand:      "Images have canonical names, with registry and path, and a version.",
-		Why:         "A short name means what each node's container runtime makes of it, mirrors and image overrides do not match it, and a missing version floats.",
-		Remedy:      "Write the name in full, for example registry.k8s.io/cluster-api/cluster-api-controller:v1.14.0.",
-		check:       checkImages,
+		Requirement: "Images have canonical names, with a registry and a path, and a version.",
+		Why: "The meaning of a short name depends on each node's container runtime, mirrors and image overrides do not " +
+			"match it, and an image without a version changes over time.",
+		Remedy: "Write the full name, for example registry.k8s.io/cluster-api/cluster-api-controller:v1.14.0.",
+		check:  checkImages,
 	},
 	{
 		Name:        "components/variable-prefix",
 		Level:       Info,
-		Requirement: "001-24",
 		Contract:    clusterctlContract + "#variables",
-		Demand:      "Variables begin with the provider's name.",
-		Why:         "All providers of a management cluster share one set of variables, so another provider's may have the same name.",
-		Remedy:      "Give new variables the prefix; do not rename those that users set already.",
+		Requirement: "The names of variables begin with the provider's name.",
+		Why:         "All providers of a management cluster share one set of variables, so names can collide.",
+		Remedy:      "Add the prefix to new variables. Do not rename those that users already set.",
 		check:       checkVariablePrefix,
 	},
 	{
 		Name:        "components/variable-spaces",
 		Level:       Warning,
-		Requirement: "001-25",
 		Contract:    clusterctlContract + "#variables",
-		Demand:      "Variables are written without spaces inside the braces.",
-		Why:         "Only clusterctl's own preprocessing makes ${ VAR } work; other tools for the same syntax reject it.",
+		Requirement: "Variables contain no spaces inside the braces.",
+		Why:         "Only clusterctl's own preprocessing makes ${ VAR } work. Other tools with this syntax reject it.",
 		Remedy:      "Write ${VAR}.",
 		check:       checkVariableSpaces,
 	},
 	{
-		Name: "components/provider-label", Level: Warning, Requirement: "001-28", Contract: clusterctlContract + "#labels",
-		Demand: "All objects carry the label " + labelProvider + " with the provider's label.",
-		Why:    "Objects applied with kubectl are not recognised when clusterctl or an operator takes the provider over.",
-		Remedy: "Set the label on all objects, for example with the labels of a kustomization.yaml.",
-		check:  checkProviderLabel,
+		Name:        "components/provider-label",
+		Level:       Warning,
+		Contract:    clusterctlContract + "#labels",
+		Requirement: "All objects have the label " + v1alpha2.ClusterctlProviderLabel + " with the provider's label.",
+		Why:         "clusterctl and operators do not recognize objects that were applied with kubectl.",
+		Remedy:      "Set the label on all objects, for example with the labels of a kustomization.yaml.",
+		check:       checkProviderLabel,
 	},
 }
 
-func checkDuplicates(r *release, report reporter) {
+func checkDuplicates(p *parsedBundle, report reporter) {
 	seen := map[[4]string]*bundle.Document{}
 
-	for i := range r.components.documents {
-		doc := &r.components.documents[i]
+	for i := range p.componentsFile.documents {
+		doc := &p.componentsFile.documents[i]
 		gvk := doc.Object.GroupVersionKind()
 
 		id := [4]string{gvk.Group, gvk.Kind, doc.Object.GetNamespace(), doc.Object.GetName()}
-		if first := seen[id]; first == nil {
+
+		first := seen[id]
+		if first == nil {
 			seen[id] = doc
-		} else if !open(strings.Join(id[:], "")) {
-			report(r.components.at(doc), "is there already, on line %d", first.Line)
+			continue
+		}
+
+		if !isUnresolved(strings.Join(id[:], "")) {
+			report(p.componentsFile.at(doc), "already exists on line %d", first.Line)
 		}
 	}
 }
 
-func checkTargetNamespace(r *release, report reporter) {
+func checkTargetNamespace(p *parsedBundle, report reporter) {
 	target := ""
-	for _, doc := range r.objects("Namespace") {
+	for _, doc := range p.objects("Namespace") {
 		target = doc.Object.GetName()
 	}
 
-	for i := range r.components.documents {
-		doc := &r.components.documents[i]
+	for i := range p.componentsFile.documents {
+		doc := &p.componentsFile.documents[i]
 
 		namespace := doc.Object.GetNamespace()
-		if namespace == "" || open(namespace) || open(target) {
+		if namespace == "" || isUnresolved(namespace) || isUnresolved(target) {
 			continue
 		}
 
-		if target = cmp.Or(target, namespace); namespace != target {
-			report(r.components.at(doc, "namespace: "+namespace), "is in namespace %s, the provider's is %s", namespace, target)
+		// Without a Namespace object, the namespace of the first object counts.
+		target = cmp.Or(target, namespace)
+		if namespace != target {
+			report(p.componentsFile.at(doc, "namespace: "+namespace),
+				"is in the namespace %s, but the provider's namespace is %s", namespace, target)
 		}
 	}
 }
 
-// managers are the workloads with a container called manager.
-func (r *release) managers() []workload {
-	return slices.DeleteFunc(r.workloads(), func(w workload) bool {
-		return !slices.ContainsFunc(mappings(w.pod, "containers"), isManager)
-	})
-}
-
-func isManager(container map[string]any) bool { return text(container, "name") == "manager" }
-
-func checkManager(r *release, report reporter) {
-	managers := r.managers()
-	for _, w := range managers {
-		if kind := w.doc.Object.GetKind(); kind != "Deployment" {
-			report(r.components.at(w.doc), "runs the manager in a %s, not in a Deployment", kind)
-		}
-	}
-
-	deployments := r.objects("Deployment")
-	switch {
-	case len(managers) > 0 || len(r.components.documents) == 0:
-	case len(deployments) == 0:
-		report(r.components.whole(), "holds no Deployment")
-	default:
-		report(r.components.at(deployments[0]), "has no container called manager, and neither has any other Deployment")
-	}
-}
-
-func checkWatchNamespace(r *release, report reporter) {
-	for _, w := range r.managers() {
-		for _, container := range mappings(w.pod, "containers") {
-			if !isManager(container) {
-				continue
-			}
-
-			args := slices.Concat(texts(container, "command"), texts(container, "args"))
-			if namespace := flag(args, "namespace"); namespace != "" && !open(namespace) {
-				report(r.components.at(w.doc, "-namespace"), "watches the namespace %s alone", namespace)
-			}
-		}
-	}
-}
-
-// flag is the value of a command line flag, the last one if there are several, as Go's flag
-// packages read them.
-func flag(args []string, name string) (flagValue string) {
-	for i, arg := range args {
-		key, v, hasValue := strings.Cut(arg, "=")
-		if key != "--"+name && key != "-"+name {
-			continue
-		}
-
-		if !hasValue && i+1 < len(args) {
-			v = args[i+1]
-		}
-
-		flagValue = strings.Trim(v, `"'`)
-	}
-
-	return flagValue
-}
-
-func checkImages(r *release, report reporter) {
-	for _, w := range r.workloads() {
-		for _, container := range w.containers() {
-			image := text(container, "image")
-			if image == "" || open(image) {
-				continue
-			}
-
-			if problem := imageProblem(image); problem != "" {
-				report(
-					r.components.at(w.doc, "image: "+image),
-					"the image %s of container %s %s",
-					image,
-					text(container, "name"),
-					problem,
-				)
-			}
-		}
-	}
-}
-
-// imageProblem says why an image's name is not canonical, or "".
-func imageProblem(image string) string {
-	named, err := reference.ParseNamed(image)
-	if err != nil {
-		return "has no canonical name"
-	}
-
-	_, digested := named.(reference.Digested)
-
-	tagged, ok := named.(reference.Tagged)
-	if !digested && (!ok || tagged.Tag() == "latest") {
-		return "has no version"
-	}
-
-	return ""
-}
-
-// checkVariablePrefix leaves out the names that providers share on purpose: EXP_* and
-// CLUSTER_TOPOLOGY are feature gates that are to be on in all or in none, and CAP…_ or CA…_ is the
-// acronym of one provider (CAPA_, CAAPH_).
-func checkVariablePrefix(r *release, report reporter) {
-	if r.Provider.Type == string(v1alpha2.CoreProviderType) {
+// checkVariablePrefix accepts variables that providers share on purpose: EXP_* and CLUSTER_TOPOLOGY
+// are feature gates that must be equal in all providers. It also accepts the acronym of a provider,
+// such as CAPA_ or CAAPH_.
+func checkVariablePrefix(p *parsedBundle, report reporter) {
+	if p.Provider.Type == string(v1alpha2.CoreProviderType) {
 		return
 	}
 
-	prefix := strings.ToUpper(strings.ReplaceAll(r.Provider.Name, "-", "_")) + "_"
+	prefix := strings.ToUpper(strings.ReplaceAll(p.Provider.Name, "-", "_")) + "_"
 
 	var others []string
 
 	line := 0
 
-	for _, v := range r.components.variables {
-		acronym, _, _ := strings.Cut(v.Name, "_")
-		if strings.HasPrefix(v.Name, prefix) || strings.HasPrefix(acronym, "CA") || acronym == "EXP" ||
-			v.Name == "CLUSTER_TOPOLOGY" {
+	for _, v := range p.componentsFile.variables {
+		firstWord, _, _ := strings.Cut(v.Name, "_")
+		shared := firstWord == "EXP" || v.Name == "CLUSTER_TOPOLOGY"
+
+		if shared || strings.HasPrefix(v.Name, prefix) || strings.HasPrefix(firstWord, "CA") {
 			continue
 		}
 
@@ -288,18 +188,13 @@ func checkVariablePrefix(r *release, report reporter) {
 	}
 
 	if others != nil {
-		report(
-			place{file: r.components.name, line: line},
-			"uses %s without the prefix %s: %s",
-			count(len(others), "variable"),
-			prefix,
-			strings.Join(others, ", "),
-		)
+		report(location{file: p.componentsFile.name, line: line}, "uses %s without the prefix %s: %s",
+			plural(len(others), "variable"), prefix, strings.Join(others, ", "))
 	}
 }
 
-func checkVariableSpaces(r *release, report reporter) {
-	for i, line := range r.components.lines {
+func checkVariableSpaces(p *parsedBundle, report reporter) {
+	for i, line := range p.componentsFile.lines {
 		for rest := line; ; {
 			before, after, found := strings.Cut(rest, "${")
 			if !found {
@@ -307,8 +202,10 @@ func checkVariableSpaces(r *release, report reporter) {
 			}
 
 			inside, _, closed := strings.Cut(after, "}")
-			if closed && !strings.HasSuffix(before, "$") && spaced(inside) {
-				report(place{file: r.components.name, line: i + 1}, "${%s} has spaces inside the braces", inside)
+			escaped := strings.HasSuffix(before, "$")
+
+			if closed && !escaped && hasOuterSpaces(inside) {
+				report(location{file: p.componentsFile.name, line: i + 1}, "${%s} has spaces inside the braces", inside)
 			}
 
 			rest = after
@@ -316,28 +213,31 @@ func checkVariableSpaces(r *release, report reporter) {
 	}
 }
 
-// spaced reports whether an expression is a bare name with spaces around it.
-func spaced(expression string) bool {
+// hasOuterSpaces reports whether an expression is a bare name with spaces around it.
+func hasOuterSpaces(expression string) bool {
 	name := strings.TrimSpace(expression)
 	return name != expression && name != "" && !strings.ContainsAny(name, " \t${:=-+?/#%^,")
 }
 
-func checkProviderLabel(r *release, report reporter) {
+func checkProviderLabel(p *parsedBundle, report reporter) {
 	wrong := map[string][]*bundle.Document{}
 
-	for i := range r.components.documents {
-		doc := &r.components.documents[i]
-		if label := doc.Object.GetLabels()[labelProvider]; label != r.Provider.Label && !open(label) {
+	for i := range p.componentsFile.documents {
+		doc := &p.componentsFile.documents[i]
+
+		label := doc.Object.GetLabels()[v1alpha2.ClusterctlProviderLabel]
+		if label != p.Provider.Label && !isUnresolved(label) {
 			wrong[label] = append(wrong[label], doc)
 		}
 	}
 
 	for _, label := range slices.Sorted(maps.Keys(wrong)) {
-		found := "has no label " + labelProvider
+		found := "has no label " + v1alpha2.ClusterctlProviderLabel
 		if label != "" {
-			found = fmt.Sprintf("has the label %s=%s", labelProvider, label)
+			found = fmt.Sprintf("has the label %s=%s", v1alpha2.ClusterctlProviderLabel, label)
 		}
 
-		r.components.each(report, wrong[label], labelProvider, "%s (expected %s)", found, r.Provider.Label)
+		p.componentsFile.reportOnce(report, wrong[label], v1alpha2.ClusterctlProviderLabel,
+			fmt.Sprintf("%s (expected %s)", found, p.Provider.Label))
 	}
 }

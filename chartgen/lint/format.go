@@ -10,8 +10,8 @@ import (
 	"text/tabwriter"
 )
 
-// Formats are the names that Write takes: text for people, json for programs, sarif (2.1.0) for
-// code scanning, and github for annotations in a workflow of GitHub Actions.
+// Formats are the output formats of Write: text for users, json for programs, sarif (2.1.0) for
+// code scanning, and github for annotations in GitHub Actions.
 var Formats = []string{"text", "json", "sarif", "github"}
 
 // Write writes findings in one of Formats.
@@ -30,7 +30,7 @@ func Write(w io.Writer, format string, findings []Finding) error {
 	return fmt.Errorf("unknown format %q; choose one of %s", format, strings.Join(Formats, ", "))
 }
 
-// Summary says in a few words how many findings there are.
+// Summary returns the number of findings by level, for example "2 errors, 1 warning".
 func Summary(findings []Finding) string {
 	if len(findings) == 0 {
 		return "no findings"
@@ -38,19 +38,20 @@ func Summary(findings []Finding) string {
 
 	var parts []string
 
-	for _, l := range []struct {
-		level Level
-		noun  string
-	}{{Error, "error"}, {Warning, "warning"}, {Info, "note"}} {
-		if n := Count(findings, l.level); n > 0 {
-			parts = append(parts, count(n, l.noun))
+	for _, level := range levels {
+		if n := Count(findings, level); n > 0 {
+			parts = append(parts, plural(n, string(level)))
 		}
 	}
 
 	return strings.Join(parts, ", ")
 }
 
-// byRule groups findings by their rules, the worst rules first and otherwise in the order of Rules.
+// levels are all levels, most severe first.
+var levels = []Level{Error, Warning, Info}
+
+// byRule groups findings by rule. It returns the broken rules, sorted by severity and otherwise in
+// the order of Rules.
 func byRule(findings []Finding) (rules []Rule, found map[string][]Finding) {
 	found = map[string][]Finding{}
 	for _, f := range findings {
@@ -63,19 +64,20 @@ func byRule(findings []Finding) (rules []Rule, found map[string][]Finding) {
 	return rules, found
 }
 
-func severity(level Level) int { return slices.Index([]Level{Error, Warning, Info}, level) }
+// severity returns a number that is lower for more severe levels.
+func severity(level Level) int { return slices.Index(levels, level) }
 
-// writeText explains each broken rule once, and lists below it where it is broken.
+// writeText writes each broken rule once, followed by its findings and its explanation.
 func writeText(w io.Writer, findings []Finding) error {
 	var b strings.Builder
 
 	rules, found := byRule(findings)
 	for _, rule := range rules {
-		fmt.Fprintf(&b, "%s %s: %s\n", rule.Level, rule.Name, rule.Demand)
+		fmt.Fprintf(&b, "%s %s: %s\n", rule.Level, rule.Name, rule.Requirement)
 
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		for _, f := range found[rule.Name] {
-			fmt.Fprintf(table, "  %s\t%s\t%s\n", f.location(), strings.TrimSpace(f.Kind+" "+f.Object), f.Message)
+			fmt.Fprintf(table, "  %s\t%s\t%s\n", f.position(), strings.TrimSpace(f.Kind+" "+f.Object), f.Message)
 		}
 
 		if err := table.Flush(); err != nil {
@@ -91,8 +93,8 @@ func writeText(w io.Writer, findings []Finding) error {
 	return err
 }
 
-// location is file:line, or the file alone.
-func (f Finding) location() string {
+// position returns "file:line", or the file alone if the finding has no line.
+func (f Finding) position() string {
 	if f.Line == 0 {
 		return f.File
 	}
@@ -105,15 +107,21 @@ func writeJSON(w io.Writer, findings []Finding) error {
 		findings = []Finding{}
 	}
 
-	return indented(w, struct {
+	return writeIndented(w, struct {
 		Errors   int       `json:"errors"`
 		Warnings int       `json:"warnings"`
 		Infos    int       `json:"infos"`
 		Findings []Finding `json:"findings"`
-	}{Count(findings, Error), Count(findings, Warning), Count(findings, Info), findings})
+	}{
+		Errors:   Count(findings, Error),
+		Warnings: Count(findings, Warning),
+		Infos:    Count(findings, Info),
+		Findings: findings,
+	})
 }
 
-func indented(w io.Writer, v any) error {
+// writeIndented writes a value as indented JSON.
+func writeIndented(w io.Writer, v any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
@@ -134,14 +142,9 @@ func writeGitHub(w io.Writer, findings []Finding) error {
 			properties += fmt.Sprintf(",line=%d", f.Line)
 		}
 
-		if _, err := fmt.Fprintf(
-			w,
-			"::%s %s,title=%s::%s\n",
-			githubCommands[f.Level],
-			properties,
-			githubProperty.Replace(f.Rule),
-			githubText.Replace(f.sentence()),
-		); err != nil {
+		_, err := fmt.Fprintf(w, "::%s %s,title=%s::%s\n",
+			githubCommands[f.Level], properties, githubProperty.Replace(f.Rule), githubText.Replace(f.sentence()))
+		if err != nil {
 			return err
 		}
 	}
@@ -149,7 +152,7 @@ func writeGitHub(w io.Writer, findings []Finding) error {
 	return nil
 }
 
-// sentence is the finding where nothing else tells of its object and remedy.
+// sentence returns the finding as a complete text, with its object and remedy.
 func (f Finding) sentence() string {
 	subject := strings.TrimSpace(f.Kind + " " + f.Object)
 	if subject == "" {

@@ -10,21 +10,15 @@ import (
 	"github.com/capstan-project/capstan/chartgen/lint"
 )
 
-// written is a release with two errors, a warning and a note, in a format.
+// written returns two errors, a warning, and an info in a format.
 func written(t *testing.T, format string) string {
 	b := controlPlaneProvider()
 	replaceMetadata("releaseSeries:\n", "releaseSeries:\n- {major: 1, minor: 2, contract: v1beta1}\n")(t, b)
 	replace(
-		"image: registry.k8s.io/",
-		"image: ",
-		"serviceAccountName: example-manager",
-		"serviceAccountName: other",
-		"EXAMPLE_",
-		"",
-	)(
-		t,
-		b,
-	)
+		"image: registry.k8s.io/", "image: ",
+		"serviceAccountName: example-manager", "serviceAccountName: other",
+		"EXAMPLE_", "",
+	)(t, b)
 
 	var out bytes.Buffer
 	NewWithT(t).Expect(lint.Write(&out, format, lint.Bundle(b, nil))).To(Succeed())
@@ -36,11 +30,11 @@ func TestText(t *testing.T) {
 	g := NewWithT(t)
 	text := written(t, "text")
 	g.Expect(text).To(HavePrefix("error metadata/series: "))
-	g.Expect(text).
-		To(MatchRegexp(`(?m)^  components.yaml:\d+  Deployment example-controller  runs as ServiceAccount other, which is not there$`))
+	g.Expect(text).To(MatchRegexp(
+		`(?m)^  components.yaml:\d+  Deployment example-controller  runs as ServiceAccount other, which is missing$`))
 	g.Expect(text).To(MatchRegexp(`(?m)^  Why:     Kubernetes creates no Pod`))
 	g.Expect(text).To(MatchRegexp(`(?m)^  Remedy:  Add the ServiceAccount`))
-	g.Expect(text).To(HaveSuffix("\n\n2 errors, 1 warning, 1 note\n"))
+	g.Expect(text).To(HaveSuffix("\n\n2 errors, 1 warning, 1 info\n"))
 
 	var out bytes.Buffer
 	g.Expect(lint.Write(&out, "text", nil)).To(Succeed())
@@ -114,29 +108,38 @@ func TestSARIF(t *testing.T) {
 	}
 
 	var out bytes.Buffer
-	g.Expect(lint.Write(&out, "sarif", []lint.Finding{{Rule: "metadata/kind", Level: lint.Info, File: "/a b/metadata.yaml"}})).
-		To(Succeed())
+
+	finding := lint.Finding{Rule: "metadata/kind", Level: lint.Info, File: "/a b/metadata.yaml"}
+	g.Expect(lint.Write(&out, "sarif", []lint.Finding{finding})).To(Succeed())
 	g.Expect(out.String()).To(ContainSubstring(`"uri": "file:///a%20b/metadata.yaml"`))
 	out.Reset()
 	g.Expect(lint.Write(&out, "sarif", nil)).To(Succeed())
-	g.Expect(out.String()).To(ContainSubstring(`"results": []`), "SARIF takes a missing list for a run that failed")
+	g.Expect(out.String()).To(ContainSubstring(`"results": []`), "in SARIF, a missing list means that the run failed")
 }
 
 func TestGitHubAnnotations(t *testing.T) {
 	g := NewWithT(t)
 	text := written(t, "github")
-	g.Expect(text).
-		To(MatchRegexp(`(?m)^::error file=components\.yaml,line=\d+,title=references/service-account::Deployment example-controller runs as ServiceAccount other, which is not there\. Kubernetes`))
+	g.Expect(text).To(MatchRegexp(`(?m)^::error file=components\.yaml,line=\d+,title=references/service-account::` +
+		`Deployment example-controller runs as ServiceAccount other, which is missing\. Kubernetes`))
 	g.Expect(text).
 		To(MatchRegexp(`(?m)^::error file=metadata\.yaml,title=metadata/series::metadata\.yaml lists the series`))
 	g.Expect(text).To(MatchRegexp(`(?m)^::warning file=`))
 	g.Expect(text).To(MatchRegexp(`(?m)^::notice file=`))
 
 	var out bytes.Buffer
-	g.Expect(lint.Write(&out, "github", []lint.Finding{{Rule: "a/b", Level: lint.Error, File: "a,b:c.yaml", Line: 3, Message: "is 100%\nwrong", Why: "So.", Remedy: "Mend."}})).
-		To(Succeed())
-	g.Expect(out.String()).
-		To(Equal("::error file=a%2Cb%3Ac.yaml,line=3,title=a/b::a,b:c.yaml is 100%25%0Awrong. So. Mend.\n"))
+
+	g.Expect(lint.Write(&out, "github", []lint.Finding{{
+		Rule:    "a/b",
+		Level:   lint.Error,
+		File:    "a,b:c.yaml",
+		Line:    3,
+		Message: "is 100%\nwrong",
+		Why:     "It fails.",
+		Remedy:  "Fix it.",
+	}})).To(Succeed())
+	g.Expect(out.String()).To(Equal(
+		"::error file=a%2Cb%3Ac.yaml,line=3,title=a/b::a,b:c.yaml is 100%25%0Awrong. It fails. Fix it.\n"))
 }
 
 func TestUnknownFormat(t *testing.T) {

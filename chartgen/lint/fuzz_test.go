@@ -7,7 +7,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/lint"
 )
 
-// FuzzBundle looks for panics: a release may hold anything.
+// FuzzBundle looks for panics: published files may contain anything.
 func FuzzBundle(f *testing.F) {
 	f.Add(components, metadata, clusterTemplate)
 	f.Add(
@@ -16,7 +16,9 @@ func FuzzBundle(f *testing.F) {
 		"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [1]}\n",
 	)
 	f.Add(
-		"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a, labels: {cluster.x-k8s.io/v1beta2: _}}\nspec: {names: {kind: ControlPlane}, versions: [{name: ''}]}\n",
+		"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"+
+			"metadata: {name: a, labels: {cluster.x-k8s.io/v1beta2: _}}\n"+
+			"spec: {names: {kind: ControlPlane}, versions: [{name: ''}]}\n",
 		metadata,
 		"${",
 	)

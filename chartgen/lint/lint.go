@@ -1,6 +1,6 @@
-// Package lint holds a provider's release against the rules of the Cluster API contracts that can
-// be checked on files: clusterctl's provider contract and the contract of control planes, v1beta1
-// and v1beta2. It needs no cluster, runs nothing and changes nothing.
+// Package lint checks what a provider publishes against the rules of the Cluster API contracts that
+// can be checked on files: clusterctl's provider contract and the control plane contract, v1beta1
+// and v1beta2. It needs no cluster, runs nothing, and changes nothing.
 package lint
 
 import (
@@ -11,84 +11,81 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
-// Level says how bad it is that a rule is broken.
+// Level is the severity of a rule.
 type Level string
 
-// The levels, worst first.
+// The levels, most severe first.
 const (
-	// Error is for what a contract demands: without it clusterctl, Cluster API's core or the
+	// Error is for what a contract requires: without it clusterctl, Cluster API's core, or the
 	// provider itself fails.
 	Error Level = "error"
-	// Warning is for what works today and will surprise somebody.
+	// Warning is for what works today but is likely to cause trouble.
 	Warning Level = "warning"
 	// Info is for advice.
 	Info Level = "info"
 )
 
-// Rule is one demand of a contract. Its texts are sentences for people.
+// Rule is one requirement of a contract. Its texts are complete sentences.
 type Rule struct {
 	// Name is "<area>/<rule>", for example "components/manager".
 	Name  string
 	Level Level
-	// Requirement is the number of the project's requirement; empty when only the contract itself
-	// has the rule.
-	Requirement string
-	// Contract is the page and section that demands it.
+	// Contract is the URL of the section that contains the requirement.
 	Contract string
-	// Demand says what has to be so.
-	Demand string
-	// Why says what happens otherwise.
+	// Requirement is what the contract requires.
+	Requirement string
+	// Why is what happens if the rule is broken.
 	Why string
-	// Remedy says what the provider's authors can do.
+	// Remedy is what the provider's authors can do.
 	Remedy string
 
-	check func(*release, reporter)
+	check func(*parsedBundle, reporter)
 }
 
 // Finding is one place where a rule is broken.
 type Finding struct {
-	Rule        string `json:"rule"`
-	Level       Level  `json:"level"`
-	Requirement string `json:"requirement,omitempty"`
-	// Kind and Object name the object; both are empty when a whole file is meant.
+	Rule  string `json:"rule"`
+	Level Level  `json:"level"`
+	// Kind and Object identify the object. Both are empty if the finding concerns a whole file.
 	Kind   string `json:"kind,omitempty"`
 	Object string `json:"object,omitempty"`
-	// File is the published file's name; bundle.ComponentsFile stands for the components, whatever
-	// they are called.
+	// File is the name of the published file. For the components it is bundle.ComponentsFile,
+	// whatever name they were published under.
 	File string `json:"file"`
-	// Line is a line of File, from 1; 0 when the whole file is meant.
+	// Line is the line in File, starting at 1, or 0 if the finding concerns the whole file.
 	Line    int    `json:"line,omitempty"`
 	Message string `json:"message"`
 	Why     string `json:"why"`
 	Remedy  string `json:"remedy"`
 }
 
-// place is where a finding points.
-type place struct {
+// location is where a rule is broken.
+type location struct {
 	file         string
 	line         int
 	kind, object string
 }
 
-// reporter takes what a check found.
-type reporter func(at place, format string, args ...any)
+// reporter records a finding of the rule that is being checked.
+type reporter func(at location, format string, args ...any)
 
-// Rules lists all rules, in the order of their areas.
+// Rules returns all rules, grouped by area.
 func Rules() []Rule {
 	return slices.Concat(fileRules, componentRules, referenceRules, crdRules, controlPlaneRules, templateRules)
 }
 
-// Bundle checks a bundle and returns what it found in a stable order: by file and line, then by
-// rule. The components are b's own, as bundle.ParseComponents gives them; when they were read
-// without the schemas of CRDs, the rules about fields of control planes are left out. When they are
-// nil, Bundle parses them and reports what is wrong with them.
-func Bundle(b *bundle.Bundle, c *bundle.Components) []Finding {
-	r := newRelease(b, c)
+// Bundle checks a bundle against all rules. The findings are sorted by file, line, and rule.
+//
+// The components are those of the bundle, as returned by bundle.ParseComponents. If they were
+// parsed without the schemas of CRDs, the rules about fields of control planes do not apply. If
+// they are nil, Bundle parses them and reports errors as findings.
+func Bundle(b *bundle.Bundle, components *bundle.Components) []Finding {
+	p := newParsedBundle(b, components)
 
 	var findings []Finding
 
 	for _, rule := range Rules() {
-		rule.check(r, func(at place, format string, args ...any) {
+		rule.check(p, func(at location, format string, args ...any) {
 			findings = append(findings, rule.finding(at, fmt.Sprintf(format, args...)))
 		})
 	}
@@ -105,15 +102,21 @@ func Bundle(b *bundle.Bundle, c *bundle.Components) []Finding {
 	return findings
 }
 
-func (rule Rule) finding(at place, message string) Finding {
+func (rule Rule) finding(at location, message string) Finding {
 	return Finding{
-		Rule: rule.Name, Level: rule.Level, Requirement: rule.Requirement,
-		Kind: at.kind, Object: at.object, File: at.file, Line: at.line,
-		Message: message, Why: rule.Why, Remedy: rule.Remedy,
+		Rule:    rule.Name,
+		Level:   rule.Level,
+		Kind:    at.kind,
+		Object:  at.object,
+		File:    at.file,
+		Line:    at.line,
+		Message: message,
+		Why:     rule.Why,
+		Remedy:  rule.Remedy,
 	}
 }
 
-// Count is the number of findings of a level.
+// Count returns the number of findings of a level.
 func Count(findings []Finding, level Level) int {
 	n := 0
 

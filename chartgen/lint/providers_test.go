@@ -12,7 +12,7 @@ import (
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// trueErrors are the errors that real releases have, by release; each was checked by hand.
+// trueErrors are the errors of real providers, by version. Each one was verified manually.
 var trueErrors = map[string][]string{
 	// K0sControlPlane v1beta2 kept v1beta1's spec.machineTemplate.infrastructureRef. With contract
 	// v1beta2 Cluster API's topology controller sets spec.machineTemplate.spec.infrastructureRef,
@@ -20,8 +20,8 @@ var trueErrors = map[string][]string{
 	"control-plane-k0smotron/v2.1.0": {"control-plane/machine-template"},
 }
 
-// TestRealProviders looks for false alarms: PROVIDERS names a folder of releases in clusterctl's
-// local-repository layout.
+// TestRealProviders looks for false positives. PROVIDERS is a folder of providers in the layout of
+// a local repository of clusterctl.
 func TestRealProviders(t *testing.T) {
 	for _, b := range realBundles(t) {
 		name := b.Provider.Label + "/" + b.Version
@@ -63,17 +63,16 @@ func realBundles(t testing.TB) []*bundle.Bundle {
 	return bundles
 }
 
-// BenchmarkBundle measures the rules alone, on components that are parsed already, as chart build
-// runs them.
+// BenchmarkBundle measures only the rules, on components that are already parsed.
 func BenchmarkBundle(b *testing.B) {
-	for _, release := range realBundles(b) {
-		components, err := bundle.ParseComponents(release.Components)
+	for _, provider := range realBundles(b) {
+		components, err := bundle.ParseComponents(provider.Components)
 		NewWithT(b).Expect(err).NotTo(HaveOccurred())
-		b.Run(release.Provider.Label+"/"+release.Version, func(b *testing.B) {
+		b.Run(provider.Provider.Label+"/"+provider.Version, func(b *testing.B) {
 			b.ReportAllocs()
 
 			for b.Loop() {
-				lint.Bundle(release, components)
+				lint.Bundle(provider, components)
 			}
 		})
 	}

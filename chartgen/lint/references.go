@@ -4,20 +4,18 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
-const annotationInjectCA = "cert-manager.io/inject-ca-from"
-
-// referenceRules are about references between the components' objects. What a cluster has anyway,
-// or its user may well bring, is a warning at most.
+// referenceRules are about references between the objects of the components. A missing object is at
+// most a warning if every cluster has it, or if users are likely to create it.
 var referenceRules = []Rule{
 	{
 		Name:        "references/service-account",
 		Level:       Error,
-		Requirement: "001-15",
 		Contract:    clusterctlContract + "#components-yaml",
-		Demand:      "The components bring the ServiceAccounts under which their Pods run.",
+		Requirement: "The components contain the ServiceAccounts of their Pods.",
 		Why:         "Kubernetes creates no Pod without its ServiceAccount.",
 		Remedy:      "Add the ServiceAccount, or correct serviceAccountName.",
 		check:       checkServiceAccounts,
@@ -25,247 +23,245 @@ var referenceRules = []Rule{
 	{
 		Name:        "references/webhook-service",
 		Level:       Error,
-		Requirement: "001-15",
 		Contract:    clusterctlContract + "#components-yaml",
-		Demand:      "The components bring the Services of their webhooks and CRD conversions.",
-		Why:         "The API server fails every request that such a webhook sees.",
+		Requirement: "The components contain the Services of their webhooks and CRD conversions.",
+		Why:         "The API server rejects every request for which it calls such a webhook.",
 		Remedy:      "Add the Service, or correct its name in clientConfig.",
 		check:       checkWebhookServices,
 	},
 	{
 		Name:        "references/conversion-service",
 		Level:       Warning,
-		Requirement: "001-15",
 		Contract:    clusterctlContract + "#components-yaml",
-		Demand:      "A CRD of one version names no conversion Service that the components do not bring.",
-		Why:         "The day the CRD gets a second version, all its objects become unreadable.",
-		Remedy:      "Take the conversion out, or correct the Service's name.",
+		Requirement: "The components contain the conversion Services even of CRDs with a single version.",
+		Why:         "When the CRD gets a second version, all of its objects become unreadable.",
+		Remedy:      "Remove the conversion, or correct the name of the Service.",
 		check:       checkUnusedConversions,
 	},
 	{
 		Name:        "references/certificate",
 		Level:       Error,
-		Requirement: "001-15",
 		Contract:    clusterctlContract + "#components-yaml",
-		Demand:      "The components bring the Certificates whose CA is injected and the Issuers of their Certificates.",
-		Why:         "No CA is injected or no certificate issued, so webhooks are not trusted.",
+		Requirement: "The components contain the Certificates from which a CA is injected, and the Issuers of Certificates.",
+		Why:         "No CA is injected or no certificate is issued, so webhooks are not trusted.",
 		Remedy:      "Add the object, or correct its name.",
 		check:       checkCertificates,
 	},
 	{
 		Name:        "references/role",
 		Level:       Warning,
-		Requirement: "001-16",
 		Contract:    clusterctlContract + "#links-to-external-objects",
-		Demand:      "The components bring the roles that they bind.",
-		Why:         "The binding grants nothing unless somebody else brings the role.",
-		Remedy:      "Add the role, or say in the documentation who brings it.",
+		Requirement: "The components contain the roles that they bind.",
+		Why:         "The binding grants no permissions unless the role is created in another way.",
+		Remedy:      "Add the role, or document where it comes from.",
 		check:       checkRoles,
 	},
 	{
 		Name:        "references/subject",
 		Level:       Warning,
-		Requirement: "001-16",
 		Contract:    clusterctlContract + "#links-to-external-objects",
-		Demand:      "The components bring the ServiceAccounts that they grant something.",
-		Why:         "The grant is for nobody, or for whoever creates a ServiceAccount of that name.",
+		Requirement: "The components contain the ServiceAccounts to which they grant permissions.",
+		Why:         "The binding has no effect, or grants the permissions to an unrelated ServiceAccount of that name.",
 		Remedy:      "Add the ServiceAccount, or correct the subject.",
 		check:       checkSubjects,
 	},
 	{
 		Name:        "references/pod",
 		Level:       Warning,
-		Requirement: "001-16",
 		Contract:    clusterctlContract + "#links-to-external-objects",
-		Demand:      "The components bring the Secrets and ConfigMaps that their Pods need, themselves or by a Certificate.",
-		Why:         "The Pods do not start until somebody else creates them.",
-		Remedy:      "Add the object, mark the reference optional, or say in the documentation who brings it.",
+		Requirement: "The components contain the Secrets and ConfigMaps that their Pods need, or a Certificate for them.",
+		Why:         "The Pods do not start until the object is created in another way.",
+		Remedy:      "Add the object, mark the reference as optional, or document where the object comes from.",
 		check:       checkPodReferences,
 	},
 	{
 		Name:        "references/service-selector",
 		Level:       Warning,
-		Requirement: "001-15",
 		Contract:    clusterctlContract + "#components-yaml",
-		Demand:      "Services select Pods of the components.",
-		Why:         "A Service without Pods answers no request.",
-		Remedy:      "Make the Service's selector match the labels of the Pods.",
+		Requirement: "Services select Pods of the components.",
+		Why:         "A Service without Pods answers no requests.",
+		Remedy:      "Change the selector of the Service to match the labels of the Pods.",
 		check:       checkSelectors,
 	},
 }
 
-func checkServiceAccounts(r *release, report reporter) {
-	for _, w := range r.workloads() {
-		name := text(w.pod, "serviceAccountName")
-		if name != "" && name != "default" && !open(name) && !r.has("ServiceAccount", name) {
-			report(r.components.at(w.doc, "serviceAccountName: "+name), "runs as ServiceAccount %s, which is not there", name)
+// lacks reports whether the components lack an object that another one refers to.
+func (p *parsedBundle) lacks(kind, name string) bool {
+	return !isUnresolved(name) && !p.has(kind, name)
+}
+
+func checkServiceAccounts(p *parsedBundle, report reporter) {
+	for _, w := range p.workloads {
+		name := nestedString(w.podSpec, "serviceAccountName")
+		if name != "" && name != "default" && p.lacks("ServiceAccount", name) {
+			report(p.componentsFile.at(w.doc, "serviceAccountName: "+name),
+				"runs as ServiceAccount %s, which is missing", name)
 		}
 	}
 }
 
-func checkWebhookServices(r *release, report reporter) {
-	missing := func(doc *bundle.Document, clientConfig map[string]any, what string) {
-		name := text(clientConfig, "service", "name")
-		if name != "" && !open(name) && !r.has("Service", name) {
-			report(r.components.at(doc, what, "name: "+name), "%s calls the Service %s, which is not there", what, name)
-		}
-	}
-	for _, doc := range r.objects("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration") {
-		var seen []string // one missing Service is one finding, however many webhooks call it
+func checkWebhookServices(p *parsedBundle, report reporter) {
+	for _, doc := range p.objects("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration") {
+		var seen []string // report each missing Service once, even if many webhooks call it
 
-		for _, webhook := range mappings(doc.Object.Object, "webhooks") {
-			config := mapping(webhook, "clientConfig")
-			if name := text(config, "service", "name"); !slices.Contains(seen, name) {
-				seen = append(seen, name)
-
-				missing(doc, config, "clientConfig")
+		for _, webhook := range bundle.NestedMaps(doc.Object.Object, "webhooks") {
+			name := nestedString(webhook, "clientConfig", "service", "name")
+			if name == "" || slices.Contains(seen, name) || !p.lacks("Service", name) {
+				continue
 			}
+
+			seen = append(seen, name)
+			report(p.componentsFile.at(doc, "clientConfig", "name: "+name), "calls the Service %s, which is missing", name)
 		}
 	}
 
-	for _, c := range r.crds {
-		if c.converts() {
-			missing(c.doc, mapping(c.spec, "conversion", "webhook", "clientConfig"), "conversion")
-		}
-	}
-}
-
-func checkUnusedConversions(r *release, report reporter) {
-	for _, c := range r.crds {
-		name := text(c.spec, "conversion", "webhook", "clientConfig", "service", "name")
-		if !c.converts() && name != "" && !open(name) && !r.has("Service", name) {
-			report(
-				r.components.at(c.doc, "conversion", "name: "+name),
-				"has one version, so nothing calls its conversion's Service %s, which is not there",
-				name,
-			)
+	for _, c := range p.crds {
+		name := c.conversionService()
+		if c.converts() && name != "" && p.lacks("Service", name) {
+			report(p.componentsFile.at(c.doc, "conversion", "name: "+name),
+				"calls the conversion Service %s, which is missing", name)
 		}
 	}
 }
 
-func checkCertificates(r *release, report reporter) {
-	for i := range r.components.documents {
-		doc := &r.components.documents[i]
-
-		from := doc.Object.GetAnnotations()[annotationInjectCA]
-		if _, name, _ := strings.Cut(from, "/"); from != "" && !open(from) && !r.has("Certificate", name) {
-			report(r.components.at(doc, annotationInjectCA), "takes its CA from Certificate %s, which is not there", from)
-		}
-	}
-
-	for _, doc := range r.objects("Certificate") {
-		kind, name := text(
-			doc.Object.Object,
-			"spec",
-			"issuerRef",
-			"kind",
-		), text(
-			doc.Object.Object,
-			"spec",
-			"issuerRef",
-			"name",
-		)
-		if (kind == "" || kind == "Issuer") && !open(name) && !r.has("Issuer", name) {
-			report(r.components.at(doc, "issuerRef"), "is issued by Issuer %s, which is not there", name)
+func checkUnusedConversions(p *parsedBundle, report reporter) {
+	for _, c := range p.crds {
+		name := c.conversionService()
+		if !c.converts() && name != "" && p.lacks("Service", name) {
+			report(p.componentsFile.at(c.doc, "conversion", "name: "+name),
+				"has only one version, so its conversion Service %s, which is missing, is not called yet", name)
 		}
 	}
 }
 
-// clusterRoles are those that every cluster has, beside all that begin with "system:".
+func checkCertificates(p *parsedBundle, report reporter) {
+	for i := range p.componentsFile.documents {
+		doc := &p.componentsFile.documents[i]
+
+		from := doc.Object.GetAnnotations()[v1alpha2.InjectCAAnnotation]
+		if from == "" || isUnresolved(from) {
+			continue
+		}
+
+		_, name, _ := strings.Cut(from, "/")
+		if !p.has("Certificate", name) {
+			report(p.componentsFile.at(doc, v1alpha2.InjectCAAnnotation),
+				"injects the CA of Certificate %s, which is missing", from)
+		}
+	}
+
+	for _, doc := range p.objects("Certificate") {
+		kind := nestedString(doc.Object.Object, "spec", "issuerRef", "kind")
+		name := nestedString(doc.Object.Object, "spec", "issuerRef", "name")
+
+		if (kind == "" || kind == "Issuer") && p.lacks("Issuer", name) {
+			report(p.componentsFile.at(doc, "issuerRef"), "is issued by Issuer %s, which is missing", name)
+		}
+	}
+}
+
+// clusterRoles exist in every cluster, in addition to those that begin with "system:".
 var clusterRoles = []string{"cluster-admin", "admin", "edit", "view"}
 
-func checkRoles(r *release, report reporter) {
-	for _, doc := range r.objects("RoleBinding", "ClusterRoleBinding") {
-		kind, name := text(doc.Object.Object, "roleRef", "kind"), text(doc.Object.Object, "roleRef", "name")
+func checkRoles(p *parsedBundle, report reporter) {
+	for _, doc := range p.objects("RoleBinding", "ClusterRoleBinding") {
+		kind := nestedString(doc.Object.Object, "roleRef", "kind")
+		name := nestedString(doc.Object.Object, "roleRef", "name")
 
 		builtIn := kind == "ClusterRole" && (strings.HasPrefix(name, "system:") || slices.Contains(clusterRoles, name))
-		if !builtIn && !open(name) && !r.has(kind, name) {
-			report(r.components.at(doc, "roleRef", "name: "+name), "binds %s %s, which is not there", kind, name)
+		if !builtIn && p.lacks(kind, name) {
+			report(p.componentsFile.at(doc, "roleRef", "name: "+name), "binds %s %s, which is missing", kind, name)
 		}
 	}
 }
 
-func checkSubjects(r *release, report reporter) {
-	for _, doc := range r.objects("RoleBinding", "ClusterRoleBinding") {
-		for _, subject := range mappings(doc.Object.Object, "subjects") {
-			name := text(subject, "name")
-			if text(subject, "kind") == "ServiceAccount" && name != "default" && !open(name) && !r.has("ServiceAccount", name) {
-				report(r.components.at(doc, "subjects", "name: "+name), "grants to ServiceAccount %s, which is not there", name)
+func checkSubjects(p *parsedBundle, report reporter) {
+	for _, doc := range p.objects("RoleBinding", "ClusterRoleBinding") {
+		for _, subject := range bundle.NestedMaps(doc.Object.Object, "subjects") {
+			kind := nestedString(subject, "kind")
+			name := nestedString(subject, "name")
+
+			if kind == "ServiceAccount" && name != "default" && p.lacks(kind, name) {
+				report(p.componentsFile.at(doc, "subjects", "name: "+name),
+					"grants permissions to ServiceAccount %s, which is missing", name)
 			}
 		}
 	}
 }
 
-// podReference is a Secret or ConfigMap that Pods need.
+// podReference is a reference of a Pod to a Secret or a ConfigMap.
 type podReference struct{ kind, name string }
 
-// references lists what the workload's Pods cannot start without.
+// references returns the Secrets and ConfigMaps without which the workload's Pods cannot start.
 func (w workload) references() []podReference {
 	var found []podReference
 
 	add := func(kind string, source map[string]any, nameKey string) {
 		if optional, _ := source["optional"].(bool); source != nil && !optional {
-			found = append(found, podReference{kind, text(source, nameKey)})
+			found = append(found, podReference{kind, nestedString(source, nameKey)})
 		}
 	}
 	addBoth := func(source map[string]any, secret, configMap string) {
-		add("Secret", mapping(source, secret), "name")
-		add("ConfigMap", mapping(source, configMap), "name")
+		add("Secret", bundle.NestedMap(source, secret), "name")
+		add("ConfigMap", bundle.NestedMap(source, configMap), "name")
 	}
 
-	for _, volume := range mappings(w.pod, "volumes") {
-		add("Secret", mapping(volume, "secret"), "secretName")
-		add("ConfigMap", mapping(volume, "configMap"), "name")
+	for _, volume := range bundle.NestedMaps(w.podSpec, "volumes") {
+		add("Secret", bundle.NestedMap(volume, "secret"), "secretName")
+		add("ConfigMap", bundle.NestedMap(volume, "configMap"), "name")
 
-		for _, source := range mappings(volume, "projected", "sources") {
+		for _, source := range bundle.NestedMaps(volume, "projected", "sources") {
 			addBoth(source, "secret", "configMap")
 		}
 	}
 
-	for _, container := range w.containers() {
-		for _, source := range mappings(container, "envFrom") {
+	for _, container := range w.containers {
+		for _, source := range bundle.NestedMaps(container, "envFrom") {
 			addBoth(source, "secretRef", "configMapRef")
 		}
 
-		for _, variable := range mappings(container, "env") {
-			addBoth(mapping(variable, "valueFrom"), "secretKeyRef", "configMapKeyRef")
+		for _, variable := range bundle.NestedMaps(container, "env") {
+			addBoth(bundle.NestedMap(variable, "valueFrom"), "secretKeyRef", "configMapKeyRef")
 		}
 	}
 
 	return found
 }
 
-func checkPodReferences(r *release, report reporter) {
-	brought := map[podReference]bool{}
-	for _, doc := range r.objects("Certificate") {
-		brought[podReference{"Secret", text(doc.Object.Object, "spec", "secretName")}] = true
+func checkPodReferences(p *parsedBundle, report reporter) {
+	created := map[podReference]bool{} // by cert-manager
+
+	for _, doc := range p.objects("Certificate") {
+		created[podReference{"Secret", nestedString(doc.Object.Object, "spec", "secretName")}] = true
 	}
 
-	for _, w := range r.workloads() {
+	for _, w := range p.workloads {
 		seen := map[podReference]bool{}
+
 		for _, ref := range w.references() {
-			// "ame: " is the end of both name and secretName.
-			if !seen[ref] && !brought[ref] && !open(ref.name) && ref.name != "" && !r.has(ref.kind, ref.name) {
-				report(r.components.at(w.doc, "ame: "+ref.name), "needs %s %s, which is not there", ref.kind, ref.name)
+			if seen[ref] || created[ref] || ref.name == "" || !p.lacks(ref.kind, ref.name) {
+				continue
 			}
 
 			seen[ref] = true
+			// The needle matches both "name: " and "secretName: ".
+			report(p.componentsFile.at(w.doc, "ame: "+ref.name), "needs %s %s, which is missing", ref.kind, ref.name)
 		}
 	}
 }
 
-func checkSelectors(r *release, report reporter) {
-	workloads := r.workloads()
-	for _, doc := range r.objects("Service") {
-		selector := mapping(doc.Object.Object, "spec", "selector")
-		if len(selector) > 0 &&
-			!slices.ContainsFunc(workloads, func(w workload) bool { return selects(selector, w.labels) }) {
-			report(r.components.at(doc, "selector:"), "selects none of the components' Pods")
+func checkSelectors(p *parsedBundle, report reporter) {
+	for _, doc := range p.objects("Service") {
+		selector := bundle.NestedMap(doc.Object.Object, "spec", "selector")
+		selected := func(w workload) bool { return selects(selector, w.podLabels) }
+
+		if len(selector) > 0 && !slices.ContainsFunc(p.workloads, selected) {
+			report(p.componentsFile.at(doc, "selector:"), "selects none of the components' Pods")
 		}
 	}
 }
 
-// selects reports whether labels have all that a selector asks for.
+// selects reports whether a selector matches labels.
 func selects(selector, labels map[string]any) bool {
 	for key, want := range selector {
 		if labels[key] != want {

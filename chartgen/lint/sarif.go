@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// The part of SARIF 2.1.0 that a list of findings needs; names are the standard's.
+// The subset of SARIF 2.1.0 that a list of findings needs. The names are those of the standard.
 type (
 	sarifLog struct {
 		Schema  string     `json:"$schema"`
@@ -72,8 +72,11 @@ func writeSARIF(w io.Writer, findings []Finding) error {
 	run.Tool.Driver = sarifDriver{Name: "capstan", InformationURI: "https://github.com/capstan-project/capstan"}
 	for _, rule := range rules {
 		r := sarifRule{
-			ID: rule.Name, HelpURI: rule.Contract,
-			ShortDescription: sarifText{rule.Demand}, FullDescription: sarifText{rule.Why}, Help: sarifText{rule.Remedy},
+			ID:               rule.Name,
+			HelpURI:          rule.Contract,
+			ShortDescription: sarifText{rule.Requirement},
+			FullDescription:  sarifText{rule.Why},
+			Help:             sarifText{rule.Remedy},
 		}
 		r.DefaultConfiguration.Level = sarifLevels[rule.Level]
 		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, r)
@@ -81,12 +84,15 @@ func writeSARIF(w io.Writer, findings []Finding) error {
 
 	for _, f := range findings {
 		run.Results = append(run.Results, sarifResult{
-			RuleID: f.Rule, RuleIndex: slices.IndexFunc(rules, func(rule Rule) bool { return rule.Name == f.Rule }),
-			Level: sarifLevels[f.Level], Message: sarifText{f.sentence()}, Locations: []sarifLocation{f.sarifLocation()},
+			RuleID:    f.Rule,
+			RuleIndex: slices.IndexFunc(rules, func(rule Rule) bool { return rule.Name == f.Rule }),
+			Level:     sarifLevels[f.Level],
+			Message:   sarifText{f.sentence()},
+			Locations: []sarifLocation{f.sarifLocation()},
 		})
 	}
 
-	return indented(w, sarifLog{
+	return writeIndented(w, sarifLog{
 		Schema:  "https://json.schemastore.org/sarif-2.1.0.json",
 		Version: "2.1.0",
 		Runs:    []sarifRun{run},

@@ -5,7 +5,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -15,112 +14,108 @@ import (
 // templateRules are about cluster templates and ClusterClasses.
 var templateRules = []Rule{
 	{
-		Name:        "templates/valid",
-		Level:       Error,
-		Requirement: "001-29",
-		Contract:    clusterctlContract + "#workload-cluster-templates",
-		Demand:      "Cluster templates and ClusterClasses are YAML files of Kubernetes objects with variables that drone/envsubst understands.",
-		Why:         "`clusterctl generate cluster` fails.",
-		Remedy:      "Correct the file where the finding points.",
-		check:       checkTemplatesValid,
+		Name:     "templates/valid",
+		Level:    Error,
+		Contract: clusterctlContract + "#workload-cluster-templates",
+		Requirement: "Cluster templates and ClusterClasses are YAML files of Kubernetes objects, with variables that " +
+			"drone/envsubst supports.",
+		Why:    "`clusterctl generate cluster` fails.",
+		Remedy: "Fix the file at the reported line.",
+		check:  checkTemplatesValid,
 	},
 	{
 		Name:        "templates/namespace",
 		Level:       Error,
-		Requirement: "001-30",
 		Contract:    clusterctlContract + "#target-namespace-1",
-		Demand:      "All objects of a cluster template are in one namespace, which exists before.",
-		Why:         "clusterctl moves every object to one namespace, and references between two no longer hold.",
-		Remedy:      "Leave namespaces out of the template.",
+		Requirement: "All objects of a cluster template are in one namespace, which exists already.",
+		Why:         "clusterctl moves every object to one namespace, so references between namespaces break.",
+		Remedy:      "Remove the namespaces from the template.",
 		check:       checkTemplateNamespace,
 	},
 	{
-		Name:        "templates/common-variables",
-		Level:       Info,
-		Requirement: "001-31",
-		Contract:    clusterctlContract + "#common-variables",
-		Demand:      "A cluster template takes the Cluster's name from ${CLUSTER_NAME} and its version from ${KUBERNETES_VERSION}.",
-		Why:         "What the user gives `clusterctl generate cluster` has no effect.",
-		Remedy:      "Use the common variables.",
-		check:       checkCommonVariables,
+		Name:     "templates/common-variables",
+		Level:    Info,
+		Contract: clusterctlContract + "#common-variables",
+		Requirement: "A cluster template uses ${CLUSTER_NAME} for the name of the Cluster and ${KUBERNETES_VERSION} for " +
+			"its version.",
+		Why:    "The arguments of `clusterctl generate cluster` have no effect.",
+		Remedy: "Use the common variables.",
+		check:  checkCommonVariables,
 	},
 	{
-		Name:        "templates/class",
-		Level:       Warning,
-		Requirement: "001-37",
-		Contract:    clusterctlContract + "#note",
-		Demand:      "The ClusterClass that a cluster template names is published beside it, as clusterclass-<name>.yaml, or is in the template itself.",
-		Why:         "The Cluster waits for a class that its user has to find elsewhere.",
-		Remedy:      "Publish the ClusterClass, or say in the documentation where it comes from.",
-		check:       checkTemplateClass,
+		Name:     "templates/class",
+		Level:    Warning,
+		Contract: clusterctlContract + "#note",
+		Requirement: "The ClusterClass that a cluster template uses is published as clusterclass-<name>.yaml, or is part " +
+			"of the template.",
+		Why:    "The Cluster waits for a ClusterClass that users have to find elsewhere.",
+		Remedy: "Publish the ClusterClass, or document where it comes from.",
+		check:  checkTemplateClass,
 	},
 	{
 		Name:        "clusterclass/name",
 		Level:       Error,
-		Requirement: "001-33",
 		Contract:    clusterctlContract + "#naming-conventions-2",
-		Demand:      "clusterclass-<name>.yaml holds the ClusterClass <name>.",
-		Why:         "clusterctl looks for a class by the file's name, and adds another one than the template needs.",
+		Requirement: "The file clusterclass-<name>.yaml contains the ClusterClass <name>.",
+		Why:         "clusterctl selects a ClusterClass by the name of the file, and so adds the wrong one.",
 		Remedy:      "Rename the file or the ClusterClass.",
 		check:       checkClassName,
 	},
 	{
 		Name:        "clusterclass/namespace",
 		Level:       Warning,
-		Requirement: "001-34",
 		Contract:    clusterctlContract + "#target-namespace-2",
-		Demand:      "Neither the objects nor the references of a ClusterClass file name a namespace.",
-		Why:         "The class works in that one namespace only.",
-		Remedy:      "Leave namespaces out.",
+		Requirement: "Neither the objects nor the references of a ClusterClass file have a namespace.",
+		Why:         "The ClusterClass works only in that namespace.",
+		Remedy:      "Remove the namespaces.",
 		check:       checkClassNamespace,
 	},
 	{
 		Name:        "clusterclass/shared-objects",
 		Level:       Warning,
-		Requirement: "001-35",
 		Contract:    clusterctlContract + "#target-namespace-2",
-		Demand:      "No object is part of two ClusterClass files.",
-		Why:         "Whoever changes it for one class changes all Clusters of the other.",
-		Remedy:      "Give each class its own objects.",
+		Requirement: "No object is part of two ClusterClass files.",
+		Why:         "A change to the object for one ClusterClass changes all Clusters of the other.",
+		Remedy:      "Give each ClusterClass its own objects.",
 		check:       checkSharedObjects,
 	},
 	{
-		Name: "clusterclass/variables", Level: Warning, Requirement: "001-36", Contract: clusterctlContract + "#variables-2",
-		Demand: "A ClusterClass file uses no ${VARIABLE}.",
-		Why:    "One class becomes another for each user; ClusterClasses have variables of their own.",
-		Remedy: "Use the ClusterClass's spec.variables and patches.",
-		check: func(r *release, report reporter) {
-			for f := range r.classFiles() {
+		Name:        "clusterclass/variables",
+		Level:       Warning,
+		Contract:    clusterctlContract + "#variables-2",
+		Requirement: "A ClusterClass file uses no ${VARIABLE}.",
+		Why:         "Every user gets a different ClusterClass. ClusterClasses have variables of their own.",
+		Remedy:      "Use spec.variables and spec.patches of the ClusterClass.",
+		check: func(p *parsedBundle, report reporter) {
+			for f := range p.classFiles() {
 				for _, v := range f.variables {
-					report(place{file: f.name, line: v.Lines[0]}, "uses the variable %s", v.Name)
+					report(location{file: f.name, line: v.Lines[0]}, "uses the variable %s", v.Name)
 				}
 			}
 		},
 	},
 }
 
-// classFiles are the ClusterClass files.
-func (r *release) classFiles() iter.Seq[*file] { return r.templatesWhere(isClassFile) }
+// classFiles iterates over the ClusterClass files.
+func (p *parsedBundle) classFiles() iter.Seq[*file] { return p.templatesWhere(bundle.IsClusterClass) }
 
-// clusterTemplates are the other templates.
-func (r *release) clusterTemplates() iter.Seq[*file] {
-	return r.templatesWhere(func(name string) bool { return !isClassFile(name) })
+// clusterTemplates iterates over the other templates.
+func (p *parsedBundle) clusterTemplates() iter.Seq[*file] {
+	return p.templatesWhere(func(name string) bool { return !bundle.IsClusterClass(name) })
 }
 
-func isClassFile(name string) bool { return strings.HasPrefix(name, "clusterclass-") }
-
-func (r *release) templatesWhere(wanted func(name string) bool) iter.Seq[*file] {
+func (p *parsedBundle) templatesWhere(wanted func(name string) bool) iter.Seq[*file] {
 	return func(yield func(*file) bool) {
-		for i := range r.templates {
-			if wanted(r.templates[i].name) && !yield(&r.templates[i]) {
+		for i := range p.templateFiles {
+			if wanted(p.templateFiles[i].name) && !yield(&p.templateFiles[i]) {
 				return
 			}
 		}
 	}
 }
 
-// ofGroup are the documents of a kind of Cluster API's core.
-func (f *file) ofGroup(kind string) []*bundle.Document {
+// coreObjects returns the objects of a kind of Cluster API's core.
+func (f *file) coreObjects(kind string) []*bundle.Document {
 	var found []*bundle.Document
 
 	for i := range f.documents {
@@ -133,17 +128,16 @@ func (f *file) ofGroup(kind string) []*bundle.Document {
 	return found
 }
 
-func checkTemplatesValid(r *release, report reporter) {
-	for i, t := range r.templates {
-		if t.err != nil && !t.spurious(r.Templates[i].Data) {
-			at, reason := invalid(t.name, t.err)
-			report(at, "%s", reason)
+func checkTemplatesValid(p *parsedBundle, report reporter) {
+	for i, t := range p.templateFiles {
+		if t.err != nil && !t.maybeValid(p.Templates[i].Data) {
+			reportInvalid(report, t.name, t.err)
 		}
 	}
 }
 
-func checkTemplateNamespace(r *release, report reporter) {
-	for f := range r.clusterTemplates() {
+func checkTemplateNamespace(p *parsedBundle, report reporter) {
+	for f := range p.clusterTemplates() {
 		first := ""
 
 		for i := range f.documents {
@@ -153,24 +147,25 @@ func checkTemplateNamespace(r *release, report reporter) {
 			switch {
 			case doc.IsNamespace():
 				report(f.at(doc), "creates a namespace")
-			case namespace == "" || open(namespace):
+			case namespace == "" || isUnresolved(namespace):
 			case first == "":
 				first = namespace
 			case namespace != first:
-				report(f.at(doc, "namespace: "+namespace), "is in namespace %s, others are in %s", namespace, first)
+				report(f.at(doc, "namespace: "+namespace), "is in the namespace %s, but other objects are in %s",
+					namespace, first)
 			}
 		}
 	}
 }
 
-func checkCommonVariables(r *release, report reporter) {
-	for f := range r.clusterTemplates() {
+func checkCommonVariables(p *parsedBundle, report reporter) {
+	for f := range p.clusterTemplates() {
 		used := map[string]bool{}
 		for _, v := range f.variables {
 			used[v.Name] = true
 		}
 
-		for _, cluster := range f.ofGroup("Cluster") {
+		for _, cluster := range f.coreObjects("Cluster") {
 			for _, name := range []string{"CLUSTER_NAME", "KUBERNETES_VERSION"} {
 				if !used[name] {
 					report(f.at(cluster), "does not use ${%s}", name)
@@ -180,75 +175,74 @@ func checkCommonVariables(r *release, report reporter) {
 	}
 }
 
-// topologyClass is the name of a Cluster's class, in v1beta2 and before.
+// topologyClass returns the name of a Cluster's ClusterClass, in v1beta2 or an older version.
 func topologyClass(cluster *unstructured.Unstructured) string {
-	if name := text(cluster.Object, "spec", "topology", "classRef", "name"); name != "" {
+	if name := nestedString(cluster.Object, "spec", "topology", "classRef", "name"); name != "" {
 		return name
 	}
 
-	return text(cluster.Object, "spec", "topology", "class")
+	return nestedString(cluster.Object, "spec", "topology", "class")
 }
 
-func checkTemplateClass(r *release, report reporter) {
+func checkTemplateClass(p *parsedBundle, report reporter) {
 	published := map[string]bool{}
 
-	for _, t := range r.templates {
-		if name, ok := strings.CutPrefix(t.name, "clusterclass-"); ok {
-			published[strings.TrimSuffix(name, ".yaml")] = true
-		}
+	for f := range p.classFiles() {
+		published[bundle.ClusterClassName(f.name)] = true
 	}
 
-	for f := range r.clusterTemplates() {
-		own := maps.Clone(published)
-		for _, class := range f.ofGroup("ClusterClass") {
-			own[class.Object.GetName()] = true
+	for f := range p.clusterTemplates() {
+		available := maps.Clone(published)
+		for _, class := range f.coreObjects("ClusterClass") {
+			available[class.Object.GetName()] = true
 		}
 
-		for _, cluster := range f.ofGroup("Cluster") {
-			if class := topologyClass(cluster.Object); class != "" && !open(class) && !own[class] {
-				report(f.at(cluster, "topology:", class), "is of class %s, which is not published", class)
+		for _, cluster := range f.coreObjects("Cluster") {
+			class := topologyClass(cluster.Object)
+			if class != "" && !isUnresolved(class) && !available[class] {
+				report(f.at(cluster, "topology:", class), "uses the ClusterClass %s, which is not published", class)
 			}
 		}
 	}
 }
 
-func checkClassName(r *release, report reporter) {
-	for f := range r.classFiles() {
+func checkClassName(p *parsedBundle, report reporter) {
+	for f := range p.classFiles() {
 		if f.err != nil {
 			continue
 		}
 
-		want := strings.TrimSuffix(strings.TrimPrefix(f.name, "clusterclass-"), ".yaml")
-
-		classes := f.ofGroup("ClusterClass")
-		if !slices.ContainsFunc(classes, func(doc *bundle.Document) bool {
+		want := bundle.ClusterClassName(f.name)
+		matches := func(doc *bundle.Document) bool {
 			name := doc.Object.GetName()
-			return name == want || open(name)
-		}) {
-			report(f.whole(), "holds no ClusterClass %s", want)
+			return name == want || isUnresolved(name)
+		}
+
+		if !slices.ContainsFunc(f.coreObjects("ClusterClass"), matches) {
+			report(f.whole(), "contains no ClusterClass %s", want)
 		}
 	}
 }
 
-func checkClassNamespace(r *release, report reporter) {
-	for f := range r.classFiles() {
+func checkClassNamespace(p *parsedBundle, report reporter) {
+	for f := range p.classFiles() {
 		for i := range f.documents {
 			doc := &f.documents[i]
 			if namespace := doc.Object.GetNamespace(); namespace != "" {
-				report(f.at(doc, "namespace: "), "is in namespace %s", namespace)
+				report(f.at(doc, "namespace: "), "is in the namespace %s", namespace)
 			}
 		}
 
-		for _, class := range f.ofGroup("ClusterClass") {
-			for _, ref := range namespacedReferences("spec", mapping(class.Object.Object, "spec")) {
-				report(f.at(class, "namespace: "), "names a namespace in %s", ref)
+		for _, class := range f.coreObjects("ClusterClass") {
+			for _, ref := range namespacedReferences("spec", bundle.NestedMap(class.Object.Object, "spec")) {
+				report(f.at(class, "namespace: "), "refers to a namespace in %s", ref)
 			}
 		}
 	}
 }
 
-// namespacedReferences are the paths of all references under a value that name a namespace, sorted.
-// Variables and patches are the class's own business.
+// namespacedReferences returns the sorted paths of all references with a namespace below a value.
+// It skips variables and patches, whose content is arbitrary.
 func namespacedReferences(path string, v any) []string {
 	var found []string
 
@@ -272,19 +266,22 @@ func namespacedReferences(path string, v any) []string {
 	return found
 }
 
-func checkSharedObjects(r *release, report reporter) {
+func checkSharedObjects(p *parsedBundle, report reporter) {
 	first := map[string]string{}
 
-	for f := range r.classFiles() {
+	for f := range p.classFiles() {
 		for i := range f.documents {
 			doc := &f.documents[i]
 
 			id := doc.Object.GroupVersionKind().GroupKind().String() + "/" + doc.Object.GetName()
-			if other, there := first[id]; there && other != f.name && !open(id) {
-				report(f.at(doc), "is part of %s too", other)
-			} else {
-				first[id] = f.name
+
+			other, found := first[id]
+			if found && other != f.name && !isUnresolved(id) {
+				report(f.at(doc), "is also part of %s", other)
+				continue
 			}
+
+			first[id] = f.name
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package render renders a provider's chart as Helm does, without a cluster, to tell beforehand
-// what Helm would make of it.
+// Package render renders a provider's chart as Helm does, but without a cluster. It shows in advance
+// which objects and images the chart results in, and how large its Helm release is.
 package render
 
 import (
@@ -26,12 +26,12 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-// MaxReleaseSize is how many bytes Kubernetes takes in a Secret, and so how large a release may be
-// as Helm encodes it.
+// MaxReleaseSize is the largest encoded release that Helm can store: the maximum size of a Secret
+// in bytes.
 const MaxReleaseSize = 1 << 20
 
-// Manifest renders the chart's templates for a namespace, in the order of their names, NOTES.txt
-// aside. Values are checked against the chart's schema, but for required variables, which get a
+// Manifest renders the chart's templates except NOTES.txt for a namespace, sorted by file name. It
+// validates the values against the chart's schema. Required variables that are not set get a
 // placeholder.
 func Manifest(c *chart.Chart, namespace string, values map[string]any) (string, error) {
 	loaded, err := load(c)
@@ -43,14 +43,14 @@ func Manifest(c *chart.Chart, namespace string, values map[string]any) (string, 
 }
 
 func manifest(c *chart.Chart, loaded *helmchart.Chart, namespace string, values map[string]any) (string, error) {
-	values, err := complete(c, values)
+	completed, err := complete(c, values)
 	if err != nil {
 		return "", err
 	}
 
 	options := chartutil.ReleaseOptions{Name: c.Metadata.Name, Namespace: namespace, Revision: 1, IsInstall: true}
 
-	renderValues, err := chartutil.ToRenderValues(loaded, values, options, chartutil.DefaultCapabilities)
+	renderValues, err := chartutil.ToRenderValues(loaded, completed, options, chartutil.DefaultCapabilities)
 	if err != nil {
 		return "", fmt.Errorf("chart %s: %w", c.Metadata.Name, err)
 	}
@@ -71,7 +71,7 @@ func manifest(c *chart.Chart, loaded *helmchart.Chart, namespace string, values 
 	return out.String(), nil
 }
 
-// Images lists the images of all pods that the chart brings with these values, sorted.
+// Images returns the images of all workloads that the chart renders with these values, sorted.
 func Images(c *chart.Chart, values map[string]any) ([]string, error) {
 	text, err := Manifest(c, "default", values)
 	if err != nil {
@@ -94,7 +94,7 @@ func Images(c *chart.Chart, values map[string]any) ([]string, error) {
 			return nil, fmt.Errorf("chart %s: %w", c.Metadata.Name, err)
 		}
 
-		images = append(images, chartgen.ObjectImages(object)...)
+		images = append(images, bundle.Images(object)...)
 	}
 
 	slices.Sort(images)
@@ -102,9 +102,9 @@ func Images(c *chart.Chart, values map[string]any) ([]string, error) {
 	return slices.Compact(images), nil
 }
 
-// ReleaseSize is how many bytes Helm stores for a release of the chart, CRDs included: all of the
-// chart and what is rendered of it, as compressed JSON in base64. It is compared with
-// MaxReleaseSize. Values and notes come on top, usually less than 2 KiB.
+// ReleaseSize returns the number of bytes that Helm stores for a release of the chart: the chart
+// including its CRDs, and the rendered manifest, as compressed JSON in base64. Compare it with
+// MaxReleaseSize. It does not include values and notes, which usually take less than 2 KiB.
 func ReleaseSize(c *chart.Chart) (int, error) {
 	loaded, err := load(c)
 	if err != nil {
@@ -117,7 +117,12 @@ func ReleaseSize(c *chart.Chart) (int, error) {
 	}
 
 	data, err := json.Marshal(&release.Release{
-		Name: c.Metadata.Name, Namespace: "default", Version: 1, Info: &release.Info{}, Chart: loaded, Manifest: rendered,
+		Name:      c.Metadata.Name,
+		Namespace: "default",
+		Version:   1,
+		Info:      &release.Info{},
+		Chart:     loaded,
+		Manifest:  rendered,
 	})
 	if err != nil {
 		return 0, fmt.Errorf("chart %s: %w", c.Metadata.Name, err)
@@ -138,7 +143,7 @@ func ReleaseSize(c *chart.Chart) (int, error) {
 	return base64.StdEncoding.EncodedLen(compressed.Len()), nil
 }
 
-// load makes of the chart what Helm loads from its archive.
+// load converts the chart to what Helm loads from its archive.
 func load(c *chart.Chart) (*helmchart.Chart, error) {
 	files := make([]*loader.BufferedFile, 0, len(c.Files)+len(c.CRDs))
 	for _, f := range slices.Concat(c.Files, c.CRDs) {
@@ -153,7 +158,7 @@ func load(c *chart.Chart) (*helmchart.Chart, error) {
 	return loaded, nil
 }
 
-// complete gives required variables that are not set a placeholder.
+// complete returns the values with a placeholder for each required variable that is not set.
 func complete(c *chart.Chart, values map[string]any) (map[string]any, error) {
 	required, _, err := chartgen.RequiredVariables(c)
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// The size is that of the Secret that Helm writes, to one part in a hundred.
-func TestReleaseSizeIsWhatHelmStores(t *testing.T) {
+// TestReleaseSize compares with the Secret that Helm writes. The difference is below one percent.
+func TestReleaseSize(t *testing.T) {
 	folders := []string{"../../test/data/providers/infrastructure-docker"}
 
 	for _, provider := range []string{"infrastructure-aws", "infrastructure-k0smotron"} {
@@ -43,15 +43,14 @@ func TestReleaseSizeIsWhatHelmStores(t *testing.T) {
 			stored := helmStores(t, built)
 			g.Expect(size).To(BeNumerically("~", stored, stored/100+600), "notes, times and values are not counted")
 
-			built.CRDs = nil
-			without, err := render.ReleaseSize(built)
+			without, err := render.ReleaseSize(built.WithoutCRDs())
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(without).To(BeNumerically("<", size))
 		})
 	}
 }
 
-// helmStores installs the chart with Helm into a cluster that only keeps Secrets.
+// helmStores installs the chart with Helm into a fake cluster and returns the size of the release.
 func helmStores(t *testing.T, c *chart.Chart) int {
 	t.Helper()
 	g := NewWithT(t)
@@ -62,11 +61,15 @@ func helmStores(t *testing.T, c *chart.Chart) int {
 
 	secrets := fake.NewClientset().CoreV1().Secrets("default")
 	config := &action.Configuration{
-		Releases: storage.Init(driver.NewSecrets(secrets)), KubeClient: &kubefake.PrintingKubeClient{Out: io.Discard},
-		Capabilities: chartutil.DefaultCapabilities, Log: t.Logf,
+		Releases:     storage.Init(driver.NewSecrets(secrets)),
+		KubeClient:   &kubefake.PrintingKubeClient{Out: io.Discard},
+		Capabilities: chartutil.DefaultCapabilities,
+		Log:          t.Logf,
 	}
 	install := action.NewInstall(config)
-	install.ReleaseName, install.Namespace, install.SkipCRDs = c.Metadata.Name, "default", true
+	install.ReleaseName = c.Metadata.Name
+	install.Namespace = "default"
+	install.SkipCRDs = true
 	_, err = install.Run(loaded, map[string]any{"variables": required(t, c)})
 	g.Expect(err).NotTo(HaveOccurred())
 	list, err := secrets.List(t.Context(), metav1.ListOptions{})
@@ -103,7 +106,6 @@ func build(t *testing.T, folder string) *chart.Chart {
 	return c
 }
 
-// Images are listed as the values leave them, without variables that the chart requires.
 func TestImages(t *testing.T) {
 	g := NewWithT(t)
 	c := build(t, "../../test/data/providers/infrastructure-aws")

@@ -1,9 +1,9 @@
 {{- /*
-Image references: [registry[:port]/path/]name[:tag][@digest]. What precedes the last slash is the repository, in clusterctl's words.
+Image references: [registry[:port]/path/]name[:tag][@digest]. As in clusterctl, the repository is everything before the last slash.
 */ -}}
 
 {{- define "capstan.image" -}}
-{{- /* (list IMAGE VALUES): prints the image as .Values.images and .Values.imageRegistry have it. */ -}}
+{{- /* (list IMAGE VALUES): prints the image after applying .Values.images and .Values.imageRegistry. */ -}}
   {{- $image := first . -}}
   {{- $values := last . -}}
   {{- $name := regexReplaceAll "[:@].*$" (splitList "/" $image | last) "" -}}
@@ -20,7 +20,7 @@ Image references: [registry[:port]/path/]name[:tag][@digest]. What precedes the 
 {{- end -}}
 
 {{- define "capstan.imageWith" -}}
-{{- /* (list IMAGE {repository, name, tag}): prints the image with these parts, as far as they are set. A tag also replaces a digest. */ -}}
+{{- /* (list IMAGE {repository, name, tag}): prints the image with those parts replaced that are set. A tag also replaces a digest. */ -}}
   {{- $parts := "^(?:(.*)/)?([^/:@]*)(.*)$" -}}
   {{- $repository := (last .).repository | default (regexReplaceAll $parts (first .) "${1}") | trimSuffix "/" -}}
   {{- with $repository }}{{ . }}/{{ end -}}

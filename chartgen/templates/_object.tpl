@@ -1,20 +1,20 @@
 {{- /*
-Every object of the provider passes through capstan.object, which does at render time what clusterctl does at install time:
-the release's namespace goes wherever the target namespace belongs, and each object gets the labels by which clusterctl and
-"clusterctl move" find it. Then come the changes that the values ask for. Objects are changed after they were parsed, so a
-variable's value cannot hide from it.
+capstan.object renders an object of the provider. It does at render time what clusterctl does at install time: it sets the
+release's namespace wherever the target namespace belongs, and adds the labels by which clusterctl and "clusterctl move" find
+the object. Then it applies the changes from the values. All changes are made to the parsed object, so they also cover text
+that comes from the value of a variable.
 
-Arguments, as a list: the chart's root context, the name of the template that holds the object's text, "namespaced" or "cluster".
+Arguments, as a list: the chart's root context, the name of the template with the object's text, "namespaced" or "cluster".
 */ -}}
 {{- define "capstan.object" -}}
 {{- $root := index . 0 -}}
 {{- $name := index . 1 -}}
 {{- $object := include $name $root | fromYaml -}}
 {{- if hasKey $object "Error" -}}
-  {{- fail (printf "%s is not valid YAML with these variables: %s" $name $object.Error) -}}
+  {{- fail (printf "%s is not valid YAML with the given variables: %s" $name $object.Error) -}}
 {{- end -}}
 {{- if $object -}}
-  {{- $metadata := $object.metadata | required (printf "%s is no object with these variables: a value has line breaks that end it early" $name) -}}
+  {{- $metadata := $object.metadata | required (printf "%s is not a Kubernetes object with the given variables: a value contains line breaks that end the object early" $name) -}}
   {{- $from := $metadata.namespace | default "" -}}
   {{- if eq (index . 2) "namespaced" -}}
     {{- $_ := set $metadata "namespace" $root.Release.Namespace -}}
@@ -29,7 +29,7 @@ Arguments, as a list: the chart's root context, the name of the template that ho
 {{- end -}}
 
 {{- define "capstan.setAll" -}}
-{{- /* (list OBJECT FIELD ENTRIES): sets the entries in a field that is a map. Null or empty ENTRIES change nothing. */ -}}
+{{- /* (list OBJECT FIELD ENTRIES): sets entries of a field that is a map. If ENTRIES is null or empty, nothing changes. */ -}}
   {{- if last . -}}
     {{- $field := index (first .) (index . 1) | default dict -}}
     {{- range $key, $value := last . }}{{ $_ := set $field $key $value }}{{ end -}}
@@ -38,7 +38,7 @@ Arguments, as a list: the chart's root context, the name of the template that ho
 {{- end -}}
 
 {{- define "capstan.merge" -}}
-{{- /* (list OBJECT CHANGES): changes an object deeply; null removes a field. */ -}}
+{{- /* (list OBJECT CHANGES): merges changes into an object recursively. Null removes a field. */ -}}
   {{- $object := first . -}}
   {{- range $key, $value := last . -}}
     {{- if kindIs "invalid" $value -}}
@@ -52,7 +52,7 @@ Arguments, as a list: the chart's root context, the name of the template that ho
 {{- end -}}
 
 {{- define "capstan.namespace" -}}
-{{- /* (list OBJECT FROM TO): changes the object's references to its own namespace, from the one it was written for to the release's. */ -}}
+{{- /* (list OBJECT FROM TO): changes an object's references to its own namespace, from the published namespace to the release's. */ -}}
 {{- $object := index . 0 -}}
 {{- $from := index . 1 -}}
 {{- $to := index . 2 -}}
@@ -65,7 +65,7 @@ Arguments, as a list: the chart's root context, the name of the template that ho
     {{- with get . "cert-manager.io/inject-ca-from" -}}
       {{- $certificate := splitList "/" . -}}
       {{- if ne (len $certificate) 2 -}}
-        {{- fail (printf "%s %s: annotation cert-manager.io/inject-ca-from is %q, expected namespace/name" $object.kind $object.metadata.name .) -}}
+        {{- fail (printf "%s %s: the annotation cert-manager.io/inject-ca-from is %q, expected namespace/name" $object.kind $object.metadata.name .) -}}
       {{- end -}}
       {{- $_ := set $object.metadata.annotations "cert-manager.io/inject-ca-from" (printf "%s/%s" $to (last $certificate)) -}}
     {{- end -}}

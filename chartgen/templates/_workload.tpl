@@ -1,10 +1,10 @@
 {{- /*
-What the values change in pods. Each template changes the object that it is given and prints nothing, unless it says what
-it prints. A value that is absent or null changes nothing.
+Changes to workloads that the values ask for. Unless noted otherwise, each template changes its argument in place and prints
+nothing. A value that is absent or null changes nothing.
 */ -}}
 
 {{- define "capstan.workload" -}}
-{{- /* (list OBJECT VALUES): images in every object with a pod, and .Values.deployments. */ -}}
+{{- /* (list OBJECT VALUES): changes the images of a workload, and applies .Values.deployments. */ -}}
   {{- $object := first . -}}
   {{- $values := last . -}}
   {{- $kind := printf "%s %s" $object.apiVersion $object.kind -}}
@@ -29,7 +29,7 @@ it prints. A value that is absent or null changes nothing.
 {{- end -}}
 
 {{- define "capstan.deployment" -}}
-{{- /* (list DEPLOYMENT SETTINGS) */ -}}
+{{- /* (list DEPLOYMENT SETTINGS): applies the settings of one Deployment. */ -}}
   {{- $deployment := first . -}}
   {{- $settings := last . -}}
   {{- $pod := $deployment.spec.template -}}
@@ -42,7 +42,7 @@ it prints. A value that is absent or null changes nothing.
   {{- end -}}
   {{- range $label, $value := $settings.podLabels -}}
     {{- if hasKey ($deployment.spec.selector.matchLabels | default dict) $label -}}
-      {{- fail (printf "deployments.%s.podLabels: the Deployment finds its pods by the label %s, which cannot change; take it out" $deployment.metadata.name $label) -}}
+      {{- fail (printf "deployments.%s.podLabels: the Deployment selects its pods by the label %s, which must not change; remove the label" $deployment.metadata.name $label) -}}
     {{- end -}}
   {{- end -}}
   {{- $metadata := $pod.metadata | default dict -}}
@@ -57,7 +57,7 @@ it prints. A value that is absent or null changes nothing.
 {{- end -}}
 
 {{- define "capstan.container" -}}
-{{- /* (list CONTAINER SETTINGS) */ -}}
+{{- /* (list CONTAINER SETTINGS): applies the settings of one container. */ -}}
   {{- $container := first . -}}
   {{- $settings := last . -}}
   {{- with $settings.image -}}
@@ -82,8 +82,8 @@ it prints. A value that is absent or null changes nothing.
 {{- end -}}
 
 {{- define "capstan.args" -}}
-{{- /* (list ARGS FLAGS): prints, as a JSON array, ARGS with the FLAGS, a map from names, with or without dashes, to values. A flag
-that is there stays in its place, once, and null removes it; the others follow, sorted. A value apart, as in --flag value, goes with its flag. */ -}}
+{{- /* (list ARGS FLAGS): prints ARGS with FLAGS set, as a JSON array. FLAGS maps names, with or without leading dashes, to values. A
+published flag keeps its position and appears once; null removes it. New flags follow, sorted. The value of a flag may be a separate argument. */ -}}
   {{- $flags := dict -}}
   {{- range $flag, $value := last . }}{{ $_ := set $flags (regexReplaceAll "^-+" $flag "") $value }}{{ end -}}
   {{- $result := list -}}
@@ -115,7 +115,7 @@ that is there stays in its place, once, and null removes it; the others follow, 
 {{- end -}}
 
 {{- define "capstan.featureGates" -}}
-{{- /* (list ARGS GATES): prints the value of --feature-gates, that of ARGS with the GATES over it, sorted. */ -}}
+{{- /* (list ARGS GATES): prints the value of --feature-gates in ARGS with GATES merged into it, sorted. */ -}}
   {{- $gates := dict -}}
   {{- $before := "" -}}
   {{- range $arg := first . -}}
@@ -135,7 +135,7 @@ that is there stays in its place, once, and null removes it; the others follow, 
 {{- end -}}
 
 {{- define "capstan.env" -}}
-{{- /* (list ENV CHANGES): prints, as a JSON array, ENV with each change in the place of its name, or at the end. */ -}}
+{{- /* (list ENV CHANGES): prints ENV with CHANGES, as a JSON array. Each change replaces the variable of its name, or is appended. */ -}}
   {{- $changes := dict -}}
   {{- range last . }}{{ $_ := set $changes .name . }}{{ end -}}
   {{- $result := list -}}
@@ -148,6 +148,6 @@ that is there stays in its place, once, and null removes it; the others follow, 
 {{- end -}}
 
 {{- define "capstan.text" -}}
-{{- /* prints a value as text: numbers without an exponent. */ -}}
+{{- /* prints a value as text, with numbers in full. */ -}}
   {{- if kindIs "string" . }}{{ . }}{{ else }}{{ toJson . }}{{ end -}}
 {{- end -}}

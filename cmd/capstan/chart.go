@@ -104,7 +104,7 @@ func (o *chartBuild) run(ctx context.Context, out, warnings io.Writer) error {
 
 		fmt.Fprintln(out, crdsFile)
 
-		built.CRDs = nil
+		built = built.WithoutCRDs()
 	}
 
 	if err := errors.Join(warnOfSize(warnings, built), warnOfFindings(ctx, warnings, o.from)); err != nil {

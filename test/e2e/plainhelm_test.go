@@ -152,7 +152,7 @@ var _ = Describe("Plain Helm", func() {
 				notes := helm(ctx, aws, "install", aws.Metadata.Name, aws.file, "--create-namespace", "--set", credentials)
 				Expect(notes).To(
 					And(
-						ContainSubstring("infrastructure-aws "+aws.Metadata.AppVersion+" is installed in namespace "+aws.namespace()),
+						ContainSubstring("infrastructure-aws "+aws.Metadata.AppVersion+" has been deployed to the namespace "+aws.namespace()),
 						Not(ContainSubstring("WARNING")),
 					),
 				)
@@ -210,7 +210,7 @@ var _ = Describe("Plain Helm", func() {
 				warning := Not(ContainSubstring("WARNING"))
 				if aws.Metadata.Annotations[chartgen.AnnotationConversionWebhooks] != "0" {
 					warning = ContainSubstring(
-						"the chart's CRDs call the conversion webhook in namespace capa-system, not in elsewhere",
+						"The chart's CRDs call the conversion webhook in the namespace capa-system, not in elsewhere",
 					)
 				}
 

@@ -14,20 +14,21 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
-// withoutNamespace are the objects to which clusterctl gives a namespace although their kind has
-// none, and why it does. clusterctl knows sixteen cluster-scoped kinds, by kind alone. These are
-// all the differences that there are.
-var withoutNamespace = map[string]string{
-	"cert-manager.io/v1, Kind=ClusterIssuer /odd-cluster-issuer":                         "the kind is not among the sixteen",
-	"admissionregistration.k8s.io/v1, Kind=ValidatingAdmissionPolicy /odd-policy":        "the kind is younger than clusterctl's list",
-	"admissionregistration.k8s.io/v1, Kind=ValidatingAdmissionPolicyBinding /odd-policy": "the kind is younger than clusterctl's list",
-	"admissionregistration.k8s.io/v1beta1, Kind=MutatingAdmissionPolicy /odd-policy":     "the kind is younger than clusterctl's list",
-	"odd.example.com/v1, Kind=Oddity /odd-cluster-scoped":                                "only the provider's own CRD says that the kind is cluster-scoped",
+// clusterScoped are the objects on which clusterctl sets a namespace although they are
+// cluster-scoped: it knows only sixteen cluster-scoped kinds. There are no other differences.
+var clusterScoped = []string{
+	"cert-manager.io/v1, Kind=ClusterIssuer /odd-cluster-issuer",
+	// These kinds are newer than clusterctl's list.
+	"admissionregistration.k8s.io/v1, Kind=ValidatingAdmissionPolicy /odd-policy",
+	"admissionregistration.k8s.io/v1, Kind=ValidatingAdmissionPolicyBinding /odd-policy",
+	"admissionregistration.k8s.io/v1beta1, Kind=MutatingAdmissionPolicy /odd-policy",
+	// Only the provider's own CRD knows the scope of this kind.
+	"odd.example.com/v1, Kind=Oddity /odd-cluster-scoped",
 }
 
-// The provider in testdata has everything that is unusual; what Helm renders of it differs from
-// what clusterctl applies only where clusterctl is wrong.
-func TestChartsDifferFromClusterctlOnlyWhereItIsWrong(t *testing.T) {
+// TestDifferencesFromClusterctl uses the provider in testdata, which has everything that is
+// unusual. What Helm renders differs from what clusterctl applies only where clusterctl is wrong.
+func TestDifferencesFromClusterctl(t *testing.T) {
 	b := odd(t)
 	built, err := chartgen.Build(b)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -64,14 +65,14 @@ func TestChartsDifferFromClusterctlOnlyWhereItIsWrong(t *testing.T) {
 	}
 }
 
-// corrected takes the namespace from the objects that have none. Each correction must be one.
+// corrected removes the namespace from cluster-scoped objects, and fails if one has none.
 func corrected(g Gomega, objects map[string]string) map[string]string {
 	right := maps.Clone(objects)
 
-	for name := range withoutNamespace {
-		group, object, _ := strings.Cut(name, " /")
-		wrong := group + " " + targetNamespace + "/" + object
-		g.Expect(objects).To(HaveKey(wrong), "not a difference any more")
+	for _, name := range clusterScoped {
+		kind, object, _ := strings.Cut(name, " /")
+		wrong := kind + " " + targetNamespace + "/" + object
+		g.Expect(objects).To(HaveKey(wrong), "clusterctl no longer sets a namespace")
 
 		var content map[string]any
 		g.Expect(json.Unmarshal([]byte(objects[wrong]), &content)).To(Succeed())
@@ -85,7 +86,7 @@ func corrected(g Gomega, objects map[string]string) map[string]string {
 	return right
 }
 
-// odd is a provider with everything that is unusual.
+// odd returns a provider with everything that is unusual.
 func odd(t *testing.T) *bundle.Bundle {
 	t.Helper()
 
@@ -95,35 +96,37 @@ func odd(t *testing.T) *bundle.Bundle {
 	return provider("odd", string(components))
 }
 
-// provider is an infrastructure provider of these components.
+// provider returns an infrastructure provider with the given components.
 func provider(name, components string) *bundle.Bundle {
 	return &bundle.Bundle{
-		Provider: bundle.Provider{Type: "InfrastructureProvider", Name: name, Label: "infrastructure-" + name},
-		Version:  "v1.0.0", Source: "test", Components: []byte(components),
-		Metadata: []byte("releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]"),
+		Provider:   bundle.Provider{Type: "InfrastructureProvider", Name: name, Label: "infrastructure-" + name},
+		Version:    "v1.0.0",
+		Source:     "test",
+		Components: []byte(components),
+		Metadata:   []byte("releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]"),
 	}
 }
 
-// What no chart can be made of says where and why.
-func TestBuildRefuses(t *testing.T) {
+func TestBuildRefusesInvalidComponents(t *testing.T) {
 	for name, c := range map[string]struct{ components, message string }{
 		"a list": {
 			"apiVersion: v1\nkind: List\nitems: []\n",
 			"components.yaml line 1: a List without metadata.name",
 		},
 		"a second Namespace": {
-			"apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: b}\n",
-			"components.yaml line 5: a second Namespace, b beside a",
+			"apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\n" +
+				"apiVersion: v1\nkind: Namespace\nmetadata: {name: b}\n",
+			"components.yaml line 5: a second Namespace, b in addition to a",
 		},
 		"a CRD with a required variable": {
 			crdWith("${ODD}"),
-			"CustomResourceDefinition a uses the variable ODD without a default; CRDs are the same for every release, so give it a default",
+			"CustomResourceDefinition a uses the variable ODD, which has no default; Helm does not render CRDs",
 		},
 		"a CRD that is not YAML": {
 			strings.Replace(crdWith("a"), "type: object", "type: [object", 1),
 			"not valid YAML",
 		},
-		"only comments": {"# nothing\n---\n", "holds no object"},
+		"only comments": {"# nothing\n---\n", "contains no object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -136,9 +139,9 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
-// Defaults are written into CRDs; a variable that only CRDs use could change nothing and is no
-// value.
-func TestVariablesInCRDsHaveTheirDefaults(t *testing.T) {
+// TestVariablesInCRDs: CRDs contain the defaults of their variables, so a variable that only CRDs
+// use is not one of the chart's values.
+func TestVariablesInCRDs(t *testing.T) {
 	g := NewWithT(t)
 	built, err := chartgen.Build(provider("odd", crdWith("${ODD_ONE:=one} and ${ODD_BOTH:=two}")+
 		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {both: \"${ODD_BOTH:=two}\"}\n"))
@@ -149,16 +152,17 @@ func TestVariablesInCRDsHaveTheirDefaults(t *testing.T) {
 	g.Expect(all).To(ConsistOf("ODD_BOTH"))
 }
 
-// clusterctl would apply what is left of such an object, without a kind and a name.
-func TestAValueCannotEndItsObject(t *testing.T) {
+// TestLineBreaksInValues: a value cannot end the object that it is part of. clusterctl would apply
+// the rest of such an object, without a kind and a name.
+func TestLineBreaksInValues(t *testing.T) {
 	g := NewWithT(t)
 	built, err := chartgen.Build(
 		provider("odd", "# ${ODD:=comment}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
 	)
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = chartObjects(built, map[string]string{"ODD": "\n   injected: yes"})
-	g.Expect(err).
-		To(MatchError(ContainSubstring("configmap-a is no object with these variables: a value has line breaks that end it early")))
+	g.Expect(err).To(MatchError(ContainSubstring("configmap-a is not a Kubernetes object with the given variables: " +
+		"a value contains line breaks that end the object early")))
 }
 
 func crdWith(description string) string {

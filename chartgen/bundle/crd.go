@@ -1,0 +1,39 @@
+package bundle
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+// HasConversionWebhook reports whether a webhook that runs as a Service converts the objects of a
+// CRD.
+func HasConversionWebhook(crd map[string]any) bool { return conversionService(crd) != nil }
+
+// conversionService returns the reference of a CRD to the Service of its conversion webhook, or
+// nil.
+func conversionService(crd map[string]any) map[string]any {
+	return NestedMap(crd, "spec", "conversion", "webhook", "clientConfig", "service")
+}
+
+// MoveCRD changes the namespace to which a CRD refers: that of its conversion webhook's Service,
+// and that of the Certificate whose CA cert-manager injects. It reports whether the CRD has such a
+// reference.
+func MoveCRD(crd *unstructured.Unstructured, namespace string) bool {
+	annotations := crd.GetAnnotations()
+
+	_, certificate, injected := strings.Cut(annotations[v1alpha2.InjectCAAnnotation], "/")
+	if injected {
+		annotations[v1alpha2.InjectCAAnnotation] = namespace + "/" + certificate
+		crd.SetAnnotations(annotations)
+	}
+
+	service := conversionService(crd.Object)
+	if service != nil {
+		service["namespace"] = namespace
+	}
+
+	return injected || service != nil
+}

@@ -1,0 +1,138 @@
+package chartgen
+
+import (
+	"embed"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/expr"
+)
+
+// static contains the templates that are the same in all charts.
+//
+//go:embed all:templates
+var static embed.FS
+
+// chartFiles returns all files of the chart except Chart.yaml.
+func chartFiles(b *bundle.Bundle, components *bundle.Components, s *summary) ([]chart.File, error) {
+	objects, err := objectFiles(components, s)
+	if err != nil {
+		return nil, err
+	}
+
+	shared, err := sharedTemplates()
+	if err != nil {
+		return nil, err
+	}
+
+	schema, err := s.schema()
+	if err != nil {
+		return nil, err
+	}
+
+	readme, err := s.readme()
+	if err != nil {
+		return nil, err
+	}
+
+	files := slices.Concat(objects, shared, []chart.File{
+		{Name: chart.ValuesFile, Data: s.valuesFile()},
+		{Name: chart.SchemaFile, Data: schema},
+		{Name: chart.ReadmeFile, Data: readme},
+		{Name: bundle.MetadataFile, Data: b.Metadata},
+	})
+
+	for _, t := range b.Templates {
+		files = append(files, chart.File{Name: t.Name, Data: t.Data})
+	}
+
+	return files, nil
+}
+
+// sharedTemplates returns the templates that are the same in all charts.
+func sharedTemplates() ([]chart.File, error) {
+	files := []chart.File{{Name: chart.TemplatesDir + "_expr.tpl", Data: []byte(expr.Helpers)}}
+
+	entries, err := static.ReadDir("templates")
+	if err != nil {
+		return nil, err
+	}
+
+	for _, entry := range entries {
+		data, err := static.ReadFile("templates/" + entry.Name())
+		if err != nil {
+			return nil, err
+		}
+
+		files = append(files, chart.File{Name: chart.TemplatesDir + entry.Name(), Data: data})
+	}
+
+	return files, nil
+}
+
+// objectFiles returns one file for each object: a CRD in crds/, or a template. It leaves out the
+// Namespace, because the namespace of a release is the installer's decision.
+func objectFiles(components *bundle.Components, s *summary) ([]chart.File, error) {
+	names := fileNames{}
+
+	var files []chart.File
+
+	for i := range components.Documents {
+		doc := &components.Documents[i]
+
+		switch {
+		case doc.IsNamespace():
+		case doc.IsCRD():
+			data, err := crdFile(doc, s.Provider.Label)
+			if err != nil {
+				return nil, err
+			}
+
+			name := names.unique(doc.Object.GetName())
+			files = append(files, chart.File{Name: "crds/" + name + ".yaml", Data: data})
+		default:
+			name := names.unique(doc.Object.GetKind() + "-" + doc.Object.GetName())
+			data := objectTemplate(doc, name, s.scopes)
+			files = append(files, chart.File{Name: chart.TemplatesDir + name + ".yaml", Data: data})
+		}
+	}
+
+	return files, nil
+}
+
+// objectTemplate returns the template of an object. It defines a named template with the object's
+// text, in which variables are template expressions, and renders it with capstan.object.
+func objectTemplate(doc *bundle.Document, name string, scopes scopes) []byte {
+	scope := "cluster"
+	if scopes.namespaced(doc.Object.GroupVersionKind().GroupKind()) {
+		scope = "namespaced"
+	}
+
+	text := strings.TrimRight(doc.Text.Template(), "\r\n")
+
+	return fmt.Appendf(nil,
+		"{{- define %[1]q }}\n%[2]s\n{{- end }}\n{{- include \"capstan.object\" (list . %[1]q %[3]q) }}\n",
+		name, text, scope)
+}
+
+// fileNames counts how often each file name has been requested.
+type fileNames map[string]int
+
+var notInFileName = regexp.MustCompile(`[^a-z0-9.-]+`)
+
+// unique converts a name to a file name that no other object of the chart has, by appending "-2",
+// "-3", and so on.
+func (n fileNames) unique(name string) string {
+	name = notInFileName.ReplaceAllString(strings.ToLower(name), "-")
+
+	n[name]++
+	if count := n[name]; count > 1 {
+		return n.unique(fmt.Sprintf("%s-%d", name, count))
+	}
+
+	return name
+}

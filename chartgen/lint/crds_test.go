@@ -1,0 +1,77 @@
+package lint_test
+
+// brokenCRDs break the rules about CRDs.
+var brokenCRDs = []brokenCase{
+	{
+		"crd/name",
+		"singular",
+		controlPlaneProvider,
+		replace("name: examplecontrolplanes.", "name: examplecontrolplane."),
+		"name: examplecontrolplane.",
+		"must be named examplecontrolplanes.controlplane.cluster.x-k8s.io",
+	},
+	{
+		"crd/scope",
+		"cluster",
+		controlPlaneProvider,
+		replace(
+			"plural: examplecontrolplanes}\n  scope: Namespaced", "plural: examplecontrolplanes}\n  scope: Cluster",
+			"cluster.x-k8s.io/v1beta2: v1beta2\n",
+			"cluster.x-k8s.io/v1beta2: v1beta2\n    clusterctl.cluster.x-k8s.io/move: \"\"\n",
+		),
+		"scope: Cluster",
+		"has the scope Cluster",
+	},
+	{
+		"crd/contract-label",
+		"none",
+		controlPlaneProvider,
+		replace("    cluster.x-k8s.io/v1beta2: v1beta2\n", ""),
+		"apiVersion: apiextensions",
+		"has no label cluster.x-k8s.io/v1beta2",
+	},
+	{
+		"crd/contract-label",
+		"a version that is not there",
+		controlPlaneProvider,
+		replace("cluster.x-k8s.io/v1beta2: v1beta2\n", "cluster.x-k8s.io/v1beta2: v1beta2_v1\n"),
+		"cluster.x-k8s.io/v1beta2: v1beta2_v1",
+		"that v1 implements the contract, but has no such version",
+	},
+	{
+		"crd/contract-label",
+		"a version that is not served",
+		controlPlaneProvider,
+		replace("cluster.x-k8s.io/v1beta2: v1beta2\n", "cluster.x-k8s.io/v1beta2: v1alpha1\n"),
+		"cluster.x-k8s.io/v1beta2: v1alpha1",
+		"but does not serve it",
+	},
+	{
+		"crd/contract-label-versions",
+		"of an old contract",
+		controlPlaneProvider,
+		replace("v1alpha1_v1beta1", "v1alpha0_v1beta1"),
+		"v1alpha0_v1beta1",
+		"v1beta1 that v1alpha0 implements",
+	},
+	{
+		"crd/core-access",
+		"another group",
+		controlPlaneProvider,
+		replace(
+			"group: controlplane.cluster.x-k8s.io", "group: controlplane.example.com",
+			"s.controlplane.cluster.x-k8s.io", "s.controlplane.example.com",
+			"[examplecontrolplanes, ", "[",
+		),
+		"group: controlplane.example.com",
+		"belongs to the group controlplane.example.com",
+	},
+	{
+		"crd/move-hierarchy",
+		"no label",
+		controlPlaneProvider,
+		replace("    clusterctl.cluster.x-k8s.io/move-hierarchy: \"\"\n", ""),
+		"scope: Cluster",
+		"exampleidentities.controlplane.cluster.x-k8s.io is cluster-scoped",
+	},
+}

@@ -1,0 +1,190 @@
+package lint
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/expr"
+)
+
+// parsedBundle is the input of the checks: a bundle and its parsed files.
+type parsedBundle struct {
+	*bundle.Bundle
+	// contract is the contract of the version by metadata.yaml, or empty if it lists none.
+	contract       string
+	parsedMetadata *bundle.Metadata
+	metadataErr    error
+	componentsFile file
+	templateFiles  []file
+	crds           []crd
+	workloads      []workload
+	// names contains the names of the components' objects by kind.
+	names map[string]map[string]bool
+}
+
+// file is a published file of objects.
+type file struct {
+	name      string
+	lines     []string
+	documents []bundle.Document
+	variables []expr.Variable
+	// err is why the file cannot be parsed. There are no documents then.
+	err error
+}
+
+func newParsedBundle(b *bundle.Bundle, components *bundle.Components) *parsedBundle {
+	p := &parsedBundle{Bundle: b, names: map[string]map[string]bool{}}
+
+	p.parsedMetadata, p.metadataErr = bundle.ParseMetadata(b.Metadata)
+	if p.metadataErr == nil {
+		p.contract, _ = p.parsedMetadata.Contract(b.Version)
+	}
+
+	p.componentsFile = newFile(bundle.ComponentsFile, b.Components, components)
+	for i := range p.componentsFile.documents {
+		doc := &p.componentsFile.documents[i]
+
+		kind := doc.Object.GetKind()
+		if p.names[kind] == nil {
+			p.names[kind] = map[string]bool{}
+		}
+
+		p.names[kind][doc.Object.GetName()] = true
+		if doc.IsCRD() {
+			p.crds = append(p.crds, newCRD(doc))
+		}
+
+		if bundle.RunsPods(doc.Object.Object) {
+			p.workloads = append(p.workloads, newWorkload(doc))
+		}
+	}
+
+	for _, t := range b.Templates {
+		p.templateFiles = append(p.templateFiles, newFile(t.Name, t.Data, nil))
+	}
+
+	return p
+}
+
+// newFile parses a file, unless its parsed content is given.
+func newFile(name string, data []byte, parsed *bundle.Components) file {
+	f := file{name: name, lines: strings.Split(string(data), "\n")}
+
+	if parsed == nil {
+		parsed, f.err = bundle.ParseComponents(data)
+		if f.err != nil {
+			return f
+		}
+	}
+
+	f.documents = parsed.Documents
+	f.variables = parsed.Variables
+
+	return f
+}
+
+// whole returns the location of the whole file.
+func (f *file) whole() location { return location{file: f.name} }
+
+// at returns the location of the last of the needles in a document. It searches for the needles one
+// after the other, each from the line of the one before, and skips those that it does not find.
+// Without any match, the location is the document's first line.
+func (f *file) at(doc *bundle.Document, needles ...string) location {
+	line := doc.Line
+	for _, needle := range needles {
+		for n := line; n <= len(f.lines) && !strings.HasPrefix(f.lines[n-1], "---"); n++ {
+			if strings.Contains(f.lines[n-1], needle) {
+				line = n
+				break
+			}
+		}
+	}
+
+	return location{file: f.name, line: line, kind: doc.Object.GetKind(), object: f.objectName(doc)}
+}
+
+// objectName returns the name of an object. If the name depends on a variable without a default, it
+// returns the name as written.
+func (f *file) objectName(doc *bundle.Document) string {
+	name := doc.Object.GetName()
+	if !isUnresolved(name) {
+		return name
+	}
+
+	inMetadata := false
+
+	for _, line := range f.lines[min(doc.Line-1, len(f.lines)):] {
+		inMetadata = inMetadata || strings.HasPrefix(line, "metadata:")
+
+		written, ok := strings.CutPrefix(strings.TrimSpace(line), "name:")
+		if ok && inMetadata {
+			return strings.Trim(strings.TrimSpace(written), `"'`)
+		}
+	}
+
+	return name
+}
+
+// reportOnce reports a problem that several objects have in common once, for the first of them: a
+// problem of one object is often a problem of all objects of its kind.
+func (f *file) reportOnce(report reporter, docs []*bundle.Document, needle, message string) {
+	if others := len(docs) - 1; others > 0 {
+		message += "; the same applies to " + plural(others, "other object")
+	}
+
+	report(f.at(docs[0], needle), "%s", message)
+}
+
+// plural formats a number with its noun, for example "2 errors".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// reportInvalid reports the error of a parser.
+func reportInvalid(report reporter, file string, err error) {
+	at := location{file: file}
+	reason := err.Error()
+
+	var invalid *bundle.InvalidError
+	if errors.As(err, &invalid) {
+		at.line = invalid.Line
+		reason = invalid.Reason
+	}
+
+	report(at, "%s", reason)
+}
+
+// maybeValid reports whether a file that cannot be parsed may be valid with other values of its
+// variables.
+func (f *file) maybeValid(data []byte) bool {
+	var syntax *expr.SyntaxError
+	return !errors.As(f.err, &syntax) && bytes.Contains(data, []byte("${"))
+}
+
+// has reports whether the components contain an object.
+func (p *parsedBundle) has(kind, name string) bool { return p.names[kind][name] }
+
+// objects returns the objects of the given kinds in the components.
+func (p *parsedBundle) objects(kinds ...string) []*bundle.Document {
+	var found []*bundle.Document
+
+	for i := range p.componentsFile.documents {
+		doc := &p.componentsFile.documents[i]
+		if slices.Contains(kinds, doc.Object.GetKind()) {
+			found = append(found, doc)
+		}
+	}
+
+	return found
+}
+
+// isUnresolved reports whether a value depends on a variable without a default, and so is unknown.
+func isUnresolved(value string) bool { return strings.Contains(value, bundle.Placeholder) }

@@ -1,0 +1,142 @@
+package lint_test
+
+import (
+	"strings"
+
+	"github.com/capstan-project/capstan/chartgen/bundle"
+)
+
+// soundCases follow all rules, although they almost break one.
+var soundCases = []struct {
+	name     string
+	provider func() *bundle.Bundle
+	edit     edit
+}{
+	{"as published", controlPlaneProvider, none},
+	{"as published, of contract v1beta1", controlPlaneProvider, v1beta1},
+	{"with templates", infrastructureProvider, none},
+	{
+		"a digest for a version",
+		controlPlaneProvider,
+		replace("controller:v1.2.3", "controller@sha256:"+strings.Repeat("a", 64)),
+	},
+	{
+		"values that depend on variables",
+		controlPlaneProvider,
+		replace(
+			"image: registry.k8s.io/example/controller:v1.2.3", "image: ${EXAMPLE_IMAGE}",
+			"--namespace=", "--namespace=${EXAMPLE_WATCH}",
+			"example-viewer\n  namespace: example-system", "example-viewer\n  namespace: ${EXAMPLE_SYSTEM}",
+			"ClusterRole, name: view", "ClusterRole, name: ${EXAMPLE_VIEW}",
+			"serviceAccountName: example-manager", "serviceAccountName: ${EXAMPLE_ACCOUNT}",
+			"    secretName: example-webhook-cert\n---", "    secretName: ${EXAMPLE_SECRET}\n---",
+		),
+	},
+	{
+		"an expression that is no bare name with spaces",
+		controlPlaneProvider,
+		replace("${EXAMPLE_VERBOSITY:=2}", "${EXAMPLE_VERBOSITY:= 2 }"),
+	},
+	{
+		"an escaped expression with spaces",
+		controlPlaneProvider,
+		replace("--v=${EXAMPLE_VERBOSITY:=2}", `"--v=$${ EXAMPLE }"`),
+	},
+	{
+		"a role of every cluster",
+		controlPlaneProvider,
+		replace("ClusterRole, name: view", "ClusterRole, name: system:auth-delegator"),
+	},
+	{
+		"a Service without selector",
+		controlPlaneProvider,
+		replace("  selector: {app: example}", "  externalName: example.com"),
+	},
+	{
+		"a conversion of one version that nothing calls",
+		controlPlaneProvider,
+		replace(
+			"  scope: Cluster\n",
+			"  scope: Cluster\n  conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: example-webhook}}}}\n",
+		),
+	},
+	{
+		"a second Deployment without manager",
+		controlPlaneProvider,
+		replace("kind: Issuer\n", "kind: Issuer\n", "spec: {selfSigned: {}}\n---\n", `spec: {selfSigned: {}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  labels: {cluster.x-k8s.io/provider: control-plane-example}
+  name: other
+  namespace: example-system
+spec: {template: {spec: {serviceAccountName: default, containers: [{name: other, image: "registry.k8s.io/other:v1"}]}}}
+---
+`),
+	},
+	{
+		"a group of its own with an aggregated role",
+		controlPlaneProvider,
+		replace(
+			"group: controlplane.cluster.x-k8s.io", "group: controlplane.example.com",
+			"s.controlplane.cluster.x-k8s.io", "s.controlplane.example.com",
+		),
+	},
+	{
+		"a helper kind in the contract's group",
+		controlPlaneProvider,
+		replace(
+			"kind: ExampleIdentity", "kind: ExampleEtcd",
+			"name: exampleidentities", "name: exampleetcd",
+			"plural: exampleidentities", "plural: exampleetcd",
+		),
+	},
+	{
+		"an empty machineTemplate, as managed control planes have",
+		controlPlaneProvider,
+		replace(
+			"              machineTemplate:\n                properties:\n",
+			"              machineTemplate:\n                type: object\n                notProperties:\n",
+		),
+	},
+	{
+		"no machineTemplate, no replicas, no version",
+		controlPlaneProvider,
+		replace(
+			"machineTemplate", "other",
+			"replicas: {type: integer, minimum: 0}", "other1: {type: integer}",
+			"              version: {type: string, minLength: 1}\n", "",
+			scaleSubresource, "",
+		),
+	},
+	{
+		"a status with unknown fields",
+		controlPlaneProvider,
+		replace(
+			"initialization: {properties: {controlPlaneInitialized: {type: boolean}}}",
+			"initialization: {type: object, x-kubernetes-preserve-unknown-fields: true}",
+		),
+	},
+	{
+		"a class in the template itself",
+		infrastructureProvider,
+		replaceTemplate(
+			"cluster-template.yaml",
+			"name: quick",
+			"name: own",
+			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: cni",
+			"apiVersion: cluster.x-k8s.io/v1beta2\nkind: ClusterClass\nmetadata:\n  name: own",
+		),
+	},
+	{
+		"a class by a variable",
+		infrastructureProvider,
+		replaceTemplate("cluster-template.yaml", "name: quick", "name: ${CLUSTER_CLASS_NAME}"),
+	},
+	{
+		"a template that is YAML only with a variable's value",
+		infrastructureProvider,
+		replaceTemplate("cluster-template.yaml", "  name: cni\n", "  name: cni\n  ${MORE_METADATA}\n"),
+	},
+}
