@@ -27,6 +27,19 @@ type Previewer struct {
 	releases *release.Engine
 	charts   *Charts
 	crds     *crds.Applier
+
+	imageRegistry string
+}
+
+// PreviewOptions configure a previewer like the operator whose work it previews.
+type PreviewOptions struct {
+	Releases *release.Engine
+	// Registry is the operator's access to registries.
+	Registry *fetch.Registry
+	// ImageRegistry replaces the registry of every image; empty leaves them.
+	ImageRegistry string
+	// Config is the operator's configuration.
+	Config *fetch.ConfigFile
 }
 
 // Preview is what a resource asks for.
@@ -42,9 +55,8 @@ type Preview struct {
 	Warnings []string
 }
 
-// NewPreviewer makes a previewer for the cluster that config, c and releases lead to. The scheme of
-// c knows the provider kinds.
-func NewPreviewer(config *rest.Config, c client.Client, releases *release.Engine) (*Previewer, error) {
+// NewPreviewer returns a previewer for a cluster. The scheme of c must have the provider kinds.
+func NewPreviewer(config *rest.Config, c client.Client, options PreviewOptions) (*Previewer, error) {
 	scheme := runtime.NewScheme()
 	if err := crds.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -56,13 +68,23 @@ func NewPreviewer(config *rest.Config, c client.Client, releases *release.Engine
 	}
 
 	reader := readOnly{c}
-	resolver := &fetch.Resolver{Metadata: reader, Reader: reader, Config: &fetch.ConfigFile{Path: fetch.DefaultConfigFile}}
+	resolver := &fetch.Resolver{Metadata: reader, Reader: reader, Config: options.Config, Registry: options.Registry}
+
+	var charts store.Store = &store.Cluster{Client: reader}
+	if options.Registry.Charts != nil {
+		charts = &store.Layered{
+			Cluster:  charts,
+			ReadOnly: true,
+			Registry: &store.Registry{Client: options.Registry.Client, Repository: *options.Registry.Charts},
+		}
+	}
 
 	return &Previewer{
-		client:   reader,
-		releases: releases,
-		charts:   &Charts{Sources: resolver, Store: &store.Cluster{Client: reader}},
-		crds:     crds.NewApplier(crds.Clients{Reader: definitions}),
+		client:        reader,
+		releases:      options.Releases,
+		charts:        &Charts{Sources: resolver, Store: charts, Events: &listener{}},
+		crds:          crds.NewApplier(crds.Clients{Reader: definitions}),
+		imageRegistry: options.ImageRegistry,
 	}, nil
 }
 
@@ -78,6 +100,8 @@ func (p *Previewer) Preview(ctx context.Context, given v1alpha2.Provider) (*Prev
 		Charts: p.charts,
 		Target: &clusters.Target{Cluster: p.client, Reader: p.client, Releases: p.releases},
 		Events: heard,
+
+		ImageRegistry: p.imageRegistry,
 	}
 
 	chart, err := r.chart(ctx, provider)
@@ -87,6 +111,10 @@ func (p *Previewer) Preview(ctx context.Context, given v1alpha2.Provider) (*Prev
 
 	variables, err := values.Variables(ctx, r.Live, provider)
 	if err != nil {
+		return nil, err
+	}
+
+	if err := p.charts.Sources.AddImages(variables); err != nil {
 		return nil, err
 	}
 
