@@ -1,0 +1,341 @@
+package registries
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/render"
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/supply/store"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/tools"
+	"github.com/capstan-project/capstan/test/fleet"
+	"github.com/capstan-project/capstan/test/forge"
+	"github.com/capstan-project/capstan/test/image"
+)
+
+const (
+	registryPassword = "pass-word"
+	samples          = "../../../../test/data/providers"
+)
+
+// run runs `capstan mirror` with arguments.
+func run(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+
+	return clitest.Run(t.Context(), NewMirrorCommand, args...)
+}
+
+var imageLine = regexp.MustCompile(`image: \S+`)
+
+// publishedProvider is a folder with a provider whose image is in a public registry, and flags to
+// read that and another registry.
+func publishedProvider(t *testing.T) (folder, image string, public, private *bed.Registry, access []string) {
+	t.Helper()
+	g := NewWithT(t)
+	dir := t.TempDir()
+	auths, authorities := []string{}, []byte{}
+	run := func() *bed.Registry {
+		r, err := bed.RunRegistry(
+			t.Context(),
+			bed.RegistryOptions{Dir: t.TempDir(), TLS: true, User: "me", Password: registryPassword},
+		)
+		g.Expect(err).NotTo(HaveOccurred())
+		t.Cleanup(r.Stop)
+		auths = append(
+			auths,
+			fmt.Sprintf(`%q:{"auth":%q}`, r.Address, base64.StdEncoding.EncodeToString([]byte("me:"+registryPassword))),
+		)
+		authorities = append(authorities, r.CA...)
+
+		return r
+	}
+	public, private = run(), run()
+	config, ca := filepath.Join(dir, "config.json"), filepath.Join(dir, "ca.crt")
+	g.Expect(os.WriteFile(config, []byte(`{"auths":{`+strings.Join(auths, ",")+`}}`), 0o600)).To(Succeed())
+	g.Expect(os.WriteFile(ca, authorities, 0o600)).To(Succeed())
+
+	image = public.Address + "/capi/controller:v1.0.0"
+	pushTestImage(t, public, image)
+
+	folder = filepath.Join(dir, "providers")
+	release := filepath.Join(folder, "infrastructure-docker", "v1.0.0")
+	g.Expect(os.MkdirAll(release, 0o755)).To(Succeed())
+
+	for _, name := range []string{"metadata.yaml", "infrastructure-components.yaml"} {
+		data, err := os.ReadFile(filepath.Join("../../../../test/data/providers/infrastructure-docker/v1.0.0", name))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(os.WriteFile(filepath.Join(release, name), imageLine.ReplaceAll(data, []byte("image: "+image)), 0o600)).
+			To(Succeed())
+	}
+
+	return folder, image, public, private, []string{"--registry-ca", ca, "--registry-config", config}
+}
+
+func pushTestImage(t *testing.T, r *bed.Registry, name string) {
+	t.Helper()
+	g := NewWithT(t)
+	ref, err := oci.ParseImage(name)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	c := registryClient(t, r)
+	_, err = image.Push(t.Context(), c, ref, []string{"linux/amd64", "linux/arm64"}, image.Random(1<<20, 1))
+	g.Expect(err).NotTo(HaveOccurred())
+}
+
+func registryClient(t *testing.T, r *bed.Registry) *oci.Client {
+	t.Helper()
+
+	c, err := oci.NewClient(oci.Options{CA: r.CA, Credentials: oci.Static(r.Address, "me", registryPassword)})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	return c
+}
+
+func TestMirrorProviders(t *testing.T) {
+	g := NewWithT(t)
+	folder, image, _, registry, access := publishedProvider(t)
+	run := func(args ...string) (string, string) {
+		t.Helper()
+		out, log, err := run(t, append(args, access...)...)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		return out, log
+	}
+	archive := filepath.Join(t.TempDir(), "mirror.tar")
+	resources := filepath.Join(t.TempDir(), "providers.yaml")
+	g.Expect(os.WriteFile(resources, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n---\napiVersion: operator.cluster.x-k8s.io/v1alpha2\nkind: InfrastructureProvider\nmetadata: {name: docker}\nspec: {version: v1.0.0}\n"), 0o600)).
+		To(Succeed())
+
+	out, _ := run("--repository", folder, "--filename", resources, "--dry-run")
+	g.Expect(out).
+		To(And(MatchRegexp(`KiB\s+charts/infrastructure-docker:1\.0\.0\n`), MatchRegexp(`1\.0 MiB\s+`+regexp.QuoteMeta(image)), ContainSubstring("in total")))
+
+	out, log := run("infrastructure-docker:v1.0.0", "--repository", folder, "--to", archive)
+	g.Expect(out).To(And(ContainSubstring("1 chart and 1 image"), ContainSubstring("capstan mirror --archive "+archive)))
+	g.Expect(log).To(And(MatchRegexp(`copied \s+1\.0 MiB  `+regexp.QuoteMeta(image)), Not(ContainSubstring("\x1b"))))
+
+	to := "oci://" + registry.Address + "/mirror"
+	out, _ = run("--archive", archive, "--to", to)
+	g.Expect(out).
+		To(And(ContainSubstring("--chart-repository="+to+"/charts\n"), ContainSubstring("--image-registry="+registry.Address+"/mirror\n")))
+	_, log = run("--archive", archive, "--to", to)
+	g.Expect(log).
+		To(And(ContainSubstring("present"), ContainSubstring("0.0 KiB copied"), Not(ContainSubstring("copied  "))))
+
+	// What the operator would look for is there: the chart in the chart repository, the image where
+	// the chart's value imageRegistry points.
+	c := registryClient(t, registry)
+	ref, err := oci.Parse(registry.Address + "/mirror/charts/infrastructure-docker:1.0.0")
+	g.Expect(err).NotTo(HaveOccurred())
+	pulled, err := c.PullChart(t.Context(), ref)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	images, err := render.Images(pulled.Chart, map[string]any{"imageRegistry": registry.Address + "/mirror"})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(images).NotTo(BeEmpty())
+
+	for _, name := range images {
+		ref, err := oci.ParseImage(name)
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = c.Resolve(t.Context(), ref)
+		g.Expect(err).NotTo(HaveOccurred(), name)
+	}
+}
+
+// pushCertManager publishes cert-manager's own chart, as its Go module has it, with images that are
+// as good as any.
+func pushCertManager(
+	t *testing.T,
+	r *bed.Registry,
+	access []string,
+	version string,
+) (helm func(args ...string) string) {
+	t.Helper()
+	g := NewWithT(t)
+	set, err := tools.Find()
+	g.Expect(err).NotTo(HaveOccurred())
+
+	ca, dir := access[1], t.TempDir()
+	helm = func(args ...string) string {
+		t.Helper()
+
+		cmd := exec.Command(set.Program(tools.Helm3), args...)
+		cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH")}
+		out, err := cmd.CombinedOutput()
+		g.Expect(err).NotTo(HaveOccurred(), string(out))
+
+		return string(out)
+	}
+	module := exec.Command("go", "mod", "download", "-json", "github.com/cert-manager/cert-manager")
+	module.Dir = "../../../../test/bed/tools/cert-manager"
+	listed, err := module.Output()
+	g.Expect(err).NotTo(HaveOccurred())
+
+	var about struct{ Dir string }
+	g.Expect(json.Unmarshal(listed, &about)).To(Succeed())
+	helm(
+		"package",
+		filepath.Join(about.Dir, "deploy/charts/cert-manager"),
+		"--version",
+		version,
+		"--app-version",
+		version,
+		"-d",
+		dir,
+	)
+	helm(
+		"push",
+		filepath.Join(dir, "cert-manager-"+version+".tgz"),
+		"oci://"+r.Address+"/jetstack/charts",
+		"--ca-file",
+		ca,
+		"--username",
+		"me",
+		"--password",
+		registryPassword,
+	)
+
+	for _, name := range []string{"controller", "acmesolver", "cainjector", "startupapicheck", "webhook"} {
+		pushTestImage(t, r, r.Address+"/jetstack/cert-manager-"+name+":"+version)
+	}
+
+	return helm
+}
+
+func TestMirrorCertManager(t *testing.T) {
+	g := NewWithT(t)
+	folder, image, public, private, access := publishedProvider(t)
+
+	const version = "v1.21.2"
+
+	helm := pushCertManager(t, public, access, version)
+	server := &forge.Forge{}
+	g.Expect(server.PublishFolder("owner/docker", "v1.0.0", filepath.Join(folder, "infrastructure-docker", "v1.0.0"))).
+		To(Succeed())
+	g.Expect(server.Start()).To(Succeed())
+	t.Cleanup(func() { _ = server.Stop() })
+	dir := t.TempDir()
+	config, archive := filepath.Join(dir, "clusterctl.yaml"), filepath.Join(dir, "mirror.tar")
+	g.Expect(os.WriteFile(config, fmt.Appendf(nil, "providers:\n- {name: docker, type: InfrastructureProvider, url: %q}\n",
+		server.URL()+"/owner/docker/releases/latest/infrastructure-components.yaml"), 0o600)).To(Succeed())
+
+	run := func(args ...string) string {
+		t.Helper()
+		out, _, err := run(t, append(args, access...)...)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		return out
+	}
+	wanted := []string{
+		"infrastructure-docker",
+		"--config",
+		config,
+		"--cert-manager",
+		"oci://" + public.Address + "/jetstack/charts/cert-manager:" + version,
+	}
+
+	out := run(append(wanted, "--dry-run")...)
+	g.Expect(out).
+		To(And(
+			MatchRegexp(`KiB\s+charts/infrastructure-docker:1\.0\.0\n`),
+			MatchRegexp(`KiB\s+charts/cert-manager:v1\.21\.2\n`),
+			MatchRegexp(`1\.0 MiB\s+`+regexp.QuoteMeta(image)),
+			MatchRegexp(`1\.0 MiB\s+`+regexp.QuoteMeta(public.Address+"/jetstack/cert-manager-webhook:v1.21.2")),
+			MatchRegexp(`1\.[0-9] MiB\s+in total`),
+		), "the six images share their layer")
+	g.Expect(run(append(wanted, "--to", archive)...)).To(ContainSubstring("2 charts and 6 images"))
+	g.Expect(server.Requests("/releases/download/v1.0.0/infrastructure-components.yaml")).To(HaveLen(2))
+
+	public.Stop()
+	g.Expect(server.Stop()).To(Succeed())
+
+	out = run("--archive", archive, "--to", "oci://"+private.Address+"/mirror")
+	_, command, found := strings.Cut(out, "  helm install cert-manager ")
+	g.Expect(found).To(BeTrue(), out)
+
+	args := append([]string{"template", "cert-manager"}, strings.Fields(strings.ReplaceAll(command, "\\\n", ""))...)
+	rendered := helm(append(args, "--ca-file", access[1], "--username", "me", "--password", registryPassword)...)
+	names := regexp.MustCompile(`(?:image: |solver-image=)"?([^"\s]+)`).FindAllStringSubmatch(rendered, -1)
+	g.Expect(names).To(HaveLen(5))
+
+	c := registryClient(t, private)
+	for _, name := range names {
+		g.Expect(name[1]).To(HavePrefix(private.Address + "/mirror/jetstack/cert-manager-"))
+		ref, err := oci.ParseImage(name[1])
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = c.Resolve(t.Context(), ref)
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+func TestMirrorErrors(t *testing.T) {
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty.yaml")
+	NewWithT(t).Expect(os.WriteFile(empty, []byte("kind: Namespace\napiVersion: v1\n"), 0o600)).To(Succeed())
+
+	for name, test := range map[string]struct {
+		args    []string
+		message string
+	}{
+		"no target":         {[]string{"infrastructure-aws"}, "--to is missing"},
+		"nothing":           {[]string{"--to", filepath.Join(dir, "a.tar")}, "there is nothing to copy"},
+		"a target's tag":    {[]string{"infrastructure-aws", "--to", "oci://example.com/a:v1"}, "give the repository alone"},
+		"an unknown folder": {[]string{"infrastructure-none", "--repository", samples, "--to", filepath.Join(dir, "a.tar")}, "infrastructure-none"},
+		"an unknown name":   {[]string{"infrastructure-none", "--config", empty, "--to", filepath.Join(dir, "a.tar")}, "infrastructure-none"},
+		"another version":   {[]string{"infrastructure-aws:v9.9.9", "--repository", samples, "--to", filepath.Join(dir, "a.tar")}, "version v9.9.9 is not on offer"},
+		"no resources":      {[]string{"--filename", empty, "--to", filepath.Join(dir, "a.tar")}, "contains no provider resource"},
+		"no chart":          {[]string{"--cert-manager", "oci://example.com/cert-manager:v1.21.2", "--to", filepath.Join(dir, "a.tar")}, "expected oci://registry.example.com/path/charts/cert-manager"},
+		"no archive":        {[]string{"--archive", empty, "--to", "oci://example.com/a"}, "no OCI image layout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := run(t, test.args...)
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.message)))
+		})
+	}
+}
+
+func TestMirrorInstalled(t *testing.T) {
+	g := NewWithT(t)
+	b, err := bed.Start(t.Context(), bed.Options{Nodes: -1, WithoutCertManager: true})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = b.Stop() })
+
+	c, err := fleet.NewClient(b.Config())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(fleet.InstallCRDs(t.Context(), c, "../../../..")).To(Succeed())
+
+	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Name: "docker", Namespace: "default"}}
+	g.Expect(c.Create(t.Context(), p)).To(Succeed())
+	archive := filepath.Join(t.TempDir(), "mirror.tar")
+	args := []string{"--installed", "--kubeconfig", b.Kubeconfig(), "--charts-only", "--to", archive}
+	_, _, err = run(t, args...)
+	g.Expect(err).To(MatchError(ContainSubstring("InfrastructureProvider default/docker has no chart yet")))
+
+	made, err := (&chartFlags{repository: samples}).build(t.Context(), "infrastructure-docker", "v1.0.0")
+	g.Expect(err).NotTo(HaveOccurred())
+	stored, err := (&store.Cluster{Client: c}).Put(
+		t.Context(),
+		store.Key{Namespace: "default", Provider: "infrastructure-docker", Version: "v1.0.0", ContentID: "2-abc"},
+		made,
+	)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	p.Status.DesiredVersion, p.Status.Chart = "v1.0.0", &v1alpha2.ChartStatus{Digest: stored.Digest}
+	g.Expect(c.Status().Update(t.Context(), p)).To(Succeed())
+	out, _, err := run(t, args...)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(out).To(ContainSubstring("1 chart and 0 images"))
+}
