@@ -109,6 +109,12 @@ var _ = Describe("capstan generate cluster with the chart that the operator keep
 		).To(Equal("InfrastructureProvider default/sample: version v2.0.0 is not on offer; there is v1.1.0, v1.0.0"))
 	})
 
+	It("only considers providers in --namespace", func(ctx SpecContext) {
+		Expect(generated(ctx, "dev", "--flavor", "only", "-n", "default")).To(ContainSubstring("namespace: team"))
+		refused(ctx, "dev", "-n", "elsewhere").
+			To(HavePrefix("the management cluster has no InfrastructureProvider; create one"))
+	})
+
 	It("reads the chart that the status names where one version has several", func(ctx SpecContext) {
 		other, err := chart.New(
 			chart.Metadata{APIVersion: "v2", Name: "infrastructure-sample", Version: "1.0.0", AppVersion: "v1.0.0"},
