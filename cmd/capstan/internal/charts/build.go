@@ -40,11 +40,13 @@ func newBuildCommand(options *cli.Options) *cobra.Command {
 		Short: "Build a chart from a provider's components",
 		Long: `Build a Helm chart from a provider's published components, and print its file and digest.
 
-DIR is a provider's folder in clusterctl's local-repository layout, named after the provider's label:
-infrastructure-aws/v2.11.1/{infrastructure-components.yaml,metadata.yaml}. Without VERSION the newest one is used.
+DIR is a provider's folder in clusterctl's local-repository layout, named after the provider's
+label: infrastructure-aws/v2.11.1/{infrastructure-components.yaml,metadata.yaml}. Without VERSION
+the newest one is used.
 
-With --crds separate, the CRDs are written to a file <chart>-<version>-crds.yaml next to the chart, for kubectl apply --server-side,
-and not to the chart. Providers need that if their CRDs make a release too large for Helm, and in namespaces other than their default.`,
+With --crds separate, the CRDs are written to a file <chart>-<version>-crds.yaml next to the chart,
+for kubectl apply --server-side, and not to the chart. Providers need that if their CRDs make a
+release too large for Helm, and in namespaces other than their default.`,
 		Example: `  capstan chart build --from providers/infrastructure-aws/v2.11.1 --destination charts/
   capstan chart build --from providers/infrastructure-azure --crds separate --namespace azure`,
 		Args: cli.Arguments(0, 0, "no arguments"),

@@ -28,10 +28,11 @@ func newImagesCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "images {CHART.tgz | DIR[/VERSION]}",
 		Short: "List the images that a provider runs",
-		Long: `List the images of all containers and init containers of a provider, one per line and sorted. A mirror needs these images.
+		Long: `List the images of all containers and init containers of a provider, one per line and sorted. A
+mirror needs these images.
 
-The flags show the images that result from the chart's value imageRegistry, and from clusterctl's image overrides: a file with a key
-"images", as in clusterctl's configuration.`,
+The flags show the images that result from the chart's value imageRegistry, and from clusterctl's
+image overrides: a file with a key "images", as in clusterctl's configuration.`,
 		Example: `  capstan chart images infrastructure-aws-2.11.1.tgz
   capstan chart images providers/infrastructure-aws --image-registry mirror.example.com`,
 		Args: cli.Arguments(1, 1, "a chart or a provider's folder"),

@@ -31,11 +31,13 @@ func newLintCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint DIR[/VERSION]",
 		Short: "Check a provider's components against the contracts of Cluster API",
-		Long: `Check what a provider publishes against the clusterctl provider contract and the contract of control planes.
+		Long: `Check what a provider publishes against the clusterctl provider contract and the contract of control
+planes.
 
-DIR is a provider's folder in clusterctl's local-repository layout, named after the provider's label. Without VERSION the newest one
-is used. The output formats sarif and github are for code scanning and for annotations of GitHub Actions. The exit code is 1 if there
-is a finding of the --fail-on level or a worse one.`,
+DIR is a provider's folder in clusterctl's local-repository layout, named after the provider's
+label. Without VERSION the newest one is used. The output formats sarif and github are for code
+scanning and for annotations of GitHub Actions. The exit code is 1 if there is a finding of the
+--fail-on level or a worse one.`,
 		Example: `  capstan chart lint providers/infrastructure-aws/v2.11.1
   capstan chart lint providers/infrastructure-aws --output github --fail-on warning`,
 		Args: cli.Arguments(1, 1, "a provider's folder, or one of its versions"),

@@ -22,11 +22,13 @@ func newPushCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push {CHART.tgz | DIR[/VERSION]} oci://REGISTRY/PATH",
 		Short: "Push a chart to a registry",
-		Long: `Push a chart, or the chart of a provider's folder, to oci://REGISTRY/PATH/<chart>:<version>, and print its reference with the digest.
-With http:// instead of oci://, the registry is accessed without TLS.
+		Long: `Push a chart, or the chart of a provider's folder, to oci://REGISTRY/PATH/<chart>:<version>, and
+print its reference with the digest. With http:// instead of oci://, the registry is accessed
+without TLS.
 
-helm, Flux and Argo CD can install the chart from there, and so can the operator with --chart-repository oci://REGISTRY/PATH. Pushing
-the same chart again changes nothing; a tag with other content is never overwritten.`,
+helm, Flux and Argo CD can install the chart from there, and so can the operator with
+--chart-repository oci://REGISTRY/PATH. Pushing the same chart again changes nothing; a tag with
+other content is never overwritten.`,
 		Example: `  capstan chart push infrastructure-aws-2.11.1.tgz oci://registry.example.com/capi`,
 		Args:    cli.Arguments(2, 2, "a chart or a provider's folder, and a repository"),
 		RunE:    cli.Run(o.run),

@@ -27,8 +27,8 @@ func newShowCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show {CHART.tgz | DIR[/VERSION] | oci://REGISTRY/PATH/CHART:VERSION}",
 		Short: "Show the content and the origin of a chart",
-		Long: `Show what a chart contains: the provider, its contract and source, its variables, images and CustomResourceDefinitions. The
-chart can be a file, a provider's folder or in a registry.`,
+		Long: `Show what a chart contains: the provider, its contract and source, its variables, images and
+CustomResourceDefinitions. The chart can be a file, a provider's folder or in a registry.`,
 		Example: `  capstan chart show oci://registry.example.com/capi/infrastructure-aws:2.11.1
   capstan chart show infrastructure-aws-2.11.1.tgz -o yaml`,
 		Args: cli.Arguments(1, 1, "a chart, a provider's folder or a reference"),

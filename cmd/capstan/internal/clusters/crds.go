@@ -28,11 +28,13 @@ func NewCRDsCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "crds",
 		Short: "List the CRDs of providers and how they are managed",
-		Long: `List the CustomResourceDefinitions of providers in the cluster: the provider that each belongs to, the versions that are served and
-those that objects can be stored in, and the number of objects. The storage version is marked with an asterisk.
+		Long: `List the CustomResourceDefinitions of providers in the cluster: the provider that each belongs to,
+the versions that are served and those that objects can be stored in, and the number of objects. The
+storage version is marked with an asterisk.
 
-Managed CRDs are applied by Capstan. Orphaned ones were applied for a provider that was removed, or that does not contain them any
-more; they and their objects are kept until you delete them. Unmanaged ones are not applied by Capstan.`,
+Managed CRDs are applied by Capstan. Orphaned ones were applied for a provider that was removed, or
+that does not contain them any more; they and their objects are kept until you delete them.
+Unmanaged ones are not applied by Capstan.`,
 		Example: `  capstan crds
   capstan crds -o json`,
 		Args: cli.Arguments(0, 0, "no arguments"),

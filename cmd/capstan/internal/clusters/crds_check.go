@@ -28,13 +28,15 @@ func newCRDsCheckCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check {FILE.yaml | FILE.tgz | DIR[/VERSION]}",
 		Short: "Show what a provider's CRDs would break in the cluster",
-		Long: `Compare the CRDs that a provider publishes with those in the cluster, and validate the existing objects against them, as the operator
-does before it applies CRDs. Nothing is changed.
+		Long: `Compare the CRDs that a provider publishes with those in the cluster, and validate the existing
+objects against them, as the operator does before it applies CRDs. Nothing is changed.
 
-The CRDs come from a file of components, a chart, or a provider's folder in clusterctl's local-repository layout. With --baseline they
-are compared with those of another one, and no cluster is accessed; changes that depend on objects are then judged by rules alone.
+The CRDs come from a file of components, a chart, or a provider's folder in clusterctl's
+local-repository layout. With --baseline they are compared with those of another one, and no cluster
+is accessed; changes that depend on objects are then judged by rules alone.
 
-The exit code is 1 if there is an error: a change that breaks an object, or could break one and cannot be checked.`,
+The exit code is 1 if there is an error: a change that breaks an object, or could break one and
+cannot be checked.`,
 		Example: `  capstan crds check providers/infrastructure-aws/v2.11.1
   capstan crds check infrastructure-aws-2.11.1.tgz --baseline infrastructure-aws-2.10.3.tgz --output yaml`,
 		Args: cli.Arguments(1, 1, "a file of components, a chart or a provider's folder"),

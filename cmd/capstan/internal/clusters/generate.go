@@ -46,16 +46,18 @@ func newGenerateClusterCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster NAME",
 		Short: "Generate the manifests of a workload cluster from a provider's template",
-		Long: `Generate the manifests of a workload cluster from a template of an infrastructure provider, like clusterctl generate cluster.
+		Long: `Generate the manifests of a workload cluster from a template of an infrastructure provider, like
+clusterctl generate cluster.
 
 The templates are part of the provider's chart. --source selects where that is:
   cluster    the chart that the operator keeps in the management cluster (the default)
   FILE.tgz   a chart
   DIR        releases in clusterctl's local-repository layout (DIR/infrastructure-aws/v2.11.1), a provider's folder or a version's
 
-The variables of a template come from flags, from the environment and from the configuration file (NAME: value), in this order of
-precedence. A ClusterClass that the template needs is included if it is not in the management cluster. With a chart or a folder, the
-management cluster is only accessed if a flag such as --kubeconfig or --context selects it.`,
+The variables of a template come from flags, from the environment and from the configuration file
+(NAME: value), in this order of precedence. A ClusterClass that the template needs is included if it
+is not in the management cluster. With a chart or a folder, the management cluster is only accessed
+if a flag such as --kubeconfig or --context selects it.`,
 		Example: `  capstan generate cluster dev --kubernetes-version v1.34.0 | kubectl apply -f -
   capstan generate cluster dev --infrastructure aws:v2.11.1 --flavor eks --source providers/
   capstan generate cluster dev --source infrastructure-aws-2.11.1.tgz --list-variables`,

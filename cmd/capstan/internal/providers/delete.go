@@ -29,11 +29,13 @@ func NewDeleteCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete PROVIDER...",
 		Short: "Remove providers from the cluster",
-		Long: `Remove providers from the cluster. Their CRDs, their namespaces and all objects of users are kept unless flags ask for more.
+		Long: `Remove providers from the cluster. Their CRDs, their namespaces and all objects of users are kept
+unless flags ask for more.
 
-The operator does not remove a provider while objects of its kinds exist, nor core before all others. Until then the resource
-stays, and its condition Ready tells what blocks the deletion. With --force a provider is removed even if it is in use; its objects are
-kept, but nothing reconciles them any more. CRDs are never deleted while objects of their kinds exist, and a namespace is not
+The operator does not remove a provider while objects of its kinds exist, nor core before all
+others. Until then the resource stays, and its condition Ready tells what blocks the deletion. With
+--force a provider is removed even if it is in use; its objects are kept, but nothing reconciles
+them any more. CRDs are never deleted while objects of their kinds exist, and a namespace is not
 deleted while it contains anything else that Capstan knows.`,
 		Example: `  capstan delete infrastructure-aws
   capstan delete infrastructure-docker bootstrap-kubeadm --include-crd --include-namespace`,

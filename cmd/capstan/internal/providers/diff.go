@@ -32,11 +32,13 @@ func NewDiffCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff {PROVIDER | --filename FILE}",
 		Short: "Show what would change if a provider's resource were applied now",
-		Long: `Show what would change in the objects of a provider's release if its resource were applied now: the resource in the cluster, the
-same in another --version, or the one in a file. With --revision, show what a rollback would change. Nothing is changed.
+		Long: `Show what would change in the objects of a provider's release if its resource were applied now: the
+resource in the cluster, the same in another --version, or the one in a file. With --revision, show
+what a rollback would change. Nothing is changed.
 
-The result depends on the operator's configuration, which is read from its Deployment; flags override it. Values of Secrets are not
-shown, and CRDs that would change are only listed. The exit code is 0, or with --exit-code 2 if there are changes; it is 1 for errors.`,
+The result depends on the operator's configuration, which is read from its Deployment; flags
+override it. Values of Secrets are not shown, and CRDs that would change are only listed. The exit
+code is 0, or with --exit-code 2 if there are changes; it is 1 for errors.`,
 		Example: `  capstan diff infrastructure-aws
   capstan diff infrastructure-aws --version v2.11.1
   capstan diff infrastructure-aws --revision 3

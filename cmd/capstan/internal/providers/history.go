@@ -29,8 +29,9 @@ func NewHistoryCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history PROVIDER",
 		Short: "Show the revisions of a provider's release",
-		Long: `Show the revisions of a provider's release, oldest first, like helm history. It adds what Helm does not know: which program
-created a revision, whether its objects became healthy, and the digest of its chart.`,
+		Long: `Show the revisions of a provider's release, oldest first, like helm history. It adds what Helm does
+not know: which program created a revision, whether its objects became healthy, and the digest of
+its chart.`,
 		Args: cli.Arguments(1, 1, "one provider"),
 		RunE: cli.Run(o.run),
 	}

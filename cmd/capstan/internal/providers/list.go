@@ -22,8 +22,8 @@ func NewListCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "providers",
 		Short: "List the known providers and where they are published",
-		Long: `List the providers that can be installed by name: those that clusterctl knows and those of the configuration file, which take
-precedence and are marked.`,
+		Long: `List the providers that can be installed by name: those that clusterctl knows and those of the
+configuration file, which take precedence and are marked.`,
 		Example: `  capstan providers
   capstan providers --config clusterctl.yaml -o json`,
 		Args: cli.Arguments(0, 0, "no arguments"),

@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
@@ -54,8 +53,8 @@ func TestPlanWithoutFetchConfig(t *testing.T) {
 		MatchRegexp(`(?m)^infrastructure-docker v1\.0\.0: \d+ objects to create, 0 to change, 0 to delete; \d+ CRDs to create`),
 	))
 
-	docker.Status.InstalledVersion = ptr.To("v1.0.0")
-	docker.Status.Contract = ptr.To("v1beta2")
+	docker.Status.InstalledVersion = new("v1.0.0")
+	docker.Status.Contract = new("v1beta2")
 	g.Expect(c.Status().Update(t.Context(), docker)).To(Succeed())
 
 	out, warnings, err = clitest.Run(t.Context(), NewUpgradeCommand, "plan", "--kubeconfig", b.Kubeconfig())
@@ -96,7 +95,7 @@ func operatorDeployment() *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "capstan", Namespace: "default", Labels: labels},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To[int32](0),
+			Replicas: new(int32(0)),
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
 		},

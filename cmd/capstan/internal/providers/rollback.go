@@ -28,11 +28,11 @@ func NewRollbackCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback PROVIDER [REVISION]",
 		Short: "Roll back a provider to an earlier revision of its release",
-		Long: `Roll back a provider to an earlier revision of its release, and hold it there until --undo. This sets
-spec.release.rollbackTo of its resource. CRDs are not rolled back.
+		Long: `Roll back a provider to an earlier revision of its release, and hold it there until --undo. This
+sets spec.release.rollbackTo of its resource. CRDs are not rolled back.
 
-Without REVISION, the latest earlier revision that was healthy is used. capstan history lists the revisions;
-capstan diff PROVIDER --revision REVISION shows what would change.`,
+Without REVISION, the latest earlier revision that was healthy is used. capstan history lists the
+revisions; capstan diff PROVIDER --revision REVISION shows what would change.`,
 		Example: `  capstan rollback infrastructure-aws
   capstan rollback infrastructure-aws 3
   capstan rollback infrastructure-aws --undo`,

@@ -41,8 +41,9 @@ func NewStatusCommand(options *cli.Options) *cobra.Command {
 		Short: "Show providers, their releases and the health of their objects",
 		Long: `Show providers, their releases and the current health of their objects.
 
-PROVIDER is a label (infrastructure-aws), a kind and name (infrastructureprovider/aws), or a name that only one provider has.
-Without it all providers are shown, but only those of their objects and conditions that need attention.`,
+PROVIDER is a label (infrastructure-aws), a kind and name (infrastructureprovider/aws), or a name
+that only one provider has. Without it all providers are shown, but only those of their objects and
+conditions that need attention.`,
 		Example: `  capstan status
   capstan status infrastructure-aws --watch`,
 		Args: cli.Arguments(0, 1, "at most one provider"),

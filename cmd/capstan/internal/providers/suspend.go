@@ -23,8 +23,8 @@ func NewSuspendCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "suspend PROVIDER...",
 		Short: "Suspend the reconciliation of providers",
-		Long: `Suspend the reconciliation of providers: the operator installs, upgrades, corrects and removes nothing until they are resumed.
-Their status is still updated, and they keep running.`,
+		Long: `Suspend the reconciliation of providers: the operator installs, upgrades, corrects and removes
+nothing until they are resumed. Their status is still updated, and they keep running.`,
 		Args: cli.Arguments(1, -1, "at least one provider"),
 		RunE: cli.Run(o.run),
 	}

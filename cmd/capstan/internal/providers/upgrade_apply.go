@@ -27,8 +27,9 @@ func newUpgradeApplyCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply {PROVIDER:VERSION... | --contract CONTRACT}",
 		Short: "Upgrade providers",
-		Long: `Upgrade providers to the given versions, or all providers to the newest versions that work with a --contract, as shown by upgrade
-plan. This sets spec.version of their resources in the order of the plan, and waits for each provider before it changes the next.`,
+		Long: `Upgrade providers to the given versions, or all providers to the newest versions that work with a
+--contract, as shown by upgrade plan. This sets spec.version of their resources in the order of the
+plan, and waits for each provider before it changes the next.`,
 		Example: `  capstan upgrade apply --contract v1beta2
   capstan upgrade apply cluster-api:v1.13.5 infrastructure-aws:v2.11.1`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -24,10 +24,12 @@ func newUpgradePlanCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Show the available upgrades",
-		Long: `Show the available upgrades: for each contract of Cluster API, the newest version of every provider that works with it, in the order
-in which to upgrade. The versions come from the providers' sources. Pre-releases are left out.
+		Long: `Show the available upgrades: for each contract of Cluster API, the newest version of every provider
+that works with it, in the order in which to upgrade. The versions come from the providers' sources.
+Pre-releases are left out.
 
-The sources depend on the operator's configuration, which is read from its Deployment; flags override it.`,
+The sources depend on the operator's configuration, which is read from its Deployment; flags
+override it.`,
 		Args: cli.Arguments(0, 0, "no arguments"),
 		RunE: cli.Run(o.run),
 	}

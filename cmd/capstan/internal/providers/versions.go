@@ -26,10 +26,12 @@ func NewVersionsCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "versions PROVIDER",
 		Short: "List the available versions of a provider with their contracts",
-		Long: `List the versions in a provider's source, newest first: the newest patch release of each minor version, without pre-releases.
+		Long: `List the versions in a provider's source, newest first: the newest patch release of each minor
+version, without pre-releases.
 
-PROVIDER is a label (infrastructure-aws), a type and name (infrastructure/aws), or a name that only one provider has.
-A token for the server is read from the environment or the configuration file, as by clusterctl: GITHUB_TOKEN, GITLAB_ACCESS_TOKEN.`,
+PROVIDER is a label (infrastructure-aws), a type and name (infrastructure/aws), or a name that only
+one provider has. A token for the server is read from the environment or the configuration file, as
+by clusterctl: GITHUB_TOKEN, GITLAB_ACCESS_TOKEN.`,
 		Example: `  capstan versions infrastructure-aws
   capstan versions cluster-api --all -o json`,
 		Args: cli.Arguments(1, 1, "one provider"),
