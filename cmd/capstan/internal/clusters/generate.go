@@ -52,7 +52,8 @@ clusterctl generate cluster.
 The templates are part of the provider's chart. --source selects where that is:
   cluster    the chart that the operator keeps in the management cluster (the default)
   FILE.tgz   a chart
-  DIR        releases in clusterctl's local-repository layout (DIR/infrastructure-aws/v2.11.1), a provider's folder or a version's
+  DIR        a folder of releases in clusterctl's local-repository layout, of a provider, or of one
+             version, such as DIR/infrastructure-aws/v2.11.1
 
 The variables of a template come from flags, from the environment and from the configuration file
 (NAME: value), in this order of precedence. A ClusterClass that the template needs is included if it

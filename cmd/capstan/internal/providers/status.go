@@ -52,7 +52,13 @@ conditions that need attention.`,
 	flags := cmd.Flags()
 	o.cluster = cli.AddClusterFlags(flags)
 	o.output = cli.AddOutputFlags(flags)
-	flags.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Show the providers in all namespaces. This is the default.")
+	flags.BoolVarP(
+		&o.allNamespaces,
+		"all-namespaces",
+		"A",
+		false,
+		"Show the providers in all namespaces. This is the default.",
+	)
 	flags.BoolVarP(&o.watch, "watch", "w", false, "Show the status again whenever it changes.")
 	cmd.MarkFlagsMutuallyExclusive("all-namespaces", "namespace")
 

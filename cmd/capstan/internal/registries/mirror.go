@@ -41,14 +41,15 @@ func NewMirrorCommand(options *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mirror PROVIDER[:VERSION]... --to {oci://REGISTRY[/PATH] | ARCHIVE.tar}",
 		Short: "Copy providers to a registry or an archive, for use without internet access",
-		Long: `Copy the charts of providers and the container images that they run to a registry, or to an archive that is copied to a registry
-later. What already exists there is not copied again, so an interrupted copy can be continued.
+		Long: `Copy the charts of providers and the container images that they run to a registry, or to an archive
+that is copied to a registry later. What already exists there is not copied again, so an interrupted
+copy can be continued.
 
-PROVIDER is named as in ` + "`capstan versions`" + `; without VERSION the newest one is used. Providers can also come from a file of
-resources, or from a cluster, which provides the charts that it uses.
+PROVIDER is named as for "capstan versions"; without VERSION the newest one is used. Providers can
+also come from a file of resources, or from a cluster, which provides the charts that it uses.
 
-An archive is an OCI image layout in a tar file, which oras, crane and skopeo can read as well. At the end the command prints the flags
-that make the operator use the mirror.`,
+An archive is an OCI image layout in a tar file, which oras, crane and skopeo can read as well. At
+the end the command prints the flags that make the operator use the mirror.`,
 		Example: `  capstan mirror cluster-api:v1.13.5 infrastructure-aws --to mirror.tar --platform linux/amd64
   capstan mirror --archive mirror.tar --to oci://registry.example.com/capi
   capstan mirror --filename providers.yaml --to oci://registry.example.com/capi --dry-run`,
