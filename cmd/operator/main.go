@@ -93,7 +93,12 @@ func parse() *flags {
 		"Label selector for the provider resources that the operator manages, such as team=a. It only reads "+
 			"the others, to find core and providers that exist only once. Default: all.",
 	)
-	set.IntVar(&f.controllers.Concurrency, "concurrency", 4, "Number of resources of one kind that are reconciled concurrently.")
+	set.IntVar(
+		&f.controllers.Concurrency,
+		"concurrency",
+		4,
+		"Number of resources of one kind that are reconciled concurrently.",
+	)
 	set.BoolVar(
 		&f.controllers.WatchConfigMaps,
 		"watch-configmap",
