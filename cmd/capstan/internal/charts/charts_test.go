@@ -43,8 +43,8 @@ func TestBuildSeparateCRDs(t *testing.T) {
 	g.Expect(log).NotTo(ContainSubstring("the helm command"))
 
 	lines := strings.Split(out, "\n")
-	g.Expect(lines[:2]).
-		To(Equal([]string{filepath.Join(dir, "infrastructure-odd-1.0.0-crds.yaml"), filepath.Join(dir, "infrastructure-odd-1.0.0.tgz")}))
+	g.Expect(lines[0]).To(Equal(filepath.Join(dir, "infrastructure-odd-1.0.0-crds.yaml")))
+	g.Expect(lines[1]).To(Equal(filepath.Join(dir, "infrastructure-odd-1.0.0.tgz")))
 
 	crds, err := os.ReadFile(lines[0])
 	g.Expect(err).NotTo(HaveOccurred())
@@ -75,7 +75,8 @@ func TestBuildTooLargeForHelm(t *testing.T) {
 	_, log, err := run(t, "build", "--from", folder, "--destination", t.TempDir())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(log).
-		To(MatchRegexp(`^Warning: the helm command cannot install infrastructure-odd-1\.0\.0\.tgz: its release would have 1\d\d\d KiB, and Kubernetes stores at most 1024 KiB; build it with --crds separate\.`))
+		To(MatchRegexp(`^Warning: the helm command cannot install infrastructure-odd-1\.0\.0\.tgz: its release would ` +
+			`have 1\d\d\d KiB, and Kubernetes stores at most 1024 KiB; build it with --crds separate\.`))
 	_, log, err = run(t, "build", "--from", folder, "--destination", t.TempDir(), "--crds", "separate")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(log).NotTo(ContainSubstring("the helm command"))
@@ -103,12 +104,15 @@ providers: []
 		args []string
 		want string
 	}{
-		"of a folder":         {[]string{sampleProviders + "/infrastructure-aws"}, published + "\n"},
-		"of a version":        {[]string{sampleProviders + "/infrastructure-aws/v1.0.0"}, published + "\n"},
-		"of a chart":          {[]string{archive}, published + "\n"},
-		"as JSON":             {[]string{archive, "-o", "json"}, "[\n  \"" + published + "\"\n]\n"},
-		"as YAML":             {[]string{archive, "-o", "yaml"}, "- " + published + "\n"},
-		"in a mirror":         {[]string{archive, "--image-registry", "mirror:5000"}, "mirror:5000/capi/cluster-api-aws-controller:v1.0.0\n"},
+		"of a folder":  {[]string{sampleProviders + "/infrastructure-aws"}, published + "\n"},
+		"of a version": {[]string{sampleProviders + "/infrastructure-aws/v1.0.0"}, published + "\n"},
+		"of a chart":   {[]string{archive}, published + "\n"},
+		"as JSON":      {[]string{archive, "-o", "json"}, "[\n  \"" + published + "\"\n]\n"},
+		"as YAML":      {[]string{archive, "-o", "yaml"}, "- " + published + "\n"},
+		"in a mirror": {
+			[]string{archive, "--image-registry", "mirror:5000"},
+			"mirror:5000/capi/cluster-api-aws-controller:v1.0.0\n",
+		},
 		"with overrides":      {[]string{archive, "--images", overrides}, "all.example.com/mine:v2\n"},
 		"both, registry last": {[]string{archive, "--images", overrides, "--image-registry", "mirror"}, "mirror/mine:v2\n"},
 	} {
@@ -133,12 +137,24 @@ func TestInvalidArguments(t *testing.T) {
 		args    []string
 		message string
 	}{
-		"a namespace without separate CRDs": {[]string{"build", "--from", sampleProviders + "/cluster-api", "--namespace", "x"}, "add --crds separate"},
-		"an unknown place for CRDs":         {[]string{"build", "--from", sampleProviders + "/cluster-api", "--crds", "none"}, `unknown --crds "none"; use chart or separate`},
-		"an unknown format":                 {[]string{"images", sampleProviders + "/cluster-api", "-o", "xml"}, `unknown --output "xml"; use one of table, json, yaml`},
-		"a missing folder":                  {[]string{"images", filepath.Join(dir, "none")}, "no such file or directory"},
-		"a file that is not a chart":        {[]string{"images", noChart}, noChart + ": chart archive: not gzip"},
-		"a typo in overrides":               {[]string{"images", sampleProviders + "/cluster-api", "--images", wrong}, `key "images": not YAML of the expected form: each key needs a map of repository, name and tag`},
+		"a namespace without separate CRDs": {
+			[]string{"build", "--from", sampleProviders + "/cluster-api", "--namespace", "x"},
+			"add --crds separate",
+		},
+		"an unknown place for CRDs": {
+			[]string{"build", "--from", sampleProviders + "/cluster-api", "--crds", "none"},
+			`unknown --crds "none"; use chart or separate`,
+		},
+		"an unknown format": {
+			[]string{"images", sampleProviders + "/cluster-api", "-o", "xml"},
+			`unknown --output "xml"; use one of table, json, yaml`,
+		},
+		"a missing folder":           {[]string{"images", filepath.Join(dir, "none")}, "no such file or directory"},
+		"a file that is not a chart": {[]string{"images", noChart}, noChart + ": chart archive: not gzip"},
+		"a typo in overrides": {
+			[]string{"images", sampleProviders + "/cluster-api", "--images", wrong},
+			`key "images": not YAML of the expected form: each key needs a map of repository, name and tag`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := run(t, c.args...)
@@ -155,8 +171,9 @@ func oddFolder(t *testing.T, description string) string {
 	folder := filepath.Join(t.TempDir(), "infrastructure-odd")
 	version := filepath.Join(folder, "v1.0.0")
 	g.Expect(os.MkdirAll(version, 0o755)).To(Succeed())
-	g.Expect(os.WriteFile(filepath.Join(version, "metadata.yaml"), []byte("releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]"), 0o600)).
-		To(Succeed())
+
+	metadata := "releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]"
+	g.Expect(os.WriteFile(filepath.Join(version, "metadata.yaml"), []byte(metadata), 0o600)).To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(version, "infrastructure-components.yaml"), []byte(`
 apiVersion: v1
 kind: Namespace
@@ -170,7 +187,9 @@ metadata:
     cert-manager.io/inject-ca-from: odd-system/odd-serving-cert
 spec:
   maximum: 9223372036854775807
-  conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: odd, namespace: odd-system, path: /convert}}}}
+  conversion:
+    strategy: Webhook
+    webhook: {clientConfig: {service: {name: odd, namespace: odd-system, path: /convert}}}
 ---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

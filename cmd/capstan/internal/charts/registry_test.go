@@ -55,12 +55,21 @@ func TestPushAndPull(t *testing.T) {
 	remote, err := runWithAccess("show", lines[0])
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(remote).
-		To(And(ContainSubstring("Contract "), ContainSubstring("Required variables"), ContainSubstring(lines[1]), ContainSubstring(lines[0])))
+		To(And(
+			ContainSubstring("Contract "),
+			ContainSubstring("Required variables"),
+			ContainSubstring(lines[1]),
+			ContainSubstring(lines[0]),
+		))
 
 	local, err := runWithAccess("show", file, "-o", "yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(local).
-		To(And(ContainSubstring("digest: "+lines[1]), ContainSubstring("providerName: aws"), Not(ContainSubstring("reference:"))))
+		To(And(
+			ContainSubstring("digest: "+lines[1]),
+			ContainSubstring("providerName: aws"),
+			Not(ContainSubstring("reference:")),
+		))
 
 	for name, test := range map[string]struct {
 		args    []string
@@ -69,7 +78,10 @@ func TestPushAndPull(t *testing.T) {
 		"no version":        {[]string{"pull", "oci://" + r.Address + "/capi/infrastructure-aws"}, "has no version"},
 		"a missing version": {[]string{"pull", "oci://" + r.Address + "/capi/infrastructure-aws:9.9.9"}, "not there"},
 		"a tag to push to":  {[]string{"push", file, "oci://" + r.Address + "/capi:v1"}, "give the repository alone"},
-		"a user alone":      {[]string{"pull", "oci://" + r.Address + "/capi/infrastructure-aws:1.0.0", "-u", "me"}, "must be used together"},
+		"a user alone": {
+			[]string{"pull", "oci://" + r.Address + "/capi/infrastructure-aws:1.0.0", "-u", "me"},
+			"must be used together",
+		},
 		"an unknown output": {[]string{"show", file, "-o", "xml"}, "use one of table, json, yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {

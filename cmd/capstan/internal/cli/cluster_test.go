@@ -38,12 +38,18 @@ func TestConnect(t *testing.T) {
 		args []string
 		err  string
 	}{
-		"no kubeconfig":      {nil, "find the management cluster: no kubeconfig was found; select one with --kubeconfig or --context"},
-		"a kubeconfig":       {[]string{"--kubeconfig", file}, ""},
-		"a context":          {[]string{"--kubeconfig", file, "--context", "two"}, ""},
-		"an unknown context": {[]string{"--kubeconfig", file, "--context", "three"}, `find the management cluster: context "three" does not exist`},
-		"a missing file":     {[]string{"--kubeconfig", file + "x"}, "find the management cluster: stat "},
-		"a server":           {[]string{"--server", "https://127.0.0.1:1"}, ""},
+		"no kubeconfig": {
+			nil,
+			"find the management cluster: no kubeconfig was found; select one with --kubeconfig or --context",
+		},
+		"a kubeconfig": {[]string{"--kubeconfig", file}, ""},
+		"a context":    {[]string{"--kubeconfig", file, "--context", "two"}, ""},
+		"an unknown context": {
+			[]string{"--kubeconfig", file, "--context", "three"},
+			`find the management cluster: context "three" does not exist`,
+		},
+		"a missing file": {[]string{"--kubeconfig", file + "x"}, "find the management cluster: stat "},
+		"a server":       {[]string{"--server", "https://127.0.0.1:1"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

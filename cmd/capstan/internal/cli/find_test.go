@@ -49,7 +49,8 @@ func TestMatch(t *testing.T) {
 
 	_, err := match(all[:2], "azure")
 	NewWithT(t).Expect(err).
-		To(MatchError("provider azure not found; the existing ones are: cluster-api (CoreProvider core/cluster-api), bootstrap-kubeadm (BootstrapProvider kb/kubeadm)"))
+		To(MatchError("provider azure not found; the existing ones are: cluster-api (CoreProvider core/cluster-api), " +
+			"bootstrap-kubeadm (BootstrapProvider kb/kubeadm)"))
 	_, err = match(all, "addon/docker")
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("provider addon/docker not found")))
 	_, err = findOne(all, "kubeadm")

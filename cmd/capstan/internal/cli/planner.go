@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
@@ -123,7 +124,8 @@ func (f *PlannerFlags) Planner(ctx context.Context, o *Options, c *Cluster) (_ *
 }
 
 // operatorConfig returns the operator's configuration, with the values of flags taking precedence.
-// It uses the defaults, and warns, if there is no single operator in the cluster.
+// It uses the defaults, and warns, if the user may not read it or there is no single operator in the
+// cluster.
 func (f *PlannerFlags) operatorConfig(
 	ctx context.Context,
 	o *Options,
@@ -134,9 +136,10 @@ func (f *PlannerFlags) operatorConfig(
 
 	missing := errors.As(err, new(*operatorconfig.NotFoundError))
 	ambiguous := errors.As(err, new(*operatorconfig.AmbiguousError))
+	forbidden := apierrors.IsForbidden(err) // not every user may list the Deployments of all namespaces
 
 	switch {
-	case missing || ambiguous:
+	case missing || ambiguous || forbidden:
 		o.Warnf(
 			"the operator's configuration is unknown, so its defaults are used: %s; "+
 				"set --operator-namespace, or flags such as --image-registry",

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,11 +10,14 @@ import (
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
@@ -126,6 +130,22 @@ func TestPlannerConfiguration(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestPlannerForbidden(t *testing.T) {
+	g := NewWithT(t)
+	flags, options, cluster, warnings := planner(t, nil)
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "", nil)
+	cluster.Client = fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return forbidden
+		},
+	}).Build()
+
+	config, err := flags.operatorConfig(t.Context(), options, cluster, t.TempDir())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(*config).To(BeZero())
+	g.Expect(warnings()).To(ContainSubstring("its defaults are used: list Deployments: "))
 }
 
 func TestPlannerClose(t *testing.T) {

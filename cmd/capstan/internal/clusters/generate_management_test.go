@@ -97,8 +97,10 @@ var _ = Describe("capstan generate cluster with the chart that the operator keep
 		Expect(
 			generated(ctx, "dev", "--flavor", "only"),
 		).To(Equal(generated(ctx, "dev", "--flavor", "only", "--source", samples, "-i", "sample:v1.0.0")))
-		Expect(generated(ctx, "dev", "-i", "sample:v1.1.0", "--flavor", "topology", "--kubernetes-version", "v1.34.0")).To(And(
-			Equal(generated(ctx, "dev", "--source", samples, "--flavor", "topology", "--kubernetes-version", "v1.34.0")),
+
+		topology := []string{"dev", "--flavor", "topology", "--kubernetes-version", "v1.34.0"}
+		Expect(generated(ctx, append(topology, "-i", "sample:v1.1.0")...)).To(And(
+			Equal(generated(ctx, append(topology, "--source", samples)...)),
 			ContainSubstring("kind: ClusterClass\n"),
 		))
 		refused(
@@ -149,7 +151,8 @@ var _ = Describe("capstan generate cluster with the chart that the operator keep
 		Expect(cluster.Create(ctx, template)).To(Succeed())
 		refused(
 			ctx,
-			topology...).To(HavePrefix("SampleClusterTemplate team/small is in the management cluster already, but its ClusterClass team/small is not; "))
+			topology...).To(HavePrefix("SampleClusterTemplate team/small is in the management cluster already, but its " +
+			"ClusterClass team/small is not; "))
 
 		Expect(cluster.Create(ctx, object("cluster.x-k8s.io/v1beta2", "ClusterClass"))).To(Succeed())
 		Expect(generated(ctx, topology...)).NotTo(ContainSubstring("kind: ClusterClass\n"))
@@ -163,7 +166,8 @@ var _ = Describe("capstan generate cluster with the chart that the operator keep
 			"sample:v1.1.0",
 			"--flavor",
 			"foreign-class",
-		).To(HavePrefix("ClusterClass team/foreign is neither in the management cluster nor, as clusterclass-foreign.yaml, in infrastructure-sample v1.1.0; "))
+		).To(HavePrefix("ClusterClass team/foreign is neither in the management cluster nor, as " +
+			"clusterclass-foreign.yaml, in infrastructure-sample v1.1.0; "))
 	})
 
 	It("says that a stored chart is damaged", func(ctx SpecContext) {
@@ -187,7 +191,8 @@ var _ = Describe("capstan generate cluster with the chart that the operator keep
 			"dev",
 			"-i",
 			"sample:v1.1.0",
-		).To(MatchRegexp(`^InfrastructureProvider default/sample: ConfigMap default/infrastructure-sample-1\.1\.0-\w+ does not hold the chart that it should; delete it`))
+		).To(MatchRegexp(`^InfrastructureProvider default/sample: ConfigMap default/infrastructure-sample-1\.1\.0-\w+ ` +
+			`does not hold the chart that it should; delete it`))
 	})
 })
 

@@ -26,14 +26,17 @@ func objects(t *testing.T, documents ...string) []*unstructured.Unstructured {
 func TestCompare(t *testing.T) {
 	before := objects(
 		t,
-		"{apiVersion: v1, kind: Secret, metadata: {name: credentials, namespace: ns}, data: {changed: b2xkLXNlY3JldA==, same: c2FtZS1zZWNyZXQ=, dropped: ZHJvcHBlZC1zZWNyZXQ=}}",
+		"{apiVersion: v1, kind: Secret, metadata: {name: credentials, namespace: ns}, data: {changed: "+
+			"b2xkLXNlY3JldA==, same: c2FtZS1zZWNyZXQ=, dropped: ZHJvcHBlZC1zZWNyZXQ=}}",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: same, namespace: ns}, data: {a: b}}",
-		"{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: moved, namespace: ns}, spec: {minAvailable: 1}}",
+		"{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: moved, namespace: ns}, spec: "+
+			"{minAvailable: 1}}",
 		"{apiVersion: v1, kind: Service, metadata: {name: dropped, namespace: ns}, spec: {ports: [{port: 443}]}}",
 	)
 	after := objects(
 		t,
-		"{apiVersion: v1, kind: Secret, metadata: {name: credentials, namespace: ns}, data: {changed: bmV3LXNlY3JldA==, same: c2FtZS1zZWNyZXQ=}, stringData: {added: added-secret}}",
+		"{apiVersion: v1, kind: Secret, metadata: {name: credentials, namespace: ns}, data: {changed: "+
+			"bmV3LXNlY3JldA==, same: c2FtZS1zZWNyZXQ=}, stringData: {added: added-secret}}",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: same, namespace: ns}, data: {a: b}}",
 		"{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: moved, namespace: ns}, spec: {minAvailable: 1}}",
 		"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: added}, rules: []}",

@@ -47,7 +47,8 @@ func read(t *testing.T, namespace string, objects ...client.Object) (*Config, st
 func TestReadArguments(t *testing.T) {
 	for name, args := range map[string][]string{
 		"with equals signs": {
-			"--concurrency=4", "--image-registry=mirror:5000", "--chart-repository=oci://mirror:5000/charts", "--upgrade-crds=true",
+			"--concurrency=4", "--image-registry=mirror:5000", "--chart-repository=oci://mirror:5000/charts",
+			"--upgrade-crds=true",
 		},
 		"with spaces": {
 			"--upgrade-crds", "--image-registry", "mirror:5000", "--chart-repository", "oci://mirror:5000/charts",
@@ -73,7 +74,8 @@ func TestReadDeploymentNotFound(t *testing.T) {
 	g.Expect(err).To(MatchError("there is no Deployment with the label app.kubernetes.io/name=capstan in the cluster"))
 
 	_, _, err = read(t, "elsewhere", deployment("capstan-system"))
-	g.Expect(err).To(MatchError("there is no Deployment with the label app.kubernetes.io/name=capstan in namespace elsewhere"))
+	g.Expect(err).To(MatchError("there is no Deployment with the label app.kubernetes.io/name=capstan in namespace " +
+		"elsewhere"))
 }
 
 func TestReadSeveralDeployments(t *testing.T) {
@@ -83,7 +85,8 @@ func TestReadSeveralDeployments(t *testing.T) {
 
 	_, _, err := read(t, "", one, two)
 	g.Expect(err).To(BeAssignableToTypeOf(&AmbiguousError{}))
-	g.Expect(err).To(MatchError("several Deployments have the label app.kubernetes.io/name=capstan: one/capstan, two/capstan"))
+	g.Expect(err).To(MatchError("several Deployments have the label app.kubernetes.io/name=capstan: one/capstan, " +
+		"two/capstan"))
 
 	config, _, err := read(t, "two", one, two)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -148,6 +151,7 @@ func TestReadMissingFiles(t *testing.T) {
 	g.Expect(config.ConfigFile).To(BeEmpty(), "the default file is optional")
 	g.Expect(config.Warnings).To(ConsistOf(
 		And(HavePrefix("the operator's --registry-config is left out: "), ContainSubstring(`"login" not found`)),
-		"the operator's --registry-ca is left out: the file /etc/ca.crt is in no Secret or ConfigMap that the operator mounts",
+		"the operator's --registry-ca is left out: the file /etc/ca.crt is in no Secret or ConfigMap that the operator "+
+			"mounts",
 	))
 }

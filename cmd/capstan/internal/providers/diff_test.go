@@ -32,14 +32,17 @@ func objects(t *testing.T, documents ...string) []*unstructured.Unstructured {
 func TestPrintDiff(t *testing.T) {
 	before := objects(
 		t,
-		"{apiVersion: v1, kind: Secret, metadata: {name: credentials, namespace: ns}, data: {changed: b2xkLXNlY3JldA==, same: c2FtZS1zZWNyZXQ=, dropped: ZHJvcHBlZC1zZWNyZXQ=}}",
+		"{apiVersion: v1, kind: Secret, metadata: {name: credentials, namespace: ns}, data: {changed: "+
+			"b2xkLXNlY3JldA==, same: c2FtZS1zZWNyZXQ=, dropped: ZHJvcHBlZC1zZWNyZXQ=}}",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: same, namespace: ns}, data: {a: b}}",
-		"{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: moved, namespace: ns}, spec: {minAvailable: 1}}",
+		"{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: moved, namespace: ns}, spec: "+
+			"{minAvailable: 1}}",
 		"{apiVersion: v1, kind: Service, metadata: {name: dropped, namespace: ns}, spec: {ports: [{port: 443}]}}",
 	)
 	after := objects(
 		t,
-		"{apiVersion: v1, kind: Secret, metadata: {name: credentials, namespace: ns}, data: {changed: bmV3LXNlY3JldA==, same: c2FtZS1zZWNyZXQ=}, stringData: {added: added-secret}}",
+		"{apiVersion: v1, kind: Secret, metadata: {name: credentials, namespace: ns}, data: {changed: "+
+			"bmV3LXNlY3JldA==, same: c2FtZS1zZWNyZXQ=}, stringData: {added: added-secret}}",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: same, namespace: ns}, data: {a: b}}",
 		"{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: moved, namespace: ns}, spec: {minAvailable: 1}}",
 		"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: added}, rules: []}",
@@ -69,13 +72,21 @@ func TestPrintDiff(t *testing.T) {
 func TestReadResource(t *testing.T) {
 	const head = "apiVersion: operator.cluster.x-k8s.io/v1alpha2\nkind: InfrastructureProvider\n"
 	for name, c := range map[string]struct{ file, namespace, err string }{
-		"one":              {head + "metadata: {name: aws, namespace: ns}\nspec: {version: v1.0.0}\n", "", ""},
-		"its namespace":    {head + "metadata: {name: aws}\n", "ns", ""},
-		"no namespace":     {head + "metadata: {name: aws}\n", "", "has no name or no namespace"},
-		"an unknown field": {head + "metadata: {name: aws, namespace: ns}\nspec: {vresion: v1.0.0}\n", "", `unknown field "vresion"`},
-		"another kind":     {"apiVersion: v1\nkind: ConfigMap\n", "", "contains ConfigMap of v1; expected the resource of a provider"},
-		"nothing":          {"", "", "contains no kind of no API"},
-		"something else":   {"a: [", "", "not a single YAML document"},
+		"one":           {head + "metadata: {name: aws, namespace: ns}\nspec: {version: v1.0.0}\n", "", ""},
+		"its namespace": {head + "metadata: {name: aws}\n", "ns", ""},
+		"no namespace":  {head + "metadata: {name: aws}\n", "", "has no name or no namespace"},
+		"an unknown field": {
+			head + "metadata: {name: aws, namespace: ns}\nspec: {vresion: v1.0.0}\n",
+			"",
+			`unknown field "vresion"`,
+		},
+		"another kind": {
+			"apiVersion: v1\nkind: ConfigMap\n",
+			"",
+			"contains ConfigMap of v1; expected the resource of a provider",
+		},
+		"nothing":        {"", "", "contains no kind of no API"},
+		"something else": {"a: [", "", "not a single YAML document"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -19,9 +19,32 @@ func TestPrintHistory(t *testing.T) {
 		revision release.Revision
 		record   release.Record
 	}{
-		{release.Revision{Number: 1, Origin: 1, Status: release.StatusSuperseded, Healthy: true, Created: now.Add(-48 * time.Hour), ChartDigest: digest}, release.Record{AppVersion: "v1.0.0", Description: "Install complete"}},
-		{release.Revision{Number: 2, Origin: 2, Status: release.StatusFailed, Failure: release.Rejected, Created: now.Add(-time.Hour), ChartDigest: digest}, release.Record{AppVersion: "v1.1.0", Description: "Upgrade failed"}},
-		{release.Revision{Number: 3, Origin: 1, Status: release.StatusDeployed, Created: now.Add(-time.Minute)}, release.Record{AppVersion: "v1.0.0", Description: "Rollback to 1"}},
+		{
+			release.Revision{
+				Number:      1,
+				Origin:      1,
+				Status:      release.StatusSuperseded,
+				Healthy:     true,
+				Created:     now.Add(-48 * time.Hour),
+				ChartDigest: digest,
+			},
+			release.Record{AppVersion: "v1.0.0", Description: "Install complete"},
+		},
+		{
+			release.Revision{
+				Number:      2,
+				Origin:      2,
+				Status:      release.StatusFailed,
+				Failure:     release.Rejected,
+				Created:     now.Add(-time.Hour),
+				ChartDigest: digest,
+			},
+			release.Record{AppVersion: "v1.1.0", Description: "Upgrade failed"},
+		},
+		{
+			release.Revision{Number: 3, Origin: 1, Status: release.StatusDeployed, Created: now.Add(-time.Minute)},
+			release.Record{AppVersion: "v1.0.0", Description: "Rollback to 1"},
+		},
 	} {
 		views = append(views, newRevisionView(r.revision, &r.record))
 	}

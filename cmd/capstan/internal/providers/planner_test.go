@@ -50,7 +50,8 @@ func TestPlanWithoutFetchConfig(t *testing.T) {
 	g.Expect(warnings).To(BeEmpty())
 	g.Expect(out).To(And(
 		MatchRegexp(`\+ +image: mirror.example.com/capi/capd-manager:v1.0.0`),
-		MatchRegexp(`(?m)^infrastructure-docker v1\.0\.0: \d+ objects to create, 0 to change, 0 to delete; \d+ CRDs to create`),
+		MatchRegexp(`(?m)^infrastructure-docker v1\.0\.0: \d+ objects to create, 0 to change, 0 to delete; \d+ CRDs to `+
+			`create`),
 	))
 
 	docker.Status.InstalledVersion = new("v1.0.0")

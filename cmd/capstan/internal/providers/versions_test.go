@@ -27,7 +27,8 @@ func TestProviders(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(out).To(MatchRegexp(`(?m)^TYPE +NAME +SOURCE +NOTE$`))
 	g.Expect(out).
-		To(MatchRegexp(`(?m)^InfrastructureProvider +aws +https://github\.com/kubernetes-sigs/cluster-api-provider-aws/releases/latest/infrastructure-components\.yaml$`))
+		To(MatchRegexp(`(?m)^InfrastructureProvider +aws ` +
+			`+https://github\.com/kubernetes-sigs/cluster-api-provider-aws/releases/latest/infrastructure-components\.yaml$`))
 
 	file := configured(
 		t,
@@ -41,7 +42,8 @@ func TestProviders(t *testing.T) {
 	out, _, err = clitest.Run(t.Context(), NewListCommand, "--config", file, "-o", "yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(out).
-		To(ContainSubstring("- configured: true\n  label: infrastructure-aws\n  name: aws\n  type: InfrastructureProvider\n  url: https://mirror.example.com/aws/x.yaml\n"))
+		To(ContainSubstring("- configured: true\n  label: infrastructure-aws\n  name: aws\n" +
+			"  type: InfrastructureProvider\n  url: https://mirror.example.com/aws/x.yaml\n"))
 
 	_, _, err = clitest.Run(t.Context(), NewListCommand, "-o", "xml")
 	g.Expect(err).To(MatchError(`unknown --output "xml"; use one of table, json, yaml`))
@@ -62,7 +64,8 @@ func TestVersions(t *testing.T) {
 	t.Setenv("GITHUB_TOKEN", "t0ken")
 	file := configured(
 		t,
-		"providers: [{name: tiny, type: AddonProvider, url: "+server.URL()+"/owner/tiny/releases/latest/addon-components.yaml}]",
+		"providers: [{name: tiny, type: AddonProvider, "+
+			"url: "+server.URL()+"/owner/tiny/releases/latest/addon-components.yaml}]",
 	)
 
 	for _, name := range []string{"addon-tiny", "addon/tiny", "AddonProvider/tiny", "tiny"} {
@@ -74,16 +77,23 @@ func TestVersions(t *testing.T) {
 	out, _, err := clitest.Run(t.Context(), NewVersionsCommand, "tiny", "--config", file, "--all", "-o", "json")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(out).
-		To(MatchJSON(`[{"version": "v1.2.0-rc.1"}, {"version": "v1.1.0", "contract": "v1beta2"}, {"version": "v1.0.1", "contract": "v1beta1"},
-		{"version": "v1.0.0", "contract": "v1beta1"}, {"version": "v0.9.0"}]`))
+		To(MatchJSON(`[
+			{"version": "v1.2.0-rc.1"},
+			{"version": "v1.1.0", "contract": "v1beta2"},
+			{"version": "v1.0.1", "contract": "v1beta1"},
+			{"version": "v1.0.0", "contract": "v1beta1"},
+			{"version": "v0.9.0"}
+		]`))
 }
 
 func TestVersionsOfUnknownProvider(t *testing.T) {
 	clitest.WithoutConfiguration(t)
 
 	for name, message := range map[string]string{
-		"infrastructure-unknown": "unknown provider: InfrastructureProvider unknown; `capstan providers` lists the known ones",
-		"kubeadm":                "there are several providers with the name kubeadm; use one of the labels bootstrap-kubeadm, control-plane-kubeadm",
+		"infrastructure-unknown": "unknown provider: InfrastructureProvider unknown; `capstan providers` lists the " +
+			"known ones",
+		"kubeadm": "there are several providers with the name kubeadm; use one of the labels " +
+			"bootstrap-kubeadm, control-plane-kubeadm",
 	} {
 		_, _, err := clitest.Run(t.Context(), NewVersionsCommand, name)
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring(message)))

@@ -116,12 +116,18 @@ func TestMirrorProviders(t *testing.T) {
 	}
 	archive := filepath.Join(t.TempDir(), "mirror.tar")
 	resources := filepath.Join(t.TempDir(), "providers.yaml")
-	g.Expect(os.WriteFile(resources, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n---\napiVersion: operator.cluster.x-k8s.io/v1alpha2\nkind: InfrastructureProvider\nmetadata: {name: docker}\nspec: {version: v1.0.0}\n"), 0o600)).
+	g.Expect(os.WriteFile(resources, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n---\n"+
+		"apiVersion: operator.cluster.x-k8s.io/v1alpha2\nkind: InfrastructureProvider\n"+
+		"metadata: {name: docker}\nspec: {version: v1.0.0}\n"), 0o600)).
 		To(Succeed())
 
 	out, _ := run("--repository", folder, "--filename", resources, "--dry-run")
 	g.Expect(out).
-		To(And(MatchRegexp(`KiB\s+charts/infrastructure-docker:1\.0\.0\n`), MatchRegexp(`1\.0 MiB\s+`+regexp.QuoteMeta(image)), ContainSubstring("in total")))
+		To(And(
+			MatchRegexp(`KiB\s+charts/infrastructure-docker:1\.0\.0\n`),
+			MatchRegexp(`1\.0 MiB\s+`+regexp.QuoteMeta(image)),
+			ContainSubstring("in total"),
+		))
 
 	out, log := run("infrastructure-docker:v1.0.0", "--repository", folder, "--to", archive)
 	g.Expect(out).To(And(ContainSubstring("1 chart and 1 image"), ContainSubstring("capstan mirror --archive "+archive)))
@@ -130,7 +136,10 @@ func TestMirrorProviders(t *testing.T) {
 	to := "oci://" + registry.Address + "/mirror"
 	out, _ = run("--archive", archive, "--to", to)
 	g.Expect(out).
-		To(And(ContainSubstring("--chart-repository="+to+"/charts\n"), ContainSubstring("--image-registry="+registry.Address+"/mirror\n")))
+		To(And(
+			ContainSubstring("--chart-repository="+to+"/charts\n"),
+			ContainSubstring("--image-registry="+registry.Address+"/mirror\n"),
+		))
 	_, log = run("--archive", archive, "--to", to)
 	g.Expect(log).
 		To(And(ContainSubstring("present"), ContainSubstring("0.0 KiB copied"), Not(ContainSubstring("copied  "))))
@@ -290,15 +299,30 @@ func TestMirrorErrors(t *testing.T) {
 		args    []string
 		message string
 	}{
-		"no target":         {[]string{"infrastructure-aws"}, "--to is missing"},
-		"nothing":           {[]string{"--to", filepath.Join(dir, "a.tar")}, "there is nothing to copy"},
-		"a target's tag":    {[]string{"infrastructure-aws", "--to", "oci://example.com/a:v1"}, "give the repository alone"},
-		"an unknown folder": {[]string{"infrastructure-none", "--repository", samples, "--to", filepath.Join(dir, "a.tar")}, "infrastructure-none"},
-		"an unknown name":   {[]string{"infrastructure-none", "--config", empty, "--to", filepath.Join(dir, "a.tar")}, "infrastructure-none"},
-		"another version":   {[]string{"infrastructure-aws:v9.9.9", "--repository", samples, "--to", filepath.Join(dir, "a.tar")}, "version v9.9.9 is not on offer"},
-		"no resources":      {[]string{"--filename", empty, "--to", filepath.Join(dir, "a.tar")}, "contains no provider resource"},
-		"no chart":          {[]string{"--cert-manager", "oci://example.com/cert-manager:v1.21.2", "--to", filepath.Join(dir, "a.tar")}, "expected oci://registry.example.com/path/charts/cert-manager"},
-		"no archive":        {[]string{"--archive", empty, "--to", "oci://example.com/a"}, "no OCI image layout"},
+		"no target":      {[]string{"infrastructure-aws"}, "--to is missing"},
+		"nothing":        {[]string{"--to", filepath.Join(dir, "a.tar")}, "there is nothing to copy"},
+		"a target's tag": {[]string{"infrastructure-aws", "--to", "oci://example.com/a:v1"}, "give the repository alone"},
+		"an unknown folder": {
+			[]string{"infrastructure-none", "--repository", samples, "--to", filepath.Join(dir, "a.tar")},
+			"infrastructure-none",
+		},
+		"an unknown name": {
+			[]string{"infrastructure-none", "--config", empty, "--to", filepath.Join(dir, "a.tar")},
+			"infrastructure-none",
+		},
+		"another version": {
+			[]string{"infrastructure-aws:v9.9.9", "--repository", samples, "--to", filepath.Join(dir, "a.tar")},
+			"version v9.9.9 is not on offer",
+		},
+		"no resources": {
+			[]string{"--filename", empty, "--to", filepath.Join(dir, "a.tar")},
+			"contains no provider resource",
+		},
+		"no chart": {
+			[]string{"--cert-manager", "oci://example.com/cert-manager:v1.21.2", "--to", filepath.Join(dir, "a.tar")},
+			"expected oci://registry.example.com/path/charts/cert-manager",
+		},
+		"no archive": {[]string{"--archive", empty, "--to", "oci://example.com/a"}, "no OCI image layout"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := run(t, test.args...)
