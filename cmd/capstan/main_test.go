@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +10,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
 )
 
 const sampleProviders = "../../test/data/providers"
@@ -49,29 +50,6 @@ func TestMainProcess(t *testing.T) {
 	main()
 }
 
-// brokenProvider returns a copy of a sample provider with a finding: a warning because metadata.yaml
-// has no kind, or an error because a Service is missing.
-func brokenProvider(t *testing.T, level string) string {
-	g := NewWithT(t)
-	folder := filepath.Join(t.TempDir(), "bootstrap-kubeadm")
-	g.Expect(os.CopyFS(folder, os.DirFS(filepath.Join(sampleProviders, "bootstrap-kubeadm")))).To(Succeed())
-
-	edit := func(name, old, replacement string) {
-		path := filepath.Join(folder, "v1.0.0", name)
-		data, err := os.ReadFile(path)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(string(data)).To(ContainSubstring(old))
-		g.Expect(os.WriteFile(path, []byte(strings.Replace(string(data), old, replacement, 1)), 0o600)).To(Succeed())
-	}
-	if level == "warning" {
-		edit("metadata.yaml", "kind: Metadata\n", "")
-	} else {
-		edit("bootstrap-components.yaml", "kind: Service\n", "kind: ConfigMap\n")
-	}
-
-	return folder
-}
-
 func TestLintExitCodes(t *testing.T) {
 	sound := filepath.Join(sampleProviders, "bootstrap-kubeadm")
 	for _, c := range []struct {
@@ -85,22 +63,22 @@ func TestLintExitCodes(t *testing.T) {
 		{"sound, by version", []string{sound + "/v1.0.0", "--fail-on", "warning"}, 0, "no findings", ""},
 		{
 			"an error",
-			[]string{brokenProvider(t, "error")},
+			[]string{clitest.BrokenProvider(t, sampleProviders, "error")},
 			1,
 			"error references/webhook-service",
 			"does not conform to the contracts: ",
 		},
-		{"a warning", []string{brokenProvider(t, "warning")}, 0, "1 warning", ""},
+		{"a warning", []string{clitest.BrokenProvider(t, sampleProviders, "warning")}, 0, "1 warning", ""},
 		{
 			"a warning that counts",
-			[]string{brokenProvider(t, "warning"), "--fail-on", "warning"},
+			[]string{clitest.BrokenProvider(t, sampleProviders, "warning"), "--fail-on", "warning"},
 			1,
 			"1 warning",
 			"1 warning",
 		},
 		{
 			"annotations",
-			[]string{brokenProvider(t, "error"), "-o", "github"},
+			[]string{clitest.BrokenProvider(t, sampleProviders, "error"), "-o", "github"},
 			1,
 			"bootstrap-kubeadm/v1.0.0/bootstrap-components.yaml,line=",
 			"",
@@ -120,41 +98,12 @@ func TestLintExitCodes(t *testing.T) {
 	}
 }
 
-// components has one CRD, whose spec has the fields given in YAML, and an object that only text
-// processing can read.
-const components = `apiVersion: v1
-kind: Secret
-metadata: {name: credentials}
-data: {credentials: ${CREDENTIALS}
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: samples.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: Sample, listKind: SampleList, plural: samples, singular: sample}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}
-`
-
-// writeComponents writes components into a file.
-func writeComponents(dir, name, fields string) string {
-	path := filepath.Join(dir, name+".yaml")
-	Expect(os.WriteFile(path, fmt.Appendf(nil, components, fields), 0o600)).To(Succeed())
-
-	return path
-}
-
 func TestCRDsCheckExitCodes(t *testing.T) {
 	RegisterTestingT(t)
 	dir := t.TempDir()
-	old := writeComponents(dir, "old", "a: {type: string}, b: {type: string}")
-	stop := writeComponents(dir, "stop", "b: {type: string}")
-	warning := writeComponents(dir, "warning", "a: {type: string, maxLength: 3}, b: {type: string}")
+	old := clitest.WriteComponents(t, dir, "old", "a: {type: string}, b: {type: string}")
+	stop := clitest.WriteComponents(t, dir, "stop", "b: {type: string}")
+	warning := clitest.WriteComponents(t, dir, "warning", "a: {type: string, maxLength: 3}, b: {type: string}")
 	broken := filepath.Join(dir, "broken.yaml")
 	Expect(
 		os.WriteFile(broken, []byte("apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\n"), 0o600),

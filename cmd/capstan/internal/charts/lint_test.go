@@ -3,37 +3,15 @@ package charts
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
 )
 
-// brokenProvider returns a copy of a sample provider with a finding: a warning because metadata.yaml
-// has no kind, or an error because a Service is missing.
-func brokenProvider(t *testing.T, level string) string {
-	g := NewWithT(t)
-	folder := filepath.Join(t.TempDir(), "bootstrap-kubeadm")
-	g.Expect(os.CopyFS(folder, os.DirFS(filepath.Join(sampleProviders, "bootstrap-kubeadm")))).To(Succeed())
-
-	edit := func(name, old, replacement string) {
-		path := filepath.Join(folder, "v1.0.0", name)
-		data, err := os.ReadFile(path)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(string(data)).To(ContainSubstring(old))
-		g.Expect(os.WriteFile(path, []byte(strings.Replace(string(data), old, replacement, 1)), 0o600)).To(Succeed())
-	}
-	if level == "warning" {
-		edit("metadata.yaml", "kind: Metadata\n", "")
-	} else {
-		edit("bootstrap-components.yaml", "kind: Service\n", "kind: ConfigMap\n")
-	}
-
-	return folder
-}
-
 func TestLintFormats(t *testing.T) {
-	folder := brokenProvider(t, "warning")
+	folder := clitest.BrokenProvider(t, sampleProviders, "warning")
 
 	for format, want := range map[string]string{
 		"table":  "1 warning",
@@ -50,7 +28,7 @@ func TestLintFormats(t *testing.T) {
 
 func TestLintFiles(t *testing.T) {
 	g := NewWithT(t)
-	folder := brokenProvider(t, "warning")
+	folder := clitest.BrokenProvider(t, sampleProviders, "warning")
 	release := filepath.Join(folder, "v1.0.0")
 	g.Expect(os.Remove(filepath.Join(release, "metadata.yaml"))).To(Succeed())
 	g.Expect(os.Rename(filepath.Join(release, "bootstrap-components.yaml"), filepath.Join(release, "my-components.yaml"))).

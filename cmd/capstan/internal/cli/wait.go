@@ -64,13 +64,13 @@ func (c *Cluster) Patch(ctx context.Context, p v1alpha2.Provider, change map[str
 // An error ends waiting, too.
 type Condition func(p v1alpha2.Provider) (bool, error)
 
-// Wait polls a provider until the condition is met, and passes each new state to print as one line.
+// Wait polls a provider until the condition is met, and passes each new state to printLine.
 func (c *Cluster) Wait(
 	ctx context.Context,
 	p v1alpha2.Provider,
 	timeout time.Duration,
 	condition Condition,
-	print func(string),
+	printLine func(string),
 ) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timed out after %s", timeout))
 	defer cancel()
@@ -94,7 +94,7 @@ func (c *Cluster) Wait(
 		}
 
 		if state := Readiness(p); state != printed {
-			print(fmt.Sprintf("%s: %s", Name(p), state))
+			printLine(fmt.Sprintf("%s: %s", Name(p), state))
 			printed = state
 		}
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -56,14 +56,14 @@ func WithoutConfiguration(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 }
 
-// Printed returns what a function prints with a printer.
-func Printed(t *testing.T, printer cli.Printer, print func(*cli.Printer) error) string {
+// Printed returns the output of a function that uses a printer.
+func Printed(t *testing.T, printer cli.Printer, write func(*cli.Printer) error) string {
 	t.Helper()
 
 	var out bytes.Buffer
 
 	printer.Writer = &out
-	NewWithT(t).Expect(print(&printer)).To(Succeed())
+	gomega.NewWithT(t).Expect(write(&printer)).To(gomega.Succeed())
 
 	return out.String()
 }
@@ -71,19 +71,19 @@ func Printed(t *testing.T, printer cli.Printer, print func(*cli.Printer) error) 
 // Golden compares text with a file in testdata. If UPDATE_GOLDEN is set, it writes the file instead.
 func Golden(t *testing.T, name, got string) {
 	t.Helper()
-	g := NewWithT(t)
+	g := gomega.NewWithT(t)
 	file := filepath.Join("testdata", name)
 
 	if os.Getenv("UPDATE_GOLDEN") != "" {
-		g.Expect(os.MkdirAll("testdata", 0o755)).To(Succeed())
-		g.Expect(os.WriteFile(file, []byte(got), 0o600)).To(Succeed())
+		g.Expect(os.MkdirAll("testdata", 0o755)).To(gomega.Succeed())
+		g.Expect(os.WriteFile(file, []byte(got), 0o600)).To(gomega.Succeed())
 	}
 
 	want, err := os.ReadFile(file)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(got).To(Equal(string(want)))
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g.Expect(got).To(gomega.Equal(string(want)))
 
 	for line := range strings.Lines(got) {
-		g.Expect(line).NotTo(MatchRegexp(`[ \t]\n$`), "trailing space")
+		g.Expect(line).NotTo(gomega.MatchRegexp(`[ \t]\n$`), "trailing space")
 	}
 }

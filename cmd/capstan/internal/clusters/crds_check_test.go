@@ -3,9 +3,7 @@ package clusters
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,48 +15,19 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 )
 
-// components has one CRD, whose spec has the fields given in YAML, and an object that only text
-// processing can read.
-const components = `apiVersion: v1
-kind: Secret
-metadata: {name: credentials}
-data: {credentials: ${CREDENTIALS}
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: samples.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: Sample, listKind: SampleList, plural: samples, singular: sample}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}
-`
-
-// writeComponents writes components into a file.
-func writeComponents(dir, name, fields string) string {
-	path := filepath.Join(dir, name+".yaml")
-	Expect(os.WriteFile(path, fmt.Appendf(nil, components, fields), 0o600)).To(Succeed())
-
-	return path
-}
-
 func TestCRDsCheckCluster(t *testing.T) {
 	RegisterTestingT(t)
 	b, err := bed.Start(t.Context(), bed.Options{Nodes: -1, WithoutCertManager: true})
 	Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = b.Stop() })
 	dir := t.TempDir()
-	check := func(path string) (error, *safety.Report) {
+	check := func(path string) (*safety.Report, error) {
 		stdout, stderr, failure := clitest.Run(
 			t.Context(), NewCRDsCommand, "check", path, "--kubeconfig", b.Kubeconfig(), "-o", "json")
 		report := &safety.Report{}
 		Expect(json.NewDecoder(strings.NewReader(stdout)).Decode(report)).To(Succeed(), "%s %s", stdout, stderr)
 
-		return failure, report
+		return report, failure
 	}
 	kubectl := func(input string) func() error {
 		return func() error {
@@ -73,10 +42,10 @@ func TestCRDsCheckCluster(t *testing.T) {
 			return nil
 		}
 	}
-	old := fmt.Sprintf(components, "a: {type: string}, b: {type: string}")
-	stricter := writeComponents(dir, "stricter", "a: {type: string, maxLength: 3}, b: {type: string}")
+	old := fmt.Sprintf(clitest.Components, "a: {type: string}, b: {type: string}")
+	stricter := clitest.WriteComponents(t, dir, "stricter", "a: {type: string, maxLength: 3}, b: {type: string}")
 
-	failure, report := check(stricter)
+	report, failure := check(stricter)
 	Expect(failure).NotTo(HaveOccurred(), "a new CRD breaks nothing")
 	Expect(report.Findings).To(BeEmpty())
 
@@ -87,7 +56,7 @@ func TestCRDsCheckCluster(t *testing.T) {
 	).WithTimeout(time.Minute).
 		Should(Succeed())
 
-	failure, report = check(stricter)
+	report, failure = check(stricter)
 	Expect(failure).NotTo(HaveOccurred())
 	Expect(report.Count(safety.Warning)).To(Equal(1))
 
@@ -95,7 +64,7 @@ func TestCRDsCheckCluster(t *testing.T) {
 		kubectl("apiVersion: example.com/v1\nkind: Sample\nmetadata: {name: long, namespace: default}\nspec: {a: abcd}\n")(),
 	).To(Succeed())
 
-	failure, report = check(stricter)
+	report, failure = check(stricter)
 	Expect(failure).To(MatchError(HaveSuffix("is not safe to apply: 1 error")))
 	Expect(report.Findings).To(HaveLen(1))
 	Expect(

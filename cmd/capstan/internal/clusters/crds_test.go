@@ -39,6 +39,6 @@ func TestPrintCRDs(t *testing.T) {
 			Storage: "v1beta1", Stored: []string{"v1beta1"}, State: crds.Unmanaged},
 	}
 
-	print := func(p *cli.Printer) error { return printCRDs(p, items) }
-	clitest.Golden(t, "crds.txt", clitest.Printed(t, cli.Printer{Color: true}, print))
+	write := func(p *cli.Printer) error { return printCRDs(p, items) }
+	clitest.Golden(t, "crds.txt", clitest.Printed(t, cli.Printer{Color: true}, write))
 }

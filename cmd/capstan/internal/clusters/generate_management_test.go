@@ -70,7 +70,7 @@ var _ = Describe("capstan generate cluster with the chart that the operator keep
 		charts = &store.Cluster{Client: cluster}
 	}, NodeTimeout(15*time.Minute))
 
-	It("says what is missing, step by step", func(ctx SpecContext) {
+	It("reports what is missing, step by step", func(ctx SpecContext) {
 		refused(ctx, "dev").To(HavePrefix("the management cluster knows no InfrastructureProviders; install Capstan there"))
 
 		Expect(fleet.InstallCRDs(ctx, cluster, "../../../..")).To(Succeed())
@@ -170,7 +170,7 @@ var _ = Describe("capstan generate cluster with the chart that the operator keep
 			"clusterclass-foreign.yaml, in infrastructure-sample v1.1.0; "))
 	})
 
-	It("says that a stored chart is damaged", func(ctx SpecContext) {
+	It("reports that a stored chart is damaged", func(ctx SpecContext) {
 		list := &corev1.ConfigMapList{}
 		Expect(cluster.List(ctx, list, client.MatchingLabels{v1alpha2.VersionLabel: "v1.1.0"})).To(Succeed())
 		Expect(len(list.Items)).To(BeNumerically(">", 1), "in several ConfigMaps")
@@ -196,8 +196,8 @@ var _ = Describe("capstan generate cluster with the chart that the operator keep
 	})
 })
 
-// keep stores a sample as the operator does, with so much beside the templates that it takes
-// several ConfigMaps.
+// keep stores the chart of a sample like the operator does. A large file in it makes sure that the
+// chart needs several ConfigMaps.
 func keep(ctx context.Context, charts *store.Cluster, version, contentID string) *store.Stored {
 	GinkgoHelper()
 
@@ -230,7 +230,7 @@ func keep(ctx context.Context, charts *store.Cluster, version, contentID string)
 	return stored
 }
 
-// serve makes the API server serve a kind, with any content.
+// serve creates the CRD of a kind without a schema, and waits until the API server serves it.
 func serve(ctx context.Context, c client.Client, group, kind, plural string) {
 	GinkgoHelper()
 
@@ -259,7 +259,7 @@ func serve(ctx context.Context, c client.Client, group, kind, plural string) {
 	Eventually(func() error { return c.List(ctx, list) }).WithTimeout(time.Minute).Should(Succeed())
 }
 
-// object is an object "small" in namespace team.
+// object returns an object with the name small in the namespace team.
 func object(apiVersion, kind string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion(apiVersion)

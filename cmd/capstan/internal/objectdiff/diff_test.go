@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// objects reads YAML documents.
+// objects parses YAML documents.
 func objects(t *testing.T, documents ...string) []*unstructured.Unstructured {
 	t.Helper()
 

@@ -74,7 +74,7 @@ func Read(ctx context.Context, c client.Reader, namespace, folder string) (*Conf
 
 	pod := deployment.Spec.Template.Spec
 	if len(pod.Containers) == 0 {
-		return nil, fmt.Errorf("Deployment %s/%s has no containers", deployment.Namespace, deployment.Name)
+		return nil, fmt.Errorf("the Deployment %s/%s has no containers", deployment.Namespace, deployment.Name)
 	}
 
 	operator := pod.Containers[0]
@@ -87,7 +87,7 @@ func Read(ctx context.Context, c client.Reader, namespace, folder string) (*Conf
 
 	config, err := parse(append(operator.Command, operator.Args...))
 	if err != nil {
-		return nil, fmt.Errorf("Deployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
+		return nil, fmt.Errorf("the Deployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
 	}
 
 	m := mounts{reader: c, namespace: deployment.Namespace, volumes: pod.Volumes, mounts: operator.VolumeMounts}

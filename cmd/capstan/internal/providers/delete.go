@@ -33,7 +33,7 @@ func NewDeleteCommand(options *cli.Options) *cobra.Command {
 unless flags ask for more.
 
 The operator does not remove a provider while objects of its kinds exist, nor core before all
-others. Until then the resource stays, and its condition Ready tells what blocks the deletion. With
+others. Until then the resource stays, and its condition Ready shows what blocks the deletion. With
 --force a provider is removed even if it is in use; its objects are kept, but nothing reconciles
 them any more. CRDs are never deleted while objects of their kinds exist, and a namespace is not
 deleted while it contains anything else that Capstan knows.`,

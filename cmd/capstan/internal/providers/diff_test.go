@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/objectdiff"
 )
 
-// objects reads YAML documents.
+// objects parses YAML documents.
 func objects(t *testing.T, documents ...string) []*unstructured.Unstructured {
 	t.Helper()
 

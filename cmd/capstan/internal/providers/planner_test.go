@@ -1,7 +1,6 @@
 package providers
 
 import (
-	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -29,11 +28,7 @@ func TestPlanWithoutFetchConfig(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(fleet.InstallCRDs(t.Context(), c, "../../../..")).To(Succeed())
 
-	samples, err := filepath.Abs("../../../../test/data/providers")
-	g.Expect(err).NotTo(HaveOccurred())
-
-	config := "providers: [{name: docker, type: InfrastructureProvider, url: \"file://" + samples +
-		"/infrastructure-docker/latest/infrastructure-components.yaml\"}]"
+	config := clitest.Configuration(t, "../../../../test/data/providers")
 	configMap := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "clusterctl", Namespace: "default"},
 		Data:       map[string]string{"clusterctl.yaml": config},

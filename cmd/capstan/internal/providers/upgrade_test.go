@@ -29,7 +29,7 @@ func TestPrintPlans(t *testing.T) {
 	aws := upgradeplan.Provider{Label: "infrastructure-aws", Version: "v2.11.1", Contract: "v1beta1"}
 	ancient := upgradeplan.Provider{Label: "infrastructure-ancient", Version: "v0.1.0", Contract: "v1alpha4"}
 
-	print := func(t *testing.T, printer cli.Printer, providers ...upgradeplan.Provider) string {
+	printed := func(t *testing.T, printer cli.Printer, providers ...upgradeplan.Provider) string {
 		t.Helper()
 
 		return clitest.Printed(t, printer, func(p *cli.Printer) error { return printPlans(p, upgradeplan.New(providers)) })
@@ -42,9 +42,9 @@ func TestPrintPlans(t *testing.T) {
 		"plan-no-core.txt": {aws},
 		"plan-none.txt":    nil,
 	} {
-		t.Run(file, func(t *testing.T) { clitest.Golden(t, file, print(t, cli.Printer{}, providers...)) })
+		t.Run(file, func(t *testing.T) { clitest.Golden(t, file, printed(t, cli.Printer{}, providers...)) })
 	}
 
-	clitest.Golden(t, "plan-colored.txt", print(t, cli.Printer{Color: true}, core, kubeadm, aws))
-	clitest.Golden(t, "plan.json", print(t, cli.Printer{Format: cli.FormatJSON}, core, kubeadm, aws))
+	clitest.Golden(t, "plan-colored.txt", printed(t, cli.Printer{Color: true}, core, kubeadm, aws))
+	clitest.Golden(t, "plan.json", printed(t, cli.Printer{Format: cli.FormatJSON}, core, kubeadm, aws))
 }

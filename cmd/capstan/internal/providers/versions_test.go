@@ -11,7 +11,7 @@ import (
 	"github.com/capstan-project/capstan/test/forge"
 )
 
-// configured writes a configuration file.
+// configured writes a configuration file and returns its path.
 func configured(t *testing.T, content string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "clusterctl.yaml")

@@ -40,8 +40,8 @@ func run(t *testing.T, args ...string) (stdout, stderr string, err error) {
 
 var imageLine = regexp.MustCompile(`image: \S+`)
 
-// publishedProvider is a folder with a provider whose image is in a public registry, and flags to
-// read that and another registry.
+// publishedProvider returns a folder with a provider whose image is in a public registry, that
+// registry, a private one, and flags to access both.
 func publishedProvider(t *testing.T) (folder, image string, public, private *bed.Registry, access []string) {
 	t.Helper()
 	g := NewWithT(t)
@@ -144,8 +144,8 @@ func TestMirrorProviders(t *testing.T) {
 	g.Expect(log).
 		To(And(ContainSubstring("present"), ContainSubstring("0.0 KiB copied"), Not(ContainSubstring("copied  "))))
 
-	// What the operator would look for is there: the chart in the chart repository, the image where
-	// the chart's value imageRegistry points.
+	// The mirror has what the operator needs: the chart in the chart repository, and the image in the
+	// registry of the chart's value imageRegistry.
 	c := registryClient(t, registry)
 	ref, err := oci.Parse(registry.Address + "/mirror/charts/infrastructure-docker:1.0.0")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -164,8 +164,8 @@ func TestMirrorProviders(t *testing.T) {
 	}
 }
 
-// pushCertManager publishes cert-manager's own chart, as its Go module has it, with images that are
-// as good as any.
+// pushCertManager pushes cert-manager's chart, which is part of its Go module, and random images with
+// the names of cert-manager's. It returns a function that runs helm.
 func pushCertManager(
 	t *testing.T,
 	r *bed.Registry,
