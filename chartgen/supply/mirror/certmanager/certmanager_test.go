@@ -12,8 +12,8 @@ import (
 func TestParseChart(t *testing.T) {
 	for given, want := range map[string]string{
 		"v1.21.2": "oci://quay.io/jetstack/charts/cert-manager:v1.21.2",
-		"oci://example.com/a/charts/cert-manager:v1.21.2": "oci://example.com/a/charts/cert-manager:v1.21.2",
-		"oci://registry.example.com/charts/cert-manager:v1.21.2":   "oci://registry.example.com/charts/cert-manager:v1.21.2",
+		"oci://example.com/a/charts/cert-manager:v1.21.2":        "oci://example.com/a/charts/cert-manager:v1.21.2",
+		"oci://registry.example.com/charts/cert-manager:v1.21.2": "oci://registry.example.com/charts/cert-manager:v1.21.2",
 	} {
 		chart, err := ParseChart(given)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred(), given)

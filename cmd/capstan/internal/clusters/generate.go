@@ -84,6 +84,7 @@ if a flag such as --kubeconfig or --context selects it.`,
 func (o *generateOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	o.cluster = cli.AddClusterFlags(flags)
+
 	flags.StringVarP(
 		&o.infrastructure,
 		"infrastructure",
@@ -98,6 +99,7 @@ func (o *generateOptions) addFlags(cmd *cobra.Command) {
 		sourceCluster,
 		"Where the templates are: cluster, a chart's .tgz file or a folder.",
 	)
+
 	flags.StringVar(
 		&o.request.Namespace,
 		"target-namespace",
@@ -122,6 +124,7 @@ func (o *generateOptions) addFlags(cmd *cobra.Command) {
 		0,
 		"Number of worker machines; also set by the variable WORKER_MACHINE_COUNT. (default 0)",
 	)
+
 	flags.BoolVar(&o.listVariables, "list-variables", false, "List the template's variables instead.")
 	flags.StringVar(
 		&o.config,
