@@ -1,5 +1,5 @@
-// Command capstan works with provider charts and with the providers of a management cluster from
-// the command line. Installed as kubectl-capstan it is also a kubectl plugin.
+// Command capstan works with provider charts and with the providers of a management cluster. If it
+// is installed as kubectl-capstan, it is also a kubectl plugin.
 package main
 
 import (
@@ -11,24 +11,29 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/capstan-project/capstan/cmd/capstan/internal/charts"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/clusters"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/providers"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/registries"
 )
 
 // version is set by the linker.
 var version = "dev"
 
-// exitError ends the program with a code of its own. There is nothing to say about it.
-type exitError struct{ code int }
-
-func (e *exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
-
 func main() {
+	options := &cli.Options{IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}}
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := rootCommand().ExecuteContext(ctx)
+	err := newRootCommand(options).ExecuteContext(ctx)
 
 	stop()
 
-	if exit := new(exitError); errors.As(err, &exit) {
-		os.Exit(exit.code)
+	exit := new(cli.ExitError)
+	if errors.As(err, &exit) {
+		os.Exit(exit.Code)
 	}
 
 	if err != nil {
@@ -37,7 +42,7 @@ func main() {
 	}
 }
 
-func rootCommand() *cobra.Command {
+func newRootCommand(options *cli.Options) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "capstan",
 		Short:         "Cluster API providers as Helm charts",
@@ -46,20 +51,20 @@ func rootCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.AddCommand(
-		chartCommand(),
-		crdsCommand(),
-		generateCommand(),
-		mirrorCommand(),
-		statusCommand(),
-		historyCommand(),
-		diffCommand(),
-		upgradeCommand(),
-		rollbackCommand(),
-		suspendCommand(),
-		resumeCommand(),
-		deleteCommand(),
-		providersCommand(),
-		versionsCommand(),
+		charts.NewCommand(options),
+		clusters.NewCRDsCommand(options),
+		clusters.NewGenerateCommand(options),
+		registries.NewMirrorCommand(options),
+		providers.NewStatusCommand(options),
+		providers.NewHistoryCommand(options),
+		providers.NewDiffCommand(options),
+		providers.NewUpgradeCommand(options),
+		providers.NewRollbackCommand(options),
+		providers.NewSuspendCommand(options),
+		providers.NewResumeCommand(options),
+		providers.NewDeleteCommand(options),
+		providers.NewListCommand(options),
+		providers.NewVersionsCommand(options),
 	)
 
 	return root

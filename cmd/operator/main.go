@@ -1,5 +1,5 @@
-// Command operator is Capstan's controller manager: it keeps Cluster API providers installed as
-// Helm releases, as the resources of operator.cluster.x-k8s.io say.
+// Command operator is Capstan's controller manager. It installs Cluster API providers as Helm
+// releases, as specified by the resources of operator.cluster.x-k8s.io.
 package main
 
 import (
@@ -34,7 +34,7 @@ import (
 // version is set by the linker.
 var version = "dev"
 
-// flags are what the command line says.
+// flags are the values of the command line flags.
 type flags struct {
 	metricsAddress string
 	healthAddress  string
@@ -44,7 +44,9 @@ type flags struct {
 	watchNamespaces    []string
 	watchLabelSelector string
 
-	chartRepository, registryConfig, registryCA string
+	chartRepository string
+	registryConfig  string
+	registryCA      string
 
 	controllers controllers.Options
 	client      client.Options
@@ -63,7 +65,7 @@ func main() {
 	release.RedirectStandardLog(ctrl.Log.WithName("helm"))
 
 	if err := run(f); err != nil {
-		ctrl.Log.Error(err, "the operator stops")
+		ctrl.Log.Error(err, "unable to run the operator")
 		os.Exit(1)
 	}
 }
@@ -75,27 +77,34 @@ func parse() *flags {
 		&f.metricsAddress,
 		"metrics-bind-address",
 		":8080",
-		"Address of the metrics and of pprof; 0 turns them off.",
+		"Address of the metrics and of pprof; 0 disables both.",
 	)
 	set.StringVar(&f.healthAddress, "health-probe-bind-address", ":9440", "Address of /healthz and /readyz.")
 	set.StringSliceVar(
 		&f.watchNamespaces,
 		"watch-namespaces",
 		nil,
-		"The namespaces whose providers the operator looks after, separated by commas; of others it reads nothing but provider resources, so that core there counts as core. Default: all.",
+		"Comma-separated namespaces whose providers the operator manages. In others it only reads provider "+
+			"resources, to find core and providers that exist only once. Default: all.",
 	)
 	set.StringVar(
 		&f.watchLabelSelector,
 		"watch-label-selector",
 		"",
-		"The labels of the provider resources that the operator looks after, e.g. team=a. Those without only count: as core, and as the one resource that a provider can have. Default: all.",
+		"Label selector for the provider resources that the operator manages, such as team=a. It only reads "+
+			"the others, to find core and providers that exist only once. Default: all.",
 	)
-	set.IntVar(&f.controllers.Concurrency, "concurrency", 4, "How many resources of one kind are worked on at a time.")
+	set.IntVar(
+		&f.controllers.Concurrency,
+		"concurrency",
+		4,
+		"Number of resources of one kind that are reconciled concurrently.",
+	)
 	set.BoolVar(
 		&f.controllers.WatchConfigMaps,
 		"watch-configmap",
 		false,
-		"Upgrade a provider as soon as the ConfigMap it was made from changes.",
+		"Upgrade a provider as soon as the ConfigMap with its components changes.",
 	)
 	set.BoolVar(
 		&f.controllers.WatchSecrets,
@@ -107,50 +116,55 @@ func parse() *flags {
 		&f.controllers.MigrationDelay,
 		"crd-migration-delay",
 		time.Minute,
-		"How long a healthy provider is given to rewrite objects in a new storage version itself, before the operator does.",
+		"How long a healthy provider may take to migrate its objects to a new storage version, before the "+
+			"operator migrates them.",
 	)
 	set.StringVar(
 		&f.controllers.ConfigFile,
 		"config",
 		fetch.DefaultConfigFile,
-		"A file in the format of clusterctl's configuration, a mounted ConfigMap for example: providers, images, overridesFolder. The default one need not exist.",
+		"Configuration file in clusterctl's format, such as a mounted ConfigMap, with the keys providers, images "+
+			"and overridesFolder. The default one is optional.",
 	)
 	set.StringVar(
 		&f.controllers.DefaultServiceAccount,
 		"default-service-account",
 		"",
-		"The ServiceAccount, in each resource's namespace, with whose rights providers are installed whose resources name none. Default: the operator's own rights.",
+		"ServiceAccount in the resource's namespace to impersonate when spec.serviceAccountName is unset. "+
+			"Default: none, which means that the operator uses its own permissions.",
 	)
 	set.BoolVar(
 		&f.upgradeCRDs,
 		"upgrade-crds",
 		false,
-		"Bring the operator's own CustomResourceDefinitions to its version before it starts.",
+		"Upgrade the operator's own CustomResourceDefinitions before it starts.",
 	)
 	set.StringVar(
 		&f.chartRepository,
 		"chart-repository",
 		"",
-		"Where charts are kept besides the cluster, e.g. oci://registry.example.com/capi/charts: looked up first, pushed to when they had to be made.",
+		"Repository for charts, such as oci://registry.example.com/capi/charts. The operator looks there for "+
+			"charts first, and pushes the charts that it builds.",
 	)
 	set.BoolVar(&f.controllers.ReadOnlyCharts, "chart-repository-read-only", false, "Never push to the chart repository.")
 	set.StringVar(
 		&f.controllers.ImageRegistry,
 		"image-registry",
 		"",
-		"A registry, as host[:port][/path], that takes the place of every image's.",
+		"Registry, as host[:port][/path], that replaces that of every image.",
 	)
 	set.StringVar(
 		&f.registryConfig,
 		"registry-config",
 		"",
-		"A file with credentials for registries, as docker has it: a mounted Secret of the type kubernetes.io/dockerconfigjson.",
+		"File with credentials for registries in docker's format, such as a mounted Secret of the type "+
+			"kubernetes.io/dockerconfigjson.",
 	)
 	set.StringVar(
 		&f.registryCA,
 		"registry-ca",
 		"",
-		"A file with the certificates of authorities that sign registries' certificates, besides the system's.",
+		"File with CA certificates for registries, in addition to those of the system.",
 	)
 	set.BoolVar(&f.showVersion, "version", false, "Print the version and exit.")
 	f.client.BindFlags(set)
@@ -232,7 +246,8 @@ func run(f *flags) error {
 	return mgr.Start(ctx)
 }
 
-// upgradeCRDs works before the manager starts, so without its cache.
+// upgradeCRDs upgrades the operator's own CRDs. It runs before the manager starts, so it cannot use the
+// manager's cache.
 func upgradeCRDs(ctx context.Context, mgr ctrl.Manager) error {
 	live, err := ctrlclient.New(
 		mgr.GetConfig(),

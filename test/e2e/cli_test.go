@@ -14,7 +14,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -104,6 +106,28 @@ func (c commandLine) writes() int {
 	return len(requests)
 }
 
+// createOperatorDeployment creates the Deployment that the operator has when its chart installs it.
+// The command line reads the operator's configuration there.
+func (w *world) createOperatorDeployment(ctx context.Context) {
+	GinkgoHelper()
+
+	labels := map[string]string{"app.kubernetes.io/name": "capstan"}
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "capstan", Namespace: "default", Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(0)),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					Containers: []corev1.Container{{Name: "operator", Image: "operator", Args: []string{"--concurrency=4"}}},
+				},
+			},
+		},
+	}
+	Expect(w.client.Create(ctx, deployment)).To(Succeed())
+}
+
 var _ = Describe("The command line", Ordered, func() {
 	var (
 		w                 *world
@@ -114,7 +138,8 @@ var _ = Describe("The command line", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		w = newWorld(ctx)
 		cli = newCommandLine(ctx, w)
-		cli.fail(ctx, "status", "aws").To(ContainSubstring("there is no provider aws, nor any other"))
+		w.createOperatorDeployment(ctx)
+		cli.fail(ctx, "status", "aws").To(ContainSubstring("provider aws not found: there are no providers"))
 		w.start()
 		core = w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
 		docker = w.install(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
@@ -130,7 +155,7 @@ var _ = Describe("The command line", Ordered, func() {
 			MatchRegexp(
 				`(?m)^cluster-api \(CoreProvider cluster-api-system/cluster-api\): Ready\n`+
 					`├─ version v1\.0\.0, contract v1beta\d\n├─ chart cluster-api 1\.0\.0, sha256:\w{64}\n`+
-					`└─ release cluster-api, revision 1, deployed: (\d+) of (\d+) objects are well$`,
+					`└─ release cluster-api, revision 1, deployed: (\d+) of (\d+) objects healthy$`,
 			),
 			ContainSubstring("infrastructure-docker (InfrastructureProvider infrastructure-docker-system/docker): Ready"),
 			Not(ContainSubstring("\x1b")),
@@ -149,7 +174,7 @@ var _ = Describe("The command line", Ordered, func() {
 			HaveExactElements(And(HaveKeyWithValue("label", "infrastructure-aws"), HaveKeyWithValue("ready", "Ready"))))
 		cli.fail(ctx, "status", "azure").
 			To(And(
-				HavePrefix("Error: there is no provider azure; there are: cluster-api (CoreProvider"),
+				HavePrefix("Error: provider azure not found; the existing ones are: cluster-api (CoreProvider"),
 				ContainSubstring("infrastructure-aws"),
 			))
 	})
@@ -188,7 +213,7 @@ var _ = Describe("The command line", Ordered, func() {
 			ContainSubstring("ConfigMap infrastructure-docker-system/capd-load-balancer would be deleted:"),
 			MatchRegexp(
 				`(?m)^infrastructure-docker v1\.0\.0 to v1\.1\.0: 0 objects to create, \d+ to change, 1 to delete; `+
-					`0 CRDs to create, \d+ to apply anew$`,
+					`0 CRDs to create, \d+ to change$`,
 			),
 		))
 		Expect(cli.writes()).To(BeZero())
@@ -219,7 +244,7 @@ var _ = Describe("The command line", Ordered, func() {
 		secret.Data["AWS_B64ENCODED_CREDENTIALS"] = []byte(base64.StdEncoding.EncodeToString([]byte(token)))
 		Expect(w.client.Update(ctx, secret)).To(Succeed())
 
-		for _, format := range []string{"text", "json", "yaml"} {
+		for _, format := range []string{"table", "json", "yaml"} {
 			out := cli.succeed(ctx, "diff", "aws", "-o", format)
 			Expect(out).To(And(ContainSubstring("<masked"), ContainSubstring("changed>")))
 			Expect(out).NotTo(Or(ContainSubstring(token), ContainSubstring(base64.StdEncoding.EncodeToString([]byte(token)))))
@@ -236,11 +261,11 @@ var _ = Describe("The command line", Ordered, func() {
 			MatchRegexp(`(?m)^infrastructure-docker +v1\.0\.0 +v1\.1\.0 +v1beta\d$`),
 			ContainSubstring("capstan upgrade apply --contract "),
 		))
-		cli.fail(ctx, "upgrade", "apply", "docker").To(ContainSubstring("names no exact version"))
+		cli.fail(ctx, "upgrade", "apply", "docker").To(ContainSubstring("contains no exact version"))
 		cli.fail(ctx, "upgrade", "apply", "--contract", "v1alpha4").
 			To(ContainSubstring("no version of core has the contract v1alpha4"))
 		Expect(cli.succeed(ctx, "upgrade", "apply", "docker:v1.1.0")).To(And(
-			ContainSubstring("InfrastructureProvider infrastructure-docker-system/docker is to have version v1.1.0"),
+			ContainSubstring("InfrastructureProvider infrastructure-docker-system/docker: upgrading to v1.1.0"),
 			HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n")))
 		Expect(w.read(ctx, docker)(Default)).To(beReady("v1.1.0"))
 	})
@@ -263,7 +288,7 @@ var _ = Describe("The command line", Ordered, func() {
 
 	It("rolls back to a revision, and undoes it", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "rollback", "docker", "2")).To(And(
-			ContainSubstring("is to return to revision 2, which holds v1.1.0\n"),
+			ContainSubstring("docker: rolling back to revision 2, version v1.1.0\n"),
 			HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n"),
 		))
 		Expect(cli.succeed(ctx, "status", "docker")).To(
@@ -290,17 +315,18 @@ var _ = Describe("The command line", Ordered, func() {
 			Expect(watch.Wait()).To(Succeed(), "an interrupt ends --watch normally")
 		})
 		Eventually(seen).Should(gbytes.Say("infrastructure-docker .*: Ready"))
-		Expect(cli.succeed(ctx, "suspend", "docker", "aws")).To(Equal(
-			"InfrastructureProvider infrastructure-aws-system/aws is suspended\n" +
-				"InfrastructureProvider infrastructure-docker-system/docker is suspended\n",
+		Expect(cli.succeed(ctx, "suspend", "docker", "aws")).To(HavePrefix(
+			"InfrastructureProvider infrastructure-aws-system/aws: suspended\n" +
+				"InfrastructureProvider infrastructure-docker-system/docker: suspended\n",
 		))
+		Expect(w.read(ctx, docker)(Default)).To(beReadyWith(v1alpha2.SuspendedReason, "v1.1.0 is healthy"))
 		Expect(cli.succeed(ctx, "upgrade", "apply", "docker:v1.0.0", "--wait=false")).To(
-			ContainSubstring("is to have version v1.0.0"))
+			ContainSubstring("docker: upgrading to v1.0.0"))
 		Eventually(w.read(ctx, docker)).Should(beReadyWith(v1alpha2.SuspendedReason, "v1.1.0 is healthy"))
 		Expect(cli.succeed(ctx, "status")).To(ContainSubstring("suspended: the operator changes nothing"))
 		Eventually(seen).Should(gbytes.Say("suspended: the operator changes nothing"))
-		Expect(cli.succeed(ctx, "resume", "docker", "aws")).To(ContainSubstring("aws is no longer suspended\n"))
-		Eventually(w.read(ctx, docker)).Should(beReady("v1.0.0"))
+		Expect(cli.succeed(ctx, "resume", "docker", "aws")).To(ContainSubstring("aws: resumed\n"))
+		Expect(w.read(ctx, docker)(Default)).To(beReady("v1.0.0"))
 	})
 
 	It("deletes providers, and reports what blocks the deletion", func(ctx SpecContext) {
@@ -317,10 +343,10 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(code).To(Equal(1))
 		Expect(out).To(
 			ContainSubstring("DeletionBlocked: 1 object still exists: 1 " + t.crd() + " (e.g. default/production)"))
-		Expect(failure).To(ContainSubstring("given up after 3s"))
+		Expect(failure).To(ContainSubstring("timed out after 3s"))
 
 		Expect(cli.succeed(ctx, "delete", "infrastructure-cli", "--force", "--include-namespace", "--wait")).To(
-			HaveSuffix("InfrastructureProvider cli/cli is removed\n"))
+			HaveSuffix("InfrastructureProvider cli/cli: removed\n"))
 		Eventually(func() error { return w.client.Get(ctx, client.ObjectKey{Name: "cli"}, &corev1.Namespace{}) }).Should(
 			MatchError(ContainSubstring("not found")))
 		Expect(
@@ -328,7 +354,7 @@ var _ = Describe("The command line", Ordered, func() {
 		).To(Succeed())
 
 		Expect(cli.succeed(ctx, "delete", "cluster-api", "docker", "aws", "--include-crd", "--wait")).To(
-			ContainSubstring("CoreProvider cluster-api-system/cluster-api is removed\n"))
+			ContainSubstring("CoreProvider cluster-api-system/cluster-api: removed\n"))
 		Expect(string(w.run(ctx, "kubectl", "get", "crds", "-l", "cluster.x-k8s.io/provider", "-o", "name"))).To(
 			Equal("customresourcedefinition.apiextensions.k8s.io/" + t.crd() + "\n"))
 		Expect(cli.succeed(ctx, "status")).To(Equal("There are no providers.\n"))
@@ -341,6 +367,7 @@ var _ = Describe("The command line with real providers", Ordered, func() {
 
 		w := newWorld(ctx)
 		cli := newCommandLine(ctx, w)
+		w.createOperatorDeployment(ctx)
 		w.start()
 		core := w.install(ctx, repository, harness.Wanted{Label: "cluster-api", Version: "v1.13.5"})
 		aws := w.install(
@@ -361,7 +388,7 @@ var _ = Describe("The command line with real providers", Ordered, func() {
 
 		Expect(cli.succeed(ctx, "diff", "aws", "--version", "v2.11.1")).To(And(
 			MatchRegexp(`(?m)^\+ +image: \S+:v2\.11\.1$`),
-			MatchRegexp(`(?m)^infrastructure-aws v2\.10\.3 to v2\.11\.1: .* 2 CRDs to create, \d+ to apply anew$`),
+			MatchRegexp(`(?m)^infrastructure-aws v2\.10\.3 to v2\.11\.1: .* 2 CRDs to create, \d+ to change$`),
 		))
 		AddReportEntry(
 			"diff of aws v2.10.3 to v2.11.1",
@@ -373,7 +400,7 @@ var _ = Describe("The command line with real providers", Ordered, func() {
 		begin = time.Now()
 
 		Expect(cli.succeed(ctx, "delete", "aws", "cluster-api", "--include-crd", "--include-namespace", "--wait")).To(
-			ContainSubstring("CoreProvider cluster-api-system/cluster-api is removed"))
+			ContainSubstring("CoreProvider cluster-api-system/cluster-api: removed"))
 		AddReportEntry(
 			"removal of core and aws with their CRDs and namespaces",
 			time.Since(begin).Round(time.Millisecond),

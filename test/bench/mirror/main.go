@@ -179,7 +179,7 @@ func (s *setting) commands(run int) []command {
 	}
 
 	charts := slices.Concat(
-		[]string{s.capstan, "mirror", "--from", folder, "--charts-only", "--to", at("charts") + ".tar"},
+		[]string{s.capstan, "mirror", "--repository", folder, "--charts-only", "--to", at("charts") + ".tar"},
 		labels,
 	)
 
@@ -187,7 +187,7 @@ func (s *setting) commands(run int) []command {
 		{name: "pull: crane pull --format=oci", args: []string{s.crane, "pull", "--format=oci", s.image, at("crane")}},
 		{
 			name: "pull: capstan mirror --to archive",
-			args: []string{s.capstan, "mirror", "--image", s.image, "--to", at("mirror") + ".tar", "--ca-file", s.ca},
+			args: []string{s.capstan, "mirror", "--image", s.image, "--to", at("mirror") + ".tar", "--registry-ca", s.ca},
 		},
 		{name: "push: crane push", args: []string{s.crane, "push", at("crane"), to("crane") + ":v1"}},
 		{
@@ -199,7 +199,7 @@ func (s *setting) commands(run int) []command {
 				at("mirror") + ".tar",
 				"--to",
 				"oci://" + to("mirror"),
-				"--ca-file",
+				"--registry-ca",
 				s.ca,
 			},
 		},
@@ -213,7 +213,7 @@ func (s *setting) commands(run int) []command {
 				at("charts") + ".tar",
 				"--to",
 				"oci://" + to("charts"),
-				"--ca-file",
+				"--registry-ca",
 				s.ca,
 			},
 			charts: true,

@@ -1,0 +1,101 @@
+// Package certmanager knows where cert-manager is published, so that it can be mirrored together
+// with the providers that need it.
+package certmanager
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/capstan-project/capstan/chartgen/supply/mirror"
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
+)
+
+// The chart is in the folder charts of a registry's path, the images are next to that folder.
+const (
+	chartPath   = "charts/cert-manager"
+	imagePrefix = "cert-manager-"
+	publicChart = "oci://quay.io/jetstack/" + chartPath
+)
+
+// images are the images that the chart uses with its default values, and the values that contain
+// their repositories.
+var images = []struct{ name, value string }{
+	{"controller", "image.repository"},
+	{"acmesolver", "acmesolver.image.repository"},
+	{"cainjector", "cainjector.image.repository"},
+	{"startupapicheck", "startupapicheck.image.repository"},
+	{"webhook", "webhook.image.repository"},
+}
+
+// ParseChart returns the chart that a string names: a version of the public chart, or a reference to
+// the chart in another registry.
+func ParseChart(s string) (oci.Reference, error) {
+	if !strings.Contains(s, "://") {
+		s = publicChart + ":" + s
+	}
+
+	chart, err := oci.Parse(s)
+	if err != nil {
+		return chart, err
+	}
+
+	if chart.Tag == "" || !strings.HasSuffix("/"+chart.Repository, "/"+chartPath) {
+		return chart, fmt.Errorf(
+			"%s cannot be cert-manager's chart; expected oci://registry.example.com/path/%s:v1.21.2, "+
+				"with the images oci://registry.example.com/path/%s…",
+			s,
+			chartPath,
+			imagePrefix,
+		)
+	}
+
+	return chart, nil
+}
+
+// Images returns the names of the images that belong to a chart.
+func Images(chart oci.Reference) []string {
+	base := strings.TrimSuffix(chart.Location(), chartPath)
+
+	names := make([]string, 0, len(images))
+	for _, image := range images {
+		names = append(names, base+imagePrefix+image.name+":"+chart.Tag)
+	}
+
+	return names
+}
+
+// InstallCommand returns the command that installs cert-manager from a mirror that contains the
+// items. It is empty if the chart is not among them.
+func InstallCommand(target *mirror.Registry, items []*mirror.Item) string {
+	var (
+		version string
+		values  strings.Builder
+	)
+
+	for _, item := range items {
+		if item.IsAttached() {
+			continue
+		}
+
+		if item.IsChart() && strings.HasSuffix(item.Repository, chartPath) {
+			version = oci.ChartVersion(item.Tag)
+		}
+
+		for _, image := range images {
+			if strings.HasSuffix(item.Repository, "/"+imagePrefix+image.name) {
+				fmt.Fprintf(&values, " \\\n    --set %s=%s", image.value, target.Base.Join(item.Repository).Location())
+			}
+		}
+	}
+
+	if version == "" {
+		return ""
+	}
+
+	return fmt.Sprintf(
+		"helm install cert-manager %s/cert-manager --version %s -n cert-manager --create-namespace --set crds.enabled=true%s",
+		target.ChartRepository(),
+		version,
+		values.String(),
+	)
+}

@@ -1,0 +1,176 @@
+package charts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/lint"
+	"github.com/capstan-project/capstan/chartgen/render"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+)
+
+// The values of --crds.
+const (
+	crdsInChart  = "chart"
+	crdsSeparate = "separate"
+)
+
+// buildOptions are the flags of `chart build`.
+type buildOptions struct {
+	*cli.Options
+
+	from        string
+	destination string
+	crds        string
+	namespace   string
+}
+
+func newBuildCommand(options *cli.Options) *cobra.Command {
+	o := &buildOptions{Options: options}
+	cmd := &cobra.Command{
+		Use:   "build --from DIR[/VERSION]",
+		Short: "Build a chart from a provider's components",
+		Long: `Build a Helm chart from a provider's published components, and print its file and digest.
+
+DIR is a provider's folder in clusterctl's local-repository layout, named after the provider's
+label: infrastructure-aws/v2.11.1/{infrastructure-components.yaml,metadata.yaml}. Without VERSION
+the newest one is used.
+
+With --crds separate, the CRDs are written to a file <chart>-<version>-crds.yaml next to the chart,
+for kubectl apply --server-side, and not to the chart. Providers need that if their CRDs make a
+release too large for Helm, and in namespaces other than their default.`,
+		Example: `  capstan chart build --from providers/infrastructure-aws/v2.11.1 --destination charts/
+  capstan chart build --from providers/infrastructure-azure --crds separate --namespace azure`,
+		Args: cli.Arguments(0, 0, "no arguments"),
+		RunE: cli.Run(o.run),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.from, "from", "", "Folder of the provider, or of one of its versions (required).")
+	addDestinationFlag(flags, &o.destination)
+	flags.StringVar(
+		&o.crds,
+		"crds",
+		crdsInChart,
+		`Where to put the CRDs: into the "chart", or into a "separate" file next to it.`,
+	)
+	flags.StringVarP(
+		&o.namespace,
+		"namespace",
+		"n",
+		"",
+		"Namespace of the provider, for the conversion webhooks of separate CRDs. Default: the provider's own.",
+	)
+
+	_ = cmd.MarkFlagRequired("from")
+
+	return cmd
+}
+
+func (o *buildOptions) run(ctx context.Context, _ []string) error {
+	switch {
+	case o.crds != crdsInChart && o.crds != crdsSeparate:
+		return fmt.Errorf("unknown --crds %q; use %s or %s", o.crds, crdsInChart, crdsSeparate)
+	case o.crds == crdsInChart && o.namespace != "":
+		return errors.New("--namespace only applies to separate CRDs; add --crds separate")
+	}
+
+	built, err := Build(ctx, o.from)
+	if err != nil {
+		return err
+	}
+
+	file, err := destination(built, o.destination)
+	if err != nil {
+		return err
+	}
+
+	if o.crds == crdsSeparate {
+		if err := o.writeCRDs(built, filepath.Dir(file)); err != nil {
+			return err
+		}
+
+		built.CRDs = nil
+	}
+
+	if err := o.warn(ctx, built); err != nil {
+		return err
+	}
+
+	archive, err := built.Archive()
+	if err != nil {
+		return err
+	}
+
+	if err := os.WriteFile(file, archive, 0o644); err != nil {
+		return err
+	}
+
+	o.Printf("%s\n%s", file, chart.Digest(archive))
+
+	return nil
+}
+
+// writeCRDs writes the CRDs of a chart to a file in a folder.
+func (o *buildOptions) writeCRDs(c *chart.Chart, folder string) error {
+	crds, err := chartgen.JoinCRDs(c, o.namespace)
+	if err != nil {
+		return err
+	}
+
+	file := filepath.Join(folder, strings.TrimSuffix(c.Filename(), ".tgz")+"-crds.yaml")
+	if err := os.WriteFile(file, crds, 0o644); err != nil {
+		return err
+	}
+
+	o.Printf("%s", file)
+
+	return nil
+}
+
+// warn warns if Helm cannot store a release of the chart, and if the components break the provider
+// contracts.
+func (o *buildOptions) warn(ctx context.Context, c *chart.Chart) error {
+	size, err := render.ReleaseSize(c)
+	if err != nil {
+		return err
+	}
+
+	if size > render.MaxReleaseSize {
+		fix := "remove cluster templates from the provider's folder"
+		if c.CRDs != nil {
+			fix = "build it with --crds separate"
+		}
+
+		o.Warnf(
+			"the helm command cannot install %s: its release would have %d KiB, and Kubernetes stores at most %d KiB; %s. "+
+				"The operator can install it, because it does not store CRDs in releases.",
+			c.Filename(),
+			size>>10,
+			render.MaxReleaseSize>>10,
+			fix,
+		)
+	}
+
+	findings, err := lintFolder(ctx, o.from)
+	if err != nil {
+		return err
+	}
+
+	if lint.Count(findings, lint.Error)+lint.Count(findings, lint.Warning) > 0 {
+		o.Warnf(
+			"the components do not conform to the provider contracts: %s. `capstan chart lint %s` shows the details.",
+			lint.Summary(findings),
+			o.from,
+		)
+	}
+
+	return nil
+}

@@ -1,0 +1,204 @@
+package charts
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
+)
+
+const sampleProviders = "../../../../test/data/providers"
+
+// run runs `capstan chart` with arguments.
+func run(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+
+	return clitest.Run(t.Context(), NewCommand, args...)
+}
+
+func TestBuildSeparateCRDs(t *testing.T) {
+	g := NewWithT(t)
+	dir := t.TempDir()
+	out, log, err := run(
+		t,
+		"build",
+		"--from",
+		oddFolder(t, "converted"),
+		"--destination",
+		dir,
+		"--crds",
+		"separate",
+		"--namespace",
+		"elsewhere",
+	)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(log).NotTo(ContainSubstring("the helm command"))
+
+	lines := strings.Split(out, "\n")
+	g.Expect(lines[0]).To(Equal(filepath.Join(dir, "infrastructure-odd-1.0.0-crds.yaml")))
+	g.Expect(lines[1]).To(Equal(filepath.Join(dir, "infrastructure-odd-1.0.0.tgz")))
+
+	crds, err := os.ReadFile(lines[0])
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(crds)).To(And(
+		ContainSubstring("namespace: elsewhere"),
+		ContainSubstring("cert-manager.io/inject-ca-from: elsewhere/odd-serving-cert"),
+		ContainSubstring("maximum: 9223372036854775807"),
+		ContainSubstring("cluster.x-k8s.io/provider: infrastructure-odd"),
+		ContainSubstring("plain: stays, # as it is\n"),
+		Not(ContainSubstring("odd-system")),
+	))
+
+	archive, err := os.ReadFile(lines[1])
+	g.Expect(err).NotTo(HaveOccurred())
+	built, err := chart.Read(bytes.NewReader(archive))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(built.CRDs).To(BeEmpty())
+	g.Expect(lines[2]).To(Equal(chart.Digest(archive)))
+}
+
+func TestBuildTooLargeForHelm(t *testing.T) {
+	g := NewWithT(t)
+	random := rand.NewChaCha8([32]byte{})
+	noise := make([]byte, 600<<10)
+	_, _ = random.Read(noise)
+	folder := oddFolder(t, fmt.Sprintf("%x", noise))
+
+	_, log, err := run(t, "build", "--from", folder, "--destination", t.TempDir())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(log).
+		To(MatchRegexp(`^Warning: the helm command cannot install infrastructure-odd-1\.0\.0\.tgz: its release would ` +
+			`have 1\d\d\d KiB, and Kubernetes stores at most 1024 KiB; build it with --crds separate\.`))
+	_, log, err = run(t, "build", "--from", folder, "--destination", t.TempDir(), "--crds", "separate")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(log).NotTo(ContainSubstring("the helm command"))
+}
+
+func TestImages(t *testing.T) {
+	dir := t.TempDir()
+	_, _, err := run(t, "build", "--from", sampleProviders+"/infrastructure-aws/v1.0.0", "--destination", dir)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	archive := filepath.Join(dir, "infrastructure-aws-1.0.0.tgz")
+	overrides := filepath.Join(dir, "clusterctl.yaml")
+	config := `
+images:
+  all: {repository: all.example.com, tag: v1}
+  infrastructure-aws: {tag: v2, name: ""}
+  infrastructure-aws/cluster-api-aws-controller: {name: mine}
+  infrastructure-docker: {tag: v3}
+providers: []
+`
+	NewWithT(t).Expect(os.WriteFile(overrides, []byte(config), 0o600)).To(Succeed())
+
+	const published = "registry.example.com/capi/cluster-api-aws-controller:v1.0.0"
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"of a folder":  {[]string{sampleProviders + "/infrastructure-aws"}, published + "\n"},
+		"of a version": {[]string{sampleProviders + "/infrastructure-aws/v1.0.0"}, published + "\n"},
+		"of a chart":   {[]string{archive}, published + "\n"},
+		"as JSON":      {[]string{archive, "-o", "json"}, "[\n  \"" + published + "\"\n]\n"},
+		"as YAML":      {[]string{archive, "-o", "yaml"}, "- " + published + "\n"},
+		"in a mirror": {
+			[]string{archive, "--image-registry", "mirror:5000"},
+			"mirror:5000/capi/cluster-api-aws-controller:v1.0.0\n",
+		},
+		"with overrides":      {[]string{archive, "--images", overrides}, "all.example.com/mine:v2\n"},
+		"both, registry last": {[]string{archive, "--images", overrides, "--image-registry", "mirror"}, "mirror/mine:v2\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			out, _, err := run(t, append([]string{"images"}, c.args...)...)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(out).To(Equal(c.want))
+		})
+	}
+}
+
+func TestInvalidArguments(t *testing.T) {
+	dir := t.TempDir()
+	wrong := filepath.Join(dir, "images.yaml")
+	NewWithT(t).Expect(os.WriteFile(wrong, []byte("images: {all: {repo: x}}"), 0o600)).To(Succeed())
+
+	noChart := filepath.Join(dir, "no-chart.tgz")
+	NewWithT(t).Expect(os.WriteFile(noChart, []byte("text"), 0o600)).To(Succeed())
+
+	for name, c := range map[string]struct {
+		args    []string
+		message string
+	}{
+		"a namespace without separate CRDs": {
+			[]string{"build", "--from", sampleProviders + "/cluster-api", "--namespace", "x"},
+			"add --crds separate",
+		},
+		"an unknown place for CRDs": {
+			[]string{"build", "--from", sampleProviders + "/cluster-api", "--crds", "none"},
+			`unknown --crds "none"; use chart or separate`,
+		},
+		"an unknown format": {
+			[]string{"images", sampleProviders + "/cluster-api", "-o", "xml"},
+			`unknown --output "xml"; use one of table, json, yaml`,
+		},
+		"a missing folder":           {[]string{"images", filepath.Join(dir, "none")}, "no such file or directory"},
+		"a file that is not a chart": {[]string{"images", noChart}, noChart + ": chart archive: not gzip"},
+		"a typo in overrides": {
+			[]string{"images", sampleProviders + "/cluster-api", "--images", wrong},
+			`key "images": not YAML of the expected form: each key needs a map of repository, name and tag`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := run(t, c.args...)
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(c.message)))
+		})
+	}
+}
+
+// oddFolder returns the folder of a provider that has a CRD with a conversion webhook, and a CRD with
+// a description.
+func oddFolder(t *testing.T, description string) string {
+	t.Helper()
+	g := NewWithT(t)
+	folder := filepath.Join(t.TempDir(), "infrastructure-odd")
+	version := filepath.Join(folder, "v1.0.0")
+	g.Expect(os.MkdirAll(version, 0o755)).To(Succeed())
+
+	metadata := "releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]"
+	g.Expect(os.WriteFile(filepath.Join(version, "metadata.yaml"), []byte(metadata), 0o600)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(version, "infrastructure-components.yaml"), []byte(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: odd-system}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: odds.odd.example.com
+  annotations:
+    cert-manager.io/inject-ca-from: odd-system/odd-serving-cert
+spec:
+  maximum: 9223372036854775807
+  conversion:
+    strategy: Webhook
+    webhook: {clientConfig: {service: {name: odd, namespace: odd-system, path: /convert}}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: evens.odd.example.com
+spec:
+  plain: stays, # as it is
+  description: "`+description+`"
+`), 0o600)).To(Succeed())
+
+	return folder
+}

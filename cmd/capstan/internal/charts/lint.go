@@ -1,0 +1,166 @@
+package charts
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/lint"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+)
+
+// lintOptions are the flags of `chart lint`.
+type lintOptions struct {
+	*cli.Options
+
+	output *cli.OutputFlags
+	failOn string
+}
+
+func newLintCommand(options *cli.Options) *cobra.Command {
+	o := &lintOptions{Options: options}
+	cmd := &cobra.Command{
+		Use:   "lint DIR[/VERSION]",
+		Short: "Check a provider's components against the contracts of Cluster API",
+		Long: `Check what a provider publishes against the clusterctl provider contract and the contract of control
+planes.
+
+DIR is a provider's folder in clusterctl's local-repository layout, named after the provider's
+label. Without VERSION the newest one is used. The output formats sarif and github are for code
+scanning and for annotations of GitHub Actions. The exit code is 1 if there is a finding of the
+--fail-on level or a worse one.`,
+		Example: `  capstan chart lint providers/infrastructure-aws/v2.11.1
+  capstan chart lint providers/infrastructure-aws --output github --fail-on warning`,
+		Args: cli.Arguments(1, 1, "a provider's folder, or one of its versions"),
+		RunE: cli.Run(o.run),
+	}
+	o.output = cli.AddOutputFlags(cmd.Flags(), "sarif", "github")
+	cmd.Flags().StringVar(
+		&o.failOn,
+		"fail-on",
+		string(lint.Error),
+		"Least level of findings that are a failure: error, warning.",
+	)
+
+	return cmd
+}
+
+func (o *lintOptions) run(ctx context.Context, args []string) error {
+	if o.failOn != string(lint.Error) && o.failOn != string(lint.Warning) {
+		return fmt.Errorf("unknown --fail-on %q; use error or warning", o.failOn)
+	}
+
+	printer, err := o.output.Printer(o.Out)
+	if err != nil {
+		return err
+	}
+
+	findings, err := lintFolder(ctx, args[0])
+	if err != nil {
+		return err
+	}
+
+	if err := printFindings(printer, findings); err != nil {
+		return err
+	}
+
+	failures := lint.Count(findings, lint.Error)
+	if o.failOn == string(lint.Warning) {
+		failures += lint.Count(findings, lint.Warning)
+	}
+
+	if failures > 0 {
+		return fmt.Errorf("%s does not conform to the contracts: %s", args[0], lint.Summary(findings))
+	}
+
+	return nil
+}
+
+// printFindings prints findings in one of lint's formats, or as YAML.
+func printFindings(printer *cli.Printer, findings []lint.Finding) error {
+	switch printer.Format {
+	case cli.FormatTable:
+		return lint.Write(printer, "text", findings)
+	case cli.FormatYAML:
+		var data bytes.Buffer
+		if err := lint.Write(&data, "json", findings); err != nil {
+			return err
+		}
+
+		text, err := yaml.JSONToYAML(data.Bytes())
+		if err != nil {
+			return err
+		}
+
+		_, err = printer.Write(text)
+
+		return err
+	}
+
+	return lint.Write(printer, printer.Format, findings)
+}
+
+// lintFolder checks a provider's folder, or a version folder in it. The files of the findings are
+// paths that begin with path.
+func lintFolder(ctx context.Context, path string) ([]lint.Finding, error) {
+	folder, err := openFolder(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+
+	b, err := folder.directory.Fetch(ctx, folder.release)
+	// A missing file is a finding. Fetch returns the other files then.
+	if err != nil && !errors.As(err, new(*bundle.InvalidError)) {
+		return nil, err
+	}
+
+	names, err := fileNames(folder.path)
+	if err != nil {
+		return nil, err
+	}
+
+	findings := append(lint.Names(b.Provider, names), lint.Bundle(b, nil)...)
+
+	return withPaths(findings, folder.path, names), nil
+}
+
+func fileNames(folder string) ([]string, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+
+	return names, nil
+}
+
+// withPaths replaces the files of findings with their paths in a folder. A bundle has one name for
+// the file of components; in the folder its name has a prefix.
+func withPaths(findings []lint.Finding, folder string, names []string) []lint.Finding {
+	components := slices.IndexFunc(names, func(name string) bool {
+		return strings.HasSuffix(name, bundle.ComponentsFile)
+	})
+
+	for i, f := range findings {
+		if f.File == bundle.ComponentsFile && components >= 0 {
+			f.File = names[components]
+		}
+
+		findings[i].File = filepath.Join(folder, f.File)
+	}
+
+	return findings
+}

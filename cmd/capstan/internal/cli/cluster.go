@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/release"
+)
+
+// requestTimeout limits each request to the management cluster, unless --request-timeout is set.
+const requestTimeout = 30 * time.Second
+
+// ClusterFlags are kubectl's connection flags. All commands that talk to a management cluster have
+// them.
+type ClusterFlags struct {
+	kubectl   *genericclioptions.ConfigFlags
+	namespace string
+}
+
+// AddClusterFlags adds the connection flags to a command.
+func AddClusterFlags(flags *pflag.FlagSet) *ClusterFlags {
+	f := &ClusterFlags{kubectl: genericclioptions.NewConfigFlags(true)}
+	f.kubectl.CacheDir = nil  // nothing is cached on disk
+	f.kubectl.Namespace = nil // --namespace is a filter here, and never taken from the kubeconfig
+	f.kubectl.AddFlags(flags)
+	flags.StringVarP(
+		&f.namespace,
+		"namespace",
+		"n",
+		"",
+		"Only consider providers in this namespace. Default: all namespaces, whatever the kubeconfig sets.",
+	)
+
+	return f
+}
+
+// Namespace returns the value of --namespace; empty means all namespaces.
+func (f *ClusterFlags) Namespace() string { return f.namespace }
+
+// Named reports whether a flag names a cluster.
+func (f *ClusterFlags) Named() bool {
+	return *f.kubectl.KubeConfig != "" || *f.kubectl.Context != "" || *f.kubectl.ClusterName != "" ||
+		*f.kubectl.APIServer != ""
+}
+
+// ContextNamespace returns the namespace of the kubeconfig's current context. Without a kubeconfig
+// it is "default", as for kubectl.
+func (f *ClusterFlags) ContextNamespace() (string, error) {
+	namespace, _, err := f.kubectl.ToRawKubeConfigLoader().Namespace()
+	if clientcmd.IsEmptyConfig(err) {
+		return metav1.NamespaceDefault, nil
+	}
+
+	return namespace, err
+}
+
+// Cluster is a connection to the management cluster.
+type Cluster struct {
+	Config    *rest.Config
+	Client    client.Client // reads from the API server, without a cache
+	Releases  *release.Engine
+	Namespace string // the value of --namespace; empty means all
+}
+
+// Connect creates the clients. It makes no request.
+func (f *ClusterFlags) Connect() (*Cluster, error) {
+	config, err := f.restConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the management cluster: %w; select one with --kubeconfig or --context", err)
+	}
+
+	if config.Timeout == 0 {
+		config.Timeout = requestTimeout
+	}
+
+	config.QPS = -1 // leave throttling to the API server
+
+	scheme := runtime.NewScheme()
+	if err := errors.Join(
+		clientgoscheme.AddToScheme(scheme),
+		apiextensionsv1.AddToScheme(scheme),
+		v1alpha2.AddToScheme(scheme),
+	); err != nil {
+		return nil, err
+	}
+
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the management cluster: %w", err)
+	}
+
+	host, _ := os.Hostname() // only informative: this program never locks a release
+
+	releases, err := release.NewEngine(config, release.Options{Holder: "capstan@" + host})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the management cluster: %w", err)
+	}
+
+	return &Cluster{Config: config, Client: c, Releases: releases, Namespace: f.namespace}, nil
+}
+
+// restConfig returns the connection's configuration. Without any configuration kubectl's library
+// would try localhost:8080; that is an error here.
+func (f *ClusterFlags) restConfig() (*rest.Config, error) {
+	raw, err := f.kubectl.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil, err
+	}
+
+	inCluster := os.Getenv("KUBERNETES_SERVICE_HOST") != ""
+	if len(raw.Clusters) == 0 && *f.kubectl.APIServer == "" && !inCluster {
+		return nil, errors.New("no kubeconfig was found")
+	}
+
+	return f.kubectl.ToRESTConfig()
+}

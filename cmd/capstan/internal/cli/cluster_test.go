@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+)
+
+const kubeconfig = `apiVersion: v1
+kind: Config
+current-context: one
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: u, user: {token: t}}]
+contexts:
+- {name: one, context: {cluster: c, user: u, namespace: first}}
+- {name: two, context: {cluster: c, user: u}}
+`
+
+func clusterFlags(t *testing.T, args ...string) *ClusterFlags {
+	t.Helper()
+
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	f := AddClusterFlags(flags)
+	NewWithT(t).Expect(flags.Parse(args)).To(Succeed())
+
+	return f
+}
+
+func TestConnect(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	NewWithT(t).Expect(os.WriteFile(file, []byte(kubeconfig), 0o600)).To(Succeed())
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	for name, c := range map[string]struct {
+		args []string
+		err  string
+	}{
+		"no kubeconfig": {
+			nil,
+			"find the management cluster: no kubeconfig was found; select one with --kubeconfig or --context",
+		},
+		"a kubeconfig": {[]string{"--kubeconfig", file}, ""},
+		"a context":    {[]string{"--kubeconfig", file, "--context", "two"}, ""},
+		"an unknown context": {
+			[]string{"--kubeconfig", file, "--context", "three"},
+			`find the management cluster: context "three" does not exist`,
+		},
+		"a missing file": {[]string{"--kubeconfig", file + "x"}, "find the management cluster: stat "},
+		"a server":       {[]string{"--server", "https://127.0.0.1:1"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			cluster, err := clusterFlags(t, append(c.args, "-n", "ns")...).Connect()
+
+			if c.err != "" {
+				g.Expect(err).To(MatchError(HavePrefix(c.err)))
+				return
+			}
+
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(cluster.Namespace).To(Equal("ns"))
+			g.Expect(cluster.Config.Timeout).To(Equal(requestTimeout))
+		})
+	}
+}
+
+func TestContextNamespace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	NewWithT(t).Expect(os.WriteFile(file, []byte(kubeconfig), 0o600)).To(Succeed())
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no kubeconfig":             {nil, "default"},
+		"the current context":       {[]string{"--kubeconfig", file}, "first"},
+		"not the providers' filter": {[]string{"--kubeconfig", file, "-n", "ns"}, "first"},
+		"another context":           {[]string{"--kubeconfig", file, "--context", "two"}, "default"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			namespace, err := clusterFlags(t, c.args...).ContextNamespace()
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			NewWithT(t).Expect(namespace).To(Equal(c.want))
+		})
+	}
+}

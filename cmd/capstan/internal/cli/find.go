@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+// Providers lists the provider resources in the namespace of --namespace, in clusterctl's order of
+// installation, core first.
+func (c *Cluster) Providers(ctx context.Context) ([]v1alpha2.Provider, error) {
+	return c.ProvidersIn(ctx, c.Namespace)
+}
+
+// ProvidersIn lists the provider resources in a namespace; an empty one means all.
+func (c *Cluster) ProvidersIn(ctx context.Context, namespace string) ([]v1alpha2.Provider, error) {
+	var all []v1alpha2.Provider
+
+	for _, t := range v1alpha2.ProviderTypes() {
+		list := t.NewList()
+
+		err := c.Client.List(ctx, list, client.InNamespace(namespace))
+		if meta.IsNoMatchError(err) {
+			return nil, fmt.Errorf(
+				"the management cluster has no resource type %s; install Capstan there, "+
+					"or select another cluster with --kubeconfig or --context",
+				t,
+			)
+		}
+
+		if err != nil {
+			return nil, fmt.Errorf("list %s resources: %w", t, err)
+		}
+
+		all = append(all, list.GetItems()...)
+	}
+
+	return all, nil
+}
+
+// Find returns the provider that an argument names: by clusterctl's label (infrastructure-aws), by
+// kind and name (infrastructureprovider/aws, infrastructure/aws), or by its name if only one
+// provider has that.
+func (c *Cluster) Find(ctx context.Context, argument string) (v1alpha2.Provider, error) {
+	all, err := c.Providers(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	return findOne(all, argument)
+}
+
+// FindAll returns the providers that the arguments name, each once, in the order of installation.
+func (c *Cluster) FindAll(ctx context.Context, arguments []string) ([]v1alpha2.Provider, error) {
+	all, err := c.Providers(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	wanted := map[string]bool{}
+
+	for _, argument := range arguments {
+		p, err := findOne(all, argument)
+		if err != nil {
+			return nil, err
+		}
+
+		wanted[Name(p)] = true
+	}
+
+	return slices.DeleteFunc(all, func(p v1alpha2.Provider) bool { return !wanted[Name(p)] }), nil
+}
+
+func findOne(all []v1alpha2.Provider, argument string) (v1alpha2.Provider, error) {
+	found, err := match(all, argument)
+	if err != nil {
+		return nil, err
+	}
+
+	if len(found) > 1 {
+		return nil, fmt.Errorf(
+			"%s is ambiguous: %s; use the kind or --namespace to select one",
+			argument,
+			describe(found),
+		)
+	}
+
+	return found[0], nil
+}
+
+// match returns the providers that an argument can refer to, at least one unless there is an error.
+// A label takes precedence over a name.
+func match(all []v1alpha2.Provider, argument string) ([]v1alpha2.Provider, error) {
+	kind, name, qualified := strings.Cut(argument, "/")
+
+	for _, matches := range []func(v1alpha2.Provider) bool{
+		func(p v1alpha2.Provider) bool { return !qualified && v1alpha2.Label(p) == argument },
+		func(p v1alpha2.Provider) bool { return qualified && p.GetName() == name && isKind(p, kind) },
+		func(p v1alpha2.Provider) bool { return !qualified && p.GetName() == argument },
+	} {
+		var found []v1alpha2.Provider
+
+		for _, p := range all {
+			if matches(p) {
+				found = append(found, p)
+			}
+		}
+
+		if len(found) > 0 {
+			return found, nil
+		}
+	}
+
+	if len(all) == 0 {
+		return nil, fmt.Errorf(
+			"provider %s not found: there are no providers; create its resource, "+
+				"or select another cluster or --namespace",
+			argument,
+		)
+	}
+
+	return nil, fmt.Errorf("provider %s not found; the existing ones are: %s", argument, describe(all))
+}
+
+// isKind accepts a provider's kind, its plural and cluster-api-operator's name of the type, in any
+// case.
+func isKind(p v1alpha2.Provider, word string) bool {
+	kind := strings.ToLower(string(p.ProviderType()))
+	return slices.Contains([]string{kind, kind + "s", p.ProviderType().Name()}, strings.ToLower(word))
+}
+
+// describe lists providers with all names that a user can refer to them by.
+func describe(providers []v1alpha2.Provider) string {
+	names := make([]string, 0, len(providers))
+	for _, p := range providers {
+		names = append(names, fmt.Sprintf("%s (%s)", v1alpha2.Label(p), Name(p)))
+	}
+
+	return strings.Join(names, ", ")
+}
+
+// Name returns a provider's kind, namespace and name.
+func Name(p v1alpha2.Provider) string {
+	return fmt.Sprintf("%s %s/%s", p.ProviderType(), p.GetNamespace(), p.GetName())
+}

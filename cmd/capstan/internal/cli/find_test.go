@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+func TestMatch(t *testing.T) {
+	meta := func(namespace, name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name}
+	}
+	all := []v1alpha2.Provider{
+		&v1alpha2.CoreProvider{ObjectMeta: meta("core", "cluster-api")},
+		&v1alpha2.BootstrapProvider{ObjectMeta: meta("kb", "kubeadm")},
+		&v1alpha2.ControlPlaneProvider{ObjectMeta: meta("kcp", "kubeadm")},
+		&v1alpha2.InfrastructureProvider{ObjectMeta: meta("a", "aws")},
+		&v1alpha2.InfrastructureProvider{ObjectMeta: meta("b", "aws")},
+		&v1alpha2.InfrastructureProvider{ObjectMeta: meta("d", "docker")},
+	}
+
+	for argument, want := range map[string][]string{
+		"docker":                         {"InfrastructureProvider d/docker"},
+		"infrastructure-docker":          {"InfrastructureProvider d/docker"},
+		"infrastructureprovider/docker":  {"InfrastructureProvider d/docker"},
+		"InfrastructureProviders/docker": {"InfrastructureProvider d/docker"},
+		"infrastructure/docker":          {"InfrastructureProvider d/docker"},
+		"control-plane/kubeadm":          {"ControlPlaneProvider kcp/kubeadm"},
+		"cluster-api":                    {"CoreProvider core/cluster-api"},
+		"kubeadm":                        {"BootstrapProvider kb/kubeadm", "ControlPlaneProvider kcp/kubeadm"},
+		"infrastructure-aws":             {"InfrastructureProvider a/aws", "InfrastructureProvider b/aws"},
+	} {
+		t.Run(argument, func(t *testing.T) {
+			g := NewWithT(t)
+			found, err := match(all, argument)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			var got []string
+			for _, p := range found {
+				got = append(got, Name(p))
+			}
+
+			g.Expect(got).To(Equal(want))
+		})
+	}
+
+	_, err := match(all[:2], "azure")
+	NewWithT(t).Expect(err).
+		To(MatchError("provider azure not found; the existing ones are: cluster-api (CoreProvider core/cluster-api), " +
+			"bootstrap-kubeadm (BootstrapProvider kb/kubeadm)"))
+	_, err = match(all, "addon/docker")
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("provider addon/docker not found")))
+	_, err = findOne(all, "kubeadm")
+	NewWithT(t).Expect(err).To(MatchError("kubeadm is ambiguous: bootstrap-kubeadm (BootstrapProvider kb/kubeadm), " +
+		"control-plane-kubeadm (ControlPlaneProvider kcp/kubeadm); use the kind or --namespace to select one"))
+	_, err = match(nil, "azure")
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("there are no providers")))
+}

@@ -1,0 +1,54 @@
+// Package cli holds what the commands of capstan share: their streams, the connection to the
+// management cluster, the output formats, and waiting for the operator.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// Options are passed to all commands.
+type Options struct {
+	genericiooptions.IOStreams
+}
+
+// Warnf writes a warning to the error stream.
+func (o *Options) Warnf(format string, args ...any) {
+	fmt.Fprintf(o.ErrOut, "Warning: "+format+"\n", args...)
+}
+
+// Printf writes a line to the output.
+func (o *Options) Printf(format string, args ...any) {
+	fmt.Fprintf(o.Out, format+"\n", args...)
+}
+
+// ExitError makes the program exit with a code of its own, without an error message.
+type ExitError struct{ Code int }
+
+func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
+
+// Run adapts a command's run function to cobra.
+func Run(run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args) }
+}
+
+// Arguments checks that a command gets between least and most arguments; a negative most means any
+// number. The error names what is expected and shows the usage.
+func Arguments(least, most int, expected string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || most >= 0 && len(args) > most {
+			return UsageError(cmd, expected)
+		}
+
+		return nil
+	}
+}
+
+// UsageError names the expected arguments and shows how the command is used.
+func UsageError(cmd *cobra.Command, expected string) error {
+	return errors.New("expected " + expected + "; usage: " + cmd.UseLine())
+}

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"bytes"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+)
+
+// printer parses flags and returns the printer for a buffer.
+func printer(t *testing.T, args []string, further ...string) (*Printer, error) {
+	t.Helper()
+
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	f := AddOutputFlags(flags, further...)
+	NewWithT(t).Expect(flags.Parse(args)).To(Succeed())
+
+	return f.Printer(&bytes.Buffer{})
+}
+
+func TestColor(t *testing.T) {
+	for name, c := range map[string]struct {
+		args  []string
+		color bool
+	}{
+		"default":         {nil, false},
+		"auto, in a file": {[]string{"--color", "auto"}, false},
+		"always":          {[]string{"--color", "always"}, true},
+		"never":           {[]string{"--color", "never"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			p, err := printer(t, c.args)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(p.Color).To(Equal(c.color))
+			g.Expect(p.Width).To(BeZero())
+		})
+	}
+
+	_, err := printer(t, []string{"--color", "blue"})
+	NewWithT(t).Expect(err).To(MatchError(`unknown --color "blue"; use auto, always or never`))
+}
+
+func TestOutputFormats(t *testing.T) {
+	g := NewWithT(t)
+
+	for _, format := range []string{"table", "json", "yaml"} {
+		p, err := printer(t, []string{"-o", format})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(p.Format).To(Equal(format))
+	}
+
+	_, err := printer(t, []string{"-o", "text"})
+	g.Expect(err).To(MatchError(`unknown --output "text"; use one of table, json, yaml`))
+
+	_, err = printer(t, []string{"-o", "sarif"})
+	g.Expect(err).To(MatchError(`unknown --output "sarif"; use one of table, json, yaml`))
+
+	p, err := printer(t, []string{"-o", "sarif"}, "sarif")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(p.Format).To(Equal("sarif"))
+}
+
+func TestPrint(t *testing.T) {
+	value := map[string]string{"a": "<b>"}
+
+	for format, want := range map[string]string{
+		FormatTable: "human\n",
+		FormatJSON:  "{\n  \"a\": \"<b>\"\n}\n",
+		FormatYAML:  "a: <b>\n",
+	} {
+		var out bytes.Buffer
+
+		p := &Printer{Writer: &out, Format: format}
+		err := p.Print(value, func() error {
+			p.Printf("human")
+			return nil
+		})
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(out.String()).To(Equal(want))
+	}
+}
+
+func TestTable(t *testing.T) {
+	rows := []Row{{Cells: []string{"a", "long cell", ""}}, {Cells: []string{"größer", "b", "c"}, Style: Red}}
+
+	for _, c := range []struct {
+		printer Printer
+		header  []string
+		want    string
+	}{
+		{Printer{}, nil, "a        long cell\ngrößer   b           c\n"},
+		{Printer{}, []string{"X", "Y", "Z"}, "X        Y           Z\na        long cell\ngrößer   b           c\n"},
+		{
+			Printer{Color: true},
+			[]string{"X", "Y", "Z"},
+			"\x1b[1mX        Y           Z\x1b[0m\na        long cell\n\x1b[31mgrößer   b           c\x1b[0m\n",
+		},
+	} {
+		var out bytes.Buffer
+
+		c.printer.Writer = &out
+		NewWithT(t).Expect(c.printer.Table(c.header, rows)).To(Succeed())
+		NewWithT(t).Expect(out.String()).To(Equal(c.want))
+	}
+}
+
+func TestTree(t *testing.T) {
+	root := Node{Text: "root", Children: []Node{
+		{Text: "one two three four five six seven", Children: []Node{{Text: "leaf", Style: Green}}},
+		{Text: "last"},
+	}}
+
+	for _, c := range []struct {
+		printer Printer
+		want    string
+	}{
+		{Printer{}, "root\n├─ one two three four five six seven\n│  └─ leaf\n└─ last\n"},
+		{Printer{Width: 25}, "root\n├─ one two three four\n│  │ five six seven\n│  └─ leaf\n└─ last\n"},
+		{
+			Printer{Color: true},
+			"root\n├─ one two three four five six seven\n│  └─ \x1b[32mleaf\x1b[0m\n└─ last\n",
+		},
+	} {
+		var out bytes.Buffer
+
+		c.printer.Writer = &out
+		c.printer.Tree(root)
+		NewWithT(t).Expect(out.String()).To(Equal(c.want))
+	}
+}
+
+func TestCount(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(Count(0, "warning")).To(Equal("0 warnings"))
+	g.Expect(Count(1, "warning")).To(Equal("1 warning"))
+	g.Expect(Count(2, "warning")).To(Equal("2 warnings"))
+}
+
+func TestSize(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(Size(512)).To(Equal("0.5 KiB"))
+	g.Expect(Size(3 << 20)).To(Equal("3.0 MiB"))
+	g.Expect(Size(5 << 29)).To(Equal("2.5 GiB"))
+}

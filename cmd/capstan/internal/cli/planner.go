@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/store"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
+	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/fetch"
+	"github.com/capstan-project/capstan/controllers/plan"
+)
+
+// PlannerFlags configure the planner like the operator.
+type PlannerFlags struct {
+	operatorNamespace string
+	config            operatorconfig.Config
+}
+
+// AddPlannerFlags adds the operator's flags to a command that plans what the operator would do.
+func AddPlannerFlags(flags *pflag.FlagSet) *PlannerFlags {
+	f := &PlannerFlags{}
+	flags.StringVar(
+		&f.operatorNamespace,
+		"operator-namespace",
+		"",
+		"Namespace of the operator, whose configuration is used unless flags override it. Default: search all.",
+	)
+	flags.StringVar(
+		&f.config.ImageRegistry,
+		"image-registry",
+		"",
+		"Registry, as host[:port][/path], that replaces that of every image. Default: the operator's.",
+	)
+	flags.StringVar(
+		&f.config.ChartRepository,
+		"chart-repository",
+		"",
+		"Repository with charts, such as oci://registry.example.com/capi/charts. Default: the operator's.",
+	)
+	flags.StringVar(
+		&f.config.RegistryConfig,
+		"registry-config",
+		"",
+		"File with credentials for registries, as written by docker login. Default: the operator's.",
+	)
+	flags.StringVar(
+		&f.config.RegistryCA,
+		"registry-ca",
+		"",
+		"File with additional CA certificates for registries. Default: the operator's.",
+	)
+	flags.StringVar(
+		&f.config.ConfigFile,
+		"config",
+		"",
+		"Configuration file in clusterctl's format. Default: the operator's.",
+	)
+
+	return f
+}
+
+// Planner computes what the operator would do, and changes nothing.
+type Planner struct {
+	planner *plan.Planner
+	cluster *Cluster
+	crds    *crds.Applier
+	folder  string
+}
+
+// Planner returns a planner for a cluster. Close must be called after use.
+func (f *PlannerFlags) Planner(ctx context.Context, o *Options, c *Cluster) (_ *Planner, err error) {
+	folder, err := os.MkdirTemp("", "capstan-")
+	if err != nil {
+		return nil, err
+	}
+
+	p := &Planner{folder: folder}
+
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.Close())
+		}
+	}()
+
+	config, err := f.operatorConfig(ctx, o, c, folder)
+	if err != nil {
+		return nil, err
+	}
+
+	registry, err := fetch.NewRegistry(config.ChartRepository, config.RegistryConfig, config.RegistryCA)
+	if err != nil {
+		return nil, err
+	}
+
+	return p, p.connect(c, registry, config)
+}
+
+// connect creates the operator's planner. It reads everything from the API server, and keeps charts
+// that it builds in memory only.
+func (p *Planner) connect(c *Cluster, registry *fetch.Registry, config *operatorconfig.Config) error {
+	scheme := runtime.NewScheme()
+	if err := crds.AddToScheme(scheme); err != nil {
+		return err
+	}
+
+	definitions, err := client.New(c.Config, client.Options{Scheme: scheme, Mapper: c.Client.RESTMapper()})
+	if err != nil {
+		return err
+	}
+
+	reader := readOnly{c.Client}
+
+	var charts store.Store = &store.Cluster{Client: reader}
+	if registry.Charts != nil {
+		charts = &store.Layered{
+			Cluster:  charts,
+			Registry: &store.Registry{Client: registry.Client, Repository: *registry.Charts},
+			ReadOnly: true,
+		}
+	}
+
+	p.cluster = c
+	p.crds = crds.NewApplier(crds.Clients{Client: definitions})
+	p.planner = &plan.Planner{
+		Cache:     reader,
+		APIReader: reader,
+		Sources: &fetch.Resolver{
+			Client:    reader,
+			APIReader: reader,
+			Config:    &fetch.ConfigFile{Path: cmp.Or(config.ConfigFile, fetch.DefaultConfigFile)},
+			Registry:  registry,
+		},
+		Charts:        &plan.Charts{Store: charts},
+		ImageRegistry: config.ImageRegistry,
+	}
+
+	return nil
+}
+
+// operatorConfig returns the operator's configuration, with the values of flags taking precedence.
+// It uses the defaults, and warns, if the user may not read it or there is no single operator in the
+// cluster.
+func (f *PlannerFlags) operatorConfig(
+	ctx context.Context,
+	o *Options,
+	c *Cluster,
+	folder string,
+) (*operatorconfig.Config, error) {
+	config, err := operatorconfig.Read(ctx, c.Client, f.operatorNamespace, folder)
+
+	missing := errors.As(err, new(*operatorconfig.NotFoundError))
+	ambiguous := errors.As(err, new(*operatorconfig.AmbiguousError))
+	forbidden := apierrors.IsForbidden(err) // not every user may list the Deployments of all namespaces
+
+	switch {
+	case missing || ambiguous || forbidden:
+		o.Warnf(
+			"the operator's configuration is unknown, so its defaults are used: %s; "+
+				"set --operator-namespace, or flags such as --image-registry",
+			err,
+		)
+
+		config = &operatorconfig.Config{}
+	case err != nil:
+		return nil, err
+	}
+
+	for _, setting := range []struct{ value, flag *string }{
+		{&config.ImageRegistry, &f.config.ImageRegistry},
+		{&config.ChartRepository, &f.config.ChartRepository},
+		{&config.RegistryConfig, &f.config.RegistryConfig},
+		{&config.RegistryCA, &f.config.RegistryCA},
+		{&config.ConfigFile, &f.config.ConfigFile},
+	} {
+		*setting.value = cmp.Or(*setting.flag, *setting.value)
+	}
+
+	for _, warning := range config.Warnings {
+		o.Warnf("%s", warning)
+	}
+
+	return config, nil
+}
+
+// Close removes temporary files.
+func (p *Planner) Close() error { return os.RemoveAll(p.folder) }
+
+// Plan computes what would be installed if the provider's resource were applied as given.
+func (p *Planner) Plan(ctx context.Context, provider v1alpha2.Provider) (*plan.Preview, error) {
+	request := plan.Request{Provider: provider, Scope: p.cluster.Client}
+	return p.planner.Preview(ctx, request, p.cluster.Releases, p.crds)
+}
+
+// Versions lists the versions that a provider's source offers, newest first.
+func (p *Planner) Versions(ctx context.Context, provider v1alpha2.Provider) ([]plan.Version, error) {
+	return p.planner.Versions(ctx, provider)
+}
+
+// readOnly is a client whose writes succeed and do nothing: a store keeps the charts that it finds in
+// the chart repository in the cluster, too.
+type readOnly struct{ client.Client }
+
+// Create does nothing.
+func (readOnly) Create(context.Context, client.Object, ...client.CreateOption) error { return nil }
+
+// Update does nothing.
+func (readOnly) Update(context.Context, client.Object, ...client.UpdateOption) error { return nil }
+
+// Patch does nothing.
+func (readOnly) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	return nil
+}
+
+// Delete does nothing.
+func (readOnly) Delete(context.Context, client.Object, ...client.DeleteOption) error { return nil }

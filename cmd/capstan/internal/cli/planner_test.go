@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+// configuration writes a configuration file with a provider in the local repository of samples.
+func configuration(t *testing.T) string {
+	t.Helper()
+
+	samples, err := filepath.Abs("../../../../test/data/providers")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	file := filepath.Join(t.TempDir(), "clusterctl.yaml")
+	content := "providers: [{name: docker, type: InfrastructureProvider, url: \"file://" + samples +
+		"/infrastructure-docker/latest/infrastructure-components.yaml\"}]"
+	NewWithT(t).Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed())
+
+	return file
+}
+
+// operator returns the Deployment of an operator.
+func operator(namespace string, args ...string) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace,
+		Name:      "capstan",
+		Labels:    map[string]string{"app.kubernetes.io/name": "capstan"},
+	}}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "operator", Args: args}}
+
+	return d
+}
+
+// planner returns a planner with flags in a cluster with objects, and the warnings.
+func planner(t *testing.T, args []string, objects ...client.Object) (*PlannerFlags, *Options, *Cluster, func() string) {
+	t.Helper()
+
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	f := AddPlannerFlags(flags)
+	NewWithT(t).Expect(flags.Parse(args)).To(Succeed())
+
+	streams, _, _, errOut := genericiooptions.NewTestIOStreams()
+	cluster := &Cluster{
+		Config: &rest.Config{Host: "https://127.0.0.1:1"},
+		Client: fake.NewClientBuilder().WithObjects(objects...).Build(),
+	}
+
+	return f, &Options{IOStreams: streams}, cluster, errOut.String
+}
+
+func TestPlannerVersionsWithoutFetchConfig(t *testing.T) {
+	g := NewWithT(t)
+	flags, options, cluster, warnings := planner(t, []string{"--config", configuration(t)}, operator("capstan-system"))
+
+	p, err := flags.Planner(t.Context(), options, cluster)
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { g.Expect(p.Close()).To(Succeed()) })
+	g.Expect(warnings()).To(BeEmpty())
+
+	docker := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Name: "docker", Namespace: "default"}}
+	versions, err := p.Versions(t.Context(), docker)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(versions).To(ContainElement(HaveField("Version", "v1.0.0")))
+
+	unknown := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Name: "unknown", Namespace: "default"}}
+	_, err = p.Versions(t.Context(), unknown)
+	g.Expect(err).To(MatchError(ContainSubstring("unknown")))
+}
+
+func TestPlannerConfiguration(t *testing.T) {
+	deployed := operator("capstan-system", "--image-registry=mirror:5000", "--chart-repository=oci://mirror:5000/charts")
+
+	for name, c := range map[string]struct {
+		args                  []string
+		objects               []client.Object
+		images, charts, warns string
+	}{
+		"from the Deployment": {
+			nil, []client.Object{deployed}, "mirror:5000", "oci://mirror:5000/charts", "",
+		},
+		"a flag takes precedence": {
+			[]string{"--image-registry", "other"}, []client.Object{deployed}, "other", "oci://mirror:5000/charts", "",
+		},
+		"no Deployment": {
+			[]string{"--image-registry", "other"}, nil, "other", "",
+			"Warning: the operator's configuration is unknown, so its defaults are used: there is no Deployment " +
+				"with the label app.kubernetes.io/name=capstan in the cluster; " +
+				"set --operator-namespace, or flags such as --image-registry\n",
+		},
+		"several Deployments": {
+			nil, []client.Object{deployed, operator("other")}, "", "",
+			"several Deployments have the label app.kubernetes.io/name=capstan: capstan-system/capstan, other/capstan",
+		},
+		"one of several Deployments": {
+			[]string{"--operator-namespace", "capstan-system"},
+			[]client.Object{deployed, operator("other")},
+			"mirror:5000", "oci://mirror:5000/charts", "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			flags, options, cluster, warnings := planner(t, c.args, c.objects...)
+			config, err := flags.operatorConfig(t.Context(), options, cluster, t.TempDir())
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(config.ImageRegistry).To(Equal(c.images))
+			g.Expect(config.ChartRepository).To(Equal(c.charts))
+
+			if c.warns == "" {
+				g.Expect(warnings()).To(BeEmpty())
+			} else {
+				g.Expect(warnings()).To(ContainSubstring(c.warns))
+			}
+		})
+	}
+}
+
+func TestPlannerForbidden(t *testing.T) {
+	g := NewWithT(t)
+	flags, options, cluster, warnings := planner(t, nil)
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "", nil)
+	cluster.Client = fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return forbidden
+		},
+	}).Build()
+
+	config, err := flags.operatorConfig(t.Context(), options, cluster, t.TempDir())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(*config).To(BeZero())
+	g.Expect(warnings()).To(ContainSubstring("its defaults are used: list Deployments: "))
+}
+
+func TestPlannerClose(t *testing.T) {
+	g := NewWithT(t)
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+
+	flags, options, cluster, _ := planner(t, nil, operator("capstan-system"))
+	p, err := flags.Planner(t.Context(), options, cluster)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(os.ReadDir(temporary)).NotTo(BeEmpty())
+	g.Expect(p.Close()).To(Succeed())
+	g.Expect(os.ReadDir(temporary)).To(BeEmpty())
+
+	flags, options, cluster, _ = planner(t, []string{"--registry-ca", "/nowhere"}, operator("capstan-system"))
+	_, err = flags.Planner(t.Context(), options, cluster)
+	g.Expect(err).To(MatchError(ContainSubstring("--registry-ca")))
+	g.Expect(os.ReadDir(temporary)).To(BeEmpty(), "after an error")
+}

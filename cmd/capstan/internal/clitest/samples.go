@@ -1,0 +1,84 @@
+package clitest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/onsi/gomega"
+)
+
+// BrokenProvider returns a copy of one of the sample providers with a finding of chart lint: a
+// "warning" because metadata.yaml has no kind, or an "error" because a Service is missing.
+func BrokenProvider(t *testing.T, samples, level string) string {
+	t.Helper()
+
+	g := gomega.NewWithT(t)
+	folder := filepath.Join(t.TempDir(), "bootstrap-kubeadm")
+	g.Expect(os.CopyFS(folder, os.DirFS(filepath.Join(samples, "bootstrap-kubeadm")))).To(gomega.Succeed())
+
+	edit := func(name, old, replacement string) {
+		path := filepath.Join(folder, "v1.0.0", name)
+		data, err := os.ReadFile(path)
+		g.Expect(err).NotTo(gomega.HaveOccurred())
+		g.Expect(string(data)).To(gomega.ContainSubstring(old))
+
+		edited := strings.Replace(string(data), old, replacement, 1)
+		err = os.WriteFile(path, []byte(edited), 0o600) //nolint:gosec // the path is in a temporary folder
+		g.Expect(err).NotTo(gomega.HaveOccurred())
+	}
+	if level == "warning" {
+		edit("metadata.yaml", "kind: Metadata\n", "")
+	} else {
+		edit("bootstrap-components.yaml", "kind: Service\n", "kind: ConfigMap\n")
+	}
+
+	return folder
+}
+
+// Components is the format of a file of components with one CRD, whose spec has the given fields. The
+// Secret is only valid YAML once its variable is replaced.
+const Components = `apiVersion: v1
+kind: Secret
+metadata: {name: credentials}
+data: {credentials: ${CREDENTIALS}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: samples.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Sample, listKind: SampleList, plural: samples, singular: sample}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}
+`
+
+// WriteComponents writes components to a file and returns its path.
+func WriteComponents(t *testing.T, folder, name, fields string) string {
+	t.Helper()
+
+	path := filepath.Join(folder, name+".yaml")
+	gomega.NewWithT(t).Expect(os.WriteFile(path, fmt.Appendf(nil, Components, fields), 0o600)).To(gomega.Succeed())
+
+	return path
+}
+
+// Configuration returns a configuration in clusterctl's format in which the infrastructure provider
+// docker comes from the folder with the sample providers.
+func Configuration(t *testing.T, samples string) string {
+	t.Helper()
+
+	folder, err := filepath.Abs(samples)
+	gomega.NewWithT(t).Expect(err).NotTo(gomega.HaveOccurred())
+
+	return fmt.Sprintf(
+		"providers: [{name: docker, type: InfrastructureProvider, url: %q}]",
+		"file://"+folder+"/infrastructure-docker/latest/infrastructure-components.yaml",
+	)
+}

@@ -1,0 +1,181 @@
+// Package operatorconfig reads how the operator in a cluster is configured, so that the command
+// line computes what that operator would install.
+package operatorconfig
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/controllers/fetch"
+)
+
+// Config has those settings of the operator that decide what it installs. Each is the value of the
+// operator's flag of the same name; files are local paths.
+type Config struct {
+	ImageRegistry   string
+	ChartRepository string
+	RegistryConfig  string
+	RegistryCA      string
+	ConfigFile      string
+
+	// Warnings describe settings that could not be read and are left empty.
+	Warnings []string
+}
+
+// NotFoundError means that there is no Deployment of the operator.
+type NotFoundError struct {
+	// Namespace that was searched; empty means all.
+	Namespace string
+}
+
+func (e *NotFoundError) Error() string {
+	where := "the cluster"
+	if e.Namespace != "" {
+		where = "namespace " + e.Namespace
+	}
+
+	return fmt.Sprintf("there is no Deployment with the label %s in %s", labelText(), where)
+}
+
+// AmbiguousError means that there are several Deployments of the operator.
+type AmbiguousError struct{ Deployments []string }
+
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf(
+		"several Deployments have the label %s: %s",
+		labelText(),
+		strings.Join(e.Deployments, ", "),
+	)
+}
+
+// label selects the operator's Deployment; its chart sets it.
+var label = client.MatchingLabels{"app.kubernetes.io/name": "capstan"}
+
+func labelText() string { return "app.kubernetes.io/name=" + label["app.kubernetes.io/name"] }
+
+// Read reads the arguments of the operator's Deployment, which it looks for in a namespace; an empty
+// one means all. Files that the operator has from Secrets and ConfigMaps are copied into folder. The
+// error can be a *NotFoundError or an *AmbiguousError.
+func Read(ctx context.Context, c client.Reader, namespace, folder string) (*Config, error) {
+	deployment, err := find(ctx, c, namespace)
+	if err != nil {
+		return nil, err
+	}
+
+	pod := deployment.Spec.Template.Spec
+	if len(pod.Containers) == 0 {
+		return nil, fmt.Errorf("the Deployment %s/%s has no containers", deployment.Namespace, deployment.Name)
+	}
+
+	operator := pod.Containers[0]
+
+	for _, container := range pod.Containers {
+		if container.Name == "operator" {
+			operator = container
+		}
+	}
+
+	config, err := parse(append(operator.Command, operator.Args...))
+	if err != nil {
+		return nil, fmt.Errorf("the Deployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
+	}
+
+	m := mounts{reader: c, namespace: deployment.Namespace, volumes: pod.Volumes, mounts: operator.VolumeMounts}
+
+	for _, f := range []struct {
+		flag     string
+		path     *string
+		optional bool
+	}{
+		{"--registry-config", &config.RegistryConfig, false},
+		{"--registry-ca", &config.RegistryCA, false},
+		{"--config", &config.ConfigFile, config.ConfigFile == fetch.DefaultConfigFile},
+	} {
+		if *f.path == "" {
+			continue
+		}
+
+		data, err := m.read(ctx, *f.path)
+		if err != nil {
+			if !f.optional || !isNotMounted(err) {
+				config.Warnings = append(
+					config.Warnings,
+					fmt.Sprintf("the operator's %s is left out: %s", f.flag, err),
+				)
+			}
+
+			*f.path = ""
+
+			continue
+		}
+
+		local := filepath.Join(folder, strings.TrimLeft(f.flag, "-")+path.Ext(*f.path))
+		if err := os.WriteFile(local, data, 0o600); err != nil {
+			return nil, err
+		}
+
+		*f.path = local
+	}
+
+	return config, nil
+}
+
+// find returns the Deployment of the operator.
+func find(ctx context.Context, c client.Reader, namespace string) (*appsv1.Deployment, error) {
+	list := &appsv1.DeploymentList{}
+	if err := c.List(ctx, list, client.InNamespace(namespace), label); err != nil {
+		return nil, fmt.Errorf("list Deployments: %w", err)
+	}
+
+	switch len(list.Items) {
+	case 0:
+		return nil, &NotFoundError{Namespace: namespace}
+	case 1:
+		return &list.Items[0], nil
+	}
+
+	names := make([]string, 0, len(list.Items))
+	for _, d := range list.Items {
+		names = append(names, d.Namespace+"/"+d.Name)
+	}
+
+	return nil, &AmbiguousError{Deployments: names}
+}
+
+// parse reads the settings from the operator's command line.
+func parse(args []string) (*Config, error) {
+	c := &Config{}
+	flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	flags.StringVar(&c.ImageRegistry, "image-registry", "", "")
+	flags.StringVar(&c.ChartRepository, "chart-repository", "", "")
+	flags.StringVar(&c.RegistryConfig, "registry-config", "", "")
+	flags.StringVar(&c.RegistryCA, "registry-ca", "", "")
+	flags.StringVar(&c.ConfigFile, "config", "", "")
+
+	if err := flags.Parse(args); err != nil {
+		return nil, fmt.Errorf("read the operator's arguments: %w", err)
+	}
+
+	c.ConfigFile = cmp.Or(c.ConfigFile, fetch.DefaultConfigFile)
+
+	return c, nil
+}
+
+// mounts are the files that a container has from volumes.
+type mounts struct {
+	reader    client.Reader
+	namespace string
+	volumes   []corev1.Volume
+	mounts    []corev1.VolumeMount
+}

@@ -1,0 +1,248 @@
+package providers
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/objectdiff"
+	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// diffOptions are the flags of `diff`.
+type diffOptions struct {
+	*cli.Options
+
+	cluster *cli.ClusterFlags
+	planner *cli.PlannerFlags
+	output  *cli.OutputFlags
+
+	filename     string
+	version      string
+	revision     int
+	contextLines int
+	exitCode     bool
+}
+
+// NewDiffCommand returns `capstan diff`.
+func NewDiffCommand(options *cli.Options) *cobra.Command {
+	o := &diffOptions{Options: options}
+	cmd := &cobra.Command{
+		Use:   "diff {PROVIDER | --filename FILE}",
+		Short: "Show what would change if a provider's resource were applied now",
+		Long: `Show what would change in the objects of a provider's release if its resource were applied now: the
+resource in the cluster, the same in another --version, or the one in a file. With --revision, show
+what a rollback would change. Nothing is changed.
+
+The result depends on the operator's configuration, which is read from its Deployment; flags
+override it. Values of Secrets are not shown, and CRDs that would change are only listed. The exit
+code is 0, or with --exit-code 2 if there are changes; it is 1 for errors.`,
+		Example: `  capstan diff infrastructure-aws
+  capstan diff infrastructure-aws --version v2.11.1
+  capstan diff infrastructure-aws --revision 3
+  capstan diff -f aws.yaml --exit-code`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			fromFile := o.filename != ""
+			if len(args) > 1 || fromFile == (len(args) == 1) {
+				return cli.UsageError(cmd, "either a provider or the file of its resource")
+			}
+
+			return nil
+		},
+		RunE: cli.Run(o.run),
+	}
+	flags := cmd.Flags()
+	o.cluster = cli.AddClusterFlags(flags)
+	o.planner = cli.AddPlannerFlags(flags)
+	o.output = cli.AddOutputFlags(flags)
+	flags.StringVarP(&o.filename, "filename", "f", "", "File with the resource to compare; - is standard input.")
+	flags.StringVar(&o.version, "version", "", "Version to compare instead of spec.version.")
+	flags.IntVar(&o.revision, "revision", 0, "Revision of the release to compare.")
+	flags.IntVarP(&o.contextLines, "unified", "U", 3, "Number of unchanged lines around changes.")
+	flags.BoolVar(&o.exitCode, "exit-code", false, "Exit with code 2 if there are changes.")
+	cmd.MarkFlagsMutuallyExclusive("version", "revision")
+	cmd.MarkFlagsMutuallyExclusive("filename", "revision")
+
+	return cmd
+}
+
+func (o *diffOptions) run(ctx context.Context, args []string) error {
+	printer, err := o.output.Printer(o.Out)
+	if err != nil {
+		return err
+	}
+
+	cluster, err := o.cluster.Connect()
+	if err != nil {
+		return err
+	}
+
+	p, err := o.resource(ctx, cluster, args)
+	if err != nil {
+		return err
+	}
+
+	d, err := o.compare(ctx, cluster, p)
+	if err != nil {
+		return err
+	}
+
+	if err := d.print(printer); err != nil {
+		return err
+	}
+
+	if o.exitCode && !d.isEmpty() {
+		return &cli.ExitError{Code: 2}
+	}
+
+	return nil
+}
+
+// resource returns the resource to compare.
+func (o *diffOptions) resource(
+	ctx context.Context,
+	cluster *cli.Cluster,
+	args []string,
+) (v1alpha2.Provider, error) {
+	var (
+		p   v1alpha2.Provider
+		err error
+	)
+
+	if o.filename == "" {
+		p, err = cluster.Find(ctx, args[0])
+	} else {
+		p, err = o.fromFile(ctx, cluster)
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	if o.version != "" {
+		p.GetSpec().Version = o.version
+	}
+
+	return p, nil
+}
+
+// fromFile returns the resource in the file, with what only the cluster knows of it, such as the
+// version that a range was resolved to.
+func (o *diffOptions) fromFile(ctx context.Context, cluster *cli.Cluster) (v1alpha2.Provider, error) {
+	p, err := readResource(o.In, o.filename, cluster.Namespace)
+	if err != nil {
+		return nil, err
+	}
+
+	existing, err := cluster.Providers(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, e := range existing {
+		if cli.Name(e) == cli.Name(p) {
+			p.SetResourceVersion(e.GetResourceVersion())
+			p.SetUID(e.GetUID())
+			e.GetStatus().DeepCopyInto(p.GetStatus())
+		}
+	}
+
+	return p, nil
+}
+
+// compare compares the current revision of the release with what would be installed.
+func (o *diffOptions) compare(
+	ctx context.Context,
+	cluster *cli.Cluster,
+	p v1alpha2.Provider,
+) (*difference, error) {
+	observed, err := cluster.Releases.Observe(ctx, plan.ReleaseKey(p))
+	if err != nil {
+		return nil, err
+	}
+
+	current := &release.Record{}
+
+	if newest, exists := observed.Newest(); exists {
+		current, err = cluster.Releases.Read(ctx, observed.Release, newest)
+		if err != nil {
+			return nil, err
+		}
+	}
+
+	plan, err := o.plan(ctx, cluster, p, observed)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, w := range plan.Warnings {
+		o.Warnf("%s", w)
+	}
+
+	changes, err := objectdiff.Compare(current.Objects, plan.Rendered.Objects, o.contextLines)
+	if err != nil {
+		return nil, err
+	}
+
+	return &difference{
+		Provider:    v1alpha2.Label(p),
+		From:        current.AppVersion,
+		To:          plan.Version,
+		Objects:     changes,
+		NewCRDs:     plan.NewCRDs,
+		ChangedCRDs: plan.ChangedCRDs,
+	}, nil
+}
+
+// plan returns what would be installed: the revision that a flag or the resource selects, or what
+// the rest of the resource asks for.
+func (o *diffOptions) plan(
+	ctx context.Context,
+	cluster *cli.Cluster,
+	p v1alpha2.Provider,
+	observed state.History,
+) (*plan.Preview, error) {
+	number := o.revision
+
+	spec := p.GetSpec().Release
+	if number == 0 && spec != nil && spec.RollbackTo != nil {
+		number = int(*spec.RollbackTo)
+		o.Warnf("spec.release.rollbackTo is %d, so nothing but this revision is installed", number)
+	}
+
+	if number != 0 {
+		return planRollback(ctx, cluster, observed, number)
+	}
+
+	planner, err := o.planner.Planner(ctx, o.Options, cluster)
+	if err != nil {
+		return nil, err
+	}
+	defer planner.Close()
+
+	return planner.Plan(ctx, p)
+}
+
+// planRollback returns an earlier revision. A rollback does not change CRDs.
+func planRollback(
+	ctx context.Context,
+	cluster *cli.Cluster,
+	observed state.History,
+	number int,
+) (*plan.Preview, error) {
+	revision, err := findRevision(observed, number)
+	if err != nil {
+		return nil, err
+	}
+
+	record, err := cluster.Releases.Read(ctx, observed.Release, revision)
+	if err != nil {
+		return nil, err
+	}
+
+	return &plan.Preview{Plan: plan.Plan{Version: record.AppVersion}, Rendered: record}, nil
+}

@@ -1,0 +1,97 @@
+package providers
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/objectdiff"
+)
+
+// difference is what would change for a provider.
+type difference struct {
+	Provider string `json:"provider"`
+	// From and To are versions of the provider.
+	From        string              `json:"from,omitempty"`
+	To          string              `json:"to"`
+	Objects     []objectdiff.Change `json:"objects,omitempty"`
+	NewCRDs     []string            `json:"newCRDs,omitempty"`
+	ChangedCRDs []string            `json:"changedCRDs,omitempty"`
+}
+
+func (d *difference) isEmpty() bool {
+	return len(d.Objects) == 0 && len(d.NewCRDs) == 0 && len(d.ChangedCRDs) == 0
+}
+
+// summary returns the numbers of changes in one line.
+func (d *difference) summary() string {
+	if d.isEmpty() {
+		return d.Provider + ": no changes"
+	}
+
+	counts := map[objectdiff.Kind]int{}
+	for _, c := range d.Objects {
+		counts[c.Kind]++
+	}
+
+	versions := d.To
+	if d.From != "" && d.From != d.To {
+		versions = d.From + " to " + d.To
+	}
+
+	return fmt.Sprintf(
+		"%s %s: %s to create, %d to change, %d to delete; %s to create, %d to change",
+		d.Provider,
+		versions,
+		cli.Count(counts[objectdiff.Created], "object"),
+		counts[objectdiff.Changed],
+		counts[objectdiff.Deleted],
+		cli.Count(len(d.NewCRDs), "CRD"),
+		len(d.ChangedCRDs),
+	)
+}
+
+func (d *difference) print(printer *cli.Printer) error {
+	return printer.Print(d, func() error {
+		for _, c := range d.Objects {
+			printer.Printf("%s", printer.Paint(cli.Yellow, fmt.Sprintf("%s would be %s:", c.Object, c.Kind)))
+
+			for line := range strings.Lines(c.Diff) {
+				printer.Printf("%s", printer.Paint(lineStyle(line), strings.TrimSuffix(line, "\n")))
+			}
+
+			printer.Printf("")
+		}
+
+		for _, name := range d.NewCRDs {
+			printCRD(printer, name, "created")
+		}
+
+		for _, name := range d.ChangedCRDs {
+			printCRD(printer, name, "changed")
+		}
+
+		printer.Printf("%s", d.summary())
+
+		return nil
+	})
+}
+
+func printCRD(printer *cli.Printer, name, change string) {
+	line := fmt.Sprintf("CustomResourceDefinition %s would be %s", name, change)
+	printer.Printf("%s", printer.Paint(cli.Yellow, line))
+}
+
+// lineStyle returns the style of a line of a unified diff.
+func lineStyle(line string) cli.Style {
+	switch line[0] {
+	case '+':
+		return cli.Green
+	case '-':
+		return cli.Red
+	case '@':
+		return cli.Cyan
+	default:
+		return cli.Plain
+	}
+}

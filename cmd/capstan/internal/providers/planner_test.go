@@ -1,0 +1,99 @@
+package providers
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/harness"
+)
+
+// TestPlanWithoutFetchConfig plans for a provider whose source is only known from the operator's
+// configuration. No operator runs: its Deployment is all that the commands need.
+func TestPlanWithoutFetchConfig(t *testing.T) {
+	g := NewWithT(t)
+	clitest.WithoutConfiguration(t)
+
+	b, err := bed.Start(t.Context(), bed.Options{Nodes: -1, WithoutCertManager: true})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = b.Stop() })
+
+	c, err := harness.NewClient(b.Config())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(harness.InstallCRDs(t.Context(), c, "../../../..")).To(Succeed())
+
+	config := clitest.Configuration(t, "../../../../test/data/providers")
+	configMap := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "clusterctl", Namespace: "default"},
+		Data:       map[string]string{"clusterctl.yaml": config},
+	}
+	g.Expect(c.Create(t.Context(), configMap)).To(Succeed())
+	g.Expect(c.Create(t.Context(), operatorDeployment())).To(Succeed())
+
+	docker := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Name: "docker", Namespace: "default"}}
+	docker.Spec.Version = "v1.0.0"
+	g.Expect(c.Create(t.Context(), docker)).To(Succeed())
+
+	out, warnings, err := clitest.Run(t.Context(), NewDiffCommand, "docker", "--kubeconfig", b.Kubeconfig())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(warnings).To(BeEmpty())
+	g.Expect(out).To(And(
+		MatchRegexp(`\+ +image: mirror.example.com/capi/capd-manager:v1.0.0`),
+		MatchRegexp(`(?m)^infrastructure-docker v1\.0\.0: \d+ objects to create, 0 to change, 0 to delete; \d+ CRDs to `+
+			`create`),
+	))
+
+	docker.Status.InstalledVersion = new("v1.0.0")
+	docker.Status.Contract = new("v1beta2")
+	g.Expect(c.Status().Update(t.Context(), docker)).To(Succeed())
+
+	out, warnings, err = clitest.Run(t.Context(), NewUpgradeCommand, "plan", "--kubeconfig", b.Kubeconfig())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(warnings).To(BeEmpty())
+	g.Expect(out).To(MatchRegexp(`(?m)^infrastructure-docker +v1\.0\.0 +v1\.1\.0 +`))
+
+	// Flags take precedence.
+	out, _, err = clitest.Run(
+		t.Context(),
+		NewDiffCommand,
+		"docker",
+		"--kubeconfig",
+		b.Kubeconfig(),
+		"--image-registry",
+		"other.example.com",
+	)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(out).To(MatchRegexp(`\+ +image: other.example.com/capi/capd-manager:v1.0.0`))
+}
+
+// operatorDeployment returns the Deployment of an operator with an image registry and a configuration
+// file.
+func operatorDeployment() *appsv1.Deployment {
+	labels := map[string]string{"app.kubernetes.io/name": "capstan"}
+	pod := corev1.PodSpec{
+		Containers: []corev1.Container{{
+			Name:         "operator",
+			Image:        "operator",
+			Args:         []string{"--image-registry=mirror.example.com", "--config=/config/clusterctl.yaml"},
+			VolumeMounts: []corev1.VolumeMount{{Name: "config", MountPath: "/config"}},
+		}},
+		Volumes: []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{
+			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "clusterctl"}},
+		}}},
+	}
+
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "capstan", Namespace: "default", Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(0)),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
+		},
+	}
+}

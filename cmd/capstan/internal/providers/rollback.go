@@ -1,0 +1,165 @@
+package providers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// rollbackOptions are the flags of `rollback`.
+type rollbackOptions struct {
+	*cli.Options
+
+	cluster *cli.ClusterFlags
+	wait    *cli.WaitFlags
+	undo    bool
+}
+
+// NewRollbackCommand returns `capstan rollback`.
+func NewRollbackCommand(options *cli.Options) *cobra.Command {
+	o := &rollbackOptions{Options: options}
+	cmd := &cobra.Command{
+		Use:   "rollback PROVIDER [REVISION]",
+		Short: "Roll back a provider to an earlier revision of its release",
+		Long: `Roll back a provider to an earlier revision of its release, and hold it there until --undo. This
+sets spec.release.rollbackTo of its resource. CRDs are not rolled back.
+
+Without REVISION, the latest earlier revision that was healthy is used. capstan history lists the
+revisions; capstan diff PROVIDER --revision REVISION shows what would change.`,
+		Example: `  capstan rollback infrastructure-aws
+  capstan rollback infrastructure-aws 3
+  capstan rollback infrastructure-aws --undo`,
+		Args: cli.Arguments(1, 2, "a provider and optionally a revision"),
+		RunE: cli.Run(o.run),
+	}
+	flags := cmd.Flags()
+	o.cluster = cli.AddClusterFlags(flags)
+	o.wait = cli.AddWaitFlags(flags, "the provider is ready")
+	flags.BoolVar(&o.undo, "undo", false, "Stop holding the revision, and install what the spec asks for.")
+
+	return cmd
+}
+
+func (o *rollbackOptions) run(ctx context.Context, args []string) error {
+	if o.undo && len(args) > 1 {
+		return errors.New("--undo takes no revision: it installs what the rest of the spec asks for")
+	}
+
+	cluster, err := o.cluster.Connect()
+	if err != nil {
+		return err
+	}
+
+	p, err := cluster.Find(ctx, args[0])
+	if err != nil {
+		return err
+	}
+
+	var rollbackTo any // nil removes the field
+
+	message := "no longer held at a revision"
+
+	if !o.undo {
+		revision, err := selectRevision(ctx, cluster, p, args[1:])
+		if err != nil {
+			return err
+		}
+
+		rollbackTo = revision.Number
+		message = fmt.Sprintf("rolling back to revision %d, version %s", revision.Number, revision.Version)
+	}
+
+	change := map[string]any{"spec": map[string]any{"release": map[string]any{"rollbackTo": rollbackTo}}}
+	if err := cluster.Patch(ctx, p, change); err != nil {
+		return err
+	}
+
+	o.Printf("%s: %s", cli.Name(p), message)
+
+	return waitReady(ctx, o.Options, cluster, p, o.wait)
+}
+
+// waitReady waits until a provider is ready, if --wait is set, and prints its states.
+func waitReady(
+	ctx context.Context,
+	o *cli.Options,
+	cluster *cli.Cluster,
+	p v1alpha2.Provider,
+	wait *cli.WaitFlags,
+) error {
+	if !wait.Wait {
+		return nil
+	}
+
+	printLine := func(line string) { o.Printf("%s", line) }
+	if err := cluster.Wait(ctx, p, wait.Timeout, cli.Ready, printLine); err != nil {
+		return err
+	}
+
+	o.Printf("%s: %s", cli.Name(p), cli.Readiness(p))
+
+	return nil
+}
+
+// selectRevision returns the revision that an argument names. Without one it is the latest earlier
+// revision that was healthy.
+func selectRevision(
+	ctx context.Context,
+	cluster *cli.Cluster,
+	p v1alpha2.Provider,
+	args []string,
+) (state.Revision, error) {
+	observed, err := cluster.Releases.Observe(ctx, plan.ReleaseKey(p))
+	if err != nil {
+		return state.Revision{}, err
+	}
+
+	if len(args) == 0 {
+		return lastHealthy(observed, v1alpha2.Label(p))
+	}
+
+	number, err := strconv.Atoi(args[0])
+	if err != nil {
+		return state.Revision{}, fmt.Errorf(
+			"revision %q is not a number; `capstan history %s` lists the revisions",
+			args[0],
+			v1alpha2.Label(p),
+		)
+	}
+
+	return findRevision(observed, number)
+}
+
+// lastHealthy returns the latest revision before the current one that was healthy.
+func lastHealthy(observed state.History, label string) (state.Revision, error) {
+	for i, r := range observed.Revisions {
+		if i > 0 && r.Healthy {
+			return r, nil
+		}
+	}
+
+	return state.Revision{}, fmt.Errorf(
+		"release %s has no earlier revision that was healthy; `capstan history %s` lists the revisions",
+		observed.Release,
+		label,
+	)
+}
+
+// findRevision returns the revision with a number.
+func findRevision(observed state.History, number int) (state.Revision, error) {
+	if revision, exists := observed.Find(number); exists {
+		return revision, nil
+	}
+
+	return state.Revision{}, fmt.Errorf(
+		"release %s has no revision %d; `helm history %s -n %s` lists the revisions",
+		observed.Release, number, observed.Release.Name, observed.Release.Namespace)
+}

@@ -1,0 +1,111 @@
+package providers
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/upgradeplan"
+)
+
+// upgradePlanOptions are the flags of `upgrade plan`.
+type upgradePlanOptions struct {
+	*cli.Options
+
+	cluster *cli.ClusterFlags
+	planner *cli.PlannerFlags
+	output  *cli.OutputFlags
+}
+
+func newUpgradePlanCommand(options *cli.Options) *cobra.Command {
+	o := &upgradePlanOptions{Options: options}
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "Show the available upgrades",
+		Long: `Show the available upgrades: for each contract of Cluster API, the newest version of every provider
+that works with it, in the order in which to upgrade. The versions come from the providers' sources.
+Pre-releases are left out.
+
+The sources depend on the operator's configuration, which is read from its Deployment; flags
+override it.`,
+		Args: cli.Arguments(0, 0, "no arguments"),
+		RunE: cli.Run(o.run),
+	}
+	flags := cmd.Flags()
+	o.cluster = cli.AddClusterFlags(flags)
+	o.planner = cli.AddPlannerFlags(flags)
+	o.output = cli.AddOutputFlags(flags)
+
+	return cmd
+}
+
+func (o *upgradePlanOptions) run(ctx context.Context, _ []string) error {
+	printer, err := o.output.Printer(o.Out)
+	if err != nil {
+		return err
+	}
+
+	cluster, err := o.cluster.Connect()
+	if err != nil {
+		return err
+	}
+
+	plans, err := planUpgrades(ctx, o.Options, cluster, o.planner)
+	if err != nil {
+		return err
+	}
+
+	return printPlans(printer, plans)
+}
+
+func printPlans(printer *cli.Printer, plans []upgradeplan.Plan) error {
+	return printer.Print(plans, func() error {
+		if len(plans) == 0 {
+			printer.Printf("There are no installed providers.")
+		}
+
+		for i, plan := range plans {
+			if i > 0 {
+				printer.Printf("")
+			}
+
+			if err := printPlan(printer, plan); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+}
+
+func printPlan(printer *cli.Printer, plan upgradeplan.Plan) error {
+	rows := make([]cli.Row, 0, len(plan.Steps))
+
+	for _, step := range plan.Steps {
+		row := cli.Row{Cells: []string{step.Provider, step.From, cmp.Or(step.To, "-"), step.Contract}}
+		if step.To != "" {
+			row.Style = cli.Green
+		}
+
+		rows = append(rows, row)
+	}
+
+	printer.Printf("%s", printer.Paint(cli.Bold, "Contract "+plan.Contract))
+
+	if err := printer.Table([]string{"PROVIDER", "INSTALLED", "UPGRADE TO", "CONTRACT"}, rows); err != nil {
+		return err
+	}
+
+	switch {
+	case plan.Blocked != "":
+		printer.Printf("%s", printer.Paint(cli.Red, "Not possible: "+plan.Blocked+"."))
+	case !plan.Upgrades():
+		printer.Printf("All providers have their newest version for this contract.")
+	default:
+		printer.Printf("To upgrade the providers in this order, run: capstan upgrade apply --contract %s", plan.Contract)
+	}
+
+	return nil
+}

@@ -1,0 +1,50 @@
+package providers
+
+import (
+	"testing"
+
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/upgradeplan"
+)
+
+func TestPrintPlans(t *testing.T) {
+	versions := func(versionsAndContracts ...string) []upgradeplan.Version {
+		var all []upgradeplan.Version
+		for i := 0; i < len(versionsAndContracts); i += 2 {
+			all = append(all, upgradeplan.Version{Version: versionsAndContracts[i], Contract: versionsAndContracts[i+1]})
+		}
+
+		return all
+	}
+	core := upgradeplan.Provider{
+		Label: "cluster-api", Version: "v1.9.10", Contract: "v1beta1",
+		Available: versions("v1.13.5", "v1beta2", "v1.9.11", "v1beta1", "v1.9.10", "v1beta1"),
+	}
+	current := upgradeplan.Provider{Label: "cluster-api", Version: "v1.13.5", Contract: "v1beta2"}
+	kubeadm := upgradeplan.Provider{
+		Label: "bootstrap-kubeadm", Version: "v1.9.10", Contract: "v1beta1",
+		Available: versions("v1.13.5", "v1beta2", "v1.9.11", "v1beta1"),
+	}
+	aws := upgradeplan.Provider{Label: "infrastructure-aws", Version: "v2.11.1", Contract: "v1beta1"}
+	ancient := upgradeplan.Provider{Label: "infrastructure-ancient", Version: "v0.1.0", Contract: "v1alpha4"}
+
+	printed := func(t *testing.T, printer cli.Printer, providers ...upgradeplan.Provider) string {
+		t.Helper()
+
+		return clitest.Printed(t, printer, func(p *cli.Printer) error { return printPlans(p, upgradeplan.New(providers)) })
+	}
+
+	for file, providers := range map[string][]upgradeplan.Provider{
+		"plan.txt":         {core, kubeadm, aws},
+		"plan-blocked.txt": {core, ancient},
+		"plan-current.txt": {current, aws},
+		"plan-no-core.txt": {aws},
+		"plan-none.txt":    nil,
+	} {
+		t.Run(file, func(t *testing.T) { clitest.Golden(t, file, printed(t, cli.Printer{}, providers...)) })
+	}
+
+	clitest.Golden(t, "plan-colored.txt", printed(t, cli.Printer{Color: true}, core, kubeadm, aws))
+	clitest.Golden(t, "plan.json", printed(t, cli.Printer{Format: cli.FormatJSON}, core, kubeadm, aws))
+}

@@ -1,0 +1,104 @@
+package providers
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
+	"github.com/capstan-project/capstan/test/fakesource"
+)
+
+// configured writes a configuration file and returns its path.
+func configured(t *testing.T, content string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "clusterctl.yaml")
+	NewWithT(t).Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed())
+
+	return file
+}
+
+func TestProviders(t *testing.T) {
+	clitest.WithoutConfiguration(t)
+	g := NewWithT(t)
+	out, _, err := clitest.Run(t.Context(), NewListCommand)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(out).To(MatchRegexp(`(?m)^TYPE +NAME +SOURCE +NOTE$`))
+	g.Expect(out).
+		To(MatchRegexp(`(?m)^InfrastructureProvider +aws ` +
+			`+https://github\.com/kubernetes-sigs/cluster-api-provider-aws/releases/latest/infrastructure-components\.yaml$`))
+
+	file := configured(
+		t,
+		"providers: [{name: aws, type: InfrastructureProvider, url: \"https://mirror.example.com/aws/x.yaml\"}]",
+	)
+	out, _, err = clitest.Run(t.Context(), NewListCommand, "--config", file)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(out).
+		To(MatchRegexp(`(?m)^InfrastructureProvider +aws +https://mirror\.example\.com/aws/x\.yaml +configured$`))
+
+	out, _, err = clitest.Run(t.Context(), NewListCommand, "--config", file, "-o", "yaml")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(out).
+		To(ContainSubstring("- configured: true\n  label: infrastructure-aws\n  name: aws\n" +
+			"  type: InfrastructureProvider\n  url: https://mirror.example.com/aws/x.yaml\n"))
+
+	_, _, err = clitest.Run(t.Context(), NewListCommand, "-o", "xml")
+	g.Expect(err).To(MatchError(`unknown --output "xml"; use one of table, json, yaml`))
+}
+
+func TestVersions(t *testing.T) {
+	clitest.WithoutConfiguration(t)
+	g := NewWithT(t)
+	server := &fakesource.Server{Token: "t0ken"}
+
+	metadata := []byte("releaseSeries: [{major: 1, minor: 1, contract: v1beta2}, {major: 1, minor: 0, contract: v1beta1}]")
+	for _, version := range []string{"v0.9.0", "v1.0.0", "v1.0.1", "v1.1.0", "v1.2.0-rc.1"} {
+		server.Publish("owner/tiny", version, map[string][]byte{"metadata.yaml": metadata})
+	}
+
+	g.Expect(server.Start()).To(Succeed())
+	t.Cleanup(func() { _ = server.Stop() })
+	t.Setenv("GITHUB_TOKEN", "t0ken")
+	file := configured(
+		t,
+		"providers: [{name: tiny, type: AddonProvider, "+
+			"url: "+server.URL()+"/owner/tiny/releases/latest/addon-components.yaml}]",
+	)
+
+	for _, name := range []string{"addon-tiny", "addon/tiny", "AddonProvider/tiny", "tiny"} {
+		out, _, err := clitest.Run(t.Context(), NewVersionsCommand, name, "--config", file)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(out).To(Equal("VERSION   CONTRACT\nv1.1.0    v1beta2\nv1.0.1    v1beta1\nv0.9.0\n"), name)
+	}
+
+	out, _, err := clitest.Run(t.Context(), NewVersionsCommand, "tiny", "--config", file, "--all", "-o", "json")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(out).
+		To(MatchJSON(`[
+			{"version": "v1.2.0-rc.1"},
+			{"version": "v1.1.0", "contract": "v1beta2"},
+			{"version": "v1.0.1", "contract": "v1beta1"},
+			{"version": "v1.0.0", "contract": "v1beta1"},
+			{"version": "v0.9.0"}
+		]`))
+}
+
+func TestVersionsOfUnknownProvider(t *testing.T) {
+	clitest.WithoutConfiguration(t)
+
+	for name, message := range map[string]string{
+		"infrastructure-unknown": "unknown provider: InfrastructureProvider unknown; `capstan providers` lists the " +
+			"known ones",
+		"kubeadm": "there are several providers with the name kubeadm; use one of the labels " +
+			"bootstrap-kubeadm, control-plane-kubeadm",
+	} {
+		_, _, err := clitest.Run(t.Context(), NewVersionsCommand, name)
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring(message)))
+	}
+
+	_, _, err := clitest.Run(t.Context(), NewVersionsCommand)
+	NewWithT(t).Expect(err).To(MatchError("expected one provider; usage: versions PROVIDER [flags]"))
+}

@@ -1,0 +1,117 @@
+// Package registries has the command that mirrors providers to registries, and the flags with which
+// commands access registries.
+package registries
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
+)
+
+// AccessFlags are the flags of commands that access registries.
+type AccessFlags struct {
+	ca, config, username string
+	passwordStdin        bool
+}
+
+// AddAccessFlags adds the flags to a command.
+func AddAccessFlags(flags *pflag.FlagSet) *AccessFlags {
+	f := &AccessFlags{}
+	flags.StringVar(&f.ca, "registry-ca", "", "File with additional CA certificates for registries.")
+	flags.StringVar(
+		&f.config,
+		"registry-config",
+		"",
+		"File with credentials for registries, as written by docker login and helm registry login. Default: docker's own.",
+	)
+	flags.StringVarP(&f.username, "username", "u", "", "User name for the registry; requires --password-stdin.")
+	flags.BoolVar(&f.passwordStdin, "password-stdin", false, "Read the password of --username from standard input.")
+
+	return f
+}
+
+// Client returns a client for registries. The user name and password are only used for the registry
+// with the given host; in is read for the password.
+func (f *AccessFlags) Client(host string, in io.Reader) (*oci.Client, error) {
+	var options oci.Options
+
+	if f.ca != "" {
+		ca, err := os.ReadFile(f.ca)
+		if err != nil {
+			return nil, err
+		}
+
+		options.CA = ca
+	}
+
+	credentials, err := f.credentials(host, in)
+	if err != nil {
+		return nil, err
+	}
+
+	options.Credentials = credentials
+
+	return oci.NewClient(options)
+}
+
+func (f *AccessFlags) credentials(host string, in io.Reader) (oci.Credentials, error) {
+	hasUsername := f.username != ""
+	if hasUsername != f.passwordStdin {
+		return nil, errors.New("--username and --password-stdin must be used together; " +
+			"alternatively, log in with docker login")
+	}
+
+	configured, err := f.configured()
+	if err != nil || !hasUsername {
+		return configured, err
+	}
+
+	password, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read the password: %w", err)
+	}
+
+	static := oci.StaticCredentials(host, f.username, strings.TrimRight(password, "\r\n"))
+
+	return oci.ChainCredentials(static, configured), nil
+}
+
+func (f *AccessFlags) configured() (oci.Credentials, error) {
+	if f.config == "" {
+		return oci.UserDockerConfig()
+	}
+
+	return oci.DockerConfigFile(f.config)
+}
+
+// PullChart reads a chart from a registry.
+func (f *AccessFlags) PullChart(ctx context.Context, reference string, in io.Reader) (*oci.Chart, error) {
+	ref, err := oci.Parse(reference)
+	if err != nil {
+		return nil, err
+	}
+
+	if ref.Identifier() == "" {
+		return nil, fmt.Errorf("%s has no version; add it without its v, such as %s:1.2.3", reference, ref)
+	}
+
+	client, err := f.Client(ref.Registry, in)
+	if err != nil {
+		return nil, err
+	}
+
+	return client.PullChart(ctx, ref)
+}
+
+// IsReference reports whether an argument refers to a registry, and not to a file.
+func IsReference(argument string) bool {
+	return strings.HasPrefix(argument, "oci://") || strings.HasPrefix(argument, "http://")
+}

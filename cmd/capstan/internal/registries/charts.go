@@ -1,0 +1,199 @@
+package registries
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/supply/store"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+)
+
+// chartFlags select the charts to mirror.
+type chartFlags struct {
+	cluster *cli.ClusterFlags
+	catalog *cli.CatalogFlags
+
+	filename   string
+	repository string
+	installed  bool
+}
+
+func addChartFlags(flags *pflag.FlagSet) *chartFlags {
+	f := &chartFlags{cluster: cli.AddClusterFlags(flags), catalog: cli.AddCatalogFlags(flags)}
+	flags.StringVarP(&f.filename, "filename", "f", "", "File with provider resources, whose names and versions are used.")
+	flags.StringVar(
+		&f.repository,
+		"repository",
+		"",
+		"Folder with releases in clusterctl's local-repository layout. Default: where the providers are published.",
+	)
+	flags.BoolVar(&f.installed, "installed", false, "Copy the charts that are in use in the cluster.")
+
+	return f
+}
+
+// load returns the charts of the given providers, as LABEL[:VERSION], and of those that flags
+// select.
+func (f *chartFlags) load(ctx context.Context, given []string) ([]*chart.Chart, error) {
+	wanted := slices.Clone(given)
+
+	if f.filename != "" {
+		resources, err := readResources(f.filename)
+		if err != nil {
+			return nil, err
+		}
+
+		wanted = append(wanted, resources...)
+	}
+
+	charts := make([]*chart.Chart, 0, len(wanted))
+
+	for _, provider := range wanted {
+		name, version, _ := strings.Cut(provider, ":")
+
+		c, err := f.build(ctx, name, version)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+
+		charts = append(charts, c)
+	}
+
+	if !f.installed {
+		return charts, nil
+	}
+
+	installed, err := f.installedCharts(ctx)
+
+	return append(charts, installed...), err
+}
+
+// build builds the chart of a provider's version.
+func (f *chartFlags) build(ctx context.Context, name, version string) (*chart.Chart, error) {
+	from, err := f.source(name)
+	if err != nil {
+		return nil, err
+	}
+
+	release, err := source.Resolve(ctx, from, version, "")
+	if err != nil {
+		return nil, err
+	}
+
+	b, err := from.Fetch(ctx, release)
+	if err != nil {
+		return nil, err
+	}
+
+	return chartgen.Build(b)
+}
+
+func (f *chartFlags) source(name string) (source.Source, error) {
+	if f.repository != "" {
+		return source.NewDirectory(filepath.Join(f.repository, name))
+	}
+
+	known, err := f.catalog.Load()
+	if err != nil {
+		return nil, err
+	}
+
+	entry, err := cli.FindEntry(known, name)
+	if err != nil {
+		return nil, err
+	}
+
+	return known.Open(entry, nil)
+}
+
+// readResources reads the providers in a file of resources, as LABEL:VERSION.
+func readResources(file string) ([]string, error) {
+	in, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+
+	var wanted []string
+
+	decoder := utilyaml.NewYAMLOrJSONDecoder(in, 4096)
+
+	for {
+		object := &unstructured.Unstructured{}
+
+		err := decoder.Decode(&object.Object)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+
+		t := v1alpha2.ProviderType(object.GetKind())
+		if object.GroupVersionKind().Group != v1alpha2.GroupVersion.Group || t.New() == nil {
+			continue // such as Namespaces and Secrets
+		}
+
+		version, _, _ := unstructured.NestedString(object.Object, "spec", "version")
+		wanted = append(wanted, t.Label(object.GetName())+":"+version)
+	}
+
+	if len(wanted) == 0 {
+		return nil, fmt.Errorf("%s contains no provider resource of %s", file, v1alpha2.GroupVersion.Group)
+	}
+
+	return wanted, nil
+}
+
+// installedCharts reads the charts of the installed providers, which the operator keeps in the
+// cluster.
+func (f *chartFlags) installedCharts(ctx context.Context) ([]*chart.Chart, error) {
+	cluster, err := f.cluster.Connect()
+	if err != nil {
+		return nil, err
+	}
+
+	providers, err := cluster.Providers(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	charts := make([]*chart.Chart, 0, len(providers))
+	stored := &store.Cluster{Client: cluster.Client}
+
+	for _, p := range providers {
+		status := p.GetStatus()
+		if status.Chart == nil {
+			return nil, fmt.Errorf("%s has no chart yet; its conditions contain the reason", cli.Name(p))
+		}
+
+		found, err := stored.Find(ctx, store.FindOptions{
+			Namespace:    p.GetNamespace(),
+			Provider:     v1alpha2.Label(p),
+			Version:      status.DesiredVersion,
+			PreferDigest: status.Chart.Digest,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("the chart of %s: %w", cli.Name(p), err)
+		}
+
+		charts = append(charts, found.Chart)
+	}
+
+	return charts, nil
+}

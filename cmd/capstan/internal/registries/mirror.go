@@ -1,0 +1,271 @@
+package registries
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/render"
+	"github.com/capstan-project/capstan/chartgen/supply/mirror"
+	"github.com/capstan-project/capstan/chartgen/supply/mirror/certmanager"
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+)
+
+// mirrorOptions are the flags of `mirror`.
+type mirrorOptions struct {
+	*cli.Options
+
+	access *AccessFlags
+	charts *chartFlags
+	output *cli.OutputFlags
+
+	to          string
+	archive     string
+	certManager string
+	images      []string
+	platforms   []string
+	chartsOnly  bool
+	dryRun      bool
+	overwrite   bool
+	parallel    int
+}
+
+// NewMirrorCommand returns `capstan mirror`.
+func NewMirrorCommand(options *cli.Options) *cobra.Command {
+	o := &mirrorOptions{Options: options}
+	cmd := &cobra.Command{
+		Use:   "mirror PROVIDER[:VERSION]... --to {oci://REGISTRY[/PATH] | ARCHIVE.tar}",
+		Short: "Copy providers to a registry or an archive, for use without internet access",
+		Long: `Copy the charts of providers and the container images that they run to a registry, or to an archive
+that is copied to a registry later. What already exists there is not copied again, so an interrupted
+copy can be continued.
+
+PROVIDER is named as for "capstan versions"; without VERSION the newest one is used. Providers can
+also come from a file of resources, or from a cluster, which provides the charts that it uses.
+
+An archive is an OCI image layout in a tar file, which oras, crane and skopeo can read as well. At
+the end the command prints the flags that make the operator use the mirror.`,
+		Example: `  capstan mirror cluster-api:v1.13.5 infrastructure-aws --to mirror.tar --platform linux/amd64
+  capstan mirror --archive mirror.tar --to oci://registry.example.com/capi
+  capstan mirror --filename providers.yaml --to oci://registry.example.com/capi --dry-run`,
+		RunE: cli.Run(o.run),
+	}
+	flags := cmd.Flags()
+	o.access = AddAccessFlags(flags)
+	o.charts = addChartFlags(flags)
+	o.output = cli.AddOutputFlags(flags)
+	flags.StringVar(&o.to, "to", "", "Registry or archive to copy to.")
+	flags.StringVar(&o.archive, "archive", "", "Copy the content of this archive, and nothing else.")
+	flags.StringArrayVar(&o.images, "image", nil, "Additional image to copy; can be repeated.")
+	flags.StringVar(
+		&o.certManager,
+		"cert-manager",
+		"",
+		"Version of cert-manager whose chart and images are copied as well, such as v1.21.2; "+
+			"or the chart in another registry, such as oci://REGISTRY/PATH/charts/cert-manager:v1.21.2.",
+	)
+	flags.StringSliceVar(
+		&o.platforms,
+		"platform",
+		nil,
+		"Platforms of images to copy, such as linux/amd64,linux/arm64. Default: all.",
+	)
+	flags.BoolVar(&o.chartsOnly, "charts-only", false, "Do not copy the images.")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "Only list what would be copied, with sizes.")
+	flags.BoolVar(
+		&o.overwrite,
+		"overwrite",
+		false,
+		"Move the tags of images that exist in the registry with other content. Charts are never overwritten.",
+	)
+	flags.IntVar(&o.parallel, "parallel", 4, "Number of charts and images to copy at the same time.")
+
+	return cmd
+}
+
+func (o *mirrorOptions) run(ctx context.Context, args []string) error {
+	if o.to == "" && !o.dryRun {
+		return errors.New("--to is missing; set it to a registry, such as oci://registry.example.com/path, " +
+			"or an archive, such as mirror.tar")
+	}
+
+	printer, err := o.output.Printer(o.Out)
+	if err != nil {
+		return err
+	}
+
+	client, err := o.client()
+	if err != nil {
+		return err
+	}
+
+	items, err := o.items(ctx, client, args)
+	if err != nil {
+		return err
+	}
+
+	if len(items) == 0 {
+		return errors.New("there is nothing to copy; name providers, or set --filename, --installed, --archive or --image")
+	}
+
+	if o.dryRun {
+		return printItems(printer, items)
+	}
+
+	if IsReference(o.to) {
+		return o.copyToRegistry(ctx, client, items)
+	}
+
+	return o.copyToArchive(ctx, items)
+}
+
+// client returns the client for the registries. The user name and password of the flags are for the
+// registry that is copied to.
+func (o *mirrorOptions) client() (*oci.Client, error) {
+	host := ""
+
+	if IsReference(o.to) {
+		base, err := oci.ParseRepository(o.to)
+		if err != nil {
+			return nil, err
+		}
+
+		host = base.Registry
+	}
+
+	return o.access.Client(host, o.In)
+}
+
+// items returns everything to copy, charts first.
+func (o *mirrorOptions) items(ctx context.Context, client *oci.Client, args []string) ([]*mirror.Item, error) {
+	if o.archive != "" {
+		return mirror.OpenArchive(ctx, o.archive)
+	}
+
+	charts, err := o.charts.load(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+
+	items := make([]*mirror.Item, 0, len(charts))
+
+	for _, c := range charts {
+		item, err := mirror.NewChart(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+
+		items = append(items, item)
+	}
+
+	names := slices.Clone(o.images)
+
+	if !o.chartsOnly {
+		used, err := imagesOf(charts)
+		if err != nil {
+			return nil, err
+		}
+
+		names = append(names, used...)
+	}
+
+	if o.certManager != "" {
+		reference, err := certmanager.ParseChart(o.certManager)
+		if err != nil {
+			return nil, fmt.Errorf("--cert-manager: %w", err)
+		}
+
+		found, err := mirror.PublishedChart(ctx, client, reference)
+		if err != nil {
+			return nil, err
+		}
+
+		items = append(items, found...)
+
+		if !o.chartsOnly {
+			names = append(names, certmanager.Images(reference)...)
+		}
+	}
+
+	slices.Sort(names)
+
+	images, err := mirror.Images(ctx, client, slices.Compact(names), o.platforms)
+
+	return append(items, images...), err
+}
+
+// imagesOf returns the images of charts.
+func imagesOf(charts []*chart.Chart) ([]string, error) {
+	var all []string
+
+	for _, c := range charts {
+		images, err := render.Images(c, nil)
+		if err != nil {
+			return nil, err
+		}
+
+		all = append(all, images...)
+	}
+
+	return all, nil
+}
+
+func (o *mirrorOptions) copyToArchive(ctx context.Context, items []*mirror.Item) error {
+	archive, err := mirror.CreateArchive(o.to)
+	if err != nil {
+		return err
+	}
+
+	if err := o.copy(ctx, items, archive); err != nil {
+		return fmt.Errorf("%w\nwhat was copied is kept; run the same command again to continue", err)
+	}
+
+	if err := archive.Close(ctx); err != nil {
+		return err
+	}
+
+	o.Printf("%s contains %s. To copy it to a registry, run:", o.to, summary(items))
+	o.Printf("  capstan mirror --archive %s --to oci://REGISTRY/PATH", o.to)
+
+	return nil
+}
+
+func (o *mirrorOptions) copyToRegistry(ctx context.Context, client *oci.Client, items []*mirror.Item) error {
+	base, err := oci.ParseRepository(o.to)
+	if err != nil {
+		return err
+	}
+
+	target := &mirror.Registry{Client: client, Base: base, Overwrite: o.overwrite}
+	if err := o.copy(ctx, items, target); err != nil {
+		return fmt.Errorf("%w\nrun the same command again to continue", err)
+	}
+
+	o.Printf("%s contains %s. Start the operator with:", o.to, summary(items))
+	o.Printf("  --chart-repository=%s", target.ChartRepository())
+	o.Printf("  --image-registry=%s", target.ImageRegistry())
+	o.Printf("and, if the registry requires them, with credentials and a CA certificate:")
+	o.Printf("  --registry-config=FILE")
+	o.Printf("  --registry-ca=FILE")
+
+	if install := certmanager.InstallCommand(target, items); install != "" {
+		o.Printf("Install cert-manager with:")
+		o.Printf("  %s", install)
+	}
+
+	return nil
+}
+
+func (o *mirrorOptions) copy(ctx context.Context, items []*mirror.Item, target mirror.Target) error {
+	progress := newProgress(o.ErrOut, items)
+	err := mirror.Copy(ctx, items, target, mirror.Options{Parallel: o.parallel, Observer: progress})
+
+	progress.end()
+
+	return err
+}

@@ -1,0 +1,56 @@
+package registries
+
+import (
+	"fmt"
+
+	"github.com/capstan-project/capstan/chartgen/supply/mirror"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+)
+
+// itemView is an item of a dry run.
+type itemView struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"`
+	Note string `json:"note,omitempty"`
+}
+
+// printItems prints the items with their sizes. As a table it has the total size, too.
+func printItems(printer *cli.Printer, items []*mirror.Item) error {
+	views := make([]itemView, 0, len(items))
+	rows := make([]cli.Row, 0, len(items))
+
+	for _, item := range items {
+		views = append(views, itemView{Name: item.Name, Size: item.Size, Note: item.Note})
+		rows = append(rows, cli.Row{Cells: []string{cli.Size(item.Size), item.Name, item.Note}})
+	}
+
+	total := cli.Size(mirror.TotalSize(items))
+	rows = append(rows, cli.Row{Cells: []string{total, "in total; shared layers are counted once"}})
+
+	return printer.Print(views, func() error {
+		return printer.Table([]string{"SIZE", "NAME", "NOTE"}, rows)
+	})
+}
+
+// summary returns the numbers of items.
+func summary(items []*mirror.Item) string {
+	var charts, attached, images int
+
+	for _, item := range items {
+		switch {
+		case item.IsAttached():
+			attached++
+		case item.IsChart():
+			charts++
+		default:
+			images++
+		}
+	}
+
+	text := fmt.Sprintf("%s and %s", cli.Count(charts, "chart"), cli.Count(images, "image"))
+	if attached > 0 {
+		text += " with " + cli.Count(attached, "attached artifact")
+	}
+
+	return text
+}

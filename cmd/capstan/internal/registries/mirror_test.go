@@ -1,0 +1,235 @@
+package registries
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/render"
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/supply/store"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/image"
+)
+
+const (
+	registryPassword = "pass-word"
+	samples          = "../../../../test/data/providers"
+)
+
+// run runs `capstan mirror` with arguments.
+func run(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+
+	return clitest.Run(t.Context(), NewMirrorCommand, args...)
+}
+
+var imageLine = regexp.MustCompile(`image: \S+`)
+
+// publishedProvider returns a folder with a provider whose image is in a public registry, that
+// registry, a private one, and flags to access both.
+func publishedProvider(t *testing.T) (folder, image string, public, private *bed.Registry, access []string) {
+	t.Helper()
+	g := NewWithT(t)
+	dir := t.TempDir()
+	auths, authorities := []string{}, []byte{}
+	run := func() *bed.Registry {
+		r, err := bed.RunRegistry(
+			t.Context(),
+			bed.RegistryOptions{Dir: t.TempDir(), TLS: true, User: "me", Password: registryPassword},
+		)
+		g.Expect(err).NotTo(HaveOccurred())
+		t.Cleanup(r.Stop)
+		auths = append(
+			auths,
+			fmt.Sprintf(`%q:{"auth":%q}`, r.Address, base64.StdEncoding.EncodeToString([]byte("me:"+registryPassword))),
+		)
+		authorities = append(authorities, r.CA...)
+
+		return r
+	}
+	public, private = run(), run()
+	config, ca := filepath.Join(dir, "config.json"), filepath.Join(dir, "ca.crt")
+	g.Expect(os.WriteFile(config, []byte(`{"auths":{`+strings.Join(auths, ",")+`}}`), 0o600)).To(Succeed())
+	g.Expect(os.WriteFile(ca, authorities, 0o600)).To(Succeed())
+
+	image = public.Address + "/capi/controller:v1.0.0"
+	pushTestImage(t, public, image)
+
+	folder = filepath.Join(dir, "providers")
+	release := filepath.Join(folder, "infrastructure-docker", "v1.0.0")
+	g.Expect(os.MkdirAll(release, 0o755)).To(Succeed())
+
+	for _, name := range []string{"metadata.yaml", "infrastructure-components.yaml"} {
+		data, err := os.ReadFile(filepath.Join("../../../../test/data/providers/infrastructure-docker/v1.0.0", name))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(os.WriteFile(filepath.Join(release, name), imageLine.ReplaceAll(data, []byte("image: "+image)), 0o600)).
+			To(Succeed())
+	}
+
+	return folder, image, public, private, []string{"--registry-ca", ca, "--registry-config", config}
+}
+
+func pushTestImage(t *testing.T, r *bed.Registry, name string) {
+	t.Helper()
+	g := NewWithT(t)
+	ref, err := oci.ParseImage(name)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	c := registryClient(t, r)
+	_, err = image.Push(t.Context(), c, ref, []string{"linux/amd64", "linux/arm64"}, image.Random(1<<20, 1))
+	g.Expect(err).NotTo(HaveOccurred())
+}
+
+func registryClient(t *testing.T, r *bed.Registry) *oci.Client {
+	t.Helper()
+
+	c, err := oci.NewClient(oci.Options{CA: r.CA, Credentials: oci.StaticCredentials(r.Address, "me", registryPassword)})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	return c
+}
+
+func TestMirrorProviders(t *testing.T) {
+	g := NewWithT(t)
+	folder, image, _, registry, access := publishedProvider(t)
+	run := func(args ...string) (string, string) {
+		t.Helper()
+		out, log, err := run(t, append(args, access...)...)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		return out, log
+	}
+	archive := filepath.Join(t.TempDir(), "mirror.tar")
+	resources := filepath.Join(t.TempDir(), "providers.yaml")
+	g.Expect(os.WriteFile(resources, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n---\n"+
+		"apiVersion: operator.cluster.x-k8s.io/v1alpha2\nkind: InfrastructureProvider\n"+
+		"metadata: {name: docker}\nspec: {version: v1.0.0}\n"), 0o600)).
+		To(Succeed())
+
+	out, _ := run("--repository", folder, "--filename", resources, "--dry-run")
+	g.Expect(out).
+		To(And(
+			MatchRegexp(`KiB\s+charts/infrastructure-docker:1\.0\.0\n`),
+			MatchRegexp(`1\.0 MiB\s+`+regexp.QuoteMeta(image)),
+			ContainSubstring("in total"),
+		))
+
+	out, log := run("infrastructure-docker:v1.0.0", "--repository", folder, "--to", archive)
+	g.Expect(out).To(And(ContainSubstring("1 chart and 1 image"), ContainSubstring("capstan mirror --archive "+archive)))
+	g.Expect(log).To(And(MatchRegexp(`copied \s+1\.0 MiB  `+regexp.QuoteMeta(image)), Not(ContainSubstring("\x1b"))))
+
+	to := "oci://" + registry.Address + "/mirror"
+	out, _ = run("--archive", archive, "--to", to)
+	g.Expect(out).
+		To(And(
+			ContainSubstring("--chart-repository="+to+"/charts\n"),
+			ContainSubstring("--image-registry="+registry.Address+"/mirror\n"),
+		))
+	_, log = run("--archive", archive, "--to", to)
+	g.Expect(log).
+		To(And(ContainSubstring("present"), ContainSubstring("0.0 KiB copied"), Not(ContainSubstring("copied  "))))
+
+	// The mirror has what the operator needs: the chart in the chart repository, and the image in the
+	// registry of the chart's value imageRegistry.
+	c := registryClient(t, registry)
+	ref, err := oci.Parse(registry.Address + "/mirror/charts/infrastructure-docker:1.0.0")
+	g.Expect(err).NotTo(HaveOccurred())
+	pulled, err := c.PullChart(t.Context(), ref)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	images, err := render.Images(pulled.Chart, map[string]any{"imageRegistry": registry.Address + "/mirror"})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(images).NotTo(BeEmpty())
+
+	for _, name := range images {
+		ref, err := oci.ParseImage(name)
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = c.Resolve(t.Context(), ref)
+		g.Expect(err).NotTo(HaveOccurred(), name)
+	}
+}
+
+func TestMirrorErrors(t *testing.T) {
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty.yaml")
+	NewWithT(t).Expect(os.WriteFile(empty, []byte("kind: Namespace\napiVersion: v1\n"), 0o600)).To(Succeed())
+
+	for name, test := range map[string]struct {
+		args    []string
+		message string
+	}{
+		"no target":      {[]string{"infrastructure-aws"}, "--to is missing"},
+		"nothing":        {[]string{"--to", filepath.Join(dir, "a.tar")}, "there is nothing to copy"},
+		"a target's tag": {[]string{"infrastructure-aws", "--to", "oci://example.com/a:v1"}, "give the repository alone"},
+		"an unknown folder": {
+			[]string{"infrastructure-none", "--repository", samples, "--to", filepath.Join(dir, "a.tar")},
+			"infrastructure-none",
+		},
+		"an unknown name": {
+			[]string{"infrastructure-none", "--config", empty, "--to", filepath.Join(dir, "a.tar")},
+			"infrastructure-none",
+		},
+		"another version": {
+			[]string{"infrastructure-aws:v9.9.9", "--repository", samples, "--to", filepath.Join(dir, "a.tar")},
+			"version v9.9.9 is not on offer",
+		},
+		"no resources": {
+			[]string{"--filename", empty, "--to", filepath.Join(dir, "a.tar")},
+			"contains no provider resource",
+		},
+		"no chart": {
+			[]string{"--cert-manager", "oci://example.com/cert-manager:v1.21.2", "--to", filepath.Join(dir, "a.tar")},
+			"expected oci://registry.example.com/path/charts/cert-manager",
+		},
+		"no archive": {[]string{"--archive", empty, "--to", "oci://example.com/a"}, "no OCI image layout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := run(t, test.args...)
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.message)))
+		})
+	}
+}
+
+func TestMirrorInstalled(t *testing.T) {
+	g := NewWithT(t)
+	b, err := bed.Start(t.Context(), bed.Options{Nodes: -1, WithoutCertManager: true})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = b.Stop() })
+
+	c, err := harness.NewClient(b.Config())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(harness.InstallCRDs(t.Context(), c, "../../../..")).To(Succeed())
+
+	p := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Name: "docker", Namespace: "default"}}
+	g.Expect(c.Create(t.Context(), p)).To(Succeed())
+	archive := filepath.Join(t.TempDir(), "mirror.tar")
+	args := []string{"--installed", "--kubeconfig", b.Kubeconfig(), "--charts-only", "--to", archive}
+	_, _, err = run(t, args...)
+	g.Expect(err).To(MatchError(ContainSubstring("InfrastructureProvider default/docker has no chart yet")))
+
+	made, err := (&chartFlags{repository: samples}).build(t.Context(), "infrastructure-docker", "v1.0.0")
+	g.Expect(err).NotTo(HaveOccurred())
+	stored, err := (&store.Cluster{Client: c}).Put(
+		t.Context(),
+		store.Key{Namespace: "default", Provider: "infrastructure-docker", Version: "v1.0.0", ContentID: "2-abc"},
+		made,
+	)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	p.Status.DesiredVersion, p.Status.Chart = "v1.0.0", &v1alpha2.ChartStatus{Digest: stored.Digest}
+	g.Expect(c.Status().Update(t.Context(), p)).To(Succeed())
+	out, _, err := run(t, args...)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(out).To(ContainSubstring("1 chart and 0 images"))
+}

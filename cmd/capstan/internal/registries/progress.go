@@ -1,0 +1,131 @@
+package registries
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/capstan-project/capstan/chartgen/supply/mirror"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+)
+
+const (
+	// redrawInterval is the least time between two updates of the status line.
+	redrawInterval = 100 * time.Millisecond
+	// clearLine removes the status line.
+	clearLine = "\r\x1b[K"
+)
+
+// progress prints a line for each item that is done. On a terminal it also keeps a status line below
+// them.
+type progress struct {
+	out      io.Writer
+	terminal bool
+	items    int
+	total    int64 // bytes
+	start    time.Time
+
+	mu       sync.Mutex
+	done     int64 // bytes that exist at the target
+	copied   int64 // bytes of those that were copied by this run
+	finished int   // items
+	drawn    time.Time
+}
+
+func newProgress(out io.Writer, items []*mirror.Item) *progress {
+	p := &progress{out: out, items: len(items), start: time.Now()}
+
+	if file, isFile := out.(*os.File); isFile {
+		p.terminal = cli.IsTerminal(file)
+	}
+
+	for _, item := range items {
+		p.total += item.Size
+	}
+
+	return p
+}
+
+// Copied updates the status line.
+func (p *progress) Copied(_ *mirror.Item, bytes int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	p.copied += bytes
+	p.advance(bytes)
+}
+
+// Skipped updates the status line.
+func (p *progress) Skipped(_ *mirror.Item, bytes int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	p.advance(bytes)
+}
+
+// advance counts bytes that exist at the target. p.mu is held.
+func (p *progress) advance(bytes int64) {
+	p.done += bytes
+
+	if time.Since(p.drawn) > redrawInterval {
+		p.draw()
+	}
+}
+
+// Finished prints the line of an item.
+func (p *progress) Finished(item *mirror.Item, result mirror.Result) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	outcome := "copied"
+
+	switch {
+	case result.Err != nil:
+		outcome = "failed"
+	case result.UpToDate:
+		outcome = "present"
+	}
+
+	p.finished++
+	p.clear()
+	fmt.Fprintf(p.out, "%-7s  %10s  %s\n", outcome, cli.Size(item.Size), item.Name)
+	p.draw()
+}
+
+// end replaces the status line with a summary.
+func (p *progress) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	p.clear()
+	fmt.Fprintf(p.out, "%s copied in %s\n", cli.Size(p.copied), time.Since(p.start).Round(time.Millisecond))
+}
+
+func (p *progress) draw() {
+	if !p.terminal {
+		return
+	}
+
+	p.drawn = time.Now()
+	seconds := max(time.Since(p.start).Seconds(), 0.1)
+	percent := 100 * float64(p.done) / float64(max(p.total, 1))
+
+	fmt.Fprintf(
+		p.out,
+		clearLine+"%3.0f %%  %s of %s  %s/s  %d of %d",
+		min(percent, 100),
+		cli.Size(p.done),
+		cli.Size(p.total),
+		cli.Size(int64(float64(p.copied)/seconds)),
+		p.finished,
+		p.items,
+	)
+}
+
+func (p *progress) clear() {
+	if p.terminal {
+		fmt.Fprint(p.out, clearLine)
+	}
+}

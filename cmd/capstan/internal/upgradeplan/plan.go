@@ -1,0 +1,149 @@
+// Package upgradeplan computes which versions providers can be upgraded to.
+package upgradeplan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/preflight"
+)
+
+// Provider is an installed provider.
+type Provider struct {
+	// Label is clusterctl's, for example "infrastructure-aws".
+	Label, Version, Contract string
+	// Available are the versions that the provider's source has, newest first.
+	Available []Version
+}
+
+// Version is a version of a provider with its Cluster API contract.
+type Version struct {
+	Version, Contract string
+}
+
+// Plan upgrades all providers to a contract.
+type Plan struct {
+	// Contract of core after the upgrade.
+	Contract string `json:"contract"`
+	// Steps are in the order of execution. There is one for every provider, whether it changes or
+	// not.
+	Steps []Step `json:"steps"`
+	// Blocked is why the plan cannot be executed; empty if it can.
+	Blocked string `json:"blocked,omitempty"`
+}
+
+// Step upgrades one provider.
+type Step struct {
+	Provider string `json:"provider"`
+	From     string `json:"from"`
+	// To is the version after the upgrade; empty if there is no newer one.
+	To string `json:"to,omitempty"`
+	// Contract of the provider after the upgrade.
+	Contract string `json:"contract"`
+}
+
+// New returns a plan for each contract that core has or can have. Without core these are the
+// contracts that any provider has or can have. Providers must be in clusterctl's order of
+// installation, core first.
+func New(providers []Provider) []Plan {
+	hasCore := slices.ContainsFunc(providers, Provider.isCore)
+	contracts := map[string]bool{}
+
+	for _, p := range providers {
+		if hasCore && !p.isCore() {
+			continue
+		}
+
+		contracts[p.Contract] = true
+
+		for _, v := range p.newer() {
+			contracts[v.Contract] = true
+		}
+	}
+
+	plans := make([]Plan, 0, len(contracts))
+	for _, contract := range slices.Sorted(maps.Keys(contracts)) {
+		plans = append(plans, forContract(providers, contract))
+	}
+
+	return plans
+}
+
+// forContract upgrades every provider to its newest version that works with a core of the contract.
+func forContract(providers []Provider, contract string) Plan {
+	plan := Plan{Contract: contract}
+
+	var incompatible []string
+
+	for _, p := range providers {
+		compatible := preflight.SupportedContracts(contract)
+		if p.isCore() {
+			compatible = []string{contract}
+		}
+
+		step := p.step(compatible)
+		plan.Steps = append(plan.Steps, step)
+
+		if !slices.Contains(compatible, step.Contract) {
+			incompatible = append(incompatible, p.Label)
+		}
+	}
+
+	if len(incompatible) > 0 {
+		plan.Blocked = fmt.Sprintf(
+			"no version of %s works with contract %s of core",
+			strings.Join(incompatible, ", "),
+			contract,
+		)
+	}
+
+	return plan
+}
+
+// Upgrades reports whether the plan changes any provider.
+func (p Plan) Upgrades() bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.To != "" })
+}
+
+func (p Provider) isCore() bool { return p.Label == v1alpha2.CoreProviderName }
+
+// step upgrades the provider to its newest version with one of the contracts.
+func (p Provider) step(contracts []string) Step {
+	step := Step{Provider: p.Label, From: p.Version, Contract: p.Contract}
+
+	for _, v := range p.newer() {
+		if slices.Contains(contracts, v.Contract) {
+			step.To = v.Version
+			step.Contract = v.Contract
+
+			break
+		}
+	}
+
+	return step
+}
+
+// newer returns the versions that are newer than the installed one, without pre-releases, newest
+// first.
+func (p Provider) newer() []Version {
+	installed, err := semver.NewVersion(p.Version)
+	if err != nil {
+		return nil
+	}
+
+	var newer []Version
+
+	for _, available := range p.Available {
+		v, err := semver.NewVersion(available.Version)
+		if err == nil && v.Prerelease() == "" && v.GreaterThan(installed) {
+			newer = append(newer, available)
+		}
+	}
+
+	return newer
+}

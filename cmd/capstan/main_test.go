@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
+)
+
+const sampleProviders = "../../test/data/providers"
+
+// runMain runs the program in a separate process: this test binary.
+func runMain(t *testing.T, args ...string) (exitCode int, stdout, stderr string) {
+	t.Helper()
+
+	executable, err := os.Executable()
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	cmd := exec.CommandContext(t.Context(), executable, "-test.run=^TestMainProcess$")
+
+	cmd.Env = append(os.Environ(), "CAPSTAN_ARGS="+strings.Join(args, "\n"))
+
+	var out, errs bytes.Buffer
+
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		exit := new(exec.ExitError)
+		NewWithT(t).Expect(errors.As(err, &exit)).To(BeTrue(), "%v", err)
+		exitCode = exit.ExitCode()
+	}
+
+	return exitCode, out.String(), errs.String()
+}
+
+// TestMainProcess is not a test. It is the program in the process that runMain starts.
+func TestMainProcess(t *testing.T) {
+	args, ok := os.LookupEnv("CAPSTAN_ARGS")
+	if !ok {
+		t.Skip("only for runMain")
+	}
+
+	os.Args = append([]string{"capstan"}, strings.Split(args, "\n")...)
+
+	main()
+}
+
+func TestLintExitCodes(t *testing.T) {
+	sound := filepath.Join(sampleProviders, "bootstrap-kubeadm")
+	for _, c := range []struct {
+		name     string
+		args     []string
+		exitCode int
+		stdout   string
+		stderr   string
+	}{
+		{"sound", []string{sound}, 0, "no findings", ""},
+		{"sound, by version", []string{sound + "/v1.0.0", "--fail-on", "warning"}, 0, "no findings", ""},
+		{
+			"an error",
+			[]string{clitest.BrokenProvider(t, sampleProviders, "error")},
+			1,
+			"error references/webhook-service",
+			"does not conform to the contracts: ",
+		},
+		{"a warning", []string{clitest.BrokenProvider(t, sampleProviders, "warning")}, 0, "1 warning", ""},
+		{
+			"a warning that counts",
+			[]string{clitest.BrokenProvider(t, sampleProviders, "warning"), "--fail-on", "warning"},
+			1,
+			"1 warning",
+			"1 warning",
+		},
+		{
+			"annotations",
+			[]string{clitest.BrokenProvider(t, sampleProviders, "error"), "-o", "github"},
+			1,
+			"bootstrap-kubeadm/v1.0.0/bootstrap-components.yaml,line=",
+			"",
+		},
+		{"an unknown format", []string{sound, "-o", "xml"}, 1, "", "unknown --output \"xml\""},
+		{"an unknown level", []string{sound, "--fail-on", "info"}, 1, "", "unknown --fail-on \"info\""},
+		{"no folder", nil, 1, "", "expected a provider's folder, or one of its versions; usage: capstan chart lint DIR"},
+		{"a missing version", []string{sound + "/v9.0.0"}, 1, "", "version v9.0.0 is not on offer"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := NewWithT(t)
+			exitCode, stdout, stderr := runMain(t, append([]string{"chart", "lint"}, c.args...)...)
+			g.Expect(exitCode).To(Equal(c.exitCode), stderr)
+			g.Expect(stdout).To(ContainSubstring(c.stdout))
+			g.Expect(stderr).To(ContainSubstring(c.stderr))
+		})
+	}
+}
+
+func TestCRDsCheckExitCodes(t *testing.T) {
+	RegisterTestingT(t)
+	dir := t.TempDir()
+	old := clitest.WriteComponents(t, dir, "old", "a: {type: string}, b: {type: string}")
+	stop := clitest.WriteComponents(t, dir, "stop", "b: {type: string}")
+	warning := clitest.WriteComponents(t, dir, "warning", "a: {type: string, maxLength: 3}, b: {type: string}")
+	broken := filepath.Join(dir, "broken.yaml")
+	Expect(
+		os.WriteFile(broken, []byte("apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\n"), 0o600),
+	).To(Succeed())
+
+	sound := filepath.Join(sampleProviders, "bootstrap-kubeadm")
+	for _, c := range []struct {
+		name           string
+		args           []string
+		exitCode       int
+		stdout, stderr string
+	}{
+		{"the same", []string{old, "--baseline", old}, 0, "0 errors, 0 warnings, 0 notes", ""},
+		{"a folder", []string{sound, "--baseline", sound + "/v1.0.0"}, 0, "0 errors, 0 warnings, 0 notes", ""},
+		{
+			"an error",
+			[]string{stop, "--baseline", old},
+			1,
+			"samples.example.com   v1        spec.a   the field is removed",
+			"is not safe to apply: 1 error\n",
+		},
+		{"an allowed error", []string{stop, "--baseline", old, "--allow", "samples.example.com"}, 0, "allowed", ""},
+		{"a warning", []string{warning, "--baseline", old}, 0, "0 errors, 1 warning, 0 notes", ""},
+		{"yaml", []string{warning, "--baseline", old, "-o", "yaml"}, 0, "rule: maxLength", ""},
+		{"no argument", nil, 1, "", "expected a file of components"},
+		{"a missing file", []string{filepath.Join(dir, "none.yaml")}, 1, "", "none.yaml"},
+		{
+			"an old CRD",
+			[]string{broken, "--baseline", old},
+			1,
+			"",
+			"broken.yaml: document 1 is a CustomResourceDefinition of apiextensions.k8s.io/v1beta1; only",
+		},
+		{"an unknown format", []string{old, "--baseline", old, "-o", "xml"}, 1, "", "unknown --output \"xml\""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := NewWithT(t)
+			exitCode, stdout, stderr := runMain(t, append([]string{"crds", "check"}, c.args...)...)
+			g.Expect(exitCode).To(Equal(c.exitCode), stderr)
+			g.Expect(stdout).To(ContainSubstring(c.stdout))
+			g.Expect(stderr).To(ContainSubstring(c.stderr))
+		})
+	}
+}
