@@ -230,7 +230,8 @@ func run(f *flags) error {
 		return err
 	}
 
-	if err := ctrlmetrics.Registry.Register(metrics.NewProviderCollector(mgr.GetClient(), f.controllers.Scope.Includes)); err != nil {
+	collector := metrics.NewProviderCollector(mgr.GetClient(), f.controllers.Scope.Includes)
+	if err := ctrlmetrics.Registry.Register(collector); err != nil {
 		return err
 	}
 

@@ -50,8 +50,13 @@ func newPlanner(c client.Client) *Planner {
 	return &Planner{
 		Cache:     c,
 		APIReader: c,
-		Sources:   &fetch.Resolver{Client: c, APIReader: c, Config: &fetch.ConfigFile{Path: fetch.DefaultConfigFile}, Registry: registry},
-		Charts:    &Charts{Store: &store.Cluster{Client: c}},
+		Sources: &fetch.Resolver{
+			Client:    c,
+			APIReader: c,
+			Config:    &fetch.ConfigFile{Path: fetch.DefaultConfigFile},
+			Registry:  registry,
+		},
+		Charts: &Charts{Store: &store.Cluster{Client: c}},
 	}
 }
 

@@ -67,7 +67,12 @@ func (r *run) makePlan(ctx context.Context) Result {
 		return failed(err, applying)
 	}
 
-	r.goal = goal{version: planned.Chart.Version(), digest: digest, action: metrics.ActionUpgrade, apply: r.applyPlan}
+	r.goal = goal{
+		version: planned.Chart.Version(),
+		digest:  digest,
+		action:  metrics.ActionUpgrade,
+		apply:   r.applyPlan,
+	}
 
 	return Result{}
 }
@@ -117,7 +122,12 @@ func (r *run) rollbackGoal(revision int) goal {
 		return r.target.Releases.Rollback(ctx, plan.ReleaseKey(r.provider), to, observed)
 	}
 
-	return goal{version: fmt.Sprintf("revision %d", revision), digest: to.Digest, action: metrics.ActionRollback, apply: apply}
+	return goal{
+		version: fmt.Sprintf("revision %d", revision),
+		digest:  to.Digest,
+		action:  metrics.ActionRollback,
+		apply:   apply,
+	}
 }
 
 // decide decides what to do about the release. It ends the change where another program works on the

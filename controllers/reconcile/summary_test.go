@@ -111,7 +111,8 @@ func TestStoppedChangeKeepsProviderInstalled(t *testing.T) {
 	r = newTestRun()
 	_, err = r.end(r.summarize(Result{}, stopped))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(conditions.GetReason(r.provider, v1alpha2.ProviderInstalledCondition)).To(Equal(v1alpha2.VersionNotFoundReason))
+	g.Expect(conditions.GetReason(r.provider, v1alpha2.ProviderInstalledCondition)).To(
+		Equal(v1alpha2.VersionNotFoundReason))
 }
 
 func TestHealthDecidesWhenTheReleaseIsInSync(t *testing.T) {

@@ -46,7 +46,8 @@ func (r *Removal) deleteCRDs(ctx context.Context) error {
 			found.Message(), v1alpha2.DeleteCRDsAnnotation)}
 	}
 
-	resource := r.Target.CRDs.Metadata.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
+	gvr := apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
+	resource := r.Target.CRDs.Metadata.Resource(gvr)
 
 	for i := range definitions {
 		d := &definitions[i]

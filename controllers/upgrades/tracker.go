@@ -121,7 +121,9 @@ func (t *Tracker) Look(provider v1alpha2.Provider) Known {
 // outdated reports whether the source must be asked again: after an hour, on request, or because
 // another source is configured.
 func (l *lookup) outdated(provider v1alpha2.Provider) bool {
-	return time.Since(l.asked) > maxAge || requestOf(l.provider) != requestOf(provider) || !sameSource(l.provider, provider)
+	return time.Since(l.asked) > maxAge ||
+		requestOf(l.provider) != requestOf(provider) ||
+		!sameSource(l.provider, provider)
 }
 
 func requestOf(p v1alpha2.Provider) string {

@@ -54,7 +54,9 @@ func TestKeysFindTheResourcesOfAnEvent(t *testing.T) {
 			secret("x"), inputKeys("Secret"), hasVariables,
 		},
 		"credentials": {
-			v1alpha2.ProviderSpec{FetchConfig: &v1alpha2.FetchConfiguration{SecretRef: &v1alpha2.LocalSecretReference{Name: name}}},
+			v1alpha2.ProviderSpec{FetchConfig: &v1alpha2.FetchConfiguration{
+				SecretRef: &v1alpha2.LocalSecretReference{Name: name},
+			}},
 			secret("capa"), inputKeys("Secret"), hasCredentials,
 		},
 		"a record of Helm's": {v1alpha2.ProviderSpec{}, secret("capa"), releaseKey, isRelease},

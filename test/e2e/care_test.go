@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -315,11 +316,12 @@ func (i *installation) manager(ctx context.Context) func(Gomega) *appsv1.Deploym
 	}
 }
 
-// neverHealthy asks for a revision whose pods cannot be scheduled.
+// neverHealthy asks for a revision whose pods cannot be scheduled. It differs each time: what has failed
+// once is not attempted again.
 func neverHealthy(spec *v1alpha2.ProviderSpec) {
 	retries := int32(0)
 	spec.Release = &v1alpha2.ReleaseSpec{Timeout: &metav1.Duration{Duration: 4 * time.Second}, Retries: &retries}
-	spec.Deployment = &v1alpha2.DeploymentSpec{NodeSelector: map[string]string{"no": "such-node"}}
+	spec.Deployment = &v1alpha2.DeploymentSpec{NodeSelector: map[string]string{"no": "node-" + rand.String(5)}}
 }
 
 // haveRevision matches a provider with at least that many revisions.

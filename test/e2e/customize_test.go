@@ -206,9 +206,9 @@ var _ = Describe("A provider's resource", Ordered, func() {
 			before := deployment(ctx, Default)
 			update(ctx, w, p, func(p v1alpha2.Provider) { spoil(p.GetSpec()) })
 			Eventually(w.read(ctx, p)).Should(And(
-				notBeInstalled(reason, parts...),
-				notBeReady(reason, parts...),
+				notBeReady(reason, append(parts, "v1.0.0 stays installed")...),
 				beStalled(reason),
+				haveCondition(v1alpha2.ProviderInstalledCondition, metav1.ConditionTrue, v1alpha2.ProviderInstalledReason),
 			))
 			Expect(deployment(ctx, Default).Generation).To(Equal(before.Generation))
 			update(ctx, w, p, func(p v1alpha2.Provider) { good.DeepCopyInto(p.GetSpec()) })

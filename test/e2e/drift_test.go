@@ -105,7 +105,7 @@ var _ = Describe("Drift", Ordered, func() {
 				g.Expect(w.client.Get(ctx, name, o)).To(Succeed())
 				g.Expect(o).To(Satisfy(restored))
 			}).WithTimeout(soon).Should(Succeed())
-			Eventually(events(ctx)).Should(ContainSubstring("Undid a change from outside: " + event))
+			Eventually(events(ctx)).Should(ContainSubstring("Corrected drift: " + event))
 			expectInSync(ctx)
 			Expect(events(ctx)()).NotTo(ContainSubstring(": is missing"), "Ready does not flicker")
 			Expect(w.helm(ctx, "helm", "history", "infrastructure-docker", "-n", dockerNamespace)).To(HaveLen(1))

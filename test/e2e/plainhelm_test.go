@@ -152,7 +152,8 @@ var _ = Describe("Plain Helm", func() {
 				notes := helm(ctx, aws, "install", aws.Metadata.Name, aws.file, "--create-namespace", "--set", credentials)
 				Expect(notes).To(
 					And(
-						ContainSubstring("infrastructure-aws "+aws.Metadata.AppVersion+" has been deployed to the namespace "+aws.namespace()),
+						ContainSubstring("infrastructure-aws "+aws.Metadata.AppVersion+
+							" has been deployed to the namespace "+aws.namespace()),
 						Not(ContainSubstring("WARNING")),
 					),
 				)

@@ -82,6 +82,7 @@ func refer(
 	layer oci.Layer,
 ) {
 	t.Helper()
+
 	referrer := cosign.Referrer{Subject: subject, Type: artifactType, Layer: layer}
 	NewWithT(t).Expect(referrer.Push(t.Context(), c, ref)).To(Succeed())
 }
