@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,8 +54,8 @@ func NewTracker(objects cache.Cache, apiReader client.Reader, wake Wake) *Tracke
 	}
 }
 
-// Watch starts to watch the kinds of the objects that are not watched yet. It does not wait for
-// their objects.
+// Watch starts to watch the kinds of the objects that are not watched yet and that the API server
+// serves. It does not wait for their objects.
 func (t *Tracker) Watch(ctx context.Context, objects []object.Key) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,6 +66,10 @@ func (t *Tracker) Watch(ctx context.Context, objects []object.Key) error {
 		}
 
 		informer, err := t.cache.GetInformer(ctx, newObject(o.GroupVersionKind), cache.BlockUntilSynced(false))
+		if meta.IsNoMatchError(err) {
+			continue // its objects cannot exist: get says so
+		}
+
 		if err != nil {
 			return fmt.Errorf("watch %s objects: %w", o.Kind, err)
 		}
@@ -149,7 +154,7 @@ func (t *Tracker) get(ctx context.Context, o object.Key) (client.Object, error) 
 	found := newObject(o.GroupVersionKind)
 
 	err := t.cache.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, found)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil, nil
 	}
 

@@ -155,6 +155,8 @@ func (r *run) rollBack(ctx context.Context) Result {
 		Revision:     decision.Revision.Number,
 		Reason:       r.failureReason(),
 		HistoryLimit: plan.HistoryLimit(r.provider.GetSpec()),
+		// What an API that is away would serve is missing in any case, and corrected once it is back.
+		SkipUnknownKinds: true,
 	}, observed)
 	r.Metrics.CountReleaseAction(r.provider, metrics.ActionRollback, err)
 	r.target.Health.MarkVerified(result.Applied)

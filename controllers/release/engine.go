@@ -154,6 +154,9 @@ type RollbackOptions struct {
 	Reason string
 	// HistoryLimit is the same as in Spec.
 	HistoryLimit int
+	// SkipUnknownKinds leaves out the objects whose kinds the API server does not serve, instead of
+	// failing with an *UnknownKindError.
+	SkipUnknownKinds bool
 }
 
 // Rollback applies the objects of an earlier revision, by a new revision. Objects that later

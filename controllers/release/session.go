@@ -202,7 +202,12 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 		return err
 	}
 
-	if err := s.client.SetTarget(target.Manifest); err != nil {
+	setTarget := s.client.SetTarget
+	if options.SkipUnknownKinds {
+		setTarget = s.client.SetPartialTarget
+	}
+
+	if err := setTarget(target.Manifest); err != nil {
 		return s.explain(err, Spec{})
 	}
 

@@ -47,6 +47,9 @@ type blocker struct {
 	// reason and message are those of the condition Ready while the blocker is in place. Without a
 	// reason, the blocker does not affect a provider whose spec has not changed.
 	reason, message string
+	// missing is set if the blocker takes objects of the provider away. Ready reports these then, of
+	// the revision that the spec asks for.
+	missing bool
 }
 
 // blockers are all of them. The one that removes cert-manager comes last: the Certificates of core go
@@ -173,6 +176,9 @@ func blockers() []blocker {
 			},
 			block:   func(ctx context.Context, i *installation) { i.removeCertManager(ctx) },
 			unblock: func(ctx context.Context, i *installation) { i.restoreCertManager(ctx) },
+			reason:  v1alpha2.UnhealthyReason,
+			message: "Issuer care-cert-manager/issuer: is missing",
+			missing: true,
 		},
 	}
 }
@@ -284,7 +290,7 @@ var _ = Describe("Care for what is installed while a change is blocked", Ordered
 			))
 			Expect(i.manager(ctx)(Default).Spec.Template.Spec.NodeSelector).NotTo(HaveKey("no"))
 
-			if b.reason != "" {
+			if b.reason != "" && !b.missing {
 				Eventually(w.read(ctx, i.provider)).Should(b.beReported())
 				return
 			}
@@ -299,8 +305,11 @@ var _ = Describe("Care for what is installed while a change is blocked", Ordered
 // beReported matches a provider whose condition Ready says what runs, and why it is not what the
 // resource asks for.
 func (b blocker) beReported() OmegaMatcher {
-	if b.reason == "" {
+	switch {
+	case b.reason == "":
 		return beReady("v1.0.0")
+	case b.missing:
+		return notBeReady(b.reason, b.message)
 	}
 
 	return notBeReady(b.reason, "v1.0.0", b.message)

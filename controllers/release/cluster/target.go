@@ -28,23 +28,48 @@ func (t target) includes(list kube.ResourceList) bool {
 // before anything is recorded or applied if a kind is unknown or an object belongs to another
 // release.
 func (c *Client) SetTarget(content string) error {
-	objects, err := manifest.Decode(content)
+	list, unknown, err := c.resolveTarget(content)
 	if err != nil {
-		return err // not kept: the chart caused it, not the cluster
-	}
-
-	list, unknown, err := c.Resolve(objects)
-	if err != nil {
-		return c.fail(err)
+		return err
 	}
 
 	if len(unknown) > 0 {
 		return c.fail(&UnknownKindError{Objects: unknown})
 	}
 
+	return c.setTarget(content, list)
+}
+
+// SetPartialTarget is like SetTarget, but leaves out the objects whose kinds are unknown: they cannot
+// exist, and the others need not wait for them.
+func (c *Client) SetPartialTarget(content string) error {
+	list, unknown, err := c.resolveTarget(content)
+	if err != nil {
+		return err
+	}
+
+	for _, key := range unknown {
+		c.log.Info("Leaving out an object whose kind is not served", "object", key.String())
+	}
+
+	return c.setTarget(content, list)
+}
+
+func (c *Client) resolveTarget(content string) (kube.ResourceList, []object.Key, error) {
+	objects, err := manifest.Decode(content)
+	if err != nil {
+		return nil, nil, err // not kept: the chart caused it, not the cluster
+	}
+
+	list, unknown, err := c.Resolve(objects)
+
+	return list, unknown, c.fail(err)
+}
+
+func (c *Client) setTarget(content string, list kube.ResourceList) error {
 	live := make(map[*resource.Info]*unstructured.Unstructured, len(list))
 
-	err = c.each(list, func(info *resource.Info) error {
+	err := c.each(list, func(info *resource.Info) error {
 		found, err := c.getOwn(info)
 		if err != nil || found == nil {
 			return err
