@@ -197,18 +197,21 @@ func (r *Removal) uninstall(ctx context.Context) error {
 		return nil
 	}
 
-	unreadable := !r.installed
+	recorded := r.installed
 
 	if r.installed {
-		_, err := r.Target.Releases.Uninstall(ctx, r.release)
-		unreadable = errors.As(err, new(*release.CorruptError))
+		result, err := r.Target.Releases.Uninstall(ctx, r.release)
+		corrupt := errors.As(err, new(*release.CorruptError))
 
-		if err != nil && !unreadable {
+		if err != nil && !corrupt {
 			return err
 		}
+
+		// Without a revision, the records went with the namespace after they were observed.
+		recorded = !corrupt && result.Revision != 0
 	}
 
-	if unreadable {
+	if !recorded {
 		if err := r.sweep(ctx); err != nil {
 			return err
 		}

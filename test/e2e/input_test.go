@@ -125,7 +125,7 @@ var _ = Describe("A provider's input", Ordered, func() {
 			},
 			v1alpha2.ProviderInstalledCondition,
 			v1alpha2.InvalidComponentsReason,
-			[]string{"a second Namespace, second beside two-namespaces-system"},
+			[]string{"a second Namespace, second in addition to two-namespaces-system"},
 			replaceConfigMap(&w),
 		),
 		Entry(

@@ -76,7 +76,7 @@ func TestPushAndPull(t *testing.T) {
 		message string
 	}{
 		"no version":        {[]string{"pull", "oci://" + r.Address + "/capi/infrastructure-aws"}, "has no version"},
-		"a missing version": {[]string{"pull", "oci://" + r.Address + "/capi/infrastructure-aws:9.9.9"}, "not there"},
+		"a missing version": {[]string{"pull", "oci://" + r.Address + "/capi/infrastructure-aws:9.9.9"}, "not found"},
 		"a tag to push to":  {[]string{"push", file, "oci://" + r.Address + "/capi:v1"}, "give the repository alone"},
 		"a user alone": {
 			[]string{"pull", "oci://" + r.Address + "/capi/infrastructure-aws:1.0.0", "-u", "me"},

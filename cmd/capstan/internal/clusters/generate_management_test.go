@@ -192,7 +192,7 @@ var _ = Describe("capstan generate cluster with the chart that the operator keep
 			"-i",
 			"sample:v1.1.0",
 		).To(MatchRegexp(`^InfrastructureProvider default/sample: ConfigMap default/infrastructure-sample-1\.1\.0-\w+ ` +
-			`does not hold the chart that it should; delete it`))
+			`holds a damaged chart; delete it`))
 	})
 })
 

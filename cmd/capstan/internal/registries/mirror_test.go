@@ -192,7 +192,7 @@ func TestMirrorErrors(t *testing.T) {
 			[]string{"--cert-manager", "oci://example.com/cert-manager:v1.21.2", "--to", filepath.Join(dir, "a.tar")},
 			"expected oci://registry.example.com/path/charts/cert-manager",
 		},
-		"no archive": {[]string{"--archive", empty, "--to", "oci://example.com/a"}, "no OCI image layout"},
+		"no archive": {[]string{"--archive", empty, "--to", "oci://example.com/a"}, "is not an OCI image layout"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := run(t, test.args...)
