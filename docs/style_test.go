@@ -40,30 +40,12 @@ var phrases = []struct{ pattern, better string }{
 	{`truce|heir|chores|stand-ins?|standins?`, "backoff, successor, follow-up work, placeholder"},
 }
 
-// unclean are the folders and files that may still contain such phrases. The list must be empty in
-// the end.
-var unclean = []string{
-	"chartgen/",
-	"cmd/capstan/",
-	"cmd/operator/",
-	"controllers/",
-	"test/",
-
-	// Generated from the help of cmd/capstan and cmd/operator, and from the markers of controllers.
-	"docs/reference/cli.md",
-	"docs/reference/operator.md",
-}
-
 // TestStyle checks that no Go file, page, comment, template or help text contains a phrase that has
-// a better replacement. STYLE=all also checks the unclean files.
+// a better replacement.
 func TestStyle(t *testing.T) {
 	words := regexp.MustCompile(`(?i)\b(` + alternatives() + `)\b`)
 
 	for _, file := range textFiles(t) {
-		if os.Getenv("STYLE") != "all" && hasPrefix(file, unclean) {
-			continue
-		}
-
 		data, err := os.ReadFile(filepath.Join(root, file))
 		if err != nil {
 			t.Fatal(err)
@@ -162,10 +144,6 @@ func textFiles(t *testing.T) []string {
 // this list of phrases.
 func isGenerated(file string) bool {
 	return strings.HasPrefix(filepath.Base(file), "zz_generated") || file == "docs/style_test.go"
-}
-
-func hasPrefix(file string, prefixes []string) bool {
-	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(file, prefix) })
 }
 
 func TestFindPhrases(t *testing.T) {

@@ -135,7 +135,7 @@ func TestCRDsCheckExitCodes(t *testing.T) {
 			[]string{broken, "--baseline", old},
 			1,
 			"",
-			"broken.yaml: document 1 is a CustomResourceDefinition of apiextensions.k8s.io/v1beta1; only",
+			"broken.yaml: document 1: CustomResourceDefinition has the apiVersion apiextensions.k8s.io/v1beta1; only",
 		},
 		{"an unknown format", []string{old, "--baseline", old, "-o", "xml"}, 1, "", "unknown --output \"xml\""},
 	} {

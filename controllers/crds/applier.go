@@ -26,6 +26,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // concurrency limits the requests in flight. More would not help, because the API server then waits
@@ -72,7 +73,7 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("CustomResourceDefinition %s was refused: %s", e.Name, causes(e.Err))
+	return fmt.Sprintf("CustomResourceDefinition %s was refused: %s", e.Name, object.Reason("CustomResourceDefinition", e.Err))
 }
 
 func (e *RefusedError) Unwrap() error { return e.Err }
@@ -203,22 +204,4 @@ func forEach[T any](items []T, f func(i int, item T) error) error {
 	}
 
 	return group.Wait()
-}
-
-// causes returns the first of the causes that the API server gives, and how many more there are.
-// Unlike the error's text, it does not repeat the name of the object.
-func causes(err error) string {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
-		return err.Error()
-	}
-
-	all := status.Status().Details.Causes
-
-	text := fmt.Sprintf("%s: %s", all[0].Field, all[0].Message)
-	if more := len(all) - 1; more > 0 {
-		text += fmt.Sprintf(" (and %d more)", more)
-	}
-
-	return text
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/crds/versions"
 )
@@ -25,9 +26,6 @@ const (
 	// versionAnnotation on a CRD is the version of the provider that it was applied for. An older
 	// version never replaces it.
 	versionAnnotation = v1alpha2.Prefix + "/crd-version"
-
-	// injectCAAnnotation tells cert-manager which certificate, as namespace/name, to trust.
-	injectCAAnnotation = "cert-manager.io/inject-ca-from"
 )
 
 // digestVersion is part of every digest. Increment it when body returns something else for the same
@@ -110,11 +108,8 @@ func (d definition) body(
 		return nil, err
 	}
 
-	d.annotate(object, namespace, version, kept)
-
-	if err := setConversionNamespace(object, namespace); err != nil {
-		return nil, &RefusedError{Name: d.name, Err: err}
-	}
+	bundle.MoveCRD(object, namespace)
+	d.annotate(object, version, kept)
 
 	if err := appendVersions(object, kept); err != nil {
 		return nil, &RefusedError{Name: d.name, Err: err}
@@ -128,7 +123,7 @@ func (d definition) body(
 
 func (d definition) annotate(
 	object *unstructured.Unstructured,
-	namespace, version string,
+	version string,
 	kept []apiextensionsv1.CustomResourceDefinitionVersion,
 ) {
 	names := make([]string, 0, len(kept))
@@ -141,29 +136,9 @@ func (d definition) annotate(
 		annotations = map[string]string{}
 	}
 
-	if _, certificate, found := strings.Cut(annotations[injectCAAnnotation], "/"); found {
-		annotations[injectCAAnnotation] = namespace + "/" + certificate
-	}
-
 	annotations[digestAnnotation] = d.digestWith(names)
 	annotations[versionAnnotation] = version
 	object.SetAnnotations(annotations)
-}
-
-// conversionServicePath is the path of the conversion webhook's Service.
-var conversionServicePath = []string{"spec", "conversion", "webhook", "clientConfig", "service"}
-
-// setConversionNamespace sets the namespace of the conversion webhook's Service, if there is one.
-func setConversionNamespace(object *unstructured.Unstructured, namespace string) error {
-	// An error means that something on the path is null, as in "webhook: null".
-	service, found, _ := unstructured.NestedMap(object.Object, conversionServicePath...)
-	if !found {
-		return nil
-	}
-
-	service["namespace"] = namespace
-
-	return unstructured.SetNestedMap(object.Object, service, conversionServicePath...)
 }
 
 // appendVersions adds versions to a CRD.

@@ -104,7 +104,7 @@ func newItem(crd *apiextensionsv1.CustomResourceDefinition, providers []v1alpha2
 		if v1alpha2.Label(p) == item.Provider {
 			provider = p
 			item.Namespace = p.GetNamespace()
-			item.Resource = fmt.Sprintf("%s %s/%s", p.ProviderType(), p.GetNamespace(), p.GetName())
+			item.Resource = v1alpha2.FullName(p)
 		}
 	}
 

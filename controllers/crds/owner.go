@@ -13,11 +13,6 @@ import (
 )
 
 // Annotations that Helm sets on every object of a release.
-const (
-	helmReleaseAnnotation   = "meta.helm.sh/release-name"
-	helmNamespaceAnnotation = "meta.helm.sh/release-namespace"
-)
-
 // predecessors are field managers whose CRDs of the same provider are adopted without asking. They
 // apply only when a user runs them, or are what Capstan replaces.
 var predecessors = []string{"clusterctl", "capi-operator", "cluster-api-operator", "kubectl", v1alpha2.FieldOwner}
@@ -88,12 +83,12 @@ func keepsApplying(entry metav1.ManagedFieldsEntry) bool {
 // helmRelease returns the Helm release that a CRD is part of, as namespace/name; empty if there is
 // none.
 func helmRelease(live *apiextensionsv1.CustomResourceDefinition) string {
-	name := live.Annotations[helmReleaseAnnotation]
+	name := live.Annotations[v1alpha2.HelmReleaseNameAnnotation]
 	if name == "" {
 		return ""
 	}
 
-	return live.Annotations[helmNamespaceAnnotation] + "/" + name
+	return live.Annotations[v1alpha2.HelmReleaseNamespaceAnnotation] + "/" + name
 }
 
 // managersOf returns the names of the field managers that wrote a CRD's versions and that match.

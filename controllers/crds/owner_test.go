@@ -89,9 +89,9 @@ var _ = Describe("An existing CRD", func() {
 			labelled("infrastructure-y"), annotated(digestAnnotation, "0")),
 		Entry("kubectl's, without a provider", "af", "kubectl-create", "kubectl-create", alone),
 		Entry("another Helm release's", "ag", "helm", "the Helm release apps/tools",
-			annotated(helmReleaseAnnotation, "tools", helmNamespaceAnnotation, "apps")),
+			annotated(v1alpha2.HelmReleaseNameAnnotation, "tools", v1alpha2.HelmReleaseNamespaceAnnotation, "apps")),
 		Entry("this very release's, from a chart with CRDs as templates", "ah", "helm", "",
-			annotated(helmReleaseAnnotation, "infrastructure-x", helmNamespaceAnnotation, "target")),
+			annotated(v1alpha2.HelmReleaseNameAnnotation, "infrastructure-x", v1alpha2.HelmReleaseNamespaceAnnotation, "target")),
 	)
 
 	It("is refused while another program keeps applying it", func(ctx SpecContext) {

@@ -11,9 +11,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
-// releaseNamespaceAnnotation is set by Helm on every object of a release.
-const releaseNamespaceAnnotation = "meta.helm.sh/release-namespace"
-
 // handler returns the handler for the events of a kind.
 func (t *Tracker) handler(gvk schema.GroupVersionKind) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
@@ -43,7 +40,7 @@ func (t *Tracker) handle(gvk schema.GroupVersionKind, before, now any, deleted b
 
 	// The change may have removed the marks of the owner.
 	owned := o
-	if former, ok := before.(client.Object); ok && former.GetAnnotations()[releaseNamespaceAnnotation] != "" {
+	if former, ok := before.(client.Object); ok && former.GetAnnotations()[v1alpha2.HelmReleaseNamespaceAnnotation] != "" {
 		owned = former
 	}
 
@@ -52,7 +49,7 @@ func (t *Tracker) handle(gvk schema.GroupVersionKind, before, now any, deleted b
 
 // wakeOwner wakes the provider that an object belongs to.
 func (t *Tracker) wakeOwner(o client.Object, after time.Duration) {
-	t.wake(o.GetLabels()[v1alpha2.ClusterctlProviderLabel], o.GetAnnotations()[releaseNamespaceAnnotation], after)
+	t.wake(o.GetLabels()[v1alpha2.ClusterctlProviderLabel], o.GetAnnotations()[v1alpha2.HelmReleaseNamespaceAnnotation], after)
 }
 
 // observe remembers the state of an object and reports whether it matters to its provider: the

@@ -94,7 +94,7 @@ func (c *Checker) coreContract(ctx context.Context, core v1alpha2.Provider, cont
 		Message: fmt.Sprintf(
 			"this version of core has the Cluster API contract %s, but %s has %s; change that provider first, "+
 				"or pause all providers with spec.paused, upgrade them, and unpause them",
-			contract, describe(incompatible), *incompatible.GetStatus().Contract),
+			contract, v1alpha2.FullName(incompatible), *incompatible.GetStatus().Contract),
 	}
 }
 
@@ -130,7 +130,7 @@ func (c *Checker) Unpause(ctx context.Context, provider v1alpha2.Provider, contr
 		Message: fmt.Sprintf(
 			"this provider stays paused while %s has the Cluster API contract %s, which core %s does not work with; "+
 				"upgrade that provider first",
-			describe(incompatible), *incompatible.GetStatus().Contract, core),
+			v1alpha2.FullName(incompatible), *incompatible.GetStatus().Contract, core),
 	}
 }
 
@@ -160,9 +160,4 @@ func firstIncompatible(core string, providers []v1alpha2.Provider) v1alpha2.Prov
 // paused reports whether the provider's Deployments are known to be scaled down.
 func paused(p v1alpha2.Provider) bool {
 	return p.GetSpec().Paused && conditions.IsTrue(p, v1alpha2.PausedCondition)
-}
-
-// describe returns how messages refer to a provider.
-func describe(p v1alpha2.Provider) string {
-	return fmt.Sprintf("%s %s/%s", p.ProviderType(), p.GetNamespace(), p.GetName())
 }

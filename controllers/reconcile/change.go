@@ -15,7 +15,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// goal is what the change makes of the release.
+// goal is the desired state of the release.
 type goal struct {
 	// version that users know it by.
 	version string
@@ -23,7 +23,7 @@ type goal struct {
 	digest string
 	// action counts it where there is a release already.
 	action metrics.Action
-	// apply takes the one Helm action that leads from a state to the goal.
+	// apply takes the one Helm action that reaches the goal from a state.
 	apply func(context.Context, state.Observed) (release.Result, error)
 }
 
@@ -190,7 +190,7 @@ func (r *run) checkRollback(ctx context.Context) Result {
 	return failed(r.target.CRDs.CheckUnmanaged(ctx, crds), applying)
 }
 
-// apply takes the action that leads to the goal. Whether the action succeeded is read from the history
+// apply takes the action that reaches the goal. Whether the action succeeded is read from the history
 // afterwards.
 func (r *run) apply(ctx context.Context) Result {
 	if !r.applies() {

@@ -70,7 +70,10 @@ func (r *run) writeConditions() {
 	r.writeDrifted()
 	r.writeMigrated()
 	r.writeSourceChanged()
+}
 
+// writeInstalledVersion writes the version whose objects are healthy into the status.
+func (r *run) writeInstalledVersion() {
 	if r.installed.healthy() {
 		version := r.installed.record.AppVersion
 		r.provider.GetStatus().InstalledVersion = &version

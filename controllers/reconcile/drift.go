@@ -237,9 +237,8 @@ func driftReason(policy v1alpha2.DriftPolicy) string {
 // summarizeDrift names the first of the deviations.
 func summarizeDrift(left []string) string {
 	const most = 5
-	if len(left) > most {
-		left = append(slices.Clone(left[:most]), fmt.Sprintf("and %d more", len(left)-most))
-	}
 
-	return strings.Join(left, "; ")
+	shown := left[:min(len(left), most)]
+
+	return strings.Join(shown, "; ") + object.AndMore(len(left)-len(shown))
 }

@@ -35,5 +35,5 @@ func TestDriftPolicy(t *testing.T) {
 func TestSummarizeDrift(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(summarizeDrift([]string{"a", "b"})).To(Equal("a; b"))
-	g.Expect(summarizeDrift([]string{"a", "b", "c", "d", "e", "f", "g"})).To(Equal("a; b; c; d; e; and 2 more"))
+	g.Expect(summarizeDrift([]string{"a", "b", "c", "d", "e", "f", "g"})).To(Equal("a; b; c; d; e (and 2 more)"))
 }

@@ -141,6 +141,7 @@ func (r *run) reconcile(ctx context.Context) Result {
 		care = firstOf(care, r.careForCRDs(ctx))
 	}
 
+	r.writeInstalledVersion()
 	r.reportUpgrades(ctx)
 
 	result := r.summarize(care, change)
@@ -164,8 +165,8 @@ func (r *run) care(ctx context.Context) Result {
 	return firstOf(drift, health)
 }
 
-// change includes the release to what the spec asks for. The gates are checked only when something is
-// to be applied.
+// change includes the release to what the spec asks for. The gates are checked only when there is
+// something to apply.
 func (r *run) change(ctx context.Context) Result {
 	if revision := plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo; revision != nil {
 		r.goal = r.rollbackGoal(int(*revision))

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -151,19 +150,15 @@ func (r *Removal) others(ctx context.Context, want func(v1alpha2.Provider) bool)
 func namesOf(providers []v1alpha2.Provider) string {
 	const most = 5
 
-	all := make([]string, 0, len(providers))
+	names := make([]string, 0, len(providers))
 	for _, p := range providers {
-		all = append(all, fmt.Sprintf("%s %s/%s", p.ProviderType(), p.GetNamespace(), p.GetName()))
+		names = append(names, v1alpha2.FullName(p))
 	}
 
 	// The cache lists in random order, and a message that changes would be written each time.
-	slices.Sort(all)
+	slices.Sort(names)
 
-	if len(all) > most {
-		all = append(all[:most], fmt.Sprintf("and %d more", len(all)-most))
-	}
-
-	return strings.Join(all, ", ")
+	return object.List(names, most)
 }
 
 // notInUse keeps the provider while there are objects that need it. Without a release nothing would

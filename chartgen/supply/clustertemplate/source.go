@@ -23,7 +23,7 @@ func FromChart(c *chart.Chart, want Infrastructure) (*Set, error) {
 	}
 
 	for _, f := range c.Files {
-		if source.IsTemplateFile(f.Name) {
+		if bundle.IsTemplate(f.Name) {
 			s.Files = append(s.Files, bundle.File{Name: f.Name, Data: f.Data})
 		}
 	}
@@ -163,7 +163,7 @@ func readTemplates(path string) ([]bundle.File, error) {
 	var files []bundle.File
 
 	for _, name := range names {
-		if !source.IsTemplateFile(name) {
+		if !bundle.IsTemplate(name) {
 			continue
 		}
 

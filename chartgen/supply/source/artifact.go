@@ -132,7 +132,7 @@ func (a *Artifact) readTemplates(
 	left := int64(maxTotalSize)
 
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if !IsTemplateFile(name) {
+		if !bundle.IsTemplate(name) {
 			continue
 		}
 

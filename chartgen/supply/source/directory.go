@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -101,7 +100,7 @@ func (d *Directory) Fetch(_ context.Context, version Version) (*bundle.Bundle, e
 			b.Metadata = data
 		case strings.HasSuffix(name, bundle.ComponentsFile):
 			b.Components = data
-		case IsTemplateFile(name):
+		case bundle.IsTemplate(name):
 			b.Templates = append(b.Templates, bundle.File{Name: name, Data: data})
 		}
 	}
@@ -161,12 +160,3 @@ func readFile(folder fs.FS, name string) ([]byte, error) {
 
 	return fs.ReadFile(folder, name)
 }
-
-// templateFile matches the names of cluster templates and ClusterClasses. The characters are those
-// of file names that a chart may contain.
-var templateFile = regexp.MustCompile(`^(cluster-template|clusterclass-)[A-Za-z0-9._-]*\.yaml$`)
-
-// IsTemplateFile reports whether a file name is that of a cluster template (cluster-template.yaml,
-// cluster-template-<flavor>.yaml) or of a ClusterClass (clusterclass-<name>.yaml), by the clusterctl
-// provider contract. Names with folders are not.
-func IsTemplateFile(name string) bool { return templateFile.MatchString(name) }

@@ -109,20 +109,3 @@ func TestDirectory(t *testing.T) {
 	_, err = empty.Versions(t.Context())
 	g.Expect(err).To(MatchError(ContainSubstring("holds no version folder")))
 }
-
-func TestIsTemplateFile(t *testing.T) {
-	for name, want := range map[string]bool{
-		"cluster-template.yaml":            true,
-		"cluster-template-ha.yaml":         true,
-		"clusterclass-quick.yaml":          true,
-		"clusterclass.yaml":                false,
-		"cluster-template.yml":             false,
-		"cluster-template.md":              false,
-		"metadata.yaml":                    false,
-		"../cluster-template.yaml":         false,
-		"cluster-template/../../a.yaml":    false,
-		"cluster-template with space.yaml": false,
-	} {
-		NewWithT(t).Expect(IsTemplateFile(name)).To(Equal(want), name)
-	}
-}

@@ -178,7 +178,7 @@ func (w *Website) readTemplates(ctx context.Context, version Version) ([]bundle.
 	slices.Sort(names)
 
 	for _, name := range names {
-		if !IsTemplateFile(name) {
+		if !bundle.IsTemplate(name) {
 			continue
 		}
 

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
@@ -37,7 +38,7 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%s belongs to release %s and cannot belong to release %s too%s; uninstall one of them, "+
 		"or remove the object's annotations %s and %s",
 		first.Object, first.Owner, e.Release, object.AndMore(len(e.Conflicts)-1),
-		releaseNameAnnotation, releaseNamespaceAnnotation)
+		v1alpha2.HelmReleaseNameAnnotation, v1alpha2.HelmReleaseNamespaceAnnotation)
 }
 
 // ObjectError means that a request for an object failed.

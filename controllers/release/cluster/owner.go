@@ -3,18 +3,17 @@ package cluster
 import (
 	"strings"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"helm.sh/helm/v3/pkg/kube"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// Helm's labels and annotations on the objects of a release.
+// Helm's label on the objects of a release.
 const (
-	releaseNameAnnotation      = "meta.helm.sh/release-name"
-	releaseNamespaceAnnotation = "meta.helm.sh/release-namespace"
-	managedByLabel             = "app.kubernetes.io/managed-by"
-	managedByHelm              = "Helm"
+	managedByLabel = "app.kubernetes.io/managed-by"
+	managedByHelm  = "Helm"
 )
 
 // AddHelmMetadata adds the label and annotations that Helm adds to the objects of a release.
@@ -30,8 +29,8 @@ func (c *Client) AddHelmMetadata(o *unstructured.Unstructured) {
 	}
 
 	labels[managedByLabel] = managedByHelm
-	annotations[releaseNameAnnotation] = c.release.Name
-	annotations[releaseNamespaceAnnotation] = c.release.Namespace
+	annotations[v1alpha2.HelmReleaseNameAnnotation] = c.release.Name
+	annotations[v1alpha2.HelmReleaseNamespaceAnnotation] = c.release.Namespace
 
 	o.SetLabels(labels)
 	o.SetAnnotations(annotations)
@@ -41,11 +40,11 @@ func (c *Client) AddHelmMetadata(o *unstructured.Unstructured) {
 // none.
 func ownerOf(o metav1.Object) string {
 	annotations := o.GetAnnotations()
-	if annotations[releaseNameAnnotation] == "" {
+	if annotations[v1alpha2.HelmReleaseNameAnnotation] == "" {
 		return ""
 	}
 
-	return annotations[releaseNamespaceAnnotation] + "/" + annotations[releaseNameAnnotation]
+	return annotations[v1alpha2.HelmReleaseNamespaceAnnotation] + "/" + annotations[v1alpha2.HelmReleaseNameAnnotation]
 }
 
 func (c *Client) owns(o metav1.Object) bool { return ownerOf(o) == c.release.String() }

@@ -43,6 +43,9 @@ func (c *Client) SetTarget(content string) error {
 // SetPartialTarget is like SetTarget, but leaves out the objects whose kinds are unknown: they cannot
 // exist, and the others need not wait for them.
 func (c *Client) SetPartialTarget(content string) error {
+	// What was discovered earlier may include kinds that are no longer served.
+	c.connection.Refresh()
+
 	list, unknown, err := c.resolveTarget(content)
 	if err != nil {
 		return err

@@ -58,7 +58,7 @@ type Comparison struct {
 // Compare compares objects of a release with the cluster. An object differs if an upgrade to the
 // same revision would change it. These are no differences:
 //   - what other programs have added to an object
-//   - what the API server, or one of its webhooks, would make of the object anyway
+//   - what the API server, or one of its webhooks, would change anyway
 //   - fields that other programs fill in, and the replicas of what is scaled automatically
 //   - objects with the annotation v1alpha2.DriftAnnotation, in the release or in the cluster
 //

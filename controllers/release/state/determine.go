@@ -116,7 +116,7 @@ func determineOwn(history History, newest Revision, digest string) Observed {
 }
 
 // determineLocked returns the state of a release that another program was changing. Storage does
-// not tell whether that program still runs, so time decides. An uninstall that stopped half-way is
+// not show if that program still runs, so time decides. An uninstall that stopped half-way is
 // treated the same: Capstan retries its own when the provider is deleted, without asking for the
 // state.
 func determineLocked(history History, newest Revision, rules Rules) Observed {

@@ -71,10 +71,10 @@ func (c *Cluster) FindAll(ctx context.Context, arguments []string) ([]v1alpha2.P
 			return nil, err
 		}
 
-		wanted[Name(p)] = true
+		wanted[v1alpha2.FullName(p)] = true
 	}
 
-	return slices.DeleteFunc(all, func(p v1alpha2.Provider) bool { return !wanted[Name(p)] }), nil
+	return slices.DeleteFunc(all, func(p v1alpha2.Provider) bool { return !wanted[v1alpha2.FullName(p)] }), nil
 }
 
 func findOne(all []v1alpha2.Provider, argument string) (v1alpha2.Provider, error) {
@@ -139,13 +139,8 @@ func isKind(p v1alpha2.Provider, word string) bool {
 func describe(providers []v1alpha2.Provider) string {
 	names := make([]string, 0, len(providers))
 	for _, p := range providers {
-		names = append(names, fmt.Sprintf("%s (%s)", v1alpha2.Label(p), Name(p)))
+		names = append(names, fmt.Sprintf("%s (%s)", v1alpha2.Label(p), v1alpha2.FullName(p)))
 	}
 
 	return strings.Join(names, ", ")
-}
-
-// Name returns a provider's kind, namespace and name.
-func Name(p v1alpha2.Provider) string {
-	return fmt.Sprintf("%s %s/%s", p.ProviderType(), p.GetNamespace(), p.GetName())
 }

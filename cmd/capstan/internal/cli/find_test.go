@@ -40,7 +40,7 @@ func TestMatch(t *testing.T) {
 
 			var got []string
 			for _, p := range found {
-				got = append(got, Name(p))
+				got = append(got, v1alpha2.FullName(p))
 			}
 
 			g.Expect(got).To(Equal(want))

@@ -50,11 +50,11 @@ func (c *Cluster) Patch(ctx context.Context, p v1alpha2.Provider, change map[str
 
 	status := new(apierrors.StatusError)
 	if apierrors.IsInvalid(err) && errors.As(err, &status) {
-		return fmt.Errorf("the API server rejected the change of %s: %s", Name(p), status.ErrStatus.Message)
+		return fmt.Errorf("the API server rejected the change of %s: %s", v1alpha2.FullName(p), status.ErrStatus.Message)
 	}
 
 	if err != nil {
-		return fmt.Errorf("change %s: %w", Name(p), err)
+		return fmt.Errorf("change %s: %w", v1alpha2.FullName(p), err)
 	}
 
 	return nil
@@ -94,7 +94,7 @@ func (c *Cluster) Wait(
 		}
 
 		if state := Readiness(p); state != printed {
-			printLine(fmt.Sprintf("%s: %s", Name(p), state))
+			printLine(fmt.Sprintf("%s: %s", v1alpha2.FullName(p), state))
 			printed = state
 		}
 
@@ -102,7 +102,7 @@ func (c *Cluster) Wait(
 		case <-ctx.Done():
 			return fmt.Errorf(
 				"%s: %w: %s; the operator continues, follow it with `capstan status %s --watch`",
-				Name(p),
+				v1alpha2.FullName(p),
 				context.Cause(ctx),
 				printed,
 				v1alpha2.Label(p),
@@ -120,7 +120,7 @@ func (c *Cluster) read(ctx context.Context, p v1alpha2.Provider) (v1alpha2.Provi
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("read %s: %w", Name(p), err)
+		return nil, fmt.Errorf("read %s: %w", v1alpha2.FullName(p), err)
 	}
 
 	return p, nil
@@ -137,7 +137,7 @@ func Ready(p v1alpha2.Provider) (bool, error) {
 	case conditions.IsReady(p):
 		return true, nil
 	case conditions.IsStalled(p):
-		return false, fmt.Errorf("%s is stalled: %s", Name(p), Readiness(p))
+		return false, fmt.Errorf("%s is stalled: %s", v1alpha2.FullName(p), Readiness(p))
 	}
 
 	return false, nil

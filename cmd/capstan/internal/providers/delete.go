@@ -79,7 +79,7 @@ func (o *deleteOptions) run(ctx context.Context, args []string) error {
 	}
 
 	for _, p := range found {
-		name := cli.Name(p)
+		name := v1alpha2.FullName(p)
 		if err := cluster.Wait(
 			ctx,
 			p,
@@ -119,10 +119,10 @@ func (o *deleteOptions) delete(ctx context.Context, cluster *cli.Cluster, p v1al
 	}
 
 	if err := cluster.Client.Delete(ctx, p); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete %s: %w", cli.Name(p), err)
+		return fmt.Errorf("delete %s: %w", v1alpha2.FullName(p), err)
 	}
 
-	o.Printf("%s: deletion requested", cli.Name(p))
+	o.Printf("%s: deletion requested", v1alpha2.FullName(p))
 
 	return nil
 }

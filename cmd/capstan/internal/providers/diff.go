@@ -144,7 +144,7 @@ func (o *diffOptions) fromFile(ctx context.Context, cluster *cli.Cluster) (v1alp
 	}
 
 	for _, e := range existing {
-		if cli.Name(e) == cli.Name(p) {
+		if v1alpha2.FullName(e) == v1alpha2.FullName(p) {
 			p.SetResourceVersion(e.GetResourceVersion())
 			p.SetUID(e.GetUID())
 			e.GetStatus().DeepCopyInto(p.GetStatus())

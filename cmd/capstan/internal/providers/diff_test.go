@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/objectdiff"
@@ -100,7 +101,7 @@ func TestReadResource(t *testing.T) {
 			}
 
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(cli.Name(p)).To(Equal("InfrastructureProvider ns/aws"))
+			g.Expect(v1alpha2.FullName(p)).To(Equal("InfrastructureProvider ns/aws"))
 		})
 	}
 }

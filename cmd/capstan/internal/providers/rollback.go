@@ -82,7 +82,7 @@ func (o *rollbackOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	o.Printf("%s: %s", cli.Name(p), message)
+	o.Printf("%s: %s", v1alpha2.FullName(p), message)
 
 	return waitReady(ctx, o.Options, cluster, p, o.wait)
 }
@@ -104,7 +104,7 @@ func waitReady(
 		return err
 	}
 
-	o.Printf("%s: %s", cli.Name(p), cli.Readiness(p))
+	o.Printf("%s: %s", v1alpha2.FullName(p), cli.Readiness(p))
 
 	return nil
 }

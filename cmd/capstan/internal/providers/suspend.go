@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
@@ -74,7 +75,7 @@ func (o *suspendOptions) run(ctx context.Context, args []string) error {
 			}
 		}
 
-		o.Printf("%s: %s", cli.Name(p), message)
+		o.Printf("%s: %s", v1alpha2.FullName(p), message)
 	}
 
 	// All are changed before the first is waited for.

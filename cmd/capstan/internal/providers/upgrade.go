@@ -42,7 +42,7 @@ func planUpgrades(
 	for _, p := range found {
 		status := p.GetStatus()
 		if status.InstalledVersion == nil || status.Contract == nil {
-			o.Warnf("%s is left out, because it is not installed yet: %s", cli.Name(p), cli.Readiness(p))
+			o.Warnf("%s is left out, because it is not installed yet: %s", v1alpha2.FullName(p), cli.Readiness(p))
 			continue
 		}
 

@@ -89,7 +89,7 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 			return err
 		}
 
-		o.Printf("%s: upgrading to %s", cli.Name(p), version)
+		o.Printf("%s: upgrading to %s", v1alpha2.FullName(p), version)
 
 		if err := waitReady(ctx, o.Options, cluster, p, o.wait); err != nil {
 			return err

@@ -179,7 +179,7 @@ func (f *chartFlags) installedCharts(ctx context.Context) ([]*chart.Chart, error
 	for _, p := range providers {
 		status := p.GetStatus()
 		if status.Chart == nil {
-			return nil, fmt.Errorf("%s has no chart yet; its conditions contain the reason", cli.Name(p))
+			return nil, fmt.Errorf("%s has no chart yet; its conditions contain the reason", v1alpha2.FullName(p))
 		}
 
 		found, err := stored.Find(ctx, store.FindOptions{
@@ -189,7 +189,7 @@ func (f *chartFlags) installedCharts(ctx context.Context) ([]*chart.Chart, error
 			PreferDigest: status.Chart.Digest,
 		})
 		if err != nil {
-			return nil, fmt.Errorf("the chart of %s: %w", cli.Name(p), err)
+			return nil, fmt.Errorf("the chart of %s: %w", v1alpha2.FullName(p), err)
 		}
 
 		charts = append(charts, found.Chart)

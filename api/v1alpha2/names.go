@@ -25,3 +25,9 @@ func releaseName(label string) string {
 
 	return strings.TrimRight(label[:maxReleaseName-hashLength-1], "-.") + "-" + hash
 }
+
+// FullName returns a provider's kind, namespace and name for messages, such as
+// "InfrastructureProvider capa-system/aws".
+func FullName(p Provider) string {
+	return string(p.ProviderType()) + " " + p.GetNamespace() + "/" + p.GetName()
+}

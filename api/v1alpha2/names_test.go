@@ -16,3 +16,11 @@ func TestReleaseName(t *testing.T) {
 	g.Expect(releaseName(long)).NotTo(Equal(releaseName(long+"y")), "the part that is cut off still counts")
 	g.Expect(releaseName(strings.Repeat("ab-", 20))).NotTo(ContainSubstring("--"))
 }
+
+func TestFullName(t *testing.T) {
+	p := &InfrastructureProvider{}
+	p.Namespace = "capa-system"
+	p.Name = "aws"
+
+	NewWithT(t).Expect(FullName(p)).To(Equal("InfrastructureProvider capa-system/aws"))
+}
