@@ -73,7 +73,9 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("CustomResourceDefinition %s was refused: %s", e.Name, object.Reason("CustomResourceDefinition", e.Err))
+	const kind = "CustomResourceDefinition"
+
+	return fmt.Sprintf("%s %s was refused: %s", kind, e.Name, object.Reason(kind, e.Err))
 }
 
 func (e *RefusedError) Unwrap() error { return e.Err }

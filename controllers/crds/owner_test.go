@@ -91,7 +91,9 @@ var _ = Describe("An existing CRD", func() {
 		Entry("another Helm release's", "ag", "helm", "the Helm release apps/tools",
 			annotated(v1alpha2.HelmReleaseNameAnnotation, "tools", v1alpha2.HelmReleaseNamespaceAnnotation, "apps")),
 		Entry("this very release's, from a chart with CRDs as templates", "ah", "helm", "",
-			annotated(v1alpha2.HelmReleaseNameAnnotation, "infrastructure-x", v1alpha2.HelmReleaseNamespaceAnnotation, "target")),
+			annotated(
+				v1alpha2.HelmReleaseNameAnnotation, "infrastructure-x",
+				v1alpha2.HelmReleaseNamespaceAnnotation, "target")),
 	)
 
 	It("is refused while another program keeps applying it", func(ctx SpecContext) {

@@ -49,7 +49,10 @@ func (t *Tracker) handle(gvk schema.GroupVersionKind, before, now any, deleted b
 
 // wakeOwner wakes the provider that an object belongs to.
 func (t *Tracker) wakeOwner(o client.Object, after time.Duration) {
-	t.wake(o.GetLabels()[v1alpha2.ClusterctlProviderLabel], o.GetAnnotations()[v1alpha2.HelmReleaseNamespaceAnnotation], after)
+	provider := o.GetLabels()[v1alpha2.ClusterctlProviderLabel]
+	namespace := o.GetAnnotations()[v1alpha2.HelmReleaseNamespaceAnnotation]
+
+	t.wake(provider, namespace, after)
 }
 
 // observe remembers the state of an object and reports whether it matters to its provider: the

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 	"weak"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
-	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
@@ -37,20 +35,6 @@ type Charts struct {
 	installed sync.Map
 	// shared are the charts in memory: digest -> weak.Pointer[chart.Chart].
 	shared sync.Map
-}
-
-// Chart is the chart of a provider's version.
-type Chart struct {
-	*store.Stored
-	// Schema is what the chart lets a resource set.
-	Schema *values.Schema
-
-	// fetched is the source that was just read; empty when the chart was in the store.
-	fetched string
-	// from identifies what the chart was built from.
-	from versionID
-	// unsaved is the key to store the chart under; nil when the store has it.
-	unsaved *store.Key
 }
 
 // providerID identifies a provider's resource.
@@ -159,81 +143,6 @@ func isCurrent(stored *store.Stored) bool {
 	return stored.Prebuilt || stored.Chart.Metadata.Annotations[chartgen.AnnotationChartgenVersion] == chartgen.Version
 }
 
-// fetch reads the version from its source and finds or builds its chart, unless it is a chart
-// already.
-func (c *Charts) fetch(
-	ctx context.Context, provider v1alpha2.Provider, from source.Source, version source.Version, key store.Key,
-) (*Chart, error) {
-	if charts, ok := from.(source.ChartSource); ok {
-		published, err := charts.Chart(ctx, version)
-		if err != nil {
-			return nil, err
-		}
-
-		if published != nil {
-			return c.unsaved(key, published.Chart, published.Reference.String())
-		}
-	}
-
-	b, err := from.Fetch(ctx, version)
-	c.Metrics.ObserveFetch(sourceOf(provider.GetSpec().FetchConfig), size(b), err)
-
-	if err != nil {
-		return nil, err
-	}
-
-	if err := b.CheckDigest(fetch.Digest(provider)); err != nil {
-		return nil, err
-	}
-
-	return c.build(ctx, key, b)
-}
-
-// build generates the chart of a bundle, unless the store has it.
-func (c *Charts) build(ctx context.Context, key store.Key, b *bundle.Bundle) (*Chart, error) {
-	key.ContentID = chartgen.ContentID(b)
-
-	stored, err := c.Store.Get(ctx, key)
-	if err == nil {
-		return &Chart{Stored: stored, fetched: b.Source}, nil
-	}
-
-	if !errors.Is(err, store.ErrNotFound) {
-		return nil, &StoreError{err}
-	}
-
-	// One at a time: building needs ten times the components' size in memory and only a processor,
-	// and the first, usually core, must not be slowed down by those that wait for it.
-	c.building.Lock()
-	built, err := chartgen.Build(b)
-	c.building.Unlock()
-
-	if err != nil {
-		return nil, err
-	}
-
-	return c.unsaved(key, built, b.Source)
-}
-
-// unsaved returns a chart that is not in the store yet.
-func (c *Charts) unsaved(key store.Key, content *chart.Chart, fetched string) (*Chart, error) {
-	archive, err := content.Archive()
-	if err != nil {
-		return nil, err
-	}
-
-	digest := chart.Digest(archive)
-	prebuilt := key.ContentID == ""
-
-	if prebuilt {
-		key.ContentID = digest
-	}
-
-	stored := &store.Stored{Chart: content, Digest: digest, Size: len(archive), Prebuilt: prebuilt}
-
-	return &Chart{Stored: stored, fetched: fetched, unsaved: &key}, nil
-}
-
 // pruneAge protects charts that were just stored and that no status refers to yet.
 const pruneAge = 10 * time.Minute
 
@@ -336,79 +245,4 @@ func (c *Charts) share(digest string, read *chart.Chart) *chart.Chart {
 		// The other one was collected, and its cleanup has not run yet.
 		c.shared.CompareAndDelete(digest, other)
 	}
-}
-
-// sourceOf returns the kind of a provider's source for the metrics. A provider without one is
-// fetched from its project's releases.
-func sourceOf(fetch *v1alpha2.FetchConfiguration) metrics.Source {
-	switch {
-	case fetch == nil, fetch.URL != "":
-		return metrics.SourceURL
-	case fetch.OCI != "":
-		return metrics.SourceOCI
-	case fetch.HTTP != "":
-		return metrics.SourceHTTP
-	case fetch.Directory != "":
-		return metrics.SourceDirectory
-	case fetch.Image != "":
-		return metrics.SourceImage
-	}
-
-	return metrics.SourceConfigMap
-}
-
-// size returns how many bytes were read from a source.
-func size(b *bundle.Bundle) int {
-	if b == nil {
-		return 0
-	}
-
-	return len(b.Components) + len(b.Metadata)
-}
-
-// annotation returns one of the chart's annotations.
-func (c *Chart) annotation(name string) string { return c.Chart.Metadata.Annotations[name] }
-
-// Version returns the provider's version, with its "v".
-func (c *Chart) Version() string { return c.Chart.Metadata.AppVersion }
-
-// Plain reports whether the chart is a Helm chart that chartgen did not build, which has neither
-// variables nor a contract.
-func (c *Chart) Plain() bool { return c.annotation(chartgen.AnnotationContentID) == "" }
-
-// Contract returns the Cluster API contract of the chart's version; empty for a plain chart that does
-// not declare one.
-func (c *Chart) Contract() string { return c.annotation(chartgen.AnnotationContract) }
-
-// RequiredKinds returns the kinds that must be served by the cluster, as Kind.version.group.
-func (c *Chart) RequiredKinds() []string {
-	return strings.FieldsFunc(c.annotation(chartgen.AnnotationRequiredKinds), func(r rune) bool { return r == ',' })
-}
-
-// Status returns the chart as the resource's status shows it; before is what it has shown so far.
-func (c *Chart) Status(before *v1alpha2.ChartStatus) *v1alpha2.ChartStatus {
-	return &v1alpha2.ChartStatus{
-		Name:      c.Chart.Metadata.Name,
-		Version:   c.Chart.Metadata.Version,
-		Reference: c.Reference,
-		Digest:    c.Digest,
-		Source:    c.source(before),
-		Plain:     c.Plain(),
-	}
-}
-
-// source returns where the chart came from. For a chart from the store that is what the status has
-// shown so far, or the chart's own annotation; the annotation of a chart that was taken over as it was
-// published names the source of an earlier stage.
-func (c *Chart) source(before *v1alpha2.ChartStatus) string {
-	switch {
-	case c.fetched != "":
-		return c.fetched
-	case before != nil && before.Digest == c.Digest && before.Source != "":
-		return before.Source
-	case c.Prebuilt:
-		return ""
-	}
-
-	return c.annotation(chartgen.AnnotationSource)
 }

@@ -1,0 +1,118 @@
+package plan
+
+import (
+	"context"
+	"errors"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/supply/store"
+	"github.com/capstan-project/capstan/controllers/fetch"
+	"github.com/capstan-project/capstan/controllers/metrics"
+)
+
+// fetch reads the version from its source and finds or builds its chart, unless it is a chart
+// already.
+func (c *Charts) fetch(
+	ctx context.Context, provider v1alpha2.Provider, from source.Source, version source.Version, key store.Key,
+) (*Chart, error) {
+	if charts, ok := from.(source.ChartSource); ok {
+		published, err := charts.Chart(ctx, version)
+		if err != nil {
+			return nil, err
+		}
+
+		if published != nil {
+			return c.unsaved(key, published.Chart, published.Reference.String())
+		}
+	}
+
+	b, err := from.Fetch(ctx, version)
+	c.Metrics.ObserveFetch(sourceOf(provider.GetSpec().FetchConfig), size(b), err)
+
+	if err != nil {
+		return nil, err
+	}
+
+	if err := b.CheckDigest(fetch.Digest(provider)); err != nil {
+		return nil, err
+	}
+
+	return c.build(ctx, key, b)
+}
+
+// build generates the chart of a bundle, unless the store has it.
+func (c *Charts) build(ctx context.Context, key store.Key, b *bundle.Bundle) (*Chart, error) {
+	key.ContentID = chartgen.ContentID(b)
+
+	stored, err := c.Store.Get(ctx, key)
+	if err == nil {
+		return &Chart{Stored: stored, fetched: b.Source}, nil
+	}
+
+	if !errors.Is(err, store.ErrNotFound) {
+		return nil, &StoreError{err}
+	}
+
+	// One at a time: building needs ten times the components' size in memory and only a processor,
+	// and the first, usually core, must not be slowed down by those that wait for it.
+	c.building.Lock()
+	built, err := chartgen.Build(b)
+	c.building.Unlock()
+
+	if err != nil {
+		return nil, err
+	}
+
+	return c.unsaved(key, built, b.Source)
+}
+
+// unsaved returns a chart that is not in the store yet.
+func (c *Charts) unsaved(key store.Key, content *chart.Chart, fetched string) (*Chart, error) {
+	archive, err := content.Archive()
+	if err != nil {
+		return nil, err
+	}
+
+	digest := chart.Digest(archive)
+	prebuilt := key.ContentID == ""
+
+	if prebuilt {
+		key.ContentID = digest
+	}
+
+	stored := &store.Stored{Chart: content, Digest: digest, Size: len(archive), Prebuilt: prebuilt}
+
+	return &Chart{Stored: stored, fetched: fetched, unsaved: &key}, nil
+}
+
+// sourceOf returns the kind of a provider's source for the metrics. A provider without one is
+// fetched from its project's releases.
+func sourceOf(fetch *v1alpha2.FetchConfiguration) metrics.Source {
+	switch {
+	case fetch == nil, fetch.URL != "":
+		return metrics.SourceURL
+	case fetch.OCI != "":
+		return metrics.SourceOCI
+	case fetch.HTTP != "":
+		return metrics.SourceHTTP
+	case fetch.Directory != "":
+		return metrics.SourceDirectory
+	case fetch.Image != "":
+		return metrics.SourceImage
+	}
+
+	return metrics.SourceConfigMap
+}
+
+// size returns how many bytes were read from a source.
+func size(b *bundle.Bundle) int {
+	if b == nil {
+		return 0
+	}
+
+	return len(b.Components) + len(b.Metadata)
+}
