@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -96,15 +97,20 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 
 		rewrites := w.rewrites(old)
 
-		rewritten := map[string]bool{}
+		// An object that is repeated after a crash conflicts with the list from before the crash first.
+		rewritten, succeeded := map[string]bool{}, 0
 		for _, r := range rewrites {
 			rewritten[r.Name] = true
+
+			if r.Code == http.StatusOK {
+				succeeded++
+			}
 		}
 
 		Expect(rewritten).To(HaveLen(objects))
 
 		const page = 200
-		Expect(len(rewrites)).To(BeNumerically("<=", objects+crashes*page), "a crash repeats at most one page")
+		Expect(succeeded).To(BeNumerically("<=", objects+crashes*page), "a crash repeats at most one page")
 		busiest := busiestSecond(rewrites)
 		AddReportEntry(
 			"load",
