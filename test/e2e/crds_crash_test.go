@@ -111,6 +111,7 @@ var _ = Describe("A migration of thousands of objects", Ordered, func() {
 
 		const page = 200
 		Expect(succeeded).To(BeNumerically("<=", objects+crashes*page), "a crash repeats at most one page")
+
 		busiest := busiestSecond(rewrites)
 		AddReportEntry(
 			"load",
