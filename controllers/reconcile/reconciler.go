@@ -66,7 +66,7 @@ type Dependencies struct {
 	permitted   permitted
 }
 
-// Reconcile includes one provider closer to what its resource asks for, and never waits for anything to
+// Reconcile brings one provider closer to what its resource asks for, and never waits for anything to
 // become ready.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
 	// Uncached: a status older than our own last write would hide that it must change back.

@@ -28,7 +28,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
-// Outcome is how a step or a run ended, and with it what includes the resource back.
+// Outcome is how a step or a run ended, and with it what brings the resource back.
 type Outcome int
 
 const (
@@ -37,7 +37,7 @@ const (
 	// Ready means that the provider is what the resource asks for. It comes back by events, and at
 	// Result.At for work in the background.
 	Ready
-	// Waiting means that an event, or Result.At, includes the resource back.
+	// Waiting means that an event, or Result.At, brings the resource back.
 	Waiting
 	// Stalled means that a user must change something. The resource still comes back, each time
 	// later, because not every input is watched.

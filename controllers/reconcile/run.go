@@ -30,13 +30,14 @@ type run struct {
 	target   *clusters.Target
 	policy   state.Policy
 
-	// What care finds out: the newest revision, its deviations, and whether the care for it was
-	// left to the change, which may replace it.
-	// unobserved is set when the account must not read the release.
+	// observed is set once the release was read, and unobserved if the account must not read it.
 	observed   bool
 	unobserved error
+
+	// What care finds out: the newest revision, and its deviations, which are nil until they were
+	// compared. deferred is set if care left the revision to the change, which may replace it.
 	installed  installed
-	deviations *[]deviation // nil until they were compared
+	deviations *[]deviation
 	deferred   bool
 
 	// What the change finds out: the plan, the goal for the release, and the decision about it.
@@ -45,17 +46,18 @@ type run struct {
 	state    state.Observed
 	decision state.Decision
 
-	// How far the change got. failure is why the last action failed and left a failed revision.
-	coreProblem *preflight.Error
-	passed      bool
-	crdsChanged bool
-	crdReport   *safety.Report
-	applied     bool
-	failure     error
-	// upgradeFailed is the message of ProviderUpgraded when the attempt at the goal failed.
+	// How far the change got: core's problem is reported only after the CRDs were applied; passed is
+	// set if all gates were. failure is why an action left a failed revision, and upgradeFailed the
+	// message for the condition ProviderUpgraded.
+	coreProblem   *preflight.Error
+	passed        bool
+	crdsChanged   bool
+	crdReport     *safety.Report
+	applied       bool
+	failure       error
 	upgradeFailed string
 
-	// What the source offers and whether the tag of the chart in use has moved; nil for no move.
+	// moved is the move of the tag of the chart in use, if movedChecked; nil for none.
 	moved        *upgrades.Move
 	movedChecked bool
 
@@ -132,7 +134,7 @@ func (r *run) reconcile(ctx context.Context) Result {
 		r.policy.Now = time.Now()
 		care = r.care(ctx)
 
-		if r.applied {
+		if r.decision.Action != "" {
 			r.assess()
 		}
 	}
@@ -165,7 +167,7 @@ func (r *run) care(ctx context.Context) Result {
 	return firstOf(drift, health)
 }
 
-// change includes the release to what the spec asks for. The gates are checked only when there is
+// change brings the release to what the spec asks for. The gates are checked only when there is
 // something to apply.
 func (r *run) change(ctx context.Context) Result {
 	if revision := plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo; revision != nil {

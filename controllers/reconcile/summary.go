@@ -28,7 +28,20 @@ func (r *run) summarize(care, change Result) Result {
 		return firstOf(care, failed(err, applying))
 	}
 
-	return r.attemptFailed()
+	result := r.attemptFailed()
+	if !care.Ends() {
+		return result
+	}
+
+	// The rollback, for example, could not be completed.
+	result.Message += "; " + care.Message
+
+	if care.Outcome == Retrying {
+		result.Outcome = Retrying
+		result.Err = care.Err
+	}
+
+	return result
 }
 
 // stopped is the result of a change that ended early.
@@ -159,5 +172,5 @@ func (r *run) heldMessage() string {
 		r.installed.revision.Number, r.installed.record.Description, r.installed.record.AppVersion)
 }
 
-// noDeadline is the time of results that an event includes back.
+// noDeadline is the time of results that an event brings back.
 var noDeadline time.Time

@@ -198,6 +198,18 @@ func TestAttemptFailed(t *testing.T) {
 	}
 }
 
+func TestAttemptFailedWithAProblemOfCare(t *testing.T) {
+	g := NewWithT(t)
+	r := newTestRun(revision(2, state.StatusFailed, wanted), revision(1, state.StatusSuperseded, former))
+	r.decision = state.Decision{Action: state.Rollback}
+	failure := errors.New("connection refused")
+
+	result := r.summarize(failed(failure, applying), Result{})
+	g.Expect(result.Outcome).To(Equal(Retrying))
+	g.Expect(result.Err).To(MatchError(failure))
+	g.Expect(result.Message).To(HaveSuffix("; connection refused"))
+}
+
 func TestAttemptedDigest(t *testing.T) {
 	automatic := revision(3, state.StatusDeployed, former)
 	automatic.RollbackTo = 1
