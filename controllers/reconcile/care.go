@@ -98,10 +98,11 @@ func (r *run) awaitsHealth() bool {
 }
 
 // markFailed marks the revision failed if it has not become healthy in time. A changed spec comes
-// first: it may be the fix.
+// first: it may be the fix. A revision that was rolled back to was healthy before, and there is nothing
+// better to roll back to.
 func (r *run) markFailed(ctx context.Context) Result {
 	revision := r.installed.revision
-	if !r.awaitsHealth() || r.installed.healthy() {
+	if !r.awaitsHealth() || r.installed.healthy() || isAutomaticRollback(revision) {
 		return Result{}
 	}
 
@@ -217,13 +218,17 @@ func attemptedDigest(history state.History) string {
 			continue
 		}
 
-		automatic := revision.RollbackTo != 0 && !strings.HasPrefix(revision.Digest, rollbackDigestPrefix)
-		if !automatic {
+		if !isAutomaticRollback(revision) {
 			return revision.Digest
 		}
 	}
 
 	return ""
+}
+
+// isAutomaticRollback reports whether Capstan rolled back to an earlier revision without being asked.
+func isAutomaticRollback(revision state.Revision) bool {
+	return revision.RollbackTo != 0 && !strings.HasPrefix(revision.Digest, rollbackDigestPrefix)
 }
 
 // leavesRevision reports whether a failed action has left a failed revision in the history, from which
