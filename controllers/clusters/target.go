@@ -4,13 +4,18 @@
 package clusters
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/controllers/crds"
@@ -38,6 +43,28 @@ type Target struct {
 	Account string
 	// Remote reports whether this is another cluster than the one with the provider resources.
 	Remote bool
+
+	history cache.Cache
+}
+
+// MayHaveRelease reports whether Helm's storage may contain a release. It asks the watch and makes no
+// request; until the watch has started, every release may exist.
+func (t *Target) MayHaveRelease(ctx context.Context, release types.NamespacedName) bool {
+	record := &metav1.PartialObjectMetadata{}
+	record.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+
+	informer, err := t.history.GetInformer(ctx, record, cache.BlockUntilSynced(false))
+	if err != nil || !informer.HasSynced() {
+		return true
+	}
+
+	records := &metav1.PartialObjectMetadataList{}
+	records.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+
+	err = t.history.List(ctx, records, client.InNamespace(release.Namespace),
+		client.MatchingLabels{"name": release.Name}, client.UnsafeDisableDeepCopy)
+
+	return err != nil || len(records.Items) > 0
 }
 
 // newTarget creates the target for an account.
@@ -73,6 +100,7 @@ func (c *Cluster) newTarget(account string) (*Target, error) {
 		Health:    c.tracker,
 		Account:   account,
 		Remote:    c.connection.Remote,
+		history:   c.History,
 	}, nil
 }
 

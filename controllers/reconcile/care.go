@@ -17,6 +17,17 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
+// observeInstalled observes the release, unless nothing is installed for certain: hundreds of providers
+// that wait for core then cost no request.
+func (r *run) observeInstalled(ctx context.Context) Result {
+	known := r.provider.GetStatus().Release != nil
+	if known || r.target.MayHaveRelease(ctx, plan.ReleaseKey(r.provider)) {
+		return r.observe(ctx)
+	}
+
+	return Result{}
+}
+
 // observe reads the release's history, and the record of its newest revision.
 func (r *run) observe(ctx context.Context) Result {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepRelease)()

@@ -132,7 +132,13 @@ func (r *run) rollbackGoal(revision int) goal {
 
 // decide decides what to do about the release. It ends the change where another program works on the
 // release, or has uninstalled it and that is respected.
-func (r *run) decide(context.Context) Result {
+func (r *run) decide(ctx context.Context) Result {
+	if !r.observed && r.unobserved == nil {
+		if result := r.observe(ctx); result.Ends() {
+			return result
+		}
+	}
+
 	if r.unobserved != nil {
 		r.decision.Action = state.Apply
 		return Result{}

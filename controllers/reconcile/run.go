@@ -115,7 +115,7 @@ func inOrder(ctx context.Context, steps ...step) Result {
 
 // reconcile is the whole reconcile of a resource that is neither suspended nor deleted.
 func (r *run) reconcile(ctx context.Context) Result {
-	if result := r.observe(ctx); result.Ends() {
+	if result := r.observeInstalled(ctx); result.Ends() {
 		return result
 	}
 

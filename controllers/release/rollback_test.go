@@ -194,6 +194,7 @@ var _ = Describe("A revision", func() {
 
 		first := specOf(namespace, "1.0.0", custom("vanished", "x"), configMap("config", "first"))
 		second := specOf(namespace, "2.0.0", custom("vanished", "x"), configMap("config", "second"))
+
 		Eventually(func() error { _, err := apply(ctx, engine, first); return err }).Should(Succeed())
 		mustApply(ctx, engine, second)
 		run(ctx, "kubectl", "delete", "crd", "vanished.release.test", "--wait")
