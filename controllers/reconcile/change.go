@@ -99,12 +99,12 @@ func (r *run) saveChart(ctx context.Context) Result {
 }
 
 // applyPlan installs or upgrades the release.
-func (r *run) applyPlan(ctx context.Context, state state.Observed) (release.Result, error) {
+func (r *run) applyPlan(ctx context.Context, observed state.Observed) (release.Result, error) {
 	if err := r.labelNamespace(ctx, r.plan.Release); err != nil {
 		return release.Result{}, err
 	}
 
-	return r.target.Releases.Apply(ctx, r.plan.Release, state)
+	return r.target.Releases.Apply(ctx, r.plan.Release, observed)
 }
 
 // rollbackDigestPrefix begins the digest of a revision that spec.release.rollbackTo asked for.
