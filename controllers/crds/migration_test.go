@@ -93,15 +93,27 @@ func (k kind) applyObject(ctx context.Context, version string, i int) error {
 func (k kind) all(ctx context.Context, version string) map[string]string {
 	GinkgoHelper()
 
-	list, err := k.in(version).List(ctx, metav1.ListOptions{})
+	found, err := k.list(ctx, version)()
 	Expect(err).NotTo(HaveOccurred())
 
-	found := map[string]string{}
-	for _, o := range list.Items {
-		found[o.GetName()] = fmt.Sprint(o.Object["spec"], o.GetFinalizers())
-	}
-
 	return found
+}
+
+// list returns the function for all that can be polled: a new version is not served at once.
+func (k kind) list(ctx context.Context, version string) func() (map[string]string, error) {
+	return func() (map[string]string, error) {
+		list, err := k.in(version).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+
+		found := map[string]string{}
+		for _, o := range list.Items {
+			found[o.GetName()] = fmt.Sprint(o.Object["spec"], o.GetFinalizers())
+		}
+
+		return found, nil
+	}
 }
 
 // migrateAfterRollout rewrites all objects as the reconciler of a healthy provider does, and returns
@@ -180,7 +192,7 @@ var _ = Describe("A migration", func() {
 			),
 			And(HaveField("Name", "v1beta1"), HaveField("Storage", false), HaveField("Served", true)),
 		))
-		Eventually(func() map[string]string { return k.all(ctx, "v1") }).Should(Equal(before))
+		Eventually(k.list(ctx, "v1")).Should(Equal(before))
 		k.caughtUp(ctx)
 		plan, err = applier.Plan(ctx, request)
 		Expect(err).NotTo(HaveOccurred())
@@ -192,7 +204,7 @@ var _ = Describe("A migration", func() {
 		Expect(applier.MigrateBeforeApply(ctx, plan)).To(BeNil())
 		Expect(applier.Apply(ctx, plan)).To(HaveLen(1))
 		Expect(read(ctx, k.crd()).Spec.Versions).To(HaveLen(1))
-		Eventually(func() map[string]string { return k.all(ctx, "v1") }).Should(Equal(before))
+		Eventually(k.list(ctx, "v1")).Should(Equal(before))
 		Expect(k.applyObject(ctx, "v1", 7)).To(Succeed())
 	})
 
@@ -235,7 +247,7 @@ var _ = Describe("A migration", func() {
 
 		k.define(ctx, "v1") // nothing is lost when the old version is removed
 
-		Eventually(func() map[string]string { return k.all(ctx, "v1") }).Should(Equal(before))
+		Eventually(k.list(ctx, "v1")).Should(Equal(before))
 	})
 
 	It("reports the CRDs that the provider's manager has tried to migrate", func(ctx SpecContext) {
