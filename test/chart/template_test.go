@@ -91,5 +91,20 @@ func applyRendered(ctx context.Context, chart, namespace string, args ...string)
 
 	apply(objects)
 	Expect(generations()).To(Equal(before))
-	run(ctx, "kubectl", "delete", "--ignore-not-found", "-f", objects)
+
+	// The API server can take minutes to delete a CRD whose objects were never listed.
+	for _, crd := range strings.Fields(run(ctx, "kubectl", "get", "-f", crds, "-o", "name")) {
+		kind := crd[strings.Index(crd, "/")+1:]
+
+		Eventually(func() error {
+			_, err := try(ctx, "kubectl", "get", kind, "--all-namespaces")
+			return err
+		}).Should(Succeed())
+	}
+
+	// kubectl must not wait: it never notices that a resource is gone whose CRD went first.
+	run(ctx, "kubectl", "delete", "--ignore-not-found", "--wait=false", "-f", objects)
+	Eventually(func() (string, error) {
+		return try(ctx, "kubectl", "get", "--ignore-not-found", "-f", crds)
+	}).Should(BeEmpty())
 }
