@@ -70,6 +70,10 @@ const ReconcileRequestAnnotation = "reconcile.fluxcd.io/requestedAt"
 // AdoptCRDAnnotation transfers the ownership of a CRD to the provider whose label is its value.
 const AdoptCRDAnnotation = Prefix + "/adopt"
 
+// AdoptReleaseAnnotation, with the value "true" on a provider resource, lets the operator take over a
+// Helm release that has the name of the provider's release and was created for something else.
+const AdoptReleaseAnnotation = Prefix + "/adopt-release"
+
 // AllowUnsafeCRDAnnotation lists, on a provider resource and separated by commas, the CRDs whose
 // changes are applied even if they are considered unsafe.
 const AllowUnsafeCRDAnnotation = Prefix + "/allow-unsafe-crd"

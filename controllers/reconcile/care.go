@@ -46,6 +46,7 @@ func (r *run) observe(ctx context.Context) Result {
 	}
 
 	r.observed = true
+	r.foreign = nil
 	r.installed = installed{history: history}
 	r.deviations = nil
 
@@ -57,16 +58,25 @@ func (r *run) observe(ctx context.Context) Result {
 	r.installed.revision = newest
 
 	record, err := r.target.Releases.Read(ctx, key, newest)
-	if corrupt := new(release.CorruptError); errors.As(err, &corrupt) {
+
+	corrupt := errors.As(err, new(*release.CorruptError))
+	if err != nil && !corrupt {
+		return failed(err, applying)
+	}
+
+	if r.belongsToOthers(record) {
+		r.installed = installed{}
+		r.foreign = &foreignError{release: key.String(), revision: newest.Number, chart: describeChart(record)}
+
+		return Result{}
+	}
+
+	if corrupt {
 		// The next revision replaces it; until then nothing is known to care for.
 		history.Revisions[0].Unreadable = true
 		r.installed.revision.Unreadable = true
 
 		return Result{}
-	}
-
-	if err != nil {
-		return failed(err, applying)
 	}
 
 	r.installed.record = record

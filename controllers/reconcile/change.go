@@ -139,7 +139,10 @@ func (r *run) decide(ctx context.Context) Result {
 		}
 	}
 
-	if r.unobserved != nil {
+	switch {
+	case r.foreign != nil:
+		return failed(r.foreign, applying)
+	case r.unobserved != nil:
 		r.decision.Action = state.Apply
 		return Result{}
 	}

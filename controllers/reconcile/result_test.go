@@ -135,6 +135,10 @@ var errorCases = map[string]errorCase{
 		err:       &release.ConflictError{Conflicts: []cluster.Conflict{{Owner: "a/b"}}},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
+	"a release of another program": {
+		err:       &foreignError{release: "a/b", chart: "chart web 1.0.0"},
+		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
+	},
 	"a revision that does not exist": {
 		err:       &release.NoRevisionError{},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,

@@ -34,6 +34,9 @@ type run struct {
 	observed   bool
 	unobserved error
 
+	// foreign is set if the release belongs to something else: it is neither cared for nor changed.
+	foreign *foreignError
+
 	// What care finds out: the newest revision, and its deviations, which are nil until they were
 	// compared. deferred is set if care left the revision to the change, which may replace it.
 	installed  installed

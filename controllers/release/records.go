@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/controllers/release/manifest"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -22,6 +23,9 @@ type Record struct {
 	ChartName    string
 	ChartVersion string
 	AppVersion   string
+	// Provider is the label of the provider whose components the chart was built from; empty for a
+	// chart of another origin.
+	Provider string
 	// Description is Helm's log entry, such as "Upgrade complete" or "Rollback to 3".
 	Description string
 	// Objects of the manifest, in its order, with their namespaces. They are shared and must not be
@@ -90,6 +94,10 @@ func (e *Engine) newRecord(rel *helmrelease.Release) (*Record, error) {
 		record.ChartName = rel.Chart.Metadata.Name
 		record.ChartVersion = rel.Chart.Metadata.Version
 		record.AppVersion = rel.Chart.Metadata.AppVersion
+
+		if rel.Chart.Metadata.Annotations[chartgen.AnnotationContentID] != "" {
+			record.Provider = rel.Chart.Metadata.Name
+		}
 	}
 
 	return record, nil

@@ -45,7 +45,9 @@ type Removal struct {
 	// release is the key of the release, installed whether there is one, and own its objects.
 	release   types.NamespacedName
 	installed bool
-	own       []object.Key
+	// foreign is set if the release belongs to something else, and stays.
+	foreign bool
+	own     []object.Key
 	// terminating is set if the namespace and all that is in it is being deleted.
 	terminating bool
 }
@@ -86,9 +88,10 @@ func (r *Removal) observe(ctx context.Context) error {
 	}
 
 	newest, exists := history.Newest()
-	r.installed = exists
+	r.foreign = r.Provider.GetStatus().Release == nil && history.Foreign()
+	r.installed = exists && !r.foreign
 
-	if exists {
+	if r.installed {
 		record, err := r.Target.Releases.Read(ctx, r.release, newest)
 
 		corrupt := new(release.CorruptError)
@@ -206,7 +209,7 @@ func (r *Removal) uninstall(ctx context.Context) error {
 		recorded = !corrupt && result.Revision != 0
 	}
 
-	if !recorded {
+	if !recorded && !r.foreign {
 		if err := r.sweep(ctx); err != nil {
 			return err
 		}

@@ -91,6 +91,13 @@ func (h History) LastOwn() (Revision, bool) {
 	return h.first(Revision.Ours)
 }
 
+// Foreign reports whether the release exists and Capstan has created none of its revisions, nor one
+// that a later revision was created from.
+func (h History) Foreign() bool {
+	_, ours := h.first(func(r Revision) bool { return r.Origin != 0 })
+	return len(h.Revisions) > 0 && !ours
+}
+
 // LastHealthy returns the newest revision that was healthy and has another digest: the one to roll
 // back to when the digest fails.
 func (h History) LastHealthy(digest string) (Revision, bool) {
