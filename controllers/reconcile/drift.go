@@ -108,7 +108,7 @@ func (r *run) correct(ctx context.Context, all []deviation) error {
 	var due []drift.Difference
 
 	for _, d := range all {
-		isDue := !r.corrections.Next(d.Object).After(now) || r.policy.Requested
+		isDue := !r.corrections.Next(r.subject(d.Object)).After(now) || r.policy.Requested
 		if d.Obstacle == "" && isDue {
 			due = append(due, d.Difference)
 		}
@@ -125,17 +125,22 @@ func (r *run) correct(ctx context.Context, all []deviation) error {
 		d.corrected = slices.ContainsFunc(corrected, isObject)
 
 		if slices.ContainsFunc(due, func(tried drift.Difference) bool { return tried.Object == d.Object }) {
-			r.corrections.Record(d.Object, now, d.corrected)
+			r.corrections.Record(r.subject(d.Object), now, d.corrected)
 		}
 
 		if !d.corrected && d.Obstacle == "" {
-			next := r.corrections.Next(d.Object)
+			next := r.corrections.Next(r.subject(d.Object))
 			d.why = whyLeft(failure, next)
 			r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), next.Sub(now))
 		}
 	}
 
 	return nil
+}
+
+// subject returns what the back-off knows an object of this provider by.
+func (r *run) subject(o object.Key) drift.Subject {
+	return drift.Subject{Resource: r.provider.GetUID(), Cluster: v1alpha2.Cluster(r.provider), Object: o}
 }
 
 // correctObjects corrects objects. failure is why some of them could not be corrected; err is why

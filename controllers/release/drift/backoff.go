@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -19,12 +21,22 @@ const (
 	maxDelay = state.MaxBackoff
 )
 
+// Subject is an object that a provider resource corrects. Objects of the same name in different
+// clusters have nothing to do with each other.
+type Subject struct {
+	// Resource is the UID of the provider resource.
+	Resource types.UID
+	// Cluster that the object is in, see v1alpha2.Cluster.
+	Cluster string
+	Object  object.Key
+}
+
 // Backoff remembers how often objects were corrected, so that a program that keeps changing one back
 // is not fought without end. It may be lost without harm: a restart begins new series. Its zero value
 // is ready for use.
 type Backoff struct {
 	mu     sync.Mutex
-	series map[object.Key]series
+	series map[Subject]series
 }
 
 // series is a row of corrections of one object.
@@ -48,7 +60,7 @@ func (s series) delay() time.Duration {
 }
 
 // Next returns when an object may be corrected.
-func (b *Backoff) Next(o object.Key) time.Time {
+func (b *Backoff) Next(o Subject) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
@@ -58,18 +70,18 @@ func (b *Backoff) Next(o object.Key) time.Time {
 }
 
 // Record notes an attempt to correct an object. A failed attempt is not repeated at once.
-func (b *Backoff) Record(o object.Key, now time.Time, succeeded bool) {
+func (b *Backoff) Record(o Subject, now time.Time, succeeded bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	for object, s := range b.series {
+	for subject, s := range b.series {
 		if now.Sub(s.last) > s.delay()+sameSeries {
-			delete(b.series, object)
+			delete(b.series, subject)
 		}
 	}
 
 	if b.series == nil {
-		b.series = map[object.Key]series{}
+		b.series = map[Subject]series{}
 	}
 
 	count := b.series[o].count + 1

@@ -11,7 +11,13 @@ import (
 
 func TestBackoffGrowsWithASeries(t *testing.T) {
 	g := NewWithT(t)
-	object, other := object.Key{Name: "contested"}, object.Key{Name: "other"}
+	contested := object.Key{Name: "contested"}
+	object := Subject{Resource: "a", Cluster: "ns/here/value", Object: contested}
+	others := []Subject{
+		{Resource: "a", Cluster: "ns/here/value", Object: objectKey("other")},
+		{Resource: "a", Cluster: "ns/there/value", Object: contested},
+		{Resource: "b", Cluster: "ns/here/value", Object: contested},
+	}
 	b, now := &Backoff{}, time.Now()
 
 	for i := range freeCorrections {
@@ -31,7 +37,10 @@ func TestBackoffGrowsWithASeries(t *testing.T) {
 	g.Expect(delays).To(HaveExactElements(
 		10*time.Second, 20*time.Second, 40*time.Second, 80*time.Second, 160*time.Second, 320*time.Second,
 		maxDelay, maxDelay, maxDelay))
-	g.Expect(b.Next(other)).NotTo(BeTemporally(">", now), "other objects are not affected")
+
+	for _, other := range others {
+		g.Expect(b.Next(other)).NotTo(BeTemporally(">", now), "%v is not affected", other)
+	}
 
 	now = b.Next(object).Add(2 * sameSeries)
 	b.Record(object, now, true)
@@ -40,7 +49,7 @@ func TestBackoffGrowsWithASeries(t *testing.T) {
 
 func TestBackoffAfterAFailedCorrection(t *testing.T) {
 	g := NewWithT(t)
-	b, now, object := &Backoff{}, time.Now(), object.Key{Name: "refused"}
+	b, now, object := &Backoff{}, time.Now(), Subject{Object: objectKey("refused")}
 
 	b.Record(object, now, false)
 	g.Expect(b.Next(object)).To(Equal(now.Add(minDelay)))
@@ -48,3 +57,5 @@ func TestBackoffAfterAFailedCorrection(t *testing.T) {
 	b.Record(object, b.Next(object), false)
 	g.Expect(b.Next(object)).To(Equal(now.Add(3 * minDelay)))
 }
+
+func objectKey(name string) object.Key { return object.Key{Name: name} }
