@@ -32,6 +32,9 @@ import (
 // remoteTimeout bounds the work on a remote cluster, which may not answer.
 const remoteTimeout = time.Minute
 
+// conflictRetry is how soon a resource that another program has changed meanwhile is read again.
+const conflictRetry = 100 * time.Millisecond
+
 // Reconciler reconciles the resources of one kind. What it knows about a provider during a reconcile
 // is in a run.
 type Reconciler struct {
@@ -81,7 +84,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	}
 
 	if provider.GetDeletionTimestamp().IsZero() && !provider.GetSpec().Suspend {
-		if err := r.setFinalizer(ctx, provider, controllerutil.AddFinalizer); err != nil {
+		err := r.setFinalizer(ctx, provider, controllerutil.AddFinalizer)
+		if apierrors.IsConflict(err) {
+			return ctrl.Result{RequeueAfter: conflictRetry}, nil
+		}
+
+		if err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -139,7 +147,8 @@ func (r *Reconciler) saveStatus(ctx context.Context, before, provider v1alpha2.P
 	return client.IgnoreNotFound(err)
 }
 
-// setFinalizer adds or removes the finalizer at once.
+// setFinalizer adds or removes the finalizer at once. A patch replaces all finalizers, so it is a
+// conflict if another program has changed the resource since it was read.
 func (r *Reconciler) setFinalizer(
 	ctx context.Context, provider v1alpha2.Provider, set func(client.Object, string) bool,
 ) error {
@@ -150,7 +159,8 @@ func (r *Reconciler) setFinalizer(
 
 	// A copy takes the answer, which must not overwrite the status that this reconcile has computed.
 	changed := provider.DeepCopyObject().(v1alpha2.Provider)
-	err := r.Client.Patch(ctx, changed, client.MergeFrom(before), client.FieldOwner(v1alpha2.FieldOwner))
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(v1alpha2.FieldOwner))
 	provider.SetResourceVersion(changed.GetResourceVersion())
 
 	return client.IgnoreNotFound(err)

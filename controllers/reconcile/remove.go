@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -46,8 +47,7 @@ func (r *run) remove(ctx context.Context) Result {
 	}
 
 	if err == nil {
-		r.forget()
-		return firstOf(failed(r.setFinalizer(ctx, r.provider, controllerutil.RemoveFinalizer), fetching), removing)
+		return r.dropFinalizer(ctx)
 	}
 
 	blocked := new(removal.BlockedError)
@@ -66,6 +66,21 @@ func (r *run) remove(ctx context.Context) Result {
 	}
 
 	return Result{Outcome: outcome, Reason: v1alpha2.DeletionBlockedReason, Message: blocked.Message, At: next}
+}
+
+// dropFinalizer lets the resource go.
+func (r *run) dropFinalizer(ctx context.Context) Result {
+	err := r.setFinalizer(ctx, r.provider, controllerutil.RemoveFinalizer)
+	if apierrors.IsConflict(err) {
+		again := removing
+		again.At = time.Now().Add(conflictRetry)
+
+		return again
+	}
+
+	r.forget()
+
+	return firstOf(failed(err, fetching), removing)
 }
 
 // forget drops what the operator remembers of the provider.

@@ -223,6 +223,7 @@ func TestFailedUsesTheReasonOfTheStep(t *testing.T) {
 }
 
 func TestWriteResult(t *testing.T) {
+	limit := time.Now().Add(time.Hour)
 	failure := errors.New("connection reset")
 
 	for name, test := range map[string]struct {
@@ -279,6 +280,7 @@ func TestWriteResult(t *testing.T) {
 
 func TestRetryAfter(t *testing.T) {
 	g := NewWithT(t)
+	limit := time.Now().Add(time.Hour)
 	existed := func(d time.Duration) *metav1.Condition {
 		return &metav1.Condition{LastTransitionTime: metav1.NewTime(time.Now().Add(-d))}
 	}
