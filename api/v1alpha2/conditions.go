@@ -56,8 +56,8 @@ const (
 	// PreflightChecksPassedReason: all checks passed.
 	PreflightChecksPassedReason = "PreflightChecksPassed"
 
-	// MoreThanOneProviderInstanceExistsReason: another resource, in any namespace, already defines
-	// the same provider.
+	// MoreThanOneProviderInstanceExistsReason: another resource, in any namespace, has installed the
+	// same provider.
 	MoreThanOneProviderInstanceExistsReason = "MoreThanOneExists"
 
 	// IncorrectVersionFormatReason: spec.version is not a valid version range.

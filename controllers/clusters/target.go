@@ -50,12 +50,26 @@ type Target struct {
 // MayHaveRelease reports whether Helm's storage may contain a release. It asks the watch and makes no
 // request; until the watch has started, every release may exist.
 func (t *Target) MayHaveRelease(ctx context.Context, release types.NamespacedName) bool {
+	found, known := t.findRelease(ctx, release)
+	return found || !known
+}
+
+// HasRelease reports whether Helm's storage is known to contain a release. Like MayHaveRelease it makes
+// no request.
+func (t *Target) HasRelease(ctx context.Context, release types.NamespacedName) bool {
+	found, _ := t.findRelease(ctx, release)
+	return found
+}
+
+// findRelease looks a release up in the watch of Helm's storage. It is not known whether there is one
+// until the watch has started.
+func (t *Target) findRelease(ctx context.Context, release types.NamespacedName) (found, known bool) {
 	record := &metav1.PartialObjectMetadata{}
 	record.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 
 	informer, err := t.history.GetInformer(ctx, record, cache.BlockUntilSynced(false))
 	if err != nil || !informer.HasSynced() {
-		return true
+		return false, false
 	}
 
 	records := &metav1.PartialObjectMetadataList{}
@@ -64,7 +78,7 @@ func (t *Target) MayHaveRelease(ctx context.Context, release types.NamespacedNam
 	err = t.history.List(ctx, records, client.InNamespace(release.Namespace),
 		client.MatchingLabels{"name": release.Name}, client.UnsafeDisableDeepCopy)
 
-	return err != nil || len(records.Items) > 0
+	return len(records.Items) > 0, err == nil
 }
 
 // newTarget creates the target for an account.

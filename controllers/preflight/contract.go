@@ -83,7 +83,7 @@ func (c *Checker) coreContract(ctx context.Context, core v1alpha2.Provider, cont
 		return nil
 	}
 
-	allPaused := !slices.ContainsFunc(others, func(p v1alpha2.Provider) bool { return !paused(p) })
+	allPaused := !slices.ContainsFunc(others, func(p v1alpha2.Provider) bool { return runs(p) && !paused(p) })
 	if allPaused && core.GetSpec().Paused {
 		return nil
 	}
@@ -156,6 +156,10 @@ func firstIncompatible(core string, providers []v1alpha2.Provider) v1alpha2.Prov
 
 	return nil
 }
+
+// runs reports whether something of the provider may run. A resource that was never installed has no
+// say in what core does.
+func runs(p v1alpha2.Provider) bool { return isInstalled(p) || p.GetStatus().Contract != nil }
 
 // paused reports whether the provider's Deployments are known to be scaled down.
 func paused(p v1alpha2.Provider) bool {

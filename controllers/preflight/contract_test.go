@@ -118,6 +118,22 @@ func TestContractOfCore(t *testing.T) {
 			[]v1alpha2.Provider{provider(infrastructure, "aws", contract("v1beta2"), pausing)},
 			"v1beta1", refused,
 		},
+		"a provider that was never installed need not be paused": {
+			provider(core, "cluster-api", pausing),
+			[]v1alpha2.Provider{
+				provider(infrastructure, "aws", contract("v1beta2"), paused),
+				provider(infrastructure, "azure", in("tenant")),
+			},
+			"v1beta1", want{},
+		},
+		"an installed provider without a contract has to be paused": {
+			provider(core, "cluster-api", pausing),
+			[]v1alpha2.Provider{
+				provider(infrastructure, "aws", contract("v1beta2"), paused),
+				provider(infrastructure, "plain", installed),
+			},
+			"v1beta1", refused,
+		},
 		"an unsupported contract": {provider(core, "cluster-api"), nil, "", want{
 			reason:  v1alpha2.CAPIVersionIncompatibilityReason,
 			message: `this version has the unsupported Cluster API contract ""; choose a version with v1beta1 or v1beta2`,

@@ -3,6 +3,7 @@ package preflight
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,23 +45,32 @@ func (c *Checker) CoreReady(ctx context.Context, provider v1alpha2.Provider) err
 	}
 }
 
-// core returns the CoreProvider of the provider's cluster, nil if there is none. It must not be
-// changed.
+// core returns the CoreProvider of the provider's cluster, nil if there is none: the one that has
+// installed core. Before that it is the oldest, and one that is being deleted only if there is no
+// other. It must not be changed.
 func (c *Checker) core(ctx context.Context, provider v1alpha2.Provider) (v1alpha2.Provider, error) {
 	list := &v1alpha2.CoreProviderList{}
 	if err := c.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 
-	for i := range list.Items {
-		core := &list.Items[i]
-		if core.Name == v1alpha2.CoreProviderName && sameCluster(core, provider) {
+	cores := slices.DeleteFunc(list.GetItems(), func(p v1alpha2.Provider) bool {
+		return p.GetName() != v1alpha2.CoreProviderName || !sameCluster(p, provider)
+	})
+
+	for _, matches := range []func(v1alpha2.Provider) bool{isInstalled, stays, anyProvider} {
+		if core := oldest(cores, matches); core != nil {
 			return core, nil
 		}
 	}
 
 	return nil, nil
 }
+
+// stays reports whether a resource is not being deleted.
+func stays(p v1alpha2.Provider) bool { return p.GetDeletionTimestamp().IsZero() }
+
+func anyProvider(v1alpha2.Provider) bool { return true }
 
 // others returns all providers of the provider's cluster but core and the provider itself. They
 // must not be changed.

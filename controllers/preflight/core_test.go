@@ -1,7 +1,9 @@
 package preflight_test
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
@@ -60,6 +62,54 @@ func TestCoreReady(t *testing.T) {
 			}
 
 			expect(t, checker(t, known...).CoreReady(t.Context(), c.provider), c.want)
+		})
+	}
+}
+
+// TestSeveralCores checks which of several CoreProviders counts.
+func TestSeveralCores(t *testing.T) {
+	const old, young = time.Hour, time.Minute
+
+	waitingFor := func(namespace string) want {
+		return want{
+			reason:  v1alpha2.WaitingForCoreProviderReadyReason,
+			waiting: true,
+			message: "waiting for CoreProvider " + namespace + "/cluster-api to become ready",
+		}
+	}
+	in := func(namespace string, options ...option) v1alpha2.Provider {
+		return provider(core, "cluster-api", append([]option{in(namespace)}, options...)...)
+	}
+
+	for name, c := range map[string]struct {
+		cores []v1alpha2.Provider
+		want  want
+	}{
+		"the installed one, not an older one": {[]v1alpha2.Provider{
+			in("a", created(old)), in("b", created(young), installed, ready),
+		}, want{}},
+		"the installed one, not one that is being deleted": {[]v1alpha2.Provider{
+			in("a", created(old), deleted), in("b", created(young), installed, ready),
+		}, want{}},
+		"the installed one, even while it is being deleted": {[]v1alpha2.Provider{
+			in("a", created(old)), in("b", created(young), installed, deleted),
+		}, waitingFor("b")},
+		"the older one of two that are installed": {[]v1alpha2.Provider{
+			in("a", created(young), installed, ready), in("b", created(old), installed),
+		}, waitingFor("b")},
+		"the older one of two that are not": {[]v1alpha2.Provider{
+			in("a", created(young)), in("b", created(old)),
+		}, waitingFor("b")},
+		"one that stays, not an older one that is being deleted": {[]v1alpha2.Provider{
+			in("a", created(young)), in("b", created(old), deleted),
+		}, waitingFor("a")},
+		"the first by namespace of the same age": {[]v1alpha2.Provider{in("b"), in("a")}, waitingFor("a")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 20 { // caches list in random order
+				slices.Reverse(c.cores)
+				expect(t, checker(t, c.cores...).CoreReady(t.Context(), provider(infrastructure, "aws")), c.want)
+			}
 		})
 	}
 }

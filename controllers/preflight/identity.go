@@ -11,14 +11,18 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// Identity checks the name of a CoreProvider, and that there is only one resource for each provider
-// of a cluster. No version or chart changes the result, so these checks come first.
-func (c *Checker) Identity(ctx context.Context, provider v1alpha2.Provider) error {
+// Identity checks the name of a CoreProvider, and that no other resource has installed the provider in
+// the same cluster. No version or chart changes the result, so these checks come first. recorded
+// reports whether Helm's storage has a release of a resource whose status has none, because it was not
+// written, or lost.
+func (c *Checker) Identity(
+	ctx context.Context, provider v1alpha2.Provider, recorded func(v1alpha2.Provider) bool,
+) error {
 	if err := c.coreName(provider); err != nil {
 		return err
 	}
 
-	return c.singleInstance(ctx, provider)
+	return c.singleInstance(ctx, provider, recorded)
 }
 
 func (*Checker) coreName(provider v1alpha2.Provider) error {
@@ -34,33 +38,23 @@ func (*Checker) coreName(provider v1alpha2.Provider) error {
 	}
 }
 
-// singleInstance accepts only the oldest resource of a provider, because the provider's CRDs and
-// webhooks serve the whole cluster.
-func (c *Checker) singleInstance(ctx context.Context, provider v1alpha2.Provider) error {
-	list := provider.ProviderType().NewList()
-	if err := c.Client.List(
-		ctx,
-		list,
-		client.MatchingFields{NameField: provider.GetName()},
-		client.UnsafeDisableDeepCopy,
-	); err != nil {
+// singleInstance accepts the resource that has installed the provider, because the provider's CRDs and
+// webhooks serve the whole cluster. While none has, it accepts all of them: a resource that cannot be
+// installed, in whatever namespace, keeps no other from it.
+func (c *Checker) singleInstance(
+	ctx context.Context, provider v1alpha2.Provider, recorded func(v1alpha2.Provider) bool,
+) error {
+	instances, err := c.instances(ctx, provider)
+	if err != nil {
 		return err
 	}
 
-	instances := slices.DeleteFunc(list.GetItems(), func(p v1alpha2.Provider) bool {
-		return !sameCluster(p, provider)
-	})
-	if len(instances) == 0 {
-		return nil
+	owner := oldest(instances, isInstalled)
+	if owner == nil && len(instances) > 1 {
+		owner = oldest(instances, recorded)
 	}
 
-	oldest := slices.MinFunc(instances, func(a, b v1alpha2.Provider) int {
-		return cmp.Or(
-			a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time),
-			cmp.Compare(a.GetNamespace(), b.GetNamespace()),
-		)
-	})
-	if oldest.GetNamespace() == provider.GetNamespace() {
+	if owner == nil || owner.GetNamespace() == provider.GetNamespace() {
 		return nil
 	}
 
@@ -68,8 +62,53 @@ func (c *Checker) singleInstance(ctx context.Context, provider v1alpha2.Provider
 		Reason:  v1alpha2.MoreThanOneProviderInstanceExistsReason,
 		Waiting: true,
 		Message: fmt.Sprintf(
-			"%s %s already exists in namespace %s, and a cluster can have each provider only once; "+
-				"delete one of the two",
-			provider.ProviderType(), provider.GetName(), oldest.GetNamespace()),
+			"%s %s is already installed by the resource in namespace %s, and a cluster can have each provider "+
+				"only once; delete one of the two",
+			provider.ProviderType(), provider.GetName(), owner.GetNamespace()),
 	}
+}
+
+// instances returns all resources of a provider in its cluster, the given one as it is. They must not
+// be changed.
+func (c *Checker) instances(ctx context.Context, provider v1alpha2.Provider) ([]v1alpha2.Provider, error) {
+	list := provider.ProviderType().NewList()
+	if err := c.Client.List(
+		ctx,
+		list,
+		client.MatchingFields{NameField: provider.GetName()},
+		client.UnsafeDisableDeepCopy,
+	); err != nil {
+		return nil, err
+	}
+
+	others := slices.DeleteFunc(list.GetItems(), func(p v1alpha2.Provider) bool {
+		return !sameCluster(p, provider) || p.GetNamespace() == provider.GetNamespace()
+	})
+
+	return append(others, provider), nil
+}
+
+// isInstalled reports whether a resource has installed its provider, successfully or not. That stays
+// true until it is uninstalled.
+func isInstalled(p v1alpha2.Provider) bool { return p.GetStatus().Release != nil }
+
+// oldest returns the oldest of the resources that match, the first by namespace among those of the
+// same second; nil if none matches.
+func oldest(instances []v1alpha2.Provider, matches func(v1alpha2.Provider) bool) v1alpha2.Provider {
+	var found v1alpha2.Provider
+
+	for _, p := range instances {
+		if matches(p) && (found == nil || byAge(p, found) < 0) {
+			found = p
+		}
+	}
+
+	return found
+}
+
+func byAge(a, b v1alpha2.Provider) int {
+	return cmp.Or(
+		a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time),
+		cmp.Compare(a.GetNamespace(), b.GetNamespace()),
+	)
 }

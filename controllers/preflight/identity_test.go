@@ -8,7 +8,15 @@ import (
 )
 
 func TestIdentity(t *testing.T) {
-	const second = v1alpha2.MoreThanOneProviderInstanceExistsReason
+	refusedFor := func(namespace string) want {
+		return want{
+			reason:  v1alpha2.MoreThanOneProviderInstanceExistsReason,
+			waiting: true,
+			message: "InfrastructureProvider aws is already installed by the resource in namespace " + namespace +
+				", and a cluster can have each provider only once; delete one of the two",
+		}
+	}
+	recorded := func(p v1alpha2.Provider) bool { return p.GetNamespace() == "recorded" }
 
 	for name, c := range map[string]struct {
 		provider v1alpha2.Provider
@@ -24,53 +32,72 @@ func TestIdentity(t *testing.T) {
 			},
 		},
 		"another provider may have any name": {provider: provider(infrastructure, "capi")},
-		"the older one": {
-			provider: provider(infrastructure, "aws", created(time.Hour)),
-			others:   []v1alpha2.Provider{provider(infrastructure, "aws", in("a"), created(time.Minute))},
-		},
-		"the younger one": {
+		"the younger one, while none is installed": {
 			provider: provider(infrastructure, "aws", created(time.Minute)),
 			others:   []v1alpha2.Provider{provider(infrastructure, "aws", in("x"), created(time.Hour))},
-			want: want{
-				reason:  second,
-				waiting: true,
-				message: "InfrastructureProvider aws already exists in namespace x, and a cluster can have each provider " +
-					"only once; delete one of the two",
-			},
 		},
-		"of the same age, the first by namespace": {
-			provider: provider(infrastructure, "aws"),
-			others:   []v1alpha2.Provider{provider(infrastructure, "aws", in("x"))},
+		"the installed one beside an older one": {
+			provider: provider(infrastructure, "aws", created(time.Minute), installed),
+			others:   []v1alpha2.Provider{provider(infrastructure, "aws", in("x"), created(time.Hour))},
 		},
-		"of the same age, not the first by namespace": {
-			provider: provider(infrastructure, "aws"),
-			others:   []v1alpha2.Provider{provider(infrastructure, "aws", in("a"))},
-			want: want{
-				reason:  second,
-				waiting: true,
-				message: "InfrastructureProvider aws already exists in namespace a, and a cluster can have each provider " +
-					"only once; delete one of the two",
-			},
+		"the older one beside an installed one": {
+			provider: provider(infrastructure, "aws", created(time.Hour)),
+			others:   []v1alpha2.Provider{provider(infrastructure, "aws", in("x"), created(time.Minute), installed)},
+			want:     refusedFor("x"),
+		},
+		"the older one of two that are installed": {
+			provider: provider(infrastructure, "aws", created(time.Hour), installed),
+			others:   []v1alpha2.Provider{provider(infrastructure, "aws", in("a"), created(time.Minute), installed)},
+		},
+		"the younger one of two that are installed": {
+			provider: provider(infrastructure, "aws", created(time.Minute), installed),
+			others:   []v1alpha2.Provider{provider(infrastructure, "aws", in("x"), created(time.Hour), installed)},
+			want:     refusedFor("x"),
+		},
+		"of two that are installed and of the same age, the first by namespace": {
+			provider: provider(infrastructure, "aws", installed),
+			others:   []v1alpha2.Provider{provider(infrastructure, "aws", in("x"), installed)},
+		},
+		"of two that are installed and of the same age, the second by namespace": {
+			provider: provider(infrastructure, "aws", installed),
+			others:   []v1alpha2.Provider{provider(infrastructure, "aws", in("a"), installed)},
+			want:     refusedFor("a"),
+		},
+		"beside one that is being removed": {
+			provider: provider(infrastructure, "aws", created(time.Hour)),
+			others:   []v1alpha2.Provider{provider(infrastructure, "aws", in("x"), installed, deleted)},
+			want:     refusedFor("x"),
+		},
+		"beside one whose release is only in Helm's storage": {
+			provider: provider(infrastructure, "aws", created(time.Hour)),
+			others:   []v1alpha2.Provider{provider(infrastructure, "aws", in("recorded"))},
+			want:     refusedFor("recorded"),
+		},
+		"the installed one beside one with a record in Helm's storage": {
+			provider: provider(infrastructure, "aws", created(time.Minute), installed),
+			others:   []v1alpha2.Provider{provider(infrastructure, "aws", in("recorded"), created(time.Hour))},
 		},
 		"another type of the same name": {
 			provider: provider(infrastructure, "aws"),
-			others:   []v1alpha2.Provider{provider(bootstrap, "aws", in("a"))},
+			others:   []v1alpha2.Provider{provider(bootstrap, "aws", in("a"), installed)},
 		},
 		"another name of the same type": {
 			provider: provider(infrastructure, "aws"),
-			others:   []v1alpha2.Provider{provider(infrastructure, "azure", in("a"))},
+			others:   []v1alpha2.Provider{provider(infrastructure, "azure", in("a"), installed)},
 		},
 		"the same provider in another cluster": {
 			provider: provider(infrastructure, "aws"),
-			others:   []v1alpha2.Provider{provider(infrastructure, "aws", in("a"), remote("there"))},
+			others:   []v1alpha2.Provider{provider(infrastructure, "aws", in("a"), remote("there"), installed)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expect(t, checker(t, append(c.others, c.provider)...).Identity(t.Context(), c.provider), c.want)
+			expect(t, checker(t, append(c.others, c.provider)...).Identity(t.Context(), c.provider, recorded), c.want)
 		})
 	}
 
 	t.Run("not in the cache yet", func(t *testing.T) {
-		expect(t, checker(t).Identity(t.Context(), provider(infrastructure, "aws")), want{})
+		expect(t, checker(t).Identity(t.Context(), provider(infrastructure, "aws"), nothingRecorded), want{})
 	})
 }
+
+func nothingRecorded(v1alpha2.Provider) bool { return false }

@@ -146,7 +146,7 @@ func TestUnreadableCache(t *testing.T) {
 	unpausing := provider(core, "cluster-api", condition(v1alpha2.PausedCondition))
 
 	for name, err := range map[string]error{
-		"identity":         c.Identity(t.Context(), aws),
+		"identity":         c.Identity(t.Context(), aws, nothingRecorded),
 		"core ready":       c.CoreReady(t.Context(), aws),
 		"contract":         c.Contract(t.Context(), aws, "v1beta1"),
 		"contract of core": c.Contract(t.Context(), provider(core, "cluster-api"), "v1beta1"),

@@ -60,6 +60,14 @@ func contract(contract string) option {
 	return func(p v1alpha2.Provider) { p.GetStatus().Contract = &contract }
 }
 
+// installed is the status of a provider that has a release.
+func installed(p v1alpha2.Provider) { p.GetStatus().Release = &v1alpha2.ReleaseStatus{} }
+
+func deleted(p v1alpha2.Provider) {
+	p.SetFinalizers([]string{v1alpha2.Finalizer})
+	p.SetDeletionTimestamp(new(metav1.Now()))
+}
+
 func condition(name string) option {
 	return func(p v1alpha2.Provider) { conditions.MarkTrue(p, name, "Test", "") }
 }

@@ -27,11 +27,6 @@ type goal struct {
 	apply func(context.Context, state.Observed) (release.Result, error)
 }
 
-// checkIdentity stops the change of a resource that may not exist, such as a second one of a provider.
-func (r *run) checkIdentity(ctx context.Context) Result {
-	return failed(r.Preflight.Identity(ctx, r.provider), fetching)
-}
-
 // makePlan plans what the resource asks for, and stores a chart that is new.
 func (r *run) makePlan(ctx context.Context) Result {
 	planned, err := r.Planner.Plan(ctx, plan.Request{

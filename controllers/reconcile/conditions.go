@@ -26,6 +26,12 @@ func (r *run) writeStatus() {
 		return
 	}
 
+	// The status of a second resource must not say that it has installed the provider, whatever Secrets
+	// are in its namespace.
+	if status.Release == nil && !r.identified {
+		return
+	}
+
 	status.Release = &v1alpha2.ReleaseStatus{
 		Name:      history.Release.Name,
 		Namespace: history.Release.Namespace,

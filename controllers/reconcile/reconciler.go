@@ -67,6 +67,7 @@ type Dependencies struct {
 
 	corrections drift.Backoff
 	permitted   permitted
+	claims      claims
 }
 
 // Reconcile brings one provider closer to what its resource asks for, and never waits for anything to
@@ -100,6 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		r.announce(provider, conditions.Get(before, v1alpha2.ReadyCondition))
 		provider.GetStatus().ObservedGeneration = provider.GetGeneration()
 		err = errors.Join(err, r.saveStatus(ctx, before, provider))
+		r.claims.release(provider)
 	}()
 
 	return r.perform(ctx, provider)

@@ -43,6 +43,9 @@ type run struct {
 	deviations *[]deviation
 	deferred   bool
 
+	// identified is set if no other resource has installed the provider.
+	identified bool
+
 	// What the change finds out: the plan, the goal for the release, and the decision about it.
 	plan     plan.Plan
 	goal     goal
@@ -190,6 +193,7 @@ func (r *run) change(ctx context.Context) Result {
 		r.decide,
 		r.checkGates,
 		r.checkPermissions,
+		r.claim,
 		r.changeCRDs,
 		r.waitForCore,
 		r.apply,

@@ -19,6 +19,8 @@ func (r *run) suspended(ctx context.Context) Result {
 		return result
 	}
 
+	_ = r.checkIdentity(ctx) // it decides only what the status may say
+
 	if r.installed.record == nil {
 		return Result{Outcome: Idle, Reason: v1alpha2.SuspendedReason, Message: "Not installed, and " + unchanged}
 	}

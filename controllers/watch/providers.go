@@ -49,9 +49,9 @@ func (k Kind) providers(t v1alpha2.ProviderType) handler.EventHandler {
 // standing is what other providers' preflight checks and removal read from a resource. While
 // hundreds of providers wait for core, any other change of core's status would wake them in vain.
 type standing struct {
-	generation                         int64
-	deleting, ready, installed, paused bool
-	contract                           string
+	generation                                   int64
+	deleting, ready, installed, released, paused bool
+	contract                                     string
 }
 
 func standingOf(o client.Object) standing {
@@ -65,6 +65,7 @@ func standingOf(o client.Object) standing {
 		deleting:   !p.GetDeletionTimestamp().IsZero(),
 		ready:      conditions.IsReady(p),
 		installed:  conditions.IsTrue(p, v1alpha2.ProviderInstalledCondition),
+		released:   p.GetStatus().Release != nil,
 		paused:     conditions.IsTrue(p, v1alpha2.PausedCondition),
 	}
 	if contract := p.GetStatus().Contract; contract != nil {

@@ -25,6 +25,7 @@ func TestStandingChanged(t *testing.T) {
 		"installed": {func(core *v1alpha2.CoreProvider) {
 			conditions.MarkTrue(core, v1alpha2.ProviderInstalledCondition, v1alpha2.ProviderInstalledReason, "applied")
 		}, true},
+		"a release": {func(core *v1alpha2.CoreProvider) { core.Status.Release = &v1alpha2.ReleaseStatus{} }, true},
 		"paused": {func(core *v1alpha2.CoreProvider) {
 			conditions.MarkTrue(core, v1alpha2.PausedCondition, v1alpha2.PausedReason, "no replicas")
 		}, true},
