@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fluxcd/pkg/runtime/acl"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
+	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/metrics"
@@ -48,6 +50,8 @@ type Options struct {
 	// DefaultServiceAccount is the ServiceAccount, in each resource's namespace, that is impersonated
 	// for resources that name none; empty for the operator's own permissions.
 	DefaultServiceAccount string
+	// ACL restricts what resources may refer to.
+	ACL acl.Options
 	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage
 	// version itself.
 	MigrationDelay time.Duration
@@ -150,11 +154,17 @@ func newDependencies(
 		return nil, err
 	}
 
+	readers := &access.Readers{
+		APIReader:             uncached,
+		Cache:                 mgr.GetClient(),
+		Impersonate:           local.Reader,
+		DefaultServiceAccount: options.DefaultServiceAccount,
+		NoCrossNamespaceRefs:  options.ACL.NoCrossNamespaceRefs,
+	}
 	sources := &fetch.Resolver{
-		Client:    mgr.GetClient(),
-		APIReader: uncached,
-		Config:    &fetch.ConfigFile{Path: options.ConfigFile},
-		Registry:  options.Registry,
+		Readers:  readers,
+		Config:   &fetch.ConfigFile{Path: options.ConfigFile},
+		Registry: options.Registry,
 	}
 	remote := &watch.Remote{Cache: mgr.GetClient(), Wake: wakers.Wake}
 
@@ -163,18 +173,17 @@ func newDependencies(
 		APIReader: uncached,
 		Scope:     options.Scope,
 		Clusters: &clusters.Pool{
-			Local:                 local,
-			APIReader:             uncached,
-			DefaultServiceAccount: options.DefaultServiceAccount,
-			Watch:                 remote.Watch,
-			Scheme:                mgr.GetScheme(),
-			Namespaces:            options.Scope.CacheNamespaces(),
-			Holder:                options.Holder,
-			Wake:                  wakers.Wake,
+			Local:      local,
+			Readers:    readers,
+			Watch:      remote.Watch,
+			Scheme:     mgr.GetScheme(),
+			Namespaces: options.Scope.CacheNamespaces(),
+			Holder:     options.Holder,
+			Wake:       wakers.Wake,
 		},
 		Planner: &plan.Planner{
 			Cache:         mgr.GetClient(),
-			APIReader:     uncached,
+			Readers:       readers,
 			Sources:       sources,
 			Charts:        &plan.Charts{Store: charts, Metrics: options.Metrics},
 			ImageRegistry: options.ImageRegistry,

@@ -94,6 +94,10 @@ const (
 	// message lists them.
 	MissingPermissionsReason = "MissingPermissions"
 
+	// AccessDeniedReason: the resource names an object in another namespace, which the operator's flag
+	// --no-cross-namespace-refs does not allow.
+	AccessDeniedReason = "AccessDenied"
+
 	// CertManagerMissingReason: the provider needs cert-manager, but its API is not served.
 	CertManagerMissingReason = "CertManagerMissing"
 )

@@ -167,6 +167,7 @@ func parse() *flags {
 		"File with CA certificates for registries, in addition to those of the system.",
 	)
 	set.BoolVar(&f.showVersion, "version", false, "Print the version and exit.")
+	f.controllers.ACL.BindFlags(set)
 	f.client.BindFlags(set)
 	f.election.BindFlags(set)
 	f.log.BindFlags(set)

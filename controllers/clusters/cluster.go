@@ -154,6 +154,16 @@ func (c *Cluster) Start(ctx context.Context) error {
 // OwnTarget returns the target that impersonates no account.
 func (c *Cluster) OwnTarget() *Target { return c.own }
 
+// Reader returns a reader with the permissions of an account. It is not cached.
+func (c *Cluster) Reader(account string) (client.Reader, error) {
+	target, err := c.target(account)
+	if err != nil {
+		return nil, err
+	}
+
+	return target.Client, nil
+}
+
 // target returns the target for an account, always the same for the same account. An empty account
 // is that of the connection.
 func (c *Cluster) target(account string) (*Target, error) {

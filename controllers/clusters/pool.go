@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/health"
 )
 
@@ -24,11 +24,8 @@ import (
 type Pool struct {
 	// Local is the cluster that the provider resources are in.
 	Local *Cluster
-	// APIReader reads the Secrets with kubeconfigs.
-	APIReader client.Reader
-	// DefaultServiceAccount is impersonated, in the resource's namespace, for resources that name no
-	// ServiceAccount. If it is empty, the operator's own permissions are used.
-	DefaultServiceAccount string
+	// Readers read the Secrets with kubeconfigs, and determine the accounts of resources.
+	Readers *access.Readers
 	// Watch is called with each remote cluster before its caches start.
 	Watch func(context.Context, *Cluster) error
 	// Scheme, Namespaces, Holder and Wake are passed to remote clusters, see Connection and
@@ -46,7 +43,12 @@ type Pool struct {
 // For returns the target of a resource. The error is a *KubeConfigError if spec.kubeConfig is at
 // fault; any other error is one of reading the Secret or of impersonating the ServiceAccount.
 func (p *Pool) For(ctx context.Context, provider v1alpha2.Provider) (*Target, error) {
-	config, err := readKubeConfig(ctx, p.APIReader, provider)
+	reader, err := p.Readers.For(provider)
+	if err != nil {
+		return nil, err
+	}
+
+	config, err := readKubeConfig(ctx, reader, provider)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +58,7 @@ func (p *Pool) For(ctx context.Context, provider v1alpha2.Provider) (*Target, er
 		return nil, &KubeConfigError{fmt.Sprintf("spec.kubeConfig: cannot connect to the cluster: %s", err)}
 	}
 
-	return cluster.target(p.account(provider))
+	return cluster.target(p.Readers.User(provider))
 }
 
 // Forget releases what a deleted resource has used.
@@ -65,20 +67,6 @@ func (p *Pool) Forget(provider v1alpha2.Provider) {
 	defer p.mu.Unlock()
 
 	p.use(provider.GetUID(), "")
-}
-
-// account returns the user to impersonate for a resource; empty for none.
-func (p *Pool) account(provider v1alpha2.Provider) string {
-	name := provider.GetSpec().ServiceAccountName
-	if name == "" {
-		name = p.DefaultServiceAccount
-	}
-
-	if name == "" {
-		return ""
-	}
-
-	return "system:serviceaccount:" + provider.GetNamespace() + ":" + name
 }
 
 // cluster returns the cluster of a kubeconfig, which may be nil for the local cluster, and records

@@ -42,7 +42,7 @@ func TestAccount(t *testing.T) {
 		"in a remote cluster":         {"", provider("a", "installer", "there"), "system:serviceaccount:tiny:installer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pool.DefaultServiceAccount = c.defaultAccount
+			pool.Readers.DefaultServiceAccount = c.defaultAccount
 			NewWithT(t).Expect(target(t, pool, c.provider).Account).To(Equal(c.want))
 		})
 	}
@@ -178,7 +178,7 @@ func TestRefusedKubeConfig(t *testing.T) {
 	t.Run("a Secret that cannot be read is not the resource's fault", func(t *testing.T) {
 		g := NewWithT(t)
 		pool, _, _ := newPool(t)
-		pool.APIReader = fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Get: func(
+		pool.Readers.APIReader = fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Get: func(
 			context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption,
 		) error {
 			return errors.New("connection refused")

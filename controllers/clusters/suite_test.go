@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/clusters"
 )
 
@@ -132,11 +133,11 @@ func newPool(t *testing.T, secrets ...client.Object) (*clusters.Pool, client.Cli
 	c := fake.NewClientBuilder().WithObjects(secrets...).Build()
 
 	return &clusters.Pool{
-		Local:     connect(t, "http://127.0.0.1:1", nil),
-		APIReader: c,
-		Watch:     made.watch,
-		Scheme:    runtime.NewScheme(),
-		Holder:    "test",
+		Local:   connect(t, "http://127.0.0.1:1", nil),
+		Readers: &access.Readers{APIReader: c},
+		Watch:   made.watch,
+		Scheme:  runtime.NewScheme(),
+		Holder:  "test",
 	}, c, made
 }
 

@@ -6,9 +6,7 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 	"github.com/capstan-project/capstan/controllers/secrets"
@@ -24,35 +22,17 @@ const (
 	proxyKey       = "proxy"
 )
 
-// credentialsSecret returns the reference to the Secret of spec.fetchConfig.secretRef, and whether
-// the resource has one.
-func credentialsSecret(provider v1alpha2.Provider) (secrets.Reference, bool) {
-	config := provider.GetSpec().FetchConfig
-	if config == nil || config.SecretRef == nil {
-		return secrets.Reference{}, false
-	}
-
-	return secrets.Reference{
-		NamespacedName: types.NamespacedName{Namespace: provider.GetNamespace(), Name: config.SecretRef.Name},
-		Content:        "the source's credentials",
-		Field:          "spec.fetchConfig.secretRef",
-	}, true
-}
-
 // credentials returns a function that finds the credentials for a server: those in the Secret of
 // spec.fetchConfig.secretRef; without a login there, a token among the provider's variables, as in
 // cluster-api-operator; without that, the token that fallback returns. fallback may be nil.
-func (r *Resolver) credentials(
-	provider v1alpha2.Provider,
-	fallback func(source.Server) string,
-) source.CredentialsFunc {
+func (in *inputs) credentials(fallback func(source.Server) string) source.CredentialsFunc {
 	return func(ctx context.Context, server source.Server) (web.Credentials, error) {
-		found, err := r.secretCredentials(ctx, provider, server)
+		found, err := in.secretCredentials(ctx, server)
 		if err != nil || found.Token != "" || found.Username != "" {
 			return found, err
 		}
 
-		found.Token, err = r.variablesToken(ctx, provider, server)
+		found.Token, err = in.variablesToken(ctx, server)
 		if err != nil {
 			return web.Credentials{}, err
 		}
@@ -66,17 +46,13 @@ func (r *Resolver) credentials(
 }
 
 // secretCredentials returns the credentials in the Secret of spec.fetchConfig.secretRef.
-func (r *Resolver) secretCredentials(
-	ctx context.Context,
-	provider v1alpha2.Provider,
-	server source.Server,
-) (web.Credentials, error) {
-	reference, named := credentialsSecret(provider)
+func (in *inputs) secretCredentials(ctx context.Context, server source.Server) (web.Credentials, error) {
+	reference, named := in.credentialsSecret()
 	if !named {
 		return web.Credentials{}, nil
 	}
 
-	data, err := secrets.Read(ctx, r.APIReader, reference)
+	data, err := secrets.Read(ctx, in.reader, reference)
 	if err != nil {
 		return web.Credentials{}, err
 	}
@@ -94,17 +70,13 @@ func (r *Resolver) secretCredentials(
 
 // variablesToken returns the token for a server among the provider's variables; empty if there is
 // none. That the Secret with the variables does not exist is reported when the variables are read.
-func (r *Resolver) variablesToken(
-	ctx context.Context,
-	provider v1alpha2.Provider,
-	server source.Server,
-) (string, error) {
-	reference, named := secrets.Variables(provider)
+func (in *inputs) variablesToken(ctx context.Context, server source.Server) (string, error) {
+	reference, named := secrets.Variables(in.provider)
 	if !named || len(server.Tokens) == 0 {
 		return "", nil
 	}
 
-	data, err := secrets.Read(ctx, r.APIReader, reference)
+	data, err := secrets.Read(ctx, in.reader, reference)
 
 	var notFound *secrets.NotFoundError
 	if err != nil && !errors.As(err, &notFound) {

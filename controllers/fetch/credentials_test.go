@@ -8,11 +8,22 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/secrets"
 )
 
+// inputsOf returns the inputs of a provider.
+func inputsOf(t *testing.T, r *Resolver, p v1alpha2.Provider) *inputs {
+	t.Helper()
+
+	in, err := r.newInputs(p)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	return in
+}
+
 func TestCredentials(t *testing.T) {
-	r := &Resolver{APIReader: newReader(map[string]map[string]string{
+	r := &Resolver{Readers: &access.Readers{APIReader: newReader(map[string]map[string]string{
 		"basic": {
 			"username": "me",
 			"password": "pass",
@@ -24,7 +35,7 @@ func TestCredentials(t *testing.T) {
 		"token":     {"token": "t", "GITHUB_TOKEN": "other"},
 		"only-ca":   {"ca.crt": "CA"},
 		"variables": {"GITHUB_TOKEN": "hub", "gitlab-access-token": "lab", "AWS_B64ENCODED_CREDENTIALS": "aws"},
-	})}
+	})}}
 
 	var (
 		gitHub = source.Server{Host: "git.example.com", Tokens: []string{"GITHUB_TOKEN", "github-token"}}
@@ -73,7 +84,7 @@ func TestCredentials(t *testing.T) {
 				}
 			}
 
-			g.Expect(r.credentials(provider("x", spec), c.fallback)(t.Context(), c.server)).To(Equal(c.want))
+			g.Expect(inputsOf(t, r, provider("x", spec)).credentials(c.fallback)(t.Context(), c.server)).To(Equal(c.want))
 		})
 	}
 
@@ -82,7 +93,7 @@ func TestCredentials(t *testing.T) {
 		absent := provider("x", fetching(v1alpha2.FetchConfiguration{
 			SecretRef: &v1alpha2.LocalSecretReference{Name: "absent"},
 		}))
-		_, err := r.credentials(absent, nil)(t.Context(), gitHub)
+		_, err := inputsOf(t, r, absent).credentials(nil)(t.Context(), gitHub)
 		g.Expect(err).To(BeAssignableToTypeOf(&secrets.NotFoundError{}))
 		g.Expect(err).To(MatchError("Secret default/absent with the source's credentials does not exist; " +
 			"create it, or correct spec.fetchConfig.secretRef"))

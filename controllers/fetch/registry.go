@@ -3,18 +3,19 @@ package fetch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
+	"oras.land/oras-go/v2/registry/remote/auth"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/verify"
+	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/secrets"
 )
 
@@ -66,8 +67,8 @@ func NewRegistry(charts, configFile, caFile string) (*Registry, error) {
 }
 
 // registrySource returns the source of fetchConfig.oci or fetchConfig.image.
-func (r *Resolver) registrySource(provider v1alpha2.Provider, identity bundle.Provider) (source.Source, error) {
-	config := provider.GetSpec().FetchConfig
+func (in *inputs) registrySource(identity bundle.Provider) (source.Source, error) {
+	config := in.provider.GetSpec().FetchConfig
 	options := source.OCIOptions{
 		Digest:           config.Digest,
 		VerifySignatures: config.Verify != nil,
@@ -77,7 +78,7 @@ func (r *Resolver) registrySource(provider v1alpha2.Provider, identity bundle.Pr
 				return source.Access{}, err
 			}
 
-			return r.access(ctx, provider, ref.Registry)
+			return in.access(ctx, ref.Registry)
 		},
 	}
 
@@ -104,8 +105,8 @@ func (r *Resolver) chartSource(identity bundle.Provider, fallback source.Source)
 }
 
 // access returns how to read and verify what a provider's registry holds.
-func (r *Resolver) access(ctx context.Context, provider v1alpha2.Provider, host string) (source.Access, error) {
-	options, err := r.options(ctx, provider, host)
+func (in *inputs) access(ctx context.Context, host string) (source.Access, error) {
+	options, err := in.options(ctx, host)
 	if err != nil {
 		return source.Access{}, err
 	}
@@ -115,15 +116,15 @@ func (r *Resolver) access(ctx context.Context, provider v1alpha2.Provider, host 
 		return source.Access{}, &ConfigError{fmt.Sprintf("the Secret of spec.fetchConfig.secretRef: %v", err)}
 	}
 
-	verification := provider.GetSpec().FetchConfig.Verify
+	verification := in.provider.GetSpec().FetchConfig.Verify
 	if verification == nil {
 		return source.Access{Client: ociClient}, nil
 	}
 
 	name := verification.SecretRef.Name
 
-	keys, err := secrets.Read(ctx, r.APIReader, secrets.Reference{
-		NamespacedName: types.NamespacedName{Namespace: provider.GetNamespace(), Name: name},
+	keys, err := secrets.Read(ctx, in.reader, secrets.Reference{
+		NamespacedName: in.local(name),
 		Content:        "the keys for verification",
 		Field:          "spec.fetchConfig.verify.secretRef",
 	})
@@ -143,38 +144,32 @@ func (r *Resolver) access(ctx context.Context, provider v1alpha2.Provider, host 
 // the Secret of spec.fetchConfig.secretRef; without them, the first of: those among the provider's
 // variables, as in cluster-api-operator, the pull secrets of the provider's ServiceAccount, and the
 // operator's.
-func (r *Resolver) options(ctx context.Context, provider v1alpha2.Provider, host string) (oci.Options, error) {
+func (in *inputs) options(ctx context.Context, host string) (oci.Options, error) {
 	var options oci.Options
 
-	if reference, named := credentialsSecret(provider); named {
+	if reference, named := in.credentialsSecret(); named {
 		var err error
-		if options, err = r.secretOptions(ctx, reference, host); err != nil {
+		if options, err = in.secretOptions(ctx, reference, host); err != nil {
 			return oci.Options{}, err
 		}
 	}
 
 	if options.CA == nil {
-		options.CA = r.Registry.CA
+		options.CA = in.Registry.CA
 	}
 
 	if options.Credentials != nil {
 		return options, nil
 	}
 
-	var err error
+	options.Credentials = in.defaultCredentials(ctx, host)
 
-	options.Credentials, err = r.defaultCredentials(ctx, provider, host)
-
-	return options, err
+	return options, nil
 }
 
 // secretOptions returns the options in a Secret.
-func (r *Resolver) secretOptions(
-	ctx context.Context,
-	reference secrets.Reference,
-	host string,
-) (oci.Options, error) {
-	data, err := secrets.Read(ctx, r.APIReader, reference)
+func (in *inputs) secretOptions(ctx context.Context, reference secrets.Reference, host string) (oci.Options, error) {
+	data, err := secrets.Read(ctx, in.reader, reference)
 	if err != nil {
 		return oci.Options{}, err
 	}
@@ -189,49 +184,55 @@ func (r *Resolver) secretOptions(
 
 // defaultCredentials returns the credentials for a registry of a provider whose fetchConfig has
 // none.
-func (r *Resolver) defaultCredentials(
-	ctx context.Context,
-	provider v1alpha2.Provider,
-	host string,
-) (oci.Credentials, error) {
+func (in *inputs) defaultCredentials(ctx context.Context, host string) oci.Credentials {
 	var all []oci.Credentials
 
-	if reference, named := secrets.Variables(provider); named {
+	if reference, named := secrets.Variables(in.provider); named {
 		// That the Secret does not exist is reported when the variables are read.
-		if data, err := secrets.Read(ctx, r.APIReader, reference); err == nil {
+		if data, err := secrets.Read(ctx, in.reader, reference); err == nil {
 			if fromVariables := oci.VariableCredentials(host, data); fromVariables != nil {
 				all = append(all, fromVariables)
 			}
 		}
 	}
 
-	pullSecrets, err := r.pullSecrets(ctx, provider, host)
-	if err != nil {
-		return nil, err
+	all = append(all, in.pullSecrets(host))
+	if in.Registry.Credentials != nil {
+		all = append(all, in.Registry.Credentials)
 	}
 
-	all = append(all, pullSecrets...)
-	if r.Registry.Credentials != nil {
-		all = append(all, r.Registry.Credentials)
-	}
-
-	return oci.ChainCredentials(all...), nil
+	return oci.ChainCredentials(all...)
 }
 
 // pullSecrets returns the credentials in the pull secrets of the ServiceAccount that installs the
-// provider. As for pods, pull secrets that do not exist or cannot be used are skipped.
-func (r *Resolver) pullSecrets(
-	ctx context.Context,
-	provider v1alpha2.Provider,
-	host string,
-) ([]oci.Credentials, error) {
+// provider. They are read when the registry asks for credentials, since an account need not be able
+// to read itself for a public registry.
+func (in *inputs) pullSecrets(host string) oci.Credentials {
+	return func(ctx context.Context, asking string) (auth.Credential, error) {
+		if asking != host {
+			return auth.EmptyCredential, nil
+		}
+
+		all, err := in.readPullSecrets(ctx, host)
+		if err != nil {
+			return auth.EmptyCredential, err
+		}
+
+		return oci.ChainCredentials(all...)(ctx, host)
+	}
+}
+
+// readPullSecrets reads the pull secrets. As for pods, those that do not exist or cannot be used are
+// skipped.
+func (in *inputs) readPullSecrets(ctx context.Context, host string) ([]oci.Credentials, error) {
 	account := &corev1.ServiceAccount{}
-	name := types.NamespacedName{
-		Namespace: provider.GetNamespace(),
-		Name:      cmp.Or(provider.GetSpec().ServiceAccountName, "default"),
+
+	name, named := in.Readers.Account(in.provider)
+	if !named {
+		name.Name = "default"
 	}
 
-	err := r.APIReader.Get(ctx, name, account)
+	err := in.reader.Get(ctx, name, account)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -243,9 +244,11 @@ func (r *Resolver) pullSecrets(
 	var all []oci.Credentials
 
 	for _, ref := range account.ImagePullSecrets {
-		options, err := r.secretOptions(ctx, secrets.Reference{
-			NamespacedName: types.NamespacedName{Namespace: provider.GetNamespace(), Name: ref.Name},
-		}, host)
+		options, err := in.secretOptions(ctx, secrets.Reference{NamespacedName: in.local(ref.Name)}, host)
+		if errors.As(err, new(*access.ForbiddenError)) {
+			return nil, err
+		}
+
 		if err == nil && options.Credentials != nil {
 			all = append(all, options.Credentials)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/controllers/access"
 )
 
 const registryHost = "registry.example.com"
@@ -53,7 +54,11 @@ func newRegistryResolver(t *testing.T) *Resolver {
 		},
 	)
 
-	return &Resolver{APIReader: reader, Registry: registry, Config: &ConfigFile{Path: DefaultConfigFile}}
+	return &Resolver{
+		Readers:  &access.Readers{APIReader: reader},
+		Registry: registry,
+		Config:   &ConfigFile{Path: DefaultConfigFile},
+	}
 }
 
 func TestRegistryCredentials(t *testing.T) {
@@ -76,11 +81,11 @@ func TestRegistryCredentials(t *testing.T) {
 				config.SecretRef = &v1alpha2.LocalSecretReference{Name: c.secretRef}
 			}
 
-			options, err := r.options(t.Context(), provider("x", v1alpha2.ProviderSpec{
+			options, err := inputsOf(t, r, provider("x", v1alpha2.ProviderSpec{
 				SecretName:         c.variables,
 				ServiceAccountName: c.account,
 				FetchConfig:        &config,
-			}), registryHost)
+			})).options(t.Context(), registryHost)
 			g.Expect(err).NotTo(HaveOccurred())
 
 			found, err := options.Credentials(t.Context(), registryHost)
@@ -145,7 +150,7 @@ func TestChartRepository(t *testing.T) {
 	registry, err := NewRegistry("oci://registry.example.com/capi/charts", "", "")
 	g.Expect(err).NotTo(HaveOccurred())
 
-	r := &Resolver{Registry: registry, Config: &ConfigFile{Path: DefaultConfigFile}}
+	r := &Resolver{Readers: &access.Readers{}, Registry: registry, Config: &ConfigFile{Path: DefaultConfigFile}}
 
 	g.Expect(origin(t, r, provider("unlisted", v1alpha2.ProviderSpec{}))).
 		To(Equal("oci://registry.example.com/capi/charts/infrastructure-unlisted:v1.0.0"))

@@ -8,20 +8,17 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/catalog"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/controllers/access"
 )
 
 // Resolver creates the sources of providers.
 type Resolver struct {
-	// Client reads the metadata of ConfigMaps and Secrets from a cache.
-	Client client.Reader
-	// APIReader reads ConfigMaps, Secrets and ServiceAccounts from the API server.
-	APIReader client.Reader
+	// Readers read ConfigMaps, Secrets and ServiceAccounts.
+	Readers *access.Readers
 	// Config is the operator's configuration.
 	Config *ConfigFile
 	// Registry is the operator's access to registries.
@@ -50,14 +47,19 @@ func (e *UnknownProviderError) Error() string {
 // an *UnknownProviderError if the resource is at fault, and any other error if the operator's
 // configuration cannot be read.
 func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
+	in, err := r.newInputs(provider)
+	if err != nil {
+		return nil, err
+	}
+
 	identity := source.Provider(provider.ProviderType(), provider.GetName())
 	config := cmp.Or(provider.GetSpec().FetchConfig, &v1alpha2.FetchConfiguration{})
 
 	switch {
 	case config.Selector != nil:
 		return &source.ConfigMaps{
-			Client:    r.Client,
-			APIReader: r.APIReader,
+			Client:    in.reader,
+			APIReader: in.reader,
 			Namespace: provider.GetNamespace(),
 			Selector:  config.Selector,
 			Provider:  identity,
@@ -65,7 +67,7 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 	case config.Directory != "":
 		return source.NewDirectory(filepath.Join(config.Directory, identity.Label))
 	case config.OCI != "" || config.Image != "":
-		return r.registrySource(provider, identity)
+		return in.registrySource(identity)
 	}
 
 	known, err := r.Config.Catalog()
@@ -74,37 +76,34 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 	}
 
 	if url := cmp.Or(config.URL, config.HTTP); url != "" {
-		options := known.WebOptions(r.credentials(provider, known.PublicToken))
+		options := known.WebOptions(in.credentials(known.PublicToken))
 
 		return source.NewWebsite(url, identity, options)
 	}
 
-	return r.defaultSource(provider, known, identity)
+	return in.defaultSource(known, identity)
 }
 
 // defaultSource returns the source of a provider that names none: the chart repository, if there is
 // one, and the catalog's.
-func (r *Resolver) defaultSource(
-	provider v1alpha2.Provider,
-	known *catalog.Catalog,
-	identity bundle.Provider,
-) (source.Source, error) {
-	entry, listed := known.Find(provider.ProviderType(), provider.GetName())
+func (in *inputs) defaultSource(known *catalog.Catalog, identity bundle.Provider) (source.Source, error) {
+	providerType, name := in.provider.ProviderType(), in.provider.GetName()
+	entry, listed := known.Find(providerType, name)
 
-	if !listed && r.Registry.Charts == nil {
-		return nil, &UnknownProviderError{Type: provider.ProviderType(), Name: provider.GetName()}
+	if !listed && in.Registry.Charts == nil {
+		return nil, &UnknownProviderError{Type: providerType, Name: name}
 	}
 
 	if !listed {
-		return r.chartSource(identity, nil)
+		return in.chartSource(identity, nil)
 	}
 
-	published, err := known.Open(entry, r.credentials(provider, nil))
-	if err != nil || r.Registry.Charts == nil {
+	published, err := known.Open(entry, in.credentials(nil))
+	if err != nil || in.Registry.Charts == nil {
 		return published, err
 	}
 
-	return r.chartSource(identity, published)
+	return in.chartSource(identity, published)
 }
 
 // ImageOverrides returns the image overrides of the operator's configuration, YAML in clusterctl's

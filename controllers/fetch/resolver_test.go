@@ -14,6 +14,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/controllers/access"
 )
 
 // provider returns an InfrastructureProvider with a spec.
@@ -60,7 +61,7 @@ func origin(t *testing.T, r *Resolver, p v1alpha2.Provider) string {
 }
 
 func TestSource(t *testing.T) {
-	r := &Resolver{Registry: &Registry{}, Config: &ConfigFile{Path: DefaultConfigFile}}
+	r := &Resolver{Readers: &access.Readers{}, Registry: &Registry{}, Config: &ConfigFile{Path: DefaultConfigFile}}
 
 	for name, c := range map[string]struct {
 		provider v1alpha2.Provider
@@ -93,12 +94,14 @@ func TestSource(t *testing.T) {
 	t.Run("selector", func(t *testing.T) {
 		g := NewWithT(t)
 		selector := &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
-		r := &Resolver{Client: newReader(nil), APIReader: newReader(nil)}
-		found, err := r.Source(provider("x", fetching(v1alpha2.FetchConfiguration{Selector: selector})))
+		r := &Resolver{Readers: &access.Readers{APIReader: newReader(nil)}}
+		p := provider("x", fetching(v1alpha2.FetchConfiguration{Selector: selector}))
+		reader := inputsOf(t, r, p).reader
+		found, err := r.Source(p)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(found).To(Equal(&source.ConfigMaps{
-			Client:    r.Client,
-			APIReader: r.APIReader,
+			Client:    reader,
+			APIReader: reader,
 			Namespace: "default",
 			Selector:  selector,
 			Provider:  source.Provider("InfrastructureProvider", "x"),
@@ -136,7 +139,7 @@ func TestSource(t *testing.T) {
 func TestConfigFile(t *testing.T) {
 	g := NewWithT(t)
 	config := &ConfigFile{Path: filepath.Join(t.TempDir(), "clusterctl.yaml")}
-	r := &Resolver{Registry: &Registry{}, Config: config}
+	r := &Resolver{Readers: &access.Readers{}, Registry: &Registry{}, Config: config}
 
 	_, err := config.Catalog()
 	g.Expect(err).To(MatchError(ContainSubstring("the operator's configuration")))
@@ -159,7 +162,7 @@ func TestConfigFile(t *testing.T) {
 func TestImageOverrides(t *testing.T) {
 	g := NewWithT(t)
 	config := &ConfigFile{Path: filepath.Join(t.TempDir(), "clusterctl.yaml")}
-	r := &Resolver{Registry: &Registry{}, Config: config}
+	r := &Resolver{Readers: &access.Readers{}, Registry: &Registry{}, Config: config}
 
 	_, err := r.ImageOverrides()
 	g.Expect(err).To(MatchError(ContainSubstring("the operator's configuration")))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/patches"
@@ -23,10 +24,10 @@ import (
 type Planner struct {
 	// Cache lists provider resources by the field preflight.NameField.
 	Cache client.Reader
-	// APIReader reads Secrets and ConfigMaps, uncached.
-	APIReader client.Reader
-	Sources   *fetch.Resolver
-	Charts    *Charts
+	// Readers read Secrets and ConfigMaps.
+	Readers *access.Readers
+	Sources *fetch.Resolver
+	Charts  *Charts
 	// ImageRegistry replaces the registry of every image; empty for none.
 	ImageRegistry string
 	// Metrics measures the steps; it may be nil.
@@ -97,7 +98,12 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 	provider, chart := request.Provider, plan.Chart
 	defer p.Metrics.TimeStep(provider.ProviderType(), metrics.StepValues)()
 
-	variables, err := values.Variables(ctx, p.APIReader, provider)
+	reader, err := p.Readers.For(provider)
+	if err != nil {
+		return err
+	}
+
+	variables, err := values.Variables(ctx, reader, provider)
 	if err != nil {
 		return err
 	}
@@ -133,7 +139,7 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 		HistoryLimit: HistoryLimit(provider.GetSpec()),
 	}
 
-	renderer, err := p.postRenderer(ctx, request, variables)
+	renderer, err := p.postRenderer(ctx, reader, request, variables)
 	if err != nil || renderer == nil {
 		return err
 	}
@@ -145,11 +151,11 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 
 // postRenderer returns what changes the rendered objects; nil for nothing.
 func (p *Planner) postRenderer(
-	ctx context.Context, request Request, variables map[string]string,
+	ctx context.Context, reader client.Reader, request Request, variables map[string]string,
 ) (*patches.Renderer, error) {
 	provider, spec := request.Provider, request.Provider.GetSpec()
 
-	additional, err := patches.ReadAdditional(ctx, p.APIReader, provider)
+	additional, err := patches.ReadAdditional(ctx, reader, provider)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
+	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/secrets"
 )
@@ -47,14 +48,15 @@ func newPlanner(c client.Client) *Planner {
 		panic(err)
 	}
 
+	readers := &access.Readers{APIReader: c}
+
 	return &Planner{
-		Cache:     c,
-		APIReader: c,
+		Cache:   c,
+		Readers: readers,
 		Sources: &fetch.Resolver{
-			Client:    c,
-			APIReader: c,
-			Config:    &fetch.ConfigFile{Path: fetch.DefaultConfigFile},
-			Registry:  registry,
+			Readers:  readers,
+			Config:   &fetch.ConfigFile{Path: fetch.DefaultConfigFile},
+			Registry: registry,
 		},
 		Charts: &Charts{Store: &store.Cluster{Client: c}},
 	}

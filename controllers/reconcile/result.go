@@ -9,12 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/fluxcd/pkg/runtime/acl"
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/fetch"
@@ -138,6 +140,14 @@ var errorTable = []row{
 	on[*secrets.NotFoundError](preflightFailed, v1alpha2.SecretNotFoundReason, Stalled),
 	on[*clusters.KubeConfigError](preflightFailed, v1alpha2.KubeConfigErrorReason, Stalled),
 	on[*permissions.MissingError](preflightFailed, v1alpha2.MissingPermissionsReason, Stalled),
+	onValue(func(e *access.ForbiddenError, result *Result) {
+		result.set(preflightFailed, v1alpha2.MissingPermissionsReason, Stalled)
+		result.Message = e.Error() // without the steps that led there
+	}),
+	onValue(func(e acl.AccessDeniedError, result *Result) {
+		result.set(preflightFailed, v1alpha2.AccessDeniedReason, Stalled)
+		result.Message = e.Error()
+	}),
 	on[*unsafeError](v1alpha2.CRDsSafeCondition, v1alpha2.UnsafeCRDsReason, Stalled),
 	onValue(func(e *crds.IncompatibleError, result *Result) {
 		result.set(preflightFailed, v1alpha2.UnsupportedProviderDowngradeReason, Stalled)

@@ -10,12 +10,14 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fluxcd/pkg/runtime/acl"
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
+	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
@@ -74,6 +76,14 @@ var errorCases = map[string]errorCase{
 	"missing permissions": {
 		err:       &permissions.MissingError{},
 		condition: preflightFailed, reason: v1alpha2.MissingPermissionsReason, outcome: Stalled,
+	},
+	"an object that the account must not read": {
+		err:       &access.ForbiddenError{},
+		condition: preflightFailed, reason: v1alpha2.MissingPermissionsReason, outcome: Stalled,
+	},
+	"an object in another namespace": {
+		err:       acl.AccessDeniedError("refused"),
+		condition: preflightFailed, reason: v1alpha2.AccessDeniedReason, outcome: Stalled,
 	},
 	"an unsafe change of CRDs": {
 		err:       &unsafeError{&safety.Report{}},

@@ -48,6 +48,11 @@ rules:
 			}
 
 			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.MissingPermissionsReason,
+				"system:serviceaccount:tenant:installer does not exist and may not list configmaps, which the resource names"))
+
+			grant(ctx, w, t.name, "configmaps", "", "get", "list")
+			grant(ctx, w, t.name, "secrets", "", "list")
+			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.MissingPermissionsReason,
 				"system:serviceaccount:tenant:installer does not exist and lacks permissions that the provider needs: "))
 
 			Expect(

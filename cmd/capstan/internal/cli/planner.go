@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
+	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -130,14 +131,14 @@ func (p *Planner) connect(c *Cluster, registry *fetch.Registry, config *operator
 
 	p.cluster = c
 	p.crds = crds.NewApplier(crds.Clients{Client: definitions})
+	readers := &access.Readers{APIReader: reader} // the user's own permissions, whatever the resource names
 	p.planner = &plan.Planner{
-		Cache:     reader,
-		APIReader: reader,
+		Cache:   reader,
+		Readers: readers,
 		Sources: &fetch.Resolver{
-			Client:    reader,
-			APIReader: reader,
-			Config:    &fetch.ConfigFile{Path: cmp.Or(config.ConfigFile, fetch.DefaultConfigFile)},
-			Registry:  registry,
+			Readers:  readers,
+			Config:   &fetch.ConfigFile{Path: cmp.Or(config.ConfigFile, fetch.DefaultConfigFile)},
+			Registry: registry,
 		},
 		Charts:        &plan.Charts{Store: charts},
 		ImageRegistry: config.ImageRegistry,

@@ -1,0 +1,127 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/fluxcd/pkg/runtime/acl"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// ForbiddenError reports that an account may not read what a resource names.
+type ForbiddenError struct {
+	// User is the name of the account as a user.
+	User string
+	// Verb that the account lacks, for the resource in the namespace.
+	Verb, Resource, Namespace string
+	// Object that cannot be read; empty for a list.
+	Object string
+	// AccountNotFound reports that the account does not exist.
+	AccountNotFound bool
+	// Err is the answer of the API server.
+	Err error
+}
+
+func (e *ForbiddenError) Error() string {
+	what := e.Resource
+	if e.Object != "" {
+		what = e.Object
+	}
+
+	user := e.User
+	if e.AccountNotFound {
+		user += " does not exist and"
+	}
+
+	return fmt.Sprintf("%s may not %s %s, which the resource names; grant it %s for %s in namespace %s, "+
+		"or change the resource", user, e.Verb, what, e.Verb, e.Resource, e.Namespace)
+}
+
+// Unwrap returns the answer of the API server.
+func (e *ForbiddenError) Unwrap() error { return e.Err }
+
+// accountReader explains what is forbidden to an account, and refuses other namespaces.
+type accountReader struct {
+	get, list client.Reader
+	// user is that of the account, which own looks up; empty for the operator.
+	user    string
+	account types.NamespacedName
+	own     client.Reader
+	// namespace is the only one that may be read; empty for all.
+	namespace string
+}
+
+// Get reads an object.
+func (r *accountReader) Get(
+	ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption,
+) error {
+	kind := kindOf(object)
+	if err := r.checkNamespace(kind+" "+key.String(), key.Namespace); err != nil {
+		return err
+	}
+
+	err := r.get.Get(ctx, key, object, options...)
+	what := ForbiddenError{Verb: "get", Namespace: key.Namespace, Object: kind + " " + key.String()}
+
+	return r.explain(ctx, err, what, kind)
+}
+
+// List lists objects.
+func (r *accountReader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	kind := strings.TrimSuffix(kindOf(list), "List")
+	applied := (&client.ListOptions{}).ApplyOptions(options)
+
+	if err := r.checkNamespace(kind+"s in namespace "+applied.Namespace, applied.Namespace); err != nil {
+		return err
+	}
+
+	err := r.list.List(ctx, list, options...)
+
+	return r.explain(ctx, err, ForbiddenError{Verb: "list", Namespace: applied.Namespace}, kind)
+}
+
+// checkNamespace returns an acl.AccessDeniedError unless a namespace may be read.
+func (r *accountReader) checkNamespace(what, namespace string) error {
+	if r.namespace == "" || r.namespace == namespace {
+		return nil
+	}
+
+	return acl.AccessDeniedError(fmt.Sprintf("%s is in another namespace than the resource that names it, which "+
+		"--no-cross-namespace-refs does not allow; move it to namespace %s and correct the resource", what, r.namespace))
+}
+
+// explain completes a *ForbiddenError if the account lacks a permission. That the operator may not
+// impersonate the account is another problem, which the API server describes.
+func (r *accountReader) explain(ctx context.Context, err error, what ForbiddenError, kind string) error {
+	if r.user == "" || !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "cannot impersonate") {
+		return err
+	}
+
+	account := &metav1.PartialObjectMetadata{}
+	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+
+	what.User = r.user
+	what.AccountNotFound = apierrors.IsNotFound(r.own.Get(ctx, r.account, account))
+	what.Resource = strings.ToLower(kind) + "s"
+	what.Err = err
+
+	return &what
+}
+
+// kindOf returns the kind of an object or list.
+func kindOf(object runtime.Object) string {
+	gvk, err := apiutil.GVKForObject(object, clientgoscheme.Scheme)
+	if err != nil {
+		return fmt.Sprintf("%T", object)
+	}
+
+	return gvk.Kind
+}
