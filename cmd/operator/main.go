@@ -11,7 +11,6 @@ import (
 	"github.com/fluxcd/pkg/runtime/client"
 	"github.com/fluxcd/pkg/runtime/leaderelection"
 	"github.com/fluxcd/pkg/runtime/logger"
-	"github.com/fluxcd/pkg/runtime/pprof"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -20,7 +19,6 @@ import (
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/config/crd"
@@ -36,10 +34,10 @@ var version = "dev"
 
 // flags are the values of the command line flags.
 type flags struct {
-	metricsAddress string
-	healthAddress  string
-	upgradeCRDs    bool
-	showVersion    bool
+	endpoints     endpoints
+	healthAddress string
+	upgradeCRDs   bool
+	showVersion   bool
 
 	watchNamespaces    []string
 	watchLabelSelector string
@@ -73,12 +71,7 @@ func main() {
 func parse() *flags {
 	f := &flags{}
 	set := pflag.NewFlagSet("operator", pflag.ExitOnError)
-	set.StringVar(
-		&f.metricsAddress,
-		"metrics-bind-address",
-		":8080",
-		"Address of the metrics and of pprof; 0 disables both.",
-	)
+	f.endpoints.bindFlags(set)
 	set.StringVar(&f.healthAddress, "health-probe-bind-address", ":9440", "Address of /healthz and /readyz.")
 	set.StringSliceVar(
 		&f.watchNamespaces,
@@ -200,13 +193,21 @@ func run(f *flags) error {
 		return err
 	}
 
+	metricsOptions, err := f.endpoints.metricsOptions()
+	if err != nil {
+		return err
+	}
+
+	pprofAddress, err := f.endpoints.pprofAddress()
+	if err != nil {
+		return err
+	}
+
 	mgr, err := ctrl.NewManager(client.GetConfigOrDie(f.client), ctrl.Options{
-		Scheme: scheme,
-		Cache:  controllers.CacheOptions(f.controllers.Scope),
-		Metrics: metricsserver.Options{
-			BindAddress:   f.metricsAddress,
-			ExtraHandlers: pprof.GetHandlers(),
-		},
+		Scheme:                        scheme,
+		Cache:                         controllers.CacheOptions(f.controllers.Scope),
+		Metrics:                       metricsOptions,
+		PprofBindAddress:              pprofAddress,
 		HealthProbeBindAddress:        f.healthAddress,
 		LeaderElection:                f.election.Enable,
 		LeaderElectionID:              "capstan.operator.cluster.x-k8s.io",

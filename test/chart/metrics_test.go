@@ -71,20 +71,16 @@ func expressions() []string {
 // scraped holds the metrics of an operator.
 type scraped map[string]*dto.MetricFamily
 
-func scrape(ctx context.Context, address string) scraped {
+// scrape reads the metrics with a token.
+func scrape(ctx context.Context, address, token string) scraped {
 	GinkgoHelper()
 
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	code, page, err := get(ctx, insecure, "https://"+address+"/metrics", token)
 	Expect(err).NotTo(HaveOccurred())
-	response, err := http.DefaultClient.Do(request)
-	Expect(err).NotTo(HaveOccurred())
-
-	defer response.Body.Close()
-
-	Expect(response.StatusCode).To(Equal(http.StatusOK))
+	Expect(code).To(Equal(http.StatusOK), page)
 
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(response.Body)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(page))
 	Expect(err).NotTo(HaveOccurred())
 
 	return families

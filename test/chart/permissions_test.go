@@ -78,7 +78,7 @@ var _ = Describe("The operator's own permissions", Ordered, func() {
 	})
 
 	It("let Prometheus read all metrics of the dashboard and the alerts", func(ctx SpecContext) {
-		seen := scrape(ctx, address)
+		seen := scrape(ctx, address, accountToken(ctx, "prometheus", namespace+"-metrics-reader"))
 		for _, expression := range expressions() {
 			seen.expectAnswers(expression)
 		}

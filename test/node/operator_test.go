@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -75,11 +76,20 @@ var _ = Describe("The operator on a real node", Ordered, func() {
 	})
 
 	It("serves metrics through its Service", func(ctx SpecContext) {
+		run(ctx, "kubectl", "create", "clusterrolebinding", "metrics-reader", "--clusterrole", namespace+"-metrics-reader",
+			"--serviceaccount", "default:default")
+		token := strings.TrimSpace(run(ctx, "kubectl", "create", "token", "default", "-n", "default"))
+		scraper := http.Client{Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the operator's own certificate
+		}}
+
 		Eventually(func(g Gomega) {
 			service := get(ctx, g, &corev1.Service{}, namespace, release+"-metrics")
-			page, err := http.Get(
-				fmt.Sprintf("http://%s:8080/metrics", service.Spec.ClusterIP),
-			) // the cluster belongs to this test
+			request, err := http.NewRequestWithContext(
+				ctx, http.MethodGet, fmt.Sprintf("https://%s:8443/metrics", service.Spec.ClusterIP), nil)
+			g.Expect(err).NotTo(HaveOccurred())
+			request.Header.Set("Authorization", "Bearer "+token)
+			page, err := scraper.Do(request)
 			g.Expect(err).NotTo(HaveOccurred())
 
 			defer page.Body.Close()

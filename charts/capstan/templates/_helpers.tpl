@@ -50,3 +50,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "capstan.metrics" -}}
 {{- if ne (toString (index .Values.flags "metrics-bind-address")) "0" -}}true{{- end -}}
 {{- end }}
+
+{{/* "true" if metrics are enabled, by HTTPS and with authentication, and otherwise empty. */}}
+{{- define "capstan.secureMetrics" -}}
+{{- if index .Values.flags "metrics-secure" -}}{{- include "capstan.metrics" . -}}{{- end -}}
+{{- end }}

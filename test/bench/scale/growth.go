@@ -57,7 +57,7 @@ func (g *growth) run(ctx context.Context, sizes []int) (samples []sample, err er
 func (g *growth) start() error {
 	var flags []string
 	if g.profiles != "" {
-		flags = append(flags, "--metrics-bind-address="+profiledAddress)
+		flags = append(flags, "--pprof-bind-address="+profiledAddress)
 	}
 
 	operator, err := harness.StartOperator(g.bed, "bin/operator", filepath.Join(g.bed.Dir(), "operator.log"), flags...)
