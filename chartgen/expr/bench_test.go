@@ -15,6 +15,7 @@ func BenchmarkParse(b *testing.B) {
 		{"no expressions, 3 MB", strings.Repeat(line, 3<<20/len(line))},
 		{"no expressions, with $, 3 MB", strings.Repeat(line+"the value of $(VAR) and $$(VAR)\n", 3<<20/(len(line)+32))},
 		{"80 expressions, 30 KB", object},
+		{"10000 expressions in one line, 70 KB", strings.Repeat("${A:=b}", maxExpressions)},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			b.SetBytes(int64(len(bench.text)))

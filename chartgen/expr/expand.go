@@ -5,7 +5,11 @@ import (
 	"strings"
 
 	"github.com/drone/envsubst/v2"
+	"github.com/drone/envsubst/v2/parse"
 )
+
+// maxValues is the maximum size in bytes of the values of all expressions of a text.
+const maxValues = 4 << 20
 
 // MissingError reports that required variables have no value.
 type MissingError struct {
@@ -33,6 +37,10 @@ func (t *Text) Expand(variables map[string]string) (string, error) {
 		return "", &MissingError{Names: missing}
 	}
 
+	if err := t.checkSize(variables); err != nil {
+		return "", err
+	}
+
 	var b strings.Builder
 	b.Grow(t.literalSize())
 
@@ -51,6 +59,47 @@ func (t *Text) Expand(variables map[string]string) (string, error) {
 	}
 
 	return b.String(), nil
+}
+
+// checkSize returns an error if the values of the expressions could be larger than maxValues. Nested
+// replacements multiply: a value of 200 bytes of expressions may have gigabytes.
+func (t *Text) checkSize(variables map[string]string) error {
+	size := 0
+
+	for e := range t.expressions() {
+		if size += maxSize(e.root, variables); size > maxValues {
+			return fmt.Errorf("line %d: expression %s: %w: the values of the expressions would be larger than %d MiB",
+				e.line, shorten(e.written), ErrUnsupported, maxValues>>20)
+		}
+	}
+
+	return nil
+}
+
+// maxSize returns an upper bound for the size of an expression's value and of the values nested in
+// it, or maxValues+1 if the bound is larger than that.
+func maxSize(fn *parse.FuncNode, variables map[string]string) int {
+	value := len(variables[fn.Param])
+	size := 3 * value // upper case can be longer than lower case
+
+	for i, arg := range fn.Args {
+		argSize := 0
+
+		switch arg := arg.(type) {
+		case *parse.TextNode:
+			argSize = len(arg.Value)
+		case *parse.FuncNode:
+			argSize = maxSize(arg, variables)
+		}
+
+		if fn.Name == "//" && i > 0 {
+			argSize *= value + 1 // an empty pattern is found before and after each character
+		}
+
+		size += argSize
+	}
+
+	return min(size, maxValues+1)
 }
 
 // evaluate evaluates the expression with drone/envsubst. It converts the panic on a substring of

@@ -15,7 +15,9 @@
 //   - a nested expression as the pattern of #, ##, %, or %%, such as ${A%${B}}: a pattern cannot be
 //     compiled before its text is known;
 //   - U+FFFD or invalid UTF-8 in such a pattern together with *, ?, or [...];
-//   - an expression longer than 16 KiB.
+//   - an expression longer than 16 KiB, with more than 32 levels, or whose value would be larger than
+//     4 MiB; a text with more than 10,000 expressions, with more than 1 MiB of them, or with more
+//     than 100,000 "$$".
 //
 // Helm adds two restrictions: rendering fails if the value of a variable is not valid UTF-8, which
 // is never valid YAML; and Helm deletes the words "<no value>" if the value of a variable completes
@@ -93,7 +95,7 @@ func (t *Text) Variables() []Variable {
 				byName[fn.Param] = v
 			}
 
-			if !slices.Contains(v.Lines, e.line) {
+			if n := len(v.Lines); n == 0 || v.Lines[n-1] != e.line { // expressions are in order
 				v.Lines = append(v.Lines, e.line)
 			}
 
@@ -165,10 +167,8 @@ func (t *Text) literalSize() int {
 // functions returns an expression and those nested in it, in the order of the text.
 func functions(fn *parse.FuncNode) []*parse.FuncNode {
 	all := []*parse.FuncNode{fn}
-	for _, arg := range fn.Args {
-		if nested, ok := arg.(*parse.FuncNode); ok {
-			all = append(all, functions(nested)...)
-		}
+	for nested := range children(fn) {
+		all = append(all, functions(nested)...)
 	}
 
 	return all

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/cluster-api/cmd/clusterctl/client/yamlprocessor"
@@ -89,18 +90,73 @@ func TestSyntaxErrors(t *testing.T) {
 }
 
 func TestParseMaliciousText(t *testing.T) {
-	for _, text := range []string{
-		strings.Repeat("${A:=", 1<<18),
-		"${A/" + strings.Repeat("}", 1<<18),
-		"${" + strings.Repeat("}", 1<<18),
-		strings.Repeat("${A:=", 1<<18) + strings.Repeat("}", 1<<18),
+	for name, test := range map[string]struct{ text, reason string }{
+		"nesting without an end": {strings.Repeat("${A:=", 1<<18), "missing closing brace"},
+		"nesting":                {strings.Repeat("${A:=", 33) + strings.Repeat("}", 33), "32 levels"},
+		"deep nesting":           {strings.Repeat("${A:=", 1<<18) + strings.Repeat("}", 1<<18), "missing closing brace"},
+		"braces":                 {"${A/" + strings.Repeat("}", 1<<18), "bad substitution"},
+		"braces without a name":  {"${" + strings.Repeat("}", 1<<18), "name"},
+		"escaped expressions":    {"${A:=" + strings.Repeat("$${}", 4000) + "}", "unable to parse"},
+		"expressions in a line":  {strings.Repeat("${A:=b}", 1<<17), "more than 10000 expressions"},
+		"nested expressions":     {strings.Repeat("${A:=${B}${C}}", 1<<16), "more than 10000 expressions"},
+		"long expressions":       {strings.Repeat("${A:="+strings.Repeat("x", 1<<13)+"}", 1<<10), "larger than 1024 KiB"},
+		"escapes":                {strings.Repeat("$$", 1<<20), "more than 100000"},
+		"escapes in expressions": {strings.Repeat("${A:="+strings.Repeat("$$", 1<<12)+"}", 1<<10), "larger than 1024 KiB"},
+		"escapes without an end": {"${A:=" + strings.Repeat("$$", 1<<20), "unable to parse"},
 	} {
-		_, err := Parse(text)
-		NewWithT(t).Expect(err).To(HaveOccurred())
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			_, err := Parse(test.text)
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.reason)))
+			NewWithT(t).Expect(time.Since(start)).To(BeNumerically("<", 10*time.Second), "it usually takes 0.1 s")
+		})
+	}
+}
+
+// TestParseIsLinear: twice the text takes twice the time, not four times. All of it is in one line,
+// because errors report columns.
+func TestParseIsLinear(t *testing.T) {
+	parse := func(n int) time.Duration {
+		fastest := time.Hour
+		text := strings.Repeat("é$(A) ${A:=b} ", n)
+
+		for range 5 {
+			start := time.Now()
+			_, err := Parse(text)
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+			fastest = min(fastest, time.Since(start))
+		}
+
+		return fastest
 	}
 
-	_, err := Parse(strings.Repeat("$$", 1<<20) + strings.Repeat("${A}\n", 1<<16))
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(parse(8000)).To(BeNumerically("<", 20*parse(1000)))
+}
+
+func TestColumns(t *testing.T) {
+	_, err := Parse("${A}\n é ${B} $${C} ü ${D} ${")
+
+	var syntax *SyntaxError
+	NewWithT(t).Expect(errors.As(err, &syntax)).To(BeTrue())
+	NewWithT(t).Expect([]int{syntax.Line, syntax.Column}).To(Equal([]int{2, 22}))
+}
+
+// TestExpandLimit: replacements in replacements grow exponentially, so their size is computed before.
+func TestExpandLimit(t *testing.T) {
+	bomb := "x"
+	for range 20 {
+		bomb = "${A//e/" + bomb + "}"
+	}
+
+	for _, source := range []string{bomb, strings.Repeat("${B}", 100)} {
+		text, err := Parse(source)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+		_, err = text.Expand(map[string]string{"A": "eeeeeeeeeeee", "B": strings.Repeat("x", 1<<16)})
+		NewWithT(t).Expect(err).To(MatchError(ErrUnsupported))
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("larger than 4 MiB")))
+	}
 }
 
 func TestSlice(t *testing.T) {

@@ -3,6 +3,7 @@ package expr
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -10,9 +11,23 @@ import (
 	"github.com/drone/envsubst/v2/parse"
 )
 
-// maxExpression is the maximum size of an expression in bytes. It limits the time and the depth of
-// nesting that invalid or malicious text can cause.
-const maxExpression = 16 << 10
+// Limits of a text. Real components have at most 20 expressions of 60 bytes each, and 70 escaped
+// dollar signs. The time to parse a text is proportional to its size only within these limits:
+// drone/envsubst's parser copies the text at each escaped character.
+const (
+	// maxExpression is the maximum size of an expression in bytes, with those nested in it.
+	maxExpression = 16 << 10
+	// maxNesting is the maximum depth of expressions in expressions.
+	maxNesting = 32
+	// maxExpressions is the maximum number of expressions, counting the nested ones.
+	maxExpressions = 10000
+	// maxExpressionBytes is the maximum size of all expressions.
+	maxExpressionBytes = 1 << 20
+	// maxSegments is the maximum number of expressions and pieces of text between them and "$$".
+	maxSegments = 100000
+	// maxRetries limits how often the search for the end of an expression may be mistaken.
+	maxRetries = 64
+)
 
 // ErrUnsupported marks expressions that clusterctl accepts but a chart cannot contain.
 var ErrUnsupported = errors.New("not supported in a chart")
@@ -41,7 +56,7 @@ var legacyEscaped = regexp.MustCompile(`^\{(\s*)[A-Za-z0-9_$]+(\s*)\}`)
 // Parse parses text like clusterctl, including the legacy form ${ NAME }, "$$" for a single "$",
 // and NUL as the end of the text. Errors are of type *SyntaxError.
 func Parse(text string) (*Text, error) {
-	r := reader{source: text, line: 1, text: &Text{required: map[string]bool{}}}
+	r := reader{source: text, line: 1, column: 1, text: &Text{required: map[string]bool{}}}
 	if err := r.read(); err != nil {
 		return nil, err
 	}
@@ -56,10 +71,13 @@ func Parse(text string) (*Text, error) {
 // reader splits a text into segments. It passes only expressions to drone/envsubst's parser, which
 // is slow: it decodes every character, and copies the whole text at each "$$".
 type reader struct {
-	source  string
-	text    *Text
-	line    int // the line at the offset counted
-	counted int
+	source string
+	text   *Text
+
+	line, column int // the position at the offset counted, starting at 1
+	counted      int
+
+	expressions, expressionBytes, retries int
 }
 
 // read reads the whole source.
@@ -75,6 +93,11 @@ func (r *reader) read() error {
 		}
 
 		at += next
+
+		if len(r.text.segments) > maxSegments {
+			return r.begin(at, r.source[at:min(len(r.source), at+2)]).syntaxError(
+				fmt.Errorf("%w: the text has more than %d \"$$\" and expressions", ErrUnsupported, maxSegments))
+		}
 
 		switch {
 		case strings.HasPrefix(r.source[at:], "${"):
@@ -166,13 +189,21 @@ func (r *reader) expression(start int) (int, error) {
 
 		tree, err := parse.Parse(source)
 		if err != nil {
+			if r.retries++; r.retries > maxRetries {
+				e := r.begin(start, rest)
+				return 0, e.syntaxError(r.reason(start))
+			}
+
 			continue
 		}
 
 		if root, ok := tree.Root.(*parse.FuncNode); ok {
 			e := r.begin(start, rest[:end])
 			e.source, e.root = source, root
-			r.add(segment{start: start, end: start + end, expression: e})
+
+			if err := r.add(segment{start: start, end: start + end, expression: e}); err != nil {
+				return 0, e.syntaxError(err)
+			}
 
 			return start + end, nil
 		}
@@ -181,21 +212,75 @@ func (r *reader) expression(start int) (int, error) {
 
 // begin returns a new expression at an offset, which must not be less than in the previous call.
 func (r *reader) begin(start int, written string) *expression {
-	r.line += strings.Count(r.source[r.counted:start], "\n")
+	passed := r.source[r.counted:start]
 	r.counted = start
-	lineStart := strings.LastIndexByte(r.source[:start], '\n') + 1
-	column := utf8.RuneCountInString(r.source[lineStart:start]) + 1
 
-	return &expression{written: written, line: r.line, column: column}
+	if end := strings.LastIndexByte(passed, '\n'); end >= 0 {
+		r.line += strings.Count(passed, "\n")
+		r.column = 1
+		passed = passed[end+1:]
+	}
+
+	r.column += utf8.RuneCountInString(passed)
+
+	return &expression{written: written, line: r.line, column: r.column}
 }
 
 // add appends the segment of an expression.
-func (r *reader) add(s segment) {
+func (r *reader) add(s segment) error {
+	root := s.expression.root
+
+	r.expressions += count(root)
+	r.expressionBytes += s.end - s.start
+
+	switch {
+	case depth(root) > maxNesting:
+		return fmt.Errorf("%w: it has more than %d levels of expressions", ErrUnsupported, maxNesting)
+	case r.expressions > maxExpressions:
+		return fmt.Errorf("%w: the text has more than %d expressions", ErrUnsupported, maxExpressions)
+	case r.expressionBytes > maxExpressionBytes:
+		return fmt.Errorf("%w: the expressions of the text are larger than %d KiB", ErrUnsupported, maxExpressionBytes>>10)
+	}
+
 	r.text.segments = append(r.text.segments, s)
 
-	name := s.expression.root.Param
-	if _, seen := r.text.required[name]; !seen {
-		r.text.required[name] = len(s.expression.root.Args) == 0
+	if _, seen := r.text.required[root.Param]; !seen {
+		r.text.required[root.Param] = len(root.Args) == 0
+	}
+
+	return nil
+}
+
+// count returns the number of expressions in an expression, including itself.
+func count(fn *parse.FuncNode) int {
+	total := 1
+
+	for nested := range children(fn) {
+		total += count(nested)
+	}
+
+	return total
+}
+
+// depth returns the number of levels of an expression: 1 if no other is nested in it.
+func depth(fn *parse.FuncNode) int {
+	deepest := 0
+
+	for nested := range children(fn) {
+		deepest = max(deepest, depth(nested))
+	}
+
+	return deepest + 1
+}
+
+// children iterates over the expressions that are arguments of an expression.
+func children(fn *parse.FuncNode) iter.Seq[*parse.FuncNode] {
+	return func(yield func(*parse.FuncNode) bool) {
+		for _, arg := range fn.Args {
+			if nested, ok := arg.(*parse.FuncNode); ok && !yield(nested) {
+				return
+			}
+		}
 	}
 }
 
@@ -218,12 +303,12 @@ func (r *reader) compile() error {
 
 // reason returns why there is no valid expression at source[start:].
 func (r *reader) reason(start int) error {
-	const far = 64 * maxExpression // tells an expression that is too long from one without an end
+	const far = 2 * maxExpression // tells an expression that is too long from one without an end
 
 	_, err := parse.Parse(withoutLegacy(r.source[start:min(len(r.source), start+far)]))
 	switch {
 	case err == nil:
-		return fmt.Errorf("%w: it is longer than %d bytes", ErrUnsupported, maxExpression)
+		return fmt.Errorf("%w: it is longer than %d bytes, or contains too many braces", ErrUnsupported, maxExpression)
 	case errors.Is(err, parse.ErrParseVariableName):
 		return fmt.Errorf(
 			"%w: write a name of letters, digits, and _ after \"${\", or \"$${\" for the literal text \"${\"", err)

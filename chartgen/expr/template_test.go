@@ -288,7 +288,7 @@ func TestInvalidUTF8(t *testing.T) {
 }
 
 func TestDeepNesting(t *testing.T) {
-	source := strings.Repeat("${V:-", 2000) + "x" + strings.Repeat("}", 2000)
+	source := strings.Repeat("${V:-", maxNesting) + "x" + strings.Repeat("}", maxNesting)
 	text, err := Parse(source)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	expectEqual(t, text, source, nil)
