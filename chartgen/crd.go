@@ -11,6 +11,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
 // crdFile returns the file of a CRD in crds/: its text with clusterctl's labels. Helm does not
@@ -34,7 +35,12 @@ func crdFile(doc *bundle.Document, label string) ([]byte, error) {
 		return []byte(edited), nil
 	}
 
-	return relabel(text, label)
+	data, err := relabel(text, label)
+	if err != nil {
+		return nil, &bundle.InvalidError{File: bundle.ComponentsFile, Line: doc.Line, Reason: fmt.Sprintf("%s %v", doc, err), Err: err}
+	}
+
+	return data, nil
 }
 
 // insertLabels writes clusterctl's labels into the text of an object and keeps every other line:
@@ -149,8 +155,11 @@ func readObject(text []byte) (*unstructured.Unstructured, error) {
 	}
 
 	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(data); err != nil {
+		return nil, err
+	}
 
-	return object, object.UnmarshalJSON(data)
+	return object, limit.Depth(object.Object)
 }
 
 // JoinCRDs joins the CRDs of a chart into one file for kubectl apply --server-side. If a namespace

@@ -1,14 +1,28 @@
 package chartgen_test
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	"golang.org/x/sys/unix"
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
+)
+
+const (
+	configMap      = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+	deploymentHead = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {template: {spec: {containers: [{name: manager, "
+	crdHead        = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\nspec: "
+	series         = "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\n" +
+		"releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]\n"
 )
 
 // aliasBomb returns a flow mapping of a few hundred bytes that expands to 9^9 strings.
@@ -23,35 +37,152 @@ func aliasBomb() string {
 	return "{" + strings.Join(entries, ", ") + "}"
 }
 
-func TestBuildRefusesYAMLBombs(t *testing.T) {
-	const (
-		head     = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
-		metadata = "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\n" +
-			"releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]\n"
-	)
-	for name, b := range map[string]struct{ components, metadata string }{
-		"aliases of an object":   {head + "data: " + aliasBomb() + "\n", metadata},
-		"aliases of metadata":    {head, metadata + "more: " + aliasBomb() + "\n"},
-		"deep nesting":           {head + "data: " + strings.Repeat("[", 1<<20) + "\n", metadata},
-		"a list without its end": {head + "data: [" + strings.Repeat("x, ", 1<<20) + "\n", metadata},
-	} {
+// many returns texts from a format with the numbers from 0.
+func many(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i)
+	}
+
+	return b.String()
+}
+
+// hostile are components that try to exhaust memory or time. The reason is empty if they are within
+// the limits, but as close to them as they can be.
+var hostile = map[string]struct {
+	components, metadata string
+	reason               string
+}{
+	"aliases of an object":   {configMap + "data: " + aliasBomb() + "\n", series, "once its aliases are expanded"},
+	"aliases of metadata":    {configMap, series + "more: " + aliasBomb() + "\n", "once its aliases are expanded"},
+	"deep nesting":           {configMap + "data: " + strings.Repeat("[", 90000) + "\n", series, "exceeded max depth"},
+	"deep lists":             {crdHead + strings.Repeat("[", 900) + strings.Repeat("]", 900) + "\n", series, "100 levels"},
+	"a list without its end": {configMap + "data: [" + strings.Repeat("x, ", 1<<20) + "\n", series, "100000 values"},
+	"a long list":            {configMap + "data: [" + strings.Repeat("1,", 15<<19) + "]\n", series, "larger than 4 MiB"},
+	"a long metadata":        {configMap, series + "more: [" + strings.Repeat("1,", 1<<20) + "]\n", "100000 values"},
+	"a large file":           {configMap + "data: " + strings.Repeat("x", 31<<20), series, "larger than 16 MiB"},
+	"many lists":             {many(9, "---\n"+configMap+"n: %d\ndata: ["+strings.Repeat("1,", 90000)+"]\n"), series, "300000 values"},
+	"many documents":         {strings.Repeat("---\n"+configMap, 5000), series, "more than 2000 documents"},
+	"many separators":        {strings.Repeat("---\n", 4<<20), series, "more than 2000 documents"},
+	"expressions in a line":  {configMap + "data: " + strings.Repeat("${A:=b}", 1<<17), series, "10000 expressions"},
+	"nested replacements": {
+		configMap + "b: ${A}\ndata: " + strings.Repeat("${A//e/", 25) + "x" + strings.Repeat("}", 25), series, "larger than 4 MiB",
+	},
+
+	"lists at the limit": {
+		many(3, "---\n"+configMap+"n: %d\ndata: ["+strings.Repeat("1,", 90000)+"]\n"), series, "",
+	},
+	"lists of lists at the limit": {
+		many(3, "---\n"+configMap+"n: %d\ndata: ["+strings.Repeat("[],", 45000)+"]\n"), series, "",
+	},
+	"maps at the limit": {
+		many(3, "---\n"+configMap+"n: %d\ndata: {"+many(45000, "a%d: b,")+"}\n"), series, "",
+	},
+	"texts at the limit": {
+		many(4, "---\n"+configMap+"n: %d\ndata: "+strings.Repeat("x", 4<<20-200)+"\n"), series, "",
+	},
+	"documents at the limit": {
+		many(1990, "---\n"+configMap+"n: %d\ndata: "+strings.Repeat("x", 8000)+"\n"), series, "",
+	},
+	"variables at the limit": {
+		configMap + "data:\n" + many(9990, "- ${A%d:=b}\n"), series, "",
+	},
+	"uses of a variable at the limit": {
+		configMap + "data:\n  " + strings.Repeat("x", 1000) + ":\n" +
+			many(9990, "  - {name: a%d, "+strings.Repeat("y", 300)+": \"${A:=b}\"}\n"), series, "",
+	},
+	"defaults of a variable at the limit": {
+		configMap + "data:\n" + many(9990, "- ${A:=b%d}\n"), series, "",
+	},
+	"flags at the limit": {
+		deploymentHead + "args: [" + many(90000, "--a%d=b,") + "]}]}}}", series, "",
+	},
+	"containers at the limit": {
+		deploymentHead + "}," + many(15000, "{name: m%d, image: a/b},") + "]}}}", series, "",
+	},
+	"a CRD at the limit": {
+		crdHead + strings.Repeat("{b: ", 90) + "[" + strings.Repeat("1,", 90000) + "]" + strings.Repeat("}", 90), series, "",
+	},
+	"an anchor at the limit": {
+		configMap + "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [*a,*a,*a,*a,*a,*a]\n", series, "",
+	},
+}
+
+// hostileCase is the environment variable that tells a copy of this program which chart to build.
+const hostileCase = "CAPSTAN_TEST_HOSTILE"
+
+// TestBuildHostileComponents: whatever the components are, building the chart needs at most 200 MiB
+// and two seconds, or is refused. Each is built in a process that may not have more memory.
+func TestBuildHostileComponents(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the memory of a process is limited on Linux only")
+	}
+
+	if name := os.Getenv(hostileCase); name != "" {
+		buildLimited(t, name)
+		return
+	}
+
+	for name := range hostile {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
+			child := exec.Command(os.Args[0], "-test.run", "^TestBuildHostileComponents$", "-test.v")
+			child.Env = append(os.Environ(), hostileCase+"="+name)
 
-			_, err := chartgen.Build(&bundle.Bundle{
-				Provider:   bundle.Provider{Name: "x", Type: "InfrastructureProvider", Label: "infrastructure-x"},
-				Version:    "v1.0.0",
-				Components: []byte(b.components),
-				Metadata:   []byte(b.metadata),
-			})
-
-			runtime.ReadMemStats(&after)
-			g.Expect(err).To(BeAssignableToTypeOf(&bundle.InvalidError{}), "%v", err)
-			t.Logf("%d MiB allocated in all: %.120s", (after.TotalAlloc-before.TotalAlloc)>>20, err.Error())
-			g.Expect(after.TotalAlloc - before.TotalAlloc).To(BeNumerically("<", 512<<20))
+			start := time.Now()
+			out, err := child.CombinedOutput()
+			g.Expect(err).NotTo(HaveOccurred(), "%.2000s", out)
+			t.Logf("%v", time.Since(start))
 		})
 	}
+}
+
+// buildLimited builds a chart in this process, which ends if that needs too much memory.
+func buildLimited(t *testing.T, name string) {
+	g := NewWithT(t)
+
+	const allowed = 200 << 20
+
+	test := hostile[name]
+
+	limit := dataSize(g) + allowed
+	g.Expect(unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: limit, Max: limit})).To(Succeed())
+
+	b := provider("x", test.components)
+	b.Metadata = []byte(test.metadata)
+
+	start := time.Now()
+	built, err := chartgen.Build(b)
+
+	if err == nil {
+		_, err = built.Archive()
+	}
+
+	t.Logf("%v for %d KiB: %.200v", time.Since(start), len(test.components)>>10, err)
+	g.Expect(time.Since(start)).To(BeNumerically("<", 10*time.Second), "it usually takes less than 2 s")
+
+	if test.reason == "" {
+		g.Expect(err).NotTo(HaveOccurred())
+		return
+	}
+
+	var invalid *bundle.InvalidError
+	g.Expect(errors.As(err, &invalid)).To(BeTrue(), "%v", err)
+	g.Expect(err).To(MatchError(ContainSubstring(test.reason)))
+}
+
+// dataSize returns how much memory this process has allocated, in bytes.
+func dataSize(g *WithT) uint64 {
+	status, err := os.ReadFile("/proc/self/status")
+	g.Expect(err).NotTo(HaveOccurred())
+
+	_, rest, found := strings.Cut(string(status), "VmData:")
+	g.Expect(found).To(BeTrue())
+
+	var kib uint64
+	_, err = fmt.Sscan(rest, &kib)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	return kib << 10
 }

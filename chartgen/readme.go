@@ -26,7 +26,7 @@ func (s *summary) readme() ([]byte, error) {
 }
 
 // tableCell escapes text for a cell of a Markdown table.
-func tableCell(text string) string { return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text) }
+func tableCell(text string) string { return strings.ReplaceAll(oneLine(text), "|", `\|`) }
 
 // code formats text as code in Markdown.
 func code(text string) string {

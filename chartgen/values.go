@@ -59,7 +59,7 @@ func (s *summary) valuesFile() []byte {
 
 	exampleImage := "controller"
 	if len(s.Images) > 0 {
-		exampleImage = imageName(s.Images[0])
+		exampleImage = oneLine(imageName(s.Images[0]))
 	}
 
 	fmt.Fprintf(&out, valuesTail, exampleImage)
@@ -143,7 +143,9 @@ var flag = regexp.MustCompile(`(?s)^--?([^=]+)(?:=(.*))?$`)
 // parseFlags converts a container's arguments to entries of the values args and featureGates, in
 // YAML. It ignores arguments that are not flags. If a flag is repeated, the last one counts.
 func parseFlags(args any) (entries, gates []string) {
+	index := map[string]int{} // of the entries, by flag
 	list, _ := args.([]any)
+
 	for i, arg := range list {
 		m := flag.FindStringSubmatch(fmt.Sprint(arg))
 		if m == nil {
@@ -160,11 +162,15 @@ func parseFlags(args any) (entries, gates []string) {
 			value = separateValue(list[i+1:])
 		}
 
-		entries = slices.DeleteFunc(entries, func(e string) bool { return strings.HasPrefix(e, name+": ") })
+		if earlier, repeated := index[name]; repeated {
+			entries[earlier] = ""
+		}
+
+		index[name] = len(entries)
 		entries = append(entries, name+": "+scalar(value))
 	}
 
-	return entries, gates
+	return slices.DeleteFunc(entries, func(entry string) bool { return entry == "" }), gates
 }
 
 // parseFeatureGates converts the value of the flag --feature-gates to entries of the value
@@ -193,7 +199,19 @@ func separateValue(next []any) string {
 
 // comment writes a line of text as a comment, indented like a key of a map.
 func comment(out *strings.Builder, text string) {
-	fmt.Fprintf(out, "  # %s\n", strings.ReplaceAll(text, "\n", " "))
+	fmt.Fprintf(out, "  # %s\n", oneLine(text))
+}
+
+// oneLine replaces all characters that end a line in YAML, and with it a comment.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch r {
+		case '\n', '\r', '\u0085', '\u2028', '\u2029':
+			return ' '
+		}
+
+		return r
+	}, text)
 }
 
 // imageName returns the last path element of an image reference, without tag and digest.

@@ -161,3 +161,35 @@ func TestInvalidValues(t *testing.T) {
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	})
 }
+
+// TestCommentsStayComments: no text of the components ends the comment in values.yaml that it is in.
+func TestCommentsStayComments(t *testing.T) {
+	for _, lineBreak := range []string{`\n`, `\r`, `\r\n`, `\x85`, `\L`, `\P`} {
+		injected := `x` + lineBreak + `injected: yes` + lineBreak + `#`
+		components := strings.ReplaceAll(workloads, "registry.k8s.io/cluster-api/manager:v1.0.0", `"`+injected+`"`) + `---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: hostile}
+spec: {template: {spec: {containers: [{name: "` + injected + `", image: "a/` + injected + `", args: ["--` + injected +
+			`", "--feature-gates=` + injected + `=true"], command: ["` + injected + `"], env: ["` + injected + `"]}]}}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a}
+data: {"` + injected + `": "${ODD_INJECTED:=b}"}
+`
+		built, err := chartgen.Build(provider("odd", components))
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+		var values map[string]any
+		NewWithT(t).Expect(yaml.Unmarshal(built.File("values.yaml"), &values)).To(Succeed())
+		NewWithT(t).Expect(values).NotTo(HaveKey("injected"), lineBreak)
+
+		lines := strings.FieldsFunc(string(built.File("values.yaml")), func(r rune) bool {
+			return strings.ContainsRune("\n\r\u0085\u2028\u2029", r)
+		})
+		for _, line := range lines {
+			NewWithT(t).Expect(line).NotTo(HavePrefix("injected"), lineBreak)
+		}
+	}
+}

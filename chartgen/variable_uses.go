@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
 // To find out where a variable is used, its value is replaced by a mark, which is plain text to
@@ -53,7 +54,11 @@ func markedFields(doc *bundle.Document) markedValues {
 	var object map[string]any
 
 	text, err := doc.Text.Expand(marks)
-	if err != nil || yaml.Unmarshal([]byte(text), &object) != nil {
+	if err == nil {
+		_, err = limit.Document(text)
+	}
+
+	if err != nil || yaml.Unmarshal([]byte(text), &object) != nil || limit.Depth(object) != nil {
 		return nil
 	}
 
@@ -72,7 +77,7 @@ func (m markedValues) walk(path string, node any) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(node)) {
 			m.add(strings.TrimPrefix(path, "."), key)
-			m.walk(path+"."+key, node[key])
+			m.walk(path+"."+shorten(key), node[key])
 		}
 	case []any:
 		for i, item := range node {
@@ -96,7 +101,7 @@ func (m markedValues) add(field, text string) {
 // element returns the path element of a list item: its name, if it has one, or its index.
 func element(i int, item any) string {
 	if object, ok := item.(map[string]any); ok && object["name"] != nil {
-		return fmt.Sprintf("[%v]", object["name"])
+		return fmt.Sprintf("[%s]", shorten(fmt.Sprint(object["name"])))
 	}
 
 	return fmt.Sprintf("[%d]", i)
@@ -113,7 +118,7 @@ var (
 func displayField(path, value string) string {
 	m := containerField.FindStringSubmatch(path)
 	if m == nil {
-		return strings.TrimPrefix(path, ".")
+		return shorten(strings.TrimPrefix(path, "."))
 	}
 
 	container, field := m[1], m[2]
@@ -123,7 +128,18 @@ func displayField(path, value string) string {
 		field = "flag " + name
 	}
 
-	return fmt.Sprintf("container %s, %s", container, field)
+	return shorten(fmt.Sprintf("container %s, %s", container, field))
+}
+
+// shorten returns the beginning of a text that is part of a longer one.
+func shorten(text string) string {
+	const maxLength = 200
+
+	if len(text) <= maxLength {
+		return text
+	}
+
+	return strings.ToValidUTF8(text[:maxLength], "") + "…"
 }
 
 // lines formats line numbers, for example "line 3" or "lines 3, 5".

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/chartgen/expr"
+	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
 // Placeholder is the value of required variables while a document is parsed. It is a valid name,
@@ -27,6 +28,8 @@ type Components struct {
 	Namespace string
 	// Variables are the variables of all documents, sorted by name.
 	Variables []expr.Variable
+
+	values int // at most as many as all documents have
 }
 
 // Document is one object of a components file.
@@ -58,8 +61,8 @@ func (d *Document) String() string {
 }
 
 // ParseComponents parses a components file. It splits the file into documents before it substitutes
-// any variable, so the value of a variable can never add an object. Errors are of type
-// *InvalidError.
+// any variable, so the value of a variable can never add an object. It rejects a file that exceeds
+// the limits of the package limit before it parses it. Errors are of type *InvalidError.
 func ParseComponents(data []byte) (*Components, error) {
 	return parseComponents(data, nil)
 }
@@ -68,14 +71,19 @@ func ParseComponents(data []byte) (*Components, error) {
 // nil. If that part is not valid YAML, it parses the whole document: outline may be wrong, and
 // errors must name the right line.
 func parseComponents(data []byte, outline func(string) string) (*Components, error) {
-	text, err := expr.Parse(string(data))
-	if err != nil {
-		return nil, expressionError(err)
+	if len(data) > limit.MaxText {
+		return nil, &InvalidError{File: ComponentsFile, Reason: fmt.Sprintf(
+			"larger than %d MiB; publish the provider's components only", limit.MaxText>>20)}
 	}
 
 	parts, err := split(data)
 	if err != nil {
 		return nil, err
+	}
+
+	text, err := expr.Parse(string(data))
+	if err != nil {
+		return nil, expressionError(err)
 	}
 
 	c := &Components{Variables: text.Variables()}
@@ -98,9 +106,17 @@ func parseComponents(data []byte, outline func(string) string) (*Components, err
 
 // add parses a document and appends it, unless it is empty.
 func (c *Components) add(p part, outline func(string) string) error {
-	doc, err := p.document(outline)
-	if doc == nil || err != nil {
+	doc, values, err := p.document(outline)
+	if err != nil {
 		return err
+	}
+
+	if c.values += values; c.values > limit.MaxValues {
+		return p.invalid(fmt.Sprintf("the documents up to here have more than %d values", limit.MaxValues), nil)
+	}
+
+	if doc == nil {
+		return nil
 	}
 
 	if doc.IsNamespace() {
@@ -171,6 +187,10 @@ func split(data []byte) ([]part, error) {
 				}
 			}
 
+			if len(parts) == limit.MaxDocuments {
+				return nil, current.invalid(fmt.Sprintf("more than %d documents", limit.MaxDocuments), nil)
+			}
+
 			current.end = pos
 			parts = append(parts, current)
 			current = part{start: end, line: line + 1}
@@ -184,32 +204,48 @@ func split(data []byte) ([]part, error) {
 	return append(parts, current), nil
 }
 
-// document parses the part. It returns nil if the part is empty.
-func (p part) document(outline func(string) string) (*Document, error) {
+// document parses the part. It returns nil if the part is empty, and an upper bound for the number of
+// its values.
+func (p part) document(outline func(string) string) (doc *Document, values int, err error) {
 	expanded, err := p.text.Expand(placeholders(p.text))
 	if err != nil {
-		return nil, p.invalid(err.Error(), err)
+		return nil, 0, p.invalid(err.Error(), err)
+	}
+
+	values, err = limit.Document(expanded)
+	if err != nil {
+		return nil, 0, p.invalid(fmt.Sprintf("the document %v", err), err)
 	}
 
 	content, err := decode(expanded, outline)
 	if err != nil {
-		return nil, p.invalidYAML(err)
+		return nil, 0, p.invalidYAML(err)
 	}
 
 	if content == nil {
-		return nil, nil
+		return nil, values, nil
 	}
 
 	object := &unstructured.Unstructured{Object: content}
+
+	return &Document{Line: p.line, Text: p.text, Object: object}, values, p.checkObject(object)
+}
+
+// checkObject returns an error unless the content of the part is an object.
+func (p part) checkObject(object *unstructured.Unstructured) error {
+	if err := limit.Depth(object.Object); err != nil {
+		return p.invalid(fmt.Sprintf("the document %v", err), err)
+	}
+
 	if object.GetAPIVersion() == "" || object.GetKind() == "" {
-		return nil, p.invalid("an object without apiVersion or kind; is this a provider's components YAML?", nil)
+		return p.invalid("an object without apiVersion or kind; is this a provider's components YAML?", nil)
 	}
 
 	if object.GetName() == "" {
-		return nil, p.invalid(fmt.Sprintf("a %s without metadata.name", object.GetKind()), nil)
+		return p.invalid(fmt.Sprintf("a %s without metadata.name", object.GetKind()), nil)
 	}
 
-	return &Document{Line: p.line, Text: p.text, Object: object}, nil
+	return nil
 }
 
 // decode parses a YAML mapping. It returns nil if the text contains only comments.

@@ -6,6 +6,8 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
 // metadataGroup is the API group of metadata.yaml. Files without a kind or an API version are
@@ -28,6 +30,10 @@ type ReleaseSeries struct {
 
 // ParseMetadata parses metadata.yaml. Errors are of type *InvalidError.
 func ParseMetadata(data []byte) (*Metadata, error) {
+	if _, err := limit.Document(string(data)); err != nil {
+		return nil, &InvalidError{File: MetadataFile, Reason: err.Error(), Err: err}
+	}
+
 	m := &Metadata{}
 	if err := yaml.Unmarshal(data, m); err != nil {
 		return nil, &InvalidError{File: MetadataFile, Reason: "not valid YAML: " + yamlReason(err), Err: err}

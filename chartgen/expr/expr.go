@@ -86,6 +86,7 @@ type Variable struct {
 // Variables returns the variables of the text, sorted by name.
 func (t *Text) Variables() []Variable {
 	byName := map[string]*Variable{}
+	seen := map[[2]string]bool{} // names with defaults
 
 	for e := range t.expressions() {
 		for _, fn := range functions(e.root) {
@@ -99,7 +100,9 @@ func (t *Text) Variables() []Variable {
 				v.Lines = append(v.Lines, e.line)
 			}
 
-			if word, ok := literalDefault(fn); ok && !slices.Contains(v.Defaults, word) {
+			word, ok := literalDefault(fn)
+			if id := [2]string{fn.Param, word}; ok && !seen[id] {
+				seen[id] = true
 				v.Defaults = append(v.Defaults, word)
 			}
 		}

@@ -1,0 +1,235 @@
+// Package limit rejects YAML that would take too much memory or time to parse, before it is parsed.
+// A parser needs some hundred bytes for each value, so a few bytes of YAML become a hundred times as
+// many in memory: a list of numbers, or an alias of a long text.
+package limit
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Limits of untrusted YAML. The largest real components have 3.2 MB in total with 37,000 values, and
+// 1.7 MB in one document with 16,000 values.
+const (
+	// MaxText is the maximum size of a file or manifest in bytes.
+	MaxText = 16 << 20
+	// MaxDocument is the maximum size of one document in bytes. API servers accept no object that is
+	// larger than 3 MiB, without the indentation of YAML.
+	MaxDocument = 4 << 20
+	// MaxDocuments is the maximum number of documents of a file or manifest.
+	MaxDocuments = 2000
+	// MaxValues is the maximum number of scalars, lists, and maps of a file or manifest.
+	MaxValues = 300000
+	// MaxDocumentValues is the maximum number of scalars, lists, and maps of one document.
+	MaxDocumentValues = 100000
+	// MaxDepth is the maximum depth of lists and maps in each other. Indentation makes the YAML of a
+	// deep object far larger than the object.
+	MaxDepth = 100
+	// maxExpanded is the maximum size of a document whose aliases are replaced by what they refer to,
+	// in bytes, where each value counts as valueSize in addition to its text.
+	maxExpanded = 8 << 20
+	valueSize   = 64
+)
+
+// Error reports that YAML exceeds a limit.
+type Error struct {
+	// Reason describes the limit, for example "has more than 100000 values".
+	Reason string
+}
+
+func (e *Error) Error() string { return e.Reason }
+
+func exceeded(format string, args ...any) error { return &Error{Reason: fmt.Sprintf(format, args...)} }
+
+// Document checks one document and returns an upper bound for the number of its values. The error is
+// an *Error.
+func Document(text string) (values int, err error) {
+	if len(text) > MaxDocument {
+		return 0, exceeded("is larger than %d MiB", MaxDocument>>20)
+	}
+
+	found := scan(text)
+
+	switch {
+	case found.utf16:
+		return 0, exceeded("is UTF-16; convert it to UTF-8")
+	case found.values > MaxDocumentValues:
+		return 0, exceeded("has more than %d values", MaxDocumentValues)
+	case found.anchors && found.aliases:
+		err = checkAliases(text)
+	}
+
+	return found.values, err
+}
+
+// Documents checks a file or manifest with any number of documents. The error is an *Error.
+func Documents(text string) error {
+	if len(text) > MaxText {
+		return exceeded("is larger than %d MiB", MaxText>>20)
+	}
+
+	total := 0
+
+	for i := range MaxDocuments {
+		document, rest, more := cutDocument(text)
+
+		values, err := Document(document)
+		if err != nil {
+			return exceeded("document %d %v", i+1, err)
+		}
+
+		if total += values; total > MaxValues {
+			return exceeded("has more than %d values", MaxValues)
+		}
+
+		if !more {
+			return nil
+		}
+
+		text = rest
+	}
+
+	return exceeded("has more than %d documents", MaxDocuments)
+}
+
+// cutDocument cuts text at the first line that separates documents for any parser.
+func cutDocument(text string) (document, rest string, more bool) {
+	const separator = "\n---"
+
+	for from := 0; ; {
+		at := strings.Index(text[from:], separator)
+		if at < 0 {
+			return text, "", false
+		}
+
+		document, rest = text[:from+at], text[from+at+len(separator):]
+		if rest == "" || isSpace(rest[0]) && rest[0] < 0x80 {
+			return document, rest, true
+		}
+
+		from += at + len(separator)
+	}
+}
+
+// Depth checks the depth of a decoded document. The error is an *Error.
+func Depth(value any) error {
+	if deeper(value, MaxDepth) {
+		return exceeded("has more than %d levels of lists and maps", MaxDepth)
+	}
+
+	return nil
+}
+
+// deeper reports whether a value has more levels than the given number.
+func deeper(value any, levels int) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, child := range value {
+			if levels == 0 || deeper(child, levels-1) {
+				return true
+			}
+		}
+	case []any:
+		for _, child := range value {
+			if levels == 0 || deeper(child, levels-1) {
+				return true
+			}
+		}
+	}
+
+	return false
+}
+
+// scanned is what a text may contain at most, as far as its characters show without parsing it.
+type scanned struct {
+	values           int
+	anchors, aliases bool
+	utf16            bool
+}
+
+// scan counts the indicators that begin a value. It counts those in text and comments too, so it
+// finds more values than there are, but never fewer than a third: "- " begins an item, ": " separates
+// a key from its value, and each key or item of a map or list in braces or brackets follows "{", "["
+// or ",".
+func scan(text string) scanned {
+	s := scanned{
+		values: 1,
+		utf16:  strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff"),
+	}
+
+	for i := range len(text) {
+		switch text[i] {
+		case ',', '[', '{':
+			s.values++
+		case '-', ':', '?':
+			if i+1 == len(text) || isSpace(text[i+1]) {
+				s.values++
+			}
+		case '&':
+			s.anchors = s.anchors || isToken(text, i)
+		case '*':
+			s.aliases = s.aliases || isToken(text, i)
+		}
+	}
+
+	return s
+}
+
+// isSpace reports whether a byte is white space, or the first one of a line break outside of ASCII.
+func isSpace(c byte) bool { return c <= ' ' || c == 0xc2 || c == 0xe2 }
+
+// isToken reports whether the name of an anchor may follow at an offset.
+func isToken(text string, at int) bool {
+	begins := at == 0 || text[at-1] <= ' ' || text[at-1] >= 0x80 || strings.IndexByte("[{,:?-", text[at-1]) >= 0
+	if !begins || at+1 == len(text) {
+		return false
+	}
+
+	c := text[at+1]
+
+	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c == '_' || c == '-' || c >= 0x80
+}
+
+// checkAliases checks the size of a document whose aliases are replaced by what they refer to.
+func checkAliases(text string) error {
+	var root yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &root); err != nil {
+		return exceeded("has anchors and is not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+
+	sizes := map[*yaml.Node]int{}
+	if expandedSize(&root, sizes) > maxExpanded {
+		return exceeded("is larger than %d MiB once its aliases are expanded", maxExpanded>>20)
+	}
+
+	return nil
+}
+
+// expandedSize returns the size of a node, or maxExpanded+1 if it is larger than maxExpanded. The map
+// has the sizes of anchors.
+func expandedSize(node *yaml.Node, sizes map[*yaml.Node]int) int {
+	if node.Kind == yaml.AliasNode {
+		node = node.Alias
+
+		if size, known := sizes[node]; known {
+			return size
+		}
+
+		sizes[node] = maxExpanded + 1 // an alias within its own anchor
+
+		sizes[node] = expandedSize(node, sizes)
+
+		return sizes[node]
+	}
+
+	size := valueSize + len(node.Value)
+	for _, child := range node.Content {
+		if size += expandedSize(child, sizes); size > maxExpanded {
+			return maxExpanded + 1
+		}
+	}
+
+	return size
+}

@@ -1,0 +1,148 @@
+package limit_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/chartgen/limit"
+	"github.com/capstan-project/capstan/test/testproviders"
+)
+
+func TestDocument(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+
+	for name, test := range map[string]struct{ text, reason string }{
+		"a list in brackets":         {"a: [" + strings.Repeat("1,", 110000) + "]", "100000 values"},
+		"a list of lists":            {"a: [" + strings.Repeat("[],", 60000) + "]", "100000 values"},
+		"a map in braces":            {"a: {" + strings.Repeat("b,", 110000) + "}", "100000 values"},
+		"a list of dashes":           {strings.Repeat("-\n", 110000), "100000 values"},
+		"dashes and tabs":            {strings.Repeat("-\t", 110000), "100000 values"},
+		"dashes and other breaks":    {strings.Repeat("-\u2028", 110000), "100000 values"},
+		"a list in a line":           {strings.Repeat("- ", 110000), "100000 values"},
+		"a map":                      {strings.Repeat("a:\n", 110000), "100000 values"},
+		"keys with question marks":   {strings.Repeat("? a\n", 110000), "100000 values"},
+		"a large text":               {"a: " + strings.Repeat("x", 4<<20), "larger than 4 MiB"},
+		"UTF-16":                     {"\xff\xfea\x00", "UTF-16"},
+		"aliases of aliases":         {aliases(9, "x"), "larger than 8 MiB once its aliases"},
+		"aliases of a long text":     {"a: &a " + long + "\nb: [*a,*a,*a,*a,*a,*a,*a,*a]", "larger than 8 MiB once"},
+		"aliases after other breaks": {"a: &a " + long + "\u2028b: [" + strings.Repeat("\u2028*a,", 9) + "]", "larger than 8 MiB once"},
+		"merged maps": {
+			"a: &a {x: " + long + "}\nb:\n" + strings.Repeat("- <<: *a\n", 9), "larger than 8 MiB once",
+		},
+		"an alias of itself":    {"a: &a [*a, *a]", "larger than 8 MiB once"},
+		"anchors and no YAML":   {"a: &a [*a", "not valid YAML"},
+		"a text with * and &":   {"a: the &lt; of *.example.com", ""},
+		"an anchor":             {"a: &a [1]\nb: *a\nc: *a", ""},
+		"an object":             {"a: {b: [c]}\nd:\n- e", ""},
+		"nothing":               {"", ""},
+		"a list of 30000 names": {strings.Repeat("- name: a\n", 30000), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := limit.Document(test.text)
+			if test.reason == "" {
+				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+				return
+			}
+
+			NewWithT(t).Expect(err).To(BeAssignableToTypeOf(&limit.Error{}))
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.reason)))
+		})
+	}
+}
+
+// aliases returns a map whose last value consists of 9 to the given power of texts.
+func aliases(levels int, text string) string {
+	all := "a0: &a0 [" + text + "]\n"
+
+	for level := range levels {
+		before := string(rune('0' + level))
+		after := string(rune('1' + level))
+		all += "a" + after + ": &a" + after + " [" + strings.Repeat("*a"+before+",", 9) + "]\n"
+	}
+
+	return all
+}
+
+// TestDocumentCountsEveryValue: no text has more than three times as many values as are counted.
+func TestDocumentCountsEveryValue(t *testing.T) {
+	for _, text := range []string{
+		"- a\n- b\n-\r\n  d\n", "a: b\nc:\n  d: e\n", "? a\n? b\n: c\n", "[a,b,c]", "[[],[],{}]", "{a: b, c: d}",
+		`{"a":"b","c":"d"}`, `["a":"b","c":"d"]`, "[?a,?b,? c]", "{?a,?b}", "- - - - a", "- a: b\n  c: d\n- e: f\n",
+		"a: &x [b]\nc: *x\n", "--- {a: b}", "'a': 'b'\n\"c\": \"d\"\n", "a: b\u2028c: d\n", "!!map {? !!str a : !!int 1}",
+	} {
+		var decoded any
+		NewWithT(t).Expect(yaml.Unmarshal([]byte(text), &decoded)).To(Succeed(), text)
+
+		counted, err := limit.Document(text)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(values(decoded)).To(BeNumerically("<=", 3*counted), text)
+	}
+}
+
+// values returns the number of values of a decoded document, including keys.
+func values(value any) int {
+	total := 1
+
+	switch value := value.(type) {
+	case map[string]any:
+		for _, child := range value {
+			total += 1 + values(child)
+		}
+	case []any:
+		for _, child := range value {
+			total += values(child)
+		}
+	}
+
+	return total
+}
+
+func TestDocuments(t *testing.T) {
+	for name, test := range map[string]struct{ text, reason string }{
+		"many documents":            {strings.Repeat("---\n", 2100), "more than 2000 documents"},
+		"many values":               {strings.Repeat("a: ["+strings.Repeat("1,", 90000)+"]\n---\n", 4), "300000 values"},
+		"a large document":          {"a: b\n---\nc: " + strings.Repeat("x", 5<<20), "document 2 is larger than 4 MiB"},
+		"a large file":              {strings.Repeat("a: "+strings.Repeat("x", 1<<20)+"\n---\n", 17), "larger than 16 MiB"},
+		"an alias after a key ---b": {"a: &a " + strings.Repeat("x", 1<<20) + "\n---b: [*a,*a,*a,*a,*a,*a,*a,*a]", "aliases"},
+		"documents":                 {"a: b\n---\nc: d\n--- # e\nf: g\n---", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := limit.Documents(test.text)
+			if test.reason == "" {
+				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+				return
+			}
+
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.reason)))
+		})
+	}
+}
+
+// TestRealComponents: no real provider comes near the limits.
+func TestRealComponents(t *testing.T) {
+	files, err := testproviders.Glob(t, "*/*/*.yaml")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(limit.Documents(string(text)+string(text))).To(Succeed(), file)
+	}
+}
+
+func TestDepth(t *testing.T) {
+	nested := func(levels int) any {
+		var value any
+		NewWithT(t).Expect(yaml.Unmarshal([]byte(strings.Repeat("[{a: ", levels/2)+strings.Repeat("}]", levels/2)), &value)).
+			To(Succeed())
+
+		return value
+	}
+
+	NewWithT(t).Expect(limit.Depth(nested(100))).To(Succeed())
+	NewWithT(t).Expect(limit.Depth(nested(102))).To(MatchError(ContainSubstring("100 levels")))
+}
