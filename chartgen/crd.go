@@ -37,7 +37,9 @@ func crdFile(doc *bundle.Document, label string) ([]byte, error) {
 
 	data, err := relabel(text, label)
 	if err != nil {
-		return nil, &bundle.InvalidError{File: bundle.ComponentsFile, Line: doc.Line, Reason: fmt.Sprintf("%s %v", doc, err), Err: err}
+		return nil, &bundle.InvalidError{
+			File: bundle.ComponentsFile, Line: doc.Line, Reason: fmt.Sprintf("%s %v", doc, err), Err: err,
+		}
 	}
 
 	return data, nil

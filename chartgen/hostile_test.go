@@ -19,9 +19,10 @@ import (
 
 const (
 	configMap      = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
-	deploymentHead = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {template: {spec: {containers: [{name: manager, "
-	crdHead        = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\nspec: "
-	series         = "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\n" +
+	deploymentHead = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n" +
+		"spec: {template: {spec: {containers: [{name: manager, "
+	crdHead = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\nspec: "
+	series  = "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\n" +
 		"releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]\n"
 )
 
@@ -61,12 +62,15 @@ var hostile = map[string]struct {
 	"a long list":            {configMap + "data: [" + strings.Repeat("1,", 15<<19) + "]\n", series, "larger than 4 MiB"},
 	"a long metadata":        {configMap, series + "more: [" + strings.Repeat("1,", 1<<20) + "]\n", "100000 values"},
 	"a large file":           {configMap + "data: " + strings.Repeat("x", 31<<20), series, "larger than 16 MiB"},
-	"many lists":             {many(9, "---\n"+configMap+"n: %d\ndata: ["+strings.Repeat("1,", 90000)+"]\n"), series, "300000 values"},
-	"many documents":         {strings.Repeat("---\n"+configMap, 5000), series, "more than 2000 documents"},
-	"many separators":        {strings.Repeat("---\n", 4<<20), series, "more than 2000 documents"},
-	"expressions in a line":  {configMap + "data: " + strings.Repeat("${A:=b}", 1<<17), series, "10000 expressions"},
+	"many lists": {
+		many(9, "---\n"+configMap+"n: %d\ndata: ["+strings.Repeat("1,", 90000)+"]\n"), series, "300000 values",
+	},
+	"many documents":        {strings.Repeat("---\n"+configMap, 5000), series, "more than 2000 documents"},
+	"many separators":       {strings.Repeat("---\n", 4<<20), series, "more than 2000 documents"},
+	"expressions in a line": {configMap + "data: " + strings.Repeat("${A:=b}", 1<<17), series, "10000 expressions"},
 	"nested replacements": {
-		configMap + "b: ${A}\ndata: " + strings.Repeat("${A//e/", 25) + "x" + strings.Repeat("}", 25), series, "larger than 4 MiB",
+		configMap + "b: ${A}\ndata: " + strings.Repeat("${A//e/", 25) + "x" + strings.Repeat("}", 25),
+		series, "larger than 4 MiB",
 	},
 
 	"lists at the limit": {
@@ -128,6 +132,7 @@ func TestBuildHostileComponents(t *testing.T) {
 			g := NewWithT(t)
 
 			child := exec.Command(os.Args[0], "-test.run", "^TestBuildHostileComponents$", "-test.v")
+
 			child.Env = append(os.Environ(), hostileCase+"="+name)
 
 			start := time.Now()
@@ -153,8 +158,8 @@ func buildLimited(t *testing.T, name string) {
 	b.Metadata = []byte(test.metadata)
 
 	start := time.Now()
-	built, err := chartgen.Build(b)
 
+	built, err := chartgen.Build(b)
 	if err == nil {
 		_, err = built.Archive()
 	}
@@ -181,6 +186,7 @@ func dataSize(g *WithT) uint64 {
 	g.Expect(found).To(BeTrue())
 
 	var kib uint64
+
 	_, err = fmt.Sscan(rest, &kib)
 	g.Expect(err).NotTo(HaveOccurred())
 

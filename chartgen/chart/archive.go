@@ -16,12 +16,14 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
 // Limits of the archives that Read accepts. The largest real provider unpacks to 3.2 MB in 60
-// files.
+// files. CRDs have the limits of the package limit too, because the operator parses them.
 const (
-	maxUnpacked = 64 << 20
+	maxUnpacked = 32 << 20
 	maxFiles    = 4096
 	// maxMetadata limits Chart.yaml, the only file that is parsed.
 	maxMetadata = 1 << 20
@@ -102,12 +104,40 @@ func Read(r io.Reader) (*Chart, error) {
 		return nil, fmt.Errorf("chart archive: %s is larger than %d MiB", MetadataFile, maxMetadata>>20)
 	}
 
+	if _, err := limit.Document(string(files[i].Data)); err != nil {
+		return nil, fmt.Errorf("chart archive: %s %w", MetadataFile, err)
+	}
+
 	var metadata Metadata
 	if err := yaml.Unmarshal(files[i].Data, &metadata); err != nil {
 		return nil, fmt.Errorf("chart archive: %s: %w", MetadataFile, err)
 	}
 
-	return fromFiles(metadata, files), nil
+	if err := metadata.check(); err != nil {
+		return nil, fmt.Errorf("chart archive: %s: %w", MetadataFile, err)
+	}
+
+	c := fromFiles(metadata, files)
+
+	return c, checkCRDs(c.CRDs)
+}
+
+// checkCRDs returns an error if parsing the CRDs would take too much memory.
+func checkCRDs(files []File) error {
+	total := 0
+
+	for _, f := range files {
+		values, err := limit.Documents(string(f.Data))
+		if err != nil {
+			return fmt.Errorf("chart archive: %s %w", f.Name, err)
+		}
+
+		if total += values; total > limit.MaxValues {
+			return fmt.Errorf("chart archive: the CRDs up to %s have more than %d values", f.Name, limit.MaxValues)
+		}
+	}
+
+	return nil
 }
 
 // unpack reads the regular files below the archive's top-level folder.

@@ -95,7 +95,35 @@ func TestReadRefusesHostileArchives(t *testing.T) {
 		},
 		"a file larger than its size": {
 			[]tarFile{metadata, {tar.Header{Name: "c/big", Size: maxUnpacked + 1}, ""}},
-			"larger than 64 MiB",
+			"larger than 32 MiB",
+		},
+		"a name that leads out of a folder": {
+			[]tarFile{{tar.Header{Name: "c/Chart.yaml"}, "name: ../../elsewhere/c\nversion: 1.0.0\n"}},
+			`name "../../elsewhere/c" is not the name of a chart`,
+		},
+		"the name of a parent folder": {
+			[]tarFile{{tar.Header{Name: "c/Chart.yaml"}, "name: ..\nversion: 1.0.0\n"}},
+			"is not the name of a chart",
+		},
+		"a version that leads out of a folder": {
+			[]tarFile{{tar.Header{Name: "c/Chart.yaml"}, "name: c\nversion: 1.0.0/../../x\n"}},
+			"is not a semantic version",
+		},
+		"a CRD with too many values": {
+			[]tarFile{metadata, {tar.Header{Name: "c/crds/a.yaml"}, "a: [" + strings.Repeat("1,", 110000) + "]"}},
+			"crds/a.yaml has a document, number 1, that has more than 100000 values",
+		},
+		"CRDs with too many values": {
+			[]tarFile{
+				metadata,
+				{tar.Header{Name: "c/crds/a.yaml"}, strings.Repeat("a: ["+strings.Repeat("1,", 80000)+"]\n---\n", 2)},
+				{tar.Header{Name: "c/crds/b.yaml"}, strings.Repeat("a: ["+strings.Repeat("1,", 80000)+"]\n---\n", 2)},
+			},
+			"the CRDs up to crds/b.yaml have more than 300000 values",
+		},
+		"metadata with too many values": {
+			[]tarFile{{tar.Header{Name: "c/Chart.yaml"}, "name: c\nkeywords: [" + strings.Repeat("a,", 110000) + "]\n"}},
+			"Chart.yaml has more than 100000 values",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -175,6 +203,6 @@ func TestReadRefusesEndlessHeaders(t *testing.T) {
 
 	rest := bytes.NewReader(out.Bytes())
 	_, err := Read(rest)
-	g.Expect(err).To(MatchError(ContainSubstring("larger than 64 MiB")))
+	g.Expect(err).To(MatchError(ContainSubstring("larger than 32 MiB")))
 	g.Expect(rest.Len()).To(BeNumerically(">", out.Len()/4), "reading stops before the end")
 }

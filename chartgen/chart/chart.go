@@ -5,8 +5,10 @@ package chart
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
 	"sigs.k8s.io/yaml"
 )
 
@@ -31,6 +33,24 @@ type Metadata struct {
 	Type        string            `json:"type,omitempty"`
 	Keywords    []string          `json:"keywords,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// chartName matches what Helm accepts as the name of a chart.
+var chartName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]*$`)
+
+// check returns an error if name and version are not what Helm accepts: they become parts of file
+// names.
+func (m *Metadata) check() error {
+	if !chartName.MatchString(m.Name) {
+		return fmt.Errorf("name %.100q is not the name of a chart: use letters, digits, dots, dashes and underscores",
+			m.Name)
+	}
+
+	if _, err := semver.NewVersion(m.Version); err != nil {
+		return fmt.Errorf("version %.100q is not a semantic version such as 1.2.3", m.Version)
+	}
+
+	return nil
 }
 
 // File is one file of a chart. Its name is relative to the chart's root, with forward slashes.

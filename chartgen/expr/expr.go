@@ -103,6 +103,7 @@ func (t *Text) Variables() []Variable {
 			word, ok := literalDefault(fn)
 			if id := [2]string{fn.Param, word}; ok && !seen[id] {
 				seen[id] = true
+
 				v.Defaults = append(v.Defaults, word)
 			}
 		}

@@ -64,34 +64,43 @@ func Document(text string) (values int, err error) {
 	return found.values, err
 }
 
-// Documents checks a file or manifest with any number of documents. The error is an *Error.
-func Documents(text string) error {
+// Documents checks a file or manifest with any number of documents, and returns an upper bound for the
+// number of its values. The error is an *Error.
+func Documents(text string) (values int, err error) {
 	if len(text) > MaxText {
-		return exceeded("is larger than %d MiB", MaxText>>20)
+		return 0, exceeded("is larger than %d MiB", MaxText>>20)
 	}
-
-	total := 0
 
 	for i := range MaxDocuments {
 		document, rest, more := cutDocument(text)
 
-		values, err := Document(document)
+		found, err := Document(document)
 		if err != nil {
-			return exceeded("document %d %v", i+1, err)
+			return 0, exceeded("has a document, number %d, that %v", i+1, err)
 		}
 
-		if total += values; total > MaxValues {
-			return exceeded("has more than %d values", MaxValues)
+		if values += found; values > MaxValues {
+			return 0, exceeded("has more than %d values", MaxValues)
 		}
 
 		if !more {
-			return nil
+			return values, nil
 		}
 
 		text = rest
 	}
 
-	return exceeded("has more than %d documents", MaxDocuments)
+	return 0, exceeded("has more than %d documents", MaxDocuments)
+}
+
+// List checks the JSON of a list, such as a server's list of releases. Each element becomes a
+// structure, however small it is in JSON. The error is an *Error.
+func List(json []byte, maxValues int) error {
+	if scan(string(json)).values > maxValues {
+		return exceeded("has more than %d values", maxValues)
+	}
+
+	return nil
 }
 
 // cutDocument cuts text at the first line that separates documents for any parser.

@@ -16,20 +16,22 @@ func TestDocument(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 
 	for name, test := range map[string]struct{ text, reason string }{
-		"a list in brackets":         {"a: [" + strings.Repeat("1,", 110000) + "]", "100000 values"},
-		"a list of lists":            {"a: [" + strings.Repeat("[],", 60000) + "]", "100000 values"},
-		"a map in braces":            {"a: {" + strings.Repeat("b,", 110000) + "}", "100000 values"},
-		"a list of dashes":           {strings.Repeat("-\n", 110000), "100000 values"},
-		"dashes and tabs":            {strings.Repeat("-\t", 110000), "100000 values"},
-		"dashes and other breaks":    {strings.Repeat("-\u2028", 110000), "100000 values"},
-		"a list in a line":           {strings.Repeat("- ", 110000), "100000 values"},
-		"a map":                      {strings.Repeat("a:\n", 110000), "100000 values"},
-		"keys with question marks":   {strings.Repeat("? a\n", 110000), "100000 values"},
-		"a large text":               {"a: " + strings.Repeat("x", 4<<20), "larger than 4 MiB"},
-		"UTF-16":                     {"\xff\xfea\x00", "UTF-16"},
-		"aliases of aliases":         {aliases(9, "x"), "larger than 8 MiB once its aliases"},
-		"aliases of a long text":     {"a: &a " + long + "\nb: [*a,*a,*a,*a,*a,*a,*a,*a]", "larger than 8 MiB once"},
-		"aliases after other breaks": {"a: &a " + long + "\u2028b: [" + strings.Repeat("\u2028*a,", 9) + "]", "larger than 8 MiB once"},
+		"a list in brackets":       {"a: [" + strings.Repeat("1,", 110000) + "]", "100000 values"},
+		"a list of lists":          {"a: [" + strings.Repeat("[],", 60000) + "]", "100000 values"},
+		"a map in braces":          {"a: {" + strings.Repeat("b,", 110000) + "}", "100000 values"},
+		"a list of dashes":         {strings.Repeat("-\n", 110000), "100000 values"},
+		"dashes and tabs":          {strings.Repeat("-\t", 110000), "100000 values"},
+		"dashes and other breaks":  {strings.Repeat("-\u2028", 110000), "100000 values"},
+		"a list in a line":         {strings.Repeat("- ", 110000), "100000 values"},
+		"a map":                    {strings.Repeat("a:\n", 110000), "100000 values"},
+		"keys with question marks": {strings.Repeat("? a\n", 110000), "100000 values"},
+		"a large text":             {"a: " + strings.Repeat("x", 4<<20), "larger than 4 MiB"},
+		"UTF-16":                   {"\xff\xfea\x00", "UTF-16"},
+		"aliases of aliases":       {aliases(9, "x"), "larger than 8 MiB once its aliases"},
+		"aliases of a long text":   {"a: &a " + long + "\nb: [*a,*a,*a,*a,*a,*a,*a,*a]", "larger than 8 MiB once"},
+		"aliases after other breaks": {
+			"a: &a " + long + "\u2028b: [" + strings.Repeat("\u2028*a,", 9) + "]", "larger than 8 MiB once",
+		},
 		"merged maps": {
 			"a: &a {x: " + long + "}\nb:\n" + strings.Repeat("- <<: *a\n", 9), "larger than 8 MiB once",
 		},
@@ -105,13 +107,13 @@ func TestDocuments(t *testing.T) {
 	for name, test := range map[string]struct{ text, reason string }{
 		"many documents":            {strings.Repeat("---\n", 2100), "more than 2000 documents"},
 		"many values":               {strings.Repeat("a: ["+strings.Repeat("1,", 90000)+"]\n---\n", 4), "300000 values"},
-		"a large document":          {"a: b\n---\nc: " + strings.Repeat("x", 5<<20), "document 2 is larger than 4 MiB"},
+		"a large document":          {"a: b\n---\nc: " + strings.Repeat("x", 5<<20), "number 2, that is larger than 4 MiB"},
 		"a large file":              {strings.Repeat("a: "+strings.Repeat("x", 1<<20)+"\n---\n", 17), "larger than 16 MiB"},
 		"an alias after a key ---b": {"a: &a " + strings.Repeat("x", 1<<20) + "\n---b: [*a,*a,*a,*a,*a,*a,*a,*a]", "aliases"},
 		"documents":                 {"a: b\n---\nc: d\n--- # e\nf: g\n---", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := limit.Documents(test.text)
+			_, err := limit.Documents(test.text)
 			if test.reason == "" {
 				NewWithT(t).Expect(err).NotTo(HaveOccurred())
 				return
@@ -130,8 +132,17 @@ func TestRealComponents(t *testing.T) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-		NewWithT(t).Expect(limit.Documents(string(text)+string(text))).To(Succeed(), file)
+
+		_, err = limit.Documents(string(text) + string(text))
+		NewWithT(t).Expect(err).NotTo(HaveOccurred(), file)
 	}
+}
+
+func TestList(t *testing.T) {
+	list := func(n int) []byte { return []byte("[" + strings.Repeat("{},", n) + "{}]") }
+
+	NewWithT(t).Expect(limit.List(list(600), 1000)).To(MatchError("has more than 1000 values"))
+	NewWithT(t).Expect(limit.List(list(400), 1000)).To(Succeed())
 }
 
 func TestDepth(t *testing.T) {

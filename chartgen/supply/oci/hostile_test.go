@@ -110,11 +110,11 @@ func TestFilesRefusesHostileImages(t *testing.T) {
 		"the folder is a file": {layer: image.Layer(file(folder, "x")), message: "it must be a folder"},
 		"a large file": {
 			layer:   zeros([]string{folder + "/big.yaml"}, 33<<20),
-			message: "32 MiB in a file",
+			message: "16 MiB in a file",
 		},
 		"large files": {
 			layer:   zeros([]string{folder + "/1.yaml", folder + "/2.yaml", folder + "/3.yaml"}, 30<<20),
-			message: "64 MiB",
+			message: "32 MiB",
 		},
 		"too many files":           {layer: zeros(many, 0), message: "4096 files"},
 		"a bomb beside the folder": {layer: bomb, message: "larger than 4 GiB"},

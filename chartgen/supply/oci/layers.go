@@ -20,8 +20,8 @@ import (
 const (
 	maxEntries    = 200_000  // entries of all layers
 	maxImageBytes = 4 << 30  // uncompressed bytes of all layers
-	maxImageFile  = 32 << 20 // bytes of one file that is kept
-	maxImageKept  = 64 << 20 // bytes of all files that are kept
+	maxImageFile  = 16 << 20 // bytes of one file that is kept
+	maxImageKept  = 32 << 20 // bytes of all files that are kept
 	maxKeptFiles  = 4096     // files and whiteouts of one layer that are kept
 	maxZstdWindow = 32 << 20 // bytes
 )

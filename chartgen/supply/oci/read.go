@@ -8,12 +8,20 @@ import (
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/registry/remote"
+
+	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
 // Limits of what is read from a registry.
 const (
 	// maxManifest is the maximum size of a manifest or index in bytes, which registries enforce too.
 	maxManifest = 4 << 20
+	// maxManifestValues is the maximum number of values of a manifest or index: each layer or manifest
+	// in it takes at least three.
+	maxManifestValues = 100000
+	// maxAnswer is the maximum size of a list of tags or referrers in bytes.
+	maxAnswer = 1 << 20
 	// maxTags is the maximum number of tags of a repository.
 	maxTags = 10000
 	// maxPages is the maximum number of pages of a list of tags or referrers.
@@ -36,7 +44,7 @@ func (c *Client) Tags(ctx context.Context, ref Reference) ([]string, error) {
 
 	var tags []string
 
-	err := c.Repository(ref).Tags(ctx, "", func(page []string) error {
+	err := c.lists(ref).Tags(ctx, "", func(page []string) error {
 		tags = append(tags, page...)
 		if len(tags) > maxTags {
 			return newInvalidError(action, ref, "more than %d tags", maxTags)
@@ -63,7 +71,7 @@ func (c *Client) Referrers(
 
 	var all []ocispec.Descriptor
 
-	err := c.Repository(ref).Referrers(ctx, subject, "", func(page []ocispec.Descriptor) error {
+	err := c.lists(ref).Referrers(ctx, subject, "", func(page []ocispec.Descriptor) error {
 		all = append(all, page...)
 		if len(all) > maxReferrers {
 			return newInvalidError(action, ref, "more than %d", maxReferrers)
@@ -73,6 +81,14 @@ func (c *Client) Referrers(
 	})
 
 	return all, wrapError(action, ref, err)
+}
+
+// lists returns oras's client for lists, whose elements take far more memory than JSON.
+func (c *Client) lists(ref Reference) *remote.Repository {
+	repository := c.Repository(ref)
+	repository.MaxMetadataBytes = maxAnswer
+
+	return repository
 }
 
 // Resolve returns the descriptor of a manifest or index by its tag or digest, without reading it.
@@ -109,7 +125,11 @@ func (c *Client) Manifest(ctx context.Context, ref Reference) (ocispec.Descripto
 		}
 
 		desc = found
+
 		data, err = content.ReadAll(body, found)
+		if err == nil && limit.List(data, maxManifestValues) != nil {
+			return newInvalidError(action, ref, "a manifest with more than %d values", maxManifestValues)
+		}
 
 		return err
 	})

@@ -16,11 +16,12 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
-// maxFileSize is the maximum size of a file in bytes: ten times the largest components of a real
+// maxFileSize is the maximum size of a file in bytes: five times the largest components of a real
 // provider.
-const maxFileSize = 32 << 20
+const maxFileSize = limit.MaxText
 
 // Directory is the folder of a provider in clusterctl's local-repository layout:
 // <label>/<version>/{<type>-components.yaml, metadata.yaml, cluster-template*.yaml,
@@ -103,6 +104,10 @@ func (d *Directory) Fetch(_ context.Context, version Version) (*bundle.Bundle, e
 		case bundle.IsTemplate(name):
 			b.Templates = append(b.Templates, bundle.File{Name: name, Data: data})
 		}
+
+		if err := checkTemplates(b.Templates); err != nil {
+			return nil, err
+		}
 	}
 
 	return b, requireFiles(b)
@@ -155,7 +160,7 @@ func readFile(folder fs.FS, name string) ([]byte, error) {
 	}
 
 	if info.Size() > maxFileSize {
-		return nil, errors.New(name + " is larger than 32 MiB, which no provider's file is")
+		return nil, errors.New(name + " is larger than 16 MiB, which no provider's file is")
 	}
 
 	return fs.ReadFile(folder, name)

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
@@ -147,7 +148,7 @@ func (g *gitHub) files(ctx context.Context, version string) ([]string, error) {
 		names = append(names, asset.Name)
 	}
 
-	return names, nil
+	return names, checkCount(g.fileURL(version, ""), "files", len(names))
 }
 
 // release returns what the API knows about a release. It requests each release once.
@@ -249,6 +250,10 @@ func (g *gitHub) explainToken(err error) error {
 
 // parseJSON decodes the response of an API. The error does not quote the response.
 func parseJSON(address string, data []byte, into any) error {
+	if err := limit.List(data, maxListValues); err != nil {
+		return &web.ContentError{URL: address, Reason: err.Error() + "; check that this is the API of such a server"}
+	}
+
 	if err := json.Unmarshal(data, into); err != nil {
 		return &web.ContentError{
 			URL:    address,

@@ -120,7 +120,7 @@ func (g *gitLab) files(ctx context.Context, version string) ([]string, error) {
 				names = append(names, file.Name)
 			}
 
-			return nil
+			return checkCount(address, "files", len(names))
 		})
 		if err != nil {
 			return nil, err
@@ -153,7 +153,7 @@ func (g *gitLab) list(ctx context.Context) error {
 			}
 		}
 
-		return nil
+		return checkCount(address, "versions", len(found))
 	})
 	if web.IsNotFound(err) {
 		return &NotFoundError{Message: err.Error()}

@@ -84,6 +84,9 @@ func (m *goModule) versions(ctx context.Context) ([]string, error) {
 
 		for line := range strings.FieldsSeq(string(res.Body)) {
 			versions = append(versions, strings.TrimSuffix(line, "+incompatible"))
+			if err := checkCount(address, "versions", len(versions)); err != nil {
+				return nil, err
+			}
 		}
 	}
 

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
@@ -54,7 +55,12 @@ func (i *Image) bundle(version Version, release imageRelease) (*bundle.Bundle, e
 	}
 
 	var metadata imageMetadata
+
 	for _, file := range []string{bundle.MetadataFile, "metadata.json"} {
+		if _, err := limit.Document(string(release.files[file])); err != nil {
+			return nil, release.invalid(file, "%v", err)
+		}
+
 		if err := yaml.Unmarshal(release.files[file], &metadata); err != nil {
 			return nil, release.invalid(file, "not valid YAML: %v", err)
 		}
@@ -71,12 +77,17 @@ func (i *Image) bundle(version Version, release imageRelease) (*bundle.Bundle, e
 		}
 	}
 
+	components, err := pinOwnImage(release.files[name], release.image, metadata.ImageName, metadata.SelfImageRef)
+	if err != nil {
+		return nil, release.invalid(name, "%v", err)
+	}
+
 	b := &bundle.Bundle{
 		Provider:   i.provider,
 		Version:    version.Name,
 		Source:     release.image.String(),
 		Metadata:   release.files[bundle.MetadataFile],
-		Components: pinOwnImage(release.files[name], release.image, metadata.ImageName, metadata.SelfImageRef),
+		Components: components,
 	}
 
 	if metadata.ReleaseSeries == nil {
@@ -98,7 +109,7 @@ func (i *Image) bundle(version Version, release imageRelease) (*bundle.Bundle, e
 		}
 	}
 
-	return b, nil
+	return b, checkTemplates(b.Templates)
 }
 
 // findComponents returns the name of the file with the components; empty if there is none.
@@ -126,7 +137,9 @@ func filesIn(files map[string][]byte, folder string) map[string][]byte {
 }
 
 // pinOwnImage replaces the references of the image to itself by its reference with the digest.
-func pinOwnImage(components []byte, pinned oci.Reference, references ...string) []byte {
+func pinOwnImage(components []byte, pinned oci.Reference, references ...string) ([]byte, error) {
+	const maxReferences = 1000
+
 	pinned.Tag = "" // some container runtimes reject references with both a tag and a digest
 
 	for _, reference := range references {
@@ -135,10 +148,14 @@ func pinOwnImage(components []byte, pinned oci.Reference, references ...string) 
 		}
 
 		complete := regexp.MustCompile(regexp.QuoteMeta(reference) + `(["'\s]|$)`)
+		if len(complete.FindAllIndex(components, maxReferences+1)) > maxReferences {
+			return nil, fmt.Errorf("has more than %d references to the image", maxReferences)
+		}
+
 		components = complete.ReplaceAll(components, []byte(pinned.Name()+"${1}"))
 	}
 
-	return components
+	return components, nil
 }
 
 // contractLabel matches the labels of CRDs that name a contract they implement.

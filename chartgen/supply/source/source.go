@@ -136,3 +136,40 @@ func (e *InvalidTokenError) Error() string {
 
 // Unwrap returns the *web.StatusError.
 func (e *InvalidTokenError) Unwrap() error { return e.err }
+
+// Limits of what a server lists and of the cluster templates of a version. Real projects have at most
+// 300 versions, with 60 files each, and 27 templates of 240 KB together.
+const (
+	maxEntries       = 10000
+	maxListValues    = 1500000
+	maxTemplates     = 200
+	maxTemplatesSize = 16 << 20
+)
+
+// checkTemplates returns a *bundle.InvalidError if there are too many templates, or if they are too
+// large.
+func checkTemplates(templates []bundle.File) error {
+	size := 0
+	for _, t := range templates {
+		size += len(t.Data)
+	}
+
+	if len(templates) <= maxTemplates && size <= maxTemplatesSize {
+		return nil
+	}
+
+	return &bundle.InvalidError{
+		File: templates[len(templates)-1].Name,
+		Reason: fmt.Sprintf("a version may have at most %d cluster templates with %d MiB together; publish fewer",
+			maxTemplates, maxTemplatesSize>>20),
+	}
+}
+
+// checkCount returns a *bundle.InvalidError if a list has too many entries.
+func checkCount(list, entries string, count int) error {
+	if count <= maxEntries {
+		return nil
+	}
+
+	return &bundle.InvalidError{File: list, Reason: fmt.Sprintf("lists more than %d %s", maxEntries, entries)}
+}

@@ -15,13 +15,14 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
 // Maximum sizes of files on web servers in bytes: three times the largest components of a real
 // provider, and far more than any metadata or list of releases.
 const (
-	maxComponents = 16 << 20
+	maxComponents = limit.MaxText
 	maxMetadata   = 1 << 20
 	maxList       = 16 << 20
 )
@@ -60,6 +61,10 @@ type site interface {
 func (w *Website) Versions(ctx context.Context) ([]Version, error) {
 	names, err := w.versions(ctx)
 	if err != nil {
+		return nil, err
+	}
+
+	if err := checkCount(w.fileURL("", ""), "versions", len(names)); err != nil {
 		return nil, err
 	}
 
@@ -188,6 +193,9 @@ func (w *Website) readTemplates(ctx context.Context, version Version) ([]bundle.
 		}
 
 		templates = append(templates, bundle.File{Name: name, Data: data})
+		if err := checkTemplates(templates); err != nil {
+			return nil, err
+		}
 	}
 
 	return templates, nil

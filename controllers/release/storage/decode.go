@@ -8,11 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	helmstorage "helm.sh/helm/v3/pkg/storage"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
 // SecretName returns the name of the Secret in which Helm stores a revision.
@@ -20,37 +23,100 @@ func SecretName(release string, revision int) string {
 	return fmt.Sprintf("%s.%s.v%d", helmstorage.HelmStorageType, release, revision)
 }
 
+// Limits of a record. A Secret holds at most 1 MiB of compressed JSON, which can be a thousand times as
+// large; the largest records of real providers are 5 MB, with their CRDs in templates.
+const (
+	maxRecord = 16 << 20
+	// maxRecords is the maximum number of revisions of a release.
+	maxRecords = 200
+	// maxTotal is the maximum size in bytes of the records of a release that are in memory together.
+	maxTotal = 64 << 20
+)
+
 // Decode returns the revision that a Secret holds, which is base64 of gzip of JSON. Helm's own
 // decoder panics on a damaged record, or skips it without an error; this one also guarantees the
-// fields that Helm's actions take for granted.
+// fields that Helm's actions take for granted. The chart's templates and files are left out, because
+// nothing reads them.
 func Decode(secret *corev1.Secret, release string, revision int) (*helmrelease.Release, error) {
+	rel, _, err := decode(secret, release, revision)
+
+	return rel, err
+}
+
+// decode is Decode, and returns the size in bytes of the record's JSON without templates and files.
+func decode(secret *corev1.Secret, release string, revision int) (rel *helmrelease.Release, size int, err error) {
 	compressed, err := base64.StdEncoding.AppendDecode(nil, secret.Data["release"])
 	if err != nil {
-		return nil, errors.New("it is not base64")
+		return nil, 0, errors.New("it is not base64")
 	}
 
 	reader, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {
-		return nil, errors.New("it is not gzip")
+		return nil, 0, errors.New("it is not gzip")
 	}
 
-	document, err := io.ReadAll(reader)
+	document, err := io.ReadAll(io.LimitReader(reader, maxRecord+1))
 	if err != nil {
-		return nil, errors.New("it is truncated or damaged")
+		return nil, 0, errors.New("it is truncated or damaged")
 	}
 
-	rel := &helmrelease.Release{}
+	if len(document) > maxRecord {
+		return nil, 0, fmt.Errorf("it is larger than %d MiB", maxRecord>>20)
+	}
+
+	if err := limit.List(document, limit.MaxValues); err != nil {
+		return nil, 0, fmt.Errorf("it %w", err)
+	}
+
+	rel = &helmrelease.Release{}
 	if err := json.Unmarshal(document, rel); err != nil {
-		return nil, errors.New("it is not the JSON of a release")
+		return nil, 0, errors.New("it is not the JSON of a release")
 	}
 
 	if rel.Name != release || rel.Version != revision || rel.Info == nil {
-		return nil, errors.New("it is not the record of this revision")
+		return nil, 0, errors.New("it is not the record of this revision")
 	}
 
 	if rel.Chart == nil {
 		rel.Chart = &chart.Chart{Metadata: &chart.Metadata{}}
 	}
 
-	return rel, nil
+	if err := checkManifests(rel); err != nil {
+		return nil, 0, err
+	}
+
+	return withoutFiles(rel), len(document) - fileSize(rel.Chart), nil
+}
+
+// fileSize returns the size of a chart's templates and files in JSON, which has them in base64.
+func fileSize(c *chart.Chart) int {
+	size := 0
+	for _, f := range slices.Concat(c.Templates, c.Files) {
+		size += base64.StdEncoding.EncodedLen(len(f.Data))
+	}
+
+	return size
+}
+
+// checkManifests returns an error if parsing the objects of a record would take too much memory.
+func checkManifests(rel *helmrelease.Release) error {
+	total, err := limit.Documents(rel.Manifest)
+	if err != nil {
+		return fmt.Errorf("its manifest %w", err)
+	}
+
+	for _, hook := range rel.Hooks {
+		values, err := limit.Documents(hook.Manifest)
+		if err != nil {
+			return fmt.Errorf("its hook %w", err)
+		}
+
+		total += values
+	}
+
+	if total > limit.MaxValues {
+		return fmt.Errorf("its manifest and hooks have more than %d values", limit.MaxValues)
+	}
+
+	return nil
 }

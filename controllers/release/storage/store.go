@@ -14,6 +14,7 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage/driver"
+	corev1api "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -73,36 +74,59 @@ func New(secrets corev1.SecretInterface, release types.NamespacedName, failure f
 	}
 }
 
-// Load reads the revisions.
+// Load reads the revisions, a few at a time: a user who may write Secrets in the namespace can add
+// records of a megabyte.
 func (s *Store) Load(ctx context.Context) error {
-	list, err := s.secrets.List(ctx, metav1.ListOptions{LabelSelector: Selector(s.release.Name)})
-	if err != nil {
-		return fmt.Errorf("list the revisions of release %s: %w", s.release, err)
-	}
+	const pageSize = 20
 
-	for i := range list.Items {
-		secret := &list.Items[i]
+	left := maxTotal
+	options := metav1.ListOptions{LabelSelector: Selector(s.release.Name), Limit: pageSize}
 
-		revision, ok := RevisionOf(&secret.ObjectMeta)
-		if !ok {
-			continue
-		}
-
-		s.statuses[revision.Number] = revision.Status
-
-		rel, err := Decode(secret, s.release.Name, revision.Number)
+	for {
+		page, err := s.secrets.List(ctx, options)
 		if err != nil {
-			s.placeholders[revision.Number] = true
-			continue
+			return fmt.Errorf("list the revisions of release %s: %w", s.release, err)
 		}
 
-		rel.Labels = customLabels(secret.Labels)
-		s.revisions[revision.Number] = rel
+		for i := range page.Items {
+			left -= s.add(&page.Items[i], left)
+		}
+
+		if len(s.statuses) > maxRecords {
+			return fmt.Errorf("release %s has more than %d revisions; delete the Secrets of the oldest ones",
+				s.release, maxRecords)
+		}
+
+		if options.Continue = page.Continue; options.Continue == "" {
+			break
+		}
 	}
 
 	s.addPlaceholders()
 
 	return nil
+}
+
+// add adds the revision of a Secret, if it is one, and returns its size in memory. A revision that is
+// larger than what is left cannot be decoded.
+func (s *Store) add(secret *corev1api.Secret, left int) (size int) {
+	revision, ok := RevisionOf(&secret.ObjectMeta)
+	if !ok {
+		return 0
+	}
+
+	s.statuses[revision.Number] = revision.Status
+
+	rel, size, err := decode(secret, s.release.Name, revision.Number)
+	if err != nil || size > left {
+		s.placeholders[revision.Number] = true
+		return 0
+	}
+
+	rel.Labels = customLabels(secret.Labels)
+	s.revisions[revision.Number] = rel
+
+	return size
 }
 
 // addPlaceholders adds a failed revision for each that cannot be decoded, with the manifest of the

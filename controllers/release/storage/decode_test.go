@@ -1,0 +1,168 @@
+package storage
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"helm.sh/helm/v3/pkg/chart"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+// record returns the Secret of a revision with the content.
+func record(t *testing.T, revision int, content []byte) *corev1.Secret {
+	t.Helper()
+
+	var compressed bytes.Buffer
+
+	w := gzip.NewWriter(&compressed)
+	_, err := w.Write(content)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(w.Close()).To(Succeed())
+
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns",
+			Name:      SecretName("x", revision),
+			Labels: map[string]string{
+				"owner": "helm", nameLabel: "x", statusLabel: "deployed", numberLabel: fmt.Sprint(revision),
+			},
+		},
+		Type: "helm.sh/release.v1",
+		Data: map[string][]byte{"release": []byte(base64.StdEncoding.EncodeToString(compressed.Bytes()))},
+	}
+}
+
+// encode returns the JSON of a release.
+func encode(t *testing.T, revision int, change func(*helmrelease.Release)) []byte {
+	t.Helper()
+
+	rel := &helmrelease.Release{Name: "x", Namespace: "ns", Version: revision, Info: &helmrelease.Info{Status: "deployed"}}
+	if change != nil {
+		change(rel)
+	}
+
+	data, err := json.Marshal(rel)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	return data
+}
+
+func list(values int) string { return "a: [" + strings.Repeat("1,", values) + "]\n" }
+
+// TestDecodeHostileRecords: a user who may write Secrets in a namespace cannot make the operator unpack or
+// parse more than it can hold.
+func TestDecodeHostileRecords(t *testing.T) {
+	for name, test := range map[string]struct {
+		content func(t *testing.T) []byte
+		reason  string
+	}{
+		"a gzip bomb": {
+			func(*testing.T) []byte { return make([]byte, 512<<20) }, "larger than 16 MiB",
+		},
+		"many values": {
+			func(*testing.T) []byte { return []byte(`{"config":{"a":[` + strings.Repeat("1,", 1<<20) + `1]}}`) },
+			"more than 300000 values",
+		},
+		"a manifest with many values": {
+			func(t *testing.T) []byte {
+				return encode(t, 1, func(r *helmrelease.Release) { r.Manifest = strings.Repeat("-\n", 110000) })
+			},
+			"its manifest has a document, number 1, that has more than 100000 values",
+		},
+		"a hook with aliases": {
+			func(t *testing.T) []byte {
+				return encode(t, 1, func(r *helmrelease.Release) {
+					manifest := "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a,", 99) + "]"
+					r.Hooks = []*helmrelease.Hook{{Manifest: manifest}}
+				})
+			},
+			"its hook has a document",
+		},
+		"many hooks": {
+			func(t *testing.T) []byte {
+				return encode(t, 1, func(r *helmrelease.Release) {
+					for range 5 {
+						r.Hooks = append(r.Hooks, &helmrelease.Hook{Manifest: strings.Repeat("-\n", 70000)})
+					}
+				})
+			},
+			"its manifest and hooks have more than 300000 values",
+		},
+		"a release at the limits": {
+			func(t *testing.T) []byte {
+				return encode(t, 1, func(r *helmrelease.Release) {
+					r.Manifest = list(90000) + "---\n" + list(90000) + "---\n" + strings.Repeat("x", 4<<20-10)
+				})
+			},
+			"",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Decode(record(t, 1, test.content(t)), "x", 1)
+			if test.reason == "" {
+				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+				return
+			}
+
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.reason)))
+		})
+	}
+}
+
+func TestDecodeDropsTemplates(t *testing.T) {
+	secret := record(t, 1, encode(t, 1, func(r *helmrelease.Release) {
+		r.Chart = &chart.Chart{
+			Metadata:  &chart.Metadata{Name: "c"},
+			Templates: []*chart.File{{Name: "templates/a.yaml", Data: []byte("a")}},
+			Values:    map[string]any{"a": "b"},
+		}
+	}))
+
+	rel, err := Decode(secret, "x", 1)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(rel.Chart.Metadata.Name).To(Equal("c"))
+	NewWithT(t).Expect(rel.Chart.Values).To(HaveKey("a"))
+	NewWithT(t).Expect(rel.Chart.Templates).To(BeEmpty())
+}
+
+// TestLoadIsBounded: neither many records nor large ones fill the memory; those that are too large
+// together count as undecodable.
+func TestLoadIsBounded(t *testing.T) {
+	load := func(n int, content func(revision int) []byte) (*Store, error) {
+		client := fake.NewClientset()
+
+		for i := range n {
+			_, err := client.CoreV1().Secrets("ns").Create(t.Context(), record(t, i+1, content(i+1)), metav1.CreateOptions{})
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		}
+
+		store := New(client.CoreV1().Secrets("ns"), types.NamespacedName{Namespace: "ns", Name: "x"}, nil)
+
+		return store, store.Load(t.Context())
+	}
+
+	_, err := load(maxRecords+1, func(int) []byte { return []byte("{}") })
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("more than 200 revisions")))
+
+	store, err := load(9, func(revision int) []byte {
+		return encode(t, revision, func(r *helmrelease.Release) {
+			r.Manifest = strings.Repeat("a: "+strings.Repeat("x", 1<<20)+"\n---\n", 10)
+		})
+	})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(store.Readable()).To(HaveLen(6))
+
+	if newest, _ := store.Newest(); newest != 9 {
+		t.Errorf("the newest revision is %d", newest)
+	}
+}
