@@ -10,12 +10,13 @@ import (
 )
 
 var _ = Describe("The operator's pod", func() {
-	// The template of the Deployment with default values.
-	render := func(ctx SpecContext) corev1.PodTemplateSpec {
+	// render returns the template of the Deployment, with default values and those in the arguments.
+	render := func(ctx SpecContext, args ...string) corev1.PodTemplateSpec {
 		GinkgoHelper()
 
 		deployment := &appsv1.Deployment{}
-		rendered := run(ctx, "helm", "template", release, archive, "-n", namespace, "-s", "templates/deployment.yaml")
+		template := []string{"template", release, archive, "-n", namespace, "-s", "templates/deployment.yaml"}
+		rendered := run(ctx, "helm", append(template, args...)...)
 		Expect(yaml.UnmarshalStrict([]byte(rendered), deployment)).To(Succeed())
 
 		return deployment.Spec.Template
@@ -37,6 +38,22 @@ var _ = Describe("The operator's pod", func() {
 
 		pod.Spec.Containers[0].SecurityContext.Capabilities = nil
 		Expect(admin.Create(ctx, pod, client.DryRunAll)).To(MatchError(ContainSubstring(`violates PodSecurity "restricted`)))
+	})
+
+	It("has 80 % of its memory limit for the Go runtime", func(ctx SpecContext) {
+		for limit, want := range map[string]string{
+			"512Mi":     "429496729",
+			"1Gi":       "858993459",
+			"1.5Gi":     "1288490188",
+			"500M":      "400000000",
+			"536870912": "429496729",
+		} {
+			container := render(ctx, "--set-string", "resources.limits.memory="+limit).Spec.Containers[0]
+			Expect(container.Env).To(ContainElement(corev1.EnvVar{Name: "GOMEMLIMIT", Value: want}), limit)
+		}
+
+		unlimited := render(ctx, "--set", "resources.limits=null").Spec.Containers[0]
+		Expect(unlimited.Env).NotTo(ContainElement(HaveField("Name", "GOMEMLIMIT")))
 	})
 
 	It("cannot write to its file system, except for temporary files", func(ctx SpecContext) {

@@ -55,3 +55,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "capstan.secureMetrics" -}}
 {{- if index .Values.flags "metrics-secure" -}}{{- include "capstan.metrics" . -}}{{- end -}}
 {{- end }}
+
+{{/* GOMEMLIMIT: 80 % of limits.memory in bytes, because not all memory is Go's; empty without a limit. */}}
+{{- define "capstan.goMemory" -}}
+{{- $limit := toString (dig "limits" "memory" "" .Values.resources) -}}
+{{- $number := regexFind "^[0-9]+(\\.[0-9]+)?" $limit -}}
+{{- $units := dict "" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
+{{- $unit := trimPrefix $number $limit -}}
+{{- if and $number (hasKey $units $unit) -}}
+{{- mulf $number (get $units $unit) 0.8 | floor | int64 -}}
+{{- end -}}
+{{- end }}
