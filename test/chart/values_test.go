@@ -18,7 +18,7 @@ func objectName(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: 
 // everything enables what is disabled by default.
 const everything = `
 podDisruptionBudget: {enabled: true}
-networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {}}], egress: [{ports: [{port: 443}]}]}
+networkPolicy: {metricsFrom: [{namespaceSelector: {}}], egress: [{ports: [{port: 443}]}]}
 metrics:
   serviceMonitor: {enabled: true, labels: {a: b}}
   prometheusRule: {enabled: true, labels: {a: b}}
