@@ -4,6 +4,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -59,8 +60,9 @@ type Options struct {
 	// registry of every image.
 	Registry      *fetch.Registry
 	ImageRegistry string
-	// ReadOnlyCharts are looked up in the chart repository and never pushed to it.
-	ReadOnlyCharts bool
+	// PushCharts makes the operator push the charts that it builds from its catalog to the chart
+	// repository.
+	PushCharts bool
 	// ConfigFile is a configuration in clusterctl's format, see fetch.ConfigFile.
 	ConfigFile string
 	// Metrics counts what happens; nil counts nothing.
@@ -198,17 +200,20 @@ func newDependencies(
 	}, nil
 }
 
-// newStore returns the store of charts: the cluster, and the chart repository if there is one.
+// newStore returns the store of charts: the cluster, and the chart repository if charts are pushed.
 func newStore(mgr ctrl.Manager, uncached client.Client, options Options) (store.Store, error) {
 	cluster := &store.Cluster{Client: uncached}
-	if options.Registry.Charts == nil {
+	if !options.PushCharts {
 		return cluster, nil
 	}
 
+	if options.Registry.Charts == nil {
+		return nil, errors.New("--push-charts requires --chart-repository")
+	}
+
 	layered := &store.Layered{
-		Cluster:   cluster,
+		Store:     cluster,
 		Registry:  &store.Registry{Client: options.Registry.Client, Repository: *options.Registry.Charts},
-		ReadOnly:  options.ReadOnlyCharts,
 		OnPending: options.Metrics.SetChartsWaiting,
 	}
 

@@ -7,6 +7,9 @@ import (
 // HistoryMaxItems is the maximum number of entries in status.history.
 const HistoryMaxItems = 20
 
+// StoredChartsMaxItems is the maximum number of entries in status.storedCharts.
+const StoredChartsMaxItems = 32
+
 // ProviderStatus is the observed state of a provider. All kinds share it.
 type ProviderStatus struct {
 	// observedGeneration is the generation of the spec that the status is based on.
@@ -37,6 +40,14 @@ type ProviderStatus struct {
 	// chart is the Helm chart of the desired version.
 	// +optional
 	Chart *ChartStatus `json:"chart,omitempty"`
+
+	// storedCharts are the charts in the provider's namespace that the operator built or fetched for
+	// this resource, newest first. The operator uses no other stored chart: without its entry here, a
+	// chart is built from its source again.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	StoredCharts []StoredChart `json:"storedCharts,omitempty"`
 
 	// release is the provider's Helm release.
 	// +optional
@@ -103,6 +114,21 @@ type ChartStatus struct {
 	// values, and its contract is unknown.
 	// +optional
 	Plain bool `json:"plain,omitempty"`
+}
+
+// StoredChart identifies a chart that the operator stored.
+type StoredChart struct {
+	// version of the provider, e.g. `v1.13.5`.
+	Version string `json:"version"`
+
+	// digest of the chart's archive: `sha256:` and 64 hexadecimal digits.
+	Digest string `json:"digest"`
+
+	// origin of the chart: the exact place of its components, and what was required of them, such as
+	// their digest, or the keys and identities of their signature. It is empty if the content there
+	// can change without notice, as in a ConfigMap.
+	// +optional
+	Origin string `json:"origin,omitempty"`
 }
 
 // AvailableUpgrade is a version that the provider could be upgraded to.

@@ -136,10 +136,15 @@ func parse() *flags {
 		&f.chartRepository,
 		"chart-repository",
 		"",
-		"Repository for charts, such as oci://registry.example.com/capi/charts. The operator looks there for "+
-			"charts first, and pushes the charts that it builds.",
+		"Repository with charts, such as oci://registry.example.com/capi/charts, in which the operator looks "+
+			"first for providers without fetchConfig.",
 	)
-	set.BoolVar(&f.controllers.ReadOnlyCharts, "chart-repository-read-only", false, "Never push to the chart repository.")
+	set.BoolVar(
+		&f.controllers.PushCharts,
+		"push-charts",
+		false,
+		"Push the charts of the catalog's providers that the operator builds to the chart repository.",
+	)
 	set.StringVar(
 		&f.controllers.ImageRegistry,
 		"image-registry",

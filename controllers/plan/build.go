@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
@@ -26,7 +27,7 @@ func (c *Charts) fetch(
 		}
 
 		if published != nil {
-			return c.unsaved(key, published.Chart, published.Reference.String())
+			return newChart(key, published.Chart, published.Reference.String())
 		}
 	}
 
@@ -41,20 +42,24 @@ func (c *Charts) fetch(
 		return nil, err
 	}
 
-	return c.build(ctx, key, b)
+	_, key.FromCatalog = from.(*source.ChartsFirst)
+
+	return c.build(ctx, provider, key, b)
 }
 
-// build generates the chart of a bundle, unless the store has it.
-func (c *Charts) build(ctx context.Context, key store.Key, b *bundle.Bundle) (*Chart, error) {
+// build generates the chart of a bundle, unless that was done before.
+func (c *Charts) build(
+	ctx context.Context, provider v1alpha2.Provider, key store.Key, b *bundle.Bundle,
+) (*Chart, error) {
 	key.ContentID = chartgen.ContentID(b)
 
-	stored, err := c.Store.Get(ctx, key)
-	if err == nil {
-		return &Chart{Stored: stored, fetched: b.Source}, nil
+	stored, err := c.builtBefore(ctx, provider, key)
+	if err != nil {
+		return nil, err
 	}
 
-	if !errors.Is(err, store.ErrNotFound) {
-		return nil, &StoreError{err}
+	if stored != nil {
+		return &Chart{Stored: stored, fetched: b.Source, key: key}, nil
 	}
 
 	// One at a time: building needs ten times the components' size in memory and only a processor,
@@ -67,11 +72,41 @@ func (c *Charts) build(ctx context.Context, key store.Key, b *bundle.Bundle) (*C
 		return nil, err
 	}
 
-	return c.unsaved(key, built, b.Source)
+	return newChart(key, built, b.Source)
 }
 
-// unsaved returns a chart that is not in the store yet.
-func (c *Charts) unsaved(key store.Key, content *chart.Chart, fetched string) (*Chart, error) {
+// builtBefore returns the stored chart of a key if the operator built it; nil if it must be built. Any
+// ConfigMap may claim to hold that chart, so its digest must be one that the status records. The same
+// content gives the same digest, and a chart of other content that was stored under this key has
+// another content ID in it.
+func (c *Charts) builtBefore(
+	ctx context.Context, provider v1alpha2.Provider, key store.Key,
+) (*store.Stored, error) {
+	if len(recordsOf(provider, key)) == 0 {
+		return nil, nil
+	}
+
+	stored, err := c.Store.Get(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+
+	if err != nil {
+		return nil, &StoreError{err}
+	}
+
+	own := slices.ContainsFunc(recordsOf(provider, key), func(record v1alpha2.StoredChart) bool {
+		return record.Digest == stored.Digest
+	})
+	if !own || stored.Chart.Metadata.Annotations[chartgen.AnnotationContentID] != key.ContentID {
+		return nil, nil
+	}
+
+	return stored, nil
+}
+
+// newChart returns a chart that is not in the store yet.
+func newChart(key store.Key, content *chart.Chart, fetched string) (*Chart, error) {
 	archive, err := content.Archive()
 	if err != nil {
 		return nil, err
@@ -86,7 +121,7 @@ func (c *Charts) unsaved(key store.Key, content *chart.Chart, fetched string) (*
 
 	stored := &store.Stored{Chart: content, Digest: digest, Size: len(archive), Prebuilt: prebuilt}
 
-	return &Chart{Stored: stored, fetched: fetched, unsaved: &key}, nil
+	return &Chart{Stored: stored, fetched: fetched, key: key, unsaved: true}, nil
 }
 
 // sourceOf returns the kind of a provider's source for the metrics. A provider without one is

@@ -15,12 +15,18 @@ type Chart struct {
 	// Schema is what the chart lets a resource set.
 	Schema *values.Schema
 
+	// Outdated is why the source could not be read, although another chart is wanted than the one that
+	// is stored: a refreshed one, or one in the current format. It is nil otherwise.
+	Outdated error
+
 	// fetched is the source that was just read; empty when the chart was in the store.
 	fetched string
 	// from identifies what the chart was built from.
 	from versionID
-	// unsaved is the key to store the chart under; nil when the store has it.
-	unsaved *store.Key
+	// key of the chart in the store.
+	key store.Key
+	// unsaved is set until the store has the chart.
+	unsaved bool
 }
 
 // annotation returns one of the chart's annotations.

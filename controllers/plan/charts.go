@@ -71,7 +71,7 @@ func (c *Charts) Find(
 	wanted := versionID{version, fetch.Digest(provider)}
 
 	if known, ok := c.known.Load(id); ok && version.Fingerprint != "" && !refresh {
-		if found := known.(*Chart); found.from == wanted && found.unsaved == nil {
+		if found := known.(*Chart); found.from == wanted && !found.unsaved {
 			return found, nil
 		}
 	}
@@ -112,30 +112,43 @@ func (c *Charts) load(
 		key.Origin += "@" + digest
 	}
 
-	query := store.FindOptions{Namespace: key.Namespace, Provider: key.Provider, Version: key.Version, Origin: key.Origin}
-	if current := provider.GetStatus().Chart; current != nil {
-		query.PreferDigest = current.Digest
+	stored, err := c.recorded(ctx, provider, key)
+	if err != nil {
+		return nil, err
 	}
 
-	stored, err := c.Store.Find(ctx, query)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, &StoreError{err}
-	}
-
-	inStore := err == nil
-	if inStore && !refresh && isCurrent(stored) {
-		return &Chart{Stored: stored}, nil
+	if stored != nil && !refresh && isCurrent(stored.Stored) {
+		return stored, nil
 	}
 
 	fetched, err := c.fetch(ctx, provider, from, version, key)
-	if err != nil && inStore {
-		ctrl.LoggerFrom(ctx).Info("Using the stored chart: the source is not available",
-			"chart", stored.Reference, "error", err.Error())
+	if stored != nil && (source.IsUnavailable(err) || !refresh && source.IsNotFound(err)) {
+		stored.Outdated = err
 
-		return &Chart{Stored: stored}, nil
+		return stored, nil
 	}
 
 	return fetched, err
+}
+
+// recorded returns the stored chart of a key that the resource's status records; nil if there is none.
+func (c *Charts) recorded(ctx context.Context, provider v1alpha2.Provider, key store.Key) (*Chart, error) {
+	for _, record := range recordsOf(provider, key) {
+		stored, err := c.Store.Find(ctx, store.FindOptions{
+			Namespace: key.Namespace, Provider: key.Provider, Version: key.Version, Digest: record.Digest,
+		})
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+
+		if err != nil {
+			return nil, &StoreError{err}
+		}
+
+		return &Chart{Stored: stored, key: key}, nil
+	}
+
+	return nil, nil
 }
 
 // isCurrent reports whether a stored chart has the format that this version of chartgen writes.
@@ -150,30 +163,21 @@ const pruneAge = 10 * time.Minute
 // history. It returns why the chart could not be pushed to the chart repository, if that failed; the
 // error is a *StoreError.
 func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Chart) (unpushed error, err error) {
-	if found.unsaved == nil {
+	if !found.unsaved {
 		return nil, nil
 	}
 
-	stored, err := c.Store.Put(ctx, *found.unsaved, found.Chart)
+	stored, err := c.Store.Put(ctx, found.key, found.Chart)
 	if err != nil {
 		return nil, &StoreError{err}
 	}
 
 	found.Reference = stored.Reference
-	found.unsaved = nil
+	found.unsaved = false
 
-	status := provider.GetStatus()
-	keep := []string{stored.Digest}
-
-	if status.Chart != nil {
-		keep = append(keep, status.Chart.Digest)
-	}
-
-	for _, revision := range status.History {
-		keep = append(keep, revision.ChartDigest)
-	}
-
+	keep := append(inUse(provider.GetStatus()), stored.Digest)
 	label := v1alpha2.Label(provider)
+
 	if err := c.Store.Prune(ctx, provider.GetNamespace(), label, keep, time.Now().Add(-pruneAge)); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot remove old charts; they are removed when the next one is stored")
 	}
@@ -182,7 +186,8 @@ func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Ch
 }
 
 // Installed returns the stored chart with a digest, of a version that was installed before;
-// store.ErrNotFound when it is no longer stored.
+// store.ErrNotFound when it is no longer stored. The digest may come from Helm's records, which prove
+// nothing, so the status must record it as well.
 func (c *Charts) Installed(
 	ctx context.Context, provider v1alpha2.Provider, version, digest string,
 ) (*store.Stored, error) {
@@ -192,9 +197,12 @@ func (c *Charts) Installed(
 	}
 
 	label := v1alpha2.Label(provider)
+	if !isRecorded(provider, digest) {
+		return nil, fmt.Errorf("chart %s of %s %s: %w", digest, label, version, store.ErrNotFound)
+	}
 
 	stored, err := c.Store.Find(ctx, store.FindOptions{
-		Namespace: provider.GetNamespace(), Provider: label, Version: version, PreferDigest: digest,
+		Namespace: provider.GetNamespace(), Provider: label, Version: version, Digest: digest,
 	})
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, err
@@ -202,10 +210,6 @@ func (c *Charts) Installed(
 
 	if err != nil {
 		return nil, &StoreError{err}
-	}
-
-	if stored.Digest != digest {
-		return nil, fmt.Errorf("chart %s of %s %s: %w", digest, label, version, store.ErrNotFound)
 	}
 
 	stored.Chart = c.share(stored.Digest, stored.Chart)

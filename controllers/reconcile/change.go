@@ -84,10 +84,16 @@ func (r *run) saveChart(ctx context.Context) Result {
 
 	if unpushed != nil {
 		r.warn(r.provider, v1alpha2.ChartStoreErrorReason, "Push", fmt.Sprintf(
-			"The chart is in the cluster and could not be pushed to the chart repository; the push is retried: %s", unpushed))
+			"The chart is stored in the cluster but could not be pushed to the chart repository: %s", unpushed))
+	}
+
+	if outdated := r.plan.Chart.Outdated; outdated != nil {
+		r.warn(r.provider, fetching, "Fetch", fmt.Sprintf(
+			"The source is not available, so the stored chart %s remains in use: %s", r.plan.Chart.Digest, outdated))
 	}
 
 	status := r.provider.GetStatus()
+	status.StoredCharts = r.plan.Chart.Records(status)
 	status.Chart = r.plan.Chart.Status(status.Chart)
 
 	return failed(r.pinVersion(ctx, r.provider, r.plan.Version), fetching)

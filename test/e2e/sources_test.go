@@ -170,15 +170,23 @@ var _ = Describe("A web server", Ordered, func() {
 			old := withMetadata(made, func(m *chart.Metadata) {
 				m.Annotations[chartgen.AnnotationChartgenVersion], m.Annotations[chartgen.AnnotationContentID] = "0", "0-older"
 			})
+			origin := p.Spec.FetchConfig.HTTP + "/v1.0.0/infrastructure-components.yaml"
 			kept, err := (&store.Cluster{Client: w.client}).Put(
 				ctx,
 				store.Key{Namespace: "older", Provider: old.Metadata.Name, Version: t.version, ContentID: "0-older",
-					Origin: p.Spec.FetchConfig.HTTP + "/v1.0.0/infrastructure-components.yaml"},
+					Origin: origin},
 				old,
 			)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(server.Stop()).To(Succeed())
+
+			By("recording the chart in the status, as the older operator did")
+			p.Spec.Suspend = true
 			Expect(w.client.Create(ctx, p)).To(Succeed())
+			Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.SuspendedReason))
+			p.Status.StoredCharts = []v1alpha2.StoredChart{{Version: t.version, Digest: kept.Digest, Origin: origin}}
+			Expect(w.client.Status().Update(ctx, p)).To(Succeed())
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Suspend = false })
 			Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField("Status.Chart.Digest", kept.Digest)))
 
 			By("requesting a new look when the server is back")

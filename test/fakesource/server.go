@@ -49,6 +49,18 @@ func (s *Server) Publish(project, version string, files map[string][]byte) {
 	s.projects[project] = append(s.projects[project], release{version, files})
 }
 
+// Replace replaces the files of a release.
+func (s *Server) Replace(project, version string, files map[string][]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	for i := range s.projects[project] {
+		if s.projects[project][i].version == version {
+			s.projects[project][i].files = files
+		}
+	}
+}
+
 // PublishFolder adds a release with the files of a folder to a project.
 func (s *Server) PublishFolder(project, version, folder string) error {
 	entries, err := os.ReadDir(folder)

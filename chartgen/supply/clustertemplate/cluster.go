@@ -92,24 +92,24 @@ func installedProvider(ctx context.Context, c client.Client, name string) (*v1al
 }
 
 // storedChart reads the stored chart of a provider's version. If there are several, since files of the
-// version changed, it is the one in the provider's status, or else the newest.
+// version changed, it is the one in use, or else the newest. As for the operator, only the charts that
+// the status records count.
 func storedChart(
 	ctx context.Context,
 	c client.Client,
 	provider *v1alpha2.InfrastructureProvider,
 	version string,
 ) (*chart.Chart, error) {
-	charts := &store.Cluster{Client: c}
-
-	versions, err := charts.Versions(ctx, provider.Namespace, v1alpha2.Label(provider))
-	if err != nil {
-		return nil, err
-	}
-
-	if len(versions) == 0 {
+	records := provider.Status.StoredCharts
+	if len(records) == 0 {
 		return nil, &source.NotFoundError{
 			Message: "the cluster keeps no chart of it; pull the chart from the place in its status and give the .tgz",
 		}
+	}
+
+	versions := make([]string, len(records))
+	for i, record := range records {
+		versions[i] = record.Version
 	}
 
 	picked, err := source.Pick(source.ParseVersions(versions), version, "")
@@ -118,11 +118,15 @@ func storedChart(
 	}
 
 	options := store.FindOptions{Namespace: provider.Namespace, Provider: v1alpha2.Label(provider), Version: picked.Name}
-	if provider.Status.Chart != nil {
-		options.PreferDigest = provider.Status.Chart.Digest
+
+	for _, record := range records {
+		isInUse := provider.Status.Chart != nil && provider.Status.Chart.Digest == record.Digest
+		if record.Version == picked.Name && (options.Digest == "" || isInUse) {
+			options.Digest = record.Digest
+		}
 	}
 
-	stored, err := charts.Find(ctx, options)
+	stored, err := (&store.Cluster{Client: c}).Find(ctx, options)
 	if err != nil {
 		return nil, err
 	}

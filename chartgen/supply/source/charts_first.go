@@ -146,7 +146,7 @@ func needsFallback(err error) bool {
 	switch {
 	case err == nil:
 		return false
-	case isNotFound(err):
+	case IsNotFound(err):
 		return true
 	default:
 		return !errors.As(err, &invalid) && !errors.As(err, &untrusted)

@@ -253,7 +253,7 @@ func (r *repository) CheckTag(ctx context.Context, version Version, installed Di
 	}
 
 	current, err := r.find(ctx, version)
-	if oci.IsReason(err, oci.NotFound) || isNotFound(err) {
+	if oci.IsReason(err, oci.NotFound) || IsNotFound(err) {
 		return oci.Reference{}, nil
 	}
 

@@ -2,7 +2,6 @@ package source
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -86,18 +85,12 @@ func skipUnpublished(
 		}
 
 		metadata, err := from.Metadata(ctx, picked)
-		if !isNotFound(err) || attempt == maxUnpublished {
+		if !IsNotFound(err) || attempt == maxUnpublished {
 			return versions, metadata, err
 		}
 
 		versions = slices.DeleteFunc(slices.Clone(versions), func(v Version) bool { return v.Name == picked.Name })
 	}
-}
-
-// isNotFound reports whether an error is a *NotFoundError.
-func isNotFound(err error) bool {
-	var notFound *NotFoundError
-	return errors.As(err, &notFound)
 }
 
 // fetchMetadata reads the metadata of the newest version of a local source.

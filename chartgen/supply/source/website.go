@@ -148,7 +148,7 @@ func (w *Website) readComponents(ctx context.Context, version Version) ([]byte, 
 
 	for _, name := range w.components {
 		data, err := w.readFile(ctx, version, name, maxComponents)
-		if !isNotFound(err) {
+		if !IsNotFound(err) {
 			return data, err
 		}
 

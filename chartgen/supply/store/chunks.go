@@ -22,6 +22,9 @@ const (
 	// chunkSize is the size of a chunk in bytes, well below the 1 MiB that the API server accepts for
 	// an object.
 	chunkSize = 900 << 10
+	// maxChunks is the maximum number of chunks that are read, more than the largest chart has that a
+	// registry is asked for.
+	maxChunks = 20
 	// chunkKey is the key of the chunk in its ConfigMap.
 	chunkKey = "chart"
 )
@@ -33,8 +36,6 @@ const (
 
 	annotationDigest = v1alpha2.Prefix + "/chart-digest"
 	annotationChunks = v1alpha2.Prefix + "/chart-chunks"
-	// annotationVersion is the complete version; the label may have it shortened.
-	annotationVersion = v1alpha2.Prefix + "/chart-version"
 	// annotationPrebuilt is "true" for a chart that was fetched as a chart.
 	annotationPrebuilt = v1alpha2.Prefix + "/chart-prebuilt"
 )

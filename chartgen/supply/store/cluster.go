@@ -2,14 +2,12 @@ package store
 
 import (
 	"bytes"
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -34,52 +32,35 @@ func (s *Cluster) Get(ctx context.Context, key Key) (*Stored, error) {
 	return s.load(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.objectName()})
 }
 
-// Find reads a chart of a version and verifies its digest.
+// Find reads the chart with a digest. Several ConfigMaps may claim to hold it: the first whose content
+// really has the digest is returned.
 func (s *Cluster) Find(ctx context.Context, options FindOptions) (*Stored, error) {
 	labels := client.MatchingLabels{v1alpha2.VersionLabel: v1alpha2.LabelValue(options.Version)}
-	if options.Origin != "" {
-		labels[v1alpha2.OriginLabel] = v1alpha2.LabelValue(options.Origin)
-	}
 
 	heads, err := s.listHeads(ctx, options.Namespace, options.Provider, labels)
 	if err != nil {
 		return nil, err
 	}
 
-	if len(heads) == 0 {
-		return nil, fmt.Errorf("%s %s in namespace %s: %w", options.Provider, options.Version, options.Namespace, ErrNotFound)
+	notFound := fmt.Errorf("chart %s of %s %s in namespace %s: %w",
+		options.Digest, options.Provider, options.Version, options.Namespace, ErrNotFound)
+
+	for i := range heads {
+		if heads[i].Annotations[annotationDigest] != options.Digest {
+			continue
+		}
+
+		stored, err := s.load(ctx, client.ObjectKeyFromObject(&heads[i]))
+		if errors.Is(err, ErrNotFound) {
+			notFound = err
+
+			continue
+		}
+
+		return stored, err
 	}
 
-	preferred := slices.DeleteFunc(slices.Clone(heads), func(o metav1.PartialObjectMetadata) bool {
-		return o.Annotations[annotationDigest] != options.PreferDigest
-	})
-	if len(preferred) > 0 {
-		heads = preferred
-	}
-
-	newest := slices.MaxFunc(heads, func(a, b metav1.PartialObjectMetadata) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
-
-	return s.load(ctx, client.ObjectKeyFromObject(&newest))
-}
-
-// Versions lists the versions of a provider in a namespace for which there are charts, sorted as
-// text.
-func (s *Cluster) Versions(ctx context.Context, namespace, provider string) ([]string, error) {
-	heads, err := s.listHeads(ctx, namespace, provider, nil)
-	if err != nil {
-		return nil, err
-	}
-
-	versions := make([]string, 0, len(heads))
-	for _, head := range heads {
-		versions = append(versions, head.Annotations[annotationVersion])
-	}
-
-	slices.Sort(versions)
-
-	return slices.Compact(versions), nil
+	return nil, notFound
 }
 
 // Put stores the chunks of a chart from the last to the first.
@@ -92,6 +73,10 @@ func (s *Cluster) Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, er
 	digest := chart.Digest(archive)
 	chunks := max(1, (len(archive)+chunkSize-1)/chunkSize)
 
+	if chunks > maxChunks {
+		return nil, fmt.Errorf("chart %s is larger than %d KiB", c.Filename(), maxChunks*chunkSize>>10)
+	}
+
 	var head *corev1.ConfigMap
 
 	for i := chunks - 1; i >= 0; i-- {
@@ -100,9 +85,8 @@ func (s *Cluster) Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, er
 
 		if i == 0 {
 			head.Annotations = map[string]string{
-				annotationDigest:  digest,
-				annotationChunks:  strconv.Itoa(chunks),
-				annotationVersion: key.Version,
+				annotationDigest: digest,
+				annotationChunks: strconv.Itoa(chunks),
 			}
 			if key.IsPrebuilt() {
 				head.Annotations[annotationPrebuilt] = "true"
@@ -152,7 +136,7 @@ func (s *Cluster) load(ctx context.Context, name client.ObjectKey) (*Stored, err
 	)
 
 	chunks, err := strconv.Atoi(head.Annotations[annotationChunks])
-	if err != nil {
+	if err != nil || chunks > maxChunks {
 		return nil, errDamaged
 	}
 
@@ -174,7 +158,7 @@ func (s *Cluster) load(ctx context.Context, name client.ObjectKey) (*Stored, err
 
 	c, err := chart.Read(bytes.NewReader(archive))
 	if err != nil {
-		return nil, fmt.Errorf("ConfigMap %s: %w", name, err)
+		return nil, fmt.Errorf("ConfigMap %s: %w: %w", name, err, ErrNotFound)
 	}
 
 	return &Stored{

@@ -106,13 +106,8 @@ func TestCluster(t *testing.T) {
 			}
 		},
 	)
-	t.Run("a chart is found by its version and origin, without knowing its content", func(t *testing.T) {
+	t.Run("a chart is found by its digest, and only with that", func(t *testing.T) {
 		g := NewWithT(t)
-
-		const origin = "https://example.com/owner/x/releases/download/v2.0.0+a/infrastructure-components.yaml"
-
-		_, err := store.Find(t.Context(), FindOptions{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a"})
-		g.Expect(err).To(MatchError(ErrNotFound))
 
 		var put []*Stored
 
@@ -121,7 +116,7 @@ func TestCluster(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			stored, err := store.Put(
 				t.Context(),
-				Key{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a", ContentID: content, Origin: origin},
+				Key{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a", ContentID: content},
 				c,
 			)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -129,37 +124,64 @@ func TestCluster(t *testing.T) {
 			put = append(put, stored)
 		}
 
-		for _, want := range put {
-			g.Expect(store.Find(
-				t.Context(),
-				FindOptions{
-					Namespace:    "default",
-					Provider:     key.Provider,
-					Version:      "v2.0.0+a",
-					Origin:       origin,
-					PreferDigest: want.Digest,
-				},
-			)).
-				To(Equal(want))
-		}
+		options := FindOptions{Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a", Digest: put[0].Digest}
+		g.Expect(store.Find(t.Context(), options)).To(Equal(put[0]))
 
-		for _, other := range []FindOptions{
-			{
-				Namespace: "kube-system",
-				Provider:  key.Provider,
-				Version:   "v2.0.0+a",
-			}, {Namespace: "default", Provider: "infrastructure-z", Version: "v2.0.0+a"},
-			{
-				Namespace: "default",
-				Provider:  key.Provider,
-				Version:   "v2.0.0+b",
-			}, {Namespace: "default", Provider: key.Provider, Version: "v2.0.0+a", Origin: origin + "x"},
+		for name, change := range map[string]func(*FindOptions){
+			"another namespace": func(o *FindOptions) { o.Namespace = "kube-system" },
+			"another provider":  func(o *FindOptions) { o.Provider = "infrastructure-z" },
+			"another version":   func(o *FindOptions) { o.Version = "v2.0.0+b" },
+			"another digest":    func(o *FindOptions) { o.Digest = chart.Digest([]byte("x")) },
+			"no digest":         func(o *FindOptions) { o.Digest = "" },
 		} {
+			other := options
+			change(&other)
+
 			_, err := store.Find(t.Context(), other)
-			g.Expect(err).To(MatchError(ErrNotFound))
+			g.Expect(err).To(MatchError(ErrNotFound), name)
+		}
+	})
+	t.Run("a ConfigMap that falsely claims a digest hides nothing", func(t *testing.T) {
+		g := NewWithT(t)
+		own := Key{Namespace: "default", Provider: "infrastructure-w", Version: "v1.0.0", ContentID: "1-w"}
+		put, err := store.Put(t.Context(), own, small)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		for _, name := range []string{"aaa", "zzz"} {
+			forged := own.configMap(0, []byte("not this chart"))
+			forged.Name = name
+			forged.Annotations = map[string]string{annotationDigest: put.Digest, annotationChunks: "1"}
+			g.Expect(c.Create(t.Context(), forged)).To(Succeed())
 		}
 
-		g.Expect(store.Versions(t.Context(), "default", key.Provider)).To(Equal([]string{"v1.0.0+build", "v2.0.0+a"}))
+		options := FindOptions{Namespace: "default", Provider: own.Provider, Version: own.Version, Digest: put.Digest}
+		g.Expect(store.Find(t.Context(), options)).To(Equal(put))
+		g.Expect(store.Delete(t.Context(), "default", own.Provider)).To(Succeed())
+	})
+	t.Run("no more chunks are read than a chart can have", func(t *testing.T) {
+		g := NewWithT(t)
+		own := Key{Namespace: "default", Provider: "infrastructure-v", Version: "v1.0.0", ContentID: "1-v"}
+
+		for i := range maxChunks + 1 {
+			chunk := own.configMap(i, []byte("x"))
+			if i == 0 {
+				chunk.Annotations = map[string]string{
+					annotationDigest: chart.Digest(bytes.Repeat([]byte("x"), maxChunks+1)),
+					annotationChunks: strconv.Itoa(maxChunks + 1),
+				}
+			}
+
+			g.Expect(c.Create(t.Context(), chunk)).To(Succeed())
+		}
+
+		_, err := store.Get(t.Context(), own)
+		g.Expect(err).To(MatchError(ContainSubstring("holds a damaged chart")))
+
+		huge, err := chart.New(small.Metadata, []chart.File{{Name: "noise", Data: noise(maxChunks * chunkSize * 2)}})
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = store.Put(t.Context(), own, huge)
+		g.Expect(err).To(MatchError(ContainSubstring("is larger than")))
+		g.Expect(store.Delete(t.Context(), "default", own.Provider)).To(Succeed())
 	})
 	t.Run("charts of one provider are deleted, and no others", func(t *testing.T) {
 		g := NewWithT(t)

@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/test/bed"
 )
@@ -15,108 +16,100 @@ import (
 func TestLayered(t *testing.T) {
 	server, registry := registryStore(t, bed.Distribution)
 	cluster := &Cluster{Client: clusterClient(t, "operator")}
-	key := Key{Namespace: "default", Provider: "infrastructure-layered", Version: "v1.0.0", ContentID: "2-abc"}
-	c := testChart(t, key)
-	newStore := func(readOnly bool) *Layered {
-		return &Layered{Cluster: cluster, Registry: registry, ReadOnly: readOnly}
+	key := Key{
+		Namespace: "default", Provider: "infrastructure-layered", Version: "v1.0.0", ContentID: "2-abc", FromCatalog: true,
+	}
+	tags := func(t *testing.T) []string {
+		t.Helper()
+
+		found, err := registry.Client.Tags(t.Context(), registry.Repository.Join(key.Provider))
+		if oci.IsReason(err, oci.NotFound) {
+			return nil
+		}
+
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+		return found
 	}
 
 	t.Cleanup(func() { _ = cluster.Delete(context.WithoutCancel(t.Context()), "default", key.Provider) })
 
-	t.Run("a chart is stored in both", func(t *testing.T) {
+	t.Run("charts that are not from the catalog, or were fetched as charts, are not pushed", func(t *testing.T) {
 		g := NewWithT(t)
-		put, err := newStore(false).Put(t.Context(), key, c)
+		s := &Layered{Store: cluster, Registry: registry}
+
+		foreign := key
+		foreign.Version, foreign.ContentID, foreign.FromCatalog = "v0.1.0", "2-foreign", false
+		put, err := s.Put(t.Context(), foreign, testChart(t, foreign))
 		g.Expect(err).NotTo(HaveOccurred())
-		remote, err := registry.Get(t.Context(), key)
+
+		prebuilt := key
+		prebuilt.Version, prebuilt.ContentID = "v0.2.0", put.Digest
+		_, err = s.Put(t.Context(), prebuilt, testChart(t, prebuilt))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(remote.Digest).To(Equal(put.Digest))
+		g.Expect(tags(t)).To(BeEmpty())
+
+		for _, stored := range []Key{foreign, prebuilt} {
+			_, err = s.Get(t.Context(), stored)
+			g.Expect(err).NotTo(HaveOccurred())
+		}
+
+		_, err = s.Find(t.Context(), FindOptions{
+			Namespace: key.Namespace, Provider: key.Provider, Version: foreign.Version, Digest: put.Digest,
+		})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(s.PushPending(t.Context())).To(BeZero())
+		g.Expect(tags(t)).To(BeEmpty(), "nothing that was read from the cluster is pushed")
+	})
+	t.Run("a chart from the catalog is stored in both", func(t *testing.T) {
+		g := NewWithT(t)
+		s := &Layered{Store: cluster, Registry: registry}
+		put, err := s.Put(t.Context(), key, testChart(t, key))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(put.PushErr).NotTo(HaveOccurred())
+
+		pushed, err := registry.Client.PullChart(t.Context(), registry.Repository.Join(key.Provider).WithTag("1.0.0"))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(pushed.Digest).To(Equal(put.Digest))
 		g.Expect(cluster.Get(t.Context(), key)).To(Equal(put))
 	})
-	t.Run("a chart of the registry is stored in the cluster", func(t *testing.T) {
+	t.Run("a chart in the registry is not taken for one in the cluster", func(t *testing.T) {
 		g := NewWithT(t)
-		g.Expect(newStore(true).Delete(t.Context(), "default", key.Provider)).To(Succeed())
-		got, err := newStore(true).Get(t.Context(), key)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(cluster.Get(t.Context(), key)).To(Equal(got))
+		s := &Layered{Store: cluster, Registry: registry}
+		elsewhere := key
+		elsewhere.Namespace = "kube-system"
+		_, err := s.Get(t.Context(), elsewhere)
+		g.Expect(err).To(MatchError(ErrNotFound))
 	})
-	t.Run("nothing is pushed to a read-only registry, nor are prebuilt charts", func(t *testing.T) {
-		g := NewWithT(t)
-		other := key
-		other.Version, other.ContentID = "v1.1.0", "2-def"
-		_, err := newStore(true).Put(t.Context(), other, testChart(t, other))
-		g.Expect(err).NotTo(HaveOccurred())
-
-		fetched := testChart(t, Key{Provider: key.Provider, Version: "v1.2.0"})
-		prebuilt := key
-		prebuilt.Version = "v1.2.0"
-		prebuilt.ContentID, err = PrebuiltContentID(fetched)
-		g.Expect(err).NotTo(HaveOccurred())
-		_, err = newStore(false).Put(t.Context(), prebuilt, fetched)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(registry.Client.Tags(t.Context(), registry.Repository.Join(key.Provider))).To(Equal([]string{"1.0.0"}))
-	})
-	t.Run(
-		"charts are used and stored while the registry is down, and pushed afterwards",
-		func(t *testing.T) {
-			g := NewWithT(t)
-
-			server.Stop()
-
-			s := newStore(false)
-			_, err := s.Get(t.Context(), key)
-			g.Expect(err).NotTo(HaveOccurred())
-
-			late := key
-			late.Version, late.ContentID = "v2.0.0", "2-late"
-			_, err = s.Get(t.Context(), late)
-			g.Expect(err).To(MatchError(ErrNotFound))
-			_, err = s.Put(t.Context(), late, testChart(t, late))
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(s.PushPending(t.Context())).To(Equal(2), "the registry may lack the chart that was used, too")
-
-			g.Expect(server.Start(t.Context())).To(Succeed())
-			g.Expect(s.PushPending(t.Context())).To(Equal(0))
-			_, err = registry.Get(t.Context(), late)
-			g.Expect(err).NotTo(HaveOccurred())
-		},
-	)
-	t.Run("charts that an earlier process could not push are pushed once", func(t *testing.T) {
+	t.Run("charts are stored while the registry is down, and pushed afterwards", func(t *testing.T) {
 		g := NewWithT(t)
 
 		server.Stop()
 
-		early := key
-		early.Version, early.ContentID = "v2.1.0", "2-early"
-		before := newStore(false)
-		put, err := before.Put(t.Context(), early, testChart(t, early))
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(put.PushErr).To(MatchError(ContainSubstring("can be reached")))
-		g.Expect(server.Start(t.Context())).To(Succeed())
-
 		var pending atomic.Int64
 
-		after := newStore(false)
-		after.OnPending = func(charts int) { pending.Store(int64(charts)) }
-		options := FindOptions{Namespace: early.Namespace, Provider: early.Provider, Version: early.Version}
-		_, err = after.Find(t.Context(), options)
+		s := &Layered{Store: cluster, Registry: registry, OnPending: func(charts int) { pending.Store(int64(charts)) }}
+		late := key
+		late.Version, late.ContentID = "v2.0.0", "2-late"
+		put, err := s.Put(t.Context(), late, testChart(t, late))
 		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(put.PushErr).To(MatchError(And(ContainSubstring("can be reached"), HaveSuffix("; the push is retried"))))
+		g.Expect(s.PushPending(t.Context())).To(Equal(1))
 		g.Expect(pending.Load()).To(Equal(int64(1)))
 
 		ctx, cancel := context.WithCancel(t.Context())
 
 		ended := make(chan error)
-		go func() { ended <- after.Start(ctx) }()
+		go func() { ended <- s.Start(ctx) }()
 
-		g.Eventually(func() error { _, err := registry.Get(t.Context(), early); return err }).
-			WithTimeout(10 * time.Second).
-			Should(Succeed())
-		g.Eventually(pending.Load).Should(BeZero())
+		g.Expect(server.Start(t.Context())).To(Succeed())
 
-		_, err = after.Find(t.Context(), options)
+		next := key
+		next.Version, next.ContentID = "v2.1.0", "2-next"
+		_, err = s.Put(t.Context(), next, testChart(t, next))
 		g.Expect(err).NotTo(HaveOccurred())
-		_, err = after.Get(t.Context(), early)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(pending.Load()).To(BeZero(), "the registry is known to have it")
+		g.Eventually(pending.Load).WithTimeout(10*time.Second).Should(BeZero(), "the registry works again")
+		g.Expect(tags(t)).To(ConsistOf("1.0.0", "2.0.0", "2.1.0"))
 		cancel()
 		g.Expect(<-ended).To(Succeed())
 	})
@@ -125,15 +118,27 @@ func TestLayered(t *testing.T) {
 		anonymous, err := oci.NewClient(oci.Options{CA: server.CA})
 		g.Expect(err).NotTo(HaveOccurred())
 
-		s := &Layered{Cluster: cluster, Registry: &Registry{Client: anonymous, Repository: registry.Repository}}
+		s := &Layered{Store: cluster, Registry: &Registry{Client: anonymous, Repository: registry.Repository}}
 		third := key
 		third.Version, third.ContentID = "v3.0.0", "2-third"
-		_, err = s.Get(t.Context(), third)
-		g.Expect(err).To(MatchError(ErrNotFound))
-		_, err = s.Put(t.Context(), third, testChart(t, third))
+		put, err := s.Put(t.Context(), third, testChart(t, third))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(cluster.Delete(t.Context(), "default", key.Provider)).To(Succeed())
-		g.Expect(s.PushPending(t.Context())).To(Equal(0), "a deleted chart is not pending")
+		g.Expect(oci.IsReason(put.PushErr, oci.Denied)).To(BeTrue(), "%v", put.PushErr)
+		g.Expect(s.PushPending(t.Context())).To(Equal(1))
+	})
+	t.Run("a chart whose tags have other content is not retried", func(t *testing.T) {
+		g := NewWithT(t)
+		s := &Layered{Store: cluster, Registry: registry}
+
+		for _, name := range []string{"a", "b"} {
+			_, err := s.Put(t.Context(), key, testChart(t, key, chart.File{Name: name, Data: []byte("x")}))
+			g.Expect(err).NotTo(HaveOccurred())
+		}
+
+		put, err := s.Put(t.Context(), key, testChart(t, key, chart.File{Name: "c", Data: []byte("x")}))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(put.PushErr).To(MatchError(ContainSubstring("never overwritten")))
+		g.Expect(s.PushPending(t.Context())).To(BeZero())
 	})
 }
 

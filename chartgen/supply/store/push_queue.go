@@ -2,64 +2,92 @@ package store
 
 import (
 	"maps"
-	"slices"
 	"sync"
+
+	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
-// chartID identifies a chart in the cluster.
-type chartID struct{ namespace, provider, version, digest string }
+// Limits of the charts that wait in memory, far more than the providers that are released between two
+// restarts of a registry.
+const (
+	maxPending     = 64
+	maxPendingSize = 64 << 20
+)
 
-// pushQueue records which charts are in the registry. The zero value is an empty queue. It is safe
-// for concurrent use.
+// chartID identifies a chart that is generated from the catalog, in whatever namespace that happens.
+type chartID struct{ provider, version, digest string }
+
+// pushQueue holds charts that have yet to be pushed. The zero value is an empty queue. It is safe for
+// concurrent use.
 type pushQueue struct {
-	mu sync.Mutex
-	// pushed reports whether the registry has a chart, for all charts that were used since the start.
-	pushed map[chartID]bool
+	mu     sync.Mutex
+	charts map[chartID]*chart.Chart
+	size   int // of the files of all charts
 	// wakeups has an element if pending charts can probably be pushed now.
 	wakeups chan struct{}
 }
 
-// markPushed records that the registry has a chart.
-func (q *pushQueue) markPushed(id chartID) { q.mark(id, true) }
-
-// markPending records that a chart has yet to be pushed.
-func (q *pushQueue) markPending(id chartID) { q.mark(id, false) }
-
-func (q *pushQueue) mark(id chartID, pushed bool) {
+// add adds a chart. It returns false if the queue is full.
+func (q *pushQueue) add(id chartID, c *chart.Chart) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 
-	if q.pushed == nil {
-		q.pushed = map[chartID]bool{}
+	if q.charts[id] != nil {
+		return true
 	}
 
-	q.pushed[id] = pushed
+	if len(q.charts) == maxPending || q.size+sizeOf(c) > maxPendingSize {
+		return false
+	}
+
+	if q.charts == nil {
+		q.charts = map[chartID]*chart.Chart{}
+	}
+
+	q.charts[id] = c
+	q.size += sizeOf(c)
+
+	return true
 }
 
-// contains reports whether a chart is recorded as pushed or pending.
-func (q *pushQueue) contains(id chartID) bool {
+// remove removes a chart, if it is in the queue.
+func (q *pushQueue) remove(id chartID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 
-	_, found := q.pushed[id]
-
-	return found
+	if c := q.charts[id]; c != nil {
+		delete(q.charts, id)
+		q.size -= sizeOf(c)
+	}
 }
 
-// remove forgets the charts that match.
-func (q *pushQueue) remove(matches func(chartID) bool) {
+// sizeOf returns the size of a chart's files in bytes.
+func sizeOf(c *chart.Chart) int {
+	size := 0
+
+	for _, files := range [][]chart.File{c.Files, c.CRDs} {
+		for _, f := range files {
+			size += len(f.Data)
+		}
+	}
+
+	return size
+}
+
+// pending returns the charts that have yet to be pushed.
+func (q *pushQueue) pending() map[chartID]*chart.Chart {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 
-	maps.DeleteFunc(q.pushed, func(id chartID, _ bool) bool { return matches(id) })
+	return maps.Clone(q.charts)
 }
 
-// pending returns the charts that have yet to be pushed, in no particular order.
-func (q *pushQueue) pending() []chartID {
+// len returns the number of charts that have yet to be pushed.
+func (q *pushQueue) len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 
-	return slices.DeleteFunc(slices.Collect(maps.Keys(q.pushed)), func(id chartID) bool { return q.pushed[id] })
+	return len(q.charts)
 }
 
 // wake sends a signal to the channel of wakeup, unless there is one already.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"strings"
 
 	"github.com/capstan-project/capstan/chartgen"
@@ -12,79 +11,49 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
-// Registry stores charts in an OCI registry, where Helm, Flux and Argo CD can use them too: the chart
-// infrastructure-aws 2.11.1 is <repository>/infrastructure-aws:2.11.1.
+// Registry shares charts in an OCI registry, where Helm, Flux and Argo CD can use them too: the chart
+// infrastructure-aws 2.11.1 is <repository>/infrastructure-aws:2.11.1. Operators read charts there as
+// from any other source, see source.ChartsFirst.
 //
-// An existing tag is never moved. If it has a chart with another content ID, generated from other
-// files or by another version of chartgen, the chart gets the tag 2.11.1_<hash of the content ID>,
-// which Helm reads as build metadata of the version.
+// An existing tag is never moved. If it has another chart, generated from other files, from another
+// source or by another version of chartgen, the chart gets the tag 2.11.1_<hash of its content ID and
+// source>, which Helm reads as build metadata of the version.
 type Registry struct {
 	Client *oci.Client
 	// Repository is the parent of the repositories, one a provider.
 	Repository oci.Reference
 }
 
-// Get reads the chart of a key. All namespaces share the charts in a registry. It returns
-// ErrNotFound, or an *oci.Error.
-func (s *Registry) Get(ctx context.Context, key Key) (*Stored, error) {
-	for _, ref := range s.references(key) {
-		artifact, err := s.Client.Artifact(ctx, ref)
-		if oci.IsReason(err, oci.NotFound) {
-			continue
-		}
-
-		if err != nil {
-			return nil, err
-		}
-
-		if artifact.Manifest.Annotations[chartgen.AnnotationContentID] != key.ContentID {
-			continue
-		}
-
-		found, err := s.Client.ReadChart(ctx, artifact)
-		if err != nil {
-			return nil, err
-		}
-
-		return newStored(found), nil
-	}
-
-	return nil, fmt.Errorf("%s: %w", s.Repository.Join(key.Provider), ErrNotFound)
-}
-
-// Put pushes a chart. It returns an *oci.Error, whose reason is Conflict if both tags of the key have
-// other content.
-func (s *Registry) Put(ctx context.Context, key Key, c *chart.Chart) (*Stored, error) {
+// Push pushes a chart that was generated from a version's components. It returns an *oci.Error, whose
+// reason is Conflict if both of its tags have other content.
+func (s *Registry) Push(ctx context.Context, version string, c *chart.Chart) (oci.Reference, error) {
 	var conflict error
 
-	for _, ref := range s.references(key) {
+	for _, ref := range s.references(version, c) {
 		pushed, err := s.Client.PushChart(ctx, ref, c)
 		if err == nil {
-			return newStored(pushed), nil
+			return pushed.Reference, nil
 		}
 
 		if !oci.IsReason(err, oci.Conflict) {
-			return nil, err
+			return oci.Reference{}, err
 		}
 
 		conflict = err
 	}
 
-	return nil, conflict
+	return oci.Reference{}, conflict
 }
 
-// references returns the tags that the chart of a key may have, in the order in which they are tried.
-func (s *Registry) references(key Key) []oci.Reference {
+// references returns the tags that a chart may have, in the order in which they are tried.
+func (s *Registry) references(version string, c *chart.Chart) []oci.Reference {
 	const hashLength = 12
 
-	tag := oci.ChartTag(strings.TrimPrefix(key.Version, "v"))
-	sum := sha256.Sum256([]byte(key.ContentID))
+	tag := oci.ChartTag(strings.TrimPrefix(version, "v"))
+	annotations := c.Metadata.Annotations
+	sum := sha256.Sum256([]byte(annotations[chartgen.AnnotationContentID] + " " + annotations[chartgen.AnnotationSource]))
 	hash := hex.EncodeToString(sum[:])[:hashLength]
-	repository := s.Repository.Join(key.Provider)
+	repository := s.Repository.Join(c.Metadata.Name)
 
 	return []oci.Reference{repository.WithTag(tag), repository.WithTag(tag + "_" + hash)}
-}
-
-func newStored(c *oci.Chart) *Stored {
-	return &Stored{Chart: c.Chart, Reference: c.Reference.String(), Digest: c.Digest}
 }

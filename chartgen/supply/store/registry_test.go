@@ -23,21 +23,18 @@ func TestRegistry(t *testing.T) {
 
 func testRegistry(t *testing.T, i bed.Implementation) {
 	_, s := registryStore(t, i)
-	key := Key{Namespace: "default", Provider: "infrastructure-x", Version: "v1.0.0+build.1", ContentID: "2-abc"}
+	key := Key{Provider: "infrastructure-x", Version: "v1.0.0+build.1", ContentID: "2-abc"}
 	c := testChart(t, key)
 
-	t.Run("a missing chart is not found", func(t *testing.T) {
-		_, err := s.Get(t.Context(), key)
-		NewWithT(t).Expect(err).To(MatchError(ErrNotFound))
-	})
-	t.Run("a chart is read as it was stored, with its annotations in the manifest", func(t *testing.T) {
+	t.Run("a chart is read as it was pushed, with its annotations in the manifest", func(t *testing.T) {
 		g := NewWithT(t)
-		put, err := s.Put(t.Context(), key, c)
+		ref, err := s.Push(t.Context(), key.Version, c)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(put.Reference).To(MatchRegexp(`^oci://[^/]+/capi/infrastructure-x:1\.0\.0_build\.1@sha256:`))
-		g.Expect(s.Get(t.Context(), key)).To(Equal(put))
-		ref, err := oci.Parse(put.Reference)
+		g.Expect(ref.String()).To(MatchRegexp(`^oci://[^/]+/capi/infrastructure-x:1\.0\.0_build\.1@sha256:`))
+		pulled, err := s.Client.PullChart(t.Context(), ref)
 		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(pulled.Chart).To(Equal(c))
+
 		artifact, err := s.Client.Artifact(t.Context(), ref)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(artifact.Manifest.Annotations).To(And(
@@ -52,34 +49,50 @@ func testRegistry(t *testing.T, i bed.Implementation) {
 	})
 	t.Run("the manifest depends on the chart alone", func(t *testing.T) {
 		g := NewWithT(t)
-		first, err := s.Put(t.Context(), key, c)
+		first, err := s.Push(t.Context(), key.Version, c)
 		g.Expect(err).NotTo(HaveOccurred())
 
 		_, elsewhere := registryStore(t, i)
-		second, err := elsewhere.Put(t.Context(), key, c)
+		second, err := elsewhere.Push(t.Context(), key.Version, c)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(second.Reference[len(second.Reference)-64:]).To(Equal(first.Reference[len(first.Reference)-64:]))
+		g.Expect(second.Digest).To(Equal(first.Digest))
 	})
-	t.Run("other content of the version gets a tag of its own", func(t *testing.T) {
+	t.Run("a chart of other content, or from elsewhere, gets a tag of its own", func(t *testing.T) {
 		g := NewWithT(t)
-		before, err := s.Get(t.Context(), key)
+		before, err := s.Push(t.Context(), key.Version, c)
 		g.Expect(err).NotTo(HaveOccurred())
 
 		other := key
 		other.ContentID = "3-def"
-		put, err := s.Put(t.Context(), other, testChart(t, other))
+		elsewhere := testChart(t, key)
+		elsewhere.Metadata.Annotations[chartgen.AnnotationSource] = "https://elsewhere.example.com/components.yaml"
+		elsewhere, err = chart.New(elsewhere.Metadata, nil)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(put.Reference).To(MatchRegexp(`:1\.0\.0_build\.1_[0-9a-f]{12}@`))
-		g.Expect(s.Get(t.Context(), other)).To(Equal(put))
-		g.Expect(s.Get(t.Context(), key)).To(Equal(before))
+
+		seen := map[string]bool{before.Tag: true}
+
+		for _, c := range []*chart.Chart{testChart(t, other), elsewhere} {
+			ref, err := s.Push(t.Context(), key.Version, c)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(ref.String()).To(MatchRegexp(`:1\.0\.0_build\.1_[0-9a-f]{12}@`))
+			g.Expect(seen).NotTo(HaveKey(ref.Tag))
+			seen[ref.Tag] = true
+			pulled, err := s.Client.PullChart(t.Context(), ref)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(pulled.Chart).To(Equal(c))
+		}
+
+		now, err := s.Client.Resolve(t.Context(), before.WithDigest(""))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(now.Digest).To(Equal(before.Digest))
 	})
 	t.Run("existing tags are never overwritten", func(t *testing.T) {
 		g := NewWithT(t)
 		for range 2 {
-			_, _ = s.Put(t.Context(), key, testChart(t, key, chart.File{Name: "more", Data: []byte("x")}))
+			_, _ = s.Push(t.Context(), key.Version, testChart(t, key, chart.File{Name: "more", Data: []byte("x")}))
 		}
 
-		_, err := s.Put(t.Context(), key, testChart(t, key, chart.File{Name: "still", Data: []byte("more")}))
+		_, err := s.Push(t.Context(), key.Version, testChart(t, key, chart.File{Name: "still", Data: []byte("more")}))
 		g.Expect(oci.IsReason(err, oci.Conflict)).To(BeTrue(), "%v", err)
 		g.Expect(err).To(MatchError(ContainSubstring("never overwritten")))
 	})
@@ -96,7 +109,9 @@ func testRegistryWithHelm(t *testing.T, i bed.Implementation) {
 	r, s := registryStore(t, i)
 	key := Key{Provider: "infrastructure-x", Version: "v1.2.3+build", ContentID: "2-abc"}
 	c := testChart(t, key, chart.File{Name: "values.yaml", Data: []byte("a: b\n")})
-	put, err := s.Put(t.Context(), key, c)
+	put, err := s.Push(t.Context(), key.Version, c)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	pushed, err := s.Client.PullChart(t.Context(), put)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	set, err := tools.Find()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -120,7 +135,7 @@ func testRegistryWithHelm(t *testing.T, i bed.Implementation) {
 
 			archive, err := os.ReadFile(filepath.Join(dir, c.Filename()))
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(chart.Digest(archive)).To(Equal(put.Digest))
+			g.Expect(chart.Digest(archive)).To(Equal(pushed.Digest))
 
 			helm("push", c.Filename(), "oci://"+r.Address+"/"+program)
 			repository, err := oci.Parse(r.Address + "/" + program + "/infrastructure-x:1.2.3_build")
@@ -128,7 +143,7 @@ func testRegistryWithHelm(t *testing.T, i bed.Implementation) {
 			pulled, err := s.Client.PullChart(t.Context(), repository)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(pulled.Chart).To(Equal(c))
-			g.Expect(pulled.Digest).To(Equal(put.Digest))
+			g.Expect(pulled.Digest).To(Equal(pushed.Digest))
 		})
 	}
 }

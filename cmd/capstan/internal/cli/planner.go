@@ -120,15 +120,6 @@ func (p *Planner) connect(c *Cluster, registry *fetch.Registry, config *operator
 
 	reader := readOnly{c.Client}
 
-	var charts store.Store = &store.Cluster{Client: reader}
-	if registry.Charts != nil {
-		charts = &store.Layered{
-			Cluster:  charts,
-			Registry: &store.Registry{Client: registry.Client, Repository: *registry.Charts},
-			ReadOnly: true,
-		}
-	}
-
 	p.cluster = c
 	p.crds = crds.NewApplier(crds.Clients{Client: definitions})
 	readers := &access.Readers{APIReader: reader} // the user's own permissions, whatever the resource names
@@ -140,7 +131,7 @@ func (p *Planner) connect(c *Cluster, registry *fetch.Registry, config *operator
 			Config:   &fetch.ConfigFile{Path: cmp.Or(config.ConfigFile, fetch.DefaultConfigFile)},
 			Registry: registry,
 		},
-		Charts:        &plan.Charts{Store: charts},
+		Charts:        &plan.Charts{Store: &store.Cluster{Client: reader}},
 		ImageRegistry: config.ImageRegistry,
 	}
 

@@ -93,7 +93,11 @@ var _ = Describe("capstan generate cluster with the chart that the operator keep
 
 	It("reads the installed version unless another is named", func(ctx SpecContext) {
 		older = keep(ctx, charts, "v1.0.0", "a")
-		keep(ctx, charts, "v1.1.0", "b")
+		provider.Status.StoredCharts = []v1alpha2.StoredChart{
+			{Version: "v1.1.0", Digest: keep(ctx, charts, "v1.1.0", "b").Digest},
+			{Version: "v1.0.0", Digest: older.Digest},
+		}
+		Expect(cluster.Status().Update(ctx, provider)).To(Succeed())
 		Expect(
 			generated(ctx, "dev", "--flavor", "only"),
 		).To(Equal(generated(ctx, "dev", "--flavor", "only", "--source", samples, "-i", "sample:v1.0.0")))
@@ -131,6 +135,12 @@ var _ = Describe("capstan generate cluster with the chart that the operator keep
 			other,
 		)
 		Expect(err).NotTo(HaveOccurred())
+
+		Expect(generated(ctx, "dev", "--flavor", "only")).To(ContainSubstring("name: dev\n"),
+			"a chart that the operator has not recorded is ignored")
+
+		provider.Status.StoredCharts = append(provider.Status.StoredCharts,
+			v1alpha2.StoredChart{Version: "v1.0.0", Digest: newer.Digest})
 
 		for digest, name := range map[string]string{older.Digest: "dev", newer.Digest: "other"} {
 			provider.Status.Chart = &v1alpha2.ChartStatus{Digest: digest}

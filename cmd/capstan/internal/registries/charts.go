@@ -183,10 +183,10 @@ func (f *chartFlags) installedCharts(ctx context.Context) ([]*chart.Chart, error
 		}
 
 		found, err := stored.Find(ctx, store.FindOptions{
-			Namespace:    p.GetNamespace(),
-			Provider:     v1alpha2.Label(p),
-			Version:      status.DesiredVersion,
-			PreferDigest: status.Chart.Digest,
+			Namespace: p.GetNamespace(),
+			Provider:  v1alpha2.Label(p),
+			Version:   status.DesiredVersion,
+			Digest:    status.Chart.Digest,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("the chart of %s: %w", v1alpha2.FullName(p), err)
