@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -24,12 +25,21 @@ const (
 
 // credentials returns a function that finds the credentials for a server: those in the Secret of
 // spec.fetchConfig.secretRef; without a login there, a token among the provider's variables, as in
-// cluster-api-operator; without that, the token that fallback returns. fallback may be nil.
-func (in *inputs) credentials(fallback func(source.Server) string) source.CredentialsFunc {
+// cluster-api-operator; without that, the operator's token that own returns, if the Secret does not
+// change the transport. own may be nil. None of them is sent without TLS.
+func (in *inputs) credentials(own func(source.Server) string) source.CredentialsFunc {
 	return func(ctx context.Context, server source.Server) (web.Credentials, error) {
 		found, err := in.secretCredentials(ctx, server)
-		if err != nil || found.Token != "" || found.Username != "" {
-			return found, err
+		if err != nil {
+			return web.Credentials{}, err
+		}
+
+		switch {
+		case found.HasLogin() && !server.TLS:
+			return web.Credentials{}, &ConfigError{fmt.Sprintf("the credentials in the Secret of spec.fetchConfig.secretRef "+
+				"are not sent to %s over plain HTTP; use https, or remove them from the Secret", server.Host)}
+		case found.HasLogin(), !server.TLS:
+			return found, nil
 		}
 
 		found.Token, err = in.variablesToken(ctx, server)
@@ -37,8 +47,8 @@ func (in *inputs) credentials(fallback func(source.Server) string) source.Creden
 			return web.Credentials{}, err
 		}
 
-		if found.Token == "" && fallback != nil {
-			found.Token = fallback(server)
+		if found.Token == "" && own != nil && !found.SetsTransport() {
+			found.Token = own(server)
 		}
 
 		return found, nil

@@ -38,9 +38,10 @@ func TestCredentials(t *testing.T) {
 	})}}
 
 	var (
-		gitHub = source.Server{Host: "git.example.com", Tokens: []string{"GITHUB_TOKEN", "github-token"}}
-		gitLab = source.Server{Host: "lab.example.com", Tokens: []string{"GITLAB_ACCESS_TOKEN", "gitlab-access-token"}}
-		mirror = source.Server{Host: "mirror.example.com"}
+		gitHub = source.Server{Host: "git.example.com", TLS: true, Tokens: []string{"GITHUB_TOKEN", "github-token"}}
+		gitLab = source.Server{Host: "lab.example.com", TLS: true, Tokens: []string{"GITLAB_ACCESS_TOKEN", "gitlab-access-token"}}
+		mirror = source.Server{Host: "mirror.example.com", TLS: true}
+		plain  = source.Server{Host: "git.example.com", Tokens: []string{"GITHUB_TOKEN"}}
 	)
 
 	fallback := func(source.Server) string { return "fallback" }
@@ -69,9 +70,12 @@ func TestCredentials(t *testing.T) {
 		"a certificate and a variable": {
 			"only-ca", "variables", gitHub, fallback, web.Credentials{CA: []byte("CA"), Token: "hub"},
 		},
-		"a certificate and the fallback": {
-			"only-ca", "", gitHub, fallback, web.Credentials{CA: []byte("CA"), Token: "fallback"},
+		"a certificate and no fallback": {
+			"only-ca", "", gitHub, fallback, web.Credentials{CA: []byte("CA")},
 		},
+		"a variable without TLS":              {"", "variables", plain, fallback, web.Credentials{}},
+		"the fallback without TLS":            {"", "", plain, fallback, web.Credentials{}},
+		"a certificate without TLS":           {"only-ca", "", plain, fallback, web.Credentials{CA: []byte("CA")}},
 		"a token by the name of the variable": {"variables", "", gitLab, fallback, web.Credentials{Token: "lab"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,6 +91,13 @@ func TestCredentials(t *testing.T) {
 			g.Expect(inputsOf(t, r, provider("x", spec)).credentials(c.fallback)(t.Context(), c.server)).To(Equal(c.want))
 		})
 	}
+
+	t.Run("a login without TLS", func(t *testing.T) {
+		p := provider("x", fetching(v1alpha2.FetchConfiguration{SecretRef: &v1alpha2.LocalSecretReference{Name: "basic"}}))
+		_, err := inputsOf(t, r, p).credentials(nil)(t.Context(), plain)
+		NewWithT(t).Expect(err).To(MatchError(&ConfigError{"the credentials in the Secret of spec.fetchConfig.secretRef are " +
+			"not sent to git.example.com over plain HTTP; use https, or remove them from the Secret"}))
+	})
 
 	t.Run("a Secret that does not exist", func(t *testing.T) {
 		g := NewWithT(t)

@@ -14,6 +14,9 @@ type inputs struct {
 	provider v1alpha2.Provider
 	// reader has the permissions of the resource's account.
 	reader client.Reader
+	// tenant reports whether the resource has an account. The operator's own credentials may read more
+	// than the account's owner may, so they are not used for a source that such a resource names.
+	tenant bool
 }
 
 func (r *Resolver) newInputs(provider v1alpha2.Provider) (*inputs, error) {
@@ -22,7 +25,9 @@ func (r *Resolver) newInputs(provider v1alpha2.Provider) (*inputs, error) {
 		return nil, err
 	}
 
-	return &inputs{Resolver: r, provider: provider, reader: reader}, nil
+	_, tenant := r.Readers.Account(provider)
+
+	return &inputs{Resolver: r, provider: provider, reader: reader, tenant: tenant}, nil
 }
 
 // local returns the name of an object in the resource's namespace.

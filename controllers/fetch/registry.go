@@ -61,7 +61,12 @@ func NewRegistry(charts, configFile, caFile string) (*Registry, error) {
 		}
 	}
 
-	r.Client, err = oci.NewClient(oci.Options{Credentials: r.Credentials, CA: r.CA})
+	credentials := r.Credentials
+	if credentials != nil && r.Charts != nil && r.Charts.PlainHTTP {
+		credentials = refuseCredentials(credentials)
+	}
+
+	r.Client, err = oci.NewClient(oci.Options{Credentials: credentials, CA: r.CA})
 
 	return r, err
 }
@@ -78,7 +83,7 @@ func (in *inputs) registrySource(identity bundle.Provider) (source.Source, error
 				return source.Access{}, err
 			}
 
-			return in.access(ctx, ref.Registry)
+			return in.access(ctx, ref)
 		},
 	}
 
@@ -105,8 +110,8 @@ func (r *Resolver) chartSource(identity bundle.Provider, fallback source.Source)
 }
 
 // access returns how to read and verify what a provider's registry holds.
-func (in *inputs) access(ctx context.Context, host string) (source.Access, error) {
-	options, err := in.options(ctx, host)
+func (in *inputs) access(ctx context.Context, ref oci.Reference) (source.Access, error) {
+	options, err := in.options(ctx, ref)
 	if err != nil {
 		return source.Access{}, err
 	}
@@ -143,28 +148,47 @@ func (in *inputs) access(ctx context.Context, host string) (source.Access, error
 // options returns the options of a client for a provider's registry. The credentials are those in
 // the Secret of spec.fetchConfig.secretRef; without them, the first of: those among the provider's
 // variables, as in cluster-api-operator, the pull secrets of the provider's ServiceAccount, and the
-// operator's.
-func (in *inputs) options(ctx context.Context, host string) (oci.Options, error) {
+// operator's, which are only for resources without an account and for the operator's own transport.
+func (in *inputs) options(ctx context.Context, ref oci.Reference) (oci.Options, error) {
 	var options oci.Options
 
 	if reference, named := in.credentialsSecret(); named {
 		var err error
-		if options, err = in.secretOptions(ctx, reference, host); err != nil {
+		if options, err = in.secretOptions(ctx, reference, ref.Registry); err != nil {
 			return oci.Options{}, err
 		}
+	}
+
+	if options.Credentials == nil {
+		options.Credentials = in.defaultCredentials(ctx, ref.Registry)
+
+		if in.Registry.Credentials != nil && !in.tenant && !options.SetsTransport() && !ref.PlainHTTP {
+			options.Credentials = oci.ChainCredentials(options.Credentials, in.Registry.Credentials)
+		}
+	}
+
+	if ref.PlainHTTP {
+		options.Credentials = refuseCredentials(options.Credentials)
 	}
 
 	if options.CA == nil {
 		options.CA = in.Registry.CA
 	}
 
-	if options.Credentials != nil {
-		return options, nil
-	}
-
-	options.Credentials = in.defaultCredentials(ctx, host)
-
 	return options, nil
+}
+
+// refuseCredentials returns an error instead of credentials, for registries without TLS.
+func refuseCredentials(credentials oci.Credentials) oci.Credentials {
+	return func(ctx context.Context, host string) (auth.Credential, error) {
+		found, err := credentials(ctx, host)
+		if err == nil && found != auth.EmptyCredential {
+			err = &ConfigError{fmt.Sprintf("credentials are not sent to registry %s over plain HTTP; use https, as oci://%s",
+				host, host)}
+		}
+
+		return auth.EmptyCredential, err
+	}
 }
 
 // secretOptions returns the options in a Secret.
@@ -196,12 +220,7 @@ func (in *inputs) defaultCredentials(ctx context.Context, host string) oci.Crede
 		}
 	}
 
-	all = append(all, in.pullSecrets(host))
-	if in.Registry.Credentials != nil {
-		all = append(all, in.Registry.Credentials)
-	}
-
-	return oci.ChainCredentials(all...)
+	return oci.ChainCredentials(append(all, in.pullSecrets(host))...)
 }
 
 // pullSecrets returns the credentials in the pull secrets of the ServiceAccount that installs the

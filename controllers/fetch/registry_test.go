@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/controllers/access"
 )
@@ -43,6 +44,7 @@ func newRegistryResolver(t *testing.T) *Resolver {
 			"basic":     {"username": "basic", "password": "pw"},
 			"docker":    {".dockerconfigjson": login(registryHost, "docker")},
 			"elsewhere": {".dockerconfigjson": login("other.example.com", "elsewhere")},
+			"authority": {"ca.crt": "CA"},
 			"broken":    {".dockerconfigjson": "{"},
 			"variables": {"OCI_USERNAME": "variables", "OCI_PASSWORD": "pw"},
 			"pull":      {".dockerconfigjson": login(registryHost, "pull")},
@@ -72,6 +74,8 @@ func TestRegistryCredentials(t *testing.T) {
 		"variables that do not exist":            {"", "absent", "puller", "pull"},
 		"the operator's own":                     {"", "", "", "operator"},
 		"a Secret for another host":              {"elsewhere", "", "", ""},
+		"not the operator's for an account":      {"", "", "other", ""},
+		"not the operator's with another CA":     {"authority", "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -85,7 +89,7 @@ func TestRegistryCredentials(t *testing.T) {
 				SecretName:         c.variables,
 				ServiceAccountName: c.account,
 				FetchConfig:        &config,
-			})).options(t.Context(), registryHost)
+			})).options(t.Context(), oci.Reference{Registry: registryHost})
 			g.Expect(err).NotTo(HaveOccurred())
 
 			found, err := options.Credentials(t.Context(), registryHost)
@@ -95,6 +99,39 @@ func TestRegistryCredentials(t *testing.T) {
 			others, err := options.Credentials(t.Context(), "evil.example.com")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(others.Username).To(BeEmpty())
+		})
+	}
+}
+
+func TestRegistryCredentialsWithoutTLS(t *testing.T) {
+	r := newRegistryResolver(t)
+	plain := oci.Reference{Registry: registryHost, PlainHTTP: true}
+
+	for name, c := range map[string]struct{ secretRef, message string }{
+		"of the Secret":       {"basic", "credentials are not sent to registry registry.example.com over plain HTTP"},
+		"of the operator":     {"", ""},
+		"for another host":    {"elsewhere", ""},
+		"without credentials": {"authority", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+
+			config := v1alpha2.FetchConfiguration{OCI: plain.String() + "/x"}
+			if c.secretRef != "" {
+				config.SecretRef = &v1alpha2.LocalSecretReference{Name: c.secretRef}
+			}
+
+			options, err := inputsOf(t, r, provider("x", fetching(config))).options(t.Context(), plain)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			found, err := options.Credentials(t.Context(), registryHost)
+			g.Expect(found.Username).To(BeEmpty())
+
+			if c.message == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+			} else {
+				g.Expect(err).To(MatchError(ContainSubstring(c.message)))
+			}
 		})
 	}
 }

@@ -76,9 +76,12 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 	}
 
 	if url := cmp.Or(config.URL, config.HTTP); url != "" {
-		options := known.WebOptions(in.credentials(known.PublicToken))
+		own := known.PublicToken
+		if in.tenant {
+			own = nil
+		}
 
-		return source.NewWebsite(url, identity, options)
+		return source.NewWebsite(url, identity, known.WebOptions(in.credentials(own)))
 	}
 
 	return in.defaultSource(known, identity)

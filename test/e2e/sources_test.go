@@ -49,7 +49,7 @@ var _ = Describe("A web server", Ordered, func() {
 				ctx,
 				&corev1.Secret{
 					ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "source"},
-					StringData: map[string]string{"token": token},
+					StringData: map[string]string{"token": token, "ca.crt": string(server.CA())},
 				},
 			),
 		).To(Succeed())
@@ -62,7 +62,7 @@ var _ = Describe("A web server", Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		w = newWorld(ctx)
-		server = &fakesource.Server{Token: token}
+		server = &fakesource.Server{Token: token, TLS: true}
 		Expect(server.Start()).To(Succeed())
 		DeferCleanup(func() { _ = server.Stop() })
 		w.start()
@@ -208,8 +208,13 @@ var _ = Describe("A web server", Ordered, func() {
 		"that requires credentials or serves other bytes than the digest is reported in one condition",
 		func(ctx SpecContext) {
 			p := publish(ctx, "guarded", "v1.0.0")
-			p.Spec.FetchConfig.HTTP, p.Spec.FetchConfig.SecretRef = server.URL()+"/plain/owner/guarded", nil
+			p.Spec.FetchConfig.HTTP = server.URL() + "/plain/owner/guarded"
+			p.Spec.FetchConfig.SecretRef.Name = "authority"
 			p.Spec.FetchConfig.Digest = "sha256:" + strings.Repeat("0", 64)
+			Expect(w.client.Create(ctx, &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "guarded", Name: "authority"},
+				StringData: map[string]string{"ca.crt": string(server.CA())},
+			})).To(Succeed())
 			Expect(w.client.Create(ctx, p)).To(Succeed())
 			Eventually(w.read(ctx, p)).Should(notBeInstalled(v1alpha2.ComponentsFetchErrorReason,
 				"answers 401 Unauthorized", "spec.fetchConfig.secretRef"))
@@ -223,7 +228,7 @@ var _ = Describe("A web server", Ordered, func() {
 					ctx,
 					&corev1.Secret{
 						ObjectMeta: metav1.ObjectMeta{Namespace: "guarded", Name: "later"},
-						StringData: map[string]string{"token": token},
+						StringData: map[string]string{"token": token, "ca.crt": string(server.CA())},
 					},
 				),
 			).To(Succeed())

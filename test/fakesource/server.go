@@ -4,10 +4,13 @@
 package fakesource
 
 import (
+	"crypto/tls"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,11 +25,14 @@ type Server struct {
 	// Private hides files from the website's paths; only the API serves them, as on GitHub with
 	// private projects.
 	Private bool
+	// TLS makes the server use TLS; see CA.
+	TLS bool
 	// PerPage is the length of a page in the API's lists; 0 means no paging.
 	PerPage int
 
 	address  string
 	server   *http.Server
+	ca       []byte
 	mu       sync.Mutex
 	projects map[string][]release // by "owner/name", in the order of publication
 	requests []string             // paths
@@ -93,6 +99,10 @@ func (s *Server) Start() error {
 
 	s.address = listener.Addr().String()
 
+	if s.TLS {
+		listener = s.encrypt(listener)
+	}
+
 	s.server = &http.Server{Handler: s.handler()}
 	go func() { _ = s.server.Serve(listener) }()
 
@@ -102,8 +112,29 @@ func (s *Server) Start() error {
 // Stop stops the server and closes open connections.
 func (s *Server) Stop() error { return s.server.Close() }
 
-// URL returns the server's http address.
-func (s *Server) URL() string { return "http://" + s.address }
+// encrypt returns a listener that uses the certificate of httptest's servers.
+func (s *Server) encrypt(listener net.Listener) net.Listener {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+
+	s.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+
+	return tls.NewListener(listener, &tls.Config{
+		Certificates: server.TLS.Certificates, MinVersion: tls.VersionTLS12,
+	})
+}
+
+// CA returns the authority of the server's certificate in PEM; nil without TLS. Call it after Start.
+func (s *Server) CA() []byte { return s.ca }
+
+// URL returns the server's address.
+func (s *Server) URL() string {
+	if s.TLS {
+		return "https://" + s.address
+	}
+
+	return "http://" + s.address
+}
 
 // Requests returns the paths of the requests so far that contain part, in order.
 func (s *Server) Requests(part string) []string {

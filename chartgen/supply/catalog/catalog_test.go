@@ -94,10 +94,11 @@ func TestPublicToken(t *testing.T) {
 	c, err := Parse([]byte(configuration))
 	g.Expect(err).NotTo(HaveOccurred())
 
-	gitHub := source.Server{Host: "github.com", Tokens: []string{"GITHUB_TOKEN", "github-token"}}
-	elsewhere := source.Server{Host: "github.com.evil.example", Tokens: gitHub.Tokens}
+	gitHub := source.Server{Host: "github.com", TLS: true, Tokens: []string{"GITHUB_TOKEN", "github-token"}}
+	elsewhere := source.Server{Host: "github.com.evil.example", TLS: true, Tokens: gitHub.Tokens}
 	g.Expect(c.PublicToken(gitHub)).To(Equal("t0ken"))
-	g.Expect(c.PublicToken(source.Server{Host: "gitlab.com", Tokens: []string{"GITLAB_ACCESS_TOKEN"}})).To(Equal("glpat"))
+	g.Expect(c.PublicToken(source.Server{Host: "gitlab.com", TLS: true, Tokens: []string{"GITLAB_ACCESS_TOKEN"}})).To(Equal("glpat"))
+	g.Expect(c.PublicToken(source.Server{Host: "github.com", Tokens: gitHub.Tokens})).To(BeEmpty(), "without TLS")
 	g.Expect(c.PublicToken(elsewhere)).To(BeEmpty(), "a resource may name any server")
 	t.Setenv("GITHUB_TOKEN", "environment")
 	g.Expect(c.PublicToken(gitHub)).To(Equal("environment"))

@@ -10,8 +10,9 @@ import (
 )
 
 // Open returns the source of an entry: a web server, or a folder in clusterctl's local-repository
-// layout. Credentials take precedence over tokens of the environment and the configuration; nil means
-// there are only those. The error is a *source.AddressError.
+// layout. Credentials take precedence over tokens of the environment and the configuration, which are
+// used only over TLS, and not with a proxy or certificates of the credentials; nil means there are only
+// the tokens. The error is a *source.AddressError.
 func (c *Catalog) Open(e Entry, credentials source.CredentialsFunc) (source.Source, error) {
 	u, err := url.Parse(e.URL)
 	if err == nil && (u.Scheme == "" || u.Scheme == "file") {
@@ -28,7 +29,7 @@ func (c *Catalog) Open(e Entry, credentials source.CredentialsFunc) (source.Sour
 			}
 		}
 
-		if found.Token == "" && found.Username == "" {
+		if !found.HasLogin() && !found.SetsTransport() && server.TLS {
 			found.Token = c.token(server)
 		}
 
@@ -45,10 +46,10 @@ func (c *Catalog) WebOptions(credentials source.CredentialsFunc) source.WebOptio
 }
 
 // PublicToken returns the token of the environment or the configuration if the server is github.com
-// or gitlab.com. Other servers get one only if their address is in the catalog: a user who may write
+// or gitlab.com over TLS. Other servers get one only if their address is in the catalog: a user who may write
 // a resource could otherwise have the token sent to a server of their choice.
 func (c *Catalog) PublicToken(server source.Server) string {
-	if server.Host != "github.com" && server.Host != "gitlab.com" {
+	if !server.TLS || server.Host != "github.com" && server.Host != "gitlab.com" {
 		return ""
 	}
 

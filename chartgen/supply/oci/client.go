@@ -28,6 +28,12 @@ type Options struct {
 	StallTimeout time.Duration
 }
 
+// SetsTransport reports whether the options determine whom a connection trusts, or where it goes.
+// Credentials of another owner must not be sent over it.
+func (o Options) SetsTransport() bool {
+	return o.Proxy != "" || len(o.CA)+len(o.Certificate)+len(o.Key) > 0
+}
+
 // Client reads from and writes to any number of registries. It is safe for concurrent use and needs
 // no Close.
 type Client struct {

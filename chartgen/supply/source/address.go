@@ -147,7 +147,7 @@ func parseFolder(u *url.URL, options WebOptions) (site *webFolder, version, file
 	site = &webFolder{
 		connection: connection{
 			credentials: options.Credentials,
-			server:      Server{Host: u.Hostname()},
+			server:      Server{Host: u.Hostname(), TLS: u.Scheme == "https"},
 			origins:     []string{web.Origin(u)},
 		},
 	}

@@ -10,6 +10,8 @@ import (
 type Server struct {
 	// Host of the address without the port, for example "github.com".
 	Host string
+	// TLS reports whether requests are sent over TLS.
+	TLS bool
 	// Tokens are the variables in which users of clusterctl and cluster-api-operator keep a token
 	// for the server, for example "GITHUB_TOKEN".
 	Tokens []string

@@ -52,6 +52,7 @@ func newGitHub(project *url.URL, options WebOptions) *gitHub {
 			credentials: options.Credentials,
 			server: Server{
 				Host:   project.Hostname(),
+				TLS:    project.Scheme == "https",
 				Tokens: []string{"GITHUB_TOKEN", "github-token"},
 			},
 		},

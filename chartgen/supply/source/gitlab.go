@@ -51,6 +51,7 @@ func parseGitLab(u *url.URL, options WebOptions) (site *gitLab, version, file st
 			credentials: options.Credentials,
 			server: Server{
 				Host:   u.Hostname(),
+				TLS:    u.Scheme == "https",
 				Tokens: []string{"GITLAB_ACCESS_TOKEN", "gitlab-access-token", "GITLAB_TOKEN"},
 			},
 			origins: []string{web.Origin(u)},

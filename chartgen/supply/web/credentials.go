@@ -22,6 +22,15 @@ type Credentials struct {
 	Proxy string
 }
 
+// HasLogin reports whether requests are authenticated by a header, which needs TLS.
+func (c Credentials) HasLogin() bool { return c.Token != "" || c.Username != "" || c.Password != "" }
+
+// SetsTransport reports whether the credentials also determine whom a connection trusts, or where it
+// goes. Credentials of another owner must not be sent over it.
+func (c Credentials) SetsTransport() bool {
+	return c.Proxy != "" || len(c.CA)+len(c.Certificate)+len(c.Key) > 0
+}
+
 // Limits of the single steps of a request. Get has a limit for the whole of it as well.
 const (
 	dialTimeout   = 10 * time.Second
