@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/acl"
@@ -60,6 +62,8 @@ type Options struct {
 	// registry of every image.
 	Registry      *fetch.Registry
 	ImageRegistry string
+	// SourcePolicy restricts the sources of resources.
+	SourcePolicy fetch.Policy
 	// PushCharts makes the operator push the charts that it builds from its catalog to the chart
 	// repository.
 	PushCharts bool
@@ -85,6 +89,10 @@ func CacheOptions(scope watch.Scope) cache.Options {
 
 // Setup adds a controller for each kind to the manager.
 func Setup(mgr ctrl.Manager, options Options) error {
+	if err := options.SourcePolicy.Parse(apiServers(mgr)...); err != nil {
+		return err
+	}
+
 	// The indexes are only registered: nothing is read yet that a context could cancel.
 	if err := watch.IndexProviders(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -119,6 +127,17 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	}
 
 	return nil
+}
+
+// apiServers returns the addresses of the API server: the one in use and, in a pod, that of its Service.
+func apiServers(mgr ctrl.Manager) []string {
+	addresses := []string{mgr.GetConfig().Host}
+
+	if host := os.Getenv("KUBERNETES_SERVICE_HOST"); host != "" {
+		addresses = append(addresses, net.JoinHostPort(host, os.Getenv("KUBERNETES_SERVICE_PORT")))
+	}
+
+	return addresses
 }
 
 // localCluster connects to the cluster that the provider resources are in, and starts its watches with
@@ -167,6 +186,7 @@ func newDependencies(
 		Readers:  readers,
 		Config:   &fetch.ConfigFile{Path: options.ConfigFile},
 		Registry: options.Registry,
+		Policy:   &options.SourcePolicy,
 	}
 	remote := &watch.Remote{Cache: mgr.GetClient(), Wake: wakers.Wake}
 

@@ -166,6 +166,7 @@ func parse() *flags {
 	)
 	set.BoolVar(&f.showVersion, "version", false, "Print the version and exit.")
 	f.controllers.ACL.BindFlags(set)
+	f.controllers.SourcePolicy.BindFlags(set)
 	f.client.BindFlags(set)
 	f.election.BindFlags(set)
 	f.log.BindFlags(set)

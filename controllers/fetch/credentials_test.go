@@ -39,7 +39,9 @@ func TestCredentials(t *testing.T) {
 
 	var (
 		gitHub = source.Server{Host: "git.example.com", TLS: true, Tokens: []string{"GITHUB_TOKEN", "github-token"}}
-		gitLab = source.Server{Host: "lab.example.com", TLS: true, Tokens: []string{"GITLAB_ACCESS_TOKEN", "gitlab-access-token"}}
+		gitLab = source.Server{
+			Host: "lab.example.com", TLS: true, Tokens: []string{"GITLAB_ACCESS_TOKEN", "gitlab-access-token"},
+		}
 		mirror = source.Server{Host: "mirror.example.com", TLS: true}
 		plain  = source.Server{Host: "git.example.com", Tokens: []string{"GITHUB_TOKEN"}}
 	)
@@ -95,8 +97,8 @@ func TestCredentials(t *testing.T) {
 	t.Run("a login without TLS", func(t *testing.T) {
 		p := provider("x", fetching(v1alpha2.FetchConfiguration{SecretRef: &v1alpha2.LocalSecretReference{Name: "basic"}}))
 		_, err := inputsOf(t, r, p).credentials(nil)(t.Context(), plain)
-		NewWithT(t).Expect(err).To(MatchError(&ConfigError{"the credentials in the Secret of spec.fetchConfig.secretRef are " +
-			"not sent to git.example.com over plain HTTP; use https, or remove them from the Secret"}))
+		NewWithT(t).Expect(err).To(MatchError(&ConfigError{"the credentials in the Secret of spec.fetchConfig.secretRef " +
+			"are not sent to git.example.com over plain HTTP; use https, or remove them from the Secret"}))
 	})
 
 	t.Run("a Secret that does not exist", func(t *testing.T) {

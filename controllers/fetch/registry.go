@@ -167,6 +167,8 @@ func (in *inputs) options(ctx context.Context, ref oci.Reference) (oci.Options, 
 		}
 	}
 
+	options.Guard = in.Policy.guard()
+
 	if ref.PlainHTTP {
 		options.Credentials = refuseCredentials(options.Credentials)
 	}

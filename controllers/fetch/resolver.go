@@ -23,6 +23,8 @@ type Resolver struct {
 	Config *ConfigFile
 	// Registry is the operator's access to registries.
 	Registry *Registry
+	// Policy restricts sources; nil for no restriction.
+	Policy *Policy
 }
 
 // ConfigError reports that spec.fetchConfig cannot be used.
@@ -67,6 +69,10 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 	case config.Directory != "":
 		return source.NewDirectory(filepath.Join(config.Directory, identity.Label))
 	case config.OCI != "" || config.Image != "":
+		if err := r.Policy.checkRegistry(cmp.Or(config.OCI, config.Image), config); err != nil {
+			return nil, err
+		}
+
 		return in.registrySource(identity)
 	}
 
@@ -76,12 +82,16 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 	}
 
 	if url := cmp.Or(config.URL, config.HTTP); url != "" {
+		if err := r.Policy.checkURL(url); err != nil {
+			return nil, err
+		}
+
 		own := known.PublicToken
 		if in.tenant {
 			own = nil
 		}
 
-		return source.NewWebsite(url, identity, known.WebOptions(in.credentials(own)))
+		return source.NewWebsite(url, identity, known.WebOptions(in.credentials(own), r.Policy.guard()))
 	}
 
 	return in.defaultSource(known, identity)
@@ -101,7 +111,11 @@ func (in *inputs) defaultSource(known *catalog.Catalog, identity bundle.Provider
 		return in.chartSource(identity, nil)
 	}
 
-	published, err := known.Open(entry, in.credentials(nil))
+	if err := in.Policy.checkURL(entry.URL); err != nil {
+		return nil, err
+	}
+
+	published, err := known.Open(entry, in.credentials(nil), in.Policy.guard())
 	if err != nil || in.Registry.Charts == nil {
 		return published, err
 	}

@@ -139,13 +139,16 @@ func selfSigned(t *testing.T, hosts []string) (tls.Certificate, string) {
 func TestOwnCredentialsStayOnOwnTransport(t *testing.T) {
 	t.Setenv("GITHUB_TOKEN", operatorToken)
 
-	for name, p := range map[string]v1alpha2.Provider{
-		"an artifact":                     provider("x", fetching(v1alpha2.FetchConfiguration{OCI: registryHost + "/x"})),
-		"an image":                        provider("x", fetching(v1alpha2.FetchConfiguration{Image: registryHost + "/x"})),
-		"a registry without TLS":          provider("x", fetching(v1alpha2.FetchConfiguration{OCI: "http://" + registryHost + "/x"})),
-		"a project on GitHub":             provider("x", fetching(v1alpha2.FetchConfiguration{URL: "https://github.com/o/p/releases"})),
-		"a project on GitHub without TLS": provider("x", fetching(v1alpha2.FetchConfiguration{URL: "http://github.com/o/p/releases"})),
-		"a provider of the catalog":       provider("aws", fetching(v1alpha2.FetchConfiguration{})),
+	for name, c := range map[string]struct {
+		provider string
+		config   v1alpha2.FetchConfiguration
+	}{
+		"an artifact":                     {"x", v1alpha2.FetchConfiguration{OCI: registryHost + "/x"}},
+		"an image":                        {"x", v1alpha2.FetchConfiguration{Image: registryHost + "/x"}},
+		"a registry without TLS":          {"x", v1alpha2.FetchConfiguration{OCI: "http://" + registryHost + "/x"}},
+		"a project on GitHub":             {"x", v1alpha2.FetchConfiguration{URL: "https://github.com/o/p/releases"}},
+		"a project on GitHub without TLS": {"x", v1alpha2.FetchConfiguration{URL: "http://github.com/o/p/releases"}},
+		"a provider of the catalog":       {"aws", v1alpha2.FetchConfiguration{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -155,9 +158,9 @@ func TestOwnCredentialsStayOnOwnTransport(t *testing.T) {
 				"transport": {"proxy": s.proxy, "ca.crt": s.ca},
 			})}
 
-			p.GetSpec().FetchConfig.SecretRef = &v1alpha2.LocalSecretReference{Name: "transport"}
+			c.config.SecretRef = &v1alpha2.LocalSecretReference{Name: "transport"}
 
-			found, err := r.Source(p)
+			found, err := r.Source(provider(c.provider, fetching(c.config)))
 			g.Expect(err).NotTo(HaveOccurred())
 
 			_, err = found.Fetch(t.Context(), found.(source.Remote).Version("v1.0.0"))

@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/supply/transport"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/clusters"
@@ -63,6 +64,10 @@ var errorCases = map[string]errorCase{
 	},
 	"an invalid address": {
 		err:       &source.AddressError{},
+		condition: preflightFailed, reason: v1alpha2.FetchConfigValidationErrorReason, outcome: Stalled,
+	},
+	"a source at an address that is refused": {
+		err:       &transport.AddressError{},
 		condition: preflightFailed, reason: v1alpha2.FetchConfigValidationErrorReason, outcome: Stalled,
 	},
 	"a missing Secret": {

@@ -211,6 +211,7 @@ var _ = Describe("A web server", Ordered, func() {
 			p.Spec.FetchConfig.HTTP = server.URL() + "/plain/owner/guarded"
 			p.Spec.FetchConfig.SecretRef.Name = "authority"
 			p.Spec.FetchConfig.Digest = "sha256:" + strings.Repeat("0", 64)
+
 			Expect(w.client.Create(ctx, &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "guarded", Name: "authority"},
 				StringData: map[string]string{"ca.crt": string(server.CA())},

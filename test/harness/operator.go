@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -63,9 +64,9 @@ func StartOperatorAs(
 		return nil, err
 	}
 
-	args := append(
-		append(command[1:len(command):len(command)], "--metrics-bind-address=0", "--health-probe-bind-address=0"),
-		flags...)
+	args := slices.Concat(command[1:], []string{"--metrics-bind-address=0", "--health-probe-bind-address=0"},
+		sourceFlags(flags), flags)
+
 	o := &Operator{cmd: exec.Command(command[0], args...), log: log, ended: make(chan struct{})}
 
 	o.cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
@@ -82,6 +83,28 @@ func StartOperatorAs(
 	}()
 
 	return o, nil
+}
+
+// sourceFlags returns flags that allow sources on this machine, unless the given flags decide that.
+func sourceFlags(flags []string) []string {
+	decided := func(name string) bool {
+		return slices.ContainsFunc(flags, func(flag string) bool {
+			value, found := strings.CutPrefix(flag, name)
+			return found && value != "="
+		})
+	}
+
+	var allowed []string
+
+	if !decided("--allow-http-sources") {
+		allowed = append(allowed, "--allow-http-sources")
+	}
+
+	if !decided("--allowed-source-addresses") {
+		allowed = append(allowed, "--allowed-source-addresses=127.0.0.0/8")
+	}
+
+	return allowed
 }
 
 // Stop ends the operator with SIGTERM, as a node does that is being drained, and waits.

@@ -44,7 +44,7 @@ func TestBuiltInEntries(t *testing.T) {
 		}))
 
 	for _, e := range c.Entries {
-		from, err := c.Open(e, nil)
+		from, err := c.Open(e, nil, nil)
 		g.Expect(err).NotTo(HaveOccurred(), e.Label())
 		g.Expect(from.(source.Remote).Version("v1.0.0").Origin).
 			To(
@@ -82,7 +82,7 @@ func TestConfiguredEntries(t *testing.T) {
 	g.Expect(found).To(BeTrue())
 	g.Expect(os.MkdirAll(filepath.Join(folder, "addon-ours", "v1.0.0"), 0o755)).To(Succeed())
 
-	from, err := c.Open(ours, nil)
+	from, err := c.Open(ours, nil, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(from.Versions(t.Context())).To(HaveExactElements(HaveField("Name", "v1.0.0")))
 }
@@ -97,7 +97,9 @@ func TestPublicToken(t *testing.T) {
 	gitHub := source.Server{Host: "github.com", TLS: true, Tokens: []string{"GITHUB_TOKEN", "github-token"}}
 	elsewhere := source.Server{Host: "github.com.evil.example", TLS: true, Tokens: gitHub.Tokens}
 	g.Expect(c.PublicToken(gitHub)).To(Equal("t0ken"))
-	g.Expect(c.PublicToken(source.Server{Host: "gitlab.com", TLS: true, Tokens: []string{"GITLAB_ACCESS_TOKEN"}})).To(Equal("glpat"))
+
+	gitLab := source.Server{Host: "gitlab.com", TLS: true, Tokens: []string{"GITLAB_ACCESS_TOKEN"}}
+	g.Expect(c.PublicToken(gitLab)).To(Equal("glpat"))
 	g.Expect(c.PublicToken(source.Server{Host: "github.com", Tokens: gitHub.Tokens})).To(BeEmpty(), "without TLS")
 	g.Expect(c.PublicToken(elsewhere)).To(BeEmpty(), "a resource may name any server")
 	t.Setenv("GITHUB_TOKEN", "environment")
@@ -157,6 +159,7 @@ func TestOpenReadsNoCredentials(t *testing.T) {
 			calls++
 			return web.Credentials{}, nil
 		},
+		nil,
 	)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(calls).To(BeZero(), "credentials are read with the first request")

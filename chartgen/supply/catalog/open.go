@@ -6,14 +6,18 @@ import (
 	"path/filepath"
 
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/supply/transport"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
 // Open returns the source of an entry: a web server, or a folder in clusterctl's local-repository
 // layout. Credentials take precedence over tokens of the environment and the configuration, which are
 // used only over TLS, and not with a proxy or certificates of the credentials; nil means there are only
-// the tokens. The error is a *source.AddressError.
-func (c *Catalog) Open(e Entry, credentials source.CredentialsFunc) (source.Source, error) {
+// the tokens. The guard restricts connections; nil for no restriction. The error is a
+// *source.AddressError.
+func (c *Catalog) Open(
+	e Entry, credentials source.CredentialsFunc, guard *transport.Guard,
+) (source.Source, error) {
 	u, err := url.Parse(e.URL)
 	if err == nil && (u.Scheme == "" || u.Scheme == "file") {
 		return source.NewDirectory(filepath.Dir(filepath.Dir(u.Path))) // of <label>/<version>/<file>
@@ -36,13 +40,18 @@ func (c *Catalog) Open(e Entry, credentials source.CredentialsFunc) (source.Sour
 		return found, nil
 	}
 
-	return source.NewWebsite(e.URL, source.Provider(e.Type, e.Name), c.WebOptions(withToken))
+	return source.NewWebsite(e.URL, source.Provider(e.Type, e.Name), c.WebOptions(withToken, guard))
 }
 
 // WebOptions returns the options of the configuration for sources on web servers, including those
 // that are not in the catalog.
-func (c *Catalog) WebOptions(credentials source.CredentialsFunc) source.WebOptions {
-	return source.WebOptions{Credentials: credentials, Overrides: c.Overrides, GoProxy: c.Variable("GOPROXY")}
+func (c *Catalog) WebOptions(credentials source.CredentialsFunc, guard *transport.Guard) source.WebOptions {
+	return source.WebOptions{
+		Credentials: credentials,
+		Overrides:   c.Overrides,
+		GoProxy:     c.Variable("GOPROXY"),
+		Guard:       guard,
+	}
 }
 
 // PublicToken returns the token of the environment or the configuration if the server is github.com

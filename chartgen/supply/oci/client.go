@@ -23,6 +23,8 @@ type Options struct {
 	Certificate, Key []byte
 	// Proxy is the URL of the proxy to use instead of the environment's.
 	Proxy string
+	// Guard restricts connections and redirects; nil for no restriction.
+	Guard *transport.Guard
 	// StallTimeout is how long a connection may transfer nothing before it is closed; 0 means one
 	// minute.
 	StallTimeout time.Duration
@@ -48,7 +50,7 @@ func NewClient(o Options) (*Client, error) {
 	}
 
 	return &Client{auth: &auth.Client{
-		Client:     &http.Client{Transport: retry.NewTransport(roundTripper)},
+		Client:     &http.Client{Transport: retry.NewTransport(roundTripper), CheckRedirect: checkRedirect(o.Guard)},
 		Header:     http.Header{"User-Agent": {"capstan"}},
 		Cache:      auth.NewCache(),
 		Credential: o.Credentials,
@@ -57,7 +59,9 @@ func NewClient(o Options) (*Client, error) {
 
 // newRoundTripper returns a transport that closes stalled connections.
 func newRoundTripper(o Options) (http.RoundTripper, error) {
-	t, err := transport.New(transport.Options{CA: o.CA, Certificate: o.Certificate, Key: o.Key, Proxy: o.Proxy})
+	t, err := transport.New(transport.Options{
+		CA: o.CA, Certificate: o.Certificate, Key: o.Key, Proxy: o.Proxy, Guard: o.Guard,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,10 @@ func diagnose(ref Reference, err error) (Reason, string) {
 		return Untrusted, message
 	}
 
+	if message := diagnoseRefusal(err); message != "" {
+		return Denied, message
+	}
+
 	var network net.Error
 
 	switch {

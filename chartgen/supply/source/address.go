@@ -147,6 +147,7 @@ func parseFolder(u *url.URL, options WebOptions) (site *webFolder, version, file
 	site = &webFolder{
 		connection: connection{
 			credentials: options.Credentials,
+			guard:       options.Guard,
 			server:      Server{Host: u.Hostname(), TLS: u.Scheme == "https"},
 			origins:     []string{web.Origin(u)},
 		},

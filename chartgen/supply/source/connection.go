@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 
+	"github.com/capstan-project/capstan/chartgen/supply/transport"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
@@ -31,11 +32,14 @@ type WebOptions struct {
 	// GoProxy lists the versions of projects on github.com without counting towards GitHub's rate
 	// limit. The format is that of the go command's variable GOPROXY.
 	GoProxy string
+	// Guard restricts connections and redirects; nil for no restriction.
+	Guard *transport.Guard
 }
 
 // connection creates a client when the first request is made.
 type connection struct {
 	credentials CredentialsFunc
+	guard       *transport.Guard
 	server      Server
 	// origins are those that the credentials are sent to.
 	origins []string
@@ -67,7 +71,7 @@ func (c *connection) connect(ctx context.Context) error {
 		}
 	}
 
-	client, err := web.New(credentials, c.origins...)
+	client, err := web.New(credentials, c.guard, c.origins...)
 	if err != nil {
 		return err
 	}

@@ -50,6 +50,7 @@ func newGitHub(project *url.URL, options WebOptions) *gitHub {
 	g := &gitHub{
 		connection: connection{
 			credentials: options.Credentials,
+			guard:       options.Guard,
 			server: Server{
 				Host:   project.Hostname(),
 				TLS:    project.Scheme == "https",
@@ -125,6 +126,12 @@ func (g *gitHub) readAsset(ctx context.Context, version, name string, limit int6
 	for _, asset := range release.Assets {
 		if asset.Name != name {
 			continue
+		}
+
+		// The answer of a server must not choose what else is requested.
+		address, err := url.Parse(asset.URL)
+		if err != nil || web.Origin(address) != g.origins[0] {
+			return nil, notFound
 		}
 
 		res, err := g.get(ctx, asset.URL, "application/octet-stream", limit)

@@ -139,3 +139,28 @@ func TestInvalidTokenError(t *testing.T) {
 	g.Expect(err).To(BeAssignableToTypeOf(&InvalidTokenError{}))
 	g.Expect(err).To(MatchError(And(ContainSubstring("is wrong or has expired"), Not(ContainSubstring("right")))))
 }
+
+func TestAssetsOfOtherServersAreNotRead(t *testing.T) {
+	g := NewWithT(t)
+	asked := 0
+	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	t.Cleanup(inner.Close)
+
+	release := fmt.Sprintf(`{"tag_name": "v1.0.0", "assets": [{"name": "metadata.yaml", "url": %q}]}`, inner.URL+"/inner")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/api/") {
+			_, _ = fmt.Fprint(w, release)
+			return
+		}
+
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(server.Close)
+
+	w, err := NewWebsite(server.URL+"/o/r/releases", infrastructure, withToken("t0ken"))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	_, err = w.Metadata(t.Context(), w.Version("v1.0.0"))
+	g.Expect(err).To(BeAssignableToTypeOf(&NotFoundError{}))
+	g.Expect(asked).To(BeZero())
+}

@@ -49,6 +49,7 @@ func parseGitLab(u *url.URL, options WebOptions) (site *gitLab, version, file st
 	site = &gitLab{
 		connection: connection{
 			credentials: options.Credentials,
+			guard:       options.Guard,
 			server: Server{
 				Host:   u.Hostname(),
 				TLS:    u.Scheme == "https",

@@ -35,7 +35,7 @@ func TestTemplatesAreBounded(t *testing.T) {
 	}{
 		"many templates":      {releaseWith(199, 10), "at most 200 cluster templates"},
 		"large templates":     {releaseWith(18, 1<<20), "16 MiB together"},
-		"templates at limits": {releaseWith(198, 10), ""},
+		"templates at limits": {releaseWith(197, 10), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

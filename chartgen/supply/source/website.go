@@ -162,7 +162,8 @@ func (w *Website) readComponents(ctx context.Context, version Version) ([]byte, 
 
 // readTemplates downloads cluster templates and ClusterClasses, which only infrastructure providers
 // have, as in clusterctl. Listing them may take a request that counts towards a rate limit. A
-// provider is useful without its templates, so a failure to list them is only logged.
+// provider is useful without its templates, so a failure to list them, and files that are none, are only
+// logged.
 func (w *Website) readTemplates(ctx context.Context, version Version) ([]bundle.File, error) {
 	if w.provider.Type != string(v1alpha2.InfrastructureProviderType) {
 		return nil, nil
@@ -198,7 +199,21 @@ func (w *Website) readTemplates(ctx context.Context, version Version) ([]bundle.
 		}
 	}
 
-	return templates, nil
+	return w.keepTemplates(ctx, version, templates), nil
+}
+
+// keepTemplates returns the files that are objects. They become part of the chart as they are, which the
+// users of the namespace can read: a server could otherwise have the operator copy any other file.
+func (w *Website) keepTemplates(ctx context.Context, version Version, files []bundle.File) []bundle.File {
+	return slices.DeleteFunc(files, func(file bundle.File) bool {
+		_, err := bundle.ParseComponents(file.Data)
+		if err != nil {
+			logr.FromContextOrDiscard(ctx).Info("Leaving a file out of the chart that is not a cluster template",
+				"url", w.fileURL(version.ID, file.Name))
+		}
+
+		return err != nil
+	})
 }
 
 // readFile reads a file from the overrides layer, or else from the server.

@@ -28,8 +28,9 @@ func releaseFiles(version string) map[string][]byte {
 		),
 		"infrastructure-components.yaml": []byte("infrastructure " + version),
 		"core-components.yaml":           []byte("core " + version),
-		"cluster-template.yaml":          []byte("template"),
-		"clusterclass-quick.yaml":        []byte("class"),
+		"cluster-template.yaml":          []byte("{apiVersion: v1, kind: Cluster, metadata: {name: '${NAME}'}}"),
+		"clusterclass-quick.yaml":        []byte("{apiVersion: v1, kind: ClusterClass, metadata: {name: quick}}"),
+		"cluster-template-stolen.yaml":   []byte(`{"Code": "Success", "SecretAccessKey": "of another server"}`),
 		"cluster-template.md":            []byte("no YAML"),
 	}
 }

@@ -21,6 +21,8 @@ type Options struct {
 	// Proxy is the URL of an http, https or socks5 proxy, including its credentials if it needs
 	// any. It replaces the proxy of the environment. Key proxy.
 	Proxy string
+	// Guard restricts the connections; nil for no restriction.
+	Guard *Guard
 }
 
 // New returns a clone of http.DefaultTransport with the options applied. Errors name the key that
@@ -28,6 +30,10 @@ type Options struct {
 func New(o Options) (*http.Transport, error) {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+
+	if o.Guard != nil {
+		t.DialContext = o.Guard.dial
+	}
 
 	if len(o.CA) > 0 {
 		pool, err := x509.SystemCertPool()

@@ -48,8 +48,8 @@ type originTransport struct {
 	origins     map[string]bool
 }
 
-func newTransport(c Credentials, origins []string) (*originTransport, error) {
-	anonymous, err := newRoundTripper(transport.Options{CA: c.CA, Proxy: c.Proxy})
+func newTransport(c Credentials, guard *transport.Guard, origins []string) (*originTransport, error) {
+	anonymous, err := newRoundTripper(transport.Options{CA: c.CA, Proxy: c.Proxy, Guard: guard})
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +59,7 @@ func newTransport(c Credentials, origins []string) (*originTransport, error) {
 		Proxy:       c.Proxy,
 		Certificate: c.Certificate,
 		Key:         c.Key,
+		Guard:       guard,
 	})
 	if err != nil {
 		return nil, err

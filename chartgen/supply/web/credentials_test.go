@@ -110,7 +110,7 @@ func TestTLS(t *testing.T) {
 		{Certificate: certificate},
 		{Certificate: []byte("x"), Key: key},
 	} {
-		_, err := New(bad)
+		_, err := New(bad, nil)
 		g.Expect(err).To(BeAssignableToTypeOf(&CredentialsError{}))
 		g.Expect(err).To(MatchError(ContainSubstring("PEM")))
 	}
@@ -145,7 +145,7 @@ func TestProxy(t *testing.T) {
 		"http://me:pass@",
 		"http://me:pass@ho st",
 	} {
-		_, err := New(Credentials{Proxy: bad})
+		_, err := New(Credentials{Proxy: bad}, nil)
 		g.Expect(err).
 			To(MatchError(
 				And(ContainSubstring("the source's Secret: proxy is not the URL of a proxy"), Not(ContainSubstring("pass"))),

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/capstan-project/capstan/chartgen/supply/transport"
 )
 
 // CredentialsError reports credentials that cannot be used. Its text never contains any of them.
@@ -106,9 +108,12 @@ func (e *UnreachableError) Error() string {
 	var (
 		certificate *tls.CertificateVerificationError
 		redirect    *redirectError
+		address     *transport.AddressError
 	)
 
 	switch {
+	case errors.As(e.err, &address):
+		return fmt.Sprintf("%s: %v", e.URL, address)
 	case errors.As(e.err, &certificate):
 		return fmt.Sprintf(
 			"%s: the server's certificate is not trusted: %v; "+
@@ -136,9 +141,10 @@ func (e *UnreachableError) temporary() bool {
 	var (
 		certificate *tls.CertificateVerificationError
 		redirect    *redirectError
+		address     *transport.AddressError
 	)
 
-	return !errors.As(e.err, &certificate) && !errors.As(e.err, &redirect) &&
+	return !errors.As(e.err, &certificate) && !errors.As(e.err, &redirect) && !errors.As(e.err, &address) &&
 		!errors.Is(e.err, context.DeadlineExceeded) &&
 		!errors.Is(e.err, context.Canceled)
 }

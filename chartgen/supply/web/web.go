@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/capstan-project/capstan/chartgen/supply/transport"
 )
 
 const (
@@ -36,33 +38,41 @@ type Client struct {
 	pause time.Duration
 }
 
-// New returns a client that sends the credentials to the given origins (see Origin) only. The error
-// is a *CredentialsError.
-func New(credentials Credentials, origins ...string) (*Client, error) {
-	t, err := newTransport(credentials, origins)
+// New returns a client that sends the credentials to the given origins (see Origin) only. The guard
+// restricts connections and redirects; nil for no restriction. The error is a *CredentialsError.
+func New(credentials Credentials, guard *transport.Guard, origins ...string) (*Client, error) {
+	t, err := newTransport(credentials, guard, origins)
 	if err != nil {
 		return nil, err
 	}
 
 	return &Client{
-		http:    &http.Client{Transport: t, CheckRedirect: checkRedirect},
+		http:    &http.Client{Transport: t, CheckRedirect: checkRedirect(guard)},
 		timeout: 90 * time.Second,
 		pause:   500 * time.Millisecond,
 	}, nil
 }
 
-// checkRedirect limits the number of redirects and refuses those that leave TLS.
-func checkRedirect(req *http.Request, via []*http.Request) error {
-	const maxRedirects = 10
-	if len(via) >= maxRedirects {
-		return &redirectError{fmt.Sprintf("more than %d times", maxRedirects)}
-	}
+// checkRedirect returns a function that limits the number of redirects, and refuses those that leave
+// TLS or that the guard refuses: a server could otherwise choose any file that the operator can read.
+func checkRedirect(guard *transport.Guard) func(req *http.Request, via []*http.Request) error {
+	return func(req *http.Request, via []*http.Request) error {
+		const maxRedirects = 10
+		if len(via) >= maxRedirects {
+			return &redirectError{fmt.Sprintf("more than %d times", maxRedirects)}
+		}
 
-	if req.URL.Scheme != "https" && via[0].URL.Scheme == "https" {
-		return &redirectError{"from https to http, where the file can be tampered with on its way"}
-	}
+		if req.URL.Scheme != "https" && via[0].URL.Scheme == "https" {
+			return &redirectError{"from https to http, where the file can be tampered with on its way"}
+		}
 
-	return nil
+		if !guard.MayRedirect(via[0].URL, req.URL) {
+			return &redirectError{fmt.Sprintf("to another server, %s, which the operator's flag --allowed-redirect-hosts "+
+				"does not list", req.URL.Host)}
+		}
+
+		return nil
+	}
 }
 
 // Request describes a download.

@@ -22,7 +22,7 @@ const limit = 1 << 20
 func newClient(t *testing.T, credentials Credentials, origins ...string) *Client {
 	t.Helper()
 
-	c, err := New(credentials, origins...)
+	c, err := New(credentials, nil, origins...)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	c.pause = time.Millisecond

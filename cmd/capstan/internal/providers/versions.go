@@ -67,7 +67,7 @@ func (o *versionsOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	from, err := known.Open(entry, nil)
+	from, err := known.Open(entry, nil, nil)
 	if err != nil {
 		return err
 	}

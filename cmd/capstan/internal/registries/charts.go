@@ -117,7 +117,7 @@ func (f *chartFlags) source(name string) (source.Source, error) {
 		return nil, err
 	}
 
-	return known.Open(entry, nil)
+	return known.Open(entry, nil, nil)
 }
 
 // readResources reads the providers in a file of resources, as LABEL:VERSION.

@@ -1,0 +1,246 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Guard restricts where the transports for sources connect to, whose addresses are written by users of
+// the cluster: they must not reach what only the operator can reach. A nil Guard restricts nothing.
+type Guard struct {
+	// Allowed are ranges of addresses that may be connected to although they are special.
+	Allowed []netip.Prefix
+	// APIServers are addresses of the API server, as host:port, which are never connected to.
+	APIServers []string
+	// RedirectHosts are globs of hosts that any server may redirect to.
+	RedirectHosts []string
+}
+
+// AddressError reports a connection that a Guard refuses.
+type AddressError struct {
+	// Host that was requested, and Address that it has.
+	Host, Address string
+	// Kind of the address, for example "a loopback address".
+	Kind string
+	// Never reports that no flag allows the address.
+	Never bool
+}
+
+func (e *AddressError) Error() string {
+	text := fmt.Sprintf("%s is %s (%s), which a source or its proxy must not have; use another address", e.Host, e.Kind,
+		e.Address)
+	if e.Never {
+		return text
+	}
+
+	return text + ", or allow it with the operator's flag --allowed-source-addresses"
+}
+
+// special are the ranges of addresses that are refused: those of the pod, the node and the network
+// itself, and those of clouds' metadata servers, which are not all link-local.
+var special = []struct {
+	prefix netip.Prefix
+	kind   string
+}{
+	{netip.MustParsePrefix("0.0.0.0/8"), "an unspecified address"},
+	{netip.MustParsePrefix("::/128"), "an unspecified address"},
+	{netip.MustParsePrefix("127.0.0.0/8"), "a loopback address"},
+	{netip.MustParsePrefix("::1/128"), "a loopback address"},
+	{netip.MustParsePrefix("169.254.0.0/16"), "a link-local address"},
+	{netip.MustParsePrefix("fe80::/10"), "a link-local address"},
+	{netip.MustParsePrefix("224.0.0.0/4"), "a multicast address"},
+	{netip.MustParsePrefix("ff00::/8"), "a multicast address"},
+	{netip.MustParsePrefix("240.0.0.0/4"), "a reserved address"},
+	{netip.MustParsePrefix("fd00:ec2::/32"), "the address of a metadata server"},
+	{netip.MustParsePrefix("100.100.100.200/32"), "the address of a metadata server"},
+	{netip.MustParsePrefix("168.63.129.16/32"), "the address of a metadata server"},
+	{netip.MustParsePrefix("192.0.0.192/32"), "the address of a metadata server"},
+}
+
+// nat64 is the prefix of IPv6 addresses that contain an IPv4 address.
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+// plain returns an address without a zone, and the IPv4 address that an IPv6 address contains.
+func plain(address netip.Addr) netip.Addr {
+	address = address.Unmap().WithZone("")
+	if !nat64.Contains(address) {
+		return address
+	}
+
+	const embedded = 12 // the last four of 16 bytes
+
+	bytes := address.As16()
+
+	return netip.AddrFrom4([4]byte(bytes[embedded:]))
+}
+
+// CheckHost returns an *AddressError if a host is the literal of an address that is refused, which
+// matters where a proxy connects to it.
+func (g *Guard) CheckHost(host string) error {
+	address, err := netip.ParseAddr(host)
+	if g == nil || err != nil {
+		return nil //nolint:nilerr // a name, which is checked when it is resolved
+	}
+
+	if refused := g.refuse(address); refused != nil {
+		refused.Host = host
+		return refused
+	}
+
+	return nil
+}
+
+// refuse returns an error if an address is special and not allowed.
+func (g *Guard) refuse(address netip.Addr) *AddressError {
+	address = plain(address)
+
+	if slices.ContainsFunc(g.Allowed, func(p netip.Prefix) bool { return p.Contains(address) }) {
+		return nil
+	}
+
+	for _, s := range special {
+		if s.prefix.Contains(address) {
+			return &AddressError{Address: address.String(), Kind: s.kind}
+		}
+	}
+
+	return nil
+}
+
+// dial connects to an address unless that, after its name was resolved, is refused.
+func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	const timeout = 30 * time.Second // as in http.DefaultTransport
+
+	dialer := &net.Dialer{Timeout: timeout, KeepAlive: timeout}
+	if isOwnProxy(address) {
+		return dialer.DialContext(ctx, network, address)
+	}
+
+	apiServers := g.resolveAPIServers(ctx)
+	dialer.Control = func(_, resolved string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(resolved)
+		if err != nil {
+			return err
+		}
+
+		if slices.Contains(apiServers, netip.AddrPortFrom(plain(to.Addr()), to.Port())) {
+			return &AddressError{Address: resolved, Kind: "the API server's address", Never: true}
+		}
+
+		if refused := g.refuse(to.Addr()); refused != nil {
+			return refused
+		}
+
+		return nil
+	}
+
+	conn, err := dialer.DialContext(ctx, network, address)
+
+	var refused *AddressError
+	if errors.As(err, &refused) {
+		refused.Host, _, _ = net.SplitHostPort(address)
+		return nil, refused
+	}
+
+	return conn, err
+}
+
+// resolveAPIServers returns the current addresses of the API server. Those that cannot be resolved
+// cannot be reached either.
+func (g *Guard) resolveAPIServers(ctx context.Context) []netip.AddrPort {
+	var all []netip.AddrPort
+
+	for _, server := range g.APIServers {
+		host, port, err := net.SplitHostPort(server)
+		if err != nil {
+			continue
+		}
+
+		number, err := net.DefaultResolver.LookupPort(ctx, "tcp", port)
+		if err != nil {
+			continue
+		}
+
+		addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		if err != nil {
+			continue
+		}
+
+		for _, address := range addresses {
+			all = append(all, netip.AddrPortFrom(plain(address), uint16(number)))
+		}
+	}
+
+	return all
+}
+
+// isOwnProxy reports whether an address is that of a proxy in the environment.
+func isOwnProxy(address string) bool {
+	for _, scheme := range []string{"https", "http"} {
+		// A host that no list of exceptions contains.
+		request := &http.Request{URL: &url.URL{Scheme: scheme, Host: "source.invalid"}}
+
+		proxy, err := http.ProxyFromEnvironment(request)
+		if err == nil && proxy != nil && address == HostPort(proxy) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// HostPort returns the address of a URL, with the default port of its scheme.
+func HostPort(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"https": "443", "http": "80", "socks5": "1080", "socks5h": "1080"}[u.Scheme]
+	}
+
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// downloadHosts are globs of the hosts from which well-known servers have their files downloaded.
+var downloadHosts = map[string][]string{
+	"github.com":      {"*.githubusercontent.com", "codeload.github.com"},
+	"api.github.com":  {"*.githubusercontent.com", "codeload.github.com"},
+	"gitlab.com":      {"storage.googleapis.com", "cdn.artifacts.gitlab-static.net"},
+	"registry.k8s.io": {"*.pkg.dev"},
+}
+
+// MayRedirect reports whether a server may redirect a request: to itself and below its own name, to the
+// download hosts of well-known servers, and to RedirectHosts, other hosts only by https.
+func (g *Guard) MayRedirect(from, to *url.URL) bool {
+	here, there := strings.ToLower(from.Hostname()), strings.ToLower(to.Hostname())
+
+	switch {
+	case g == nil, here == there:
+		return true
+	case to.Scheme != "https":
+		return false
+	}
+
+	_, notName := netip.ParseAddr(here)
+	if notName != nil && strings.HasSuffix(there, "."+here) {
+		return true
+	}
+
+	return MatchHost(downloadHosts[here], there) || MatchHost(g.RedirectHosts, there)
+}
+
+// MatchHost reports whether a host matches one of the globs, in which * matches any part of a name.
+func MatchHost(globs []string, host string) bool {
+	return slices.ContainsFunc(globs, func(glob string) bool {
+		matched, err := path.Match(strings.ToLower(glob), strings.ToLower(host))
+		return err == nil && matched
+	})
+}

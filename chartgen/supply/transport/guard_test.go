@@ -1,0 +1,145 @@
+package transport
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+func TestGuardRefusesSpecialAddresses(t *testing.T) {
+	allowed := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+
+	for address, kind := range map[string]string{
+		"0.0.0.0":                "an unspecified address",
+		"::":                     "an unspecified address",
+		"::1":                    "a loopback address",
+		"169.254.169.254":        "a link-local address",
+		"::ffff:169.254.169.254": "a link-local address",
+		"64:ff9b::a9fe:a9fe":     "a link-local address",
+		"fe80::1%eth0":           "a link-local address",
+		"224.0.0.1":              "a multicast address",
+		"ff02::1":                "a multicast address",
+		"255.255.255.255":        "a reserved address",
+		"fd00:ec2::254":          "the address of a metadata server",
+		"100.100.100.200":        "the address of a metadata server",
+		"127.0.0.1":              "",
+		"::ffff:127.0.0.1":       "",
+		"10.0.0.1":               "",
+		"192.168.1.1":            "",
+		"140.82.121.3":           "",
+		"2606:50c0:8000::154":    "",
+	} {
+		g := NewWithT(t)
+		err := (&Guard{Allowed: allowed}).CheckHost(address)
+
+		if kind == "" {
+			g.Expect(err).NotTo(HaveOccurred(), address)
+		} else {
+			g.Expect(err).To(MatchError(HavePrefix(address+" is "+kind)), address)
+		}
+	}
+
+	NewWithT(t).Expect((&Guard{}).CheckHost("localhost")).To(Succeed(), "names are checked when they are resolved")
+	NewWithT(t).Expect((*Guard)(nil).CheckHost("127.0.0.1")).To(Succeed())
+}
+
+func TestGuardChecksEveryConnection(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/redirect" {
+			http.Redirect(w, r, "http://[::1]:1/inner", http.StatusFound)
+		}
+	}))
+	defer server.Close()
+
+	address := server.Listener.Addr().String()
+	_, port, err := net.SplitHostPort(address)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+
+	for name, c := range map[string]struct {
+		options Options
+		url     string
+		refused string
+	}{
+		"a loopback address": {
+			Options{Guard: &Guard{}}, server.URL, "127.0.0.1 is a loopback address (127.0.0.1), which a source or its proxy " +
+				"must not have; use another address, or allow it with the operator's flag --allowed-source-addresses",
+		},
+		"a name of a loopback address": {
+			Options{Guard: &Guard{}}, "http://localhost:" + port, "localhost is a loopback address",
+		},
+		"an allowed address": {Options{Guard: &Guard{Allowed: loopback}}, server.URL, ""},
+		"no guard":           {Options{}, server.URL, ""},
+		"a redirect": {
+			Options{Guard: &Guard{Allowed: loopback}}, server.URL + "/redirect", "::1 is a loopback address",
+		},
+		"the API server, which no flag allows": {
+			Options{Guard: &Guard{Allowed: loopback, APIServers: []string{"localhost:" + port}}}, server.URL,
+			"127.0.0.1 is the API server's address (" + address + "), which a source or its proxy must not have; use another",
+		},
+		"a proxy": {
+			Options{Guard: &Guard{}, Proxy: server.URL}, "http://source.example.com", "127.0.0.1 is a loopback address",
+		},
+		"an allowed proxy": {
+			Options{Guard: &Guard{Allowed: loopback}, Proxy: server.URL}, "http://source.example.com", "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			transport, err := New(c.options)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			res, err := (&http.Client{Transport: transport}).Get(c.url) //nolint:noctx // a test
+			if c.refused != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(c.refused)))
+				return
+			}
+
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(res.Body.Close()).To(Succeed())
+			g.Expect(res.StatusCode).To(Equal(http.StatusOK))
+		})
+	}
+}
+
+func TestMayRedirect(t *testing.T) {
+	guard := &Guard{RedirectHosts: []string{"*.storage.example.com"}}
+
+	for name, c := range map[string]struct {
+		from, to string
+		want     bool
+	}{
+		"the same host":                        {"https://a.example.com/x", "https://a.example.com/y", true},
+		"the same host without TLS":            {"http://a.example.com/x", "http://A.example.com/y", true},
+		"another host":                         {"https://a.example.com/x", "https://b.example.com/y", false},
+		"a host that ends in the same letters": {"https://a.example.com/x", "https://evila.example.com/y", false},
+		"a host below":                         {"https://git.example.com/x", "https://media.git.example.com/y", true},
+		"a host below without TLS":             {"http://git.example.com/x", "http://media.git.example.com/y", false},
+		"the parent":                           {"https://a.example.com/x", "https://example.com/y", false},
+		"GitHub's downloads": {
+			"https://github.com/x", "https://release-assets.githubusercontent.com/y", true,
+		},
+		"GitHub's API":               {"https://api.github.com/x", "https://objects.githubusercontent.com/y", true},
+		"GitHub's downloads as http": {"http://github.com/x", "http://objects.githubusercontent.com/y", false},
+		"GitHub's downloads from another server": {
+			"https://a.example.com/x", "https://objects.githubusercontent.com/y", false,
+		},
+		"a listed host":   {"https://a.example.com/x", "https://s3.storage.example.com/y", true},
+		"an address":      {"https://1.1.1.1/x", "https://2.1.1.1.1/y", false},
+		"an inner server": {"https://a.example.com/x", "https://169.254.169.254/y", false},
+	} {
+		from, err := url.Parse(c.from)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		to, err := url.Parse(c.to)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+		NewWithT(t).Expect(guard.MayRedirect(from, to)).To(Equal(c.want), name)
+		NewWithT(t).Expect((*Guard)(nil).MayRedirect(from, to)).To(BeTrue())
+	}
+}

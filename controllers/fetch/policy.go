@@ -1,0 +1,161 @@
+package fetch
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/supply/transport"
+)
+
+// Policy is what the operator's flags allow the sources of all resources to be. The chart repository
+// and the module proxy are the operator's own and not subject to it. A nil Policy allows everything.
+type Policy struct {
+	// Hosts are globs of the hosts of sources; empty for all hosts.
+	Hosts []string
+	// PlainHTTP allows sources without TLS.
+	PlainHTTP bool
+	// Signed are globs of registries, as host[/path], whose content is used only with a signature.
+	Signed []string
+	// Guard restricts connections and redirects.
+	Guard transport.Guard
+
+	addresses []string
+}
+
+// BindFlags adds the policy's flags. Parse must be called after they were parsed.
+func (p *Policy) BindFlags(set *pflag.FlagSet) {
+	set.StringSliceVar(&p.Hosts, "allowed-source-hosts", nil,
+		"Comma-separated globs of the hosts that sources may have, such as *.example.com. Default: all.")
+	set.BoolVar(&p.PlainHTTP, "allow-http-sources", false, "Allow sources without TLS.")
+	set.StringSliceVar(&p.addresses, "allowed-source-addresses", nil,
+		"Comma-separated ranges of IP addresses, such as 127.0.0.0/8, that sources may have although they are loopback, "+
+			"link-local or otherwise special. Default: none.")
+	set.StringSliceVar(&p.Guard.RedirectHosts, "allowed-redirect-hosts", nil,
+		"Comma-separated globs of other hosts that sources may redirect to, such as the object storage of a GitLab "+
+			"server. Those of github.com and gitlab.com are known. Default: none.")
+	set.StringSliceVar(&p.Signed, "require-signatures", nil,
+		"Comma-separated globs of registries, as host[/path], whose artifacts and images need "+
+			"spec.fetchConfig.verify. Default: none.")
+}
+
+// Parse checks the values of the flags. The API servers, as URLs or as host:port, are never connected
+// to for a source.
+func (p *Policy) Parse(apiServers ...string) error {
+	for _, text := range p.addresses {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return fmt.Errorf("--allowed-source-addresses: %s is not a range of addresses such as 10.0.0.0/8", text)
+		}
+
+		p.Guard.Allowed = append(p.Guard.Allowed, prefix)
+	}
+
+	for name, globs := range map[string][]string{
+		"allowed-source-hosts": p.Hosts, "allowed-redirect-hosts": p.Guard.RedirectHosts, "require-signatures": p.Signed,
+	} {
+		for _, glob := range globs {
+			if _, err := path.Match(glob, ""); err != nil || strings.Contains(glob, "://") {
+				return fmt.Errorf("--%s: %s is not a host, or a glob of hosts such as *.example.com", name, glob)
+			}
+		}
+	}
+
+	for _, server := range apiServers {
+		if u, err := url.Parse(server); err == nil && u.Host != "" {
+			server = transport.HostPort(u)
+		}
+
+		p.Guard.APIServers = append(p.Guard.APIServers, server)
+	}
+
+	return nil
+}
+
+// guard returns what restricts the connections; nil for no restriction.
+func (p *Policy) guard() *transport.Guard {
+	if p == nil {
+		return nil
+	}
+
+	return &p.Guard
+}
+
+// checkURL returns an error unless a source on a web server is allowed.
+func (p *Policy) checkURL(address string) error {
+	u, err := url.Parse(address)
+	if p == nil || err != nil || u.Host == "" {
+		return nil //nolint:nilerr // NewWebsite reports it
+	}
+
+	return p.checkHost(address, u.Hostname(), u.Scheme != "http")
+}
+
+// checkHost returns an error unless a source may be at a host.
+func (p *Policy) checkHost(address, host string, tls bool) error {
+	if len(p.Hosts) > 0 && !transport.MatchHost(p.Hosts, host) {
+		return &ConfigError{fmt.Sprintf("the source %s is not allowed: its host is not one of %s, which the operator's "+
+			"flag --allowed-source-hosts lists; use one of these", address, strings.Join(p.Hosts, ", "))}
+	}
+
+	if !tls && !p.PlainHTTP {
+		return &ConfigError{fmt.Sprintf("the source %s is not allowed: it does not use TLS; use https, or allow it with "+
+			"the operator's flag --allow-http-sources", address)}
+	}
+
+	if err := p.Guard.CheckHost(host); err != nil {
+		return &ConfigError{fmt.Sprintf("the source %s is not allowed: %v", address, err)}
+	}
+
+	return nil
+}
+
+// checkRegistry returns an error unless a source in a registry is allowed.
+func (p *Policy) checkRegistry(address string, config *v1alpha2.FetchConfiguration) error {
+	ref, err := oci.Parse(address)
+	if p == nil || err != nil {
+		return nil //nolint:nilerr // NewArtifact and NewImage report it
+	}
+
+	host := (&url.URL{Host: ref.Registry}).Hostname()
+	if err := p.checkHost(address, host, !ref.PlainHTTP); err != nil {
+		return err
+	}
+
+	if config.Verify == nil && p.requiresSignature(ref) {
+		return &ConfigError{fmt.Sprintf("the source %s is not allowed without a signature, which the operator's flag "+
+			"--require-signatures requires; set spec.fetchConfig.verify", address)}
+	}
+
+	return nil
+}
+
+// requiresSignature reports whether a glob matches the host of a registry and the beginning of the path.
+func (p *Policy) requiresSignature(ref oci.Reference) bool {
+	host := (&url.URL{Host: ref.Registry}).Hostname()
+	parts := append([]string{strings.ToLower(host)}, strings.Split(ref.Repository, "/")...)
+
+	return slices.ContainsFunc(p.Signed, func(glob string) bool {
+		globs := strings.Split(strings.TrimSuffix(glob, "/"), "/")
+		if len(globs) > len(parts) {
+			return false
+		}
+
+		globs[0] = strings.ToLower(globs[0])
+
+		for i := range globs {
+			if matched, err := path.Match(globs[i], parts[i]); err != nil || !matched {
+				return false
+			}
+		}
+
+		return true
+	})
+}

@@ -1,0 +1,119 @@
+package fetch
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/access"
+)
+
+// newPolicy returns the policy of flags.
+func newPolicy(t *testing.T, flags ...string) *Policy {
+	t.Helper()
+
+	p := &Policy{}
+	set := pflag.NewFlagSet("operator", pflag.ContinueOnError)
+	p.BindFlags(set)
+	NewWithT(t).Expect(set.Parse(flags)).To(Succeed())
+	NewWithT(t).Expect(p.Parse("https://10.96.0.1")).To(Succeed())
+
+	return p
+}
+
+func TestPolicy(t *testing.T) {
+	const hosts = "--allowed-source-hosts=*.bank.example,ghcr.io"
+
+	const signed = "--require-signatures=ghcr.io/capi,*.bank.example"
+
+	verified := &v1alpha2.Verification{}
+
+	for name, c := range map[string]struct {
+		flag    string
+		config  v1alpha2.FetchConfiguration
+		message string
+	}{
+		"any host":          {"", v1alpha2.FetchConfiguration{HTTP: "https://mirror.example.com/x"}, ""},
+		"a listed host":     {hosts, v1alpha2.FetchConfiguration{HTTP: "https://Mirror.bank.example:8443/x"}, ""},
+		"a listed registry": {hosts, v1alpha2.FetchConfiguration{OCI: "ghcr.io/x/y"}, ""},
+		"another host": {
+			hosts, v1alpha2.FetchConfiguration{URL: "https://mirror.example.com/x.yaml"},
+			"the source https://mirror.example.com/x.yaml is not allowed: its host is not one of *.bank.example, ghcr.io, " +
+				"which the operator's flag --allowed-source-hosts lists; use one of these",
+		},
+		"another registry": {
+			hosts, v1alpha2.FetchConfiguration{OCI: "oci://quay.io/x/y"}, "the source oci://quay.io/x/y is not allowed",
+		},
+		"another registry's image": {hosts, v1alpha2.FetchConfiguration{Image: "quay.io/x/y"}, "--allowed-source-hosts"},
+		"the catalog's host":       {hosts, v1alpha2.FetchConfiguration{}, "https://github.com/"},
+		"http": {
+			"", v1alpha2.FetchConfiguration{HTTP: "http://mirror.example.com/x"},
+			"it does not use TLS; use https, or allow it with the operator's flag --allow-http-sources",
+		},
+		"a registry without TLS": {"", v1alpha2.FetchConfiguration{OCI: "http://r.example.com/x"}, "--allow-http-sources"},
+		"http that is allowed": {
+			"--allow-http-sources", v1alpha2.FetchConfiguration{HTTP: "http://mirror.example.com/x"}, "",
+		},
+		"a special address": {
+			"", v1alpha2.FetchConfiguration{HTTP: "https://169.254.169.254/x"}, "169.254.169.254 is a link-local address",
+		},
+		"a special address of a registry": {
+			"", v1alpha2.FetchConfiguration{OCI: "[::1]:5000/x"}, "::1 is a loopback address",
+		},
+		"a special address that is allowed": {
+			"--allowed-source-addresses=127.0.0.0/8", v1alpha2.FetchConfiguration{HTTP: "https://127.0.0.1/x"}, "",
+		},
+		"without a signature": {
+			signed, v1alpha2.FetchConfiguration{OCI: "ghcr.io/capi/aws"},
+			"the source ghcr.io/capi/aws is not allowed without a signature, which the operator's flag --require-signatures " +
+				"requires; set spec.fetchConfig.verify",
+		},
+		"an image without a signature": {
+			signed, v1alpha2.FetchConfiguration{Image: "r.bank.example:5000/x"}, "--require-signatures",
+		},
+		"with verification":    {signed, v1alpha2.FetchConfiguration{OCI: "ghcr.io/capi/aws", Verify: verified}, ""},
+		"another path":         {signed, v1alpha2.FetchConfiguration{OCI: "ghcr.io/others/aws"}, ""},
+		"a path that is alike": {signed, v1alpha2.FetchConfiguration{OCI: "ghcr.io/capitals/aws"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+
+			var flags []string
+			if c.flag != "" {
+				flags = append(flags, c.flag)
+			}
+
+			r := &Resolver{
+				Readers: &access.Readers{}, Registry: &Registry{}, Config: &ConfigFile{Path: DefaultConfigFile},
+				Policy: newPolicy(t, flags...),
+			}
+
+			_, err := r.Source(provider("docker", fetching(c.config)))
+			if c.message == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+
+			g.Expect(err).To(BeAssignableToTypeOf(&ConfigError{}))
+			g.Expect(err).To(MatchError(ContainSubstring(c.message)))
+		})
+	}
+}
+
+func TestPolicyFlags(t *testing.T) {
+	NewWithT(t).Expect(newPolicy(t).Guard.APIServers).To(HaveExactElements("10.96.0.1:443"))
+
+	for _, flag := range []string{
+		"--allowed-source-hosts=https://a", "--allowed-redirect-hosts=[", "--require-signatures=oci://a",
+		"--allowed-source-addresses=127.0.0.1",
+	} {
+		g := NewWithT(t)
+		p := &Policy{}
+		set := pflag.NewFlagSet("operator", pflag.ContinueOnError)
+		p.BindFlags(set)
+		g.Expect(set.Parse([]string{flag})).To(Succeed())
+		g.Expect(p.Parse()).To(MatchError(HavePrefix("--")), flag)
+	}
+}
