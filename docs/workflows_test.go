@@ -98,12 +98,14 @@ func TestWorkflowPermissions(t *testing.T) {
 	g.Expect(writers).To(Equal(1), "the job that publishes a release")
 }
 
-// TestReleaseIsSigned checks that a release's image and chart are signed, and attested by their digests as the files are.
+// TestReleaseIsSigned checks that a release's image and chart are signed, and that their digests and all files are
+// attested.
 func TestReleaseIsSigned(t *testing.T) {
 	g := NewWithT(t)
 	release := workflows(t)["release.yaml"]
 
-	g.Expect(release).To(ContainSubstring(`for subject in "$IMAGE@$(cat image.digest)" "$CHARTS/capstan@$(cat chart.digest)"`))
+	g.Expect(release).To(ContainSubstring(
+		`for subject in "$IMAGE@$(cat image.digest)" "$CHARTS/capstan@$(cat chart.digest)"`))
 	g.Expect(release).To(ContainSubstring(`cosign sign --yes --recursive "$subject"`))
 
 	for _, subject := range []string{
@@ -111,6 +113,7 @@ func TestReleaseIsSigned(t *testing.T) {
 		`subject-digest: "${{ steps.push.outputs.image }}"`,
 		`subject-digest: "${{ steps.push.outputs.chart }}"`,
 	} {
-		g.Expect(release).To(MatchRegexp(`actions/attest-build-provenance@.*\n +with: \{.*` + regexp.QuoteMeta(subject)))
+		attested := `actions/attest-build-provenance@.*\n +with: \{.*` + regexp.QuoteMeta(subject)
+		g.Expect(release).To(MatchRegexp(attested))
 	}
 }

@@ -21,7 +21,7 @@ var _ = Describe("The NetworkPolicy", func() {
 		return policy
 	}
 
-	It("allows by default what the operator needs, and neither clouds' credentials nor other ports", func(ctx SpecContext) {
+	It("allows by default what the operator needs, and no credentials of clouds or other ports", func(ctx SpecContext) {
 		policy := render(ctx)
 		Expect(policy.Spec.PolicyTypes).To(ConsistOf(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress))
 
