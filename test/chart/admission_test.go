@@ -2,6 +2,7 @@ package chart
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -88,6 +89,24 @@ var _ = Describe("The admission policies", Ordered, func() {
 		Eventually(write).WithArguments(ctx, writer, "infrastructure-azure").Should(refused)
 		Expect(write(ctx, installer, "infrastructure-aws")).To(refused, "the operator itself installs this provider")
 		Expect(write(ctx, "system:serviceaccount:"+tenant+":another", "infrastructure-azure")).To(refused)
+	})
+
+	It("protect the releases of all kinds of providers, whatever their names", func(ctx SpecContext) {
+		long := strings.Repeat("long-", 8) + "label" // most releases have a shortened name
+
+		for _, t := range v1alpha2.ProviderTypes() {
+			for _, name := range []string{"sample", long} {
+				if t == v1alpha2.CoreProviderType {
+					name = "cluster-api"
+				}
+
+				p := t.New()
+				p.SetNamespace(tenant)
+				p.SetName(name)
+				Expect(client.IgnoreAlreadyExists(admin.Create(ctx, p))).To(Succeed())
+				Eventually(write).WithArguments(ctx, writer, v1alpha2.ReleaseName(p)).Should(refused, "%s %s", t, name)
+			}
+		}
 	})
 
 	It("refuse to turn another Secret into a release record, and the reverse", func(ctx SpecContext) {

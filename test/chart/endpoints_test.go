@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 )
 
 // insecure is an HTTP client that accepts any certificate, as Prometheus does by default.
@@ -75,6 +76,56 @@ func accountToken(ctx context.Context, name string, roles ...string) string {
 	return token.Status.Token
 }
 
+// writeCertificate writes a new certificate and its key to a folder, and returns a client that accepts no other one.
+func writeCertificate(folder string) *http.Client {
+	GinkgoHelper()
+
+	const host = "capstan-metrics.capstan-system.svc"
+
+	certificate, key, err := cert.GenerateSelfSignedCertKey(host, []net.IP{{127, 0, 0, 1}}, nil)
+	Expect(err).NotTo(HaveOccurred())
+
+	for name, data := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
+		Expect(os.WriteFile(filepath.Join(folder, name), data, 0o600)).To(Succeed())
+	}
+
+	roots := x509.NewCertPool()
+	Expect(roots.AppendCertsFromPEM(certificate)).To(BeTrue())
+
+	return trusting(&tls.Config{RootCAs: roots, ServerName: host})
+}
+
+var _ = Describe("The ServiceMonitor", func() {
+	// endpoint returns what Prometheus is configured to scrape, with values in the arguments.
+	endpoint := func(ctx SpecContext, args ...string) map[string]any {
+		GinkgoHelper()
+
+		template := []string{"template", release, archive, "-n", namespace, "-s", "templates/servicemonitor.yaml",
+			"--set", "metrics.serviceMonitor.enabled=true"}
+
+		var monitor struct {
+			Spec struct{ Endpoints []map[string]any }
+		}
+
+		Expect(yaml.Unmarshal([]byte(run(ctx, "helm", append(template, args...)...)), &monitor)).To(Succeed())
+		Expect(monitor.Spec.Endpoints).To(HaveLen(1))
+
+		return monitor.Spec.Endpoints[0]
+	}
+
+	It("has Prometheus send its token by HTTPS", func(ctx SpecContext) {
+		Expect(endpoint(ctx)).To(And(
+			HaveKeyWithValue("scheme", "https"),
+			HaveKeyWithValue("bearerTokenFile", "/var/run/secrets/kubernetes.io/serviceaccount/token"),
+			HaveKeyWithValue("tlsConfig", map[string]any{"insecureSkipVerify": true})))
+	})
+
+	It("has Prometheus send no token by HTTP", func(ctx SpecContext) {
+		Expect(endpoint(ctx, "--set", "flags.metrics-secure=false")).
+			NotTo(Or(HaveKey("scheme"), HaveKey("bearerTokenFile"), HaveKey("tlsConfig")))
+	})
+})
+
 var _ = Describe("The operator's endpoints", Ordered, func() {
 	// status returns the status of a response to a request with a token.
 	status := func(ctx context.Context, url, token string) func() (int, error) {
@@ -123,25 +174,21 @@ var _ = Describe("The operator's endpoints", Ordered, func() {
 		Eventually(status(ctx, "https://"+metrics+"/debug/pprof/", root)).Should(Equal(http.StatusNotFound))
 	})
 
-	It("use the certificate that the user provides", func(ctx SpecContext) {
-		const host = "capstan-metrics.capstan-system.svc"
-
+	It("use the certificate that the user provides, also after it is renewed", func(ctx SpecContext) {
 		folder := GinkgoT().TempDir()
-		certificate, key, err := cert.GenerateSelfSignedCertKey(host, []net.IP{{127, 0, 0, 1}}, nil)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(os.WriteFile(filepath.Join(folder, "tls.crt"), certificate, 0o600)).To(Succeed())
-		Expect(os.WriteFile(filepath.Join(folder, "tls.key"), key, 0o600)).To(Succeed())
-
-		roots := x509.NewCertPool()
-		Expect(roots.AppendCertsFromPEM(certificate)).To(BeTrue())
-		verifying := trusting(&tls.Config{RootCAs: roots, ServerName: host})
 		address, token := freeAddress(), accountToken(ctx, "verifier", namespace+"-metrics-reader")
 
-		startOperator(ctx, "--metrics-bind-address="+address, "--metrics-cert-path="+folder)
-		Eventually(func() (int, error) {
-			code, _, err := get(ctx, verifying, "https://"+address+"/metrics", token)
-			return code, err
-		}).Should(Equal(http.StatusOK))
+		for renewed := range 2 {
+			verifying := writeCertificate(folder)
+			if renewed == 0 {
+				startOperator(ctx, "--metrics-bind-address="+address, "--metrics-cert-path="+folder)
+			}
+
+			Eventually(func() (int, error) {
+				code, _, err := get(ctx, verifying, "https://"+address+"/metrics", token)
+				return code, err
+			}).Should(Equal(http.StatusOK))
+		}
 	})
 
 	It("provide metrics by HTTP to all on request", func(ctx SpecContext) {
