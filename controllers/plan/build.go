@@ -4,22 +4,31 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/metrics"
 )
 
+// fetchTimeout limits reading a version from its source: each file has a limit of its own, but a server
+// can list hundreds of them.
+const fetchTimeout = 10 * time.Minute
+
 // fetch reads the version from its source and finds or builds its chart, unless it is a chart
 // already.
 func (c *Charts) fetch(
 	ctx context.Context, provider v1alpha2.Provider, from source.Source, version source.Version, key store.Key,
 ) (*Chart, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+
 	if charts, ok := from.(source.ChartSource); ok {
 		published, err := charts.Chart(ctx, version)
 		if err != nil {
@@ -62,12 +71,7 @@ func (c *Charts) build(
 		return &Chart{Stored: stored, fetched: b.Source, key: key}, nil
 	}
 
-	// One at a time: building needs ten times the components' size in memory and only a processor,
-	// and the first, usually core, must not be slowed down by those that wait for it.
-	c.building.Lock()
-	built, err := chartgen.Build(b)
-	c.building.Unlock()
-
+	built, err := buildInTurn(ctx, key.Namespace, b)
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +107,19 @@ func (c *Charts) builtBefore(
 	}
 
 	return stored, nil
+}
+
+// buildInTurn generates the chart of a bundle, one at a time and in turn among the namespaces. A build
+// takes a bounded amount of memory and time, and the first one, usually core's, must not be slowed down
+// by those that wait for it.
+func buildInTurn(ctx context.Context, namespace string, b *bundle.Bundle) (*chart.Chart, error) {
+	release, err := limit.Content.Acquire(ctx, namespace, limit.BuildMemory)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+
+	return chartgen.Build(b)
 }
 
 // newChart returns a chart that is not in the store yet.

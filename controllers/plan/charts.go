@@ -28,7 +28,6 @@ type Charts struct {
 	Store   store.Store
 	Metrics *metrics.Recorder
 
-	building sync.Mutex
 	// known are the charts of providers when they were last found: chartID -> *Chart.
 	known sync.Map
 	// installed are the charts of the providers' installed revisions: providerID -> *store.Stored.

@@ -3,9 +3,16 @@ package release
 import (
 	"bytes"
 	"context"
+	"errors"
+	"strings"
 
 	"helm.sh/helm/v3/pkg/action"
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
 	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"github.com/capstan-project/capstan/chartgen/expr"
+	"github.com/capstan-project/capstan/controllers/release/sandbox"
 )
 
 // Render returns the record that Apply would create, as far as it depends on the chart. It applies
@@ -19,9 +26,9 @@ func (e *Engine) Render(ctx context.Context, spec Spec) (*Record, error) {
 		return nil, err
 	}
 
-	chart, err := spec.helmChart()
+	chart, err := s.renderChart(ctx, spec, chartutil.ReleaseOptions{Revision: 1, IsUpgrade: true}, capabilities)
 	if err != nil {
-		return nil, s.explain(err, spec)
+		return nil, err
 	}
 
 	install := action.NewInstall(&action.Configuration{
@@ -33,8 +40,8 @@ func (e *Engine) Render(ctx context.Context, spec Spec) (*Record, error) {
 	install.Namespace = spec.Release.Namespace
 	install.ReleaseName = spec.Release.Name
 	install.DryRun = true
-	install.DryRunOption = "server" // templates can look objects up, as in an install
-	install.IsUpgrade = true        // Helm does not check which objects exist
+	install.DryRunOption = "client"
+	install.IsUpgrade = true // Helm does not check which objects exist
 	install.SkipCRDs = true
 	install.DisableOpenAPIValidation = true
 	install.PostRenderer = postRendererOnly{spec.PostRenderer}
@@ -47,6 +54,47 @@ func (e *Engine) Render(ctx context.Context, spec Spec) (*Record, error) {
 	rel.Info = &helmrelease.Info{}
 
 	return e.newRecord(rel)
+}
+
+// renderChart renders the chart of a release in a child process, and returns a chart whose templates
+// are the rendered files: Helm's actions render charts themselves. It also sets what is stored as the
+// chart of the new revision. The error is a *RenderError, unless there is no child process.
+func (s *session) renderChart(
+	ctx context.Context, spec Spec, options chartutil.ReleaseOptions, capabilities *chartutil.Capabilities,
+) (*helmchart.Chart, error) {
+	options.Name = s.release.Name
+	options.Namespace = s.release.Namespace
+
+	rendered, err := sandbox.Render(ctx, s.release.Namespace, sandbox.Request{
+		Files:        spec.Chart.Files,
+		Values:       spec.Values,
+		Release:      options,
+		Capabilities: capabilities,
+	})
+
+	var chartErr *sandbox.ChartError
+	if errors.As(err, &chartErr) {
+		return nil, s.explain(err, spec)
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	s.store.SetNewChart(rendered.Chart)
+
+	metadata := *rendered.Chart.Metadata
+	metadata.Dependencies = nil // their files are among the rendered ones
+
+	literal := &helmchart.Chart{Metadata: &metadata, Values: rendered.Chart.Values}
+	for name, text := range rendered.Files {
+		literal.Templates = append(literal.Templates, &helmchart.File{
+			Name: strings.TrimPrefix(name, metadata.Name+"/"),
+			Data: []byte(expr.Literal(text)),
+		})
+	}
+
+	return literal, nil
 }
 
 // postRendererOnly implements Helm's post-renderer by Capstan's.

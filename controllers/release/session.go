@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"helm.sh/helm/v3/pkg/action"
 	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
 	helmstorage "helm.sh/helm/v3/pkg/storage"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -116,12 +117,17 @@ func (s *session) apply(ctx context.Context, spec Spec, observed state.Observed)
 	}})
 	s.postRenderer = spec.PostRenderer
 
-	chart, err := spec.helmChart()
-	if err != nil {
-		return s.explain(err, spec)
+	options := chartutil.ReleaseOptions{Revision: 1, IsInstall: true}
+	if newest, status := s.store.Newest(); newest > 0 && status != state.StatusUninstalled {
+		options = chartutil.ReleaseOptions{Revision: newest + 1, IsUpgrade: true}
 	}
 
-	if newest, status := s.store.Newest(); newest == 0 || status == state.StatusUninstalled {
+	chart, err := s.renderChart(ctx, spec, options, config.Capabilities)
+	if err != nil {
+		return err
+	}
+
+	if options.IsInstall {
 		return s.explain(s.install(config, chart, spec), spec)
 	}
 

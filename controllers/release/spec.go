@@ -1,14 +1,10 @@
 package release
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"strings"
 
-	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chart/loader"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
@@ -91,61 +87,3 @@ func (s Spec) values() map[string]any {
 
 // chartName returns the name and version of the chart for messages.
 func (s Spec) chartName() string { return s.Chart.Metadata.Name + " " + s.Chart.Metadata.Version }
-
-// helmChart returns the chart as Helm's type.
-func (s Spec) helmChart() (*helmchart.Chart, error) {
-	if err := checkReferences(s.Chart.File(chart.SchemaFile)); err != nil {
-		return nil, err
-	}
-
-	files := make([]*loader.BufferedFile, 0, len(s.Chart.Files))
-	for _, f := range s.Chart.Files {
-		files = append(files, &loader.BufferedFile{Name: f.Name, Data: f.Data})
-	}
-
-	return loader.LoadFiles(files)
-}
-
-// checkReferences returns an error if a values schema refers to other documents, which Helm would
-// read from the network or from disk.
-func checkReferences(schema []byte) error {
-	if len(schema) == 0 {
-		return nil
-	}
-
-	var document any
-	if err := json.NewDecoder(bytes.NewReader(schema)).Decode(&document); err != nil {
-		return fmt.Errorf("%s is not JSON: %w", chart.SchemaFile, err)
-	}
-
-	if ref := externalReference(document); ref != "" {
-		return fmt.Errorf("%s refers to %q: only references within the schema, starting with #, are allowed",
-			chart.SchemaFile, ref)
-	}
-
-	return nil
-}
-
-// externalReference returns the first "$ref" of a JSON document that refers to another document.
-func externalReference(node any) string {
-	switch node := node.(type) {
-	case map[string]any:
-		if ref, ok := node["$ref"].(string); ok && !strings.HasPrefix(ref, "#") {
-			return ref
-		}
-
-		for _, child := range node {
-			if ref := externalReference(child); ref != "" {
-				return ref
-			}
-		}
-	case []any:
-		for _, child := range node {
-			if ref := externalReference(child); ref != "" {
-				return ref
-			}
-		}
-	}
-
-	return ""
-}

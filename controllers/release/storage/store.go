@@ -43,6 +43,7 @@ type Store struct {
 	release types.NamespacedName
 	failure func() state.Failure
 	new     NewRevision
+	chart   *helmchart.Chart // of the new revision
 
 	revisions    map[int]*helmrelease.Release
 	statuses     map[int]state.Status // as stored; Helm changes revisions before it writes them
@@ -156,6 +157,10 @@ func (s *Store) addPlaceholders() {
 // SetNewRevision sets what is recorded with the revision that the action creates.
 func (s *Store) SetNewRevision(revision NewRevision) { s.new = revision }
 
+// SetNewChart sets the chart that is stored with the revision that the action creates. The action's own
+// has rendered files as templates.
+func (s *Store) SetNewChart(chart *helmchart.Chart) { s.chart = chart }
+
 // Query returns the revisions, only those with a status if the labels have one.
 func (s *Store) Query(labels map[string]string) ([]*helmrelease.Release, error) {
 	found := s.newestFirst()
@@ -187,6 +192,10 @@ func (s *Store) Create(secret string, rel *helmrelease.Release) error {
 	rel.Labels = s.new.Labels.appliedTo(rel.Labels, rel.Version)
 	if s.new.Description != "" {
 		rel.Info.Description = object.OneLine(s.new.Description, maxDescription)
+	}
+
+	if s.chart != nil {
+		rel.Chart = s.chart
 	}
 
 	err := s.Driver.Create(secret, withoutFiles(rel))

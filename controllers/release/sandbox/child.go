@@ -1,0 +1,205 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/releaseutil"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/chartgen/limit"
+)
+
+// childName is the name that a program is called by to render a chart instead of what it usually does.
+const childName = "capstan-render-chart"
+
+// init makes every program that can render charts, tests included, its own child. Packages that do not
+// matter to the child, the program's main among them, are not even initialized then.
+func init() { //nolint:gochecknoinits // see above
+	if os.Args[0] != childName {
+		return
+	}
+
+	time.AfterFunc(wallTime, func() { os.Exit(1) }) // should the parent have died
+
+	if err := child(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+
+	os.Exit(0)
+}
+
+// child restricts this process, reads a request, and writes the answer.
+func child(in io.Reader, out io.Writer) error {
+	debug.SetMemoryLimit(limit.RenderMemory / 4 * 3)
+	debug.SetMaxStack(limit.RenderMemory / 4)
+
+	if err := restrict(); err != nil {
+		return err
+	}
+
+	data, err := io.ReadAll(in)
+	if err != nil {
+		return err
+	}
+
+	var request struct {
+		Request
+		Values json.RawMessage
+	}
+	if err := json.Unmarshal(data, &request); err != nil {
+		return err
+	}
+
+	// Templates print whole numbers without an exponent only if they are integers.
+	if err := utiljson.Unmarshal(request.Values, &request.Request.Values); err != nil {
+		return err
+	}
+
+	var result answer
+
+	rendered, err := render(&request.Request)
+	if err != nil {
+		result.Error = message(err)
+	} else {
+		result.Result = *rendered
+	}
+
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+
+	return encoder.Encode(result)
+}
+
+// message returns the text of an error.
+func message(err error) string {
+	if text := err.Error(); len(text) <= maxError {
+		return text
+	}
+
+	return "the message of the error is too long to be shown"
+}
+
+// render renders a chart in the steps in which Helm does so.
+func render(request *Request) (*Result, error) {
+	c, err := load(request)
+	if err != nil {
+		return nil, err
+	}
+
+	values := request.Values
+	if values == nil {
+		values = map[string]any{}
+	}
+
+	if err := chartutil.ProcessDependenciesWithMerge(c, values); err != nil {
+		return nil, err
+	}
+
+	input, err := chartutil.ToRenderValues(c, values, request.Release, request.Capabilities)
+	if err != nil {
+		return nil, err
+	}
+
+	version := request.Capabilities.KubeVersion.String()
+	if c.Metadata.KubeVersion != "" && !chartutil.IsCompatibleRange(c.Metadata.KubeVersion, version) {
+		return nil, fmt.Errorf("chart requires kubeVersion: %s which is incompatible with Kubernetes %s",
+			c.Metadata.KubeVersion, version)
+	}
+
+	files, err := new(engine.Engine).Render(c, input) // without DNS, and without a client for lookup
+	if err != nil {
+		return nil, err
+	}
+
+	if err := checkFiles(files); err != nil {
+		return nil, err
+	}
+
+	stored := &helmchart.Chart{Metadata: c.Metadata, Lock: c.Lock, Values: c.Values, Schema: c.Schema}
+
+	return &Result{Files: files, Chart: stored}, checkChart(stored)
+}
+
+// load returns the chart as Helm's type.
+func load(request *Request) (*helmchart.Chart, error) {
+	files := make([]*loader.BufferedFile, 0, len(request.Files))
+	for _, f := range request.Files {
+		files = append(files, &loader.BufferedFile{Name: f.Name, Data: f.Data})
+	}
+
+	c, err := loader.LoadFiles(files)
+	if err != nil {
+		return nil, err
+	}
+
+	return c, checkSchemas(c)
+}
+
+// checkFiles returns an error if the parent would need too much memory for the rendered files.
+func checkFiles(files map[string]string) error {
+	size, values, objects := 0, 0, 0
+
+	for name, text := range files {
+		if size += len(text); size > MaxRendered {
+			return tooLarge()
+		}
+
+		if strings.HasSuffix(name, "NOTES.txt") {
+			continue
+		}
+
+		found, err := limit.Documents(text)
+		if err != nil {
+			return fmt.Errorf("%s %w", name, err)
+		}
+
+		documents := releaseutil.SplitManifests(text)
+		values += found
+		objects += len(documents)
+
+		if values > MaxValues || objects > MaxObjects {
+			return tooLarge()
+		}
+
+		for _, document := range documents {
+			var decoded any
+			if yaml.Unmarshal([]byte(document), &decoded) != nil {
+				continue // Helm reports that
+			}
+
+			if err := limit.Depth(decoded); err != nil {
+				return fmt.Errorf("%s %w", name, err)
+			}
+		}
+	}
+
+	return nil
+}
+
+// checkChart returns an error if the parent would need too much memory for the chart.
+func checkChart(c *helmchart.Chart) error {
+	var encoded bytes.Buffer
+	if err := json.NewEncoder(&encoded).Encode(c); err != nil {
+		return err
+	}
+
+	if encoded.Len() > maxChart || limit.List(encoded.Bytes(), MaxValues) != nil {
+		return fmt.Errorf("its metadata, default values and schema are larger than %d MiB or have more than %d values",
+			maxChart>>20, MaxValues)
+	}
+
+	return nil
+}

@@ -1,0 +1,214 @@
+// Package sandbox renders charts in a child process. A chart can contain any template, and a template
+// of a few bytes can take gigabytes of memory or hours of time, which nothing in the process that
+// runs it could stop. The child is this program itself. It has little memory and time, no
+// environment, and can open neither files nor connections, so a template cannot read what the
+// operator can.
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/limit"
+)
+
+// Limits of the child. The largest real provider takes 0.2 s and 50 MiB.
+const (
+	cpuTime  = 5 * time.Second
+	wallTime = 15 * time.Second
+	// MaxRendered is the maximum size of all rendered files in bytes. Helm can store 1 MiB of them,
+	// compressed.
+	MaxRendered = 4 << 20
+	// MaxValues is the maximum number of scalars, lists and maps in the rendered files. Objects are
+	// parsed several times, and take a hundred bytes for each value then.
+	MaxValues = 50000
+	// MaxObjects is the maximum number of objects.
+	MaxObjects = 2000
+	// maxChart is the maximum size of the default values, the schema and the metadata in bytes.
+	maxChart = 2 << 20
+	// maxAnswer is the maximum size of the child's answer, which is JSON, in bytes.
+	maxAnswer = 3 * (MaxRendered + maxChart)
+	// maxError is the maximum size of an error in bytes. A longer one is not shown at all: values can
+	// be removed from complete messages only.
+	maxError = 1 << 20
+)
+
+// Request is what a chart is rendered from.
+type Request struct {
+	Files        []chart.File
+	Values       map[string]any
+	Release      chartutil.ReleaseOptions
+	Capabilities *chartutil.Capabilities
+}
+
+// Result is a rendered chart.
+type Result struct {
+	// Files are the rendered templates by their path, with the chart's name first.
+	Files map[string]string
+	// Chart is the chart as Helm stores it in a release: without templates and files.
+	Chart *helmchart.Chart
+}
+
+// answer is what the child writes.
+type answer struct {
+	Result
+	Error string
+}
+
+// ChartError reports that the chart cannot be rendered with these values. Its text may quote values.
+type ChartError struct{ Message string }
+
+func (e *ChartError) Error() string { return e.Message }
+
+// Render renders a chart. Only as much memory is used for the tenant, and for all tenants, as the
+// package limit allows; until then it waits. The error is a *ChartError unless there is no child or
+// the context ended.
+func Render(ctx context.Context, tenant string, request Request) (*Result, error) {
+	if name := invalidText(request.Values); name != "" {
+		return nil, &ChartError{fmt.Sprintf("the value of %s is not valid UTF-8; encode it in base64", name)}
+	}
+
+	input, err := json.Marshal(request)
+	if err != nil {
+		return nil, fmt.Errorf("render a chart: %w", err)
+	}
+
+	release, err := limit.Content.Acquire(ctx, tenant, limit.RenderMemory)
+	if err != nil {
+		return nil, fmt.Errorf("wait for memory to render a chart: %w", err)
+	}
+	defer release()
+
+	output, err := runChild(ctx, input)
+	if err != nil {
+		return nil, err
+	}
+
+	var result answer
+	if err := json.Unmarshal(output, &result); err != nil {
+		return nil, fmt.Errorf("render a chart: the child process answers %w", err)
+	}
+
+	if result.Error != "" {
+		return nil, &ChartError{result.Error}
+	}
+
+	return &result.Result, nil
+}
+
+// invalidText returns the key of a text that is not UTF-8, which JSON cannot hold.
+func invalidText(values map[string]any) string {
+	for key, value := range values {
+		switch value := value.(type) {
+		case map[string]any:
+			if name := invalidText(value); name != "" {
+				return key + "." + name
+			}
+		case string:
+			if !utf8.ValidString(value) {
+				return key
+			}
+		}
+	}
+
+	return ""
+}
+
+// runChild runs the child process and returns its answer.
+func runChild(ctx context.Context, input []byte) ([]byte, error) {
+	limited, cancel := context.WithTimeout(ctx, wallTime)
+	defer cancel()
+
+	executable, err := executable()
+	if err != nil {
+		return nil, fmt.Errorf("render a chart: %w", err)
+	}
+
+	stdout, stderr := &boundedBuffer{limit: maxAnswer}, &boundedBuffer{limit: 64 << 10}
+
+	child := exec.CommandContext(limited, executable) //nolint:gosec // this program
+	child.Args = []string{childName}
+	child.Env = []string{"GOTRACEBACK=none", "GOMAXPROCS=2"}
+	child.Dir = "/"
+	child.Stdin = bytes.NewReader(input)
+	child.Stdout = stdout
+	child.Stderr = stderr
+	child.WaitDelay = time.Second
+
+	err = child.Run()
+
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("render a chart: %w", ctx.Err())
+	case stdout.exceeded:
+		return nil, tooLarge()
+	case err == nil:
+		return stdout.content, nil
+	case child.ProcessState == nil:
+		return nil, fmt.Errorf("render a chart: %w", err)
+	}
+
+	return nil, &ChartError{reason(limited, child.ProcessState, string(stderr.content))}
+}
+
+// reason returns why the child ended without an answer. Go's runtime fails in many ways when it gets no
+// memory.
+func reason(ctx context.Context, state *os.ProcessState, log string) string {
+	switch {
+	case ctx.Err() != nil, state.UserTime()+state.SystemTime() >= cpuTime-time.Second:
+		return fmt.Sprintf("its templates take more than %v of processor time, or %v; simplify them", cpuTime, wallTime)
+	case strings.Contains(log, "stack overflow"):
+		return "its templates call each other without end; simplify them"
+	case strings.HasPrefix(log, "panic: "):
+		return "its templates make Helm fail; simplify them"
+	}
+
+	return fmt.Sprintf("its templates take more than %d MiB of memory; simplify them", limit.RenderMemory>>20)
+}
+
+func tooLarge() error {
+	return &ChartError{fmt.Sprintf("the rendered chart is larger than %d MiB, or has more than %d values or %d objects; "+
+		"split the chart, or put CRDs into crds/", MaxRendered>>20, MaxValues, MaxObjects)}
+}
+
+// executable returns the path of this program, even if its file was replaced.
+func executable() (string, error) {
+	if runtime.GOOS == "linux" {
+		return "/proc/self/exe", nil
+	}
+
+	return os.Executable()
+}
+
+// boundedBuffer keeps what is written up to a limit.
+type boundedBuffer struct {
+	content  []byte
+	limit    int
+	exceeded bool
+}
+
+var errExceeded = errors.New("too much output")
+
+func (b *boundedBuffer) Write(p []byte) (int, error) {
+	if len(b.content)+len(p) > b.limit {
+		b.exceeded = true
+		return 0, errExceeded
+	}
+
+	b.content = append(b.content, p...)
+
+	return len(p), nil
+}
