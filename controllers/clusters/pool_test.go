@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -173,6 +174,23 @@ func TestRefusedKubeConfig(t *testing.T) {
 		g.Expect(err).To(MatchError(HaveSuffix(
 			"does not exist; create it, or, if that cluster no longer exists, remove the finalizer " +
 				v1alpha2.Finalizer + " from this resource")))
+	})
+
+	t.Run("a Secret that the account must not read", func(t *testing.T) {
+		g := NewWithT(t)
+		pool, _, made := newPool(t, secret("there", kubeConfig("https://there.example.com")))
+		pool.Readers.Impersonate = func(string) (client.Reader, error) {
+			return fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Get: func(
+				context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption,
+			) error {
+				return apierrors.NewForbidden(corev1.Resource("secrets"), "there", nil)
+			}}).Build(), nil
+		}
+
+		_, err := pool.For(t.Context(), provider("a", "installer", "there"))
+		g.Expect(err).To(MatchError(ContainSubstring("system:serviceaccount:tiny:installer does not exist and may not get " +
+			"Secret tiny/there, which the resource names")))
+		g.Expect(made.open()).To(BeEmpty())
 	})
 
 	t.Run("a Secret that cannot be read is not the resource's fault", func(t *testing.T) {

@@ -102,6 +102,20 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
+func TestPolicyWithChartRepository(t *testing.T) {
+	g := NewWithT(t)
+	registry, err := NewRegistry("oci://registry.bank.example/capi/charts", "", "")
+	g.Expect(err).NotTo(HaveOccurred())
+
+	r := &Resolver{
+		Readers: &access.Readers{}, Registry: registry, Config: &ConfigFile{Path: DefaultConfigFile},
+		Policy: newPolicy(t, "--allowed-source-hosts=*.bank.example"),
+	}
+
+	g.Expect(origin(t, r, provider("aws", v1alpha2.ProviderSpec{}))).
+		To(Equal("oci://registry.bank.example/capi/charts/infrastructure-aws:v1.0.0"), "the catalog's source is left out")
+}
+
 func TestPolicyFlags(t *testing.T) {
 	NewWithT(t).Expect(newPolicy(t).Guard.APIServers).To(HaveExactElements("10.96.0.1:443"))
 

@@ -112,6 +112,10 @@ func (in *inputs) defaultSource(known *catalog.Catalog, identity bundle.Provider
 	}
 
 	if err := in.Policy.checkURL(entry.URL); err != nil {
+		if in.Registry.Charts != nil {
+			return in.chartSource(identity, nil)
+		}
+
 		return nil, err
 	}
 

@@ -27,6 +27,8 @@ func checkRedirect(guard *transport.Guard) func(req *http.Request, via []*http.R
 			return &redirectError{fmt.Sprintf("more than %d times", maxRedirects)}
 		case from.Scheme == "https" && to.Scheme != "https":
 			return &redirectError{"from https to http, which is not followed"}
+		case guard.CheckHost(to.Hostname()) != nil:
+			return guard.CheckHost(to.Hostname())
 		case !guard.MayRedirect(from, to) && (!isBlob(via[0]) || to.Scheme != "https"):
 			return &redirectError{fmt.Sprintf("to another server, %s, which the operator's flag --allowed-redirect-hosts "+
 				"does not list", to.Host)}

@@ -27,11 +27,12 @@ func TestRedirects(t *testing.T) {
 		"a manifest on the same server": {manifest, "https://registry.example.com/x", "", true},
 		"another port":                  {manifest, "https://registry.example.com:8443/x", "", false},
 		"a subdomain":                   {manifest, "https://evil.registry.example.com/x", "", false},
+		"a blob at a refused address":   {blob, "https://169.254.169.254/x", "a link-local address", false},
 		"Kubernetes' registry": {
 			"https://registry.k8s.io/v2/a/manifests/v1", "https://europe-west4-docker.pkg.dev/v2/a/manifests/v1", "", false,
 		},
 		"a plain registry that redirects a blob": {
-			"http://registry.example.com/v2/a/blobs/sha256:0", "http://169.254.169.254/x", "to another server", false,
+			"http://registry.example.com/v2/a/blobs/sha256:0", "http://other.example.org/x", "to another server", false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
