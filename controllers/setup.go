@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/acl"
+	fluxclient "github.com/fluxcd/pkg/runtime/client"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -32,7 +32,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile"
-	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/controllers/upgrades"
 	"github.com/capstan-project/capstan/controllers/watch"
@@ -55,6 +54,8 @@ type Options struct {
 	DefaultServiceAccount string
 	// ACL restricts what resources may refer to.
 	ACL acl.Options
+	// KubeConfig is what kubeconfigs of remote clusters may contain.
+	KubeConfig fluxclient.KubeConfigOptions
 	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage
 	// version itself.
 	MigrationDelay time.Duration
@@ -118,10 +119,15 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		kind := watch.Kind{Cache: mgr.GetClient(), Type: t, Scope: options.Scope}
 		reconciler := &reconcile.Reconciler{Dependencies: dependencies, Type: t}
 
-		b := watchInputs(newController(mgr, options, kind), options, kind)
-		b = watchCluster(b, local, wakers, kind)
+		dispatcher, err := newDispatcher(mgr, options, kind, reconciler)
+		if err != nil {
+			return err
+		}
 
-		if err := b.Complete(reconciler); err != nil {
+		b := watchInputs(newController(mgr, options, kind), options, kind)
+		b = watchCluster(b, local, wakers, kind).WatchesRawSource(dispatcher.Source())
+
+		if err := b.Complete(dispatcher); err != nil {
 			return fmt.Errorf("set up the controller of %s: %w", t, err)
 		}
 	}
@@ -197,6 +203,7 @@ func newDependencies(
 		Clusters: &clusters.Pool{
 			Local:      local,
 			Readers:    readers,
+			KubeConfig: options.KubeConfig,
 			Watch:      remote.Watch,
 			Scheme:     mgr.GetScheme(),
 			Namespaces: options.Scope.CacheNamespaces(),
@@ -264,8 +271,8 @@ func newController(mgr ctrl.Manager, options Options, kind watch.Kind) *builder.
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: options.Concurrency,
 			LogConstructor:          logger,
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[crreconcile.Request](
-				time.Second, state.MaxBackoff),
+			RateLimiter:             newRateLimiter(),
+			ReconciliationTimeout:   reconcileTimeout,
 		})
 }
 

@@ -220,6 +220,10 @@ const (
 	// accepts that. The message says how to keep or undo the change.
 	ExternalChangeReason = "ExternalChange"
 
+	// ClusterUnreachableReason: the API server of spec.kubeConfig does not answer. The providers there
+	// keep running, and the operator continues when it answers.
+	ClusterUnreachableReason = "ClusterUnreachable"
+
 	// PausedReason: spec.paused is true, so the provider is installed but not running.
 	PausedReason = "ScaledDown"
 

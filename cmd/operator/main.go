@@ -167,6 +167,18 @@ func parse() *flags {
 	set.BoolVar(&f.showVersion, "version", false, "Print the version and exit.")
 	f.controllers.ACL.BindFlags(set)
 	f.controllers.SourcePolicy.BindFlags(set)
+	set.BoolVar(
+		&f.controllers.KubeConfig.InsecureExecProvider,
+		"insecure-kubeconfig-exec",
+		false,
+		"Allow kubeconfigs of remote clusters to run programs in the operator (exec).",
+	)
+	set.BoolVar(
+		&f.controllers.KubeConfig.InsecureTLS,
+		"insecure-kubeconfig-tls",
+		false,
+		"Allow kubeconfigs of remote clusters to disable the verification of TLS certificates, or TLS.",
+	)
 	f.client.BindFlags(set)
 	f.election.BindFlags(set)
 	f.log.BindFlags(set)

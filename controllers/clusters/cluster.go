@@ -188,6 +188,14 @@ func (c *Cluster) target(account string) (*Target, error) {
 	return created, nil
 }
 
+// forgetTarget drops the target for an account that no resource uses any more.
+func (c *Cluster) forgetTarget(account string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	delete(c.targets, account)
+}
+
 func (c Connection) newCache(options cache.Options) (cache.Cache, error) {
 	if options.Scheme == nil {
 		options.Scheme = c.Scheme

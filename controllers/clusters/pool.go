@@ -2,16 +2,13 @@ package clusters
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	fluxclient "github.com/fluxcd/pkg/runtime/client"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/access"
@@ -26,39 +23,71 @@ type Pool struct {
 	Local *Cluster
 	// Readers read the Secrets with kubeconfigs, and determine the accounts of resources.
 	Readers *access.Readers
+	// KubeConfig is what kubeconfigs may contain, and Limits are those of remote clusters.
+	KubeConfig fluxclient.KubeConfigOptions
+	Limits     Limits
 	// Watch is called with each remote cluster before its caches start.
 	Watch func(context.Context, *Cluster) error
 	// Scheme, Namespaces, Holder and Wake are passed to remote clusters, see Connection and
-	// NewCluster.
+	// NewCluster. Wake is also called for the providers of a cluster that cannot be reached any more,
+	// or again.
 	Scheme     *runtime.Scheme
 	Namespaces map[string]cache.Config
 	Holder     string
 	Wake       health.Wake
 
 	mu      sync.Mutex
-	remotes map[string]*remote   // by kubeConfig.key
-	used    map[types.UID]string // the key of the remote that a resource uses
+	remotes map[string]*remote // by kubeConfig.key
+	uses    map[resource]use
+}
+
+// resource identifies a provider resource by its label and namespace, which are known even when it no
+// longer exists.
+type resource struct{ label, namespace string }
+
+func resourceOf(provider v1alpha2.Provider) resource {
+	return resource{label: v1alpha2.Label(provider), namespace: provider.GetNamespace()}
+}
+
+// use is what a resource uses.
+type use struct {
+	// key is that of the remote cluster; empty for the local one.
+	key string
+	// account that is impersonated there; empty for none.
+	account string
 }
 
 // For returns the target of a resource. The error is a *KubeConfigError if spec.kubeConfig is at
-// fault; any other error is one of reading the Secret or of impersonating the ServiceAccount.
+// fault, and an *UnreachableError if the cluster does not answer; any other error is one of reading
+// the Secret or of impersonating the ServiceAccount.
 func (p *Pool) For(ctx context.Context, provider v1alpha2.Provider) (*Target, error) {
-	reader, err := p.Readers.For(provider)
+	account := p.Readers.User(provider)
+
+	config, err := p.readKubeConfig(ctx, provider)
 	if err != nil {
+		p.use(resourceOf(provider), use{account: account})
 		return nil, err
 	}
 
-	config, err := readKubeConfig(ctx, reader, provider)
-	if err != nil {
-		return nil, err
+	if config == nil {
+		p.use(resourceOf(provider), use{account: account})
+		return p.Local.target(account)
 	}
 
-	cluster, err := p.cluster(ctx, provider.GetUID(), config)
+	remote := p.use(resourceOf(provider), use{key: config.key, account: account})
+
+	cluster, err := remote.connect(ctx, func(running context.Context) (*Cluster, error) {
+		return p.connect(running, remote, config.rest)
+	})
+	if unreachable := (*UnreachableError)(nil); errors.As(err, &unreachable) {
+		return nil, unreachable.withHint(deletionHint(provider))
+	}
+
 	if err != nil {
 		return nil, &KubeConfigError{fmt.Sprintf("spec.kubeConfig: cannot connect to the cluster: %s", err)}
 	}
 
-	return cluster.target(p.Readers.User(provider))
+	return cluster.target(account)
 }
 
 // Forget releases what a deleted resource has used.
@@ -66,144 +95,87 @@ func (p *Pool) Forget(provider v1alpha2.Provider) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	p.use(provider.GetUID(), "")
-}
+	key := resourceOf(provider)
+	before, used := p.uses[key]
+	delete(p.uses, key)
 
-// cluster returns the cluster of a kubeconfig, which may be nil for the local cluster, and records
-// that the resource uses it. The pool is not locked while a connection is made, so an unreachable
-// cluster delays only the resources that need it.
-func (p *Pool) cluster(ctx context.Context, resource types.UID, config *kubeConfig) (*Cluster, error) {
-	if config == nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-
-		p.use(resource, "")
-
-		return p.Local, nil
+	if used {
+		p.release(before)
 	}
-
-	return p.remote(ctx, resource, config.key).connect(func(running context.Context) (*Cluster, error) {
-		return p.connect(running, config.rest)
-	})
 }
 
-// remote returns the remote cluster with the key, connected or not, and records that the resource
-// uses it.
-func (p *Pool) remote(ctx context.Context, resource types.UID, key string) *remote {
+// use records what a resource uses from now on, and returns the remote cluster, connected or not; nil
+// for the local one. The pool is not locked while a connection is made, so an unreachable cluster
+// delays only the resources that need it.
+func (p *Pool) use(user resource, now use) *remote {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	p.use(resource, key)
-
-	if p.remotes[key] == nil {
-		if p.remotes == nil {
-			p.remotes = map[string]*remote{}
-		}
-
-		// The connection outlives the reconcile that makes it.
-		running, stop := context.WithCancel(context.WithoutCancel(ctx))
-		p.remotes[key] = &remote{running: running, stop: stop}
+	if p.uses == nil {
+		p.uses = map[resource]use{}
+		p.remotes = map[string]*remote{}
 	}
 
-	return p.remotes[key]
+	before, used := p.uses[user]
+	p.uses[user] = now
+
+	if used && before != now {
+		p.release(before)
+	}
+
+	if now.key != "" && p.remotes[now.key] == nil {
+		p.remotes[now.key] = newRemote(func() { p.wakeUsers(now.key) })
+	}
+
+	return p.remotes[now.key]
 }
 
-// use records the key of the remote cluster that a resource uses, empty for none, and closes the
-// connection that the resource was the last to use. p.mu must be held.
-func (p *Pool) use(resource types.UID, key string) {
-	before := p.used[resource]
-	if before == key {
+// release closes the connection, and drops the targets, that a resource was the last to use. p.mu must
+// be held.
+func (p *Pool) release(before use) {
+	var sharesAccount, sharesCluster, sharesTarget bool
+
+	for _, other := range p.uses {
+		sharesAccount = sharesAccount || other.account == before.account
+		sharesCluster = sharesCluster || other.key == before.key
+		sharesTarget = sharesTarget || other == before
+	}
+
+	// The account also reads, in the local cluster, what its resources name.
+	if !sharesAccount {
+		p.Local.forgetTarget(before.account)
+	}
+
+	remote := p.remotes[before.key]
+
+	switch {
+	case remote == nil:
+	case !sharesCluster:
+		remote.stop()
+		delete(p.remotes, before.key)
+	case !sharesTarget && remote.connected() != nil:
+		remote.connected().forgetTarget(before.account)
+	}
+}
+
+// wakeUsers wakes the resources that use a remote cluster.
+func (p *Pool) wakeUsers(key string) {
+	p.mu.Lock()
+
+	var users []resource
+
+	for user, use := range p.uses {
+		if use.key == key {
+			users = append(users, user)
+		}
+	}
+	p.mu.Unlock()
+
+	if p.Wake == nil {
 		return
 	}
 
-	if p.used == nil {
-		p.used = map[types.UID]string{}
+	for _, user := range users {
+		p.Wake(user.label, user.namespace, 0)
 	}
-
-	p.used[resource] = key
-	if key == "" {
-		delete(p.used, resource)
-	}
-
-	for _, other := range p.used {
-		if other == before {
-			return
-		}
-	}
-
-	if unused := p.remotes[before]; unused != nil {
-		unused.stop()
-		delete(p.remotes, before)
-	}
-}
-
-// connect connects to a remote cluster and starts its caches, which run until ctx ends.
-func (p *Pool) connect(ctx context.Context, config *rest.Config) (*Cluster, error) {
-	httpClient, mapper, err := discover(config)
-	if err != nil {
-		return nil, err
-	}
-
-	cluster, err := NewCluster(Connection{
-		Config:     config,
-		HTTPClient: httpClient,
-		Mapper:     mapper,
-		Scheme:     p.Scheme,
-		Namespaces: p.Namespaces,
-		Remote:     true,
-	}, p.Holder, p.Wake)
-	if err != nil {
-		return nil, err
-	}
-
-	if err := p.Watch(ctx, cluster); err != nil {
-		return nil, err
-	}
-
-	// The caches retry lists and watches that fail.
-	go func() { _ = cluster.Start(ctx) }()
-
-	return cluster, nil
-}
-
-// discover returns an HTTP client for a cluster, and a mapper of the kinds that it serves.
-func discover(config *rest.Config) (*http.Client, meta.RESTMapper, error) {
-	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, nil, err
-	}
-
-	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
-
-	return httpClient, mapper, err
-}
-
-// remote is a cluster that a kubeconfig points to.
-type remote struct {
-	// running ends when stop is called.
-	running context.Context
-	stop    context.CancelFunc
-
-	mu      sync.Mutex
-	cluster *Cluster // nil until connected
-}
-
-// connect returns the cluster, and connects to it the first time. If that fails, the next call
-// tries again.
-func (r *remote) connect(connect func(running context.Context) (*Cluster, error)) (*Cluster, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	if r.cluster != nil {
-		return r.cluster, nil
-	}
-
-	cluster, err := connect(r.running)
-	if err != nil {
-		return nil, err
-	}
-
-	r.cluster = cluster
-
-	return cluster, nil
 }

@@ -100,6 +100,29 @@ func TestForget(t *testing.T) {
 	g.Expect(made.open()).To(Equal([]bool{false, true}))
 }
 
+func TestForgetAccount(t *testing.T) {
+	g := NewWithT(t)
+	pool, _, _ := newPool(t, secret("there", kubeConfig("https://there.example.com")))
+
+	for _, cluster := range []string{"", "there"} {
+		first, second := provider("a", "installer", cluster), provider("b", "installer", cluster)
+		other := provider("c", "", cluster)
+
+		before := target(t, pool, first)
+		target(t, pool, second)
+		target(t, pool, other)
+
+		pool.Forget(first)
+		g.Expect(target(t, pool, second)).To(BeIdenticalTo(before), "another resource still uses the account")
+
+		second.GetSpec().ServiceAccountName = "renamed"
+		target(t, pool, second)
+
+		second.GetSpec().ServiceAccountName = "installer"
+		g.Expect(target(t, pool, second)).NotTo(BeIdenticalTo(before), "the target was dropped")
+	}
+}
+
 func TestChangedKubeConfig(t *testing.T) {
 	t.Run("another Secret content", func(t *testing.T) {
 		g := NewWithT(t)
@@ -143,12 +166,12 @@ func TestRefusedKubeConfig(t *testing.T) {
 		},
 		"no kubeconfig": {
 			secret("there", "hunter2: ["),
-			"key value of Secret tiny/there of spec.kubeConfig is not a usable kubeconfig; it must contain a server " +
-				"and its credentials inline, without exec plugins or file paths",
+			"key value of Secret tiny/there of spec.kubeConfig: it is not a usable kubeconfig; it must contain a server " +
+				"and its credentials inline",
 		},
 		"a server that is no URL": {
 			secret("there", kubeConfig("ftp:// nowhere")),
-			"spec.kubeConfig: cannot connect to the cluster: ",
+			"key value of Secret tiny/there of spec.kubeConfig: server must be a URL that starts with https://",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

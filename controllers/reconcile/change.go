@@ -29,7 +29,11 @@ type goal struct {
 
 // makePlan plans what the resource asks for, and stores a chart that is new.
 func (r *run) makePlan(ctx context.Context) Result {
-	planned, err := r.Planner.Plan(ctx, plan.Request{
+	// Fetching may take many requests, each with a timeout of its own.
+	planning, cancel := context.WithTimeout(ctx, planTimeout)
+	defer cancel()
+
+	planned, err := r.Planner.Plan(planning, plan.Request{
 		Provider: r.provider, Scope: r.target.Client, Refresh: r.policy.Requested,
 	})
 	r.plan = planned

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,8 +30,12 @@ import (
 	"github.com/capstan-project/capstan/controllers/watch"
 )
 
-// remoteTimeout bounds the work on a remote cluster, which may not answer.
-const remoteTimeout = time.Minute
+const (
+	// remoteTimeout bounds the work on a remote cluster, which may not answer.
+	remoteTimeout = time.Minute
+	// planTimeout bounds finding out what to install, which may take requests to a source.
+	planTimeout = 2 * time.Minute
+)
 
 // conflictRetry is how soon a resource that another program has changed meanwhile is read again.
 const conflictRetry = 100 * time.Millisecond
@@ -41,6 +46,8 @@ type Reconciler struct {
 	*Dependencies
 	// Type is the kind.
 	Type v1alpha2.ProviderType
+
+	uids sync.Map // of resources, by namespace and name
 }
 
 // Dependencies are shared by the reconcilers of all kinds.
@@ -76,8 +83,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	// Uncached: a status older than our own last write would hide that it must change back.
 	provider := r.Type.New()
 	if err := r.APIReader.Get(ctx, req.NamespacedName, provider); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.forgetGone(req.NamespacedName)
+		}
+
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+
+	r.uids.Store(req.NamespacedName, provider.GetUID())
 
 	// The objects of a resource out of scope may have woken it.
 	if !r.Scope.Includes(provider) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -78,14 +79,32 @@ func (r *run) dropFinalizer(ctx context.Context) Result {
 		return again
 	}
 
-	r.forget()
+	r.forget(r.provider)
 
 	return firstOf(failed(err, fetching), removing)
 }
 
-// forget drops what the operator remembers of the provider.
-func (r *run) forget() {
-	r.Clusters.Forget(r.provider)
-	r.permitted.forget(r.provider.GetUID())
-	r.Metrics.Forget(r.provider)
+// forget drops what the operator remembers of a provider.
+func (r *Reconciler) forget(provider v1alpha2.Provider) {
+	r.Clusters.Forget(provider)
+	r.Planner.Charts.Forget(provider)
+	r.Upgrades.Forget(provider.GetUID())
+	r.permitted.forget(provider.GetUID())
+	r.Metrics.Forget(provider)
+}
+
+// forgetGone drops what the operator remembers of a resource that no longer exists: it may have had no
+// finalizer, or a user may have removed that.
+func (r *Reconciler) forgetGone(name types.NamespacedName) {
+	uid, known := r.uids.LoadAndDelete(name)
+	if !known {
+		return
+	}
+
+	provider := r.Type.New()
+	provider.SetNamespace(name.Namespace)
+	provider.SetName(name.Name)
+	provider.SetUID(uid.(types.UID))
+
+	r.forget(provider)
 }

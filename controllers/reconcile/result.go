@@ -144,6 +144,14 @@ var errorTable = []row{
 	on[*source.AddressError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason, Stalled),
 	on[*secrets.NotFoundError](preflightFailed, v1alpha2.SecretNotFoundReason, Stalled),
 	on[*clusters.KubeConfigError](preflightFailed, v1alpha2.KubeConfigErrorReason, Stalled),
+	onValue(func(e *clusters.UnreachableError, result *Result) {
+		result.set("", v1alpha2.ClusterUnreachableReason, Waiting)
+		result.At = e.Until
+
+		if e.Retry {
+			result.Outcome = Retrying
+		}
+	}),
 	on[*permissions.MissingError](preflightFailed, v1alpha2.MissingPermissionsReason, Stalled),
 	onValue(func(e *access.ForbiddenError, result *Result) {
 		result.set(preflightFailed, v1alpha2.MissingPermissionsReason, Stalled)

@@ -43,7 +43,7 @@ func keysOf(o client.Object) []string {
 	}
 
 	if spec.KubeConfig != nil {
-		keys = append(keys, remoteKey)
+		keys = append(keys, remoteKey, objectKey("Secret", namespace, spec.KubeConfig.SecretRef.Name))
 	}
 
 	if secret, named := spec.VariablesSecret(namespace); named {

@@ -59,6 +59,12 @@ func TestKeysFindTheResourcesOfAnEvent(t *testing.T) {
 			}},
 			secret("capa"), inputKeys("Secret"), hasCredentials,
 		},
+		"kubeconfig": {
+			v1alpha2.ProviderSpec{KubeConfig: &v1alpha2.KubeConfig{SecretRef: v1alpha2.KubeConfigSecretReference{
+				LocalSecretReference: v1alpha2.LocalSecretReference{Name: name},
+			}}},
+			secret("capa"), inputKeys("Secret"), hasKubeConfig,
+		},
 		"a record of Helm's": {v1alpha2.ProviderSpec{}, secret("capa"), releaseKey, isRelease},
 	} {
 		t.Run(what, func(t *testing.T) {

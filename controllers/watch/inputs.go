@@ -59,11 +59,11 @@ func (k Kind) ConfigMaps(always bool) handler.EventHandler {
 }
 
 // Secrets enqueues the resources that use a Secret, for variables, for credentials or as a source:
-// always, or only those that wait.
+// always, or only those that wait. A kubeconfig always counts, because an old one may be revoked.
 func (k Kind) Secrets(always bool) handler.EventHandler {
 	concerns := func(p v1alpha2.Provider, changed client.Object) bool {
 		used := hasVariables(p, changed) || hasCredentials(p, changed) || isSource(p, changed)
-		return (always || waits(p)) && used
+		return (always || waits(p)) && used || hasKubeConfig(p, changed)
 	}
 
 	return handler.EnqueueRequestsFromMapFunc(k.enqueue(keysField, inputKeys("Secret"), concerns))
@@ -109,4 +109,11 @@ func hasCredentials(p v1alpha2.Provider, changed client.Object) bool {
 
 	return fetch != nil && fetch.SecretRef != nil &&
 		fetch.SecretRef.Name == changed.GetName() && p.GetNamespace() == changed.GetNamespace()
+}
+
+// hasKubeConfig reports whether a Secret holds the kubeconfig of the resource's cluster.
+func hasKubeConfig(p v1alpha2.Provider, changed client.Object) bool {
+	config := p.GetSpec().KubeConfig
+
+	return config != nil && config.SecretRef.Name == changed.GetName() && p.GetNamespace() == changed.GetNamespace()
 }

@@ -235,7 +235,7 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 	It("stay as they are while their cluster cannot be reached", func(ctx SpecContext) {
 		line.cut()
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
-		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.InstallFailedReason, line.address))
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.ClusterUnreachableReason, line.address))
 		line.restore()
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(there.helm(ctx, "helm", "history", "infrastructure-far", "-n", p.GetNamespace())).To(HaveExactElements(

@@ -1,0 +1,251 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Limits are the limits of what a remote API server can cost. Fields that are zero have their defaults.
+type Limits struct {
+	// Timeout limits each request, and how long the response to a watch may take to begin. Default: 30s.
+	Timeout time.Duration
+	// ProbeTimeout limits a request that finds out whether the API server answers. Default: 10s.
+	ProbeTimeout time.Duration
+	// MinProbe and MaxProbe are the shortest and the longest time between two of these requests.
+	// Default: 1s and 1m.
+	MinProbe, MaxProbe time.Duration
+	// MaxResponse limits the body of each response in bytes, and MaxList the sum of all pages of a list,
+	// and of all events of a watch. Default: 64 MiB and 256 MiB.
+	MaxResponse, MaxList int64
+}
+
+func (l Limits) withDefaults() Limits {
+	setDefault(&l.Timeout, 30*time.Second)
+	setDefault(&l.ProbeTimeout, 10*time.Second)
+	setDefault(&l.MinProbe, time.Second)
+	setDefault(&l.MaxProbe, time.Minute)
+	setDefault(&l.MaxResponse, 64<<20)
+	setDefault(&l.MaxList, 256<<20)
+
+	return l
+}
+
+func setDefault[T comparable](value *T, defaultValue T) {
+	var zero T
+	if *value == zero {
+		*value = defaultValue
+	}
+}
+
+// maxWatch is how long a watch may take that sets no timeout itself; watchGrace is how much longer than
+// that timeout the API server may keep it open.
+const (
+	maxWatch   = 10 * time.Minute
+	watchGrace = 30 * time.Second
+)
+
+// errTimeout is the cause of a request's end if the API server did not answer in time.
+var errTimeout = errors.New("no response in time")
+
+// guard sends the requests to a remote API server, which may be anyone's. It limits their duration and
+// the size of the responses, follows no redirects, sends nothing while the server is known not to
+// answer, and reports whether it answered.
+type guard struct {
+	next   http.RoundTripper
+	limits Limits
+	reach  *reachability
+	// running ends when the connection is closed, and with it every request.
+	running context.Context
+	lists   *listSizes
+}
+
+// wrap makes the guard send its requests by a transport.
+func (g *guard) wrap(next http.RoundTripper) http.RoundTripper {
+	wrapped := *g
+	wrapped.next = next
+
+	return &wrapped
+}
+
+// RoundTrip sends a request.
+func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
+	probing := isProbe(request.Context())
+	if err := g.reach.refusal(); err != nil && !probing {
+		return nil, err
+	}
+
+	ctx, cancel := context.WithCancelCause(request.Context())
+	timer := time.AfterFunc(g.limits.Timeout, func() { cancel(errTimeout) })
+	unlink := context.AfterFunc(g.running, func() { cancel(context.Canceled) })
+	release := func() {
+		timer.Stop()
+		unlink()
+		cancel(nil)
+	}
+
+	response, err := g.next.RoundTrip(request.WithContext(ctx))
+	if err != nil {
+		err = g.failure(ctx, err)
+
+		// A caller that gave up says nothing about the server.
+		if request.Context().Err() == nil && g.running.Err() == nil && !probing {
+			g.reach.failed()
+		}
+
+		release()
+
+		return nil, err
+	}
+
+	if location := response.Header.Get("Location"); location != "" && isRedirect(response.StatusCode) {
+		_ = response.Body.Close()
+
+		release()
+
+		return nil, errors.New(
+			"the API server redirects requests, which is not followed; correct the server of the kubeconfig")
+	}
+
+	if duration, ok := watchDuration(request.URL); ok {
+		timer.Reset(duration)
+	}
+
+	response.Body = &guardedBody{
+		ReadCloser: response.Body,
+		ctx:        ctx,
+		release:    release,
+		guard:      g,
+		count:      g.counter(request.URL),
+	}
+
+	return response, nil
+}
+
+// failure returns the error of a request, with the cause of its end.
+func (g *guard) failure(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errTimeout) {
+		return fmt.Errorf("no response within %s", g.limits.Timeout)
+	}
+
+	return err
+}
+
+// counter returns the function that counts the bytes of a response and returns an error for too many.
+func (g *guard) counter(address *url.URL) func(n int) error {
+	var total int64
+
+	countPage := g.lists.start(address, g.limits.MaxList)
+
+	limit := g.limits.MaxResponse
+	if _, ok := watchDuration(address); ok {
+		limit = g.limits.MaxList
+	}
+
+	return func(n int) error {
+		total += int64(n)
+
+		if total > limit {
+			return fmt.Errorf("the API server sends more than %d MiB", limit>>20)
+		}
+
+		return countPage(n)
+	}
+}
+
+// guardedBody is the body of a response.
+type guardedBody struct {
+	io.ReadCloser
+	ctx     context.Context //nolint:containedctx // the request's, which ends when the body is closed
+	release func()
+	guard   *guard
+	count   func(n int) error
+}
+
+// Read reads from the body.
+func (b *guardedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return n, b.guard.failure(b.ctx, err)
+	}
+
+	if tooMany := b.count(n); tooMany != nil {
+		return 0, tooMany
+	}
+
+	return n, err
+}
+
+// Close closes the body, which ends the request.
+func (b *guardedBody) Close() error {
+	defer b.release()
+	return b.ReadCloser.Close()
+}
+
+// watchDuration returns how long a request may take if it is a watch; false if it is not.
+func watchDuration(address *url.URL) (time.Duration, bool) {
+	query := address.Query()
+	if watch, err := strconv.ParseBool(query.Get("watch")); err != nil || !watch {
+		return 0, false
+	}
+
+	seconds, err := strconv.Atoi(query.Get("timeoutSeconds"))
+	if err != nil || seconds <= 0 {
+		return maxWatch, true
+	}
+
+	return time.Duration(seconds)*time.Second + watchGrace, true
+}
+
+func isRedirect(status int) bool {
+	return status >= http.StatusMultipleChoices && status < http.StatusBadRequest && status != http.StatusNotModified
+}
+
+// listSizes counts the bytes of lists that come in several pages.
+type listSizes struct {
+	mu    sync.Mutex
+	bytes map[string]int64 // by path and selectors
+}
+
+// start returns the function that counts the bytes of a page. The first page of a list counts from zero.
+func (l *listSizes) start(address *url.URL, limit int64) func(n int) error {
+	query := address.Query()
+	if query.Get("limit") == "" && query.Get("continue") == "" {
+		return func(int) error { return nil }
+	}
+
+	first := query.Get("continue") == ""
+
+	query.Del("continue")
+
+	key := address.Path + "?" + query.Encode()
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if l.bytes == nil {
+		l.bytes = map[string]int64{}
+	}
+
+	if first {
+		l.bytes[key] = 0
+	}
+
+	return func(n int) error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+
+		l.bytes[key] += int64(n)
+		if l.bytes[key] > limit {
+			return fmt.Errorf("the API server sends a list of more than %d MiB", limit>>20)
+		}
+
+		return nil
+	}
+}

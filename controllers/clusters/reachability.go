@@ -1,0 +1,189 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/capstan-project/capstan/controllers/object"
+)
+
+// UnreachableError reports that the API server of spec.kubeConfig does not answer. The operator asks it
+// again by itself, and wakes the cluster's providers when it does.
+type UnreachableError struct {
+	// Address of the API server, and why it cannot be reached.
+	Address, Reason string
+	// Until is when to look again at the latest.
+	Until time.Time
+	// Retry means that the operator has not found out yet whether that was only one request, and wakes
+	// nothing.
+	Retry bool
+	hint  string
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("the API server %s of spec.kubeConfig cannot be reached: %s; "+
+		"correct the kubeconfig or the connection%s", e.Address, e.Reason, e.hint)
+}
+
+// withHint returns the error for a resource, with what to do if it is being deleted.
+func (e *UnreachableError) withHint(hint string) *UnreachableError {
+	hinted := *e
+	hinted.hint = hint
+
+	return &hinted
+}
+
+// refreshTime is when a resource of an unreachable cluster is looked at again, although it is woken when
+// the cluster answers.
+const refreshTime = 10 * time.Minute
+
+// maxReason limits the reason why a server cannot be reached, which may quote what it sent.
+const maxReason = 300
+
+// reachability knows whether a remote API server answers. After a request has failed, it alone asks the
+// server again, with back-off; all other requests are refused until the server has answered.
+type reachability struct {
+	address string
+	limits  Limits
+	// changed is called when the server is first found unreachable, and when it answers again.
+	changed func()
+	// running ends when the connection is closed.
+	running context.Context
+
+	mu sync.Mutex
+	// probe sends one request to the server.
+	probe   func(context.Context) error
+	probing bool
+	down    *UnreachableError
+}
+
+// setProbe sets how the server is asked.
+func (r *reachability) setProbe(probe func(context.Context) error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.probe = probe
+}
+
+// refusal returns why no request is sent; nil if the server is not known to be unreachable.
+func (r *reachability) refusal() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if r.down == nil {
+		return nil
+	}
+
+	down := *r.down
+	down.Until = time.Now().Add(refreshTime)
+
+	return &down
+}
+
+// failed notes that a request got no response. The server counts as unreachable if a probe, which
+// starts now, gets none either.
+func (r *reachability) failed() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if r.probing || r.probe == nil {
+		return
+	}
+
+	r.probing = true
+
+	go r.probeUntilReachable()
+}
+
+// probeUntilReachable asks the server until it answers.
+func (r *reachability) probeUntilReachable() {
+	for wait := r.limits.MinProbe; ; wait = min(2*wait, r.limits.MaxProbe) {
+		err := r.ask()
+		if r.set(err) {
+			return
+		}
+
+		select {
+		case <-r.running.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// ask sends one request to the server.
+func (r *reachability) ask() error {
+	ctx, cancel := context.WithTimeoutCause(
+		withProbe(r.running), r.limits.ProbeTimeout, fmt.Errorf("no response within %s", r.limits.ProbeTimeout))
+	defer cancel()
+
+	r.mu.Lock()
+	probe := r.probe
+	r.mu.Unlock()
+
+	err := probe(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return context.Cause(ctx)
+	}
+
+	return err
+}
+
+// set notes the result of a probe, and reports whether the server answered.
+func (r *reachability) set(err error) bool {
+	r.mu.Lock()
+	before := r.down
+	r.down = nil
+
+	if err != nil {
+		r.down = &UnreachableError{Address: r.address, Reason: reasonOf(err)}
+	}
+
+	r.probing = err != nil
+	r.mu.Unlock()
+
+	if (before != nil) != (err != nil) && r.running.Err() == nil {
+		r.changed()
+	}
+
+	return err == nil
+}
+
+// reasonOf returns why a request failed, without its URL.
+func reasonOf(err error) string {
+	if request := (*url.Error)(nil); errors.As(err, &request) {
+		err = request.Err
+	}
+
+	return object.OneLine(err.Error(), maxReason)
+}
+
+// newProbe returns a function that asks a server for its version. Any response will do: it may be that
+// the user may not read it.
+func newProbe(client *http.Client, server string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/version", http.NoBody)
+		if err != nil {
+			return err
+		}
+
+		response, err := client.Do(request)
+		if err != nil {
+			return err
+		}
+
+		return response.Body.Close()
+	}
+}
+
+// probeKey marks the context of a probe.
+type probeKey struct{}
+
+func withProbe(ctx context.Context) context.Context { return context.WithValue(ctx, probeKey{}, true) }
+
+func isProbe(ctx context.Context) bool { return ctx.Value(probeKey{}) != nil }
