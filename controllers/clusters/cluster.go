@@ -51,7 +51,9 @@ type Cluster struct {
 	apiReader  client.Reader
 	metadata   metadata.Interface
 	tracker    *health.Tracker
-	own        *Target
+	// watchErrors are those of Objects.
+	watchErrors health.WatchErrors
+	own         *Target
 
 	mu      sync.Mutex
 	targets map[string]*Target // by account, without own
@@ -71,9 +73,18 @@ func NewCluster(connection Connection, holder string, wake health.Wake) (*Cluste
 		return nil, err
 	}
 
-	c.tracker = health.NewTracker(c.Objects, c.apiReader, wake)
+	access, err := connection.newAccess()
+	if err != nil {
+		return nil, err
+	}
 
-	var err error
+	c.tracker = health.NewTracker(health.Options{
+		Cache:       c.Objects,
+		WatchErrors: &c.watchErrors,
+		Access:      access.mayWatch,
+		APIReader:   c.apiReader,
+		Wake:        wake,
+	})
 
 	c.own, err = c.newTarget("")
 
@@ -118,6 +129,8 @@ func (c *Cluster) createCaches() error {
 		DefaultNamespaces:    c.connection.Namespaces,
 		DefaultLabelSelector: providerObjects(),
 		DefaultTransform:     cache.TransformStripManagedFields(),
+		// Without permissions or an answer, a watch retries, and the tracker reports why.
+		DefaultWatchErrorHandler: c.watchErrors.Handle,
 	})
 	if err != nil {
 		return err

@@ -101,6 +101,7 @@ func (p *Pool) Forget(provider v1alpha2.Provider) {
 
 	if used {
 		p.release(before)
+		p.forgetObjects(key, before)
 	}
 }
 
@@ -121,6 +122,10 @@ func (p *Pool) use(user resource, now use) *remote {
 
 	if used && before != now {
 		p.release(before)
+	}
+
+	if used && before.key != now.key {
+		p.forgetObjects(user, before)
 	}
 
 	if now.key != "" && p.remotes[now.key] == nil {
@@ -155,6 +160,25 @@ func (p *Pool) release(before use) {
 		delete(p.remotes, before.key)
 	case !sharesTarget && remote.connected() != nil:
 		remote.connected().forgetTarget(before.account)
+	}
+}
+
+// forgetObjects stops watching what only a resource had in the cluster that it no longer uses. p.mu must
+// be held.
+func (p *Pool) forgetObjects(user resource, before use) {
+	cluster := p.Local
+
+	if before.key != "" {
+		remote := p.remotes[before.key]
+		if remote == nil {
+			return // its caches have been closed
+		}
+
+		cluster = remote.connected()
+	}
+
+	if cluster != nil {
+		cluster.tracker.Forget(user.label, user.namespace)
 	}
 }
 

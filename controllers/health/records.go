@@ -32,21 +32,28 @@ func (t *Tracker) mark(versions []object.Snapshot, drifted bool) {
 
 	for _, v := range versions {
 		t.records[v.Object] = record{version: v, drifted: drifted}
+		delete(t.polled, v.Object)
 	}
 }
 
-// Unverified returns the objects that are not known to match their release: those that were never
-// recorded, that have drifted, or that were changed or deleted since. It returns an object until
-// that is marked as verified. It makes no requests except to start watches.
-func (t *Tracker) Unverified(ctx context.Context, objects []object.Key) ([]object.Key, error) {
-	if err := t.Watch(ctx, objects); err != nil {
+// Unverified returns the objects of a release that are not known to match it: those that were never
+// recorded, that have drifted, or that were changed or deleted since. It returns an object until that
+// is marked as verified. It makes no requests except to start watches, and to read objects that may not
+// be watched.
+//
+// If a kind cannot be watched although that is permitted, the error is a *WatchError, and the objects
+// are those of the other kinds.
+func (t *Tracker) Unverified(ctx context.Context, owner Owner, objects []object.Key) ([]object.Key, error) {
+	if err := t.Watch(ctx, owner, objects); err != nil {
 		return nil, err
 	}
 
+	known, unsynced := t.withoutUnsynced(ctx, objects)
+
 	var unverified []object.Key
 
-	for _, o := range objects {
-		found, stale, err := t.read(ctx, o)
+	for _, o := range known {
+		found, stale, err := t.read(ctx, owner, o)
 		if err != nil {
 			return nil, err
 		}
@@ -57,6 +64,10 @@ func (t *Tracker) Unverified(ctx context.Context, objects []object.Key) ([]objec
 		if !ok || recorded.drifted || !unchanged {
 			unverified = append(unverified, o)
 		}
+	}
+
+	if unsynced != nil {
+		return unverified, unsynced
 	}
 
 	return unverified, nil
@@ -112,7 +123,12 @@ func (t *Tracker) informer(o object.Key) any {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	return t.informers[o.GroupVersionKind]
+	known := t.kinds[o.GroupVersionKind]
+	if known == nil {
+		return nil
+	}
+
+	return known.informer
 }
 
 // observeRecorded handles an event of a recorded object. It reports whether the object differs from

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,26 +45,45 @@ var _ = BeforeSuite(func(SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 }, NodeTimeout(15*time.Minute))
 
-// watched is a tracker with the delays of its wake calls.
+// watched is a tracker of one release, with the delays of its wake calls.
 type watched struct {
 	*health.Tracker
+	owner health.Owner
 	mu    sync.Mutex
 	wakes []time.Duration
 }
 
+// Check returns the health of objects of the release.
+func (w *watched) Check(ctx context.Context, objects []object.Key) (health.Report, error) {
+	return w.Tracker.Check(ctx, w.owner, objects)
+}
+
+// Unverified returns the objects of the release that are not verified.
+func (w *watched) Unverified(ctx context.Context, objects []object.Key) ([]object.Key, error) {
+	return w.Tracker.Unverified(ctx, w.owner, objects)
+}
+
+// mayWatch permits the tracker everything.
+func mayWatch(context.Context, schema.GroupVersionKind) (bool, error) { return true, nil }
+
 // track returns a tracker of a namespace's objects, until the end of the test.
-func track(namespace string) *watched {
+func track(namespace string) *watched { return trackAs(cluster.Config(), namespace, mayWatch) }
+
+// trackAs is like track for the user of a configuration, who may watch what access says.
+func trackAs(config *rest.Config, namespace string, access health.Access) *watched {
 	GinkgoHelper()
 
-	objects, err := cache.New(cluster.Config(), cache.Options{
-		Scheme:               clientgoscheme.Scheme,
-		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: namespace}),
-		DefaultTransform:     cache.TransformStripManagedFields(),
+	watchErrors := &health.WatchErrors{}
+	objects, err := cache.New(config, cache.Options{
+		Scheme:                   clientgoscheme.Scheme,
+		DefaultLabelSelector:     labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: namespace}),
+		DefaultTransform:         cache.TransformStripManagedFields(),
+		DefaultWatchErrorHandler: watchErrors.Handle,
 	})
 	Expect(err).NotTo(HaveOccurred())
 
-	w := &watched{}
-	w.Tracker = health.NewTracker(objects, admin, func(provider, in string, after time.Duration) {
+	w := &watched{owner: health.Owner{Provider: namespace, Namespace: namespace, Reader: admin}}
+	wake := func(provider, in string, after time.Duration) {
 		if provider != namespace || in != namespace {
 			return
 		}
@@ -72,6 +92,9 @@ func track(namespace string) *watched {
 		defer w.mu.Unlock()
 
 		w.wakes = append(w.wakes, after)
+	}
+	w.Tracker = health.NewTracker(health.Options{
+		Cache: objects, WatchErrors: watchErrors, Access: access, APIReader: admin, Wake: wake,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	DeferCleanup(cancel)

@@ -24,90 +24,119 @@ import (
 // some time.
 type Wake func(provider, namespace string, after time.Duration)
 
+// Access reports whether the operator may list and watch the objects of a kind. The error is a
+// NoKindMatchError if the API server does not serve the kind.
+type Access func(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
+
+// Options of a Tracker.
+type Options struct {
+	// Cache watches objects. It should select those with the provider label.
+	Cache cache.Cache
+	// WatchErrors has the errors of Cache; it may be nil.
+	WatchErrors *WatchErrors
+	// Access reports which kinds may be watched. The others are polled.
+	Access Access
+	// APIReader reads the pods of unhealthy workloads.
+	APIReader client.Reader
+	// Wake is called when the health of a provider's object changes, when an object changes that was
+	// recorded, and when objects must be polled again.
+	Wake Wake
+}
+
+// Owner is the release whose objects are checked.
+type Owner struct {
+	// Provider is the label of the provider, and Namespace that of the release.
+	Provider, Namespace string
+	// Reader reads objects that the operator may not watch.
+	Reader client.Reader
+}
+
+func (o Owner) key() string { return o.Namespace + "/" + o.Provider }
+
 // Tracker watches the objects of releases.
 type Tracker struct {
-	cache     cache.Cache
-	apiReader client.Reader
-	wake      Wake
+	cache       cache.Cache
+	watchErrors *WatchErrors
+	access      Access
+	apiReader   client.Reader
+	wake        Wake
 
-	mu        sync.Mutex
-	informers map[schema.GroupVersionKind]cache.Informer
+	mu     sync.Mutex
+	kinds  map[schema.GroupVersionKind]*kind
+	owners map[string]map[schema.GroupVersionKind]bool
 	// results are those of the objects as the watches last showed them.
 	results map[object.Key]Result
 	records map[object.Key]record
 	// unhealthySince is when workloads were first seen unhealthy.
 	unhealthySince map[object.Key]time.Time
+	polled         map[object.Key]polledObject
 }
 
-// NewTracker returns a tracker that watches objects in a cache, which should select those with the
-// provider label. It uses apiReader to read the pods of unhealthy workloads. The watches call wake
-// when the health of a provider's object changes, and when an object changes that was recorded.
-func NewTracker(objects cache.Cache, apiReader client.Reader, wake Wake) *Tracker {
+// polledObject is an object that is not watched, as it was read last.
+type polledObject struct {
+	object client.Object // nil if it does not exist
+	at     time.Time
+}
+
+// NewTracker returns a tracker.
+func NewTracker(options Options) *Tracker {
 	return &Tracker{
-		cache:          objects,
-		apiReader:      apiReader,
-		wake:           wake,
-		informers:      map[schema.GroupVersionKind]cache.Informer{},
+		cache:          options.Cache,
+		watchErrors:    options.WatchErrors,
+		access:         options.Access,
+		apiReader:      options.APIReader,
+		wake:           options.Wake,
+		kinds:          map[schema.GroupVersionKind]*kind{},
+		owners:         map[string]map[schema.GroupVersionKind]bool{},
 		results:        map[object.Key]Result{},
 		records:        map[object.Key]record{},
 		unhealthySince: map[object.Key]time.Time{},
+		polled:         map[object.Key]polledObject{},
 	}
 }
 
-// Watch starts to watch the kinds of the objects that are not watched yet and that the API server
-// serves. It does not wait for their objects.
-func (t *Tracker) Watch(ctx context.Context, objects []object.Key) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-
-	for _, o := range objects {
-		if t.informers[o.GroupVersionKind] != nil {
-			continue
-		}
-
-		informer, err := t.cache.GetInformer(ctx, newObject(o.GroupVersionKind), cache.BlockUntilSynced(false))
-		if meta.IsNoMatchError(err) {
-			continue // its objects cannot exist: get says so
-		}
-
-		if err != nil {
-			return fmt.Errorf("watch %s objects: %w", o.Kind, err)
-		}
-
-		if _, err := informer.AddEventHandler(t.handler(o.GroupVersionKind)); err != nil {
-			return fmt.Errorf("watch %s objects: %w", o.Kind, err)
-		}
-
-		t.informers[o.GroupVersionKind] = informer
-	}
-
-	return nil
-}
-
-// Check returns the health of objects as the watches show them. For a workload that has been
-// unhealthy for a few seconds, its pods explain why. Pods are not watched, so the provider is woken
-// to read them again, less and less often.
-func (t *Tracker) Check(ctx context.Context, objects []object.Key) (Report, error) {
-	if err := t.Watch(ctx, objects); err != nil {
+// Check returns the health of the objects of a release as the watches show them. For a workload that
+// has been unhealthy for a few seconds, its pods explain why. Pods are not watched, so the provider is
+// woken to read them again, less and less often; so it is for objects that may not be watched.
+//
+// If a kind cannot be watched although that is permitted, the error is a *WatchError, and the report is
+// of the other kinds.
+func (t *Tracker) Check(ctx context.Context, owner Owner, objects []object.Key) (Report, error) {
+	if err := t.Watch(ctx, owner, objects); err != nil {
 		return Report{}, err
 	}
 
+	known, unsynced := t.withoutUnsynced(ctx, objects)
+	polls := false
+
 	var report Report
 
-	for _, o := range objects {
-		result, err := t.checkObject(ctx, o)
+	for _, o := range known {
+		result, err := t.checkObject(ctx, owner, o)
 		if err != nil {
 			return Report{}, err
 		}
 
 		report.Objects = append(report.Objects, ObjectHealth{Object: o, Result: result})
+		polls = polls || t.polls(o.GroupVersionKind)
+	}
+
+	switch {
+	case polls && report.Healthy():
+		t.wake(owner.Provider, owner.Namespace, pollTime)
+	case polls:
+		t.wake(owner.Provider, owner.Namespace, pollUnhealthyTime)
+	}
+
+	if unsynced != nil {
+		return report, unsynced
 	}
 
 	return report, nil
 }
 
-func (t *Tracker) checkObject(ctx context.Context, o object.Key) (Result, error) {
-	found, stale, err := t.read(ctx, o)
+func (t *Tracker) checkObject(ctx context.Context, owner Owner, o object.Key) (Result, error) {
+	found, stale, err := t.read(ctx, owner, o)
 
 	switch {
 	case err != nil:
@@ -125,9 +154,15 @@ func (t *Tracker) checkObject(ctx context.Context, o object.Key) (Result, error)
 }
 
 // read reads an object from the cache; nil if it does not exist. If the cache does not have the
-// recorded version of the object yet, stale is true, and the provider is woken once it does.
-func (t *Tracker) read(ctx context.Context, o object.Key) (found client.Object, stale bool, err error) {
-	found, stale, err = t.readOnce(ctx, o)
+// recorded version of the object yet, stale is true, and the provider is woken once it does. Objects
+// that may not be watched are read from the API server and never stale.
+func (t *Tracker) read(ctx context.Context, owner Owner, o object.Key) (found client.Object, stale bool, err error) {
+	if t.polls(o.GroupVersionKind) {
+		found, err = t.poll(ctx, owner, o)
+		return found, false, err
+	}
+
+	found, stale, err = t.readOnce(ctx, owner, o)
 	if err != nil || !stale {
 		return found, false, err
 	}
@@ -135,11 +170,20 @@ func (t *Tracker) read(ctx context.Context, o object.Key) (found client.Object, 
 	t.wakeWhenCurrent(o)
 
 	// The version may have arrived before its event would wake the provider, so read again.
-	return t.readOnce(ctx, o)
+	return t.readOnce(ctx, owner, o)
 }
 
-func (t *Tracker) readOnce(ctx context.Context, o object.Key) (found client.Object, stale bool, err error) {
-	found, err = t.get(ctx, o)
+func (t *Tracker) readOnce(
+	ctx context.Context, owner Owner, o object.Key,
+) (found client.Object, stale bool, err error) {
+	found, err = get(ctx, t.cache, o)
+
+	// Objects in namespaces that are not watched are not in the cache.
+	if apierrors.IsForbidden(err) {
+		found, err = get(ctx, owner.Reader, o)
+		return found, false, err
+	}
+
 	if err != nil {
 		return nil, false, err
 	}
@@ -149,11 +193,34 @@ func (t *Tracker) readOnce(ctx context.Context, o object.Key) (found client.Obje
 	return found, stale, err
 }
 
-// get reads an object from the cache; nil if it is not there.
-func (t *Tracker) get(ctx context.Context, o object.Key) (client.Object, error) {
+// poll reads an object from the API server, unless it was read just before.
+func (t *Tracker) poll(ctx context.Context, owner Owner, o object.Key) (client.Object, error) {
+	t.mu.Lock()
+	last, known := t.polled[o]
+	t.mu.Unlock()
+
+	if known && time.Since(last.at) < pollAge {
+		return last.object, nil
+	}
+
+	found, err := get(ctx, owner.Reader, o)
+	if err != nil {
+		return nil, err
+	}
+
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	t.polled[o] = polledObject{object: found, at: time.Now()}
+
+	return found, nil
+}
+
+// get reads an object; nil if it does not exist.
+func get(ctx context.Context, reader client.Reader, o object.Key) (client.Object, error) {
 	found := newObject(o.GroupVersionKind)
 
-	err := t.cache.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, found)
+	err := reader.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, found)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil, nil
 	}

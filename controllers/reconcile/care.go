@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -89,7 +90,7 @@ func (r *run) observe(ctx context.Context) Result {
 func (r *run) checkHealth(ctx context.Context) Result {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepHealth)()
 
-	report, err := r.target.Health.Check(ctx, r.installed.record.Keys())
+	report, err := r.target.Health.Check(ctx, r.owner(), r.installed.record.Keys())
 	if err != nil {
 		return failed(err, applying)
 	}
@@ -97,6 +98,15 @@ func (r *run) checkHealth(ctx context.Context) Result {
 	r.installed.health = &report
 
 	return Result{}
+}
+
+// owner returns the release whose objects are checked.
+func (r *run) owner() health.Owner {
+	return health.Owner{
+		Provider:  v1alpha2.Label(r.provider),
+		Namespace: r.provider.GetNamespace(),
+		Reader:    r.target.Client,
+	}
 }
 
 // markHealthy records in the history that the revision was healthy, so that a later one can be rolled

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -52,8 +53,11 @@ func (r *run) correctDrift(ctx context.Context) Result {
 		return Result{}
 	}
 
-	changed, err := r.target.Health.Unverified(ctx, r.installed.record.Keys())
-	if err != nil {
+	changed, err := r.target.Health.Unverified(ctx, r.owner(), r.installed.record.Keys())
+
+	// What cannot be watched does not keep other objects from being corrected.
+	unwatched := (*health.WatchError)(nil)
+	if err != nil && !errors.As(err, &unwatched) {
 		return failed(err, applying)
 	}
 
@@ -72,6 +76,10 @@ func (r *run) correctDrift(ctx context.Context) Result {
 
 	r.deviations = &found
 	r.recordDrift(ctx, policy)
+
+	if unwatched != nil && compareErr == nil {
+		return failed(unwatched, applying)
+	}
 
 	return failed(compareErr, applying)
 }

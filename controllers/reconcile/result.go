@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/fetch"
+	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/permissions"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -206,6 +207,10 @@ var errorTable = []row{
 	on[*web.ContentError](installFailed, v1alpha2.ComponentsFetchErrorReason, Stalled),
 
 	// Passing troubles.
+	onValue(func(e *health.WatchError, result *Result) {
+		result.set("", v1alpha2.ProgressingReason, Waiting)
+		result.At = e.Until
+	}),
 	onValue(func(e *release.LockedError, result *Result) {
 		result.set(installFailed, v1alpha2.ProgressingReason, Waiting)
 		result.At = e.Until

@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/fetch"
+	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/permissions"
@@ -77,6 +78,10 @@ var errorCases = map[string]errorCase{
 	"an unusable kubeconfig": {
 		err:       &clusters.KubeConfigError{},
 		condition: preflightFailed, reason: v1alpha2.KubeConfigErrorReason, outcome: Stalled,
+	},
+	"a kind that cannot be watched": {
+		err:       &health.WatchError{},
+		condition: "", reason: v1alpha2.ProgressingReason, outcome: Waiting,
 	},
 	"a cluster that does not answer": {
 		err:       &clusters.UnreachableError{},
