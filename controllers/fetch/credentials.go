@@ -34,6 +34,10 @@ func (in *inputs) credentials(own func(source.Server) string) source.Credentials
 			return web.Credentials{}, err
 		}
 
+		if err := in.Policy.checkProxy(found.Proxy); err != nil {
+			return web.Credentials{}, err
+		}
+
 		switch {
 		case found.HasLogin() && !server.TLS:
 			return web.Credentials{}, &ConfigError{fmt.Sprintf("the credentials in the Secret of spec.fetchConfig.secretRef "+

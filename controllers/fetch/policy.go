@@ -117,6 +117,19 @@ func (p *Policy) checkHost(address, host string, tls bool) error {
 	return nil
 }
 
+// checkProxy returns an error unless the proxy of a Secret is allowed: with a certificate authority of
+// the same Secret, it decides what the source contains.
+func (p *Policy) checkProxy(address string) error {
+	u, err := url.Parse(address)
+	if p == nil || len(p.Hosts) == 0 || address == "" || err != nil || transport.MatchHost(p.Hosts, u.Hostname()) {
+		return nil //nolint:nilerr // the transport reports it
+	}
+
+	return &ConfigError{fmt.Sprintf("the proxy %s of the Secret of spec.fetchConfig.secretRef is not allowed: "+
+		"it is not one of %s, which the operator's flag --allowed-source-hosts lists; remove the proxy, or use one "+
+		"of these", u.Host, strings.Join(p.Hosts, ", "))}
+}
+
 // checkRegistry returns an error unless a source in a registry is allowed.
 func (p *Policy) checkRegistry(address string, config *v1alpha2.FetchConfiguration) error {
 	ref, err := oci.Parse(address)

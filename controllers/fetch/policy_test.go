@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/controllers/access"
 )
 
@@ -98,6 +100,41 @@ func TestPolicy(t *testing.T) {
 
 			g.Expect(err).To(BeAssignableToTypeOf(&ConfigError{}))
 			g.Expect(err).To(MatchError(ContainSubstring(c.message)))
+		})
+	}
+}
+
+func TestPolicyForProxies(t *testing.T) {
+	for name, c := range map[string]struct{ flag, secret, message string }{
+		"any proxy":      {"--allowed-source-hosts=", "elsewhere", ""},
+		"a listed proxy": {"--allowed-source-hosts=*.bank.example,ghcr.io", "inside", ""},
+		"another proxy": {
+			"--allowed-source-hosts=*.bank.example,ghcr.io", "elsewhere", "the proxy proxy.example.com:3128 of the Secret of " +
+				"spec.fetchConfig.secretRef is not allowed: it is not one of *.bank.example, ghcr.io",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r := newRegistryResolver(t)
+			r.Policy = newPolicy(t, c.flag)
+			r.Readers = &access.Readers{APIReader: newReader(map[string]map[string]string{
+				"inside":    {"proxy": "http://me:hush@proxy.bank.example:3128"},
+				"elsewhere": {"proxy": "http://me:hush@proxy.example.com:3128"},
+			})}
+			in := inputsOf(t, r, provider("x", fetching(v1alpha2.FetchConfiguration{
+				OCI: "ghcr.io/x", SecretRef: &v1alpha2.LocalSecretReference{Name: c.secret},
+			})))
+
+			_, web := in.credentials(nil)(t.Context(), source.Server{Host: "ghcr.io", TLS: true})
+			_, registry := in.options(t.Context(), oci.Reference{Registry: "ghcr.io", Repository: "x"})
+
+			for _, err := range []error{web, registry} {
+				if c.message == "" {
+					g.Expect(err).NotTo(HaveOccurred())
+				} else {
+					g.Expect(err).To(MatchError(And(ContainSubstring(c.message), Not(ContainSubstring("hush")))))
+				}
+			}
 		})
 	}
 }

@@ -157,6 +157,10 @@ func (in *inputs) options(ctx context.Context, ref oci.Reference) (oci.Options, 
 		if options, err = in.secretOptions(ctx, reference, ref.Registry); err != nil {
 			return oci.Options{}, err
 		}
+
+		if err := in.Policy.checkProxy(options.Proxy); err != nil {
+			return oci.Options{}, err
+		}
 	}
 
 	if options.Credentials == nil {
