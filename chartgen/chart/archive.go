@@ -119,6 +119,10 @@ func Read(r io.Reader) (*Chart, error) {
 
 	c := fromFiles(metadata, files)
 
+	if err := limit.List(c.File(SchemaFile), limit.MaxDocumentValues); err != nil {
+		return nil, fmt.Errorf("chart archive: %s %w", SchemaFile, err)
+	}
+
 	return c, checkCRDs(c.CRDs)
 }
 

@@ -121,6 +121,10 @@ func TestReadRefusesHostileArchives(t *testing.T) {
 			},
 			"the CRDs up to crds/b.yaml have more than 300000 values",
 		},
+		"a schema with too many values": {
+			[]tarFile{metadata, {tar.Header{Name: "c/values.schema.json"}, `{"a": [` + strings.Repeat("{},", 60000) + "{}]}"}},
+			"values.schema.json has more than 100000 values",
+		},
 		"metadata with too many values": {
 			[]tarFile{{tar.Header{Name: "c/Chart.yaml"}, "name: c\nkeywords: [" + strings.Repeat("a,", 110000) + "]\n"}},
 			"Chart.yaml has more than 100000 values",

@@ -17,6 +17,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/expr"
+	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
 const additionalField = "spec.additionalManifests"
@@ -149,9 +150,13 @@ func (in *Input) expand(doc *bundle.Document) (*unstructured.Unstructured, error
 
 	object := &unstructured.Unstructured{}
 
-	data, err := yaml.YAMLToJSON([]byte(text))
+	data, err := toJSON(text)
 	if err == nil {
 		err = utiljson.Unmarshal(data, &object.Object)
+	}
+
+	if err == nil {
+		err = limit.Depth(object.Object)
 	}
 
 	if err != nil || object.GetKind() == "" || object.GetName() == "" {
@@ -163,6 +168,15 @@ func (in *Input) expand(doc *bundle.Document) (*unstructured.Unstructured, error
 	}
 
 	return object, nil
+}
+
+// toJSON converts a document to JSON, if that takes no more memory than it may.
+func toJSON(text string) ([]byte, error) {
+	if _, err := limit.Document(text); err != nil {
+		return nil, err
+	}
+
+	return yaml.YAMLToJSON([]byte(text))
 }
 
 // setNamespace sets the provider's namespace, unless the object has its own, or is of a kind without

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
 // document is a YAML document of a manifest.
@@ -150,9 +153,17 @@ func (d *document) parse() (*kyaml.RNode, error) {
 
 // set replaces the object by the modified one, which must be valid.
 func (d *document) set(object *kyaml.RNode) error {
+	if isDeeper(object.YNode(), limit.MaxDepth) {
+		return fmt.Errorf("the result has more than %d levels of lists and maps", limit.MaxDepth)
+	}
+
 	text, err := object.String()
 	if err != nil {
 		return err
+	}
+
+	if _, err := limit.Document(text); err != nil {
+		return fmt.Errorf("the result %w", err)
 	}
 
 	id, err := identify([]byte(text))
@@ -165,6 +176,20 @@ func (d *document) set(object *kyaml.RNode) error {
 	d.identity = id
 
 	return nil
+}
+
+// isDeeper reports whether a node has more levels of lists and maps than the given number. The text of
+// a deep object is far larger than the object, because of its indentation.
+func isDeeper(node *kyaml.Node, levels int) bool {
+	if levels < 0 {
+		return true
+	}
+
+	if node.Kind != kyaml.DocumentNode && node.Kind != kyaml.ScalarNode {
+		levels--
+	}
+
+	return slices.ContainsFunc(node.Content, func(child *kyaml.Node) bool { return isDeeper(child, levels) })
 }
 
 // write appends the document to a manifest.

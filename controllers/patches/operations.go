@@ -6,6 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 )
 
 // operands maps the operations of a JSON patch to the field that each needs besides its path.
@@ -18,6 +21,13 @@ var operands = map[string]string{
 	"test":    "value",
 }
 
+// maxCopied limits the bytes that the operations "copy" of a JSON patch add to an object: each of them
+// can double it.
+const maxCopied = 256 << 10
+
+// limitCopies sets this limit, which is a global of the library.
+var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = maxCopied })
+
 // encodeOperations checks the operations of a JSON patch, so that errors have the number of the
 // operation, and returns the patch in JSON.
 func encodeOperations(field string, list []any) (string, error) {
@@ -27,6 +37,8 @@ func encodeOperations(field string, list []any) (string, error) {
 			return "", &Error{Field: field, Reason: fmt.Sprintf("operation %d: %s", i+1, problem)}
 		}
 	}
+
+	limitCopies()
 
 	data, err := json.Marshal(list)
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
 // patch is an entry of spec.patches or spec.manifestPatches.
@@ -130,6 +131,10 @@ func decode(field, text string) (any, error) {
 
 // decodeDocument parses one YAML document; an empty one is nil.
 func decodeDocument(document []byte) (any, error) {
+	if _, err := limit.Document(string(document)); err != nil {
+		return nil, fmt.Errorf("the patch %w", err)
+	}
+
 	data, err := yaml.YAMLToJSON(document)
 	if err != nil {
 		return nil, err

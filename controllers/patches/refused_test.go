@@ -1,6 +1,8 @@
 package patches_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -21,6 +23,18 @@ func TestRefusedPatches(t *testing.T) {
 		"not YAML": {
 			patch: "a: [b",
 			parts: []string{"spec.patches[0]: not YAML"},
+		},
+		"many values": {
+			patch: "a: [" + strings.Repeat("1,", 110000) + "]",
+			parts: []string{"spec.patches[0]: not YAML: the patch has more than 100000 values"},
+		},
+		"copies of copies": {
+			patch: copies(40),
+			parts: []string{"spec.patches[0]", "accumulated"},
+		},
+		"deep maps": {
+			patch: "spec: " + strings.Repeat("{a: ", 120) + "b" + strings.Repeat("}", 120),
+			parts: []string{"more than 100 levels"},
 		},
 		"a word": {
 			patch: "word",
@@ -129,6 +143,16 @@ func TestRefusedManifestPatches(t *testing.T) {
 			expectRefusal(t, patches.Input{ManifestPatches: []string{c.patch}}, c.parts...)
 		})
 	}
+}
+
+// copies returns a JSON patch that doubles an object as often.
+func copies(n int) string {
+	var patch strings.Builder
+	for i := range n {
+		fmt.Fprintf(&patch, "- {op: copy, from: /metadata, path: /metadata/a%d}\n", i)
+	}
+
+	return patch.String()
 }
 
 // expectRefusal checks that the input is refused with a message that has the parts.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/action"
@@ -12,6 +13,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"github.com/capstan-project/capstan/chartgen/expr"
+	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/controllers/release/sandbox"
 )
 
@@ -113,6 +115,10 @@ func postRender(renderer PostRenderer, rendered *bytes.Buffer) (*bytes.Buffer, e
 	manifest, err := renderer.Render(rendered.Bytes())
 	if err != nil {
 		return nil, err
+	}
+
+	if _, err := limit.Documents(string(manifest)); err != nil {
+		return nil, fmt.Errorf("the manifest with patches and additional objects %w", err)
 	}
 
 	return bytes.NewBuffer(manifest), nil
