@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/component-helpers/auth/rbac/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -20,118 +21,184 @@ import (
 // maxRequests limits the requests in flight.
 const maxRequests = 8
 
-// MissingError reports which permissions an account lacks.
-type MissingError struct {
-	// Account is the user name of the account.
-	Account string
-	// AccountNotFound reports whether the account's ServiceAccount does not exist.
-	AccountNotFound bool
-	// Permissions are those that are missing, sorted.
-	Permissions []Permission
-	// Grants describe the Roles and bindings of the provider that grant more than the account has,
-	// sorted.
-	Grants []string
-}
-
-func (e *MissingError) Error() string {
-	missing := make([]string, 0, len(e.Permissions)+len(e.Grants))
-	for _, p := range e.Permissions {
-		missing = append(missing, p.String())
-	}
-
-	missing = append(missing, e.Grants...)
-
-	lacks := "lacks"
-	if e.AccountNotFound {
-		lacks = "does not exist and lacks"
-	}
-
-	return fmt.Sprintf(
-		"%s %s permissions that the provider needs: %s; grant them, or set another spec.serviceAccountName",
-		e.Account, lacks, strings.Join(missing, "; "))
-}
-
 // Checker checks the permissions of an account.
 type Checker struct {
 	// Client acts as the account.
 	Client client.Client
 	// Account is the user name of the account.
 	Account string
+	// Provider is the label of the provider.
+	Provider string
 }
 
 // Check checks whether the account has the needed permissions, and may grant what the Roles and
 // bindings among the objects grant. It changes nothing. The error is a *MissingError if permissions
 // are missing, and any other error if the check could not be made.
 func (c *Checker) Check(ctx context.Context, needed []Permission, objects []*unstructured.Unstructured) error {
+	missing, err := c.missing(ctx, needed)
+	if err != nil {
+		return fmt.Errorf("check the permissions of %s: %w", c.Account, err)
+	}
+
+	grants := c.refusedGrants(ctx, objects)
+	if len(missing)+len(grants) == 0 {
+		return nil
+	}
+
+	return &MissingError{Account: c.Account, Provider: c.Provider, Permissions: missing, Grants: grants}
+}
+
+// missing returns the permissions that the account does not have.
+func (c *Checker) missing(ctx context.Context, needed []Permission) ([]Permission, error) {
+	inNamespace := map[string][]Permission{}
+	for _, p := range needed {
+		inNamespace[p.Namespace] = append(inNamespace[p.Namespace], p)
+	}
+
+	var missing []Permission
+
+	for namespace, needed := range inNamespace {
+		held, complete, err := c.rules(ctx, namespace)
+		if err != nil {
+			return nil, err
+		}
+
+		uncovered := uncovered(held, needed)
+		if !complete {
+			if uncovered, err = c.denied(ctx, uncovered); err != nil {
+				return nil, err
+			}
+		}
+
+		missing = append(missing, uncovered...)
+	}
+
+	return merge(missing), nil
+}
+
+// noNamespace is the name of no namespace, because it is not a valid one. What an account may do there,
+// it may do in the whole cluster.
+const noNamespace = "-"
+
+// rules returns what the account may do in a namespace, or in the whole cluster, and whether that is
+// all. Not every authorizer can list what an account may do; that of RBAC can.
+func (c *Checker) rules(ctx context.Context, namespace string) (held []rbacv1.PolicyRule, complete bool, err error) {
+	review := &authorizationv1.SelfSubjectRulesReview{}
+
+	review.Spec.Namespace = namespace
+	if namespace == "" {
+		review.Spec.Namespace = noNamespace
+	}
+
+	if err := c.Client.Create(ctx, review); err != nil {
+		return nil, false, err
+	}
+
+	for _, rule := range review.Status.ResourceRules {
+		held = append(held, rbacv1.PolicyRule{
+			Verbs:         rule.Verbs,
+			APIGroups:     rule.APIGroups,
+			Resources:     rule.Resources,
+			ResourceNames: rule.ResourceNames,
+		})
+	}
+
+	return held, !review.Status.Incomplete, nil
+}
+
+// uncovered returns the needed permissions of one namespace, or of the whole cluster, that no rule
+// allows, each with one verb and at most one name.
+func uncovered(held []rbacv1.PolicyRule, needed []Permission) []Permission {
+	var missing []Permission
+
+	for _, p := range needed {
+		_, rules := validation.Covers(held, []rbacv1.PolicyRule{p.rule()})
+		for _, rule := range rules {
+			missing = append(missing, Permission{
+				Namespace: p.Namespace, Resource: p.Resource, Names: rule.ResourceNames, Verbs: rule.Verbs,
+			})
+		}
+	}
+
+	return missing
+}
+
+// denied asks for each permission, with one verb and at most one name, and returns those that the
+// account does not have.
+func (c *Checker) denied(ctx context.Context, asked []Permission) ([]Permission, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxRequests)
 
-	denied := make([]Permission, len(needed))
-	for i, permission := range needed {
-		group.Go(func() (err error) {
-			denied[i], err = c.denied(ctx, permission)
+	denied := make([]bool, len(asked))
+	for i, p := range asked {
+		group.Go(func() error {
+			review := accessReview(p)
+			err := c.Client.Create(ctx, review)
+			denied[i] = !review.Status.Allowed
+
 			return err
 		})
 	}
 
-	grants := make([]string, len(objects))
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+
+	var missing []Permission
+
+	for i, p := range asked {
+		if denied[i] {
+			missing = append(missing, p)
+		}
+	}
+
+	return missing, nil
+}
+
+// accessReview asks for a permission with one verb and at most one name.
+func accessReview(p Permission) *authorizationv1.SelfSubjectAccessReview {
+	resource, subresource, _ := strings.Cut(p.Resource.Resource, "/")
+
+	attributes := &authorizationv1.ResourceAttributes{
+		Namespace:   p.Namespace,
+		Verb:        p.Verbs[0],
+		Group:       p.Resource.Group,
+		Resource:    resource,
+		Subresource: subresource,
+	}
+	if len(p.Names) > 0 {
+		attributes.Name = p.Names[0]
+	}
+
+	return &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
+	}
+}
+
+// refusedGrants describes what the account may not grant by the Roles and bindings among objects,
+// sorted.
+func (c *Checker) refusedGrants(ctx context.Context, objects []*unstructured.Unstructured) []string {
+	var group errgroup.Group
+	group.SetLimit(maxRequests)
+
+	refused := make([]string, len(objects))
 	for i, o := range objects {
 		if o.GroupVersionKind().Group != rbacv1.GroupName {
 			continue
 		}
 
 		group.Go(func() error {
-			grants[i] = c.refusedGrant(ctx, o)
+			refused[i] = c.refusedGrant(ctx, o)
 			return nil
 		})
 	}
 
-	if err := group.Wait(); err != nil {
-		return fmt.Errorf("check the permissions of %s: %w", c.Account, err)
-	}
+	_ = group.Wait() // always nil
 
-	missing := &MissingError{
-		Account:     c.Account,
-		Permissions: slices.DeleteFunc(denied, func(p Permission) bool { return len(p.Verbs) == 0 }),
-		Grants:      slices.DeleteFunc(grants, func(grant string) bool { return grant == "" }),
-	}
-	if len(missing.Permissions)+len(missing.Grants) == 0 {
-		return nil
-	}
+	refused = slices.DeleteFunc(refused, func(grant string) bool { return grant == "" })
+	slices.Sort(refused)
 
-	slices.SortFunc(missing.Permissions, func(a, b Permission) int {
-		return strings.Compare(a.String(), b.String())
-	})
-	slices.Sort(missing.Grants)
-
-	return missing
-}
-
-// denied returns the permission with only the verbs that the account may not use.
-func (c *Checker) denied(ctx context.Context, needed Permission) (Permission, error) {
-	denied := Permission{Namespace: needed.Namespace, Resource: needed.Resource}
-
-	for _, verb := range needed.Verbs {
-		review := &authorizationv1.SelfSubjectAccessReview{
-			Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-				ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Namespace: needed.Namespace,
-					Verb:      verb,
-					Group:     needed.Resource.Group,
-					Resource:  needed.Resource.Resource,
-				},
-			},
-		}
-		if err := c.Client.Create(ctx, review); err != nil {
-			return Permission{}, err
-		}
-
-		if !review.Status.Allowed {
-			denied.Verbs = append(denied.Verbs, verb)
-		}
-	}
-
-	return denied, nil
+	return refused
 }
 
 // refusal is how the API server begins the list of what an account may not grant.

@@ -1,28 +1,42 @@
-// Package permissions checks whether an account has all permissions that installing a provider
-// needs, before any of it is applied.
+// Package permissions has the table of what an account needs to install, upgrade, correct and remove
+// a provider. The same table is checked before anything is applied, documented, and turned into roles.
 package permissions
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
-// Permission allows verbs on the objects of a resource, in a namespace or, if that is empty, in the
-// whole cluster.
+// Permission allows verbs on objects of a resource.
 type Permission struct {
+	// Namespace of the objects; empty for the whole cluster.
 	Namespace string
-	Resource  schema.GroupResource
-	Verbs     []string
+	// Resource of the objects. A subresource follows a slash, as in rules of Roles.
+	Resource schema.GroupResource
+	// Names of the objects, sorted; empty for all.
+	Names []string
+	// Verbs in the order of the table.
+	Verbs []string
 }
 
+// maxNames is how many names of objects a text has.
+const maxNames = 3
+
+// String describes the permission: "get, delete roles.rbac.authorization.k8s.io a and b in namespace n".
 func (p Permission) String() string {
-	text := fmt.Sprintf("%s %s", strings.Join(p.Verbs, ", "), p.Resource)
+	text := strings.Join(p.Verbs, ", ") + " " + p.Resource.String()
+
+	if len(p.Names) > 0 {
+		text += " " + object.List(p.Names, maxNames)
+	}
+
 	if p.Namespace != "" {
 		text += " in namespace " + p.Namespace
 	}
@@ -30,64 +44,78 @@ func (p Permission) String() string {
 	return text
 }
 
-// ForObjects returns the permissions needed to install, upgrade, correct and remove the objects,
-// sorted. Objects of unknown kinds are left out: their kinds may be served once the provider's CRDs
-// are applied.
-func ForObjects(mapper meta.RESTMapper, objects []*unstructured.Unstructured) ([]Permission, error) {
-	needed := map[string]Permission{}
+// rule returns the permission as a rule of a Role in its namespace, or of a ClusterRole.
+func (p Permission) rule() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{
+		APIGroups:     []string{p.Resource.Group},
+		Resources:     []string{p.Resource.Resource},
+		ResourceNames: p.Names,
+		Verbs:         p.Verbs,
+	}
+}
 
-	for _, o := range objects {
-		gvk := o.GroupVersionKind()
+// merge returns the permissions sorted, with the names of one resource, and the verbs for the same
+// names, in one permission.
+func merge(all []Permission) []Permission {
+	byNames := collect(all,
+		func(p Permission) string { return fmt.Sprint(p.Namespace, "/", p.Resource, len(p.Names) > 0, p.Verbs) },
+		func(into *Permission, p Permission) { into.Names = slices.Concat(into.Names, p.Names) },
+	)
 
-		mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-		if meta.IsNoMatchError(err) {
+	for i := range byNames {
+		slices.Sort(byNames[i].Names)
+		byNames[i].Names = slices.Compact(byNames[i].Names)
+	}
+
+	merged := collect(byNames,
+		func(p Permission) string { return fmt.Sprint(p.Namespace, "/", p.Resource, p.Names) },
+		func(into *Permission, p Permission) { into.Verbs = union(into.Verbs, p.Verbs) },
+	)
+
+	slices.SortFunc(merged, func(a, b Permission) int {
+		return cmp.Or(
+			strings.Compare(a.Namespace, b.Namespace),
+			strings.Compare(a.Resource.String(), b.Resource.String()),
+			cmp.Compare(len(a.Names), len(b.Names)),
+			slices.Compare(a.Names, b.Names),
+		)
+	})
+
+	return merged
+}
+
+// collect adds up the permissions that have the same key.
+func collect(all []Permission, key func(Permission) string, add func(*Permission, Permission)) []Permission {
+	index := map[string]int{}
+
+	var collected []Permission
+
+	for _, p := range all {
+		k := key(p)
+
+		i, found := index[k]
+		if !found {
+			index[k] = len(collected)
+			collected = append(collected, p)
+
 			continue
 		}
 
-		if err != nil {
-			return nil, fmt.Errorf("look up the kind of %s %s: %w", o.GetKind(), o.GetName(), err)
-		}
-
-		p := Permission{
-			Resource: mapping.Resource.GroupResource(),
-			Verbs:    []string{"get", "create", "patch", "delete"},
-		}
-		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-			p.Namespace = o.GetNamespace()
-		}
-
-		needed[p.Namespace+"/"+p.Resource.String()] = p
+		add(&collected[i], p)
 	}
 
-	all := make([]Permission, 0, len(needed))
-	for _, key := range slices.Sorted(maps.Keys(needed)) {
-		all = append(all, needed[key])
-	}
-
-	return all, nil
+	return collected
 }
 
-// ForHelmStorage returns the permission needed to store Helm's revisions in a namespace.
-func ForHelmStorage(namespace string) Permission {
-	return Permission{
-		Namespace: namespace,
-		Resource:  schema.GroupResource{Resource: "secrets"},
-		Verbs:     []string{"get", "list", "create", "update", "patch", "delete"},
-	}
-}
+// union returns the items of both lists, in their order, each once. It changes neither.
+func union(a, b []string) []string {
+	all := slices.Clone(a)
 
-// ForCRDs returns the permission needed to apply CustomResourceDefinitions.
-func ForCRDs() Permission {
-	return Permission{
-		Resource: schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
-		Verbs:    []string{"get", "create", "patch"},
+	for _, item := range b {
+		if !slices.Contains(all, item) {
+			all = append(all, item)
+		}
 	}
-}
 
-// ForNamespaceLabels returns the permission needed to label a namespace.
-func ForNamespaceLabels() Permission {
-	return Permission{
-		Resource: schema.GroupResource{Resource: "namespaces"},
-		Verbs:    []string{"patch"},
-	}
+	return all
 }

@@ -26,7 +26,7 @@ func (r *run) labelNamespace(ctx context.Context, desired release.Spec) error {
 	name := desired.Release.Namespace
 	namespace := &corev1.Namespace{}
 
-	err = r.target.APIReader.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	err = r.target.Client.Get(ctx, client.ObjectKey{Name: name}, namespace)
 	if apierrors.IsNotFound(err) && r.target.Remote {
 		namespace.Name = name
 		namespace.Labels = labels

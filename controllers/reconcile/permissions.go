@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -13,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/controllers/permissions"
 	"github.com/capstan-project/capstan/controllers/release"
 )
@@ -68,12 +68,18 @@ func (r *run) checkPermissions(ctx context.Context) Result {
 		return failed(err, applying)
 	}
 
-	needed, err := r.neededPermissions(record)
+	needed, err := r.installation(record).Needed()
 	if err != nil {
 		return failed(err, applying)
 	}
 
-	err = (&permissions.Checker{Client: r.target.Client, Account: account}).Check(ctx, needed, record.Objects)
+	checker := permissions.Checker{
+		Client:   r.target.Client,
+		Account:  account,
+		Provider: v1alpha2.Label(r.provider),
+	}
+
+	err = checker.Check(ctx, needed, record.Objects)
 	if missing := (*permissions.MissingError)(nil); errors.As(err, &missing) {
 		missing.AccountNotFound = r.accountAbsent(ctx)
 		return failed(missing, applying)
@@ -100,24 +106,20 @@ func (r *run) accountAbsent(ctx context.Context) bool {
 	return apierrors.IsNotFound(r.target.APIReader.Get(ctx, key, account))
 }
 
-// neededPermissions lists the permissions that installing the plan takes.
-func (r *run) neededPermissions(record *release.Record) ([]permissions.Permission, error) {
-	needed, err := permissions.ForObjects(r.target.Client.RESTMapper(), record.Objects)
-	if err != nil {
-		return nil, err
+// installation describes what is installed with the provider's account: the wanted revision, and until
+// its objects are gone also the installed one.
+func (r *run) installation(wanted *release.Record) permissions.Installation {
+	objects := wanted.Objects
+	if r.installed.record != nil {
+		objects = slices.Concat(objects, r.installed.record.Objects)
 	}
 
-	needed = append(needed, permissions.ForHelmStorage(r.provider.GetNamespace()))
-
-	chart, spec := r.plan.Chart.Chart, r.provider.GetSpec().CRDs
-	if len(chart.CRDs) > 0 && (spec == nil || spec.Policy != v1alpha2.CRDsNone) {
-		needed = append(needed, permissions.ForCRDs())
+	return permissions.Installation{
+		Mapper:   r.target.Client.RESTMapper(),
+		Provider: r.provider,
+		Chart:    r.plan.Chart.Chart,
+		Objects:  objects,
+		Hooks:    wanted.Hooks,
+		Remote:   r.target.Remote,
 	}
-
-	labels, err := chartgen.NamespaceLabels(chart)
-	if len(labels) > 0 {
-		needed = append(needed, permissions.ForNamespaceLabels())
-	}
-
-	return needed, err
 }

@@ -31,6 +31,8 @@ type Record struct {
 	// Objects of the manifest, in its order, with their namespaces. They are shared and must not be
 	// changed.
 	Objects []*unstructured.Unstructured
+	// Hooks are the objects of the chart's hooks, with their namespaces. Only Render sets them.
+	Hooks []*unstructured.Unstructured
 }
 
 // Read decodes an observed revision. The last record of each release is kept in memory until its
@@ -71,7 +73,29 @@ func (e *Engine) Read(ctx context.Context, release types.NamespacedName, revisio
 }
 
 func (e *Engine) newRecord(rel *helmrelease.Release) (*Record, error) {
-	objects, err := manifest.Decode(rel.Manifest)
+	objects, err := e.decode(rel, rel.Manifest)
+	if err != nil {
+		return nil, err
+	}
+
+	record := &Record{Description: rel.Info.Description, Objects: objects}
+
+	if rel.Chart != nil && rel.Chart.Metadata != nil {
+		record.ChartName = rel.Chart.Metadata.Name
+		record.ChartVersion = rel.Chart.Metadata.Version
+		record.AppVersion = rel.Chart.Metadata.AppVersion
+
+		if rel.Chart.Metadata.Annotations[chartgen.AnnotationContentID] != "" {
+			record.Provider = rel.Chart.Metadata.Name
+		}
+	}
+
+	return record, nil
+}
+
+// decode returns the objects of a manifest of a revision, with their namespaces.
+func (e *Engine) decode(rel *helmrelease.Release, content string) ([]*unstructured.Unstructured, error) {
+	objects, err := manifest.Decode(content)
 	if err != nil {
 		return nil, fmt.Errorf("release %s/%s, revision %d: %w", rel.Namespace, rel.Name, rel.Version, err)
 	}
@@ -88,19 +112,7 @@ func (e *Engine) newRecord(rel *helmrelease.Release) (*Record, error) {
 		}
 	}
 
-	record := &Record{Description: rel.Info.Description, Objects: objects}
-
-	if rel.Chart != nil && rel.Chart.Metadata != nil {
-		record.ChartName = rel.Chart.Metadata.Name
-		record.ChartVersion = rel.Chart.Metadata.Version
-		record.AppVersion = rel.Chart.Metadata.AppVersion
-
-		if rel.Chart.Metadata.Annotations[chartgen.AnnotationContentID] != "" {
-			record.Provider = rel.Chart.Metadata.Name
-		}
-	}
-
-	return record, nil
+	return objects, nil
 }
 
 // recordCache keeps the record that was read last of each release.

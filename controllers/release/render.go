@@ -55,7 +55,21 @@ func (e *Engine) Render(ctx context.Context, spec Spec) (*Record, error) {
 
 	rel.Info = &helmrelease.Info{}
 
-	return e.newRecord(rel)
+	record, err := e.newRecord(rel)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, hook := range rel.Hooks {
+		objects, err := e.decode(rel, hook.Manifest)
+		if err != nil {
+			return nil, err
+		}
+
+		record.Hooks = append(record.Hooks, objects...)
+	}
+
+	return record, nil
 }
 
 // renderChart renders the chart of a release in a child process, and returns a chart whose templates

@@ -181,10 +181,11 @@ func (r *Removal) notInUse(ctx context.Context) error {
 		found.Message(), v1alpha2.DeleteInUseAnnotation)}
 }
 
-// usage finds objects of providers' kinds that are not part of the release.
+// usage finds objects of providers' kinds that are not part of the release. It lists them as the
+// provider's account, which has the permission anyway: the operator itself need not read all kinds.
 func (r *Removal) usage(ctx context.Context, query usage.Query) (*usage.Usage, error) {
 	query.Own = r.own
-	finder := usage.Finder{Client: r.Target.CRDs.Client, Metadata: r.Target.Metadata}
+	finder := usage.Finder{Client: r.Target.CRDs.Client, Metadata: r.Target.CRDs.Metadata}
 
 	return finder.Find(ctx, query)
 }

@@ -41,24 +41,11 @@ var _ = Describe("A Secret of another namespace", Ordered, func() {
 
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: t.name, Name: "installer"}}
 		subject := rbacv1.Subject{Kind: "ServiceAccount", Namespace: t.name, Name: account.Name}
-		definitions := &rbacv1.ClusterRole{
-			ObjectMeta: metav1.ObjectMeta{Name: "reader-crds"},
-			Rules: []rbacv1.PolicyRule{{
-				APIGroups: []string{"apiextensions.k8s.io"},
-				Resources: []string{"customresourcedefinitions"},
-				Verbs:     []string{"*"},
-			}},
-		}
 
 		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
 		Expect(w.client.Create(ctx, account)).To(Succeed())
 		Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
-		Expect(w.client.Create(ctx, definitions)).To(Succeed())
-		Expect(w.client.Create(ctx, &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: definitions.Name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: definitions.Name},
-			Subjects:   []rbacv1.Subject{subject},
-		})).To(Succeed())
+		grantCRD(ctx, w, t)
 		grant(ctx, w, t.name, "*", "*", "*")
 
 		Expect(w.client.Create(ctx, p)).To(Succeed())

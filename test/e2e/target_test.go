@@ -61,28 +61,17 @@ rules:
 			grant(ctx, w, t.name, "secrets", "", "get", "list", "create", "update", "patch", "delete")
 			grant(ctx, w, t.name, "serviceaccounts", "", "get", "create", "patch", "delete")
 			grant(ctx, w, t.name, "deployments", "apps", "get", "create", "patch")
+			grant(ctx, w, t.name, "horizontalpodautoscalers", "autoscaling", "list")
 			grant(ctx, w, t.name, "roles", "rbac.authorization.k8s.io", "get", "create", "patch", "delete")
+			grantCRD(ctx, w, t)
 			Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.MissingPermissionsReason,
-				"system:serviceaccount:tenant:installer lacks permissions that the provider needs: ",
-				"delete deployments.apps in namespace tenant", "get, create, patch customresourcedefinitions.apiextensions.k8s.io",
-				"Role tenant-role grants permissions that the account does not have itself", `"batch"`))
+				"system:serviceaccount:tenant:installer lacks permissions that the provider needs: "+
+					"delete deployments.apps tenant-controller-manager in namespace tenant; "+
+					"Role tenant-role grants permissions that the account does not have itself", `"batch"`))
 			nothingIsApplied(ctx, w, t.name)
 
 			grant(ctx, w, t.name, "deployments", "apps", "delete")
 			grant(ctx, w, t.name, "jobs", "batch", "create")
-
-			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "tenant-crds"}, Rules: []rbacv1.PolicyRule{
-				{
-					APIGroups: []string{apiextensionsv1.GroupName},
-					Resources: []string{"customresourcedefinitions"},
-					Verbs:     []string{"get", "create", "patch"},
-				},
-			}}
-			binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "tenant-crds"},
-				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-				Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: t.name, Name: "installer"}}}
-			Expect(w.client.Create(ctx, role)).To(Succeed())
-			Expect(w.client.Create(ctx, binding)).To(Succeed())
 			update(ctx, w, p, func(p v1alpha2.Provider) {
 				p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
 			})
@@ -107,6 +96,31 @@ rules:
 		},
 	)
 })
+
+// grantCRD gives the tenant's installer permissions on the CRD of its provider, and on the objects.
+func grantCRD(ctx context.Context, w *world, t tiny) {
+	GinkgoHelper()
+
+	name := metav1.ObjectMeta{Name: t.name + "-crds"}
+	role := &rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{
+		{
+			APIGroups:     []string{apiextensionsv1.GroupName},
+			Resources:     []string{"customresourcedefinitions", "customresourcedefinitions/status"},
+			ResourceNames: []string{t.crd()},
+			Verbs:         []string{"get", "create", "patch"},
+		},
+		{
+			APIGroups: []string{"infrastructure.cluster.x-k8s.io"},
+			Resources: []string{t.plural(), t.plural() + "/status"},
+			Verbs:     []string{"get", "list", "patch"},
+		},
+	}}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: name,
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: t.name, Name: "installer"}}}
+	Expect(w.client.Create(ctx, role)).To(Succeed())
+	Expect(w.client.Create(ctx, binding)).To(Succeed())
+}
 
 // grant gives the tenant's installer permissions on a resource in its namespace.
 func grant(ctx context.Context, w *world, namespace, resource, group string, verbs ...string) {

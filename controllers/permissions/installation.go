@@ -1,0 +1,180 @@
+package permissions
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/chart"
+)
+
+// Installation is what an account installs.
+type Installation struct {
+	// Mapper knows the kinds of the cluster.
+	Mapper meta.RESTMapper
+	// Provider is the resource.
+	Provider v1alpha2.Provider
+	// Chart of the wanted version.
+	Chart *chart.Chart
+	// Objects are those of the release: of the wanted revision and, for an upgrade, of the installed one.
+	Objects []*unstructured.Unstructured
+	// Hooks are the objects of the chart's hooks.
+	Hooks []*unstructured.Unstructured
+	// Remote reports whether the provider is installed in another cluster than the resource's.
+	Remote bool
+}
+
+// target is what a row of the table is about: some objects of a resource, or all if it has no names.
+type target struct {
+	namespace string
+	resource  schema.GroupResource
+	names     []string
+}
+
+var (
+	secretResource    = schema.GroupResource{Resource: "secrets"}
+	namespaceResource = schema.GroupResource{Resource: "namespaces"}
+	crdResource       = schema.GroupResource{Group: apiextensionsv1.GroupName, Resource: "customresourcedefinitions"}
+	crdStatusResource = schema.GroupResource{Group: crdResource.Group, Resource: crdResource.Resource + "/status"}
+)
+
+// autoscalers are the kinds that set the replicas of other objects.
+var autoscalers = []schema.GroupVersionKind{
+	{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"},
+	{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"},
+}
+
+// objectsOf returns a target for each resource and namespace of objects, with the objects' names. It
+// leaves out objects whose kind neither the cluster nor the chart knows: they cannot be applied.
+func (i Installation) objectsOf(objects []*unstructured.Unstructured) ([]target, error) {
+	type key struct {
+		namespace string
+		resource  schema.GroupResource
+	}
+
+	var (
+		targets []target
+		index   = map[key]int{}
+	)
+
+	defined := sync.OnceValue(i.definedKinds)
+
+	for _, o := range objects {
+		resource, namespaced, err := i.resourceOf(o.GroupVersionKind(), defined)
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+
+		if err != nil {
+			return nil, fmt.Errorf("look up the kind of %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+
+		k := key{resource: resource}
+		if namespaced {
+			k.namespace = o.GetNamespace()
+		}
+
+		if _, found := index[k]; !found {
+			index[k] = len(targets)
+			targets = append(targets, target{namespace: k.namespace, resource: k.resource})
+		}
+
+		t := &targets[index[k]]
+		t.names = append(t.names, o.GetName())
+	}
+
+	return targets, nil
+}
+
+// definedKind is a kind that a CRD of the chart defines.
+type definedKind struct {
+	resource   schema.GroupResource
+	namespaced bool
+}
+
+// definedKinds returns the kinds that the chart's CRDs define.
+func (i Installation) definedKinds() map[schema.GroupKind]definedKind {
+	kinds := map[schema.GroupKind]definedKind{}
+
+	for _, file := range i.Chart.CRDs {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.Unmarshal(file.Data, crd); err != nil {
+			continue // applying it says why
+		}
+
+		kinds[schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}] = definedKind{
+			resource:   schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural},
+			namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+		}
+	}
+
+	return kinds
+}
+
+// resourceOf returns the resource of a kind, and whether it is namespaced. A kind that the cluster does
+// not know yet may be one that the chart defines.
+func (i Installation) resourceOf(
+	kind schema.GroupVersionKind, defined func() map[schema.GroupKind]definedKind,
+) (schema.GroupResource, bool, error) {
+	mapping, err := i.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err == nil {
+		return mapping.Resource.GroupResource(), mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
+	}
+
+	if known, found := defined()[kind.GroupKind()]; found && meta.IsNoMatchError(err) {
+		return known.resource, known.namespaced, nil
+	}
+
+	return schema.GroupResource{}, false, err
+}
+
+// crdName returns the name of a CRD of a chart, which is that of its file.
+func crdName(file chart.File) string {
+	return strings.TrimSuffix(strings.TrimPrefix(file.Name, "crds/"), ".yaml")
+}
+
+// crds returns the names of the provider's CRDs: those of the chart, and those that only earlier
+// versions included.
+func (i Installation) crds() []string {
+	names := make([]string, 0, len(i.Chart.CRDs))
+	for _, file := range i.Chart.CRDs {
+		names = append(names, crdName(file))
+	}
+
+	return union(names, i.Provider.GetStatus().OrphanedCRDs)
+}
+
+// managed returns the names of the chart's CRDs that are applied.
+func (i Installation) managed() []string {
+	spec := i.Provider.GetSpec().CRDs
+	if spec == nil {
+		spec = &v1alpha2.CRDsSpec{}
+	}
+
+	if spec.Policy == v1alpha2.CRDsNone {
+		return nil
+	}
+
+	return slices.DeleteFunc(i.crds(), func(name string) bool { return slices.Contains(spec.Unmanaged, name) })
+}
+
+// asks reports whether the resource carries an annotation with the value "true".
+func (i Installation) asks(annotation string) bool {
+	return i.Provider.GetAnnotations()[annotation] == "true"
+}
+
+// labelsNamespace reports whether the release's namespace gets labels.
+func (i Installation) labelsNamespace() (bool, error) {
+	labels, err := chartgen.NamespaceLabels(i.Chart)
+
+	return len(labels) > 0, err
+}
