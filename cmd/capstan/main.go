@@ -58,6 +58,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		providers.NewStatusCommand(options),
 		providers.NewHistoryCommand(options),
 		providers.NewDiffCommand(options),
+		providers.NewPermissionsCommand(options),
 		providers.NewUpgradeCommand(options),
 		providers.NewRollbackCommand(options),
 		providers.NewSuspendCommand(options),

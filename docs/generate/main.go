@@ -1,6 +1,6 @@
 // Command generate generates the reference pages in docs/reference: the API's from the CRDs, the
-// programs' from their help. It also updates the table of release states in docs/concepts.md. `make
-// docs` runs it in the module's root folder.
+// programs' from their help. It also updates the tables in other pages. `make docs` runs it in the
+// module's root folder.
 package main
 
 import (
@@ -44,7 +44,7 @@ func run() error {
 		}
 	}
 
-	return writeStates()
+	return writeTables()
 }
 
 // build builds the programs in a temporary folder, which the caller must remove.

@@ -9,7 +9,6 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/objectdiff"
 	"github.com/capstan-project/capstan/controllers/plan"
-	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -17,12 +16,9 @@ import (
 type diffOptions struct {
 	*cli.Options
 
-	cluster *cli.ClusterFlags
-	planner *cli.PlannerFlags
-	output  *cli.OutputFlags
+	resource *cli.ResourceFlags
+	output   *cli.OutputFlags
 
-	filename     string
-	version      string
 	revision     int
 	contextLines int
 	exitCode     bool
@@ -45,22 +41,11 @@ code is 0, or with --exit-code 2 if there are changes; it is 1 for errors.`,
   capstan diff infrastructure-aws --version v2.11.1
   capstan diff infrastructure-aws --revision 3
   capstan diff -f aws.yaml --exit-code`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			fromFile := o.filename != ""
-			if len(args) > 1 || fromFile == (len(args) == 1) {
-				return cli.UsageError(cmd, "either a provider or the file of its resource")
-			}
-
-			return nil
-		},
 		RunE: cli.Run(o.run),
 	}
 	flags := cmd.Flags()
-	o.cluster = cli.AddClusterFlags(flags)
-	o.planner = cli.AddPlannerFlags(flags)
+	o.resource = cli.AddResourceFlags(cmd)
 	o.output = cli.AddOutputFlags(flags)
-	flags.StringVarP(&o.filename, "filename", "f", "", "File with the resource to compare; - is standard input.")
-	flags.StringVar(&o.version, "version", "", "Version to compare instead of spec.version.")
 	flags.IntVar(&o.revision, "revision", 0, "Revision of the release to compare.")
 	flags.IntVarP(&o.contextLines, "unified", "U", 3, "Number of unchanged lines around changes.")
 	flags.BoolVar(&o.exitCode, "exit-code", false, "Exit with code 2 if there are changes.")
@@ -76,12 +61,12 @@ func (o *diffOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	cluster, err := o.cluster.Connect()
+	cluster, err := o.resource.Cluster.Connect()
 	if err != nil {
 		return err
 	}
 
-	p, err := o.resource(ctx, cluster, args)
+	p, err := o.resource.Resource(ctx, o.Options, cluster, args)
 	if err != nil {
 		return err
 	}
@@ -102,76 +87,15 @@ func (o *diffOptions) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// resource returns the resource to compare.
-func (o *diffOptions) resource(
-	ctx context.Context,
-	cluster *cli.Cluster,
-	args []string,
-) (v1alpha2.Provider, error) {
-	var (
-		p   v1alpha2.Provider
-		err error
-	)
-
-	if o.filename == "" {
-		p, err = cluster.Find(ctx, args[0])
-	} else {
-		p, err = o.fromFile(ctx, cluster)
-	}
-
-	if err != nil {
-		return nil, err
-	}
-
-	if o.version != "" {
-		p.GetSpec().Version = o.version
-	}
-
-	return p, nil
-}
-
-// fromFile returns the resource in the file, with what only the cluster knows of it, such as the
-// version that a range was resolved to.
-func (o *diffOptions) fromFile(ctx context.Context, cluster *cli.Cluster) (v1alpha2.Provider, error) {
-	p, err := readResource(o.In, o.filename, cluster.Namespace)
-	if err != nil {
-		return nil, err
-	}
-
-	existing, err := cluster.Providers(ctx)
-	if err != nil {
-		return nil, err
-	}
-
-	for _, e := range existing {
-		if v1alpha2.FullName(e) == v1alpha2.FullName(p) {
-			p.SetResourceVersion(e.GetResourceVersion())
-			p.SetUID(e.GetUID())
-			e.GetStatus().DeepCopyInto(p.GetStatus())
-		}
-	}
-
-	return p, nil
-}
-
 // compare compares the current revision of the release with what would be installed.
 func (o *diffOptions) compare(
 	ctx context.Context,
 	cluster *cli.Cluster,
 	p v1alpha2.Provider,
 ) (*difference, error) {
-	observed, err := cluster.Releases.Observe(ctx, plan.ReleaseKey(p))
+	current, observed, err := cluster.Installed(ctx, p)
 	if err != nil {
 		return nil, err
-	}
-
-	current := &release.Record{}
-
-	if newest, exists := observed.Newest(); exists {
-		current, err = cluster.Releases.Read(ctx, observed.Release, newest)
-		if err != nil {
-			return nil, err
-		}
 	}
 
 	plan, err := o.plan(ctx, cluster, p, observed)
@@ -218,7 +142,7 @@ func (o *diffOptions) plan(
 		return planRollback(ctx, cluster, observed, number)
 	}
 
-	planner, err := o.planner.Planner(ctx, o.Options, cluster)
+	planner, err := o.resource.Planner.Planner(ctx, o.Options, cluster)
 	if err != nil {
 		return nil, err
 	}

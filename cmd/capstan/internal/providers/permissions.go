@@ -1,0 +1,176 @@
+package providers
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers/permissions"
+	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/release"
+)
+
+// permissionsOptions are the flags of `permissions`.
+type permissionsOptions struct {
+	*cli.Options
+
+	resource *cli.ResourceFlags
+	account  string
+}
+
+// NewPermissionsCommand returns `capstan permissions`.
+func NewPermissionsCommand(options *cli.Options) *cobra.Command {
+	o := &permissionsOptions{Options: options}
+	cmd := &cobra.Command{
+		Use:   "permissions {PROVIDER | --filename FILE}",
+		Short: "Print the roles that a ServiceAccount needs to install a provider",
+		Long: `Print the Roles and the ClusterRole with the least permissions that a ServiceAccount needs to install,
+upgrade, correct and remove a provider, with their bindings. If the provider is installed already,
+they suffice for both the installed version and the wanted one, so apply them before an upgrade.
+
+The roles include everything that the provider's own roles grant, because the API server lets no
+account grant more than it has. Nothing is changed, and the ServiceAccount is not created.`,
+		Example: `  capstan permissions -f aws.yaml | kubectl apply -f -
+  capstan permissions infrastructure-aws --version v2.12.0
+  capstan permissions infrastructure-aws --service-account installer`,
+		RunE: cli.Run(o.run),
+	}
+	o.resource = cli.AddResourceFlags(cmd)
+	cmd.Flags().StringVar(&o.account, "service-account", "",
+		"ServiceAccount, as [NAMESPACE/]NAME. Default: spec.serviceAccountName, in the namespace of the resource.")
+
+	return cmd
+}
+
+func (o *permissionsOptions) run(ctx context.Context, args []string) error {
+	cluster, err := o.resource.Cluster.Connect()
+	if err != nil {
+		return err
+	}
+
+	p, err := o.resource.Resource(ctx, o.Options, cluster, args)
+	if err != nil {
+		return err
+	}
+
+	account, err := o.serviceAccount(p)
+	if err != nil {
+		return err
+	}
+
+	installation, err := o.installation(ctx, cluster, p)
+	if err != nil {
+		return err
+	}
+
+	roles, err := installation.Roles(account)
+	if err != nil {
+		return err
+	}
+
+	for _, w := range roles.Warnings {
+		o.Warnf("%s", w)
+	}
+
+	return o.print(roles.Objects)
+}
+
+// serviceAccount returns the account that needs the permissions.
+func (o *permissionsOptions) serviceAccount(p v1alpha2.Provider) (types.NamespacedName, error) {
+	account := types.NamespacedName{
+		Namespace: p.GetNamespace(),
+		Name:      cmp.Or(o.account, p.GetSpec().ServiceAccountName),
+	}
+	if namespace, name, found := strings.Cut(o.account, "/"); found {
+		account = types.NamespacedName{Namespace: namespace, Name: name}
+	}
+
+	if account.Name == "" || account.Namespace == "" {
+		return account, errors.New("the ServiceAccount is unknown: set --service-account, or spec.serviceAccountName")
+	}
+
+	return account, nil
+}
+
+// installation describes what the account installs: what the resource asks for, and what is installed.
+func (o *permissionsOptions) installation(
+	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider,
+) (*permissions.Installation, error) {
+	current, _, err := cluster.Installed(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+
+	planner, err := o.resource.Planner.Planner(ctx, o.Options, cluster)
+	if err != nil {
+		return nil, err
+	}
+	defer planner.Close()
+
+	planned, err := planner.Plan(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+
+	return installationOf(cluster, p, planned, current), nil
+}
+
+// print prints the objects as YAML documents.
+func (o *permissionsOptions) print(objects []client.Object) error {
+	for _, object := range objects {
+		data, err := toYAML(object)
+		if err != nil {
+			return err
+		}
+
+		if _, err := fmt.Fprintf(o.Out, "---\n%s", data); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// toYAML returns an object as YAML, without the creationTimestamp that it does not have.
+func toYAML(object client.Object) ([]byte, error) {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+
+	fields := map[string]any{}
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, err
+	}
+
+	if metadata, ok := fields["metadata"].(map[string]any); ok {
+		delete(metadata, "creationTimestamp")
+	}
+
+	return yaml.Marshal(fields)
+}
+
+// installationOf returns the installation of a planned revision that follows the current one.
+func installationOf(
+	cluster *cli.Cluster, p v1alpha2.Provider, planned *plan.Preview, current *release.Record,
+) *permissions.Installation {
+	return &permissions.Installation{
+		Mapper:   cluster.Client.RESTMapper(),
+		Provider: p,
+		Chart:    planned.Chart.Chart,
+		Objects:  slices.Concat(planned.Rendered.Objects, current.Objects),
+		Hooks:    planned.Rendered.Hooks,
+		Remote:   p.GetSpec().KubeConfig != nil,
+	}
+}
