@@ -1,8 +1,9 @@
 package controllers
 
 // What the operator needs for its own work, whatever the providers bring. It becomes the role
-// "operator" of charts/capstan; the powers to install providers and to act as ServiceAccounts are
-// roles of their own there.
+// "operator" of charts/capstan; the permissions to install providers and to act as ServiceAccounts
+// are roles of their own there. What is done for a provider is done with the permissions to install
+// it, which package permissions lists.
 //
 // The resources themselves, with finalizer and status:
 // +kubebuilder:rbac:groups=operator.cluster.x-k8s.io,resources=addonproviders,verbs=get;list;watch;patch
@@ -23,21 +24,19 @@ package controllers
 // Sources and charts:
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;delete;deletecollection
 //
-// Variables and Helm's storage:
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;patch;delete
+// Variables, and a watch on Helm's storage:
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 //
 // Pull secrets, for providers from registries:
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get
 //
-// Why a manager does not run, and whether its replicas are an autoscaler's:
+// Why a manager does not run:
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
-// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=list
-// +kubebuilder:rbac:groups=keda.sh,resources=scaledobjects,verbs=list
 //
-// Labels of the providers' Namespaces:
-// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;patch
+// Whether the Namespace of a provider is being deleted:
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 //
-// CRDs of providers are only looked at, and applied with the powers to install. The operator's own
+// CRDs of providers are only read, and applied with the permissions to install. The operator's own
 // are brought to its version at start:
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=addonproviders.operator.cluster.x-k8s.io;bootstrapproviders.operator.cluster.x-k8s.io;controlplaneproviders.operator.cluster.x-k8s.io;coreproviders.operator.cluster.x-k8s.io;infrastructureproviders.operator.cluster.x-k8s.io;ipamproviders.operator.cluster.x-k8s.io;runtimeextensionproviders.operator.cluster.x-k8s.io,verbs=patch

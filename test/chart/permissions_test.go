@@ -2,12 +2,6 @@ package chart
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,9 +9,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -35,9 +26,9 @@ var rare = map[string]string{
 	"patch events.k8s.io/events": "an event that repeats is counted, and not made again",
 	"get serviceaccounts":        "their pull secrets, for providers from registries",
 	"watch pods":                 "a list: why a manager does not run",
-
-	"watch autoscaling/horizontalpodautoscalers": "a list: whether replicas that differ are an autoscaler's",
-	"watch keda.sh/scaledobjects":                "likewise",
+	"get secrets":                "what resources without a ServiceAccount name",
+	"get configmaps":             "stored charts, when the operator has restarted",
+	"delete configmaps":          "charts that are no longer needed, after ten minutes",
 }
 
 var _ = Describe("The operator's own permissions", Ordered, func() {
@@ -50,8 +41,7 @@ var _ = Describe("The operator's own permissions", Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		run(ctx, "helm", "install", release, archive, "-n", namespace, "--create-namespace",
-			"--set", "rbac.installProviders=false,rbac.impersonate=false,replicas=0")
-		grant(ctx, broughtBy(samples))
+			"--set", "rbac.installProviders=false,replicas=0")
 		operator = startOperator(ctx, "--upgrade-crds", "--metrics-bind-address="+address)
 	})
 	AfterAll(func(ctx SpecContext) {
@@ -59,7 +49,7 @@ var _ = Describe("The operator's own permissions", Ordered, func() {
 		removeAll(ctx)
 	})
 
-	It("suffice to install and upgrade a provider, together with those for its objects", func(ctx SpecContext) {
+	It("suffice to install and upgrade providers as ServiceAccounts", func(ctx SpecContext) {
 		core = install(ctx, harness.Wanted{Label: "cluster-api", Version: "v1.0.0"})
 		docker = install(ctx, harness.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
 
@@ -71,6 +61,7 @@ var _ = Describe("The operator's own permissions", Ordered, func() {
 		next, err := harness.Load(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(next.Prepare(ctx, admin)).To(Succeed())
+		grantAccount(ctx, docker, "--version", "v1.1.0")
 		Expect(
 			admin.Patch(ctx, docker, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"version":"v1.1.0"}}`))),
 		).To(Succeed())
@@ -139,7 +130,7 @@ var _ = Describe("With namespaces to watch, the operator's own permissions", Ord
 			client.IgnoreAlreadyExists(admin.Create(ctx, &corev1.Namespace{ObjectMeta: objectName(watched)})),
 		).To(Succeed())
 		run(ctx, "helm", "install", release, archive, "-n", namespace, "--create-namespace",
-			"--set", "rbac.installProviders=false,rbac.impersonate=false,replicas=0,flags.watch-namespaces="+watched)
+			"--set", "rbac.installProviders=false,replicas=0,flags.watch-namespaces="+watched)
 		DeferCleanup(func(ctx SpecContext) {
 			run(ctx, "helm", "uninstall", release, "-n", namespace)
 			removeAll(ctx)
@@ -149,14 +140,10 @@ var _ = Describe("With namespaces to watch, the operator's own permissions", Ord
 			Expect(granted).NotTo(Or(ContainSubstring("secrets"), ContainSubstring("configmaps")))
 		}
 
-		grant(ctx, broughtBy(samples))
 		operator := startOperator(ctx, "--watch-namespaces="+watched)
 		core := install(ctx, harness.Wanted{Label: "cluster-api", Version: "v1.0.0"})
 		Eventually(version(ctx, core)).Should(Equal("v1.0.0"))
 
-		// The operator may not list the objects that use the provider.
-		core.SetAnnotations(map[string]string{v1alpha2.DeleteInUseAnnotation: "true"})
-		Expect(admin.Update(ctx, core)).To(Succeed())
 		Expect(admin.Delete(ctx, core)).To(Succeed())
 		Eventually(
 			func() error { return admin.Get(ctx, client.ObjectKeyFromObject(core), core) },
@@ -171,18 +158,6 @@ var _ = Describe("With namespaces to watch, the operator's own permissions", Ord
 		Expect(refused).To(BeEmpty())
 	})
 })
-
-// install creates a sample provider's resource and everything it refers to.
-func install(ctx context.Context, wanted harness.Wanted) v1alpha2.Provider {
-	GinkgoHelper()
-
-	r, err := harness.Load(ctx, samples, wanted)
-	Expect(err).NotTo(HaveOccurred())
-	p, err := r.Install(ctx, admin)
-	Expect(err).NotTo(HaveOccurred())
-
-	return p
-}
 
 // version returns the version of a ready provider, or the message of its condition.
 func version(ctx context.Context, p v1alpha2.Provider) func() string {
@@ -240,85 +215,4 @@ func ownPermissions(ctx context.Context) []string {
 	}
 
 	return all
-}
-
-// broughtBy returns the resources of the objects in the components of a repository.
-func broughtBy(repository string) []metav1.GroupResource {
-	GinkgoHelper()
-
-	files, err := filepath.Glob(filepath.Join(repository, "*/*/*-components.yaml"))
-	Expect(err).NotTo(HaveOccurred())
-	Expect(files).NotTo(BeEmpty())
-
-	var all []metav1.GroupResource
-
-	for _, file := range files {
-		data, err := os.Open(file)
-		Expect(err).NotTo(HaveOccurred())
-
-		defer data.Close()
-
-		for decoder := yaml.NewYAMLOrJSONDecoder(data, 4096); ; {
-			object := &metav1.PartialObjectMetadata{}
-
-			err := decoder.Decode(object)
-			if errors.Is(err, io.EOF) {
-				break
-			}
-
-			Expect(err).NotTo(HaveOccurred(), file)
-
-			kind := object.GroupVersionKind()
-			if plural, group, found := strings.Cut(object.Name, "."); found && kind.Kind == "CustomResourceDefinition" {
-				// its objects are counted before it is removed
-				all = append(all, metav1.GroupResource{Group: group, Resource: plural})
-			}
-
-			mapping, err := admin.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-			if meta.IsNoMatchError(err) || kind.Kind == "Namespace" {
-				continue // of a kind that the components define themselves
-			}
-
-			Expect(err).NotTo(HaveOccurred())
-
-			found := metav1.GroupResource{Group: mapping.Resource.Group, Resource: mapping.Resource.Resource}
-			if !slices.Contains(all, found) {
-				all = append(all, found)
-			}
-		}
-	}
-
-	return all
-}
-
-// grant lets the operator manage the resources, and grant permissions that it does not have, as
-// providers' roles require.
-func grant(ctx context.Context, resources []metav1.GroupResource) {
-	GinkgoHelper()
-
-	role := &rbacv1.ClusterRole{ObjectMeta: objectName("what-the-samples-bring")}
-
-	for _, r := range resources {
-		verbs := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
-		if r.Group == rbacv1.GroupName {
-			verbs = append(verbs, "bind", "escalate")
-		}
-
-		role.Rules = append(
-			role.Rules,
-			rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: verbs},
-		)
-	}
-
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: role.ObjectMeta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: release}},
-	}
-	for _, o := range []client.Object{role, binding} {
-		Expect(admin.Create(ctx, o)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, o)).To(Succeed()) })
-	}
-
-	AddReportEntry("what the samples bring", fmt.Sprint(resources))
 }
