@@ -229,6 +229,10 @@ func newDependencies(
 
 // newStore returns the store of charts: the cluster, and the chart repository if charts are pushed.
 func newStore(mgr ctrl.Manager, uncached client.Client, options Options) (store.Store, error) {
+	if err := options.Registry.ChartOptions.Check(options.PushCharts); err != nil {
+		return nil, err
+	}
+
 	cluster := &store.Cluster{Client: uncached}
 	if !options.PushCharts {
 		return cluster, nil

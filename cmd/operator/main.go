@@ -43,6 +43,7 @@ type flags struct {
 	watchLabelSelector string
 
 	chartRepository string
+	charts          fetch.ChartOptions
 	registryConfig  string
 	registryCA      string
 
@@ -145,6 +146,7 @@ func parse() *flags {
 		false,
 		"Push the charts of the catalog's providers that the operator builds to the chart repository.",
 	)
+	f.charts.BindFlags(set)
 	set.StringVar(
 		&f.controllers.ImageRegistry,
 		"image-registry",
@@ -210,6 +212,8 @@ func run(f *flags) error {
 	if f.controllers.Registry, err = fetch.NewRegistry(f.chartRepository, f.registryConfig, f.registryCA); err != nil {
 		return err
 	}
+
+	f.controllers.Registry.ChartOptions = f.charts
 
 	metricsOptions, err := f.endpoints.metricsOptions()
 	if err != nil {

@@ -149,8 +149,20 @@ func TestPolicyWithChartRepository(t *testing.T) {
 		Policy: newPolicy(t, "--allowed-source-hosts=*.bank.example"),
 	}
 
-	g.Expect(origin(t, r, provider("aws", v1alpha2.ProviderSpec{}))).
-		To(Equal("oci://registry.bank.example/capi/charts/infrastructure-aws:v1.0.0"), "the catalog's source is left out")
+	found, err := r.Source(provider("aws", v1alpha2.ProviderSpec{}))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found).To(BeAssignableToTypeOf(&source.ChartsFirst{}))
+
+	catalogs := found.(*source.ChartsFirst).Fallback.(source.Remote)
+	_, listErr := catalogs.Versions(t.Context())
+	_, fetchErr := catalogs.Fetch(t.Context(), catalogs.Version("v1.0.0"))
+	_, metadataErr := catalogs.Metadata(t.Context(), catalogs.Version("v1.0.0"))
+
+	for _, err := range []error{listErr, fetchErr, metadataErr} {
+		g.Expect(err).To(BeAssignableToTypeOf(&ConfigError{}), "the catalog's source is not contacted")
+	}
+
+	g.Expect(catalogs.Version("v1.0.0").Origin).To(HavePrefix("https://github.com/"), "charts must be built from it")
 }
 
 func TestPolicyFlags(t *testing.T) {

@@ -24,6 +24,8 @@ import (
 type Registry struct {
 	// Charts is the chart repository; nil if there is none.
 	Charts *oci.Reference
+	// ChartOptions configure which charts of the chart repository are used.
+	ChartOptions ChartOptions
 	// Client reads the chart repository.
 	Client *oci.Client
 	// Credentials are the operator's own; nil for none.
@@ -75,8 +77,7 @@ func NewRegistry(charts, configFile, caFile string) (*Registry, error) {
 func (in *inputs) registrySource(identity bundle.Provider) (source.Source, error) {
 	config := in.provider.GetSpec().FetchConfig
 	options := source.OCIOptions{
-		Digest:           config.Digest,
-		VerifySignatures: config.Verify != nil,
+		Digest: config.Digest,
 		Access: func(ctx context.Context) (source.Access, error) {
 			ref, err := oci.Parse(cmp.Or(config.OCI, config.Image))
 			if err != nil {
@@ -87,26 +88,19 @@ func (in *inputs) registrySource(identity bundle.Provider) (source.Source, error
 		},
 	}
 
+	if config.Verify != nil {
+		options.Trust = func(ctx context.Context) (string, error) {
+			policy, err := in.policy(ctx)
+
+			return policy.String(), err
+		}
+	}
+
 	if config.OCI != "" {
 		return source.NewArtifact(config.OCI, identity, options)
 	}
 
 	return source.NewImage(config.Image, identity, options)
-}
-
-// chartSource returns a source that prefers the chart repository, which must exist, and gets from
-// fallback what the repository lacks. fallback may be nil.
-func (r *Resolver) chartSource(identity bundle.Provider, fallback source.Source) (source.Source, error) {
-	charts, err := source.NewArtifact(
-		r.Registry.Charts.Join(identity.Label).String(),
-		identity,
-		source.OptionsForClient(r.Registry.Client),
-	)
-	if err != nil || fallback == nil {
-		return charts, err
-	}
-
-	return &source.ChartsFirst{Charts: charts, Fallback: fallback}, nil
 }
 
 // access returns how to read and verify what a provider's registry holds.
@@ -126,6 +120,22 @@ func (in *inputs) access(ctx context.Context, ref oci.Reference) (source.Access,
 		return source.Access{Client: ociClient}, nil
 	}
 
+	policy, err := in.policy(ctx)
+	if err != nil {
+		return source.Access{}, err
+	}
+
+	verifier, err := policy.Verifier(ociClient)
+	if err != nil {
+		return source.Access{}, &ConfigError{fmt.Sprintf("spec.fetchConfig.verify, %s: %v", policy.KeysFrom, err)}
+	}
+
+	return source.Access{Client: ociClient, Verifier: verifier}, nil
+}
+
+// policy reads what spec.fetchConfig.verify, which must be set, requires.
+func (in *inputs) policy(ctx context.Context) (verify.Policy, error) {
+	verification := in.provider.GetSpec().FetchConfig.Verify
 	name := verification.SecretRef.Name
 
 	keys, err := secrets.Read(ctx, in.reader, secrets.Reference{
@@ -134,15 +144,15 @@ func (in *inputs) access(ctx context.Context, ref oci.Reference) (source.Access,
 		Field:          "spec.fetchConfig.verify.secretRef",
 	})
 	if err != nil {
-		return source.Access{}, err
+		return verify.Policy{}, err
 	}
 
-	verifier, err := verify.New(verification.Provider, ociClient, keys)
-	if err != nil {
-		return source.Access{}, &ConfigError{fmt.Sprintf("spec.fetchConfig.verify, Secret %s: %v", name, err)}
-	}
-
-	return source.Access{Client: ociClient, Verifier: verifier}, nil
+	return verify.Policy{
+		Provider:   verification.Provider,
+		Keys:       keys,
+		KeysFrom:   "Secret " + name,
+		Identities: verification.TrustedIdentities,
+	}, nil
 }
 
 // options returns the options of a client for a provider's registry. The credentials are those in

@@ -111,17 +111,22 @@ func (in *inputs) defaultSource(known *catalog.Catalog, identity bundle.Provider
 		return in.chartSource(identity, nil)
 	}
 
-	if err := in.Policy.checkURL(entry.URL); err != nil {
-		if in.Registry.Charts != nil {
-			return in.chartSource(identity, nil)
-		}
-
+	published, err := known.Open(entry, in.credentials(nil), in.Policy.guard())
+	if err != nil {
 		return nil, err
 	}
 
-	published, err := known.Open(entry, in.credentials(nil), in.Policy.guard())
-	if err != nil || in.Registry.Charts == nil {
-		return published, err
+	if err := in.Policy.checkURL(entry.URL); err != nil {
+		remote, isRemote := published.(source.Remote)
+		if in.Registry.Charts == nil || !isRemote {
+			return nil, err
+		}
+
+		published = &disallowed{Remote: remote, err: err}
+	}
+
+	if in.Registry.Charts == nil {
+		return published, nil
 	}
 
 	return in.chartSource(identity, published)

@@ -77,6 +77,8 @@ func (c *Charts) Find(
 
 	found, err := c.load(ctx, provider, from, version, refresh)
 	if err != nil {
+		c.known.Delete(id) // it may have become untrusted
+
 		return nil, err
 	}
 

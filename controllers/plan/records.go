@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
@@ -41,6 +42,24 @@ func (c *Chart) Records(status *v1alpha2.ProviderStatus) []v1alpha2.StoredChart 
 	for _, record := range status.StoredCharts {
 		if record != own && slices.Contains(keep, record.Digest) && len(records) < v1alpha2.StoredChartsMaxItems {
 			records = append(records, record)
+		}
+	}
+
+	return records
+}
+
+// distrusted ends the origin of a chart whose source was found not to be trusted afterwards.
+const distrusted = " (no longer trusted)"
+
+// Distrust returns status.storedCharts after the source of a version was found not to be trusted. The
+// charts of the version still are those that the operator has built, for what is installed, but are not
+// used for a change before their source is trusted again.
+func Distrust(status *v1alpha2.ProviderStatus, version string) []v1alpha2.StoredChart {
+	records := slices.Clone(status.StoredCharts)
+
+	for i := range records {
+		if records[i].Version == version && !strings.HasSuffix(records[i].Origin, distrusted) {
+			records[i].Origin += distrusted
 		}
 	}
 

@@ -161,6 +161,7 @@ func TestStoredChartsAreUsedOnlyIfRecorded(t *testing.T) {
 
 		built := install(t, c, p)
 		g.Expect(built.Digest).To(Equal(genuine.Digest))
+
 		again, _, err := find(t, c, p, false)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(again.unsaved).To(BeFalse(), "the chart is not built twice")

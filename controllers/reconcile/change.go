@@ -8,6 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -47,6 +48,10 @@ func (r *run) makePlan(ctx context.Context) Result {
 		if result := r.saveChart(ctx); result.Ends() {
 			return result
 		}
+	}
+
+	if untrusted := new(source.UntrustedError); errors.As(err, &untrusted) {
+		status.StoredCharts = plan.Distrust(status, planned.Version)
 	}
 
 	if err != nil {

@@ -62,6 +62,10 @@ func keysOf(o client.Object) []string {
 		keys = append(keys, objectKey("Secret", namespace, fetch.SecretRef.Name))
 	}
 
+	if fetch := spec.FetchConfig; fetch != nil && fetch.Verify != nil {
+		keys = append(keys, objectKey("Secret", namespace, fetch.Verify.SecretRef.Name))
+	}
+
 	return keys
 }
 

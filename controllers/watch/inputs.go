@@ -103,12 +103,16 @@ func hasVariables(p v1alpha2.Provider, changed client.Object) bool {
 	return named && secret == client.ObjectKeyFromObject(changed)
 }
 
-// hasCredentials reports whether a Secret holds the credentials for the resource's source.
+// hasCredentials reports whether a Secret holds the credentials for the resource's source, or the keys
+// that it is verified with.
 func hasCredentials(p v1alpha2.Provider, changed client.Object) bool {
 	fetch := p.GetSpec().FetchConfig
+	if fetch == nil || p.GetNamespace() != changed.GetNamespace() {
+		return false
+	}
 
-	return fetch != nil && fetch.SecretRef != nil &&
-		fetch.SecretRef.Name == changed.GetName() && p.GetNamespace() == changed.GetNamespace()
+	return fetch.SecretRef != nil && fetch.SecretRef.Name == changed.GetName() ||
+		fetch.Verify != nil && fetch.Verify.SecretRef.Name == changed.GetName()
 }
 
 // hasKubeConfig reports whether a Secret holds the kubeconfig of the resource's cluster.

@@ -85,7 +85,7 @@ var _ = Describe("A chart repository that the operator pushes to", Ordered, func
 		config := filepath.Join(GinkgoT().TempDir(), "clusterctl.yaml")
 		Expect(os.WriteFile(config, []byte(catalog), 0o600)).To(Succeed())
 
-		w.start(append(r.flags(), "--push-charts", "--config="+config)...)
+		w.start(append(r.flags(), "--trust-chart-repository=false", "--push-charts", "--config="+config)...)
 		core := w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
 	})

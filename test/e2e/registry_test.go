@@ -78,7 +78,8 @@ func (r *privateRegistry) at(path string) oci.Reference {
 
 // flags returns flags that make an operator use the registry for charts and images.
 func (r *privateRegistry) flags() []string {
-	return []string{"--chart-repository=oci://" + r.Address + "/capi/charts", "--image-registry=" + r.Address + "/capi",
+	return []string{"--chart-repository=oci://" + r.Address + "/capi/charts", "--trust-chart-repository",
+		"--image-registry=" + r.Address + "/capi",
 		"--registry-config=" + r.config, "--registry-ca=" + r.ca}
 }
 

@@ -181,6 +181,7 @@ var _ = Describe("A web server", Ordered, func() {
 			Expect(server.Stop()).To(Succeed())
 
 			By("recording the chart in the status, as the older operator did")
+
 			p.Spec.Suspend = true
 			Expect(w.client.Create(ctx, p)).To(Succeed())
 			Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.SuspendedReason))

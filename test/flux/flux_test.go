@@ -158,6 +158,7 @@ var _ = Describe("The operator's chart", Ordered, func() {
 			filepath.Join(dir, "operator.log"),
 			"--upgrade-crds",
 			"--chart-repository=http://"+registry+"/charts",
+			"--trust-chart-repository",
 		)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(operator.Stop)

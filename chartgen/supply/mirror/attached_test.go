@@ -107,12 +107,12 @@ func TestCopySignatures(t *testing.T) {
 	trusted := func(ref oci.Reference, by cosign.Key) error {
 		t.Helper()
 
-		verifier, err := verify.NewCosign(c, map[string][]byte{"cosign.pub": by.Public})
+		verifier, err := verify.Policy{Keys: map[string][]byte{"cosign.pub": by.Public}}.Verifier(c)
 		g.Expect(err).NotTo(HaveOccurred())
 
 		mirrored := target.Base.Join(ref.Repository).WithTag(ref.Tag)
 
-		return verifier.Verify(t.Context(), mirrored.WithDigest(resolve(mirrored).Digest))
+		return verifier.Verify(t.Context(), mirrored.WithDigest(resolve(mirrored).Digest), "")
 	}
 	for _, ref := range append(images[:2:2], chart.Reference) {
 		g.Expect(trusted(ref, key)).To(Succeed(), ref.String())

@@ -3,18 +3,32 @@ package source
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"github.com/go-logr/logr"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
 // ChartsFirst is a source that prefers ready charts in a repository, and reads from another source
 // the versions that the repository does not have.
+//
+// Operators with different catalogs can share the repository. So a chart there is used only if its
+// annotations name the place that the other source reads the version from. All others are treated as
+// absent.
 type ChartsFirst struct {
 	// Charts is the repository with charts.
 	Charts *Artifact
 	// Fallback is the source of everything else.
 	Fallback Source
+	// AnyOrigin accepts all charts, whatever they were built from.
+	AnyOrigin bool
+	// FallBackOnError reads from Fallback even while the repository cannot be read. Otherwise that
+	// is an error: the repository may exist so that nothing else is contacted.
+	FallBackOnError bool
 }
 
 var (
@@ -23,9 +37,14 @@ var (
 	_ TaggedSource = &ChartsFirst{}
 )
 
-// Versions lists the versions of both sources. It fails only if both do.
+// Versions lists the versions of both sources. Only one of them must have any, but the repository
+// must not fail.
 func (p *ChartsFirst) Versions(ctx context.Context) ([]Version, error) {
 	charts, chartsErr := p.Charts.Versions(ctx)
+	if err := p.repositoryError(ctx, chartsErr); err != nil {
+		return nil, err
+	}
+
 	others, othersErr := p.Fallback.Versions(ctx)
 
 	if chartsErr != nil && othersErr != nil {
@@ -50,9 +69,13 @@ func (p *ChartsFirst) Versions(ctx context.Context) ([]Version, error) {
 }
 
 // Version returns the Version of a name. Its origin names both sources, since the chart is the same
-// whichever of them has it.
+// whichever of them has it, and what is accepted.
 func (p *ChartsFirst) Version(name string) Version {
 	version := p.Charts.Version(name)
+	if p.AnyOrigin {
+		version.Origin += " of any origin"
+	}
+
 	if remote, ok := p.Fallback.(Remote); ok {
 		version.Origin += " or " + remote.Version(name).Origin
 	}
@@ -70,19 +93,42 @@ func (p *ChartsFirst) DefaultVersion() string {
 }
 
 // Chart reads a version from the repository with charts. It returns nil if the repository does not
-// have it or does not answer.
+// have it.
 func (p *ChartsFirst) Chart(ctx context.Context, version Version) (*oci.Chart, error) {
 	c, err := p.Charts.Chart(ctx, version)
-	if needsFallback(err) {
+	if err != nil || c == nil {
+		return nil, p.repositoryError(ctx, err)
+	}
+
+	if !p.accepts(ctx, version, c.Reference, c.Metadata.Name, c.Metadata.Annotations) {
 		return nil, nil
 	}
 
-	return c, err
+	return c, nil
 }
 
 // CheckTag checks the tag in the repository with charts. The fallback's tags are not checked.
 func (p *ChartsFirst) CheckTag(ctx context.Context, version Version, installed Digests) (oci.Reference, error) {
-	return p.Charts.CheckTag(ctx, version, installed)
+	current, err := p.Charts.CheckTag(ctx, version, installed)
+	if err != nil || current.Digest == "" {
+		return current, err
+	}
+
+	artifact, err := p.Charts.access.Client.Artifact(ctx, current)
+	if oci.IsReason(err, oci.Invalid) {
+		return current, nil
+	}
+
+	if err != nil {
+		return oci.Reference{}, err
+	}
+
+	annotations := artifact.Manifest.Annotations
+	if !p.accepts(ctx, version, current, annotations[ocispec.AnnotationTitle], annotations) {
+		return oci.Reference{}, nil
+	}
+
+	return current, nil
 }
 
 // Fetch reads a version from the fallback. If that fails, the error also contains why there is no
@@ -104,9 +150,13 @@ func (p *ChartsFirst) Fetch(ctx context.Context, version Version) (*bundle.Bundl
 
 // Metadata reads the metadata.yaml of a version from its chart, or else from the fallback.
 func (p *ChartsFirst) Metadata(ctx context.Context, version Version) ([]byte, error) {
-	data, err := p.Charts.Metadata(ctx, version)
-	if !needsFallback(err) {
-		return data, err
+	c, err := p.Chart(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+
+	if c != nil {
+		return c.File(bundle.MetadataFile), nil
 	}
 
 	other, err := p.fallbackVersion(ctx, version)
@@ -120,6 +170,9 @@ func (p *ChartsFirst) Metadata(ctx context.Context, version Version) ([]byte, er
 
 	return fetchMetadata(ctx, p.Fallback, []Version{other})
 }
+
+// trust returns what is required of charts in the repository.
+func (p *ChartsFirst) trust(ctx context.Context) (string, error) { return p.Charts.trust(ctx) }
 
 // fallbackVersion returns the fallback's Version of the same name.
 func (p *ChartsFirst) fallbackVersion(ctx context.Context, version Version) (Version, error) {
@@ -135,20 +188,48 @@ func (p *ChartsFirst) fallbackVersion(ctx context.Context, version Version) (Ver
 	return Pick(versions, version.Name, "")
 }
 
-// needsFallback reports whether the repository with charts lacks a version or cannot be read. A chart
-// that is invalid or not trusted is an error instead, even if the fallback has the version.
-func needsFallback(err error) bool {
-	var (
-		invalid   *bundle.InvalidError
-		untrusted *UntrustedError
+// accepts reports whether a chart in the repository, with a name and annotations, was built from what
+// the fallback has of a version. Other charts are logged.
+func (p *ChartsFirst) accepts(
+	ctx context.Context, version Version, ref oci.Reference, name string, annotations map[string]string,
+) bool {
+	wanted := ""
+	if remote, ok := p.Fallback.(Remote); ok {
+		wanted = remote.Version(version.Name).Origin
+	}
+
+	origin := annotations[chartgen.AnnotationSource]
+	if p.AnyOrigin || name == p.Charts.provider.Label && origin == wanted && wanted != "" {
+		return true
+	}
+
+	logr.FromContextOrDiscard(ctx).Info(
+		"Ignoring a chart in the chart repository because it was not built from the catalog's source; "+
+			"--trust-chart-repository accepts it",
+		"chart", ref.String(), "name", name, "source", origin, "expected", wanted,
 	)
 
+	return false
+}
+
+// repositoryError returns the error for a repository that could not be read; nil if it merely lacks a
+// version, or if the fallback may be used nevertheless. A chart that is invalid or not trusted is
+// always an error.
+func (p *ChartsFirst) repositoryError(ctx context.Context, err error) error {
 	switch {
-	case err == nil:
-		return false
-	case IsNotFound(err):
-		return true
-	default:
-		return !errors.As(err, &invalid) && !errors.As(err, &untrusted)
+	case err == nil, IsNotFound(err):
+		return nil
+	case !IsUnavailable(err):
+		return err
+	case !p.FallBackOnError:
+		return fmt.Errorf("%w; without the chart repository, the catalog's source is used only with "+
+			"--chart-repository-fallback", err)
 	}
+
+	logr.FromContextOrDiscard(ctx).Info(
+		"The chart repository cannot be read, so the catalog's source is used",
+		"error", err.Error(),
+	)
+
+	return nil
 }

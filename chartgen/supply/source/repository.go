@@ -16,9 +16,9 @@ import (
 
 // Verifier decides whether an artifact is trusted.
 type Verifier interface {
-	// Verify returns an *UntrustedError if the artifact is not trusted. The reference is pinned to
-	// a digest.
-	Verify(ctx context.Context, ref oci.Reference) error
+	// Verify returns an *UntrustedError if the artifact is not trusted, or not as the version. The
+	// reference is pinned to a digest.
+	Verify(ctx context.Context, ref oci.Reference, version string) error
 }
 
 // Access is what a registry is read with.
@@ -34,9 +34,10 @@ type OCIOptions struct {
 	Access func(ctx context.Context) (Access, error)
 	// Digest that the manifest must have, "sha256:…"; empty means any.
 	Digest string
-	// VerifySignatures reports whether Access returns a verifier. It is part of the origin of a
-	// version, so that content that was stored without a check is not used where one is required.
-	VerifySignatures bool
+	// Trust identifies what Access's verifier accepts, in a form for users: the kind of signature,
+	// and the keys and identities. It is part of the origin of a resolved version, so that content
+	// that was stored under other conditions is not used. Nil means that nothing is verified.
+	Trust func(ctx context.Context) (string, error)
 }
 
 // OptionsForClient returns the options to read with a client as it is, without a verifier.
@@ -151,12 +152,16 @@ func (r *repository) Version(name string) Version {
 		ref = ref.WithDigest(digest.Digest(r.Digest))
 	}
 
-	origin := ref.String()
-	if r.VerifySignatures {
-		origin += " with a verified signature"
+	return Version{Name: name, ID: name, Origin: ref.String()}
+}
+
+// trust returns what is required of the content; empty if nothing is verified.
+func (r *repository) trust(ctx context.Context) (string, error) {
+	if r.Trust == nil {
+		return "", nil
 	}
 
-	return Version{Name: name, ID: name, Origin: origin}
+	return r.Trust(ctx)
 }
 
 // DefaultVersion returns the version that is the tag in the address; empty if there is none.
@@ -198,7 +203,7 @@ func (r *repository) resolve(ctx context.Context, version Version) (oci.Referenc
 	}
 
 	if r.access.Verifier != nil {
-		return pinned, r.access.Verifier.Verify(ctx, pinned)
+		return pinned, r.access.Verifier.Verify(ctx, pinned, version.Name)
 	}
 
 	return pinned, nil

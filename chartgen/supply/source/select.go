@@ -17,8 +17,33 @@ const maxUnpublished = 5
 
 // Resolve selects the version that is requested, with the rules of Pick. It sends requests to a
 // remote source only if it has to: none for an exact version, nor for a pinned one that still
-// matches. If requested is empty, it is the version in the source's address, if there is one.
+// matches. If requested is empty, it is the version in the source's address, if there is one. The
+// origin of the version includes which signatures are required.
 func Resolve(ctx context.Context, from Source, requested, pinned string) (Version, error) {
+	version, err := resolveName(ctx, from, requested, pinned)
+	if err != nil {
+		return Version{}, err
+	}
+
+	if verified, ok := from.(interface {
+		trust(ctx context.Context) (string, error)
+	}); ok {
+		required, err := verified.trust(ctx)
+		if err != nil {
+			return Version{}, err
+		}
+
+		if required != "" {
+			version.Origin += " " + required
+		}
+	}
+
+	return version, nil
+}
+
+// resolveName selects the version that is requested. Its origin does not name the required
+// signatures yet.
+func resolveName(ctx context.Context, from Source, requested, pinned string) (Version, error) {
 	remote, isRemote := from.(Remote)
 	if isRemote {
 		if requested == "" {

@@ -35,19 +35,21 @@ const (
 // maxSignatures is the maximum number of signatures in a manifest that are checked.
 const maxSignatures = 100
 
-// Cosign trusts artifacts that were signed by cosign with one of some keys.
-type Cosign struct {
+// signedByKey trusts artifacts that were signed by the program cosign with one of some keys.
+type signedByKey struct {
 	client *oci.Client
+	policy Policy
 	keys   []signature.Verifier
 }
 
-// NewCosign returns a verifier for PEM public keys. Their names in the map are used in errors.
-func NewCosign(client *oci.Client, keys map[string][]byte) (*Cosign, error) {
+// newCosign returns a verifier for PEM public keys.
+func newCosign(client *oci.Client, policy Policy) (*signedByKey, error) {
+	keys := policy.trusted()
 	if len(keys) == 0 {
 		return nil, errors.New("no key of the Secret with the trusted public keys ends in .pub; put cosign.pub there")
 	}
 
-	c := &Cosign{client: client}
+	c := &signedByKey{client: client, policy: policy}
 
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
 		key, err := cryptoutils.UnmarshalPEMToPublicKey(keys[name])
@@ -66,8 +68,9 @@ func NewCosign(client *oci.Client, keys map[string][]byte) (*Cosign, error) {
 	return c, nil
 }
 
-// Verify returns a *source.UntrustedError unless the manifest has a signature by one of the keys.
-func (c *Cosign) Verify(ctx context.Context, ref oci.Reference) error {
+// Verify returns a *source.UntrustedError unless the manifest has a signature by one of the keys that
+// does not name another version.
+func (c *signedByKey) Verify(ctx context.Context, ref oci.Reference, version string) error {
 	subject, err := c.client.Resolve(ctx, ref)
 	if err != nil {
 		return err
@@ -81,6 +84,7 @@ func (c *Cosign) Verify(ctx context.Context, ref oci.Reference) error {
 	}
 
 	found := 0
+	other := ""
 
 	for _, layer := range signatureLayers(manifests) {
 		found++
@@ -90,22 +94,28 @@ func (c *Cosign) Verify(ctx context.Context, ref oci.Reference) error {
 			return err
 		}
 
-		if c.isValid(layer, data, subject.Digest) {
-			return nil
+		versions, valid := c.check(layer, data, subject.Digest)
+		if !valid {
+			continue
+		}
+
+		if other = otherVersion(version, versions...); other == "" {
+			return checkManifest(ctx, c.client, ref, version)
 		}
 	}
 
-	if found == 0 {
-		return newUntrustedError(
-			ref,
-			"it has no cosign signature; sign it with cosign, or remove spec.fetchConfig.verify",
-		)
+	switch {
+	case other != "":
+		return newVersionError(ref, other, version)
+	case found == 0:
+		return newUntrustedError(ref, "it has no cosign signature; sign it with a key in %s", c.policy.KeysFrom)
 	}
 
 	return newUntrustedError(
 		ref,
-		"none of its %d cosign signatures is by a trusted key; check the keys in the Secret of spec.fetchConfig.verify",
+		"none of its %d cosign signatures is by a trusted key; check the keys in %s",
 		found,
+		c.policy.KeysFrom,
 	)
 }
 
@@ -125,53 +135,60 @@ func signatureLayers(manifests []*oci.Artifact) []ocispec.Descriptor {
 	return found
 }
 
-// isValid reports whether a layer is a signature of the subject by one of the keys.
-func (c *Cosign) isValid(layer ocispec.Descriptor, data []byte, subject digest.Digest) bool {
+// check reports whether a layer is a signature of the subject by one of the keys, and returns the
+// versions that were signed with it.
+func (c *signedByKey) check(layer ocispec.Descriptor, data []byte, subject digest.Digest) ([]string, bool) {
 	if layer.MediaType == typeSimpleSigning {
-		return c.isValidPayload(layer.Annotations[annotationSignature], data, subject)
+		return c.checkPayload(layer.Annotations[annotationSignature], data, subject)
 	}
 
-	return c.isValidBundle(data, subject)
+	return c.checkBundle(data, subject)
 }
 
-// isValidPayload reports whether the signature of a payload is valid and the payload names the
-// subject.
-func (c *Cosign) isValidPayload(encoded string, payload []byte, subject digest.Digest) bool {
+// checkPayload reports whether the signature of a payload is valid and the payload names the subject.
+func (c *signedByKey) checkPayload(encoded string, payload []byte, subject digest.Digest) ([]string, bool) {
 	sig, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
-		return false
+		return nil, false
 	}
 
 	valid := slices.ContainsFunc(c.keys, func(key signature.Verifier) bool {
 		return key.VerifySignature(bytes.NewReader(sig), bytes.NewReader(payload)) == nil
 	})
 	if !valid {
-		return false
+		return nil, false
 	}
 
 	var signed struct {
 		Critical struct {
-			Type  string `json:"type"`
+			Type     string `json:"type"`
+			Identity struct {
+				Reference string `json:"docker-reference"`
+			} `json:"identity"`
 			Image struct {
 				Digest digest.Digest `json:"docker-manifest-digest"`
 			} `json:"image"`
 		} `json:"critical"`
+		Optional map[string]any `json:"optional"`
 	}
 	if err := json.Unmarshal(payload, &signed); err != nil {
-		return false
+		return nil, false
 	}
 
-	return signed.Critical.Type == "cosign container image signature" && signed.Critical.Image.Digest == subject
+	annotated, _ := signed.Optional[ocispec.AnnotationVersion].(string)
+	versions := []string{tagOf(signed.Critical.Identity.Reference), annotated}
+
+	return versions, signed.Critical.Type == "cosign container image signature" && signed.Critical.Image.Digest == subject
 }
 
-// isValidBundle reports whether the signature of a sigstore bundle is valid and its statement is a
+// checkBundle reports whether the signature of a sigstore bundle is valid and its statement is a
 // signature of the subject. Attestations are bundles with other statements.
-func (c *Cosign) isValidBundle(data []byte, subject digest.Digest) bool {
+func (c *signedByKey) checkBundle(data []byte, subject digest.Digest) (versions []string, valid bool) {
 	var bundle struct {
 		Envelope json.RawMessage `json:"dsseEnvelope"`
 	}
 	if err := json.Unmarshal(data, &bundle); err != nil {
-		return false
+		return nil, false
 	}
 
 	var envelope struct {
@@ -179,31 +196,35 @@ func (c *Cosign) isValidBundle(data []byte, subject digest.Digest) bool {
 		PayloadType string `json:"payloadType"`
 	}
 	if err := json.Unmarshal(bundle.Envelope, &envelope); err != nil || envelope.PayloadType != typeStatement {
-		return false
+		return nil, false
 	}
 
-	valid := slices.ContainsFunc(c.keys, func(key signature.Verifier) bool {
+	valid = slices.ContainsFunc(c.keys, func(key signature.Verifier) bool {
 		return dsse.WrapVerifier(key).VerifySignature(bytes.NewReader(bundle.Envelope), nil) == nil
 	})
 	if !valid {
-		return false
+		return nil, false
 	}
 
 	var statement struct {
 		PredicateType string `json:"predicateType"`
 		Subject       []struct {
-			Digest map[string]string `json:"digest"`
+			Name        string            `json:"name"`
+			Digest      map[string]string `json:"digest"`
+			Annotations map[string]any    `json:"annotations"`
 		} `json:"subject"`
 	}
 	if err := json.Unmarshal(envelope.Payload, &statement); err != nil || statement.PredicateType != predicateSign {
-		return false
+		return nil, false
 	}
 
 	for _, s := range statement.Subject {
 		if s.Digest[subject.Algorithm().String()] == subject.Encoded() {
-			return true
+			annotated, _ := s.Annotations[ocispec.AnnotationVersion].(string)
+
+			return []string{tagOf(s.Name), annotated}, true
 		}
 	}
 
-	return false
+	return nil, false
 }

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/notaryproject/notation-go"
 	"github.com/notaryproject/notation-go/verifier"
 	"github.com/notaryproject/notation-go/verifier/trustpolicy"
 	"github.com/notaryproject/notation-go/verifier/truststore"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
@@ -24,19 +26,20 @@ const (
 	trustStoreName = "capstan"
 )
 
-// Notation trusts artifacts that were signed by notation with a certificate that one of some
-// authorities issued.
-type Notation struct {
+// signedByIdentity trusts artifacts that were signed by the program notation with a certificate that one of some
+// authorities issued to one of some identities.
+type signedByIdentity struct {
 	client   *oci.Client
+	policy   Policy
 	verifier notation.Verifier
 }
 
-// NewNotation returns a verifier for PEM certificates, of authorities or self-signed. Their names in
-// the map are used in errors. Certificates must not have expired. Revocation is not checked, since that
-// would require network access.
-func NewNotation(client *oci.Client, certificates map[string][]byte) (*Notation, error) {
+// newNotation returns a verifier for PEM certificates, of authorities or self-signed. Certificates must
+// not have expired. Revocation is not checked, since that would require network access.
+func newNotation(client *oci.Client, policy Policy) (*signedByIdentity, error) {
 	var trusted certificateStore
 
+	certificates := policy.trusted()
 	for _, name := range slices.Sorted(maps.Keys(certificates)) {
 		parsed, err := parseCertificates(certificates[name])
 		if err != nil {
@@ -52,17 +55,23 @@ func NewNotation(client *oci.Client, certificates map[string][]byte) (*Notation,
 		)
 	}
 
-	v, err := verifier.New(newTrustPolicy(), trusted, nil)
-	if err != nil {
-		return nil, err
+	isNoSubject := func(identity string) bool { return !strings.HasPrefix(identity, "x509.subject:") }
+	if len(policy.Identities) == 0 || slices.ContainsFunc(policy.Identities, isNoSubject) {
+		return nil, errors.New("trustedIdentities must list the subjects of the certificates that may sign, " +
+			"such as x509.subject: C=DE, ST=Berlin, O=Example; otherwise every certificate of the authority would be trusted")
 	}
 
-	return &Notation{client: client, verifier: v}, nil
+	v, err := verifier.New(newTrustPolicy(policy.Identities), trusted, nil)
+	if err != nil {
+		return nil, fmt.Errorf("trustedIdentities: %w", err)
+	}
+
+	return &signedByIdentity{client: client, policy: policy, verifier: v}, nil
 }
 
-// newTrustPolicy returns a policy that accepts any identity issued by the certificates in the trust
+// newTrustPolicy returns a policy that accepts some identities issued by the certificates in the trust
 // store.
-func newTrustPolicy() *trustpolicy.Document {
+func newTrustPolicy(identities []string) *trustpolicy.Document {
 	return &trustpolicy.Document{
 		Version: "1.0",
 		TrustPolicies: []trustpolicy.TrustPolicy{{
@@ -75,14 +84,14 @@ func newTrustPolicy() *trustpolicy.Document {
 				},
 			},
 			TrustStores:       []string{string(truststore.TypeCA) + ":" + trustStoreName},
-			TrustedIdentities: []string{"*"},
+			TrustedIdentities: identities,
 		}},
 	}
 }
 
 // Verify returns a *source.UntrustedError unless the manifest has a signature by a trusted
-// certificate.
-func (n *Notation) Verify(ctx context.Context, ref oci.Reference) error {
+// certificate that does not name another version.
+func (n *signedByIdentity) Verify(ctx context.Context, ref oci.Reference, version string) error {
 	subject, err := n.client.Resolve(ctx, ref)
 	if err != nil {
 		return err
@@ -94,6 +103,7 @@ func (n *Notation) Verify(ctx context.Context, ref oci.Reference) error {
 	}
 
 	found := 0
+	other := ""
 
 	for _, manifest := range manifests {
 		if !isNotation(manifest) {
@@ -108,27 +118,38 @@ func (n *Notation) Verify(ctx context.Context, ref oci.Reference) error {
 			return err
 		}
 
-		_, err = n.verifier.Verify(ctx, subject, envelope, notation.VerifierVerifyOptions{
+		outcome, err := n.verifier.Verify(ctx, subject, envelope, notation.VerifierVerifyOptions{
 			ArtifactReference:  ref.WithTag("").WithDigest(subject.Digest).Name(),
 			SignatureMediaType: layer.MediaType,
 		})
-		if err == nil {
-			return nil
+		if err != nil {
+			continue
+		}
+
+		metadata, err := outcome.UserMetadata()
+		if err != nil {
+			continue
+		}
+
+		if other = otherVersion(version, metadata[ocispec.AnnotationVersion]); other == "" {
+			return checkManifest(ctx, n.client, ref, version)
 		}
 	}
 
-	if found == 0 {
-		return newUntrustedError(
-			ref,
-			"it has no notation signature; sign it with notation, or remove spec.fetchConfig.verify",
-		)
+	switch {
+	case other != "":
+		return newVersionError(ref, other, version)
+	case found == 0:
+		return newUntrustedError(ref, "it has no notation signature; sign it with a certificate that %s trusts",
+			n.policy.KeysFrom)
 	}
 
 	return newUntrustedError(
 		ref,
-		"none of its %d notation signatures is by a trusted certificate that is valid now; "+
-			"check the certificates in the Secret of spec.fetchConfig.verify",
+		"none of its %d notation signatures is by a trusted identity with a certificate that is valid now; "+
+			"check the certificates in %s, and trustedIdentities",
 		found,
+		n.policy.KeysFrom,
 	)
 }
 

@@ -30,8 +30,16 @@ func testNotation(t *testing.T, i bed.Implementation) {
 	leaf := testhelper.GetRSALeafCertificate()
 	elsewhere := testhelper.GetRSASelfSignedSigningCertificate()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Cert.Raw})
-	verifier, err := New(v1alpha2.VerifyNotation, c, map[string][]byte{"ca.crt": authority})
+	policy := Policy{
+		Provider:   v1alpha2.VerifyNotation,
+		Keys:       map[string][]byte{"ca.crt": authority},
+		KeysFrom:   "Secret a/keys",
+		Identities: []string{"x509.subject: " + leaf.Cert.Subject.String()},
+	}
+	verifier, err := policy.Verifier(c)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	metadata := map[string]string{}
 	sign := func(t *testing.T, ref oci.Reference, key crypto.PrivateKey, chain ...*x509.Certificate) {
 		t.Helper()
 		g := NewWithT(t)
@@ -42,22 +50,49 @@ func testNotation(t *testing.T, i bed.Implementation) {
 				WithDigest(ref.Digest).
 				Name(),
 			SignerSignOptions: notation.SignerSignOptions{SignatureMediaType: "application/jose+json"},
+			UserMetadata:      metadata,
 		})
 		g.Expect(err).NotTo(HaveOccurred())
 	}
 	t.Run("signed by a certificate that the authority issued", func(t *testing.T) {
 		ref, _ := pushUnsigned(t, c, address, "notation-good")
 		sign(t, ref, leaf.PrivateKey, leaf.Cert, root.Cert)
-		NewWithT(t).Expect(verifier.Verify(t.Context(), ref)).To(Succeed())
+		NewWithT(t).Expect(verifier.Verify(t.Context(), ref, "v1.0.0")).To(Succeed())
+	})
+	t.Run("signed by another identity of the authority", func(t *testing.T) {
+		g := NewWithT(t)
+		ref, _ := pushUnsigned(t, c, address, "notation-identity")
+		sign(t, ref, leaf.PrivateKey, leaf.Cert, root.Cert)
+
+		other := policy
+		other.Identities = []string{"x509.subject: C=DE, ST=Berlin, O=Elsewhere"}
+		strict, err := other.Verifier(c)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(strict.Verify(t.Context(), ref, "v1.0.0")).
+			To(MatchError(ContainSubstring("none of its 1 notation signatures is by a trusted identity")))
+	})
+	t.Run("signed as another version", func(t *testing.T) {
+		g := NewWithT(t)
+		ref, _ := pushUnsigned(t, c, address, "notation-version")
+		metadata = map[string]string{"org.opencontainers.image.version": "v0.9.0"}
+
+		sign(t, ref, leaf.PrivateKey, leaf.Cert, root.Cert)
+
+		metadata = nil
+
+		g.Expect(verifier.Verify(t.Context(), ref, "v0.9.0")).To(Succeed())
+		g.Expect(verifier.Verify(t.Context(), ref, "v1.0.0")).
+			To(MatchError(ContainSubstring("it was signed as version v0.9.0, not v1.0.0")))
 	})
 	t.Run("not signed", func(t *testing.T) {
 		ref, _ := pushUnsigned(t, c, address, "notation-none")
-		NewWithT(t).Expect(verifier.Verify(t.Context(), ref)).To(MatchError(ContainSubstring("has no notation signature")))
+		NewWithT(t).Expect(verifier.Verify(t.Context(), ref, "v1.0.0")).
+			To(MatchError(ContainSubstring("has no notation signature")))
 	})
 	t.Run("signed by another certificate", func(t *testing.T) {
 		ref, _ := pushUnsigned(t, c, address, "notation-other")
 		sign(t, ref, elsewhere.PrivateKey, elsewhere.Cert)
-		NewWithT(t).Expect(verifier.Verify(t.Context(), ref)).
+		NewWithT(t).Expect(verifier.Verify(t.Context(), ref, "v1.0.0")).
 			To(MatchError(ContainSubstring("none of its 1 notation signatures")))
 	})
 	t.Run("another artifact's signature", func(t *testing.T) {
@@ -80,6 +115,14 @@ func testNotation(t *testing.T, i bed.Implementation) {
 			typeNotation,
 			oci.Layer{Descriptor: content.NewDescriptorFromBytes(layer.MediaType, envelope), Data: envelope},
 		)
-		g.Expect(verifier.Verify(t.Context(), ref)).To(MatchError(ContainSubstring("none of its 1 notation signatures")))
+		g.Expect(verifier.Verify(t.Context(), ref, "v1.0.0")).
+			To(MatchError(ContainSubstring("none of its 1 notation signatures")))
 	})
+}
+
+// selfSigned returns a certificate in PEM.
+func selfSigned(t *testing.T) []byte {
+	t.Helper()
+
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: testhelper.GetRSARootCertificate().Cert.Raw})
 }

@@ -4,7 +4,9 @@
 package verify
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,15 +22,56 @@ import (
 // maxSignature is the maximum size of a signature in bytes.
 const maxSignature = 1 << 20
 
-// New returns the verifier of spec.fetchConfig.verify for the data of the Secret that it names: public
-// keys under keys that end in .pub for Cosign, or certificates under keys that end in .crt or .pem for
-// Notation.
-func New(program v1alpha2.VerificationProvider, client *oci.Client, data map[string][]byte) (source.Verifier, error) {
-	if program == v1alpha2.VerifyNotation {
-		return NewNotation(client, withSuffix(data, ".crt", ".pem"))
+// Policy is what artifacts are verified with.
+type Policy struct {
+	// Provider is the signing tool.
+	Provider v1alpha2.VerificationProvider
+	// Keys are the data of a Secret: public keys under keys that end in .pub for Cosign, or
+	// certificates under keys that end in .crt or .pem for Notation. Everything else is ignored.
+	Keys map[string][]byte
+	// KeysFrom is the place of the keys for messages, for example "Secret default/keys".
+	KeysFrom string
+	// Identities are the trusted subjects of certificates, as in notation's trust policy. Notation
+	// requires them.
+	Identities []string
+}
+
+// Verifier returns the verifier of the policy.
+func (p Policy) Verifier(client *oci.Client) (source.Verifier, error) {
+	if p.Provider == v1alpha2.VerifyNotation {
+		return newNotation(client, p)
 	}
 
-	return NewCosign(client, withSuffix(data, ".pub"))
+	return newCosign(client, p)
+}
+
+// String identifies what the policy trusts: it is another text for other keys or identities.
+func (p Policy) String() string {
+	h := sha256.New()
+	keys := p.trusted()
+
+	for _, name := range slices.Sorted(maps.Keys(keys)) {
+		fmt.Fprintf(h, "%d %d ", len(name), len(keys[name]))
+		h.Write([]byte(name))
+		h.Write(keys[name])
+	}
+
+	identities := ""
+	if len(p.Identities) > 0 {
+		identities = fmt.Sprintf(" and identities %q", slices.Sorted(slices.Values(p.Identities)))
+	}
+
+	return fmt.Sprintf("signed with %s, by keys in %s (sha256:%x)%s",
+		cmp.Or(p.Provider, v1alpha2.VerifyCosign), p.KeysFrom, h.Sum(nil), identities)
+}
+
+// trusted returns the keys that the signing tool uses.
+func (p Policy) trusted() map[string][]byte {
+	if p.Provider == v1alpha2.VerifyNotation {
+		return withSuffix(p.Keys, ".crt", ".pem")
+	}
+
+	return withSuffix(p.Keys, ".pub")
 }
 
 // withSuffix returns the entries whose keys have one of the suffixes.

@@ -116,7 +116,7 @@ func testCosign(t *testing.T, i bed.Implementation) {
 	trusted := newKey(t)
 	other := newKey(t)
 	data := map[string][]byte{"a.pub": newKey(t).Public, "cosign.pub": trusted.Public, "README": []byte("not a key")}
-	verifier, err := New(v1alpha2.VerifyCosign, c, data)
+	verifier, err := Policy{Provider: v1alpha2.VerifyCosign, Keys: data, KeysFrom: "Secret a/keys"}.Verifier(c)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
 	unrelated, _ := pushUnsigned(t, c, address, "unrelated")
@@ -164,7 +164,7 @@ func testCosign(t *testing.T, i bed.Implementation) {
 			sign: func(t *testing.T, ref oci.Reference, _ ocispec.Descriptor) {
 				signByTag(t, other, c, ref, cosign.Payload(ref.Digest))
 			},
-			message: "none of its 1 cosign signatures is by a trusted key",
+			message: "none of its 1 cosign signatures is by a trusted key; check the keys in Secret a/keys",
 		},
 		"a bundle by another key": {
 			sign: func(t *testing.T, ref oci.Reference, subject ocispec.Descriptor) {
@@ -242,7 +242,7 @@ func testCosign(t *testing.T, i bed.Implementation) {
 			ref, subject := pushUnsigned(t, c, address, strings.NewReplacer("'", "", ",", "").Replace(name))
 			test.sign(t, ref, subject)
 
-			err := verifier.Verify(t.Context(), ref)
+			err := verifier.Verify(t.Context(), ref, "v1.0.0")
 			if test.message == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
@@ -287,7 +287,7 @@ func TestNewRejectsKeys(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := New(test.program, nil, test.data)
+			_, err := Policy{Provider: test.program, Keys: test.data}.Verifier(nil)
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.message)))
 		})
 	}

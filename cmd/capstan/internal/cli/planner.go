@@ -102,6 +102,8 @@ func (f *PlannerFlags) Planner(ctx context.Context, o *Options, c *Cluster) (_ *
 		return nil, err
 	}
 
+	registry.ChartOptions = config.ChartOptions
+
 	return p, p.connect(c, registry, config)
 }
 

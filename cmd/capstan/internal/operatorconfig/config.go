@@ -27,6 +27,7 @@ type Config struct {
 	RegistryConfig  string
 	RegistryCA      string
 	ConfigFile      string
+	ChartOptions    fetch.ChartOptions
 
 	// Warnings describe settings that could not be read and are left empty.
 	Warnings []string
@@ -99,6 +100,7 @@ func Read(ctx context.Context, c client.Reader, namespace, folder string) (*Conf
 	}{
 		{"--registry-config", &config.RegistryConfig, false},
 		{"--registry-ca", &config.RegistryCA, false},
+		{"--chart-repository-verify-keys", &config.ChartOptions.VerifyKeys, false},
 		{"--config", &config.ConfigFile, config.ConfigFile == fetch.DefaultConfigFile},
 	} {
 		if *f.path == "" {
@@ -162,6 +164,7 @@ func parse(args []string) (*Config, error) {
 	flags.StringVar(&c.RegistryConfig, "registry-config", "", "")
 	flags.StringVar(&c.RegistryCA, "registry-ca", "", "")
 	flags.StringVar(&c.ConfigFile, "config", "", "")
+	c.ChartOptions.BindFlags(flags)
 
 	if err := flags.Parse(args); err != nil {
 		return nil, fmt.Errorf("read the operator's arguments: %w", err)

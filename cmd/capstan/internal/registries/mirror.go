@@ -249,6 +249,8 @@ func (o *mirrorOptions) copyToRegistry(ctx context.Context, client *oci.Client, 
 	o.Printf("%s contains %s. Start the operator with:", o.to, summary(items))
 	o.Printf("  --chart-repository=%s", target.ChartRepository())
 	o.Printf("  --image-registry=%s", target.ImageRegistry())
+	o.Printf("and, if charts were built from another source than the one in the operator's catalog, such as a folder:")
+	o.Printf("  --trust-chart-repository")
 	o.Printf("and, if the registry requires them, with credentials and a CA certificate:")
 	o.Printf("  --registry-config=FILE")
 	o.Printf("  --registry-ca=FILE")
