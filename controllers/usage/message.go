@@ -19,7 +19,8 @@ type Kind struct {
 	Name string
 	// Count is the number of objects. Beyond a hundred it is the API server's estimate.
 	Count int64
-	// Examples are some of the objects, as namespace/name, with a remark if they are being deleted.
+	// Examples are some of the objects, as namespace/name, with a remark if they are being deleted. It
+	// is empty if the objects must not be named.
 	Examples []string
 	// Problem is why the objects could not all be read, and what to do about it; empty if they were.
 	Problem string
@@ -41,6 +42,16 @@ func (k *Kind) add(o *metav1.PartialObjectMetadata) {
 	k.Examples = append(k.Examples, example)
 }
 
+// String describes the objects that were found.
+func (k *Kind) String() string {
+	text := fmt.Sprintf("%d %s", k.Count, k.Name)
+	if len(k.Examples) > 0 {
+		text += fmt.Sprintf(" (e.g. %s)", strings.Join(k.Examples, ", "))
+	}
+
+	return text
+}
+
 // Unused reports whether it is certain that there are no objects.
 func (u *Usage) Unused() bool { return len(u.Kinds) == 0 }
 
@@ -58,7 +69,7 @@ func (u *Usage) Message() string {
 		total += k.Count
 
 		if k.Count > 0 {
-			found = append(found, fmt.Sprintf("%d %s (e.g. %s)", k.Count, k.Name, strings.Join(k.Examples, ", ")))
+			found = append(found, k.String())
 		}
 
 		if k.Problem != "" {

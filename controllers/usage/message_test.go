@@ -15,7 +15,10 @@ func TestUsageMessage(t *testing.T) {
 		kinds []Kind
 		want  string
 	}{
-		"one object": {[]Kind{found("as.x", 1, "default/a")}, "1 object still exists: 1 as.x (e.g. default/a)"},
+		"one object": {
+			[]Kind{found("as.x", 1, "default/a")}, "1 object still exists: 1 as.x (e.g. default/a)",
+		},
+		"objects that must not be named": {[]Kind{found("as.x", 2)}, "2 objects still exist: 2 as.x"},
 		"several kinds": {
 			[]Kind{found("as.x", 10, "default/a", "default/b"), found("bs.x", 2, "c")},
 			"12 objects still exist: 10 as.x (e.g. default/a, default/b), 2 bs.x (e.g. c)",

@@ -41,6 +41,9 @@ type Finder struct {
 	Client client.Reader
 	// Metadata lists the objects' metadata at the API server.
 	Metadata metadata.Interface
+	// Counter counts the objects that Metadata is not permitted to list; nil for none. They are not
+	// named.
+	Counter metadata.Interface
 }
 
 // Query selects objects.
@@ -78,7 +81,7 @@ func (f *Finder) Find(ctx context.Context, q Query) (*Usage, error) {
 
 	for i := range crds.Items {
 		group.Go(func() error {
-			kinds[i] = f.findKind(ctx, &crds.Items[i], q.Namespace, own)
+			kinds[i] = f.find(ctx, &crds.Items[i], q.Namespace, own)
 
 			return ctx.Err()
 		})
@@ -96,32 +99,49 @@ func (f *Finder) Find(ctx context.Context, q Query) (*Usage, error) {
 	return &Usage{Kinds: kinds}, nil
 }
 
-// findKind finds the objects of one kind.
-func (f *Finder) findKind(
+// find finds the objects of one kind.
+func (f *Finder) find(
 	ctx context.Context,
 	crd *apiextensionsv1.CustomResourceDefinition,
 	namespace string,
 	own map[objectID]bool,
 ) Kind {
-	k := Kind{Name: crd.Name}
-
 	version := versions.Preferred(crd)
 	if version == nil {
-		k.Problem = "none of its versions is served; serve one, or delete the CustomResourceDefinition"
-		return k
+		return Kind{
+			Name:    crd.Name,
+			Problem: "none of its versions is served; serve one, or delete the CustomResourceDefinition",
+		}
 	}
 
+	resource := versions.Resource(crd, version.Name)
+
+	found, err := list(ctx, crd, f.Metadata.Resource(resource).Namespace(namespace), own)
+	if apierrors.IsForbidden(err) && f.Counter != nil {
+		found, err = list(ctx, crd, f.Counter.Resource(resource).Namespace(namespace), own)
+		found.Examples = nil
+	}
+
+	if err != nil && !apierrors.IsNotFound(err) { // the kind no longer exists
+		found.Problem = problem(err)
+	}
+
+	return found
+}
+
+// list lists the objects of one kind.
+func list(
+	ctx context.Context,
+	crd *apiextensionsv1.CustomResourceDefinition,
+	objects metadata.ResourceInterface,
+	own map[objectID]bool,
+) (Kind, error) {
+	k := Kind{Name: crd.Name}
 	groupKind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
-	objects := f.Metadata.Resource(versions.Resource(crd, version.Name)).Namespace(namespace)
 
 	for page, err := range paging.Pages(ctx, metav1.ListOptions{Limit: pageSize}, objects.List) {
-		if apierrors.IsNotFound(err) {
-			return k // the kind no longer exists
-		}
-
 		if err != nil {
-			k.Problem = problem(err)
-			return k
+			return k, err
 		}
 
 		for i := range page.Items {
@@ -138,11 +158,11 @@ func (f *Finder) findKind(
 				k.Count += *page.RemainingItemCount
 			}
 
-			return k
+			return k, nil
 		}
 	}
 
-	return k
+	return k, nil
 }
 
 // problem returns why a kind cannot be read, and what to do about it.
