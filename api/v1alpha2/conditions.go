@@ -196,6 +196,10 @@ const (
 
 // Reasons of events that no condition uses.
 const (
+	// ReleaseKeptReason: a resource is gone, and its release was kept in a remote cluster that cannot
+	// be reached.
+	ReleaseKeptReason = "ReleaseKept"
+
 	// CRDDeletingReason: a CustomResourceDefinition of an installed provider is being deleted.
 	CRDDeletingReason = "CRDDeleting"
 

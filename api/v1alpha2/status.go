@@ -157,7 +157,18 @@ type ReleaseStatus struct {
 	// status of that revision as Helm reports it, e.g. `deployed` or `failed`.
 	// +optional
 	Status string `json:"status,omitempty"`
+
+	// kinds of the objects that the release has or had, as Kind.group. The operator finds the objects
+	// by them if Helm's records are lost. It is empty if there are too many kinds.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=320
+	Kinds []string `json:"kinds,omitempty"`
 }
+
+// MaxReleaseKinds is the maximum number of kinds in a ReleaseStatus.
+const MaxReleaseKinds = 100
 
 // ReleaseRevision is one entry in a release's history.
 type ReleaseRevision struct {

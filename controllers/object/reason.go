@@ -100,7 +100,7 @@ func IsRefusal(err error) bool {
 func Fix(err error) string {
 	switch {
 	case apierrors.IsForbidden(err):
-		return "; grant the operator that permission, or lift the policy that forbids it"
+		return "; grant that permission, or lift the policy that forbids it"
 	case apierrors.IsNotFound(err):
 		return "; create what is missing"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):

@@ -115,10 +115,10 @@ func TestFix(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 
 	for want, err := range map[string]error{
-		"grant the operator that permission": apierrors.NewForbidden(pods, "x", nil),
-		"create what is missing":             apierrors.NewNotFound(pods, "x"),
-		"correct the variables":              invalid("Pod"),
-		"repair the webhook's server":        apierrors.NewInternalError(errors.New("failed calling webhook x")),
+		"grant that permission":       apierrors.NewForbidden(pods, "x", nil),
+		"create what is missing":      apierrors.NewNotFound(pods, "x"),
+		"correct the variables":       invalid("Pod"),
+		"repair the webhook's server": apierrors.NewInternalError(errors.New("failed calling webhook x")),
 	} {
 		NewWithT(t).Expect(Fix(err)).To(HavePrefix("; " + want))
 	}

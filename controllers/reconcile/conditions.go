@@ -1,6 +1,9 @@
 package reconcile
 
 import (
+	"maps"
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -37,8 +40,35 @@ func (r *run) writeStatus() {
 		Namespace: history.Release.Namespace,
 		Revision:  int64(revision.Number),
 		Status:    string(revision.Status),
+		Kinds:     r.releaseKinds(),
 	}
 	status.History = historyStatus(history)
+}
+
+// releaseKinds returns the kinds of the newest revision, and those that the status has already: objects
+// of a kind may remain when a revision that drops it fails. It is empty if there are too many.
+func (r *run) releaseKinds() []string {
+	kinds := map[string]bool{}
+
+	if before := r.provider.GetStatus().Release; before != nil {
+		if len(before.Kinds) == 0 && !r.deployed() {
+			return nil // those of earlier revisions are unknown
+		}
+
+		for _, kind := range before.Kinds {
+			kinds[kind] = true
+		}
+	}
+
+	for _, o := range r.installed.record.Objects {
+		kinds[o.GroupVersionKind().GroupKind().String()] = true
+	}
+
+	if len(kinds) > v1alpha2.MaxReleaseKinds {
+		return nil
+	}
+
+	return slices.Sorted(maps.Keys(kinds))
 }
 
 // historyStatus returns what `helm history` shows, newest first.

@@ -124,7 +124,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 func (r *Reconciler) perform(ctx context.Context, provider v1alpha2.Provider) (ctrl.Result, error) {
 	target, err := r.Clusters.For(ctx, provider)
 	if err != nil {
-		return newRun(r, provider, nil).end(failed(err, fetching))
+		run := newRun(r, provider, nil)
+		if !provider.GetDeletionTimestamp().IsZero() && !provider.GetSpec().Suspend {
+			return run.end(run.removeUnreached(ctx, err))
+		}
+
+		return run.end(failed(err, fetching))
 	}
 
 	if target.Remote {

@@ -51,11 +51,16 @@ func (r *run) remove(ctx context.Context) Result {
 		return r.dropFinalizer(ctx)
 	}
 
+	if r.target.Remote && !attempt.Observed && r.givenUp() {
+		ctrl.LoggerFrom(ctx).Info("Giving up a cluster in which nothing is known to be installed", "problem", err.Error())
+		return r.abandon(ctx)
+	}
+
 	blocked := new(removal.BlockedError)
 	if !errors.As(err, &blocked) {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot remove the provider; the removal is retried")
 
-		blocked = &removal.BlockedError{Message: err.Error(), Waiting: true}
+		blocked = &removal.BlockedError{Message: err.Error() + r.unreachedHint(), Waiting: true}
 	}
 
 	age := time.Since(r.provider.GetDeletionTimestamp().Time)

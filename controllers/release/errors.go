@@ -26,6 +26,8 @@ type (
 	UnavailableError = cluster.UnavailableError
 	// RemoveError means that objects could not be deleted.
 	RemoveError = cluster.RemoveError
+	// SearchError means that kinds could not be searched for objects of a release.
+	SearchError = cluster.SearchError
 	// ObjectError is what went wrong with one object.
 	ObjectError = cluster.ObjectError
 	// StorageError means that a revision could not be written.

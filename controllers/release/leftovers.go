@@ -4,35 +4,71 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
 
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
-// DeleteLeftovers deletes a release whose history is lost or cannot be decoded. The history is
-// lost, for example, with the namespace of the release, while its objects outside of that namespace
-// remain. It searches all kinds of the cluster for objects that match the selector and have the
-// release's annotations, and returns those that it deleted. It keeps what Uninstall keeps. The
-// Secrets of the release are deleted last.
-func (e *Engine) DeleteLeftovers(
-	ctx context.Context,
-	release types.NamespacedName,
-	selector labels.Selector,
-) ([]object.Key, error) {
-	deleted, err := e.newClient(ctx, release).DeleteLeftovers(ctx, selector)
+type (
+	// Search describes where to search for the objects of a release.
+	Search = cluster.Search
+	// Leftover is an object of a release that was found in the cluster.
+	Leftover = cluster.Leftover
+)
+
+// Metadata returns a client for the metadata of objects, with the engine's permissions.
+func (e *Engine) Metadata() metadata.Interface { return e.connection.Metadata() }
+
+// FindLeftovers searches for the objects of a release whose history is lost or cannot be decoded. The
+// history is lost, for example, with the namespace of the release, while its objects outside of that
+// namespace remain. It returns the objects that have the release's annotations and that Uninstall would
+// delete. The error is a *SearchError if some kinds could not be searched.
+func (e *Engine) FindLeftovers(
+	ctx context.Context, release types.NamespacedName, search Search,
+) ([]Leftover, error) {
+	return e.newClient(ctx, release).FindLeftovers(ctx, search)
+}
+
+// DeleteLeftovers deletes what FindLeftovers has found. The error is a *RemoveError if objects could not
+// be deleted; the others are.
+func (e *Engine) DeleteLeftovers(ctx context.Context, release types.NamespacedName, found []Leftover) error {
+	defer e.records.forget(release)
+
+	return e.newClient(ctx, release).DeleteLeftovers(ctx, found)
+}
+
+// DeleteHistory deletes the Secrets of a release, readable or not.
+func (e *Engine) DeleteHistory(ctx context.Context, release types.NamespacedName) error {
+	defer e.records.forget(release)
+
+	secrets := e.metadata.Namespace(release.Namespace)
+
+	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: storage.Selector(release.Name)})
 	if err != nil {
-		return deleted, err
+		return fmt.Errorf("list the history of release %s: %w", release, err)
 	}
 
-	secrets := metav1.ListOptions{LabelSelector: storage.Selector(release.Name)}
-
-	err = e.metadata.Namespace(release.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, secrets)
-	if err != nil {
-		return deleted, fmt.Errorf("delete the history of release %s: %w", release, err)
+	for _, secret := range list.Items {
+		err := secrets.Delete(ctx, secret.Name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+		}
 	}
 
-	return deleted, nil
+	return nil
+}
+
+// KeysOf returns the keys of leftovers.
+func KeysOf(found []Leftover) []object.Key {
+	keys := make([]object.Key, 0, len(found))
+	for _, leftover := range found {
+		keys = append(keys, leftover.Object)
+	}
+
+	return keys
 }

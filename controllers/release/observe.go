@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
 
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -21,22 +22,37 @@ var secretsResource = schema.GroupVersionResource{Version: "v1", Resource: "secr
 // Observe returns the history of a release. It makes one request, for the metadata of its Secrets,
 // and decodes none of them.
 func (e *Engine) Observe(ctx context.Context, release types.NamespacedName) (state.History, error) {
-	history := state.History{Release: release, Busy: e.isBusy(release)}
+	history, err := ReadHistory(ctx, e.connection.Metadata(), release)
+	if err != nil {
+		return history, err
+	}
 
-	list, err := e.metadata.Namespace(release.Namespace).
+	history.Busy = e.isBusy(release)
+
+	for i := range history.Revisions {
+		revision := &history.Revisions[i]
+		revision.Unreadable = e.records.isUnreadable(release, *revision)
+	}
+
+	return history, nil
+}
+
+// ReadHistory returns the history of a release, with the permissions of the reader.
+func ReadHistory(
+	ctx context.Context, reader metadata.Interface, release types.NamespacedName,
+) (state.History, error) {
+	history := state.History{Release: release}
+
+	list, err := reader.Resource(secretsResource).Namespace(release.Namespace).
 		List(ctx, metav1.ListOptions{LabelSelector: storage.Selector(release.Name)})
 	if err != nil {
 		return history, fmt.Errorf("list the revisions of release %s: %w", release, err)
 	}
 
 	for i := range list.Items {
-		revision, ok := storage.RevisionOf(&list.Items[i].ObjectMeta)
-		if !ok {
-			continue
+		if revision, ok := storage.RevisionOf(&list.Items[i].ObjectMeta); ok {
+			history.Revisions = append(history.Revisions, revision)
 		}
-
-		revision.Unreadable = e.records.isUnreadable(release, revision)
-		history.Revisions = append(history.Revisions, revision)
 	}
 
 	slices.SortFunc(history.Revisions, func(a, b state.Revision) int { return cmp.Compare(b.Number, a.Number) })

@@ -24,7 +24,10 @@ func (r *Removal) deleteCRDs(ctx context.Context) error {
 
 	label := v1alpha2.Label(r.Provider)
 
-	duplicates, err := r.others(ctx, func(p v1alpha2.Provider) bool { return v1alpha2.Label(p) == label })
+	// A resource that was installed itself shares the CRDs with no resource that was not.
+	duplicates, err := r.others(ctx, func(p v1alpha2.Provider) bool {
+		return v1alpha2.Label(p) == label && (p.GetStatus().Release != nil || !r.known)
+	})
 	if err != nil || len(duplicates) > 0 {
 		return err // the CRDs are the other resource's too
 	}

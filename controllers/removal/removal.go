@@ -6,11 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,22 +37,29 @@ type Removal struct {
 	Provider v1alpha2.Provider
 	Target   *clusters.Target
 	Charts   *plan.Charts
-	// Uninstalled reports whether an earlier attempt has uninstalled the release.
+	// Uninstalled reports whether this or an earlier attempt has uninstalled the release.
 	Uninstalled bool
+	// Observed reports whether it could be read what is installed.
+	Observed bool
 
-	// release is the key of the release, installed whether there is one, and own its objects.
-	release   types.NamespacedName
-	installed bool
+	// release is the key of the release, known whether the resource is known to have installed it.
+	release types.NamespacedName
+	known   bool
+	// recorded is set if Helm's storage has the release, and own are then its objects. If there are no
+	// records, or only corrupt ones, leftovers are the objects that were found without them.
+	recorded bool
+	corrupt  bool
 	// foreign is set if the release belongs to something else, and stays.
-	foreign bool
-	own     []object.Key
+	foreign   bool
+	own       []object.Key
+	leftovers []release.Leftover
 	// terminating is set if the namespace and all that is in it is being deleted.
 	terminating bool
 }
 
 // Run removes the provider: first everything that could prevent it is checked, then the release is
-// uninstalled, then CRDs and the namespace are deleted if annotations ask for it. The error is a
-// *BlockedError if the removal has to wait.
+// uninstalled, then CRDs and the namespace are deleted if annotations ask for it. A resource that has
+// installed nothing passes all of that. The error is a *BlockedError if the removal has to wait.
 func (r *Removal) Run(ctx context.Context) error {
 	r.release = plan.ReleaseKey(r.Provider)
 
@@ -68,11 +73,27 @@ func (r *Removal) Run(ctx context.Context) error {
 		r.deleteNamespace,
 	} {
 		if err := step(ctx); err != nil {
-			return err
+			return r.explain(err)
 		}
 	}
 
 	return nil
+}
+
+// explain adds the way out to the error of an account that lacks permissions.
+func (r *Removal) explain(err error) error {
+	if !apierrors.IsForbidden(err) || errors.As(err, new(*BlockedError)) {
+		return err
+	}
+
+	message := err.Error()
+	if fix := object.Fix(err); strings.HasSuffix(message, fix) {
+		message = strings.TrimSuffix(message, fix)
+	}
+
+	return &BlockedError{Message: fmt.Sprintf(
+		"%s; grant that permission, or remove the finalizer %s from this resource, which leaves release %s behind",
+		message, v1alpha2.Finalizer, r.release)}
 }
 
 // asked reports whether the resource carries an annotation with the value "true".
@@ -80,94 +101,33 @@ func (r *Removal) asked(annotation string) bool {
 	return r.Provider.GetAnnotations()[annotation] == "true"
 }
 
-// observe reads the release and the state of the namespace.
-func (r *Removal) observe(ctx context.Context) error {
-	history, err := r.Target.Releases.Observe(ctx, r.release)
-	if err != nil {
-		return err
-	}
+// installed reports whether the resource has something that can be uninstalled.
+func (r *Removal) installed() bool { return r.recorded || len(r.leftovers) > 0 }
 
-	newest, exists := history.Newest()
-	r.foreign = r.Provider.GetStatus().Release == nil && history.Foreign()
-	r.installed = exists && !r.foreign
-
-	if r.installed {
-		record, err := r.Target.Releases.Read(ctx, r.release, newest)
-
-		corrupt := new(release.CorruptError)
-		switch {
-		case err == nil:
-			r.own = record.Keys()
-		case !errors.As(err, &corrupt): // uninstall deals with an unreadable record
-			return err
-		}
-	}
-
-	namespace := &corev1.Namespace{}
-	err = r.Target.APIReader.Get(ctx, client.ObjectKey{Name: r.release.Namespace}, namespace)
-	r.terminating = apierrors.IsNotFound(err) || !namespace.DeletionTimestamp.IsZero()
-
-	return client.IgnoreNotFound(err)
-}
-
-// coreLast keeps core until all other providers are gone: without core, none of them works or can be
-// removed in order.
+// coreLast keeps core until all other providers are uninstalled: without core, none of them works or
+// can be removed in order. A resource that has installed nothing neither is core nor needs it.
 func (r *Removal) coreLast(ctx context.Context) error {
-	if r.Provider.ProviderType() != v1alpha2.CoreProviderType {
+	if r.Provider.ProviderType() != v1alpha2.CoreProviderType || !r.installed() {
 		return nil
 	}
 
 	others, err := r.others(ctx, func(p v1alpha2.Provider) bool {
-		return p.ProviderType() != v1alpha2.CoreProviderType
+		return p.ProviderType() != v1alpha2.CoreProviderType && p.GetStatus().Release != nil
 	})
 	if err != nil || len(others) == 0 {
 		return err
 	}
 
-	return &BlockedError{Waiting: true, Message: "core is removed last; delete first: " + namesOf(others)}
-}
-
-// others returns the other providers of the cluster for which want is true. They must not be
-// modified.
-func (r *Removal) others(ctx context.Context, want func(v1alpha2.Provider) bool) ([]v1alpha2.Provider, error) {
-	var found []v1alpha2.Provider
-
-	for _, t := range v1alpha2.ProviderTypes() {
-		list := t.NewList()
-		if err := r.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list %s resources: %w", t, err)
-		}
-
-		for _, p := range list.GetItems() {
-			sameCluster := v1alpha2.Cluster(p) == v1alpha2.Cluster(r.Provider)
-			if p.GetUID() != r.Provider.GetUID() && sameCluster && want(p) {
-				found = append(found, p)
-			}
-		}
+	return &BlockedError{
+		Waiting: true,
+		Message: "core is removed last; delete first: " + r.visibleNames(ctx, others),
 	}
-
-	return found, nil
-}
-
-// namesOf lists the names of the first of the providers.
-func namesOf(providers []v1alpha2.Provider) string {
-	const most = 5
-
-	names := make([]string, 0, len(providers))
-	for _, p := range providers {
-		names = append(names, v1alpha2.FullName(p))
-	}
-
-	// The cache lists in random order, and a message that changes would be written each time.
-	slices.Sort(names)
-
-	return object.List(names, most)
 }
 
 // notInUse keeps the provider while there are objects that need it. Without a release nothing would
 // be lost, and when the whole namespace goes nothing can be kept.
 func (r *Removal) notInUse(ctx context.Context) error {
-	if !r.installed || r.terminating || r.asked(v1alpha2.DeleteInUseAnnotation) {
+	if !r.installed() || r.terminating || r.asked(v1alpha2.DeleteInUseAnnotation) {
 		return nil
 	}
 
@@ -182,41 +142,33 @@ func (r *Removal) notInUse(ctx context.Context) error {
 }
 
 // usage finds objects of providers' kinds that are not part of the release. It lists them as the
-// provider's account, which has the permission anyway: the operator itself need not read all kinds.
+// provider's account. Objects that the account must not list are counted and not named.
 func (r *Removal) usage(ctx context.Context, query usage.Query) (*usage.Usage, error) {
 	query.Own = r.own
 	finder := usage.Finder{Client: r.Target.CRDs.Client, Metadata: r.Target.CRDs.Metadata}
+
+	if r.Target.Account != "" {
+		finder.Counter = r.Target.Metadata
+	}
 
 	return finder.Find(ctx, query)
 }
 
 // uninstall removes the release and its charts.
 func (r *Removal) uninstall(ctx context.Context) error {
-	if !r.installed && r.Uninstalled {
+	if r.Uninstalled && !r.recorded {
 		return nil
 	}
 
-	recorded := r.installed
-
-	if r.installed {
-		result, err := r.Target.Releases.Uninstall(ctx, r.release)
-		corrupt := errors.As(err, new(*release.CorruptError))
-
-		if err != nil && !corrupt {
-			return err
-		}
-
-		// Without a revision, the records went with the namespace after they were observed.
-		recorded = !corrupt && result.Revision != 0
-	}
-
-	if !recorded && !r.foreign {
-		if err := r.sweep(ctx); err != nil {
+	if r.recorded {
+		if err := r.uninstallRecorded(ctx); err != nil {
 			return err
 		}
 	}
 
-	ctrl.LoggerFrom(ctx).Info("Uninstalled the release", "release", r.release.Name)
+	if err := r.deleteLeftovers(ctx); err != nil {
+		return err
+	}
 
 	if err := r.Charts.Delete(ctx, r.Provider); err != nil {
 		return err
@@ -227,16 +179,41 @@ func (r *Removal) uninstall(ctx context.Context) error {
 	return nil
 }
 
-// sweep removes the objects of a release whose records cannot be read or are gone, perhaps with
-// their namespace.
-func (r *Removal) sweep(ctx context.Context) error {
-	selector := labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(r.Provider)})
+// uninstallRecorded uninstalls a release by Helm's records. If they cannot be read, or went with the
+// namespace after they were observed, it finds what is left.
+func (r *Removal) uninstallRecorded(ctx context.Context) error {
+	result, err := r.Target.Releases.Uninstall(ctx, r.release)
+	corrupt := errors.As(err, new(*release.CorruptError))
 
-	swept, err := r.Target.Releases.DeleteLeftovers(ctx, r.release, selector)
-	if len(swept) > 0 {
-		ctrl.LoggerFrom(ctx).Info("Removed the remaining objects of a release without records",
-			"release", r.release.Name, "objects", len(swept))
+	switch {
+	case corrupt:
+		r.corrupt = true
+		return r.findLeftovers(ctx)
+	case err != nil:
+		return err
+	case result.Revision == 0:
+		return r.findLeftovers(ctx)
 	}
 
-	return err
+	ctrl.LoggerFrom(ctx).Info("Uninstalled the release", "release", r.release.Name)
+
+	return nil
+}
+
+// deleteLeftovers deletes what is left of a release without records, and records that cannot be read.
+func (r *Removal) deleteLeftovers(ctx context.Context) error {
+	if len(r.leftovers) > 0 {
+		if err := r.Target.Releases.DeleteLeftovers(ctx, r.release, r.leftovers); err != nil {
+			return err
+		}
+
+		ctrl.LoggerFrom(ctx).Info("Removed the remaining objects of a release without records",
+			"release", r.release.Name, "objects", len(r.leftovers))
+	}
+
+	if !r.corrupt {
+		return nil
+	}
+
+	return r.Target.Releases.DeleteHistory(ctx, r.release)
 }

@@ -224,26 +224,7 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		t, p := installed(ctx, "converted")
 		used(ctx, t, "old")
 
-		definition := &apiextensionsv1.CustomResourceDefinition{}
-		Expect(w.client.Get(ctx, client.ObjectKey{Name: t.crd()}, definition)).To(Succeed())
-		newer := definition.Spec.Versions[0].DeepCopy()
-		definition.Spec.Versions[0].Storage = false
-		newer.Name = "v2"
-		definition.Spec.Versions = append(definition.Spec.Versions, *newer)
-		definition.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
-			Strategy: apiextensionsv1.WebhookConverter,
-			Webhook: &apiextensionsv1.WebhookConversion{
-				ConversionReviewVersions: []string{"v1"},
-				ClientConfig: &apiextensionsv1.WebhookClientConfig{
-					Service: &apiextensionsv1.ServiceReference{Namespace: "default", Name: "missing"},
-				},
-			},
-		}
-		Expect(w.client.Update(ctx, definition)).To(Succeed())
-		Eventually(func() error {
-			return w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "old"}, t.inVersion("v2"))
-		}).
-			Should(MatchError(ContainSubstring("conversion webhook")))
+		breakConversion(ctx, w, t)
 		remove(ctx, p)
 		blocked(
 			ctx,
@@ -322,6 +303,33 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		goesAway(ctx, p)
 	})
 })
+
+// breakConversion stores the provider's objects in another version from now on, and lets a webhook that
+// does not exist convert those that there are.
+func breakConversion(ctx context.Context, w *world, t tiny) {
+	GinkgoHelper()
+
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	Expect(w.client.Get(ctx, client.ObjectKey{Name: t.crd()}, definition)).To(Succeed())
+	newer := definition.Spec.Versions[0].DeepCopy()
+	definition.Spec.Versions[0].Storage = false
+	newer.Name = "v2"
+	definition.Spec.Versions = append(definition.Spec.Versions, *newer)
+	definition.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ConversionReviewVersions: []string{"v1"},
+			ClientConfig: &apiextensionsv1.WebhookClientConfig{
+				Service: &apiextensionsv1.ServiceReference{Namespace: "default", Name: "missing"},
+			},
+		},
+	}
+	Expect(w.client.Update(ctx, definition)).To(Succeed())
+	Eventually(func() error {
+		return w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "old"}, t.inVersion("v2"))
+	}).
+		Should(MatchError(ContainSubstring("conversion webhook")))
+}
 
 // definition returns the provider's CRD.
 func (t tiny) definition(labels map[string]string) *apiextensionsv1.CustomResourceDefinition {

@@ -263,6 +263,37 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 		Eventually(gone(ctx, w, core)).Should(BeTrue())
 		Expect(there.helm(ctx, "helm", "list", "-A")).To(BeEmpty())
 	})
+
+	It("are kept there if their namespace is deleted together with the kubeconfig", func(ctx SpecContext) {
+		release, err := harness.Load(ctx, samples, harness.Wanted{Label: "cluster-api"})
+		Expect(err).NotTo(HaveOccurred())
+
+		core = release.Resource()
+		remotely(ctx, core)
+		Expect(w.client.Create(ctx, core)).To(Succeed())
+		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+		Expect(w.operator.Stop()).To(Succeed())
+
+		namespace := core.GetNamespace()
+		Expect(w.client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+		Eventually(gone(ctx, w, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "there"},
+		})).Should(BeTrue())
+		w.start()
+		Eventually(gone(ctx, w, core)).Should(BeTrue())
+		Expect(there.helm(ctx, "helm", "list", "-A")).To(ConsistOf(HaveField("Name", "cluster-api")))
+
+		Eventually(func(g Gomega) {
+			events := &corev1.EventList{}
+			g.Expect(w.client.List(ctx, events, client.InNamespace("default"))).To(Succeed())
+			g.Expect(events.Items).To(ContainElement(And(
+				HaveField("Reason", v1alpha2.ReleaseKeptReason),
+				HaveField("InvolvedObject.Kind", "Namespace"),
+				HaveField("InvolvedObject.Name", namespace),
+				HaveField("Message", ContainSubstring("what it installed as release "+namespace+"/cluster-api was kept")),
+			)))
+		}).Should(Succeed())
+	})
 })
 
 // wire forwards connections to an address until it is cut.

@@ -1,10 +1,9 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -12,50 +11,119 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 
+	"github.com/capstan-project/capstan/controllers/crds/paging"
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
-// DeleteLeftovers searches all kinds of the cluster for objects that match the selector and belong
-// to the release, deletes them and returns them. It keeps what an uninstall keeps.
-func (c *Client) DeleteLeftovers(ctx context.Context, selector labels.Selector) ([]object.Key, error) {
-	kinds, err := c.deletableKinds()
+// leftoversPage is how many objects of a kind one request lists.
+const leftoversPage = 500
+
+// Search describes where to search for the objects of a release.
+type Search struct {
+	// Selector matches the labels that all objects of the release have.
+	Selector labels.Selector
+	// Kinds that the release may have; empty if they are unknown, which means all of the cluster.
+	Kinds []schema.GroupKind
+	// Reader lists the metadata of objects. What it is not permitted to list, the client lists itself.
+	Reader metadata.Interface
+	// Except is a namespace whose objects are not searched for, because it is being deleted with all
+	// that is in it; empty for none.
+	Except string
+}
+
+// Leftover is an object of a release that was found in the cluster.
+type Leftover struct {
+	Object object.Key
+
+	resource schema.GroupVersionResource
+	uid      types.UID
+}
+
+// FindLeftovers searches the cluster for objects that belong to the release, and returns those that an
+// uninstall would delete, sorted. A kind that cannot be listed does not keep it from searching others:
+// the error is then a *SearchError, and the other objects are returned with it.
+func (c *Client) FindLeftovers(ctx context.Context, search Search) ([]Leftover, error) {
+	// What was discovered earlier may lack kinds that are served by now.
+	c.connection.Refresh()
+
+	kinds, problems, err := c.searchedKinds(search.Kinds)
 	if err != nil {
 		return nil, err
 	}
 
 	var (
-		mu      sync.Mutex
-		deleted []object.Key
-		group   errgroup.Group
+		mu    sync.Mutex
+		found []Leftover
+		group errgroup.Group
 	)
 
 	group.SetLimit(concurrency)
 
 	for _, kind := range kinds {
 		group.Go(func() error {
-			found, err := c.deleteLeftoversOf(ctx, kind, selector)
+			objects, err := c.leftoversOf(ctx, kind, search)
 
 			mu.Lock()
 			defer mu.Unlock()
 
-			deleted = append(deleted, found...)
+			found = append(found, objects...)
 
-			return err
+			if err != nil {
+				problems = append(problems, newKindError(kind.kind.GroupKind(), err))
+			}
+
+			return nil
 		})
 	}
 
-	err = group.Wait()
+	_ = group.Wait() // always nil, the errors are in problems
 
-	slices.SortFunc(deleted, func(a, b object.Key) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(found, func(a, b Leftover) int { return cmp.Compare(a.Object.String(), b.Object.String()) })
 
-	return deleted, err
+	return found, newSearchError(c.release, problems)
 }
 
-// deletableKind is a kind whose objects can be listed and deleted.
-type deletableKind struct {
+// DeleteLeftovers deletes objects that FindLeftovers has found, and not those that have replaced them.
+func (c *Client) DeleteLeftovers(ctx context.Context, leftovers []Leftover) error {
+	failed := make([]*ObjectError, len(leftovers))
+
+	var group errgroup.Group
+
+	group.SetLimit(concurrency)
+
+	for i, o := range leftovers {
+		group.Go(func() error {
+			propagation := metav1.DeletePropagationBackground
+			options := metav1.DeleteOptions{
+				PropagationPolicy: &propagation, Preconditions: &metav1.Preconditions{UID: &o.uid},
+			}
+
+			err := c.connection.metadata.Resource(o.resource).Namespace(o.Object.Namespace).
+				Delete(ctx, o.Object.Name, options)
+			if ignoreNotFound(err) != nil {
+				failed[i] = newObjectError(o.Object, err)
+			}
+
+			return nil
+		})
+	}
+
+	_ = group.Wait() // always nil, the errors are in failed
+
+	failed = slices.DeleteFunc(failed, func(e *ObjectError) bool { return e == nil })
+	if len(failed) > 0 {
+		return &RemoveError{Objects: failed}
+	}
+
+	return nil
+}
+
+// searchedKind is a kind whose objects can be listed and deleted.
+type searchedKind struct {
 	kind     schema.GroupVersionKind
 	resource schema.GroupVersionResource
 }
@@ -64,15 +132,16 @@ type deletableKind struct {
 // warns about.
 var neverLeft = []string{"CustomResourceDefinition", "Namespace", "Endpoints"}
 
-// deletableKinds returns the kinds whose objects can be listed and deleted, each in one version.
-func (c *Client) deletableKinds() ([]deletableKind, error) {
-	// An aggregated API whose server is down does not prevent the use of all others.
+// searchedKinds returns the kinds to search, each in one version. Of the wanted kinds, those that no
+// API serves have no objects; those whose API does not respond are problems. If no kind is wanted in
+// particular, APIs that do not respond are left out: the release would hardly have used them.
+func (c *Client) searchedKinds(wanted []schema.GroupKind) (kinds []searchedKind, problems []*KindError, err error) {
 	lists, err := discovery.ServerPreferredResources(c.connection.discovery)
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return nil, fmt.Errorf("ask the API server for its APIs: %w", err)
-	}
 
-	var kinds []deletableKind
+	unreachable, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if err != nil && !partial {
+		return nil, nil, err
+	}
 
 	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
@@ -81,57 +150,68 @@ func (c *Client) deletableKinds() ([]deletableKind, error) {
 		}
 
 		for _, r := range list.APIResources {
-			if !slices.Contains(neverLeft, r.Kind) {
-				kinds = append(kinds, deletableKind{kind: gv.WithKind(r.Kind), resource: gv.WithResource(r.Name)})
+			kind := gv.WithKind(r.Kind)
+			if slices.Contains(neverLeft, r.Kind) || len(wanted) > 0 && !slices.Contains(wanted, kind.GroupKind()) {
+				continue
+			}
+
+			kinds = append(kinds, searchedKind{kind: kind, resource: gv.WithResource(r.Name)})
+		}
+	}
+
+	for _, kind := range wanted {
+		served := slices.ContainsFunc(kinds, func(k searchedKind) bool { return k.kind.GroupKind() == kind })
+
+		for gv, err := range unreachable {
+			if gv.Group == kind.Group && !served {
+				problems = append(problems, newUnservedError(kind, err))
+				break
 			}
 		}
 	}
 
-	return kinds, nil
+	return kinds, problems, nil
 }
 
-func (c *Client) deleteLeftoversOf(
-	ctx context.Context,
-	kind deletableKind,
-	selector labels.Selector,
-) ([]object.Key, error) {
-	objects := c.connection.metadata.Resource(kind.resource)
+// leftoversOf returns the objects of one kind that belong to the release.
+func (c *Client) leftoversOf(ctx context.Context, kind searchedKind, search Search) ([]Leftover, error) {
+	found, err := c.listLeftovers(ctx, search.Reader.Resource(kind.resource), kind, search)
+	if apierrors.IsForbidden(err) {
+		found, err = c.listLeftovers(ctx, c.connection.metadata.Resource(kind.resource), kind, search)
+	}
 
-	list, err := objects.List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
 	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-		return nil, nil
+		return found, nil
 	}
 
-	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", kind.resource.GroupResource(), err)
-	}
-
-	var deleted []object.Key
-
-	for i := range list.Items {
-		o := &list.Items[i]
-		if !c.owns(o) || isKept(o) {
-			continue
-		}
-
-		key := object.Key{GroupVersionKind: kind.kind, Namespace: o.Namespace, Name: o.Name}
-		if err := deleteObject(ctx, objects, o); err != nil {
-			return deleted, &RemoveError{Objects: []*ObjectError{newObjectError(key, err)}}
-		}
-
-		deleted = append(deleted, key)
-	}
-
-	return deleted, nil
+	return found, err
 }
 
-// deleteObject deletes that object, not one that has replaced it. It is not an error if the object
-// does not exist.
-func deleteObject(ctx context.Context, objects metadata.Getter, o *metav1.PartialObjectMetadata) error {
-	propagation := metav1.DeletePropagationBackground
+func (c *Client) listLeftovers(
+	ctx context.Context, objects metadata.ResourceInterface, kind searchedKind, search Search,
+) ([]Leftover, error) {
+	var found []Leftover
 
-	return ignoreNotFound(objects.Namespace(o.Namespace).Delete(ctx, o.Name, metav1.DeleteOptions{
-		PropagationPolicy: &propagation,
-		Preconditions:     &metav1.Preconditions{UID: &o.UID},
-	}))
+	options := metav1.ListOptions{LabelSelector: search.Selector.String(), Limit: leftoversPage}
+
+	for page, err := range paging.Pages(ctx, options, objects.List) {
+		if err != nil {
+			return found, err
+		}
+
+		for i := range page.Items {
+			o := &page.Items[i]
+			if !c.owns(o) || isKept(o) || search.Except != "" && o.Namespace == search.Except {
+				continue
+			}
+
+			found = append(found, Leftover{
+				Object:   object.Key{GroupVersionKind: kind.kind, Namespace: o.Namespace, Name: o.Name},
+				resource: kind.resource,
+				uid:      o.UID,
+			})
+		}
+	}
+
+	return found, nil
 }
