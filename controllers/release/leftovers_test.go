@@ -145,7 +145,7 @@ spec:
 		})
 
 	It("are found by the reader, and deleted with the engine's own permissions", func(ctx SpecContext) {
-		engine = newEngine("tenant", func(c *rest.Config) { c.Impersonate.UserName = "nobody" })
+		engine = newEngine("tenant", func(c *rest.Config) { c.Impersonate.UserName = "stranger" })
 
 		found, err := engine.FindLeftovers(ctx, releaseIn(namespace), search)
 		Expect(err).NotTo(HaveOccurred())
@@ -153,7 +153,7 @@ spec:
 
 		err = engine.DeleteLeftovers(ctx, releaseIn(namespace), found)
 		Expect(expectError[*release.RemoveError](err).Objects).To(HaveLen(2))
-		Expect(err).To(MatchError(ContainSubstring(`User "nobody" cannot delete resource "clusterroles"`)))
+		Expect(err).To(MatchError(ContainSubstring(`User "stranger" cannot delete resource "clusterroles"`)))
 		Expect(configMaps(ctx, namespace)).To(ContainElement("config"))
 
 		search.Reader = engine.Metadata()

@@ -59,7 +59,12 @@ func (r *Removal) visibleNames(ctx context.Context, providers []v1alpha2.Provide
 		return namesOf(visible)
 	}
 
-	parts := []string{fmt.Sprintf("%d providers that %s must not list", hidden, r.Target.Account)}
+	noun := "providers"
+	if hidden == 1 {
+		noun = "provider"
+	}
+
+	parts := []string{fmt.Sprintf("%d %s that %s must not list", hidden, noun, r.Target.Account)}
 	if len(visible) > 0 {
 		parts = append([]string{namesOf(visible)}, parts...)
 	}

@@ -86,14 +86,9 @@ func (r *Removal) explain(err error) error {
 		return err
 	}
 
-	message := err.Error()
-	if fix := object.Fix(err); strings.HasSuffix(message, fix) {
-		message = strings.TrimSuffix(message, fix)
-	}
-
 	return &BlockedError{Message: fmt.Sprintf(
 		"%s; grant that permission, or remove the finalizer %s from this resource, which leaves release %s behind",
-		message, v1alpha2.Finalizer, r.release)}
+		strings.TrimSuffix(err.Error(), object.Fix(err)), v1alpha2.Finalizer, r.release)}
 }
 
 // asked reports whether the resource carries an annotation with the value "true".
