@@ -92,15 +92,18 @@ func (p *Pool) For(ctx context.Context, provider v1alpha2.Provider) (*Target, er
 
 // Forget releases what a deleted resource has used.
 func (p *Pool) Forget(provider v1alpha2.Provider) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-
 	key := resourceOf(provider)
+
+	p.mu.Lock()
 	before, used := p.uses[key]
 	delete(p.uses, key)
 
 	if used {
 		p.release(before)
+	}
+	p.mu.Unlock()
+
+	if used {
 		p.forgetObjects(key, before)
 	}
 }
@@ -110,7 +113,6 @@ func (p *Pool) Forget(provider v1alpha2.Provider) {
 // delays only the resources that need it.
 func (p *Pool) use(user resource, now use) *remote {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 
 	if p.uses == nil {
 		p.uses = map[resource]use{}
@@ -124,15 +126,18 @@ func (p *Pool) use(user resource, now use) *remote {
 		p.release(before)
 	}
 
-	if used && before.key != now.key {
-		p.forgetObjects(user, before)
-	}
-
 	if now.key != "" && p.remotes[now.key] == nil {
 		p.remotes[now.key] = newRemote(func() { p.wakeUsers(now.key) })
 	}
 
-	return p.remotes[now.key]
+	remote := p.remotes[now.key]
+	p.mu.Unlock()
+
+	if used && before.key != now.key {
+		p.forgetObjects(user, before)
+	}
+
+	return remote
 }
 
 // release closes the connection, and drops the targets, that a resource was the last to use. p.mu must
@@ -163,17 +168,18 @@ func (p *Pool) release(before use) {
 	}
 }
 
-// forgetObjects stops watching what only a resource had in the cluster that it no longer uses. p.mu must
-// be held.
+// forgetObjects stops watching what only a resource had in the cluster that it no longer uses.
 func (p *Pool) forgetObjects(user resource, before use) {
+	p.mu.Lock()
+	remote := p.remotes[before.key]
+	p.mu.Unlock()
+
 	cluster := p.Local
-
 	if before.key != "" {
-		remote := p.remotes[before.key]
-		if remote == nil {
-			return // its caches have been closed
-		}
+		cluster = nil // its caches are closed, unless others use it
+	}
 
+	if remote != nil {
 		cluster = remote.connected()
 	}
 

@@ -101,9 +101,6 @@ const metadataDescription = "*v1.PartialObjectMetadata"
 // server serves, and that the operator may watch. It does not wait for their objects. The kinds of
 // objects that the release had before are no longer watched if no other has them.
 func (t *Tracker) Watch(ctx context.Context, owner Owner, objects []object.Key) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-
 	wanted := map[schema.GroupVersionKind]bool{}
 	for _, o := range objects {
 		wanted[o.GroupVersionKind] = true
@@ -112,6 +109,10 @@ func (t *Tracker) Watch(ctx context.Context, owner Owner, objects []object.Key) 
 	t.setKinds(owner.key(), wanted)
 
 	for gvk := range wanted {
+		if t.isSettled(gvk) {
+			continue
+		}
+
 		if err := t.watchKind(ctx, gvk); err != nil {
 			return fmt.Errorf("watch %s objects: %w", gvk.Kind, err)
 		}
@@ -120,10 +121,20 @@ func (t *Tracker) Watch(ctx context.Context, owner Owner, objects []object.Key) 
 	return nil
 }
 
-// watchKind starts to watch a kind, or notes that it is not permitted. t.mu must be held.
+// isSettled reports whether a kind is watched, or was found lately not to be permitted.
+func (t *Tracker) isSettled(gvk schema.GroupVersionKind) bool {
+	known := t.kindOf(gvk)
+
+	return known != nil && (known.informer != nil || time.Since(known.since) < accessTime)
+}
+
+// watchKind starts to watch a kind, or notes that it is not permitted. Only requests that start watches
+// wait for each other.
 func (t *Tracker) watchKind(ctx context.Context, gvk schema.GroupVersionKind) error {
-	known := t.kinds[gvk]
-	if known != nil && (known.informer != nil || time.Since(known.since) < accessTime) {
+	t.starting.Lock()
+	defer t.starting.Unlock()
+
+	if t.isSettled(gvk) {
 		return nil
 	}
 
@@ -137,7 +148,7 @@ func (t *Tracker) watchKind(ctx context.Context, gvk schema.GroupVersionKind) er
 	}
 
 	if !permitted {
-		t.kinds[gvk] = &kind{since: time.Now()}
+		t.setKind(gvk, &kind{since: time.Now()})
 		return nil
 	}
 
@@ -154,22 +165,28 @@ func (t *Tracker) watchKind(ctx context.Context, gvk schema.GroupVersionKind) er
 		return err
 	}
 
-	t.kinds[gvk] = &kind{informer: informer, since: time.Now()}
+	t.setKind(gvk, &kind{informer: informer, since: time.Now()})
 
 	return nil
 }
 
-// Forget stops watching the kinds that only the release of a provider had.
-func (t *Tracker) Forget(provider, namespace string) {
+func (t *Tracker) setKind(gvk schema.GroupVersionKind, known *kind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
+	t.kinds[gvk] = known
+}
+
+// Forget stops watching the kinds that only the release of a provider had.
+func (t *Tracker) Forget(provider, namespace string) {
 	t.setKinds(Owner{Provider: provider, Namespace: namespace}.key(), nil)
 }
 
-// setKinds notes the kinds of a release, and stops watching those that no release has any more. t.mu
-// must be held.
+// setKinds notes the kinds of a release, and stops watching those that no release has any more.
 func (t *Tracker) setKinds(owner string, wanted map[schema.GroupVersionKind]bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
 	before := t.owners[owner]
 	t.owners[owner] = wanted
 
@@ -195,6 +212,7 @@ func (t *Tracker) setKinds(owner string, wanted map[schema.GroupVersionKind]bool
 	}
 }
 
+// isWanted reports whether a release has objects of a kind. t.mu must be held.
 func (t *Tracker) isWanted(gvk schema.GroupVersionKind) bool {
 	for _, kinds := range t.owners {
 		if kinds[gvk] {

@@ -61,6 +61,9 @@ type Tracker struct {
 	apiReader   client.Reader
 	wake        Wake
 
+	// starting is held while watches are started, which takes requests; mu never is.
+	starting sync.Mutex
+
 	mu     sync.Mutex
 	kinds  map[schema.GroupVersionKind]*kind
 	owners map[string]map[schema.GroupVersionKind]bool

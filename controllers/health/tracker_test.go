@@ -79,6 +79,19 @@ var _ = Describe("Unverified", func() {
 		tracker.MarkVerified([]object.Snapshot{versionOf(ctx, config), versionOf(ctx, manager)})
 	}
 
+	// settled waits until the Deployment's controller has written its status, and does so no more.
+	settled := func(ctx context.Context) {
+		GinkgoHelper()
+		Eventually(func(g Gomega) {
+			before := deployment.ResourceVersion
+			g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(deployment), deployment)).To(Succeed())
+			g.Expect(deployment.Status.ObservedGeneration).To(BeEquivalentTo(1))
+			g.Expect(deployment.Status.UnavailableReplicas).To(BeEquivalentTo(1))
+			g.Expect(deployment.Annotations).To(HaveKey("deployment.kubernetes.io/revision"))
+			g.Expect(deployment.ResourceVersion).To(Equal(before))
+		}).WithPolling(500 * time.Millisecond).Should(Succeed())
+	}
+
 	BeforeEach(func(ctx SpecContext) {
 		namespace = newNamespace(ctx)
 		tracker = track(namespace)
@@ -139,10 +152,17 @@ var _ = Describe("Unverified", func() {
 	)
 
 	It("returns a drifted object until it is verified, and wakes its provider at each change", func(ctx SpecContext) {
+		settled(ctx)
 		verify(ctx)
 		tracker.MarkDrifted([]object.Snapshot{versionOf(ctx, config)})
 		Expect(unverified(ctx)).To(ConsistOf(config))
-		Eventually(tracker.woken).Should(BeNumerically(">", 0), "the events so far")
+
+		events := 0
+
+		Eventually(func() int {
+			events += tracker.woken()
+			return events
+		}).Should(BeNumerically(">=", 2), "those of both objects so far")
 		Consistently(tracker.woken).WithTimeout(500 * time.Millisecond).Should(BeZero())
 		patch(ctx, configMap, `{"data":{"key":"other"}}`)
 		Eventually(tracker.woken).Should(BeNumerically(">", 0))
@@ -155,16 +175,13 @@ var _ = Describe("Unverified", func() {
 
 		before := deployment.ResourceVersion
 
-		Eventually(func(g Gomega) {
-			g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(deployment), deployment)).To(Succeed())
-			g.Expect(deployment.Status.ObservedGeneration).To(BeEquivalentTo(1))
-			g.Expect(deployment.Annotations).To(HaveKey("deployment.kubernetes.io/revision"))
-		}).Should(Succeed())
+		settled(ctx)
 		Expect(deployment.ResourceVersion).NotTo(Equal(before))
 		Consistently(unverified).WithContext(ctx).WithTimeout(500 * time.Millisecond).Should(BeEmpty())
 	})
 
 	It("waits for the watch to show what was just applied", func(ctx SpecContext) {
+		settled(ctx)
 		verify(ctx)
 		Eventually(unverified).WithContext(ctx).Should(BeEmpty())
 		ahead := versionOf(ctx, manager)
