@@ -3,7 +3,24 @@ package object
 import (
 	"fmt"
 	"strings"
+	"unicode"
 )
+
+// Printable returns the text with a space in place of each control character and without characters
+// that change the direction of text. Servers and components are quoted in messages, which must not
+// control the terminal of a reader, nor begin a line of their own.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsControl(r), r == '\u2028', r == '\u2029':
+			return ' '
+		case unicode.Is(unicode.Bidi_Control, r):
+			return -1
+		}
+
+		return r
+	}, text)
+}
 
 // OneLine returns the text on one line, with single spaces between its words. It cuts a text that
 // is longer than limit bytes and marks the cut with an ellipsis.

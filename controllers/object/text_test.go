@@ -53,6 +53,18 @@ func TestOneLine(t *testing.T) {
 	}
 }
 
+func TestPrintable(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                 "",
+		"ConfigMap a/b, “quoted” … é":      "ConfigMap a/b, “quoted” … é",
+		"a\r\n{\"level\":\"info\"}\tb":     `a  {"level":"info"} b`,
+		"\x1b[31mred\x1b[0m\x07\u009b2J":   " [31mred [0m  2J",
+		"user\u202e\u2066gnp.exe\u2028end": "usergnp.exe end",
+	} {
+		NewWithT(t).Expect(Printable(text)).To(Equal(want))
+	}
+}
+
 func TestList(t *testing.T) {
 	for want, tt := range map[string]struct {
 		items []string

@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release/drift"
@@ -111,6 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	before := provider.DeepCopyObject().(v1alpha2.Provider)
 
 	defer func() {
+		makePrintable(provider)
 		r.announce(provider, conditions.Get(before, v1alpha2.ReadyCondition))
 		provider.GetStatus().ObservedGeneration = provider.GetGeneration()
 		err = errors.Join(err, r.saveStatus(ctx, before, provider))
@@ -211,6 +213,14 @@ func (r *Reconciler) pinVersion(ctx context.Context, provider v1alpha2.Provider,
 	return nil
 }
 
+// makePrintable removes control characters from the messages of the conditions.
+func makePrintable(provider v1alpha2.Provider) {
+	for i := range provider.GetConditions() {
+		condition := &provider.GetConditions()[i]
+		condition.Message = object.Printable(condition.Message)
+	}
+}
+
 // announce emits an event for a change of Ready.
 func (r *Reconciler) announce(provider v1alpha2.Provider, before *metav1.Condition) {
 	now := conditions.Get(provider, v1alpha2.ReadyCondition)
@@ -228,7 +238,7 @@ func (r *Reconciler) announce(provider v1alpha2.Provider, before *metav1.Conditi
 
 // warn emits a warning event.
 func (r *Reconciler) warn(provider v1alpha2.Provider, reason, action, message string) {
-	r.Events.Eventf(provider, nil, corev1.EventTypeWarning, reason, action, "%s", message)
+	r.Events.Eventf(provider, nil, corev1.EventTypeWarning, reason, action, "%s", object.Printable(message))
 }
 
 // requested reports whether a user asks for a reconcile of everything, now.
