@@ -1,0 +1,264 @@
+package attack
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+var bombs = []bomb{
+	{tried: "A ConfigMap of 30 KiB with a YAML list of 31 MiB", throw: func(a *arena) []v1alpha2.Provider {
+		return a.compressed(longList(31 << 20))
+	}},
+	{tried: "A list of 15 MiB from a web server, compressed to 16 KiB", throw: func(a *arena) []v1alpha2.Provider {
+		return a.served(serving("", longList(15<<20)))
+	}},
+	{tried: "A list of 3 MiB, as large as components may be", throw: func(a *arena) []v1alpha2.Provider {
+		return a.compressed(longList(3 << 20))
+	}},
+	{tried: "1 MiB of expressions in one line", throw: func(a *arena) []v1alpha2.Provider {
+		return a.compressed(a.small("").components() + "  more: " + strings.Repeat("${A:=b}", 1<<20/7) + "\n")
+	}},
+	{tried: "Expressions that are nested 5,000 deep", throw: func(a *arena) []v1alpha2.Provider {
+		nested := strings.Repeat("${A:=", 5000) + strings.Repeat("}", 5000)
+		dollars := strings.Repeat("$${", 5000) + strings.Repeat("}", 5000)
+
+		return a.compressed(a.small("").components() + "  a: '" + nested + "'\n  b: '" + dollars + "'\n")
+	}},
+	{tried: "YAML aliases that expand to 10^9 values", throw: func(a *arena) []v1alpha2.Provider {
+		return a.compressed(a.small("").components() + "---\n" + aliases())
+	}},
+	{tried: "YAML nested 200,000 deep", throw: func(a *arena) []v1alpha2.Provider {
+		return a.compressed(a.small("").components() + "  deep: " + strings.Repeat("[", 200_000) + "\n")
+	}},
+	{tried: "Metadata with 100,000 release series", throw: func(a *arena) []v1alpha2.Provider {
+		return a.served(serving(metadata+strings.Repeat("- {major: 1, minor: 2, contract: v1beta2}\n", 100_000),
+			a.small("").components()))
+	}},
+	{tried: "1,500 cluster templates of 1 MiB each", throw: func(a *arena) []v1alpha2.Provider {
+		names := make([]string, 1500)
+		for n := range names {
+			names[n] = fmt.Sprintf("cluster-template-%d.yaml", n)
+		}
+
+		trust := a.trust(nil)
+		server := a.server(&gitHub{p: a.small(""), templates: names, fill: []byte(strings.Repeat("# x\n", 1<<18))})
+
+		return a.one(a.small("").from(v1alpha2.FetchConfiguration{
+			URL:       server + "/o/p/releases/v1.0.0/infrastructure-components.yaml",
+			SecretRef: secretOf(trust),
+		}), trust)
+	}},
+	{tried: "A Helm record of 950 KiB that unpacks to 680 MiB", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
+		record := a.recordOf("infrastructure-"+a.name, 1, "deployed", nil)
+		record.Data["release"] = encodedZeros(680 << 20)
+
+		return a.one(a.small("").by("installer"), a.small("").configMap(), record)
+	}},
+	{tried: "A chart whose template of 35 bytes repeats to 600 MB", throw: func(a *arena) []v1alpha2.Provider {
+		return a.charted(map[string]string{"templates/x.yaml": `{{ repeat 600000000 "x" | len }}`})
+	}},
+	{tried: "A chart whose template of 95 bytes counts to 10^12", throw: func(a *arena) []v1alpha2.Provider {
+		loop := `{{ range $a := untilStep 0 1000000 1 }}{{ range $b := untilStep 0 1000000 1 }}{{ end }}{{ end }}`
+
+		return a.charted(map[string]string{"templates/x.yaml": loop})
+	}},
+	{tried: "Five charts with hooks that never end", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
+		return a.several(5, func(s small) (v1alpha2.Provider, []client.Object) {
+			trust := a.named(s.name)
+			p, secret := trust.chart(map[string]string{"templates/x.yaml": neverEnding})
+
+			return p, []client.Object{secret}
+		})
+	}},
+	{tried: "Five API servers that accept connections in silence", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
+		address := a.silent()
+
+		return a.remotes(5, "https://"+address)
+	}},
+	{tried: "Five API servers that answer after 20 seconds", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
+		return a.remotes(5, a.server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-time.After(20 * time.Second):
+			case <-r.Context().Done():
+			}
+
+			http.NotFound(w, r)
+		})))
+	}},
+	{tried: "Five API servers whose answers never end", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
+		return a.remotes(5, a.server(http.HandlerFunc(endless)))
+	}},
+	{tried: "Six web servers that send a byte a second", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
+		return a.fetching(6, func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				_, _ = w.Write([]byte("x"))
+				_ = http.NewResponseController(w).Flush()
+
+				time.Sleep(time.Second)
+			}
+		})
+	}},
+	{tried: "Six web servers whose files never end", throw: func(a *arena) []v1alpha2.Provider {
+		return a.fetching(6, endless)
+	}},
+	{tried: "2,000 objects in one provider", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
+		return a.compressed(manyObjects(a.small(""), 2000))
+	}},
+	{tried: "500 requests to reconcile", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
+		s := a.small("")
+		all := a.one(s.by("installer"), s.configMap())
+
+		for n := range 500 {
+			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%d"}}}`, v1alpha2.ReconcileRequestAnnotation, n)
+			a.Expect(a.tenant.Patch(a.ctx, s.resource(), client.RawPatch(types.MergePatchType, patch))).To(Succeed())
+		}
+
+		return all
+	}},
+	{tried: "150 accounts, one after the other", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
+		s := a.small("")
+		all := a.one(s.by("installer"), s.configMap())
+
+		for n := range 150 {
+			patch := fmt.Appendf(nil, `{"spec":{"serviceAccountName":"account-%d"}}`, n)
+			a.Expect(a.tenant.Patch(a.ctx, s.resource(), client.RawPatch(types.MergePatchType, patch))).To(Succeed())
+		}
+
+		return all
+	}},
+}
+
+// neverEnding is a hook that waits for a Job that is suspended.
+const neverEnding = `apiVersion: batch/v1
+kind: Job
+metadata: {name: "{{ .Release.Name }}", annotations: {"helm.sh/hook": pre-install}}
+spec:
+  suspend: true
+  template: {spec: {restartPolicy: Never, containers: [{name: x, image: example.com/x}]}}
+`
+
+// serving serves metadata and components, compressed. Empty metadata means those of any release.
+func serving(meta, components string) http.Handler {
+	if meta == "" {
+		meta = metadata
+	}
+
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text := components
+		if strings.HasSuffix(r.URL.Path, "metadata.yaml") {
+			text = meta
+		}
+
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(compress([]byte(text)))
+	})
+}
+
+// endless answers with zeros until the client has enough.
+func endless(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+
+	for zeros := []byte(strings.Repeat(" ", 64<<10)); ; {
+		if _, err := w.Write(zeros); err != nil {
+			return
+		}
+	}
+}
+
+// encodedZeros returns a number of zeros, compressed and encoded as in Helm's records.
+func encodedZeros(size int64) []byte {
+	reader, writer := io.Pipe()
+
+	go func() {
+		zip := gzip.NewWriter(writer)
+		_, _ = io.CopyN(zip, zeros{}, size)
+		_ = zip.Close()
+		_ = writer.Close()
+	}()
+
+	compressed, _ := io.ReadAll(reader)
+
+	return encoded(compressed)
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// charted returns a provider of a chart with these files.
+func (a *arena) charted(files map[string]string) []v1alpha2.Provider {
+	p, trust := a.chart(files)
+
+	return a.one(p, trust)
+}
+
+// named returns the arena under another name.
+func (a *arena) named(name string) *arena {
+	other := *a
+	other.name = name
+
+	return &other
+}
+
+// silent returns the address of a server that accepts connections and says nothing.
+func (a *arena) silent() string {
+	listener, err := net.Listen("tcp", a.host+":0")
+	a.Expect(err).NotTo(HaveOccurred())
+	a.Cleanup(func() { _ = listener.Close() })
+
+	go func() {
+		var open []net.Conn // kept, so that they are not closed
+
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				for _, c := range open {
+					_ = c.Close()
+				}
+
+				return
+			}
+
+			open = append(open, connection)
+		}
+	}()
+
+	return listener.Addr().String()
+}
+
+// remotes returns providers for the clusters of several kubeconfigs with one server.
+func (a *arena) remotes(count int, server string) []v1alpha2.Provider {
+	return a.several(count, func(s small) (v1alpha2.Provider, []client.Object) {
+		kubeconfig := a.kubeconfig(server, nil)
+		kubeconfig.ObjectMeta = named(tenant, s.name+"-kc")
+
+		p := s.resource()
+		p.Spec.KubeConfig = &v1alpha2.KubeConfig{SecretRef: v1alpha2.KubeConfigSecretReference{
+			LocalSecretReference: v1alpha2.LocalSecretReference{Name: kubeconfig.Name}, Key: "value",
+		}}
+
+		return p, []client.Object{kubeconfig, s.configMap()}
+	})
+}
+
+// fetching returns providers from a web server of the attacker.
+func (a *arena) fetching(count int, handler http.HandlerFunc) []v1alpha2.Provider {
+	server := a.server(handler)
+	trust := a.trust(nil)
+	a.create(trust)
+
+	return a.several(count, func(s small) (v1alpha2.Provider, []client.Object) {
+		return s.from(v1alpha2.FetchConfiguration{HTTP: server, SecretRef: secretOf(trust)}), nil
+	})
+}

@@ -1,0 +1,252 @@
+package attack
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+// identityAttempts pretend to be another user, or name what belongs to others.
+var identityAttempts = []attempt{
+	{"A provider of the victim's name, deleted again with every annotation that forces", func(a *arena) string {
+		a.untouched()
+
+		s := small{tenant, "steady", "v1.0.1", ""}
+		p := s.by("installer")
+		p.Annotations = forcing
+
+		return a.deleted(p, s.configMap())
+	}},
+	{"A CoreProvider whose label is that of the victim's infrastructure provider, deleted again", func(a *arena) string {
+		a.untouched()
+
+		p := &v1alpha2.CoreProvider{ObjectMeta: named(tenant, "infrastructure-steady")}
+		p.Spec, p.Annotations = a.small("").by("installer").Spec, forcing
+
+		return a.deleted(p, a.small("").configMap())
+	}},
+	{"A second CoreProvider, which all other providers would wait for", func(a *arena) string {
+		p := &v1alpha2.CoreProvider{ObjectMeta: named(tenant, v1alpha2.CoreProviderName)}
+		p.Spec = a.small("").by("installer").Spec
+		answer := a.attempted(p, a.small("").configMap())
+
+		for i := range 15 {
+			a.Expect(a.lookAgain(fmt.Sprint(a.name, i))).To(BeEmpty(), "the victim's provider waits for the tenant's core")
+		}
+
+		a.Expect(a.tenant.Delete(a.ctx, p)).To(Succeed())
+		a.Expect(a.removal(p)).To(Equal("the provider is gone"))
+
+		return answer + "; deleted again"
+	}},
+	{"ServiceAccount names with a line break, a colon and a path", func(a *arena) string {
+		a.neverBound()
+
+		var answers []string
+
+		for i, name := range []string{
+			"limited\r\nImpersonate-Group: system:masters", "x:" + victim + ":limited", "../" + victim + "/limited", " ",
+		} {
+			s := small{tenant, fmt.Sprintf("%s-%d", a.name, i), "v1.0.0", a.adminBinding()}
+			a.create(s.configMap())
+
+			p := s.by(name)
+			if err := a.tenant.Create(a.ctx, p); err != nil {
+				answers = append(answers, err.Error())
+				continue
+			}
+
+			answers = append(answers, a.outcome(p))
+		}
+
+		return strings.Join(answers, " | ")
+	}},
+	{"A ClusterRoleBinding among the components", func(a *arena) string {
+		a.neverBound()
+		return a.attempted(a.small("").by("installer"), a.small(a.adminBinding()).configMap())
+	}},
+	{"A ClusterRoleBinding among the components, under the default account", func(a *arena) string {
+		a.neverBound()
+		return a.attempted(a.small("").resource(), a.small(a.adminBinding()).configMap())
+	}},
+	{"A ClusterRoleBinding as a hook of Helm", func(a *arena) string {
+		a.neverBound()
+		hook := strings.Replace(a.adminBinding(), "metadata: {", `metadata: {annotations: {"helm.sh/hook": pre-install}, `, 1)
+
+		return a.attempted(a.small("").by("installer"), a.small(hook).configMap())
+	}},
+	{"A ClusterRoleBinding as an additional manifest", func(a *arena) string {
+		a.neverBound()
+		p := a.small("").by("installer")
+		p.Spec.AdditionalManifests = &v1alpha2.ConfigMapReference{Name: a.name + "-more"}
+
+		return a.attempted(p, a.small("").configMap(), &corev1.ConfigMap{
+			ObjectMeta: named(tenant, a.name+"-more"),
+			Data:       map[string]string{v1alpha2.ConfigMapManifestsKey: a.adminBinding()},
+		})
+	}},
+	{"A patch that turns a ConfigMap into a ClusterRoleBinding", func(a *arena) string {
+		a.neverBound()
+		p := a.small("").by("installer")
+		p.Spec.ManifestPatches = []string{"kind: ConfigMap\nmetadata: {name: " + a.name + "}\ndata: null\n" +
+			"apiVersion: v1\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\n"}
+		p.Spec.Patches = nil
+
+		return a.attempted(p, a.small("").configMap())
+	}},
+	{"A patch that moves a ConfigMap into the victim's namespace", func(a *arena) string {
+		a.neverExists(&corev1.ConfigMap{ObjectMeta: named(victim, a.name)})
+		p := a.small("").by("installer")
+		p.Spec.Patches = []v1alpha2.Patch{{
+			Patch:  `[{"op": "replace", "path": "/metadata/namespace", "value": "` + victim + `"}]`,
+			Target: &v1alpha2.PatchTarget{Kind: "ConfigMap", Name: a.name},
+		}}
+
+		return a.attempted(p, a.small("").configMap())
+	}},
+	{"An object of another namespace among the components", func(a *arena) string {
+		a.untouched()
+		return a.attempted(a.small("").by("installer"), a.small("---\n"+note("steady", victim, "changed")).configMap())
+	}},
+	{"The labels of the victim's namespace, as an additional manifest", func(a *arena) string {
+		a.untouched()
+		p := a.small("").by("installer")
+		p.Spec.AdditionalManifests = &v1alpha2.ConfigMapReference{Name: a.name + "-more"}
+
+		return a.attempted(p, a.small("").configMap(), &corev1.ConfigMap{
+			ObjectMeta: named(tenant, a.name+"-more"),
+			Data: map[string]string{v1alpha2.ConfigMapManifestsKey: "apiVersion: v1\nkind: Namespace\nmetadata: {name: " +
+				victim + ", labels: {pod-security.kubernetes.io/enforce: privileged}}\n"},
+		})
+	}},
+	{"A provider in the victim's namespace, whose account may do everything, among the components",
+		func(a *arena) string {
+			a.neverExists(&v1alpha2.AddonProvider{ObjectMeta: named(victim, a.name)})
+
+			return a.attempted(a.small("").by("installer"), a.small(fmt.Sprintf(`---
+apiVersion: operator.cluster.x-k8s.io/v1alpha2
+kind: AddonProvider
+metadata: {name: %s, namespace: %s}
+spec: {version: v1.0.0, fetchConfig: {selector: {matchLabels: {provider: %[1]s}}}}
+`, a.name, victim)).configMap())
+		}},
+	{"A webhook that sees all Secrets, an aggregated ClusterRole and a Pod with the node's file system",
+		func(a *arena) string {
+			a.neverExists(&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: named("", a.name)})
+			a.neverExists(&rbacv1.ClusterRole{ObjectMeta: named("", a.name)})
+
+			return a.attempted(a.small("").by("installer"), a.small(fmt.Sprintf(`---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: %[1]s}
+webhooks: []
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: %[1]s, labels: {rbac.authorization.k8s.io/aggregate-to-view: "true"}}
+rules: [{apiGroups: [""], resources: [secrets], verbs: [get, list]}]
+`, a.name)).configMap())
+		}},
+	{"The victim's CustomResourceDefinition with a conversion webhook of the tenant, allowed by annotation",
+		func(a *arena) string {
+			a.untouched()
+			p := a.small("").by("definer")
+			p.Annotations = forcing
+
+			return a.attempted(p, a.small(takenOver).configMap())
+		}},
+	{"The annotation that deletes the namespace, by an account that may not", func(a *arena) string {
+		room := a.room()
+		a.never("the namespace is gone", func(ctx context.Context) bool {
+			ns := &corev1.Namespace{}
+			a.Expect(client.IgnoreNotFound(a.admin.Get(ctx, client.ObjectKey{Name: room}, ns))).To(Succeed())
+
+			return ns.UID == "" || ns.DeletionTimestamp != nil
+		})
+
+		s := small{room, a.name, "v1.0.0", ""}
+		p := s.resource()
+		p.Annotations = forcing
+
+		return a.deleted(p, s.configMap())
+	}},
+}
+
+// forcing are the annotations that make the operator do what it refuses otherwise.
+var forcing = map[string]string{
+	v1alpha2.AllowUnsafeCRDAnnotation:  "steadies.infrastructure.cluster.x-k8s.io",
+	v1alpha2.AdoptCRDAnnotation:        "infrastructure-steady",
+	v1alpha2.DeleteInUseAnnotation:     "true",
+	v1alpha2.DeleteCRDsAnnotation:      "true",
+	v1alpha2.DeleteNamespaceAnnotation: "true",
+}
+
+// takenOver is the victim's CustomResourceDefinition as the attacker wants it.
+const takenOver = `---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: steadies.infrastructure.cluster.x-k8s.io
+  annotations: {capstan.dev/adopt: infrastructure-x}
+spec:
+  group: infrastructure.cluster.x-k8s.io
+  names: {kind: Steady, listKind: SteadyList, plural: steadies, singular: steady}
+  scope: Namespaced
+  conversion:
+    strategy: Webhook
+    webhook:
+      conversionReviewVersions: [v1]
+      clientConfig: {service: {namespace: tenant, name: evil, path: /convert}}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+// lookAgain requests a look at the victim's provider and returns why it is not ready; empty if it is.
+func (a *arena) lookAgain(request string) string {
+	a.Helper()
+
+	p := steady.resource()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha2.ReconcileRequestAnnotation, request)
+	a.Expect(a.admin.Patch(a.ctx, p, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
+	a.Eventually(func(g Gomega) {
+		g.Expect(a.admin.Get(a.ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
+		g.Expect(p.Status.LastHandledReconcileAt).To(Equal(request))
+	}).Should(Succeed())
+
+	if conditions.IsReady(p) {
+		return ""
+	}
+
+	return readyReason(p)
+}
+
+// room creates another namespace in which the tenant's user may write the same as in its own, and its
+// default account may read Secrets and ConfigMaps. It returns its name.
+func (a *arena) room() string {
+	a.Helper()
+
+	room := "room-" + a.name
+	user := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: tenantUser}
+
+	a.Expect(a.admin.Create(a.ctx, &corev1.Namespace{ObjectMeta: named("", room)})).To(Succeed())
+	a.Expect(a.admin.Create(a.ctx, &corev1.ServiceAccount{ObjectMeta: named(room, "limited")})).To(Succeed())
+	a.bind(a.T, room, "attack-writer-"+tenant, user)
+	a.bind(a.T, room, "attack-writer-"+tenant, account(room, "limited"))
+	a.bind(a.T, room, operatorNamespace+"-edit", user)
+
+	return room
+}

@@ -1,0 +1,80 @@
+// Package attack tries to break the trust model of docs/security.md: a tenant, a publisher, servers,
+// a registry and a remote API server that are all hostile, against the real operator on a real control
+// plane. Each attempt prints what was tried and how it was refused, and fails if it had an effect.
+//
+// With OPERATOR set to the path of another operator's program, that one is attacked.
+package attack
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+)
+
+// concurrency is how many attempts run at the same time. They mostly wait.
+const concurrency = "12"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+
+	if err := flag.Set("test.parallel", concurrency); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+
+	os.Exit(m.Run())
+}
+
+// attempt is one attack.
+type attempt struct {
+	// tried says what the attacker does.
+	tried string
+	// try does it and returns how it was refused. It declares, with arena.never, what would be a
+	// success.
+	try func(*arena) string
+}
+
+func TestAttack(t *testing.T) {
+	if os.Getenv("ATTACK") == "" {
+		t.Skip("attacks take minutes and some still succeed: run make attack, which sets ATTACK")
+	}
+
+	w := newWorld(t)
+
+	t.Run("honest", func(t *testing.T) { w.runAll(t, honest) })
+	t.Run("hostile", func(t *testing.T) {
+		w.runAll(t, slices.Concat(
+			readAttempts, recordAttempts, identityAttempts, remoteAttempts, componentsAttempts, chartAttempts,
+			requestAttempts, credentialAttempts, registryAttempts, repositoryAttempts, surfaceAttempts))
+	})
+	t.Run("exhausting", w.exhaust)
+	t.Run("nothing happened later", w.expectNothingLater)
+}
+
+// runAll runs attempts in parallel and returns when all have ended.
+func (w *world) runAll(t *testing.T, attempts []attempt) {
+	for _, attempt := range attempts {
+		t.Run(attempt.tried, func(t *testing.T) {
+			t.Parallel()
+			w.run(t, attempt)
+		})
+	}
+}
+
+// run runs one attempt and prints its line.
+func (w *world) run(t *testing.T, attempt attempt) {
+	a := w.newArena(t)
+	refused := "it was not: the attempt failed"
+
+	defer func() { w.report(attempt.tried, refused) }()
+
+	answer := attempt.try(a)
+
+	a.expectNoEffect()
+
+	if !t.Failed() {
+		refused = answer
+	}
+}

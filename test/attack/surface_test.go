@@ -1,0 +1,215 @@
+package attack
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/supply/store"
+)
+
+// repositoryAttempts plant charts for others.
+var repositoryAttempts = []attempt{
+	{"A ConfigMap of the tenant as a chart for all users of the chart repository", func(a *arena) string {
+		a.neverPushed("infrastructure-" + a.name)
+
+		return a.attempted(a.small("").by("installer"), a.small("").configMap())
+	}},
+	{"A release of the tenant's web server as a chart for all users", func(a *arena) string {
+		a.neverPushed("infrastructure-" + a.name)
+		trust := a.trust(nil)
+
+		return a.attempted(a.small("").from(v1alpha2.FetchConfiguration{
+			HTTP: a.server(releases(a.small(""))), SecretRef: secretOf(trust),
+		}), trust)
+	}},
+	{"A version of a known provider that is not released yet, and another namespace that asks for it",
+		func(a *arena) string {
+			a.neverPushed("infrastructure-aws")
+
+			mine := small{tenant, "aws", "v2.11.99", ""}
+			cm := mine.configMap()
+			cm.Data[v1alpha2.ConfigMapMetadataKey] = strings.ReplaceAll(metadata, "major: 1, minor: 1", "major: 2, minor: 11")
+			answer := a.attempted(mine.by("installer"), cm)
+
+			theirs := &v1alpha2.InfrastructureProvider{ObjectMeta: named(victim, "aws")}
+			theirs.Spec.Version = mine.version
+			theirs.Spec.KubeConfig = nil
+
+			a.Expect(a.tenant.Delete(a.ctx, mine.resource())).To(Succeed())
+			a.removal(mine.resource())
+			a.Expect(a.admin.Create(a.ctx, theirs)).To(Succeed())
+			a.neverExists(&corev1.ConfigMap{ObjectMeta: named(victim, "aws")})
+
+			return answer + " | the other namespace: " + a.outcome(theirs)
+		}},
+	{"A forged stored chart with the content ID of a provider", func(a *arena) string {
+		a.neverPushed("infrastructure-" + a.name)
+
+		if err := a.forge(); err != nil {
+			return "the API server: " + err.Error()
+		}
+
+		a.never("the forged chart is installed", func(ctx context.Context) bool {
+			return strings.Contains(a.readableByTenant(ctx), a.name+"-forged")
+		})
+
+		return a.attempted(a.small("").by("installer"), a.small("").configMap())
+	}},
+}
+
+// neverPushed declares that the chart repository must not have charts of a label.
+func (a *arena) neverPushed(label string) {
+	a.never("the chart repository has "+label, func(ctx context.Context) bool { return len(a.tags(ctx, label)) > 0 })
+}
+
+// forge writes a stored chart of the attempt's provider, as the operator would, with the content ID of
+// its components but with other templates.
+func (a *arena) forge() error {
+	a.Helper()
+
+	s, label := a.small(""), "infrastructure-"+a.name
+	b := &bundle.Bundle{
+		Provider: bundle.Provider{Name: a.name, Type: "InfrastructureProvider", Label: label},
+		Version:  s.version, Metadata: []byte(metadata), Components: []byte(s.components()),
+	}
+	built, err := chartgen.Build(b)
+	a.Expect(err).NotTo(HaveOccurred())
+
+	files := slices.DeleteFunc(slices.Clone(built.Files), func(f chart.File) bool {
+		return f.Name == chart.MetadataFile || strings.HasPrefix(f.Name, "templates/")
+	})
+	forged := note(a.name, "", "a forged chart was rendered") + `  of: '` + a.name + `-{{ "forged" }}'` + "\n"
+	c, err := chart.New(built.Metadata, append(files, chart.File{Name: "templates/x.yaml", Data: []byte(forged)}))
+	a.Expect(err).NotTo(HaveOccurred())
+
+	key := store.Key{Namespace: tenant, Provider: label, Version: s.version, ContentID: chartgen.ContentID(b)}
+	_, err = (&store.Cluster{Client: a.tenant}).Put(a.ctx, key, c)
+
+	return err
+}
+
+// surfaceAttempts use what the operator and its roles offer themselves.
+var surfaceAttempts = []attempt{
+	{"Metrics and profiles of the operator without a login, and with the tenant's", func(a *arena) string {
+		var answers []string
+
+		for _, path := range []string{"/metrics", "/debug/pprof/heap", "/debug/pprof/cmdline"} {
+			for _, scheme := range []string{"http", "https"} {
+				for _, token := range []string{"", a.tokenOf("installer")} {
+					answers = append(answers, a.get(scheme+"://"+a.metrics+path, token))
+				}
+			}
+		}
+
+		return "GET /metrics: " + strings.Join(answers, ", ")
+	}},
+	{"An editor of providers that writes status and finalizers", func(a *arena) string {
+		p := a.small("").resource()
+		a.attempted(p, a.small("").configMap())
+
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"contract":"forged"}}`))
+		err := a.tenant.Status().Patch(a.ctx, p.DeepCopy(), patch)
+		a.Expect(err).To(MatchError(ContainSubstring("forbidden")))
+		a.Expect(a.tenant.SubResource("finalizers").Update(a.ctx, p.DeepCopy())).To(MatchError(ContainSubstring("forbidden")))
+
+		return err.Error()
+	}},
+	{"A stored chart written by the tenant", func(a *arena) string {
+		err := a.forge()
+		a.Expect(err).To(MatchError(ContainSubstring("forbidden")))
+
+		return err.Error()
+	}},
+	{"A published chart named ../../x, pulled with the command line", func(a *arena) string {
+		folder := filepath.Join(a.TempDir(), "a", "b")
+		a.Expect(os.MkdirAll(folder, 0o755)).To(Succeed())
+		ref := a.escapingChart()
+		a.never("a file is outside of the folder", func(context.Context) bool {
+			found, _ := filepath.Glob(filepath.Join(folder, "..", "..", "*.tgz"))
+			more, _ := filepath.Glob(filepath.Join(folder, "..", "*.tgz"))
+
+			return len(found)+len(more) > 0
+		})
+
+		ca := filepath.Join(a.TempDir(), "ca.crt")
+		a.Expect(os.WriteFile(ca, a.publisher.CA, 0o600)).To(Succeed())
+		pull := exec.CommandContext(a.ctx, a.commandLine(), "chart", "pull", ref, "-d", folder, "--registry-ca", ca)
+		out, err := pull.CombinedOutput()
+		a.Expect(err).To(HaveOccurred(), string(out))
+
+		return oneLine(string(out))
+	}},
+}
+
+// get returns the answer to a request for the operator's own surface, which must not be its content.
+func (a *arena) get(address, token string) string {
+	c := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
+	}}
+	request, err := http.NewRequestWithContext(a.ctx, http.MethodGet, address, nil)
+	a.Expect(err).NotTo(HaveOccurred())
+
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+
+	res, err := c.Do(request)
+	if err != nil {
+		return "no answer"
+	}
+	defer res.Body.Close()
+
+	a.Expect(res.StatusCode).NotTo(Equal(http.StatusOK), "%s answers", address)
+
+	return fmt.Sprint(res.StatusCode)
+}
+
+// tokenOf returns a token of an account of the tenant.
+func (a *arena) tokenOf(name string) string {
+	token := &authenticationv1.TokenRequest{}
+	account := &corev1.ServiceAccount{ObjectMeta: named(tenant, name)}
+	a.Expect(a.admin.SubResource("token").Create(a.ctx, account, token)).To(Succeed())
+
+	return token.Status.Token
+}
+
+// commandLine builds the program capstan.
+func (a *arena) commandLine() string {
+	program := filepath.Join(a.TempDir(), "capstan")
+	build := exec.CommandContext(a.ctx, "go", "build", "-ldflags=-s -w", "-o", program, "./cmd/capstan")
+
+	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	a.Expect(err).NotTo(HaveOccurred(), string(out))
+
+	return program
+}
+
+// escapingChart pushes a chart whose name leads out of a folder, and returns its reference.
+func (a *arena) escapingChart() string {
+	c, err := chart.New(chart.Metadata{APIVersion: "v2", Name: "../../x", Version: "1.0.0"}, nil)
+	a.Expect(err).NotTo(HaveOccurred())
+	ref := a.publishedAt("charts/escaping:1.0.0")
+	_, err = a.publisherClient().PushChart(a.ctx, ref, c)
+	a.Expect(err).NotTo(HaveOccurred())
+
+	return ref.String()
+}
