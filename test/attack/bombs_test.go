@@ -243,7 +243,7 @@ func (a *arena) remotes(count int, server string) []v1alpha2.Provider {
 		kubeconfig := a.kubeconfig(server, nil)
 		kubeconfig.ObjectMeta = named(tenant, s.name+"-kc")
 
-		p := s.resource()
+		p := s.by("installer") // which may read the kubeconfig
 		p.Spec.KubeConfig = &v1alpha2.KubeConfig{SecretRef: v1alpha2.KubeConfigSecretReference{
 			LocalSecretReference: v1alpha2.LocalSecretReference{Name: kubeconfig.Name}, Key: "value",
 		}}
