@@ -52,7 +52,7 @@ func TestProviders(t *testing.T) {
 func TestVersions(t *testing.T) {
 	clitest.WithoutConfiguration(t)
 	g := NewWithT(t)
-	server := &fakesource.Server{Token: "t0ken"}
+	server := &fakesource.Server{}
 
 	metadata := []byte("releaseSeries: [{major: 1, minor: 1, contract: v1beta2}, {major: 1, minor: 0, contract: v1beta1}]")
 	for _, version := range []string{"v0.9.0", "v1.0.0", "v1.0.1", "v1.1.0", "v1.2.0-rc.1"} {
@@ -61,7 +61,6 @@ func TestVersions(t *testing.T) {
 
 	g.Expect(server.Start()).To(Succeed())
 	t.Cleanup(func() { _ = server.Stop() })
-	t.Setenv("GITHUB_TOKEN", "t0ken")
 	file := configured(
 		t,
 		"providers: [{name: tiny, type: AddonProvider, "+
