@@ -70,8 +70,8 @@ const ReconcileRequestAnnotation = "reconcile.fluxcd.io/requestedAt"
 // AdoptCRDAnnotation transfers the ownership of a CRD to the provider whose label is its value.
 const AdoptCRDAnnotation = Prefix + "/adopt"
 
-// AdoptReleaseAnnotation, with the value "true" on a provider resource, lets the operator take over a
-// Helm release that has the name of the provider's release and was created for something else.
+// AdoptReleaseAnnotation allows the operator, if its value on a provider resource is "true", to take over
+// a Helm release that has the name of the provider's release and was created for something else.
 const AdoptReleaseAnnotation = Prefix + "/adopt-release"
 
 // AllowUnsafeCRDAnnotation lists, on a provider resource and separated by commas, the CRDs whose

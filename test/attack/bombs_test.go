@@ -81,7 +81,7 @@ var bombs = []bomb{
 			return p, []client.Object{secret}
 		})
 	}},
-	{tried: "Five API servers that accept connections in silence", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
+	{tried: "Five API servers that never answer", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
 		address := a.silent()
 
 		return a.remotes(5, "https://"+address)

@@ -51,6 +51,7 @@ var _ = Describe("A Helm release that has the name of a provider's release", Ord
 		Expect(w.helm(ctx, "helm", "history", "infrastructure-namesake", "-n", t.name)).To(HaveLen(1))
 
 		By("allowing it")
+
 		p = t.resource()
 		p.Annotations = map[string]string{v1alpha2.AdoptReleaseAnnotation: "true"}
 		Expect(w.client.Create(ctx, p)).To(Succeed())

@@ -69,6 +69,7 @@ current-context: x
 		}
 
 		before := silent.connections()
+
 		Consistently(func() int { return silent.connections() - before }).WithTimeout(10 * time.Second).
 			Should(BeNumerically("<=", 3))
 	})
