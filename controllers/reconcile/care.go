@@ -100,6 +100,16 @@ func (r *run) checkHealth(ctx context.Context) Result {
 	return Result{}
 }
 
+// checkNewHealth reads the health of a revision that another program has made since the last one was
+// checked.
+func (r *run) checkNewHealth(ctx context.Context) Result {
+	if r.installed.record == nil || r.installed.health != nil {
+		return Result{}
+	}
+
+	return r.checkHealth(ctx)
+}
+
 // owner returns the release whose objects are checked.
 func (r *run) owner() health.Owner {
 	return health.Owner{

@@ -168,7 +168,7 @@ func (r *run) care(ctx context.Context) Result {
 
 	// Drift comes first: what is corrected in the same moment is no failure of health.
 	drift := r.correctDrift(ctx)
-	health := inOrder(ctx, r.checkHealth, r.markHealthy, r.markFailed, r.rollBack)
+	health := inOrder(ctx, r.checkHealth, r.markHealthy, r.markFailed, r.rollBack, r.checkNewHealth)
 
 	return firstOf(drift, health)
 }

@@ -16,9 +16,13 @@ func (r *run) summarize(care, change Result) Result {
 		return r.stopped(care, change)
 	}
 
+	inSync := r.state.State == state.InSync || r.decision.Action == state.Hold
+
 	switch {
-	case r.state.State == state.InSync, r.decision.Action == state.Hold:
-		return firstOf(care, r.healthResult())
+	case inSync && care.Ends():
+		return care
+	case inSync:
+		return r.healthResult()
 	case r.state.State == state.Locked:
 		return waiting(v1alpha2.ProgressingReason, r.state.Message, r.state.Until)
 	case r.installed.record == nil:

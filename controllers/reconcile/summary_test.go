@@ -148,6 +148,15 @@ func TestHealthDecidesWhenTheReleaseIsInSync(t *testing.T) {
 	}
 }
 
+func TestUnknownHealthIsTheResultOfCare(t *testing.T) {
+	r := newTestRun(revision(1, state.StatusDeployed, wanted))
+	r.state.State = state.InSync
+	r.installed.health = nil
+
+	result := r.summarize(failed(errors.New("Deployments cannot be listed"), applying), Result{})
+	NewWithT(t).Expect(result.Message).To(Equal("Deployments cannot be listed"))
+}
+
 func TestAttemptFailed(t *testing.T) {
 	next := time.Now().Add(time.Minute)
 	rollback := revision(3, state.StatusDeployed, former)
