@@ -235,7 +235,7 @@ func (r *run) announceCorrection(ctx context.Context, d deviation) {
 		APIVersion: apiVersion, Kind: kind, Namespace: d.Object.Namespace, Name: d.Object.Name,
 	}
 	r.Events.Eventf(r.provider, object, corev1.EventTypeNormal, v1alpha2.DriftCorrectedReason, action,
-		"Corrected drift: %s", &d)
+		"%s", note("Corrected drift: "+d.String()))
 }
 
 // driftReason returns the reason for drift that is left.

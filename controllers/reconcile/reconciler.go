@@ -233,12 +233,18 @@ func (r *Reconciler) announce(provider v1alpha2.Provider, before *metav1.Conditi
 		kind = corev1.EventTypeWarning
 	}
 
-	r.Events.Eventf(provider, nil, kind, now.Reason, "Reconcile", "%s", now.Message)
+	r.Events.Eventf(provider, nil, kind, now.Reason, "Reconcile", "%s", note(now.Message))
 }
 
 // warn emits a warning event.
 func (r *Reconciler) warn(provider v1alpha2.Provider, reason, action, message string) {
-	r.Events.Eventf(provider, nil, corev1.EventTypeWarning, reason, action, "%s", object.Printable(message))
+	r.Events.Eventf(provider, nil, corev1.EventTypeWarning, reason, action, "%s", note(message))
+}
+
+// note returns the text of an event. The API server rejects events with a longer one.
+func note(message string) string {
+	const maxLength = 1024 - len(" …")
+	return object.OneLine(object.Printable(message), maxLength)
 }
 
 // requested reports whether a user asks for a reconcile of everything, now.

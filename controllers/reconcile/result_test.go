@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -207,6 +208,12 @@ var errorCases = map[string]errorCase{
 		err:       errors.New("connection reset"),
 		condition: installFailed, reason: v1alpha2.ComponentsFetchErrorReason, outcome: Retrying,
 	},
+}
+
+func TestNotesFitIntoEvents(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(note("short")).To(Equal("short"))
+	g.Expect(note(strings.Repeat("€", 1000))).To(SatisfyAll(HaveSuffix("€ …"), HaveLen(1024)))
 }
 
 func TestErrorTable(t *testing.T) {

@@ -107,7 +107,7 @@ func (r *run) reportLeft(ctx context.Context, cause error) {
 	ctrl.LoggerFrom(ctx).Info("Kept a release in a cluster that cannot be reached", "problem", message)
 
 	namespace := &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: r.provider.GetNamespace()}
-	r.Events.Eventf(namespace, nil, corev1.EventTypeWarning, v1alpha2.ReleaseKeptReason, "Delete", "%s", message)
+	r.Events.Eventf(namespace, nil, corev1.EventTypeWarning, v1alpha2.ReleaseKeptReason, "Delete", "%s", note(message))
 }
 
 // unreachedHint completes the message about a removal that failed in a remote cluster.
