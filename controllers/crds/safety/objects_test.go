@@ -139,13 +139,13 @@ var _ = Describe("Check", func() {
 			before, after := withVersions("v1alpha1"), withVersions()
 			install(ctx, before)
 
-			applyIn := func(version, name string) error {
+			applyIn := func(version, name string, dryRun ...string) error {
 				o := empty(name)
 				o.SetAPIVersion(samples.Group + "/" + version)
 				o.SetLabels(map[string]string{"version": version})
 				_, err := client.Resource(samples.GroupResource().WithVersion(version)).
 					Namespace("default").
-					Apply(ctx, name, o, metav1.ApplyOptions{FieldManager: "client", Force: true})
+					Apply(ctx, name, o, metav1.ApplyOptions{FieldManager: "client", Force: true, DryRun: dryRun})
 
 				return err
 			}
@@ -157,10 +157,10 @@ var _ = Describe("Check", func() {
 			Expect(affected(report)).To(Equal([]string{"old"}))
 
 			Expect(replace(ctx, after)).To(Succeed())
-			Eventually(ctx, func() error { return applyIn("v1alpha1", "probe") }).
+			Eventually(ctx, func() error { return applyIn("v1", "old", metav1.DryRunAll) }).
 				WithTimeout(time.Minute).
-				Should(Satisfy(apierrors.IsNotFound), "the new CRD is in force")
-			Expect(applyIn("v1", "old")).To(MatchError(ContainSubstring("invalid group/version")))
+				Should(MatchError(ContainSubstring("invalid group/version")), "the new CRD is in force")
+			Expect(applyIn("v1alpha1", "probe")).To(Satisfy(apierrors.IsNotFound))
 			Expect(applyIn("v1", "newer")).To(Succeed())
 
 			without := []byte(`[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`)

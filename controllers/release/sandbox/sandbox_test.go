@@ -80,9 +80,10 @@ func TestRenderHostileCharts(t *testing.T) {
 		"a text that doubles": {
 			template(`{{ $a := "xxxxxxxx" }}{{ range until 40 }}{{ $a = print $a $a }}{{ end }}`), memory,
 		},
-		"a long list":       {template(`{{ range until 1000000000 }}{{ end }}`), memory},
-		"an endless loop":   {template(endless), "5s of processor time"},
-		"endless recursion": {template(`{{ define "a" }}{{ template "a" }}{{ end }}{{ template "a" }}`), "without end"},
+		"a long list":     {template(`{{ range until 1000000000 }}{{ end }}`), memory},
+		"an endless loop": {template(endless), "5s of processor time"},
+		// Either the stack or the memory is used up first.
+		"endless recursion": {template(`{{ define "a" }}{{ template "a" }}{{ end }}{{ template "a" }}`), "simplify them"},
 		"many values":       {template(`a: [{{ repeat 60000 "1," }}]`), "more than 50000 values"},
 		"many objects":      {template(`{{ repeat 3000 "a: b\n---\n" }}`), "more than 2000 documents"},
 		"a large manifest":  {template(`a: {{ repeat 5000000 "x" }}`), "larger than 4 MiB"},
