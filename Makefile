@@ -150,6 +150,10 @@ bench: build bed-binaries ## Benchmark installs against kubectl apply, mirrors a
 bench-scale: build bed-binaries ## Benchmark up to 500 providers for docs/scale.md (takes a quarter of an hour)
 	@go run ./test/bench/scale -plot docs/scale.svg
 
+.PHONY: bench-remote
+bench-remote: build bed-binaries ## Benchmark local providers while sixty remote clusters do not answer (takes four minutes)
+	@go run ./test/bench/remote
+
 .PHONY: help
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*##"} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*##/ {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
