@@ -22,8 +22,11 @@ type Limits struct {
 	// Default: 1s and 1m.
 	MinProbe, MaxProbe time.Duration
 	// MaxResponse limits the body of each response in bytes, and MaxList the sum of all pages of a list,
-	// and of all events of a watch. Default: 64 MiB and 256 MiB.
+	// of all events of a watch, and of all responses that are read at the same time.
+	// Default: 16 MiB and 96 MiB.
 	MaxResponse, MaxList int64
+	// Pause is how long nothing is sent to an API server that has exceeded one of these. Default: 5m.
+	Pause time.Duration
 }
 
 func (l Limits) withDefaults() Limits {
@@ -31,8 +34,9 @@ func (l Limits) withDefaults() Limits {
 	setDefault(&l.ProbeTimeout, 10*time.Second)
 	setDefault(&l.MinProbe, time.Second)
 	setDefault(&l.MaxProbe, time.Minute)
-	setDefault(&l.MaxResponse, 64<<20)
-	setDefault(&l.MaxList, 256<<20)
+	setDefault(&l.MaxResponse, 16<<20)
+	setDefault(&l.MaxList, 96<<20)
+	setDefault(&l.Pause, 5*time.Minute)
 
 	return l
 }
@@ -56,14 +60,14 @@ var errTimeout = errors.New("no response in time")
 
 // guard sends the requests to a remote API server, which may be anyone's. It limits their duration and
 // the size of the responses, follows no redirects, sends nothing while the server is known not to
-// answer, and reports whether it answered.
+// answer or has sent too much, and reports whether it answered.
 type guard struct {
 	next   http.RoundTripper
 	limits Limits
 	reach  *reachability
 	// running ends when the connection is closed, and with it every request.
 	running context.Context
-	lists   *listSizes
+	sizes   *sizes
 }
 
 // wrap makes the guard send its requests by a transport.
@@ -117,12 +121,16 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 		timer.Reset(duration)
 	}
 
+	count, discount := g.sizes.start(request.URL, g.limits)
 	response.Body = &guardedBody{
 		ReadCloser: response.Body,
 		ctx:        ctx,
-		release:    release,
 		guard:      g,
-		count:      g.counter(request.URL),
+		count:      count,
+		release: sync.OnceFunc(func() {
+			discount()
+			release()
+		}),
 	}
 
 	return response, nil
@@ -137,35 +145,14 @@ func (g *guard) failure(ctx context.Context, err error) error {
 	return err
 }
 
-// counter returns the function that counts the bytes of a response and returns an error for too many.
-func (g *guard) counter(address *url.URL) func(n int) error {
-	var total int64
-
-	countPage := g.lists.start(address, g.limits.MaxList)
-
-	limit := g.limits.MaxResponse
-	if _, ok := watchDuration(address); ok {
-		limit = g.limits.MaxList
-	}
-
-	return func(n int) error {
-		total += int64(n)
-
-		if total > limit {
-			return fmt.Errorf("the API server sends more than %d MiB", limit>>20)
-		}
-
-		return countPage(n)
-	}
-}
-
 // guardedBody is the body of a response.
 type guardedBody struct {
 	io.ReadCloser
 	ctx     context.Context //nolint:containedctx // the request's, which ends when the body is closed
 	release func()
 	guard   *guard
-	count   func(n int) error
+	// count counts bytes, and returns what is too large; empty if nothing is.
+	count func(n int) string
 }
 
 // Read reads from the body.
@@ -175,8 +162,13 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 		return n, b.guard.failure(b.ctx, err)
 	}
 
-	if tooMany := b.count(n); tooMany != nil {
-		return 0, tooMany
+	if excess := b.count(n); excess != "" {
+		b.guard.reach.exceeded(excess)
+	}
+
+	// Another response may have been too large, too.
+	if err := b.guard.reach.pausing(); err != nil {
+		return 0, err
 	}
 
 	return n, err
@@ -205,47 +197,4 @@ func watchDuration(address *url.URL) (time.Duration, bool) {
 
 func isRedirect(status int) bool {
 	return status >= http.StatusMultipleChoices && status < http.StatusBadRequest && status != http.StatusNotModified
-}
-
-// listSizes counts the bytes of lists that come in several pages.
-type listSizes struct {
-	mu    sync.Mutex
-	bytes map[string]int64 // by path and selectors
-}
-
-// start returns the function that counts the bytes of a page. The first page of a list counts from zero.
-func (l *listSizes) start(address *url.URL, limit int64) func(n int) error {
-	query := address.Query()
-	if query.Get("limit") == "" && query.Get("continue") == "" {
-		return func(int) error { return nil }
-	}
-
-	first := query.Get("continue") == ""
-
-	query.Del("continue")
-
-	key := address.Path + "?" + query.Encode()
-
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	if l.bytes == nil {
-		l.bytes = map[string]int64{}
-	}
-
-	if first {
-		l.bytes[key] = 0
-	}
-
-	return func(n int) error {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-
-		l.bytes[key] += int64(n)
-		if l.bytes[key] > limit {
-			return fmt.Errorf("the API server sends a list of more than %d MiB", limit>>20)
-		}
-
-		return nil
-	}
 }

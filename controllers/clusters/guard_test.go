@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -27,9 +28,10 @@ func guardedClient(t *testing.T, handler http.HandlerFunc) (*http.Client, *guard
 	limits := Limits{
 		Timeout: 200 * time.Millisecond, ProbeTimeout: 200 * time.Millisecond,
 		MinProbe: 20 * time.Millisecond, MaxResponse: 1 << 20, MaxList: 2 << 20,
+		Pause: 500 * time.Millisecond,
 	}.withDefaults()
 	reach := &reachability{address: server.URL, limits: limits, running: t.Context(), changed: func() {}}
-	g := &guard{limits: limits, reach: reach, running: t.Context(), lists: &listSizes{}}
+	g := &guard{limits: limits, reach: reach, running: t.Context(), sizes: &sizes{}}
 	client := &http.Client{Transport: g.wrap(http.DefaultTransport)}
 
 	return client, g, server.URL
@@ -115,15 +117,15 @@ func TestGuardLimitsSize(t *testing.T) {
 		want  string
 	}{
 		"a response within the limit": {1 << 20, []string{"/api", "/api"}, ""},
-		"a response beyond it":        {1<<20 + 1, []string{"/api"}, "sends more than 1 MiB"},
+		"a response beyond it":        {1<<20 + 1, []string{"/api"}, ": a response exceeded the limit of 1 MiB"},
 		"a watch within its limit":    {2 << 20, []string{"/api?watch=1"}, ""},
-		"a watch beyond it":           {2<<20 + 1, []string{"/api?watch=1"}, "sends more than 2 MiB"},
+		"a watch beyond it":           {2<<20 + 1, []string{"/api?watch=1"}, ": a watch exceeded the limit of 2 MiB"},
 		"pages within the limit": {
 			1 << 20, []string{"/api?limit=9", "/api?limit=9&continue=a", "/api?limit=9", "/api?limit=9&continue=b"}, "",
 		},
 		"pages beyond it": {
 			1 << 20, []string{"/api?limit=9", "/api?limit=9&continue=a", "/api?limit=9&continue=b"},
-			"sends a list of more than 2 MiB",
+			": the pages of a list exceeded the limit of 2 MiB",
 		},
 		"pages of two lists": {
 			1 << 20, []string{"/a?limit=9", "/b?limit=9", "/a?continue=a&limit=9", "/b?continue=a&limit=9"}, "",
@@ -145,6 +147,81 @@ func TestGuardLimitsSize(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestGuardLimitsResponsesAtTheSameTime(t *testing.T) {
+	g := NewWithT(t)
+	client, _, address := guardedClient(t, sends(1<<20))
+
+	// read reads a response, and returns what closes it.
+	read := func() (end func() error) {
+		response, err := client.Get(address)
+		g.Expect(err).NotTo(HaveOccurred())
+		t.Cleanup(func() { _ = response.Body.Close() })
+		g.Expect(io.ReadAll(response.Body)).To(HaveLen(1 << 20))
+
+		return response.Body.Close
+	}
+
+	end := read()
+	read()
+	g.Expect(end()).To(Succeed())
+	g.Expect(end()).To(Succeed(), "it counts once")
+	g.Expect(get(client, address)).To(Succeed())
+
+	read()
+	g.Expect(get(client, address)).To(MatchError(ContainSubstring(
+		": responses at the same time exceeded the limit of 2 MiB")))
+}
+
+func TestGuardPausesAfterTooMuch(t *testing.T) {
+	g := NewWithT(t)
+	requests := make(chan string, 100)
+	client, guarded, address := guardedClient(t, func(w http.ResponseWriter, r *http.Request) {
+		requests <- r.URL.Path
+
+		switch r.URL.Path {
+		case "/large":
+			sends(1<<20+1)(w, r)
+		case "/events":
+			for r.Context().Err() == nil {
+				_, _ = io.WriteString(w, "event")
+				w.(http.Flusher).Flush()
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+	})
+
+	changed := make(chan struct{}, 10)
+	guarded.reach.changed = func() { changed <- struct{}{} }
+	guarded.reach.setProbe(newProbe(client, address))
+
+	watch := make(chan error)
+
+	go func() { watch <- get(client, address+"/events?watch=true") }()
+
+	g.Eventually(requests).Should(Receive(Equal("/events")))
+
+	begin := time.Now()
+	err := get(client, address+"/large")
+
+	var unreachable *UnreachableError
+	g.Expect(errors.As(err, &unreachable)).To(BeTrue())
+	g.Expect(unreachable).To(MatchError("the API server " + address + " of spec.kubeConfig is not asked again " +
+		"for 500ms: a response exceeded the limit of 1 MiB; reduce the objects in that cluster or correct the kubeconfig"))
+	g.Eventually(changed).Should(Receive(), "to report it")
+	g.Eventually(watch).Should(Receive(MatchError(ContainSubstring("a response exceeded the limit"))))
+
+	// Nothing is sent meanwhile, not even a probe.
+	g.Expect(requests).To(Receive(Equal("/large")))
+	g.Consistently(func() error { return get(client, address+"/small") }, "300ms").Should(
+		MatchError(ContainSubstring(unreachable.Error())))
+	g.Expect(requests).To(BeEmpty())
+
+	g.Eventually(changed).Should(Receive(), "it may be asked again")
+	g.Expect(time.Since(begin)).To(BeNumerically(">=", 500*time.Millisecond))
+	g.Expect(requests).To(Receive(Equal("/version")))
+	g.Expect(get(client, address+"/small")).To(Succeed())
 }
 
 func TestGuardFollowsNoRedirect(t *testing.T) {

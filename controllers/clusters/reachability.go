@@ -22,10 +22,17 @@ type UnreachableError struct {
 	// Retry means that the operator has not found out yet whether that was only one request, and wakes
 	// nothing.
 	Retry bool
+	// Pause is how long the API server is not asked again because it has sent too much; zero otherwise.
+	Pause time.Duration
 	hint  string
 }
 
 func (e *UnreachableError) Error() string {
+	if e.Pause > 0 {
+		return fmt.Sprintf("the API server %s of spec.kubeConfig is not asked again for %s: %s; "+
+			"reduce the objects in that cluster or correct the kubeconfig%s", e.Address, e.Pause, e.Reason, e.hint)
+	}
+
 	return fmt.Sprintf("the API server %s of spec.kubeConfig cannot be reached: %s; "+
 		"correct the kubeconfig or the connection%s", e.Address, e.Reason, e.hint)
 }
@@ -60,6 +67,8 @@ type reachability struct {
 	probe   func(context.Context) error
 	probing bool
 	down    *UnreachableError
+	// pause is when the server, which has sent too much, may be asked again.
+	pause time.Time
 }
 
 // setProbe sets how the server is asked.
@@ -70,7 +79,8 @@ func (r *reachability) setProbe(probe func(context.Context) error) {
 	r.probe = probe
 }
 
-// refusal returns why no request is sent; nil if the server is not known to be unreachable.
+// refusal returns why no request is sent; nil if the server is not known to be unreachable. The error is an
+// *UnreachableError.
 func (r *reachability) refusal() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,6 +113,10 @@ func (r *reachability) failed() {
 // probeUntilReachable asks the server until it answers.
 func (r *reachability) probeUntilReachable() {
 	for wait := r.limits.MinProbe; ; wait = min(2*wait, r.limits.MaxProbe) {
+		if !r.waitForPause() {
+			return
+		}
+
 		err := r.ask()
 		if r.set(err) {
 			return
@@ -134,9 +148,77 @@ func (r *reachability) ask() error {
 	return err
 }
 
-// set notes the result of a probe, and reports whether the server answered.
+// exceeded notes that the server has sent too much. It counts as unreachable for a while, and then until
+// it answers a probe.
+func (r *reachability) exceeded(reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	now := time.Now()
+	if now.Before(r.pause) {
+		return
+	}
+
+	before := r.down
+	r.down = &UnreachableError{Address: r.address, Reason: reason, Pause: r.limits.Pause}
+	r.pause = now.Add(r.limits.Pause)
+
+	probes := !r.probing && r.probe != nil
+	r.probing = r.probing || probes
+
+	go func() {
+		if before == nil && r.running.Err() == nil {
+			r.changed()
+		}
+
+		if probes {
+			r.probeUntilReachable()
+		}
+	}()
+}
+
+// pausing returns why no more is read from the server; nil unless it has sent too much.
+func (r *reachability) pausing() error {
+	r.mu.Lock()
+	pausing := time.Now().Before(r.pause)
+	r.mu.Unlock()
+
+	if !pausing {
+		return nil
+	}
+
+	return r.refusal()
+}
+
+// waitForPause waits until the server may be asked again, and reports whether it may: not if the
+// connection is closed.
+func (r *reachability) waitForPause() bool {
+	r.mu.Lock()
+	pause := time.Until(r.pause)
+	r.mu.Unlock()
+
+	if pause <= 0 {
+		return true
+	}
+
+	select {
+	case <-r.running.Done():
+		return false
+	case <-time.After(pause):
+		return true
+	}
+}
+
+// set notes the result of a probe, and reports whether the server answered. A probe that was sent before
+// the server sent too much says nothing.
 func (r *reachability) set(err error) bool {
 	r.mu.Lock()
+
+	if time.Now().Before(r.pause) {
+		r.mu.Unlock()
+		return false
+	}
+
 	before := r.down
 	r.down = nil
 

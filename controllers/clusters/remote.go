@@ -127,7 +127,7 @@ func (r *remote) guard(address string, limits Limits) *guard {
 		r.reach = &reachability{address: address, limits: limits, changed: r.wake, running: r.running}
 	}
 
-	return &guard{limits: limits, reach: r.reach, running: r.running, lists: &listSizes{}}
+	return &guard{limits: limits, reach: r.reach, running: r.running, sizes: &sizes{}}
 }
 
 // connect connects to a remote cluster and starts its caches, which run until ctx ends.
@@ -146,6 +146,10 @@ func (p *Pool) connect(ctx context.Context, remote *remote, config *rest.Config)
 	guard.reach.setProbe(newProbe(httpClient, config.Host))
 
 	cluster, err := p.open(ctx, config, httpClient)
+	if refused := (*UnreachableError)(nil); errors.As(err, &refused) {
+		return nil, refused
+	}
+
 	if request := (*url.Error)(nil); errors.As(err, &request) {
 		return nil, &UnreachableError{Address: config.Host, Reason: reasonOf(err), Retry: true}
 	}
