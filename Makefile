@@ -124,7 +124,7 @@ test-scenarios:
 # Each attempt prints a line. ATTACK_LOGS may be a folder for the operator's log.
 .PHONY: attack
 attack: bed-binaries ## Attack the operator as a tenant, a publisher and a server would
-	@cd test/attack && ATTACK=1 go test -count 1 -timeout 15m
+	@cd test/attack && go test -count 1 -timeout 15m
 
 # A real node needs root and some Debian packages, which are installed if they are missing. On other systems the scenarios
 # are skipped, with a line that gives the reason.

@@ -73,6 +73,10 @@ var bombs = []bomb{
 
 		return a.charted(map[string]string{"templates/x.yaml": loop})
 	}},
+	{tried: "Six web servers whose files never end", throw: func(a *arena) []v1alpha2.Provider {
+		return a.fetching(6, endless)
+	}},
+	// What lasts keeps further providers with a server waiting, but only those of the tenant.
 	{tried: "Five charts with hooks that never end", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
 		return a.several(5, func(s small) (v1alpha2.Provider, []client.Object) {
 			trust := a.named(s.name)
@@ -108,9 +112,6 @@ var bombs = []bomb{
 				time.Sleep(time.Second)
 			}
 		})
-	}},
-	{tried: "Six web servers whose files never end", throw: func(a *arena) []v1alpha2.Provider {
-		return a.fetching(6, endless)
 	}},
 	{tried: "2,000 objects in one provider", lasting: true, throw: func(a *arena) []v1alpha2.Provider {
 		return a.compressed(manyObjects(a.small(""), 2000))

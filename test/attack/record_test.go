@@ -180,6 +180,9 @@ func (a *arena) removal(p v1alpha2.Provider) string {
 			return
 		}
 
+		// The answer to the deletion, which is a generation of its own, and not to anything before.
+		g.Expect(p.GetStatus().ObservedGeneration).To(Equal(p.GetGeneration()))
+
 		answer = readyReason(p)
 		g.Expect(answer).To(Or(HavePrefix(v1alpha2.DeletionBlockedReason), HavePrefix(v1alpha2.KubeConfigErrorReason)))
 	}).Should(Succeed(), "the deletion neither ends nor says why")
