@@ -120,6 +120,7 @@ func (c *Cluster) createCaches() error {
 	c.Definitions, err = c.connection.newCache(cache.Options{
 		Scheme:           definitions,
 		DefaultTransform: crds.StripSchemas,
+		NewInformer:      newDefinitionsInformer,
 	})
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 )
 
 // pageSize limits the objects in memory.
-const pageSize = 500
+const pageSize = 200
 
 // ClusterObjects reads objects from an API server.
 type ClusterObjects struct {

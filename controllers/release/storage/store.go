@@ -78,7 +78,7 @@ func New(secrets corev1.SecretInterface, release types.NamespacedName, failure f
 // Load reads the revisions, a few at a time: a user who may write Secrets in the namespace can add
 // records of a megabyte.
 func (s *Store) Load(ctx context.Context) error {
-	const pageSize = 20
+	const pageSize = 10 // a response of a remote cluster may have 16 MiB
 
 	left := maxTotal
 	options := metav1.ListOptions{LabelSelector: Selector(s.release.Name), Limit: pageSize}
