@@ -25,6 +25,8 @@ type Limits struct {
 	// of all events of a watch, and of all responses that are read at the same time.
 	// Default: 16 MiB and 96 MiB.
 	MaxResponse, MaxList int64
+	// MaxDecoded limits the estimated memory of the documents that are being read, in bytes. Default: 128 MiB.
+	MaxDecoded int64
 	// Pause is how long nothing is sent to an API server that has exceeded one of these. Default: 5m.
 	Pause time.Duration
 }
@@ -36,6 +38,7 @@ func (l Limits) withDefaults() Limits {
 	setDefault(&l.MaxProbe, time.Minute)
 	setDefault(&l.MaxResponse, 16<<20)
 	setDefault(&l.MaxList, 96<<20)
+	setDefault(&l.MaxDecoded, 128<<20)
 	setDefault(&l.Pause, 5*time.Minute)
 
 	return l
@@ -68,6 +71,7 @@ type guard struct {
 	// running ends when the connection is closed, and with it every request.
 	running context.Context
 	sizes   *sizes
+	decoded *decoded
 }
 
 // wrap makes the guard send its requests by a transport.
@@ -94,7 +98,7 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 		cancel(nil)
 	}
 
-	response, err := g.next.RoundTrip(request.WithContext(ctx))
+	response, err := g.next.RoundTrip(acceptJSON(request.WithContext(ctx)))
 	if err != nil {
 		err = g.failure(ctx, err)
 
@@ -121,13 +125,18 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 		timer.Reset(duration)
 	}
 
+	expectJSON(response)
+
+	document := &document{all: g.decoded}
 	count, discount := g.sizes.start(request.URL, g.limits)
 	response.Body = &guardedBody{
 		ReadCloser: response.Body,
 		ctx:        ctx,
 		guard:      g,
 		count:      count,
+		document:   document,
 		release: sync.OnceFunc(func() {
+			document.end()
 			discount()
 			release()
 		}),
@@ -152,7 +161,8 @@ type guardedBody struct {
 	release func()
 	guard   *guard
 	// count counts bytes, and returns what is too large; empty if nothing is.
-	count func(n int) string
+	count    func(n int) string
+	document *document
 }
 
 // Read reads from the body.
@@ -164,6 +174,10 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 
 	if excess := b.count(n); excess != "" {
 		b.guard.reach.exceeded(excess)
+	}
+
+	if limit := b.guard.limits.MaxDecoded; b.document.read(p[:max(n, 0)], limit) {
+		b.guard.reach.exceeded(fmt.Sprintf("documents take more than %d MiB of memory", limit>>20))
 	}
 
 	// Another response may have been too large, too.

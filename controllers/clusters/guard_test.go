@@ -28,10 +28,10 @@ func guardedClient(t *testing.T, handler http.HandlerFunc) (*http.Client, *guard
 	limits := Limits{
 		Timeout: 200 * time.Millisecond, ProbeTimeout: 200 * time.Millisecond,
 		MinProbe: 20 * time.Millisecond, MaxResponse: 1 << 20, MaxList: 2 << 20,
-		Pause: 500 * time.Millisecond,
+		MaxDecoded: 1 << 20, Pause: 500 * time.Millisecond,
 	}.withDefaults()
 	reach := &reachability{address: server.URL, limits: limits, running: t.Context(), changed: func() {}}
-	g := &guard{limits: limits, reach: reach, running: t.Context(), sizes: &sizes{}}
+	g := &guard{limits: limits, reach: reach, running: t.Context(), sizes: &sizes{}, decoded: &decoded{}}
 	client := &http.Client{Transport: g.wrap(http.DefaultTransport)}
 
 	return client, g, server.URL

@@ -127,7 +127,9 @@ func (r *remote) guard(address string, limits Limits) *guard {
 		r.reach = &reachability{address: address, limits: limits, changed: r.wake, running: r.running}
 	}
 
-	return &guard{limits: limits, reach: r.reach, running: r.running, sizes: &sizes{}}
+	return &guard{
+		limits: limits, reach: r.reach, running: r.running, sizes: &sizes{}, decoded: &decoded{},
+	}
 }
 
 // connect connects to a remote cluster and starts its caches, which run until ctx ends.
