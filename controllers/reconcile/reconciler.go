@@ -251,3 +251,22 @@ func note(message string) string {
 func requested(provider v1alpha2.Provider) bool {
 	return provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation] != provider.GetStatus().LastHandledReconcileAt
 }
+
+// until returns the time until at, at least a millisecond; zero for the zero time.
+func until(at time.Time) time.Duration {
+	if at.IsZero() {
+		return 0
+	}
+
+	return max(time.Until(at), time.Millisecond)
+}
+
+// retryAfter returns the time until a stalled resource is looked at again: until the known time, or as
+// long as the condition has existed, within bounds.
+func retryAfter(result Result, ready *metav1.Condition) time.Duration {
+	if !result.At.IsZero() {
+		return max(time.Until(result.At), time.Second)
+	}
+
+	return min(max(time.Since(ready.LastTransitionTime.Time), minRetry), maxRetry)
+}

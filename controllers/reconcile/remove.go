@@ -3,17 +3,22 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/removal"
 )
 
@@ -112,4 +117,106 @@ func (r *Reconciler) forgetGone(name types.NamespacedName) {
 	provider.SetUID(uid.(types.UID))
 
 	r.forget(provider)
+}
+
+// unreachedGrace is how long the removal of a provider that was never installed tries to reach its
+// cluster, where a release may be that the status does not have.
+const unreachedGrace = time.Minute
+
+// removeUnreached removes the resource of a provider whose cluster cannot be used because of the given
+// error. It waits for the cluster if something is installed there, unless the namespace of the resource
+// is being deleted and the kubeconfig is deleted with it.
+func (r *run) removeUnreached(ctx context.Context, cause error) Result {
+	if !controllerutil.ContainsFinalizer(r.provider, v1alpha2.Finalizer) {
+		return removing
+	}
+
+	gone, err := r.kubeConfigGone(ctx)
+	if err != nil {
+		return failed(err, fetching)
+	}
+
+	installed := r.provider.GetStatus().Release != nil
+
+	if installed && gone {
+		gone, err = r.namespaceTerminates(ctx)
+		if err != nil {
+			return failed(err, fetching)
+		}
+	}
+
+	if !gone && !r.givenUp() {
+		return failed(cause, fetching)
+	}
+
+	if installed {
+		r.reportLeft(ctx, cause)
+	}
+
+	return r.abandon(ctx)
+}
+
+// abandon lets the resource go without its cluster.
+func (r *run) abandon(ctx context.Context) Result {
+	if err := r.Planner.Charts.Delete(ctx, r.provider); err != nil {
+		return failed(err, fetching)
+	}
+
+	return r.dropFinalizer(ctx)
+}
+
+// givenUp reports whether the removal of a provider that was never installed, as far as is known, need
+// not wait for its cluster any longer.
+func (r *run) givenUp() bool {
+	uninstalled := conditions.GetReason(r.provider, v1alpha2.ProviderInstalledCondition) == v1alpha2.UninstalledReason
+	age := time.Since(r.provider.GetDeletionTimestamp().Time)
+
+	return r.provider.GetStatus().Release == nil && !uninstalled && age > unreachedGrace
+}
+
+// kubeConfigGone reports whether the Secret of spec.kubeConfig does not exist.
+func (r *run) kubeConfigGone(ctx context.Context) (bool, error) {
+	kubeConfig := r.provider.GetSpec().KubeConfig
+	if kubeConfig == nil {
+		return false, nil
+	}
+
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+
+	key := client.ObjectKey{Namespace: r.provider.GetNamespace(), Name: kubeConfig.SecretRef.Name}
+	err := r.APIReader.Get(ctx, key, secret)
+
+	return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+}
+
+// namespaceTerminates reports whether the namespace of the resource is being deleted.
+func (r *run) namespaceTerminates(ctx context.Context) (bool, error) {
+	namespace := &corev1.Namespace{}
+	if err := r.APIReader.Get(ctx, client.ObjectKey{Name: r.provider.GetNamespace()}, namespace); err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+
+	return !namespace.DeletionTimestamp.IsZero(), nil
+}
+
+// reportLeft reports that the release stays in a cluster that cannot be reached. No event can be created
+// in a namespace that is being deleted, so it is one about the namespace, in the namespace default.
+func (r *run) reportLeft(ctx context.Context, cause error) {
+	message := fmt.Sprintf("%s was deleted, and what it installed as release %s was kept in its cluster: %s",
+		v1alpha2.FullName(r.provider), plan.ReleaseKey(r.provider), cause)
+	ctrl.LoggerFrom(ctx).Info("Kept a release in a cluster that cannot be reached", "problem", message)
+
+	namespace := &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: r.provider.GetNamespace()}
+	r.Events.Eventf(namespace, nil, corev1.EventTypeWarning, v1alpha2.ReleaseKeptReason, "Delete", "%s", note(message))
+}
+
+// unreachedHint completes the message about a removal that failed in a remote cluster.
+func (r *run) unreachedHint() string {
+	if !r.target.Remote {
+		return ""
+	}
+
+	return fmt.Sprintf(
+		"; if that cluster no longer exists, remove the finalizer %s from this resource", v1alpha2.Finalizer)
 }

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxcd/pkg/runtime/acl"
@@ -285,23 +284,4 @@ func writeResult(provider v1alpha2.Provider, result Result) (ctrl.Result, error)
 	default:
 		return ctrl.Result{RequeueAfter: until(result.At)}, nil
 	}
-}
-
-// until returns the time until at, at least a millisecond; zero for the zero time.
-func until(at time.Time) time.Duration {
-	if at.IsZero() {
-		return 0
-	}
-
-	return max(time.Until(at), time.Millisecond)
-}
-
-// retryAfter returns the time until a stalled resource is looked at again: until the known time, or as
-// long as the condition has existed, within bounds.
-func retryAfter(result Result, ready *metav1.Condition) time.Duration {
-	if !result.At.IsZero() {
-		return max(time.Until(result.At), time.Second)
-	}
-
-	return min(max(time.Since(ready.LastTransitionTime.Time), minRetry), maxRetry)
 }
