@@ -35,6 +35,19 @@ func (r Report) Unhealthy() []ObjectHealth {
 	return slices.DeleteFunc(slices.Clone(r.Objects), ObjectHealth.Healthy)
 }
 
+// Missing returns the objects that do not exist.
+func (r Report) Missing() []object.Key {
+	var missing []object.Key
+
+	for _, h := range r.Objects {
+		if h.Status == status.NotFoundStatus {
+			missing = append(missing, h.Object)
+		}
+	}
+
+	return missing
+}
+
 // Message names the first objects that are not healthy, with the reasons, and how many more there
 // are.
 func (r Report) Message() string {

@@ -4,8 +4,14 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/drift"
 )
 
 func TestDriftPolicy(t *testing.T) {
@@ -28,6 +34,34 @@ func TestDriftPolicy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(driftPolicy(&test.spec)).To(Equal(test.expected))
+		})
+	}
+}
+
+func TestLostMeanwhile(t *testing.T) {
+	role := object.Key{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), Name: "manager"}
+	report := func(s status.Status) *health.Report {
+		return &health.Report{Objects: []health.ObjectHealth{{Object: role, Result: health.Result{Status: s}}}}
+	}
+	deviations := func(o object.Key) *[]deviation {
+		return &[]deviation{{Difference: drift.Difference{Object: o}}}
+	}
+
+	for name, test := range map[string]struct {
+		health     *health.Report
+		deviations *[]deviation
+		expected   bool
+	}{
+		"missing after drift was looked for": {report(status.NotFoundStatus), &[]deviation{}, true},
+		"missing, and another has drifted":   {report(status.NotFoundStatus), deviations(object.Key{Name: "other"}), true},
+		"found missing as drift":             {report(status.NotFoundStatus), deviations(role), false},
+		"existing":                           {report(status.InProgressStatus), &[]deviation{}, false},
+		"drift was not looked for":           {report(status.NotFoundStatus), nil, false},
+		"health is unknown":                  {nil, &[]deviation{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := run{installed: installed{health: test.health}, deviations: test.deviations}
+			NewWithT(t).Expect(r.lostMeanwhile()).To(Equal(test.expected))
 		})
 	}
 }

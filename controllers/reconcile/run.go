@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -11,6 +12,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -169,9 +171,34 @@ func (r *run) care(ctx context.Context) Result {
 
 	// Drift comes first: what is corrected in the same moment is no failure of health.
 	drift := r.correctDrift(ctx)
-	health := inOrder(ctx, r.checkHealth, r.markHealthy, r.markFailed, r.rollBack, r.checkNewHealth)
+
+	// Nor is an object that was deleted after drift was looked for.
+	correctLost := func(ctx context.Context) Result {
+		if !r.lostMeanwhile() {
+			return Result{}
+		}
+
+		drift = r.correctDrift(ctx)
+
+		return r.checkHealth(ctx)
+	}
+
+	health := inOrder(ctx, r.checkHealth, correctLost, r.markHealthy, r.markFailed, r.rollBack, r.checkNewHealth)
 
 	return firstOf(drift, health)
+}
+
+// lostMeanwhile reports whether an object is missing that still existed when drift was looked for.
+func (r *run) lostMeanwhile() bool {
+	if r.deviations == nil || r.installed.health == nil {
+		return false
+	}
+
+	seen := func(o object.Key) bool {
+		return slices.ContainsFunc(*r.deviations, func(d deviation) bool { return d.Object == o })
+	}
+
+	return slices.ContainsFunc(r.installed.health.Missing(), func(o object.Key) bool { return !seen(o) })
 }
 
 // change brings the release to what the spec asks for. The gates are checked only when there is
