@@ -120,4 +120,5 @@ func start(t *testing.T) *cluster {
 	return &cluster{b, c}
 }
 
-func TestMain(m *testing.M) { shared.Main(m, remove) }
+// remove is set while the tests run.
+func TestMain(m *testing.M) { shared.Main(m, func() error { return remove() }) }
