@@ -14,36 +14,59 @@ import (
 	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
-// Providers watches the kinds whose resources can concern the kind's own: core, which all others
-// wait for, the kind itself, and, for core, all others.
+// Providers watches the resources of all kinds, because they can concern those of the kind.
 func (k Kind) Providers(b *ctrl.Builder) *ctrl.Builder {
 	for _, t := range v1alpha2.ProviderTypes() {
-		if t == k.Type || t == v1alpha2.CoreProviderType || k.Type == v1alpha2.CoreProviderType {
-			b = b.Watches(t.New(), k.providers(t), builder.WithPredicates(standingChanged))
+		for _, c := range k.concerns(t) {
+			b = b.Watches(t.New(), k.providers(c), builder.WithPredicates(c.changed))
 		}
 	}
 
 	return b
 }
 
-// providers enqueues the resources that another provider in the same cluster concerns: those that
-// wait for core or for a change of contract, a duplicate in another namespace, and core while it
-// waits for its deletion.
-func (k Kind) providers(t v1alpha2.ProviderType) handler.EventHandler {
-	field := keysField
-	keys := func(client.Object) []string { return []string{waitingKey} }
+// concern is a way in which a provider can concern resources of a kind that wait.
+type concern struct {
+	// field and keys find the resources.
+	field string
+	keys  func(client.Object) []string
+	// changed selects the changes that can end their waiting.
+	changed predicate.Funcs
+}
+
+// concerns returns the ways in which providers of kind t can concern the kind's resources: those that
+// wait for core, or for a change of contract; a duplicate in another namespace; and core, which waits
+// for all others before it changes its contract or is deleted.
+func (k Kind) concerns(t v1alpha2.ProviderType) []concern {
+	core := v1alpha2.CoreProviderType
+	waiting := func(client.Object) []string { return []string{waitingKey} }
+	name := func(changed client.Object) []string { return []string{changed.GetName()} }
+
+	var concerns []concern
 
 	if t == k.Type {
-		field = preflight.NameField
-		keys = func(changed client.Object) []string { return []string{changed.GetName()} }
+		concerns = append(concerns, concern{preflight.NameField, name, standingChanged})
 	}
 
+	switch {
+	case t == core && k.Type == core:
+	case t == core, k.Type == core:
+		concerns = append(concerns, concern{keysField, waiting, standingChanged})
+	default:
+		concerns = append(concerns, concern{keysField, waiting, contractGone})
+	}
+
+	return concerns
+}
+
+// providers enqueues the waiting resources that another provider in the same cluster concerns.
+func (k Kind) providers(c concern) handler.EventHandler {
 	concerns := func(p v1alpha2.Provider, changed client.Object) bool {
 		other, ok := changed.(v1alpha2.Provider)
 		return ok && waits(p) && p.GetUID() != other.GetUID() && v1alpha2.Cluster(p) == v1alpha2.Cluster(other)
 	}
 
-	return handler.EnqueueRequestsFromMapFunc(k.enqueue(field, keys, concerns))
+	return handler.EnqueueRequestsFromMapFunc(k.enqueue(c.field, c.keys, concerns))
 }
 
 // standing is what other providers' preflight checks and removal read from a resource. While
@@ -78,4 +101,16 @@ func standingOf(o client.Object) standing {
 // standingChanged passes on the updates that matter to other providers.
 var standingChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool { return standingOf(e.ObjectOld) != standingOf(e.ObjectNew) },
+}
+
+// contractGone passes on that a provider no longer has the contract that it had. Other providers may
+// stay paused until then. They do not wait for anything that a first installation changes, so one of
+// hundreds does not wake the rest.
+var contractGone = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before := standingOf(e.ObjectOld).contract
+		return before != "" && before != standingOf(e.ObjectNew).contract
+	},
+	DeleteFunc: func(e event.DeleteEvent) bool { return standingOf(e.Object).contract != "" },
 }

@@ -5,11 +5,17 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
 func TestStandingChanged(t *testing.T) {
@@ -47,4 +53,124 @@ func TestStandingChanged(t *testing.T) {
 			NewWithT(t).Expect(standingChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: now})).To(Equal(c.woken))
 		})
 	}
+}
+
+// TestProvidersThatWaitAreWoken checks which changes of one provider wake another one that waits.
+func TestProvidersThatWaitAreWoken(t *testing.T) {
+	const (
+		core           = v1alpha2.CoreProviderType
+		bootstrap      = v1alpha2.ProviderType("BootstrapProvider")
+		infrastructure = v1alpha2.ProviderType("InfrastructureProvider")
+	)
+
+	upgraded := func(p v1alpha2.Provider) { p.GetStatus().Contract = new("v1beta2") }
+	ready := func(p v1alpha2.Provider) {
+		conditions.MarkTrue(p, v1alpha2.ReadyCondition, v1alpha2.HealthyReason, "it runs")
+	}
+	installed := func(p v1alpha2.Provider) { p.GetStatus().Release = &v1alpha2.ReleaseStatus{} }
+
+	aws := waiting(infrastructure, "aws")
+
+	for what, c := range map[string]struct {
+		waiting v1alpha2.Provider
+		other   v1alpha2.Provider
+		change  func(v1alpha2.Provider) // nil deletes it
+		woken   bool
+	}{
+		"core became ready":                  {aws, v1beta1(core, "cluster-api"), ready, true},
+		"core was deleted":                   {aws, v1beta1(core, "cluster-api"), nil, true},
+		"another kind's contract changed":    {aws, v1beta1(bootstrap, "kubeadm"), upgraded, true},
+		"the contract of its kind changed":   {aws, v1beta1(infrastructure, "gcp"), upgraded, true},
+		"the old contract was deleted":       {aws, v1beta1(infrastructure, "gcp"), nil, true},
+		"another provider became ready":      {aws, v1beta1(infrastructure, "gcp"), ready, false},
+		"another provider got a contract":    {aws, waiting(infrastructure, "gcp"), upgraded, false},
+		"another provider was installed":     {aws, waiting(bootstrap, "kubeadm"), installed, false},
+		"a duplicate was deleted":            {aws, waiting(infrastructure, "aws"), nil, true},
+		"core waits, and one became ready":   {waiting(core, "cluster-api"), waiting(infrastructure, "aws"), ready, true},
+		"core waits, and one was deleted":    {waiting(core, "cluster-api"), waiting(infrastructure, "aws"), nil, true},
+		"a second core, and one was deleted": {waiting(core, "cluster-api"), v1beta1(core, "cluster-api"), nil, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			want := 0
+			if c.woken {
+				want = 1
+			}
+
+			NewWithT(t).Expect(wokenBy(t, c.waiting, c.other, c.change)).To(HaveLen(want))
+		})
+	}
+
+	t.Run("of another cluster", func(t *testing.T) {
+		remote := v1beta1(bootstrap, "kubeadm")
+		remote.GetSpec().KubeConfig = &v1alpha2.KubeConfig{}
+		NewWithT(t).Expect(wokenBy(t, aws, remote, upgraded)).To(BeEmpty())
+	})
+}
+
+// waiting returns a provider that is not ready.
+func waiting(t v1alpha2.ProviderType, name string) v1alpha2.Provider {
+	p := t.New()
+	p.SetNamespace("system")
+	p.SetName(name)
+
+	return p
+}
+
+// v1beta1 returns a provider with the contract v1beta1.
+func v1beta1(t v1alpha2.ProviderType, name string) v1alpha2.Provider {
+	p := waiting(t, name)
+	p.GetStatus().Contract = new("v1beta1")
+
+	return p
+}
+
+// wokenBy returns the requests that a change of another provider causes; nil deletes it.
+func wokenBy(
+	t *testing.T, waiting, other v1alpha2.Provider, change func(v1alpha2.Provider),
+) (requests []reconcile.Request) {
+	t.Helper()
+	other.SetNamespace("others")
+	other.SetUID("other")
+
+	g := NewWithT(t)
+	scheme := runtime.NewScheme()
+	g.Expect(v1alpha2.AddToScheme(scheme)).To(Succeed())
+
+	kind := waiting.ProviderType()
+	name := func(o client.Object) []string { return []string{o.GetName()} }
+	cache := fake.NewClientBuilder().WithScheme(scheme).
+		WithIndex(kind.New(), keysField, keysOf).
+		WithIndex(kind.New(), preflight.NameField, name).
+		WithObjects(waiting).Build()
+	queue := workqueue.NewTypedRateLimitingQueue(
+		workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+
+	defer queue.ShutDown()
+
+	k := Kind{Cache: cache, Type: kind}
+
+	for _, c := range k.concerns(other.ProviderType()) {
+		deletion := event.DeleteEvent{Object: other}
+		if change == nil && c.changed.Delete(deletion) {
+			k.providers(c).Delete(t.Context(), deletion, queue)
+		}
+
+		if change == nil {
+			continue
+		}
+
+		now := other.DeepCopyObject().(v1alpha2.Provider)
+		change(now)
+
+		if update := (event.UpdateEvent{ObjectOld: other, ObjectNew: now}); c.changed.Update(update) {
+			k.providers(c).Update(t.Context(), update, queue)
+		}
+	}
+
+	for queue.Len() > 0 {
+		request, _ := queue.Get()
+		requests = append(requests, request)
+	}
+
+	return requests
 }
