@@ -75,7 +75,8 @@ const AdoptCRDAnnotation = Prefix + "/adopt"
 const AdoptReleaseAnnotation = Prefix + "/adopt-release"
 
 // AllowUnsafeCRDAnnotation lists, on a provider resource and separated by commas, the CRDs whose
-// changes are applied even if they are considered unsafe.
+// changes by one version of the provider are applied even if they are considered unsafe, each as
+// name@version, e.g. "machines.cluster.x-k8s.io@v1.11.0". The changes of later versions are checked.
 const AllowUnsafeCRDAnnotation = Prefix + "/allow-unsafe-crd"
 
 // Annotations of a provider resource that control how the provider is removed. They take effect

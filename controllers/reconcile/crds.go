@@ -27,11 +27,16 @@ const (
 )
 
 // unsafeError reports that a change of CRDs would break something.
-type unsafeError struct{ report *safety.Report }
+type unsafeError struct {
+	report *safety.Report
+	// version of the provider that has the changed CRDs.
+	version string
+}
 
 func (e *unsafeError) Error() string {
 	return fmt.Sprintf("the change of CustomResourceDefinitions is not safe and was not applied: %s. "+
-		"To apply one nevertheless, name it in the annotation %s", e.report.Message(), v1alpha2.AllowUnsafeCRDAnnotation)
+		"To apply it nevertheless, set the annotation %s: %s", e.report.Message(),
+		v1alpha2.AllowUnsafeCRDAnnotation, e.report.Allowance(e.version))
 }
 
 // changeCRDs applies the CRDs of the plan that have changed, once that is safe.
@@ -83,7 +88,7 @@ func (r *run) applyCRDs(ctx context.Context, c *chart.Chart) Result {
 		return result
 	}
 
-	if result := r.checkCRDs(ctx, planned); result.Ends() {
+	if result := r.checkCRDs(ctx, planned, c.Metadata.AppVersion); result.Ends() {
 		return result
 	}
 
@@ -145,9 +150,9 @@ func (r *run) migrateBefore(ctx context.Context, planned *crds.Plan) Result {
 	return Result{}
 }
 
-// checkCRDs makes sure that the changes break nothing.
-func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan) Result {
-	report, err := r.target.CRDs.CheckChanges(ctx, planned, safety.AllowedCRDs(r.provider.GetAnnotations()))
+// checkCRDs makes sure that the changes to the CRDs of a version break nothing.
+func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string) Result {
+	report, err := r.target.CRDs.CheckChanges(ctx, planned, safety.AllowedCRDs(r.provider.GetAnnotations(), version))
 	if err != nil {
 		return failed(err, applying)
 	}
@@ -157,7 +162,7 @@ func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan) Result {
 	}
 
 	if report.HasErrors() {
-		return failed(&unsafeError{report}, applying)
+		return failed(&unsafeError{report, version}, applying)
 	}
 
 	for _, finding := range report.Findings {

@@ -105,7 +105,7 @@ var errorCases = map[string]errorCase{
 		condition: preflightFailed, reason: v1alpha2.AccessDeniedReason, outcome: Stalled,
 	},
 	"an unsafe change of CRDs": {
-		err:       &unsafeError{&safety.Report{}},
+		err:       &unsafeError{&safety.Report{}, "v1.2.0"},
 		condition: v1alpha2.CRDsSafeCondition, reason: v1alpha2.UnsafeCRDsReason, outcome: Stalled,
 	},
 	"a CRD of a newer version": {

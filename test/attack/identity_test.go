@@ -185,7 +185,8 @@ rules: [{apiGroups: [""], resources: [secrets], verbs: [get, list]}]
 
 // forcing are the annotations that make the operator do what it refuses otherwise.
 var forcing = map[string]string{
-	v1alpha2.AllowUnsafeCRDAnnotation:  "steadies.infrastructure.cluster.x-k8s.io",
+	v1alpha2.AllowUnsafeCRDAnnotation: "steadies.infrastructure.cluster.x-k8s.io@v1.0.0," +
+		"steadies.infrastructure.cluster.x-k8s.io@v1.0.1",
 	v1alpha2.AdoptCRDAnnotation:        "infrastructure-steady",
 	v1alpha2.DeleteInUseAnnotation:     "true",
 	v1alpha2.DeleteCRDsAnnotation:      "true",

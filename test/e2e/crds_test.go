@@ -148,7 +148,7 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 			ContainElement(HaveField("AppVersion", "v1.0.0")), "the release is not upgraded without the CRDs")
 
 		update(ctx, w, p, func(p v1alpha2.Provider) {
-			p.SetAnnotations(map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: first.crd()})
+			p.SetAnnotations(map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: first.crd() + "@v1.1.0"})
 		})
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.1.0"),
 			haveCondition(v1alpha2.CRDsSafeCondition, metav1.ConditionTrue, v1alpha2.CRDsCheckedReason)))

@@ -175,7 +175,7 @@ func TestCheckDefinition(t *testing.T) {
 			live:    unchanged,
 			desired: removeVersion,
 			objects: objects{written("v1alpha1")},
-			allow:   "others.example.com, samples.example.com",
+			allow:   "others.example.com@v1.2.0, samples.example.com@v1.2.0",
 			want:    removed(safety.Warning, 1),
 		},
 	} {
@@ -187,7 +187,7 @@ func TestCheckDefinition(t *testing.T) {
 			report, err := safety.Check(t.Context(), safety.Input{
 				Changes: []safety.Change{{Live: live, Desired: desired}}, Objects: c.objects,
 				Clients: map[schema.GroupVersionResource][]string{samples.GroupResource().WithVersion("v1alpha1"): c.clients},
-				Allow:   safety.AllowedCRDs(map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: c.allow}),
+				Allow:   safety.AllowedCRDs(map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: c.allow}, "v1.2.0"),
 			})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(found(report)).To(Equal(c.want), "%s", report)

@@ -46,13 +46,38 @@ func (r *Report) WithLevel(level Level) []Finding {
 	return slices.DeleteFunc(slices.Clone(r.Findings), func(f Finding) bool { return f.Level != level })
 }
 
-// AllowedCRDs returns the CRDs that a provider's annotation v1alpha2.AllowUnsafeCRDAnnotation
-// names.
-func AllowedCRDs(annotations map[string]string) []string {
-	return strings.FieldsFunc(
+// AllowedCRDs returns the CRDs whose unsafe changes a provider's annotation
+// v1alpha2.AllowUnsafeCRDAnnotation allows for a version of the provider. Entries for other versions, and
+// those without a version, allow nothing.
+func AllowedCRDs(annotations map[string]string, version string) []string {
+	entries := strings.FieldsFunc(
 		annotations[v1alpha2.AllowUnsafeCRDAnnotation],
 		func(r rune) bool { return r == ',' || unicode.IsSpace(r) },
 	)
+
+	var names []string
+
+	for _, entry := range entries {
+		if name, of, _ := strings.Cut(entry, "@"); of != "" && of == version {
+			names = append(names, name)
+		}
+	}
+
+	return names
+}
+
+// Allowance returns the value of the annotation v1alpha2.AllowUnsafeCRDAnnotation that allows all errors of
+// the report for a version of the provider.
+func (r *Report) Allowance(version string) string {
+	var entries []string
+
+	for _, f := range r.WithLevel(Error) {
+		if entry := f.CRD + "@" + version; !slices.Contains(entries, entry) {
+			entries = append(entries, entry)
+		}
+	}
+
+	return strings.Join(entries, ",")
 }
 
 // allow turns the errors of the named CRDs into warnings.

@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 )
 
@@ -51,4 +52,32 @@ func TestReportMessage(t *testing.T) {
 	none, err := safety.Check(t.Context(), safety.Input{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(none.Message()).To(Equal("the change of the CustomResourceDefinitions breaks no objects or clients"))
+}
+
+func TestAllowedCRDs(t *testing.T) {
+	for annotation, want := range map[string][]string{
+		"":                                 nil,
+		"a.example.com":                    nil,
+		"a.example.com@":                   nil,
+		"a.example.com@v1.2.0":             {"a.example.com"},
+		"a.example.com@v1.1.0":             nil,
+		"a.example.com@v1.2.0,\n b@v1.2.0": {"a.example.com", "b"},
+		"a.example.com@v1.1.0 b@v1.2.0":    {"b"},
+	} {
+		annotations := map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: annotation}
+		NewWithT(t).Expect(safety.AllowedCRDs(annotations, "v1.2.0")).To(Equal(want), "%q", annotation)
+	}
+
+	NewWithT(t).Expect(safety.AllowedCRDs(map[string]string{v1alpha2.AllowUnsafeCRDAnnotation: "a@"}, "")).To(BeEmpty())
+}
+
+func TestAllowanceNamesEachCRDWithErrors(t *testing.T) {
+	report := &safety.Report{Findings: []safety.Finding{
+		{CRD: "b.example.com", Level: safety.Error},
+		{CRD: "a.example.com", Level: safety.Error},
+		{CRD: "b.example.com", Level: safety.Error},
+		{CRD: "c.example.com", Level: safety.Warning},
+	}}
+
+	NewWithT(t).Expect(report.Allowance("v1.2.0")).To(Equal("b.example.com@v1.2.0,a.example.com@v1.2.0"))
 }
