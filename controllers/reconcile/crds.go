@@ -19,8 +19,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// Objects that cannot be rewritten are tried again after migrationRetry. A change waits for them no
-// longer than migrationPatience: the new manager may be what they need.
+// Objects that cannot be rewritten are tried again after migrationRetry, and so is what the watch on CRDs
+// does not show yet. A change waits for them no longer than migrationPatience: the new manager may be what
+// they need.
 const (
 	migrationRetry    = 5 * time.Second
 	migrationPatience = time.Minute
@@ -248,9 +249,19 @@ func (r *run) migrateCRDs(ctx context.Context, ready Result) Result {
 		r.migrating(progress)
 	}
 
-	ready.At = time.Now()
+	ready.At = continueMigration(progress, time.Now())
 
 	return ready
+}
+
+// continueMigration returns when to look at a migration again: at once if objects are left. Otherwise the
+// watch on CRDs shows that it is finished; it may lag, and looking sooner would only read the same again.
+func continueMigration(progress *crds.Progress, now time.Time) time.Time {
+	if progress != nil {
+		return now
+	}
+
+	return now.Add(migrationRetry)
 }
 
 // managersTurn returns how much longer the provider's manager may take to rewrite the objects.
