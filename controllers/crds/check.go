@@ -2,25 +2,83 @@ package crds
 
 import (
 	"context"
+	"fmt"
+	"strings"
+	"time"
 
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 )
 
-// CheckChanges checks whether the changes of existing CRDs are safe for the existing objects. Errors
-// about the CRDs in allow become warnings. The report is nil if no existing CRD changes. An error
-// says nothing about the changes; try again.
-func (a *Applier) CheckChanges(ctx context.Context, p *Plan, allow []string) (*safety.Report, error) {
+// CheckOptions are the options of CheckChanges.
+type CheckOptions struct {
+	// Allow names CRDs whose errors become warnings; see safety.AllowedCRDs.
+	Allow []string
+	// Again reads the objects even if the same changes were unsafe a moment ago.
+	Again bool
+}
+
+// CheckChanges checks whether the changes of existing CRDs are safe for the existing objects. The report
+// is nil if no existing CRD changes. An error says nothing about the changes; try again.
+//
+// A report with errors is remembered for a while: all objects are read for it, and a provider that waits
+// for a user is looked at again and again.
+func (a *Applier) CheckChanges(ctx context.Context, p *Plan, options CheckOptions) (*safety.Report, error) {
+	began := time.Now()
+	key := p.verdictKey(options.Allow)
+
+	if known, found := a.verdicts.get(key); found && !options.Again && began.Before(known.until) {
+		return known.report, nil
+	}
+
 	changes, err := a.safetyChanges(ctx, p)
 	if err != nil || len(changes) == 0 {
 		return nil, err
 	}
 
-	report, err := safety.Check(ctx, safety.Input{Changes: changes, Objects: a.Objects, Allow: allow})
+	report, err := safety.Check(ctx, safety.Input{Changes: changes, Objects: a.Objects, Allow: options.Allow})
 	if err != nil || !report.HasErrors() {
 		return report, err
 	}
 
+	now := time.Now()
+	a.verdicts.add(key, verdict{report: report, until: now.Add(verdictLifetime(now.Sub(began)))})
+
 	return report, a.restartMigrations(ctx, p)
+}
+
+// verdict is a report with errors, and how long it is trusted.
+type verdict struct {
+	report *safety.Report
+	until  time.Time
+}
+
+// Bounds of how long a verdict is trusted.
+const (
+	minVerdictLifetime = 15 * time.Second
+	maxVerdictLifetime = 10 * time.Minute
+	// verdictShare is how much longer than the check its verdict is trusted, so that checks take at most a
+	// twentieth of the time.
+	verdictShare = 20
+)
+
+// verdictLifetime returns how long the verdict of a check is trusted, by the time that the check took.
+func verdictLifetime(took time.Duration) time.Duration {
+	return min(max(verdictShare*took, minVerdictLifetime), maxVerdictLifetime)
+}
+
+// verdictKey identifies what the result of a check depends on besides objects: the changes and the CRDs
+// that they change.
+func (p *Plan) verdictKey(allow []string) string {
+	parts := []string{p.request.Label, strings.Join(allow, ",")}
+
+	for _, c := range p.changes {
+		if c.live != nil {
+			parts = append(parts, fmt.Sprint(c.name, c.digestWith(c.kept), c.live.UID, c.live.Generation,
+				c.live.Status.StoredVersions))
+		}
+	}
+
+	return strings.Join(parts, "\n")
 }
 
 // safetyChanges returns the changes of existing CRDs with their schemas.

@@ -29,6 +29,8 @@ type memory struct {
 	parsed lruCache[string, versionNames]
 	// compatibility has the reports of CheckUnmanaged.
 	compatibility lruCache[compatibilityKey, *safety.Report]
+	// verdicts has the reports of CheckChanges that have errors, by Plan.verdictKey.
+	verdicts lruCache[string, verdict]
 
 	mu sync.Mutex
 	// included has the names of the CRDs in the charts of providers, by their label.
@@ -42,6 +44,7 @@ func newMemory() *memory {
 		writes:        rate.NewLimiter(writesPerSecond, rewriters),
 		parsed:        newLRUCache[string, versionNames](),
 		compatibility: newLRUCache[compatibilityKey, *safety.Report](),
+		verdicts:      newLRUCache[string, verdict](),
 		included:      map[string]sets.Set[string]{},
 		deletions:     map[string]types.UID{},
 	}

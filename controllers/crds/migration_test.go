@@ -157,7 +157,7 @@ var _ = Describe("A migration", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(applier.MigrateBeforeApply(ctx, plan)).To(BeNil())
 		Expect(read(ctx, k.crd())).To(WithTransform(storedVersions, Equal([]string{"v1"})))
-		report, err := applier.CheckChanges(ctx, plan, nil)
+		report, err := applier.CheckChanges(ctx, plan, CheckOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(report.HasErrors()).To(BeFalse(), "%s", report)
 		Expect(applier.Apply(ctx, plan)).To(HaveLen(1))

@@ -153,7 +153,10 @@ func (r *run) migrateBefore(ctx context.Context, planned *crds.Plan) Result {
 
 // checkCRDs makes sure that the changes to the CRDs of a version break nothing.
 func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string) Result {
-	report, err := r.target.CRDs.CheckChanges(ctx, planned, safety.AllowedCRDs(r.provider.GetAnnotations(), version))
+	report, err := r.target.CRDs.CheckChanges(ctx, planned, crds.CheckOptions{
+		Allow: safety.AllowedCRDs(r.provider.GetAnnotations(), version),
+		Again: r.policy.SpecChanged || r.policy.Requested,
+	})
 	if err != nil {
 		return failed(err, applying)
 	}
