@@ -7,7 +7,9 @@ import (
 )
 
 // ManagerSpec sets flags of a provider's controller manager. A field here takes precedence over the
-// same flag in a container's `args`.
+// same flag in a container's `args`. Where a field has several flags, or only some managers have its
+// flag, the flag that the provider's components set is used. If they set none, the field is ignored,
+// because a manager does not start with an unknown flag, and an event says so.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.debug) || !self.debug || !(has(self.syncPeriod) || has(self.leaderElection) || has(self.cacheNamespace) || has(self.gracefulShutDown) || has(self.controller))",message="debug cannot be combined with syncPeriod, leaderElection, cacheNamespace, gracefulShutDown or controller"
 // +kubebuilder:validation:XValidation:rule="!has(self.debug) || !self.debug || !(has(self.metrics) || has(self.health) || has(self.webhook) || has(self.profilerAddress))",message="debug cannot be combined with metrics, health, webhook or profilerAddress"
@@ -21,8 +23,8 @@ type ManagerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be greater than 0s, e.g. 10m"
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
 
-	// leaderElection configures which of several replicas is active. Flags: --leader-elect and
-	// --leader-election-id or --leader-elect-*.
+	// leaderElection configures which of several replicas is active. Flags: --leader-elect or
+	// --enable-leader-election, --leader-elect-* and, if the components set it, --leader-election-id.
 	// +optional
 	LeaderElection *LeaderElection `json:"leaderElection,omitempty"`
 
@@ -59,8 +61,9 @@ type ManagerSpec struct {
 	ProfilerAddress string `json:"profilerAddress,omitempty"`
 
 	// maxConcurrentReconciles is how many objects each controller reconciles concurrently. A
-	// controller's own flag, e.g. --awscluster-concurrency, takes precedence. Flag:
-	// --max-concurrent-reconciles.
+	// controller's own flag, e.g. --awscluster-concurrency, takes precedence if it is set here or in a
+	// container's `args`. Flag, if the components set it: --max-concurrent-reconciles, or else all
+	// that end in -concurrency.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaxConcurrentReconciles *int32 `json:"maxConcurrentReconciles,omitempty"`
@@ -152,26 +155,27 @@ type ControllerSpec struct {
 
 // MetricsSpec configures a manager's metrics endpoint.
 type MetricsSpec struct {
-	// bindAddress is the address that serves metrics, e.g. `:8080`; `0` disables them. Flag:
-	// --metrics-bind-addr.
+	// bindAddress is the address that serves metrics, e.g. `:8080`; `0` disables them. Flag, if the
+	// components set it: --metrics-bind-addr, --metrics-bind-address, --metrics-addr or
+	// --diagnostics-address.
 	// +optional
 	BindAddress string `json:"bindAddress,omitempty"`
 
 	// diagnosticsAddress is the address that serves metrics and other diagnostics over HTTPS, with
-	// authorization, e.g. `:8443`. Flag: --diagnostics-address.
+	// authorization, e.g. `:8443`. Flag, if the components set it: --diagnostics-address.
 	// +optional
 	DiagnosticsAddress string `json:"diagnosticsAddress,omitempty"`
 
-	// insecureDiagnostics serves diagnostics over plain HTTP, without authorization. Flag:
-	// --insecure-diagnostics.
+	// insecureDiagnostics serves diagnostics over plain HTTP, without authorization. Flag, if the
+	// components set it: --insecure-diagnostics.
 	// +optional
 	InsecureDiagnostics bool `json:"insecureDiagnostics,omitempty"`
 }
 
 // HealthSpec configures a manager's liveness and readiness endpoints.
 type HealthSpec struct {
-	// healthProbeBindAddress is the address that serves the probes, e.g. `:9440`. Flag:
-	// --health-addr.
+	// healthProbeBindAddress is the address that serves the probes, e.g. `:9440`. Flag, if the
+	// components set it: --health-addr or --health-probe-bind-address.
 	// +optional
 	HealthProbeBindAddress string `json:"healthProbeBindAddress,omitempty"`
 
@@ -190,7 +194,8 @@ type WebhookSpec struct {
 	// +optional
 	Port *int32 `json:"port,omitempty"`
 
-	// host is the address that the webhook server listens on. Flag: --webhook-host.
+	// host is the address that the webhook server listens on. Flag, if the components set it:
+	// --webhook-host.
 	// +optional
 	Host string `json:"host,omitempty"`
 

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -159,9 +158,11 @@ func (s *Schema) customize(c customization) (*deployment, []string, error) {
 			return nil, nil, err
 		}
 
-		for _, ignored := range d.container(name).setManager(c.manager) {
-			warnings = append(warnings, fmt.Sprintf(
-				"%smanager.%s is ignored: Cluster API's managers have no flag for it", c.field, ignored))
+		m := &manager{container: d.container(name), published: publishedFlags(s.templates[c.name], name)}
+		m.set(c.manager)
+
+		for _, ignored := range m.ignored {
+			warnings = append(warnings, c.field+"manager."+ignored)
 		}
 	}
 
@@ -181,6 +182,9 @@ func (s *Schema) setDeployment(d *deployment, c customization) ([]string, error)
 
 	var warnings []string
 
+	// A Deployment without such a container has no manager.
+	managerName, _ := s.managerContainerOf(c.name, "")
+
 	for i := range spec.Containers {
 		name := spec.Containers[i].Name
 		if !slices.Contains(s.containers[c.name], name) {
@@ -191,7 +195,7 @@ func (s *Schema) setDeployment(d *deployment, c customization) ([]string, error)
 			}
 		}
 
-		if d.container(name).set(&spec.Containers[i]) {
+		if d.container(name).set(&spec.Containers[i], name == managerName) {
 			warnings = append(warnings, fmt.Sprintf(
 				"%[1]sdeployment.containers: --namespace of container %[2]s is ignored: a provider watches all namespaces; "+
 					"%[1]smanager.cacheNamespace restricts it to one",
@@ -213,7 +217,7 @@ func (d *deployment) container(name string) *container {
 
 // set sets what the spec has. It reports whether --namespace was ignored, which managers get only
 // by spec.manager.
-func (c *container) set(spec *v1alpha2.ContainerSpec) (ignoredNamespace bool) {
+func (c *container) set(spec *v1alpha2.ContainerSpec, isManager bool) (ignoredNamespace bool) {
 	if spec.ImageURL != nil && *spec.ImageURL != "" {
 		c.Image = *spec.ImageURL
 	}
@@ -224,7 +228,7 @@ func (c *container) set(spec *v1alpha2.ContainerSpec) (ignoredNamespace bool) {
 
 	for arg, value := range sorted(spec.Args) {
 		flag := trimDashes(arg)
-		if flag == "namespace" && spec.Name == managerContainer {
+		if flag == "namespace" && isManager {
 			ignoredNamespace = true
 			continue
 		}
@@ -244,9 +248,6 @@ func (c *container) set(spec *v1alpha2.ContainerSpec) (ignoredNamespace bool) {
 
 	return ignoredNamespace
 }
-
-// trimDashes returns the name of a flag.
-func trimDashes(flag string) string { return strings.TrimLeft(flag, "-") }
 
 // prune removes Deployments and containers without any change. Other empty values have a meaning.
 func prune(deployments map[string]any) {

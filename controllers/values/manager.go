@@ -1,6 +1,7 @@
 package values
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,130 +22,125 @@ const (
 	debugProfilerAddress = "localhost:6060"
 )
 
-// setManager sets what the spec has, overriding the container's args. The flags are those of
-// cluster-api-operator. It returns the fields that are set but have no flag.
-func (c *container) setManager(m *v1alpha2.ManagerSpec) (ignored []string) {
-	for flag, value := range sorted(m.AdditionalArgs) {
-		c.Args[trimDashes(flag)] = value
-	}
-
-	if m.Debug {
-		c.setFlag("v", debugVerbosity)
-		c.setFlag("profiler-address", debugProfilerAddress)
-	}
-
-	c.setFlag("sync-period", seconds(m.SyncPeriod))
-	c.setFlag("namespace", m.CacheNamespace)
-	c.setFlag("profiler-address", m.ProfilerAddress)
-	c.setFlag("max-concurrent-reconciles", number(m.MaxConcurrentReconciles))
-
-	if m.Verbosity != nil && *m.Verbosity != defaultVerbosity {
-		c.setFlag("v", number(m.Verbosity))
-	}
-
-	if len(m.FeatureGates) > 0 {
-		c.FeatureGates = m.FeatureGates
-	}
-
-	if m.GracefulShutDown != nil {
-		ignored = append(ignored, "gracefulShutDown")
-	}
-
-	ignored = append(ignored, c.setControllers(m.Controller)...)
-	ignored = append(ignored, c.setLeaderElection(m.LeaderElection)...)
-	c.setEndpoints(m)
-
-	return ignored
+// manager is the container of a controller manager.
+type manager struct {
+	*container
+	// published are the names of the flags that the container is published with.
+	published []string
+	// ignored describes the fields that have no effect.
+	ignored []string
 }
 
-// setControllers sets the concurrency of single controllers. The group of a kind, as in
-// "AWSCluster.infrastructure.cluster.x-k8s.io", is not part of the flag. It returns the fields that
-// are set but have no flag.
-func (c *container) setControllers(spec *v1alpha2.ControllerSpec) (ignored []string) {
-	if spec == nil {
-		return nil
+// set sets what the spec has, overriding the container's args.
+func (m *manager) set(spec *v1alpha2.ManagerSpec) {
+	for name, value := range sorted(spec.AdditionalArgs) {
+		m.Args[trimDashes(name)] = value
 	}
 
-	for groupKind, concurrency := range sorted(spec.GroupKindConcurrency) {
+	if spec.Debug {
+		m.setField("verbosity", debugVerbosity)
+		m.setField("profilerAddress", debugProfilerAddress)
+	}
+
+	m.setField("syncPeriod", seconds(spec.SyncPeriod))
+	m.setField("cacheNamespace", spec.CacheNamespace)
+	m.setField("profilerAddress", spec.ProfilerAddress)
+
+	if spec.Verbosity != nil && *spec.Verbosity != defaultVerbosity {
+		m.setField("verbosity", number(spec.Verbosity))
+	}
+
+	if len(spec.FeatureGates) > 0 {
+		m.FeatureGates = spec.FeatureGates
+	}
+
+	if spec.GracefulShutDown != nil {
+		m.ignore("gracefulShutDown", noFlag)
+	}
+
+	m.setControllers(spec)
+	m.setLeaderElection(spec.LeaderElection)
+	m.setEndpoints(spec)
+}
+
+// noFlag is why a field has no effect on any manager.
+const noFlag = "Cluster API's managers have no flag for it"
+
+// setControllers sets the concurrency of single controllers, and then that of all others. The group of a
+// kind, as in "AWSCluster.infrastructure.cluster.x-k8s.io", is not part of the flag.
+func (m *manager) setControllers(spec *v1alpha2.ManagerSpec) {
+	controller := cmp.Or(spec.Controller, &v1alpha2.ControllerSpec{})
+
+	for groupKind, concurrency := range sorted(controller.GroupKindConcurrency) {
 		kind, _, _ := strings.Cut(groupKind, ".")
-		c.setFlag(strings.ToLower(kind)+"-concurrency", number(&concurrency))
+		m.Args[strings.ToLower(kind)+concurrencySuffix] = number(&concurrency)
 	}
 
-	if spec.CacheSyncTimeout != nil {
-		ignored = append(ignored, "controller.cacheSyncTimeout")
+	m.setConcurrency(number(spec.MaxConcurrentReconciles))
+
+	if controller.CacheSyncTimeout != nil {
+		m.ignore("controller.cacheSyncTimeout", noFlag)
 	}
 
-	if spec.RecoverPanic != nil {
-		ignored = append(ignored, "controller.recoverPanic")
+	if controller.RecoverPanic != nil {
+		m.ignore("controller.recoverPanic", noFlag)
 	}
-
-	return ignored
 }
 
-// setLeaderElection sets leader election. If that is disabled, its other fields are not used. It
-// returns the fields that are set but have no flag.
-func (c *container) setLeaderElection(spec *v1alpha2.LeaderElection) (ignored []string) {
+// setLeaderElection sets leader election. If that is disabled, its other fields are not used.
+func (m *manager) setLeaderElection(spec *v1alpha2.LeaderElection) {
 	if spec == nil {
-		return nil
+		return
 	}
 
 	if spec.ResourceLock != "" && spec.ResourceLock != "leases" {
-		ignored = append(ignored, "leaderElection.resourceLock")
+		m.ignore("leaderElection.resourceLock", noFlag)
 	}
 
 	if spec.LeaderElect != nil {
-		c.setFlag("leader-elect", strconv.FormatBool(*spec.LeaderElect))
+		m.setField("leaderElection.leaderElect", strconv.FormatBool(*spec.LeaderElect))
 
 		if !*spec.LeaderElect {
-			return ignored
+			return
 		}
 	}
 
 	switch {
 	case spec.ResourceName != "" && spec.ResourceNamespace != "":
-		c.setFlag("leader-election-id", spec.ResourceNamespace+"/"+spec.ResourceName)
-	case spec.ResourceName != "":
-		c.setFlag("leader-election-id", spec.ResourceName)
+		m.setField("leaderElection.resourceName", spec.ResourceNamespace+"/"+spec.ResourceName)
 	case spec.ResourceNamespace != "":
-		ignored = append(ignored, "leaderElection.resourceNamespace without resourceName")
+		m.ignore("leaderElection.resourceNamespace without resourceName", noFlag)
+	default:
+		m.setField("leaderElection.resourceName", spec.ResourceName)
 	}
 
-	c.setFlag("leader-elect-lease-duration", seconds(spec.LeaseDuration))
-	c.setFlag("leader-elect-renew-deadline", seconds(spec.RenewDeadline))
-	c.setFlag("leader-elect-retry-period", seconds(spec.RetryPeriod))
-
-	return ignored
+	m.setField("leaderElection.leaseDuration", seconds(spec.LeaseDuration))
+	m.setField("leaderElection.renewDeadline", seconds(spec.RenewDeadline))
+	m.setField("leaderElection.retryPeriod", seconds(spec.RetryPeriod))
 }
 
 // setEndpoints sets where metrics, probes and webhooks are served.
-func (c *container) setEndpoints(m *v1alpha2.ManagerSpec) {
-	if metrics := m.Metrics; metrics != nil {
-		c.setFlag("metrics-bind-addr", metrics.BindAddress)
-		c.setFlag("diagnostics-address", metrics.DiagnosticsAddress)
+func (m *manager) setEndpoints(spec *v1alpha2.ManagerSpec) {
+	if metrics := spec.Metrics; metrics != nil {
+		m.setField("metrics.bindAddress", metrics.BindAddress)
+		m.setField("metrics.diagnosticsAddress", metrics.DiagnosticsAddress)
 
 		// False is the default of managers, and old ones do not have the flag.
 		if metrics.InsecureDiagnostics {
-			c.setFlag("insecure-diagnostics", "true")
+			m.setField("metrics.insecureDiagnostics", "true")
 		}
 	}
 
-	if health := m.Health; health != nil {
-		c.setFlag("health-addr", health.HealthProbeBindAddress)
-		c.LivenessProbe = probeAt(health.LivenessEndpointName)
-		c.ReadinessProbe = probeAt(health.ReadinessEndpointName)
+	if health := spec.Health; health != nil {
+		m.setField("health.healthProbeBindAddress", health.HealthProbeBindAddress)
+		m.LivenessProbe = probeAt(health.LivenessEndpointName)
+		m.ReadinessProbe = probeAt(health.ReadinessEndpointName)
 	}
 
-	if webhook := m.Webhook; webhook != nil {
-		c.setFlag("webhook-host", webhook.Host)
-		c.setFlag("webhook-port", number(webhook.Port))
-		c.setFlag("webhook-cert-dir", webhook.CertDir)
-	}
-}
-
-// setFlag sets a flag unless the value is empty.
-func (c *container) setFlag(name, value string) {
-	if value != "" {
-		c.Args[name] = value
+	if webhook := spec.Webhook; webhook != nil {
+		m.setField("webhook.host", webhook.Host)
+		m.setField("webhook.port", number(webhook.Port))
+		m.setField("webhook.certDir", webhook.CertDir)
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 // publishedArgs are the arguments of the container "manager" of managerComponents.
 var publishedArgs = []string{"--leader-elect", "--webhook-port=2345", "--feature-gates=Pool=false,Old=true", "--v=0"}
 
-// TestManager covers every field of spec.manager, and which arguments it replaces and adds. The flags
-// are cluster-api-operator's.
+// TestManager covers the fields of spec.manager that set a flag of any manager, and which arguments they
+// replace and add.
 func TestManager(t *testing.T) {
 	chart := buildChart(t, managerComponents)
 
@@ -36,10 +36,6 @@ func TestManager(t *testing.T) {
 		"profilerAddress": {
 			spec:  `{manager: {profilerAddress: "localhost:1234"}}`,
 			added: []string{"--profiler-address=localhost:1234"},
-		},
-		"maxConcurrentReconciles": {
-			spec:  `{manager: {maxConcurrentReconciles: 20}}`,
-			added: []string{"--max-concurrent-reconciles=20"},
 		},
 		"verbosity":                     {spec: `{manager: {verbosity: 5}}`, replaced: map[int]string{3: "--v=5"}},
 		"verbosity 0":                   {spec: `{manager: {verbosity: 0}}`, replaced: map[int]string{3: "--v=0"}},
@@ -63,34 +59,13 @@ func TestManager(t *testing.T) {
 				AWSCluster: 12, machine: 3, AWSMachine.infrastructure.cluster.x-k8s.io: 4}}}}`,
 			added: []string{"--awscluster-concurrency=12", "--awsmachine-concurrency=4", "--machine-concurrency=3"},
 		},
-		"the concurrency of one controller and of all": {
-			spec: `{manager: {maxConcurrentReconciles: 20},
-				deployment: {containers: [{name: manager, args: {--awscluster-concurrency: "12"}}]}}`,
-			added: []string{"--awscluster-concurrency=12", "--max-concurrent-reconciles=20"},
-		},
-		"metrics.bindAddress": {
-			spec:  `{manager: {metrics: {bindAddress: ":4567"}}}`,
-			added: []string{"--metrics-bind-addr=:4567"},
-		},
-		"metrics.diagnosticsAddress": {
-			spec:  `{manager: {metrics: {diagnosticsAddress: ":8443"}}}`,
-			added: []string{"--diagnostics-address=:8443"},
-		},
-		"metrics.insecureDiagnostics": {
-			spec:  `{manager: {metrics: {insecureDiagnostics: true}}}`,
-			added: []string{"--insecure-diagnostics=true"},
-		},
 		"metrics.insecureDiagnostics false, which is not set": {
 			spec: `{manager: {metrics: {insecureDiagnostics: false}}}`,
 		},
-		"health.healthProbeBindAddress": {
-			spec:  `{manager: {health: {healthProbeBindAddress: ":6789"}}}`,
-			added: []string{"--health-addr=:6789"},
-		},
 		"webhook": {
-			spec:     `{manager: {webhook: {host: localhost, port: 3579, certDir: /tmp/certs}}}`,
+			spec:     `{manager: {webhook: {port: 3579, certDir: /tmp/certs}}}`,
 			replaced: map[int]string{1: "--webhook-port=3579"},
-			added:    []string{"--webhook-cert-dir=/tmp/certs", "--webhook-host=localhost"},
+			added:    []string{"--webhook-cert-dir=/tmp/certs"},
 		},
 		"manager overrides the container's args": {
 			spec: `{manager: {verbosity: 7, webhook: {port: 1}},
@@ -118,14 +93,13 @@ func TestLeaderElection(t *testing.T) {
 		added          []string
 	}{
 		"enabled": {
-			leaderElection: `{leaderElect: true, resourceName: foo, resourceNamespace: here, leaseDuration: 7h,
-				renewDeadline: 10s, retryPeriod: 2s, resourceLock: leases}`,
+			leaderElection: `{leaderElect: true, leaseDuration: 7h, renewDeadline: 10s, retryPeriod: 2s,
+				resourceLock: leases}`,
 			replaced: map[int]string{0: "--leader-elect=true"},
 			added: []string{
 				"--leader-elect-lease-duration=25200s",
 				"--leader-elect-renew-deadline=10s",
 				"--leader-elect-retry-period=2s",
-				"--leader-election-id=here/foo",
 			},
 		},
 		"disabled, and nothing more": {
@@ -133,8 +107,8 @@ func TestLeaderElection(t *testing.T) {
 			replaced:       map[int]string{0: "--leader-elect=false"},
 		},
 		"as published, with another lease": {
-			leaderElection: `{leaseDuration: 1m, resourceName: foo}`,
-			added:          []string{"--leader-elect-lease-duration=60s", "--leader-election-id=foo"},
+			leaderElection: `{leaseDuration: 1m}`,
+			added:          []string{"--leader-elect-lease-duration=60s"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -218,13 +192,15 @@ func TestProbes(t *testing.T) {
 
 func TestOnlyContainer(t *testing.T) {
 	g := NewWithT(t)
-	got, _, err := customized(
+	got, warnings, err := customized(
 		t,
 		buildChart(t, deploymentComponents("lone", true, "controller")),
-		values.Input{Spec: specOf(t, `{manager: {verbosity: 3}}`)},
+		values.Input{Spec: specOf(t, `{manager: {verbosity: 3},
+			deployment: {containers: [{name: controller, args: {--namespace: one}}]}}`)},
 	)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(containerNamed(t, got["lone"], "controller").Args).To(Equal([]string{"--v=3"}))
+	g.Expect(warnings).To(ConsistOf(ContainSubstring("--namespace of container controller is ignored")))
 }
 
 // TestAzure covers the one published provider with two managers, one of which is another project's.

@@ -27,13 +27,15 @@ type Schema struct {
 
 	// containers are the names of the containers and init containers, sorted, by Deployment.
 	containers map[string][]string
+	// templates are the chart's templates of the Deployments, by name.
+	templates map[string][]byte
 	// labeled are the Deployments that were published with the provider's label.
 	labeled []string
 }
 
 // ReadSchema reads the schema of a chart. A plain Helm chart has no values that can be set.
 func ReadSchema(c *chart.Chart) (*Schema, error) {
-	s := &Schema{Label: c.Metadata.Name, containers: map[string][]string{}}
+	s := &Schema{Label: c.Metadata.Name, containers: map[string][]string{}, templates: map[string][]byte{}}
 
 	var err error
 	if s.Required, s.Variables, err = chartgen.RequiredVariables(c); err != nil {
@@ -65,8 +67,8 @@ func ReadSchema(c *chart.Chart) (*Schema, error) {
 	for name, deployment := range root.Properties.Deployments.Properties {
 		s.containers[name] = slices.Sorted(maps.Keys(deployment.Properties.Containers.Properties))
 
-		template := c.File(chart.TemplatesDir + "deployment-" + name + ".yaml")
-		if bytes.Contains(template, []byte(v1alpha2.ClusterctlProviderLabel)) {
+		s.templates[name] = c.File(chart.TemplatesDir + "deployment-" + name + ".yaml")
+		if bytes.Contains(s.templates[name], []byte(v1alpha2.ClusterctlProviderLabel)) {
 			s.labeled = append(s.labeled, name)
 		}
 	}
