@@ -47,12 +47,6 @@ var (
 	crdStatusResource = schema.GroupResource{Group: crdResource.Group, Resource: crdResource.Resource + "/status"}
 )
 
-// autoscalers are the kinds that set the replicas of other objects.
-var autoscalers = []schema.GroupVersionKind{
-	{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"},
-	{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"},
-}
-
 // objectsOf returns a target for each resource and namespace of objects, with the objects' names. It
 // leaves out objects whose kind neither the cluster nor the chart knows: they cannot be applied.
 func (i Installation) objectsOf(objects []*unstructured.Unstructured) ([]target, error) {

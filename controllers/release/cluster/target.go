@@ -26,7 +26,7 @@ func (t target) includes(list kube.ResourceList) bool {
 
 // SetTarget sets the manifest that the action applies, and reads all of its objects. It fails
 // before anything is recorded or applied if a kind is unknown or an object belongs to another
-// release.
+// release. Objects that are scaled automatically keep their replicas.
 func (c *Client) SetTarget(content string) error {
 	list, unknown, err := c.resolveTarget(content)
 	if err != nil {
@@ -75,6 +75,10 @@ func (c *Client) setTarget(content string, list kube.ResourceList) error {
 	err := c.each(list, func(info *resource.Info) error {
 		found, err := c.getOwn(info)
 		if err != nil || found == nil {
+			return err
+		}
+
+		if err := c.keepReplicas(info, found, list); err != nil {
 			return err
 		}
 

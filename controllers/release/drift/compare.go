@@ -10,6 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/autoscaling"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
@@ -147,22 +148,25 @@ func compareOne(client *cluster.Client, info *resource.Info) (Difference, error)
 	removeInjected(desired)
 
 	d.Fields, err = differingFields(client, info, live)
-	if err != nil || !slices.Contains(d.Fields, replicasPointer) {
+	if err != nil || !slices.Contains(d.Fields, replicasPointer) || !autoscaling.MayHaveScaled(desired, live) {
 		return d, err
 	}
 
 	// Autoscalers are looked for only if the replicas differ, because that costs requests.
-	scaled, err := isScaled(client, info)
+	scaled, err := client.IsScaled(info)
 	if err != nil || !scaled {
 		return d, err
 	}
 
-	removeField(desired.Object, replicasPath)
+	removeField(desired.Object, autoscaling.ReplicasPath)
 
 	d.Fields, err = differingFields(client, info, live)
 
 	return d, err
 }
+
+// replicasPointer is the JSON pointer of the field that autoscalers set.
+const replicasPointer = "/spec/replicas"
 
 // differingFields returns the fields that an upgrade would change. A dry run shows what would
 // become of the change, because a value can be written in different ways, and a webhook may undo

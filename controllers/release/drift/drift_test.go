@@ -4,10 +4,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/controllers/object"
 )
@@ -109,32 +107,4 @@ func TestMoveStringData(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(secret.Object).NotTo(HaveKey("stringData"))
 	g.Expect(secret.Object["data"]).To(Equal(map[string]any{"a": "MQ==", "b": "Mg=="}))
-}
-
-func TestAnyScales(t *testing.T) {
-	info := &resource.Info{
-		Name: "manager",
-		Mapping: &meta.RESTMapping{
-			GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
-		},
-	}
-
-	for name, tt := range map[string]struct {
-		ref  map[string]any
-		want bool
-	}{
-		"same":          {map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "manager"}, true},
-		"KEDA default":  {map[string]any{"name": "manager"}, true},
-		"another name":  {map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "other"}, false},
-		"another kind":  {map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "manager"}, false},
-		"another group": {map[string]any{"apiVersion": "example.org/v1", "kind": "Deployment", "name": "manager"}, false},
-		"odd version":   {map[string]any{"apiVersion": "a/b/c", "kind": "Deployment", "name": "manager"}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{{Object: map[string]any{
-				"spec": map[string]any{"scaleTargetRef": tt.ref},
-			}}}}
-			NewWithT(t).Expect(anyScales(list, info)).To(Equal(tt.want))
-		})
-	}
 }

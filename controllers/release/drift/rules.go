@@ -2,16 +2,12 @@ package drift
 
 import (
 	"encoding/base64"
-	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/release/cluster"
 )
 
 const (
@@ -109,62 +105,4 @@ func moveStringData(o *unstructured.Unstructured) {
 // isExcluded reports whether an annotation excludes an object from the comparison.
 func isExcluded(o metav1.Object) bool {
 	return o.GetAnnotations()[v1alpha2.DriftAnnotation] == v1alpha2.DriftIgnore
-}
-
-// autoscalers are the kinds that set the replicas of the object in their spec.scaleTargetRef.
-var autoscalers = []schema.GroupVersionKind{
-	{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"},
-	{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"},
-}
-
-// replicasPath is the field that autoscalers set, replicasPointer its JSON pointer.
-var replicasPath = []string{"spec", "replicas"}
-
-const replicasPointer = "/spec/replicas"
-
-// isScaled reports whether an autoscaler sets the replicas of an object.
-func isScaled(client *cluster.Client, info *resource.Info) (bool, error) {
-	for _, kind := range autoscalers {
-		list, err := client.List(kind, info.Namespace)
-		if meta.IsNoMatchError(err) {
-			continue
-		}
-
-		if err != nil {
-			return false, fmt.Errorf("look for its %s: %w", kind.Kind, err)
-		}
-
-		if anyScales(list, info) {
-			return true, nil
-		}
-	}
-
-	return false, nil
-}
-
-func anyScales(autoscalers *unstructured.UnstructuredList, info *resource.Info) bool {
-	target := info.Mapping.GroupVersionKind
-
-	for _, autoscaler := range autoscalers.Items {
-		ref, _, _ := unstructured.NestedMap(autoscaler.Object, "spec", "scaleTargetRef")
-
-		kind, _ := ref["kind"].(string)
-		if kind == "" {
-			kind = "Deployment" // KEDA's default
-		}
-
-		apiVersion, _ := ref["apiVersion"].(string)
-
-		gv, err := schema.ParseGroupVersion(apiVersion)
-		if err != nil {
-			continue
-		}
-
-		sameGroup := apiVersion == "" || gv.Group == target.Group
-		if sameGroup && kind == target.Kind && ref["name"] == info.Name {
-			return true
-		}
-	}
-
-	return false
 }

@@ -1,0 +1,84 @@
+package release_test
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+var _ = Describe("An upgrade or rollback", func() {
+	var (
+		namespace string
+		engine    *release.Engine
+	)
+
+	BeforeEach(func(ctx SpecContext) { namespace, engine = newNamespace(ctx), newEngine("one") })
+
+	replicas := func(ctx SpecContext) int {
+		GinkgoHelper()
+		return int(*getDeployment(ctx, namespace, "manager").Spec.Replicas)
+	}
+	scale := func(ctx SpecContext, replicas string) {
+		GinkgoHelper()
+		run(ctx, "kubectl", "scale", "deployment", "manager", "-n", namespace, "--replicas="+replicas)
+	}
+
+	It("keeps the replicas of an autoscaled object", func(ctx SpecContext) {
+		first := specOf(namespace, "1.0.0", deployment("manager", "1"))
+		mustApply(ctx, engine, first)
+		run(ctx, "kubectl", "autoscale", "deployment", "manager", "-n", namespace, "--min=1", "--max=9")
+
+		By("upgrading")
+		scale(ctx, "3")
+		mustApply(ctx, engine, specOf(namespace, "1.1.0", deployment("manager", "2"), configMap("added", "")))
+		Expect(replicas(ctx)).To(Equal(3))
+
+		By("upgrading to a version that defines no replicas")
+		mustApply(ctx, engine, specOf(namespace, "1.2.0", strings.Replace(deployment("manager", "2"), "replicas: 2", "", 1)))
+		Expect(replicas(ctx)).To(Equal(3))
+
+		By("rolling back")
+		scale(ctx, "4")
+
+		options := release.RollbackOptions{Revision: 1, Reason: "a test"}
+		result, err := engine.Rollback(ctx, first.Release, options, observe(ctx, engine, first))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(result.Status).To(Equal(state.StatusDeployed))
+		Expect(replicas(ctx)).To(Equal(4))
+		Expect(compare(ctx, engine, namespace).Differences).To(BeEmpty())
+
+		By("pausing and resuming the provider")
+
+		paused := strings.Replace(deployment("manager", "0"), "metadata:",
+			"metadata:\n  annotations: {capstan.dev/paused-replicas: '2'}", 1)
+		mustApply(ctx, engine, specOf(namespace, "1.3.0", paused))
+		Expect(replicas(ctx)).To(Equal(0))
+		mustApply(ctx, engine, specOf(namespace, "1.3.1", deployment("manager", "2")))
+		Expect(replicas(ctx)).To(Equal(2))
+	})
+
+	It("keeps the replicas when the autoscaler comes with the release, and sets them when it goes", func(ctx SpecContext) {
+		const autoscaler = `apiVersion: autoscaling/v1
+kind: HorizontalPodAutoscaler
+metadata:
+  name: manager
+spec:
+  maxReplicas: 9
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: manager}
+`
+
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", deployment("manager", "1")))
+		scale(ctx, "3")
+
+		withoutReplicas := strings.Replace(deployment("manager", "1"), "replicas: 1", "", 1)
+		mustApply(ctx, engine, specOf(namespace, "1.1.0", withoutReplicas, autoscaler))
+		Expect(replicas(ctx)).To(Equal(3))
+
+		mustApply(ctx, engine, specOf(namespace, "1.2.0", deployment("manager", "2")))
+		Expect(replicas(ctx)).To(Equal(2))
+	})
+})

@@ -1,0 +1,75 @@
+package cluster
+
+import (
+	"fmt"
+
+	"helm.sh/helm/v3/pkg/kube"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/capstan-project/capstan/controllers/release/autoscaling"
+)
+
+// keepReplicas makes the target of an object keep the replicas that it has in the cluster, if an
+// autoscaler sets them. An autoscaler that comes with the target counts already, and one that goes with
+// the release's earlier objects does not.
+func (c *Client) keepReplicas(info *resource.Info, live *unstructured.Unstructured, target kube.ResourceList) error {
+	desired := info.Object.(*unstructured.Unstructured)
+	if !autoscaling.MayHaveScaled(desired, live) {
+		return nil
+	}
+
+	scaled := hasAutoscaler(target, info)
+
+	if !scaled {
+		var err error
+
+		scaled, err = c.isScaled(info, func(autoscaler *unstructured.Unstructured) bool { return !c.owns(autoscaler) })
+		if err != nil {
+			return err
+		}
+	}
+
+	if !scaled {
+		return nil
+	}
+
+	return autoscaling.KeepReplicas(desired, live)
+}
+
+// hasAutoscaler reports whether an autoscaler of an object is in the list.
+func hasAutoscaler(list kube.ResourceList, info *resource.Info) bool {
+	scalers := list.Filter(func(other *resource.Info) bool {
+		return autoscaling.Scales(other.Object.(*unstructured.Unstructured), KeyOf(info))
+	})
+
+	return len(scalers) > 0
+}
+
+// IsScaled reports whether an autoscaler in the cluster sets the replicas of an object.
+func (c *Client) IsScaled(info *resource.Info) (bool, error) {
+	return c.isScaled(info, func(*unstructured.Unstructured) bool { return true })
+}
+
+// isScaled reports whether an autoscaler in the cluster that counts sets the replicas of an object.
+func (c *Client) isScaled(info *resource.Info, counts func(*unstructured.Unstructured) bool) (bool, error) {
+	for _, kind := range autoscaling.Kinds {
+		list, err := c.List(kind, info.Namespace)
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+
+		if err != nil {
+			return false, fmt.Errorf("look for its %s: %w", kind.Kind, err)
+		}
+
+		for i := range list.Items {
+			if scaler := &list.Items[i]; autoscaling.Scales(scaler, KeyOf(info)) && counts(scaler) {
+				return true, nil
+			}
+		}
+	}
+
+	return false, nil
+}
