@@ -5,6 +5,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -80,5 +82,28 @@ spec:
 
 		mustApply(ctx, engine, specOf(namespace, "1.2.0", deployment("manager", "2")))
 		Expect(replicas(ctx)).To(Equal(2))
+	})
+
+	It("does not delete a Service with a load balancer to change an immutable field", func(ctx SpecContext) {
+		balanced := func(class string) string {
+			return "apiVersion: v1\nkind: Service\nmetadata:\n  name: balanced\nspec:\n  type: LoadBalancer\n" +
+				"  loadBalancerClass: example.org/" + class + "\n  ports: [{port: 443}]\n"
+		}
+
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", balanced("one")))
+		before, err := client.CoreV1().Services(namespace).Get(ctx, "balanced", metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+
+		_, err = apply(ctx, engine, specOf(namespace, "1.1.0", balanced("two")))
+		expectError[*release.RejectedError](err)
+		Expect(err).To(MatchError("the API server refused Service " + namespace + "/balanced: spec.loadBalancerClass: " +
+			"may not change once set; this change requires that the object is recreated, but it is not deleted because " +
+			"its load balancer and address would be lost with it; delete it yourself if that is acceptable; " +
+			"correct the variables or the resource's patches, or choose another version"))
+
+		after, err := client.CoreV1().Services(namespace).Get(ctx, "balanced", metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(after.UID).To(Equal(before.UID))
+		Expect(after.Spec.Type).To(Equal(corev1.ServiceTypeLoadBalancer))
 	})
 })

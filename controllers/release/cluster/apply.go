@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"errors"
-	"fmt"
 
 	"helm.sh/helm/v3/pkg/kube"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -99,8 +98,8 @@ func (c *Client) patch(info *resource.Info, base runtime.Object, live *unstructu
 	switch {
 	case apierrors.IsNotFound(err): // deleted since it was read
 		patched, err = c.helper(info).Create(info.Namespace, true, info.Object)
-	case apierrors.IsInvalid(err) && c.isReplaceable(info):
-		patched, err = c.replace(info, live)
+	case apierrors.IsInvalid(err) && c.needsReplacement(info):
+		patched, err = c.replace(info, live, err)
 	}
 
 	if err != nil {
@@ -108,43 +107,6 @@ func (c *Client) patch(info *resource.Info, base runtime.Object, live *unstructu
 	}
 
 	return patched.(*unstructured.Unstructured), nil
-}
-
-// isReplaceable reports whether an object can be deleted and recreated after the API server has
-// refused a change of it as invalid. The object must be valid in itself, so that the refused change
-// was one of an immutable field: the dry run of a creation then fails only because the object
-// exists. Objects that represent data, other objects or something outside of the cluster are never
-// replaced.
-func (c *Client) isReplaceable(info *resource.Info) bool {
-	switch info.Mapping.GroupVersionKind.Kind {
-	case "CustomResourceDefinition", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim":
-		return false
-	}
-
-	if !isBuiltIn(info) {
-		return false
-	}
-
-	_, err := c.helper(info).DryRun(true).Create(info.Namespace, true, info.Object)
-
-	return apierrors.IsAlreadyExists(err)
-}
-
-func (c *Client) replace(info *resource.Info, live *unstructured.Unstructured) (runtime.Object, error) {
-	c.log.Info("Replacing an object to change an immutable field", "object", KeyOf(info).String())
-
-	if err := c.delete(info, live); err != nil {
-		return nil, fmt.Errorf("replace it: %w", err)
-	}
-
-	created, err := c.helper(info).Create(info.Namespace, true, info.Object)
-	if err != nil {
-		return nil, fmt.Errorf("recreate it after its deletion: %w", err)
-	}
-
-	c.addChange(&c.changes.Replaced, info)
-
-	return created, nil
 }
 
 // Restore makes objects what the release defines: it creates those that are missing from live and

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -50,7 +51,12 @@ type ObjectError struct {
 }
 
 func newObjectError(key object.Key, err error) *ObjectError {
-	return &ObjectError{Object: key, Reason: object.Reason(key.Kind, err), cause: err}
+	reason := object.Reason(key.Kind, err)
+	if kept := new(notReplacedError); errors.As(err, &kept) {
+		reason = kept.Error()
+	}
+
+	return &ObjectError{Object: key, Reason: reason, cause: err}
 }
 
 // NewCompareError returns the error for an object that cannot be compared with its release.

@@ -77,9 +77,3 @@ func (c *Client) DryRun(info *resource.Info, patch *Patch) (*unstructured.Unstru
 
 	return patched.(*unstructured.Unstructured), nil
 }
-
-// isBuiltIn reports whether Kubernetes defines the kind, rather than a CustomResourceDefinition.
-func isBuiltIn(info *resource.Info) bool {
-	_, custom := kube.AsVersioned(info).(runtime.Unstructured)
-	return !custom
-}

@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/capstan-project/capstan/controllers/object"
+)
+
+// replaceable are the kinds whose objects can be deleted and recreated. All that is lost with them is
+// made again from the object itself. Objects of all other kinds may represent data, other objects, or
+// something outside of the cluster.
+var replaceable = map[schema.GroupKind]bool{
+	{Kind: "ConfigMap"}:                                              true,
+	{Kind: "Pod"}:                                                    true,
+	{Kind: "Secret"}:                                                 true,
+	{Kind: "Service"}:                                                true,
+	{Group: "apps", Kind: "DaemonSet"}:                               true,
+	{Group: "apps", Kind: "Deployment"}:                              true,
+	{Group: "apps", Kind: "ReplicaSet"}:                              true,
+	{Group: "apps", Kind: "StatefulSet"}:                             true,
+	{Group: "batch", Kind: "CronJob"}:                                true,
+	{Group: "batch", Kind: "Job"}:                                    true,
+	{Group: "networking.k8s.io", Kind: "IngressClass"}:               true,
+	{Group: "node.k8s.io", Kind: "RuntimeClass"}:                     true,
+	{Group: "policy", Kind: "PodDisruptionBudget"}:                   true,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: true,
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        true,
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:              true,
+	{Group: "storage.k8s.io", Kind: "StorageClass"}:                  true,
+}
+
+// obstacleToReplacement returns why an object must not be deleted and recreated; empty if it may be.
+func obstacleToReplacement(kind schema.GroupKind, live *unstructured.Unstructured) string {
+	field := func(path ...string) string {
+		value, _, _ := unstructured.NestedString(live.Object, path...)
+		return value
+	}
+
+	switch {
+	case !replaceable[kind]:
+		return "what it represents may be lost with it"
+	case kind.Kind == "Service" && field("spec", "type") == string(corev1.ServiceTypeLoadBalancer):
+		return "its load balancer and address would be lost with it"
+	case kind.Kind == "StatefulSet" && field("spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted") ==
+		string(appsv1.DeletePersistentVolumeClaimRetentionPolicyType):
+		return "its volumes would be deleted with it"
+	case len(live.GetFinalizers()) > 0:
+		return "it has finalizers: " + strings.Join(live.GetFinalizers(), ", ")
+	default:
+		return ""
+	}
+}
+
+// needsReplacement reports whether a change that the API server has refused as invalid is possible only
+// by deleting and recreating the object, because it is one of an immutable field. The object must be
+// valid in itself then: the dry run of a creation fails only because the object exists.
+func (c *Client) needsReplacement(info *resource.Info) bool {
+	_, err := c.helper(info).DryRun(true).Create(info.Namespace, true, info.Object)
+	return apierrors.IsAlreadyExists(err)
+}
+
+// replace deletes and recreates an object. refusal is what the API server said about the change.
+func (c *Client) replace(
+	info *resource.Info, live *unstructured.Unstructured, refusal error,
+) (runtime.Object, error) {
+	key := KeyOf(info)
+
+	if obstacle := obstacleToReplacement(key.GroupKind(), live); obstacle != "" {
+		return nil, &notReplacedError{kind: key.Kind, obstacle: obstacle, refusal: refusal}
+	}
+
+	c.log.Info("Replacing an object to change an immutable field", "object", key.String())
+
+	if err := c.delete(info, live); err != nil {
+		return nil, fmt.Errorf("replace it: %w", err)
+	}
+
+	created, err := c.helper(info).Create(info.Namespace, true, info.Object)
+	if err != nil {
+		return nil, fmt.Errorf("recreate it after its deletion: %w", err)
+	}
+
+	c.addChange(&c.changes.Replaced, info)
+
+	return created, nil
+}
+
+// notReplacedError means that a change was refused, and that an object which must not be deleted would
+// have to be recreated for it.
+type notReplacedError struct {
+	kind, obstacle string
+	refusal        error
+}
+
+func (e *notReplacedError) Error() string {
+	return fmt.Sprintf("%s; this change requires that the object is recreated, but it is not deleted because %s; "+
+		"delete it yourself if that is acceptable", object.Reason(e.kind, e.refusal), e.obstacle)
+}
+
+// Unwrap returns the API server's error.
+func (e *notReplacedError) Unwrap() error { return e.refusal }

@@ -1,0 +1,46 @@
+package cluster
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func TestObstacleToReplacement(t *testing.T) {
+	const (
+		lost    = "what it represents may be lost with it"
+		address = "its load balancer and address would be lost with it"
+		volumes = "its volumes would be deleted with it"
+	)
+
+	for live, want := range map[string]string{
+		"{apiVersion: apps/v1, kind: Deployment}":                                     "",
+		"{apiVersion: apps/v1, kind: StatefulSet}":                                    "",
+		"{apiVersion: batch/v1, kind: Job}":                                           "",
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding}":               "",
+		"{apiVersion: v1, kind: Service}":                                             "",
+		"{apiVersion: v1, kind: Service, spec: {type: NodePort}}":                     "",
+		"{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}}":                 address,
+		"{apiVersion: serving.knative.dev/v1, kind: Service}":                         lost,
+		"{apiVersion: v1, kind: PersistentVolumeClaim}":                               lost,
+		"{apiVersion: v1, kind: PersistentVolume}":                                    lost,
+		"{apiVersion: v1, kind: Namespace}":                                           lost,
+		"{apiVersion: v1, kind: Node}":                                                lost,
+		"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition}":       lost,
+		"{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment}":                     lost,
+		"{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway}":                   lost,
+		"{apiVersion: infrastructure.cluster.x-k8s.io/v1beta2, kind: AWSCluster}":     lost,
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {finalizers: [a/b, c/d]}}": "it has finalizers: a/b, c/d",
+		"{apiVersion: apps/v1, kind: StatefulSet, " +
+			"spec: {persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}}}": volumes,
+	} {
+		t.Run(live, func(t *testing.T) {
+			g := NewWithT(t)
+			o := &unstructured.Unstructured{}
+			g.Expect(yaml.Unmarshal([]byte(live), &o.Object)).To(Succeed())
+			g.Expect(obstacleToReplacement(o.GroupVersionKind().GroupKind(), o)).To(Equal(want))
+		})
+	}
+}
