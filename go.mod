@@ -55,6 +55,8 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
+require pgregory.net/rapid v1.3.0
+
 require (
 	cel.dev/expr v0.25.2 // indirect
 	dario.cat/mergo v1.0.1 // indirect

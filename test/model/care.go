@@ -1,0 +1,119 @@
+package model
+
+import (
+	"strings"
+	"time"
+
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// care is what the operator does for the newest revision.
+func (r *reconcile) care(newest Record) []request {
+	if newest.deployed() {
+		if plan := r.correct(newest); len(plan) > 0 {
+			return plan
+		}
+	}
+
+	awaitsHealth := newest.Ours() && newest.deployed() && !newest.Healthy
+
+	switch {
+	case awaitsHealth && r.healthy:
+		return []request{{send: func() bool {
+			r.update(newest.Number, func(stored *Record) { stored.Healthy = true })
+			return true
+		}}}
+	case newest.deployed() && !r.healthy:
+		r.wakeAt(r.changed.Add(startup).Add(r.process.skew))
+	}
+
+	if awaitsHealth && !isAutomaticRollback(newest.Revision) {
+		deadline := newest.Created.Add(Timeout)
+
+		switch {
+		case !r.policy.Now.After(deadline):
+			r.wakeAt(deadline.Add(time.Second))
+		case r.policy.SpecChanged:
+			r.deferred = true
+		default:
+			return []request{r.fail(newest, state.FailureUnhealthy)}
+		}
+	}
+
+	return r.rollBack()
+}
+
+// correct returns the requests that correct drift. The operator makes them right after it has checked that
+// no other program has made a revision.
+func (r *reconcile) correct(newest Record) []request {
+	var plan []request
+
+	for name, o := range byName(newest.Objects()) {
+		if r.objects[name] != o {
+			plan = append(plan, request{send: func() bool {
+				if r.newest() == newest.Number {
+					r.put(name, o)
+				}
+
+				return true
+			}})
+		}
+	}
+
+	return plan
+}
+
+// rollBack rolls a failed revision back, if the policy says so.
+func (r *reconcile) rollBack() []request {
+	digest := attemptedDigest(r.history)
+	observed := r.determine(digest)
+
+	decision := state.Next(r.history, digest, observed, r.changePolicy())
+	if decision.Action != state.Rollback || r.policy.SpecChanged {
+		return nil
+	}
+
+	target, exists := r.find(decision.Revision.Number)
+	if !exists {
+		return nil
+	}
+
+	return r.act(action{
+		content: target.Content, digest: target.Digest, rollbackTo: target.Number, observed: observed,
+	})
+}
+
+// changePolicy returns the policy for the change.
+func (r *reconcile) changePolicy() state.Policy {
+	policy := r.policy
+	newest, _ := r.history.Newest()
+
+	if newest.Ours() && newest.Failure == state.FailureUnhealthy && newest.Status == state.StatusFailed && r.healthy {
+		policy.Requested = true
+	}
+
+	return policy
+}
+
+// determine returns the state of the release.
+func (r *reconcile) determine(digest string) state.Observed {
+	return state.Determine(r.history, digest, state.Rules{
+		Holder: r.process.name, LockTimeout: 5 * time.Minute, Now: r.policy.Now,
+	})
+}
+
+// attemptedDigest returns the digest of what the operator last tried to install.
+func attemptedDigest(history state.History) string {
+	for _, revision := range history.Revisions {
+		if revision.Ours() && !isAutomaticRollback(revision) {
+			return revision.Digest
+		}
+	}
+
+	return ""
+}
+
+// isAutomaticRollback reports whether the operator rolled back without being asked.
+func isAutomaticRollback(r state.Revision) bool {
+	return r.RollbackTo != 0 && !strings.HasPrefix(r.Digest, "rollback-")
+}

@@ -1,0 +1,231 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// Oracle knows what users asked for, and checks what became of it.
+type Oracle struct {
+	// asked is what the resource asked for since it was created; the last one counts.
+	asked []Wanted
+	// epoch counts what users asked for. settled is the epoch in which nothing was left to do.
+	epoch, settled int
+	// held is the number of the newest revision if another program made it after that.
+	held int
+	// before is the snapshot that was checked last.
+	before Snapshot
+}
+
+// Created tells the oracle that the resource was created.
+func (o *Oracle) Created(wanted Wanted) {
+	*o = Oracle{epoch: o.epoch}
+	o.Asked(wanted)
+}
+
+// Asked tells the oracle that the resource was changed.
+func (o *Oracle) Asked(wanted Wanted) {
+	o.asked = append(o.asked, wanted)
+	o.Requested()
+}
+
+// Requested tells the oracle that a user requested a reconcile.
+func (o *Oracle) Requested() {
+	o.epoch++
+	o.held = 0
+}
+
+// wanted returns what the resource asks for.
+func (o *Oracle) wanted() Wanted { return o.asked[len(o.asked)-1] }
+
+// Check checks what has changed since the last call. It returns nil if all is well.
+func (o *Oracle) Check(now Snapshot) *Violation {
+	for _, record := range slices.Backward(now.Records) {
+		if v := o.checkRecord(now, record); v != nil {
+			v.Snapshot = now
+			v.Text = fmt.Sprintf("revision %d: %s", record.Number, v.Text)
+
+			return v
+		}
+	}
+
+	o.before = now
+
+	return nil
+}
+
+// checkRecord checks what has changed in a revision.
+func (o *Oracle) checkRecord(now Snapshot, record Record) *Violation {
+	before, existed := o.before.find(record.Number)
+
+	switch {
+	case existed && record.Ours() && record.Status == state.StatusFailed && before.Status != state.StatusFailed:
+		return checkFailure(record)
+	case existed:
+		return nil
+	case record.Ours():
+		return o.checkOwn(now, record)
+	case o.settled == o.epoch:
+		o.held = record.Number
+	}
+
+	return nil
+}
+
+// checkOwn checks a revision that the operator has begun.
+func (o *Oracle) checkOwn(now Snapshot, record Record) *Violation {
+	switch {
+	case o.held != 0:
+		return violates(Hold, "revision %d of another program is kept until the resource changes", o.held)
+	case !now.convertible(record.Content.Version):
+		return violates(Convertible, "the managers of %s cannot convert what is stored as %v",
+			record.Content.Version, now.Stored)
+	case record.RollbackTo != 0:
+		return o.checkRollback(now, record)
+	case !slices.Contains(o.asked, record.Wanted):
+		return violates(Asked, "no user asked for it")
+	case o.settled == o.epoch && !failedBefore(now, record):
+		return violates(Asked, "no user asked for it again")
+	default:
+		return nil
+	}
+}
+
+// failedBefore reports whether the revision before is not one of the operator's that worked.
+func failedBefore(now Snapshot, record Record) bool {
+	before, exists := now.find(record.Number - 1)
+	return !exists || !before.Ours() || before.Status == state.StatusFailed || before.RollbackTo != 0
+}
+
+// checkRollback checks an automatic rollback.
+func (o *Oracle) checkRollback(now Snapshot, record Record) *Violation {
+	target, exists := now.find(record.RollbackTo)
+	if !exists {
+		return nil // it was the oldest revision, and the new one has replaced it
+	}
+
+	newer := func(r Record) bool {
+		return r.Number > target.Number && r.Number < record.Number && r.Ours() && o.mayRunAgain(now, r)
+	}
+	passing := func(r Record) bool {
+		return r.Number == record.Number-1 && r.RollbackTo == 0 && r.Failure == state.FailureUnavailable &&
+			record.Created.Before(r.Created.Add(Timeout))
+	}
+
+	switch {
+	case !target.Healthy:
+		return violates(Target, "revision %d was never healthy", target.Number)
+	case target.Paused && !o.mayBePaused():
+		return violates(Target, "revision %d was paused, and the resource is not", target.Number)
+	case slices.ContainsFunc(now.Records, newer):
+		return violates(Target, "there is a newer revision than %d that may run again", target.Number)
+	case slices.ContainsFunc(now.Records, passing):
+		return violates(Passing, "the attempt failed for a reason that may go away by itself")
+	default:
+		return nil
+	}
+}
+
+// mayRunAgain reports whether the operator may return to a revision.
+func (o *Oracle) mayRunAgain(now Snapshot, r Record) bool {
+	complete := r.deployed() || r.Status == state.StatusSuperseded
+
+	return complete && r.Healthy && r.Paused == o.wanted().Paused && now.convertible(r.Content.Version)
+}
+
+// mayBePaused reports whether the resource asks for a paused provider, or did before its last change:
+// the operator may not have seen that.
+func (o *Oracle) mayBePaused() bool {
+	last := o.asked[max(0, len(o.asked)-2):]
+	return slices.ContainsFunc(last, func(w Wanted) bool { return w.Paused })
+}
+
+// checkFailure checks why a revision failed.
+func checkFailure(record Record) *Violation {
+	age := record.Changed.Sub(record.Created)
+
+	switch {
+	case record.Failure == state.FailureRejected && Find(record.Content.Version).Flaw != Refused:
+		return violates(Passing, "it failed although the API server refused nothing")
+	case record.Failure == state.FailureUnhealthy && age < Timeout:
+		return violates(Clock, "it failed after %s, and its timeout is %s", age, Timeout)
+	default:
+		return nil
+	}
+}
+
+// CheckIdle checks a provider with which nothing happens any more. It returns nil if all is well.
+func (o *Oracle) CheckIdle(now Snapshot) *Violation {
+	if v := o.Check(now); v != nil {
+		return v
+	}
+
+	if v := o.checkIdle(now); v != nil {
+		v.Snapshot = now
+		v.Text = fmt.Sprintf("nothing happens any more, wanted is %+v: %s", o.wanted(), v.Text)
+
+		return v
+	}
+
+	o.settled = o.epoch
+
+	return nil
+}
+
+// checkIdle checks whether what is wanted is installed, or what ran before if it cannot be.
+func (o *Oracle) checkIdle(now Snapshot) *Violation {
+	wanted := Find(o.wanted().Version)
+	reachable := wanted.Flaw == None && now.convertible(wanted.Name)
+	mayRunAgain := func(r Record) bool { return o.mayRunAgain(now, r) }
+
+	newest, installed := now.newest()
+	if !installed {
+		if reachable {
+			return violates(Converges, "it is not installed")
+		}
+
+		return nil
+	}
+
+	switch {
+	case newest.Ours() && reachable && (newest.Wanted != o.wanted() || !newest.deployed()):
+		return violates(Converges, "the wanted version is not deployed")
+	case newest.Ours() && newest.Status == state.StatusFailed && slices.ContainsFunc(now.Records, mayRunAgain):
+		return violates(Converges, "nothing is deployed, although a revision may run again")
+	case now.deployed() > 1:
+		return violates(History, "more than one revision is deployed")
+	case newest.Status.Pending() && reachable:
+		return violates(History, "a revision is pending")
+	}
+
+	return checkDeployed(now, newest)
+}
+
+// checkDeployed checks the objects and the status of the newest revision, if it is deployed.
+func checkDeployed(now Snapshot, newest Record) *Violation {
+	switch {
+	case !newest.deployed():
+		return nil
+	case !now.runs(newest.Content):
+		return violates(Objects, "the objects are not those of the newest revision, %v", newest.Objects())
+	case now.Contract != Find(newest.Content.Version).Contract:
+		return violates(Contract, "the status has another contract than the newest revision")
+	default:
+		return nil
+	}
+}
+
+// CheckGone checks that nothing is left of a provider whose resource is gone. It returns nil if all is
+// well.
+func (o *Oracle) CheckGone(now Snapshot) *Violation {
+	if len(now.Records) == 0 && len(now.Objects) == 0 {
+		return nil
+	}
+
+	v := violates(Removal, "the resource is gone, but not everything else")
+	v.Snapshot = now
+
+	return v
+}

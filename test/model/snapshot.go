@@ -1,0 +1,73 @@
+package model
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// Record is a revision of the release, and what it was created from.
+type Record struct {
+	state.Revision
+	Content
+}
+
+// deployed reports whether the revision is the deployed one.
+func (r Record) deployed() bool { return r.Status == state.StatusDeployed }
+
+// Snapshot is what can be seen of a provider.
+type Snapshot struct {
+	// Records of the release, newest first.
+	Records []Record
+	// Objects of the provider in the cluster, by name. CRDs are not among them.
+	Objects map[string]Object
+	// Stored are the versions that the CRD's objects may be stored in, the storage version first. It is
+	// empty if there is no CRD.
+	Stored []string
+	// Contract is that of the status.
+	Contract string
+	// Now is the API server's time.
+	Now time.Time
+}
+
+// newest returns the newest record, if there is any.
+func (s *Snapshot) newest() (Record, bool) {
+	if len(s.Records) == 0 {
+		return Record{}, false
+	}
+
+	return s.Records[0], true
+}
+
+// find returns the record with a number, if there is one.
+func (s *Snapshot) find(number int) (Record, bool) {
+	i := slices.IndexFunc(s.Records, func(r Record) bool { return r.Number == number })
+	if i < 0 {
+		return Record{}, false
+	}
+
+	return s.Records[i], true
+}
+
+// deployed returns how many revisions are deployed.
+func (s *Snapshot) deployed() int {
+	count := 0
+
+	for _, r := range s.Records {
+		if r.deployed() {
+			count++
+		}
+	}
+
+	return count
+}
+
+// runs reports whether the objects are exactly those of the content.
+func (s *Snapshot) runs(c Content) bool { return maps.Equal(s.Objects, c.Objects()) }
+
+// convertible reports whether the managers of a version can convert all objects of the CRD.
+func (s *Snapshot) convertible(version string) bool {
+	return !slices.ContainsFunc(s.Stored, func(stored string) bool { return !Find(version).Converts(stored) })
+}
