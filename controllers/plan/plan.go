@@ -17,6 +17,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/values"
 )
 
@@ -175,6 +176,15 @@ func (p *Planner) postRenderer(
 // ReleaseKey returns the namespace and name of a provider's release.
 func ReleaseKey(provider v1alpha2.Provider) types.NamespacedName {
 	return types.NamespacedName{Namespace: provider.GetNamespace(), Name: v1alpha2.ReleaseName(provider)}
+}
+
+// Asked returns what a resource asks for, as it is recorded with the revision that results from it.
+func Asked(provider v1alpha2.Provider) state.Request {
+	return state.Request{
+		UID:         provider.GetUID(),
+		Generation:  provider.GetGeneration(),
+		RequestedAt: v1alpha2.LabelValue(provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]),
+	}
 }
 
 // ReleaseSpec returns spec.release; empty if it is not set.

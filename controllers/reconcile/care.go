@@ -179,7 +179,7 @@ func (r *run) rollBack(ctx context.Context) Result {
 	digest := attemptedDigest(history)
 	observed := r.target.Releases.Determine(history, digest)
 
-	decision := state.Next(history, digest, observed, r.changePolicy())
+	decision := state.Next(history, digest, observed, r.carePolicy())
 	if decision.Action != state.Rollback {
 		r.deferred = r.deferred || r.defersRollback(observed)
 		return Result{}
@@ -227,19 +227,21 @@ func (r *run) defersRollback(observed state.Observed) bool {
 	return state.Next(history, attemptedDigest(history), observed, policy).Action == state.Rollback
 }
 
-// changePolicy returns the policy for the change. A failed revision that has become healthy after all
-// is applied once more, which changes nothing and records the success.
-func (r *run) changePolicy() state.Policy {
+// carePolicy returns the policy for care. A failed revision that has become healthy after all is not
+// rolled back.
+func (r *run) carePolicy() state.Policy {
 	policy := r.policy
-	revision := r.installed.revision
-
-	recovered := revision.Ours() && revision.Status == state.StatusFailed &&
-		revision.Failure == state.FailureUnhealthy && r.installed.healthy()
-	if recovered {
-		policy.Requested = true
-	}
+	policy.Requested = policy.Requested || r.recovered()
 
 	return policy
+}
+
+// recovered reports whether a failed revision has become healthy after all.
+func (r *run) recovered() bool {
+	revision := r.installed.revision
+
+	return revision.Ours() && revision.Status == state.StatusFailed &&
+		revision.Failure == state.FailureUnhealthy && r.installed.healthy()
 }
 
 // failureReason returns why the newest revision failed.

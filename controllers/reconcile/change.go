@@ -114,6 +114,8 @@ func (r *run) applyPlan(ctx context.Context, observed state.Observed) (release.R
 		return release.Result{}, err
 	}
 
+	r.plan.Release.Request = plan.Asked(r.provider)
+
 	return r.target.Releases.Apply(ctx, r.plan.Release, observed)
 }
 
@@ -127,6 +129,7 @@ func (r *run) rollbackGoal(revision int) goal {
 		Digest:       fmt.Sprintf("%s%d", rollbackDigestPrefix, revision),
 		Reason:       "spec.release.rollbackTo",
 		HistoryLimit: plan.HistoryLimit(r.provider.GetSpec()),
+		Request:      plan.Asked(r.provider),
 	}
 	apply := func(ctx context.Context, observed state.Observed) (release.Result, error) {
 		return r.target.Releases.Rollback(ctx, plan.ReleaseKey(r.provider), to, observed)
@@ -158,6 +161,10 @@ func (r *run) decide(ctx context.Context) Result {
 	}
 
 	r.assess()
+
+	if result := r.markHandled(ctx); result.Ends() {
+		return result
+	}
 
 	switch {
 	case r.state.State == state.Locked:

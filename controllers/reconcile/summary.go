@@ -172,8 +172,9 @@ func (r *run) uninstalledByOthers() Result {
 // heldMessage explains a revision of another program, and how to accept or undo it.
 func (r *run) heldMessage() string {
 	return fmt.Sprintf("revision %d was made by another program (%s), and stays until this resource changes; to undo it, "+
-		"set spec.release.onExternalChange to Revert; to accept it, set spec.version to %s",
-		r.installed.revision.Number, r.installed.record.Description, r.installed.record.AppVersion)
+		"change the annotation %s or set spec.release.onExternalChange to Revert; to accept it, set spec.version to %s",
+		r.installed.revision.Number, r.installed.record.Description, v1alpha2.ReconcileRequestAnnotation,
+		r.installed.record.AppVersion)
 }
 
 // noDeadline is the time of results that an event brings back.

@@ -154,6 +154,8 @@ type RollbackOptions struct {
 	Reason string
 	// HistoryLimit is the same as in Spec.
 	HistoryLimit int
+	// Request that the rollback results from; zero if it was not requested.
+	Request state.Request
 	// SkipUnknownKinds leaves out the objects whose kinds the API server does not serve, instead of
 	// failing with an *UnknownKindError.
 	SkipUnknownKinds bool

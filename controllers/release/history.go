@@ -18,10 +18,23 @@ import (
 // rolled back to. It patches one label. It returns ErrChanged if the revision has been deleted or
 // replaced.
 func (e *Engine) MarkHealthy(ctx context.Context, release types.NamespacedName, revision state.Revision) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid":    revision.UID,
-		"labels": map[string]string{storage.HealthyLabel: "true"},
-	}})
+	return e.patchLabels(ctx, release, revision, map[string]string{storage.HealthyLabel: "true"})
+}
+
+// MarkRequest records that a request was handled without a new revision: the observed revision, which is
+// the newest one, is what it asks for, or another program's that is left in place. It is otherwise like
+// MarkHealthy.
+func (e *Engine) MarkRequest(
+	ctx context.Context, release types.NamespacedName, revision state.Revision, request state.Request,
+) error {
+	return e.patchLabels(ctx, release, revision, storage.RequestLabels(request, revision.Number))
+}
+
+// patchLabels adds labels to the Secret of a revision.
+func (e *Engine) patchLabels(
+	ctx context.Context, release types.NamespacedName, revision state.Revision, labels map[string]string,
+) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": revision.UID, "labels": labels}})
 	if err != nil {
 		return err
 	}

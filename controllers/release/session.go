@@ -114,6 +114,7 @@ func (s *session) apply(ctx context.Context, spec Spec, observed state.Observed)
 		Digest:      digest,
 		Version:     spec.Chart.Metadata.AppVersion,
 		ChartDigest: spec.ChartDigest,
+		Request:     spec.Request,
 	}})
 	s.postRenderer = spec.PostRenderer
 
@@ -194,6 +195,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 	labels := storage.LabelsOf(target)
 	labels.Holder = s.engine.options.Holder
 	labels.RollbackTo = options.Revision
+	labels.Request = options.Request
 
 	if options.Digest != "" {
 		labels.Digest = options.Digest

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -31,6 +32,8 @@ type Spec struct {
 	// rollbacks count too, so it should be at least 2 × retries + 3 to keep the last healthy
 	// revision.
 	HistoryLimit int
+	// Request is recorded with the revision. It is not part of the digest.
+	Request state.Request
 }
 
 // PostRenderer changes a manifest after it was rendered and before it is stored and applied.

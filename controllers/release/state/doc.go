@@ -35,15 +35,15 @@
 // Each line has a state, the action that follows and when it does. The first line that applies
 // counts. Table returns the same with explanations for users.
 //
-//	Absent          Hold      it existed before, nothing changed or was requested since, and external changes are kept
+//	Absent          Hold      it existed before, nothing was changed or requested since, and external changes are kept
 //	Absent          Apply     otherwise
 //	Locked          Wait      always
 //	Interrupted     Rollback  it was a rollback, its target exists, and the desired state has failed
 //	Interrupted     Apply     otherwise
-//	Uninstalled     Hold      the desired state is that of Capstan's last revision, and external changes are kept
+//	Uninstalled     Hold      nothing was changed or requested since, and external changes are kept
 //	Uninstalled     Apply     otherwise
 //	Corrupt         Apply     always
-//	Unmanaged       Hold      the desired state is that of Capstan's last revision, and external changes are kept
+//	Unmanaged       Hold      nothing was changed or requested since, and external changes are kept
 //	Unmanaged       Apply     otherwise
 //	OutOfSync       Apply     always
 //	Failed          Rollback  a healthy revision exists, rollbacks are enabled, and the failure is not temporary

@@ -47,6 +47,9 @@ type Revision struct {
 	RollbackTo int
 	// Failure is why the revision failed; empty if it did not, or if the reason is unknown.
 	Failure Failure
+	// Request that resulted in the revision, or that was handled last while it was the newest one. It is
+	// zero for rollbacks that were not requested, and if it is unknown.
+	Request Request
 	// Created is when the revision was created, Changed when its Secret was last written.
 	Created, Changed time.Time
 	// Unreadable is true after an attempt to decode the revision has failed.
@@ -86,11 +89,6 @@ func (h History) Find(number int) (Revision, bool) {
 	return h.first(func(r Revision) bool { return r.Number == number })
 }
 
-// LastOwn returns the newest revision that Capstan created.
-func (h History) LastOwn() (Revision, bool) {
-	return h.first(Revision.Ours)
-}
-
 // Foreign reports whether the release exists and Capstan has created none of its revisions, nor one
 // that a later revision was created from.
 func (h History) Foreign() bool {
@@ -114,9 +112,9 @@ func (h History) first(match func(Revision) bool) (Revision, bool) {
 	return Revision{}, false
 }
 
-// Attempts returns the failed attempts to deploy the digest since something else was deployed,
-// newest first. It skips rollbacks between them, and revisions that were interrupted: these tell
-// nothing about the digest.
+// Attempts returns the failed attempts to deploy the digest since something else was deployed or
+// requested, newest first. It skips rollbacks between them, and revisions that were interrupted: these
+// tell nothing about the digest.
 func (h History) Attempts(digest string) []Revision {
 	var attempts []Revision
 
@@ -126,6 +124,8 @@ func (h History) Attempts(digest string) []Revision {
 			continue
 		case r.Ours() && r.Failure == FailureInterrupted:
 			continue
+		case len(attempts) > 0 && r.Request != attempts[0].Request:
+			return attempts
 		case r.Ours() && r.Status == StatusFailed && r.Digest == digest:
 			attempts = append(attempts, r)
 		default:

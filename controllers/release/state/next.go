@@ -22,7 +22,7 @@ type Policy struct {
 	// SpecChanged is true if the user has changed the resource since the last reconcile.
 	SpecChanged bool
 	// Requested is true if the user requests an attempt now, regardless of retries and waiting
-	// times.
+	// times, or has changed the resource since the newest revision that records a Request.
 	Requested bool
 	Now       time.Time
 }
@@ -83,8 +83,7 @@ func Next(history History, digest string, observed Observed, policy Policy) Deci
 	case Absent:
 		return holdIf(policy.Existed && !policy.SpecChanged && !policy.Revert && !policy.Requested)
 	case Uninstalled, Unmanaged:
-		last, exists := history.LastOwn()
-		return holdIf(exists && last.Digest == digest && !policy.Revert)
+		return holdIf(history.handled() && !policy.Revert && !policy.Requested)
 	case Interrupted:
 		return afterInterruption(history, digest, observed)
 	case RollbackFailed:

@@ -29,7 +29,10 @@ func unreadable(r *Revision) { r.Unreadable = true }
 func byOthers(r *Revision) { r.Origin, r.Digest = -1, "" }
 
 func failure(f Failure) change { return func(r *Revision) { r.Failure = f } }
-func rollbackTo(n int) change  { return func(r *Revision) { r.RollbackTo = n } }
+func request(generation int64) change {
+	return func(r *Revision) { r.Request = Request{UID: "uid", Generation: generation} }
+}
+func rollbackTo(n int) change { return func(r *Revision) { r.RollbackTo = n } }
 
 func ago(d time.Duration) change {
 	return func(r *Revision) { r.Created, r.Changed = noon.Add(-d), noon.Add(-d) }
@@ -92,7 +95,10 @@ var (
 	unavailable = revision(StatusFailed, "wanted", failure(FailureUnavailable))
 	interrupted = revision(StatusFailed, "wanted", failure(FailureInterrupted))
 	uninstalled = revision(StatusUninstalled, "wanted")
-	helms       = revision(StatusDeployed, "", byOthers)
+
+	requestedAgain = revision(StatusFailed, "wanted", failure(FailureRejected), request(4))
+
+	helms = revision(StatusDeployed, "", byOthers)
 
 	rolledBack           = revision(StatusDeployed, "old", rollbackTo(1))
 	rollbackFailed       = revision(StatusFailed, "old", rollbackTo(1))
@@ -115,13 +121,14 @@ func TestNext(t *testing.T) {
 		want       Action
 		rollbackTo int
 	}{
-		"never installed":                {history(), policy(notExisted), Apply, 0},
-		"uninstalled":                    {history(), policy(), Hold, 0},
-		"uninstalled, reverting":         {history(), policy(reverting), Apply, 0},
-		"uninstalled, spec changed":      {history(), policy(specChanged), Apply, 0},
-		"uninstalled, requested":         {history(), policy(requested), Apply, 0},
-		"uninstalled, history kept":      {history(uninstalled), policy(), Hold, 0},
-		"... and something else desired": {history(revision(StatusUninstalled, "old")), policy(), Apply, 0},
+		"never installed":              {history(), policy(notExisted), Apply, 0},
+		"uninstalled":                  {history(), policy(), Hold, 0},
+		"uninstalled, reverting":       {history(), policy(reverting), Apply, 0},
+		"uninstalled, spec changed":    {history(), policy(specChanged), Apply, 0},
+		"uninstalled, requested":       {history(), policy(requested), Apply, 0},
+		"uninstalled, history kept":    {history(uninstalled), policy(), Hold, 0},
+		"... and requested":            {history(uninstalled), policy(requested), Apply, 0},
+		"... and the operator changed": {history(revision(StatusUninstalled, "old")), policy(), Hold, 0},
 
 		"in sync":      {history(deployed), policy(), None, 0},
 		"out of sync":  {history(revision(StatusDeployed, "old")), policy(), Apply, 0},
@@ -130,10 +137,14 @@ func TestNext(t *testing.T) {
 		"desired again": {history(revision(StatusSuperseded, "wanted", healthy),
 			revision(StatusFailed, "tried"), revision(StatusDeployed, "wanted", rollbackTo(1))), policy(), None, 0},
 
-		"helm rollback":                         {history(replaced, replacedByWanted, helms), policy(), Hold, 0},
-		"helm rollback, reverting":              {history(replacedByWanted, helms), policy(reverting), Apply, 0},
-		"helm rollback, something else desired": {history(replaced, helms), policy(), Apply, 0},
-		"helm install":                          {history(helms), policy(), Apply, 0},
+		"helm rollback":                       {history(replaced, replacedByWanted, helms), policy(), Hold, 0},
+		"helm rollback, reverting":            {history(replacedByWanted, helms), policy(reverting), Apply, 0},
+		"helm rollback, requested":            {history(replacedByWanted, helms), policy(requested), Apply, 0},
+		"helm rollback, the operator changed": {history(replaced, helms), policy(), Hold, 0},
+		"helm upgrades until only they are left": {
+			history(helms, revision(StatusDeployed, "", byOthers, request(1))), policy(), Hold, 0,
+		},
+		"helm install": {history(helms), policy(), Apply, 0},
 
 		"install rejected":                  {history(rejected), policy(), Wait, 0},
 		"install rejected, later":           {history(rejected), policy(later), Apply, 0},
@@ -155,6 +166,12 @@ func TestNext(t *testing.T) {
 		"rolled back, later": {history(worked, rejected, rolledBack), policy(later), Apply, 0},
 		"rolled back twice": {
 			history(worked, rejected, rolledBack, rejected, rolledBack), policy(muchLater), Stop, 0,
+		},
+		"rolled back twice, and requested again": {
+			history(worked, rejected, rolledBack, rejected, rolledBack, requestedAgain), policy(), Rollback, 1,
+		},
+		"... and rolled back again": {
+			history(worked, rejected, rolledBack, rejected, rolledBack, requestedAgain, rolledBack), policy(later), Apply, 0,
 		},
 		"rolled back, rejected again": {history(worked, rejected, rolledBack, rejected), policy(), Rollback, 1},
 		"rolled back, healthy, rejected again": {
@@ -213,6 +230,8 @@ func TestCountAttempts(t *testing.T) {
 		"unavailable, with a rollback":   {[]Revision{unavailable, unavailable, rolledBack, unavailable}, 2},
 		"interrupted does not count":     {[]Revision{rejected, interrupted}, 1},
 		"something else deployed before": {[]Revision{rejected, replaced, rejected}, 1},
+		"requested again":                {[]Revision{rejected, rejected, requestedAgain}, 1},
+		"... and rolled back":            {[]Revision{rejected, rolledBack, requestedAgain, rolledBack}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			attempts := history(tt.revisions...).Attempts("wanted")

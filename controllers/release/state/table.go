@@ -30,7 +30,7 @@ const (
 const (
 	always     = "always"
 	otherwise  = "otherwise"
-	kept       = "the desired state is that of Capstan's last revision, and external changes are kept"
+	kept       = "nothing was changed or requested since, and external changes are kept"
 	backingOff = "the time of the next retry has not come"
 	usedUp     = "the retries are used up"
 )
@@ -40,7 +40,7 @@ func Table() []Row { return slices.Clone(table) }
 
 var table = []Row{
 	{
-		Absent, "it existed before, nothing changed or was requested since, and external changes are kept", Hold,
+		Absent, "it existed before, " + kept, Hold,
 		"Leaves the release uninstalled.",
 		"Ready is False with reason ExternalChange; the message explains how to reinstall or to accept it.",
 	},

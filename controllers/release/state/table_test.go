@@ -42,15 +42,15 @@ var examples = map[key][]example{
 	{Uninstalled, Hold}: {{history(uninstalled), policy()}},
 	{Uninstalled, Apply}: {
 		{history(uninstalled), policy(reverting)},
-		{history(revision(StatusUninstalled, "old")), policy()},
+		{history(uninstalled), policy(requested)},
 	},
 
 	{Corrupt, Apply}: {{history(revision(StatusDeployed, "wanted", unreadable)), policy()}},
 
-	{Unmanaged, Hold}: {{history(replacedByWanted, helms), policy()}},
+	{Unmanaged, Hold}: {{history(replacedByWanted, helms), policy()}, {history(replaced, helms), policy()}},
 	{Unmanaged, Apply}: {
 		{history(replacedByWanted, helms), policy(reverting)},
-		{history(replaced, helms), policy()},
+		{history(replacedByWanted, helms), policy(requested)},
 		{history(helms), policy()},
 	},
 

@@ -107,6 +107,8 @@ func RevisionOf(m *metav1.ObjectMeta) (state.Revision, bool) {
 		r.Origin = origin
 	}
 
+	r.Request = requestOf(m.Labels, number)
+
 	if r.Ours() {
 		r.Holder = m.Labels[v1alpha2.HolderLabel]
 		r.Digest = m.Labels[v1alpha2.DigestLabel]
@@ -132,6 +134,8 @@ type Labels struct {
 	ChartDigest string
 	// RollbackTo is the revision that a rollback returns to; 0 for an install or upgrade.
 	RollbackTo int
+	// Request that the revision results from; zero for a rollback that was not requested.
+	Request state.Request
 }
 
 // appliedTo returns a copy of a Secret's labels with Capstan's own for the revision, in place of
@@ -145,6 +149,10 @@ func (l Labels) appliedTo(labels map[string]string, revision int) map[string]str
 	delete(applied, HealthyLabel)
 	delete(applied, FailureLabel)
 	delete(applied, RollbackLabel)
+	delete(applied, RequestLabel)
+	delete(applied, RequestedAtLabel)
+
+	maps.Copy(applied, RequestLabels(l.Request, revision))
 
 	if l.RollbackTo != 0 {
 		applied[RollbackLabel] = strconv.Itoa(l.RollbackTo)

@@ -1,0 +1,31 @@
+package state
+
+import "k8s.io/apimachinery/pkg/types"
+
+// Request is what a user asked for: the resource as it was, and a reconcile on request. It is recorded
+// with the revision that resulted from it. What changes between two requests, such as the operator's
+// flags, is therefore not taken for a request.
+type Request struct {
+	// UID and Generation of the resource.
+	UID        types.UID
+	Generation int64
+	// RequestedAt is the value of the annotation that requests a reconcile, encoded as that of a label.
+	RequestedAt string
+}
+
+// SameSpec reports whether both requests are for the same spec of the same resource.
+func (r Request) SameSpec(other Request) bool {
+	return r.UID == other.UID && r.Generation == other.Generation
+}
+
+// LastRequest returns the newest request that the history records. The revision is the one that resulted
+// from it, or, of another program, the one that it left in place.
+func (h History) LastRequest() (Revision, bool) {
+	return h.first(func(r Revision) bool { return r.Request != Request{} })
+}
+
+// handled reports whether Capstan has created a revision of the release, or left one in place.
+func (h History) handled() bool {
+	_, exists := h.first(func(r Revision) bool { return r.Ours() || r.Request != Request{} })
+	return exists
+}
