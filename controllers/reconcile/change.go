@@ -8,6 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/metrics"
@@ -108,9 +109,15 @@ func (r *run) saveChart(ctx context.Context) Result {
 	return failed(r.pinVersion(ctx, r.provider, r.plan.Version), fetching)
 }
 
-// applyPlan installs or upgrades the release.
+// applyPlan installs or upgrades the release. Its namespace gets the labels of the provider's Namespace,
+// pod security levels among them.
 func (r *run) applyPlan(ctx context.Context, observed state.Observed) (release.Result, error) {
-	if err := r.labelNamespace(ctx, r.plan.Release); err != nil {
+	labels, err := chartgen.NamespaceLabels(r.plan.Release.Chart)
+	if err != nil {
+		return release.Result{}, err
+	}
+
+	if err := r.target.LabelNamespace(ctx, r.plan.Release.Release.Namespace, labels); err != nil {
 		return release.Result{}, err
 	}
 
