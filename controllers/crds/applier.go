@@ -92,7 +92,7 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) (applied []string, err err
 			return err
 		}
 
-		bodies[i], err = c.body(p.request.Namespace, p.request.Version, kept)
+		bodies[i], err = c.body(p.request.Version, kept)
 
 		return err
 	})
@@ -104,7 +104,14 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) (applied []string, err err
 		applied = append(applied, c.name)
 	}
 
-	return applied, forEach(p.changes, func(i int, c *change) error { return a.send(ctx, c.name, bodies[i]) })
+	return applied, forEach(p.changes, func(i int, c *change) error {
+		err := a.send(ctx, c.name, bodies[i])
+		if err == nil && c.live != nil {
+			a.replaced.add(c.name, c.live.ResourceVersion)
+		}
+
+		return err
+	})
 }
 
 // keptVersions returns the live versions that a change has to keep, with their schemas.

@@ -34,15 +34,18 @@ const digestVersion = "1"
 
 // definition is one CRD file of a chart.
 type definition struct {
-	name   string
+	name string
+	// digest of the file and the namespace.
 	digest string
 	file   chart.File
+	// namespace of the provider, to which references in the file are moved.
+	namespace string
 }
 
 func newDefinition(f chart.File, namespace string) definition {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", digestVersion, namespace, f.Data))
 
-	return definition{name: crdName(f), digest: hex.EncodeToString(sum[:]), file: f}
+	return definition{name: crdName(f), digest: hex.EncodeToString(sum[:]), file: f, namespace: namespace}
 }
 
 // crdName returns the name of the CRD in a file, which generated charts use as the file name.
@@ -82,33 +85,24 @@ func (d definition) parse() (*apiextensionsv1.CustomResourceDefinition, error) {
 // versionNames are the names of a definition's versions.
 type versionNames struct{ all, served []string }
 
-// parseVersions returns the names of the definition's versions.
-func (d definition) parseVersions() (versionNames, error) {
-	crd, err := d.parse()
-	if err != nil {
-		return versionNames{}, err
-	}
-
+func newVersionNames(crd *apiextensionsv1.CustomResourceDefinition) versionNames {
 	names := versionNames{served: versions.Served(crd)}
 	for _, v := range crd.Spec.Versions {
 		names.all = append(names.all, v.Name)
 	}
 
-	return names, nil
+	return names
 }
 
 // body returns the body of the request that applies the definition: with the provider's namespace in
 // all references, our annotations, and versions of the live CRD that must be kept.
-func (d definition) body(
-	namespace, version string,
-	kept []apiextensionsv1.CustomResourceDefinitionVersion,
-) ([]byte, error) {
+func (d definition) body(version string, kept []apiextensionsv1.CustomResourceDefinitionVersion) ([]byte, error) {
 	object, err := d.parseUnstructured()
 	if err != nil {
 		return nil, err
 	}
 
-	bundle.MoveCRD(object, namespace)
+	bundle.MoveCRD(object, d.namespace)
 	d.annotate(object, version, kept)
 
 	if err := appendVersions(object, kept); err != nil {

@@ -25,8 +25,10 @@ const maxCached = 2000
 type memory struct {
 	// writes limits how fast objects are rewritten, for all providers together.
 	writes *rate.Limiter
-	// parsed has the versions of definitions by their digest.
-	parsed lruCache[string, versionNames]
+	// parsed has the facts of definitions by their digest.
+	parsed lruCache[string, *facts]
+	// replaced has the resource versions of CRDs before they were applied last, by their names.
+	replaced lruCache[string, string]
 	// compatibility has the reports of CheckUnmanaged.
 	compatibility lruCache[compatibilityKey, *safety.Report]
 	// verdicts has the reports of CheckChanges that have errors, by Plan.verdictKey.
@@ -42,7 +44,8 @@ type memory struct {
 func newMemory() *memory {
 	return &memory{
 		writes:        rate.NewLimiter(writesPerSecond, rewriters),
-		parsed:        newLRUCache[string, versionNames](),
+		parsed:        newLRUCache[string, *facts](),
+		replaced:      newLRUCache[string, string](),
 		compatibility: newLRUCache[compatibilityKey, *safety.Report](),
 		verdicts:      newLRUCache[string, verdict](),
 		included:      map[string]sets.Set[string]{},

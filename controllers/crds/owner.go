@@ -12,7 +12,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// Annotations that Helm sets on every object of a release.
 // predecessors are field managers whose CRDs of the same provider are adopted without asking. They
 // apply only when a user runs them, or are what Capstan replaces.
 var predecessors = []string{"clusterctl", "capi-operator", "cluster-api-operator", "kubectl", v1alpha2.FieldOwner}

@@ -38,6 +38,8 @@ type Plan struct {
 	changes []*change
 	// managed are the existing CRDs that belong to the provider, including those that change.
 	managed []*change
+	// Drifted are the CRDs without changes that another program has changed since they were applied.
+	Drifted []Drift
 	// unmanaged are not applied, but have to be compatible.
 	unmanaged []unmanagedCRD
 	// Deleting are CRDs that something else is deleting. They are created again afterwards.
@@ -134,7 +136,7 @@ func (a *Applier) planUpdate(ctx context.Context, p *Plan, c *change) error {
 		c.live.Labels[v1alpha2.ClusterctlProviderLabel] == p.request.Label
 	if upToDate {
 		p.managed = append(p.managed, c)
-		return nil
+		return a.findDrift(p, c)
 	}
 
 	if err := p.request.checkOwnership(ctx, c.live); err != nil {
@@ -156,9 +158,10 @@ func (a *Applier) planUpdate(ctx context.Context, p *Plan, c *change) error {
 
 	if annotations[digestAnnotation] != c.digestWith(c.kept) {
 		p.changes = append(p.changes, c)
+		return nil
 	}
 
-	return nil
+	return a.findDrift(p, c)
 }
 
 // manages reports whether Capstan applies a CRD.
@@ -184,10 +187,12 @@ func isNewer(version, than string) bool {
 
 // findRemovedVersions finds the live versions that the definition removes.
 func (a *Applier) findRemovedVersions(c *change) error {
-	names, err := a.definitionVersions(c.definition)
+	facts, err := a.facts(c.definition)
 	if err != nil {
 		return err
 	}
+
+	names := facts.versions
 
 	c.kept = without(c.live.Status.StoredVersions, names.all)
 	slices.Sort(c.kept)
@@ -205,23 +210,6 @@ func (a *Applier) findRemovedVersions(c *change) error {
 	}
 
 	return nil
-}
-
-// definitionVersions returns the versions of a definition. It parses each file only once, because
-// they can have hundreds of kilobytes.
-func (a *Applier) definitionVersions(d definition) (versionNames, error) {
-	if names, found := a.parsed.get(d.digest); found {
-		return names, nil
-	}
-
-	names, err := d.parseVersions()
-	if err != nil {
-		return versionNames{}, err
-	}
-
-	a.parsed.add(d.digest, names)
-
-	return names, nil
 }
 
 // findOrphans finds the CRDs that were applied for the provider and that its chart does not include.

@@ -2,6 +2,7 @@ package crds
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
@@ -56,7 +57,9 @@ func IsUnchanged(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 	return IsEstablished(a) == IsEstablished(b) &&
 		nameConflict(a) == nameConflict(b) &&
 		a.Generation == b.Generation &&
+		maps.Equal(a.Labels, b.Labels) &&
 		a.Annotations[digestAnnotation] == b.Annotations[digestAnnotation] &&
+		a.Annotations[v1alpha2.InjectCAAnnotation] == b.Annotations[v1alpha2.InjectCAAnnotation] &&
 		a.Annotations[v1alpha2.AdoptCRDAnnotation] == b.Annotations[v1alpha2.AdoptCRDAnnotation] &&
 		slices.Equal(a.Status.StoredVersions, b.Status.StoredVersions) &&
 		a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero()

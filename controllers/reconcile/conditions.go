@@ -184,20 +184,26 @@ func (r *run) writePaused() {
 		"The Deployments have no replicas; the annotation %s holds their usual number", v1alpha2.PausedReplicasAnnotation)
 }
 
-// writeDrifted writes which objects differ from the release.
+// writeDrifted writes which objects differ from the release, and which CRDs from its chart, and announces
+// what is new.
 func (r *run) writeDrifted() {
 	if r.deviations == nil {
 		return
 	}
 
-	left := leftDeviations(*r.deviations)
+	left := leftDeviations(slices.Concat(*r.deviations, r.crdDeviations))
 	if len(left) == 0 {
 		conditions.Delete(r.provider, v1alpha2.DriftedCondition)
 		return
 	}
 
-	conditions.MarkTrue(r.provider, v1alpha2.DriftedCondition, driftReason(driftPolicy(r.provider.GetSpec())),
-		"%s", summarizeDrift(left))
+	reason, message := driftReason(driftPolicy(r.provider.GetSpec())), summarizeDrift(left)
+	if conditionMessage(r.provider, v1alpha2.DriftedCondition) != message {
+		r.Metrics.CountDriftDetected(r.provider, len(left))
+		r.warn(r.provider, reason, "Compare", message)
+	}
+
+	conditions.MarkTrue(r.provider, v1alpha2.DriftedCondition, reason, "%s", message)
 }
 
 // writeMigrated writes how far the objects are rewritten in the storage version.

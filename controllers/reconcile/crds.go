@@ -12,11 +12,9 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/metrics"
-	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // Objects that cannot be rewritten are tried again after migrationRetry, and so is what the watch on CRDs
@@ -48,27 +46,8 @@ func (r *run) changeCRDs(ctx context.Context) Result {
 	return result
 }
 
-// careForCRDs applies the CRDs of the installed chart that are missing or were replaced, when the
-// change ended before it got to them.
-func (r *run) careForCRDs(ctx context.Context) Result {
-	revision := r.installed.revision
-	if revision.ChartDigest == "" || revision.Status != state.StatusDeployed {
-		return Result{}
-	}
-
-	stored, err := r.Planner.Charts.Installed(ctx, r.provider, revision.Version, revision.ChartDigest)
-	if errors.Is(err, store.ErrNotFound) {
-		return Result{}
-	}
-
-	if err != nil {
-		return failed(err, fetching)
-	}
-
-	return r.applyCRDs(ctx, stored.Chart)
-}
-
-// applyCRDs applies the CRDs of a chart that have changed, once that is safe.
+// applyCRDs applies the CRDs of a chart that have changed, once that is safe, and corrects those that
+// another program has changed.
 func (r *run) applyCRDs(ctx context.Context, c *chart.Chart) Result {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepCRDs)()
 
@@ -81,15 +60,22 @@ func (r *run) applyCRDs(ctx context.Context, c *chart.Chart) Result {
 		return failed(err, applying)
 	}
 
-	if !planned.HasChanges() {
-		return Result{}
+	if planned.HasChanges() {
+		if result := r.applyChanges(ctx, planned, c.Metadata.AppVersion); result.Ends() {
+			return result
+		}
 	}
 
+	return r.correctCRDs(ctx, planned, c.Metadata.AppVersion)
+}
+
+// applyChanges applies the changes of a plan for a version of the provider.
+func (r *run) applyChanges(ctx context.Context, planned *crds.Plan, version string) Result {
 	if result := r.migrateBefore(ctx, planned); result.Ends() {
 		return result
 	}
 
-	if result := r.checkCRDs(ctx, planned, c.Metadata.AppVersion); result.Ends() {
+	if result := r.checkCRDs(ctx, planned, version); result.Ends() {
 		return result
 	}
 
@@ -98,7 +84,7 @@ func (r *run) applyCRDs(ctx context.Context, c *chart.Chart) Result {
 		return failed(err, applying)
 	}
 
-	ctrl.LoggerFrom(ctx).Info("Applied CustomResourceDefinitions", "count", len(sent), "version", c.Metadata.AppVersion)
+	ctrl.LoggerFrom(ctx).Info("Applied CustomResourceDefinitions", "count", len(sent), "version", version)
 
 	return Result{}
 }

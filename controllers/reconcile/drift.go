@@ -75,7 +75,7 @@ func (r *run) correctDrift(ctx context.Context) Result {
 	}
 
 	r.deviations = &found
-	r.recordDrift(ctx, policy)
+	r.recordDrift(ctx)
 
 	if unwatched != nil && compareErr == nil {
 		return failed(unwatched, applying)
@@ -116,8 +116,7 @@ func (r *run) correct(ctx context.Context, all []deviation) error {
 	var due []drift.Difference
 
 	for _, d := range all {
-		isDue := !r.corrections.Next(r.subject(d.Object)).After(now) || r.policy.Requested
-		if d.Obstacle == "" && isDue {
+		if d.Obstacle == "" && r.isDue(d.Object, now) {
 			due = append(due, d.Difference)
 		}
 	}
@@ -137,13 +136,24 @@ func (r *run) correct(ctx context.Context, all []deviation) error {
 		}
 
 		if !d.corrected && d.Obstacle == "" {
-			next := r.corrections.Next(r.subject(d.Object))
-			d.why = whyLeft(failure, next)
-			r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), next.Sub(now))
+			r.explainLeft(d, failure, now)
 		}
 	}
 
 	return nil
+}
+
+// isDue reports whether an object may be corrected now.
+func (r *run) isDue(o object.Key, now time.Time) bool {
+	return !r.corrections.Next(r.subject(o)).After(now) || r.policy.Requested
+}
+
+// explainLeft explains why a deviation was not corrected, and wakes the provider for the next attempt.
+// failure is nil if none was made.
+func (r *run) explainLeft(d *deviation, failure error, now time.Time) {
+	next := r.corrections.Next(r.subject(d.Object))
+	d.why = whyLeft(failure, next)
+	r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), next.Sub(now))
 }
 
 // subject returns what the back-off knows an object of this provider by.
@@ -183,27 +193,28 @@ func whyLeft(failure error, next time.Time) string {
 	return fmt.Sprintf("%s; the next attempt is at %s", why, next.UTC().Format(time.TimeOnly+" MST"))
 }
 
-// recordDrift counts and announces what was corrected and what is left.
-func (r *run) recordDrift(ctx context.Context, policy v1alpha2.DriftPolicy) {
+// recordDrift counts and announces what was corrected, and remembers what is left.
+func (r *run) recordDrift(ctx context.Context) {
 	var left []object.Snapshot
 
 	for _, d := range *r.deviations {
-		switch {
-		case d.corrected:
-			r.Metrics.CountDriftDetected(r.provider, 1)
-			r.Metrics.CountDriftCorrected(r.provider, 1)
-			r.announceCorrection(ctx, d)
-		case !d.Missing:
+		if !d.corrected && !d.Missing {
 			left = append(left, d.Snapshot)
 		}
 	}
 
 	r.target.Health.MarkDrifted(left)
+	r.announceCorrections(ctx, *r.deviations)
+}
 
-	remaining := leftDeviations(*r.deviations)
-	if len(remaining) > 0 && conditionMessage(r.provider, v1alpha2.DriftedCondition) != summarizeDrift(remaining) {
-		r.Metrics.CountDriftDetected(r.provider, len(remaining))
-		r.warn(r.provider, driftReason(policy), "Compare", summarizeDrift(remaining))
+// announceCorrections counts and announces what was corrected.
+func (r *run) announceCorrections(ctx context.Context, found []deviation) {
+	for _, d := range found {
+		if d.corrected {
+			r.Metrics.CountDriftDetected(r.provider, 1)
+			r.Metrics.CountDriftCorrected(r.provider, 1)
+			r.announceCorrection(ctx, d)
+		}
 	}
 }
 

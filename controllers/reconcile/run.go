@@ -46,6 +46,9 @@ type run struct {
 	deviations *[]deviation
 	deferred   bool
 
+	// crdDeviations are the CRDs that another program has changed.
+	crdDeviations []deviation
+
 	// identified is set if no other resource has installed the provider.
 	identified bool
 
@@ -258,7 +261,7 @@ func (r *run) suspended(ctx context.Context) Result {
 		return Result{Outcome: Idle, Reason: v1alpha2.SuspendedReason, Message: "Not installed, and " + unchanged}
 	}
 
-	if result := inOrder(ctx, r.checkHealth, r.correctDrift); result.Ends() {
+	if result := inOrder(ctx, r.checkHealth, r.correctDrift, r.compareCRDs); result.Ends() {
 		return result
 	}
 

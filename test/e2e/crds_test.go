@@ -160,6 +160,47 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		)
 	})
 
+	It("that another program changes are restored, or reported", func(ctx SpecContext) {
+		t := newTiny("edited", "v1.0.0")
+		p := install(ctx, t)
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		replaceSchema := func() {
+			GinkgoHelper()
+
+			crd := w.definition(ctx, t.crd())
+			crd.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object"}
+			Expect(w.client.Update(ctx, crd, client.FieldOwner("kubectl-edit"))).To(Succeed())
+		}
+		preserves := func(g Gomega) bool {
+			crd := &apiextensionsv1.CustomResourceDefinition{}
+			g.Expect(w.client.Get(ctx, client.ObjectKey{Name: t.crd()}, crd)).To(Succeed())
+
+			return crd.Spec.Versions[0].Schema.OpenAPIV3Schema.XPreserveUnknownFields != nil
+		}
+
+		replaceSchema()
+		Eventually(preserves).Should(BeTrue())
+		Eventually(w.events(ctx, p)).Should(ContainElement(And(
+			HaveField("Reason", v1alpha2.DriftCorrectedReason),
+			HaveField("Note", ContainSubstring(t.crd()+": /spec/versions")),
+		)))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().Release = &v1alpha2.ReleaseSpec{Drift: v1alpha2.DriftWarn}
+		})
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		replaceSchema()
+		Eventually(w.read(ctx, p)).Should(haveCondition(v1alpha2.DriftedCondition, metav1.ConditionTrue,
+			v1alpha2.DriftDetectedReason, t.crd()+": /spec/versions"))
+		Expect(preserves(Default)).To(BeFalse())
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release = nil })
+		Eventually(preserves).Should(BeTrue())
+		Eventually(w.read(ctx, p)).ShouldNot(haveCondition(v1alpha2.DriftedCondition, metav1.ConditionTrue,
+			v1alpha2.DriftDetectedReason))
+	})
+
 	It("of one provider are not taken over by another that defines the same", func(ctx SpecContext) {
 		owner := newTiny("owner", "v1.0.0")
 		p := install(ctx, owner)
