@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -204,18 +205,21 @@ func (r *Reconciler) setFinalizer(
 	return client.IgnoreNotFound(err)
 }
 
+// versionOwner is the field manager that writes spec.version.
+const versionOwner = v1alpha2.FieldOwner + "-version"
+
 // pinVersion writes the version that an empty spec.version resolved to into the spec. A version that
 // is set meanwhile is not overwritten.
 func (r *Reconciler) pinVersion(ctx context.Context, provider v1alpha2.Provider, version string) error {
 	if provider.GetSpec().Version != "" {
-		return nil
+		return r.disownVersion(ctx, provider)
 	}
 
 	changed := provider.DeepCopyObject().(v1alpha2.Provider) // as in setFinalizer
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
 		`{"metadata":{"resourceVersion":%q},"spec":{"version":%q}}`, provider.GetResourceVersion(), version))
 
-	err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(v1alpha2.FieldOwner))
+	err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(versionOwner))
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -228,6 +232,28 @@ func (r *Reconciler) pinVersion(ctx context.Context, provider v1alpha2.Provider,
 	provider.SetGeneration(changed.GetGeneration())
 
 	return nil
+}
+
+// disownVersion removes pinVersion's ownership of the field, which would be a conflict for a user who
+// applies another version with server-side apply. If it does not succeed, a later reconcile does it.
+func (r *Reconciler) disownVersion(ctx context.Context, provider v1alpha2.Provider) error {
+	changed := provider.DeepCopyObject().(v1alpha2.Provider)
+	changed.SetManagedFields(slices.DeleteFunc(changed.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == versionOwner
+	}))
+
+	if len(changed.GetManagedFields()) == len(provider.GetManagedFields()) {
+		return nil
+	}
+
+	patch := client.MergeFromWithOptions(provider, client.MergeFromWithOptimisticLock{})
+
+	err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(v1alpha2.FieldOwner))
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+
+	return client.IgnoreNotFound(err)
 }
 
 // makePrintable removes control characters from the messages of the conditions.

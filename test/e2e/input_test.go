@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -327,7 +328,16 @@ var _ = Describe("A provider's input", Ordered, func() {
 			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 			Expect(p.Spec.Version).To(Equal("v1.1.0"), "the resolved version is written into the spec")
 
-			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "~1" })
+			apply := &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": v1alpha2.GroupVersion.String(),
+				"kind":       string(v1alpha2.InfrastructureProviderType),
+				"metadata":   map[string]any{"namespace": p.Namespace, "name": p.Name},
+				"spec":       map[string]any{"version": "~1"},
+			}}
+
+			Eventually(func() error {
+				return w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(apply), client.FieldOwner("kubectl"))
+			}).Should(Succeed(), "the operator does not own the field")
 
 			newest := newTiny("several", "v1.2.0")
 			Expect(w.client.Create(ctx, newest.configMap())).To(Succeed())
