@@ -85,7 +85,7 @@ func (p *Planner) planChart(ctx context.Context, request Request, plan *Plan) er
 
 	version, err := source.Resolve(ctx, from, provider.GetSpec().Version, provider.GetStatus().DesiredVersion)
 	if err != nil {
-		return err
+		return p.keepChart(ctx, request, plan, err)
 	}
 
 	plan.Version = version.Name

@@ -349,6 +349,27 @@ var _ = Describe("A provider's input", Ordered, func() {
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		},
 	)
+
+	It("stays ready without the ConfigMap that it was installed from", func(ctx SpecContext) {
+		t := newTiny("sourceless", "v1.0.0")
+
+		p := t.resource()
+		for _, o := range []client.Object{t.namespace(), t.configMap(), p} {
+			Expect(w.client.Create(ctx, o)).To(Succeed())
+		}
+
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		Expect(w.client.Delete(ctx, t.configMap())).To(Succeed())
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{"touched": "yes"}) })
+		Eventually(func() string {
+			return string(w.run(ctx, "kubectl", "get", "events", "-n", t.name))
+		}).Should(ContainSubstring("The source is not available"))
+		Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).Should(beReady("v1.0.0"))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.VersionNotFoundReason, "v1.0.0 stays installed"))
+	})
 })
 
 // replaceConfigMap returns a fix that writes the right content into the source's ConfigMap, and

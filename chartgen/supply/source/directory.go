@@ -51,6 +51,10 @@ func Provider(t v1alpha2.ProviderType, name string) bundle.Provider {
 // sizes and modification times of the files.
 func (d *Directory) Versions(context.Context) ([]Version, error) {
 	entries, err := os.ReadDir(d.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &NotFoundError{Message: fmt.Sprintf("folder %s does not exist; correct its path", d.path)}
+	}
+
 	if err != nil {
 		return nil, err
 	}

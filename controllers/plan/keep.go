@@ -1,0 +1,72 @@
+package plan
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/supply/store"
+	"github.com/capstan-project/capstan/controllers/values"
+)
+
+// keepChart plans the version and chart that the resource has already while its source does not answer,
+// or no longer has the version: what is installed does not depend on its source. It returns cause if
+// the resource asks for something else by now, or the chart is not stored.
+func (p *Planner) keepChart(ctx context.Context, request Request, plan *Plan, cause error) error {
+	provider := request.Provider
+	if !source.IsUnavailable(cause) && (request.Refresh || !source.IsNotFound(cause)) {
+		return cause
+	}
+
+	record, found := passedChart(provider)
+	if !found {
+		return cause
+	}
+
+	stored, err := p.Charts.Installed(ctx, provider, record.Version, record.Digest)
+	if err != nil {
+		return cause
+	}
+
+	schema, err := values.ReadSchema(stored.Chart)
+	if err != nil {
+		return cause
+	}
+
+	key := store.Key{
+		Namespace: provider.GetNamespace(),
+		Provider:  v1alpha2.Label(provider),
+		Version:   record.Version,
+		Origin:    record.Origin,
+	}
+
+	plan.Version = record.Version
+	plan.Chart = &Chart{Stored: stored, Schema: schema, Outdated: cause, key: key}
+
+	return nil
+}
+
+// passedChart returns the record of the chart that has passed all checks for the resource as it is now.
+func passedChart(provider v1alpha2.Provider) (v1alpha2.StoredChart, bool) {
+	status := provider.GetStatus()
+	checked := conditions.Get(provider, v1alpha2.PreflightCheckCondition)
+
+	if status.Chart == nil || !conditions.IsTrue(provider, v1alpha2.PreflightCheckCondition) ||
+		checked.ObservedGeneration != provider.GetGeneration() {
+		return v1alpha2.StoredChart{}, false
+	}
+
+	i := slices.IndexFunc(status.StoredCharts, func(r v1alpha2.StoredChart) bool {
+		return r.Digest == status.Chart.Digest && r.Version == status.DesiredVersion &&
+			!strings.HasSuffix(r.Origin, distrusted)
+	})
+	if i < 0 {
+		return v1alpha2.StoredChart{}, false
+	}
+
+	return status.StoredCharts[i], true
+}
