@@ -24,7 +24,8 @@ type ProviderStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// contract is the Cluster API contract that the installed version implements, e.g. `v1beta2`.
+	// contract is the Cluster API contract of the newest revision of the release, e.g. `v1beta2`. While an
+	// upgrade is blocked, or after it was rolled back, that is not the contract of the desired version.
 	// +optional
 	Contract *string `json:"contract,omitempty"`
 

@@ -124,6 +124,23 @@ var _ = Describe("An existing CRD", func() {
 	})
 })
 
+var _ = Describe("The newest version of a provider's CRDs", func() {
+	It("is known if it is higher than the given one", func(ctx SpecContext) {
+		d := definitionOf("na", "v1")
+		d.Labels = map[string]string{v1alpha2.ClusterctlProviderLabel: "infrastructure-newest"}
+		d.Annotations = map[string]string{digestAnnotation: "0", versionAnnotation: "v1.1.0"}
+		exists(ctx, d, v1alpha2.FieldOwner)
+
+		for version, newer := range map[string]string{"v1.0.0": "v1.1.0", "v1.1.0": "", "v1.2.0": ""} {
+			Eventually(func() (string, error) {
+				return applier.NewerVersion(ctx, "infrastructure-newest", version)
+			}).Should(Equal(newer), version)
+		}
+
+		Expect(applier.NewerVersion(ctx, "infrastructure-other", "v1.0.0")).To(BeEmpty())
+	})
+})
+
 var _ = Describe("An unmanaged CRD", func() {
 	checkUnmanaged := func(ctx context.Context, r Request) func() error {
 		return func() error {

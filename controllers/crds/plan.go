@@ -214,23 +214,35 @@ func (a *Applier) findRemovedVersions(c *change) error {
 
 // findOrphans finds the CRDs that were applied for the provider and that its chart does not include.
 func (a *Applier) findOrphans(ctx context.Context, p *Plan) error {
-	list := &apiextensionsv1.CustomResourceDefinitionList{}
-
-	ofProvider := client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: p.request.Label}
-	if err := a.Client.List(ctx, list, ofProvider, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the CustomResourceDefinitions of %s: %w", p.request.Label, err)
+	applied, err := a.listApplied(ctx, p.request.Label)
+	if err != nil {
+		return err
 	}
 
-	for i := range list.Items {
-		crd := &list.Items[i]
-
-		included := slices.ContainsFunc(p.request.Files, func(f chart.File) bool { return crdName(f) == crd.Name })
-		if !included && crd.Annotations[digestAnnotation] != "" {
-			p.Orphaned = append(p.Orphaned, crd.Name)
+	for i := range applied {
+		name := applied[i].Name
+		if !slices.ContainsFunc(p.request.Files, func(f chart.File) bool { return crdName(f) == name }) {
+			p.Orphaned = append(p.Orphaned, name)
 		}
 	}
 
 	slices.Sort(p.Orphaned)
 
 	return nil
+}
+
+// listApplied returns the CRDs that were applied for a provider. They must not be changed.
+func (a *Applier) listApplied(
+	ctx context.Context, label string,
+) ([]apiextensionsv1.CustomResourceDefinition, error) {
+	list := &apiextensionsv1.CustomResourceDefinitionList{}
+
+	ofProvider := client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: label}
+	if err := a.Client.List(ctx, list, ofProvider, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the CustomResourceDefinitions of %s: %w", label, err)
+	}
+
+	return slices.DeleteFunc(list.Items, func(crd apiextensionsv1.CustomResourceDefinition) bool {
+		return crd.Annotations[digestAnnotation] == ""
+	}), nil
 }

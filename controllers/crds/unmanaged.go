@@ -70,6 +70,23 @@ func (a *Applier) CheckUnmanaged(ctx context.Context, p *Plan) error {
 	return nil
 }
 
+// NewerVersion returns the version of the provider that one of its live CRDs was applied for, if it is
+// higher than the given version; empty if there is no such CRD. It reads from the cache only.
+func (a *Applier) NewerVersion(ctx context.Context, label, version string) (string, error) {
+	list, err := a.listApplied(ctx, label)
+	if err != nil {
+		return "", err
+	}
+
+	for i := range list {
+		if applied := list[i].Annotations[versionAnnotation]; isNewer(applied, version) {
+			return applied, nil
+		}
+	}
+
+	return "", nil
+}
+
 // errorsCanBeIgnored reports whether a newer CRD is incompatible only in fields, and has no objects
 // in which the older managers could lose or miss them.
 func (a *Applier) errorsCanBeIgnored(

@@ -84,6 +84,32 @@ func split(manifest []byte) [][]byte {
 	return append(documents, manifest[start:])
 }
 
+// read returns the documents of a manifest.
+func read(manifest []byte) []*document {
+	texts := split(manifest)
+	documents := make([]*document, 0, len(texts))
+
+	for _, text := range texts {
+		documents = append(documents, newDocument(text))
+	}
+
+	return documents
+}
+
+// join returns the documents as a manifest, which usually has about the given size in bytes.
+func join(documents []*document, size int) ([]byte, error) {
+	var out bytes.Buffer
+	out.Grow(size)
+
+	for _, d := range documents {
+		if err := d.write(&out); err != nil {
+			return nil, err
+		}
+	}
+
+	return out.Bytes(), nil
+}
+
 // newDocument reads a document. One that is not an object has no identity, so that no patch matches
 // it; the error is reported when the release is installed.
 func newDocument(text []byte) *document {

@@ -5,7 +5,6 @@
 package patches
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -169,25 +168,13 @@ func (r *Renderer) Render(manifest []byte) ([]byte, error) {
 		}
 	}
 
-	var out bytes.Buffer
-	out.Grow(len(manifest))
-
-	for _, d := range documents {
-		if err := d.write(&out); err != nil {
-			return nil, err
-		}
-	}
-
-	return out.Bytes(), nil
+	return join(documents, len(manifest))
 }
 
 // documents returns the documents of the manifest, and then the additional ones, which must not be
 // objects of the manifest too.
 func (r *Renderer) documents(manifest []byte) ([]*document, error) {
-	var documents []*document
-	for _, text := range split(manifest) {
-		documents = append(documents, newDocument(text))
-	}
+	documents := read(manifest)
 
 	for _, additional := range r.additional {
 		for _, d := range documents {

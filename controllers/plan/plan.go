@@ -137,6 +137,7 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 		Chart:        chart.Chart,
 		ChartDigest:  chart.Digest,
 		Values:       chosen,
+		Paused:       provider.GetSpec().Paused,
 		HistoryLimit: HistoryLimit(provider.GetSpec()),
 	}
 

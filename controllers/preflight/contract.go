@@ -27,6 +27,16 @@ func compatible(core, provider string) bool {
 	return slices.Contains(supportedContracts[core], provider)
 }
 
+// Contracts checks whether a version with the contract may run beside the other providers: now, and if
+// the provider is paused no longer.
+func (c *Checker) Contracts(ctx context.Context, provider v1alpha2.Provider, contract string) error {
+	if err := c.Contract(ctx, provider, contract); err != nil {
+		return err
+	}
+
+	return c.Unpause(ctx, provider, contract)
+}
+
 // Contract checks whether a version with the contract works with core or, if the provider is core,
 // with all other providers. An empty contract is that of a plain Helm chart.
 //

@@ -57,11 +57,7 @@ type Input struct {
 // Installation checks whether a version may be installed, apart from CoreReady: an installed provider
 // does not depend on core's health.
 func (c *Checker) Installation(ctx context.Context, in Input) error {
-	if err := c.Contract(ctx, in.Provider, in.Contract); err != nil {
-		return err
-	}
-
-	if err := c.Unpause(ctx, in.Provider, in.Contract); err != nil {
+	if err := c.Contracts(ctx, in.Provider, in.Contract); err != nil {
 		return err
 	}
 

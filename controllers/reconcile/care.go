@@ -172,14 +172,19 @@ func (r *run) markFailed(ctx context.Context) Result {
 	return r.observe(ctx)
 }
 
-// rollBack rolls a failed revision back to the last healthy one, if the policy says so, or finishes a
-// rollback that was interrupted. A changed spec and a requested retry come first.
+// rollBack rolls a failed revision back to the last healthy one that the provider may return to, if the
+// policy says so, or finishes a rollback that was interrupted. A changed spec and a requested retry come
+// first.
 func (r *run) rollBack(ctx context.Context) Result {
 	history := r.installed.history
 	digest := attemptedDigest(history)
 	observed := r.target.Releases.Determine(history, digest)
 
-	decision := state.Next(history, digest, observed, r.carePolicy())
+	decision, err := r.decideRollback(ctx, digest, observed)
+	if err != nil {
+		return failed(err, applying)
+	}
+
 	if decision.Action != state.Rollback {
 		r.deferred = r.deferred || r.defersRollback(observed)
 		return Result{}
@@ -193,13 +198,11 @@ func (r *run) rollBack(ctx context.Context) Result {
 	log := ctrl.LoggerFrom(ctx).WithValues("release", history.Release.Name)
 	log.Info("Rolling back", "state", observed.State, "found", observed.Message, "to", decision.Revision.Number)
 
-	result, err := r.target.Releases.Rollback(ctx, history.Release, release.RollbackOptions{
-		Revision:     decision.Revision.Number,
-		Reason:       r.failureReason(),
-		HistoryLimit: plan.HistoryLimit(r.provider.GetSpec()),
-		// What an API that is away would serve is missing in any case, and corrected once it is back.
-		SkipUnknownKinds: true,
-	}, observed)
+	options := r.rollbackOptions(decision.Revision.Number, r.failureReason())
+	// What an API that is away would serve is missing in any case, and corrected once it is back.
+	options.SkipUnknownKinds = true
+
+	result, err := r.target.Releases.Rollback(ctx, history.Release, options, observed)
 	r.Metrics.CountReleaseAction(r.provider, metrics.ActionRollback, err)
 	r.target.Health.MarkVerified(result.Applied)
 

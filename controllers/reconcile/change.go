@@ -10,8 +10,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
-	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -131,13 +131,14 @@ const rollbackDigestPrefix = "rollback-"
 
 // rollbackGoal returns the goal that spec.release.rollbackTo describes.
 func (r *run) rollbackGoal(revision int) goal {
-	to := release.RollbackOptions{
-		Revision:     revision,
-		Digest:       fmt.Sprintf("%s%d", rollbackDigestPrefix, revision),
-		Reason:       "spec.release.rollbackTo",
-		HistoryLimit: plan.HistoryLimit(r.provider.GetSpec()),
-		Request:      plan.Asked(r.provider),
+	to := r.rollbackOptions(revision, "spec.release.rollbackTo")
+	to.Request = plan.Asked(r.provider)
+
+	to.Digest = fmt.Sprintf("%s%d", rollbackDigestPrefix, revision)
+	if to.Paused {
+		to.Digest += "-paused"
 	}
+
 	apply := func(ctx context.Context, observed state.Observed) (release.Result, error) {
 		return r.target.Releases.Rollback(ctx, plan.ReleaseKey(r.provider), to, observed)
 	}
@@ -147,6 +148,20 @@ func (r *run) rollbackGoal(revision int) goal {
 		digest:  to.Digest,
 		action:  metrics.ActionRollback,
 		apply:   apply,
+	}
+}
+
+// rollbackOptions returns the options of a rollback. Whether the provider is paused is what the spec says
+// now, and not what it said when the revision was installed.
+func (r *run) rollbackOptions(revision int, reason string) release.RollbackOptions {
+	paused := r.provider.GetSpec().Paused
+
+	return release.RollbackOptions{
+		Revision:     revision,
+		Reason:       reason,
+		HistoryLimit: plan.HistoryLimit(r.provider.GetSpec()),
+		PostRenderer: patches.Pausing{Paused: paused},
+		Paused:       paused,
 	}
 }
 
@@ -192,36 +207,6 @@ func (r *run) assess() {
 
 // applies reports whether the change has something to apply now.
 func (r *run) applies() bool { return r.decision.Action == state.Apply }
-
-// checkRollback makes sure that the managers of the revision to roll back to can work with the CRDs,
-// which are never rolled back. A revision whose chart is no longer stored, or that another program
-// made, is not checked, and whether it exists at all is Helm's to say.
-func (r *run) checkRollback(ctx context.Context) Result {
-	if !r.applies() {
-		return Result{}
-	}
-
-	to, exists := r.installed.history.Find(int(*plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo))
-	if !exists || to.ChartDigest == "" {
-		return Result{}
-	}
-
-	stored, err := r.Planner.Charts.Installed(ctx, r.provider, to.Version, to.ChartDigest)
-	if errors.Is(err, store.ErrNotFound) {
-		return Result{}
-	}
-
-	if err != nil {
-		return failed(err, fetching)
-	}
-
-	crds, err := r.Planner.CRDs(ctx, r.target.CRDs, r.provider, stored.Chart)
-	if err != nil {
-		return failed(err, applying)
-	}
-
-	return failed(r.target.CRDs.CheckUnmanaged(ctx, crds), applying)
-}
 
 // apply takes the action that reaches the goal. Whether the action succeeded is read from the history
 // afterwards.

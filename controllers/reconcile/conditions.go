@@ -17,6 +17,7 @@ func (r *run) writeStatus() {
 	status := r.provider.GetStatus()
 
 	if r.uninstalled {
+		status.Contract = nil
 		status.Release = nil
 		status.History = nil
 		status.Chart = nil
@@ -43,6 +44,11 @@ func (r *run) writeStatus() {
 		Kinds:     r.releaseKinds(),
 	}
 	status.History = historyStatus(history)
+	status.Contract = nil
+
+	if contract := r.installed.record.Contract; contract != "" {
+		status.Contract = &contract
+	}
 }
 
 // releaseKinds returns the kinds of the newest revision, and those that the status has already: objects
@@ -169,19 +175,20 @@ func (r *run) writeUpgraded() {
 	}
 }
 
-// writePaused writes whether the revision has taken the replicas away.
+// paused reports whether the newest revision runs no managers.
+func (r *run) paused() bool { return r.installed.revision.Paused || r.installed.record.Paused() }
+
+// writePaused writes whether the newest revision has taken the replicas away, whatever the spec says. One
+// that failed may have done so in part only.
 func (r *run) writePaused() {
-	if r.state.State != state.InSync {
-		return
-	}
-
-	if !r.provider.GetSpec().Paused {
+	switch {
+	case r.installed.record == nil:
+	case !r.paused():
 		conditions.Delete(r.provider, v1alpha2.PausedCondition)
-		return
+	case r.deployed():
+		conditions.MarkTrue(r.provider, v1alpha2.PausedCondition, v1alpha2.PausedReason,
+			"The Deployments have no replicas; the annotation %s holds their usual number", v1alpha2.PausedReplicasAnnotation)
 	}
-
-	conditions.MarkTrue(r.provider, v1alpha2.PausedCondition, v1alpha2.PausedReason,
-		"The Deployments have no replicas; the annotation %s holds their usual number", v1alpha2.PausedReplicasAnnotation)
 }
 
 // writeDrifted writes which objects differ from the release, and which CRDs from its chart, and announces

@@ -3,10 +3,14 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/rollback"
 )
 
 // checkGates makes sure that the plan may be applied: its contract fits the other providers', its
@@ -50,9 +54,9 @@ func (r *run) needsCore() bool {
 		return true
 	}
 
-	installed := r.provider.GetStatus().Contract
+	installed := r.installed.record
 
-	return installed != nil && *installed != r.plan.Chart.Contract()
+	return installed != nil && installed.Contract != "" && installed.Contract != r.plan.Chart.Contract()
 }
 
 // waitForCore ends the change while core is not healthy and the plan needs it to be. What it lets pass
@@ -67,12 +71,62 @@ func (r *run) waitForCore(context.Context) Result {
 	}
 
 	r.passed = true
-	status := r.provider.GetStatus()
-	status.Contract = nil
-
-	if contract := r.plan.Chart.Contract(); contract != "" {
-		status.Contract = &contract
-	}
 
 	return Result{}
+}
+
+// checkRollback makes sure that the provider may return to the revision that spec.release.rollbackTo
+// names. Whether it exists, and can be read, is Helm's to say.
+func (r *run) checkRollback(ctx context.Context) Result {
+	if !r.applies() {
+		return Result{}
+	}
+
+	to, exists := r.installed.history.Find(int(*plan.ReleaseSpec(r.provider.GetSpec()).RollbackTo))
+	if !exists {
+		return Result{}
+	}
+
+	err := r.checkTarget(ctx, to)
+	if errors.As(err, new(*release.CorruptError)) {
+		return Result{}
+	}
+
+	return failed(err, applying)
+}
+
+// checkTarget checks whether the provider may return to a revision. If it must not, rollback.Refuses
+// the error.
+func (r *run) checkTarget(ctx context.Context, revision state.Revision) error {
+	checker := rollback.Checker{Planner: r.Planner, Preflight: r.Preflight}
+	return checker.Check(ctx, r.provider, r.target, revision)
+}
+
+// decideRollback decides what to do about a failed revision. It rules out the targets of a rollback that
+// the provider must not return to, and keeps the reason of the newest.
+func (r *run) decideRollback(ctx context.Context, digest string, observed state.Observed) (state.Decision, error) {
+	for {
+		decision := state.Next(r.installed.history, digest, observed, r.carePolicy())
+		if decision.Action != state.Rollback || r.policy.SpecChanged {
+			return decision, nil
+		}
+
+		err := r.checkTarget(ctx, decision.Revision)
+		if !rollback.Refuses(err) {
+			return decision, err
+		}
+
+		r.refuse(decision.Revision, err)
+	}
+}
+
+// refuse rules out a target of a rollback.
+func (r *run) refuse(target state.Revision, reason error) {
+	if r.policy.Refused == nil {
+		r.policy.Refused = map[int]bool{}
+		r.refusal = fmt.Sprintf("it stays, because the provider cannot return to %s of revision %d: %s",
+			target.Version, target.Number, reason)
+	}
+
+	r.policy.Refused[target.Number] = true
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/rollback"
 	"github.com/capstan-project/capstan/controllers/secrets"
 	"github.com/capstan-project/capstan/controllers/values"
 )
@@ -115,6 +116,10 @@ var errorCases = map[string]errorCase{
 	"an unmanaged CRD that is incompatible": {
 		err:    &crds.IncompatibleError{Report: &safety.Report{}},
 		reason: v1alpha2.WaitingForCRDsReason, outcome: Waiting,
+	},
+	"a rollback to a revision that cannot be checked": {
+		err:       &rollback.UncheckedError{Version: "v1.0.0", CRDs: "v1.1.0"},
+		condition: preflightFailed, reason: v1alpha2.UnsupportedProviderDowngradeReason, outcome: Stalled,
 	},
 	"an unknown provider": {
 		err:       &fetch.UnknownProviderError{},

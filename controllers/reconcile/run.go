@@ -69,6 +69,10 @@ type run struct {
 	failure       error
 	upgradeFailed string
 
+	// refusal is why a failed revision was not rolled back although it should have been; empty if
+	// nothing refused that.
+	refusal string
+
 	// moved is the move of the tag of the chart in use, if movedChecked; nil for none.
 	moved        *upgrades.Move
 	movedChecked bool
@@ -103,6 +107,7 @@ func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) 
 		Retries:     int(ptr.Deref(spec.Retries, defaultRetries)),
 		Timeout:     timeout,
 		Rollback:    spec.OnFailure != v1alpha2.FailureNone,
+		Paused:      provider.GetSpec().Paused,
 		Revert:      spec.OnExternalChange == v1alpha2.ExternalChangeRevert,
 		Existed:     status.Release != nil,
 		SpecChanged: provider.GetGeneration() != status.ObservedGeneration,
@@ -143,6 +148,7 @@ func (r *run) reconcile(ctx context.Context) Result {
 
 		r.policy.SpecChanged = false
 		r.policy.Requested = false
+		r.policy.Refused, r.refusal = nil, ""
 		r.policy.Now = time.Now()
 		care = r.care(ctx)
 

@@ -70,7 +70,12 @@ func (r *run) stillInstalled() string {
 
 	switch {
 	case revision.Status != state.StatusDeployed:
-		return fmt.Sprintf("%s, which is %s: %s", text, revision.Status, r.installed.record.Description)
+		text = fmt.Sprintf("%s, which is %s: %s", text, revision.Status, r.installed.record.Description)
+		if r.refusal != "" {
+			text += "; " + r.refusal
+		}
+
+		return text
 	case r.installed.health == nil:
 		return text
 	case r.installed.healthy():
@@ -92,7 +97,7 @@ func (r *run) healthResult() Result {
 	switch {
 	case health.Healthy() && held:
 		return ready(v1alpha2.ExternalChangeReason, " is healthy; %s", r.heldMessage())
-	case health.Healthy() && r.provider.GetSpec().Paused:
+	case health.Healthy() && r.paused():
 		return ready(v1alpha2.PausedReason, " is installed and paused: its Deployments have no replicas")
 	case health.Healthy():
 		return ready(v1alpha2.HealthyReason, " is installed and healthy")
@@ -133,6 +138,9 @@ func (r *run) attemptFailed() Result {
 	switch {
 	case !deployed:
 		result.Condition = v1alpha2.ProviderInstalledCondition
+		if r.refusal != "" {
+			result.Message += "; " + r.refusal
+		}
 	case revision.RollbackTo != 0:
 		result.Message += fmt.Sprintf("; %s runs again, as revision %d", record.AppVersion, revision.Number)
 	}
@@ -142,7 +150,10 @@ func (r *run) attemptFailed() Result {
 			r.decision.Attempts, v1alpha2.ReconcileRequestAnnotation)
 	}
 
-	if r.decision.Until.IsZero() {
+	switch {
+	case r.decision.Action == state.Apply:
+		result.At = time.Now()
+	case r.decision.Until.IsZero():
 		result.Outcome = Stalled
 	}
 

@@ -122,7 +122,7 @@ func TestHealthDecidesWhenTheReleaseIsInSync(t *testing.T) {
 		reason  string
 	}{
 		"healthy": {func(*run) {}, Ready, v1alpha2.HealthyReason},
-		"paused":  {func(r *run) { r.provider.GetSpec().Paused = true }, Ready, v1alpha2.PausedReason},
+		"paused":  {func(r *run) { r.installed.revision.Paused = true }, Ready, v1alpha2.PausedReason},
 		"not yet healthy": {
 			func(r *run) { r.installed.health = unhealthy() }, Waiting, v1alpha2.ProgressingReason,
 		},
@@ -192,6 +192,14 @@ func TestAttemptFailed(t *testing.T) {
 			condition: v1alpha2.ProviderInstalledCondition,
 			message:   "v1.1.0 failed: Upgrade complete",
 		},
+		"not rolled back, because that is refused": {
+			run:      refusing(newTestRun(revision(2, state.StatusFailed, wanted))),
+			decision: state.Decision{Action: state.Wait, Until: next},
+			outcome:  Waiting, reason: v1alpha2.InstallFailedReason,
+			condition: v1alpha2.ProviderInstalledCondition,
+			message: "v1.1.0 failed: Upgrade complete; it stays, because the provider cannot return to v1.0.0 of " +
+				"revision 1: its managers are too old",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -205,6 +213,33 @@ func TestAttemptFailed(t *testing.T) {
 			g.Expect(result.At).To(Equal(test.decision.Until))
 		})
 	}
+}
+
+// refusing returns the run after it has refused to roll back to revision 1.
+func refusing(r *run) *run {
+	r.refuse(state.Revision{Number: 1, Version: "v1.0.0"}, errors.New("its managers are too old"))
+
+	return r
+}
+
+func TestRefusalNamesTheNewestTarget(t *testing.T) {
+	g := NewWithT(t)
+	r := newTestRun(revision(3, state.StatusFailed, wanted))
+	r.refuse(state.Revision{Number: 2, Version: "v1.0.1"}, errors.New("too old"))
+	r.refuse(state.Revision{Number: 1, Version: "v1.0.0"}, errors.New("much too old"))
+
+	g.Expect(r.refusal).To(HaveSuffix("v1.0.1 of revision 2: too old"))
+	g.Expect(r.policy.Refused).To(Equal(map[int]bool{1: true, 2: true}))
+}
+
+func TestAttemptThatCanBeMadeAtOnceIsNotStalled(t *testing.T) {
+	g := NewWithT(t)
+	r := newTestRun(revision(2, state.StatusFailed, wanted))
+	r.decision = state.Decision{Action: state.Apply}
+
+	result := r.summarize(Result{}, Result{})
+	g.Expect(result.Outcome).To(Equal(Waiting))
+	g.Expect(result.At).To(BeTemporally("~", time.Now(), time.Second))
 }
 
 func TestAttemptFailedWithAProblemOfCare(t *testing.T) {
@@ -251,22 +286,24 @@ func TestNeedsCore(t *testing.T) {
 		metadata := chart.Metadata{Annotations: map[string]string{chartgen.AnnotationContract: contract}}
 		return &plan.Chart{Stored: &store.Stored{Chart: &chart.Chart{Metadata: metadata}}}
 	}
-	v1beta1 := "v1beta1"
 
 	for name, test := range map[string]struct {
 		run       *run
-		installed *string
+		installed string
 		contract  string
 		expected  bool
 	}{
-		"a first install":       {newTestRun(), nil, "v1beta1", true},
-		"the same contract":     {newTestRun(revision(1, state.StatusDeployed, former)), &v1beta1, "v1beta1", false},
-		"another contract":      {newTestRun(revision(1, state.StatusDeployed, former)), &v1beta1, "v1beta2", true},
-		"an unknown contract":   {newTestRun(revision(1, state.StatusDeployed, former)), nil, "v1beta1", false},
-		"a plain chart instead": {newTestRun(revision(1, state.StatusDeployed, former)), &v1beta1, "", true},
+		"a first install":       {newTestRun(), "", "v1beta1", true},
+		"the same contract":     {newTestRun(revision(1, state.StatusDeployed, former)), "v1beta1", "v1beta1", false},
+		"another contract":      {newTestRun(revision(1, state.StatusDeployed, former)), "v1beta1", "v1beta2", true},
+		"an unknown contract":   {newTestRun(revision(1, state.StatusDeployed, former)), "", "v1beta1", false},
+		"a plain chart instead": {newTestRun(revision(1, state.StatusDeployed, former)), "v1beta1", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.run.provider.GetStatus().Contract = test.installed
+			if test.run.installed.record != nil {
+				test.run.installed.record.Contract = test.installed
+			}
+
 			test.run.plan.Chart = with(test.contract)
 			NewWithT(t).Expect(test.run.needsCore()).To(Equal(test.expected))
 		})

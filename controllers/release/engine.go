@@ -148,8 +148,12 @@ type RollbackOptions struct {
 	// Revision to roll back to.
 	Revision int
 	// Digest of the desired state that the rollback represents. Default: that of the revision, so
-	// that the release is in sync with what was desired then.
+	// that the release is in sync with what was desired then, unless the PostRenderer changes it.
 	Digest string
+	// PostRenderer changes the manifest of the revision, if it is not nil.
+	PostRenderer PostRenderer
+	// Paused is the same as in Spec.
+	Paused bool
 	// Reason for the history.
 	Reason string
 	// HistoryLimit is the same as in Spec.

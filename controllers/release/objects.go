@@ -4,7 +4,9 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
@@ -16,6 +18,23 @@ func (r *Record) Keys() []object.Key {
 	}
 
 	return keys
+}
+
+// Paused reports whether the record has Deployments and all of them are scaled to zero by spec.paused.
+func (r *Record) Paused() bool {
+	paused := false
+
+	for _, o := range r.Objects {
+		if o.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "apps", Kind: "Deployment"}) {
+			continue
+		}
+
+		if _, paused = o.GetAnnotations()[v1alpha2.PausedReplicasAnnotation]; !paused {
+			return false
+		}
+	}
+
+	return paused
 }
 
 // Select returns the record's objects with the given keys.

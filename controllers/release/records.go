@@ -23,6 +23,8 @@ type Record struct {
 	ChartName    string
 	ChartVersion string
 	AppVersion   string
+	// Contract is the provider's Cluster API contract; empty if the chart declares none.
+	Contract string
 	// Provider is the label of the provider whose components the chart was built from; empty for a
 	// chart of another origin.
 	Provider string
@@ -84,6 +86,7 @@ func (e *Engine) newRecord(rel *helmrelease.Release) (*Record, error) {
 		record.ChartName = rel.Chart.Metadata.Name
 		record.ChartVersion = rel.Chart.Metadata.Version
 		record.AppVersion = rel.Chart.Metadata.AppVersion
+		record.Contract = rel.Chart.Metadata.Annotations[chartgen.AnnotationContract]
 
 		if rel.Chart.Metadata.Annotations[chartgen.AnnotationContentID] != "" {
 			record.Provider = rel.Chart.Metadata.Name

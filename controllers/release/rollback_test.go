@@ -137,7 +137,7 @@ var _ = Describe("A rollback", func() {
 		found, err := newEngine("another").Observe(ctx, releaseIn(namespace))
 		Expect(err).NotTo(HaveOccurred())
 
-		last, exists := found.LastHealthy("")
+		last, exists := found.RollbackTarget("", state.Policy{})
 		Expect(exists).To(BeTrue(), "%v", history(ctx, namespace))
 		Expect(last.Number).To(Equal(1))
 		Expect(len(found.Revisions)).To(BeNumerically("<=", 4))

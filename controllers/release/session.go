@@ -114,6 +114,7 @@ func (s *session) apply(ctx context.Context, spec Spec, observed state.Observed)
 		Digest:      digest,
 		Version:     spec.Chart.Metadata.AppVersion,
 		ChartDigest: spec.ChartDigest,
+		Paused:      spec.Paused,
 		Request:     spec.Request,
 	}})
 	s.postRenderer = spec.PostRenderer
@@ -192,17 +193,27 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 	s.store.ProtectHealthy()
 	s.store.Protect(options.Revision)
 
+	manifest, err := postRender(options.PostRenderer, bytes.NewBufferString(target.Manifest))
+	if err != nil {
+		return fmt.Errorf("release %s: change the manifest of revision %d: %w", s.release, options.Revision, err)
+	}
+
 	labels := storage.LabelsOf(target)
 	labels.Holder = s.engine.options.Holder
 	labels.RollbackTo = options.Revision
+	labels.Paused = options.Paused
 	labels.Request = options.Request
 
-	if options.Digest != "" {
+	switch {
+	case options.Digest != "":
 		labels.Digest = options.Digest
+	case manifest.String() != target.Manifest:
+		labels.Digest = postRenderedDigest(labels.Digest, options.PostRenderer.Digest())
 	}
 
 	s.store.SetNewRevision(storage.NewRevision{
 		Labels:      labels,
+		Manifest:    manifest.String(),
 		Description: fmt.Sprintf("Rollback to %d: %s", options.Revision, options.Reason),
 	})
 
@@ -215,7 +226,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 		setTarget = s.client.SetPartialTarget
 	}
 
-	if err := setTarget(target.Manifest); err != nil {
+	if err := setTarget(manifest.String()); err != nil {
 		return s.explain(err, Spec{})
 	}
 

@@ -28,6 +28,8 @@ type Spec struct {
 	Values map[string]any
 	// PostRenderer changes the rendered manifest, if it is not nil.
 	PostRenderer PostRenderer
+	// Paused is true if the manifest runs no managers. It is recorded with the revision.
+	Paused bool
 	// HistoryLimit is how many revisions are kept; 0 means DefaultHistoryLimit. Failed attempts and
 	// rollbacks count too, so it should be at least 2 × retries + 3 to keep the last healthy
 	// revision.
@@ -74,9 +76,17 @@ func (s Spec) digest(kubernetesVersion string) (string, error) {
 		return "", fmt.Errorf("digest of release %s: the values are not JSON: %w", s.Release, err)
 	}
 
-	sum := sha256.Sum256(inputs)
+	return encodeDigest(inputs), nil
+}
 
-	return digestVersion + "-" + storage.EncodeLabel(sum[:]), nil
+// postRenderedDigest identifies what a revision becomes when a post-renderer changes its manifest.
+func postRenderedDigest(revision, postRenderer string) string {
+	return encodeDigest([]byte(revision + " " + postRenderer))
+}
+
+func encodeDigest(inputs []byte) string {
+	sum := sha256.Sum256(inputs)
+	return digestVersion + "-" + storage.EncodeLabel(sum[:])
 }
 
 // values returns the values for Helm, which does not accept nil.

@@ -28,6 +28,8 @@
 //   - It watches the objects of the newest revision, and records with the revision that they are
 //     healthy, or that they did not become healthy in time. Only healthy revisions are rolled back
 //     to, and the failure is what the next decision is about.
+//   - Before it rolls back, it checks whether the cluster still permits the target. If not, it adds the
+//     target to Policy.Refused and decides again.
 //   - It clears Policy.Requested after the first action.
 //
 // # Table
@@ -38,7 +40,7 @@
 //	Absent          Hold      it existed before, nothing was changed or requested since, and external changes are kept
 //	Absent          Apply     otherwise
 //	Locked          Wait      always
-//	Interrupted     Rollback  it was a rollback, its target exists, and the desired state has failed
+//	Interrupted     Rollback  it was a rollback, its target may still be rolled back to, and the desired state has failed
 //	Interrupted     Apply     otherwise
 //	Uninstalled     Hold      nothing was changed or requested since, and external changes are kept
 //	Uninstalled     Apply     otherwise
@@ -46,7 +48,7 @@
 //	Unmanaged       Hold      nothing was changed or requested since, and external changes are kept
 //	Unmanaged       Apply     otherwise
 //	OutOfSync       Apply     always
-//	Failed          Rollback  a healthy revision exists, rollbacks are enabled, and the failure is not temporary
+//	Failed          Rollback  a revision may be rolled back to, rollbacks are enabled, and the failure is not temporary
 //	Failed          Wait      the time of the next retry has not come
 //	Failed          Stop      the retries are used up
 //	Failed          Apply     otherwise, and at once if it was interrupted or the user requests it
@@ -54,7 +56,8 @@
 //	RolledBack      Stop      the retries are used up
 //	RolledBack      Apply     otherwise, and at once if the user requests it
 //	RollbackFailed  Wait      the time of the next retry has not come
-//	RollbackFailed  Stop      the retries are used up, or the target of the rollback is gone
+//	RollbackFailed  Stop      the retries are used up
+//	RollbackFailed  Apply     its target is gone, or may not be rolled back to any more
 //	RollbackFailed  Rollback  otherwise, and at once if the user requests it
 //	InSync          None      always
 //

@@ -42,6 +42,8 @@ type Revision struct {
 	ChartDigest string
 	// Healthy is true once all objects of the revision have been healthy at the same time.
 	Healthy bool
+	// Paused is true if the revision runs no managers, so that its health proves nothing about them.
+	Paused bool
 	// RollbackTo is the number of the revision that Capstan rolled back to with this one; 0 if this
 	// is no rollback, or another program's.
 	RollbackTo int
@@ -96,10 +98,13 @@ func (h History) Foreign() bool {
 	return len(h.Revisions) > 0 && !ours
 }
 
-// LastHealthy returns the newest revision that was healthy and has another digest: the one to roll
-// back to when the digest fails.
-func (h History) LastHealthy(digest string) (Revision, bool) {
-	return h.first(func(r Revision) bool { return r.Healthy && r.complete() && r.Digest != digest })
+// RollbackTarget returns the revision to roll back to when the digest fails: the newest one that was
+// healthy and that the policy permits. There is none if that has the same digest: to apply the same
+// again would change nothing, and an older revision was replaced on purpose.
+func (h History) RollbackTarget(digest string, policy Policy) (Revision, bool) {
+	target, exists := h.first(func(r Revision) bool { return r.Healthy && r.complete() && policy.permits(r) })
+
+	return target, exists && target.Digest != digest
 }
 
 func (h History) first(match func(Revision) bool) (Revision, bool) {

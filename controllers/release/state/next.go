@@ -14,6 +14,11 @@ type Policy struct {
 	Timeout time.Duration
 	// Rollback to the last healthy revision when the desired one fails.
 	Rollback bool
+	// Paused is true if the desired state runs no managers. Otherwise a paused revision is no target of
+	// a rollback.
+	Paused bool
+	// Refused are the numbers of revisions that must not be rolled back to.
+	Refused map[int]bool
 	// Revert what other programs did to the release. Without it, their revisions are kept until the
 	// user asks for something else.
 	Revert bool
@@ -26,6 +31,9 @@ type Policy struct {
 	Requested bool
 	Now       time.Time
 }
+
+// permits reports whether a rollback may return to a revision.
+func (p Policy) permits(r Revision) bool { return !p.Refused[r.Number] && (p.Paused || !r.Paused) }
 
 // Action is what to do with a release.
 type Action string
@@ -85,9 +93,9 @@ func Next(history History, digest string, observed Observed, policy Policy) Deci
 	case Uninstalled, Unmanaged:
 		return holdIf(history.handled() && !policy.Revert && !policy.Requested)
 	case Interrupted:
-		return afterInterruption(history, digest, observed)
+		return afterInterruption(history, digest, observed, policy)
 	case RollbackFailed:
-		return afterFailedRollback(history, observed, policy)
+		return afterFailedRollback(history, digest, observed, policy)
 	case Failed:
 		return afterFailure(history, digest, policy)
 	case RolledBack:
@@ -107,25 +115,26 @@ func holdIf(hold bool) Decision {
 
 // afterInterruption completes a rollback that was interrupted, as long as the desired state is
 // still the one that failed. Everything else is applied again.
-func afterInterruption(history History, digest string, observed Observed) Decision {
+func afterInterruption(history History, digest string, observed Observed, policy Policy) Decision {
 	target, exists := history.Find(observed.Revision.RollbackTo)
-	if !exists || len(history.Attempts(digest)) == 0 {
+	if !exists || !policy.permits(target) || len(history.Attempts(digest)) == 0 {
 		return Decision{Action: Apply}
 	}
 
 	return Decision{Action: Rollback, Revision: target}
 }
 
-// afterFailedRollback tries the rollback again, if the history still has its target.
-func afterFailedRollback(history History, observed Observed, policy Policy) Decision {
+// afterFailedRollback tries the rollback again. If its target is gone, or must not be rolled back to
+// any more, the only way is forward.
+func afterFailedRollback(history History, digest string, observed Observed, policy Policy) Decision {
+	since := observed.Revision.Changed
+
 	target, exists := history.Find(observed.Revision.RollbackTo)
-	if !exists {
-		return Decision{Action: Stop}
+	if !exists || !policy.permits(target) {
+		return retry(Decision{Action: Apply}, history.Attempts(digest), since, policy)
 	}
 
-	rollback := Decision{Action: Rollback, Revision: target}
-
-	return retry(rollback, history.failedRollbacks(), observed.Revision.Changed, policy)
+	return retry(Decision{Action: Rollback, Revision: target}, history.failedRollbacks(), since, policy)
 }
 
 // afterFailure rolls back before it tries again, so that a healthy revision runs in the meantime.
@@ -144,8 +153,8 @@ func afterFailure(history History, digest string, policy Policy) Decision {
 		return waitUntil(newest.Changed.Add(backoff(len(attempts))), apply, policy)
 	}
 
-	if healthy, exists := history.LastHealthy(digest); exists && policy.Rollback {
-		return Decision{Action: Rollback, Revision: healthy, Attempts: apply.Attempts}
+	if target, exists := history.RollbackTarget(digest, policy); exists && policy.Rollback {
+		return Decision{Action: Rollback, Revision: target, Attempts: apply.Attempts}
 	}
 
 	return retry(apply, attempts, newest.Changed, policy)

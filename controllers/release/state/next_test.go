@@ -24,6 +24,7 @@ func revision(status Status, digest string, changes ...change) Revision {
 
 func healthy(r *Revision)    { r.Healthy = true }
 func unreadable(r *Revision) { r.Unreadable = true }
+func paused(r *Revision)     { r.Paused = true }
 
 // byOthers is a revision that another program created from scratch; history turns -1 into Origin 0.
 func byOthers(r *Revision) { r.Origin, r.Digest = -1, "" }
@@ -84,8 +85,18 @@ func specChanged(p *Policy) { p.SpecChanged = true }
 func requested(p *Policy)   { p.Requested = true }
 func notExisted(p *Policy)  { p.Existed = false }
 func noRollback(p *Policy)  { p.Rollback = false }
+func pausing(p *Policy)     { p.Paused = true }
 func later(p *Policy)       { p.Now = noon.Add(time.Minute) }
 func muchLater(p *Policy)   { p.Now = noon.Add(time.Hour) }
+
+func refused(numbers ...int) func(*Policy) {
+	return func(p *Policy) {
+		p.Refused = map[int]bool{}
+		for _, number := range numbers {
+			p.Refused[number] = true
+		}
+	}
+}
 
 var (
 	worked      = revision(StatusSuperseded, "old", healthy)
@@ -100,6 +111,8 @@ var (
 
 	helms = revision(StatusDeployed, "", byOthers)
 
+	workedPaused         = revision(StatusSuperseded, "paused", healthy, paused)
+	wantedWorked         = revision(StatusSuperseded, "wanted", healthy)
 	rolledBack           = revision(StatusDeployed, "old", rollbackTo(1))
 	rollbackFailed       = revision(StatusFailed, "old", rollbackTo(1))
 	rollbackInterrupted  = revision(StatusPendingRollback, "old", rollbackTo(1))
@@ -162,6 +175,21 @@ func TestNext(t *testing.T) {
 			history(worked, unavailableForLong, unavailable), policy(later), Rollback, 1,
 		},
 
+		"upgrade unhealthy, paused before": {history(worked, workedPaused, unhealthy), policy(), Rollback, 1},
+		"upgrade unhealthy, never ran":     {history(workedPaused, unhealthy), policy(), Wait, 0},
+		"upgrade rejected, paused":         {history(worked, workedPaused, rejected), policy(pausing), Rollback, 2},
+		"upgrade rejected, to be paused":   {history(worked, rejected), policy(pausing), Rollback, 1},
+		"upgrade unhealthy, the newest target refused": {
+			history(worked, worked, unhealthy), policy(refused(2)), Rollback, 1,
+		},
+		"upgrade unhealthy, all targets refused":        {history(worked, unhealthy), policy(refused(1)), Wait, 0},
+		"upgrade unhealthy, all targets refused, later": {history(worked, unhealthy), policy(later, refused(1)), Apply, 0},
+		"what worked last fails":                        {history(worked, wantedWorked, helms, unhealthy), policy(), Wait, 0},
+		"what worked last fails, later":                 {history(worked, wantedWorked, unhealthy), policy(later), Apply, 0},
+		"what worked before the last fails": {
+			history(wantedWorked, worked, unhealthy), policy(), Rollback, 2,
+		},
+
 		"rolled back":        {history(worked, rejected, rolledBack), policy(), Wait, 0},
 		"rolled back, later": {history(worked, rejected, rolledBack), policy(later), Apply, 0},
 		"rolled back twice": {
@@ -186,7 +214,14 @@ func TestNext(t *testing.T) {
 		"rollback failed twice": {
 			history(worked, rejected, rollbackFailed, rollbackFailed), policy(muchLater), Stop, 0,
 		},
+		"rollback failed, its target refused": {history(worked, rejected, rollbackFailed), policy(refused(1)), Wait, 0},
+		"rollback failed, its target refused, later": {
+			history(worked, rejected, rollbackFailed), policy(later, refused(1)), Apply, 0,
+		},
 		"rollback interrupted": {history(worked, rejected, rollbackInterrupted), policy(), Rollback, 1},
+		"rollback interrupted, its target refused": {
+			history(worked, rejected, rollbackInterrupted), policy(refused(1)), Apply, 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -55,7 +55,7 @@ var table = []Row{
 		"Ready is False with reason Progressing; the message names the helm command that ends the lock at once.",
 	},
 	{
-		Interrupted, "it was a rollback, its target exists, and the desired state has failed", Rollback,
+		Interrupted, "it was a rollback, its target may still be rolled back to, and the desired state has failed", Rollback,
 		"Marks the revision failed and rolls back again.",
 		attemptFailed,
 	},
@@ -96,8 +96,8 @@ var table = []Row{
 		untilHealthy,
 	},
 	{
-		Failed, "a healthy revision exists, rollbacks are enabled, and the failure is not temporary", Rollback,
-		"Rolls back to the last healthy revision.",
+		Failed, "a revision may be rolled back to, rollbacks are enabled, and the failure is not temporary", Rollback,
+		"Rolls back to the last healthy revision that may be rolled back to.",
 		"Ready is False with the reason of the failed attempt; the history shows it as the reason of the rollback.",
 	},
 	{
@@ -136,9 +136,14 @@ var table = []Row{
 		attemptFailed,
 	},
 	{
-		RollbackFailed, usedUp + ", or the target of the rollback is gone", Stop,
+		RollbackFailed, usedUp, Stop,
 		"Leaves the release as it is.",
 		stalled,
+	},
+	{
+		RollbackFailed, "its target is gone, or may not be rolled back to any more", Apply,
+		"Tries the desired state again.",
+		untilHealthy,
 	},
 	{
 		RollbackFailed, otherwise + ", and at once if the user requests it", Rollback,

@@ -37,6 +37,7 @@ var examples = map[key][]example{
 		{history(revision(StatusPendingUpgrade, "wanted")), policy()},
 		{history(worked, rollbackInterrupted), policy()},
 		{history(worked, rejected, revision(StatusPendingRollback, "old", rollbackTo(9))), policy()},
+		{history(worked, rejected, rollbackInterrupted), policy(refused(1))},
 	},
 
 	{Uninstalled, Hold}: {{history(uninstalled), policy()}},
@@ -75,7 +76,11 @@ var examples = map[key][]example{
 	{RollbackFailed, Wait}: {{history(worked, rejected, rollbackFailed), policy()}},
 	{RollbackFailed, Stop}: {
 		{history(worked, rejected, rollbackFailed, rollbackFailed), policy(muchLater)},
-		{history(worked, rejected, revision(StatusFailed, "old", rollbackTo(9))), policy()},
+		{history(worked, rejected, rolledBack, rejected, rollbackFailed), policy(muchLater, refused(1))},
+	},
+	{RollbackFailed, Apply}: {
+		{history(worked, rejected, revision(StatusFailed, "old", rollbackTo(9))), policy(later)},
+		{history(worked, rejected, rollbackFailed), policy(later, refused(1))},
 	},
 	{RollbackFailed, Rollback}: {
 		{history(worked, rejected, rollbackFailed), policy(later)},
@@ -131,8 +136,8 @@ func TestTableIsComplete(t *testing.T) {
 // difference.
 func allHistories(length int) []History {
 	kinds := []Revision{
-		worked, replaced, replacedByWanted, deployed, rejected, unhealthy, unavailable, interrupted, uninstalled, helms,
-		rolledBack, rollbackFailed, rollbackInterrupted,
+		worked, workedPaused, replaced, replacedByWanted, deployed, rejected, unhealthy, unavailable, interrupted,
+		uninstalled, helms, rolledBack, rollbackFailed, rollbackInterrupted,
 		revision(StatusDeployed, "old"),
 		revision(StatusDeployed, "wanted", unreadable),
 		revision(StatusPendingUpgrade, "wanted"),
@@ -169,7 +174,8 @@ func allHistories(length int) []History {
 // without retries.
 func allPolicies() []Policy {
 	switches := []func(*Policy){
-		reverting, specChanged, requested, notExisted, noRollback, muchLater, func(p *Policy) { p.Retries = 0 },
+		reverting, specChanged, requested, notExisted, noRollback, muchLater, pausing, refused(1),
+		func(p *Policy) { p.Retries = 0 },
 	}
 
 	policies := []Policy{policy()}

@@ -43,6 +43,9 @@ const (
 	// back to.
 	HealthyLabel = v1alpha2.Prefix + "/healthy"
 
+	// PausedLabel is "true" if the revision scales the provider to zero.
+	PausedLabel = v1alpha2.Prefix + "/paused"
+
 	// RollbackLabel is the number of the revision that a rollback returned to.
 	RollbackLabel = v1alpha2.Prefix + "/rollback-to"
 
@@ -115,6 +118,7 @@ func RevisionOf(m *metav1.ObjectMeta) (state.Revision, bool) {
 		r.Version = m.Labels[v1alpha2.VersionLabel]
 		r.ChartDigest = decodeDigest(m.Labels[ChartDigestLabel])
 		r.Healthy = m.Labels[HealthyLabel] == "true"
+		r.Paused = m.Labels[PausedLabel] == "true"
 		r.RollbackTo, _ = strconv.Atoi(m.Labels[RollbackLabel]) // 0 without the label
 		r.Failure = state.Failure(m.Labels[FailureLabel])
 	}
@@ -132,6 +136,8 @@ type Labels struct {
 	Version string
 	// ChartDigest is the digest of the chart's archive.
 	ChartDigest string
+	// Paused is true if the revision scales the provider to zero.
+	Paused bool
 	// RollbackTo is the revision that a rollback returns to; 0 for an install or upgrade.
 	RollbackTo int
 	// Request that the revision results from; zero for a rollback that was not requested.
@@ -148,11 +154,16 @@ func (l Labels) appliedTo(labels map[string]string, revision int) map[string]str
 
 	delete(applied, HealthyLabel)
 	delete(applied, FailureLabel)
+	delete(applied, PausedLabel)
 	delete(applied, RollbackLabel)
 	delete(applied, RequestLabel)
 	delete(applied, RequestedAtLabel)
 
 	maps.Copy(applied, RequestLabels(l.Request, revision))
+
+	if l.Paused {
+		applied[PausedLabel] = "true"
+	}
 
 	if l.RollbackTo != 0 {
 		applied[RollbackLabel] = strconv.Itoa(l.RollbackTo)

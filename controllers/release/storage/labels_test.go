@@ -17,7 +17,7 @@ import (
 func TestLabelsReplaceCopiedOnes(t *testing.T) {
 	g := NewWithT(t)
 	digest := chart.Digest([]byte("a chart"))
-	old := Labels{Holder: "old", Digest: "v1-old", Version: "v1.0.0", ChartDigest: digest, RollbackTo: 7}
+	old := Labels{Holder: "old", Digest: "v1-old", Version: "v1.0.0", ChartDigest: digest, Paused: true, RollbackTo: 7}
 	copied := old.appliedTo(map[string]string{"team": "a"}, 1)
 	labels := Labels{Holder: strings.Repeat("long/", 30), Digest: "v1-new", Version: "v1.1.0+build"}.appliedTo(copied, 2)
 
@@ -26,6 +26,7 @@ func TestLabelsReplaceCopiedOnes(t *testing.T) {
 	g.Expect(labels).To(HaveKeyWithValue(v1alpha2.DigestLabel, "v1-new"))
 	g.Expect(labels).To(HaveKeyWithValue(ChartDigestLabel, ""))
 	g.Expect(labels).NotTo(HaveKey(RollbackLabel))
+	g.Expect(labels).NotTo(HaveKey(PausedLabel))
 
 	for key, value := range labels {
 		g.Expect(validation.IsValidLabelValue(value)).To(BeEmpty(), key)
@@ -38,7 +39,8 @@ func TestRevisionOf(t *testing.T) {
 	created := metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 	changed := metav1.NewTime(created.Add(time.Minute))
 	metadata := func(changes map[string]string) *metav1.ObjectMeta {
-		labels := Labels{Holder: "me", Digest: "v1-x", Version: "v1.0.0", RollbackTo: 1}.appliedTo(map[string]string{
+		own := Labels{Holder: "me", Digest: "v1-x", Version: "v1.0.0", Paused: true, RollbackTo: 1}
+		labels := own.appliedTo(map[string]string{
 			ownerLabel:   ownerHelm,
 			nameLabel:    "core",
 			numberLabel:  "3",
@@ -73,6 +75,7 @@ func TestRevisionOf(t *testing.T) {
 			Digest:          "v1-x",
 			Version:         "v1.0.0",
 			Healthy:         true,
+			Paused:          true,
 			RollbackTo:      1,
 			Created:         created.Time,
 			Changed:         changed.Time,

@@ -87,15 +87,27 @@ func (s *Store) isComplete(revision int) bool {
 // Protect excludes a revision from the history limit.
 func (s *Store) Protect(revision int) { s.protected[revision] = true }
 
-// ProtectHealthy excludes the newest healthy revision from the history limit: it is the target of a
-// rollback.
+// ProtectHealthy excludes the newest healthy revision from the history limit, because it is the target
+// of a rollback. If that one is paused, the newest that is not is protected too.
 func (s *Store) ProtectHealthy() {
+	protected := false
+
 	for _, rel := range s.newestFirst() {
 		healthy := isOwn(rel.Labels, rel.Version) && rel.Labels[HealthyLabel] == "true"
-		if healthy && s.isComplete(rel.Version) {
+		if !healthy || !s.isComplete(rel.Version) {
+			continue
+		}
+
+		paused := rel.Labels[PausedLabel] == "true"
+		if !paused || !protected {
 			s.Protect(rel.Version)
+		}
+
+		if !paused {
 			return
 		}
+
+		protected = true
 	}
 }
 

@@ -56,6 +56,8 @@ type Store struct {
 // NewRevision is what Capstan records with the revision that an action creates.
 type NewRevision struct {
 	Labels Labels
+	// Manifest replaces the one that Helm has taken from the target of a rollback, unless it is empty.
+	Manifest string
 	// Description replaces Helm's own, unless the action fails or it is empty.
 	Description string
 }
@@ -192,6 +194,10 @@ func (s *Store) Create(secret string, rel *helmrelease.Release) error {
 	rel.Labels = s.new.Labels.appliedTo(rel.Labels, rel.Version)
 	if s.new.Description != "" {
 		rel.Info.Description = object.OneLine(s.new.Description, maxDescription)
+	}
+
+	if s.new.Manifest != "" {
+		rel.Manifest = s.new.Manifest
 	}
 
 	if s.chart != nil {

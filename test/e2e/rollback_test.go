@@ -1,0 +1,173 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/harness"
+)
+
+// metadataOf returns the metadata of a provider whose minor versions 0 and 1 have these contracts.
+func metadataOf(minor0, minor1 string) string {
+	return strings.NewReplacer(
+		"minor: 0, contract: v1beta2", "minor: 0, contract: "+minor0,
+		"minor: 1, contract: v1beta2", "minor: 1, contract: "+minor1,
+	).Replace(tinyMetadata)
+}
+
+// neverRunning returns the provider with a manager that fits on no node.
+func neverRunning(t tiny) tiny {
+	t.components = strings.Replace(
+		t.components, "      containers:", "      nodeSelector: {no: such-node}\n      containers:", 1)
+
+	return t
+}
+
+var _ = Describe("A rollback", Ordered, ContinueOnFailure, func() {
+	var (
+		w    *world
+		core v1alpha2.Provider
+	)
+
+	// Core has had both contracts: v1beta1 in revision 1, v1beta2 in revision 2.
+	BeforeAll(func(ctx SpecContext) {
+		w = newWorld(ctx)
+		w.start()
+
+		release, err := harness.Load(ctx, samples, harness.Wanted{Label: "cluster-api"})
+		Expect(err).NotTo(HaveOccurred())
+
+		release.Bundle.Metadata = []byte(metadataOf("v1beta1", "v1beta2"))
+		core, err = release.Install(ctx, w.client)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
+
+		release.Bundle.Version = "v1.1.0"
+		Expect(w.client.Create(ctx, must(release.ConfigMap()))).To(Succeed())
+		update(ctx, w, core, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		Eventually(w.read(ctx, core)).Should(beReady("v1.1.0"))
+	})
+
+	// install installs the first of several versions, and offers the others. An upgrade gets one attempt
+	// of a few seconds.
+	install := func(ctx context.Context, all ...tiny) *v1alpha2.InfrastructureProvider {
+		GinkgoHelper()
+
+		Expect(w.client.Create(ctx, all[0].namespace())).To(Succeed())
+
+		for _, t := range all {
+			Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
+		}
+
+		p := all[0].resource()
+		p.Spec.Release = &v1alpha2.ReleaseSpec{
+			Timeout: &metav1.Duration{Duration: 3 * time.Second}, Retries: ptr.To(int32(0)),
+		}
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady(all[0].version))
+
+		return p
+	}
+	deployment := func(ctx context.Context, p v1alpha2.Provider) *appsv1.Deployment {
+		GinkgoHelper()
+
+		d := &appsv1.Deployment{}
+		name := p.GetName() + "-controller-manager"
+		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: p.GetNamespace(), Name: name}, d)).To(Succeed())
+
+		return d
+	}
+
+	It("passes over the revision that was paused, and the status has the contract that runs", func(ctx SpecContext) {
+		good, bad := newTiny("over", "v1.0.0"), neverRunning(newTiny("over", "v1.1.0"))
+		good.metadata = metadataOf("v1beta1", "v1beta2")
+		bad.metadata = good.metadata
+		p := install(ctx, good, bad)
+		Expect(p.Status.Contract).To(HaveValue(Equal("v1beta1")))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Paused = true })
+		Eventually(w.read(ctx, p)).Should(beReadyWith(v1alpha2.PausedReason))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Paused, p.GetSpec().Version = false, "v1.1.0" })
+		Eventually(w.read(ctx, p)).Should(beStalled(
+			v1alpha2.TimedOutWaitingForDeploymentReason, "v1.0.0 runs again, as revision 4"))
+		Expect(deployment(ctx, p).Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
+		Expect(p.Status.Contract).To(HaveValue(Equal("v1beta1")))
+		Expect(p).NotTo(haveCondition(v1alpha2.PausedCondition, metav1.ConditionTrue, v1alpha2.PausedReason))
+	})
+
+	It("does not return to a version whose conversion webhook does not know the stored objects", func(ctx SpecContext) {
+		converted := func(version, versions string) tiny {
+			t := newTiny("kept", version)
+			t.components = strings.Replace(t.components, "  versions:\n", "  conversion:\n    strategy: Webhook\n"+
+				"    webhook:\n      conversionReviewVersions: [v1]\n      clientConfig:\n"+
+				"        service: {name: kept-webhook, namespace: kept-system, path: /convert}\n  versions:\n"+versions, 1)
+
+			return t
+		}
+		newer := "  - name: v2\n    served: true\n    storage: true\n" +
+			"    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}\n"
+		storeV2 := func(t tiny) tiny {
+			t.components = strings.Replace(t.components, "name: v1\n    served: true\n    storage: true",
+				"name: v1\n    served: true\n    storage: false", 1)
+
+			return t
+		}
+		p := install(ctx, converted("v1.0.0", ""), neverRunning(storeV2(converted("v1.1.0", newer))),
+			storeV2(converted("v1.2.0", newer)))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.TimedOutWaitingForDeploymentReason,
+			"v1.1.0 failed: not healthy within 3s",
+			"it stays, because the provider cannot return to v1.0.0 of revision 1",
+			"conversion webhook",
+			"given up after 1 attempts",
+		))
+		Expect(p.Status.Release).To(And(HaveField("Revision", int64(2)), HaveField("Status", "failed")))
+		Expect(deployment(ctx, p).Spec.Template.Spec.Containers[0].Image).To(HaveSuffix(":v1.1.0"))
+
+		By("going forward")
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.2.0" })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
+	})
+
+	It("to a revision that ran keeps a paused provider paused", func(ctx SpecContext) {
+		p := install(ctx, newTiny("asleep", "v1.0.0"), newTiny("asleep", "v1.1.0"))
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().Paused, p.GetSpec().Release.RollbackTo = true, ptr.To(int64(1))
+		})
+		Eventually(w.read(ctx, p)).Should(beReadyWith(v1alpha2.PausedReason, "v1.0.0 is installed and paused"))
+		Expect(deployment(ctx, p).Spec.Replicas).To(HaveValue(BeZero()))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Paused = false })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		Expect(deployment(ctx, p).Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
+		Expect(deployment(ctx, p).Annotations).NotTo(HaveKey(v1alpha2.PausedReplicasAnnotation))
+	})
+
+	It("does not return core to a contract that an installed provider cannot work with", func(ctx SpecContext) {
+		install(ctx, newTiny("newer", "v1.0.0"))
+
+		update(ctx, w, core, func(p v1alpha2.Provider) {
+			p.GetSpec().Release = &v1alpha2.ReleaseSpec{RollbackTo: ptr.To(int64(1))}
+		})
+		Eventually(w.read(ctx, core)).Should(And(
+			failPreflight(v1alpha2.CAPIVersionIncompatibilityReason,
+				"this version of core has the Cluster API contract v1beta1", "has v1beta2"),
+			notBeReady(v1alpha2.CAPIVersionIncompatibilityReason, "v1.1.0 stays installed, as revision 2"),
+		))
+		Expect(core.GetStatus().Contract).To(HaveValue(Equal("v1beta2")))
+	})
+})
