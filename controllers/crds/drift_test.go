@@ -135,6 +135,7 @@ var _ = Describe("A CRD that another program changes", Ordered, func() {
 		})
 
 		generation := read(ctx, "plums.example.com").Generation
+
 		Eventually(func(g Gomega) {
 			seen, err := applier.getCached(ctx, "plums.example.com")
 			g.Expect(err).NotTo(HaveOccurred())

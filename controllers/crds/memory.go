@@ -66,6 +66,14 @@ func (m *memory) rememberCRDs(label string, files []chart.File) {
 	m.included[label] = names
 }
 
+// includedCRDs returns the names of the CRDs in the current chart of a provider.
+func (m *memory) includedCRDs(label string) sets.Set[string] {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	return sets.New(m.included[label].UnsortedList()...)
+}
+
 // AffectedProviders returns the labels of the providers that a change of a CRD may affect: the one
 // that it belongs to, and all whose charts include a CRD of that name.
 func (m *memory) AffectedProviders(crd client.Object) []string {

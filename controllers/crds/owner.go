@@ -8,6 +8,9 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
@@ -104,4 +107,27 @@ func managersOf(
 	}
 
 	return strings.Join(names, " and ")
+}
+
+// OwnKinds returns the resources that a provider's CRDs define: those that are labelled with it in the
+// cluster, and those of its current chart. It makes no request.
+func (a *Applier) OwnKinds(ctx context.Context, label string) ([]schema.GroupResource, error) {
+	list := &apiextensionsv1.CustomResourceDefinitionList{}
+
+	ofProvider := client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: label}
+	if err := a.Client.List(ctx, list, ofProvider, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the CustomResourceDefinitions of %s: %w", label, err)
+	}
+
+	names := a.includedCRDs(label)
+	for i := range list.Items {
+		names.Insert(list.Items[i].Name)
+	}
+
+	kinds := make([]schema.GroupResource, 0, len(names))
+	for _, name := range sets.List(names) {
+		kinds = append(kinds, schema.ParseGroupResource(name)) // a CRD's name is plural.group
+	}
+
+	return kinds, nil
 }

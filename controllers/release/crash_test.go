@@ -76,7 +76,7 @@ var _ = Describe("A process that is killed", func() {
 	installFirst := func(ctx SpecContext, e *release.Engine, namespace string) { _, _ = apply(ctx, e, first(namespace)) }
 	applySecond := func(ctx SpecContext, e *release.Engine, namespace string) { _, _ = apply(ctx, e, second(namespace)) }
 	uninstall := func(ctx SpecContext, e *release.Engine, namespace string) {
-		_, _ = e.Uninstall(ctx, releaseIn(namespace))
+		_, _ = e.Uninstall(ctx, releaseIn(namespace), nil)
 	}
 
 	recoverFirst := func(ctx SpecContext, e *release.Engine, namespace string) {
@@ -198,7 +198,7 @@ func expectRecovery(ctx SpecContext, e *release.Engine, spec release.Spec) {
 func expectUninstall(ctx SpecContext, e *release.Engine, namespace string) {
 	GinkgoHelper()
 
-	_, err := e.Uninstall(ctx, releaseIn(namespace))
+	_, err := e.Uninstall(ctx, releaseIn(namespace), nil)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(history(ctx, namespace)).To(BeEmpty())
 	Expect(configMaps(ctx, namespace)).To(BeEmpty())

@@ -205,7 +205,10 @@ func (e *Engine) run(
 // be called at any time, whatever state an earlier attempt or another program has left, and does
 // nothing if the release does not exist. A *CorruptError means that no revision can be decoded:
 // Apply creates one that can.
-func (e *Engine) Uninstall(ctx context.Context, release types.NamespacedName) (Result, error) {
+//
+// Objects of the release's own kinds are deleted first. While any of them still exists, the error is a
+// *RemainingError and nothing else is deleted: only the release's manager can process their finalizers.
+func (e *Engine) Uninstall(ctx context.Context, release types.NamespacedName, own OwnKinds) (Result, error) {
 	unlock, err := e.lock(release)
 	if err != nil {
 		return Result{}, err
@@ -214,7 +217,7 @@ func (e *Engine) Uninstall(ctx context.Context, release types.NamespacedName) (R
 	defer e.records.forget(release)
 
 	s := e.newSession(ctx, release)
-	err = s.uninstall(ctx)
+	err = s.uninstall(ctx, own)
 
 	return s.result(), err
 }

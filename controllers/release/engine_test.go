@@ -88,7 +88,7 @@ var _ = Describe("The engine", func() {
 		Expect(observe(ctx, engine, spec).State).To(Equal(state.Locked))
 		_, err := engine.Apply(ctx, spec, seen)
 		expectError[*release.LockedError](err)
-		_, err = engine.Uninstall(ctx, releaseIn(namespace))
+		_, err = engine.Uninstall(ctx, releaseIn(namespace), nil)
 		expectError[*release.LockedError](err)
 
 		close(proceed)
@@ -105,7 +105,7 @@ var _ = Describe("The engine", func() {
 
 		_, err := engine.Apply(cancelled, spec, seen)
 		Expect(err).To(MatchError(context.Canceled))
-		_, err = engine.Uninstall(cancelled, releaseIn(namespace))
+		_, err = engine.Uninstall(cancelled, releaseIn(namespace), nil)
 		Expect(err).To(MatchError(context.Canceled))
 		Expect(history(ctx, namespace)).To(BeEmpty())
 	})

@@ -26,6 +26,8 @@ type (
 	UnavailableError = cluster.UnavailableError
 	// RemoveError means that objects could not be deleted.
 	RemoveError = cluster.RemoveError
+	// RemainingError means that objects which have to be gone first still exist.
+	RemainingError = cluster.RemainingError
 	// SearchError means that kinds could not be searched for objects of a release.
 	SearchError = cluster.SearchError
 	// ObjectError is what went wrong with one object.

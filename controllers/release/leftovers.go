@@ -19,6 +19,8 @@ type (
 	Search = cluster.Search
 	// Leftover is an object of a release that was found in the cluster.
 	Leftover = cluster.Leftover
+	// OwnKinds are the kinds that the CRDs of a release define.
+	OwnKinds = cluster.OwnKinds
 )
 
 // Metadata returns a client for the metadata of objects, with the engine's permissions.
@@ -34,12 +36,14 @@ func (e *Engine) FindLeftovers(
 	return e.newClient(ctx, release).FindLeftovers(ctx, search)
 }
 
-// DeleteLeftovers deletes what FindLeftovers has found. The error is a *RemoveError if objects could not
-// be deleted; the others are.
-func (e *Engine) DeleteLeftovers(ctx context.Context, release types.NamespacedName, found []Leftover) error {
+// DeleteLeftovers deletes what FindLeftovers has found, objects of the release's own kinds first, as
+// Uninstall does. The error is a *RemoveError if objects could not be deleted; the others are.
+func (e *Engine) DeleteLeftovers(
+	ctx context.Context, release types.NamespacedName, own OwnKinds, found []Leftover,
+) error {
 	defer e.records.forget(release)
 
-	return e.newClient(ctx, release).DeleteLeftovers(ctx, found)
+	return e.newClient(ctx, release).DeleteLeftovers(ctx, own, found)
 }
 
 // DeleteHistory deletes the Secrets of a release, readable or not.

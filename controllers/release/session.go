@@ -256,7 +256,7 @@ func (s *session) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 }
 
 // uninstall deletes the release.
-func (s *session) uninstall(ctx context.Context) error {
+func (s *session) uninstall(ctx context.Context, own OwnKinds) error {
 	config, err := s.load(ctx)
 	if err != nil {
 		return err
@@ -272,6 +272,10 @@ func (s *session) uninstall(ctx context.Context) error {
 			Secret: s.release.Namespace + "/" + storage.SecretName(s.release.Name, newest),
 			Reason: "nor can an older one, so the objects to delete are unknown",
 		}
+	}
+
+	if err := s.client.RemoveOwn(own, s.store.CurrentManifests()); err != nil {
+		return err
 	}
 
 	uninstall := action.NewUninstall(config)

@@ -80,8 +80,16 @@ func (r *Removal) Run(ctx context.Context) error {
 	return nil
 }
 
-// explain adds the way out to the error of an account that lacks permissions.
+// explain adds the way out to the error of an account that lacks permissions, and to that of objects which
+// do not go away.
 func (r *Removal) explain(err error) error {
+	if remaining := new(release.RemainingError); errors.As(err, &remaining) {
+		return &BlockedError{Waiting: true, Message: fmt.Sprintf(
+			"%s; the provider's manager removes them, so the rest of the release stays until then; if it cannot, "+
+				"remove the finalizers, or set the annotation %s: \"true\" to leave such objects behind",
+			remaining, v1alpha2.DeleteInUseAnnotation)}
+	}
+
 	if !apierrors.IsForbidden(err) || errors.As(err, new(*BlockedError)) {
 		return err
 	}
@@ -174,10 +182,26 @@ func (r *Removal) uninstall(ctx context.Context) error {
 	return nil
 }
 
+// ownKinds returns the kinds of which the release's objects have to be gone before the manager, which
+// processes their finalizers, is deleted. There are none if a user does not want to wait for it, or if the
+// manager is deleted with the namespace anyway.
+func (r *Removal) ownKinds(ctx context.Context) (release.OwnKinds, error) {
+	if r.terminating || r.asked(v1alpha2.DeleteInUseAnnotation) {
+		return nil, nil
+	}
+
+	return r.Target.CRDs.OwnKinds(ctx, v1alpha2.Label(r.Provider))
+}
+
 // uninstallRecorded uninstalls a release by Helm's records. If they cannot be read, or went with the
 // namespace after they were observed, it finds what is left.
 func (r *Removal) uninstallRecorded(ctx context.Context) error {
-	result, err := r.Target.Releases.Uninstall(ctx, r.release)
+	own, err := r.ownKinds(ctx)
+	if err != nil {
+		return err
+	}
+
+	result, err := r.Target.Releases.Uninstall(ctx, r.release, own)
 	corrupt := errors.As(err, new(*release.CorruptError))
 
 	switch {
@@ -198,7 +222,12 @@ func (r *Removal) uninstallRecorded(ctx context.Context) error {
 // deleteLeftovers deletes what is left of a release without records, and records that cannot be read.
 func (r *Removal) deleteLeftovers(ctx context.Context) error {
 	if len(r.leftovers) > 0 {
-		if err := r.Target.Releases.DeleteLeftovers(ctx, r.release, r.leftovers); err != nil {
+		own, err := r.ownKinds(ctx)
+		if err != nil {
+			return err
+		}
+
+		if err := r.Target.Releases.DeleteLeftovers(ctx, r.release, own, r.leftovers); err != nil {
 			return err
 		}
 

@@ -129,6 +129,42 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		Expect(exists(ctx, &apiextensionsv1.CustomResourceDefinition{}, client.ObjectKey{Name: t.crd()})).To(BeTrue())
 	})
 
+	It("keeps its manager until its own objects are gone", func(ctx SpecContext) {
+		t, p := installedIn(
+			ctx,
+			"held",
+			"held",
+			"apiVersion: infrastructure.cluster.x-k8s.io/v1\nkind: Tinyheld\n"+
+				"metadata: {name: came-along, namespace: held-system, finalizers: [example.com/manager]}\n",
+		)
+		remove(ctx, p)
+		blocked(ctx, p, "Tinyheld held/came-along is being deleted, but its finalizers hold it: example.com/manager",
+			v1alpha2.DeleteInUseAnnotation)
+		Expect(
+			exists(ctx, &appsv1.Deployment{}, client.ObjectKey{Namespace: t.name, Name: t.name + "-controller-manager"}),
+		).To(BeTrue())
+
+		own := t.inVersion("v1")
+		Expect(exists(ctx, own, client.ObjectKey{Namespace: "held", Name: "came-along"})).To(BeTrue())
+		own.SetFinalizers(nil)
+		Expect(w.client.Update(ctx, own)).To(Succeed(), "as the manager does")
+		goesAway(ctx, p)
+	})
+
+	It("does not wait for its own objects if an annotation allows it", func(ctx SpecContext) {
+		t, p := installedIn(
+			ctx,
+			"unheld",
+			"unheld",
+			"apiVersion: infrastructure.cluster.x-k8s.io/v1\nkind: Tinyunheld\n"+
+				"metadata: {name: came-along, namespace: unheld-system, finalizers: [example.com/manager]}\n",
+		)
+		annotate(ctx, p, v1alpha2.DeleteInUseAnnotation)
+		remove(ctx, p)
+		goesAway(ctx, p)
+		Expect(exists(ctx, t.inVersion("v1"), client.ObjectKey{Namespace: "unheld", Name: "came-along"})).To(BeTrue())
+	})
+
 	It("keeps the objects if an annotation allows it", func(ctx SpecContext) {
 		t, p := installed(ctx, "overridden")
 		used(ctx, t, "a")

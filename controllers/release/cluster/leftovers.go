@@ -88,7 +88,68 @@ func (c *Client) FindLeftovers(ctx context.Context, search Search) ([]Leftover, 
 }
 
 // DeleteLeftovers deletes objects that FindLeftovers has found, and not those that have replaced them.
-func (c *Client) DeleteLeftovers(ctx context.Context, leftovers []Leftover) error {
+// Objects of the release's own kinds come first; the error is a *RemainingError until they are gone.
+func (c *Client) DeleteLeftovers(ctx context.Context, own OwnKinds, leftovers []Leftover) error {
+	isOwn := func(o Leftover) bool { return slices.Contains(own, o.resource.GroupResource()) }
+	isOther := func(o Leftover) bool { return !isOwn(o) }
+
+	first := slices.DeleteFunc(slices.Clone(leftovers), isOther)
+	if err := c.deleteLeftovers(ctx, first); err != nil {
+		return err
+	}
+
+	if err := c.checkGone(ctx, first); err != nil {
+		return err
+	}
+
+	return c.deleteLeftovers(ctx, slices.DeleteFunc(slices.Clone(leftovers), isOwn))
+}
+
+func (c *Client) deleteLeftovers(ctx context.Context, leftovers []Leftover) error {
+	return eachLeftover(leftovers, func(o Leftover) error {
+		propagation := metav1.DeletePropagationBackground
+		options := metav1.DeleteOptions{
+			PropagationPolicy: &propagation, Preconditions: &metav1.Preconditions{UID: &o.uid},
+		}
+
+		return ignoreNotFound(c.metadataOf(o).Delete(ctx, o.Object.Name, options))
+	})
+}
+
+// checkGone returns a *RemainingError if objects that were deleted still exist.
+func (c *Client) checkGone(ctx context.Context, leftovers []Leftover) error {
+	var (
+		mu        sync.Mutex
+		remaining []Remaining
+	)
+
+	err := eachLeftover(leftovers, func(o Leftover) error {
+		live, err := c.metadataOf(o).Get(ctx, o.Object.Name, metav1.GetOptions{})
+		if err != nil || live.UID != o.uid {
+			return ignoreNotFound(err)
+		}
+
+		mu.Lock()
+		defer mu.Unlock()
+
+		remaining = append(remaining, Remaining{Object: o.Object, Finalizers: live.Finalizers})
+
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+
+	return newRemainingError(remaining)
+}
+
+func (c *Client) metadataOf(o Leftover) metadata.ResourceInterface {
+	return c.connection.metadata.Resource(o.resource).Namespace(o.Object.Namespace)
+}
+
+// eachLeftover calls the function for all leftovers in parallel, and returns a *RemoveError with those
+// that failed.
+func eachLeftover(leftovers []Leftover, do func(Leftover) error) error {
 	failed := make([]*ObjectError, len(leftovers))
 
 	var group errgroup.Group
@@ -97,14 +158,7 @@ func (c *Client) DeleteLeftovers(ctx context.Context, leftovers []Leftover) erro
 
 	for i, o := range leftovers {
 		group.Go(func() error {
-			propagation := metav1.DeletePropagationBackground
-			options := metav1.DeleteOptions{
-				PropagationPolicy: &propagation, Preconditions: &metav1.Preconditions{UID: &o.uid},
-			}
-
-			err := c.connection.metadata.Resource(o.resource).Namespace(o.Object.Namespace).
-				Delete(ctx, o.Object.Name, options)
-			if ignoreNotFound(err) != nil {
+			if err := do(o); err != nil {
 				failed[i] = newObjectError(o.Object, err)
 			}
 

@@ -15,8 +15,11 @@ import (
 // it gone. An object counts as deleted once the API server has accepted that, even if finalizers
 // still hold it.
 func (c *Client) remove(list kube.ResourceList) error {
-	err := c.each(list, c.removeOne)
+	return asRemoveError(c.each(list, c.removeOne))
+}
 
+// asRemoveError returns the error of a deletion for that of a request.
+func asRemoveError(err error) error {
 	var (
 		rejected    *RejectedError
 		unavailable *UnavailableError

@@ -56,10 +56,9 @@ func LabelsOf(rel *helmrelease.Release) Labels {
 	return labels
 }
 
-// IncompleteManifests returns the manifests of the newest revisions that were not applied
-// completely, down to and including the last one that was. Helm looks at one of them only, and
-// would leave behind the objects that another one created. It returns nil if all is complete.
-func (s *Store) IncompleteManifests() []string {
+// CurrentManifests returns the manifests of the newest revisions that were not applied completely, down to
+// and including the last one that was, newest first. Together they have all objects that may exist.
+func (s *Store) CurrentManifests() []string {
 	var manifests []string
 
 	for _, rel := range s.newestFirst() {
@@ -70,6 +69,13 @@ func (s *Store) IncompleteManifests() []string {
 		}
 	}
 
+	return manifests
+}
+
+// IncompleteManifests returns CurrentManifests if there is more than one: Helm looks at one of them only,
+// and would leave behind the objects that another one created. It returns nil if all is complete.
+func (s *Store) IncompleteManifests() []string {
+	manifests := s.CurrentManifests()
 	if len(manifests) < 2 {
 		return nil
 	}
