@@ -152,7 +152,7 @@ func TestOwnCredentialsStayOnOwnTransport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := newSpy(t, registryHost, "github.com", "api.github.com", "proxy.golang.org")
+			s := newSpy(t, registryHost, "github.com", "api.github.com")
 			r := newRegistryResolver(t)
 			r.Readers = &access.Readers{APIReader: newReader(map[string]map[string]string{
 				"transport": {"proxy": s.proxy, "ca.crt": s.ca},
@@ -187,7 +187,7 @@ func TestOwnTokenIsNotForTenants(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := newSpy(t, "github.com", "api.github.com", "proxy.golang.org")
+			s := newSpy(t, "github.com", "api.github.com")
 			s.impersonate(t)
 
 			p := provider("aws", fetching(c.config))

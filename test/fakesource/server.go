@@ -1,9 +1,10 @@
 // Package fakesource provides a fake download server for tests. It serves the same releases under
-// the paths of GitHub Enterprise, of GitLab and of a plain web server. It counts requests, and can
-// be stopped and started again at the same address.
+// the paths of GitHub Enterprise with its Git repositories, of GitLab and of a plain web server. It counts
+// requests, and can be stopped and started again at the same address.
 package fakesource
 
 import (
+	"cmp"
 	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
@@ -25,6 +26,8 @@ type Server struct {
 	// Private hides files from the website's paths; only the API serves them, as on GitHub with
 	// private projects.
 	Private bool
+	// NoGit hides the repositories, so that only the API lists releases.
+	NoGit bool
 	// TLS makes the server use TLS; see CA.
 	TLS bool
 	// PerPage is the length of a page in the API's lists; 0 means no paging.
@@ -158,6 +161,7 @@ func (s *Server) handler() http.Handler {
 			s.file(w, r)
 		},
 	)
+	website.HandleFunc("GET /{owner}/{repository}/info/refs", s.references)
 	mux.HandleFunc("GET /plain/{owner}/{name}/{version}/{file}", s.file)
 	mux.HandleFunc("GET /goproxy/github.com/{owner}/{name}/@v/list", s.tags)
 	mux.HandleFunc("GET /api/v3/repos/{owner}/{name}/releases", s.gitHubReleases)
@@ -186,7 +190,8 @@ func (s *Server) handler() http.Handler {
 func (s *Server) releases(r *http.Request) []release {
 	project := r.PathValue("project")
 	if project == "" {
-		project = r.PathValue("owner") + "/" + r.PathValue("name")
+		name := cmp.Or(r.PathValue("name"), strings.TrimSuffix(r.PathValue("repository"), ".git"))
+		project = r.PathValue("owner") + "/" + name
 	}
 
 	s.mu.Lock()
@@ -225,6 +230,33 @@ func (s *Server) tags(w http.ResponseWriter, r *http.Request) {
 	for _, rel := range s.releases(r) {
 		fmt.Fprintln(w, rel.version)
 	}
+}
+
+// references lists the tags as a Git server does.
+func (s *Server) references(w http.ResponseWriter, r *http.Request) {
+	all := s.releases(r)
+	if s.NoGit || s.Private || all == nil || r.URL.Query().Get("service") != "git-upload-pack" {
+		http.NotFound(w, r)
+		return
+	}
+
+	line := func(format string, args ...any) {
+		text := fmt.Sprintf(format, args...)
+		fmt.Fprintf(w, "%04x%s", len(text)+len("0000"), text)
+	}
+
+	w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+	line("# service=git-upload-pack\n")
+	fmt.Fprint(w, "0000")
+
+	commit := strings.Repeat("0123456789", 4)
+	line("%s HEAD\x00symref=HEAD:refs/heads/main\n", commit)
+
+	for _, rel := range all {
+		line("%s refs/tags/%s\n", commit, rel.version)
+	}
+
+	fmt.Fprint(w, "0000")
 }
 
 // describe returns the parts of GitHub's description of a release that clients use.

@@ -29,8 +29,8 @@ type WebOptions struct {
 	// Overrides is the folder of clusterctl's overrides layer, <folder>/<label>/<version>/<file>;
 	// empty means none.
 	Overrides string
-	// GoProxy lists the versions of projects on github.com without counting towards GitHub's rate
-	// limit. The format is that of the go command's variable GOPROXY.
+	// GoProxy lists the versions of projects on github.com instead of the project's repository, in the
+	// format of the go command's variable GOPROXY; empty means none.
 	GoProxy string
 	// Guard restricts connections and redirects; nil for no restriction.
 	Guard *transport.Guard

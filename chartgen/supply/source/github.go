@@ -21,15 +21,15 @@ const gitHubHost = "github.com"
 const maxPages = 30
 
 // gitHub is the site of a project's releases on GitHub, a GitHub Enterprise server, or a mirror with
-// the same paths. Files come from the website, which has no rate limit. The API is used for what the
-// website lacks: lists, and files of private projects.
+// the same paths. Files come from the website, and versions from the repository; neither has a rate limit.
+// The API is used for what they lack: the names of files, and private projects.
 type gitHub struct {
 	connection
 	// project is the address of the project on the website.
 	project string
 	// api is the address of the project in the API.
 	api string
-	// module lists the project's tags; nil if there is no module proxy for it.
+	// module lists the project's tags; nil if no module proxy is configured for it.
 	module *goModule
 	// releases holds what the API returned, by tag.
 	releases map[string]*gitHubRelease
@@ -175,15 +175,8 @@ func (g *gitHub) release(ctx context.Context, tag string) (*gitHubRelease, error
 	return release, nil
 }
 
-// versions lists the project's tags from a Go module proxy, as clusterctl does. If that fails it
-// lists the releases from the API.
-func (g *gitHub) versions(ctx context.Context) ([]string, error) {
-	if g.module != nil {
-		if versions, err := g.module.versions(ctx); err == nil && len(versions) > 0 {
-			return versions, nil
-		}
-	}
-
+// listReleases lists the tags of the project's releases from the API.
+func (g *gitHub) listReleases(ctx context.Context) ([]string, error) {
 	var versions []string
 
 	next := g.api + "/releases?per_page=100"

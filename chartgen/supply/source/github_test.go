@@ -21,12 +21,12 @@ func TestGitHubAPIAddress(t *testing.T) {
 	}{
 		"https://github.com/o/r": {
 			api:     "https://api.github.com/repos/o/r",
-			module:  "https://proxy.golang.org/github.com/o/r",
+			module:  "https://proxy.example.com/github.com/o/r",
 			origins: []string{"https://api.github.com"},
 		},
 		"https://github.com/MyOrg/r": {
 			api:     "https://api.github.com/repos/MyOrg/r",
-			module:  "https://proxy.golang.org/github.com/!my!org/r",
+			module:  "https://proxy.example.com/github.com/!my!org/r",
 			origins: []string{"https://api.github.com"},
 		},
 		"https://us.ghe.com/o/r": {
@@ -42,7 +42,7 @@ func TestGitHubAPIAddress(t *testing.T) {
 			origins: []string{"https://mirror", "https://mirror"},
 		},
 	} {
-		w, err := NewWebsite(strings.TrimSuffix(project, "/")+"/releases", core, WebOptions{})
+		w, err := NewWebsite(strings.TrimSuffix(project, "/")+"/releases", core, WebOptions{GoProxy: "proxy.example.com"})
 		g := NewWithT(t)
 		g.Expect(err).NotTo(HaveOccurred())
 
@@ -64,7 +64,7 @@ func moduleURL(m *goModule) string {
 
 func TestNewGoModule(t *testing.T) {
 	for goProxy, want := range map[string]string{
-		"":                       "https://proxy.golang.org/host.com/m",
+		"":                       "",
 		"direct":                 "",
 		"off":                    "",
 		"https://a/b,direct":     "https://a/b/host.com/m",
@@ -96,6 +96,32 @@ func TestListFromGoProxy(t *testing.T) {
 	_, err = w.Metadata(t.Context(), w.Version("v1.1.0"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(f.Requests("v1.1.0/metadata.yaml")).To(HaveLen(1), "metadata is read once")
+}
+
+// TestListFromRepository checks that a list takes one request to the repository, and that of tags which are
+// no complete version nothing is listed.
+func TestListFromRepository(t *testing.T) {
+	g := NewWithT(t)
+	f := newServer(t, nil)
+	f.Publish("owner/tiny", "v1", nil)
+	f.Publish("owner/tiny", "api/v9.9.9", nil)
+
+	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, WebOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	versions, err := w.Versions(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(versions).To(HaveExactElements(HaveField("Name", "v1.3.0"), HaveField("Name", "v1.2.0-rc.1"),
+		HaveField("Name", "v1.1.0"), HaveField("Name", "v1.0.0")))
+	g.Expect(f.Requests("")).To(HaveExactElements("/owner/tiny.git/info/refs"))
+}
+
+// TestProjectWithoutProxy checks that no server is asked but those of the project.
+func TestProjectWithoutProxy(t *testing.T) {
+	g := NewWithT(t)
+	w, err := NewWebsite("https://github.com/owner/tiny/releases", infrastructure, WebOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(w.site.(*gitHub).module).To(BeNil())
 }
 
 // refuse returns a handler that answers everything below a path with a status.

@@ -80,7 +80,7 @@ func TestWebsiteFetch(t *testing.T) {
 		"GitHub, many pages": {
 			address:  "/owner/tiny/releases/latest/infrastructure-components.yaml",
 			provider: infrastructure,
-			change:   func(f *fakesource.Server) { f.PerPage = 1 },
+			change:   func(f *fakesource.Server) { f.NoGit, f.PerPage = true, 1 },
 			newest:   "v1.1.0",
 			origin:   "/owner/tiny/releases/download/v1.0.0/infrastructure-components.yaml",
 		},

@@ -4,32 +4,64 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/mod/module"
 
+	"github.com/capstan-project/capstan/chartgen/supply/gitrefs"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
-// defaultGoProxy is the module proxy if GOPROXY is empty.
-const defaultGoProxy = "https://proxy.golang.org"
+// versions lists the project's tags: from a module proxy, if there is one, or else from its repository.
+// If that fails, as for private projects of github.com, it lists the releases from the API.
+func (g *gitHub) versions(ctx context.Context) ([]string, error) {
+	if g.module != nil {
+		if versions, err := g.module.versions(ctx); err == nil && len(versions) > 0 {
+			return versions, nil
+		}
+	}
 
-// goModule lists the tags of a project on a Go module proxy, which does so without rate limits.
+	if versions, err := g.tags(ctx); err == nil && len(versions) > 0 {
+		return versions, nil
+	}
+
+	return g.listReleases(ctx)
+}
+
+// tags lists the tags of the project's repository that are complete versions. Tags such as v1 move with
+// each release.
+func (g *gitHub) tags(ctx context.Context) ([]string, error) {
+	res, err := g.get(ctx, gitrefs.URL(g.project), "", maxList)
+	if err != nil {
+		return nil, err
+	}
+
+	tags, err := gitrefs.Tags(res.Body)
+	if err == nil {
+		err = checkCount(g.project, "tags", len(tags))
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	return slices.DeleteFunc(tags, func(tag string) bool { return !IsExact(tag) }), nil
+}
+
+// goModule lists the tags of a project on a Go module proxy, which a network without access to the project's
+// server may have.
 type goModule struct {
 	// url of the module on the proxy.
 	url string
 }
 
 // newGoModule returns the module on the first proxy in a value of GOPROXY, or nil if there is none
-// before "direct" or "off".
+// before "direct" or "off", or none at all.
 func newGoModule(goProxy, modulePath string) *goModule {
 	escaped, err := module.EscapePath(modulePath)
 	if err != nil {
 		return nil
-	}
-
-	if goProxy == "" {
-		goProxy = defaultGoProxy
 	}
 
 	for entry := range strings.FieldsFuncSeq(goProxy, func(r rune) bool { return r == ',' || r == '|' }) {
