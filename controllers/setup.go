@@ -116,7 +116,9 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	}
 
 	for _, t := range v1alpha2.ProviderTypes() {
-		kind := watch.Kind{Cache: mgr.GetClient(), Type: t, Scope: options.Scope}
+		kind := watch.Kind{
+			Cache: mgr.GetClient(), Cluster: dependencies.Clusters.Identity, Type: t, Scope: options.Scope,
+		}
 		reconciler := &reconcile.Reconciler{Dependencies: dependencies, Type: t}
 
 		dispatcher, err := newDispatcher(mgr, options, kind, reconciler)
@@ -196,29 +198,32 @@ func newDependencies(
 	}
 	remote := &watch.Remote{Cache: mgr.GetClient(), Wake: wakers.Wake}
 
+	pool := &clusters.Pool{
+		Local:      local,
+		Readers:    readers,
+		KubeConfig: options.KubeConfig,
+		Watch:      remote.Watch,
+		Scheme:     mgr.GetScheme(),
+		Namespaces: options.Scope.CacheNamespaces(),
+		Holder:     options.Holder,
+		Wake:       wakers.Wake,
+	}
+
 	return &reconcile.Dependencies{
 		Client:    mgr.GetClient(),
 		APIReader: uncached,
 		Scope:     options.Scope,
-		Clusters: &clusters.Pool{
-			Local:      local,
-			Readers:    readers,
-			KubeConfig: options.KubeConfig,
-			Watch:      remote.Watch,
-			Scheme:     mgr.GetScheme(),
-			Namespaces: options.Scope.CacheNamespaces(),
-			Holder:     options.Holder,
-			Wake:       wakers.Wake,
-		},
+		Clusters:  pool,
 		Planner: &plan.Planner{
 			Cache:         mgr.GetClient(),
+			Cluster:       pool.Identity,
 			Readers:       readers,
 			Sources:       sources,
 			Charts:        &plan.Charts{Store: charts, Metrics: options.Metrics},
 			ImageRegistry: options.ImageRegistry,
 			Metrics:       options.Metrics,
 		},
-		Preflight:      &preflight.Checker{Client: mgr.GetClient()},
+		Preflight:      &preflight.Checker{Client: mgr.GetClient(), Cluster: pool.Identity},
 		Upgrades:       upgrades.NewTracker(sources, wakers.Wake),
 		Events:         mgr.GetEventRecorder("capstan"),
 		Wake:           wakers.Wake,

@@ -151,6 +151,12 @@ type ReleaseStatus struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
+	// clusterUID is the UID of the namespace kube-system in the cluster of the release, which identifies
+	// that cluster. It is empty if the operator may not read that namespace.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	ClusterUID string `json:"clusterUID,omitempty"`
+
 	// revision is the current revision.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -54,6 +56,8 @@ type Cluster struct {
 	// watchErrors are those of Objects.
 	watchErrors health.WatchErrors
 	own         *Target
+	// uid is nil until it was asked for.
+	uid atomic.Pointer[types.UID]
 
 	mu      sync.Mutex
 	targets map[string]*Target // by account, without own

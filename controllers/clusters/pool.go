@@ -63,6 +63,10 @@ type use struct {
 func (p *Pool) For(ctx context.Context, provider v1alpha2.Provider) (*Target, error) {
 	account := p.Readers.User(provider)
 
+	if err := p.Local.identify(ctx); err != nil {
+		return nil, err
+	}
+
 	config, err := p.readKubeConfig(ctx, provider)
 	if err != nil {
 		p.use(resourceOf(provider), use{account: account})

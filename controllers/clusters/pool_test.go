@@ -29,7 +29,7 @@ func target(t *testing.T, pool *clusters.Pool, p v1alpha2.Provider) *clusters.Ta
 }
 
 func TestAccount(t *testing.T) {
-	pool, _, _ := newPool(t, secret("there", kubeConfig("https://there.example.com")))
+	pool, _, _ := newPool(t, secret("there", kubeConfig(serve(t, "there"))))
 
 	for name, c := range map[string]struct {
 		defaultAccount string
@@ -53,8 +53,8 @@ func TestTargetsAreShared(t *testing.T) {
 	g := NewWithT(t)
 	pool, _, made := newPool(
 		t,
-		secret("there", kubeConfig("https://there.example.com")),
-		secret("elsewhere", kubeConfig("https://elsewhere.example.com")),
+		secret("there", kubeConfig(serve(t, "there"))),
+		secret("elsewhere", kubeConfig(serve(t, "elsewhere"))),
 	)
 
 	local := target(t, pool, provider("a", "", ""))
@@ -82,7 +82,7 @@ func TestTargetsAreShared(t *testing.T) {
 
 func TestForget(t *testing.T) {
 	g := NewWithT(t)
-	pool, _, made := newPool(t, secret("there", kubeConfig("https://there.example.com")))
+	pool, _, made := newPool(t, secret("there", kubeConfig(serve(t, "there"))))
 	first, second := provider("a", "", "there"), provider("b", "installer", "there")
 	before := target(t, pool, first)
 	target(t, pool, second)
@@ -102,7 +102,7 @@ func TestForget(t *testing.T) {
 
 func TestForgetAccount(t *testing.T) {
 	g := NewWithT(t)
-	pool, _, _ := newPool(t, secret("there", kubeConfig("https://there.example.com")))
+	pool, _, _ := newPool(t, secret("there", kubeConfig(serve(t, "there"))))
 
 	for _, cluster := range []string{"", "there"} {
 		first, second := provider("a", "installer", cluster), provider("b", "installer", cluster)
@@ -126,12 +126,12 @@ func TestForgetAccount(t *testing.T) {
 func TestChangedKubeConfig(t *testing.T) {
 	t.Run("another Secret content", func(t *testing.T) {
 		g := NewWithT(t)
-		pool, c, made := newPool(t, secret("there", kubeConfig("https://there.example.com")))
+		pool, c, made := newPool(t, secret("there", kubeConfig(serve(t, "there"))))
 		first, second := provider("a", "", "there"), provider("b", "", "there")
 		before := target(t, pool, first)
 		target(t, pool, second)
 
-		g.Expect(c.Update(t.Context(), secret("there", kubeConfig("https://moved.example.com")))).To(Succeed())
+		g.Expect(c.Update(t.Context(), secret("there", kubeConfig(serve(t, "moved"))))).To(Succeed())
 
 		moved := target(t, pool, first)
 		g.Expect(moved).NotTo(BeIdenticalTo(before))
@@ -143,7 +143,7 @@ func TestChangedKubeConfig(t *testing.T) {
 
 	t.Run("no kubeConfig any more", func(t *testing.T) {
 		g := NewWithT(t)
-		pool, _, made := newPool(t, secret("there", kubeConfig("https://there.example.com")))
+		pool, _, made := newPool(t, secret("there", kubeConfig(serve(t, "there"))))
 		target(t, pool, provider("a", "", "there"))
 
 		g.Expect(target(t, pool, provider("a", "", ""))).To(BeIdenticalTo(pool.Local.OwnTarget()))
@@ -157,7 +157,7 @@ func TestRefusedKubeConfig(t *testing.T) {
 		message string
 	}{
 		"a Secret that does not exist": {
-			secret("other", kubeConfig("https://there.example.com")),
+			secret("other", kubeConfig(serve(t, "there"))),
 			"Secret tiny/there of spec.kubeConfig does not exist; create it",
 		},
 		"a missing key": {
@@ -201,7 +201,7 @@ func TestRefusedKubeConfig(t *testing.T) {
 
 	t.Run("a Secret that the account must not read", func(t *testing.T) {
 		g := NewWithT(t)
-		pool, _, made := newPool(t, secret("there", kubeConfig("https://there.example.com")))
+		pool, _, made := newPool(t, secret("there", kubeConfig(serve(t, "there"))))
 		pool.Readers.Impersonate = func(string) (client.Reader, error) {
 			return fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Get: func(
 				context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption,
@@ -233,7 +233,7 @@ func TestRefusedKubeConfig(t *testing.T) {
 
 func TestConnectAgain(t *testing.T) {
 	g := NewWithT(t)
-	pool, _, made := newPool(t, secret("there", kubeConfig("https://there.example.com")))
+	pool, _, made := newPool(t, secret("there", kubeConfig(serve(t, "there"))))
 	made.err = errors.New("timeout")
 
 	_, err := pool.For(t.Context(), provider("a", "", "there"))
@@ -249,8 +249,8 @@ func TestSlowClusterBlocksNoOther(t *testing.T) {
 	g := NewWithT(t)
 	pool, _, made := newPool(
 		t,
-		secret("slow", kubeConfig("https://slow.example.com")),
-		secret("there", kubeConfig("https://there.example.com")),
+		secret("slow", kubeConfig(serve(t, "slow"))),
+		secret("there", kubeConfig(serve(t, "there"))),
 	)
 
 	connecting := make(chan struct{})

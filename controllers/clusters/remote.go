@@ -178,6 +178,10 @@ func (p *Pool) open(ctx context.Context, config *rest.Config, httpClient *http.C
 		return nil, err
 	}
 
+	if err := cluster.identify(ctx); err != nil {
+		return nil, err
+	}
+
 	if err := p.Watch(ctx, cluster); err != nil {
 		return nil, err
 	}

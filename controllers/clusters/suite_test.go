@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	fluxclient "github.com/fluxcd/pkg/runtime/client"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,6 +63,24 @@ func (s *apiServer) seen() []string {
 	s.users = nil
 
 	return users
+}
+
+// serve starts an API server that has only the namespace kube-system, and returns its address.
+func serve(t *testing.T, uid string) string {
+	t.Helper()
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/namespaces/kube-system" {
+			http.NotFound(w, r)
+			return
+		}
+
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system","uid":%q}}`, uid)
+	}))
+	t.Cleanup(server.Close)
+
+	return server.URL
 }
 
 // connect connects to a server, whose kinds are known without asking it.
@@ -133,11 +152,13 @@ func newPool(t *testing.T, secrets ...client.Object) (*clusters.Pool, client.Cli
 	c := fake.NewClientBuilder().WithObjects(secrets...).Build()
 
 	return &clusters.Pool{
-		Local:   connect(t, "http://127.0.0.1:1", nil),
+		Local:   connect(t, serve(t, "local"), nil),
 		Readers: &access.Readers{APIReader: c},
 		Watch:   made.watch,
 		Scheme:  runtime.NewScheme(),
 		Holder:  "test",
+
+		KubeConfig: fluxclient.KubeConfigOptions{InsecureTLS: true},
 	}, c, made
 }
 

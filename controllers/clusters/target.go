@@ -4,18 +4,13 @@
 package clusters
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/controllers/crds"
@@ -41,44 +36,10 @@ type Target struct {
 	Health *health.Tracker
 	// Account is the user that is impersonated; empty for that of the connection itself.
 	Account string
-	// Remote reports whether this is another cluster than the one with the provider resources.
+	// Remote reports whether the cluster is reached by a kubeconfig.
 	Remote bool
 
-	history cache.Cache
-}
-
-// MayHaveRelease reports whether Helm's storage may contain a release. It asks the watch and makes no
-// request; until the watch has started, every release may exist.
-func (t *Target) MayHaveRelease(ctx context.Context, release types.NamespacedName) bool {
-	found, known := t.findRelease(ctx, release)
-	return found || !known
-}
-
-// HasRelease reports whether Helm's storage is known to contain a release. Like MayHaveRelease it makes
-// no request.
-func (t *Target) HasRelease(ctx context.Context, release types.NamespacedName) bool {
-	found, _ := t.findRelease(ctx, release)
-	return found
-}
-
-// findRelease looks a release up in the watch of Helm's storage. It is not known whether there is one
-// until the watch has started.
-func (t *Target) findRelease(ctx context.Context, release types.NamespacedName) (found, known bool) {
-	record := &metav1.PartialObjectMetadata{}
-	record.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-
-	informer, err := t.history.GetInformer(ctx, record, cache.BlockUntilSynced(false))
-	if err != nil || !informer.HasSynced() {
-		return false, false
-	}
-
-	records := &metav1.PartialObjectMetadataList{}
-	records.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-
-	err = t.history.List(ctx, records, client.InNamespace(release.Namespace),
-		client.MatchingLabels{"name": release.Name}, client.UnsafeDisableDeepCopy)
-
-	return len(records.Items) > 0, err == nil
+	cluster *Cluster
 }
 
 // newTarget creates the target for an account.
@@ -114,7 +75,7 @@ func (c *Cluster) newTarget(account string) (*Target, error) {
 		Health:    c.tracker,
 		Account:   account,
 		Remote:    c.connection.Remote,
-		history:   c.History,
+		cluster:   c,
 	}, nil
 }
 
@@ -146,6 +107,8 @@ func (c *Cluster) newApplier(config *rest.Config, httpClient *http.Client) (*crd
 		Client:    c.Definitions,
 		APIReader: definitions,
 		Objects:   safety.ClusterObjects{Client: objects},
+
+		HasRelease: c.readRelease,
 	}
 
 	if c.own == nil {

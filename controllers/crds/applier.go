@@ -46,6 +46,8 @@ type Clients struct {
 	APIReader client.Reader
 	// Objects reads the objects that a change is tried on.
 	Objects safety.Objects
+	// HasRelease reports whether Helm's storage contains a release; nil if no release has CRDs.
+	HasRelease func(context.Context, types.NamespacedName) (bool, error)
 }
 
 // Applier applies CRDs.
@@ -92,7 +94,7 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) (applied []string, err err
 			return err
 		}
 
-		bodies[i], err = c.body(p.request.Version, kept)
+		bodies[i], err = c.body(p.request, kept)
 
 		return err
 	})

@@ -29,7 +29,7 @@ func (c *countedObjects) All(
 
 var _ = Describe("An unsafe change", func() {
 	It("is not tried on all objects at each look", func(ctx SpecContext) {
-		k := newKind("ea")
+		k := newKind("ef")
 		k.define(ctx, "v1alpha1")
 		k.create(ctx, "v1alpha1", 0, 3)
 

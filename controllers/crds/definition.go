@@ -96,14 +96,14 @@ func newVersionNames(crd *apiextensionsv1.CustomResourceDefinition) versionNames
 
 // body returns the body of the request that applies the definition: with the provider's namespace in
 // all references, our annotations, and versions of the live CRD that must be kept.
-func (d definition) body(version string, kept []apiextensionsv1.CustomResourceDefinitionVersion) ([]byte, error) {
+func (d definition) body(request Request, kept []apiextensionsv1.CustomResourceDefinitionVersion) ([]byte, error) {
 	object, err := d.parseUnstructured()
 	if err != nil {
 		return nil, err
 	}
 
 	bundle.MoveCRD(object, d.namespace)
-	d.annotate(object, version, kept)
+	d.annotate(object, request, kept)
 
 	if err := appendVersions(object, kept); err != nil {
 		return nil, &RefusedError{Name: d.name, Err: err}
@@ -117,7 +117,7 @@ func (d definition) body(version string, kept []apiextensionsv1.CustomResourceDe
 
 func (d definition) annotate(
 	object *unstructured.Unstructured,
-	version string,
+	request Request,
 	kept []apiextensionsv1.CustomResourceDefinitionVersion,
 ) {
 	names := make([]string, 0, len(kept))
@@ -131,7 +131,8 @@ func (d definition) annotate(
 	}
 
 	annotations[digestAnnotation] = d.digestWith(names)
-	annotations[versionAnnotation] = version
+	annotations[versionAnnotation] = request.Version
+	annotations[ownerAnnotation] = request.owner()
 	object.SetAnnotations(annotations)
 }
 

@@ -73,7 +73,7 @@ func TestDriftOf(t *testing.T) {
 			facts, err := definition.parseFacts()
 			g.Expect(err).NotTo(HaveOccurred())
 
-			body, err := definition.body("v1.0.0", nil)
+			body, err := definition.body(Request{Version: "v1.0.0"}, nil)
 			g.Expect(err).NotTo(HaveOccurred())
 
 			live := &apiextensionsv1.CustomResourceDefinition{}

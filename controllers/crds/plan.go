@@ -7,6 +7,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -19,8 +20,10 @@ type Request struct {
 	Label string
 	// Version of the provider that the files are from, e.g. "v2.11.1".
 	Version string
-	// Namespace of the provider's release, where its conversion webhooks run.
-	Namespace string
+	// Namespace of the provider's release, where its conversion webhooks run, and Release its name.
+	Namespace, Release string
+	// Resource is the UID of the provider resource.
+	Resource types.UID
 	// Files are the CRDs of the provider's chart.
 	Files []chart.File
 	// Policy and Unmanaged are those of the resource's spec.crds. An empty policy is Upgrade.
@@ -137,6 +140,10 @@ func (a *Applier) planUpdate(ctx context.Context, p *Plan, c *change) error {
 	if upToDate {
 		p.managed = append(p.managed, c)
 		return a.findDrift(p, c)
+	}
+
+	if err := a.checkInstallation(ctx, p.request, c.live); err != nil {
+		return err
 	}
 
 	if err := p.request.checkOwnership(ctx, c.live); err != nil {

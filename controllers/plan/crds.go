@@ -21,6 +21,8 @@ func (p *Planner) CRDs(
 		Label:     v1alpha2.Label(provider),
 		Version:   c.Metadata.AppVersion,
 		Namespace: provider.GetNamespace(),
+		Release:   v1alpha2.ReleaseName(provider),
+		Resource:  provider.GetUID(),
 		Files:     c.CRDs,
 		Includes:  p.includes(provider),
 	}
@@ -47,8 +49,7 @@ func (p *Planner) includes(
 		}
 
 		return slices.ContainsFunc(list.GetItems(), func(other v1alpha2.Provider) bool {
-			sameCluster := v1alpha2.Cluster(other) == v1alpha2.Cluster(provider)
-			return sameCluster && !slices.Contains(other.GetStatus().OrphanedCRDs, crd)
+			return p.Cluster.Same(other, provider) && !slices.Contains(other.GetStatus().OrphanedCRDs, crd)
 		}), nil
 	}
 }

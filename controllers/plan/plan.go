@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/patches"
+	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/values"
@@ -25,6 +26,8 @@ import (
 type Planner struct {
 	// Cache lists provider resources by the field preflight.NameField.
 	Cache client.Reader
+	// Cluster tells the clusters of providers apart.
+	Cluster preflight.ClusterOf
 	// Readers read Secrets and ConfigMaps.
 	Readers *access.Readers
 	Sources *fetch.Resolver

@@ -55,7 +55,7 @@ func (c *Checker) core(ctx context.Context, provider v1alpha2.Provider) (v1alpha
 	}
 
 	cores := slices.DeleteFunc(list.GetItems(), func(p v1alpha2.Provider) bool {
-		return p.GetName() != v1alpha2.CoreProviderName || !sameCluster(p, provider)
+		return p.GetName() != v1alpha2.CoreProviderName || !c.Cluster.Same(p, provider)
 	})
 
 	for _, matches := range []func(v1alpha2.Provider) bool{isInstalled, stays, anyProvider} {
@@ -88,7 +88,7 @@ func (c *Checker) others(ctx context.Context, provider v1alpha2.Provider) ([]v1a
 		}
 
 		for _, p := range list.GetItems() {
-			if p.GetUID() != provider.GetUID() && sameCluster(p, provider) {
+			if p.GetUID() != provider.GetUID() && c.Cluster.Same(p, provider) {
 				others = append(others, p)
 			}
 		}

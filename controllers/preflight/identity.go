@@ -82,7 +82,7 @@ func (c *Checker) instances(ctx context.Context, provider v1alpha2.Provider) ([]
 	}
 
 	others := slices.DeleteFunc(list.GetItems(), func(p v1alpha2.Provider) bool {
-		return !sameCluster(p, provider) || p.GetNamespace() == provider.GetNamespace()
+		return !c.Cluster.Same(p, provider) || p.GetNamespace() == provider.GetNamespace()
 	})
 
 	return append(others, provider), nil

@@ -38,6 +38,8 @@ func (e *Error) Error() string { return e.Message }
 type Checker struct {
 	// Client reads provider resources from a cache with the index NameField.
 	Client client.Reader
+	// Cluster tells the clusters of providers apart.
+	Cluster ClusterOf
 }
 
 // Input describes an installation to check.
@@ -119,6 +121,3 @@ func (*Checker) RequiredAPIs(mapper meta.RESTMapper, kinds []string) error {
 			strings.Join(missing, ", ")),
 	}
 }
-
-// sameCluster reports whether two providers are installed into the same cluster.
-func sameCluster(a, b v1alpha2.Provider) bool { return v1alpha2.Cluster(a) == v1alpha2.Cluster(b) }

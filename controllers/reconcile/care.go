@@ -65,10 +65,8 @@ func (r *run) observe(ctx context.Context) Result {
 		return failed(err, applying)
 	}
 
-	if r.belongsToOthers(record) {
+	if r.foreign = r.checkOwner(record); r.foreign != nil {
 		r.installed = installed{}
-		r.foreign = &foreignError{release: key.String(), revision: newest.Number, chart: describeChart(record)}
-
 		return Result{}
 	}
 

@@ -67,6 +67,8 @@ func (r *run) makePlan(ctx context.Context) Result {
 		}
 	}
 
+	r.plan.Release.Owner = r.self
+
 	digest, err := r.target.Releases.Digest(planned.Release)
 	if err != nil {
 		return failed(err, applying)
@@ -203,6 +205,11 @@ func (r *run) assess() {
 	history := r.installed.history
 	r.state = r.target.Releases.Determine(history, r.goal.digest)
 	r.decision = state.Next(history, r.goal.digest, r.state, r.changePolicy())
+
+	// A new revision records the new owner.
+	if r.ownedElsewhere() {
+		r.decision.Action = state.Apply
+	}
 }
 
 // applies reports whether the change has something to apply now.

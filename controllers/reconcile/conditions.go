@@ -37,11 +37,12 @@ func (r *run) writeStatus() {
 	}
 
 	status.Release = &v1alpha2.ReleaseStatus{
-		Name:      history.Release.Name,
-		Namespace: history.Release.Namespace,
-		Revision:  int64(revision.Number),
-		Status:    string(revision.Status),
-		Kinds:     r.releaseKinds(),
+		Name:       history.Release.Name,
+		Namespace:  history.Release.Namespace,
+		ClusterUID: string(r.self.Cluster),
+		Revision:   int64(revision.Number),
+		Status:     string(revision.Status),
+		Kinds:      r.releaseKinds(),
 	}
 	status.History = historyStatus(history)
 	status.Contract = nil

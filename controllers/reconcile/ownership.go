@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -28,16 +29,14 @@ type claim struct {
 	name    string
 }
 
-func claimOf(p v1alpha2.Provider) claim {
-	return claim{cluster: v1alpha2.Cluster(p), kind: p.ProviderType(), name: p.GetName()}
-}
-
-// take reports whether the resource may install its provider, which no other can do until release.
-func (c *claims) take(p v1alpha2.Provider) bool {
+// take reports whether the resource may install its provider into a cluster, which no other can do until
+// release.
+func (c *claims) take(cluster string, p v1alpha2.Provider) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if holder, taken := c.holders[claimOf(p)]; taken {
+	wanted := claim{cluster: cluster, kind: p.ProviderType(), name: p.GetName()}
+	if holder, taken := c.holders[wanted]; taken {
 		return holder == p.GetUID()
 	}
 
@@ -45,27 +44,47 @@ func (c *claims) take(p v1alpha2.Provider) bool {
 		c.holders = map[claim]types.UID{}
 	}
 
-	c.holders[claimOf(p)] = p.GetUID()
+	c.holders[wanted] = p.GetUID()
 
 	return true
 }
 
-// release ends the claim of a resource, if it has one.
-func (c *claims) release(p v1alpha2.Provider) {
+// release ends the claims of a resource.
+func (c *claims) release(resource types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if c.holders[claimOf(p)] == p.GetUID() {
-		delete(c.holders, claimOf(p))
-	}
+	maps.DeleteFunc(c.holders, func(_ claim, holder types.UID) bool { return holder == resource })
 }
 
 // checkIdentity stops the change of a resource that may not exist, such as a second one of a provider.
 func (r *run) checkIdentity(ctx context.Context) Result {
 	err := r.Preflight.Identity(ctx, r.provider, r.recorded(ctx))
+	if err == nil && r.provider.GetStatus().Release == nil {
+		err = r.checkInstalledElsewhere(ctx)
+	}
+
 	r.identified = err == nil
 
 	return failed(err, fetching)
+}
+
+// checkInstalledElsewhere makes sure that the cluster has no release of the provider in another namespace,
+// whose resource is not known: it may be in another cluster, or no longer exist.
+func (r *run) checkInstalledElsewhere(ctx context.Context) error {
+	key := plan.ReleaseKey(r.provider)
+
+	namespace := r.target.InstalledElsewhere(ctx, key)
+	if namespace == "" {
+		return nil
+	}
+
+	return &preflight.Error{
+		Reason: v1alpha2.MoreThanOneProviderInstanceExistsReason,
+		Message: fmt.Sprintf("%s %s is already installed in the cluster, as Helm release %s/%s, and a cluster can have each "+
+			"provider only once; delete this resource, or uninstall that release",
+			r.provider.ProviderType(), r.provider.GetName(), namespace, key.Name),
+	}
 }
 
 // recorded returns a function that reports whether Helm's storage in the target cluster has a release
@@ -82,15 +101,68 @@ func (r *run) claim(ctx context.Context) Result {
 		return Result{}
 	}
 
-	if !r.claims.take(r.provider) {
+	if !r.claims.take(r.Clusters.Identity(r.provider), r.provider) {
 		return waiting(v1alpha2.MoreThanOneProviderInstanceExistsReason, fmt.Sprintf(
 			"another resource installs %s %s into the same cluster, which can have each provider only once; "+
 				"delete one of the two", r.provider.ProviderType(), r.provider.GetName()), time.Now().Add(minRetry))
 	}
 
-	current := &preflight.Checker{Client: r.APIReader}
+	current := &preflight.Checker{Client: r.APIReader, Cluster: r.Clusters.Identity}
 
 	return failed(current.Identity(ctx, r.provider, r.recorded(ctx)), applying)
+}
+
+// leaveFormerCluster removes from the status what the provider has installed in another cluster than the one
+// of the UID: the Secret has another kubeconfig, or the cluster was created again.
+func (r *Reconciler) leaveFormerCluster(provider v1alpha2.Provider, now types.UID) {
+	status := provider.GetStatus()
+	former := status.Release
+
+	if former == nil || former.ClusterUID == "" || now == "" || former.ClusterUID == string(now) {
+		return
+	}
+
+	r.warn(provider, v1alpha2.ReleaseKeptReason, "Reconcile", fmt.Sprintf(
+		"The provider is installed into another cluster than before; release %s/%s is kept in the former one, whose "+
+			"namespace kube-system has the UID %s", former.Namespace, former.Name, former.ClusterUID))
+
+	status.Release = nil
+	status.History = nil
+	status.InstalledVersion = nil
+}
+
+// ownedError reports that the provider's release belongs to a resource in another cluster.
+type ownedError struct{ release string } // namespace/name
+
+func (e *ownedError) Error() string {
+	return fmt.Sprintf("Helm release %s was installed by a provider resource in another cluster, and a cluster can have "+
+		"each provider only once; delete one of the two resources, or set the annotation %s: \"true\" on this one to take "+
+		"the release over", e.release, v1alpha2.AdoptReleaseAnnotation)
+}
+
+// checkOwner returns why the release that was observed must not be touched; nil if it may be. The record
+// is nil if it cannot be read.
+func (r *run) checkOwner(record *release.Record) error {
+	history := r.installed.history
+
+	switch newest := r.installed.revision; {
+	case r.ownedElsewhere() && !r.adopts():
+		return &ownedError{release: history.Release.String()}
+	case r.belongsToOthers(record):
+		return &foreignError{release: history.Release.String(), revision: newest.Number, chart: describeChart(record)}
+	}
+
+	return nil
+}
+
+// ownedElsewhere reports whether a resource in another cluster owns the release that was observed.
+func (r *run) ownedElsewhere() bool {
+	return r.installed.history.Owner().Excludes(r.self)
+}
+
+// adopts reports whether a user allows to take over a release of something else.
+func (r *run) adopts() bool {
+	return r.provider.GetAnnotations()[v1alpha2.AdoptReleaseAnnotation] == "true"
 }
 
 // foreignError reports that the provider's release has the name of one that was created for something
@@ -114,9 +186,8 @@ func (e *foreignError) Error() string {
 // nil if it cannot be read.
 func (r *run) belongsToOthers(record *release.Record) bool {
 	known := r.provider.GetStatus().Release != nil
-	allowed := r.provider.GetAnnotations()[v1alpha2.AdoptReleaseAnnotation] == "true"
 
-	if known || allowed || !r.installed.history.Foreign() {
+	if known || r.adopts() || !r.installed.history.Foreign() {
 		return false
 	}
 

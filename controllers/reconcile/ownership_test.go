@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -20,25 +21,22 @@ func TestClaims(t *testing.T) {
 
 		return p
 	}
-	remote := resource("e", "b", "aws")
-	remote.Spec.KubeConfig = &v1alpha2.KubeConfig{}
-
 	g := NewWithT(t)
 	claims := &claims{}
 	first, second := resource("a", "a", "aws"), resource("b", "b", "aws")
 
-	g.Expect(claims.take(first)).To(BeTrue())
-	g.Expect(claims.take(first)).To(BeTrue(), "it has the claim already")
-	g.Expect(claims.take(second)).To(BeFalse(), "the first one installs the provider")
-	g.Expect(claims.take(resource("c", "a", "azure"))).To(BeTrue(), "another provider")
-	g.Expect(claims.take(&v1alpha2.BootstrapProvider{ObjectMeta: second.ObjectMeta})).To(BeTrue(), "another kind")
-	g.Expect(claims.take(remote)).To(BeTrue(), "another cluster")
+	g.Expect(claims.take("berlin", first)).To(BeTrue())
+	g.Expect(claims.take("berlin", first)).To(BeTrue(), "it has the claim already")
+	g.Expect(claims.take("berlin", second)).To(BeFalse(), "the first one installs the provider")
+	g.Expect(claims.take("berlin", resource("c", "a", "azure"))).To(BeTrue(), "another provider")
+	g.Expect(claims.take("berlin", &v1alpha2.BootstrapProvider{ObjectMeta: second.ObjectMeta})).To(BeTrue(), "of a kind")
+	g.Expect(claims.take("paris", resource("d", "b", "aws"))).To(BeTrue(), "another cluster")
 
-	claims.release(second)
-	g.Expect(claims.take(second)).To(BeFalse(), "a claim is released by its holder only")
+	claims.release("b")
+	g.Expect(claims.take("berlin", second)).To(BeFalse(), "a claim is released by its holder only")
 
-	claims.release(first)
-	g.Expect(claims.take(second)).To(BeTrue())
+	claims.release("a")
+	g.Expect(claims.take("berlin", second)).To(BeTrue())
 }
 
 func TestBelongsToOthers(t *testing.T) {
@@ -77,6 +75,75 @@ func TestBelongsToOthers(t *testing.T) {
 			}
 
 			NewWithT(t).Expect(r.belongsToOthers(c.record)).To(Equal(c.want))
+		})
+	}
+}
+
+func TestCheckOwner(t *testing.T) {
+	owned := revision(1, state.StatusDeployed, wanted)
+	owned.Owner = state.Owner{Resource: "a", Home: "berlin", Cluster: "berlin"}
+	installed := func(p v1alpha2.Provider) { p.GetStatus().Release = &v1alpha2.ReleaseStatus{} }
+	adopting := func(p v1alpha2.Provider) {
+		p.SetAnnotations(map[string]string{v1alpha2.AdoptReleaseAnnotation: "true"})
+	}
+
+	for name, c := range map[string]struct {
+		home      types.UID
+		change    func(p v1alpha2.Provider)
+		refused   bool
+		takesOver bool
+	}{
+		"its own release":            {home: "berlin"},
+		"that of another cluster":    {home: "hub", refused: true},
+		"one that was taken over":    {home: "hub", change: installed, refused: true},
+		"one that it may take over":  {home: "hub", change: adopting, takesOver: true},
+		"one that it need not adopt": {home: "berlin", change: adopting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r := newTestRun(owned)
+			r.self = state.Owner{Resource: "b", Home: c.home, Cluster: "berlin"}
+
+			if c.change != nil {
+				c.change(r.provider)
+			}
+
+			err := r.checkOwner(r.installed.record)
+			if c.refused {
+				g.Expect(err).To(BeAssignableToTypeOf(&ownedError{}))
+				return
+			}
+
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(r.ownedElsewhere()).To(Equal(c.takesOver))
+		})
+	}
+}
+
+func TestLeaveFormerCluster(t *testing.T) {
+	for name, c := range map[string]struct {
+		former string
+		now    types.UID
+		left   bool
+	}{
+		"the same cluster":              {former: "berlin", now: "berlin"},
+		"another one":                   {former: "berlin", now: "paris", left: true},
+		"one that was not recorded":     {now: "paris"},
+		"one that cannot be identified": {former: "berlin"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			recorder := events.NewFakeRecorder(1)
+			r := &Reconciler{Dependencies: &Dependencies{Events: recorder}}
+			p := newTestRun().provider
+			p.GetStatus().Release = &v1alpha2.ReleaseStatus{ClusterUID: c.former}
+
+			r.leaveFormerCluster(p, c.now)
+			g.Expect(p.GetStatus().Release == nil).To(Equal(c.left))
+
+			if c.left {
+				g.Expect(recorder.Events).To(Receive(ContainSubstring("has the UID berlin")))
+			}
 		})
 	}
 }

@@ -133,7 +133,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		r.announce(provider, conditions.Get(before, v1alpha2.ReadyCondition))
 		provider.GetStatus().ObservedGeneration = provider.GetGeneration()
 		err = errors.Join(err, r.saveStatus(ctx, before, provider))
-		r.claims.release(provider)
+		r.claims.release(provider.GetUID())
 	}()
 
 	return r.perform(ctx, provider)
@@ -158,6 +158,7 @@ func (r *Reconciler) perform(ctx context.Context, provider v1alpha2.Provider) (c
 		defer cancel()
 	}
 
+	r.leaveFormerCluster(provider, target.ClusterUID())
 	run := newRun(r, provider, target)
 
 	switch {

@@ -40,7 +40,9 @@ func (r *run) remove(ctx context.Context) Result {
 	condition := conditions.GetReason(r.provider, v1alpha2.ProviderInstalledCondition)
 	attempt := removal.Removal{
 		Cache:       r.Client,
+		Cluster:     r.Clusters.Identity,
 		Provider:    r.provider,
+		Owner:       r.self,
 		Target:      r.target,
 		Charts:      r.Planner.Charts,
 		Uninstalled: condition == v1alpha2.UninstalledReason,

@@ -187,6 +187,7 @@ var errorTable = []row{
 	// The same chart and values would be refused again.
 	on[*release.RenderError](installFailed, v1alpha2.InstallFailedReason, Stalled),
 	on[*release.UnknownKindError](installFailed, v1alpha2.InstallFailedReason, Stalled),
+	on[*ownedError](preflightFailed, v1alpha2.MoreThanOneProviderInstanceExistsReason, Stalled),
 	on[*foreignError](installFailed, v1alpha2.InstallFailedReason, Stalled),
 	on[*release.ConflictError](installFailed, v1alpha2.InstallFailedReason, Stalled),
 	on[*release.NoRevisionError](installFailed, v1alpha2.InstallFailedReason, Stalled),

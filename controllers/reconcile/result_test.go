@@ -173,6 +173,10 @@ var errorCases = map[string]errorCase{
 		err:       &foreignError{release: "a/b", chart: "chart web 1.0.0"},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
+	"a release of a resource in another cluster": {
+		err:       &ownedError{release: "a/b"},
+		condition: preflightFailed, reason: v1alpha2.MoreThanOneProviderInstanceExistsReason, outcome: Stalled,
+	},
 	"a revision that does not exist": {
 		err:       &release.NoRevisionError{},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,

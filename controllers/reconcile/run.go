@@ -32,13 +32,15 @@ type run struct {
 	provider v1alpha2.Provider
 	target   *clusters.Target
 	policy   state.Policy
+	// self is how the resource is recorded as the owner of its release.
+	self state.Owner
 
 	// observed is set once the release was read, and unobserved if the account must not read it.
 	observed   bool
 	unobserved error
 
 	// foreign is set if the release belongs to something else: it is neither cared for nor changed.
-	foreign *foreignError
+	foreign error
 
 	// What care finds out: the newest revision, and its deviations, which are nil until they were
 	// compared. deferred is set if care left the revision to the change, which may replace it.
@@ -103,7 +105,7 @@ func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) 
 		timeout = spec.Timeout.Duration
 	}
 
-	return &run{Reconciler: r, provider: provider, target: target, policy: state.Policy{
+	run := &run{Reconciler: r, provider: provider, target: target, policy: state.Policy{
 		Retries:     int(ptr.Deref(spec.Retries, defaultRetries)),
 		Timeout:     timeout,
 		Rollback:    spec.OnFailure != v1alpha2.FailureNone,
@@ -114,6 +116,11 @@ func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) 
 		Requested:   requested(provider),
 		Now:         time.Now(),
 	}}
+	if target != nil {
+		run.self = r.Clusters.Owner(provider, target)
+	}
+
+	return run
 }
 
 // step is a step of a run.

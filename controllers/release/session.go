@@ -109,14 +109,7 @@ func (s *session) apply(ctx context.Context, spec Spec, observed state.Observed)
 		return err
 	}
 
-	s.store.SetNewRevision(storage.NewRevision{Labels: storage.Labels{
-		Holder:      s.engine.options.Holder,
-		Digest:      digest,
-		Version:     spec.Chart.Metadata.AppVersion,
-		ChartDigest: spec.ChartDigest,
-		Paused:      spec.Paused,
-		Request:     spec.Request,
-	}})
+	s.store.SetNewRevision(storage.NewRevision{Labels: spec.labels(s.engine.options.Holder, digest)})
 	s.postRenderer = spec.PostRenderer
 
 	options := chartutil.ReleaseOptions{Revision: 1, IsInstall: true}

@@ -19,6 +19,8 @@ const DefaultHistoryLimit = 10
 type Spec struct {
 	// Release is the name of the release. Its namespace must exist.
 	Release types.NamespacedName
+	// Owner is the resource that the release is installed for, which is recorded with it.
+	Owner state.Owner
 	// Chart to install. The caller applies its CRDs before: they are never part of a release.
 	Chart *chart.Chart
 	// ChartDigest is the digest of the chart's archive: "sha256:<hex>".
@@ -87,6 +89,19 @@ func postRenderedDigest(revision, postRenderer string) string {
 func encodeDigest(inputs []byte) string {
 	sum := sha256.Sum256(inputs)
 	return digestVersion + "-" + storage.EncodeLabel(sum[:])
+}
+
+// labels returns what is recorded of a revision with the digest that a process creates.
+func (s Spec) labels(holder, digest string) storage.Labels {
+	return storage.Labels{
+		Holder:      holder,
+		Digest:      digest,
+		Version:     s.Chart.Metadata.AppVersion,
+		ChartDigest: s.ChartDigest,
+		Paused:      s.Paused,
+		Request:     s.Request,
+		Owner:       s.Owner,
+	}
 }
 
 // values returns the values for Helm, which does not accept nil.

@@ -18,7 +18,8 @@ import (
 // it and no object is lost. It runs after the release is uninstalled, when the provider's manager
 // cannot create objects any more.
 func (r *Removal) deleteCRDs(ctx context.Context) error {
-	if !r.asked(v1alpha2.DeleteCRDsAnnotation) {
+	// The CRDs belong to the owner of the release.
+	if !r.asked(v1alpha2.DeleteCRDsAnnotation) || r.foreign {
 		return nil
 	}
 

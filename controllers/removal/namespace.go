@@ -58,9 +58,14 @@ func (r *Removal) otherReleases(ctx context.Context, neighbors []v1alpha2.Provid
 		return nil, err
 	}
 
-	for _, p := range append(neighbors, r.Provider) {
-		own := v1alpha2.ReleaseName(p)
-		releases = slices.DeleteFunc(releases, func(name string) bool { return name == own })
+	own := neighbors
+	if !r.foreign {
+		own = append(own, r.Provider)
+	}
+
+	for _, p := range own {
+		of := v1alpha2.ReleaseName(p)
+		releases = slices.DeleteFunc(releases, func(name string) bool { return name == of })
 	}
 
 	return releases, nil

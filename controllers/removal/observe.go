@@ -86,9 +86,9 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 }
 
 // newest returns the newest revision of the resource's release, and whether there is one. A release of
-// the same name that another program created is none.
+// the same name that another program created, or that a resource in another cluster owns, is none.
 func (r *Removal) newest(history state.History) (state.Revision, bool) {
-	r.foreign = r.Provider.GetStatus().Release == nil && history.Foreign()
+	r.foreign = history.Owner().Excludes(r.Owner) || r.Provider.GetStatus().Release == nil && history.Foreign()
 	if r.foreign {
 		return state.Revision{}, false
 	}

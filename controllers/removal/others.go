@@ -24,8 +24,7 @@ func (r *Removal) others(ctx context.Context, want func(v1alpha2.Provider) bool)
 		}
 
 		for _, p := range list.GetItems() {
-			sameCluster := v1alpha2.Cluster(p) == v1alpha2.Cluster(r.Provider)
-			if p.GetUID() != r.Provider.GetUID() && sameCluster && want(p) {
+			if p.GetUID() != r.Provider.GetUID() && r.Cluster.Same(p, r.Provider) && want(p) {
 				found = append(found, p)
 			}
 		}

@@ -17,7 +17,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/usage"
 )
 
@@ -33,10 +35,14 @@ func (e *BlockedError) Error() string { return e.Message }
 // Removal is one attempt to remove a provider. It may be repeated until it succeeds.
 type Removal struct {
 	// Cache reads provider resources.
-	Cache    client.Reader
+	Cache client.Reader
+	// Cluster tells the clusters of providers apart.
+	Cluster  preflight.ClusterOf
 	Provider v1alpha2.Provider
-	Target   *clusters.Target
-	Charts   *plan.Charts
+	// Owner is how the resource is recorded as the owner of its release.
+	Owner  state.Owner
+	Target *clusters.Target
+	Charts *plan.Charts
 	// Uninstalled reports whether this or an earlier attempt has uninstalled the release.
 	Uninstalled bool
 	// Observed reports whether it could be read what is installed.

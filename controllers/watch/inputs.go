@@ -12,12 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
 // Kind creates the event handlers for the resources of one kind.
 type Kind struct {
 	// Cache reads provider resources, by the indexes of IndexProviders.
 	Cache client.Reader
+	// Cluster tells the clusters of providers apart.
+	Cluster preflight.ClusterOf
 	// Type is the kind, and Scope selects the resources that are reconciled.
 	Type  v1alpha2.ProviderType
 	Scope Scope

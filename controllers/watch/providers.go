@@ -63,7 +63,7 @@ func (k Kind) concerns(t v1alpha2.ProviderType) []concern {
 func (k Kind) providers(c concern) handler.EventHandler {
 	concerns := func(p v1alpha2.Provider, changed client.Object) bool {
 		other, ok := changed.(v1alpha2.Provider)
-		return ok && waits(p) && p.GetUID() != other.GetUID() && v1alpha2.Cluster(p) == v1alpha2.Cluster(other)
+		return ok && waits(p) && p.GetUID() != other.GetUID() && k.Cluster.Same(p, other)
 	}
 
 	return handler.EnqueueRequestsFromMapFunc(k.enqueue(c.field, c.keys, concerns))

@@ -293,6 +293,51 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 				HaveField("Message", ContainSubstring("what it installed as release "+namespace+"/cluster-api was kept")),
 			)))
 		}).Should(Succeed())
+		Eventually(gone(ctx, w, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).Should(BeTrue())
+	})
+
+	It("belong to the resource that has installed them, until another may take them over", func(ctx SpecContext) {
+		const elsewhere = "was installed by a provider resource in another cluster"
+
+		release, err := harness.Load(ctx, samples, harness.Wanted{Label: "cluster-api"})
+		Expect(err).NotTo(HaveOccurred())
+		there.start()
+
+		duplicate, err := release.Install(ctx, there.client)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(there.read(ctx, duplicate)).Should(
+			beStalled(v1alpha2.MoreThanOneProviderInstanceExistsReason, elsewhere))
+		Expect(there.client.Delete(ctx, duplicate)).To(Succeed())
+		Eventually(gone(ctx, there, duplicate)).Should(BeTrue())
+		Expect(there.helm(ctx, "helm", "history", "cluster-api", "-n", release.Namespace)).To(HaveLen(1))
+
+		By("taking it over")
+
+		owner := release.Resource()
+		owner.SetAnnotations(map[string]string{v1alpha2.AdoptReleaseAnnotation: "true"})
+		Expect(there.client.Create(ctx, owner)).To(Succeed())
+		Eventually(there.read(ctx, owner)).Should(beReady("v1.0.0"))
+		Expect(there.helm(ctx, "helm", "history", "cluster-api", "-n", release.Namespace)).To(HaveLen(2))
+
+		By("looking at it from the other cluster again")
+
+		duplicate = w.duplicateCore(ctx, there, release.Namespace)
+		Eventually(w.read(ctx, duplicate)).Should(
+			beStalled(v1alpha2.MoreThanOneProviderInstanceExistsReason, elsewhere))
+		update(ctx, w, duplicate, func(p v1alpha2.Provider) {
+			p.SetAnnotations(map[string]string{
+				v1alpha2.DeleteCRDsAnnotation: "true", v1alpha2.DeleteNamespaceAnnotation: "true",
+			})
+		})
+		Expect(w.client.Delete(ctx, duplicate)).To(Succeed())
+		Eventually(w.read(ctx, duplicate)).Should(notBeReady(v1alpha2.DeletionBlockedReason,
+			"contains other things: Helm releases cluster-api"))
+		update(ctx, w, duplicate, func(p v1alpha2.Provider) {
+			p.SetAnnotations(map[string]string{v1alpha2.DeleteCRDsAnnotation: "true"})
+		})
+		Eventually(gone(ctx, w, duplicate)).Should(BeTrue())
+		Consistently(there.read(ctx, owner), quietPeriod).Should(beReady("v1.0.0"))
+		Expect(there.helm(ctx, "helm", "history", "cluster-api", "-n", release.Namespace)).To(HaveLen(2))
 	})
 })
 

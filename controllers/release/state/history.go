@@ -54,6 +54,8 @@ type Revision struct {
 	Request Request
 	// Created is when the revision was created, Changed when its Secret was last written.
 	Created, Changed time.Time
+	// Owner is the resource that the revision was created for, if that is recorded.
+	Owner Owner
 	// Unreadable is true after an attempt to decode the revision has failed.
 	Unreadable bool
 

@@ -9,6 +9,7 @@ import (
 	"helm.sh/helm/v3/pkg/storage/driver"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -51,6 +52,11 @@ const (
 
 	// FailureLabel is the kind of failure, a state.Failure.
 	FailureLabel = v1alpha2.Prefix + "/failure"
+
+	// The parts of a state.Owner.
+	resourceLabel = v1alpha2.Prefix + "/resource-uid"
+	homeLabel     = v1alpha2.Prefix + "/resource-cluster-uid"
+	clusterLabel  = v1alpha2.Prefix + "/cluster-uid"
 )
 
 // Selector selects the Secrets of a release, or of all releases of a namespace if the name is
@@ -76,6 +82,12 @@ func IsChangedByOthers(labels map[string]string) bool {
 	return !own || status == state.StatusUninstalling || status == state.StatusUninstalled
 }
 
+// IsInstalled reports whether a revision is one of Capstan's, or was created from one, and not left over
+// from an uninstall that has kept the history, by the labels of its Secret.
+func IsInstalled(labels map[string]string) bool {
+	return labels[RevisionLabel] != "" && state.Status(labels[statusLabel]) != state.StatusUninstalled
+}
+
 // IsCurrent reports whether a revision is not superseded, by the labels of its Secret.
 func IsCurrent(labels map[string]string) bool {
 	return state.Status(labels[statusLabel]) != state.StatusSuperseded
@@ -96,6 +108,11 @@ func RevisionOf(m *metav1.ObjectMeta) (state.Revision, bool) {
 		Changed:         m.CreationTimestamp.Time,
 		UID:             m.UID,
 		ResourceVersion: m.ResourceVersion,
+		Owner: state.Owner{
+			Resource: types.UID(m.Labels[resourceLabel]),
+			Home:     types.UID(m.Labels[homeLabel]),
+			Cluster:  types.UID(m.Labels[clusterLabel]),
+		},
 	}
 
 	// Helm copies its label modifiedAt from older revisions, so only the API server knows the time
@@ -142,6 +159,9 @@ type Labels struct {
 	RollbackTo int
 	// Request that the revision results from; zero for a rollback that was not requested.
 	Request state.Request
+	// Owner is the resource that the revision is created for. If it is empty, as for a rollback, the
+	// revision has the owner of the one whose labels Helm has copied.
+	Owner state.Owner
 }
 
 // appliedTo returns a copy of a Secret's labels with Capstan's own for the revision, in place of
@@ -174,6 +194,12 @@ func (l Labels) appliedTo(labels map[string]string, revision int) map[string]str
 	applied[v1alpha2.DigestLabel] = l.Digest
 	applied[v1alpha2.VersionLabel] = v1alpha2.LabelValue(l.Version)
 	applied[ChartDigestLabel] = encodeDigest(l.ChartDigest)
+
+	if l.Owner != (state.Owner{}) {
+		applied[resourceLabel] = string(l.Owner.Resource)
+		applied[homeLabel] = string(l.Owner.Home)
+		applied[clusterLabel] = string(l.Owner.Cluster)
+	}
 
 	return applied
 }

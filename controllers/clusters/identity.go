@@ -1,0 +1,109 @@
+package clusters
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// identify finds out the UID of the cluster, once: that of its namespace kube-system, which exists in every
+// cluster and is never recreated. The user of a kubeconfig may not be permitted to read it; the UID then
+// stays unknown.
+func (c *Cluster) identify(ctx context.Context) error {
+	if c.uid.Load() != nil {
+		return nil
+	}
+
+	namespaces := c.metadata.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
+
+	namespace, err := namespaces.Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		c.uid.Store(new(types.UID))
+		return nil
+	}
+
+	if err != nil {
+		return fmt.Errorf("identify the cluster: %w", err)
+	}
+
+	uid := namespace.GetUID()
+	c.uid.Store(&uid)
+
+	return nil
+}
+
+// UID returns the UID of the cluster; empty if it is unknown.
+func (c *Cluster) UID() types.UID {
+	if uid := c.uid.Load(); uid != nil {
+		return *uid
+	}
+
+	return ""
+}
+
+// ClusterUID returns the UID of the target's cluster; empty if it is unknown.
+func (t *Target) ClusterUID() types.UID {
+	if t.cluster == nil {
+		return ""
+	}
+
+	return t.cluster.UID()
+}
+
+// Owner returns how a resource is recorded as the owner of its release in the target cluster.
+func (p *Pool) Owner(provider v1alpha2.Provider, target *Target) state.Owner {
+	return state.Owner{Resource: provider.GetUID(), Home: p.Local.UID(), Cluster: target.ClusterUID()}
+}
+
+// Identity returns an identifier of the cluster that a provider is installed into, however it is reached:
+// equal identifiers mean the same cluster. It sends no request. Of a cluster that was not connected since
+// the operator was started, and whose UID is in no status, or must not be read, only the way to it is known.
+func (p *Pool) Identity(provider v1alpha2.Provider) string {
+	uid := p.connectedUID(provider)
+
+	if uid == "" {
+		uid = recordedUID(provider)
+	}
+
+	return cmp.Or(string(uid), v1alpha2.Cluster(provider))
+}
+
+// recordedUID returns the UID of the cluster that a resource has installed its provider into, by its status.
+func recordedUID(provider v1alpha2.Provider) types.UID {
+	release := provider.GetStatus().Release
+	if release == nil {
+		return ""
+	}
+
+	return types.UID(release.ClusterUID)
+}
+
+// connectedUID returns the UID of the cluster that a resource is connected to.
+func (p *Pool) connectedUID(provider v1alpha2.Provider) types.UID {
+	if provider.GetSpec().KubeConfig == nil {
+		return p.Local.UID()
+	}
+
+	p.mu.Lock()
+	remote := p.remotes[p.uses[resourceOf(provider)].key]
+	p.mu.Unlock()
+
+	if remote == nil {
+		return ""
+	}
+
+	cluster := remote.connected()
+	if cluster == nil {
+		return ""
+	}
+
+	return cluster.UID()
+}
