@@ -124,12 +124,13 @@ func Names(p bundle.Provider, names []string) []Finding {
 	var findings []Finding //nolint:prealloc // usually there are none
 
 	expected := v1alpha2.ProviderType(p.Type).ComponentsFile()
+	misnamed := expected != "" && !slices.Contains(names, expected) // others are those of other providers
 
 	for _, name := range names {
 		var message string
 
 		switch {
-		case strings.HasSuffix(name, bundle.ComponentsFile) && name != expected && expected != "":
+		case strings.HasSuffix(name, bundle.ComponentsFile) && misnamed:
 			message = fmt.Sprintf("contains the components of %s %s, which should be named %s", p.Type, p.Name, expected)
 		case templateLike.MatchString(name) && !bundle.IsTemplate(name):
 			message = "looks like a cluster template or a ClusterClass, but is ignored because of its name"

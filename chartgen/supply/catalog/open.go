@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"net/url"
-	"path/filepath"
 
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/transport"
@@ -20,7 +19,7 @@ func (c *Catalog) Open(
 ) (source.Source, error) {
 	u, err := url.Parse(e.URL)
 	if err == nil && (u.Scheme == "" || u.Scheme == "file") {
-		return source.NewDirectory(filepath.Dir(filepath.Dir(u.Path))) // of <label>/<version>/<file>
+		return source.NewComponentsFile(u.Path, source.Provider(e.Type, e.Name)), nil
 	}
 
 	withToken := func(ctx context.Context, server source.Server) (web.Credentials, error) {

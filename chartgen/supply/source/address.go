@@ -127,6 +127,34 @@ func componentsNames(provider bundle.Provider, inAddress string) []string {
 	return names
 }
 
+// ChooseComponents returns the name of the file with a provider's components among the files of a release;
+// empty if there is none. A release may have those of several providers, as that of Cluster API. The error
+// says which files could be meant.
+func ChooseComponents(provider bundle.Provider, names []string) (string, error) {
+	for _, name := range componentsNames(provider, "") {
+		if slices.Contains(names, name) {
+			return name, nil
+		}
+	}
+
+	var found []string
+
+	for _, name := range names {
+		if strings.HasSuffix(name, bundle.ComponentsFile) {
+			found = append(found, name)
+		}
+	}
+
+	if len(found) > 1 {
+		slices.Sort(found)
+
+		return "", fmt.Errorf("has several files with components: %s; name that of %s %s",
+			strings.Join(found, ", "), provider.Label, componentsNames(provider, "")[0])
+	}
+
+	return strings.Join(found, ""), nil
+}
+
 // versionPlaceholder marks the version in the address of a folder of versions.
 const versionPlaceholder = "{version}"
 

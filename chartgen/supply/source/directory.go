@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/Masterminds/semver/v3"
 
@@ -29,6 +28,10 @@ const maxFileSize = limit.MaxText
 type Directory struct {
 	path     string
 	provider bundle.Provider
+	// components is the name of the file with the components; empty if it follows from the provider.
+	components string
+	// defaultVersion is the version in the address of the components; empty for none.
+	defaultVersion string
 }
 
 // NewDirectory returns the source of a folder whose name is the label of the provider, for example
@@ -40,6 +43,36 @@ func NewDirectory(path string) (*Directory, error) {
 	}
 
 	return &Directory{path: path, provider: Provider(v1alpha2.ParseLabel(filepath.Base(abs)))}, nil
+}
+
+// NewComponentsFile returns the source of a provider by the path of the components of one of its versions,
+// in the layout of a Directory with any file name: <label>/<version>/<file>.
+func NewComponentsFile(path string, provider bundle.Provider) *Directory {
+	folder, file := filepath.Split(path)
+	folder, version := filepath.Split(filepath.Clean(folder))
+	d := &Directory{path: filepath.Clean(folder), provider: provider, components: file}
+
+	if IsExact(version) {
+		d.defaultVersion = version
+	}
+
+	return d
+}
+
+// DefaultVersion returns the version in the address of the components; empty if there is none.
+func (d *Directory) DefaultVersion() string { return d.defaultVersion }
+
+// Components returns the name of the file with the provider's components among the files of a version;
+// empty if there is none. The error says which files could be meant, or are missing.
+func (d *Directory) Components(names []string) (string, error) {
+	switch {
+	case d.components == "":
+		return ChooseComponents(d.provider, names)
+	case slices.Contains(names, d.components):
+		return d.components, nil
+	default:
+		return "", fmt.Errorf("has no file %s, which the address of the provider names", d.components)
+	}
 }
 
 // Provider returns the identity that a provider of the API has in bundles and charts.
@@ -94,6 +127,11 @@ func (d *Directory) Fetch(_ context.Context, version Version) (*bundle.Bundle, e
 
 	slices.Sort(names)
 
+	components, err := d.Components(names)
+	if err != nil {
+		return b, &bundle.InvalidError{File: filepath.Join(d.path, version.ID), Reason: err.Error()}
+	}
+
 	for _, name := range names {
 		data, err := readFile(folder, name)
 		if err != nil {
@@ -103,7 +141,7 @@ func (d *Directory) Fetch(_ context.Context, version Version) (*bundle.Bundle, e
 		switch {
 		case name == bundle.MetadataFile:
 			b.Metadata = data
-		case strings.HasSuffix(name, bundle.ComponentsFile):
+		case name == components:
 			b.Components = data
 		case bundle.IsTemplate(name):
 			b.Templates = append(b.Templates, bundle.File{Name: name, Data: data})

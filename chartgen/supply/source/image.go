@@ -60,7 +60,7 @@ func (i *Image) Fetch(ctx context.Context, version Version) (*bundle.Bundle, err
 		return nil, contentError(err)
 	}
 
-	files, err := i.access.Client.Files(ctx, image, []string{imageFolder, profilesFolder}, hasRelease)
+	files, err := i.access.Client.Files(ctx, image, []string{imageFolder, profilesFolder}, i.hasRelease)
 	if err != nil {
 		return nil, contentError(err)
 	}
@@ -85,10 +85,12 @@ func (i *Image) Metadata(ctx context.Context, version Version) ([]byte, error) {
 
 // hasRelease reports whether the files of an image include metadata and components of one of the
 // folders that are preferred to all others.
-func hasRelease(files map[string][]byte) bool {
+func (i *Image) hasRelease(files map[string][]byte) bool {
 	for _, folder := range []string{imageFolder, path.Join(profilesFolder, defaultProfile)} {
 		release := filesIn(files, folder)
-		if release[bundle.MetadataFile] != nil && findComponents(release) != "" {
+
+		components, err := findComponents(i.provider, release)
+		if release[bundle.MetadataFile] != nil && (components != "" || err != nil) {
 			return true
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/version"
@@ -49,7 +48,11 @@ type imageMetadata struct {
 
 // bundle returns the bundle of a version from the files of its release.
 func (i *Image) bundle(version Version, release imageRelease) (*bundle.Bundle, error) {
-	name := findComponents(release.files)
+	name, err := findComponents(i.provider, release.files)
+	if err != nil {
+		return nil, release.invalid("", "%v", err)
+	}
+
 	if name == "" {
 		return nil, release.invalid("", "holds no components; put them into %s", bundle.ComponentsFile)
 	}
@@ -112,15 +115,23 @@ func (i *Image) bundle(version Version, release imageRelease) (*bundle.Bundle, e
 	return b, checkTemplates(b.Templates)
 }
 
-// findComponents returns the name of the file with the components; empty if there is none.
-func findComponents(files map[string][]byte) string {
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if strings.HasSuffix(name, bundle.ComponentsFile) || name == "manifests.yaml" || name == "manifests" {
-			return name
+// findComponents returns the name of the file with the provider's components; empty if there is none. The
+// error says which files could be meant.
+func findComponents(provider bundle.Provider, files map[string][]byte) (string, error) {
+	names := slices.Sorted(maps.Keys(files))
+
+	name, err := ChooseComponents(provider, names)
+	if name != "" || err != nil {
+		return name, err
+	}
+
+	for _, name := range []string{"manifests", "manifests.yaml"} {
+		if files[name] != nil {
+			return name, nil
 		}
 	}
 
-	return ""
+	return "", nil
 }
 
 // filesIn returns the files in a folder, without subfolders, by their base names.

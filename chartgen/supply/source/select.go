@@ -44,12 +44,12 @@ func Resolve(ctx context.Context, from Source, requested, pinned string) (Versio
 // resolveName selects the version that is requested. Its origin does not name the required
 // signatures yet.
 func resolveName(ctx context.Context, from Source, requested, pinned string) (Version, error) {
+	if addressed, ok := from.(interface{ DefaultVersion() string }); ok && requested == "" {
+		requested = addressed.DefaultVersion()
+	}
+
 	remote, isRemote := from.(Remote)
 	if isRemote {
-		if requested == "" {
-			requested = remote.DefaultVersion()
-		}
-
 		if exact := exactVersion(requested, pinned); exact != "" {
 			return remote.Version(exact), nil
 		}

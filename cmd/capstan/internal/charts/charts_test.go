@@ -149,7 +149,7 @@ func TestInvalidArguments(t *testing.T) {
 			[]string{"images", sampleProviders + "/cluster-api", "-o", "xml"},
 			`unknown --output "xml"; use one of table, json, yaml`,
 		},
-		"a missing folder":           {[]string{"images", filepath.Join(dir, "none")}, "no such file or directory"},
+		"a missing folder":           {[]string{"images", filepath.Join(dir, "none")}, "does not exist; correct its path"},
 		"a file that is not a chart": {[]string{"images", noChart}, noChart + ": chart archive: not gzip"},
 		"a typo in overrides": {
 			[]string{"images", sampleProviders + "/cluster-api", "--images", wrong},

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -117,20 +115,25 @@ func lintFolder(ctx context.Context, path string) ([]lint.Finding, error) {
 		return nil, err
 	}
 
+	names, err := fileNames(folder.path)
+	if err != nil {
+		return nil, err
+	}
+
+	components, err := folder.directory.Components(names)
+	if err != nil {
+		return nil, fmt.Errorf("%s %w", folder.path, err)
+	}
+
 	b, err := folder.directory.Fetch(ctx, folder.release)
 	// A missing file is a finding. Fetch returns the other files then.
 	if err != nil && !errors.As(err, new(*bundle.InvalidError)) {
 		return nil, err
 	}
 
-	names, err := fileNames(folder.path)
-	if err != nil {
-		return nil, err
-	}
-
 	findings := append(lint.Names(b.Provider, names), lint.Bundle(b, nil)...)
 
-	return withPaths(findings, folder.path, names), nil
+	return withPaths(findings, folder.path, components), nil
 }
 
 func fileNames(folder string) ([]string, error) {
@@ -148,15 +151,11 @@ func fileNames(folder string) ([]string, error) {
 }
 
 // withPaths replaces the files of findings with their paths in a folder. A bundle has one name for
-// the file of components; in the folder its name has a prefix.
-func withPaths(findings []lint.Finding, folder string, names []string) []lint.Finding {
-	components := slices.IndexFunc(names, func(name string) bool {
-		return strings.HasSuffix(name, bundle.ComponentsFile)
-	})
-
+// the file of components; in the folder it has another, which is empty if it does not exist.
+func withPaths(findings []lint.Finding, folder, components string) []lint.Finding {
 	for i, f := range findings {
-		if f.File == bundle.ComponentsFile && components >= 0 {
-			f.File = names[components]
+		if f.File == bundle.ComponentsFile && components != "" {
+			f.File = components
 		}
 
 		findings[i].File = filepath.Join(folder, f.File)
