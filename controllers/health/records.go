@@ -16,6 +16,8 @@ type record struct {
 	drifted bool
 	// awaited means that the watch has not shown the version yet and wakes the provider when it does.
 	awaited bool
+	// finished means that the object was a Job which had completed when it was deleted.
+	finished bool
 }
 
 // MarkVerified records that objects match their release in these versions. Their next change wakes
@@ -38,8 +40,8 @@ func (t *Tracker) mark(versions []object.Snapshot, drifted bool) {
 
 // Unverified returns the objects of a release that are not known to match it: those that were never
 // recorded, that have drifted, or that were changed or deleted since. It returns an object until that
-// is marked as verified. It makes no requests except to start watches, and to read objects that may not
-// be watched.
+// is marked as verified. Jobs that have completed are not compared any more. It makes no requests
+// except to start watches, and to read objects that may not be watched.
 //
 // If a kind cannot be watched although that is permitted, the error is a *WatchError, and the objects
 // are those of the other kinds.
@@ -59,6 +61,10 @@ func (t *Tracker) Unverified(ctx context.Context, owner Owner, objects []object.
 		}
 
 		recorded, ok := t.recordOf(o)
+		if recorded.finished || found != nil && isCompleteJob(found) {
+			continue
+		}
+
 		unchanged := stale || found != nil && recorded.version.Same(object.SnapshotOf(o, found))
 
 		if !ok || recorded.drifted || !unchanged {
@@ -80,6 +86,12 @@ func (t *Tracker) recordOf(o object.Key) (record, bool) {
 	recorded, ok := t.records[o]
 
 	return recorded, ok
+}
+
+// wasFinished reports whether an object that was deleted was a Job that had completed.
+func (t *Tracker) wasFinished(o object.Key) bool {
+	recorded, _ := t.recordOf(o)
+	return recorded.finished
 }
 
 // wakeWhenCurrent makes the provider wake when the watch shows the recorded version of an object.
@@ -144,11 +156,19 @@ func (t *Tracker) observeRecorded(id object.Key, o client.Object, deleted bool) 
 		return false
 	}
 
+	if deleted && isCompleteJob(o) {
+		recorded.finished = true
+		t.records[id] = recorded
+
+		return true
+	}
+
 	if deleted {
 		delete(t.records, id)
 		return true
 	}
 
+	recorded.finished = false
 	awaited := recorded.awaited
 	recorded.awaited = false
 	t.records[id] = recorded

@@ -35,17 +35,27 @@ func (r Report) Unhealthy() []ObjectHealth {
 	return slices.DeleteFunc(slices.Clone(r.Objects), ObjectHealth.Healthy)
 }
 
+// Finished returns the Jobs that have completed.
+func (r Report) Finished() []object.Key {
+	return r.keys(func(h ObjectHealth) bool { return h.Finished })
+}
+
 // Missing returns the objects that do not exist.
 func (r Report) Missing() []object.Key {
-	var missing []object.Key
+	return r.keys(func(h ObjectHealth) bool { return h.Status == status.NotFoundStatus })
+}
+
+// keys returns the objects that match.
+func (r Report) keys(match func(ObjectHealth) bool) []object.Key {
+	var found []object.Key
 
 	for _, h := range r.Objects {
-		if h.Status == status.NotFoundStatus {
-			missing = append(missing, h.Object)
+		if match(h) {
+			found = append(found, h.Object)
 		}
 	}
 
-	return missing
+	return found
 }
 
 // Message names the first objects that are not healthy, with the reasons, and how many more there

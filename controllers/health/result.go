@@ -1,6 +1,10 @@
 package health
 
 import (
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,6 +18,9 @@ type Result struct {
 	Status status.Status
 	// Message explains a status other than Current.
 	Message string
+	// Finished means that the object is a Job that has completed, whether it still exists or not: it
+	// remains healthy without being needed.
+	Finished bool
 }
 
 // Healthy reports whether the object is healthy.
@@ -22,6 +29,10 @@ func (r Result) Healthy() bool { return r.Status == status.CurrentStatus }
 // Compute returns the health of an object. One whose kind has no status may be given by its metadata
 // alone; it is healthy if it exists. An object whose status cannot be read is not healthy.
 func Compute(o client.Object) Result {
+	if isCompleteJob(o) {
+		return Result{Status: status.CurrentStatus, Message: "has completed", Finished: true}
+	}
+
 	if o.GetDeletionTimestamp() != nil {
 		return Result{Status: status.TerminatingStatus, Message: "is being deleted"}
 	}
@@ -39,6 +50,22 @@ func Compute(o client.Object) Result {
 	default:
 		return Result{Status: status.UnknownStatus, Message: "its status cannot be read"}
 	}
+}
+
+// isCompleteJob reports whether an object is a Job that has completed. Kubernetes deletes it some time
+// afterwards, if it has a spec.ttlSecondsAfterFinished.
+func isCompleteJob(o client.Object) bool {
+	job, ok := o.(*unstructured.Unstructured)
+	if !ok || job.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}) {
+		return false
+	}
+
+	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
+
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		condition, _ := c.(map[string]any)
+		return condition["type"] == string(batchv1.JobComplete) && condition["status"] == string(corev1.ConditionTrue)
+	})
 }
 
 // kindsWithoutStatus are the kinds whose objects are healthy if they exist.

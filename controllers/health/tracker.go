@@ -149,6 +149,8 @@ func (t *Tracker) checkObject(ctx context.Context, owner Owner, o object.Key) (R
 		return Result{Status: status.CurrentStatus}, nil
 	case stale:
 		return Result{Status: status.InProgressStatus, Message: "has just been applied"}, nil
+	case found == nil && t.wasFinished(o):
+		return Result{Status: status.CurrentStatus, Finished: true}, nil
 	case found == nil:
 		return Result{Status: status.NotFoundStatus, Message: "is missing"}, nil
 	default:

@@ -88,7 +88,7 @@ func (r *run) observe(ctx context.Context) Result {
 func (r *run) checkHealth(ctx context.Context) Result {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepHealth)()
 
-	report, err := r.target.Health.Check(ctx, r.owner(), r.installed.record.Keys())
+	report, err := r.target.Health.Check(ctx, r.owner(), r.installed.record.Needed(r.installed.revision))
 	if err != nil {
 		return failed(err, applying)
 	}
@@ -115,6 +115,18 @@ func (r *run) owner() health.Owner {
 		Namespace: r.provider.GetNamespace(),
 		Reader:    r.target.Client,
 	}
+}
+
+// markFinished records in the history which Jobs have completed, so that they are not run again.
+func (r *run) markFinished(ctx context.Context) Result {
+	finished := r.installed.health.Finished()
+	if len(finished) == 0 {
+		return Result{}
+	}
+
+	key := plan.ReleaseKey(r.provider)
+
+	return failed(r.target.Releases.MarkFinished(ctx, key, r.installed.revision, finished), applying)
 }
 
 // markHealthy records in the history that the revision was healthy, so that a later one can be rolled

@@ -53,7 +53,7 @@ func (r *run) correctDrift(ctx context.Context) Result {
 		return Result{}
 	}
 
-	changed, err := r.target.Health.Unverified(ctx, r.owner(), r.installed.record.Keys())
+	changed, err := r.target.Health.Unverified(ctx, r.owner(), r.installed.record.Needed(r.installed.revision))
 
 	// What cannot be watched does not keep other objects from being corrected.
 	unwatched := (*health.WatchError)(nil)

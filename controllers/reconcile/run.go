@@ -199,7 +199,15 @@ func (r *run) care(ctx context.Context) Result {
 		return r.checkHealth(ctx)
 	}
 
-	health := inOrder(ctx, r.checkHealth, correctLost, r.markHealthy, r.markFailed, r.rollBack, r.checkNewHealth)
+	health := inOrder(ctx,
+		r.checkHealth,
+		correctLost,
+		r.markFinished,
+		r.markHealthy,
+		r.markFailed,
+		r.rollBack,
+		r.checkNewHealth,
+	)
 
 	return firstOf(drift, health)
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -28,6 +29,14 @@ func (e *Engine) MarkRequest(
 	ctx context.Context, release types.NamespacedName, revision state.Revision, request state.Request,
 ) error {
 	return e.patchLabels(ctx, release, revision, storage.RequestLabels(request, revision.Number))
+}
+
+// MarkFinished records that Jobs of the observed revision have completed, so that they are not missed when
+// they are deleted. It is otherwise like MarkHealthy.
+func (e *Engine) MarkFinished(
+	ctx context.Context, release types.NamespacedName, revision state.Revision, jobs []object.Key,
+) error {
+	return e.patchLabels(ctx, release, revision, storage.FinishedJobLabels(revision.Number, jobs))
 }
 
 // patchLabels adds labels to the Secret of a revision.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // Keys returns the keys of the record's objects, in its order.
@@ -35,6 +37,12 @@ func (r *Record) Paused() bool {
 	}
 
 	return paused
+}
+
+// Needed returns the keys of the objects that the revision of the record needs: all but the Jobs that have
+// completed in it.
+func (r *Record) Needed(revision state.Revision) []object.Key {
+	return slices.DeleteFunc(r.Keys(), func(o object.Key) bool { return storage.IsFinished(revision, o) })
 }
 
 // Select returns the record's objects with the given keys.

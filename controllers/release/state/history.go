@@ -44,6 +44,8 @@ type Revision struct {
 	Healthy bool
 	// Paused is true if the revision runs no managers, so that its health proves nothing about them.
 	Paused bool
+	// FinishedJobs identifies the Jobs of the revision that have completed, see storage.IsFinished.
+	FinishedJobs []string
 	// RollbackTo is the number of the revision that Capstan rolled back to with this one; 0 if this
 	// is no rollback, or another program's.
 	RollbackTo int

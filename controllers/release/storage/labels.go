@@ -123,6 +123,8 @@ func RevisionOf(m *metav1.ObjectMeta) (state.Revision, bool) {
 		}
 	}
 
+	r.FinishedJobs = finishedJobs(m.Labels, number)
+
 	if origin, err := strconv.Atoi(m.Labels[RevisionLabel]); err == nil {
 		r.Origin = origin
 	}
@@ -172,6 +174,7 @@ func (l Labels) appliedTo(labels map[string]string, revision int) map[string]str
 		applied = map[string]string{}
 	}
 
+	maps.DeleteFunc(applied, func(label, _ string) bool { return strings.HasPrefix(label, finishedJobPrefix) })
 	delete(applied, HealthyLabel)
 	delete(applied, FailureLabel)
 	delete(applied, PausedLabel)

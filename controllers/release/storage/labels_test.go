@@ -7,10 +7,12 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -134,4 +136,37 @@ func TestDigestLabel(t *testing.T) {
 		g.Expect(encodeDigest(odd)).To(BeEmpty(), odd)
 		g.Expect(decodeDigest(odd)).To(BeEmpty(), odd)
 	}
+}
+
+func TestFinishedJobs(t *testing.T) {
+	g := NewWithT(t)
+	job := object.Key{
+		GroupVersionKind: schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"},
+		Namespace:        "ns",
+		Name:             strings.Repeat("long-", 12) + "name",
+	}
+	other := job
+	other.Name = "other"
+
+	labels := map[string]string{numberLabel: "3"}
+
+	for key, value := range FinishedJobLabels(3, []object.Key{job}) {
+		g.Expect(validation.IsQualifiedName(key)).To(BeEmpty())
+		g.Expect(validation.IsValidLabelValue(value)).To(BeEmpty())
+
+		labels[key] = value
+	}
+
+	revision, ok := RevisionOf(&metav1.ObjectMeta{Name: SecretName("core", 3), Labels: labels})
+	g.Expect(ok).To(BeTrue())
+	g.Expect(IsFinished(revision, job)).To(BeTrue())
+	g.Expect(IsFinished(revision, other)).To(BeFalse())
+
+	labels[numberLabel] = "4"
+	revision, ok = RevisionOf(&metav1.ObjectMeta{Name: SecretName("core", 4), Labels: labels})
+	g.Expect(ok).To(BeTrue())
+	g.Expect(IsFinished(revision, job)).To(BeFalse(), "helm has copied the label to the next revision")
+
+	applied := Labels{}.appliedTo(labels, 4)
+	g.Expect(applied).NotTo(HaveKey(HavePrefix(finishedJobPrefix)), "copied labels do not accumulate")
 }

@@ -17,8 +17,11 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
 // objectRequests is the maximum number of concurrent requests for objects.
@@ -90,7 +93,7 @@ func readView(ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider) (p
 		return v, err
 	}
 
-	v.Objects, err = readObjects(ctx, cluster.Client, record.Objects)
+	v.Objects, err = readObjects(ctx, cluster.Client, newest, record.Objects)
 
 	return v, err
 }
@@ -136,10 +139,11 @@ func readyReason(p v1alpha2.Provider) string {
 	}
 }
 
-// readObjects reads the objects of a release and judges their health.
+// readObjects reads the objects of a revision and judges their health.
 func readObjects(
 	ctx context.Context,
 	c client.Client,
+	revision state.Revision,
 	recorded []*unstructured.Unstructured,
 ) ([]objectView, error) {
 	views := make([]objectView, len(recorded))
@@ -149,7 +153,7 @@ func readObjects(
 
 	for i, o := range recorded {
 		group.Go(func() error {
-			views[i] = readObject(ctx, c, o)
+			views[i] = readObject(ctx, c, revision, o)
 			return ctx.Err()
 		})
 	}
@@ -157,7 +161,9 @@ func readObjects(
 	return views, group.Wait()
 }
 
-func readObject(ctx context.Context, c client.Client, recorded *unstructured.Unstructured) objectView {
+func readObject(
+	ctx context.Context, c client.Client, revision state.Revision, recorded *unstructured.Unstructured,
+) objectView {
 	v := objectView{
 		APIVersion: recorded.GetAPIVersion(),
 		Kind:       recorded.GetKind(),
@@ -175,6 +181,9 @@ func readObject(ctx context.Context, c client.Client, recorded *unstructured.Uns
 		result := health.Compute(live)
 		v.Status = result.Status
 		v.Message = result.Message
+	case apierrors.IsNotFound(err) && storage.IsFinished(revision, object.KeyOf(recorded)):
+		v.Status = status.CurrentStatus
+		v.Message = "has completed"
 	case apierrors.IsNotFound(err):
 		v.Status = status.NotFoundStatus
 		v.Message = "does not exist"

@@ -1,0 +1,69 @@
+package e2e
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/harness"
+)
+
+// job is deleted by Kubernetes as soon as it has completed.
+const job = `apiVersion: batch/v1
+kind: Job
+metadata:
+  name: once
+spec:
+  ttlSecondsAfterFinished: 1
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - {name: once, image: registry.example.com/once:v1}
+`
+
+var _ = Describe("A Job of a provider", func() {
+	It("is not run again after it has completed and was deleted, even if the operator restarts", func(ctx SpecContext) {
+		w := readyWorld(ctx)
+		docker := w.install(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
+		Eventually(w.read(ctx, docker)).Should(beReady("v1.0.0"))
+
+		creations := func() int {
+			return len(w.requests(func(r bed.Request) bool { return r.Verb == "create" && r.Resource == "jobs" }))
+		}
+		expectGone := func() {
+			GinkgoHelper()
+			Consistently(creations).WithTimeout(soon).Should(Equal(1))
+			Expect(w.read(ctx, docker)(Default)).To(And(beReady("v1.0.0"), Not(haveConditionType(v1alpha2.DriftedCondition))))
+		}
+
+		manifests := &corev1.ConfigMap{ObjectMeta: named(dockerNamespace, "jobs"), Data: map[string]string{"manifests": job}}
+		Expect(w.client.Create(ctx, manifests)).To(Succeed())
+		update(ctx, w, docker, func(p v1alpha2.Provider) {
+			p.GetSpec().AdditionalManifests = &v1alpha2.ConfigMapReference{Name: manifests.Name}
+		})
+		Eventually(creations).Should(Equal(1))
+
+		Eventually(gone(ctx, w, &batchv1.Job{ObjectMeta: named(dockerNamespace, "once")})).
+			WithTimeout(time.Minute).Should(BeTrue())
+		expectGone()
+
+		By("restarting the operator")
+		Expect(w.operator.Kill()).To(Succeed())
+
+		restarted := time.Now()
+
+		w.start()
+		Eventually(func() []bed.Request {
+			return w.requests(func(r bed.Request) bool {
+				return r.Received.After(restarted) && r.Verb == "get" && r.Name == "capd-controller-manager"
+			})
+		}).ShouldNot(BeEmpty(), "the operator compares the objects")
+		expectGone()
+	})
+})
