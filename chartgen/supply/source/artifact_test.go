@@ -147,6 +147,41 @@ func TestArtifactFetch(t *testing.T) {
 	}
 }
 
+func TestArtifactWithSeveralVersions(t *testing.T) {
+	g := NewWithT(t)
+	c, base := runRegistry(t)
+	components := sampleFile(t, "v1.0.0", "infrastructure-components.yaml")
+	pushFiles(t, c, base+"several:v1.0.0", map[string]string{
+		"metadata.yaml": sampleFile(t, "v1.0.0", "metadata.yaml"),
+		"infrastructure-docker-v1.0.0-components.yaml": components,
+		"infrastructure-docker-v1.1.0-components.yaml": components + "# v1.1.0\n",
+		"components.yaml": "of any version",
+	})
+
+	a := newArtifact(t, c, base+"several:v1.0.0", source.OCIOptions{})
+
+	for requested, want := range map[string]string{
+		"": components, "v1.0.0": components, "v1.1.0": components + "# v1.1.0\n",
+	} {
+		version, err := source.Resolve(t.Context(), a, requested, "")
+		g.Expect(err).NotTo(HaveOccurred())
+
+		b, err := a.Fetch(t.Context(), version)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(b.Components)).To(Equal(want))
+		g.Expect(a.Chart(t.Context(), version)).To(BeNil())
+	}
+
+	for _, read := range []func(context.Context, source.Version) error{
+		func(ctx context.Context, v source.Version) error { _, err := a.Fetch(ctx, v); return err },
+		func(ctx context.Context, v source.Version) error { _, err := a.Chart(ctx, v); return err },
+	} {
+		err := read(t.Context(), a.Version("v1.2.0"))
+		g.Expect(source.IsNotFound(err)).To(BeTrue(), "%v", err)
+		g.Expect(err).To(MatchError(ContainSubstring("version v1.2.0 is not on offer")))
+	}
+}
+
 func TestArtifactErrors(t *testing.T) {
 	c, base := runRegistry(t)
 	files := map[string]string{

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -51,6 +52,8 @@ type repository struct {
 	OCIOptions
 	ref      oci.Reference
 	provider bundle.Provider
+	// several reports whether what has a version's tag may also have the files of other versions.
+	several bool
 	// access is the result of OCIOptions.Access; nil before the first request.
 	access *Access
 }
@@ -203,7 +206,7 @@ func (r *repository) resolve(ctx context.Context, version Version) (oci.Referenc
 	}
 
 	if r.access.Verifier != nil {
-		return pinned, r.access.Verifier.Verify(ctx, pinned, version.Name)
+		return pinned, r.access.Verifier.Verify(ctx, pinned, cmp.Or(r.DefaultVersion(), version.Name))
 	}
 
 	return pinned, nil
@@ -212,11 +215,8 @@ func (r *repository) resolve(ctx context.Context, version Version) (oci.Referenc
 // find returns the reference of a version pinned to its current digest. If the address has neither
 // tag nor digest, the tag is the version with or without its "v".
 func (r *repository) find(ctx context.Context, version Version) (oci.Reference, error) {
-	name := r.DefaultVersion()
-	if name != "" && name != version.Name {
-		return r.ref, &NotFoundError{
-			Message: fmt.Sprintf("version %s is not on offer; %s is %s", version.Name, r.ref, name),
-		}
+	if r.isOther(version) && !r.several {
+		return r.ref, r.otherVersion(version)
 	}
 
 	access, err := r.openAccess(ctx)
@@ -248,6 +248,19 @@ func (r *repository) find(ctx context.Context, version Version) (oci.Reference, 
 	}
 
 	return r.ref, firstErr
+}
+
+// isOther reports whether a version is not that of the tag in the address.
+func (r *repository) isOther(version Version) bool {
+	name := r.DefaultVersion()
+	return name != "" && name != version.Name
+}
+
+// otherVersion returns the error for a version that is not that of the tag in the address.
+func (r *repository) otherVersion(version Version) error {
+	return &NotFoundError{
+		Message: fmt.Sprintf("version %s is not on offer; %s is %s", version.Name, r.ref, r.DefaultVersion()),
+	}
 }
 
 // CheckTag returns what the tag of a version resolves to, if that is not the installed manifest. A
