@@ -184,6 +184,7 @@ func (r *run) decide(ctx context.Context) Result {
 		return Result{}
 	}
 
+	r.installed.history.Lost = r.recordsLost(ctx)
 	r.assess()
 
 	if result := r.markHandled(ctx); result.Ends() {

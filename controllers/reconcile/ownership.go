@@ -4,15 +4,18 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/removal"
 )
 
 // claims are the providers that are being installed for the first time: of several resources that
@@ -192,6 +195,31 @@ func (r *run) belongsToOthers(record *release.Record) bool {
 	}
 
 	return record == nil || record.Provider != v1alpha2.Label(r.provider)
+}
+
+// maxLostSearch limits the search for objects of a release without records.
+const maxLostSearch = 20 * time.Second
+
+// recordsLost reports whether objects of a release exist that has no records any more. If the release was
+// uninstalled there are none, apart from those that an uninstall keeps or whose deletion takes a while.
+// What must not be searched, or cannot be at the moment, does not count.
+func (r *run) recordsLost(ctx context.Context) bool {
+	if len(r.installed.history.Revisions) > 0 || !r.policy.Existed {
+		return false
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, maxLostSearch)
+	defer cancel()
+
+	key := plan.ReleaseKey(r.provider)
+
+	found, err := r.target.Releases.FindLeftovers(ctx, key, removal.NewSearch(r.provider, r.target))
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Info("Looked for objects of a release without records in a part of the cluster only",
+			"release", key.Name, "problem", err.Error())
+	}
+
+	return slices.ContainsFunc(found, func(o release.Leftover) bool { return !o.Deleting })
 }
 
 // describeChart describes the chart of a record for messages.

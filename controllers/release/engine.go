@@ -130,7 +130,7 @@ type Result struct {
 }
 
 // Apply changes the release to its desired state by one Helm action: an install if the release is
-// state.Absent or state.Uninstalled, otherwise an upgrade. It first marks the newest revision
+// state.Absent, state.RecordsLost or state.Uninstalled, otherwise an upgrade. It first marks the newest revision
 // failed if the release is state.Interrupted. It returns when the objects are applied, ready or
 // not. ctx cannot cancel it once it has started, because Helm would continue in the background;
 // each of its requests is limited instead.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -145,19 +146,9 @@ func (r *Removal) observeWithoutRecords(ctx context.Context) error {
 // findLeftovers finds the objects of a release without records by the marks that they carry. It reads
 // with the permissions of the operator, which the account need not have, and deletes nothing.
 func (r *Removal) findLeftovers(ctx context.Context) error {
-	search := release.Search{
-		Selector: labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(r.Provider)}),
-		Reader:   r.Target.Metadata,
-	}
-
+	search := NewSearch(r.Provider, r.Target)
 	if r.terminating {
 		search.Except = r.release.Namespace
-	}
-
-	if status := r.Provider.GetStatus().Release; status != nil {
-		for _, kind := range status.Kinds {
-			search.Kinds = append(search.Kinds, schema.ParseGroupKind(kind))
-		}
 	}
 
 	var err error
@@ -170,4 +161,20 @@ func (r *Removal) findLeftovers(ctx context.Context) error {
 	r.own = release.KeysOf(r.leftovers)
 
 	return nil
+}
+
+// NewSearch returns how to search for the objects of a provider's release without its records.
+func NewSearch(provider v1alpha2.Provider, target *clusters.Target) release.Search {
+	search := release.Search{
+		Selector: labels.SelectorFromSet(labels.Set{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(provider)}),
+		Reader:   target.Metadata,
+	}
+
+	if status := provider.GetStatus().Release; status != nil {
+		for _, kind := range status.Kinds {
+			search.Kinds = append(search.Kinds, schema.ParseGroupKind(kind))
+		}
+	}
+
+	return search
 }

@@ -223,8 +223,28 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		Eventually(func() bool { return exists(ctx, &corev1.Namespace{}, client.ObjectKey{Name: t.name}) }).Should(BeFalse())
 	})
 
-	It("removes all objects when the release's Secrets are missing", func(ctx SpecContext) {
+	It("is adopted again when the release's Secrets are missing", func(ctx SpecContext) {
+		t, p := installed(ctx, "records-lost")
+		manager := &appsv1.Deployment{}
+		key := client.ObjectKey{Namespace: t.name, Name: t.name + "-controller-manager"}
+		Expect(w.client.Get(ctx, key, manager)).To(Succeed())
+		before := manager.ObjectMeta
+
+		Expect(
+			w.client.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(t.name), client.MatchingLabels{"owner": "helm"}),
+		).To(Succeed())
+		Eventually(func() []helmRelease { return w.helm(ctx, "helm", "list", "-n", t.name) }, "10s", helmInterval).
+			Should(ConsistOf(HaveField("Status", "deployed")))
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		Expect(w.client.Get(ctx, key, manager)).To(Succeed())
+		Expect(manager.UID).To(Equal(before.UID))
+		Expect(manager.Generation).To(Equal(before.Generation), "its pods keep running")
+	})
+
+	It("removes all objects when the release's Secrets are missing, once it is no longer used", func(ctx SpecContext) {
 		t, p := installed(ctx, "recordless")
+		objects := used(ctx, t, "kept")
 
 		Expect(w.operator.Stop()).To(Succeed())
 		remove(ctx, p)
@@ -232,6 +252,10 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 			w.client.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(t.name), client.MatchingLabels{"owner": "helm"}),
 		).To(Succeed())
 		w.start()
+		blocked(ctx, p, "1 object still exists", v1alpha2.DeleteInUseAnnotation)
+		Expect(exists(ctx, &appsv1.Deployment{},
+			client.ObjectKey{Namespace: t.name, Name: t.name + "-controller-manager"})).To(BeTrue())
+		remove(ctx, objects...)
 		goesAway(ctx, p)
 	})
 

@@ -38,6 +38,8 @@ type Search struct {
 // Leftover is an object of a release that was found in the cluster.
 type Leftover struct {
 	Object object.Key
+	// Deleting reports whether the object is being deleted.
+	Deleting bool
 
 	resource schema.GroupVersionResource
 	uid      types.UID
@@ -261,6 +263,7 @@ func (c *Client) listLeftovers(
 
 			found = append(found, Leftover{
 				Object:   object.Key{GroupVersionKind: kind.kind, Namespace: o.Namespace, Name: o.Name},
+				Deleting: o.DeletionTimestamp != nil,
 				resource: kind.resource,
 				uid:      o.UID,
 			})

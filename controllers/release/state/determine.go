@@ -12,6 +12,9 @@ type State string
 const (
 	// Absent: the release does not exist.
 	Absent State = "Absent"
+	// RecordsLost: the release has objects but no history, for example because its Secrets were deleted.
+	// An uninstall deletes the objects first.
+	RecordsLost State = "RecordsLost"
 	// Locked: this process or another program is running an action on the release, or may be.
 	Locked State = "Locked"
 	// Interrupted: an action on the release was started and will not be completed, because the
@@ -39,7 +42,7 @@ const (
 // Observed is the state of a release at the time its history was read.
 type Observed struct {
 	State State
-	// Revision is the newest one. It is zero if the release is Absent.
+	// Revision is the newest one. It is zero if the release is Absent, or its records are lost.
 	Revision Revision
 	// Message describes the state to the user.
 	Message string
@@ -67,6 +70,8 @@ func Determine(history History, digest string, rules Rules) Observed {
 	switch {
 	case history.Busy:
 		return observed(Locked, "an action on release %s is running", history.Release)
+	case !exists && history.Lost:
+		return observed(RecordsLost, "release %s has objects but no history", history.Release)
 	case !exists:
 		return observed(Absent, "release %s does not exist", history.Release)
 	case newest.Unreadable:

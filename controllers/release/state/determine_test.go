@@ -44,6 +44,9 @@ func TestDetermine(t *testing.T) {
 		"no revision": {
 			History{Release: core}, Absent, "release ns/core does not exist",
 		},
+		"objects without a revision": {
+			History{Release: core, Lost: true}, RecordsLost, "release ns/core has objects but no history",
+		},
 		"own action running": {
 			busy(newest(StatusPendingUpgrade)), Locked, "is running",
 		},

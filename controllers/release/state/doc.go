@@ -39,6 +39,7 @@
 //
 //	Absent          Hold      it existed before, nothing was changed or requested since, and external changes are kept
 //	Absent          Apply     otherwise
+//	RecordsLost     Apply     always
 //	Locked          Wait      always
 //	Interrupted     Rollback  it was a rollback, its target may still be rolled back to, and the desired state has failed
 //	Interrupted     Apply     otherwise

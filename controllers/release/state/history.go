@@ -77,6 +77,8 @@ type History struct {
 	Release types.NamespacedName
 	// Revisions, newest first.
 	Revisions []Revision
+	// Lost is true if there are no revisions although objects of the release exist.
+	Lost bool
 	// Busy is true while this process runs an action on the release.
 	Busy bool
 }

@@ -50,6 +50,11 @@ var table = []Row{
 		untilHealthy,
 	},
 	{
+		RecordsLost, always, Apply,
+		"Adopts the objects with a new first revision.",
+		untilHealthy,
+	},
+	{
 		Locked, always, Wait,
 		"Waits for the other action to end, at most until the lock times out.",
 		"Ready is False with reason Progressing; the message names the helm command that ends the lock at once.",

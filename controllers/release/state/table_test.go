@@ -30,6 +30,8 @@ var examples = map[key][]example{
 	{Absent, Hold}:  {{history(), policy()}},
 	{Absent, Apply}: {{history(), policy(notExisted)}, {history(), policy(specChanged)}, {history(), policy(requested)}},
 
+	{RecordsLost, Apply}: {{History{Lost: true}, policy()}},
+
 	{Locked, Wait}: {{history(revision(StatusUninstalling, "wanted")), policy()}},
 
 	{Interrupted, Rollback}: {{history(worked, rejected, rollbackInterrupted), policy()}},
@@ -115,7 +117,7 @@ func TestTableIsComplete(t *testing.T) {
 	g := NewWithT(t)
 	found := map[key]bool{}
 
-	for _, h := range allHistories(3) {
+	for _, h := range append(allHistories(3), History{Lost: true}) {
 		for _, p := range allPolicies() {
 			observed, decision := next(h, p)
 			found[key{observed.State, decision.Action}] = true
