@@ -50,6 +50,7 @@ type flags struct {
 	controllers controllers.Options
 	client      client.Options
 	election    leaderelection.Options
+	leaseIn     string
 	log         logger.Options
 }
 
@@ -183,6 +184,12 @@ func parse() *flags {
 	)
 	f.client.BindFlags(set)
 	f.election.BindFlags(set)
+	set.StringVar(
+		&f.leaseIn,
+		"leader-election-namespace",
+		"",
+		"Namespace of the Lease of the leader election. Default: that of the operator's pod.",
+	)
 	f.log.BindFlags(set)
 	_ = set.Parse(os.Args[1:]) // ExitOnError
 
@@ -233,6 +240,7 @@ func run(f *flags) error {
 		HealthProbeBindAddress:        f.healthAddress,
 		LeaderElection:                f.election.Enable,
 		LeaderElectionID:              "capstan.operator.cluster.x-k8s.io",
+		LeaderElectionNamespace:       f.leaseIn,
 		LeaderElectionReleaseOnCancel: f.election.ReleaseOnCancel,
 		LeaseDuration:                 &f.election.LeaseDuration,
 		RenewDeadline:                 &f.election.RenewDeadline,

@@ -39,7 +39,7 @@ image: {digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef01234567
 ` + twoProviders
 
 // notValues are flags that the chart sets itself, or that are meant for manual use only.
-var notValues = []string{"upgrade-crds", "version", "help", "kubeconfig"}
+var notValues = []string{"upgrade-crds", "version", "help", "kubeconfig", "leader-election-namespace"}
 
 var _ = Describe("The values", func() {
 	read := func(name string, into any) {
