@@ -1,6 +1,7 @@
 package model
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,13 +18,14 @@ func (r *reconcile) care(newest Record) []request {
 
 	awaitsHealth := newest.Ours() && newest.deployed() && !newest.Healthy
 
-	switch {
-	case awaitsHealth && r.healthy:
+	if awaitsHealth && r.healthy {
 		return []request{{send: func() bool {
 			r.update(newest.Number, func(stored *Record) { stored.Healthy = true })
 			return true
 		}}}
-	case newest.deployed() && !r.healthy:
+	}
+
+	if !r.healthy {
 		r.wakeAt(r.changed.Add(startup).Add(r.process.skew))
 	}
 
@@ -63,36 +65,72 @@ func (r *reconcile) correct(newest Record) []request {
 	return plan
 }
 
-// rollBack rolls a failed revision back, if the policy says so.
+// rollBack rolls a failed revision back, if the policy says so. Revisions whose managers cannot convert
+// what is stored are ruled out.
 func (r *reconcile) rollBack() []request {
 	digest := attemptedDigest(r.history)
 	observed := r.determine(digest)
+	r.policy.Refused = map[int]bool{}
 
-	decision := state.Next(r.history, digest, observed, r.changePolicy())
-	if decision.Action != state.Rollback || r.policy.SpecChanged {
-		return nil
+	for {
+		decision := state.Next(r.history, digest, observed, r.carePolicy())
+		if decision.Action != state.Rollback || r.policy.SpecChanged {
+			return nil
+		}
+
+		target, _ := r.find(decision.Revision.Number)
+
+		if seen := r.Snapshot(); !seen.convertible(target.Content.Version) {
+			r.policy.Refused[target.Number] = true
+			continue
+		}
+
+		return r.act(action{
+			content: target.Content, digest: target.Digest, rollbackTo: target.Number, observed: observed,
+		})
 	}
+}
 
-	target, exists := r.find(decision.Revision.Number)
-	if !exists {
-		return nil
-	}
+// carePolicy returns the policy for care. A failed revision that has become healthy after all is not
+// rolled back.
+func (r *reconcile) carePolicy() state.Policy {
+	policy := r.policy
+	policy.Requested = policy.Requested || r.recovered()
 
-	return r.act(action{
-		content: target.Content, digest: target.Digest, rollbackTo: target.Number, observed: observed,
-	})
+	return policy
 }
 
 // changePolicy returns the policy for the change.
 func (r *reconcile) changePolicy() state.Policy {
 	policy := r.policy
-	newest, _ := r.history.Newest()
-
-	if newest.Ours() && newest.Failure == state.FailureUnhealthy && newest.Status == state.StatusFailed && r.healthy {
-		policy.Requested = true
-	}
+	policy.Requested = r.asksAgain() || r.recovered()
 
 	return policy
+}
+
+// asksAgain reports whether the resource asks for something since the newest revision that records a
+// request.
+func (r *reconcile) asksAgain() bool {
+	last, recorded := r.history.LastRequest()
+	if !recorded {
+		return r.policy.Requested || r.policy.SpecChanged && len(r.records) > 0
+	}
+
+	return last.Request != r.asked()
+}
+
+// asked returns what the resource asks for.
+func (r *reconcile) asked() state.Request {
+	return state.Request{
+		Generation: int64(r.resource.generation), RequestedAt: strconv.Itoa(r.resource.request),
+	}
+}
+
+// recovered reports whether a failed revision has become healthy after all.
+func (r *reconcile) recovered() bool {
+	newest, _ := r.history.Newest()
+
+	return newest.Ours() && newest.Failure == state.FailureUnhealthy && newest.Status == state.StatusFailed && r.healthy
 }
 
 // determine returns the state of the release.

@@ -24,17 +24,32 @@ func (r *reconcile) change() (plan, last []request) {
 		plan = append(plan, r.act(action{content: r.content, digest: goal, observed: observed})...)
 	}
 
-	return plan, r.writeStatus(observed)
+	return append(r.markHandled(decision), plan...), r.writeStatus()
+}
+
+// markHandled records with the newest revision that the resource asks for nothing else.
+func (r *reconcile) markHandled(decision state.Decision) []request {
+	newest, exists := r.history.Newest()
+
+	handled := decision.Action == state.None || decision.Action == state.Hold
+	if !handled || !exists || newest.Request == r.asked() {
+		return nil
+	}
+
+	return []request{{send: func() bool {
+		r.update(newest.Number, func(stored *Record) { stored.Request = r.asked() })
+		return true
+	}}}
 }
 
 // writeStatus writes the status, if it has changed.
-func (r *reconcile) writeStatus(observed state.Observed) []request {
+func (r *reconcile) writeStatus() []request {
 	status := r.resource
 	status.observed, status.handled = status.generation, status.request
 	status.existed = len(r.history.Revisions) > 0
 
-	if observed.State == state.InSync {
-		status.contract = Find(r.content.Version).Contract
+	if newest, exists := r.newestRecord(); exists {
+		status.contract = Find(newest.Content.Version).Contract
 	}
 
 	if status == r.resource {
@@ -60,17 +75,22 @@ type action struct {
 
 // act returns the requests of an action, in Helm's order.
 func (r *reconcile) act(a action) []request {
-	record := Record{Content: a.content}
-	record.Number = r.newest() + 1
-	record.Status = state.StatusPendingUpgrade
-	record.Origin = record.Number
-	record.Holder = r.process.name
-	record.Digest = a.digest
-	record.RollbackTo = a.rollbackTo
-	record.Version = a.content.Version
+	number := r.newest() + 1
+	record := Record{Content: a.content, Revision: state.Revision{
+		Number:     number,
+		Status:     state.StatusPendingUpgrade,
+		Origin:     number,
+		Holder:     r.process.name,
+		Digest:     a.digest,
+		RollbackTo: a.rollbackTo,
+		Version:    a.content.Version,
+		Paused:     a.content.Paused,
+	}}
 
 	if a.rollbackTo != 0 {
 		record.Status = state.StatusPendingRollback
+	} else {
+		record.Request = r.asked()
 	}
 
 	var plan []request

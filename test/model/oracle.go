@@ -15,13 +15,15 @@ type Oracle struct {
 	epoch, settled int
 	// held is the number of the newest revision if another program made it after that.
 	held int
+	// begun has which of asked was the last one when a revision was seen first, by the revision's number.
+	begun map[int]int
 	// before is the snapshot that was checked last.
 	before Snapshot
 }
 
 // Created tells the oracle that the resource was created.
 func (o *Oracle) Created(wanted Wanted) {
-	*o = Oracle{epoch: o.epoch}
+	*o = Oracle{epoch: o.epoch, begun: map[int]int{}}
 	o.Asked(wanted)
 }
 
@@ -59,6 +61,9 @@ func (o *Oracle) Check(now Snapshot) *Violation {
 // checkRecord checks what has changed in a revision.
 func (o *Oracle) checkRecord(now Snapshot, record Record) *Violation {
 	before, existed := o.before.find(record.Number)
+	if !existed {
+		o.begun[record.Number] = len(o.asked) - 1
+	}
 
 	switch {
 	case existed && record.Ours() && record.Status == state.StatusFailed && before.Status != state.StatusFailed:
@@ -79,9 +84,9 @@ func (o *Oracle) checkOwn(now Snapshot, record Record) *Violation {
 	switch {
 	case o.held != 0:
 		return violates(Hold, "revision %d of another program is kept until the resource changes", o.held)
-	case !now.convertible(record.Content.Version):
-		return violates(Convertible, "the managers of %s cannot convert what is stored as %v",
-			record.Content.Version, now.Stored)
+	case !o.before.convertible(record.Content.Version):
+		return violates(Convertible, "the managers of %s cannot convert what was stored before as %v",
+			record.Content.Version, o.before.Stored)
 	case record.RollbackTo != 0:
 		return o.checkRollback(now, record)
 	case !slices.Contains(o.asked, record.Wanted):
@@ -107,7 +112,7 @@ func (o *Oracle) checkRollback(now Snapshot, record Record) *Violation {
 	}
 
 	newer := func(r Record) bool {
-		return r.Number > target.Number && r.Number < record.Number && r.Ours() && o.mayRunAgain(now, r)
+		return r.Number > target.Number && r.Number < record.Number && !r.Wanted.Paused && o.mayRunAgain(now, r)
 	}
 	passing := func(r Record) bool {
 		return r.Number == record.Number-1 && r.RollbackTo == 0 && r.Failure == state.FailureUnavailable &&
@@ -117,7 +122,7 @@ func (o *Oracle) checkRollback(now Snapshot, record Record) *Violation {
 	switch {
 	case !target.Healthy:
 		return violates(Target, "revision %d was never healthy", target.Number)
-	case target.Paused && !o.mayBePaused():
+	case target.Wanted.Paused && !o.mayBePaused(record.Number-1):
 		return violates(Target, "revision %d was paused, and the resource is not", target.Number)
 	case slices.ContainsFunc(now.Records, newer):
 		return violates(Target, "there is a newer revision than %d that may run again", target.Number)
@@ -132,14 +137,20 @@ func (o *Oracle) checkRollback(now Snapshot, record Record) *Violation {
 func (o *Oracle) mayRunAgain(now Snapshot, r Record) bool {
 	complete := r.deployed() || r.Status == state.StatusSuperseded
 
-	return complete && r.Healthy && r.Paused == o.wanted().Paused && now.convertible(r.Content.Version)
+	return complete && r.Healthy && (o.wanted().Paused || !r.Wanted.Paused) && now.convertible(r.Content.Version)
 }
 
-// mayBePaused reports whether the resource asks for a paused provider, or did before its last change:
-// the operator may not have seen that.
-func (o *Oracle) mayBePaused() bool {
-	last := o.asked[max(0, len(o.asked)-2):]
-	return slices.ContainsFunc(last, func(w Wanted) bool { return w.Paused })
+// hasTarget reports whether there is a revision to roll back to when a content fails. The same content
+// would change nothing.
+func (o *Oracle) hasTarget(now Snapshot, failed Content) bool {
+	i := slices.IndexFunc(now.Records, func(r Record) bool { return o.mayRunAgain(now, r) })
+	return i >= 0 && now.Records[i].Content != failed
+}
+
+// mayBePaused reports whether the resource has asked for a paused provider since a revision was begun: the
+// operator may not have seen what it asked for later.
+func (o *Oracle) mayBePaused(since int) bool {
+	return slices.ContainsFunc(o.asked[o.begun[since]:], func(w Wanted) bool { return w.Paused })
 }
 
 // checkFailure checks why a revision failed.
@@ -169,16 +180,16 @@ func (o *Oracle) CheckIdle(now Snapshot) *Violation {
 		return v
 	}
 
-	o.settled = o.epoch
-
 	return nil
 }
+
+// Settled tells the oracle that the operator has done all that was asked for, or has given up.
+func (o *Oracle) Settled() { o.settled = o.epoch }
 
 // checkIdle checks whether what is wanted is installed, or what ran before if it cannot be.
 func (o *Oracle) checkIdle(now Snapshot) *Violation {
 	wanted := Find(o.wanted().Version)
 	reachable := wanted.Flaw == None && now.convertible(wanted.Name)
-	mayRunAgain := func(r Record) bool { return o.mayRunAgain(now, r) }
 
 	newest, installed := now.newest()
 	if !installed {
@@ -189,10 +200,13 @@ func (o *Oracle) checkIdle(now Snapshot) *Violation {
 		return nil
 	}
 
+	// What was interrupted is no reason to roll back: the resource has to ask for something possible.
+	failed := newest.Ours() && newest.Status == state.StatusFailed && newest.Failure != state.FailureInterrupted
+
 	switch {
 	case newest.Ours() && reachable && (newest.Wanted != o.wanted() || !newest.deployed()):
 		return violates(Converges, "the wanted version is not deployed")
-	case newest.Ours() && newest.Status == state.StatusFailed && slices.ContainsFunc(now.Records, mayRunAgain):
+	case failed && o.hasTarget(now, newest.Content):
 		return violates(Converges, "nothing is deployed, although a revision may run again")
 	case now.deployed() > 1:
 		return violates(History, "more than one revision is deployed")

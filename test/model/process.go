@@ -28,6 +28,8 @@ type process struct {
 	name   string
 	skew   time.Duration
 	frozen bool
+	// lost is set once another process has become the leader.
+	lost bool
 
 	// plan has the requests of the action that it is carrying out, and last those that follow even if one
 	// of these fails.
@@ -46,10 +48,9 @@ func (p *process) restart() { *p = process{name: p.name, skew: p.skew} }
 // proceed makes the next request. The leader decides on the next action once it has carried out the
 // last one.
 func (p *process) proceed(w *World, f fate) {
-	leading := p == w.leader
-
 	if len(p.plan) == 0 {
-		if leading && f == passes {
+		if p == w.leader && f == passes {
+			p.lost = false
 			p.decide(w)
 		}
 
@@ -59,7 +60,7 @@ func (p *process) proceed(w *World, f fate) {
 	next := p.plan[0]
 	p.plan = p.plan[1:]
 
-	if !leading {
+	if p.lost {
 		w.report(violates(Fenced, "the %s process makes a request", p.name))
 	}
 
@@ -110,7 +111,7 @@ func (p *process) decide(w *World) {
 		World: w, process: p, resource: w.resource, history: w.history(),
 		content: Content{Wanted: w.resource.wanted, Secret: w.secret, Registry: w.registry},
 		policy: state.Policy{
-			Retries: Retries, Timeout: Timeout, Rollback: true,
+			Retries: Retries, Timeout: Timeout, Rollback: true, Paused: w.resource.wanted.Paused,
 			Existed:     w.resource.existed,
 			SpecChanged: w.resource.generation != w.resource.observed,
 			Requested:   w.resource.request != w.resource.handled,

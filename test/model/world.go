@@ -221,6 +221,7 @@ func (w *World) elect() {
 	}
 
 	if !other.frozen {
+		w.leader.lost = true
 		w.leader = other
 		w.now = w.now.Add(lease)
 	}
@@ -265,6 +266,8 @@ func (w *World) settle() {
 			looked = true
 		default:
 			w.report(w.oracle.CheckIdle(w.Snapshot()))
+			w.oracle.Settled()
+
 			return
 		}
 	}
