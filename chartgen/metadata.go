@@ -32,6 +32,9 @@ const (
 	// AnnotationConversionWebhooks is the number of the chart's CRDs that call a conversion webhook
 	// in the default namespace.
 	AnnotationConversionWebhooks = v1alpha2.Prefix + "/conversion-webhooks"
+	// AnnotationUnlistedTemplates is "true" if the provider may have more cluster templates than the
+	// chart, because they could not be listed when it was built. Other charts do not have it.
+	AnnotationUnlistedTemplates = v1alpha2.Prefix + "/unlisted-templates"
 )
 
 // chartMetadata returns the content of Chart.yaml.
@@ -39,7 +42,7 @@ func chartMetadata(b *bundle.Bundle, s *summary) chart.Metadata {
 	description := fmt.Sprintf(
 		"Cluster API %s %s, generated from the provider's published components", b.Provider.Type, b.Provider.Name)
 
-	return chart.Metadata{
+	metadata := chart.Metadata{
 		APIVersion:  "v2",
 		Name:        b.Provider.Label,
 		Version:     strings.TrimPrefix(b.Version, "v"),
@@ -60,6 +63,17 @@ func chartMetadata(b *bundle.Bundle, s *summary) chart.Metadata {
 			AnnotationConversionWebhooks: strconv.Itoa(s.ConversionWebhooks),
 		},
 	}
+
+	if b.Unlisted {
+		metadata.Annotations[AnnotationUnlistedTemplates] = "true"
+	}
+
+	return metadata
+}
+
+// HasUnlistedTemplates reports whether the provider may have more cluster templates than its chart.
+func HasUnlistedTemplates(c *chart.Chart) bool {
+	return c.Metadata.Annotations[AnnotationUnlistedTemplates] == "true"
 }
 
 // NamespaceLabels returns the labels that the namespace of a chart's release should have.

@@ -43,6 +43,8 @@ type Bundle struct {
 	Metadata []byte
 	// Templates are the cluster-template*.yaml and clusterclass-*.yaml files.
 	Templates []File
+	// Unlisted reports whether there may be more templates, because they could not be listed.
+	Unlisted bool
 }
 
 // ContentID returns the hex SHA-256 over the provider, the version, and all files. Two bundles with
@@ -62,6 +64,10 @@ func (b *Bundle) ContentID() string {
 	for _, t := range templates {
 		hashPart(h, []byte(t.Name))
 		hashPart(h, t.Data)
+	}
+
+	if b.Unlisted {
+		hashPart(h, []byte("unlisted"))
 	}
 
 	return hex.EncodeToString(h.Sum(nil))

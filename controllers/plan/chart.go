@@ -35,6 +35,12 @@ func (c *Chart) annotation(name string) string { return c.Chart.Metadata.Annotat
 // Version returns the provider's version, with its "v".
 func (c *Chart) Version() string { return c.Chart.Metadata.AppVersion }
 
+// NewWithUnlistedTemplates reports whether the chart was just built and may lack cluster templates, because
+// the source could not list them.
+func (c *Chart) NewWithUnlistedTemplates() bool {
+	return c.unsaved && !c.Prebuilt && chartgen.HasUnlistedTemplates(c.Chart)
+}
+
 // Plain reports whether the chart is a Helm chart that chartgen did not build, which has neither
 // variables nor a contract.
 func (c *Chart) Plain() bool { return c.annotation(chartgen.AnnotationContentID) == "" }

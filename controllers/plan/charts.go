@@ -70,7 +70,8 @@ func (c *Charts) Find(
 	wanted := versionID{version, fetch.Digest(provider)}
 
 	if known, ok := c.known.Load(id); ok && version.Fingerprint != "" && !refresh {
-		if found := known.(*Chart); found.from == wanted && !found.unsaved {
+		found := known.(*Chart)
+		if found.from == wanted && !found.unsaved && !isToComplete(provider, found.Stored) {
 			return found, nil
 		}
 	}
@@ -118,7 +119,7 @@ func (c *Charts) load(
 		return nil, err
 	}
 
-	if stored != nil && !refresh && isCurrent(stored.Stored) {
+	if stored != nil && !refresh && isCurrent(stored.Stored) && !isToComplete(provider, stored.Stored) {
 		return stored, nil
 	}
 
@@ -155,6 +156,14 @@ func (c *Charts) recorded(ctx context.Context, provider v1alpha2.Provider, key s
 // isCurrent reports whether a stored chart has the format that this version of chartgen writes.
 func isCurrent(stored *store.Stored) bool {
 	return stored.Prebuilt || stored.Chart.Metadata.Annotations[chartgen.AnnotationChartgenVersion] == chartgen.Version
+}
+
+// isToComplete reports whether the source is read again for cluster templates that a stored chart may lack:
+// with each change of the resource, because another chart is another revision of the release.
+func isToComplete(provider v1alpha2.Provider, stored *store.Stored) bool {
+	changed := provider.GetGeneration() != provider.GetStatus().ObservedGeneration
+
+	return changed && !stored.Prebuilt && chartgen.HasUnlistedTemplates(stored.Chart)
 }
 
 // pruneAge protects charts that were just stored and that no status refers to yet.

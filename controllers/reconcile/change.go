@@ -89,6 +89,12 @@ const ignoredReason = "Ignored"
 
 // saveChart stores the chart of the plan and shows it in the status.
 func (r *run) saveChart(ctx context.Context) Result {
+	if r.plan.Chart.NewWithUnlistedTemplates() {
+		r.warn(r.provider, fetching, "Fetch", fmt.Sprintf("The cluster templates of %s could not be listed, so its chart "+
+			"has only the default one; all are fetched with the next change of the resource, or with one of its annotation %s",
+			r.plan.Version, v1alpha2.ReconcileRequestAnnotation))
+	}
+
 	unpushed, err := r.Planner.Charts.Save(ctx, r.provider, r.plan.Chart)
 	if err != nil {
 		return failed(err, fetching)

@@ -118,7 +118,8 @@ var _ = Describe("A web server", Ordered, func() {
 		Expect(
 			server.Requests("/plain/owner/plain/"),
 		).To(ConsistOf(HaveSuffix("v1.0.0/metadata.yaml"), HaveSuffix("v1.0.0/infrastructure-components.yaml"),
-			HaveSuffix("v1.1.0/metadata.yaml"), HaveSuffix("v1.1.0/infrastructure-components.yaml")))
+			HaveSuffix("v1.0.0/cluster-template.yaml"), HaveSuffix("v1.1.0/metadata.yaml"),
+			HaveSuffix("v1.1.0/infrastructure-components.yaml"), HaveSuffix("v1.1.0/cluster-template.yaml")))
 
 		By("stopping the server while the provider is installed, and restarting the operator")
 		Expect(server.Stop()).To(Succeed())
@@ -148,7 +149,7 @@ var _ = Describe("A web server", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
 
 		requests := server.Requests("/plain/owner/plain/")
-		Expect(requests).To(HaveLen(6), "two files for each of three versions")
+		Expect(requests).To(HaveLen(9), "three files for each of three versions")
 	})
 
 	It(

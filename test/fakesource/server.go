@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Server is the fake server. Set its exported fields before Start.
@@ -30,6 +31,8 @@ type Server struct {
 	NoGit bool
 	// TLS makes the server use TLS; see CA.
 	TLS bool
+	// Limited makes GitHub's API answer that its rate limit is exceeded.
+	Limited atomic.Bool
 	// PerPage is the length of a page in the API's lists; 0 means no paging.
 	PerPage int
 
@@ -178,6 +181,13 @@ func (s *Server) handler() http.Handler {
 
 		if s.Token != "" && r.Header.Get("Authorization") != "Bearer "+s.Token {
 			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+
+		if s.Limited.Load() && strings.HasPrefix(r.URL.Path, "/api/v3/") {
+			w.Header().Set("X-RateLimit-Remaining", "0")
+			w.WriteHeader(http.StatusForbidden)
+
 			return
 		}
 

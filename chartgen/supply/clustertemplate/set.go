@@ -32,6 +32,8 @@ type Set struct {
 	Version string
 	// Files with their published names.
 	Files []bundle.File
+	// Unlisted reports whether the version may have more templates, because they could not be listed.
+	Unlisted bool
 }
 
 // String returns the label and version of the provider.
@@ -66,6 +68,13 @@ func (s *Set) template(flavor string) (bundle.File, error) {
 	}
 
 	flavors := s.Flavors()
+	if s.Unlisted {
+		return bundle.File{}, &source.NotFoundError{Message: fmt.Sprintf(
+			"the chart of %s has no %s, because the source could not list the cluster templates when it was built; "+
+				"change the annotation %s of the provider's resource to fetch them, or build the chart again",
+			s, name, v1alpha2.ReconcileRequestAnnotation)}
+	}
+
 	if len(flavors) == 0 {
 		return bundle.File{}, &source.NotFoundError{
 			Message: fmt.Sprintf(

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
@@ -17,7 +18,7 @@ import (
 // FromChart returns the templates in a chart. Charts of other providers or versions than wanted are an
 // error.
 func FromChart(c *chart.Chart, want Infrastructure) (*Set, error) {
-	s := &Set{Provider: c.Metadata.Name, Version: c.Metadata.AppVersion}
+	s := &Set{Provider: c.Metadata.Name, Version: c.Metadata.AppVersion, Unlisted: chartgen.HasUnlistedTemplates(c)}
 	if err := want.check(s); err != nil {
 		return nil, err
 	}

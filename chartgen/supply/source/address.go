@@ -252,4 +252,4 @@ func (f *webFolder) versions(context.Context) ([]string, error) {
 	}
 }
 
-func (f *webFolder) files(context.Context, string) ([]string, error) { return nil, nil }
+func (f *webFolder) files(context.Context, string) ([]string, error) { return nil, errNoList }

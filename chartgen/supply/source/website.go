@@ -53,9 +53,12 @@ type site interface {
 	read(ctx context.Context, version, name string, limit int64) ([]byte, error)
 	// versions lists the names of versions. It returns a *NotFoundError if the server cannot.
 	versions(ctx context.Context) ([]string, error)
-	// files lists the names of the files of a version; none if the server cannot.
+	// files lists the names of the files of a version. It returns errNoList if the server never can.
 	files(ctx context.Context, version string) ([]string, error)
 }
+
+// errNoList means that a server does not list files.
+var errNoList = errors.New("the server does not list files")
 
 // Versions lists the versions on the server.
 func (w *Website) Versions(ctx context.Context) ([]Version, error) {
@@ -114,7 +117,7 @@ func (w *Website) Metadata(ctx context.Context, version Version) ([]byte, error)
 }
 
 // Fetch downloads metadata and components. For an infrastructure provider it also downloads the
-// cluster templates, if the server can list its files.
+// cluster templates: all, or the default one if the server cannot list its files.
 func (w *Website) Fetch(ctx context.Context, version Version) (*bundle.Bundle, error) {
 	metadata, err := w.Metadata(ctx, version)
 	if err != nil {
@@ -126,7 +129,7 @@ func (w *Website) Fetch(ctx context.Context, version Version) (*bundle.Bundle, e
 		return nil, err
 	}
 
-	templates, err := w.readTemplates(ctx, version)
+	templates, unlisted, err := w.readTemplates(ctx, version)
 	if err != nil {
 		return nil, err
 	}
@@ -138,6 +141,7 @@ func (w *Website) Fetch(ctx context.Context, version Version) (*bundle.Bundle, e
 		Metadata:   metadata,
 		Components: components,
 		Templates:  templates,
+		Unlisted:   unlisted,
 	}, nil
 }
 
@@ -160,26 +164,27 @@ func (w *Website) readComponents(ctx context.Context, version Version) ([]byte, 
 	return nil, firstErr
 }
 
+// defaultTemplate is the name of the cluster template without a flavor.
+const defaultTemplate = "cluster-template.yaml"
+
 // readTemplates downloads cluster templates and ClusterClasses, which only infrastructure providers
 // have, as in clusterctl. Listing them may take a request that counts towards a rate limit. A
-// provider is useful without its templates, so a failure to list them, and files that are none, are only
-// logged.
-func (w *Website) readTemplates(ctx context.Context, version Version) ([]bundle.File, error) {
+// provider is useful without its templates, so files that are none are only logged, and if listing them
+// fails, only the default one is downloaded, and unlisted is true.
+func (w *Website) readTemplates(ctx context.Context, version Version) (files []bundle.File, unlisted bool, err error) {
 	if w.provider.Type != string(v1alpha2.InfrastructureProviderType) {
-		return nil, nil
+		return nil, false, nil
 	}
 
-	names, err := w.files(ctx, version.ID)
-	if err != nil {
-		logr.FromContextOrDiscard(ctx).Info(
-			"Leaving cluster templates out of the chart because they cannot be listed",
-			"error", err.Error(),
-		)
-
-		return nil, ctx.Err()
+	names, listErr := w.files(ctx, version.ID)
+	if ctx.Err() != nil {
+		return nil, false, ctx.Err()
 	}
 
-	var templates []bundle.File
+	if listErr != nil {
+		names = []string{defaultTemplate}
+		unlisted = !errors.Is(listErr, errNoList)
+	}
 
 	slices.Sort(names)
 
@@ -189,17 +194,22 @@ func (w *Website) readTemplates(ctx context.Context, version Version) ([]bundle.
 		}
 
 		data, err := w.readFile(ctx, version, name, maxMetadata)
-		if err != nil {
-			return nil, err
+		if listErr != nil && err != nil {
+			unlisted = unlisted || !IsNotFound(err)
+			continue
 		}
 
-		templates = append(templates, bundle.File{Name: name, Data: data})
-		if err := checkTemplates(templates); err != nil {
-			return nil, err
+		if err != nil {
+			return nil, false, err
+		}
+
+		files = append(files, bundle.File{Name: name, Data: data})
+		if err := checkTemplates(files); err != nil {
+			return nil, false, err
 		}
 	}
 
-	return w.keepTemplates(ctx, version, templates), nil
+	return w.keepTemplates(ctx, version, files), unlisted, ctx.Err()
 }
 
 // keepTemplates returns the files that are objects. They become part of the chart as they are, which the

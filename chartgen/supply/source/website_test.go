@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/types"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
@@ -182,8 +181,17 @@ func TestWebsiteFetch(t *testing.T) {
 			g.Expect(b.Metadata).NotTo(BeEmpty())
 			g.Expect(b.Source).To(Equal(exact.Origin))
 
-			listable := test.newest != "" && !strings.Contains(test.address, "plain")
-			g.Expect(b.Templates).To(templates(listable && kind == "infrastructure"))
+			var want []string
+			if kind == "infrastructure" {
+				want = []string{"cluster-template.yaml"}
+			}
+
+			if want != nil && !strings.Contains(test.address, "plain") {
+				want = append(want, "clusterclass-quick.yaml")
+			}
+
+			g.Expect(templateNames(b)).To(Equal(want))
+			g.Expect(b.Unlisted).To(BeFalse())
 
 			newest, err := Resolve(t.Context(), open(), "", "")
 			if test.newest == "" {
@@ -206,12 +214,47 @@ func TestWebsiteFetch(t *testing.T) {
 	}
 }
 
-func templates(want bool) types.GomegaMatcher {
-	if want {
-		return HaveExactElements(HaveField("Name", "cluster-template.yaml"), HaveField("Name", "clusterclass-quick.yaml"))
+func templateNames(b *bundle.Bundle) []string {
+	var names []string
+	for _, t := range b.Templates {
+		names = append(names, t.Name)
 	}
 
-	return BeEmpty()
+	return names
+}
+
+// TestTemplatesWithoutList checks that the default template needs no list of files, that the bundle says
+// that there may be others, and that it is another one than with all.
+func TestTemplatesWithoutList(t *testing.T) {
+	g := NewWithT(t)
+	f := newServer(t, nil)
+	fetch := func(version string) *bundle.Bundle {
+		w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, WebOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+
+		b, err := w.Fetch(t.Context(), w.Version(version))
+		g.Expect(err).NotTo(HaveOccurred())
+
+		return b
+	}
+
+	f.Publish("owner/tiny", "v1.4.0", map[string][]byte{"metadata.yaml": {}, "infrastructure-components.yaml": {}})
+	f.Limited.Store(true)
+
+	limited := fetch("v1.0.0")
+	g.Expect(templateNames(limited)).To(HaveExactElements("cluster-template.yaml"))
+	g.Expect(limited.Unlisted).To(BeTrue())
+
+	none := fetch("v1.4.0")
+	g.Expect(none.Templates).To(BeEmpty())
+	g.Expect(none.Unlisted).To(BeTrue())
+
+	f.Limited.Store(false)
+
+	complete := fetch("v1.0.0")
+	g.Expect(templateNames(complete)).To(HaveExactElements("cluster-template.yaml", "clusterclass-quick.yaml"))
+	g.Expect(complete.Unlisted).To(BeFalse())
+	g.Expect(fetch("v1.4.0").ContentID()).NotTo(Equal(none.ContentID()), "the chart shows that templates are missing")
 }
 
 func TestWebsiteNotFound(t *testing.T) {

@@ -30,10 +30,12 @@ type chartFlags struct {
 	filename   string
 	repository string
 	installed  bool
+	// warn reports what the charts lack.
+	warn func(format string, args ...any)
 }
 
-func addChartFlags(flags *pflag.FlagSet) *chartFlags {
-	f := &chartFlags{cluster: cli.AddClusterFlags(flags), catalog: cli.AddCatalogFlags(flags)}
+func addChartFlags(flags *pflag.FlagSet, warn func(format string, args ...any)) *chartFlags {
+	f := &chartFlags{cluster: cli.AddClusterFlags(flags), catalog: cli.AddCatalogFlags(flags), warn: warn}
 	flags.StringVarP(&f.filename, "filename", "f", "", "File with provider resources, whose names and versions are used.")
 	flags.StringVar(
 		&f.repository,
@@ -97,6 +99,11 @@ func (f *chartFlags) build(ctx context.Context, name, version string) (*chart.Ch
 	b, err := from.Fetch(ctx, release)
 	if err != nil {
 		return nil, err
+	}
+
+	if b.Unlisted {
+		f.warn("the cluster templates of %s %s could not be listed, so its chart has only the default one; "+
+			"set GITHUB_TOKEN, or try again later", name, release.Name)
 	}
 
 	return chartgen.Build(b)

@@ -57,7 +57,7 @@ the end the command prints the flags that make the operator use the mirror.`,
 	}
 	flags := cmd.Flags()
 	o.access = AddAccessFlags(flags)
-	o.charts = addChartFlags(flags)
+	o.charts = addChartFlags(flags, o.Warnf)
 	o.output = cli.AddOutputFlags(flags)
 	flags.StringVar(&o.to, "to", "", "Registry or archive to copy to.")
 	flags.StringVar(&o.archive, "archive", "", "Copy the content of this archive, and nothing else.")
