@@ -26,6 +26,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/retry"
 	"github.com/capstan-project/capstan/controllers/watch"
 )
 
@@ -232,7 +233,10 @@ func run(f *flags) error {
 		return err
 	}
 
-	mgr, err := ctrl.NewManager(client.GetConfigOrDie(f.client), ctrl.Options{
+	config := client.GetConfigOrDie(f.client)
+	config.Wrap(retry.Wrap)
+
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
 		Cache:                         controllers.CacheOptions(f.controllers.Scope),
 		Metrics:                       metricsOptions,

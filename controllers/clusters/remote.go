@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/capstan-project/capstan/controllers/retry"
 )
 
 // remote is a cluster that a kubeconfig points to.
@@ -138,6 +140,7 @@ func (p *Pool) connect(ctx context.Context, remote *remote, config *rest.Config)
 
 	config = rest.CopyConfig(config)
 	config.Wrap(guard.wrap)
+	config.Wrap(retry.Wrap)
 	config = sanitize(config, p.KubeConfig)
 
 	httpClient, err := rest.HTTPClientFor(config)
