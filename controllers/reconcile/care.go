@@ -126,7 +126,7 @@ func (r *run) markFinished(ctx context.Context) Result {
 
 	key := plan.ReleaseKey(r.provider)
 
-	return failed(r.target.Releases.MarkFinished(ctx, key, r.installed.revision, finished), applying)
+	return r.marked(r.target.Releases.MarkFinished(ctx, key, r.installed.revision, finished))
 }
 
 // markHealthy records in the history that the revision was healthy, so that a later one can be rolled
@@ -139,7 +139,7 @@ func (r *run) markHealthy(ctx context.Context) Result {
 
 	history := r.installed.history
 
-	return failed(r.target.Releases.MarkHealthy(ctx, history.Release, revision), applying)
+	return r.marked(r.target.Releases.MarkHealthy(ctx, history.Release, revision))
 }
 
 // awaitsHealth reports whether the revision was applied by Capstan and was never seen healthy.
@@ -157,9 +157,10 @@ func (r *run) markFailed(ctx context.Context) Result {
 		return Result{}
 	}
 
-	deadline := revision.Created.Add(r.policy.Timeout)
+	// An attempt that was resumed was created long before it was applied.
+	deadline := revision.Changed.Add(r.policy.Timeout)
 	if !r.policy.Now.After(deadline) {
-		// Creation times are in whole seconds.
+		// Times of the API server are in whole seconds.
 		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), time.Until(deadline.Add(time.Second)))
 		return Result{}
 	}
@@ -208,7 +209,7 @@ func (r *run) rollBack(ctx context.Context) Result {
 	log := ctrl.LoggerFrom(ctx).WithValues("release", history.Release.Name)
 	log.Info("Rolling back", "state", observed.State, "found", observed.Message, "to", decision.Revision.Number)
 
-	options := r.rollbackOptions(decision.Revision.Number, r.failureReason())
+	options := r.rollbackOptions(decision.Revision.Number, r.failureReason(ctx, digest))
 	// What an API that is away would serve is missing in any case, and corrected once it is back.
 	options.SkipUnknownKinds = true
 
@@ -257,13 +258,27 @@ func (r *run) recovered() bool {
 		revision.Failure == state.FailureUnhealthy && r.installed.healthy()
 }
 
-// failureReason returns why the newest revision failed.
-func (r *run) failureReason() string {
+// failureReason returns why the newest attempt failed. The newest revision may be a rollback that could not
+// be completed, which tells another reason.
+func (r *run) failureReason(ctx context.Context, digest string) string {
 	if r.failure != nil {
 		return r.failure.Error()
 	}
 
-	return r.installed.record.Description
+	history := r.installed.history
+
+	attempts := history.Attempts(digest)
+	if len(attempts) == 0 || attempts[0].Number == r.installed.revision.Number {
+		return r.installed.record.Description
+	}
+
+	record, err := r.target.Releases.Read(ctx, history.Release, attempts[0])
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot read why the release is rolled back", "release", history.Release.Name)
+		return r.installed.record.Description
+	}
+
+	return record.Description
 }
 
 // attemptedDigest returns the digest of what Capstan last tried to install. A revision that it rolled

@@ -36,6 +36,20 @@ func (d *deviation) String() string {
 	return d.Difference.String() + " (" + d.why + ")"
 }
 
+// prune deletes what the revision has left because it could not be deleted for a passing reason.
+func (r *run) prune(ctx context.Context) Result {
+	revision := r.installed.revision
+	if !revision.Unpruned || revision.Status != state.StatusDeployed {
+		return Result{}
+	}
+
+	if err := r.target.Releases.Prune(ctx, r.installed.history.Release, revision); err != nil {
+		return failed(err, applying)
+	}
+
+	return r.observe(ctx)
+}
+
 // correctDrift corrects the objects that differ from the newest revision, no matter which program
 // made that. Only objects that have changed since they last matched it are compared, so it makes no
 // request while nothing happens.

@@ -39,5 +39,14 @@ func (r *run) markHandled(ctx context.Context) Result {
 		return Result{}
 	}
 
-	return failed(r.target.Releases.MarkRequest(ctx, r.installed.history.Release, revision, asked), applying)
+	return r.marked(r.target.Releases.MarkRequest(ctx, r.installed.history.Release, revision, asked))
+}
+
+// marked notes the resource version of the newest revision after its labels were changed.
+func (r *run) marked(resourceVersion string, err error) Result {
+	if err == nil {
+		r.installed.revision.ResourceVersion = resourceVersion
+	}
+
+	return failed(err, applying)
 }

@@ -185,6 +185,11 @@ func (r *run) care(ctx context.Context) Result {
 		return Result{}
 	}
 
+	left := r.prune(ctx)
+	if r.installed.record == nil {
+		return left
+	}
+
 	// Drift comes first: what is corrected in the same moment is no failure of health.
 	drift := r.correctDrift(ctx)
 
@@ -209,7 +214,7 @@ func (r *run) care(ctx context.Context) Result {
 		r.checkNewHealth,
 	)
 
-	return firstOf(drift, health)
+	return firstOf(drift, health, left)
 }
 
 // lostMeanwhile reports whether an object is missing that still existed when drift was looked for.

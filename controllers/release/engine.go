@@ -137,7 +137,8 @@ type Result struct {
 //
 // The error is nil only if the result is stored. Otherwise it is, or wraps, one of these:
 //   - ErrChanged, *LockedError, *RenderError, *UnknownKindError, *ConflictError: nothing was done
-//   - *RejectedError, *UnavailableError, *RemoveError: there is a new revision, which failed
+//   - *RejectedError, *UnavailableError, *RemoveError: there is a new revision, which failed; after an
+//     *UnavailableError, the next Apply of the same writes that revision again
 //   - *StorageError: the Secret of a revision could not be written
 func (e *Engine) Apply(ctx context.Context, spec Spec, observed state.Observed) (Result, error) {
 	return e.run(ctx, spec.Release, observed, func(s *session) error { return s.apply(ctx, spec, observed) })

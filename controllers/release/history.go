@@ -16,10 +16,12 @@ import (
 )
 
 // MarkHealthy records that all objects of an observed revision were healthy, so that it can be
-// rolled back to. It patches one label. It returns ErrChanged if the revision has been deleted or
-// replaced.
-func (e *Engine) MarkHealthy(ctx context.Context, release types.NamespacedName, revision state.Revision) error {
-	return e.patchLabels(ctx, release, revision, map[string]string{storage.HealthyLabel: "true"})
+// rolled back to. It returns the new resource version of the revision, or ErrChanged if the revision has
+// changed since it was observed.
+func (e *Engine) MarkHealthy(
+	ctx context.Context, release types.NamespacedName, revision state.Revision,
+) (resourceVersion string, err error) {
+	return e.label(ctx, release, revision, map[string]string{storage.HealthyLabel: "true"})
 }
 
 // MarkRequest records that a request was handled without a new revision: the observed revision, which is
@@ -27,25 +29,31 @@ func (e *Engine) MarkHealthy(ctx context.Context, release types.NamespacedName, 
 // MarkHealthy.
 func (e *Engine) MarkRequest(
 	ctx context.Context, release types.NamespacedName, revision state.Revision, request state.Request,
-) error {
-	return e.patchLabels(ctx, release, revision, storage.RequestLabels(request, revision.Number))
+) (resourceVersion string, err error) {
+	return e.label(ctx, release, revision, storage.RequestLabels(request, revision.Number))
 }
 
 // MarkFinished records that Jobs of the observed revision have completed, so that they are not missed when
 // they are deleted. It is otherwise like MarkHealthy.
 func (e *Engine) MarkFinished(
 	ctx context.Context, release types.NamespacedName, revision state.Revision, jobs []object.Key,
-) error {
-	return e.patchLabels(ctx, release, revision, storage.FinishedJobLabels(revision.Number, jobs))
+) (resourceVersion string, err error) {
+	return e.label(ctx, release, revision, storage.FinishedJobLabels(revision.Number, jobs))
 }
 
-// patchLabels adds labels to the Secret of a revision.
-func (e *Engine) patchLabels(
-	ctx context.Context, release types.NamespacedName, revision state.Revision, labels map[string]string,
-) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": revision.UID, "labels": labels}})
+// label changes labels of an observed revision by one patch. They are a map from names to strings, or to nil
+// for labels to be removed. It returns ErrChanged if the revision has been changed, replaced or deleted
+// since.
+func (e *Engine) label(
+	ctx context.Context, release types.NamespacedName, revision state.Revision, labels any,
+) (resourceVersion string, err error) {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":             revision.UID,
+		"resourceVersion": revision.ResourceVersion,
+		"labels":          labels,
+	}})
 	if err != nil {
-		return err
+		return "", err
 	}
 
 	secret := storage.SecretName(release.Name, revision.Number)
@@ -55,14 +63,14 @@ func (e *Engine) patchLabels(
 
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return fmt.Errorf("revision %d of release %s: %w", revision.Number, release, ErrChanged)
+		return "", fmt.Errorf("revision %d of release %s: %w", revision.Number, release, ErrChanged)
 	case err != nil:
-		return storage.NewError(release.Namespace+"/"+secret, err)
+		return "", storage.NewError(release.Namespace+"/"+secret, err)
 	}
 
 	e.records.touch(release, patched.UID, patched.ResourceVersion)
 
-	return nil
+	return patched.ResourceVersion, nil
 }
 
 // MarkFailed records that an observed revision, which is deployed, has failed after all. Helm shows

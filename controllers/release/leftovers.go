@@ -11,6 +11,7 @@ import (
 
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -65,6 +66,35 @@ func (e *Engine) DeleteHistory(ctx context.Context, release types.NamespacedName
 	}
 
 	return nil
+}
+
+// Prune deletes the objects that an observed revision, which is deployed, has left: it does not have them,
+// and they could not be deleted for a passing reason when it was applied. The error is a *RemoveError if
+// they still cannot be deleted.
+func (e *Engine) Prune(ctx context.Context, release types.NamespacedName, revision state.Revision) error {
+	unlock, err := e.lock(release)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	s := e.newSession(ctx, release)
+	if _, err := s.loadObserved(ctx, revision); err != nil {
+		return err
+	}
+
+	rel := s.store.Find(revision.Number)
+	if rel == nil {
+		return fmt.Errorf("revision %d of release %s cannot be read: %w", revision.Number, release, ErrChanged)
+	}
+
+	if err := s.client.Prune(rel.Manifest); err != nil {
+		return err
+	}
+
+	_, err = e.label(ctx, release, revision, map[string]any{storage.UnprunedLabel: nil})
+
+	return err
 }
 
 // KeysOf returns the keys of leftovers.

@@ -125,7 +125,7 @@ var _ = Describe("A rollback", func() {
 		first.HistoryLimit = 3
 		mustApply(ctx, engine, first)
 		healthy := observe(ctx, engine, first).Revision
-		Expect(engine.MarkHealthy(ctx, releaseIn(namespace), healthy)).To(Succeed())
+		Expect(engine.MarkHealthy(ctx, releaseIn(namespace), healthy)).Error().NotTo(HaveOccurred())
 
 		for _, version := range []string{"2.0.0", "3.0.0", "4.0.0", "5.0.0"} {
 			spec := specOf(namespace, version, rejected)
@@ -146,7 +146,7 @@ var _ = Describe("A rollback", func() {
 	It("is not confused by labels that helm has copied", func(ctx SpecContext) {
 		spec := specOf(namespace, "1.0.0", configMap("config", "1"))
 		mustApply(ctx, engine, spec)
-		Expect(engine.MarkHealthy(ctx, releaseIn(namespace), observe(ctx, engine, spec).Revision)).To(Succeed())
+		Expect(engine.MarkHealthy(ctx, releaseIn(namespace), observe(ctx, engine, spec).Revision)).Error().NotTo(HaveOccurred())
 		run(ctx, "helm", "rollback", name, "1", "-n", namespace)
 		Expect(observe(ctx, engine, spec).Revision).To(And(HaveField("Number", 2), HaveField("Healthy", false)))
 		mustApply(ctx, engine, spec)
@@ -185,7 +185,7 @@ var _ = Describe("A revision", func() {
 		mustApply(ctx, engine, spec)
 		seen := observe(ctx, engine, spec).Revision
 		run(ctx, "helm", "uninstall", name, "-n", namespace)
-		Expect(engine.MarkHealthy(ctx, releaseIn(namespace), seen)).To(MatchError(release.ErrChanged))
+		Expect(engine.MarkHealthy(ctx, releaseIn(namespace), seen)).Error().To(MatchError(release.ErrChanged))
 	})
 
 	It("leaves out kinds that are no longer served, if asked to", func(ctx SpecContext) {

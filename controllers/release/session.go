@@ -38,7 +38,8 @@ func (e *Engine) newSession(ctx context.Context, release types.NamespacedName) *
 		log:     logr.FromContextOrDiscard(ctx),
 		client:  e.newClient(ctx, release),
 	}
-	s.store = storage.New(e.secrets.Secrets(release.Namespace), release, s.failure)
+	outcome := storage.Outcome{Failure: s.failure, Unpruned: s.client.Unpruned}
+	s.store = storage.New(e.secrets.Secrets(release.Namespace), release, outcome)
 
 	return s
 }

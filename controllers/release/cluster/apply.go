@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 
 	"helm.sh/helm/v3/pkg/kube"
@@ -8,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/capstan-project/capstan/controllers/retry"
 )
 
 // apply applies the target's objects, kind by kind in Helm's order, and deletes those that only the
@@ -28,7 +31,7 @@ func (c *Client) apply(original, target kube.ResourceList) error {
 		}
 	}
 
-	return c.remove(missing(bases, target))
+	return c.prune(missing(bases, target))
 }
 
 // applyOne creates or changes an object. The bases are the object as earlier revisions define it:
@@ -38,7 +41,7 @@ func (c *Client) applyOne(info *resource.Info, bases []runtime.Object) error {
 	live := c.target.live[info]
 
 	if live == nil {
-		created, err := c.helper(info).Create(info.Namespace, true, info.Object)
+		created, err := c.create(info)
 		if err == nil {
 			c.addApplied(info, created.(*unstructured.Unstructured))
 			return nil
@@ -48,7 +51,7 @@ func (c *Client) applyOne(info *resource.Info, bases []runtime.Object) error {
 			return err
 		}
 
-		// Another program has created it since it was read.
+		// Another program has created it since it was read, or this one, without getting the answer.
 		if live, err = c.getOwn(info); err != nil {
 			return err
 		}
@@ -97,7 +100,7 @@ func (c *Client) patch(info *resource.Info, base runtime.Object, live *unstructu
 
 	switch {
 	case apierrors.IsNotFound(err): // deleted since it was read
-		patched, err = c.helper(info).Create(info.Namespace, true, info.Object)
+		patched, err = c.create(info)
 	case apierrors.IsInvalid(err) && c.needsReplacement(info):
 		patched, err = c.replace(info, live, err)
 	}
@@ -107,6 +110,18 @@ func (c *Client) patch(info *resource.Info, base runtime.Object, live *unstructu
 	}
 
 	return patched.(*unstructured.Unstructured), nil
+}
+
+// create creates an object. The transport does not repeat creations, because most callers take an object
+// that exists for another program's.
+func (c *Client) create(info *resource.Info) (created runtime.Object, err error) {
+	err = retry.Do(context.Background(), func() (again bool, err error) {
+		created, err = c.helper(info).Create(info.Namespace, true, info.Object)
+
+		return retry.IsPassing(err), err
+	})
+
+	return created, err
 }
 
 // Restore makes objects what the release defines: it creates those that are missing from live and

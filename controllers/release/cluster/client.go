@@ -42,6 +42,8 @@ type Client struct {
 	target     target
 	incomplete []string // manifests
 
+	unpruned bool
+
 	mu      sync.Mutex // guards changes
 	changes Changes
 	err     error // the first; Helm returns its text at best

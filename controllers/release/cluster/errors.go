@@ -98,7 +98,11 @@ func (e *UnavailableError) Error() string {
 func (e *UnavailableError) Unwrap() []error { return causes(e.Objects) }
 
 // RemoveError means that objects which are no longer part of the release could not be deleted.
-type RemoveError struct{ Objects []*ObjectError }
+type RemoveError struct {
+	Objects []*ObjectError
+	// Passing is true if all of them failed for a reason that may go away by itself.
+	Passing bool
+}
 
 func (e *RemoveError) Error() string {
 	first, others := summarize(e.Objects)

@@ -29,10 +29,43 @@ func asRemoveError(err error) error {
 	case errors.As(err, &rejected):
 		return &RemoveError{Objects: rejected.Objects}
 	case errors.As(err, &unavailable):
-		return &RemoveError{Objects: unavailable.Objects}
+		return &RemoveError{Objects: unavailable.Objects, Passing: true}
 	default:
 		return err
 	}
+}
+
+// prune is remove after a target has been applied. The target is in place, so a passing reason that keeps
+// other objects from being deleted is no failure of the action: it is noted, for a later Prune.
+func (c *Client) prune(list kube.ResourceList) error {
+	err := c.remove(list)
+
+	if failed := (*RemoveError)(nil); errors.As(err, &failed) && failed.Passing {
+		c.log.Info("Objects that are no longer part of the release are deleted later", "problem", failed.Error())
+		c.unpruned = true
+
+		return nil
+	}
+
+	return err
+}
+
+// Unpruned reports whether objects that the target does not have are left to be deleted.
+func (c *Client) Unpruned() bool { return c.unpruned }
+
+// Prune deletes the objects of the incomplete revisions that the manifest does not have.
+func (c *Client) Prune(content string) error {
+	target, _, err := c.parse(content)
+	if err != nil {
+		return err
+	}
+
+	incomplete, err := c.incompleteObjects()
+	if err != nil {
+		return err
+	}
+
+	return c.remove(missing(incomplete, target))
 }
 
 // removeOne deletes an object if it belongs to the release and is not to be kept.

@@ -57,7 +57,7 @@
 //	RolledBack      Stop      the retries are used up
 //	RolledBack      Apply     otherwise, and at once if the user requests it
 //	RollbackFailed  Wait      the time of the next retry has not come
-//	RollbackFailed  Stop      the retries are used up
+//	RollbackFailed  Stop      the failure is not temporary and the retries are used up
 //	RollbackFailed  Apply     its target is gone, or may not be rolled back to any more
 //	RollbackFailed  Rollback  otherwise, and at once if the user requests it
 //	InSync          None      always

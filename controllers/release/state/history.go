@@ -49,6 +49,8 @@ type Revision struct {
 	// RollbackTo is the number of the revision that Capstan rolled back to with this one; 0 if this
 	// is no rollback, or another program's.
 	RollbackTo int
+	// Unpruned is true while objects that the revision does not have are left to be deleted.
+	Unpruned bool
 	// Failure is why the revision failed; empty if it did not, or if the reason is unknown.
 	Failure Failure
 	// Request that resulted in the revision, or that was handled last while it was the newest one. It is

@@ -125,7 +125,7 @@ func afterInterruption(history History, digest string, observed Observed, policy
 }
 
 // afterFailedRollback tries the rollback again. If its target is gone, or must not be rolled back to
-// any more, the only way is forward.
+// any more, the only way is forward. A failure that may go away by itself never ends the rollback.
 func afterFailedRollback(history History, digest string, observed Observed, policy Policy) Decision {
 	since := observed.Revision.Changed
 
@@ -134,7 +134,13 @@ func afterFailedRollback(history History, digest string, observed Observed, poli
 		return retry(Decision{Action: Apply}, history.Attempts(digest), since, policy)
 	}
 
-	return retry(Decision{Action: Rollback, Revision: target}, history.failedRollbacks(), since, policy)
+	rollback := Decision{Action: Rollback, Revision: target}
+
+	if observed.Revision.Failure == FailureUnavailable && !policy.Requested {
+		return waitUntil(resumeAt(observed.Revision), rollback, policy)
+	}
+
+	return retry(rollback, history.failedRollbacks(), since, policy)
 }
 
 // afterFailure rolls back before it tries again, so that a healthy revision runs in the meantime.
@@ -148,9 +154,8 @@ func afterFailure(history History, digest string, policy Policy) Decision {
 		return apply
 	}
 
-	first := attempts[len(attempts)-1].Created
-	if newest.Failure == FailureUnavailable && policy.Now.Before(first.Add(policy.Timeout)) {
-		return waitUntil(newest.Changed.Add(backoff(len(attempts))), apply, policy)
+	if newest.Failure == FailureUnavailable && policy.Now.Before(unavailableSince(attempts).Add(policy.Timeout)) {
+		return waitUntil(resumeAt(newest), apply, policy)
 	}
 
 	if target, exists := history.RollbackTarget(digest, policy); exists && policy.Rollback {
@@ -158,6 +163,29 @@ func afterFailure(history History, digest string, policy Policy) Decision {
 	}
 
 	return retry(apply, attempts, newest.Changed, policy)
+}
+
+// unavailableSince returns when the first of the newest attempts, which failed for a passing reason, began.
+func unavailableSince(attempts []Revision) time.Time {
+	first := attempts[0]
+
+	for _, r := range attempts {
+		if r.Failure != FailureUnavailable {
+			break
+		}
+
+		first = r
+	}
+
+	return first.Created
+}
+
+// resumeAt returns when to resume a revision that failed for a passing reason: it waits as long as it has
+// tried, so that the wait doubles each time.
+func resumeAt(r Revision) time.Time {
+	tried := r.Changed.Sub(r.Created)
+
+	return r.Changed.Add(min(max(tried, MinBackoff), MaxBackoff))
 }
 
 // retry returns the decision once the backoff since the last failure is over, and Stop when the

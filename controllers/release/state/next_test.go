@@ -84,6 +84,7 @@ func reverting(p *Policy)   { p.Revert = true }
 func specChanged(p *Policy) { p.SpecChanged = true }
 func requested(p *Policy)   { p.Requested = true }
 func notExisted(p *Policy)  { p.Existed = false }
+func noRetries(p *Policy)   { p.Retries = 0 }
 func noRollback(p *Policy)  { p.Rollback = false }
 func pausing(p *Policy)     { p.Paused = true }
 func later(p *Policy)       { p.Now = noon.Add(time.Minute) }
@@ -115,9 +116,11 @@ var (
 	wantedWorked         = revision(StatusSuperseded, "wanted", healthy)
 	rolledBack           = revision(StatusDeployed, "old", rollbackTo(1))
 	rollbackFailed       = revision(StatusFailed, "old", rollbackTo(1))
+	rollbackUnavailable  = revision(StatusFailed, "old", rollbackTo(1), failure(FailureUnavailable))
 	rollbackInterrupted  = revision(StatusPendingRollback, "old", rollbackTo(1))
 	replacedByWanted     = revision(StatusSuperseded, "wanted")
 	replaced             = revision(StatusSuperseded, "old")
+	rejectedLongAgo      = revision(StatusFailed, "wanted", failure(FailureRejected), ago(time.Hour))
 	unavailableForLong   = revision(StatusFailed, "wanted", failure(FailureUnavailable), ago(time.Hour))
 	rolledBackAndHealthy = revision(StatusSuperseded, "old", rollbackTo(1), healthy)
 )
@@ -189,6 +192,9 @@ func TestNext(t *testing.T) {
 		"what worked before the last fails": {
 			history(wantedWorked, worked, unhealthy), policy(), Rollback, 2,
 		},
+		"upgrade unavailable after a failure long ago": {
+			history(worked, rejectedLongAgo, unavailable), policy(later), Apply, 0,
+		},
 
 		"rolled back":        {history(worked, rejected, rolledBack), policy(), Wait, 0},
 		"rolled back, later": {history(worked, rejected, rolledBack), policy(later), Apply, 0},
@@ -217,6 +223,14 @@ func TestNext(t *testing.T) {
 		"rollback failed, its target refused": {history(worked, rejected, rollbackFailed), policy(refused(1)), Wait, 0},
 		"rollback failed, its target refused, later": {
 			history(worked, rejected, rollbackFailed), policy(later, refused(1)), Apply, 0,
+		},
+		"rollback unavailable":        {history(worked, rejected, rollbackUnavailable), policy(), Wait, 0},
+		"rollback unavailable, later": {history(worked, rejected, rollbackUnavailable), policy(later), Rollback, 1},
+		"rollback unavailable, no retries": {
+			history(worked, rejected, rollbackUnavailable), policy(later, noRetries), Rollback, 1,
+		},
+		"rollback unavailable, requested": {
+			history(worked, rejected, rollbackUnavailable), policy(requested), Rollback, 1,
 		},
 		"rollback interrupted": {history(worked, rejected, rollbackInterrupted), policy(), Rollback, 1},
 		"rollback interrupted, its target refused": {
@@ -252,6 +266,19 @@ func TestBackoff(t *testing.T) {
 	}
 
 	g.Expect(last).To(Equal(MaxBackoff))
+}
+
+func TestResumeAt(t *testing.T) {
+	for name, tt := range map[string]struct{ tried, want time.Duration }{
+		"at first":      {0, MinBackoff},
+		"after a while": {40 * time.Second, 40 * time.Second},
+		"after hours":   {3 * time.Hour, MaxBackoff},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := Revision{Created: noon.Add(-tt.tried), Changed: noon}
+			NewWithT(t).Expect(resumeAt(r).Sub(noon)).To(Equal(tt.want))
+		})
+	}
 }
 
 func TestCountAttempts(t *testing.T) {

@@ -141,7 +141,7 @@ var table = []Row{
 		attemptFailed,
 	},
 	{
-		RollbackFailed, usedUp, Stop,
+		RollbackFailed, "the failure is not temporary and " + usedUp, Stop,
 		"Leaves the release as it is.",
 		stalled,
 	},

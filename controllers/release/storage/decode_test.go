@@ -146,7 +146,7 @@ func TestLoadIsBounded(t *testing.T) {
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		}
 
-		store := New(client.CoreV1().Secrets("ns"), types.NamespacedName{Namespace: "ns", Name: "x"}, nil)
+		store := New(client.CoreV1().Secrets("ns"), types.NamespacedName{Namespace: "ns", Name: "x"}, Outcome{})
 
 		return store, store.Load(t.Context())
 	}

@@ -50,6 +50,9 @@ const (
 	// RollbackLabel is the number of the revision that a rollback returned to.
 	RollbackLabel = v1alpha2.Prefix + "/rollback-to"
 
+	// UnprunedLabel is "true" while objects that the revision does not have are left to be deleted.
+	UnprunedLabel = v1alpha2.Prefix + "/unpruned"
+
 	// FailureLabel is the kind of failure, a state.Failure.
 	FailureLabel = v1alpha2.Prefix + "/failure"
 
@@ -138,6 +141,7 @@ func RevisionOf(m *metav1.ObjectMeta) (state.Revision, bool) {
 		r.ChartDigest = decodeDigest(m.Labels[ChartDigestLabel])
 		r.Healthy = m.Labels[HealthyLabel] == "true"
 		r.Paused = m.Labels[PausedLabel] == "true"
+		r.Unpruned = m.Labels[UnprunedLabel] == "true"
 		r.RollbackTo, _ = strconv.Atoi(m.Labels[RollbackLabel]) // 0 without the label
 		r.Failure = state.Failure(m.Labels[FailureLabel])
 	}
@@ -178,6 +182,7 @@ func (l Labels) appliedTo(labels map[string]string, revision int) map[string]str
 	delete(applied, HealthyLabel)
 	delete(applied, FailureLabel)
 	delete(applied, PausedLabel)
+	delete(applied, UnprunedLabel)
 	delete(applied, RollbackLabel)
 	delete(applied, RequestLabel)
 	delete(applied, RequestedAtLabel)
@@ -205,6 +210,13 @@ func (l Labels) appliedTo(labels map[string]string, revision int) map[string]str
 	}
 
 	return applied
+}
+
+// sameAttempt reports whether a revision with these labels is made from, and for, the same.
+func (l Labels) sameAttempt(labels map[string]string) bool {
+	rollbackTo, _ := strconv.Atoi(labels[RollbackLabel]) // 0 without the label
+
+	return labels[v1alpha2.DigestLabel] == l.Digest && rollbackTo == l.RollbackTo
 }
 
 // isOwn reports whether the labels of a revision are its own, see RevisionLabel.

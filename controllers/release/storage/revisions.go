@@ -56,8 +56,9 @@ func LabelsOf(rel *helmrelease.Release) Labels {
 	return labels
 }
 
-// CurrentManifests returns the manifests of the newest revisions that were not applied completely, down to
-// and including the last one that was, newest first. Together they have all objects that may exist.
+// CurrentManifests returns the manifests of the newest revisions that were not applied completely, or have
+// left objects to be deleted, down to and including the last one that was, newest first. Together they have
+// all objects that may exist.
 func (s *Store) CurrentManifests() []string {
 	var manifests []string
 
@@ -87,7 +88,7 @@ func (s *Store) isComplete(revision int) bool {
 	status := s.statuses[revision]
 	complete := status == state.StatusDeployed || status == state.StatusSuperseded
 
-	return complete && !s.placeholders[revision]
+	return complete && !s.placeholders[revision] && !s.unpruned[revision]
 }
 
 // Protect excludes a revision from the history limit.

@@ -6,7 +6,6 @@ package storage
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,12 +14,10 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	corev1api "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -39,15 +36,17 @@ const maxDescription = 1024
 type Store struct {
 	driver.Driver
 
-	secrets corev1.SecretInterface
+	secrets *secrets
 	release types.NamespacedName
-	failure func() state.Failure
+	outcome Outcome
 	new     NewRevision
 	chart   *helmchart.Chart // of the new revision
 
 	revisions    map[int]*helmrelease.Release
 	statuses     map[int]state.Status // as stored; Helm changes revisions before it writes them
 	placeholders map[int]bool         // revisions that cannot be decoded
+	unpruned     map[int]bool         // revisions after which objects are left to be deleted
+	resumed      int                  // the revision that the action writes again; 0 for a new one
 	protected    map[int]bool         // revisions that the history limit does not delete
 	written      []int                // revisions, in the order of writes
 	err          error                // the first error of a write
@@ -62,17 +61,27 @@ type NewRevision struct {
 	Description string
 }
 
-// New returns the store for an action on a release. The function returns the kind of failure of
-// that action, in case it fails.
-func New(secrets corev1.SecretInterface, release types.NamespacedName, failure func() state.Failure) *Store {
+// Outcome tells how an action has gone so far.
+type Outcome struct {
+	// Failure returns the kind of failure of the action, in case it fails.
+	Failure func() state.Failure
+	// Unpruned reports whether objects are left to be deleted, although the revision was applied.
+	Unpruned func() bool
+}
+
+// New returns the store for an action on a release.
+func New(client corev1.SecretInterface, release types.NamespacedName, outcome Outcome) *Store {
+	secrets := &secrets{SecretInterface: client, versions: map[string]string{}}
+
 	return &Store{
 		Driver:       driver.NewSecrets(secrets),
 		secrets:      secrets,
 		release:      release,
-		failure:      failure,
+		outcome:      outcome,
 		revisions:    map[int]*helmrelease.Release{},
 		statuses:     map[int]state.Status{},
 		placeholders: map[int]bool{},
+		unpruned:     map[int]bool{},
 		protected:    map[int]bool{},
 	}
 }
@@ -119,6 +128,8 @@ func (s *Store) add(secret *corev1api.Secret, left int) (size int) {
 	}
 
 	s.statuses[revision.Number] = revision.Status
+	s.unpruned[revision.Number] = revision.Unpruned
+	s.secrets.versions[secret.Name] = secret.ResourceVersion
 
 	rel, size, err := decode(secret, s.release.Name, revision.Number)
 	if err != nil || size > left {
@@ -156,8 +167,24 @@ func (s *Store) addPlaceholders() {
 	}
 }
 
-// SetNewRevision sets what is recorded with the revision that the action creates.
-func (s *Store) SetNewRevision(revision NewRevision) { s.new = revision }
+// SetNewRevision sets what is recorded with the revision that the action creates. If the newest revision
+// is an attempt at the same that failed for a passing reason, the action resumes it: it writes that
+// revision again, so that the history does not fill with attempts that tell nothing.
+func (s *Store) SetNewRevision(revision NewRevision) {
+	s.new = revision
+
+	newest, status := s.Newest()
+
+	rel := s.Find(newest)
+	if rel == nil || status != state.StatusFailed || !isOwn(rel.Labels, newest) ||
+		rel.Labels[FailureLabel] != string(state.FailureUnavailable) ||
+		!revision.Labels.sameAttempt(rel.Labels) {
+		return
+	}
+
+	s.resumed = newest
+	delete(s.revisions, newest)
+}
 
 // SetNewChart sets the chart that is stored with the revision that the action creates. The action's own
 // has rendered files as templates.
@@ -187,109 +214,6 @@ func (s *Store) Get(secret string) (*helmrelease.Release, error) {
 	}
 
 	return nil, driver.ErrReleaseNotFound
-}
-
-// Create writes a new revision, with Capstan's labels.
-func (s *Store) Create(secret string, rel *helmrelease.Release) error {
-	rel.Labels = s.new.Labels.appliedTo(rel.Labels, rel.Version)
-	if s.new.Description != "" {
-		rel.Info.Description = object.OneLine(s.new.Description, maxDescription)
-	}
-
-	if s.new.Manifest != "" {
-		rel.Manifest = s.new.Manifest
-	}
-
-	if s.chart != nil {
-		rel.Chart = s.chart
-	}
-
-	err := s.Driver.Create(secret, withoutFiles(rel))
-	if errors.Is(err, driver.ErrReleaseExists) {
-		err = fmt.Errorf("%w: the Secret exists; unless another program has just created it, "+
-			"its labels are missing: delete it", ErrChanged)
-	}
-
-	if err != nil {
-		return s.failed(secret, err)
-	}
-
-	s.wrote(rel)
-
-	return nil
-}
-
-// Update writes a revision that exists.
-func (s *Store) Update(secret string, rel *helmrelease.Release) error {
-	if s.placeholders[rel.Version] {
-		return nil // the damaged record may be worth more than the placeholder
-	}
-
-	stored := s.statuses[rel.Version]
-
-	if rel.Info.Status == helmrelease.StatusFailed && stored.Pending() {
-		rel.Labels[FailureLabel] = string(s.failure())
-	}
-
-	if rel.Info.Status == helmrelease.StatusSuperseded && stored == state.StatusFailed {
-		rel.Info.Status = helmrelease.StatusFailed
-	}
-
-	return s.write(secret, rel)
-}
-
-func (s *Store) write(secret string, rel *helmrelease.Release) error {
-	if err := s.Driver.Update(secret, withoutFiles(rel)); err != nil {
-		return s.failed(secret, err)
-	}
-
-	s.wrote(rel)
-
-	return nil
-}
-
-// Delete deletes a revision. Protected revisions stay, although Helm considers them deleted.
-func (s *Store) Delete(secret string) (*helmrelease.Release, error) {
-	rel, err := s.Get(secret)
-	if err != nil || s.protected[rel.Version] {
-		return rel, err
-	}
-
-	err = s.secrets.Delete(context.Background(), secret, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, s.failed(secret, err)
-	}
-
-	delete(s.revisions, rel.Version)
-	delete(s.statuses, rel.Version)
-
-	return rel, nil
-}
-
-func (s *Store) wrote(rel *helmrelease.Release) {
-	s.revisions[rel.Version] = rel
-	s.statuses[rel.Version] = state.Status(rel.Info.Status)
-	s.written = append(s.written, rel.Version)
-}
-
-// failed keeps the first error of a write.
-func (s *Store) failed(secret string, err error) error {
-	err = NewError(s.release.Namespace+"/"+secret, err)
-	if s.err == nil {
-		s.err = err
-	}
-
-	return err
-}
-
-// withoutFiles returns a copy of the revision whose chart has no templates and files.
-func withoutFiles(rel *helmrelease.Release) *helmrelease.Release {
-	stored := *rel
-	if c := rel.Chart; c != nil {
-		stored.Chart = &helmchart.Chart{Metadata: c.Metadata, Lock: c.Lock, Values: c.Values, Schema: c.Schema}
-	}
-
-	return &stored
 }
 
 func (s *Store) newestFirst() []*helmrelease.Release {

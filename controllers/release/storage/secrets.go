@@ -1,0 +1,92 @@
+package storage
+
+import (
+	"context"
+	"maps"
+
+	corev1api "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/capstan-project/capstan/controllers/retry"
+)
+
+// secrets writes the Secrets of a release as they were read: a Secret that another process has written
+// since is neither overwritten nor deleted. A write whose answer is lost is repeated.
+type secrets struct {
+	corev1.SecretInterface
+
+	versions map[string]string // resource versions that were read or written, by name
+}
+
+// Create creates a Secret.
+func (s *secrets) Create(
+	ctx context.Context, secret *corev1api.Secret, options metav1.CreateOptions,
+) (*corev1api.Secret, error) {
+	return s.write(ctx, secret, func() (*corev1api.Secret, error) {
+		return s.SecretInterface.Create(ctx, secret, options)
+	})
+}
+
+// Update replaces a Secret. The error is a conflict if it has changed.
+func (s *secrets) Update(
+	ctx context.Context, secret *corev1api.Secret, options metav1.UpdateOptions,
+) (*corev1api.Secret, error) {
+	secret.ResourceVersion = s.versions[secret.Name]
+
+	return s.write(ctx, secret, func() (*corev1api.Secret, error) {
+		return s.SecretInterface.Update(ctx, secret, options)
+	})
+}
+
+// Delete deletes a Secret. The error is a conflict if it has changed.
+func (s *secrets) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
+	if version := s.versions[name]; version != "" {
+		options.Preconditions = &metav1.Preconditions{ResourceVersion: &version}
+	}
+
+	return s.SecretInterface.Delete(ctx, name, options)
+}
+
+// write sends a request that writes a Secret, again if it failed for a passing reason.
+func (s *secrets) write(
+	ctx context.Context, secret *corev1api.Secret, send func() (*corev1api.Secret, error),
+) (written *corev1api.Secret, err error) {
+	unanswered := false
+
+	err = retry.Do(ctx, func() (again bool, err error) {
+		written, err = send()
+		if unanswered && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) {
+			written, err = s.find(ctx, secret, err)
+		}
+
+		again = retry.IsPassing(err)
+		unanswered = unanswered || again
+
+		return again, err
+	})
+	if err == nil {
+		s.versions[secret.Name] = written.ResourceVersion
+	}
+
+	return written, err
+}
+
+// find returns the stored Secret if it is what was to be written: an earlier request has taken effect.
+// Otherwise it returns the given error.
+func (s *secrets) find(
+	ctx context.Context, secret *corev1api.Secret, otherwise error,
+) (*corev1api.Secret, error) {
+	stored, err := s.Get(ctx, secret.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+
+	if equality.Semantic.DeepEqual(stored.Data, secret.Data) && maps.Equal(stored.Labels, secret.Labels) {
+		return stored, nil
+	}
+
+	return nil, otherwise
+}
