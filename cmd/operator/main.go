@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/client"
-	"github.com/fluxcd/pkg/runtime/leaderelection"
 	"github.com/fluxcd/pkg/runtime/logger"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -50,8 +49,7 @@ type flags struct {
 
 	controllers controllers.Options
 	client      client.Options
-	election    leaderelection.Options
-	leaseIn     string
+	election    election
 	log         logger.Options
 }
 
@@ -184,13 +182,7 @@ func parse() *flags {
 		"Allow kubeconfigs of remote clusters to disable the verification of TLS certificates, or TLS.",
 	)
 	f.client.BindFlags(set)
-	f.election.BindFlags(set)
-	set.StringVar(
-		&f.leaseIn,
-		"leader-election-namespace",
-		"",
-		"Namespace of the Lease of the leader election. Default: that of the operator's pod.",
-	)
+	f.election.bindFlags(set)
 	f.log.BindFlags(set)
 	_ = set.Parse(os.Args[1:]) // ExitOnError
 
@@ -234,25 +226,26 @@ func run(f *flags) error {
 	}
 
 	config := client.GetConfigOrDie(f.client)
+	options := ctrl.Options{
+		Scheme:                 scheme,
+		Cache:                  controllers.CacheOptions(f.controllers.Scope),
+		Metrics:                metricsOptions,
+		PprofBindAddress:       pprofAddress,
+		HealthProbeBindAddress: f.healthAddress,
+	}
+
+	if err := f.election.configure(&options, config, f.controllers.Holder); err != nil {
+		return err
+	}
+
 	config.Wrap(retry.Wrap)
 
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:                        scheme,
-		Cache:                         controllers.CacheOptions(f.controllers.Scope),
-		Metrics:                       metricsOptions,
-		PprofBindAddress:              pprofAddress,
-		HealthProbeBindAddress:        f.healthAddress,
-		LeaderElection:                f.election.Enable,
-		LeaderElectionID:              "capstan.operator.cluster.x-k8s.io",
-		LeaderElectionNamespace:       f.leaseIn,
-		LeaderElectionReleaseOnCancel: f.election.ReleaseOnCancel,
-		LeaseDuration:                 &f.election.LeaseDuration,
-		RenewDeadline:                 &f.election.RenewDeadline,
-		RetryPeriod:                   &f.election.RetryPeriod,
-	})
+	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return err
 	}
+
+	f.election.recorder.EventRecorder = mgr.GetEventRecorder("leader-election")
 
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err

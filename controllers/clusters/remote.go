@@ -142,6 +142,7 @@ func (p *Pool) connect(ctx context.Context, remote *remote, config *rest.Config)
 	config.Wrap(guard.wrap)
 	config.Wrap(retry.Wrap)
 	config = sanitize(config, p.KubeConfig)
+	config.Dial = p.Local.connection.Config.Dial // ends with the lease of the leader
 
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {

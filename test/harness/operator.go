@@ -113,6 +113,12 @@ func (o *Operator) Stop() error { return o.end(syscall.SIGTERM) }
 // Kill ends the operator with SIGKILL, as a crash does, and waits.
 func (o *Operator) Kill() error { return o.end(syscall.SIGKILL) }
 
+// Freeze stops the operator with SIGSTOP, as when its machine is suspended, until Thaw.
+func (o *Operator) Freeze() error { return o.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Thaw lets a frozen operator continue.
+func (o *Operator) Thaw() error { return o.cmd.Process.Signal(syscall.SIGCONT) }
+
 func (o *Operator) end(signal syscall.Signal) error {
 	if ended, _ := o.Exited(); ended {
 		return nil

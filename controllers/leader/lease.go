@@ -1,0 +1,112 @@
+// Package leader keeps a process that has lost its lease from writing. Leader election alone does not: a
+// process that was frozen, with its machine or by itself, goes on where it stopped when it runs again, and
+// notices only later that another one leads.
+package leader
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// ErrLost is the error of requests of a process whose lease has expired.
+var ErrLost = errors.New("the lease of the leader has expired; another process may be the leader")
+
+// Lease is the lock of a leader election, which knows until when the lease is this process's own. Before
+// another process may take it over, nothing more is sent over the connections that the lease has dialed.
+type Lease struct {
+	resourcelock.Interface
+
+	// Lost is called when something was to be sent too late. It should end the process, and may be called
+	// several times.
+	Lost func()
+
+	mu    sync.Mutex
+	held  bool
+	until time.Time
+}
+
+// Create creates the lease.
+func (l *Lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	sent := time.Now()
+
+	return l.note(sent, record, l.Interface.Create(ctx, record))
+}
+
+// Update acquires, renews or releases the lease.
+func (l *Lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	sent := time.Now()
+
+	return l.note(sent, record, l.Interface.Update(ctx, record))
+}
+
+// note notes what the lease was set to, unless that failed. Others count from when they see the change, so
+// the time at which it was sent is early enough.
+func (l *Lease) note(sent time.Time, record resourcelock.LeaderElectionRecord, err error) error {
+	if err != nil {
+		return err
+	}
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	l.held = record.HolderIdentity == l.Identity()
+	l.until = sent.Add(time.Duration(record.LeaseDurationSeconds) * time.Second)
+
+	return nil
+}
+
+// check returns ErrLost if the lease was this process's own and has expired.
+func (l *Lease) check(now time.Time) error {
+	l.mu.Lock()
+	lost := l.held && passed(now, l.until)
+	l.mu.Unlock()
+
+	if !lost {
+		return nil
+	}
+
+	l.Lost()
+
+	return ErrLost
+}
+
+// passed reports whether a time has passed, by the wall clock or by the monotonic clock. The latter stands
+// still while a machine sleeps, and the former may be set back.
+func passed(now, until time.Time) bool {
+	return now.After(until) || now.Round(0).After(until.Round(0))
+}
+
+// Dial connects to a server. Nothing is sent over the connection after the lease has expired, unless it was
+// never this process's own.
+func (l *Lease) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	const timeout = 30 * time.Second // the same as that of client-go, as is the other
+
+	dialer := net.Dialer{Timeout: timeout, KeepAlive: timeout}
+
+	opened, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+
+	return &connection{Conn: opened, lease: l}, nil
+}
+
+// connection sends only while the lease has not expired.
+type connection struct {
+	net.Conn
+	lease *Lease
+}
+
+// Write sends data.
+func (c *connection) Write(data []byte) (int, error) {
+	if err := c.lease.check(time.Now()); err != nil {
+		return 0, err
+	}
+
+	return c.Conn.Write(data)
+}

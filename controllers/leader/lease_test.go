@@ -1,0 +1,136 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// lock is a lock whose writes have a result.
+type lock struct {
+	resourcelock.Interface
+	err error
+}
+
+func (l *lock) Identity() string                                                { return "me" }
+func (l *lock) Create(context.Context, resourcelock.LeaderElectionRecord) error { return l.err }
+func (l *lock) Update(context.Context, resourcelock.LeaderElectionRecord) error { return l.err }
+
+func TestTheEndOfALease(t *testing.T) {
+	record := func(holder string) resourcelock.LeaderElectionRecord {
+		return resourcelock.LeaderElectionRecord{HolderIdentity: holder, LeaseDurationSeconds: 15}
+	}
+
+	// Times are relative to the first renewal.
+	for name, tt := range map[string]struct {
+		do   func(ctx context.Context, l *Lease, below *lock) error
+		at   time.Duration
+		lost bool
+	}{
+		"never held": {
+			func(context.Context, *Lease, *lock) error { return nil }, time.Hour, false,
+		},
+		"held": {
+			func(ctx context.Context, l *Lease, _ *lock) error { return l.Create(ctx, record("me")) },
+			14 * time.Second, false,
+		},
+		"expired": {
+			func(ctx context.Context, l *Lease, _ *lock) error { return l.Create(ctx, record("me")) },
+			16 * time.Second, true,
+		},
+		"renewed in vain": {
+			func(ctx context.Context, l *Lease, below *lock) error {
+				err := l.Update(ctx, record("me"))
+				l.until = l.until.Add(-time.Minute)
+				below.err = errors.New("conflict")
+
+				return errors.Join(err, ignore(l.Update(ctx, record("me"))))
+			},
+			0, true,
+		},
+		"renewed after it had expired": {
+			func(ctx context.Context, l *Lease, _ *lock) error {
+				err := l.Update(ctx, record("me"))
+				l.until = l.until.Add(-time.Minute)
+
+				return errors.Join(err, l.Update(ctx, record("me")))
+			},
+			0, false,
+		},
+		"released": {
+			func(ctx context.Context, l *Lease, _ *lock) error {
+				return errors.Join(l.Update(ctx, record("me")), l.Update(ctx, record("")))
+			},
+			time.Hour, false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			calls := 0
+			below := &lock{}
+			l := &Lease{Interface: below, Lost: func() { calls++ }}
+			g.Expect(tt.do(t.Context(), l, below)).To(Succeed())
+
+			err := l.check(time.Now().Add(tt.at))
+			if tt.lost {
+				g.Expect(err).To(MatchError(ErrLost))
+				g.Expect(calls).To(Equal(1))
+			} else {
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(calls).To(BeZero())
+			}
+		})
+	}
+}
+
+func ignore(error) error { return nil }
+
+func TestBothClocksCount(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Now()
+	wall := now.Round(0) // has no monotonic clock
+
+	g.Expect(passed(now, now.Add(time.Second))).To(BeFalse())
+	g.Expect(passed(now.Add(2*time.Second), now.Add(time.Second))).To(BeTrue())
+	g.Expect(passed(wall.Add(time.Hour), now)).To(BeTrue(), "the machine has slept")
+}
+
+func TestNothingIsSentAfterTheEnd(t *testing.T) {
+	g := NewWithT(t)
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+
+	received := make(chan string, 1)
+
+	go func() {
+		accepted, err := listener.Accept()
+		if err != nil {
+			return
+		}
+
+		content, _ := io.ReadAll(accepted)
+		received <- string(content)
+	}()
+
+	l := &Lease{Interface: &lock{}, Lost: func() {}}
+	opened, err := l.Dial(t.Context(), "tcp", listener.Addr().String())
+	g.Expect(err).NotTo(HaveOccurred())
+
+	_, err = opened.Write([]byte("before"))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	l.held, l.until = true, time.Now().Add(-time.Second)
+	_, err = opened.Write([]byte("after"))
+	g.Expect(err).To(MatchError(ErrLost))
+
+	g.Expect(opened.Close()).To(Succeed())
+	g.Eventually(received).Should(Receive(Equal("before")))
+	g.Expect(listener.Close()).To(Succeed())
+}

@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+var _ = Describe("A leader that was frozen", Ordered, func() {
+	const count = 300 // of ConfigMaps: an upgrade of them takes seconds
+
+	flags := []string{
+		"--enable-leader-election", "--leader-election-namespace=default", "--leader-election-lease-duration=4s",
+		"--leader-election-renew-deadline=3s", "--leader-election-retry-period=500ms",
+	}
+
+	var w *world
+
+	BeforeAll(func(ctx SpecContext) {
+		w = readyWorld(ctx, flags...)
+	})
+
+	It("writes nothing after another one has taken over, and exits", func(ctx SpecContext) {
+		t := newTiny("frozen", "v1.0.0").withConfigMaps(count)
+		p := t.resource()
+
+		for _, o := range []client.Object{
+			t.namespace(), t.configMap(),
+			newTiny("frozen", "v1.1.0").withConfigMaps(count).configMap(),
+			newTiny("frozen", "v1.2.0").withConfigMaps(count).configMap(),
+			p,
+		} {
+			Expect(w.client.Create(ctx, o)).To(Succeed())
+		}
+
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		w.startSecond(flags...)
+
+		By("freezing the leader in the middle of an upgrade")
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		Eventually(func() []string { return w.configMapsOf(ctx, "frozen") }).WithPolling(time.Millisecond).
+			Should(ContainElement(HaveSuffix(" v1.1.0")))
+		Expect(w.operator.Freeze()).To(Succeed())
+		DeferCleanup(func() { _ = w.operator.Thaw() }) // it may have exited
+		Expect(w.configMapsOf(ctx, "frozen")).To(ContainElement(HaveSuffix(" v1.0.0")))
+
+		By("finishing with another version")
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.2.0" })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
+
+		before := w.operatorWrites(anything)
+		Expect(w.operator.Thaw()).To(Succeed())
+		Eventually(func() bool { exited, _ := w.operator.Exited(); return exited }).Should(BeTrue())
+
+		Expect(w.operatorWrites(anything)).To(HaveLen(len(before)))
+		Expect(w.configMapsOf(ctx, "frozen")).To(And(HaveLen(count), HaveEach(HaveSuffix(" v1.2.0"))))
+		Expect(w.helm(ctx, "helm", "history", "infrastructure-frozen", "-n", "frozen")).To(HaveExactElements(
+			HaveField("Status", "superseded"),
+			And(HaveField("Status", "failed"), HaveField("Description", HavePrefix("Interrupted: "))),
+			HaveField("Status", "deployed"),
+		))
+	})
+})
