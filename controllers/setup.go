@@ -14,10 +14,8 @@ import (
 	fluxclient "github.com/fluxcd/pkg/runtime/client"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -26,13 +24,13 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/access"
+	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile"
-	"github.com/capstan-project/capstan/controllers/release/storage"
 	"github.com/capstan-project/capstan/controllers/upgrades"
 	"github.com/capstan-project/capstan/controllers/watch"
 )
@@ -70,22 +68,10 @@ type Options struct {
 	PushCharts bool
 	// ConfigFile is a configuration in clusterctl's format, see fetch.ConfigFile.
 	ConfigFile string
+	// Clock is that of the API server.
+	Clock *clock.Clock
 	// Metrics counts what happens; nil counts nothing.
 	Metrics *metrics.Recorder
-}
-
-// CacheOptions keep out of the manager's cache what nothing reads from it: managed fields, Helm's own
-// Secrets, and, except for provider resources, the content of namespaces that are not watched.
-func CacheOptions(scope watch.Scope) cache.Options {
-	notHelm := fields.OneTermNotEqualSelector("type", storage.RecordType)
-
-	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{
-			&corev1.ConfigMap{}: {Namespaces: scope.CacheNamespaces()},
-			&corev1.Secret{}:    {Namespaces: scope.CacheNamespaces(), Field: notHelm},
-		},
-	}
 }
 
 // Setup adds a controller for each kind to the manager.
@@ -219,13 +205,14 @@ func newDependencies(
 			Cluster:       pool.Identity,
 			Readers:       readers,
 			Sources:       sources,
-			Charts:        &plan.Charts{Store: charts, Metrics: options.Metrics},
+			Charts:        &plan.Charts{Store: charts, Clock: options.Clock, Metrics: options.Metrics},
 			ImageRegistry: options.ImageRegistry,
 			Metrics:       options.Metrics,
 		},
 		Preflight:      &preflight.Checker{Client: mgr.GetClient(), Cluster: pool.Identity},
 		Upgrades:       upgrades.NewTracker(sources, wakers.Wake),
 		Events:         mgr.GetEventRecorder("capstan"),
+		Clock:          options.Clock,
 		Wake:           wakers.Wake,
 		MigrationDelay: options.MigrationDelay,
 		Metrics:        options.Metrics,

@@ -25,7 +25,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/release"
-	"github.com/capstan-project/capstan/controllers/retry"
 	"github.com/capstan-project/capstan/controllers/watch"
 )
 
@@ -225,27 +224,16 @@ func run(f *flags) error {
 		return err
 	}
 
-	config := client.GetConfigOrDie(f.client)
-	options := ctrl.Options{
+	mgr, err := f.newManager(ctrl.Options{
 		Scheme:                 scheme,
 		Cache:                  controllers.CacheOptions(f.controllers.Scope),
 		Metrics:                metricsOptions,
 		PprofBindAddress:       pprofAddress,
 		HealthProbeBindAddress: f.healthAddress,
-	}
-
-	if err := f.election.configure(&options, config, f.controllers.Holder); err != nil {
-		return err
-	}
-
-	config.Wrap(retry.Wrap)
-
-	mgr, err := ctrl.NewManager(config, options)
+	})
 	if err != nil {
 		return err
 	}
-
-	f.election.recorder.EventRecorder = mgr.GetEventRecorder("leader-election")
 
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err

@@ -1,6 +1,6 @@
 // Package leader keeps a process that has lost its lease from writing. Leader election alone does not: a
-// process that was frozen, with its machine or by itself, goes on where it stopped when it runs again, and
-// notices only later that another one leads.
+// process that was frozen, with its machine or by itself, continues where it stopped, and notices only
+// later that another one leads.
 package leader
 
 import (
@@ -21,7 +21,7 @@ var ErrLost = errors.New("the lease of the leader has expired; another process m
 type Lease struct {
 	resourcelock.Interface
 
-	// Lost is called when something was to be sent too late. It should end the process, and may be called
+	// Lost is called instead of sending something too late. It should end the process, and may be called
 	// several times.
 	Lost func()
 

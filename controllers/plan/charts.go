@@ -17,6 +17,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
+	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/values"
@@ -25,7 +26,9 @@ import (
 // Charts finds the charts of providers: in memory, in the store, or by building them from their
 // source. Finding a chart writes nothing; Save stores one that was built.
 type Charts struct {
-	Store   store.Store
+	Store store.Store
+	// Clock is that of the API server, which dates the charts.
+	Clock   *clock.Clock
 	Metrics *metrics.Recorder
 
 	// known are the charts of providers when they were last found: chartID -> *Chart.
@@ -188,7 +191,7 @@ func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Ch
 	keep := append(inUse(provider.GetStatus()), stored.Digest)
 	label := v1alpha2.Label(provider)
 
-	if err := c.Store.Prune(ctx, provider.GetNamespace(), label, keep, time.Now().Add(-pruneAge)); err != nil {
+	if err := c.Store.Prune(ctx, provider.GetNamespace(), label, keep, c.Clock.Now().Add(-pruneAge)); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot remove old charts; they are removed when the next one is stored")
 	}
 

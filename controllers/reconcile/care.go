@@ -47,6 +47,7 @@ func (r *run) observe(ctx context.Context) Result {
 	}
 
 	r.observed = true
+	r.policy.Now = r.target.Releases.Clock().Now()
 	r.foreign = nil
 	r.installed = installed{history: history}
 	r.deviations = nil
@@ -161,7 +162,7 @@ func (r *run) markFailed(ctx context.Context) Result {
 	deadline := revision.Changed.Add(r.policy.Timeout)
 	if !r.policy.Now.After(deadline) {
 		// Times of the API server are in whole seconds.
-		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), time.Until(deadline.Add(time.Second)))
+		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), deadline.Sub(r.policy.Now)+time.Second)
 		return Result{}
 	}
 
@@ -256,29 +257,6 @@ func (r *run) recovered() bool {
 
 	return revision.Ours() && revision.Status == state.StatusFailed &&
 		revision.Failure == state.FailureUnhealthy && r.installed.healthy()
-}
-
-// failureReason returns why the newest attempt failed. The newest revision may be a rollback that could not
-// be completed, which tells another reason.
-func (r *run) failureReason(ctx context.Context, digest string) string {
-	if r.failure != nil {
-		return r.failure.Error()
-	}
-
-	history := r.installed.history
-
-	attempts := history.Attempts(digest)
-	if len(attempts) == 0 || attempts[0].Number == r.installed.revision.Number {
-		return r.installed.record.Description
-	}
-
-	record, err := r.target.Releases.Read(ctx, history.Release, attempts[0])
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot read why the release is rolled back", "release", history.Release.Name)
-		return r.installed.record.Description
-	}
-
-	return record.Description
 }
 
 // attemptedDigest returns the digest of what Capstan last tried to install. A revision that it rolled

@@ -217,6 +217,11 @@ func (r *run) assess() {
 	if r.ownedElsewhere() {
 		r.decision.Action = state.Apply
 	}
+
+	// Only the time of a lock is already that of this process's clock.
+	if r.state.State != state.Locked {
+		r.decision.Until = r.target.Releases.Clock().Local(r.decision.Until)
+	}
 }
 
 // applies reports whether the change has something to apply now.

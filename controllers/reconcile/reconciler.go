@@ -37,6 +37,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/metrics"
@@ -82,6 +83,8 @@ type Dependencies struct {
 	Preflight *preflight.Checker
 	Upgrades  *upgrades.Tracker
 	Events    events.EventRecorder
+	// Clock is that of the API server with the provider resources.
+	Clock *clock.Clock
 	// Wake enqueues a resource after a delay.
 	Wake health.Wake
 	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage

@@ -70,7 +70,7 @@ func (r *run) remove(ctx context.Context) Result {
 		blocked = &removal.BlockedError{Message: err.Error() + r.unreachedHint(), Waiting: true}
 	}
 
-	age := time.Since(r.provider.GetDeletionTimestamp().Time)
+	age := r.Clock.Since(r.provider.GetDeletionTimestamp().Time)
 	next := time.Now().Add(min(max(age, minRetry), maxBlockedRetry))
 
 	outcome := Stalled
@@ -171,7 +171,7 @@ func (r *run) abandon(ctx context.Context) Result {
 // not wait for its cluster any longer.
 func (r *run) givenUp() bool {
 	uninstalled := conditions.GetReason(r.provider, v1alpha2.ProviderInstalledCondition) == v1alpha2.UninstalledReason
-	age := time.Since(r.provider.GetDeletionTimestamp().Time)
+	age := r.Clock.Since(r.provider.GetDeletionTimestamp().Time)
 
 	return r.provider.GetStatus().Release == nil && !uninstalled && age > unreachedGrace
 }

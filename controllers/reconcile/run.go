@@ -114,7 +114,6 @@ func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) 
 		Existed:     status.Release != nil,
 		SpecChanged: provider.GetGeneration() != status.ObservedGeneration,
 		Requested:   requested(provider),
-		Now:         time.Now(),
 	}}
 	if target != nil {
 		run.self = r.Clusters.Owner(provider, target)
@@ -156,7 +155,6 @@ func (r *run) reconcile(ctx context.Context) Result {
 		r.policy.SpecChanged = false
 		r.policy.Requested = false
 		r.policy.Refused, r.refusal = nil, ""
-		r.policy.Now = time.Now()
 		care = r.care(ctx)
 
 		if r.decision.Action != "" {

@@ -1,9 +1,12 @@
 package reconcile
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -164,6 +167,29 @@ func (r *run) attemptFailed() Result {
 	}
 
 	return result
+}
+
+// failureReason returns why the newest attempt failed. The newest revision may be a rollback that could not
+// be completed, which tells another reason.
+func (r *run) failureReason(ctx context.Context, digest string) string {
+	if r.failure != nil {
+		return r.failure.Error()
+	}
+
+	history := r.installed.history
+
+	attempts := history.Attempts(digest)
+	if len(attempts) == 0 || attempts[0].Number == r.installed.revision.Number {
+		return r.installed.record.Description
+	}
+
+	record, err := r.target.Releases.Read(ctx, history.Release, attempts[0])
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot read why the release is rolled back", "release", history.Release.Name)
+		return r.installed.record.Description
+	}
+
+	return record.Description
 }
 
 // uninstalledByOthers is the result when another program uninstalled the release, which is respected.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -41,6 +42,7 @@ type Engine struct {
 	secrets    corev1.SecretsGetter
 	metadata   metadata.Getter // of Secrets
 	records    *recordCache
+	clock      *clock.Clock
 
 	mu   sync.Mutex
 	busy map[types.NamespacedName]bool
@@ -66,6 +68,9 @@ func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 	config.RateLimiter = nil
 	setDefault(&config.Timeout, options.RequestTimeout)
 
+	apiServer := &clock.Clock{}
+	config.Wrap(apiServer.Wrap)
+
 	connection, err := cluster.Connect(config)
 	if err != nil {
 		return nil, err
@@ -82,6 +87,7 @@ func NewEngine(config *rest.Config, options Options) (*Engine, error) {
 		secrets:    secrets,
 		metadata:   connection.Metadata().Resource(secretsResource),
 		records:    &recordCache{entries: map[types.NamespacedName]cachedRecord{}},
+		clock:      apiServer,
 		busy:       map[types.NamespacedName]bool{},
 	}, nil
 }
@@ -109,14 +115,21 @@ func (e *Engine) Digest(spec Spec) (string, error) {
 	return spec.digest(capabilities.KubeVersion.Major + "." + capabilities.KubeVersion.Minor)
 }
 
-// Determine returns the state of a release, where digest identifies its desired state.
+// Determine returns the state of a release, where digest identifies its desired state. Its times are those
+// of this process's clock.
 func (e *Engine) Determine(history state.History, digest string) state.Observed {
-	return state.Determine(history, digest, state.Rules{
+	observed := state.Determine(history, digest, state.Rules{
 		Holder:      v1alpha2.LabelValue(e.options.Holder),
 		LockTimeout: e.options.LockTimeout,
-		Now:         time.Now(),
+		Now:         e.clock.Now(),
 	})
+	observed.Until = e.clock.Local(observed.Until)
+
+	return observed
 }
+
+// Clock returns the clock of the API server, which has written the times of the revisions.
+func (e *Engine) Clock() *clock.Clock { return e.clock }
 
 // Result is what an action did.
 type Result struct {

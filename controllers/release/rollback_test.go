@@ -146,7 +146,8 @@ var _ = Describe("A rollback", func() {
 	It("is not confused by labels that helm has copied", func(ctx SpecContext) {
 		spec := specOf(namespace, "1.0.0", configMap("config", "1"))
 		mustApply(ctx, engine, spec)
-		Expect(engine.MarkHealthy(ctx, releaseIn(namespace), observe(ctx, engine, spec).Revision)).Error().NotTo(HaveOccurred())
+		seen := observe(ctx, engine, spec).Revision
+		Expect(engine.MarkHealthy(ctx, releaseIn(namespace), seen)).Error().NotTo(HaveOccurred())
 		run(ctx, "helm", "rollback", name, "1", "-n", namespace)
 		Expect(observe(ctx, engine, spec).Revision).To(And(HaveField("Number", 2), HaveField("Healthy", false)))
 		mustApply(ctx, engine, spec)

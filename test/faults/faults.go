@@ -1,4 +1,5 @@
-// Package faults makes requests to an API server fail, before or after they took effect.
+// Package faults makes requests to an API server fail, before or after they took effect, and gives it
+// another clock.
 package faults
 
 import (
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -22,6 +24,7 @@ type Faults struct {
 
 	rate     atomic.Int64 // in a million
 	injected atomic.Int64
+	skew     atomic.Int64 // time.Duration
 	broken   atomic.Pointer[func(*http.Request) bool]
 }
 
@@ -94,7 +97,7 @@ func (f *Faults) Wrap(next http.RoundTripper) http.RoundTripper {
 func (f *Faults) send(next http.RoundTripper, request *http.Request) (*http.Response, error) {
 	fault := f.next()
 	if fault == none {
-		return next.RoundTrip(request)
+		return skewed(next, request, time.Duration(f.skew.Load()))
 	}
 
 	watches := request.URL.Query().Has("watch")

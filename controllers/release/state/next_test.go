@@ -229,9 +229,6 @@ func TestNext(t *testing.T) {
 		"rollback unavailable, no retries": {
 			history(worked, rejected, rollbackUnavailable), policy(later, noRetries), Rollback, 1,
 		},
-		"rollback unavailable, requested": {
-			history(worked, rejected, rollbackUnavailable), policy(requested), Rollback, 1,
-		},
 		"rollback interrupted": {history(worked, rejected, rollbackInterrupted), policy(), Rollback, 1},
 		"rollback interrupted, its target refused": {
 			history(worked, rejected, rollbackInterrupted), policy(refused(1)), Apply, 0,

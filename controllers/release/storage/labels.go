@@ -212,7 +212,7 @@ func (l Labels) appliedTo(labels map[string]string, revision int) map[string]str
 	return applied
 }
 
-// sameAttempt reports whether a revision with these labels is made from, and for, the same.
+// sameAttempt reports whether a revision with these labels is an attempt at the same.
 func (l Labels) sameAttempt(labels map[string]string) bool {
 	rollbackTo, _ := strconv.Atoi(labels[RollbackLabel]) // 0 without the label
 

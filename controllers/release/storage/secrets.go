@@ -74,8 +74,7 @@ func (s *secrets) write(
 	return written, err
 }
 
-// find returns the stored Secret if it is what was to be written: an earlier request has taken effect.
-// Otherwise it returns the given error.
+// find returns the stored Secret if an earlier request has written it. Otherwise it returns the given error.
 func (s *secrets) find(
 	ctx context.Context, secret *corev1api.Secret, otherwise error,
 ) (*corev1api.Secret, error) {

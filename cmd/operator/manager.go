@@ -1,0 +1,33 @@
+package main
+
+import (
+	"github.com/fluxcd/pkg/runtime/client"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/capstan-project/capstan/controllers/clock"
+	"github.com/capstan-project/capstan/controllers/retry"
+)
+
+// newManager returns the manager. Its client, and all that the controllers derive from it, end with the
+// lease of the leader, tell the API server's time, and repeat requests.
+func (f *flags) newManager(options ctrl.Options) (ctrl.Manager, error) {
+	config := client.GetConfigOrDie(f.client)
+
+	if err := f.election.configure(&options, config, f.controllers.Holder); err != nil {
+		return nil, err
+	}
+
+	f.controllers.Clock = &clock.Clock{}
+
+	config.Wrap(f.controllers.Clock.Wrap)
+	config.Wrap(retry.Wrap)
+
+	mgr, err := ctrl.NewManager(config, options)
+	if err != nil {
+		return nil, err
+	}
+
+	f.election.recorder.EventRecorder = mgr.GetEventRecorder("leader-election")
+
+	return mgr, nil
+}
