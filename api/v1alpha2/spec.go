@@ -1,6 +1,7 @@
 package v1alpha2
 
 import (
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -39,6 +40,14 @@ type ProviderSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=512
 	Variables map[string]string `json:"variables,omitempty"`
+
+	// values of a Helm chart that Capstan did not build, see `fetchConfig.oci`. They override the
+	// chart's own and are validated against its values.schema.json. They are stored in plain text,
+	// here and in the Helm release. Charts that were built from a provider's components do not accept
+	// them: use `variables`, `manager` and `deployment`. Default: the chart's own values.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Values *runtime.RawExtension `json:"values,omitempty"`
 
 	// fetchConfig is the source of the provider's components and metadata. Default: clusterctl's
 	// source for the provider of this kind and name, e.g. for the InfrastructureProvider `aws` the

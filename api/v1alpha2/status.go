@@ -111,7 +111,7 @@ type ChartStatus struct {
 	// +optional
 	Source string `json:"source,omitempty"`
 
-	// plain is true for a Helm chart that was not built by Capstan. It is installed with its own
+	// plain is true for a Helm chart that was not built by Capstan. `spec.values` overrides its own
 	// values, and its contract is unknown.
 	// +optional
 	Plain bool `json:"plain,omitempty"`

@@ -1,7 +1,8 @@
 // Package patches changes the rendered manifest of a provider as its resource specifies: the
 // additional manifests are appended, then spec.patches and spec.manifestPatches are applied in their
-// order, and finally the Deployments are scaled down if the provider is paused. A [Renderer] does
-// that as the post-renderer of a release. Objects that no patch matches stay the same byte for byte.
+// order, the objects of a chart that chartgen did not build get the provider's labels, and finally the
+// Deployments are scaled down if the provider is paused. A [Renderer] does that as the post-renderer of
+// a release. Objects that no patch matches stay the same byte for byte, unless they get labels.
 package patches
 
 import (
@@ -47,6 +48,9 @@ type Input struct {
 	ManifestPatches []string
 	// Paused scales all Deployments to zero, overriding the patches.
 	Paused bool
+	// Plain is set for a chart that chartgen did not build: its objects get the provider's labels, by
+	// which the operator watches them.
+	Plain bool
 }
 
 // Scope reports whether the kind of an object is namespaced. For an unknown kind the error is one
@@ -61,6 +65,7 @@ type Renderer struct {
 	additional []*document
 	patches    []*patch
 	paused     bool
+	label      string // of the provider, for objects that do not have it yet; empty for none
 	digest     string
 }
 
@@ -70,7 +75,7 @@ const digestVersion = "2"
 // New returns the renderer for an input; nil if it changes nothing. The error is an *Error if the
 // resource, its ConfigMap or its variables are at fault.
 func New(in Input) (*Renderer, error) {
-	if in.Additional == nil && len(in.Patches) == 0 && len(in.ManifestPatches) == 0 && !in.Paused {
+	if in.Additional == nil && len(in.Patches) == 0 && len(in.ManifestPatches) == 0 && !in.Paused && !in.Plain {
 		return nil, nil
 	}
 
@@ -89,7 +94,12 @@ func New(in Input) (*Renderer, error) {
 		return nil, err
 	}
 
-	return &Renderer{additional: additional, patches: patches, paused: in.Paused, digest: digest}, nil
+	r := &Renderer{additional: additional, patches: patches, paused: in.Paused, digest: digest}
+	if in.Plain {
+		r.label = in.Label
+	}
+
+	return r, nil
 }
 
 // patches reads the entries of spec.patches and then those of spec.manifestPatches.
@@ -125,7 +135,12 @@ func (in *Input) digest(additional []*document) (string, error) {
 		texts = append(texts, string(d.header)+string(d.text))
 	}
 
-	data, err := json.Marshal([]any{digestVersion, texts, in.Patches, in.ManifestPatches, in.Paused})
+	content := []any{digestVersion, texts, in.Patches, in.ManifestPatches, in.Paused}
+	if in.Plain {
+		content = append(content, in.Label)
+	}
+
+	data, err := json.Marshal(content)
 	if err != nil {
 		return "", err
 	}
@@ -160,6 +175,10 @@ func (r *Renderer) Render(manifest []byte) ([]byte, error) {
 		if err := p.apply(documents); err != nil {
 			return nil, err
 		}
+	}
+
+	if err := label(documents, r.label); err != nil {
+		return nil, err
 	}
 
 	if r.paused {

@@ -5,6 +5,8 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/plain"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/values"
 )
@@ -12,6 +14,9 @@ import (
 // Chart is the chart of a provider's version.
 type Chart struct {
 	*store.Stored
+	// Installable is the chart with its CRDs in files that are named after them. Those of a plain chart
+	// include those of its subcharts, and have the provider's labels.
+	Installable *chart.Chart
 	// Schema is what the chart lets a resource set.
 	Schema *values.Schema
 
@@ -27,6 +32,37 @@ type Chart struct {
 	key store.Key
 	// unsaved is set until the store has the chart.
 	unsaved bool
+}
+
+// installable returns the chart of a provider as Chart.Installable describes it.
+func installable(c *chart.Chart, provider v1alpha2.Provider) (*chart.Chart, error) {
+	if c.Metadata.Annotations[chartgen.AnnotationContentID] != "" {
+		return c, nil
+	}
+
+	chosen, err := values.Plain(provider.GetSpec())
+	if err != nil {
+		return nil, err
+	}
+
+	crds, err := plain.CRDs(c, chosen, map[string]string{
+		v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(provider),
+		v1alpha2.ClusterctlLabel:         "",
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	return &chart.Chart{Metadata: c.Metadata, Files: c.Files, CRDs: crds}, nil
+}
+
+// rawValues returns spec.values as it is.
+func rawValues(provider v1alpha2.Provider) string {
+	if set := provider.GetSpec().Values; set != nil {
+		return string(set.Raw)
+	}
+
+	return ""
 }
 
 // annotation returns one of the chart's annotations.

@@ -33,7 +33,7 @@ type Charts struct {
 
 	// known are the charts of providers when they were last found: chartID -> *Chart.
 	known sync.Map
-	// installed are the charts of the providers' installed revisions: providerID -> *store.Stored.
+	// installed are the charts of the providers' installed revisions: providerID -> installedChart.
 	installed sync.Map
 	// shared are the charts in memory: digest -> weak.Pointer[chart.Chart].
 	shared sync.Map
@@ -53,6 +53,7 @@ func idOf(provider v1alpha2.Provider) providerID {
 type versionID struct {
 	source.Version
 	digest string // required by the resource
+	values string // of the resource, for a plain chart: they decide on its subcharts
 }
 
 // StoreError reports that charts cannot be read from or written to the store.
@@ -70,7 +71,7 @@ func (c *Charts) Find(
 	ctx context.Context, provider v1alpha2.Provider, from source.Source, version source.Version, refresh bool,
 ) (*Chart, error) {
 	id := idOf(provider)
-	wanted := versionID{version, fetch.Digest(provider)}
+	wanted := versionID{version, fetch.Digest(provider), rawValues(provider)}
 
 	if known, ok := c.known.Load(id); ok && version.Fingerprint != "" && !refresh {
 		found := known.(*Chart)
@@ -92,6 +93,11 @@ func (c *Charts) Find(
 
 	found.from = wanted
 	found.Chart = c.share(found.Digest, found.Chart)
+
+	if found.Installable, err = installable(found.Chart, provider); err != nil {
+		return nil, err
+	}
+
 	c.known.Store(id, found)
 	c.Metrics.SetChartSize(provider, found.Size)
 
@@ -198,6 +204,12 @@ func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Ch
 	return stored.PushErr, nil
 }
 
+// installedChart is a chart that was read with these values of its resource.
+type installedChart struct {
+	*store.Stored
+	values string
+}
+
 // Installed returns the stored chart with a digest, of a version that was installed before;
 // store.ErrNotFound when it is no longer stored. The digest may come from Helm's records, which prove
 // nothing, so the status must record it as well.
@@ -205,8 +217,12 @@ func (c *Charts) Installed(
 	ctx context.Context, provider v1alpha2.Provider, version, digest string,
 ) (*store.Stored, error) {
 	id := idOf(provider)
-	if known, ok := c.installed.Load(id); ok && known.(*store.Stored).Digest == digest {
-		return known.(*store.Stored), nil
+	raw := rawValues(provider)
+
+	if known, ok := c.installed.Load(id); ok {
+		if found := known.(installedChart); found.Digest == digest && found.values == raw {
+			return found.Stored, nil
+		}
 	}
 
 	label := v1alpha2.Label(provider)
@@ -225,8 +241,12 @@ func (c *Charts) Installed(
 		return nil, &StoreError{err}
 	}
 
-	stored.Chart = c.share(stored.Digest, stored.Chart)
-	c.installed.Store(id, stored)
+	stored.Chart, err = installable(c.share(stored.Digest, stored.Chart), provider)
+	if err != nil {
+		return nil, err
+	}
+
+	c.installed.Store(id, installedChart{Stored: stored, values: raw})
 
 	return stored, nil
 }

@@ -119,19 +119,21 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 
 	plan.MissingVariables = values.Missing(chart.Schema.Required, variables)
 
-	chosen, warnings, err := chart.Schema.Values(values.Input{
-		Spec: provider.GetSpec(), Variables: variables, ImageOverrides: overrides,
-	})
+	var chosen map[string]any
+
+	if chart.Plain() {
+		chosen, err = values.Plain(provider.GetSpec())
+	} else {
+		chosen, plan.Warnings, err = chart.Schema.Values(values.Input{
+			Spec: provider.GetSpec(), Variables: variables, ImageOverrides: overrides,
+		})
+	}
+
 	if err != nil {
 		return err
 	}
 
-	plan.Warnings = warnings
-
-	switch {
-	case chart.Plain():
-		chosen = map[string]any{} // a plain chart has values of its own
-	case p.ImageRegistry != "":
+	if p.ImageRegistry != "" && !chart.Plain() {
 		chosen["imageRegistry"] = p.ImageRegistry
 	}
 
@@ -144,7 +146,7 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 		HistoryLimit: HistoryLimit(provider.GetSpec()),
 	}
 
-	renderer, err := p.postRenderer(ctx, reader, request, variables)
+	renderer, err := p.postRenderer(ctx, reader, request, variables, chart.Plain())
 	if err != nil || renderer == nil {
 		return err
 	}
@@ -156,7 +158,7 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 
 // postRenderer returns what changes the rendered objects; nil for nothing.
 func (p *Planner) postRenderer(
-	ctx context.Context, reader client.Reader, request Request, variables map[string]string,
+	ctx context.Context, reader client.Reader, request Request, variables map[string]string, plain bool,
 ) (*patches.Renderer, error) {
 	provider, spec := request.Provider, request.Provider.GetSpec()
 
@@ -174,6 +176,7 @@ func (p *Planner) postRenderer(
 		Patches:         spec.Patches,
 		ManifestPatches: spec.ManifestPatches,
 		Paused:          spec.Paused,
+		Plain:           plain,
 	})
 }
 

@@ -31,7 +31,7 @@ func (p *Planner) Preview(
 		return nil, err
 	}
 
-	changes, err := p.CRDs(ctx, applier, request.Provider, planned.Chart.Chart)
+	changes, err := p.CRDs(ctx, applier, request.Provider, planned.Chart.Installable)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func (e *unsafeError) Error() string {
 
 // changeCRDs applies the CRDs of the plan that have changed, once that is safe.
 func (r *run) changeCRDs(ctx context.Context) Result {
-	result := r.applyCRDs(ctx, r.plan.Chart.Chart)
+	result := r.applyCRDs(ctx, r.plan.Chart.Installable)
 	r.crdsChanged = !result.Ends()
 
 	return result
@@ -170,7 +170,7 @@ func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string)
 // does. That takes the API server a while, one CRD after the other. The release does not wait for it:
 // usually none of its objects is of such a kind, and its pods take longer to start.
 func (r *run) waitForCRDs(ctx context.Context) Result {
-	pending, err := r.target.CRDs.NotServed(ctx, r.plan.Chart.Chart.CRDs)
+	pending, err := r.target.CRDs.NotServed(ctx, r.plan.Chart.Installable.CRDs)
 	if err != nil {
 		return failed(err, applying)
 	}
@@ -198,7 +198,7 @@ func (r *run) migrateCRDs(ctx context.Context, ready Result) Result {
 		return ready // a rollback, which leaves the CRDs as they are
 	}
 
-	planned, result := r.planCRDs(ctx, r.plan.Chart.Chart)
+	planned, result := r.planCRDs(ctx, r.plan.Chart.Installable)
 	if result.Ends() {
 		return result
 	}

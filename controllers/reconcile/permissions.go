@@ -117,7 +117,7 @@ func (r *run) installation(wanted *release.Record) permissions.Installation {
 	return permissions.Installation{
 		Mapper:   r.target.Client.RESTMapper(),
 		Provider: r.provider,
-		Chart:    r.plan.Chart.Chart,
+		Chart:    r.plan.Chart.Installable,
 		Objects:  objects,
 		Hooks:    wanted.Hooks,
 		Remote:   r.target.Remote,

@@ -37,6 +37,10 @@ type Schema struct {
 func ReadSchema(c *chart.Chart) (*Schema, error) {
 	s := &Schema{Label: c.Metadata.Name, containers: map[string][]string{}, templates: map[string][]byte{}}
 
+	if c.Metadata.Annotations[chartgen.AnnotationContentID] == "" {
+		return s, nil
+	}
+
 	var err error
 	if s.Required, s.Variables, err = chartgen.RequiredVariables(c); err != nil {
 		return nil, err

@@ -56,10 +56,14 @@ type Input struct {
 	ImageOverrides string
 }
 
-// Values returns the values of the chart, and warnings about parts of the spec that have no effect.
+// Values returns the values of a chart that chartgen built, and warnings about parts of the spec that have no effect.
 // The error is a *CustomizationError or an *ImagesError if the input is at fault. The same input
 // always gives the same values: nothing is read from the cluster.
 func (s *Schema) Values(in Input) (values map[string]any, warnings []string, err error) {
+	if err := s.checkNotPlain(in.Spec); err != nil {
+		return nil, nil, err
+	}
+
 	values = map[string]any{"variables": s.variables(in.Variables)}
 
 	deployments, warnings, err := s.deployments(in.Spec)

@@ -168,7 +168,7 @@ func installationOf(
 	return &permissions.Installation{
 		Mapper:   cluster.Client.RESTMapper(),
 		Provider: p,
-		Chart:    planned.Chart.Chart,
+		Chart:    planned.Chart.Installable,
 		Objects:  slices.Concat(planned.Rendered.Objects, current.Objects),
 		Hooks:    planned.Rendered.Hooks,
 		Remote:   p.GetSpec().KubeConfig != nil,
