@@ -28,7 +28,7 @@ type Options struct {
 	// LockTimeout is how long another program, such as helm upgrade, may go without writing to a
 	// release before it is considered dead. Default: 5m.
 	LockTimeout time.Duration
-	// HookTimeout limits each hook of a chart. Default: 5m.
+	// HookTimeout limits the hooks that one action runs, together. Default: 5m.
 	HookTimeout time.Duration
 	// RequestTimeout limits each request to the API server, unless the configuration does. Default:
 	// 30s.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"helm.sh/helm/v3/pkg/kube"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/hooks"
 )
 
 // Client is the Kubernetes client of one action on one release. Helm calls it to create, update and
@@ -41,6 +43,7 @@ type Client struct {
 
 	target     target
 	incomplete []string // manifests
+	hooks      hooks.Budget
 
 	unpruned bool
 
@@ -134,6 +137,17 @@ func (c *Client) Create(list kube.ResourceList) (*kube.Result, error) {
 		_, err := c.helper(info).Create(info.Namespace, true, info.Object)
 		return err
 	}))
+}
+
+// WatchUntilReady waits until the objects of a hook are ready: Jobs and Pods have completed. total is the
+// time for all hooks of the action.
+func (c *Client) WatchUntilReady(list kube.ResourceList, total time.Duration) error {
+	left, err := c.hooks.Take(total, time.Now())
+	if err != nil {
+		return err
+	}
+
+	return c.Client.WatchUntilReady(list, left)
 }
 
 // Update replaces the original objects by those of the target.
