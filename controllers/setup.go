@@ -263,7 +263,7 @@ func newController(mgr ctrl.Manager, options Options, kind watch.Kind) *builder.
 
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(string(kind.Type)).
-		For(kind.Type.New(), builder.WithPredicates(touched, predicate.NewPredicateFuncs(kind.Scope.Includes))).
+		For(kind.Type.New(), builder.WithPredicates(touched, kind.Scope.Concerns())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: options.Concurrency,
 			LogConstructor:          logger,

@@ -56,6 +56,7 @@ func items[T any, P interface {
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 63",message="the name is part of labels: it must be at most 63 characters long and contain no dots"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.release) || (has(self.spec) && has(self.spec.kubeConfig) ? has(oldSelf.spec) && has(oldSelf.spec.kubeConfig) && self.spec.kubeConfig.secretRef.name == oldSelf.spec.kubeConfig.secretRef.name && self.spec.kubeConfig.secretRef.key == oldSelf.spec.kubeConfig.secretRef.key : !has(oldSelf.spec) || !has(oldSelf.spec.kubeConfig))",message="spec.kubeConfig cannot change while the provider is installed, because its release would stay in the former cluster: delete this resource and create another one, or change the content of the Secret"
 type CoreProvider struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -88,6 +89,7 @@ func (l *CoreProviderList) GetItems() []Provider { return items(l.Items) }
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 53",message="the name is part of labels: it must be at most 53 characters long and contain no dots"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.release) || (has(self.spec) && has(self.spec.kubeConfig) ? has(oldSelf.spec) && has(oldSelf.spec.kubeConfig) && self.spec.kubeConfig.secretRef.name == oldSelf.spec.kubeConfig.secretRef.name && self.spec.kubeConfig.secretRef.key == oldSelf.spec.kubeConfig.secretRef.key : !has(oldSelf.spec) || !has(oldSelf.spec.kubeConfig))",message="spec.kubeConfig cannot change while the provider is installed, because its release would stay in the former cluster: delete this resource and create another one, or change the content of the Secret"
 type BootstrapProvider struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -120,6 +122,7 @@ func (l *BootstrapProviderList) GetItems() []Provider { return items(l.Items) }
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 49",message="the name is part of labels: it must be at most 49 characters long and contain no dots"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.release) || (has(self.spec) && has(self.spec.kubeConfig) ? has(oldSelf.spec) && has(oldSelf.spec.kubeConfig) && self.spec.kubeConfig.secretRef.name == oldSelf.spec.kubeConfig.secretRef.name && self.spec.kubeConfig.secretRef.key == oldSelf.spec.kubeConfig.secretRef.key : !has(oldSelf.spec) || !has(oldSelf.spec.kubeConfig))",message="spec.kubeConfig cannot change while the provider is installed, because its release would stay in the former cluster: delete this resource and create another one, or change the content of the Secret"
 type ControlPlaneProvider struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -153,6 +156,7 @@ func (l *ControlPlaneProviderList) GetItems() []Provider { return items(l.Items)
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 48",message="the name is part of labels: it must be at most 48 characters long and contain no dots"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.release) || (has(self.spec) && has(self.spec.kubeConfig) ? has(oldSelf.spec) && has(oldSelf.spec.kubeConfig) && self.spec.kubeConfig.secretRef.name == oldSelf.spec.kubeConfig.secretRef.name && self.spec.kubeConfig.secretRef.key == oldSelf.spec.kubeConfig.secretRef.key : !has(oldSelf.spec) || !has(oldSelf.spec.kubeConfig))",message="spec.kubeConfig cannot change while the provider is installed, because its release would stay in the former cluster: delete this resource and create another one, or change the content of the Secret"
 type InfrastructureProvider struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -185,6 +189,7 @@ func (l *InfrastructureProviderList) GetItems() []Provider { return items(l.Item
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 58",message="the name is part of labels: it must be at most 58 characters long and contain no dots"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.release) || (has(self.spec) && has(self.spec.kubeConfig) ? has(oldSelf.spec) && has(oldSelf.spec.kubeConfig) && self.spec.kubeConfig.secretRef.name == oldSelf.spec.kubeConfig.secretRef.name && self.spec.kubeConfig.secretRef.key == oldSelf.spec.kubeConfig.secretRef.key : !has(oldSelf.spec) || !has(oldSelf.spec.kubeConfig))",message="spec.kubeConfig cannot change while the provider is installed, because its release would stay in the former cluster: delete this resource and create another one, or change the content of the Secret"
 type IPAMProvider struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -217,6 +222,7 @@ func (l *IPAMProviderList) GetItems() []Provider { return items(l.Items) }
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 45",message="the name is part of labels: it must be at most 45 characters long and contain no dots"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.release) || (has(self.spec) && has(self.spec.kubeConfig) ? has(oldSelf.spec) && has(oldSelf.spec.kubeConfig) && self.spec.kubeConfig.secretRef.name == oldSelf.spec.kubeConfig.secretRef.name && self.spec.kubeConfig.secretRef.key == oldSelf.spec.kubeConfig.secretRef.key : !has(oldSelf.spec) || !has(oldSelf.spec.kubeConfig))",message="spec.kubeConfig cannot change while the provider is installed, because its release would stay in the former cluster: delete this resource and create another one, or change the content of the Secret"
 type RuntimeExtensionProvider struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -249,6 +255,7 @@ func (l *RuntimeExtensionProviderList) GetItems() []Provider { return items(l.It
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.contains('.') && self.metadata.name.size() <= 57",message="the name is part of labels: it must be at most 57 characters long and contain no dots"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.release) || (has(self.spec) && has(self.spec.kubeConfig) ? has(oldSelf.spec) && has(oldSelf.spec.kubeConfig) && self.spec.kubeConfig.secretRef.name == oldSelf.spec.kubeConfig.secretRef.name && self.spec.kubeConfig.secretRef.key == oldSelf.spec.kubeConfig.secretRef.key : !has(oldSelf.spec) || !has(oldSelf.spec.kubeConfig))",message="spec.kubeConfig cannot change while the provider is installed, because its release would stay in the former cluster: delete this resource and create another one, or change the content of the Secret"
 type AddonProvider struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -119,7 +119,7 @@ type ProviderSpec struct {
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// kubeConfig selects another cluster to install the provider into. Default: the cluster of this
-	// resource.
+	// resource. It cannot change while the provider is installed.
 	// +optional
 	KubeConfig *KubeConfig `json:"kubeConfig,omitempty"`
 }

@@ -180,8 +180,8 @@ func TestOneMessagePerMistake(t *testing.T) {
 }
 
 func TestRulesAreCovered(t *testing.T) {
-	// TestNameLength and TestVersionFormat cover these two.
-	prefixes := []string{"the name is part of labels", "must be a version"}
+	// TestNameLength, TestVersionFormat and TestKubeConfigOfInstalledProvider cover these.
+	prefixes := []string{"the name is part of labels", "must be a version", kubeConfigRule}
 	prefixes = slices.AppendSeq(prefixes, maps.Keys(invalidSpecs))
 
 	for _, crd := range readCRDs(t) {

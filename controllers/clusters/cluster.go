@@ -214,6 +214,14 @@ func (c *Cluster) forgetTarget(account string) {
 	delete(c.targets, account)
 }
 
+// forget drops what is known of the objects of a resource, and stops watching the kinds that only it has.
+// Targets of accounts are dropped as a whole.
+func (c *Cluster) forget(user resource) {
+	c.tracker.Forget(user.label, user.namespace)
+	c.own.CRDs.Forget(user.label)
+	c.own.Releases.Forget(user.release())
+}
+
 func (c Connection) newCache(options cache.Options) (cache.Cache, error) {
 	if options.Scheme == nil {
 		options.Scheme = c.Scheme

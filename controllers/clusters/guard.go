@@ -19,8 +19,10 @@ type Limits struct {
 	// ProbeTimeout limits a request that finds out whether the API server answers. Default: 10s.
 	ProbeTimeout time.Duration
 	// MinProbe and MaxProbe are the shortest and the longest time between two of these requests.
-	// Default: 1s and 1m.
+	// Default: 1s and 30s.
 	MinProbe, MaxProbe time.Duration
+	// Idle is how long an API server may answer no request before it is probed. Default: 20s.
+	Idle time.Duration
 	// MaxResponse limits the body of each response in bytes, and MaxList the sum of all pages of a list,
 	// of all events of a watch, and of all responses that are read at the same time.
 	// Default: 16 MiB and 96 MiB.
@@ -35,7 +37,8 @@ func (l Limits) withDefaults() Limits {
 	setDefault(&l.Timeout, 30*time.Second)
 	setDefault(&l.ProbeTimeout, 10*time.Second)
 	setDefault(&l.MinProbe, time.Second)
-	setDefault(&l.MaxProbe, time.Minute)
+	setDefault(&l.MaxProbe, 30*time.Second)
+	setDefault(&l.Idle, 20*time.Second)
 	setDefault(&l.MaxResponse, 16<<20)
 	setDefault(&l.MaxList, 96<<20)
 	setDefault(&l.MaxDecoded, 128<<20)
@@ -82,6 +85,9 @@ func (g *guard) wrap(next http.RoundTripper) http.RoundTripper {
 	return &wrapped
 }
 
+// WrappedRoundTripper returns the transport that sends the requests.
+func (g *guard) WrappedRoundTripper() http.RoundTripper { return g.next }
+
 // RoundTrip sends a request.
 func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 	probing := isProbe(request.Context())
@@ -110,6 +116,13 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 		release()
 
 		return nil, err
+	}
+
+	// Invalid credentials are of no more use than no answer.
+	if response.StatusCode == http.StatusUnauthorized && !probing {
+		g.reach.failed()
+	} else {
+		g.reach.answered()
 	}
 
 	if location := response.Header.Get("Location"); location != "" && isRedirect(response.StatusCode) {

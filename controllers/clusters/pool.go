@@ -8,6 +8,7 @@ import (
 
 	fluxclient "github.com/fluxcd/pkg/runtime/client"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -47,6 +48,15 @@ type resource struct{ label, namespace string }
 
 func resourceOf(provider v1alpha2.Provider) resource {
 	return resource{label: v1alpha2.Label(provider), namespace: provider.GetNamespace()}
+}
+
+// release returns the key of the resource's release.
+func (r resource) release() types.NamespacedName {
+	t, name := v1alpha2.ParseLabel(r.label)
+	provider := t.New()
+	provider.SetName(name)
+
+	return types.NamespacedName{Namespace: r.namespace, Name: v1alpha2.ReleaseName(provider)}
 }
 
 // use is what a resource uses.
@@ -172,7 +182,7 @@ func (p *Pool) release(before use) {
 	}
 }
 
-// forgetObjects stops watching what only a resource had in the cluster that it no longer uses.
+// forgetObjects drops what is known of a resource's objects in the cluster that it no longer uses.
 func (p *Pool) forgetObjects(user resource, before use) {
 	p.mu.Lock()
 	remote := p.remotes[before.key]
@@ -188,7 +198,7 @@ func (p *Pool) forgetObjects(user resource, before use) {
 	}
 
 	if cluster != nil {
-		cluster.tracker.Forget(user.label, user.namespace)
+		cluster.forget(user)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"sync"
 	"time"
@@ -67,6 +66,8 @@ type reachability struct {
 	probe   func(context.Context) error
 	probing bool
 	down    *UnreachableError
+	// answer is when the server answered last.
+	answer time.Time
 	// pause is when the server, which has sent too much, may be asked again.
 	pause time.Time
 }
@@ -95,8 +96,8 @@ func (r *reachability) refusal() error {
 	return &down
 }
 
-// failed notes that a request got no response. The server counts as unreachable if a probe, which
-// starts now, gets none either.
+// failed notes that a request got no response, or that there was none for a while. The server counts as
+// unreachable if a probe, which starts now, gets none either.
 func (r *reachability) failed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,6 +109,37 @@ func (r *reachability) failed() {
 	r.probing = true
 
 	go r.probeUntilReachable()
+}
+
+// answered notes that the server has answered a request.
+func (r *reachability) answered() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.answer = time.Now()
+}
+
+// watch probes the server whenever it has answered nothing for a while, until the connection is closed.
+// Otherwise only the next change would show that a server is gone whose watches are still open.
+func (r *reachability) watch() {
+	ticker := time.NewTicker(r.limits.Idle / 2)
+	defer ticker.Stop()
+
+	for {
+		select {
+		case <-r.running.Done():
+			return
+		case <-ticker.C:
+		}
+
+		r.mu.Lock()
+		idle := time.Since(r.answer) > r.limits.Idle/2
+		r.mu.Unlock()
+
+		if idle {
+			r.failed()
+		}
+	}
 }
 
 // probeUntilReachable asks the server until it answers.
@@ -244,28 +276,3 @@ func reasonOf(err error) string {
 
 	return object.OneLine(err.Error(), maxReason)
 }
-
-// newProbe returns a function that asks a server for its version. Any response will do: it may be that
-// the user may not read it.
-func newProbe(client *http.Client, server string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/version", http.NoBody)
-		if err != nil {
-			return err
-		}
-
-		response, err := client.Do(request)
-		if err != nil {
-			return err
-		}
-
-		return response.Body.Close()
-	}
-}
-
-// probeKey marks the context of a probe.
-type probeKey struct{}
-
-func withProbe(ctx context.Context) context.Context { return context.WithValue(ctx, probeKey{}, true) }
-
-func isProbe(ctx context.Context) bool { return ctx.Value(probeKey{}) != nil }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"sync"
 
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -152,6 +153,10 @@ func (p *Pool) connect(ctx context.Context, remote *remote, config *rest.Config)
 	guard.reach.setProbe(newProbe(httpClient, config.Host))
 
 	cluster, err := p.open(ctx, config, httpClient)
+	if err == nil {
+		go guard.reach.watch()
+	}
+
 	if refused := (*UnreachableError)(nil); errors.As(err, &refused) {
 		return nil, refused
 	}
@@ -191,7 +196,11 @@ func (p *Pool) open(ctx context.Context, config *rest.Config, httpClient *http.C
 	}
 
 	// The caches retry lists and watches that fail.
-	go func() { _ = cluster.Start(ctx) }()
+	go func() {
+		_ = cluster.Start(ctx)
+
+		utilnet.CloseIdleConnectionsFor(httpClient.Transport)
+	}()
 
 	return cluster, nil
 }

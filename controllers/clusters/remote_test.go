@@ -3,6 +3,7 @@ package clusters_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -78,7 +79,7 @@ func impatient(pool *clusters.Pool) <-chan string {
 	pool.KubeConfig.InsecureTLS = true
 	pool.Limits = clusters.Limits{
 		Timeout: 200 * time.Millisecond, ProbeTimeout: 200 * time.Millisecond,
-		MinProbe: 50 * time.Millisecond, MaxProbe: 100 * time.Millisecond,
+		MinProbe: 50 * time.Millisecond, MaxProbe: 100 * time.Millisecond, Idle: 200 * time.Millisecond,
 	}
 	pool.Wake = func(label, _ string, _ time.Duration) { woken <- label }
 
@@ -177,4 +178,130 @@ func TestImpersonationInKubeConfig(t *testing.T) {
 
 	_, err := pool.For(t.Context(), provider("b", "installer", "there"))
 	g.Expect(err).To(MatchError(ContainSubstring("as cannot be combined with a ServiceAccount to impersonate")))
+}
+
+// switched is an API server that can stop to answer, or to accept credentials, while its connections stay.
+type switched struct {
+	*httptest.Server
+
+	mu     sync.Mutex
+	status int // 0 to answer nothing
+	open   map[net.Conn]bool
+	asked  int
+}
+
+func newSwitched(t *testing.T) *switched {
+	t.Helper()
+
+	s := &switched{status: http.StatusOK, open: map[net.Conn]bool{}}
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		status := s.status
+		s.asked++
+		s.mu.Unlock()
+
+		switch {
+		case status == 0:
+			<-r.Context().Done()
+		case status == http.StatusOK && strings.HasSuffix(r.URL.Path, "/kube-system"):
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system","uid":"there"}}`)
+		default:
+			w.WriteHeader(status)
+		}
+	}))
+	s.Config.ConnState = func(c net.Conn, state http.ConnState) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+
+		s.open[c] = true
+		if state == http.StateClosed {
+			delete(s.open, c)
+		}
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+
+	return s
+}
+
+// answer makes the server answer with a status, or nothing if that is 0.
+func (s *switched) answer(status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.status = status
+}
+
+// count returns the numbers of open connections and of requests so far.
+func (s *switched) count() (connections, requests int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return len(s.open), s.asked
+}
+
+// patient is impatient, but gives the server the time that a busy machine needs.
+func patient(pool *clusters.Pool) <-chan string {
+	woken := impatient(pool)
+	pool.Limits.Timeout, pool.Limits.ProbeTimeout = 2*time.Second, 2*time.Second
+
+	return woken
+}
+
+// Nothing asks the server here but the pool itself.
+func TestLossOfIdleCluster(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		reason string
+	}{
+		"that answers nothing any more":  {0, "no response within 2s"},
+		"whose credentials have expired": {http.StatusUnauthorized, "it rejects the credentials (401 Unauthorized)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			there := newSwitched(t)
+			pool, _, _ := newPool(t, secret("there", kubeConfig(there.URL)))
+			woken := patient(pool)
+			target(t, pool, provider("a", "", "there"))
+			g.Consistently(woken, "500ms").ShouldNot(Receive(), "it answers")
+
+			there.answer(c.status)
+			g.Eventually(woken, "20s").Should(Receive(Equal("infrastructure-a")))
+
+			_, err := pool.For(t.Context(), provider("a", "", "there"))
+			g.Expect(err).To(BeAssignableToTypeOf(&clusters.UnreachableError{}))
+			g.Expect(err).To(MatchError(ContainSubstring(c.reason)))
+
+			there.answer(http.StatusOK)
+			g.Eventually(woken, "20s").Should(Receive(Equal("infrastructure-a")))
+			target(t, pool, provider("a", "", "there"))
+		})
+	}
+}
+
+func TestForgottenClusterIsNotCalled(t *testing.T) {
+	for name, status := range map[string]int{"that answers": http.StatusOK, "that answers nothing": 0} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			there := newSwitched(t)
+			pool, _, _ := newPool(t, secret("there", kubeConfig(there.URL)))
+			woken := patient(pool)
+			p := provider("a", "", "there")
+			target(t, pool, p)
+
+			there.answer(status)
+
+			if status == 0 {
+				g.Eventually(woken, "20s").Should(Receive(), "it is probed from now on")
+			}
+
+			pool.Forget(p)
+
+			g.Eventually(func() int { connections, _ := there.count(); return connections }, "20s").Should(BeZero())
+
+			_, before := there.count()
+			g.Consistently(func() int { _, requests := there.count(); return requests }, "500ms").Should(Equal(before))
+		})
+	}
 }

@@ -74,6 +74,14 @@ func (m *memory) includedCRDs(label string) sets.Set[string] {
 	return sets.New(m.included[label].UnsortedList()...)
 }
 
+// Forget drops which CRDs the chart of a provider includes.
+func (m *memory) Forget(label string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	delete(m.included, label)
+}
+
 // AffectedProviders returns the labels of the providers that a change of a CRD may affect: the one
 // that it belongs to, and all whose charts include a CRD of that name.
 func (m *memory) AffectedProviders(crd client.Object) []string {

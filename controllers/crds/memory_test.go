@@ -29,6 +29,10 @@ func TestAffectedProviders(t *testing.T) {
 
 	m.rememberCRDs("infrastructure-other", files[1:])
 	g.Expect(m.AffectedProviders(crd)).To(Equal([]string{"infrastructure-owner"}), "the new chart does not include it")
+
+	m.Forget("infrastructure-other")
+	m.Forget("infrastructure-owner")
+	g.Expect(m.included).To(BeEmpty())
 }
 
 func TestObserveDeletion(t *testing.T) {

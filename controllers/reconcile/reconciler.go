@@ -111,12 +111,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 
-	r.uids.Store(req.NamespacedName, provider.GetUID())
-
-	// The objects of a resource out of scope may have woken it.
+	// The objects of a resource out of scope may have woken it, or its labels have changed.
 	if !r.Scope.Includes(provider) {
+		r.forgetGone(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
+
+	r.remember(req.NamespacedName, provider.GetUID())
 
 	if provider.GetDeletionTimestamp().IsZero() && !provider.GetSpec().Suspend {
 		err := r.setFinalizer(ctx, provider, controllerutil.AddFinalizer)

@@ -102,21 +102,32 @@ func (r *Reconciler) forget(provider v1alpha2.Provider) {
 	r.Planner.Charts.Forget(provider)
 	r.Upgrades.Forget(provider.GetUID())
 	r.permitted.forget(provider.GetUID())
+	r.corrections.Forget(provider.GetUID())
 	r.Metrics.Forget(provider)
+}
+
+// remember notes the UID of a resource. What is remembered of an earlier one of the same name is dropped.
+func (r *Reconciler) remember(name types.NamespacedName, uid types.UID) {
+	before, known := r.uids.Swap(name, uid)
+	if known && before != uid {
+		r.forgetResource(name, before.(types.UID))
+	}
 }
 
 // forgetGone drops what the operator remembers of a resource that no longer exists: it may have had no
 // finalizer, or a user may have removed that.
 func (r *Reconciler) forgetGone(name types.NamespacedName) {
 	uid, known := r.uids.LoadAndDelete(name)
-	if !known {
-		return
+	if known {
+		r.forgetResource(name, uid.(types.UID))
 	}
+}
 
+func (r *Reconciler) forgetResource(name types.NamespacedName, uid types.UID) {
 	provider := r.Type.New()
 	provider.SetNamespace(name.Namespace)
 	provider.SetName(name.Name)
-	provider.SetUID(uid.(types.UID))
+	provider.SetUID(uid)
 
 	r.forget(provider)
 }

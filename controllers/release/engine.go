@@ -236,6 +236,9 @@ func (e *Engine) Uninstall(ctx context.Context, release types.NamespacedName, ow
 	return s.result(), err
 }
 
+// Forget drops the record of a release from memory.
+func (e *Engine) Forget(release types.NamespacedName) { e.records.forget(release) }
+
 // lock ensures that this process runs one action on a release at a time.
 func (e *Engine) lock(release types.NamespacedName) (unlock func(), err error) {
 	e.mu.Lock()

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
 // Scope selects the provider resources that the operator reconciles. The operator reads the others
@@ -42,6 +44,19 @@ func (s Scope) Includes(resource client.Object) bool {
 	selected := s.Selector == nil || s.Selector.Matches(labels.Set(resource.GetLabels()))
 
 	return inNamespace && selected
+}
+
+// Concerns passes on the events of resources that the operator reconciles, or did before a change of their
+// labels.
+func (s Scope) Concerns() predicate.Predicate {
+	concerned := predicate.NewPredicateFuncs(s.Includes)
+
+	return predicate.Funcs{
+		CreateFunc:  concerned.Create,
+		DeleteFunc:  concerned.Delete,
+		GenericFunc: concerned.Generic,
+		UpdateFunc:  func(e event.UpdateEvent) bool { return s.Includes(e.ObjectOld) || s.Includes(e.ObjectNew) },
+	}
 }
 
 // CacheNamespaces returns the scope's namespaces as a cache's option; nil for all.

@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
@@ -42,4 +43,20 @@ func TestNewScopeRefusesInvalidInput(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring(`invalid namespace "b c"`)))
 	_, err = NewScope(nil, "team=x=y")
 	g.Expect(err).To(MatchError(ContainSubstring("e.g. team=a")))
+}
+
+func TestScopeConcernsWhatLeavesIt(t *testing.T) {
+	g := NewWithT(t)
+	scope, err := NewScope(nil, "team=x")
+	g.Expect(err).NotTo(HaveOccurred())
+
+	inside := &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"team": "x"}}}
+	outside := &v1alpha2.InfrastructureProvider{}
+	concerns := scope.Concerns()
+
+	g.Expect(concerns.Update(event.UpdateEvent{ObjectOld: inside, ObjectNew: outside})).To(BeTrue())
+	g.Expect(concerns.Update(event.UpdateEvent{ObjectOld: outside, ObjectNew: inside})).To(BeTrue())
+	g.Expect(concerns.Update(event.UpdateEvent{ObjectOld: outside, ObjectNew: outside})).To(BeFalse())
+	g.Expect(concerns.Create(event.CreateEvent{Object: outside})).To(BeFalse())
+	g.Expect(concerns.Delete(event.DeleteEvent{Object: inside})).To(BeTrue())
 }

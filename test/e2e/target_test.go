@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -256,6 +258,41 @@ var _ = Describe("Providers in a remote cluster", Ordered, func() {
 			HaveField("Status", "superseded"), HaveField("Status", "deployed")))
 	})
 
+	It("are forgotten, with the connection to their cluster, if a user removes the finalizer", func(ctx SpecContext) {
+		other := newWire(line.to)
+		DeferCleanup(other.cut)
+
+		kubeconfig := &corev1.Secret{}
+		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: p.GetNamespace(), Name: "there"}, kubeconfig)).To(Succeed())
+
+		text := strings.ReplaceAll(string(kubeconfig.Data["value"]), line.address, other.address)
+		Expect(w.client.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.GetNamespace(), Name: "other"},
+			StringData: map[string]string{"value": text},
+		})).To(Succeed())
+
+		t := newTiny("forgotten", "v1.0.0")
+		forgotten, source := t.resource(), t.configMap()
+		forgotten.Namespace, source.Namespace, source.Name = p.GetNamespace(), p.GetNamespace(), t.name
+		source.Labels[v1alpha2.ConfigMapVersionLabel] = t.version
+		forgotten.Spec.KubeConfig = p.GetSpec().KubeConfig.DeepCopy()
+		forgotten.Spec.KubeConfig.SecretRef.Name = "other"
+
+		Expect(w.client.Create(ctx, source)).To(Succeed())
+		Expect(w.client.Create(ctx, forgotten)).To(Succeed())
+		Eventually(w.read(ctx, forgotten)).Should(beReady("v1.0.0"))
+		Expect(other.connections()).To(BeNumerically(">", 0))
+
+		update(ctx, w, forgotten, func(p v1alpha2.Provider) { p.GetSpec().Suspend = true })
+		Expect(w.client.Delete(ctx, forgotten)).To(Succeed())
+		Eventually(w.read(ctx, forgotten)).Should(notBeReady(v1alpha2.SuspendedReason, "the deletion waits"))
+		update(ctx, w, forgotten, func(p v1alpha2.Provider) { p.SetFinalizers(nil) })
+		Eventually(gone(ctx, w, forgotten)).Should(BeTrue())
+		Eventually(other.connections, 20*time.Second).Should(BeZero())
+		Consistently(other.connections, quietPeriod).Should(BeZero())
+		there.run(ctx, "helm", "uninstall", "infrastructure-forgotten", "-n", p.GetNamespace())
+	})
+
 	It("are uninstalled there", func(ctx SpecContext) {
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
@@ -348,7 +385,12 @@ type wire struct {
 	mu       sync.Mutex
 	listener net.Listener
 	open     []net.Conn
+
+	active atomic.Int32
 }
+
+// connections returns how many connections are open.
+func (w *wire) connections() int { return int(w.active.Load()) }
 
 func newWire(to string) *wire {
 	GinkgoHelper()
@@ -391,7 +433,9 @@ func (w *wire) restore() {
 			w.open = append(w.open, from, to)
 			w.mu.Unlock()
 
-			go func() { _, _ = io.Copy(to, from); _ = to.Close() }()
+			w.active.Add(1)
+
+			go func() { _, _ = io.Copy(to, from); _ = to.Close(); w.active.Add(-1) }()
 			go func() { _, _ = io.Copy(from, to); _ = from.Close() }()
 		}
 	}()

@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -90,4 +91,12 @@ func (b *Backoff) Record(o Subject, now time.Time, succeeded bool) {
 	}
 
 	b.series[o] = series{count, now}
+}
+
+// Forget drops what is remembered of the objects of a resource.
+func (b *Backoff) Forget(resource types.UID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	maps.DeleteFunc(b.series, func(o Subject, _ series) bool { return o.Resource == resource })
 }
