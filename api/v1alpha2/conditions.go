@@ -167,8 +167,11 @@ const (
 	// names both.
 	CRDConflictReason = "CRDConflict"
 
-	// WaitingForCRDsReason: a CustomResourceDefinition that is managed elsewhere is missing or
-	// incompatible with this version.
+	// IncompatibleCRDReason: a CustomResourceDefinition that is managed elsewhere is incompatible with this
+	// version.
+	IncompatibleCRDReason = "IncompatibleCRD"
+
+	// WaitingForCRDsReason: a CustomResourceDefinition that is managed elsewhere is missing.
 	WaitingForCRDsReason = "WaitingForCRDs"
 )
 

@@ -24,7 +24,9 @@ type IncompatibleError struct {
 	// NewerVersion is the version of the provider that the live CRD was applied for, if the CRD is
 	// not applied because it is newer.
 	NewerVersion string
-	Report       *safety.Report
+	// Missing is true if the CRD does not exist.
+	Missing bool
+	Report  *safety.Report
 }
 
 func (e *IncompatibleError) Error() string {
@@ -62,6 +64,7 @@ func (a *Applier) CheckUnmanaged(ctx context.Context, p *Plan) error {
 				Name:         u.name,
 				Version:      p.request.Version,
 				NewerVersion: u.newerVersion,
+				Missing:      live == nil,
 				Report:       report,
 			}
 		}

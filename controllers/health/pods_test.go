@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // pod returns a pod with a container "manager" and an age in minutes.
@@ -154,4 +155,32 @@ func TestInitContainerProblem(t *testing.T) {
 		p.Status.InitContainerStatuses = []corev1.ContainerStatus{done, stuck}
 	})
 	g.Expect(podsProblem([]corev1.Pod{p})).To(Equal("pod a: init container second: ImagePullBackOff: image init:v1"))
+}
+
+func TestInvalidImage(t *testing.T) {
+	const image = "registry.example.com/foo:v9" // of the pods
+
+	workload := func(image string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{
+			"spec": map[string]any{"containers": []any{map[string]any{"name": "manager", "image": image}}},
+		}}}}
+	}
+	deleted := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }
+
+	for name, test := range map[string]struct {
+		workload *unstructured.Unstructured
+		pod      corev1.Pod
+		want     bool
+	}{
+		"invalid":                       {workload(image), pod("a", 1, waiting("InvalidImageName", "")), true},
+		"invalid in an earlier version": {workload("foo:v10"), pod("a", 1, waiting("InvalidImageName", "")), false},
+		"invalid, but being deleted":    {workload(image), pod("a", 1, waiting("InvalidImageName", ""), deleted), false},
+		"does not exist, or not yet":    {workload(image), pod("a", 1, waiting("ImagePullBackOff", "")), false},
+		"crashes":                       {workload(image), pod("a", 1, waiting("CrashLoopBackOff", "")), false},
+		"invalid, unknown template":     {&unstructured.Unstructured{}, pod("a", 1, waiting("InvalidImageName", "")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(hasInvalidImage(test.workload, []corev1.Pod{test.pod})).To(Equal(test.want))
+		})
+	}
 }

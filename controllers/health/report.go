@@ -25,7 +25,32 @@ func (h ObjectHealth) String() string { return fmt.Sprintf("%s: %s", h.Object, h
 // Healthy reports whether all objects are healthy.
 func (r Report) Healthy() bool { return len(r.Unhealthy()) == 0 }
 
-// Failed reports whether an object will not become healthy by itself.
+// Verdict is what follows from the health of objects.
+type Verdict string
+
+// The verdicts.
+const (
+	// Ready: all objects are healthy.
+	Ready Verdict = "Ready"
+	// Wait: objects are not healthy, and may become so.
+	Wait Verdict = "Wait"
+	// Stop: an object cannot become healthy, however long one waits.
+	Stop Verdict = "Stop"
+)
+
+// Verdict returns what follows from the report.
+func (r Report) Verdict() Verdict {
+	switch {
+	case r.Healthy():
+		return Ready
+	case slices.ContainsFunc(r.Objects, func(h ObjectHealth) bool { return h.Final }):
+		return Stop
+	default:
+		return Wait
+	}
+}
+
+// Failed reports whether an object will probably not become healthy by itself.
 func (r Report) Failed() bool {
 	return slices.ContainsFunc(r.Objects, func(h ObjectHealth) bool { return h.Status == status.FailedStatus })
 }

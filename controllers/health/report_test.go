@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -78,4 +79,47 @@ func TestReport(t *testing.T) {
 
 	report.Objects = append(report.Objects, configMap("f", status.FailedStatus))
 	g.Expect(report.Failed()).To(BeTrue())
+}
+
+// computed returns the health of an object of a kind with one condition.
+func computed(group, kind, condition, value, reason string) health.ObjectHealth {
+	o := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{
+		map[string]any{"type": condition, "status": value, "reason": reason},
+	}}}}
+	o.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})
+
+	return health.ObjectHealth{Result: health.Compute(o)}
+}
+
+// job returns the health of a Job with a status.
+func job(fields map[string]any, suspended bool) health.ObjectHealth {
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{"suspend": suspended}, "status": fields,
+	}}
+	o.SetGroupVersionKind(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"})
+
+	return health.ObjectHealth{Result: health.Compute(o)}
+}
+
+func TestVerdict(t *testing.T) {
+	healthy := health.ObjectHealth{Result: health.Result{Status: status.CurrentStatus}}
+
+	for name, test := range map[string]struct {
+		object health.ObjectHealth
+		want   health.Verdict
+	}{
+		"a healthy object":  {healthy, health.Ready},
+		"a Job that runs":   {job(map[string]any{"startTime": "2026-01-01T12:00:00Z"}, false), health.Wait},
+		"a suspended Job":   {job(map[string]any{"startTime": "2026-01-01T12:00:00Z"}, true), health.Ready},
+		"a completed Job":   {computed("batch", "Job", "Complete", "True", ""), health.Ready},
+		"a Job that failed": {computed("batch", "Job", "Failed", "True", "BackoffLimitExceeded"), health.Stop},
+		"a Deployment after its deadline": {
+			computed("apps", "Deployment", "Progressing", "False", "ProgressDeadlineExceeded"), health.Wait,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report := health.Report{Objects: []health.ObjectHealth{healthy, test.object}}
+			NewWithT(t).Expect(report.Verdict()).To(Equal(test.want))
+		})
+	}
 }

@@ -21,6 +21,8 @@ type Result struct {
 	// Finished means that the object is a Job that has completed, whether it still exists or not: it
 	// remains healthy without being needed.
 	Finished bool
+	// Final is true if the object cannot become healthy, however long one waits.
+	Final bool
 }
 
 // Healthy reports whether the object is healthy.
@@ -46,17 +48,23 @@ func Compute(o client.Object) Result {
 			return Result{Status: status.UnknownStatus, Message: "its status cannot be read: " + err.Error()}
 		}
 
+		if o.GroupVersionKind().GroupKind() == jobKind {
+			return computeJob(o, result)
+		}
+
 		return Result{Status: result.Status, Message: result.Message}
 	default:
 		return Result{Status: status.UnknownStatus, Message: "its status cannot be read"}
 	}
 }
 
+var jobKind = schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}
+
 // isCompleteJob reports whether an object is a Job that has completed. Kubernetes deletes it some time
 // afterwards, if it has a spec.ttlSecondsAfterFinished.
 func isCompleteJob(o client.Object) bool {
 	job, ok := o.(*unstructured.Unstructured)
-	if !ok || job.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}) {
+	if !ok || job.GroupVersionKind().GroupKind() != jobKind {
 		return false
 	}
 
@@ -66,6 +74,19 @@ func isCompleteJob(o client.Object) bool {
 		condition, _ := c.(map[string]any)
 		return condition["type"] == string(batchv1.JobComplete) && condition["status"] == string(corev1.ConditionTrue)
 	})
+}
+
+// computeJob returns the health of a Job that has not completed. kstatus considers a Job current once it
+// has started; here that is so only while it is suspended. Kubernetes does not start one again that has
+// failed. The other kinds that kstatus considers failed may recover: a Deployment that exceeded its
+// deadline, for example.
+func computeJob(o *unstructured.Unstructured, result *status.Result) Result {
+	suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend")
+	if result.Status == status.CurrentStatus && !suspended {
+		return Result{Status: status.InProgressStatus, Message: "has not completed yet"}
+	}
+
+	return Result{Status: result.Status, Message: result.Message, Final: result.Status == status.FailedStatus}
 }
 
 // kindsWithoutStatus are the kinds whose objects are healthy if they exist.

@@ -67,6 +67,8 @@ func (t *Tracker) explain(ctx context.Context, id object.Key, o client.Object, r
 		result.Message = problem
 	}
 
+	result.Final = result.Final || hasInvalidImage(workload, pods)
+
 	return result
 }
 

@@ -149,18 +149,20 @@ func (r *run) awaitsHealth() bool {
 	return revision.Ours() && revision.Status == state.StatusDeployed && !revision.Healthy
 }
 
-// markFailed marks the revision failed if it has not become healthy in time. A changed spec comes
-// first: it may be the fix. A revision that was rolled back to was healthy before, and there is nothing
-// better to roll back to.
+// markFailed marks the revision failed if it has not become healthy in time, or cannot. A changed spec
+// comes first: it may be the fix. A revision that was rolled back to was healthy before, and there is
+// nothing better to roll back to.
 func (r *run) markFailed(ctx context.Context) Result {
 	revision := r.installed.revision
 	if !r.awaitsHealth() || r.installed.healthy() || isAutomaticRollback(revision) {
 		return Result{}
 	}
 
+	final := r.installed.health.Verdict() == health.Stop
+
 	// An attempt that was resumed was created long before it was applied.
 	deadline := revision.Changed.Add(r.policy.Timeout)
-	if !r.policy.Now.After(deadline) {
+	if !final && !r.policy.Now.After(deadline) {
 		// Times of the API server are in whole seconds.
 		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), deadline.Sub(r.policy.Now)+time.Second)
 		return Result{}
@@ -173,10 +175,17 @@ func (r *run) markFailed(ctx context.Context) Result {
 
 	history := r.installed.history
 	reason := fmt.Sprintf("not healthy within %s: %s", r.policy.Timeout, r.installed.health.Message())
+	failure := state.FailureUnhealthy
+
+	if final {
+		reason = "it cannot become healthy: " + r.installed.health.Message()
+		failure = state.FailureFinal
+	}
+
 	ctrl.LoggerFrom(ctx).Info("The revision failed",
 		"release", history.Release.Name, "revision", revision.Number, "reason", reason)
 
-	err := r.target.Releases.MarkFailed(ctx, history.Release, revision, state.FailureUnhealthy, reason)
+	err := r.target.Releases.MarkFailed(ctx, history.Release, revision, failure, reason)
 	if err != nil {
 		return failed(err, applying)
 	}
@@ -251,14 +260,6 @@ func (r *run) carePolicy() state.Policy {
 	return policy
 }
 
-// recovered reports whether a failed revision has become healthy after all.
-func (r *run) recovered() bool {
-	revision := r.installed.revision
-
-	return revision.Ours() && revision.Status == state.StatusFailed &&
-		revision.Failure == state.FailureUnhealthy && r.installed.healthy()
-}
-
 // attemptedDigest returns the digest of what Capstan last tried to install. A revision that it rolled
 // back to automatically carries the digest of an earlier attempt.
 func attemptedDigest(history state.History) string {
@@ -278,16 +279,4 @@ func attemptedDigest(history state.History) string {
 // isAutomaticRollback reports whether Capstan rolled back to an earlier revision without being asked.
 func isAutomaticRollback(revision state.Revision) bool {
 	return revision.RollbackTo != 0 && !strings.HasPrefix(revision.Digest, rollbackDigestPrefix)
-}
-
-// leavesRevision reports whether a failed action has left a failed revision in the history, from which
-// the next action follows.
-func leavesRevision(err error) bool {
-	var (
-		rejected    *release.RejectedError
-		unavailable *release.UnavailableError
-		remove      *release.RemoveError
-	)
-
-	return errors.As(err, &rejected) || errors.As(err, &unavailable) || errors.As(err, &remove)
 }

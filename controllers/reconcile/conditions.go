@@ -5,12 +5,26 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
+
+// end writes the status and the conditions of a run, and returns when the resource comes back.
+func (r *run) end(result Result) (ctrl.Result, error) {
+	r.writeStatus()
+	r.writeConditions()
+
+	// A problem of the change says nothing about what is installed.
+	if result.Condition == installFailed && r.hasInstalled() {
+		result.Condition = ""
+	}
+
+	return writeResult(r.provider, r.limit(result))
+}
 
 // writeStatus writes what was found out about the release into the status.
 func (r *run) writeStatus() {

@@ -130,3 +130,15 @@ func (r *run) refuse(target state.Revision, reason error) {
 
 	r.policy.Refused[target.Number] = true
 }
+
+// leavesRevision reports whether a failed action has left a failed revision in the history, from which
+// the next action follows.
+func leavesRevision(err error) bool {
+	var (
+		rejected    *release.RejectedError
+		unavailable *release.UnavailableError
+		remove      *release.RemoveError
+	)
+
+	return errors.As(err, &rejected) || errors.As(err, &unavailable) || errors.As(err, &remove)
+}

@@ -29,6 +29,15 @@ func (r *run) changePolicy() state.Policy {
 	return policy
 }
 
+// recovered reports whether a failed revision has become healthy after all.
+func (r *run) recovered() bool {
+	revision := r.installed.revision
+
+	unhealthy := revision.Failure == state.FailureUnhealthy || revision.Failure == state.FailureFinal
+
+	return revision.Ours() && revision.Status == state.StatusFailed && unhealthy && r.installed.healthy()
+}
+
 // markHandled records with the newest revision that the resource asks for nothing else. What changes
 // later although the resource does not is then known not to be a request.
 func (r *run) markHandled(ctx context.Context) Result {

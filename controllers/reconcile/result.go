@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/patches"
+	"github.com/capstan-project/capstan/controllers/patience"
 	"github.com/capstan-project/capstan/controllers/permissions"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
@@ -63,6 +64,10 @@ type Result struct {
 	At time.Time
 	// Err is the error behind Retrying.
 	Err error
+	// Limited is set if a user must look when this takes longer than spec.release.timeout: Waiting for
+	// others, or Retrying. Since is since when, and Overdue is set once it does take longer.
+	Limited, Overdue bool
+	Since            time.Time
 }
 
 // Ends reports whether no step follows.
@@ -166,8 +171,12 @@ var errorTable = []row{
 	onValue(func(e *crds.IncompatibleError, result *Result) {
 		result.set(preflightFailed, v1alpha2.UnsupportedProviderDowngradeReason, Stalled)
 
-		if e.NewerVersion == "" {
+		switch {
+		case e.NewerVersion != "":
+		case e.Missing:
 			result.set("", v1alpha2.WaitingForCRDsReason, Waiting)
+		default:
+			result.set("", v1alpha2.IncompatibleCRDReason, Stalled)
 		}
 	}),
 	on[*rollback.UncheckedError](preflightFailed, v1alpha2.UnsupportedProviderDowngradeReason, Stalled),
@@ -239,20 +248,9 @@ func failed(err error, reason string) Result {
 		result.Err = err
 	}
 
+	result.Limited = result.Outcome == Waiting || result.Outcome == Retrying
+
 	return result
-}
-
-// end writes the status and the conditions of a run, and returns when the resource comes back.
-func (r *run) end(result Result) (ctrl.Result, error) {
-	r.writeStatus()
-	r.writeConditions()
-
-	// A problem of the change says nothing about what is installed.
-	if result.Condition == installFailed && r.hasInstalled() {
-		result.Condition = ""
-	}
-
-	return writeResult(r.provider, result)
 }
 
 // writeResult writes the result into Ready, Reconciling and Stalled, and returns when the resource
@@ -269,14 +267,18 @@ func writeResult(provider v1alpha2.Provider, result Result) (ctrl.Result, error)
 		conditions.MarkFalse(provider, v1alpha2.ReadyCondition, result.Reason, "%s", result.Message)
 	}
 
-	switch result.Outcome {
-	case Waiting, Retrying:
-		conditions.MarkReconciling(provider, result.Reason, "%s", result.Message)
-	case Stalled:
+	switch {
+	case result.Outcome == Stalled, result.Overdue:
 		conditions.MarkStalled(provider, result.Reason, "%s", result.Message)
+	case result.Outcome == Waiting, result.Outcome == Retrying:
+		conditions.MarkReconciling(provider, result.Reason, "%s", result.Message)
 	default:
 		conditions.Delete(provider, v1alpha2.ReconcilingCondition)
 		conditions.Delete(provider, v1alpha2.StalledCondition)
+	}
+
+	if result.Limited {
+		patience.Keep(provider.GetConditions(), result.Since)
 	}
 
 	switch result.Outcome {

@@ -113,9 +113,13 @@ var errorCases = map[string]errorCase{
 		err:       &crds.IncompatibleError{NewerVersion: "v1.1.0", Report: &safety.Report{}},
 		condition: preflightFailed, reason: v1alpha2.UnsupportedProviderDowngradeReason, outcome: Stalled,
 	},
+	"an unmanaged CRD that is missing": {
+		err:    &crds.IncompatibleError{Missing: true, Report: &safety.Report{}},
+		reason: v1alpha2.WaitingForCRDsReason, outcome: Waiting,
+	},
 	"an unmanaged CRD that is incompatible": {
 		err:    &crds.IncompatibleError{Report: &safety.Report{}},
-		reason: v1alpha2.WaitingForCRDsReason, outcome: Waiting,
+		reason: v1alpha2.IncompatibleCRDReason, outcome: Stalled,
 	},
 	"a rollback to a revision that cannot be checked": {
 		err:       &rollback.UncheckedError{Version: "v1.0.0", CRDs: "v1.1.0"},
@@ -235,6 +239,7 @@ func TestErrorTable(t *testing.T) {
 			g.Expect(result.Reason).To(Equal(test.reason))
 			g.Expect(result.Outcome).To(Equal(test.outcome))
 			g.Expect(result.At).To(Equal(test.at))
+			g.Expect(result.Limited).To(Equal(test.outcome != Stalled), "waiting for others does not last forever")
 			g.Expect(result.Message).To(ContainSubstring(test.err.Error()))
 			g.Expect(result.Err != nil).To(Equal(test.outcome == Retrying), "only a retry returns the error")
 		})

@@ -71,8 +71,7 @@ type run struct {
 	failure       error
 	upgradeFailed string
 
-	// refusal is why a failed revision was not rolled back although it should have been; empty if
-	// nothing refused that.
+	// refusal is why a failed revision was not rolled back although it should have been.
 	refusal string
 
 	// moved is the move of the tag of the chart in use, if movedChecked; nil for none.

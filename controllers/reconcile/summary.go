@@ -9,6 +9,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/patience"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -90,7 +92,8 @@ func (r *run) stillInstalled() string {
 
 // healthResult is the result when the release is what it should be: its health decides.
 func (r *run) healthResult() Result {
-	health, version := r.installed.health, r.installed.record.AppVersion
+	report, version := r.installed.health, r.installed.record.AppVersion
+	final := report.Verdict() == health.Stop
 	held := r.decision.Action == state.Hold
 	ready := func(reason, format string, args ...any) Result {
 		name := v1alpha2.Label(r.provider) + " " + version
@@ -98,19 +101,46 @@ func (r *run) healthResult() Result {
 	}
 
 	switch {
-	case health.Healthy() && held:
+	case report.Healthy() && held:
 		return ready(v1alpha2.ExternalChangeReason, " is healthy; %s", r.heldMessage())
-	case health.Healthy() && r.paused():
+	case report.Healthy() && r.paused():
 		return ready(v1alpha2.PausedReason, " is installed and paused: its Deployments have no replicas")
-	case health.Healthy():
+	case report.Healthy():
 		return ready(v1alpha2.HealthyReason, " is installed and healthy")
 	case held:
-		return waiting(v1alpha2.UnhealthyReason, health.Message()+"; "+r.heldMessage(), noDeadline)
-	case r.installed.revision.Healthy || health.Failed():
-		return waiting(v1alpha2.UnhealthyReason, health.Message(), noDeadline)
+		return waiting(v1alpha2.UnhealthyReason, report.Message()+"; "+r.heldMessage(), noDeadline)
+	case final:
+		return Result{Outcome: Stalled, Reason: v1alpha2.UnhealthyReason, Message: report.Message()}
+	case r.installed.revision.Healthy || report.Failed():
+		result := waiting(v1alpha2.UnhealthyReason, report.Message(), noDeadline)
+		result.Limited = true
+
+		return result
 	default:
-		return waiting(v1alpha2.ProgressingReason, health.Message(), noDeadline)
+		return waiting(v1alpha2.ProgressingReason, report.Message(), noDeadline)
 	}
+}
+
+// limit sets since when the resource has been waiting for the same reason. A wait that takes longer than
+// an installation may is overdue: it continues, but a user must know.
+func (r *run) limit(result Result) Result {
+	if !result.Limited {
+		return result
+	}
+
+	now := time.Now()
+	result.Since = patience.Since(r.provider.GetConditions(), result.Reason, now)
+	end := result.Since.Add(r.policy.Timeout)
+
+	switch {
+	case now.After(end):
+		result.Overdue = true
+		result.Message += fmt.Sprintf("; this has taken longer than spec.release.timeout, which is %s", r.policy.Timeout)
+	case result.Outcome == Waiting && (result.At.IsZero() || result.At.After(end)):
+		result.At = end.Add(time.Second) // conditions have times in whole seconds
+	}
+
+	return result
 }
 
 // attemptFailed is the result when the goal was attempted and failed: why, what runs now, and what
@@ -132,8 +162,13 @@ func (r *run) attemptFailed() Result {
 	}
 
 	attempts := installed.history.Attempts(r.goal.digest)
-	if len(attempts) > 0 && attempts[0].Failure == state.FailureUnhealthy {
-		result.Reason = v1alpha2.TimedOutWaitingForDeploymentReason
+	if len(attempts) > 0 {
+		switch attempts[0].Failure {
+		case state.FailureUnhealthy:
+			result.Reason = v1alpha2.TimedOutWaitingForDeploymentReason
+		case state.FailureFinal:
+			result.Reason = v1alpha2.UnhealthyReason
+		}
 	}
 
 	deployed := revision.Status == state.StatusDeployed

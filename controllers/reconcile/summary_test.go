@@ -309,3 +309,54 @@ func TestNeedsCore(t *testing.T) {
 		})
 	}
 }
+
+func TestLimitedWaits(t *testing.T) {
+	waits := func(reason string, ago time.Duration) *metav1.Condition {
+		return &metav1.Condition{
+			Type: v1alpha2.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: reason,
+			LastTransitionTime: metav1.NewTime(time.Now().Add(-ago)),
+		}
+	}
+	limited := Result{Outcome: Waiting, Reason: "Some", Message: "waiting", Limited: true}
+	unlimited := limited
+	unlimited.Limited = false
+	retrying := limited
+	retrying.Outcome = Retrying
+
+	for name, test := range map[string]struct {
+		result  Result
+		before  *metav1.Condition
+		overdue bool
+		again   time.Duration
+	}{
+		"first":                          {limited, nil, false, defaultTimeout},
+		"for a while":                    {limited, waits("Some", time.Minute), false, defaultTimeout - time.Minute},
+		"too long":                       {limited, waits("Some", time.Hour), true, 0},
+		"for another reason":             {limited, waits("Other", time.Hour), false, defaultTimeout},
+		"retrying too long":              {retrying, waits("Some", time.Hour), true, 0},
+		"for the pods of a new revision": {unlimited, waits("Some", time.Hour), false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r := newTestRun()
+
+			if test.before != nil {
+				conditions.Set(r.provider, test.before)
+			}
+
+			result := r.limit(test.result)
+			g.Expect(result.Overdue).To(Equal(test.overdue))
+			g.Expect(until(result.At)).To(BeNumerically("~", test.again, 3*time.Second))
+
+			_, _ = writeResult(r.provider, result)
+			g.Expect(conditions.IsStalled(r.provider)).To(Equal(test.overdue))
+			g.Expect(conditions.IsReconciling(r.provider)).To(Equal(!test.overdue))
+
+			if test.overdue {
+				g.Expect(conditions.GetMessage(r.provider, v1alpha2.ReadyCondition)).To(Equal(
+					"waiting; this has taken longer than spec.release.timeout, which is 5m0s"))
+				g.Expect(r.limit(test.result).Overdue).To(BeTrue(), "it stays overdue")
+			}
+		})
+	}
+}

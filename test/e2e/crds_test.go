@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -234,11 +235,28 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 		w.offer(ctx, t)
 		p := t.resource()
 		p.Spec.CRDs = &v1alpha2.CRDsSpec{Unmanaged: []string{t.crd()}}
+		p.Spec.Release = &v1alpha2.ReleaseSpec{Timeout: &metav1.Duration{Duration: 3 * time.Second}}
 		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.WaitingForCRDsReason, t.crd()))
+		Eventually(w.read(ctx, p)).Should(And(
+			notBeReady(v1alpha2.WaitingForCRDsReason, t.crd()),
+			haveCondition(v1alpha2.ReconcilingCondition, metav1.ConditionTrue, v1alpha2.WaitingForCRDsReason),
+		))
+		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.WaitingForCRDsReason,
+			"this has taken longer than spec.release.timeout, which is 3s"), "nothing else wakes the provider")
 		Expect(w.helm(ctx, "helm", "list", "-n", "unmanaged", "--all")).To(BeEmpty())
 
-		Expect(w.client.Create(ctx, t.definition(nil))).To(Succeed())
+		crd := t.definition(nil)
+		crd.Spec.Versions[0].Name = "v0"
+		Expect(w.client.Create(ctx, crd)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.IncompatibleCRDReason, "does not serve the version"))
+
+		Eventually(func() error {
+			crd := w.definition(ctx, t.crd())
+			crd.Spec.Versions = append(crd.Spec.Versions, t.definition(nil).Spec.Versions...)
+			crd.Spec.Versions[0].Storage = false
+
+			return w.client.Update(ctx, crd)
+		}).Should(Succeed())
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"), "the CRD is watched although it has no label")
 		Expect(w.operatorWrites(func(r bed.Request) bool { return r.Name == t.crd() })).To(BeEmpty())
 	})

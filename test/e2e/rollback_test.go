@@ -140,6 +140,20 @@ var _ = Describe("A rollback", Ordered, ContinueOnFailure, func() {
 		Eventually(w.read(ctx, p)).Should(beReady("v1.2.0"))
 	})
 
+	It("follows at once when a Job has failed", func(ctx SpecContext) {
+		bad := newTiny("failing", "v1.1.0")
+		bad.components += "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: prepare, namespace: failing-system}\n" +
+			"spec:\n  activeDeadlineSeconds: 1\n  template:\n    spec:\n      restartPolicy: Never\n" +
+			"      nodeSelector: {no: such-node}\n      containers: [{name: prepare, image: prepare}]\n"
+		p := install(ctx, newTiny("failing", "v1.0.0"), bad)
+
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().Version, p.GetSpec().Release.Timeout = "v1.1.0", nil
+		})
+		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.UnhealthyReason,
+			"v1.1.0 failed: it cannot become healthy: Job failing/prepare", "v1.0.0 runs again, as revision 3"))
+	})
+
 	It("to a revision that ran keeps a paused provider paused", func(ctx SpecContext) {
 		p := install(ctx, newTiny("asleep", "v1.0.0"), newTiny("asleep", "v1.1.0"))
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })

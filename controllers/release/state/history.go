@@ -21,6 +21,8 @@ const (
 	FailureInterrupted Failure = "Interrupted"
 	// FailureUnhealthy: the objects did not become healthy in time.
 	FailureUnhealthy Failure = "Unhealthy"
+	// FailureFinal: an object cannot become healthy, however long one waits.
+	FailureFinal Failure = "Final"
 )
 
 // Revision is one revision of a release, as the metadata of its Secret describes it.
