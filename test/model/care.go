@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,8 +11,8 @@ import (
 
 // care is what the operator does for the newest revision.
 func (r *reconcile) care(newest Record) []request {
-	if newest.deployed() {
-		if plan := r.correct(newest); len(plan) > 0 {
+	if newest.deployed() && r.defect != IgnoresDrift {
+		if plan := slices.Concat(r.prune(newest), r.correct(newest)); len(plan) > 0 {
 			return plan
 		}
 	}
@@ -26,11 +27,11 @@ func (r *reconcile) care(newest Record) []request {
 	}
 
 	if !r.healthy {
-		r.wakeAt(r.changed.Add(startup).Add(r.process.skew))
+		r.wakeAt(r.changed.Add(startup))
 	}
 
 	if awaitsHealth && !isAutomaticRollback(newest.Revision) {
-		deadline := newest.Created.Add(Timeout)
+		deadline := newest.Changed.Add(Timeout)
 
 		switch {
 		case !r.policy.Now.After(deadline):
@@ -43,6 +44,19 @@ func (r *reconcile) care(newest Record) []request {
 	}
 
 	return r.rollBack()
+}
+
+// prune returns the requests that delete what the revision has left, because it could not be deleted for a
+// passing reason.
+func (r *reconcile) prune(newest Record) []request {
+	if !newest.Unpruned {
+		return nil
+	}
+
+	return append(r.remove(newest.Objects()), request{send: func() bool {
+		r.update(newest.Number, func(stored *Record) { stored.Unpruned = false })
+		return true
+	}})
 }
 
 // correct returns the requests that correct drift. The operator makes them right after it has checked that
@@ -80,7 +94,7 @@ func (r *reconcile) rollBack() []request {
 
 		target, _ := r.find(decision.Revision.Number)
 
-		if seen := r.Snapshot(); !seen.convertible(target.Content.Version) {
+		if seen := r.Snapshot(); !seen.convertible(target.Content.Version) && r.defect != ReturnsUnchecked {
 			r.policy.Refused[target.Number] = true
 			continue
 		}
@@ -105,6 +119,10 @@ func (r *reconcile) changePolicy() state.Policy {
 	policy := r.policy
 	policy.Requested = r.asksAgain() || r.recovered()
 
+	if r.defect == HoldsByDigest && r.digestChanged() {
+		policy.Requested = true
+	}
+
 	return policy
 }
 
@@ -117,6 +135,11 @@ func (r *reconcile) asksAgain() bool {
 	}
 
 	return last.Request != r.asked()
+}
+
+// digestChanged reports whether the operator's newest revision was created from something else.
+func (r *reconcile) digestChanged() bool {
+	return len(r.records) > 0 && attemptedDigest(r.history) != digest(r.content)
 }
 
 // asked returns what the resource asks for.

@@ -52,6 +52,10 @@ func (r *reconcile) writeStatus() []request {
 		status.contract = Find(newest.Content.Version).Contract
 	}
 
+	if r.defect == ReportsWantedContract {
+		status.contract = Find(r.content.Version).Contract
+	}
+
 	if status == r.resource {
 		return nil
 	}
@@ -73,10 +77,47 @@ type action struct {
 	observed   state.Observed
 }
 
-// act returns the requests of an action, in Helm's order.
+// act returns the requests of an action, in Helm's order. An attempt at the same that failed for a passing
+// reason is resumed: the action writes that revision again.
 func (r *reconcile) act(a action) []request {
-	number := r.newest() + 1
-	record := Record{Content: a.content, Revision: state.Revision{
+	record, resumes := r.begin(a)
+
+	var plan []request
+
+	if a.observed.State == state.Interrupted {
+		plan = append(plan, r.fail(r.records[0], state.FailureInterrupted))
+	}
+
+	plan = append(plan, request{send: func() bool {
+		if !resumes {
+			return r.add(record)
+		}
+
+		if r.newest() != record.Number {
+			return false
+		}
+
+		r.update(record.Number, func(stored *Record) { stored.Status, stored.Failure = record.Status, "" })
+
+		return true
+	}})
+	plan = append(plan, r.apply(record)...)
+
+	return append(plan, r.complete(record, false)...)
+}
+
+// begin returns the revision that an action begins with, and whether it exists.
+func (r *reconcile) begin(a action) (record Record, resumes bool) {
+	newest, exists := r.history.Newest()
+	number := newest.Number + 1
+
+	resumes = exists && newest.Ours() && newest.Status == state.StatusFailed &&
+		newest.Failure == state.FailureUnavailable && newest.Digest == a.digest && newest.RollbackTo == a.rollbackTo
+	if resumes {
+		number = newest.Number
+	}
+
+	record = Record{Content: a.content, Revision: state.Revision{
 		Number:     number,
 		Status:     state.StatusPendingUpgrade,
 		Origin:     number,
@@ -93,17 +134,15 @@ func (r *reconcile) act(a action) []request {
 		record.Request = r.asked()
 	}
 
+	return record, resumes
+}
+
+// complete returns the requests that end an action. Unpruned is true if objects are left to be deleted.
+func (r *reconcile) complete(record Record, unpruned bool) []request {
 	var plan []request
 
-	if a.observed.State == state.Interrupted {
-		plan = append(plan, r.fail(r.records[0], state.FailureInterrupted))
-	}
-
-	plan = append(plan, request{send: func() bool { return r.add(record) }})
-	plan = append(plan, r.apply(record)...)
-
 	for _, previous := range r.records {
-		if previous.deployed() {
+		if previous.deployed() && previous.Number != record.Number && r.defect != KeepsDeployed {
 			plan = append(plan, request{send: func() bool {
 				r.update(previous.Number, func(stored *Record) { stored.Status = state.StatusSuperseded })
 				return true
@@ -112,7 +151,11 @@ func (r *reconcile) act(a action) []request {
 	}
 
 	return append(plan, request{send: func() bool {
-		r.update(record.Number, func(stored *Record) { stored.Status = state.StatusDeployed })
+		r.update(record.Number, func(stored *Record) {
+			stored.Status = state.StatusDeployed
+			stored.Unpruned = unpruned
+		})
+
 		return true
 	}})
 }
@@ -147,15 +190,29 @@ func (r *reconcile) apply(record Record) []request {
 		}})
 	}
 
-	for _, name := range r.names() {
-		if _, keep := wanted[name]; keep {
-			continue
+	for _, deletion := range r.remove(wanted) {
+		deletion.failed = func(bool) []request {
+			if r.defect == FailsPruning {
+				return []request{r.fail(record, state.FailureRejected)}
+			}
+
+			return r.complete(record, true)
 		}
 
-		plan = append(plan, request{
-			send:   func() bool { delete(r.objects, name); return true },
-			failed: func(bool) []request { return []request{r.fail(record, state.FailureRejected)} },
-		})
+		plan = append(plan, deletion)
+	}
+
+	return plan
+}
+
+// remove returns the requests that delete all objects except those that are wanted.
+func (r *reconcile) remove(wanted map[string]Object) []request {
+	var plan []request
+
+	for _, name := range r.names() {
+		if _, keep := wanted[name]; !keep {
+			plan = append(plan, request{send: func() bool { delete(r.objects, name); return true }})
+		}
 	}
 
 	return plan
@@ -177,11 +234,12 @@ func (r *reconcile) fail(record Record, failure state.Failure) request {
 
 // uninstall removes the provider of a resource that is being deleted, and then the resource.
 func (r *reconcile) uninstall() []request {
-	var plan []request
-
-	for _, name := range r.names() {
-		plan = append(plan, request{send: func() bool { delete(r.objects, name); return true }})
+	kept := map[string]Object{}
+	if r.defect == ForgetsObjects {
+		kept["a"] = Object{}
 	}
+
+	plan := r.remove(kept)
 
 	for _, record := range slices.Backward(r.records) {
 		plan = append(plan, request{send: func() bool {

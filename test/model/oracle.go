@@ -91,17 +91,9 @@ func (o *Oracle) checkOwn(now Snapshot, record Record) *Violation {
 		return o.checkRollback(now, record)
 	case !slices.Contains(o.asked, record.Wanted):
 		return violates(Asked, "no user asked for it")
-	case o.settled == o.epoch && !failedBefore(now, record):
-		return violates(Asked, "no user asked for it again")
 	default:
 		return nil
 	}
-}
-
-// failedBefore reports whether the revision before is not one of the operator's that worked.
-func failedBefore(now Snapshot, record Record) bool {
-	before, exists := now.find(record.Number - 1)
-	return !exists || !before.Ours() || before.Status == state.StatusFailed || before.RollbackTo != 0
 }
 
 // checkRollback checks an automatic rollback.

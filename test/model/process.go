@@ -1,6 +1,7 @@
 package model
 
 import (
+	"math"
 	"time"
 
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -48,9 +49,12 @@ func (p *process) restart() { *p = process{name: p.name, skew: p.skew} }
 // proceed makes the next request. The leader decides on the next action once it has carried out the
 // last one.
 func (p *process) proceed(w *World, f fate) {
+	if p.lost && w.defect != WritesWithoutLease {
+		p.restart() // it exits before it sends anything
+	}
+
 	if len(p.plan) == 0 {
 		if p == w.leader && f == passes {
-			p.lost = false
 			p.decide(w)
 		}
 
@@ -61,6 +65,10 @@ func (p *process) proceed(w *World, f fate) {
 	p.plan = p.plan[1:]
 
 	if p.lost {
+		w.report(violates(Fenced, "the %s process makes a request", p.name))
+	}
+
+	if p != w.leader {
 		w.report(violates(Fenced, "the %s process makes a request", p.name))
 	}
 
@@ -106,7 +114,6 @@ type reconcile struct {
 
 // decide plans the requests of the next action: care comes before change.
 func (p *process) decide(w *World) {
-	now := w.now.Add(p.skew)
 	r := &reconcile{
 		World: w, process: p, resource: w.resource, history: w.history(),
 		content: Content{Wanted: w.resource.wanted, Secret: w.secret, Registry: w.registry},
@@ -115,9 +122,21 @@ func (p *process) decide(w *World) {
 			Existed:     w.resource.existed,
 			SpecChanged: w.resource.generation != w.resource.observed,
 			Requested:   w.resource.request != w.resource.handled,
-			Now:         now,
+			Now:         w.now,
 		},
 	}
+
+	if w.defect == TrustsOwnClock {
+		r.policy.Now = r.policy.Now.Add(p.skew)
+	}
+
+	switch w.defect {
+	case RetriesForever:
+		r.policy.Retries = math.MaxInt
+	case GivesUp:
+		r.policy.Retries, r.policy.Timeout = 0, 0
+	}
+
 	p.idle = false
 	p.stalled = false
 	p.wake = time.Time{}

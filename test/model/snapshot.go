@@ -41,6 +41,18 @@ func (s *Snapshot) newest() (Record, bool) {
 	return s.Records[0], true
 }
 
+// HelmTarget returns the revision that `helm rollback` returns to, counted from the one before the newest
+// one, if there is any that the API server accepts.
+func (s *Snapshot) HelmTarget(back int) (Record, bool) {
+	if len(s.Records) <= back+1 {
+		return Record{}, false
+	}
+
+	target := s.Records[back+1]
+
+	return target, Find(target.Content.Version).Flaw != Refused
+}
+
 // find returns the record with a number, if there is one.
 func (s *Snapshot) find(number int) (Record, bool) {
 	i := slices.IndexFunc(s.Records, func(r Record) bool { return r.Number == number })

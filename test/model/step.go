@@ -19,9 +19,10 @@ const (
 	EditSecret Kind = "edit Secret"
 	// Request changes the annotation that requests a reconcile.
 	Request Kind = "request"
-	// HelmRollback runs `helm rollback` to a revision: 0 is the one before the newest one.
+	// HelmRollback runs `helm rollback` to a revision: 0 is the one before the newest one. Revisions that
+	// the API server refuses are left out: Helm itself leaves objects behind after a failed command.
 	HelmRollback Kind = "helm rollback"
-	// HelmUpgrade runs `helm upgrade` to the version Arg of Popular.
+	// HelmUpgrade runs `helm upgrade` to the version Arg of Accepted.
 	HelmUpgrade Kind = "helm upgrade"
 	// EditObject changes the object Arg of the release, modulo their number.
 	EditObject Kind = "edit object"
@@ -58,6 +59,9 @@ var Popular = []string{
 	"v1.0.0", "v1.1.0", "v1.0.0", "v1.1.0", "v1.0.0", "v1.1.0", "v1.2.0", "v1.3.0", "v2.0.0", "v2.1.0",
 }
 
+// Accepted are the versions that the API server accepts.
+var Accepted = []string{"v1.0.0", "v1.1.0", "v1.2.0", "v2.0.0", "v2.1.0"}
+
 // Passes are the times that pass.
 var Passes = []time.Duration{time.Second, 3 * time.Second, 20 * time.Second, 15 * time.Minute}
 
@@ -73,8 +77,10 @@ type Step struct {
 // String returns the step with the meaning of its argument.
 func (s Step) String() string {
 	switch s.Kind {
-	case SetVersion, HelmUpgrade:
+	case SetVersion:
 		return fmt.Sprintf("%s %s", s.Kind, Popular[s.Arg])
+	case HelmUpgrade:
+		return fmt.Sprintf("%s %s", s.Kind, Accepted[s.Arg])
 	case Pass:
 		return fmt.Sprintf("%s %s", s.Kind, Passes[s.Arg])
 	case Skew:
@@ -101,7 +107,7 @@ var choices = []struct {
 	{EditSecret, 20, 3},
 	{Request, 10, 1},
 	{HelmRollback, 20, 3},
-	{HelmUpgrade, 20, len(Popular)},
+	{HelmUpgrade, 20, len(Accepted)},
 	{EditObject, 20, 5},
 	{DeleteObject, 20, 5},
 	{Remove, 4, 1},

@@ -21,13 +21,13 @@ func (w *World) intervene(step Step) {
 	case EditSecret:
 		w.secret = step.Arg
 	case HelmRollback:
-		if len(w.records) > step.Arg+1 {
-			target := w.records[step.Arg+1]
+		s := w.Snapshot()
+		if target, exists := s.HelmTarget(step.Arg); exists {
 			w.helm(target.Content, target.Origin)
 		}
 	case HelmUpgrade:
 		if len(w.records) > 0 {
-			w.helm(Content{Wanted: Wanted{Version: Popular[step.Arg]}}, w.records[0].Origin)
+			w.helm(Content{Wanted: Wanted{Version: Accepted[step.Arg]}}, w.records[0].Origin)
 		}
 	case EditObject:
 		if names := w.names(); len(names) > 0 {
@@ -54,9 +54,8 @@ func (w *World) ask(wanted Wanted) {
 	w.oracle.Asked(wanted)
 }
 
-// helm is a command of a helm program that makes a revision. Helm refuses that while another program
-// works on the release, and fails if the API server refuses an object. The labels of Capstan's are
-// copied from another revision.
+// helm is a command of a helm program that creates a revision. Helm refuses that while another program
+// works on the release. The labels of Capstan's are copied from another revision.
 func (w *World) helm(content Content, origin int) {
 	if status := w.records[0].Status; status.Pending() || status == state.StatusUninstalling {
 		return
@@ -66,13 +65,6 @@ func (w *World) helm(content Content, origin int) {
 	record.Number = w.newest() + 1
 	record.Origin = origin
 	record.Status = state.StatusDeployed
-
-	if Find(content.Version).Flaw == Refused {
-		record.Status = state.StatusFailed
-		w.add(record)
-
-		return
-	}
 
 	for _, r := range w.records {
 		if r.deployed() {

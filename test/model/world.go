@@ -47,13 +47,14 @@ type World struct {
 	processes [2]*process
 	leader    *process
 
+	defect    Defect
 	oracle    *Oracle
 	violation *Violation
 }
 
-// NewWorld returns a world in which nothing is installed yet.
-func NewWorld() *World {
-	w := &World{now: startTime, oracle: &Oracle{}}
+// NewWorld returns a world in which nothing is installed yet, and whose operator has a defect.
+func NewWorld(defect Defect) *World {
+	w := &World{now: startTime, defect: defect, oracle: &Oracle{}}
 	w.processes = [2]*process{{name: "first"}, {name: "second"}}
 	w.leader = w.processes[0]
 	w.create()
@@ -81,7 +82,9 @@ func (w *World) Snapshot() Snapshot {
 func (w *World) history() state.History {
 	history := state.History{Revisions: make([]state.Revision, 0, len(w.records))}
 	for _, r := range w.records {
-		history.Revisions = append(history.Revisions, r.Revision)
+		revision := r.Revision
+		revision.Paused = revision.Paused && w.defect != ReturnsToPaused
+		history.Revisions = append(history.Revisions, revision)
 	}
 
 	return history
@@ -260,7 +263,7 @@ func (w *World) settle() {
 		case !p.idle:
 			continue
 		case !p.wake.IsZero():
-			w.now = p.wake.Add(-p.skew)
+			w.now = p.wake
 		case p.stalled && !looked:
 			w.now = w.now.Add(state.MaxBackoff)
 			looked = true
