@@ -126,6 +126,14 @@ test-scenarios:
 attack: bed-binaries ## Attack the operator as a tenant, a publisher and a server would
 	@cd test/attack && go test -count 1 -timeout 15m
 
+# A walk that fails prints its steps and how to repeat it. CHAOS_LOGS may be a folder for the operators' logs.
+CHAOS_SEED ?= 1 2 3
+CHAOS_STEPS ?= 500
+.PHONY: chaos
+chaos: bed-binaries ## Repeat random walks of test/model with the real operator, under faults (takes a quarter of an hour)
+	@cd test/chaos && for seed in $(CHAOS_SEED); do \
+	CHAOS_SEED=$$seed CHAOS_STEPS=$(CHAOS_STEPS) go test -count 1 -timeout 30m || exit 1; done
+
 # A real node needs root and some Debian packages, which are installed if they are missing. On other systems the scenarios
 # are skipped, with a line that gives the reason.
 NODE_NEEDS := containerd:containerd runc:runc nft:nftables conntrack:conntrack ip:iproute2 /usr/lib/cni/bridge:containernetworking-plugins

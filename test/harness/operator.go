@@ -20,8 +20,14 @@ const OperatorUser = "capstan-operator"
 
 // BuildOperator builds the operator into a folder and returns the program's path.
 func BuildOperator(ctx context.Context, root, folder string) (string, error) {
+	return build(ctx, root, folder)
+}
+
+// build builds the operator with additional flags of the go command.
+func build(ctx context.Context, root, folder string, flags ...string) (string, error) {
 	program := filepath.Join(folder, "operator")
-	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", program, "./cmd/operator")
+	args := slices.Concat([]string{"build", "-ldflags=-s -w", "-o", program}, flags, []string{"./cmd/operator"})
+	build := exec.CommandContext(ctx, "go", args...)
 	build.Dir = root
 
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -113,18 +119,26 @@ func (o *Operator) Stop() error { return o.end(syscall.SIGTERM) }
 // Kill ends the operator with SIGKILL, as a crash does, and waits.
 func (o *Operator) Kill() error { return o.end(syscall.SIGKILL) }
 
-// Freeze stops the operator with SIGSTOP, as when its machine is suspended, until Thaw.
-func (o *Operator) Freeze() error { return o.cmd.Process.Signal(syscall.SIGSTOP) }
+// Freeze stops the operator with SIGSTOP, as a suspended virtual machine or container does, until Thaw.
+func (o *Operator) Freeze() error { return o.signal(syscall.SIGSTOP) }
 
-// Thaw lets a frozen operator continue.
-func (o *Operator) Thaw() error { return o.cmd.Process.Signal(syscall.SIGCONT) }
+// Thaw continues the operator after Freeze.
+func (o *Operator) Thaw() error { return o.signal(syscall.SIGCONT) }
+
+func (o *Operator) signal(signal syscall.Signal) error {
+	if err := o.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+
+	return nil
+}
 
 func (o *Operator) end(signal syscall.Signal) error {
 	if ended, _ := o.Exited(); ended {
 		return nil
 	}
 
-	if err := o.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := o.signal(signal); err != nil {
 		return err
 	}
 

@@ -1,0 +1,84 @@
+// Package chaos repeats the random walks of package test/model with the real operator on a real API
+// server: its requests fail, its processes are killed, frozen and set to another time, and users work on
+// the release with helm and kubectl meanwhile. The oracle of the model decides whether the result is right.
+package chaos
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/model"
+)
+
+// The walk of a run without settings.
+const (
+	defaultSeed  = 1
+	defaultSteps = 40
+)
+
+// setting returns a number from an environment variable.
+func setting(t *testing.T, variable string, byDefault int) int {
+	value, set := os.LookupEnv(variable)
+	if !set || value == "" {
+		return byDefault
+	}
+
+	number, err := strconv.Atoi(value)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred(), "%s must be a number", variable)
+
+	return number
+}
+
+// TestChaos takes one walk. CHAOS_SEED and CHAOS_STEPS select it, CHAOS_LOGS is a folder for the
+// operators' logs, and OPERATOR is the path of a program of BuildOperatorWithClock to use.
+func TestChaos(t *testing.T) {
+	g := NewWithT(t)
+	ctx := t.Context()
+	seed, steps := setting(t, "CHAOS_SEED", defaultSeed), setting(t, "CHAOS_STEPS", defaultSteps)
+
+	folder := os.Getenv("CHAOS_LOGS")
+	if folder == "" {
+		folder = t.TempDir()
+	}
+
+	program := os.Getenv("OPERATOR")
+	if program == "" {
+		built, err := harness.BuildOperatorWithClock(ctx, root, t.TempDir())
+		g.Expect(err).NotTo(HaveOccurred())
+
+		program = built
+	}
+
+	w, err := newWorld(ctx, bedtest.Start(t, bed.Options{}), program, folder, uint64(seed))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	t.Cleanup(func() {
+		for _, o := range w.operators {
+			g.Expect(o.stop()).To(Succeed())
+		}
+	})
+
+	g.Expect(w.settle(ctx)).To(Succeed(), "before the walk")
+
+	started := time.Now()
+
+	for i, step := range model.Walk(uint64(seed), steps) {
+		t.Logf("%5.1fs %d: %s", time.Since(started).Seconds(), i+1, step)
+
+		if err := w.take(ctx, step); err != nil {
+			t.Fatalf("after step %d, %s: %v\nTo repeat it: make chaos CHAOS_SEED=%d CHAOS_STEPS=%d",
+				i+1, step, err, seed, steps)
+		}
+	}
+
+	g.Expect(w.checkFencing()).To(Succeed())
+	fmt.Printf("seed %d: %d steps in %s\n", seed, steps, time.Since(started).Round(time.Second))
+}
