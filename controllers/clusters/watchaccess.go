@@ -90,11 +90,13 @@ func (a *watchAccess) permits(
 	return false, nil
 }
 
+// ask returns a known answer, or asks the API server. Meanwhile other questions do not wait.
 func (a *watchAccess) ask(ctx context.Context, attributes authorizationv1.ResourceAttributes) (bool, error) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
+	known, asked := a.known[attributes]
+	a.mu.Unlock()
 
-	if known, asked := a.known[attributes]; asked && time.Since(known.at) < accessTime {
+	if asked && time.Since(known.at) < accessTime {
 		return known.allowed, nil
 	}
 
@@ -106,6 +108,9 @@ func (a *watchAccess) ask(ctx context.Context, attributes authorizationv1.Resour
 	if err != nil {
 		return false, fmt.Errorf("ask for the permission to %s %s: %w", attributes.Verb, attributes.Resource, err)
 	}
+
+	a.mu.Lock()
+	defer a.mu.Unlock()
 
 	a.known[attributes] = answer{allowed: review.Status.Allowed, at: time.Now()}
 

@@ -79,3 +79,52 @@ func TestMayWatch(t *testing.T) {
 		})
 	}
 }
+
+// TestQuestionsDoNotWaitForOthers checks that a question is answered while the API server takes its time
+// with another one.
+func TestQuestionsDoNotWaitForOthers(t *testing.T) {
+	g := NewWithT(t)
+	asked, release := make(chan struct{}), make(chan struct{})
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		review := authorizationv1.SelfSubjectAccessReview{}
+		_ = json.NewDecoder(r.Body).Decode(&review)
+
+		if review.Spec.ResourceAttributes.Resource == "slow" {
+			close(asked)
+			<-release
+		}
+
+		review.Status.Allowed = true
+
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(review)
+	}))
+	defer server.Close()
+
+	config := &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+	access, err := Connection{Config: config, HTTPClient: server.Client()}.newAccess()
+	g.Expect(err).NotTo(HaveOccurred())
+
+	answered := make(chan error, 1)
+
+	go func() {
+		_, err := access.ask(t.Context(), authorizationv1.ResourceAttributes{Resource: "slow"})
+		answered <- err
+	}()
+
+	g.Eventually(asked).Should(BeClosed())
+
+	other := make(chan error, 1)
+
+	go func() {
+		_, err := access.ask(t.Context(), authorizationv1.ResourceAttributes{Resource: "fast"})
+		other <- err
+	}()
+
+	g.Eventually(other).Should(Receive(BeNil()))
+	g.Expect(answered).NotTo(Receive())
+
+	close(release)
+	g.Eventually(answered).Should(Receive(BeNil()))
+}
