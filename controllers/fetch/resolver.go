@@ -60,8 +60,7 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 	switch {
 	case config.Selector != nil:
 		return &source.ConfigMaps{
-			Client:    in.reader,
-			APIReader: in.reader,
+			Reader:    in.reader,
 			Namespace: provider.GetNamespace(),
 			Selector:  config.Selector,
 			Provider:  identity,

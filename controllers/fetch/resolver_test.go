@@ -100,8 +100,7 @@ func TestSource(t *testing.T) {
 		found, err := r.Source(p)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(found).To(Equal(&source.ConfigMaps{
-			Client:    reader,
-			APIReader: reader,
+			Reader:    reader,
 			Namespace: "default",
 			Selector:  selector,
 			Provider:  source.Provider("InfrastructureProvider", "x"),

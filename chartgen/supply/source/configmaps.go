@@ -26,10 +26,9 @@ import (
 // Secrets with the same keys are versions too, but only with the label. The selector may match
 // others, which hold variables and credentials.
 type ConfigMaps struct {
-	// Client lists the metadata of ConfigMaps and Secrets. It may be cached.
-	Client client.Reader
-	// APIReader reads single ConfigMaps and Secrets from the API server.
-	APIReader client.Reader
+	// Reader lists the metadata of ConfigMaps and Secrets, for which it may use a cache, and reads single
+	// ones from the API server.
+	Reader client.Reader
 	// Namespace and Selector determine the ConfigMaps and Secrets.
 	Namespace string
 	Selector  *metav1.LabelSelector
@@ -61,7 +60,7 @@ func (c *ConfigMaps) Versions(ctx context.Context) ([]Version, error) {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
 
-		if err := c.Client.List(ctx, list, options...); err != nil {
+		if err := c.Reader.List(ctx, list, options...); err != nil {
 			return nil, fmt.Errorf("list %ss in namespace %s: %w", kind, c.Namespace, err)
 		}
 
@@ -201,7 +200,7 @@ type versionObject struct {
 func (c *ConfigMaps) read(ctx context.Context, kind string, key client.ObjectKey) (*versionObject, error) {
 	if kind == kindSecret {
 		secret := &corev1.Secret{}
-		if err := c.APIReader.Get(ctx, key, secret); err != nil {
+		if err := c.Reader.Get(ctx, key, secret); err != nil {
 			return nil, err
 		}
 
@@ -209,7 +208,7 @@ func (c *ConfigMaps) read(ctx context.Context, kind string, key client.ObjectKey
 	}
 
 	cm := &corev1.ConfigMap{}
-	if err := c.APIReader.Get(ctx, key, cm); err != nil {
+	if err := c.Reader.Get(ctx, key, cm); err != nil {
 		return nil, err
 	}
 
