@@ -137,8 +137,7 @@ func (p *Policy) checkRegistry(address string, config *v1alpha2.FetchConfigurati
 		return nil //nolint:nilerr // NewArtifact and NewImage report it
 	}
 
-	host := (&url.URL{Host: ref.Registry}).Hostname()
-	if err := p.checkHost(address, host, !ref.PlainHTTP); err != nil {
+	if err := p.checkHost(address, hostOf(ref), !ref.PlainHTTP); err != nil {
 		return err
 	}
 
@@ -150,10 +149,12 @@ func (p *Policy) checkRegistry(address string, config *v1alpha2.FetchConfigurati
 	return nil
 }
 
+// hostOf returns the host of a registry without its port.
+func hostOf(ref oci.Reference) string { return (&url.URL{Host: ref.Registry}).Hostname() }
+
 // requiresSignature reports whether a glob matches the host of a registry and the beginning of the path.
 func (p *Policy) requiresSignature(ref oci.Reference) bool {
-	host := (&url.URL{Host: ref.Registry}).Hostname()
-	parts := append([]string{strings.ToLower(host)}, strings.Split(ref.Repository, "/")...)
+	parts := append([]string{strings.ToLower(hostOf(ref))}, strings.Split(ref.Repository, "/")...)
 
 	return slices.ContainsFunc(p.Signed, func(glob string) bool {
 		globs := strings.Split(strings.TrimSuffix(glob, "/"), "/")
