@@ -4,12 +4,14 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -257,4 +259,38 @@ func conditionMessage(provider v1alpha2.Provider, condition string) string {
 	}
 
 	return ""
+}
+
+// makePrintable removes control characters from the messages of the conditions.
+func makePrintable(provider v1alpha2.Provider) {
+	for i := range provider.GetConditions() {
+		condition := &provider.GetConditions()[i]
+		condition.Message = object.Printable(condition.Message)
+	}
+}
+
+// announce emits an event for a change of Ready.
+func (r *Reconciler) announce(provider v1alpha2.Provider, before *metav1.Condition) {
+	now := conditions.Get(provider, v1alpha2.ReadyCondition)
+	if now == nil || before != nil && before.Reason == now.Reason && before.Message == now.Message {
+		return
+	}
+
+	kind := corev1.EventTypeNormal
+	if conditions.Has(provider, v1alpha2.StalledCondition) {
+		kind = corev1.EventTypeWarning
+	}
+
+	r.Events.Eventf(provider, nil, kind, now.Reason, "Reconcile", "%s", note(now.Message))
+}
+
+// warn emits a warning event.
+func (r *Reconciler) warn(provider v1alpha2.Provider, reason, action, message string) {
+	r.Events.Eventf(provider, nil, corev1.EventTypeWarning, reason, action, "%s", note(message))
+}
+
+// note returns the text of an event. The API server rejects events with a longer one.
+func note(message string) string {
+	const maxLength = 1024 - len(" …")
+	return object.OneLine(object.Printable(message), maxLength)
 }

@@ -280,3 +280,16 @@ func summarizeDrift(left []string) string {
 
 	return strings.Join(shown, "; ") + object.AndMore(len(left)-len(shown))
 }
+
+// lostMeanwhile reports whether an object is missing that still existed when drift was looked for.
+func (r *run) lostMeanwhile() bool {
+	if r.deviations == nil || r.installed.health == nil {
+		return false
+	}
+
+	seen := func(o object.Key) bool {
+		return slices.ContainsFunc(*r.deviations, func(d deviation) bool { return d.Object == o })
+	}
+
+	return slices.ContainsFunc(r.installed.health.Missing(), func(o object.Key) bool { return !seen(o) })
+}

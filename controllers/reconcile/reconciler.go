@@ -24,7 +24,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,7 +40,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/metrics"
-	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release/drift"
@@ -259,40 +257,6 @@ func (r *Reconciler) disownVersion(ctx context.Context, provider v1alpha2.Provid
 	}
 
 	return client.IgnoreNotFound(err)
-}
-
-// makePrintable removes control characters from the messages of the conditions.
-func makePrintable(provider v1alpha2.Provider) {
-	for i := range provider.GetConditions() {
-		condition := &provider.GetConditions()[i]
-		condition.Message = object.Printable(condition.Message)
-	}
-}
-
-// announce emits an event for a change of Ready.
-func (r *Reconciler) announce(provider v1alpha2.Provider, before *metav1.Condition) {
-	now := conditions.Get(provider, v1alpha2.ReadyCondition)
-	if now == nil || before != nil && before.Reason == now.Reason && before.Message == now.Message {
-		return
-	}
-
-	kind := corev1.EventTypeNormal
-	if conditions.Has(provider, v1alpha2.StalledCondition) {
-		kind = corev1.EventTypeWarning
-	}
-
-	r.Events.Eventf(provider, nil, kind, now.Reason, "Reconcile", "%s", note(now.Message))
-}
-
-// warn emits a warning event.
-func (r *Reconciler) warn(provider v1alpha2.Provider, reason, action, message string) {
-	r.Events.Eventf(provider, nil, corev1.EventTypeWarning, reason, action, "%s", note(message))
-}
-
-// note returns the text of an event. The API server rejects events with a longer one.
-func note(message string) string {
-	const maxLength = 1024 - len(" …")
-	return object.OneLine(object.Printable(message), maxLength)
 }
 
 // requested reports whether a user asks for a reconcile of everything, now.

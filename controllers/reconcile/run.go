@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -12,7 +11,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/health"
-	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -212,19 +210,6 @@ func (r *run) care(ctx context.Context) Result {
 	)
 
 	return firstOf(drift, health, left)
-}
-
-// lostMeanwhile reports whether an object is missing that still existed when drift was looked for.
-func (r *run) lostMeanwhile() bool {
-	if r.deviations == nil || r.installed.health == nil {
-		return false
-	}
-
-	seen := func(o object.Key) bool {
-		return slices.ContainsFunc(*r.deviations, func(d deviation) bool { return d.Object == o })
-	}
-
-	return slices.ContainsFunc(r.installed.health.Missing(), func(o object.Key) bool { return !seen(o) })
 }
 
 // change brings the release to what the spec asks for. The gates are checked only when there is
