@@ -6,6 +6,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/controllers/health"
@@ -22,6 +23,8 @@ var _ = Describe("A Job", func() {
 			GinkgoHelper()
 
 			job := &batchv1.Job{ObjectMeta: owned(namespace, "once"), Spec: batchv1.JobSpec{
+				// The Job controller leaves the status to the test.
+				ManagedBy: ptr.To("example.com/test"),
 				Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 					RestartPolicy: corev1.RestartPolicyNever,
 					Containers:    []corev1.Container{{Name: "once", Image: "registry.example.com/once:v9"}},
