@@ -100,13 +100,15 @@ var _ = Describe("An API server with faults", Ordered, func() {
 	})
 
 	It("may have a clock that is behind: an upgrade has its full time", func(ctx SpecContext) {
-		p := start(ctx, newTiny("behind", "v1.0.0"), newTiny("behind", "v1.1.0"))
+		slow := newTiny("behind", "v1.1.0")
+		slow.components = strings.Replace(slow.components, "registry.example.com/", "registry.example.com/never-pulled/", 1)
+		p := start(ctx, newTiny("behind", "v1.0.0"), slow)
 
 		faulty.SetSkew(-10 * time.Minute)
 		DeferCleanup(faulty.SetSkew, time.Duration(0))
 
 		upgrade(ctx, p)
-		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.ProgressingReason, "ImagePullBackOff"))
 		Expect(w.helm(ctx, "helm", "history", "infrastructure-behind", "-n", "behind")).To(HaveExactElements(
 			HaveField("Status", "superseded"), HaveField("Status", "deployed")))
 	})
