@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/stages"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -89,11 +90,16 @@ func (r *run) observe(ctx context.Context) Result {
 func (r *run) checkHealth(ctx context.Context) Result {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepHealth)()
 
+	if err := r.findWaiting(ctx); err != nil {
+		return failed(err, applying)
+	}
+
 	report, err := r.target.Health.Check(ctx, r.owner(), r.installed.record.Needed(r.installed.revision))
 	if err != nil {
 		return failed(err, applying)
 	}
 
+	report.Objects = stages.Wait(report.Objects, r.installed.waiting)
 	r.installed.health = &report
 
 	return Result{}
@@ -154,7 +160,7 @@ func (r *run) awaitsHealth() bool {
 // nothing better to roll back to.
 func (r *run) markFailed(ctx context.Context) Result {
 	revision := r.installed.revision
-	if !r.awaitsHealth() || r.installed.healthy() || isAutomaticRollback(revision) {
+	if !r.awaitsHealth() || r.installed.healthy() || isAutomaticRollback(revision) || r.mayTakeLonger() {
 		return Result{}
 	}
 
@@ -223,7 +229,7 @@ func (r *run) rollBack(ctx context.Context) Result {
 	// What an API that is away would serve is missing in any case, and corrected once it is back.
 	options.SkipUnknownKinds = true
 
-	result, err := r.target.Releases.Rollback(ctx, history.Release, options, observed)
+	result, err := r.returnTo(ctx, options, observed)
 	r.Metrics.CountReleaseAction(r.provider, metrics.ActionRollback, err)
 	r.target.Health.MarkVerified(result.Applied)
 
@@ -235,7 +241,7 @@ func (r *run) rollBack(ctx context.Context) Result {
 		return result
 	}
 
-	return inOrder(ctx, r.correctDrift, r.checkHealth, r.markHealthy)
+	return inOrder(ctx, r.correctDrift, r.checkHealth, r.advance, r.markHealthy)
 }
 
 // defersRollback reports whether only a user's request for a retry prevents a rollback.

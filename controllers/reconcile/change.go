@@ -131,6 +131,10 @@ func (r *run) applyPlan(ctx context.Context, observed state.Observed) (release.R
 
 	r.plan.Release.Request = plan.Asked(r.provider)
 
+	if r.plan.Release.Own, err = r.ownKinds(ctx); err != nil {
+		return release.Result{}, err
+	}
+
 	return r.target.Releases.Apply(ctx, r.plan.Release, observed)
 }
 
@@ -148,7 +152,7 @@ func (r *run) rollbackGoal(revision int) goal {
 	}
 
 	apply := func(ctx context.Context, observed state.Observed) (release.Result, error) {
-		return r.target.Releases.Rollback(ctx, plan.ReleaseKey(r.provider), to, observed)
+		return r.returnTo(ctx, to, observed)
 	}
 
 	return goal{

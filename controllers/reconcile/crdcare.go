@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -11,8 +12,12 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/drift"
+	"github.com/capstan-project/capstan/controllers/release/stages"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -118,4 +123,97 @@ func deviationsOf(planned *crds.Plan) []deviation {
 	}
 
 	return found
+}
+
+// ownKinds returns the kinds of which the release's objects wait for its manager.
+func (r *run) ownKinds(ctx context.Context) (release.OwnKinds, error) {
+	return r.target.CRDs.OwnKinds(ctx, v1alpha2.Label(r.provider))
+}
+
+// returnTo rolls the release back.
+func (r *run) returnTo(
+	ctx context.Context, options release.RollbackOptions, observed state.Observed,
+) (result release.Result, err error) {
+	if options.Own, err = r.ownKinds(ctx); err != nil {
+		return release.Result{}, err
+	}
+
+	return r.target.Releases.Rollback(ctx, plan.ReleaseKey(r.provider), options, observed)
+}
+
+// isStaged reports whether objects of the newest revision wait for others.
+func (i *installed) isStaged() bool {
+	return i.revision.Staged && i.revision.Status == state.StatusDeployed
+}
+
+// settled returns the objects of the revision that do not wait for others, and should exist.
+func (i *installed) settled() []object.Key {
+	return slices.DeleteFunc(i.record.Needed(i.revision), func(o object.Key) bool {
+		return slices.Contains(i.waiting, o)
+	})
+}
+
+// findWaiting finds the objects of a staged revision that wait for all others.
+func (r *run) findWaiting(ctx context.Context) error {
+	if !r.installed.isStaged() {
+		return nil
+	}
+
+	own, err := r.ownKinds(ctx)
+	if err != nil {
+		return err
+	}
+
+	r.installed.waiting = r.target.Releases.Waiting(r.installed.record, own)
+
+	return nil
+}
+
+// advance takes the next step with a staged revision once the objects that others wait for are healthy.
+// What is not possible yet, because a webhook does not answer or a finalizer is left, is tried again: it is
+// no failure of the revision before its deadline.
+func (r *run) advance(ctx context.Context) Result {
+	if !r.installed.isStaged() || r.provider.GetSpec().Paused || !r.installed.othersHealthy() {
+		return Result{}
+	}
+
+	own, err := r.ownKinds(ctx)
+	if err != nil {
+		return failed(err, applying)
+	}
+
+	history, revision := r.installed.history, r.installed.revision
+	result, err := r.target.Releases.Advance(ctx, history.Release, revision, own)
+	r.target.Health.MarkVerified(result.Applied)
+
+	problems := stages.ProblemsOf(err)
+	if len(problems) > 0 {
+		r.installed.health.Objects = stages.Show(r.installed.health.Objects, problems)
+		r.installed.removing = errors.As(err, new(*release.RemainingError))
+		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), stages.RetryAfter(time.Since(revision.Created)))
+
+		return Result{}
+	}
+
+	if err != nil && !leavesRevision(err) && !errors.As(err, new(*release.ConflictError)) {
+		return failed(err, applying)
+	}
+
+	r.failure = err
+
+	return inOrder(ctx, r.observe, r.correctDrift, r.checkHealth)
+}
+
+// mayTakeLonger reports whether the revision works, but cannot be completed yet: the provider is paused, so
+// that nothing admits objects of its own kinds, or such objects are being deleted with what they represent.
+func (r *run) mayTakeLonger() bool {
+	paused := r.provider.GetSpec().Paused && r.installed.othersHealthy()
+	return r.installed.isStaged() && (paused || r.installed.removing)
+}
+
+// othersHealthy reports whether all objects but those that wait for them are healthy.
+func (i *installed) othersHealthy() bool {
+	return !slices.ContainsFunc(i.health.Unhealthy(), func(h health.ObjectHealth) bool {
+		return !slices.Contains(i.waiting, h.Object)
+	})
 }

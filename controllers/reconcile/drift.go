@@ -67,7 +67,11 @@ func (r *run) correctDrift(ctx context.Context) Result {
 		return Result{}
 	}
 
-	changed, err := r.target.Health.Unverified(ctx, r.owner(), r.installed.record.Needed(r.installed.revision))
+	if err := r.findWaiting(ctx); err != nil {
+		return failed(err, applying)
+	}
+
+	changed, err := r.target.Health.Unverified(ctx, r.owner(), r.installed.settled())
 
 	// What cannot be watched does not keep other objects from being corrected.
 	unwatched := (*health.WatchError)(nil)

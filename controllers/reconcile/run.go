@@ -11,6 +11,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -88,10 +89,14 @@ type installed struct {
 	record *release.Record
 	// health of the record's objects; nil until it was read.
 	health *health.Report
+	// waiting are the objects of a staged revision that wait for the others, and removing is set while all
+	// that is left to do is to wait for deletions.
+	waiting  []object.Key
+	removing bool
 }
 
-// healthy reports whether the objects of the revision are known to be healthy.
-func (i *installed) healthy() bool { return i.health != nil && i.health.Healthy() }
+// healthy reports whether the objects of the revision are known to be healthy, and complete.
+func (i *installed) healthy() bool { return i.health != nil && i.health.Healthy() && !i.isStaged() }
 
 func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) *run {
 	spec := plan.ReleaseSpec(provider.GetSpec())
@@ -203,6 +208,7 @@ func (r *run) care(ctx context.Context) Result {
 		r.checkHealth,
 		correctLost,
 		r.markFinished,
+		r.advance,
 		r.markHealthy,
 		r.markFailed,
 		r.rollBack,

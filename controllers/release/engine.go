@@ -170,7 +170,8 @@ type RollbackOptions struct {
 	Paused bool
 	// Reason for the history.
 	Reason string
-	// HistoryLimit is the same as in Spec.
+	// Own and HistoryLimit are the same as in Spec.
+	Own          OwnKinds
 	HistoryLimit int
 	// Request that the rollback results from; zero if it was not requested.
 	Request state.Request

@@ -28,6 +28,8 @@ type (
 	RemoveError = cluster.RemoveError
 	// RemainingError means that objects which have to be gone first still exist.
 	RemainingError = cluster.RemainingError
+	// Remaining is an object that was deleted, but still exists.
+	Remaining = cluster.Remaining
 	// SearchError means that kinds could not be searched for objects of a release.
 	SearchError = cluster.SearchError
 	// ObjectError is what went wrong with one object.

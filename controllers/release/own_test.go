@@ -10,12 +10,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // heldCustom returns a custom resource with a finalizer.
 func heldCustom(plural, name string) string {
 	return strings.Replace(custom(plural, name), "metadata:\n",
 		"metadata:\n  labels: {held: \"true\"}\n  finalizers: [release.test/manager]\n", 1)
+}
+
+// newest returns the newest revision of the release.
+func newest(ctx context.Context, e *release.Engine, namespace string) state.Revision {
+	GinkgoHelper()
+
+	history, err := e.Observe(ctx, releaseIn(namespace))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(history.Revisions).NotTo(BeEmpty())
+
+	return history.Revisions[0]
 }
 
 var _ = Describe("Objects of a release's own kinds", func() {
@@ -42,6 +54,79 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		run(ctx, "kubectl", "patch", plural, "held", "-n", namespace, "--type=merge",
 			"-p", `{"metadata":{"finalizers":null}}`)
 	}
+
+	// staged applies the first stage of a release that has more.
+	staged := func(ctx context.Context, spec release.Spec) state.Revision {
+		GinkgoHelper()
+
+		spec.Own = own
+		mustApply(ctx, engine, spec)
+
+		revision := newest(ctx, engine, namespace)
+		Expect(revision.Staged).To(BeTrue())
+
+		return revision
+	}
+	advance := func(ctx context.Context, revision state.Revision) error {
+		_, err := newEngine("another").Advance(ctx, releaseIn(namespace), revision, own)
+		return err
+	}
+	customs := func(ctx context.Context) []string {
+		GinkgoHelper()
+		return strings.Fields(run(ctx, "kubectl", "get", plural, "-n", namespace, "-o", "jsonpath={.items[*].metadata.name}"))
+	}
+
+	It("are applied when the release advances, from what earlier revisions had", func(ctx SpecContext) {
+		first := staged(ctx, specOf(namespace, "1.0.0", configMap("config", ""), custom(plural, "x"), custom(plural, "z")))
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
+		Expect(customs(ctx)).To(BeEmpty())
+
+		Expect(advance(ctx, first)).To(Succeed())
+		Expect(customs(ctx)).To(ConsistOf("x", "z"))
+		Expect(newest(ctx, engine, namespace)).To(And(HaveField("Number", 1), HaveField("Staged", false)))
+		Expect(observe(ctx, engine, specOf(namespace, "1.0.0", configMap("config", ""),
+			custom(plural, "x"), custom(plural, "z"))).State).To(Equal(state.InSync), "own kinds are not part of the digest")
+
+		second := staged(ctx, specOf(namespace, "1.1.0", configMap("config", ""),
+			strings.Replace(custom(plural, "x"), "{b: 1}", "{c: 2}", 1)))
+		Expect(customs(ctx)).To(ConsistOf("x", "z"), "nothing is deleted before the rest is healthy")
+		Expect(advance(ctx, second)).To(Succeed())
+		Expect(customs(ctx)).To(ConsistOf("x"))
+		Expect(run(ctx, "kubectl", "get", plural, "x", "-n", namespace, "-o", "jsonpath={.spec.a}")).To(Equal(`{"c":2}`))
+		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 deployed"}))
+	})
+
+	It("are gone before anything else that a revision no longer has is deleted", func(ctx SpecContext) {
+		Expect(advance(ctx, staged(ctx, installed()))).To(Succeed())
+		Expect(advance(ctx, staged(ctx, specOf(namespace, "1.1.0", configMap("new", ""))))).To(
+			BeAssignableToTypeOf(&release.RemainingError{}))
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "new"))
+
+		// Another revision in the meantime forgets nothing.
+		third := staged(ctx, specOf(namespace, "1.2.0", configMap("newer", "")))
+		Expect(advance(ctx, third)).To(BeAssignableToTypeOf(&release.RemainingError{}))
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "new", "newer"))
+
+		dropFinalizers(ctx)
+		Expect(advance(ctx, third)).To(Succeed())
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("newer"))
+		Expect(newest(ctx, engine, namespace).Staged).To(BeFalse())
+	})
+
+	It("that the API server refuses fail the revision", func(ctx SpecContext) {
+		revision := staged(ctx, specOf(namespace, "1.0.0", configMap("config", ""),
+			strings.Replace(custom(plural, "x"), "name: x", "name: Not-A-Name", 1)))
+		_ = expectError[*release.RejectedError](advance(ctx, revision))
+		Expect(newest(ctx, engine, namespace)).To(And(
+			HaveField("Status", state.StatusFailed), HaveField("Failure", state.FailureRejected)))
+	})
+
+	It("do not concern releases that have none", func(ctx SpecContext) {
+		spec := specOf(namespace, "1.0.0", configMap("config", ""))
+		spec.Own = own
+		mustApply(ctx, engine, spec)
+		Expect(newest(ctx, engine, namespace).Staged).To(BeFalse())
+	})
 
 	It("are gone before the rest of it is uninstalled", func(ctx SpecContext) {
 		mustApply(ctx, engine, installed())

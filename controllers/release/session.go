@@ -110,6 +110,7 @@ func (s *session) apply(ctx context.Context, spec Spec, observed state.Observed)
 		return err
 	}
 
+	s.client.SetOwnKinds(spec.Own)
 	s.store.SetNewRevision(storage.NewRevision{Labels: spec.labels(s.engine.options.Holder, digest)})
 	s.postRenderer = spec.PostRenderer
 
@@ -205,6 +206,7 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 		labels.Digest = postRenderedDigest(labels.Digest, options.PostRenderer.Digest())
 	}
 
+	s.client.SetOwnKinds(options.Own)
 	s.store.SetNewRevision(storage.NewRevision{
 		Labels:      labels,
 		Manifest:    manifest.String(),
@@ -221,6 +223,10 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 	}
 
 	if err := setTarget(manifest.String()); err != nil {
+		return s.explain(err, Spec{})
+	}
+
+	if err := s.recordStages(); err != nil {
 		return s.explain(err, Spec{})
 	}
 
@@ -241,6 +247,10 @@ func (s *session) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 	}
 
 	if err := s.client.SetTarget(manifest.String()); err != nil {
+		return nil, err
+	}
+
+	if err := s.recordStages(); err != nil {
 		return nil, err
 	}
 
@@ -268,7 +278,9 @@ func (s *session) uninstall(ctx context.Context, own OwnKinds) error {
 		}
 	}
 
-	if err := s.client.RemoveOwn(own, s.store.CurrentManifests()); err != nil {
+	s.client.SetOwnKinds(own)
+
+	if err := s.client.RemoveOwn(s.store.CurrentManifests()); err != nil {
 		return err
 	}
 

@@ -32,6 +32,9 @@ type Spec struct {
 	PostRenderer PostRenderer
 	// Paused is true if the manifest runs no managers. It is recorded with the revision.
 	Paused bool
+	// Own are the kinds that the chart's CRDs define. Objects of these kinds wait for all others; see
+	// Engine.Advance.
+	Own OwnKinds
 	// HistoryLimit is how many revisions are kept; 0 means DefaultHistoryLimit. Failed attempts and
 	// rollbacks count too, so it should be at least 2 × retries + 3 to keep the last healthy
 	// revision.

@@ -16,6 +16,9 @@ import (
 // apply applies the target's objects, kind by kind in Helm's order, and deletes those that only the
 // original or an incomplete revision has. It stops after the first kind of which an object fails,
 // so that nothing is changed that may depend on it.
+//
+// Objects of the release's own kinds are left to Advance. If any of them has to be deleted, so is everything
+// else that has to be.
 func (c *Client) apply(original, target kube.ResourceList) error {
 	incomplete, err := c.incompleteObjects()
 	if err != nil {
@@ -24,14 +27,19 @@ func (c *Client) apply(original, target kube.ResourceList) error {
 
 	bases := append([]kube.ResourceList{original}, incomplete...)
 
-	for _, wave := range waves(target) {
+	for _, wave := range waves(target.Filter(c.isOther)) {
 		err := c.each(wave, func(info *resource.Info) error { return c.applyOne(info, find(bases, info)) })
 		if err != nil {
 			return err
 		}
 	}
 
-	return c.prune(missing(bases, target))
+	dropped := missing(bases, target)
+	if len(dropped.Filter(c.own.includes)) > 0 {
+		return nil
+	}
+
+	return c.prune(dropped)
 }
 
 // applyOne creates or changes an object. The bases are the object as earlier revisions define it:

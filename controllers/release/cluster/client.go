@@ -41,6 +41,7 @@ type Client struct {
 	release    types.NamespacedName
 	log        logr.Logger
 
+	own        OwnKinds
 	target     target
 	incomplete []string // manifests
 	hooks      hooks.Budget
@@ -87,6 +88,9 @@ func NewClient(
 // SetIncomplete sets the manifests of revisions that may have been applied in part. Their objects
 // are deleted with those of the revision that the action starts from.
 func (c *Client) SetIncomplete(manifests []string) { c.incomplete = manifests }
+
+// SetOwnKinds sets the kinds whose objects wait for all others; see Advance.
+func (c *Client) SetOwnKinds(own OwnKinds) { c.own = own }
 
 // Err returns the first error.
 func (c *Client) Err() error { return c.err }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"helm.sh/helm/v3/pkg/kube"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 
@@ -48,21 +49,86 @@ func (e *RemainingError) Error() string {
 		first.Object, strings.Join(first.Finalizers, ", "), object.AndMore(len(e.Objects)-1))
 }
 
-// RemoveOwn deletes the objects of the manifests that are of the release's own kinds. The error is a
-// *RemainingError until they are gone, and a *RemoveError if one could not be deleted.
-func (c *Client) RemoveOwn(own OwnKinds, manifests []string) error {
-	var lists []kube.ResourceList
+// isOther reports whether an object is of no own kind.
+func (c *Client) isOther(info *resource.Info) bool { return !c.own.includes(info) }
+
+// IsStaged reports whether Advance has something to do after the target was applied: it has objects of own
+// kinds, or those of older manifests have to be deleted.
+func (c *Client) IsStaged(older []string) (bool, error) {
+	if len(c.target.objects.Filter(c.own.includes)) > 0 {
+		return true, nil
+	}
+
+	lists, err := c.parseAll(older)
+	if err != nil {
+		return false, c.fail(err)
+	}
+
+	return len(missing(lists, c.target.objects).Filter(c.own.includes)) > 0, nil
+}
+
+// Advance completes a manifest whose other objects were applied: it applies those of own kinds, deletes
+// those of own kinds that only older manifests have, and once these are gone everything else that only
+// older manifests have. It can be repeated until it succeeds. The error is a *RemainingError while objects
+// that were deleted still exist.
+func (c *Client) Advance(content string, older []string) error {
+	bases, err := c.parseAll(older)
+	if err != nil {
+		return c.fail(err)
+	}
+
+	target, _, err := c.parse(content)
+	if err != nil {
+		return c.fail(err)
+	}
+
+	own := target.Filter(c.own.includes)
+	for _, info := range own {
+		c.AddHelmMetadata(info.Object.(*unstructured.Unstructured))
+	}
+
+	if err := c.setTarget(content, own); err != nil {
+		return err
+	}
+
+	err = c.each(own, func(info *resource.Info) error { return c.applyOne(info, find(bases, info)) })
+	if err != nil {
+		return c.fail(err)
+	}
+
+	dropped := missing(bases, target)
+	if err := c.removeCompletely(dropped.Filter(c.own.includes)); err != nil {
+		return c.fail(err)
+	}
+
+	return c.fail(c.remove(dropped.Filter(c.isOther)))
+}
+
+// RemoveOwn deletes the objects of the manifests that are of own kinds. The error is a *RemainingError until
+// they are gone, and a *RemoveError if one could not be deleted.
+func (c *Client) RemoveOwn(manifests []string) error {
+	lists, err := c.parseAll(manifests)
+	if err != nil {
+		return c.fail(err)
+	}
+
+	return c.fail(c.removeCompletely(missing(lists, nil).Filter(c.own.includes)))
+}
+
+// parseAll returns the objects of manifests whose kinds exist.
+func (c *Client) parseAll(manifests []string) ([]kube.ResourceList, error) {
+	lists := make([]kube.ResourceList, 0, len(manifests))
 
 	for _, content := range manifests {
 		list, _, err := c.parse(content)
 		if err != nil {
-			return c.fail(err)
+			return nil, err
 		}
 
-		lists = append(lists, list.Filter(own.includes))
+		lists = append(lists, list)
 	}
 
-	return c.fail(c.removeCompletely(missing(lists, nil)))
+	return lists, nil
 }
 
 // removeCompletely deletes objects like remove. The error is a *RemainingError until they are gone.

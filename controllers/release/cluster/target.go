@@ -173,17 +173,4 @@ func (c *Client) info(o *unstructured.Unstructured) (*resource.Info, error) {
 }
 
 // incompleteObjects returns the objects of the revisions that may have been applied in part.
-func (c *Client) incompleteObjects() ([]kube.ResourceList, error) {
-	var lists []kube.ResourceList
-
-	for _, content := range c.incomplete {
-		list, _, err := c.parse(content)
-		if err != nil {
-			return nil, err
-		}
-
-		lists = append(lists, list)
-	}
-
-	return lists, nil
-}
+func (c *Client) incompleteObjects() ([]kube.ResourceList, error) { return c.parseAll(c.incomplete) }

@@ -53,6 +53,9 @@ const (
 	// UnprunedLabel is "true" while objects that the revision does not have are left to be deleted.
 	UnprunedLabel = v1alpha2.Prefix + "/unpruned"
 
+	// StagedLabel is "true" until Engine.Advance has taken the last step with the revision.
+	StagedLabel = v1alpha2.Prefix + "/staged"
+
 	// FailureLabel is the kind of failure, a state.Failure.
 	FailureLabel = v1alpha2.Prefix + "/failure"
 
@@ -143,6 +146,7 @@ func RevisionOf(m *metav1.ObjectMeta) (state.Revision, bool) {
 		r.Paused = m.Labels[PausedLabel] == "true"
 		r.Unpruned = m.Labels[UnprunedLabel] == "true"
 		r.RollbackTo, _ = strconv.Atoi(m.Labels[RollbackLabel]) // 0 without the label
+		r.Staged = m.Labels[StagedLabel] == "true"
 		r.Failure = state.Failure(m.Labels[FailureLabel])
 	}
 
@@ -163,6 +167,8 @@ type Labels struct {
 	Paused bool
 	// RollbackTo is the revision that a rollback returns to; 0 for an install or upgrade.
 	RollbackTo int
+	// Staged is true if applying the objects once does not complete the revision.
+	Staged bool
 	// Request that the revision results from; zero for a rollback that was not requested.
 	Request state.Request
 	// Owner is the resource that the revision is created for. If it is empty, as for a rollback, the
@@ -183,6 +189,7 @@ func (l Labels) appliedTo(labels map[string]string, revision int) map[string]str
 	delete(applied, FailureLabel)
 	delete(applied, PausedLabel)
 	delete(applied, UnprunedLabel)
+	delete(applied, StagedLabel)
 	delete(applied, RollbackLabel)
 	delete(applied, RequestLabel)
 	delete(applied, RequestedAtLabel)
@@ -191,6 +198,10 @@ func (l Labels) appliedTo(labels map[string]string, revision int) map[string]str
 
 	if l.Paused {
 		applied[PausedLabel] = "true"
+	}
+
+	if l.Staged {
+		applied[StagedLabel] = "true"
 	}
 
 	if l.RollbackTo != 0 {

@@ -84,11 +84,14 @@ func (s *Store) IncompleteManifests() []string {
 	return manifests
 }
 
+// isComplete reports whether all objects of a revision were applied, and all that it no longer has deleted.
 func (s *Store) isComplete(revision int) bool {
 	status := s.statuses[revision]
-	complete := status == state.StatusDeployed || status == state.StatusSuperseded
+	applied := status == state.StatusDeployed || status == state.StatusSuperseded
+	labels := s.revisions[revision].Labels
+	staged := isOwn(labels, revision) && labels[StagedLabel] == "true"
 
-	return complete && !s.placeholders[revision] && !s.unpruned[revision]
+	return applied && !staged && !s.placeholders[revision] && !s.unpruned[revision]
 }
 
 // Protect excludes a revision from the history limit.

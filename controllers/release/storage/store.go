@@ -186,6 +186,9 @@ func (s *Store) SetNewRevision(revision NewRevision) {
 	delete(s.revisions, newest)
 }
 
+// SetStaged records that applying the objects once does not complete the revision that the action creates.
+func (s *Store) SetStaged(staged bool) { s.new.Labels.Staged = staged }
+
 // SetNewChart sets the chart that is stored with the revision that the action creates. The action's own
 // has rendered files as templates.
 func (s *Store) SetNewChart(chart *helmchart.Chart) { s.chart = chart }

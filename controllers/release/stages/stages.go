@@ -1,0 +1,93 @@
+// Package stages describes, in the health of a release's objects, those that wait for others: objects of the
+// release's own kinds are applied after its manager is healthy, and deleted before it.
+package stages
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release"
+)
+
+// Bounds of the time between two attempts to advance. What makes the next one succeed, such as a webhook
+// that starts to answer, is not always seen by a watch.
+const (
+	minRetry = time.Second
+	maxRetry = 30 * time.Second
+)
+
+// RetryAfter returns how long to wait for the next attempt, by the age of the revision.
+func RetryAfter(age time.Duration) time.Duration { return min(max(age/4, minRetry), maxRetry) }
+
+// Wait returns the health of objects in which those that wait for the others are not healthy, whether they
+// exist or not: they are not yet what the revision says.
+func Wait(all []health.ObjectHealth, waiting []object.Key) []health.ObjectHealth {
+	held := make([]health.ObjectHealth, 0, len(waiting))
+	for _, o := range waiting {
+		held = append(held, health.ObjectHealth{Object: o, Result: health.Result{
+			Status: status.InProgressStatus, Message: "is applied once the provider's manager is healthy",
+		}})
+	}
+
+	return Show(all, held)
+}
+
+// Show returns the health of objects with that of some replaced or added.
+func Show(all, replaced []health.ObjectHealth) []health.ObjectHealth {
+	shown := slices.DeleteFunc(slices.Clone(all), func(h health.ObjectHealth) bool {
+		return slices.ContainsFunc(replaced, func(r health.ObjectHealth) bool { return r.Object == h.Object })
+	})
+
+	return append(shown, replaced...)
+}
+
+// ProblemsOf returns the objects for which an attempt to advance has to be repeated; none if the error is
+// another one.
+func ProblemsOf(err error) []health.ObjectHealth {
+	var (
+		unavailable *release.UnavailableError
+		remove      *release.RemoveError
+		remaining   *release.RemainingError
+	)
+
+	switch {
+	case errors.As(err, &unavailable):
+		return inProgress("could not be applied yet: ", unavailable.Objects)
+	case errors.As(err, &remove):
+		return inProgress("could not be deleted yet: ", remove.Objects)
+	case errors.As(err, &remaining):
+		return terminating(remaining.Objects)
+	default:
+		return nil
+	}
+}
+
+func inProgress(prefix string, failed []*release.ObjectError) []health.ObjectHealth {
+	problems := make([]health.ObjectHealth, 0, len(failed))
+	for _, e := range failed {
+		problems = append(problems, health.ObjectHealth{Object: e.Object, Result: health.Result{
+			Status: status.InProgressStatus, Message: prefix + e.Reason,
+		}})
+	}
+
+	return problems
+}
+
+func terminating(remaining []release.Remaining) []health.ObjectHealth {
+	problems := make([]health.ObjectHealth, 0, len(remaining))
+	for _, o := range remaining {
+		problems = append(problems, health.ObjectHealth{Object: o.Object, Result: health.Result{
+			Status: status.TerminatingStatus,
+			Message: "is no longer part of the release and is being deleted, but its finalizers hold it: " +
+				strings.Join(o.Finalizers, ", ") + "; what else the release no longer has stays until it is gone",
+		}})
+	}
+
+	return problems
+}

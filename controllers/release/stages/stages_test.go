@@ -1,0 +1,79 @@
+package stages
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release"
+)
+
+var manager, own = object.Key{Name: "manager"}, object.Key{Name: "own"}
+
+func TestWaitingObjectsAreNotHealthy(t *testing.T) {
+	for name, all := range map[string][]health.ObjectHealth{
+		"missing": {
+			{Object: manager, Result: health.Result{Status: status.CurrentStatus}},
+			{Object: own, Result: health.Result{Status: status.NotFoundStatus}},
+		},
+		"from an earlier revision": {
+			{Object: own, Result: health.Result{Status: status.CurrentStatus}},
+			{Object: manager, Result: health.Result{Status: status.CurrentStatus}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+
+			report := health.Report{Objects: Wait(all, []object.Key{own})}
+			g.Expect(report.Objects).To(HaveLen(2))
+			g.Expect(report.Missing()).To(BeEmpty(), "drift must not create it")
+			g.Expect(report.Unhealthy()).To(HaveExactElements(HaveField("Object", own)))
+			g.Expect(report.Message()).To(ContainSubstring("is applied once the provider's manager is healthy"))
+
+			g.Expect(health.Report{Objects: Wait(all, nil)}.Objects).To(Equal(all))
+		})
+	}
+}
+
+func TestProblemsOf(t *testing.T) {
+	failed := []*release.ObjectError{{Object: own, Reason: "failed calling webhook"}}
+	remaining := []release.Remaining{{Object: own, Finalizers: []string{"a/b", "c"}}}
+
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"none":                        {},
+		"a webhook that is away":      {&release.UnavailableError{Objects: failed}, "yet: failed calling webhook"},
+		"a deletion that is refused":  {&release.RemoveError{Objects: failed}, "deleted yet: failed calling webhook"},
+		"finalizers":                  {&release.RemainingError{Objects: remaining}, "its finalizers hold it: a/b, c"},
+		"an object that is refused":   {&release.RejectedError{Objects: failed}, ""},
+		"an object of others":         {&release.ConflictError{}, ""},
+		"an error of another request": {errors.New("no connection"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			problems := ProblemsOf(c.err)
+			if c.want == "" {
+				NewWithT(t).Expect(problems).To(BeEmpty())
+				return
+			}
+
+			NewWithT(t).Expect(problems).To(HaveExactElements(And(
+				HaveField("Object", own), HaveField("Message", ContainSubstring(c.want)))))
+		})
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	for age, want := range map[time.Duration]time.Duration{
+		0: minRetry, 20 * time.Second: 5 * time.Second, time.Hour: maxRetry, -time.Hour: minRetry,
+	} {
+		NewWithT(t).Expect(RetryAfter(age)).To(Equal(want), "%s", age)
+	}
+}
