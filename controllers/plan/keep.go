@@ -73,5 +73,12 @@ func passedChart(provider v1alpha2.Provider) (v1alpha2.StoredChart, bool) {
 		return v1alpha2.StoredChart{}, false
 	}
 
-	return status.StoredCharts[i], true
+	record := status.StoredCharts[i]
+
+	// `capstan diff` asks for other versions than the resource that was checked.
+	if _, err := source.Pick([]source.Version{{Name: record.Version}}, provider.GetSpec().Version, ""); err != nil {
+		return v1alpha2.StoredChart{}, false
+	}
+
+	return record, true
 }
