@@ -44,8 +44,8 @@ type Options struct {
 	// Concurrency is how many resources of one kind are reconciled at a time.
 	Concurrency int
 	// WatchConfigMaps and WatchSecrets make a change of a source's ConfigMap, or of the Secret with
-	// variables, take effect at once. Without them it takes effect with the next reconcile; a resource
-	// that waits for the change sees it at once in any case.
+	// variables, take effect at once. Without them it takes effect with the next change of the resource,
+	// unless that has never been healthy.
 	WatchConfigMaps, WatchSecrets bool
 	// DefaultServiceAccount is the ServiceAccount, in each resource's namespace, that is impersonated
 	// for resources that name none; empty for the operator's own permissions.
@@ -112,7 +112,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			return err
 		}
 
-		b := watchInputs(newController(mgr, options, kind), options, kind)
+		b := watchInputs(newController(mgr, options, kind), kind)
 		b = watchCluster(b, local, wakers, kind).WatchesRawSource(dispatcher.Source())
 
 		if err := b.Complete(dispatcher); err != nil {
@@ -215,7 +215,11 @@ func newDependencies(
 		Clock:          options.Clock,
 		Wake:           wakers.Wake,
 		MigrationDelay: options.MigrationDelay,
-		Metrics:        options.Metrics,
+
+		WatchConfigMaps: options.WatchConfigMaps,
+		WatchSecrets:    options.WatchSecrets,
+
+		Metrics: options.Metrics,
 	}, nil
 }
 
@@ -273,10 +277,10 @@ func newController(mgr ctrl.Manager, options Options, kind watch.Kind) *builder.
 }
 
 // watchInputs watches what the spec of a resource refers to, and other providers.
-func watchInputs(b *builder.Builder, options Options, kind watch.Kind) *builder.Builder {
+func watchInputs(b *builder.Builder, kind watch.Kind) *builder.Builder {
 	b = b.
-		WatchesMetadata(&corev1.ConfigMap{}, kind.ConfigMaps(options.WatchConfigMaps)).
-		WatchesMetadata(&corev1.Secret{}, kind.Secrets(options.WatchSecrets))
+		WatchesMetadata(&corev1.ConfigMap{}, kind.ConfigMaps()).
+		WatchesMetadata(&corev1.Secret{}, kind.Secrets())
 
 	return kind.Providers(b)
 }

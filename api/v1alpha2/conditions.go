@@ -39,6 +39,16 @@ const (
 	// both digests, and how to accept or reject the new content.
 	SourceChangedCondition = "SourceChanged"
 
+	// ChangesPendingCondition is True while the current revision would be created differently now,
+	// because a Secret, a ConfigMap, the operator or the cluster has changed and the resource has not.
+	// It is absent otherwise. The message names what has changed, and how to apply it.
+	ChangesPendingCondition = "ChangesPending"
+
+	// InputsUnavailableCondition is True while the source, a Secret or a ConfigMap cannot be used,
+	// although what the resource asks for was installed from it before. It is absent otherwise, and
+	// has the reason that Ready has if nothing is installed.
+	InputsUnavailableCondition = "InputsUnavailable"
+
 	// CRDsSafeCondition is False when a change to the provider's CustomResourceDefinitions would
 	// break objects or clients and was therefore not applied. It is absent until existing
 	// CustomResourceDefinitions change.
@@ -243,6 +253,17 @@ const (
 	// DeletionBlockedReason: the provider is still in use, so it is not removed. The message names
 	// what uses it.
 	DeletionBlockedReason = "DeletionBlocked"
+)
+
+// Reasons of ChangesPending.
+const (
+	// InputsChangedReason: a Secret or ConfigMap that the resource names has changed, and possibly also
+	// the operator or the cluster.
+	InputsChangedReason = "InputsChanged"
+
+	// EnvironmentChangedReason: the operator, its configuration or the version of Kubernetes has
+	// changed.
+	EnvironmentChangedReason = "EnvironmentChanged"
 )
 
 // TagMovedReason is the reason of SourceChanged: the tag resolves to different content now.

@@ -23,8 +23,8 @@ type ProviderSpec struct {
 	// configSecret is the Secret with the provider's variables, including credentials; each key is a
 	// variable, e.g. `AWS_B64ENCODED_CREDENTIALS`. Variables with a default are optional. Missing
 	// ones are listed in a condition and in `status.missingVariables`. A change to the Secret takes
-	// effect at once while the provider is not ready, and otherwise with the next change of this
-	// resource or of its annotation `reconcile.fluxcd.io/requestedAt`.
+	// effect with the next change of this spec or of the annotation
+	// `reconcile.fluxcd.io/requestedAt`, and at once if what the spec asks for was never healthy.
 	// +optional
 	ConfigSecret *SecretReference `json:"configSecret,omitempty"`
 

@@ -68,6 +68,26 @@ func ReadAdditional(ctx context.Context, apiReader client.Reader, provider v1alp
 	return &Additional{ConfigMap: name, Manifests: manifests}, nil
 }
 
+// Variables returns the names of the variables in the manifests; none without manifests. The error is an
+// *Error if the manifests are invalid.
+func (a *Additional) Variables() ([]string, error) {
+	if a == nil {
+		return nil, nil
+	}
+
+	components, err := bundle.ParseComponents([]byte(a.Manifests))
+	if err != nil {
+		return nil, (&Input{Additional: a}).invalid(err)
+	}
+
+	names := make([]string, 0, len(components.Variables))
+	for _, variable := range components.Variables {
+		names = append(names, variable.Name)
+	}
+
+	return names, nil
+}
+
 // additionalDocuments returns the documents of the additional manifests, as parts of the provider.
 func (in *Input) additionalDocuments() ([]*document, error) {
 	if in.Additional == nil {

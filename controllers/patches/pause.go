@@ -88,7 +88,7 @@ func eachDeployment(documents []*document, change func(*kyaml.RNode) (bool, erro
 
 		object, err := d.parse()
 		if err != nil {
-			return fmt.Errorf("scale %s: %w", d, err)
+			return fmt.Errorf("change %s: %w", d, err)
 		}
 
 		changed, err := change(object)
@@ -97,7 +97,7 @@ func eachDeployment(documents []*document, change func(*kyaml.RNode) (bool, erro
 		}
 
 		if err != nil {
-			return fmt.Errorf("scale %s: %w", d, err)
+			return fmt.Errorf("change %s: %w", d, err)
 		}
 	}
 

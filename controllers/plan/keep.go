@@ -50,6 +50,7 @@ func (p *Planner) keepChart(ctx context.Context, request Request, plan *Plan, ca
 	}
 
 	plan.Version = record.Version
+	plan.SourceErr = cause
 	plan.Chart = &Chart{Stored: stored, Schema: schema, Installable: applied, Outdated: cause, key: key}
 
 	return nil

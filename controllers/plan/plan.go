@@ -7,6 +7,7 @@ package plan
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,6 +45,8 @@ type Request struct {
 	Provider v1alpha2.Provider
 	// Scope knows which kinds of the target cluster are namespaced.
 	Scope patches.Scope
+	// Installed are the objects of the newest revision, if there is one. They are not changed.
+	Installed []*unstructured.Unstructured
 	// Refresh reads the source again even if the chart is in the store.
 	Refresh bool
 }
@@ -54,6 +57,8 @@ type Plan struct {
 	Version string
 	// Chart of that version.
 	Chart *Chart
+	// SourceErr is why the source did not give the version, although its chart is stored; nil otherwise.
+	SourceErr error
 	// MissingVariables have neither a value nor a default, sorted.
 	MissingVariables []string
 	// Release that the resource asks for.
@@ -146,26 +151,37 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 		HistoryLimit: HistoryLimit(provider.GetSpec()),
 	}
 
-	renderer, err := p.postRenderer(ctx, reader, request, variables, chart.Plain())
-	if err != nil || renderer == nil {
+	additional, err := patches.ReadAdditional(ctx, reader, provider)
+	if err != nil {
 		return err
 	}
 
-	plan.Release.PostRenderer = renderer
+	renderer, err := postRenderer(request, additional, variables, chart.Plain())
+	if err != nil {
+		return err
+	}
 
-	return nil
+	switch {
+	case ReleaseSpec(provider.GetSpec()).RestartOnSecretChange:
+		plan.Release.PostRenderer = patches.Restarting{
+			Renderer: renderer, Namespace: provider.GetNamespace(), Installed: request.Installed,
+		}
+	case renderer != nil:
+		plan.Release.PostRenderer = renderer
+	}
+
+	plan.Release.Basis, err = p.basis(provider, plan, inputs{
+		variables: variables, additional: additional, imageOverrides: overrides,
+	})
+
+	return err
 }
 
 // postRenderer returns what changes the rendered objects; nil for nothing.
-func (p *Planner) postRenderer(
-	ctx context.Context, reader client.Reader, request Request, variables map[string]string, plain bool,
+func postRenderer(
+	request Request, additional *patches.Additional, variables map[string]string, plain bool,
 ) (*patches.Renderer, error) {
 	provider, spec := request.Provider, request.Provider.GetSpec()
-
-	additional, err := patches.ReadAdditional(ctx, reader, provider)
-	if err != nil {
-		return nil, err
-	}
 
 	return patches.New(patches.Input{
 		Namespace:       provider.GetNamespace(),

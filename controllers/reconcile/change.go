@@ -25,7 +25,7 @@ type goal struct {
 	digest string
 	// action counts it where there is a release already.
 	action metrics.Action
-	// apply takes the one Helm action that reaches the goal from a state.
+	// apply takes the one Helm action that reaches the goal from a state; nil if it cannot be planned.
 	apply func(context.Context, state.Observed) (release.Result, error)
 }
 
@@ -35,9 +35,14 @@ func (r *run) makePlan(ctx context.Context) Result {
 	planning, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
 
-	planned, err := r.Planner.Plan(planning, plan.Request{
-		Provider: r.provider, Scope: r.target.Client, Refresh: r.policy.Requested,
-	})
+	r.planned = true
+
+	request := plan.Request{Provider: r.provider, Scope: r.target.Client, Refresh: r.policy.Requested}
+	if r.installed.record != nil {
+		request.Installed = r.installed.record.Objects
+	}
+
+	planned, err := r.Planner.Plan(planning, request)
 	r.plan = planned
 	status := r.provider.GetStatus()
 
@@ -47,7 +52,7 @@ func (r *run) makePlan(ctx context.Context) Result {
 
 	if planned.Chart != nil {
 		if result := r.saveChart(ctx); result.Ends() {
-			return result
+			return r.planFailed(result)
 		}
 	}
 
@@ -56,7 +61,12 @@ func (r *run) makePlan(ctx context.Context) Result {
 	}
 
 	if err != nil {
-		return failed(err, fetching)
+		return r.planFailed(failed(err, fetching))
+	}
+
+	if planned.SourceErr != nil {
+		problem := failed(planned.SourceErr, fetching)
+		r.inputsProblem = &problem
 	}
 
 	status.MissingVariables = planned.MissingVariables
@@ -69,13 +79,23 @@ func (r *run) makePlan(ctx context.Context) Result {
 
 	r.plan.Release.Owner = r.self
 
-	digest, err := r.target.Releases.Digest(planned.Release)
+	return r.setGoal()
+}
+
+// setGoal sets the goal that the plan describes.
+func (r *run) setGoal() Result {
+	digest, err := r.target.Releases.Digest(r.plan.Release)
+	if err != nil {
+		return failed(err, applying)
+	}
+
+	r.basis, err = r.target.Releases.Basis(r.plan.Release)
 	if err != nil {
 		return failed(err, applying)
 	}
 
 	r.goal = goal{
-		version: planned.Chart.Version(),
+		version: r.plan.Chart.Version(),
 		digest:  digest,
 		action:  metrics.ActionUpgrade,
 		apply:   r.applyPlan,
@@ -87,7 +107,7 @@ func (r *run) makePlan(ctx context.Context) Result {
 // ignoredReason is the reason of the event about a part of the spec that has no effect.
 const ignoredReason = "Ignored"
 
-// saveChart stores the chart of the plan and shows it in the status.
+// saveChart stores the chart of the plan.
 func (r *run) saveChart(ctx context.Context) Result {
 	if r.plan.Chart.NewWithUnlistedTemplates() {
 		r.warn(r.provider, fetching, "Fetch", fmt.Sprintf("The cluster templates of %s could not be listed, so its chart "+
@@ -112,7 +132,6 @@ func (r *run) saveChart(ctx context.Context) Result {
 
 	status := r.provider.GetStatus()
 	status.StoredCharts = r.plan.Chart.Records(status)
-	status.Chart = r.plan.Chart.Status(status.Chart)
 
 	return failed(r.pinVersion(ctx, r.provider, r.plan.Version), fetching)
 }
@@ -197,11 +216,17 @@ func (r *run) decide(ctx context.Context) Result {
 	r.installed.history.Lost = r.recordsLost(ctx)
 	r.assess()
 
+	if status := r.provider.GetStatus(); r.plan.Chart != nil && !r.keeps() {
+		status.Chart = r.plan.Chart.Status(status.Chart)
+	}
+
 	if result := r.markHandled(ctx); result.Ends() {
 		return result
 	}
 
 	switch {
+	case r.goal.apply == nil && r.applies():
+		return *r.inputsProblem
 	case r.state.State == state.Locked:
 		return waiting(v1alpha2.ProgressingReason, r.state.Message, r.state.Until)
 	case r.decision.Action == state.Hold && r.installed.record == nil:
@@ -210,26 +235,6 @@ func (r *run) decide(ctx context.Context) Result {
 
 	return Result{}
 }
-
-// assess compares the release with the goal.
-func (r *run) assess() {
-	history := r.installed.history
-	r.state = r.target.Releases.Determine(history, r.goal.digest)
-	r.decision = state.Next(history, r.goal.digest, r.state, r.changePolicy())
-
-	// A new revision records the new owner.
-	if r.ownedElsewhere() {
-		r.decision.Action = state.Apply
-	}
-
-	// Only the time of a lock is already that of this process's clock.
-	if r.state.State != state.Locked {
-		r.decision.Until = r.target.Releases.Clock().Local(r.decision.Until)
-	}
-}
-
-// applies reports whether the change has something to apply now.
-func (r *run) applies() bool { return r.decision.Action == state.Apply }
 
 // apply takes the action that reaches the goal. Whether the action succeeded is read from the history
 // afterwards.

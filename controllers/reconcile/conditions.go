@@ -4,14 +4,12 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
@@ -25,7 +23,7 @@ func (r *run) end(result Result) (ctrl.Result, error) {
 		result.Condition = ""
 	}
 
-	return writeResult(r.provider, r.limit(result))
+	return writeResult(r.provider, r.limit(r.retryInputs(result)))
 }
 
 // writeStatus writes what was found out about the release into the status.
@@ -129,6 +127,8 @@ func (r *run) writeConditions() {
 	r.writeDrifted()
 	r.writeMigrated()
 	r.writeSourceChanged()
+	r.writePending()
+	r.writeInputsUnavailable()
 }
 
 // writeInstalledVersion writes the version whose objects are healthy into the status.
@@ -252,6 +252,32 @@ func (r *run) writeSourceChanged() {
 	}
 }
 
+// writePending writes what has changed and takes effect with the next request.
+func (r *run) writePending() {
+	switch {
+	case len(r.pin.Differences) > 0 && r.keeps() && r.decision.Action != state.Hold:
+		reason := v1alpha2.EnvironmentChangedReason
+		if r.pin.Differences[0].IsInput() {
+			reason = v1alpha2.InputsChangedReason
+		}
+
+		conditions.MarkTrue(r.provider, v1alpha2.ChangesPendingCondition, reason, "%s", r.pendingMessage())
+	case r.decision.Action != "" && r.inputsProblem == nil:
+		conditions.Delete(r.provider, v1alpha2.ChangesPendingCondition)
+	}
+}
+
+// writeInputsUnavailable writes why inputs cannot be used that are not needed for what is installed.
+func (r *run) writeInputsUnavailable() {
+	switch {
+	case r.inputsProblem != nil:
+		conditions.MarkTrue(r.provider, v1alpha2.InputsUnavailableCondition, r.inputsProblem.Reason,
+			"%s; what is installed stays as it is", r.inputsProblem.Message)
+	case r.planned:
+		conditions.Delete(r.provider, v1alpha2.InputsUnavailableCondition)
+	}
+}
+
 // conditionMessage returns the message of a condition; empty when there is none.
 func conditionMessage(provider v1alpha2.Provider, condition string) string {
 	if c := conditions.Get(provider, condition); c != nil {
@@ -259,38 +285,4 @@ func conditionMessage(provider v1alpha2.Provider, condition string) string {
 	}
 
 	return ""
-}
-
-// makePrintable removes control characters from the messages of the conditions.
-func makePrintable(provider v1alpha2.Provider) {
-	for i := range provider.GetConditions() {
-		condition := &provider.GetConditions()[i]
-		condition.Message = object.Printable(condition.Message)
-	}
-}
-
-// announce emits an event for a change of Ready.
-func (r *Reconciler) announce(provider v1alpha2.Provider, before *metav1.Condition) {
-	now := conditions.Get(provider, v1alpha2.ReadyCondition)
-	if now == nil || before != nil && before.Reason == now.Reason && before.Message == now.Message {
-		return
-	}
-
-	kind := corev1.EventTypeNormal
-	if conditions.Has(provider, v1alpha2.StalledCondition) {
-		kind = corev1.EventTypeWarning
-	}
-
-	r.Events.Eventf(provider, nil, kind, now.Reason, "Reconcile", "%s", note(now.Message))
-}
-
-// warn emits a warning event.
-func (r *Reconciler) warn(provider v1alpha2.Provider, reason, action, message string) {
-	r.Events.Eventf(provider, nil, corev1.EventTypeWarning, reason, action, "%s", note(message))
-}
-
-// note returns the text of an event. The API server rejects events with a longer one.
-func note(message string) string {
-	const maxLength = 1024 - len(" …")
-	return object.OneLine(object.Printable(message), maxLength)
 }

@@ -19,15 +19,13 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,6 +38,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/metrics"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release/drift"
@@ -88,6 +87,8 @@ type Dependencies struct {
 	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage
 	// version itself.
 	MigrationDelay time.Duration
+	// WatchConfigMaps and WatchSecrets make changes of inputs of these kinds take effect at once.
+	WatchConfigMaps, WatchSecrets bool
 	// Metrics counts what happens; it may be nil.
 	Metrics *metrics.Recorder
 
@@ -208,60 +209,38 @@ func (r *Reconciler) setFinalizer(
 	return client.IgnoreNotFound(err)
 }
 
-// versionOwner is the field manager that writes spec.version.
-const versionOwner = v1alpha2.FieldOwner + "-version"
-
-// pinVersion writes the version that an empty spec.version resolved to into the spec. A version that
-// is set meanwhile is not overwritten.
-func (r *Reconciler) pinVersion(ctx context.Context, provider v1alpha2.Provider, version string) error {
-	if provider.GetSpec().Version != "" {
-		return r.disownVersion(ctx, provider)
+// makePrintable removes control characters from the messages of the conditions.
+func makePrintable(provider v1alpha2.Provider) {
+	for i := range provider.GetConditions() {
+		condition := &provider.GetConditions()[i]
+		condition.Message = object.Printable(condition.Message)
 	}
-
-	changed := provider.DeepCopyObject().(v1alpha2.Provider) // as in setFinalizer
-	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
-		`{"metadata":{"resourceVersion":%q},"spec":{"version":%q}}`, provider.GetResourceVersion(), version))
-
-	err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(versionOwner))
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-
-	if err != nil {
-		return fmt.Errorf("write version %s into spec.version: %w", version, err)
-	}
-
-	provider.GetSpec().Version = version
-	provider.SetGeneration(changed.GetGeneration())
-
-	return nil
 }
 
-// disownVersion removes pinVersion's ownership of the field, which would be a conflict for a user who
-// applies another version with server-side apply. If it does not succeed, a later reconcile does it.
-func (r *Reconciler) disownVersion(ctx context.Context, provider v1alpha2.Provider) error {
-	changed := provider.DeepCopyObject().(v1alpha2.Provider)
-	changed.SetManagedFields(slices.DeleteFunc(changed.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == versionOwner
-	}))
-
-	if len(changed.GetManagedFields()) == len(provider.GetManagedFields()) {
-		return nil
+// announce emits an event for a change of Ready.
+func (r *Reconciler) announce(provider v1alpha2.Provider, before *metav1.Condition) {
+	now := conditions.Get(provider, v1alpha2.ReadyCondition)
+	if now == nil || before != nil && before.Reason == now.Reason && before.Message == now.Message {
+		return
 	}
 
-	patch := client.MergeFromWithOptions(provider, client.MergeFromWithOptimisticLock{})
-
-	err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(v1alpha2.FieldOwner))
-	if apierrors.IsConflict(err) {
-		return nil
+	kind := corev1.EventTypeNormal
+	if conditions.Has(provider, v1alpha2.StalledCondition) {
+		kind = corev1.EventTypeWarning
 	}
 
-	return client.IgnoreNotFound(err)
+	r.Events.Eventf(provider, nil, kind, now.Reason, "Reconcile", "%s", note(now.Message))
 }
 
-// requested reports whether a user asks for a reconcile of everything, now.
-func requested(provider v1alpha2.Provider) bool {
-	return provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation] != provider.GetStatus().LastHandledReconcileAt
+// warn emits a warning event.
+func (r *Reconciler) warn(provider v1alpha2.Provider, reason, action, message string) {
+	r.Events.Eventf(provider, nil, corev1.EventTypeWarning, reason, action, "%s", note(message))
+}
+
+// note returns the text of an event. The API server rejects events with a longer one.
+func note(message string) string {
+	const maxLength = 1024 - len(" …")
+	return object.OneLine(object.Printable(message), maxLength)
 }
 
 // until returns the time until at, at least a millisecond; zero for the zero time.

@@ -2,10 +2,27 @@ package reconcile
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
+
+// requested reports whether a user asks for a reconcile of everything, now.
+func requested(provider v1alpha2.Provider) bool {
+	return provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation] != provider.GetStatus().LastHandledReconcileAt
+}
 
 // asksAgain reports whether the resource asks for something since the newest revision that records a
 // request. As long as there is none, the status tells.
@@ -38,13 +55,43 @@ func (r *run) recovered() bool {
 	return revision.Ours() && revision.Status == state.StatusFailed && unhealthy && r.installed.healthy()
 }
 
+// assess compares the release with the goal, or with the revision that stays although the goal differs.
+func (r *run) assess() {
+	history := r.installed.history
+	r.desired = r.goal.digest
+
+	r.pin, r.pinned = history.Pin(plan.Asked(r.provider), r.goal.digest, r.basis, r.watched)
+	if r.pinned {
+		r.desired = r.pin.Digest
+	}
+
+	r.state = r.target.Releases.Determine(history, r.desired)
+	r.decision = state.Next(history, r.desired, r.state, r.changePolicy())
+
+	// A new revision records the new owner.
+	if r.ownedElsewhere() {
+		r.decision.Action = state.Apply
+	}
+
+	// Only the time of a lock is already that of this process's clock.
+	if r.state.State != state.Locked {
+		r.decision.Until = r.target.Releases.Clock().Local(r.decision.Until)
+	}
+}
+
+// applies reports whether the change has something to apply now.
+func (r *run) applies() bool { return r.decision.Action == state.Apply }
+
 // markHandled records with the newest revision that the resource asks for nothing else. What changes
-// later although the resource does not is then known not to be a request.
+// later although the resource does not is then known not to be a request. A request by annotation is not
+// handled while inputs are missing: it takes effect once they can be used.
 func (r *run) markHandled(ctx context.Context) Result {
 	revision, asked := r.installed.revision, plan.Asked(r.provider)
 
 	handled := r.decision.Action == state.None || r.decision.Action == state.Hold
-	if !handled || revision.Number == 0 || revision.Request == asked {
+	missing := r.inputsProblem != nil && revision.Request.SameSpec(asked)
+
+	if !handled || missing || revision.Number == 0 || revision.Request == asked {
 		return Result{}
 	}
 
@@ -58,4 +105,113 @@ func (r *run) marked(resourceVersion string, err error) Result {
 	}
 
 	return failed(err, applying)
+}
+
+// planFailed ends the change with the problem that prevented the plan, unless what the resource asks for
+// was installed before: the problem is then reported, but what is installed is as desired, and nothing
+// is tried unless it fails.
+func (r *run) planFailed(problem Result) Result {
+	pin, pinned := r.installed.history.Pin(plan.Asked(r.provider), "", state.Basis{}, r.watched)
+	if !pinned {
+		return problem
+	}
+
+	r.inputsProblem = &problem
+	r.goal = goal{version: pin.Version}
+
+	return Result{}
+}
+
+// retryInputs makes a resource that is ready come back while inputs cannot be used: not every input is
+// watched.
+func (r *run) retryInputs(result Result) Result {
+	if result.Outcome != Ready || r.inputsProblem == nil {
+		return result
+	}
+
+	retry := retryAfter(*r.inputsProblem, conditions.Get(r.provider, v1alpha2.InputsUnavailableCondition))
+
+	if at := time.Now().Add(retry); result.At.IsZero() || at.Before(result.At) {
+		result.At = at
+	}
+
+	return result
+}
+
+// keeps reports whether the newest revision stays although another one would be created now.
+func (r *run) keeps() bool { return r.pinned && !r.applies() }
+
+// watched reports whether a change of an input takes effect at once.
+func (r *run) watched(input state.Difference) bool {
+	switch r.plan.InputKind(input) {
+	case plan.KindSecret:
+		return r.WatchSecrets
+	case plan.KindConfigMap:
+		return r.WatchConfigMaps
+	}
+
+	return false
+}
+
+// pendingMessage describes what has changed since the revision that stays was created.
+func (r *run) pendingMessage() string {
+	changes := make([]string, 0, len(r.pin.Differences))
+	for _, d := range r.pin.Differences {
+		changes = append(changes, r.plan.Describe(r.provider, r.pin.Basis, r.basis, d))
+	}
+
+	return fmt.Sprintf("%s since revision %d was created, which has not been applied; to apply it, "+
+		"change the annotation %s or the spec", strings.Join(changes, "; "), r.pin.Number,
+		v1alpha2.ReconcileRequestAnnotation)
+}
+
+// versionOwner is the field manager that writes spec.version.
+const versionOwner = v1alpha2.FieldOwner + "-version"
+
+// pinVersion writes the version that an empty spec.version resolved to into the spec. A version that
+// is set meanwhile is not overwritten.
+func (r *Reconciler) pinVersion(ctx context.Context, provider v1alpha2.Provider, version string) error {
+	if provider.GetSpec().Version != "" {
+		return r.disownVersion(ctx, provider)
+	}
+
+	changed := provider.DeepCopyObject().(v1alpha2.Provider) // as in setFinalizer
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
+		`{"metadata":{"resourceVersion":%q},"spec":{"version":%q}}`, provider.GetResourceVersion(), version))
+
+	err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(versionOwner))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+
+	if err != nil {
+		return fmt.Errorf("write version %s into spec.version: %w", version, err)
+	}
+
+	provider.GetSpec().Version = version
+	provider.SetGeneration(changed.GetGeneration())
+
+	return nil
+}
+
+// disownVersion removes pinVersion's ownership of the field, which would be a conflict for a user who
+// applies another version with server-side apply. If it does not succeed, a later reconcile does it.
+func (r *Reconciler) disownVersion(ctx context.Context, provider v1alpha2.Provider) error {
+	changed := provider.DeepCopyObject().(v1alpha2.Provider)
+	changed.SetManagedFields(slices.DeleteFunc(changed.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == versionOwner
+	}))
+
+	if len(changed.GetManagedFields()) == len(provider.GetManagedFields()) {
+		return nil
+	}
+
+	patch := client.MergeFromWithOptions(provider, client.MergeFromWithOptimisticLock{})
+
+	err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(v1alpha2.FieldOwner))
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+
+	return client.IgnoreNotFound(err)
 }

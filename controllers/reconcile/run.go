@@ -53,11 +53,19 @@ type run struct {
 	// identified is set if no other resource has installed the provider.
 	identified bool
 
-	// What the change finds out: the plan, the goal for the release, and the decision about it.
-	plan     plan.Plan
-	goal     goal
-	state    state.Observed
-	decision state.Decision
+	// What the change finds out: the plan and its basis, the goal for the release, and the decision about
+	// it. inputsProblem is why inputs could not be used that are not needed for what is installed.
+	// desired is the digest that the release should have: that of the goal, or of the pin if pinned.
+	planned       bool
+	plan          plan.Plan
+	basis         state.Basis
+	inputsProblem *Result
+	goal          goal
+	pin           state.Pin
+	pinned        bool
+	desired       string
+	state         state.Observed
+	decision      state.Decision
 
 	// How far the change got: core's problem is reported only after the CRDs were applied; passed is
 	// set if all gates were. failure is why an action left a failed revision, and upgradeFailed the
@@ -232,10 +240,16 @@ func (r *run) change(ctx context.Context) Result {
 		)
 	}
 
-	return inOrder(ctx,
+	result := inOrder(ctx,
 		r.checkIdentity,
 		r.makePlan,
 		r.decide,
+	)
+	if result.Ends() || r.keeps() {
+		return result
+	}
+
+	return inOrder(ctx,
 		r.checkGates,
 		r.checkPermissions,
 		r.claim,

@@ -161,7 +161,7 @@ func (r *run) attemptFailed() Result {
 		At:      r.decision.Until,
 	}
 
-	attempts := installed.history.Attempts(r.goal.digest)
+	attempts := installed.history.Attempts(r.desired)
 	if len(attempts) > 0 {
 		switch attempts[0].Failure {
 		case state.FailureUnhealthy:

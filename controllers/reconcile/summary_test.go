@@ -34,6 +34,7 @@ func newTestRun(revisions ...state.Revision) *run {
 	r := newRun(&Reconciler{}, p, nil)
 	r.observed = true
 	r.goal = goal{version: "v1.1.0", digest: wanted}
+	r.desired = wanted
 	r.installed.history = state.History{
 		Release: plan.ReleaseKey(p), Revisions: revisions,
 	}

@@ -105,13 +105,13 @@ func (s *session) apply(ctx context.Context, spec Spec, observed state.Observed)
 
 	s.store.ProtectHealthy()
 
-	digest, err := s.engine.Digest(spec)
+	labels, err := s.engine.labels(spec)
 	if err != nil {
 		return err
 	}
 
 	s.client.SetOwnKinds(spec.Own)
-	s.store.SetNewRevision(storage.NewRevision{Labels: spec.labels(s.engine.options.Holder, digest)})
+	s.store.SetNewRevision(storage.NewRevision{Labels: labels})
 	s.postRenderer = spec.PostRenderer
 
 	options := chartutil.ReleaseOptions{Revision: 1, IsInstall: true}

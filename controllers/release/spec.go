@@ -41,6 +41,8 @@ type Spec struct {
 	HistoryLimit int
 	// Request is recorded with the revision. It is not part of the digest.
 	Request state.Request
+	// Basis is recorded with the revision, with the version of Kubernetes; zero if it is unknown.
+	Basis state.Basis
 }
 
 // PostRenderer changes a manifest after it was rendered and before it is stored and applied.
@@ -94,17 +96,25 @@ func encodeDigest(inputs []byte) string {
 	return digestVersion + "-" + storage.EncodeLabel(sum[:])
 }
 
-// labels returns what is recorded of a revision with the digest that a process creates.
-func (s Spec) labels(holder, digest string) storage.Labels {
-	return storage.Labels{
-		Holder:      holder,
-		Digest:      digest,
-		Version:     s.Chart.Metadata.AppVersion,
-		ChartDigest: s.ChartDigest,
-		Paused:      s.Paused,
-		Request:     s.Request,
-		Owner:       s.Owner,
+// labels returns what is recorded with the revision of a spec.
+func (e *Engine) labels(spec Spec) (storage.Labels, error) {
+	digest, err := e.Digest(spec)
+	if err != nil {
+		return storage.Labels{}, err
 	}
+
+	basis, err := e.Basis(spec)
+
+	return storage.Labels{
+		Holder:      e.options.Holder,
+		Digest:      digest,
+		Version:     spec.Chart.Metadata.AppVersion,
+		ChartDigest: spec.ChartDigest,
+		Paused:      spec.Paused,
+		Request:     spec.Request,
+		Owner:       spec.Owner,
+		Basis:       basis,
+	}, err
 }
 
 // values returns the values for Helm, which does not accept nil.

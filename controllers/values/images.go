@@ -12,8 +12,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// imagesVariable is the provider's variable with clusterctl's image overrides.
-const imagesVariable = "images"
+// ImagesVariable is the provider's variable with clusterctl's image overrides.
+const ImagesVariable = "images"
 
 // allImages is the key, in clusterctl's image overrides and in the chart's values, of the override
 // of all images.
@@ -29,7 +29,7 @@ type ImagesError struct {
 func (e *ImagesError) Error() string {
 	return fmt.Sprintf(
 		"key %q of %s: %v; it holds clusterctl's image overrides, e.g. {all: {repository: registry.example.com/mirror}}",
-		imagesVariable, e.Source, e.Err)
+		ImagesVariable, e.Source, e.Err)
 }
 
 func (e *ImagesError) Unwrap() error { return e.Err }
@@ -65,7 +65,7 @@ func (s *Schema) images(in Input) (map[string]any, error) {
 		return nil, &ImagesError{Source: "the operator's configuration", Err: err}
 	}
 
-	providers, err := parseImageOverrides(in.Variables[imagesVariable])
+	providers, err := parseImageOverrides(in.Variables[ImagesVariable])
 	if err != nil {
 		return nil, &ImagesError{Source: "the provider's Secret", Err: err}
 	}

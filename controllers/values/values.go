@@ -64,7 +64,12 @@ func (s *Schema) Values(in Input) (values map[string]any, warnings []string, err
 		return nil, nil, err
 	}
 
-	values = map[string]any{"variables": s.variables(in.Variables)}
+	variables := map[string]any{}
+	for name, value := range s.Used(in.Variables) {
+		variables[name] = value
+	}
+
+	values = map[string]any{"variables": variables}
 
 	deployments, warnings, err := s.deployments(in.Spec)
 	if err != nil {
@@ -87,10 +92,10 @@ func (s *Schema) Values(in Input) (values map[string]any, warnings []string, err
 	return values, warnings, nil
 }
 
-// variables returns those variables that the chart has. The others do not belong into a Helm
-// release: a Secret may hold other keys, such as a token for fetching.
-func (s *Schema) variables(set map[string]string) map[string]any {
-	known := map[string]any{}
+// Used returns those variables that the chart has. The others do not belong into a Helm release: a
+// Secret may hold other keys, such as a token for fetching.
+func (s *Schema) Used(set map[string]string) map[string]string {
+	known := map[string]string{}
 
 	for _, name := range s.Variables {
 		if value, exists := set[name]; exists {

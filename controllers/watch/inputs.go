@@ -52,21 +52,21 @@ func (k Kind) enqueue(
 	}
 }
 
-// ConfigMaps enqueues the resources that use a ConfigMap: always, or only those that wait.
-func (k Kind) ConfigMaps(always bool) handler.EventHandler {
+// ConfigMaps enqueues the resources that use a ConfigMap.
+func (k Kind) ConfigMaps() handler.EventHandler {
 	concerns := func(p v1alpha2.Provider, changed client.Object) bool {
-		return (always || waits(p)) && (isSource(p, changed) || isAdditional(p, changed))
+		return isSource(p, changed) || isAdditional(p, changed)
 	}
 
 	return handler.EnqueueRequestsFromMapFunc(k.enqueue(keysField, inputKeys("ConfigMap"), concerns))
 }
 
-// Secrets enqueues the resources that use a Secret, for variables, for credentials or as a source:
-// always, or only those that wait. A kubeconfig always counts, because an old one may be revoked.
-func (k Kind) Secrets(always bool) handler.EventHandler {
+// Secrets enqueues the resources that use a Secret, for variables, for credentials, as a source or for
+// access to their cluster.
+func (k Kind) Secrets() handler.EventHandler {
 	concerns := func(p v1alpha2.Provider, changed client.Object) bool {
-		used := hasVariables(p, changed) || hasCredentials(p, changed) || isSource(p, changed)
-		return (always || waits(p)) && used || hasKubeConfig(p, changed)
+		return hasVariables(p, changed) || hasCredentials(p, changed) || isSource(p, changed) ||
+			hasKubeConfig(p, changed)
 	}
 
 	return handler.EnqueueRequestsFromMapFunc(k.enqueue(keysField, inputKeys("Secret"), concerns))

@@ -47,6 +47,9 @@ type blocker struct {
 	// reason and message are those of the condition Ready while the blocker is in place. Without a
 	// reason, the blocker does not affect a provider whose spec has not changed.
 	reason, message string
+	// input is set if the blocker takes away something that is not needed for what is installed: the
+	// provider stays ready while its spec has not changed, and InputsUnavailable has reason and message.
+	input bool
 	// missing is set if the blocker takes objects of the provider away. Ready reports these then, of
 	// the revision that the spec asks for.
 	missing bool
@@ -79,6 +82,7 @@ func blockers() []blocker {
 			unblock: createCredentials,
 			reason:  v1alpha2.SecretNotFoundReason,
 			message: "Secret care-secret/credentials",
+			input:   true,
 		},
 		{
 			description: "the source's ConfigMap is missing",
@@ -92,6 +96,7 @@ func blockers() []blocker {
 			},
 			reason:  v1alpha2.VersionNotFoundReason,
 			message: "no ConfigMap in namespace care-configmap",
+			input:   true,
 		},
 		{
 			description: "the source's directory is missing",
@@ -109,8 +114,9 @@ func blockers() []blocker {
 				Expect(os.Rename(i.folder+"-moved", i.folder)).To(Succeed())
 				requestReconcile(ctx, i)
 			},
-			reason:  v1alpha2.ComponentsFetchErrorReason,
+			reason:  v1alpha2.VersionNotFoundReason,
 			message: "care-directory",
+			input:   true,
 		},
 		{
 			description: "a patch matches nothing",
@@ -160,6 +166,7 @@ func blockers() []blocker {
 			},
 			reason:  v1alpha2.VersionNotFoundReason,
 			message: "no ConfigMap in namespace cluster-api-system",
+			input:   true,
 		},
 		{
 			description: "core is unhealthy",
@@ -290,7 +297,7 @@ var _ = Describe("Care for what is installed while a change is blocked", Ordered
 			))
 			Expect(i.manager(ctx)(Default).Spec.Template.Spec.NodeSelector).NotTo(HaveKey("no"))
 
-			if b.reason != "" && !b.missing {
+			if b.reason != "" && !b.missing && !b.input {
 				Eventually(w.read(ctx, i.provider)).Should(b.beReported())
 				return
 			}
@@ -303,11 +310,14 @@ var _ = Describe("Care for what is installed while a change is blocked", Ordered
 })
 
 // beReported matches a provider whose condition Ready says what runs, and why it is not what the
-// resource asks for.
+// resource asks for, if that is not installed already.
 func (b blocker) beReported() OmegaMatcher {
 	switch {
 	case b.reason == "":
 		return beReady("v1.0.0")
+	case b.input:
+		return And(beReady("v1.0.0"),
+			haveCondition(v1alpha2.InputsUnavailableCondition, metav1.ConditionTrue, b.reason, b.message))
 	case b.missing:
 		return notBeReady(b.reason, b.message)
 	}

@@ -1,8 +1,17 @@
 package e2e
 
 import (
+	"context"
+	"strings"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
@@ -27,6 +36,180 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 		Expect(w.operator.Stop()).To(Succeed())
 		w.start(flags...)
 	}
+
+	// pending matches a provider with changes that were not applied.
+	pending := func(reason string, parts ...string) types.GomegaMatcher {
+		parts = append(parts, "since revision", "to apply it, change the annotation "+v1alpha2.ReconcileRequestAnnotation)
+		return haveCondition(v1alpha2.ChangesPendingCondition, metav1.ConditionTrue, reason, parts...)
+	}
+	notPending := Not(WithTransform(v1alpha2.Provider.GetConditions,
+		ContainElement(HaveField("Type", v1alpha2.ChangesPendingCondition))))
+	revision := func(number int64) types.GomegaMatcher {
+		return WithTransform(func(p v1alpha2.Provider) int64 { return p.GetStatus().Release.Revision }, Equal(number))
+	}
+
+	// template returns the pods of the provider's Deployment, and manager their container.
+	template := func(ctx context.Context, p v1alpha2.Provider) corev1.PodTemplateSpec {
+		GinkgoHelper()
+
+		d := &appsv1.Deployment{}
+		key := client.ObjectKey{Namespace: p.GetNamespace(), Name: p.GetName() + "-controller-manager"}
+		Expect(w.client.Get(ctx, key, d)).To(Succeed())
+
+		return d.Spec.Template
+	}
+	manager := func(ctx context.Context, p v1alpha2.Provider) corev1.Container {
+		GinkgoHelper()
+		return template(ctx, p).Spec.Containers[0]
+	}
+
+	It("a release stays, whatever the operator is restarted with", func(ctx SpecContext) {
+		p := newTiny("kept", "v1.0.0").create(ctx, w, unmodified)
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		restart("--image-registry=mirror.example.com")
+
+		waits := And(beReady("v1.0.0"), revision(1),
+			pending(v1alpha2.EnvironmentChangedReason, "the operator's flag --image-registry has changed"))
+		Eventually(w.read(ctx, p)).Should(waits)
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetLabels(map[string]string{"team": "a"}) })
+		Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).Should(waits)
+
+		By("requesting a reconcile")
+		update(ctx, w, p, request("now"))
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(2), notPending))
+		Expect(manager(ctx, p).Image).To(Equal("mirror.example.com/kept:v1.0.0"))
+	})
+
+	// edit changes an object that a resource names.
+	edit := func(ctx context.Context, o client.Object, change func()) {
+		GinkgoHelper()
+		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
+		change()
+		Expect(w.client.Update(ctx, o)).To(Succeed())
+	}
+
+	It("an edited Secret has no effect before the spec changes", func(ctx SpecContext) {
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "edited", Name: "variables"},
+			StringData: map[string]string{"TINY_LEVEL": "debug"},
+		}
+		t := newTiny("edited", "v1.0.0")
+		p := t.resource()
+		p.Spec.SecretName = secret.Name
+
+		for _, o := range []client.Object{t.namespace(), secret, t.configMap(), p} {
+			Expect(w.client.Create(ctx, o)).To(Succeed())
+		}
+
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(1)))
+
+		By("editing a key that the provider does not use")
+		edit(ctx, secret, func() { secret.StringData = map[string]string{"UNRELATED": "x"} })
+
+		By("editing a variable")
+		edit(ctx, secret, func() { secret.StringData = map[string]string{"TINY_LEVEL": "trace"} })
+
+		waits := And(beReady("v1.0.0"), revision(1),
+			pending(v1alpha2.InputsChangedReason, "Secret edited/variables of spec.configSecret has changed"))
+		Eventually(w.read(ctx, p)).Should(waits)
+
+		By("restarting the operator")
+		restart()
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetLabels(map[string]string{"team": "a"}) })
+		Consistently(w.read(ctx, p)).WithTimeout(2 * quietPeriod).Should(waits)
+		Expect(manager(ctx, p).Args).To(ConsistOf("--level=debug"))
+
+		By("deleting the Secret")
+		Expect(w.client.Delete(ctx, secret)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(1), haveCondition(
+			v1alpha2.InputsUnavailableCondition, metav1.ConditionTrue, v1alpha2.SecretNotFoundReason,
+			"Secret edited/variables with the provider's variables does not exist")))
+
+		secret.ResourceVersion = ""
+		Expect(w.client.Create(ctx, secret)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(And(waits, Not(haveCondition(
+			v1alpha2.InputsUnavailableCondition, metav1.ConditionTrue, v1alpha2.SecretNotFoundReason))))
+
+		By("changing the spec")
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().Release = &v1alpha2.ReleaseSpec{Retries: ptr.To(int32(1))}
+		})
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(2), notPending))
+		Expect(manager(ctx, p).Args).To(ConsistOf("--level=trace"))
+
+		By("watching Secrets")
+		restart("--watch-configsecret")
+		edit(ctx, secret, func() { secret.StringData = map[string]string{"TINY_LEVEL": "warn"} })
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(3), notPending))
+		Expect(manager(ctx, p).Args).To(ConsistOf("--level=warn"))
+	})
+
+	It("pods are restarted with restartOnSecretChange once a changed Secret is applied", func(ctx SpecContext) {
+		restart() // without watching Secrets
+
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "mounted", Name: "variables"},
+			StringData: map[string]string{"TINY_PASSWORD": "old"},
+		}
+		t := newTiny("mounted", "v1.0.0")
+		t.components = strings.Replace(t.components, "        args:",
+			"        envFrom: [{secretRef: {name: mounted-credentials}}]\n        args:", 1) +
+			"---\napiVersion: v1\nkind: Secret\nmetadata: {name: mounted-credentials, namespace: mounted-system}\n" +
+			"stringData: {password: \"${TINY_PASSWORD}\"}\n"
+		p := t.resource()
+		p.Spec.SecretName = secret.Name
+		p.Spec.Release = &v1alpha2.ReleaseSpec{RestartOnSecretChange: true}
+
+		for _, o := range []client.Object{t.namespace(), secret, t.configMap(), p} {
+			Expect(w.client.Create(ctx, o)).To(Succeed())
+		}
+
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(1)))
+		Expect(template(ctx, p).Annotations).NotTo(HaveKey(v1alpha2.SecretChangesAnnotation))
+
+		edit(ctx, secret, func() { secret.StringData = map[string]string{"TINY_PASSWORD": "new"} })
+		Eventually(w.read(ctx, p)).Should(pending(v1alpha2.InputsChangedReason, "Secret mounted/variables"))
+		update(ctx, w, p, request("now"))
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(2), notPending))
+		Expect(template(ctx, p).Annotations).To(HaveKeyWithValue(v1alpha2.SecretChangesAnnotation, "1"))
+
+		By("requesting a reconcile with the same Secret")
+		update(ctx, w, p, request("later"))
+		Eventually(w.read(ctx, p)).Should(HaveField("Status.LastHandledReconcileAt", "later"))
+		Expect(p).To(And(beReady("v1.0.0"), revision(2)))
+	})
+
+	It("an edited or deleted source has no effect", func(ctx SpecContext) {
+		t := newTiny("sourced", "v1.0.0")
+		p := t.create(ctx, w, unmodified)
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(1)))
+
+		configMap := t.configMap()
+		edit(ctx, configMap, func() {
+			components := configMap.Data[v1alpha2.ConfigMapComponentsKey]
+			configMap.Data[v1alpha2.ConfigMapComponentsKey] = strings.Replace(components, ":v1.0.0", ":edited", 1)
+		})
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(1), pending(v1alpha2.InputsChangedReason,
+			"ConfigMap sourced/v1.0.0, the source of v1.0.0, has changed")))
+
+		Expect(w.client.Delete(ctx, configMap)).To(Succeed())
+
+		away := And(beReady("v1.0.0"), revision(1), haveCondition(v1alpha2.InputsUnavailableCondition,
+			metav1.ConditionTrue, v1alpha2.VersionNotFoundReason, "no ConfigMap in namespace sourced matches"))
+		Eventually(w.read(ctx, p)).Should(away)
+		restart()
+		update(ctx, w, p, request("while it is away"))
+		Consistently(w.read(ctx, p)).WithTimeout(2 * quietPeriod).Should(away)
+		Expect(manager(ctx, p).Image).To(HaveSuffix("sourced:v1.0.0"))
+
+		By("creating it again, with other content, which was requested")
+
+		configMap.ResourceVersion = ""
+		Expect(w.client.Create(ctx, configMap)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(2), notPending))
+		Expect(manager(ctx, p).Image).To(HaveSuffix("sourced:edited"))
+	})
 
 	It("a rollback made with helm stays, whatever the operator is restarted with", func(ctx SpecContext) {
 		newer := newTiny("escaped", "v1.1.0")

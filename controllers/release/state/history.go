@@ -60,6 +60,8 @@ type Revision struct {
 	// Request that resulted in the revision, or that was handled last while it was the newest one. It is
 	// zero for rollbacks that were not requested, and if it is unknown.
 	Request Request
+	// Basis is what Capstan created the revision from.
+	Basis Basis
 	// Created is when the revision was created, Changed when its Secret was last written.
 	Created, Changed time.Time
 	// Owner is the resource that the revision was created for, if that is recorded.

@@ -147,6 +147,7 @@ func RevisionOf(m *metav1.ObjectMeta) (state.Revision, bool) {
 		r.Unpruned = m.Labels[UnprunedLabel] == "true"
 		r.RollbackTo, _ = strconv.Atoi(m.Labels[RollbackLabel]) // 0 without the label
 		r.Staged = m.Labels[StagedLabel] == "true"
+		r.Basis = basisOf(m.Labels)
 		r.Failure = state.Failure(m.Labels[FailureLabel])
 	}
 
@@ -174,6 +175,8 @@ type Labels struct {
 	// Owner is the resource that the revision is created for. If it is empty, as for a rollback, the
 	// revision has the owner of the one whose labels Helm has copied.
 	Owner state.Owner
+	// Basis is what the revision is created from; that of its target for a rollback.
+	Basis state.Basis
 }
 
 // appliedTo returns a copy of a Secret's labels with Capstan's own for the revision, in place of
@@ -193,8 +196,11 @@ func (l Labels) appliedTo(labels map[string]string, revision int) map[string]str
 	delete(applied, RollbackLabel)
 	delete(applied, RequestLabel)
 	delete(applied, RequestedAtLabel)
+	delete(applied, InputsLabel)
+	delete(applied, EnvironmentLabel)
 
 	maps.Copy(applied, RequestLabels(l.Request, revision))
+	maps.Copy(applied, basisLabels(l.Basis))
 
 	if l.Paused {
 		applied[PausedLabel] = "true"

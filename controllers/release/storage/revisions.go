@@ -51,6 +51,7 @@ func LabelsOf(rel *helmrelease.Release) Labels {
 	if isOwn(rel.Labels, rel.Version) {
 		labels.Digest = rel.Labels[v1alpha2.DigestLabel]
 		labels.ChartDigest = decodeDigest(rel.Labels[ChartDigestLabel])
+		labels.Basis = basisOf(rel.Labels)
 	}
 
 	return labels

@@ -90,6 +90,7 @@ func someViews() []providerView {
 						"between 1 and 65535, and none of its names is known either",
 				),
 				condition("PreflightCheckPassed", "True", "PreflightChecksPassed", "All preflight checks passed"),
+				condition("ChangesPending", "True", "InputsChanged", "Secret capa-system/aws of spec.configSecret has changed"),
 				condition("Ready", "False", "InstallFailed", "the API server rejected Service capa-system/capa-webhook-service"),
 			},
 		},

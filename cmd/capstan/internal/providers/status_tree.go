@@ -155,6 +155,8 @@ var negativeConditions = []string{
 	v1alpha2.StalledCondition,
 	v1alpha2.DriftedCondition,
 	v1alpha2.SourceChangedCondition,
+	v1alpha2.ChangesPendingCondition,
+	v1alpha2.InputsUnavailableCondition,
 }
 
 // conditionsTree returns the conditions, without full only those that report a problem.

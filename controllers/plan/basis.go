@@ -1,0 +1,130 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/controllers/patches"
+	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
+	"github.com/capstan-project/capstan/controllers/secrets"
+	"github.com/capstan-project/capstan/controllers/values"
+)
+
+// inputs are what the basis of a planned release is computed from.
+type inputs struct {
+	variables      map[string]string
+	additional     *patches.Additional
+	imageOverrides string
+}
+
+// basis returns what the release of the plan is created from, without the version of Kubernetes. Of the
+// variables only those in use count: the release holds their values too, and the basis is stored beside
+// them, so that it reveals nothing else.
+func (p *Planner) basis(provider v1alpha2.Provider, plan *Plan, in inputs) (state.Basis, error) {
+	chart := plan.Chart
+	basis := state.Basis{
+		Source:         storage.BasisDigest([]byte(chart.contentID())),
+		ChartFormat:    chart.annotation(chartgen.AnnotationChartgenVersion),
+		ImageRegistry:  digestOf(p.ImageRegistry),
+		ImageOverrides: digestOf(in.imageOverrides),
+	}
+
+	if in.additional != nil {
+		basis.Manifests = digestOf(in.additional.Manifests)
+	}
+
+	if _, named := secrets.Variables(provider); !named {
+		return basis, nil
+	}
+
+	additional, err := in.additional.Variables()
+	if err != nil {
+		return basis, err
+	}
+
+	used := chart.Schema.Used(in.variables)
+	for _, name := range append(additional, values.ImagesVariable) {
+		if value, set := in.variables[name]; set {
+			used[name] = value
+		}
+	}
+
+	content, err := json.Marshal(used) // sorted by key
+	basis.Variables = storage.BasisDigest(content)
+
+	return basis, err
+}
+
+// digestOf returns the digest of a text; empty for an empty text.
+func digestOf(text string) string {
+	if text == "" {
+		return ""
+	}
+
+	return storage.BasisDigest([]byte(text))
+}
+
+// contentID identifies the content that the chart was built from, in its format.
+func (c *Chart) contentID() string {
+	if c.Plain() {
+		return c.Digest
+	}
+
+	return c.annotation(chartgen.AnnotationContentID)
+}
+
+// Kinds of the objects that inputs are read from.
+const (
+	KindSecret    = "Secret"
+	KindConfigMap = "ConfigMap"
+)
+
+// InputKind returns the kind of the object that an input of the plan was read from; empty if it comes
+// from elsewhere.
+func (p *Plan) InputKind(input state.Difference) string {
+	switch input {
+	case state.DifferentVariables:
+		return KindSecret
+	case state.DifferentManifests:
+		return KindConfigMap
+	case state.DifferentSource:
+		kind, _, isObject := strings.Cut(p.Chart.from.ID, " ")
+		if isObject {
+			return kind
+		}
+	}
+
+	return ""
+}
+
+// Describe describes a difference between what a revision was created from and the plan, as the end of a
+// sentence.
+func (p *Plan) Describe(provider v1alpha2.Provider, before, now state.Basis, difference state.Difference) string {
+	switch difference {
+	case state.DifferentVariables:
+		secret, _ := secrets.Variables(provider)
+		return fmt.Sprintf("Secret %s of %s has changed", secret.NamespacedName, secret.Field)
+	case state.DifferentManifests:
+		return "the ConfigMap of spec.additionalManifests has changed"
+	case state.DifferentSource:
+		if kind, name, isObject := strings.Cut(p.Chart.from.ID, " "); isObject {
+			return fmt.Sprintf("%s %s/%s, the source of %s, has changed", kind, provider.GetNamespace(), name, p.Version)
+		}
+
+		return "the source of " + p.Version + " has changed"
+	case state.DifferentKubernetes:
+		return fmt.Sprintf("Kubernetes %s has become %s", before.Kubernetes, now.Kubernetes)
+	case state.DifferentChartFormat:
+		return fmt.Sprintf("the operator's chart format %s has become %s", before.ChartFormat, now.ChartFormat)
+	case state.DifferentImageRegistry:
+		return "the operator's flag --image-registry has changed"
+	case state.DifferentImageOverrides:
+		return "the images in the operator's configuration have changed"
+	default:
+		return "the operator or its configuration has changed"
+	}
+}
