@@ -284,6 +284,10 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		t, p := installed(ctx, "converted")
 		used(ctx, t, "old")
 
+		// The operator would restore the CRD.
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().Release = &v1alpha2.ReleaseSpec{Drift: v1alpha2.DriftOff}
+		})
 		breakConversion(ctx, w, t)
 		remove(ctx, p)
 		blocked(
