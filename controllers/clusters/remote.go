@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
@@ -199,8 +200,18 @@ func (p *Pool) open(ctx context.Context, config *rest.Config, httpClient *http.C
 	go func() {
 		_ = cluster.Start(ctx)
 
-		utilnet.CloseIdleConnectionsFor(httpClient.Transport)
+		p.disconnect(httpClient)
 	}()
 
 	return cluster, nil
+}
+
+// disconnect closes the connections to a cluster that is no longer used. Requests that have not ended yet
+// release theirs later, but within the timeout of a request.
+func (p *Pool) disconnect(httpClient *http.Client) {
+	const interval = time.Second
+
+	for end := time.Now().Add(p.Limits.withDefaults().Timeout); time.Now().Before(end); time.Sleep(interval) {
+		utilnet.CloseIdleConnectionsFor(httpClient.Transport)
+	}
 }
