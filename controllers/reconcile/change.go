@@ -279,25 +279,3 @@ func (r *run) apply(ctx context.Context) Result {
 
 	return failed(err, applying)
 }
-
-// reportUpgrades shows in the status which upgrades the source offers.
-func (r *run) reportUpgrades(ctx context.Context) {
-	known := r.Upgrades.Look(r.provider)
-
-	if status := r.provider.GetStatus(); known.Answered() {
-		status.AvailableUpgrades = known.Available(status.InstalledVersion, func(contract string) bool {
-			return r.Preflight.Contract(ctx, r.provider, contract) == nil
-		})
-	}
-
-	if !known.Checked {
-		return
-	}
-
-	if known.Move != nil && conditionMessage(r.provider, v1alpha2.SourceChangedCondition) != known.Move.String() {
-		r.warn(r.provider, v1alpha2.TagMovedReason, "Fetch", known.Move.String())
-	}
-
-	r.moved = known.Move
-	r.movedChecked = true
-}

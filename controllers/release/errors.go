@@ -1,12 +1,14 @@
 package release
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
@@ -82,3 +84,40 @@ func (e *RenderError) Error() string {
 // Unwrap returns Helm's error, and with it the post-renderer's. Its text may quote values and must
 // not be shown.
 func (e *RenderError) Unwrap() error { return e.cause }
+
+// explain returns what an action failed with. Helm's error has at best the text of the original
+// one.
+func (s *session) explain(err error, spec Spec) error {
+	switch {
+	case s.client.Err() != nil:
+		return s.client.Err()
+	case s.store.Err() != nil:
+		return s.store.Err()
+	case err == nil:
+		return nil
+	}
+
+	if spec.Chart != nil && !s.rendered {
+		return &RenderError{
+			Chart:  spec.chartName(),
+			Reason: redact(schemaErrors(err.Error()), spec.Values),
+			cause:  err,
+		}
+	}
+
+	return fmt.Errorf("release %s: %s", s.release, redact(err.Error(), spec.Values))
+}
+
+// failure returns the kind of failure of the action so far.
+func (s *session) failure() state.Failure {
+	var unavailable *UnavailableError
+
+	switch {
+	case errors.As(s.client.Err(), &unavailable):
+		return state.FailureUnavailable
+	case s.store.Err() != nil:
+		return state.FailureInterrupted
+	}
+
+	return state.FailureRejected
+}

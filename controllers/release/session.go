@@ -3,7 +3,6 @@ package release
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -80,20 +79,6 @@ func (s *session) loadObserved(ctx context.Context, revision state.Revision) (*a
 	}
 
 	return config, nil
-}
-
-// failure returns the kind of failure of the action so far.
-func (s *session) failure() state.Failure {
-	var unavailable *UnavailableError
-
-	switch {
-	case errors.As(s.client.Err(), &unavailable):
-		return state.FailureUnavailable
-	case s.store.Err() != nil:
-		return state.FailureInterrupted
-	}
-
-	return state.FailureRejected
 }
 
 // apply installs or upgrades the release.
@@ -290,29 +275,6 @@ func (s *session) uninstall(ctx context.Context, own OwnKinds) error {
 	_, err = uninstall.Run(s.release.Name)
 
 	return s.explain(err, Spec{})
-}
-
-// explain returns what an action failed with. Helm's error has at best the text of the original
-// one.
-func (s *session) explain(err error, spec Spec) error {
-	switch {
-	case s.client.Err() != nil:
-		return s.client.Err()
-	case s.store.Err() != nil:
-		return s.store.Err()
-	case err == nil:
-		return nil
-	}
-
-	if spec.Chart != nil && !s.rendered {
-		return &RenderError{
-			Chart:  spec.chartName(),
-			Reason: redact(schemaErrors(err.Error()), spec.Values),
-			cause:  err,
-		}
-	}
-
-	return fmt.Errorf("release %s: %s", s.release, redact(err.Error(), spec.Values))
 }
 
 func (s *session) result() Result {
