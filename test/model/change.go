@@ -2,6 +2,7 @@ package model
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -9,8 +10,14 @@ import (
 // change brings the release to what the resource asks for. The status is written in any case.
 func (r *reconcile) change() (plan, last []request) {
 	goal := digest(r.content)
-	observed := r.determine(goal)
-	decision := state.Next(r.history, goal, observed, r.changePolicy())
+	desired := goal
+
+	if pin, pinned := r.history.Pin(r.asked(), goal, r.basis(), notWatched); pinned && r.defect != AppliesEdits {
+		desired = pin.Digest
+	}
+
+	observed := r.determine(desired)
+	decision := state.Next(r.history, desired, observed, r.changePolicy())
 
 	if !decision.Until.IsZero() {
 		r.wakeAt(decision.Until)
@@ -25,6 +32,16 @@ func (r *reconcile) change() (plan, last []request) {
 	}
 
 	return append(r.markHandled(decision), plan...), r.writeStatus()
+}
+
+// notWatched is what inputs are without the operator's flags to watch them.
+func notWatched(state.Difference) bool { return false }
+
+// basis returns what a revision would be created from besides the resource.
+func (r *reconcile) basis() state.Basis {
+	return state.Basis{
+		Variables: strconv.Itoa(r.content.Secret), ImageRegistry: strconv.Itoa(r.content.Registry),
+	}
 }
 
 // markHandled records with the newest revision that the resource asks for nothing else.
@@ -132,6 +149,7 @@ func (r *reconcile) begin(a action) (record Record, resumes bool) {
 		record.Status = state.StatusPendingRollback
 	} else {
 		record.Request = r.asked()
+		record.Basis = r.basis()
 	}
 
 	return record, resumes

@@ -20,6 +20,8 @@ const (
 	WritesWithoutLease Defect = "writes without the lease"
 	// HoldsByDigest undoes a user's change once other flags or another Secret give another digest.
 	HoldsByDigest Defect = "holds a change only while the digest stays"
+	// AppliesEdits applies an edit of the Secret, and other flags, without a request.
+	AppliesEdits Defect = "applies edits of inputs without a request"
 	// ReportsWantedContract writes the wanted contract into the status.
 	ReportsWantedContract Defect = "reports the wanted contract"
 	// IgnoresDrift corrects nothing.

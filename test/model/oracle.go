@@ -91,9 +91,18 @@ func (o *Oracle) checkOwn(now Snapshot, record Record) *Violation {
 		return o.checkRollback(now, record)
 	case !slices.Contains(o.asked, record.Wanted):
 		return violates(Asked, "no user asked for it")
+	case o.settled == o.epoch && worked(now, record):
+		return violates(Asked, "no user asked for it again")
 	default:
 		return nil
 	}
+}
+
+// worked reports whether the revision before was the operator's, and became healthy: then an edit of an input
+// cannot be meant to fix it.
+func worked(now Snapshot, record Record) bool {
+	before, exists := now.find(record.Number - 1)
+	return exists && before.Ours() && before.Healthy && before.Status != state.StatusFailed && before.RollbackTo == 0
 }
 
 // checkRollback checks an automatic rollback.

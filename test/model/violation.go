@@ -10,7 +10,8 @@ type Property string
 
 // The properties.
 const (
-	// Asked: a revision is created from what the resource asks for.
+	// Asked: a revision is created from what the resource asks for, once. Neither a restart, nor other flags
+	// of the operator, nor an edit of the Secret with variables makes another one.
 	Asked Property = "only what was asked for is installed"
 	// Target: an automatic rollback returns to the newest revision that was healthy, not paused unless
 	// that is wanted, and that can convert the stored objects.

@@ -68,6 +68,7 @@ func TestDefects(t *testing.T) {
 		TrustsOwnClock:        Clock,
 		WritesWithoutLease:    Fenced,
 		HoldsByDigest:         Hold,
+		AppliesEdits:          Asked,
 		ReportsWantedContract: Contract,
 		IgnoresDrift:          Objects,
 		ForgetsObjects:        Removal,
