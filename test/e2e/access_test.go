@@ -94,9 +94,17 @@ var _ = Describe("A Secret of another namespace", Ordered, func() {
 
 		Expect(w.operator.Stop()).To(Succeed())
 		w.start("--no-cross-namespace-refs")
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetAnnotations(map[string]string{"touched": "yes"}) })
-		Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.AccessDeniedReason,
-			"Secret production/settings is in another namespace than the resource that names it, which "+
-				"--no-cross-namespace-refs does not allow; move it to namespace without-account"))
+
+		refused := "Secret production/settings is in another namespace than the resource that names it, which " +
+			"--no-cross-namespace-refs does not allow; move it to namespace without-account"
+		Eventually(w.read(ctx, p)).Should(And(
+			beReady("v1.0.0"),
+			haveCondition(v1alpha2.InputsUnavailableCondition, metav1.ConditionTrue, v1alpha2.AccessDeniedReason, refused),
+		))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().Release = &v1alpha2.ReleaseSpec{Drift: v1alpha2.DriftWarn}
+		})
+		Eventually(w.read(ctx, p)).Should(failPreflight(v1alpha2.AccessDeniedReason, refused))
 	})
 })
