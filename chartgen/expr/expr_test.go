@@ -131,7 +131,9 @@ func TestParseIsLinear(t *testing.T) {
 		return fastest
 	}
 
-	NewWithT(t).Expect(parse(8000)).To(BeNumerically("<", 20*parse(1000)))
+	// A busy machine may disturb some of the attempts, but nothing makes a quadratic parser pass one.
+	NewWithT(t).Eventually(func() bool { return parse(8000) < 20*parse(1000) }).
+		WithTimeout(20 * time.Second).Should(BeTrue())
 }
 
 func TestColumns(t *testing.T) {
