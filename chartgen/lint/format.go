@@ -14,15 +14,15 @@ import (
 // code scanning, and github for annotations in GitHub Actions.
 var Formats = []string{"text", "json", "sarif", "github"}
 
-// Write writes findings in one of Formats.
-func Write(w io.Writer, format string, findings []Finding) error {
+// Write writes findings in one of Formats. The rules are all that were checked, such as Rules.
+func Write(w io.Writer, format string, rules []Rule, findings []Finding) error {
 	switch format {
 	case "text":
-		return writeText(w, findings)
+		return writeText(w, rules, findings)
 	case "json":
 		return writeJSON(w, findings)
 	case "sarif":
-		return writeSARIF(w, findings)
+		return writeSARIF(w, rules, findings)
 	case "github":
 		return writeGitHub(w, findings)
 	}
@@ -50,34 +50,35 @@ func Summary(findings []Finding) string {
 // levels are all levels, most severe first.
 var levels = []Level{Error, Warning, Info}
 
-// byRule groups findings by rule. It returns the broken rules, sorted by severity and otherwise in
-// the order of Rules.
-func byRule(findings []Finding) (rules []Rule, found map[string][]Finding) {
+// byRule groups findings by rule. It returns the broken ones of the rules, sorted by severity and
+// otherwise in their order.
+func byRule(rules []Rule, findings []Finding) (broken []Rule, found map[string][]Finding) {
 	found = map[string][]Finding{}
 	for _, f := range findings {
 		found[f.Rule] = append(found[f.Rule], f)
 	}
 
-	rules = slices.DeleteFunc(Rules(), func(rule Rule) bool { return found[rule.Name] == nil })
-	slices.SortStableFunc(rules, func(a, b Rule) int { return cmp.Compare(severity(a.Level), severity(b.Level)) })
+	broken = slices.DeleteFunc(slices.Clone(rules), func(rule Rule) bool { return found[rule.Name] == nil })
+	slices.SortStableFunc(broken, func(a, b Rule) int { return cmp.Compare(severity(a.Level), severity(b.Level)) })
 
-	return rules, found
+	return broken, found
 }
 
 // severity returns a number that is lower for more severe levels.
 func severity(level Level) int { return slices.Index(levels, level) }
 
 // writeText writes each broken rule once, followed by its findings and its explanation.
-func writeText(w io.Writer, findings []Finding) error {
+func writeText(w io.Writer, rules []Rule, findings []Finding) error {
 	var b strings.Builder
 
-	rules, found := byRule(findings)
-	for _, rule := range rules {
+	broken, found := byRule(rules, findings)
+	for _, rule := range broken {
 		fmt.Fprintf(&b, "%s %s: %s\n", rule.Level, rule.Name, rule.Requirement)
 
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		for _, f := range found[rule.Name] {
-			fmt.Fprintf(table, "  %s\t%s\t%s\n", f.position(), strings.TrimSpace(f.Kind+" "+f.Object), f.Message)
+			columns := slices.DeleteFunc([]string{f.position(), f.subject(), f.Message}, isEmpty)
+			fmt.Fprintf(table, "  %s\n", strings.Join(columns, "\t"))
 		}
 
 		if err := table.Flush(); err != nil {
@@ -93,7 +94,12 @@ func writeText(w io.Writer, findings []Finding) error {
 	return err
 }
 
-// position returns "file:line", or the file alone if the finding has no line.
+func isEmpty(text string) bool { return text == "" }
+
+// subject returns the kind and name of the object, or "" if the finding concerns a whole file.
+func (f Finding) subject() string { return strings.TrimSpace(f.Kind + " " + f.Object) }
+
+// position returns "file:line", the file alone if the finding has no line, or "" without a file.
 func (f Finding) position() string {
 	if f.Line == 0 {
 		return f.File
@@ -137,12 +143,16 @@ var (
 
 func writeGitHub(w io.Writer, findings []Finding) error {
 	for _, f := range findings {
-		properties := "file=" + githubProperty.Replace(f.File)
-		if f.Line > 0 {
-			properties += fmt.Sprintf(",line=%d", f.Line)
+		var properties string
+		if f.File != "" {
+			properties = "file=" + githubProperty.Replace(f.File) + ","
 		}
 
-		_, err := fmt.Fprintf(w, "::%s %s,title=%s::%s\n",
+		if f.Line > 0 {
+			properties += fmt.Sprintf("line=%d,", f.Line)
+		}
+
+		_, err := fmt.Fprintf(w, "::%s %stitle=%s::%s\n",
 			githubCommands[f.Level], properties, githubProperty.Replace(f.Rule), githubText.Replace(f.sentence()))
 		if err != nil {
 			return err
@@ -154,10 +164,5 @@ func writeGitHub(w io.Writer, findings []Finding) error {
 
 // sentence returns the finding as a complete text, with its object and remedy.
 func (f Finding) sentence() string {
-	subject := strings.TrimSpace(f.Kind + " " + f.Object)
-	if subject == "" {
-		subject = f.File
-	}
-
-	return fmt.Sprintf("%s %s. %s %s", subject, f.Message, f.Why, f.Remedy)
+	return fmt.Sprintf("%s %s. %s %s", cmp.Or(f.subject(), f.File), f.Message, f.Why, f.Remedy)
 }

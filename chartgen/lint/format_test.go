@@ -21,7 +21,7 @@ func written(t *testing.T, format string) string {
 	)(t, b)
 
 	var out bytes.Buffer
-	NewWithT(t).Expect(lint.Write(&out, format, lint.Bundle(b, nil))).To(Succeed())
+	NewWithT(t).Expect(lint.Write(&out, format, lint.Rules(), lint.Bundle(b, nil))).To(Succeed())
 
 	return out.String()
 }
@@ -37,7 +37,7 @@ func TestText(t *testing.T) {
 	g.Expect(text).To(HaveSuffix("\n\n2 errors, 1 warning, 1 info\n"))
 
 	var out bytes.Buffer
-	g.Expect(lint.Write(&out, "text", nil)).To(Succeed())
+	g.Expect(lint.Write(&out, "text", lint.Rules(), nil)).To(Succeed())
 	g.Expect(out.String()).To(Equal("no findings\n"))
 }
 
@@ -57,7 +57,7 @@ func TestJSON(t *testing.T) {
 	}
 
 	var out bytes.Buffer
-	g.Expect(lint.Write(&out, "json", nil)).To(Succeed())
+	g.Expect(lint.Write(&out, "json", lint.Rules(), nil)).To(Succeed())
 	g.Expect(out.String()).To(MatchJSON(`{"errors": 0, "warnings": 0, "infos": 0, "findings": []}`))
 }
 
@@ -110,10 +110,10 @@ func TestSARIF(t *testing.T) {
 	var out bytes.Buffer
 
 	finding := lint.Finding{Rule: "metadata/kind", Level: lint.Info, File: "/a b/metadata.yaml"}
-	g.Expect(lint.Write(&out, "sarif", []lint.Finding{finding})).To(Succeed())
+	g.Expect(lint.Write(&out, "sarif", lint.Rules(), []lint.Finding{finding})).To(Succeed())
 	g.Expect(out.String()).To(ContainSubstring(`"uri": "file:///a%20b/metadata.yaml"`))
 	out.Reset()
-	g.Expect(lint.Write(&out, "sarif", nil)).To(Succeed())
+	g.Expect(lint.Write(&out, "sarif", lint.Rules(), nil)).To(Succeed())
 	g.Expect(out.String()).To(ContainSubstring(`"results": []`), "in SARIF, a missing list means that the run failed")
 }
 
@@ -129,7 +129,7 @@ func TestGitHubAnnotations(t *testing.T) {
 
 	var out bytes.Buffer
 
-	g.Expect(lint.Write(&out, "github", []lint.Finding{{
+	g.Expect(lint.Write(&out, "github", lint.Rules(), []lint.Finding{{
 		Rule:    "a/b",
 		Level:   lint.Error,
 		File:    "a,b:c.yaml",
@@ -142,7 +142,29 @@ func TestGitHubAnnotations(t *testing.T) {
 		"::error file=a%2Cb%3Ac.yaml,line=3,title=a/b::a,b:c.yaml is 100%25%0Awrong. It fails. Fix it.\n"))
 }
 
+// TestObjectsInClusters: a finding may concern an object in a cluster, and rules that are not in this package.
+func TestObjectsInClusters(t *testing.T) {
+	rule := lint.Rule{Name: "a/b", Level: lint.Error, Contract: "https://example.com", Requirement: "It works.",
+		Why: "It fails.", Remedy: "Fix it."}
+	finding := rule.Finding("is wrong")
+	finding.Kind, finding.Object = "Machine", "default/one"
+
+	for format, want := range map[string]string{
+		"text":   "error a/b: It works.\n  Machine default/one  is wrong\n",
+		"json":   `"object": "default/one",` + "\n" + `      "message": "is wrong"`,
+		"sarif":  `"fullyQualifiedName": "Machine/default/one"`,
+		"github": "::error title=a/b::Machine default/one is wrong. It fails. Fix it.\n",
+	} {
+		var out bytes.Buffer
+
+		g := NewWithT(t)
+		g.Expect(lint.Write(&out, format, []lint.Rule{rule}, []lint.Finding{finding})).To(Succeed())
+		g.Expect(out.String()).To(ContainSubstring(want))
+		g.Expect(out.String()).NotTo(Or(ContainSubstring("file"), ContainSubstring("physicalLocation")))
+	}
+}
+
 func TestUnknownFormat(t *testing.T) {
-	NewWithT(t).Expect(lint.Write(&bytes.Buffer{}, "xml", nil)).
+	NewWithT(t).Expect(lint.Write(&bytes.Buffer{}, "xml", lint.Rules(), nil)).
 		To(MatchError(ContainSubstring("text, json, sarif, github")))
 }

@@ -42,7 +42,7 @@ type Rule struct {
 	check func(*parsedBundle, reporter)
 }
 
-// Finding is one place where a rule is broken.
+// Finding is one place where a rule is broken, in a published file or in a cluster.
 type Finding struct {
 	Rule  string `json:"rule"`
 	Level Level  `json:"level"`
@@ -50,8 +50,8 @@ type Finding struct {
 	Kind   string `json:"kind,omitempty"`
 	Object string `json:"object,omitempty"`
 	// File is the name of the published file. For the components it is bundle.ComponentsFile,
-	// whatever name they were published under.
-	File string `json:"file"`
+	// whatever name they were published under. It is empty for an object in a cluster.
+	File string `json:"file,omitempty"`
 	// Line is the line in File, starting at 1, or 0 if the finding concerns the whole file.
 	Line    int    `json:"line,omitempty"`
 	Message string `json:"message"`
@@ -103,17 +103,15 @@ func Bundle(b *bundle.Bundle, components *bundle.Components) []Finding {
 }
 
 func (rule Rule) finding(at location, message string) Finding {
-	return Finding{
-		Rule:    rule.Name,
-		Level:   rule.Level,
-		Kind:    at.kind,
-		Object:  at.object,
-		File:    at.file,
-		Line:    at.line,
-		Message: message,
-		Why:     rule.Why,
-		Remedy:  rule.Remedy,
-	}
+	f := rule.Finding(message)
+	f.File, f.Line, f.Kind, f.Object = at.file, at.line, at.kind, at.object
+
+	return f
+}
+
+// Finding returns a finding of the rule without its place.
+func (rule Rule) Finding(message string) Finding {
+	return Finding{Rule: rule.Name, Level: rule.Level, Message: message, Why: rule.Why, Remedy: rule.Remedy}
 }
 
 // Count returns the number of findings of a level.

@@ -46,13 +46,14 @@ type (
 		Locations []sarifLocation `json:"locations"`
 	}
 	sarifLocation struct {
-		PhysicalLocation struct {
-			ArtifactLocation struct {
-				URI string `json:"uri"`
-			} `json:"artifactLocation"`
-			Region *sarifRegion `json:"region,omitempty"`
-		} `json:"physicalLocation"`
+		PhysicalLocation *sarifPhysicalLocation `json:"physicalLocation,omitempty"`
 		LogicalLocations []sarifLogicalLocation `json:"logicalLocations,omitempty"`
+	}
+	sarifPhysicalLocation struct {
+		ArtifactLocation struct {
+			URI string `json:"uri"`
+		} `json:"artifactLocation"`
+		Region *sarifRegion `json:"region,omitempty"`
 	}
 	sarifRegion struct {
 		StartLine int `json:"startLine"`
@@ -65,8 +66,7 @@ type (
 
 var sarifLevels = map[Level]string{Error: "error", Warning: "warning", Info: "note"}
 
-func writeSARIF(w io.Writer, findings []Finding) error {
-	rules := Rules()
+func writeSARIF(w io.Writer, rules []Rule, findings []Finding) error {
 	run := sarifRun{Results: []sarifResult{}}
 
 	run.Tool.Driver = sarifDriver{Name: "capstan", InformationURI: "https://github.com/capstan-project/capstan"}
@@ -102,18 +102,28 @@ func writeSARIF(w io.Writer, findings []Finding) error {
 func (f Finding) sarifLocation() sarifLocation {
 	var l sarifLocation
 
+	if f.File != "" {
+		l.PhysicalLocation = f.sarifPhysicalLocation()
+	}
+
+	if f.Object != "" {
+		l.LogicalLocations = []sarifLogicalLocation{{f.Object, f.Kind + "/" + f.Object}}
+	}
+
+	return l
+}
+
+func (f Finding) sarifPhysicalLocation() *sarifPhysicalLocation {
 	uri := url.URL{Path: filepath.ToSlash(f.File)}
 	if filepath.IsAbs(f.File) {
 		uri.Scheme = "file"
 	}
 
-	l.PhysicalLocation.ArtifactLocation.URI = uri.String()
-	if f.Line > 0 {
-		l.PhysicalLocation.Region = &sarifRegion{f.Line}
-	}
+	l := &sarifPhysicalLocation{}
+	l.ArtifactLocation.URI = uri.String()
 
-	if f.Object != "" {
-		l.LogicalLocations = []sarifLogicalLocation{{f.Object, f.Kind + "/" + f.Object}}
+	if f.Line > 0 {
+		l.Region = &sarifRegion{f.Line}
 	}
 
 	return l

@@ -1,7 +1,6 @@
 package charts
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/lint"
@@ -20,8 +18,7 @@ import (
 type lintOptions struct {
 	*cli.Options
 
-	output *cli.OutputFlags
-	failOn string
+	findings *cli.FindingsFlags
 }
 
 func newLintCommand(options *cli.Options) *cobra.Command {
@@ -41,23 +38,13 @@ scanning and for annotations of GitHub Actions. The exit code is 1 if there is a
 		Args: cli.Arguments(1, 1, "a provider's folder, or one of its versions"),
 		RunE: cli.Run(o.run),
 	}
-	o.output = cli.AddOutputFlags(cmd.Flags(), "sarif", "github")
-	cmd.Flags().StringVar(
-		&o.failOn,
-		"fail-on",
-		string(lint.Error),
-		"Least level of findings that are a failure: error, warning.",
-	)
+	o.findings = cli.AddFindingsFlags(cmd.Flags())
 
 	return cmd
 }
 
 func (o *lintOptions) run(ctx context.Context, args []string) error {
-	if o.failOn != string(lint.Error) && o.failOn != string(lint.Warning) {
-		return fmt.Errorf("unknown --fail-on %q; use error or warning", o.failOn)
-	}
-
-	printer, err := o.output.Printer(o.Out)
+	report, err := o.findings.Report(o.Out, lint.Rules())
 	if err != nil {
 		return err
 	}
@@ -67,44 +54,7 @@ func (o *lintOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	if err := printFindings(printer, findings); err != nil {
-		return err
-	}
-
-	failures := lint.Count(findings, lint.Error)
-	if o.failOn == string(lint.Warning) {
-		failures += lint.Count(findings, lint.Warning)
-	}
-
-	if failures > 0 {
-		return fmt.Errorf("%s does not conform to the contracts: %s", args[0], lint.Summary(findings))
-	}
-
-	return nil
-}
-
-// printFindings prints findings in one of lint's formats, or as YAML.
-func printFindings(printer *cli.Printer, findings []lint.Finding) error {
-	switch printer.Format {
-	case cli.FormatTable:
-		return lint.Write(printer, "text", findings)
-	case cli.FormatYAML:
-		var data bytes.Buffer
-		if err := lint.Write(&data, "json", findings); err != nil {
-			return err
-		}
-
-		text, err := yaml.JSONToYAML(data.Bytes())
-		if err != nil {
-			return err
-		}
-
-		_, err = printer.Write(text)
-
-		return err
-	}
-
-	return lint.Write(printer, printer.Format, findings)
+	return report.Print(args[0], findings)
 }
 
 // lintFolder checks a provider's folder, or a version folder in it. The files of the findings are
