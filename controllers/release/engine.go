@@ -242,17 +242,9 @@ func (e *Engine) run(
 // Objects of the release's own kinds are deleted first. While any of them still exists, the error is a
 // *RemainingError and nothing else is deleted: only the release's manager can process their finalizers.
 func (e *Engine) Uninstall(ctx context.Context, release types.NamespacedName, own OwnKinds) (Result, error) {
-	unlock, err := e.lock(release)
-	if err != nil {
-		return Result{}, err
-	}
-	defer unlock()
 	defer e.records.forget(release)
 
-	s := e.newSession(ctx, release)
-	err = s.uninstall(ctx, own)
-
-	return s.result(), err
+	return e.run(ctx, release, state.Observed{}, func(s *session) error { return s.uninstall(ctx, own) })
 }
 
 // Forget drops the record of a release from memory.

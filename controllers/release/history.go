@@ -83,16 +83,23 @@ func (e *Engine) MarkFailed(
 	failure state.Failure,
 	reason string,
 ) error {
-	unlock, err := e.lock(release)
-	if err != nil {
-		return err
-	}
-	defer unlock()
+	_, err := e.amend(ctx, release, revision, func(s *session) error { return s.store.FailNewest(failure, reason) })
 
-	s := e.newSession(ctx, release)
-	if _, err := s.loadObserved(ctx, revision); err != nil {
-		return err
-	}
+	return err
+}
 
-	return s.store.FailNewest(failure, reason)
+// amend runs an action that changes an observed revision, which must still be the newest one.
+func (e *Engine) amend(
+	ctx context.Context,
+	release types.NamespacedName,
+	revision state.Revision,
+	action func(*session) error,
+) (Result, error) {
+	return e.run(ctx, release, state.Observed{}, func(s *session) error {
+		if _, err := s.loadObserved(ctx, revision); err != nil {
+			return err
+		}
+
+		return action(s)
+	})
 }

@@ -72,27 +72,20 @@ func (e *Engine) DeleteHistory(ctx context.Context, release types.NamespacedName
 // and they could not be deleted for a passing reason when it was applied. The error is a *RemoveError if
 // they still cannot be deleted.
 func (e *Engine) Prune(ctx context.Context, release types.NamespacedName, revision state.Revision) error {
-	unlock, err := e.lock(release)
-	if err != nil {
+	_, err := e.amend(ctx, release, revision, func(s *session) error {
+		rel := s.store.Find(revision.Number)
+		if rel == nil {
+			return fmt.Errorf("revision %d of release %s cannot be read: %w", revision.Number, release, ErrChanged)
+		}
+
+		if err := s.client.Prune(rel.Manifest); err != nil {
+			return err
+		}
+
+		_, err := e.label(ctx, release, revision, map[string]any{storage.UnprunedLabel: nil})
+
 		return err
-	}
-	defer unlock()
-
-	s := e.newSession(ctx, release)
-	if _, err := s.loadObserved(ctx, revision); err != nil {
-		return err
-	}
-
-	rel := s.store.Find(revision.Number)
-	if rel == nil {
-		return fmt.Errorf("revision %d of release %s cannot be read: %w", revision.Number, release, ErrChanged)
-	}
-
-	if err := s.client.Prune(rel.Manifest); err != nil {
-		return err
-	}
-
-	_, err = e.label(ctx, release, revision, map[string]any{storage.UnprunedLabel: nil})
+	})
 
 	return err
 }

@@ -24,30 +24,23 @@ import (
 func (e *Engine) Advance(
 	ctx context.Context, release types.NamespacedName, revision state.Revision, own OwnKinds,
 ) (Result, error) {
-	unlock, err := e.lock(release)
-	if err != nil {
-		return Result{}, err
-	}
-	defer unlock()
+	return e.amend(ctx, release, revision, func(s *session) error {
+		s.client.SetOwnKinds(own)
+		manifests := s.store.CurrentManifests()
+		err := s.client.Advance(manifests[0], manifests[1:])
 
-	s := e.newSession(ctx, release)
-	if _, err := s.loadObserved(ctx, revision); err != nil {
-		return Result{}, err
-	}
+		if errors.As(err, new(*RejectedError)) || errors.As(err, new(*ConflictError)) {
+			return errors.Join(err, s.store.FailNewest(state.FailureRejected, err.Error()))
+		}
 
-	s.client.SetOwnKinds(own)
-	manifests := s.store.CurrentManifests()
-	err = s.client.Advance(manifests[0], manifests[1:])
+		if err != nil {
+			return err
+		}
 
-	if errors.As(err, new(*RejectedError)) || errors.As(err, new(*ConflictError)) {
-		err = errors.Join(err, s.store.FailNewest(state.FailureRejected, err.Error()))
-	}
-
-	if err == nil {
 		_, err = e.label(ctx, release, revision, map[string]any{storage.StagedLabel: nil})
-	}
 
-	return s.result(), err
+		return err
+	})
 }
 
 // recordStages records whether the new revision needs Advance, before anything is applied.
