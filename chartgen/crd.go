@@ -31,6 +31,8 @@ func crdFile(doc *bundle.Document, label string) ([]byte, error) {
 		return nil, &bundle.InvalidError{File: bundle.ComponentsFile, Line: doc.Line, Reason: err.Error(), Err: err}
 	}
 
+	text = bundle.Normalize(text)
+
 	if edited, ok := insertLabels(text, label); ok {
 		return []byte(edited), nil
 	}

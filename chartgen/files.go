@@ -79,7 +79,10 @@ func sharedTemplates() ([]chart.File, error) {
 func objectFiles(components *bundle.Components, s *summary) ([]chart.File, error) {
 	names := fileNames{}
 
-	var files []chart.File
+	var (
+		files []chart.File
+		texts renderedTexts
+	)
 
 	for i := range components.Documents {
 		doc := &components.Documents[i]
@@ -96,27 +99,34 @@ func objectFiles(components *bundle.Components, s *summary) ([]chart.File, error
 			files = append(files, chart.File{Name: "crds/" + name + ".yaml", Data: data})
 		default:
 			name := names.unique(doc.Object.GetKind() + "-" + doc.Object.GetName())
-			data := objectTemplate(doc, name, s.scopes)
-			files = append(files, chart.File{Name: chart.TemplatesDir + name + ".yaml", Data: data})
+			define := defineText(doc, name)
+			data := define + includeObject(doc, name, s.scopes)
+			files = append(files, chart.File{Name: chart.TemplatesDir + name + ".yaml", Data: []byte(data)})
+
+			if err := texts.add(doc, name, define); err != nil {
+				return nil, err
+			}
 		}
 	}
 
-	return files, nil
+	return files, texts.check()
 }
 
-// objectTemplate returns the template of an object. It defines a named template with the object's
-// text, in which variables are template expressions, and renders it with capstan.object.
-func objectTemplate(doc *bundle.Document, name string, scopes scopes) []byte {
+// defineText returns the definition of a named template with the text of an object, in which
+// variables are template expressions. The text follows the first line break. It must not lose the white
+// space at its end, which may be part of a block scalar.
+func defineText(doc *bundle.Document, name string) string {
+	return fmt.Sprintf("{{- define %q }}\n%s{{ end }}\n", name, doc.Text.Template())
+}
+
+// includeObject returns the action that renders the text of an object with capstan.object.
+func includeObject(doc *bundle.Document, name string, scopes scopes) string {
 	scope := "cluster"
 	if scopes.namespaced(doc.Object.GroupVersionKind().GroupKind()) {
 		scope = "namespaced"
 	}
 
-	text := strings.TrimRight(doc.Text.Template(), "\r\n")
-
-	return fmt.Appendf(nil,
-		"{{- define %[1]q }}\n%[2]s\n{{- end }}\n{{- include \"capstan.object\" (list . %[1]q %[3]q) }}\n",
-		name, text, scope)
+	return fmt.Sprintf("{{- include \"capstan.object\" (list . %q %q) }}\n", name, scope)
 }
 
 // fileNames counts how often each file name has been requested.

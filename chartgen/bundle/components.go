@@ -9,15 +9,10 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/chartgen/expr"
 	"github.com/capstan-project/capstan/chartgen/limit"
 )
-
-// Placeholder is the value of required variables while a document is parsed. It is a valid name,
-// label value, and base64 text.
-const Placeholder = "placeholder0"
 
 // Components is a parsed components file.
 type Components struct {
@@ -30,34 +25,6 @@ type Components struct {
 	Variables []expr.Variable
 
 	values int // at most as many as all documents have
-}
-
-// Document is one object of a components file.
-type Document struct {
-	// Line is the line of the file on which the document begins, starting at 1.
-	Line int
-	// Text is the document as written, with its expressions parsed.
-	Text *expr.Text
-	// Object is the document with the default of each variable, and Placeholder for each required
-	// one. Use it only for what does not depend on variables.
-	Object *unstructured.Unstructured
-}
-
-// IsCRD reports whether the document is a CustomResourceDefinition.
-func (d *Document) IsCRD() bool {
-	gvk := d.Object.GroupVersionKind()
-	return gvk.Kind == "CustomResourceDefinition" && gvk.Group == "apiextensions.k8s.io"
-}
-
-// IsNamespace reports whether the document is a Namespace.
-func (d *Document) IsNamespace() bool {
-	gvk := d.Object.GroupVersionKind()
-	return gvk.Kind == "Namespace" && gvk.Group == ""
-}
-
-// String returns the kind and the name of the object.
-func (d *Document) String() string {
-	return d.Object.GetKind() + " " + d.Object.GetName()
 }
 
 // ParseComponents parses a components file. It splits the file into documents before it substitutes
@@ -217,7 +184,7 @@ func (p part) document(outline func(string) string) (doc *Document, values int, 
 		return nil, 0, p.invalid(fmt.Sprintf("the document %v", err), err)
 	}
 
-	content, err := decode(expanded, outline)
+	content, err := decode(Normalize(expanded), outline)
 	if err != nil {
 		return nil, 0, p.invalidYAML(err)
 	}
@@ -248,18 +215,6 @@ func (p part) checkObject(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// decode parses a YAML mapping. It returns nil if the text contains only comments.
-func decode(text string, outline func(string) string) (content map[string]any, err error) {
-	if outline != nil && yaml.Unmarshal([]byte(outline(text)), &content) == nil {
-		return content, nil
-	}
-
-	content = nil
-	err = yaml.Unmarshal([]byte(text), &content)
-
-	return content, err
-}
-
 // expressionError converts the error of an expression, which has the line in the file.
 func expressionError(err error) error {
 	var syntax *expr.SyntaxError
@@ -273,18 +228,4 @@ func expressionError(err error) error {
 	}
 
 	return &InvalidError{File: ComponentsFile, Reason: err.Error(), Err: err}
-}
-
-// placeholders returns Placeholder for each required variable of the text. All other variables have
-// a default.
-func placeholders(text *expr.Text) map[string]string {
-	values := map[string]string{}
-
-	for _, v := range text.Variables() {
-		if v.Required {
-			values[v.Name] = Placeholder
-		}
-	}
-
-	return values
 }

@@ -9,7 +9,10 @@ Arguments, as a list: the chart's root context, the name of the template with th
 {{- define "capstan.object" -}}
 {{- $root := index . 0 -}}
 {{- $name := index . 1 -}}
-{{- $object := include $name $root | fromYaml -}}
+{{- /* clusterctl's reader ends all lines, the last one too, with a line feed. */ -}}
+{{- $text := include $name $root | trimPrefix "\n" | trimPrefix "\ufeff" | replace "\r\n" "\n" -}}
+{{- if not (hasSuffix "\n" $text) }}{{ $text = printf "%s\n" $text }}{{ end -}}
+{{- $object := fromYaml $text -}}
 {{- if hasKey $object "Error" -}}
   {{- fail (printf "%s is not valid YAML with the given variables: %s" $name $object.Error) -}}
 {{- end -}}

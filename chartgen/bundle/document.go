@@ -1,0 +1,84 @@
+package bundle
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/chartgen/expr"
+)
+
+// Placeholder is the value of required variables while a document is parsed. It is a valid name,
+// label value, and base64 text.
+const Placeholder = "placeholder0"
+
+// Document is one object of a components file.
+type Document struct {
+	// Line is the line of the file on which the document begins, starting at 1.
+	Line int
+	// Text is the document as written, with its expressions parsed.
+	Text *expr.Text
+	// Object is the document with the default of each variable, and Placeholder for each required
+	// one. Use it only for what does not depend on variables.
+	Object *unstructured.Unstructured
+}
+
+// IsCRD reports whether the document is a CustomResourceDefinition.
+func (d *Document) IsCRD() bool {
+	gvk := d.Object.GroupVersionKind()
+	return gvk.Kind == "CustomResourceDefinition" && gvk.Group == "apiextensions.k8s.io"
+}
+
+// IsNamespace reports whether the document is a Namespace.
+func (d *Document) IsNamespace() bool {
+	gvk := d.Object.GroupVersionKind()
+	return gvk.Kind == "Namespace" && gvk.Group == ""
+}
+
+// String returns the kind and the name of the object.
+func (d *Document) String() string {
+	return d.Object.GetKind() + " " + d.Object.GetName()
+}
+
+// Values returns the values of variables with which Object was parsed: Placeholder for each required
+// one. All other variables have a default.
+func (d *Document) Values() map[string]string { return placeholders(d.Text) }
+
+// placeholders returns Placeholder for each required variable of the text. All other variables have
+// a default.
+func placeholders(text *expr.Text) map[string]string {
+	values := map[string]string{}
+
+	for _, v := range text.Variables() {
+		if v.Required {
+			values[v.Name] = Placeholder
+		}
+	}
+
+	return values
+}
+
+// Normalize returns the text of a document as clusterctl's reader passes it to the parser: all lines,
+// the last one too, end with a line feed. Nor does it have a byte order mark, which the parser ignores
+// only at the very beginning.
+func Normalize(text string) string {
+	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+
+	return text
+}
+
+// decode parses a YAML mapping. It returns nil if the text contains only comments.
+func decode(text string, outline func(string) string) (content map[string]any, err error) {
+	if outline != nil && yaml.Unmarshal([]byte(outline(text)), &content) == nil {
+		return content, nil
+	}
+
+	content = nil
+	err = yaml.Unmarshal([]byte(text), &content)
+
+	return content, err
+}
