@@ -3,6 +3,7 @@ package chartgen
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,7 +34,7 @@ func crdFile(doc *bundle.Document, label string) ([]byte, error) {
 
 	text = bundle.Normalize(text)
 
-	if edited, ok := insertLabels(text, label); ok {
+	if edited, ok := insertLabels(text, label); ok && isRelabelled(edited, doc.Object, label) {
 		return []byte(edited), nil
 	}
 
@@ -49,7 +50,8 @@ func crdFile(doc *bundle.Document, label string) ([]byte, error) {
 
 // insertLabels writes clusterctl's labels into the text of an object and keeps every other line:
 // parsing and writing a CRD of up to 1.7 MB would be slow, and would hide in a diff what changed.
-// It reports false if the metadata is not in block style.
+// It reports false if the metadata is not in block style. It does not understand YAML, so the result
+// must be parsed and checked.
 func insertLabels(text, label string) (string, bool) {
 	head, rest, found := cutLine(text, "metadata:")
 	if !found {
@@ -75,7 +77,20 @@ func insertLabels(text, label string) (string, bool) {
 		return "", false
 	}
 
-	return head + "metadata:\n" + before + labelLines(indent, inner, label) + withoutLabels(after, inner) + tail, true
+	kept, ok := withoutLabels(after, inner)
+
+	return head + "metadata:\n" + before + labelLines(indent, inner, label) + kept + tail, ok
+}
+
+// isRelabelled reports whether an edited text is the object with clusterctl's labels. It leaves out the
+// schemas, which are the same text in both.
+func isRelabelled(edited string, object *unstructured.Unstructured, label string) bool {
+	want := object.DeepCopy()
+	setLabels(want, label)
+
+	got, err := bundle.OutlineObject(edited)
+
+	return err == nil && reflect.DeepEqual(got, want.Object)
 }
 
 // labelLines returns the field "labels" with clusterctl's labels.
@@ -85,20 +100,23 @@ func labelLines(indent, inner, label string) string {
 		inner + v1alpha2.ClusterctlProviderLabel + ": " + label + "\n"
 }
 
-// withoutLabels removes the lines that set clusterctl's labels at the given indentation.
-func withoutLabels(block, indent string) string {
+// withoutLabels removes the lines that set clusterctl's labels at the given indentation. It reports
+// false if such a line has an anchor, to which a schema may refer.
+func withoutLabels(block, indent string) (rest string, ok bool) {
 	var kept strings.Builder
 
 	for line := range strings.Lines(block) {
-		key, _, _ := strings.Cut(strings.TrimPrefix(line, indent), ":")
+		key, value, _ := strings.Cut(strings.TrimPrefix(line, indent), ":")
 		key = strings.Trim(key, `"'`)
 
 		if key != v1alpha2.ClusterctlLabel && key != v1alpha2.ClusterctlProviderLabel {
 			kept.WriteString(line)
+		} else if strings.Contains(value, "&") {
+			return "", false
 		}
 	}
 
-	return kept.String()
+	return kept.String(), true
 }
 
 // cutLine cuts text around the first line that equals the given one.
@@ -139,6 +157,13 @@ func relabel(text, label string) ([]byte, error) {
 		return nil, err
 	}
 
+	setLabels(object, label)
+
+	return yaml.Marshal(object.Object)
+}
+
+// setLabels sets clusterctl's labels.
+func setLabels(object *unstructured.Unstructured, label string) {
 	labels := object.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
@@ -147,8 +172,6 @@ func relabel(text, label string) ([]byte, error) {
 	labels[v1alpha2.ClusterctlLabel] = ""
 	labels[v1alpha2.ClusterctlProviderLabel] = label
 	object.SetLabels(labels)
-
-	return yaml.Marshal(object.Object)
 }
 
 // readObject parses an object and keeps large integers exact.

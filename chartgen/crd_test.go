@@ -1,6 +1,7 @@
 package chartgen_test
 
 import (
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -45,4 +46,73 @@ func TestJoinCRDs(t *testing.T) {
 		_, err := chartgen.JoinCRDs(broken, "target")
 		NewWithT(t).Expect(err).To(MatchError(HavePrefix("chart infrastructure-x: crds/c.yaml: ")))
 	})
+}
+
+// TestLabelsOfCRDs: a CRD in the chart is the published one with clusterctl's labels, however its
+// metadata is written.
+func TestLabelsOfCRDs(t *testing.T) {
+	const spec = `
+spec:
+  group: odd.example.com
+  names: {kind: Odd, listKind: OddList, plural: odds, singular: odd}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        description: DESCRIPTION
+`
+
+	for name, metadata := range map[string]string{
+		"no labels":    "  name: a",
+		"labels first": "  labels:\n    b: c\n  name: a",
+		"labels last":  "  name: a\n  labels:\n    b: c",
+		"clusterctl's labels": "  name: a\n  labels:\n    clusterctl.cluster.x-k8s.io: x\n" +
+			"    cluster.x-k8s.io/provider: other",
+		"empty labels":         "  name: a\n  labels: {}",
+		"labels without value": "  name: a\n  labels:\n  annotations: {b: c}",
+		"labels in braces":     "  name: a\n  labels: {b: c, cluster.x-k8s.io/provider: other}",
+		"quoted labels":        "  name: a\n  \"labels\":\n    b: c\n    cluster.x-k8s.io/provider: other",
+		"quoted keys":          "  name: a\n  labels:\n    'cluster.x-k8s.io/provider': other\n    \"b\": c",
+		"labels and a comment": "  name: a\n  labels: # comment\n    b: c",
+		"space after labels":   "  name: a\n  labels: \n    b: c",
+		"a deeper comment":     "      # comment\n  name: a\n  labels:\n        # comment\n    b: c",
+		"a comment at the margin": "# comment\n  name: a\n  labels:\n# comment\n    b: c\n" +
+			"# comment\n    cluster.x-k8s.io/provider: other",
+		"a value on the next line": "  name: a\n  labels:\n    cluster.x-k8s.io/provider:\n      other\n    b: c",
+		"a folded value":           "  name: a\n  labels:\n    cluster.x-k8s.io/provider: >-\n      other\n    b: c",
+		"a quoted value on two lines": "  name: a\n  labels:\n    cluster.x-k8s.io/provider: \"oth\\\n      er\"\n" +
+			"    b: c",
+		"an annotation of that name": "  name: a\n  labels:\n    b: c\n  annotations:\n    cluster.x-k8s.io/provider: d\n" +
+			"    clusterctl.cluster.x-k8s.io: e",
+		"labels in an annotation": "  name: a\n  annotations:\n    text: |\n      labels:\n" +
+			"        cluster.x-k8s.io/provider: x\n  labels:\n    b: c",
+		"an anchor in the labels": "  name: a\n  labels:\n    cluster.x-k8s.io/provider: &text other\n    b: c",
+		"labels by an alias":      "  name: a\n  annotations: &all\n    b: c\n  labels: *all",
+		"merged labels":           "  name: a\n  annotations: &all\n    b: c\n  labels:\n    <<: *all",
+		"labels twice":            "  name: a\n  labels:\n    b: c\n  labels:\n    d: e",
+		"blank lines":             "\n  name: a\n\n  labels:\n\n    b: c\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := provider("odd", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n"+
+				metadata+strings.Replace(spec, "DESCRIPTION", description(metadata), 1))
+			built, err := chartgen.Build(b)
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+			compareOnce(t, "defaults", b, built, nil)
+		})
+	}
+}
+
+// description returns a value for the schema of a CRD that depends on the anchor in its metadata, if it
+// has one.
+func description(metadata string) string {
+	if strings.Contains(metadata, "&text") {
+		return "*text"
+	}
+
+	return "text"
 }

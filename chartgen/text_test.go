@@ -13,6 +13,7 @@ const (
 	byteOrderMark = "\ufeff"
 
 	configMapText = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config}\n"
+	indented      = "  apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: config}\n"
 )
 
 // TestEachByteOfText: what a document says at its beginning and its end arrives, in any style.
@@ -42,8 +43,8 @@ func TestEachByteOfText(t *testing.T) {
 		"a byte order mark in the second document": configMapText + "---\n" + byteOrderMark + another[len("---\n"):],
 		"a byte order mark before an expression":   byteOrderMark + "# ${ODD:=comment}\n" + configMapText,
 		"a byte order mark in a text":              configMapText + "data: {mark: \"" + byteOrderMark + "x\"}\n",
-		"an indented document":                     "\n  " + strings.ReplaceAll(strings.TrimSpace(configMapText), "\n", "\n  ") + "\n",
-		"an indented document with an expression":  "  # ${ODD:=comment}\n  " + strings.ReplaceAll(configMapText, "\n", "\n  "),
+		"an indented document":                     "\n" + indented,
+		"an indented document with an expression":  "  # ${ODD:=comment}\n" + indented,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := provider("odd", components)
@@ -59,7 +60,9 @@ func TestEachByteOfText(t *testing.T) {
 func TestNoByteIsLostUnnoticed(t *testing.T) {
 	g := NewWithT(t)
 
-	_, err := chartgen.Build(provider("odd", configMapText+"---\n"+configMapText+"data:\n  one: two\n  text: ${ODD:=<no value>}\n"))
+	const data = "data:\n  one: two\n  text: ${ODD:=<no value>}\n"
+
+	_, err := chartgen.Build(provider("odd", configMapText+"---\n"+configMapText+data))
 	g.Expect(err).To(MatchError("components.yaml line 10: Helm would render ConfigMap config " +
 		"differently from here on: \"\" instead of \"<no value>\""))
 }

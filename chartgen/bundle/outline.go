@@ -10,6 +10,9 @@ func OutlineComponents(data []byte) (*Components, error) {
 	return parseComponents(data, outline)
 }
 
+// OutlineObject parses an object like OutlineComponents.
+func OutlineObject(text string) (map[string]any, error) { return decode(text, outline) }
+
 // outline removes the bulk from the text of an object in block style. It returns any other text
 // unchanged.
 func outline(text string) string {
