@@ -36,7 +36,7 @@ type summary struct {
 
 	// namespaceLabels are the labels of the Namespace object, without those of clusterctl.
 	namespaceLabels labels.Set
-	scopes          scopes
+	scopes          bundle.Scopes
 }
 
 // variable is a variable of the provider and the places where it is used.
@@ -69,7 +69,7 @@ func newSummary(b *bundle.Bundle, components *bundle.Components, contract string
 		Contract:        contract,
 		Namespace:       components.Namespace,
 		namespaceLabels: labels.Set{},
-		scopes:          scopes{},
+		scopes:          bundle.Scopes{},
 	}
 
 	uses := map[string][]string{}
@@ -93,7 +93,7 @@ func newSummary(b *bundle.Bundle, components *bundle.Components, contract string
 
 	slices.Sort(s.Images)
 	s.Images = slices.Compact(s.Images)
-	s.RequiredKinds = s.scopes.requiredKinds(kinds)
+	s.RequiredKinds = s.scopes.RequiredKinds(kinds)
 	s.setVariables(components.Variables, uses)
 	s.setTemplates(b.Templates)
 
@@ -111,7 +111,7 @@ func (s *summary) addNamespace(namespace *unstructured.Unstructured) {
 
 func (s *summary) addCRD(object map[string]any) {
 	s.CRDs = append(s.CRDs, newCRD(object))
-	s.scopes.add(object)
+	s.scopes.Add(object)
 
 	if bundle.HasConversionWebhook(object) {
 		s.ConversionWebhooks++
@@ -191,16 +191,9 @@ func newCRD(object map[string]any) crd {
 	slices.Reverse(versions)
 
 	return crd{
-		Name:     nestedString(object, "metadata", "name"),
-		Kind:     nestedString(object, "spec", "names", "kind"),
-		Scope:    nestedString(object, "spec", "scope"),
+		Name:     bundle.NestedString(object, "metadata", "name"),
+		Kind:     bundle.NestedString(object, "spec", "names", "kind"),
+		Scope:    bundle.NestedString(object, "spec", "scope"),
 		Versions: strings.Join(versions, ", "),
 	}
-}
-
-// nestedString returns a field of an object, or "" if it is not a string.
-func nestedString(object map[string]any, fields ...string) string {
-	s, _, _ := unstructured.NestedString(object, fields...)
-
-	return s
 }

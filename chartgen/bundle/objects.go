@@ -64,6 +64,14 @@ func NestedMap(object map[string]any, fields ...string) map[string]any {
 	return m
 }
 
+// NestedString returns a field of an object, or "" if it is not a string.
+func NestedString(object map[string]any, fields ...string) string {
+	value, _, _ := unstructured.NestedFieldNoCopy(object, fields...)
+	s, _ := value.(string)
+
+	return s
+}
+
 // NestedMaps returns the items of a list that are maps, and leaves out the others. The maps are not
 // copied.
 func NestedMaps(object map[string]any, fields ...string) []map[string]any {

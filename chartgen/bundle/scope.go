@@ -1,4 +1,4 @@
-package chartgen
+package bundle
 
 import (
 	"fmt"
@@ -44,21 +44,19 @@ var clusterScoped = map[string][]string{
 	"trust.cert-manager.io":        {"Bundle"},
 }
 
-// scopes records which kinds the provider's own CRDs define, and whether they are namespaced.
-type scopes map[schema.GroupKind]bool
+// Scopes records which kinds the provider's own CRDs define, and whether they are namespaced.
+type Scopes map[schema.GroupKind]bool
 
-// add records the kind that a CRD defines.
-func (s scopes) add(crd map[string]any) {
-	kind := schema.GroupKind{
-		Group: nestedString(crd, "spec", "group"),
-		Kind:  nestedString(crd, "spec", "names", "kind"),
-	}
-	s[kind] = nestedString(crd, "spec", "scope") != "Cluster"
+// Add records the kind that a CRD defines.
+func (s Scopes) Add(crd map[string]any) {
+	spec := NestedMap(crd, "spec")
+	kind := schema.GroupKind{Group: NestedString(spec, "group"), Kind: NestedString(spec, "names", "kind")}
+	s[kind] = NestedString(spec, "scope") != "Cluster"
 }
 
-// namespaced reports whether a kind is namespaced. Unknown kinds count as namespaced: if one is
+// Namespaced reports whether a kind is namespaced. Unknown kinds count as namespaced: if one is
 // not, the API server drops the namespace.
-func (s scopes) namespaced(kind schema.GroupKind) bool {
+func (s Scopes) Namespaced(kind schema.GroupKind) bool {
 	if namespaced, known := s[kind]; known {
 		return namespaced
 	}
@@ -66,9 +64,9 @@ func (s scopes) namespaced(kind schema.GroupKind) bool {
 	return !slices.Contains(clusterScoped[kind.Group], kind.Kind)
 }
 
-// requiredKinds returns those of the kinds whose API groups neither Kubernetes nor the provider's
+// RequiredKinds returns those of the kinds whose API groups neither Kubernetes nor the provider's
 // own CRDs define, as Kind.version.group, sorted.
-func (s scopes) requiredKinds(kinds []schema.GroupVersionKind) []string {
+func (s Scopes) RequiredKinds(kinds []schema.GroupVersionKind) []string {
 	own := map[string]bool{}
 	for kind := range s {
 		own[kind.Group] = true
