@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -31,7 +32,7 @@ var componentRules = []Rule{
 		Name:        "components/duplicate-object",
 		Level:       Error,
 		Contract:    clusterctlContract + "#components-yaml",
-		Requirement: "The components contain each object only once.",
+		Requirement: "The components contain each object only once, also when all have the same namespace.",
 		Why:         "clusterctl applies the last one without a warning, and Helm rejects the release.",
 		Remedy:      "Remove the duplicate.",
 		check:       checkDuplicates,
@@ -78,13 +79,31 @@ var componentRules = []Rule{
 	},
 	{
 		Name:        "components/image-name",
+		Level:       Error,
+		Contract:    clusterctlContract + "#controllers--watching-namespace",
+		Requirement: "Images of Deployments and DaemonSets have canonical names, with a registry and a path.",
+		Why:         "clusterctl rejects the provider.",
+		Remedy:      "Write the full name, for example registry.k8s.io/cluster-api/cluster-api-controller:v1.14.0.",
+		check:       eachImage(isRewritten, notCanonical),
+	},
+	{
+		Name:        "components/job-image-name",
 		Level:       Warning,
 		Contract:    clusterctlContract + "#controllers--watching-namespace",
-		Requirement: "Images have canonical names, with a registry and a path, and a version.",
-		Why: "The meaning of a short name depends on each node's container runtime, mirrors and image overrides do not " +
-			"match it, and an image without a version changes over time.",
+		Requirement: "Images of Jobs and other workloads that clusterctl does not change have canonical names, too.",
+		Why: "The meaning of a short name depends on each node's container runtime, and mirrors and image overrides do " +
+			"not match it.",
 		Remedy: "Write the full name, for example registry.k8s.io/cluster-api/cluster-api-controller:v1.14.0.",
-		check:  checkImages,
+		check:  eachImage(isNotRewritten, notCanonical),
+	},
+	{
+		Name:        "components/image-version",
+		Level:       Warning,
+		Contract:    clusterctlContract + "#controllers--watching-namespace",
+		Requirement: "Images have a version: a tag other than latest, or a digest.",
+		Why:         "The image changes over time, so each installation of the version runs another program.",
+		Remedy:      "Add the version as a tag, for example controller:v1.14.0.",
+		check:       eachImage(bundle.RunsPods, noVersion),
 	},
 	{
 		Name:        "components/variable-prefix",
@@ -115,14 +134,15 @@ var componentRules = []Rule{
 	},
 }
 
+// checkDuplicates compares objects without their namespaces, since installers set the same one on all.
 func checkDuplicates(p *parsedBundle, report reporter) {
-	seen := map[[4]string]*bundle.Document{}
+	seen := map[[3]string]*bundle.Document{}
 
 	for i := range p.componentsFile.documents {
 		doc := &p.componentsFile.documents[i]
 		gvk := doc.Object.GroupVersionKind()
 
-		id := [4]string{gvk.Group, gvk.Kind, doc.Object.GetNamespace(), doc.Object.GetName()}
+		id := [3]string{gvk.Group, gvk.Kind, doc.Object.GetName()}
 
 		first := seen[id]
 		if first == nil {
@@ -150,6 +170,10 @@ func checkTargetNamespace(p *parsedBundle, report reporter) {
 			continue
 		}
 
+		if !p.scopes.Namespaced(doc.Object.GroupVersionKind().GroupKind()) {
+			continue // installers and the API server ignore the namespace
+		}
+
 		// Without a Namespace object, the namespace of the first object counts.
 		target = cmp.Or(target, namespace)
 		if namespace != target {
@@ -159,9 +183,11 @@ func checkTargetNamespace(p *parsedBundle, report reporter) {
 	}
 }
 
+// acronym matches the acronyms of providers, such as CAPA, CABPK, CACPK, CAAPH or CAPVCD.
+var acronym = regexp.MustCompile(`^CA[ABCIR]?P[A-Z0-9]{1,4}$`)
+
 // checkVariablePrefix accepts variables that providers share on purpose: EXP_* and CLUSTER_TOPOLOGY
-// are feature gates that must be equal in all providers. It also accepts the acronym of a provider,
-// such as CAPA_ or CAAPH_.
+// are feature gates that must be equal in all providers. It also accepts the acronym of a provider.
 func checkVariablePrefix(p *parsedBundle, report reporter) {
 	if p.Provider.Type == string(v1alpha2.CoreProviderType) {
 		return
@@ -177,7 +203,7 @@ func checkVariablePrefix(p *parsedBundle, report reporter) {
 		firstWord, _, _ := strings.Cut(v.Name, "_")
 		shared := firstWord == "EXP" || v.Name == "CLUSTER_TOPOLOGY"
 
-		if shared || strings.HasPrefix(v.Name, prefix) || strings.HasPrefix(firstWord, "CA") {
+		if shared || strings.HasPrefix(v.Name, prefix) || acronym.MatchString(firstWord) {
 			continue
 		}
 

@@ -27,6 +27,17 @@ var brokenComponents = []brokenCase{
 		"Certificate example-issuer already exists on line",
 	},
 	{
+		"components/duplicate-object",
+		"one object in two namespaces",
+		controlPlaneProvider,
+		replace(
+			"kind: Issuer\n", "kind: Certificate\n",
+			"name: example-cert\n  namespace: example-system", "name: example-issuer\n  namespace: kube-system",
+		),
+		"apiVersion: cert-manager.io/v1",
+		"Certificate example-issuer already exists on line",
+	},
+	{
 		"components/namespace",
 		"no Namespace",
 		controlPlaneProvider,
@@ -83,7 +94,15 @@ var brokenComponents = []brokenCase{
 		"runs the container manager with the image example/controller:v1.2.3, which is not a canonical name",
 	},
 	{
-		"components/image-name",
+		"components/job-image-name",
+		"short",
+		controlPlaneProvider,
+		replace("kind: Deployment", "kind: StatefulSet", "image: registry.k8s.io/", "image: "),
+		"image: example/controller",
+		"runs the container manager with the image example/controller:v1.2.3, which is not a canonical name",
+	},
+	{
+		"components/image-version",
 		"no version",
 		controlPlaneProvider,
 		replace("controller:v1.2.3", "controller"),
@@ -91,7 +110,7 @@ var brokenComponents = []brokenCase{
 		"has no version",
 	},
 	{
-		"components/image-name",
+		"components/image-version",
 		"latest",
 		controlPlaneProvider,
 		replace("controller:v1.2.3", "controller:latest"),
@@ -105,6 +124,14 @@ var brokenComponents = []brokenCase{
 		replace("EXAMPLE_VERBOSITY", "VERBOSITY"),
 		"--v=",
 		"uses 1 variable without the prefix EXAMPLE_: VERBOSITY",
+	},
+	{
+		"components/variable-prefix",
+		"words that begin like the acronym of a provider",
+		controlPlaneProvider,
+		replace("${EXAMPLE_VERBOSITY:=2}", "${CALICO_VERBOSITY:=2}${CACHE_SIZE}${CAPACITY_LIMIT}${CAPX_USER}"),
+		"--v=",
+		"uses 3 variables without the prefix EXAMPLE_: CACHE_SIZE, CALICO_VERBOSITY, CAPACITY_LIMIT",
 	},
 	{
 		"components/variable-spaces",

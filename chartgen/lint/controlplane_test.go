@@ -65,6 +65,22 @@ var brokenControlPlanes = []brokenCase{
 		"Deployment example-controller runs docker.io/calico/node",
 	},
 	{
+		"control-plane/cni",
+		"kindnet",
+		controlPlaneProvider,
+		replace("registry.k8s.io/example/controller:v1.2.3", "docker.io/kindest/kindnetd:v1.2.3"),
+		"image: docker.io/kindest",
+		"runs docker.io/kindest/kindnetd, which is a CNI",
+	},
+	{
+		"control-plane/cni",
+		"Weave Net",
+		controlPlaneProvider,
+		replace("registry.k8s.io/example/controller:v1.2.3", "docker.io/weaveworks/weave-kube:2.8.1"),
+		"image: docker.io/weaveworks",
+		"runs docker.io/weaveworks/weave-kube, which is a CNI",
+	},
+	{
 		"control-plane/initialized",
 		"v1beta2",
 		controlPlaneProvider,
@@ -148,12 +164,69 @@ var brokenControlPlanes = []brokenCase{
 		"lacks spec.machineTemplate.infrastructureRef.apiVersion (string)",
 	},
 	{
+		"control-plane/machine-template",
+		"infrastructure in another place",
+		controlPlaneProvider,
+		replace(
+			"              machineTemplate:\n                type: object\n                properties:\n",
+			"              infrastructureTemplate:\n                type: object\n                properties:\n"+
+				"                  kind: {type: string}\n",
+		),
+		"- name: v1beta2",
+		"lacks spec.machineTemplate.spec.infrastructureRef.apiGroup (string)",
+	},
+	{
+		"control-plane/optional-fields",
+		"a machineTemplate that is no object",
+		controlPlaneProvider,
+		replace(
+			"              machineTemplate:\n                type: object\n",
+			"              machineTemplate:\n                type: string\n",
+		),
+		"- name: v1beta2",
+		`lacks spec.machineTemplate of type object (it has type "string")`,
+	},
+	{
+		"control-plane/initialized",
+		"of the older contract that its label promises",
+		controlPlaneProvider,
+		replace(
+			"    cluster.x-k8s.io/v1beta2: v1beta2\n", "",
+			"              initialized: {type: boolean}\n", "",
+		),
+		"- name: v1beta1",
+		"version v1beta1, which implements contract v1beta1, lacks status.initialized (boolean)",
+	},
+	{
 		"control-plane/machine-metadata",
 		"no annotations",
 		controlPlaneProvider,
-		replace("                      annotations: {type: object}\n", ""),
+		replace("                      annotations: {type: object, additionalProperties: {type: string}}\n", ""),
 		"- name: v1beta2",
-		"lacks spec.machineTemplate.metadata.annotations (object)",
+		"lacks spec.machineTemplate.metadata.annotations (map of strings)",
+	},
+	{
+		"control-plane/machine-metadata",
+		"labels that are dropped",
+		controlPlaneProvider,
+		replace(
+			"                      labels: {type: object, additionalProperties: {type: string}}\n",
+			"                      labels: {type: object}\n",
+		),
+		"- name: v1beta2",
+		"lacks spec.machineTemplate.metadata.labels as a map of strings (it has no additionalProperties, so the API " +
+			"server drops its content)",
+	},
+	{
+		"control-plane/machine-metadata",
+		"labels that are numbers",
+		controlPlaneProvider,
+		replace(
+			"                      labels: {type: object, additionalProperties: {type: string}}\n",
+			"                      labels: {type: object, additionalProperties: {type: integer}}\n",
+		),
+		"- name: v1beta2",
+		`lacks spec.machineTemplate.metadata.labels as a map of strings (its values have type "integer")`,
 	},
 	{
 		"control-plane/machine-timeouts",

@@ -26,7 +26,7 @@ var brokenCRDs = []brokenCase{
 		"crd/contract-label",
 		"none",
 		controlPlaneProvider,
-		replace("    cluster.x-k8s.io/v1beta2: v1beta2\n", ""),
+		replace("    cluster.x-k8s.io/v1beta1: v1alpha1_v1beta1\n    cluster.x-k8s.io/v1beta2: v1beta2\n", ""),
 		"apiVersion: apiextensions",
 		"has no label cluster.x-k8s.io/v1beta2",
 	},
@@ -45,6 +45,34 @@ var brokenCRDs = []brokenCase{
 		replace("cluster.x-k8s.io/v1beta2: v1beta2\n", "cluster.x-k8s.io/v1beta2: v1alpha1\n"),
 		"cluster.x-k8s.io/v1beta2: v1alpha1",
 		"but does not serve it",
+	},
+	{
+		"crd/contract-label-outdated",
+		"that of the compatible contract",
+		controlPlaneProvider,
+		replace("    cluster.x-k8s.io/v1beta2: v1beta2\n", ""),
+		"cluster.x-k8s.io/v1beta1",
+		"has the label cluster.x-k8s.io/v1beta1, but not cluster.x-k8s.io/v1beta2",
+	},
+	{
+		"crd/contract-kind",
+		"an unknown suffix in a group of the provider's own",
+		controlPlaneProvider,
+		replace(
+			"group: controlplane.cluster.x-k8s.io", "group: controlplane.example.com",
+			"kind: ExampleControlPlaneTemplate", "kind: ExampleForm",
+			"ExampleControlPlane", "ExampleBrain",
+		),
+		"apiVersion: apiextensions",
+		"is no kind of a contract, and neither is that of any other CRD",
+	},
+	{
+		"crd/template-spec",
+		"none",
+		controlPlaneProvider,
+		replace("template: {properties: {spec: {type: object}}}", "template: {properties: {replicas: {type: integer}}}"),
+		"- name: v1beta1",
+		"version v1beta1 lacks spec.template.spec (object)",
 	},
 	{
 		"crd/contract-label-versions",
@@ -67,6 +95,48 @@ var brokenCRDs = []brokenCase{
 		"belongs to the group controlplane.example.com",
 	},
 	{
+		"crd/core-access",
+		"a control plane without a template",
+		controlPlaneProvider,
+		with(ownGroup, replace("kind: ExampleControlPlaneTemplate", "kind: ExampleForm", "[examplecontrolplanes, ", "[")),
+		"group: controlplane.example.com",
+		"belongs to the group controlplane.example.com, but no aggregated ClusterRole",
+	},
+	{
+		"crd/core-access",
+		"one verb",
+		controlPlaneProvider,
+		with(ownGroup, replace(
+			"resources: [examplecontrolplanes, examplecontrolplanetemplates]", "resources: [examplecontrolplanes]",
+			`verbs: ["*"]`, "verbs: [get, list, watch]\n"+
+				"- apiGroups: [\"*\"]\n  resources: [examplecontrolplanetemplates]\n  verbs: [get, list, watch, patch, update]",
+		)),
+		"group: controlplane.example.com",
+		"do not grant the core controllers create, delete, patch, update on examplecontrolplanes",
+	},
+	{
+		"crd/name",
+		"a control plane of a group of its own without a template",
+		controlPlaneProvider,
+		with(ownGroup, replace(
+			"kind: ExampleControlPlaneTemplate", "kind: ExampleForm",
+			"name: examplecontrolplanes.", "name: examplecontrolplane.",
+		)),
+		"name: examplecontrolplane.",
+		"must be named examplecontrolplanes.controlplane.example.com",
+	},
+	{
+		"crd/contract-label",
+		"a control plane of a group of its own, without a template and any label",
+		controlPlaneProvider,
+		with(ownGroup, replace(
+			"kind: ExampleControlPlaneTemplate", "kind: ExampleForm",
+			"    cluster.x-k8s.io/v1beta1: v1alpha1_v1beta1\n    cluster.x-k8s.io/v1beta2: v1beta2\n", "",
+		)),
+		"apiVersion: apiextensions",
+		"has no label cluster.x-k8s.io/v1beta2",
+	},
+	{
 		"crd/move-hierarchy",
 		"no label",
 		controlPlaneProvider,
@@ -75,3 +145,9 @@ var brokenCRDs = []brokenCase{
 		"exampleidentities.controlplane.cluster.x-k8s.io is cluster-scoped",
 	},
 }
+
+// ownGroup moves the kinds to an API group of the provider's own.
+var ownGroup = replace(
+	"group: controlplane.cluster.x-k8s.io", "group: controlplane.example.com",
+	"s.controlplane.cluster.x-k8s.io", "s.controlplane.example.com",
+)

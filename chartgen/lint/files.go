@@ -7,16 +7,15 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/lint/contract"
 )
 
-// The pages of the contracts.
-const (
-	clusterctlContract   = "https://cluster-api.sigs.k8s.io/developer/providers/contracts/clusterctl"
-	controlPlaneContract = "https://cluster-api.sigs.k8s.io/developer/providers/contracts/control-plane"
-)
+// clusterctlContract is the page of the contract between providers and clusterctl.
+const clusterctlContract = "https://cluster-api.sigs.k8s.io/developer/providers/contracts/clusterctl"
 
 // fileRules are about the published files and metadata.yaml.
 var fileRules = []Rule{
@@ -25,7 +24,7 @@ var fileRules = []Rule{
 		Level:    Error,
 		Contract: clusterctlContract + "#adding-a-provider-to-clusterctl",
 		Requirement: "A provider's name consists of lower case letters, digits, and '-', begins and ends with a letter or " +
-			"digit, and has at most 63 characters.",
+			"digit, and has at most 63 characters together with its type, as in control-plane-<name>.",
 		Why:    "clusterctl rejects other names, and objects and labels that contain them are invalid.",
 		Remedy: "Choose another name for the provider.",
 		check:  checkProviderName,
@@ -112,9 +111,8 @@ var namesRule = Rule{
 }
 
 var (
-	providerName    = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	contractVersion = regexp.MustCompile(`^v\d+((alpha|beta)\d+)?$`)
-	templateName    = regexp.MustCompile(`^(cluster-template(-.+)?|clusterclass-.+)\.yaml$`)
+	providerName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	templateName = regexp.MustCompile(`^(cluster-template(-.+)?|clusterclass-.+)\.yaml$`)
 	// templateLike matches names that were probably meant to be those of templates.
 	templateLike = regexp.MustCompile(`^cluster-?(template|class).*\.ya?ml$`)
 )
@@ -145,8 +143,14 @@ func Names(p bundle.Provider, names []string) []Finding {
 }
 
 func checkProviderName(p *parsedBundle, report reporter) {
-	if !providerName.MatchString(p.Provider.Name) {
-		report(location{file: bundle.MetadataFile}, "belongs to the provider %q, which is not a valid name", p.Provider.Name)
+	at := location{file: bundle.MetadataFile}
+
+	switch label := p.Provider.Label; {
+	case !providerName.MatchString(p.Provider.Name):
+		report(at, "belongs to the provider %q, which is not a valid name", p.Provider.Name)
+	case len(label) > validation.LabelValueMaxLength:
+		report(at, "belongs to the provider %q; its label %s has %d characters, %d more than a label may have",
+			p.Provider.Name, label, len(label), len(label)-validation.LabelValueMaxLength)
 	}
 }
 
@@ -191,7 +195,7 @@ func checkMetadata(p *parsedBundle, report reporter) {
 	}
 
 	for _, s := range p.parsedMetadata.ReleaseSeries {
-		if !contractVersion.MatchString(s.Contract) {
+		if !contract.IsVersion(s.Contract) {
 			report(at, "maps the series %d.%d to the contract %q, expected one such as v1beta2", s.Major, s.Minor, s.Contract)
 		}
 	}

@@ -19,11 +19,22 @@ var brokenFiles = []brokenCase{
 	},
 	{
 		"provider/name",
-		"64 characters",
+		"a hyphen at the end",
 		controlPlaneProvider,
-		func(_ *testing.T, b *bundle.Bundle) { b.Provider.Name = strings.Repeat("a", 64) },
+		func(_ *testing.T, b *bundle.Bundle) { b.Provider.Name = "example-" },
 		"",
 		"which is not a valid name",
+	},
+	{
+		"provider/name",
+		"50 characters after control-plane",
+		controlPlaneProvider,
+		func(_ *testing.T, b *bundle.Bundle) {
+			b.Provider.Name = strings.Repeat("a", 50)
+			b.Provider.Label = "control-plane-" + b.Provider.Name
+		},
+		"",
+		"has 64 characters, 1 more than a label may have",
 	},
 	{
 		"provider/version",

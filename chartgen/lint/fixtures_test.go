@@ -17,6 +17,8 @@ var (
 	metadata string
 	//go:embed testdata/components.yaml
 	components string
+	//go:embed testdata/kinds.yaml
+	kinds string
 	//go:embed testdata/cluster-template.yaml
 	clusterTemplate string
 	//go:embed testdata/clusterclass.yaml
@@ -38,13 +40,25 @@ func infrastructureProvider() *bundle.Bundle {
 	return &bundle.Bundle{
 		Provider:   bundle.Provider{Type: "InfrastructureProvider", Name: "example", Label: "infrastructure-example"},
 		Version:    "v1.2.3",
-		Components: []byte(strings.NewReplacer("control-plane-example", "infrastructure-example").Replace(components)),
+		Components: []byte(strings.ReplaceAll(components+"---\n"+kinds, "control-plane-example", "infrastructure-example")),
 		Metadata:   []byte(metadata),
 		Templates: []bundle.File{
 			{Name: "cluster-template.yaml", Data: []byte(clusterTemplate)},
 			{Name: "clusterclass-other.yaml", Data: []byte(strings.ReplaceAll(clusterClass, "quick", "other"))},
 			{Name: "clusterclass-quick.yaml", Data: []byte(clusterClass)},
 		},
+	}
+}
+
+// ipamProvider returns an IPAM provider that follows all rules.
+func ipamProvider() *bundle.Bundle {
+	pool := kinds[strings.LastIndex(kinds, "---\n"):]
+
+	return &bundle.Bundle{
+		Provider:   bundle.Provider{Type: "IPAMProvider", Name: "example", Label: "ipam-example"},
+		Version:    "v1.2.3",
+		Components: []byte(strings.ReplaceAll(components+pool, "control-plane-example", "ipam-example")),
+		Metadata:   []byte(metadata),
 	}
 }
 

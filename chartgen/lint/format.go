@@ -76,6 +76,7 @@ func writeText(w io.Writer, rules []Rule, findings []Finding) error {
 		fmt.Fprintf(&b, "%s %s: %s\n", rule.Level, rule.Name, rule.Requirement)
 
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+
 		for _, f := range found[rule.Name] {
 			columns := slices.DeleteFunc([]string{f.position(), f.subject(), f.Message}, isEmpty)
 			fmt.Fprintf(table, "  %s\n", strings.Join(columns, "\t"))
@@ -85,13 +86,26 @@ func writeText(w io.Writer, rules []Rule, findings []Finding) error {
 			return err
 		}
 
-		fmt.Fprintf(&b, "  Why:     %s\n  Remedy:  %s\n  See:     %s\n\n", rule.Why, rule.Remedy, rule.Contract)
+		fmt.Fprintf(&b, "  Why:     %s\n  Remedy:  %s\n  See:     %s\n\n",
+			rule.Why, rule.Remedy, strings.Join(contractsOf(found[rule.Name]), "\n           "))
 	}
 
 	fmt.Fprintln(&b, Summary(findings))
 	_, err := io.WriteString(w, b.String())
 
 	return err
+}
+
+// contractsOf returns the sections of the contracts that findings of one rule refer to, sorted.
+func contractsOf(findings []Finding) []string {
+	urls := make([]string, 0, len(findings))
+	for _, f := range findings {
+		urls = append(urls, f.Contract)
+	}
+
+	slices.Sort(urls)
+
+	return slices.Compact(urls)
 }
 
 func isEmpty(text string) bool { return text == "" }

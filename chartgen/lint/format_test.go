@@ -15,7 +15,7 @@ func written(t *testing.T, format string) string {
 	b := controlPlaneProvider()
 	replaceMetadata("releaseSeries:\n", "releaseSeries:\n- {major: 1, minor: 2, contract: v1beta1}\n")(t, b)
 	replace(
-		"image: registry.k8s.io/", "image: ",
+		"controller:v1.2.3", "controller",
 		"serviceAccountName: example-manager", "serviceAccountName: other",
 		"EXAMPLE_", "",
 	)(t, b)
@@ -41,6 +41,25 @@ func TestText(t *testing.T) {
 	g.Expect(out.String()).To(Equal("no findings\n"))
 }
 
+// TestPages: a finding refers to the page about the kind of its object.
+func TestPages(t *testing.T) {
+	g := NewWithT(t)
+	b := infrastructureProvider()
+	replace("plural: examplemachines}\n  scope: Namespaced", "plural: examplemachines}\n  scope: Cluster",
+		"plural: exampleconfigs}\n  scope: Namespaced", "plural: exampleconfigs}\n  scope: Cluster")(t, b)
+
+	const pages = "https://cluster-api.sigs.k8s.io/developer/providers/contracts/"
+
+	found := findingsOf("crd/scope", lint.Bundle(b, nil))
+	g.Expect(found).To(HaveLen(2))
+	g.Expect(found[0].Contract).To(Equal(pages + "infra-machine#all-resources-scope"))
+
+	var out bytes.Buffer
+	g.Expect(lint.Write(&out, "text", lint.Rules(), found)).To(Succeed())
+	g.Expect(out.String()).To(ContainSubstring("See:     " + pages + "bootstrap-config#all-resources-scope\n" +
+		"           " + pages + "infra-machine#all-resources-scope\n"))
+}
+
 func TestJSON(t *testing.T) {
 	g := NewWithT(t)
 
@@ -53,7 +72,7 @@ func TestJSON(t *testing.T) {
 	g.Expect(report.Findings).To(HaveLen(4))
 
 	for _, f := range report.Findings {
-		g.Expect([]string{f.Rule, string(f.Level), f.File, f.Message, f.Why, f.Remedy}).NotTo(ContainElement(""))
+		g.Expect([]string{f.Rule, string(f.Level), f.File, f.Message, f.Contract, f.Why, f.Remedy}).NotTo(ContainElement(""))
 	}
 
 	var out bytes.Buffer

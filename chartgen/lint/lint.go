@@ -55,8 +55,10 @@ type Finding struct {
 	// Line is the line in File, starting at 1, or 0 if the finding concerns the whole file.
 	Line    int    `json:"line,omitempty"`
 	Message string `json:"message"`
-	Why     string `json:"why"`
-	Remedy  string `json:"remedy"`
+	// Contract is the URL of the section that contains the requirement.
+	Contract string `json:"contract"`
+	Why      string `json:"why"`
+	Remedy   string `json:"remedy"`
 }
 
 // location is where a rule is broken.
@@ -64,6 +66,8 @@ type location struct {
 	file         string
 	line         int
 	kind, object string
+	// contract is the URL of the requirement, or empty for that of the rule.
+	contract string
 }
 
 // reporter records a finding of the rule that is being checked.
@@ -71,7 +75,8 @@ type reporter func(at location, format string, args ...any)
 
 // Rules returns all rules, grouped by area.
 func Rules() []Rule {
-	return slices.Concat(fileRules, componentRules, referenceRules, crdRules, controlPlaneRules, templateRules)
+	return slices.Concat(fileRules, componentRules, referenceRules, crdRules, controlPlaneRules,
+		contractRules(), templateRules)
 }
 
 // Bundle checks a bundle against all rules. The findings are sorted by file, line, and rule.
@@ -105,13 +110,21 @@ func Bundle(b *bundle.Bundle, components *bundle.Components) []Finding {
 func (rule Rule) finding(at location, message string) Finding {
 	f := rule.Finding(message)
 	f.File, f.Line, f.Kind, f.Object = at.file, at.line, at.kind, at.object
+	f.Contract = cmp.Or(at.contract, rule.Contract)
 
 	return f
 }
 
 // Finding returns a finding of the rule without its place.
 func (rule Rule) Finding(message string) Finding {
-	return Finding{Rule: rule.Name, Level: rule.Level, Message: message, Why: rule.Why, Remedy: rule.Remedy}
+	return Finding{
+		Rule:     rule.Name,
+		Level:    rule.Level,
+		Message:  message,
+		Contract: rule.Contract,
+		Why:      rule.Why,
+		Remedy:   rule.Remedy,
+	}
 }
 
 // Count returns the number of findings of a level.

@@ -28,7 +28,8 @@ type brokenCase struct {
 func TestBrokenRules(t *testing.T) {
 	tested := map[string]bool{}
 	for _, c := range slices.Concat(
-		brokenFiles, brokenComponents, brokenReferences, brokenCRDs, brokenControlPlanes, brokenTemplates) {
+		brokenFiles, brokenComponents, brokenReferences, brokenCRDs, brokenControlPlanes, brokenContracts,
+		brokenTemplates) {
 		tested[c.rule] = true
 		t.Run(c.rule+"/"+c.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -64,6 +65,20 @@ func lineOf(b *bundle.Bundle, f lint.Finding) string {
 	}
 
 	return strings.Split(string(files[f.File]), "\n")[f.Line-1]
+}
+
+// TestLevels: an error is something that fails, with clusterctl or with Cluster API's core.
+func TestLevels(t *testing.T) {
+	levels := map[string]lint.Level{}
+	for _, rule := range lint.Rules() {
+		levels[rule.Name] = rule.Level
+	}
+
+	g := NewWithT(t)
+	g.Expect(levels).To(HaveKeyWithValue("components/image-name", lint.Error), "clusterctl rejects the provider")
+	g.Expect(levels).To(HaveKeyWithValue("components/job-image-name", lint.Warning))
+	g.Expect(levels).To(HaveKeyWithValue("components/image-version", lint.Warning))
+	g.Expect(levels).To(HaveKeyWithValue("crd/contract-label-outdated", lint.Warning), "core accepts v1beta1 in v1beta2")
 }
 
 func TestNoFindings(t *testing.T) {

@@ -22,7 +22,9 @@ func (p *parsedBundle) managers() []workload {
 	return managers
 }
 
-func isManager(container map[string]any) bool { return nestedString(container, "name") == "manager" }
+func isManager(container map[string]any) bool {
+	return bundle.NestedString(container, "name") == "manager"
+}
 
 func checkManager(p *parsedBundle, report reporter) {
 	managers := p.managers()
@@ -79,33 +81,52 @@ func flag(args []string, name string) string {
 	return last
 }
 
-func checkImages(p *parsedBundle, report reporter) {
-	for _, w := range p.workloads {
-		for _, container := range w.containers {
-			image := nestedString(container, "image")
-			if image == "" || isUnresolved(image) {
+// eachImage returns a check of the images of the selected workloads. The problem is why the name of an
+// image is wrong, or empty if it is not.
+func eachImage(selected func(map[string]any) bool, problem func(string) string) func(*parsedBundle, reporter) {
+	return func(p *parsedBundle, report reporter) {
+		for _, w := range p.workloads {
+			if !selected(w.doc.Object.Object) {
 				continue
 			}
 
-			if problem := imageProblem(image); problem != "" {
-				report(p.componentsFile.at(w.doc, "image: "+image),
-					"runs the container %s with the image %s, %s", nestedString(container, "name"), image, problem)
+			for _, container := range w.containers {
+				image := bundle.NestedString(container, "image")
+				if image == "" || isUnresolved(image) {
+					continue
+				}
+
+				if problem := problem(image); problem != "" {
+					report(p.componentsFile.at(w.doc, "image: "+image),
+						"runs the container %s with the image %s, %s", bundle.NestedString(container, "name"), image, problem)
+				}
 			}
 		}
 	}
 }
 
-// imageProblem describes why an image's name is not canonical. It returns "" if it is.
-func imageProblem(image string) string {
-	named, err := reference.ParseNamed(image)
-	if err != nil {
+// isRewritten reports whether clusterctl parses the images of a workload, to replace parts of them.
+func isRewritten(workload map[string]any) bool {
+	return workload["kind"] == "Deployment" || workload["kind"] == "DaemonSet"
+}
+
+func isNotRewritten(workload map[string]any) bool { return !isRewritten(workload) }
+
+func notCanonical(image string) string {
+	if _, err := reference.ParseNamed(image); err != nil {
 		return "which is not a canonical name"
 	}
 
-	_, digested := named.(reference.Digested)
+	return ""
+}
 
-	tagged, ok := named.(reference.Tagged)
-	if !digested && (!ok || tagged.Tag() == "latest") {
+func noVersion(image string) string {
+	named, err := reference.ParseDockerRef(image) // which adds the tag latest if there is neither tag nor digest
+	if err != nil {
+		return "" // notCanonical reports it
+	}
+
+	if tagged, ok := named.(reference.Tagged); ok && tagged.Tag() == "latest" {
 		return "which has no version"
 	}
 

@@ -4,7 +4,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/lint/contract"
 )
+
+// crd is a CustomResourceDefinition of the components.
+type crd struct {
+	*contract.CRD
+
+	doc *bundle.Document
+}
 
 // workload is an object that runs Pods.
 type workload struct {
@@ -23,14 +31,6 @@ func newWorkload(doc *bundle.Document) workload {
 		podLabels:  bundle.NestedMap(template, "metadata", "labels"),
 		containers: bundle.Containers(doc.Object.Object),
 	}
-}
-
-// nestedString returns a field of an object, or "" if it is not a string.
-func nestedString(object map[string]any, fields ...string) string {
-	value, _, _ := unstructured.NestedFieldNoCopy(object, fields...)
-	s, _ := value.(string)
-
-	return s
 }
 
 // nestedStrings returns the items of a list that are strings, and leaves out the others.

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/expr"
+	"github.com/capstan-project/capstan/chartgen/lint/contract"
 )
 
 // parsedBundle is the input of the checks: a bundle and its parsed files.
@@ -21,7 +23,9 @@ type parsedBundle struct {
 	componentsFile file
 	templateFiles  []file
 	crds           []crd
-	workloads      []workload
+	// scopes are those of the kinds of Kubernetes and of the CRDs.
+	scopes    bundle.Scopes
+	workloads []workload
 	// names contains the names of the components' objects by kind.
 	names map[string]map[string]bool
 }
@@ -37,7 +41,7 @@ type file struct {
 }
 
 func newParsedBundle(b *bundle.Bundle, components *bundle.Components) *parsedBundle {
-	p := &parsedBundle{Bundle: b, names: map[string]map[string]bool{}}
+	p := &parsedBundle{Bundle: b, scopes: bundle.Scopes{}, names: map[string]map[string]bool{}}
 
 	p.parsedMetadata, p.metadataErr = bundle.ParseMetadata(b.Metadata)
 	if p.metadataErr == nil {
@@ -55,7 +59,8 @@ func newParsedBundle(b *bundle.Bundle, components *bundle.Components) *parsedBun
 
 		p.names[kind][doc.Object.GetName()] = true
 		if doc.IsCRD() {
-			p.crds = append(p.crds, newCRD(doc))
+			p.crds = append(p.crds, crd{contract.NewCRD(doc.Object), doc})
+			p.scopes.Add(doc.Object.Object)
 		}
 
 		if bundle.RunsPods(doc.Object.Object) {
@@ -63,11 +68,26 @@ func newParsedBundle(b *bundle.Bundle, components *bundle.Components) *parsedBun
 		}
 	}
 
+	contract.Assign(p.providerType(), p.contractCRDs())
+
 	for _, t := range b.Templates {
 		p.templateFiles = append(p.templateFiles, newFile(t.Name, t.Data, nil))
 	}
 
 	return p
+}
+
+func (p *parsedBundle) providerType() v1alpha2.ProviderType {
+	return v1alpha2.ProviderType(p.Provider.Type)
+}
+
+func (p *parsedBundle) contractCRDs() []*contract.CRD {
+	crds := make([]*contract.CRD, 0, len(p.crds))
+	for _, c := range p.crds {
+		crds = append(crds, c.CRD)
+	}
+
+	return crds
 }
 
 // newFile parses a file, unless its parsed content is given.

@@ -83,6 +83,7 @@ var referenceRules = []Rule{
 		Remedy:      "Change the selector of the Service to match the labels of the Pods.",
 		check:       checkSelectors,
 	},
+	aggregationRule,
 }
 
 // lacks reports whether the components lack an object that another one refers to.
@@ -92,7 +93,7 @@ func (p *parsedBundle) lacks(kind, name string) bool {
 
 func checkServiceAccounts(p *parsedBundle, report reporter) {
 	for _, w := range p.workloads {
-		name := nestedString(w.podSpec, "serviceAccountName")
+		name := bundle.NestedString(w.podSpec, "serviceAccountName")
 		if name != "" && name != "default" && p.lacks("ServiceAccount", name) {
 			report(p.componentsFile.at(w.doc, "serviceAccountName: "+name),
 				"runs as ServiceAccount %s, which is missing", name)
@@ -105,7 +106,7 @@ func checkWebhookServices(p *parsedBundle, report reporter) {
 		var seen []string // report each missing Service once, even if many webhooks call it
 
 		for _, webhook := range bundle.NestedMaps(doc.Object.Object, "webhooks") {
-			name := nestedString(webhook, "clientConfig", "service", "name")
+			name := bundle.NestedString(webhook, "clientConfig", "service", "name")
 			if name == "" || slices.Contains(seen, name) || !p.lacks("Service", name) {
 				continue
 			}
@@ -116,8 +117,8 @@ func checkWebhookServices(p *parsedBundle, report reporter) {
 	}
 
 	for _, c := range p.crds {
-		name := c.conversionService()
-		if c.converts() && name != "" && p.lacks("Service", name) {
+		name := c.ConversionService()
+		if c.Converts() && name != "" && p.lacks("Service", name) {
 			report(p.componentsFile.at(c.doc, "conversion", "name: "+name),
 				"calls the conversion Service %s, which is missing", name)
 		}
@@ -126,8 +127,8 @@ func checkWebhookServices(p *parsedBundle, report reporter) {
 
 func checkUnusedConversions(p *parsedBundle, report reporter) {
 	for _, c := range p.crds {
-		name := c.conversionService()
-		if !c.converts() && name != "" && p.lacks("Service", name) {
+		name := c.ConversionService()
+		if !c.Converts() && name != "" && p.lacks("Service", name) {
 			report(p.componentsFile.at(c.doc, "conversion", "name: "+name),
 				"has only one version, so its conversion Service %s, which is missing, is not called yet", name)
 		}
@@ -151,8 +152,8 @@ func checkCertificates(p *parsedBundle, report reporter) {
 	}
 
 	for _, doc := range p.objects("Certificate") {
-		kind := nestedString(doc.Object.Object, "spec", "issuerRef", "kind")
-		name := nestedString(doc.Object.Object, "spec", "issuerRef", "name")
+		kind := bundle.NestedString(doc.Object.Object, "spec", "issuerRef", "kind")
+		name := bundle.NestedString(doc.Object.Object, "spec", "issuerRef", "name")
 
 		if (kind == "" || kind == "Issuer") && p.lacks("Issuer", name) {
 			report(p.componentsFile.at(doc, "issuerRef"), "is issued by Issuer %s, which is missing", name)
@@ -165,8 +166,8 @@ var clusterRoles = []string{"cluster-admin", "admin", "edit", "view"}
 
 func checkRoles(p *parsedBundle, report reporter) {
 	for _, doc := range p.objects("RoleBinding", "ClusterRoleBinding") {
-		kind := nestedString(doc.Object.Object, "roleRef", "kind")
-		name := nestedString(doc.Object.Object, "roleRef", "name")
+		kind := bundle.NestedString(doc.Object.Object, "roleRef", "kind")
+		name := bundle.NestedString(doc.Object.Object, "roleRef", "name")
 
 		builtIn := kind == "ClusterRole" && (strings.HasPrefix(name, "system:") || slices.Contains(clusterRoles, name))
 		if !builtIn && p.lacks(kind, name) {
@@ -178,8 +179,8 @@ func checkRoles(p *parsedBundle, report reporter) {
 func checkSubjects(p *parsedBundle, report reporter) {
 	for _, doc := range p.objects("RoleBinding", "ClusterRoleBinding") {
 		for _, subject := range bundle.NestedMaps(doc.Object.Object, "subjects") {
-			kind := nestedString(subject, "kind")
-			name := nestedString(subject, "name")
+			kind := bundle.NestedString(subject, "kind")
+			name := bundle.NestedString(subject, "name")
 
 			if kind == "ServiceAccount" && name != "default" && p.lacks(kind, name) {
 				report(p.componentsFile.at(doc, "subjects", "name: "+name),
@@ -198,7 +199,7 @@ func (w workload) references() []podReference {
 
 	add := func(kind string, source map[string]any, nameKey string) {
 		if optional, _ := source["optional"].(bool); source != nil && !optional {
-			found = append(found, podReference{kind, nestedString(source, nameKey)})
+			found = append(found, podReference{kind, bundle.NestedString(source, nameKey)})
 		}
 	}
 	addBoth := func(source map[string]any, secret, configMap string) {
@@ -232,7 +233,7 @@ func checkPodReferences(p *parsedBundle, report reporter) {
 	created := map[podReference]bool{} // by cert-manager
 
 	for _, doc := range p.objects("Certificate") {
-		created[podReference{"Secret", nestedString(doc.Object.Object, "spec", "secretName")}] = true
+		created[podReference{"Secret", bundle.NestedString(doc.Object.Object, "spec", "secretName")}] = true
 	}
 
 	for _, w := range p.workloads {

@@ -99,4 +99,17 @@ var brokenReferences = []brokenCase{
 		"selector:",
 		"Service example-webhook selects none",
 	},
+	{
+		"references/aggregation",
+		"no ClusterRole to aggregate",
+		controlPlaneProvider,
+		replace(
+			"  name: example-role\nrules:\n",
+			"  name: example-role\naggregationRule:\n  clusterRoleSelectors:\n"+
+				"  - matchLabels: {example.com/aggregate: \"true\"}\nrules:\n",
+		),
+		"clusterRoleSelectors",
+		"ClusterRole example-role aggregates the ClusterRoles with the labels example.com/aggregate=true, of which there " +
+			"are none",
+	},
 }

@@ -84,6 +84,52 @@ spec: {template: {spec: {serviceAccountName: default, containers: [{name: other,
 		),
 	},
 	{
+		"cluster-scoped objects with the namespace of a kustomization",
+		controlPlaneProvider,
+		replace(
+			"  name: example-role\n", "  name: example-role\n  namespace: system\n",
+			"  name: exampleidentities.controlplane", "  namespace: system\n  name: exampleidentities.controlplane",
+		),
+	},
+	{
+		"an image of a company whose name is that of a CNI",
+		controlPlaneProvider,
+		replace("registry.k8s.io/example/controller:v1.2.3", "docker.io/weaveworks/controller:v1.2.3"),
+	},
+	{
+		"an aggregated ClusterRole with a ClusterRole to aggregate",
+		controlPlaneProvider,
+		replace("\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding", `
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  labels: {cluster.x-k8s.io/provider: control-plane-example}
+  name: all
+aggregationRule: {clusterRoleSelectors: [{matchLabels: {cluster.x-k8s.io/aggregate-to-manager: "true"}}]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding`),
+	},
+	{
+		"all kinds of infrastructure, of contract v1beta1",
+		infrastructureProvider,
+		v1beta1,
+	},
+	{
+		"a kind named like a Machine that has no template",
+		infrastructureProvider,
+		replace(
+			"ExampleMachinePoolTemplate", "ExampleHosts", "ExampleMachinePool,", "PooledMachine,",
+			"examplemachinepooltemplates", "examplehosts", "examplemachinepools", "pooledmachines",
+		),
+	},
+	{
+		"IP address pools",
+		ipamProvider,
+		none,
+	},
+	{
 		"a helper kind in the contract's group",
 		controlPlaneProvider,
 		replace(
@@ -96,7 +142,7 @@ spec: {template: {spec: {serviceAccountName: default, containers: [{name: other,
 		"an empty machineTemplate, as managed control planes have",
 		controlPlaneProvider,
 		replace(
-			"              machineTemplate:\n                properties:\n",
+			"              machineTemplate:\n                type: object\n                properties:\n",
 			"              machineTemplate:\n                type: object\n                notProperties:\n",
 		),
 	},

@@ -177,11 +177,11 @@ func checkCommonVariables(p *parsedBundle, report reporter) {
 
 // topologyClass returns the name of a Cluster's ClusterClass, in v1beta2 or an older version.
 func topologyClass(cluster *unstructured.Unstructured) string {
-	if name := nestedString(cluster.Object, "spec", "topology", "classRef", "name"); name != "" {
+	if name := bundle.NestedString(cluster.Object, "spec", "topology", "classRef", "name"); name != "" {
 		return name
 	}
 
-	return nestedString(cluster.Object, "spec", "topology", "class")
+	return bundle.NestedString(cluster.Object, "spec", "topology", "class")
 }
 
 func checkTemplateClass(p *parsedBundle, report reporter) {

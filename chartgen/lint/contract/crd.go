@@ -1,0 +1,182 @@
+package contract
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/capstan-project/capstan/chartgen/bundle"
+)
+
+// LabelPrefix is the prefix of the labels of CRDs that list, by contract, the API versions that
+// implement it: cluster.x-k8s.io/v1beta2: v1beta1_v1beta2.
+const LabelPrefix = "cluster.x-k8s.io/"
+
+// versionName matches the versions of contracts.
+var versionName = regexp.MustCompile(`^v\d+((alpha|beta)\d+)?$`)
+
+// IsVersion reports whether a text is the version of a contract, such as v1beta2.
+func IsVersion(text string) bool { return versionName.MatchString(text) }
+
+// CRD is a CustomResourceDefinition of a provider.
+type CRD struct {
+	Name                string
+	Labels              map[string]string
+	Group, Kind, Plural string
+	// Spec is the content of spec.
+	Spec map[string]any
+	// Resource is the resource of a contract that the CRD defines or, if IsTemplate is true, whose
+	// template it defines. It is nil for other kinds.
+	Resource   *Resource
+	IsTemplate bool
+	// NameOnly reports whether nothing but its name suggests that a kind is the resource. Then the
+	// requirements for its fields do not apply.
+	NameOnly bool
+}
+
+// NewCRD returns a CRD without its Resource, which Assign sets.
+func NewCRD(object *unstructured.Unstructured) *CRD {
+	spec := bundle.NestedMap(object.Object, "spec")
+
+	return &CRD{
+		Name:   object.GetName(),
+		Labels: object.GetLabels(),
+		Group:  bundle.NestedString(spec, "group"),
+		Kind:   bundle.NestedString(spec, "names", "kind"),
+		Plural: bundle.NestedString(spec, "names", "plural"),
+		Spec:   spec,
+	}
+}
+
+// IsReferenced reports whether Cluster API's core refers to objects of the kind.
+func (c *CRD) IsReferenced() bool { return c.Resource != nil && !c.Resource.External }
+
+// IsClusterScoped reports whether objects of the kind have no namespace.
+func (c *CRD) IsClusterScoped() bool { return bundle.NestedString(c.Spec, "scope") == "Cluster" }
+
+// Converts reports whether the API server needs to convert objects of the kind.
+func (c *CRD) Converts() bool { return len(bundle.NestedMaps(c.Spec, "versions")) > 1 }
+
+// ConversionService returns the name of the Service that converts objects of the kind, or "".
+func (c *CRD) ConversionService() string {
+	return bundle.NestedString(c.Spec, "conversion", "webhook", "clientConfig", "service", "name")
+}
+
+// compatible maps each contract to those that core works with, best first.
+var compatible = map[string][]string{
+	"v1beta1": {"v1beta1"},
+	"v1beta2": {"v1beta2", "v1beta1"},
+}
+
+// Implementation returns the contract by which Cluster API's core uses the objects of a provider that
+// promises a contract, and the name of their API version. Both are empty if the labels list none. Kinds
+// that core does not use have no labels; of these, it is the newest version that is served.
+func (c *CRD) Implementation(promised string) (contract, version string) {
+	if c.Resource.External && compatible[promised] != nil {
+		return promised, c.newestServed()
+	}
+
+	for _, contract := range compatible[promised] {
+		if version := c.Newest(contract); version != "" {
+			return contract, version
+		}
+	}
+
+	return "", ""
+}
+
+// Newest returns the newest of the versions that the label of a contract lists, or "". Cluster API's
+// core uses this one.
+func (c *CRD) Newest(contract string) string {
+	newest := ""
+	for v := range strings.SplitSeq(c.Labels[LabelPrefix+contract], "_") {
+		if newest == "" || version.CompareKubeAwareVersionStrings(v, newest) > 0 {
+			newest = v
+		}
+	}
+
+	return newest
+}
+
+func (c *CRD) newestServed() string {
+	newest := ""
+
+	for _, v := range bundle.NestedMaps(c.Spec, "versions") {
+		name := bundle.NestedString(v, "name")
+		if v["served"] == true && (newest == "" || version.CompareKubeAwareVersionStrings(name, newest) > 0) {
+			newest = name
+		}
+	}
+
+	return newest
+}
+
+// hasContract reports whether a CRD has the label of any contract.
+func (c *CRD) hasContract() bool {
+	for key := range c.Labels {
+		if contract, ok := strings.CutPrefix(key, LabelPrefix); ok && IsVersion(contract) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// Version is an API version of a CRD.
+type Version struct {
+	Name   string
+	Served bool
+
+	definition map[string]any
+}
+
+// Version returns an API version, or nil if it does not exist.
+func (c *CRD) Version(name string) *Version {
+	versions := bundle.NestedMaps(c.Spec, "versions")
+
+	i := slices.IndexFunc(versions, func(v map[string]any) bool { return bundle.NestedString(v, "name") == name })
+	if i < 0 {
+		return nil
+	}
+
+	return &Version{Name: name, Served: versions[i]["served"] != false, definition: versions[i]}
+}
+
+// Subresource returns the definition of a subresource, or nil if there is none.
+func (v *Version) Subresource(name string) map[string]any {
+	return bundle.NestedMap(v.definition, "subresources", name)
+}
+
+// Property returns the schema of a field, or nil if there is no such field. It is not known whether
+// there is one if unknown fields are allowed, or if the components were parsed without schemas.
+func (v *Version) Property(path string) (schema map[string]any, known bool) {
+	schema = bundle.NestedMap(v.definition, "schema", "openAPIV3Schema")
+	if schema == nil {
+		return nil, false
+	}
+
+	for name := range strings.SplitSeq(path, ".") {
+		next := bundle.NestedMap(schema, "properties", name)
+		if next == nil {
+			return nil, !allowsUnknown(schema)
+		}
+
+		schema = next
+	}
+
+	return schema, true
+}
+
+// Has reports whether a version has a field.
+func (v *Version) Has(path string) bool {
+	schema, _ := v.Property(path)
+	return schema != nil
+}
+
+// allowsUnknown reports whether the API server keeps fields that a schema does not define.
+func allowsUnknown(schema map[string]any) bool {
+	return schema["x-kubernetes-preserve-unknown-fields"] == true
+}

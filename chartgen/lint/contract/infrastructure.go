@@ -1,0 +1,149 @@
+package contract
+
+import (
+	"maps"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+const infrastructureGroup = "infrastructure.cluster.x-k8s.io"
+
+// endpointFields are the fields of the endpoint of a Cluster's API server.
+var endpointFields = []Field{
+	{Path: "spec.controlPlaneEndpoint.host", Type: "string"},
+	{Path: "spec.controlPlaneEndpoint.port", Type: "integer"},
+}
+
+// infraCluster is the infrastructure that the Machines of a Cluster share.
+var infraCluster = &Resource{
+	Name:       "InfraCluster",
+	Area:       "infra-cluster",
+	Page:       pages + "infra-cluster",
+	Definition: "infracluster-infraclusterlist-resource-definition",
+	suffix:     "Cluster",
+	group:      infrastructureGroup,
+	provider:   v1alpha2.InfrastructureProviderType,
+	Template: &Template{
+		Section:  "infraclustertemplate-infraclustertemplatelist-resource-definition",
+		Strength: Should,
+		Why:      "No ClusterClass can use the infrastructure.",
+		Verbs:    templateVerbs,
+	},
+	Requirements: []Requirement{
+		provisioned("infracluster-initialization-completed", "Clusters remain in the phase Provisioning."),
+		failureDomains(optionalFields(endpointFields)),
+	},
+}
+
+// infraMachine is a host of a Machine.
+var infraMachine = &Resource{
+	Name:          "InfraMachine",
+	Area:          "infra-machine",
+	Page:          pages + "infra-machine",
+	Definition:    "inframachine-inframachinelist-resource-definition",
+	suffix:        "Machine",
+	group:         infrastructureGroup,
+	provider:      v1alpha2.InfrastructureProviderType,
+	needsTemplate: true, // so kinds without one are hosts, or parts of a machine pool
+	Requirements: []Requirement{
+		{
+			Name:    "provider-id",
+			Section: "inframachine-provider-id",
+			Text:    "An InfraMachine has spec.providerID, a string.",
+			Why:     "Cluster API cannot find the Node of a Machine, which remains in the phase Provisioning.",
+			Fields:  both(Field{Path: "spec.providerID", Type: "string"}),
+		},
+		provisioned("inframachine-initialization-completed", "Machines remain in the phase Provisioning."),
+		optionalFields(
+			fieldsOf("string", "", "spec.failureDomain", "status.failureDomain"),
+			fieldsOf("array", "status.", "addresses"),
+		),
+	},
+	Template: &Template{
+		Section:  "inframachinetemplate-inframachinetemplatelist-resource-definition",
+		Strength: Should,
+		Why:      "No MachineDeployment, MachineSet or control plane can create Machines with the infrastructure.",
+		Verbs:    allVerbs,
+	},
+}
+
+// infraMachinePool is a group of hosts that a service of the infrastructure manages.
+var infraMachinePool = &Resource{
+	Name:       "InfraMachinePool",
+	Area:       "infra-machinepool",
+	Page:       pages + "infra-machinepool",
+	Definition: "inframachinepool-inframachinepoollist-resource-definition",
+	suffix:     "MachinePool",
+	group:      infrastructureGroup,
+	provider:   v1alpha2.InfrastructureProviderType,
+	Template: &Template{
+		Section:  "inframachinepooltemplate-inframachinetemplatepoollist-resource-definition",
+		Strength: May,
+		Why:      "No ClusterClass can use the machine pool.",
+		Verbs:    allVerbs,
+	},
+	Requirements: []Requirement{
+		{
+			Name:    "provider-id-list",
+			Section: "inframachinepool-provideridlist",
+			Text:    "An InfraMachinePool has spec.providerIDList, a list.",
+			Why:     "Cluster API cannot find the Nodes of a MachinePool, and does not delete those that are gone.",
+			Fields:  both(Field{Path: "spec.providerIDList", Type: "array"}),
+		},
+		{
+			Name:    "ready",
+			Section: "inframachinepool-initialization-completed",
+			Text: "An InfraMachinePool reports that it is complete with status.ready, which Cluster API's core up to 1.14 " +
+				"reads in v1beta2, too.",
+			Why:    "MachinePools remain in the phase Provisioning.",
+			Fields: both(Field{Path: "status.ready", Type: "boolean"}),
+		},
+		{
+			Name:     "provisioned",
+			Section:  "inframachinepool-initialization-completed",
+			Strength: Should,
+			Text:     "An InfraMachinePool has status.initialization.provisioned in v1beta2, in addition to status.ready.",
+			Why:      "A later version of Cluster API's core will not see when the infrastructure is complete.",
+			Fields: map[string][]Field{
+				"v1beta2": {{Path: "status.initialization.provisioned", Type: "boolean"}},
+			},
+		},
+		{
+			Name:    "replicas",
+			Section: "inframachinepool-replicas",
+			Text:    "An InfraMachinePool has status.replicas, an integer.",
+			Why:     "MachinePools never report how many replicas they have.",
+			Fields:  both(Field{Path: "status.replicas", Type: "integer"}),
+		},
+		optionalFields(
+			fieldsOf("string", "", "spec.providerID", "status.infrastructureMachineKind"),
+			fieldsOf("array", "status.", "instances"),
+		),
+	},
+}
+
+// provisioned returns the requirement for the field that reports that infrastructure is complete.
+func provisioned(section, why string) Requirement {
+	return Requirement{
+		Name:    "provisioned",
+		Section: section,
+		Text: "Infrastructure reports that it is complete, with status.ready in v1beta1, and " +
+			"status.initialization.provisioned in v1beta2.",
+		Why: why,
+		Fields: map[string][]Field{
+			"v1beta1": {{Path: "status.ready", Type: "boolean"}},
+			"v1beta2": {{Path: "status.initialization.provisioned", Type: "boolean"}},
+		},
+	}
+}
+
+// failureDomains adds the failure domains of an InfraCluster to a requirement. They are a map in
+// v1beta1, and a list in v1beta2.
+func failureDomains(r Requirement) Requirement {
+	r.Fields = maps.Clone(r.Fields)
+	for contract, typ := range map[string]string{"v1beta1": "object", "v1beta2": "array"} {
+		r.Fields[contract] = append(optional(fieldsOf(typ, "status.", "failureDomains")), r.Fields[contract]...)
+	}
+
+	return r
+}

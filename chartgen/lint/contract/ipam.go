@@ -1,0 +1,23 @@
+package contract
+
+import "github.com/capstan-project/capstan/api/v1alpha2"
+
+// ipPool is a pool of IP addresses. Only IPAddressClaims refer to it, which its own provider reads.
+var ipPool = &Resource{
+	Name:       "IP address pool",
+	Area:       "ipam",
+	Page:       pages + "ipam",
+	Definition: "data-types",
+	External:   true,
+	suffix:     "Pool",
+	group:      "ipam.cluster.x-k8s.io",
+	provider:   v1alpha2.IPAMProviderType,
+	Requirements: []Requirement{{
+		Name:     "conditions",
+		Section:  "data-types",
+		Strength: May,
+		Text:     "An IP address pool has status.conditions, a list.",
+		Why:      "Users and tools cannot see whether a pool works.",
+		Fields:   both(Field{Path: "status.conditions", Type: "array"}),
+	}},
+}

@@ -1,0 +1,216 @@
+// Package contract describes what the contracts of Cluster API require of the CRDs of providers: which
+// CRDs belong to a contract, and which fields they need. It is a table of facts with the code to look
+// them up in a CRD; package lint makes rules of it.
+package contract
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+// pages is the URL of the folder with the pages of the contracts.
+const pages = "https://cluster-api.sigs.k8s.io/developer/providers/contracts/"
+
+// Resource is a kind of a provider that a contract defines, such as InfraCluster.
+type Resource struct {
+	// Name is the contract's name of the resource.
+	Name string
+	// Area is the first part of the names of the rules about the resource, such as "infra-cluster".
+	Area string
+	// Page is the URL of the page of the contract.
+	Page string
+	// Definition is the section of the page about the CRD.
+	Definition string
+	// External reports whether objects of the kind are not referenced by Cluster API's core, as IP
+	// address pools, so the rules about references do not apply.
+	External bool
+	// Template is what the contract says about the template of the resource, such as
+	// InfraClusterTemplate; nil if it has none.
+	Template *Template
+	// Requirements are the fields of the contract.
+	Requirements []Requirement
+
+	// suffix is how the names of the kinds end, by convention.
+	suffix string
+	// group is Cluster API's own API group for the resource.
+	group string
+	// provider is the type of the providers that define the resource.
+	provider v1alpha2.ProviderType
+	// needsTemplate reports whether a kind without a template is another one, whatever its name is.
+	needsTemplate bool
+}
+
+// Strength is how strict a requirement is, in the words of the contracts.
+type Strength int
+
+const (
+	// Must is for requirements without which Cluster API's core fails.
+	Must Strength = iota
+	// Should is for requirements without which a feature does not work.
+	Should
+	// May is for advice.
+	May
+)
+
+// Template is what a contract says about the template of a resource.
+type Template struct {
+	// Section is the section of the resource's page.
+	Section string
+	// Strength is how much is lost without the template.
+	Strength Strength
+	// Why is what happens if the template is missing.
+	Why string
+	// Verbs are what Cluster API's core has to be permitted to do with the template.
+	Verbs []string
+}
+
+// Requirement is a rule of a contract about fields.
+type Requirement struct {
+	// Name is the second part of the name of the rule, such as "provider-id".
+	Name string
+	// Section is the section of the resource's page, or empty for the whole page.
+	Section string
+	// Strength is how much is lost if the requirement is not met.
+	Strength Strength
+	// Text and Why are what is required, and what happens otherwise, as complete sentences.
+	Text, Why string
+	// Fields are the fields by contract version.
+	Fields map[string][]Field
+
+	// applies reports whether the requirement concerns a version; nil for all versions.
+	applies func(*Version) bool
+}
+
+// Applies reports whether the requirement concerns a version.
+func (r Requirement) Applies(v *Version) bool { return r.applies == nil || r.applies(v) }
+
+// DefinesKinds reports whether providers of a type define kinds to which Cluster API's core refers.
+func DefinesKinds(provider v1alpha2.ProviderType) bool {
+	return slices.ContainsFunc(Resources(), func(r *Resource) bool { return r.provider == provider && !r.External })
+}
+
+// Resources returns the resources of all contracts.
+func Resources() []*Resource {
+	return []*Resource{ControlPlane, infraCluster, infraMachine, infraMachinePool, bootstrapConfig, ipPool}
+}
+
+// URL returns the address of a section of the resource's page, or that of the page.
+func (r *Resource) URL(section string) string {
+	if section == "" {
+		return r.Page
+	}
+
+	return r.Page + "#" + section
+}
+
+var (
+	allVerbs = []string{"create", "delete", "get", "list", "patch", "update", "watch"}
+	// templateVerbs are for templates that only users create.
+	templateVerbs = []string{"get", "list", "patch", "update", "watch"}
+)
+
+// Verbs returns what Cluster API's core has to be permitted to do with the objects of a CRD.
+func (c *CRD) Verbs() []string {
+	if c.IsTemplate {
+		return slices.Clone(c.Resource.Template.Verbs)
+	}
+
+	return slices.Clone(allVerbs)
+}
+
+// coreGroups are the API groups of providers to which Cluster API's core always has access.
+var coreGroups = []string{ControlPlane.group, infraCluster.group, bootstrapConfig.group}
+
+// InCoreGroup reports whether Cluster API's core has access to the objects of a CRD without a role of
+// the provider.
+func (c *CRD) InCoreGroup() bool { return slices.Contains(coreGroups, c.Group) }
+
+// Assign sets the resources of the CRDs of a provider.
+func Assign(provider v1alpha2.ProviderType, crds []*CRD) {
+	kinds := map[[2]string]bool{}
+	for _, c := range crds {
+		kinds[[2]string{c.Group, c.Kind}] = true
+	}
+
+	for _, c := range crds {
+		c.assign(provider, func(kind string) bool { return kinds[[2]string{c.Group, kind}] })
+	}
+
+	for _, r := range Resources() {
+		if r.provider == provider {
+			assume(r, crds)
+		}
+	}
+}
+
+// assume assigns the resource to kinds that have nothing but its name if it would have no kind otherwise,
+// though providers of this type have it.
+func assume(r *Resource, crds []*CRD) {
+	if slices.ContainsFunc(crds, func(c *CRD) bool { return c.Resource == r && !c.NameOnly }) {
+		return
+	}
+
+	for _, c := range crds {
+		if strings.HasSuffix(c.baseKind(), r.suffix) && c.Resource == nil || c.Resource == r {
+			c.set(r)
+			c.NameOnly = false
+		}
+	}
+}
+
+// assign sets the resource of a CRD by its name and group, and by the other kinds of its group.
+func (c *CRD) assign(provider v1alpha2.ProviderType, exists func(kind string) bool) {
+	base := c.baseKind()
+	hasTemplate := exists(base) && exists(base+"Template")
+
+	if !DefinesKinds(provider) {
+		return
+	}
+
+	r := c.resourceByName(provider, hasTemplate)
+
+	// In a group of the provider's own, other kinds may have such a name by chance.
+	if r != nil && (c.InCoreGroup() || hasTemplate || c.hasContract()) {
+		c.set(r)
+		c.NameOnly = r.needsTemplate && !hasTemplate
+	}
+}
+
+// set sets the resource of a CRD, or of its template.
+func (c *CRD) set(r *Resource) {
+	c.Resource = r
+	c.IsTemplate = c.Kind != c.baseKind()
+}
+
+func (c *CRD) baseKind() string { return strings.TrimSuffix(c.Kind, "Template") }
+
+// resourceByName returns the resource that a kind is probably meant to be, or nil.
+func (c *CRD) resourceByName(provider v1alpha2.ProviderType, hasTemplate bool) *Resource {
+	base := c.baseKind()
+
+	switch {
+	case strings.HasSuffix(base, ControlPlane.suffix):
+		return ControlPlane
+	case c.Group == ControlPlane.group:
+		// The group contains other kinds, too.
+		if hasTemplate {
+			return ControlPlane
+		}
+	case strings.HasSuffix(base, bootstrapConfig.suffix):
+		if strings.HasPrefix(c.Group, "bootstrap.") || provider == v1alpha2.BootstrapProviderType {
+			return bootstrapConfig
+		}
+	case strings.HasSuffix(base, infraMachinePool.suffix):
+		return infraMachinePool
+	case strings.HasSuffix(base, infraMachine.suffix):
+		return infraMachine
+	case strings.HasSuffix(base, infraCluster.suffix):
+		return infraCluster
+	case provider == v1alpha2.ControlPlaneProviderType && hasTemplate && c.hasContract():
+		return ControlPlane
+	}
+
+	return nil
+}
