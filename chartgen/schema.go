@@ -109,10 +109,14 @@ func deploymentSchema(d deployment) *schemaNode {
 		"affinity":     nullable("object", "Replaces the published affinity."),
 		"serviceAccountName": nullable("string",
 			"ServiceAccount of the pods. The published role bindings cover only the published ServiceAccount."),
-		"imagePullSecrets": listOf(namedObject(), "Secrets with registry credentials. Replaces the published ones."),
-		"podLabels":        stringMap("Labels to add to the pods."),
-		"podAnnotations":   stringMap("Annotations to add to the pods."),
-		"containers":       object("Changes to containers and init containers, by name.", containers),
+		"imagePullSecrets":  listOf(namedObject(), "Secrets with registry credentials. Replaces the published ones."),
+		"priorityClassName": nullable("string", "Priority class of the pods."),
+		"topologySpreadConstraints": listOf(nullable("object", ""),
+			"Replaces the published topologySpreadConstraints. [] removes them."),
+		"securityContext": nullable("object", "Fields to merge into the published security context of the pods."),
+		"podLabels":       stringMap("Labels to add to the pods."),
+		"podAnnotations":  stringMap("Annotations to add to the pods."),
+		"containers":      object("Changes to containers and init containers, by name.", containers),
 	})
 }
 

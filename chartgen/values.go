@@ -40,10 +40,11 @@ commonAnnotations: {}
 # comments below show what the provider publishes; set only what should differ.
 #
 # These values replace the published ones: replicas, nodeSelector, tolerations, affinity,
-# serviceAccountName, and imagePullSecrets; in containers, image and command.
-# These values are merged into the published ones: podLabels and podAnnotations; in containers, args
-# (flags by name; null removes a flag), featureGates (merged into the flag --feature-gates),
-# env (by name), resources, livenessProbe, and readinessProbe.
+# serviceAccountName, imagePullSecrets, priorityClassName, and topologySpreadConstraints; in
+# containers, image and command.
+# These values are merged into the published ones: podLabels, podAnnotations, and securityContext; in
+# containers, args (flags by name; null removes a flag), featureGates (merged into the flag
+# --feature-gates), env (by name), resources, livenessProbe, and readinessProbe.
 deployments: {}
 `
 
@@ -99,7 +100,8 @@ func (d deployment) writeComments(out *strings.Builder) {
 	commentFields(out, "  ", d.spec, "replicas")
 
 	pod := bundle.NestedMap(d.spec, "template", "spec")
-	commentFields(out, "  ", pod, "nodeSelector", "tolerations", "affinity", "serviceAccountName", "imagePullSecrets")
+	commentFields(out, "  ", pod, "nodeSelector", "tolerations", "affinity", "serviceAccountName", "imagePullSecrets",
+		"priorityClassName", "topologySpreadConstraints", "securityContext")
 
 	comment(out, "  containers:")
 

@@ -49,6 +49,30 @@ type DeploymentSpec struct {
 	// registries.
 	// +optional
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+
+	// podLabels are labels to add to the pods. Labels that the Deployment selects its pods by cannot
+	// be changed.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	PodLabels map[string]string `json:"podLabels,omitempty"`
+
+	// podAnnotations are annotations to add to the pods.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
+
+	// priorityClassName is the priority class of the pods.
+	// +optional
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+
+	// topologySpreadConstraints of the pods. An empty list removes those of the provider's
+	// components.
+	// +optional
+	TopologySpreadConstraints *[]corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+
+	// securityContext has fields to set in the security context of the pods. Others are unchanged.
+	// +optional
+	SecurityContext *corev1.PodSecurityContext `json:"securityContext,omitempty"`
 }
 
 // ContainerSpec customizes a container of a Deployment.

@@ -36,10 +36,11 @@ nothing. A value that is absent or null changes nothing.
   {{- if not (kindIs "invalid" $settings.replicas) -}}
     {{- $_ := set $deployment.spec "replicas" (int64 $settings.replicas) -}}
   {{- end -}}
-  {{- range $field := list "nodeSelector" "tolerations" "affinity" "serviceAccountName" "imagePullSecrets" -}}
+  {{- range $field := list "nodeSelector" "tolerations" "affinity" "serviceAccountName" "imagePullSecrets" "priorityClassName" "topologySpreadConstraints" -}}
     {{- $value := index $settings $field -}}
     {{- if not (kindIs "invalid" $value) }}{{ $_ := set $pod.spec $field $value }}{{ end -}}
   {{- end -}}
+  {{- with $settings.securityContext }}{{ include "capstan.merge" (list $pod.spec (dict "securityContext" .)) }}{{ end -}}
   {{- range $label, $value := $settings.podLabels -}}
     {{- if hasKey ($deployment.spec.selector.matchLabels | default dict) $label -}}
       {{- fail (printf "deployments.%s.podLabels: the Deployment selects its pods by the label %s, which must not change; remove the label" $deployment.metadata.name $label) -}}

@@ -16,35 +16,18 @@ import (
 // deployment is the chart's value for one Deployment. Unset fields are left out; fields that are set
 // to something empty, such as no tolerations at all, are not.
 type deployment struct {
-	Replicas           *int32                        `json:"replicas,omitempty"`
-	NodeSelector       map[string]string             `json:"nodeSelector,omitzero"`
-	Tolerations        *[]corev1.Toleration          `json:"tolerations,omitempty"`
-	Affinity           *corev1.Affinity              `json:"affinity,omitempty"`
-	ServiceAccountName string                        `json:"serviceAccountName,omitempty"`
-	ImagePullSecrets   []corev1.LocalObjectReference `json:"imagePullSecrets,omitzero"`
-	Containers         map[string]*container         `json:"containers,omitempty"`
-}
-
-// container is the chart's value for one container.
-type container struct {
-	// Image is a whole reference, or the parts of one to replace.
-	Image   any      `json:"image,omitempty"`
-	Command []string `json:"command,omitempty"`
-	// Args are flags without their dashes.
-	Args           map[string]string            `json:"args,omitempty"`
-	FeatureGates   map[string]bool              `json:"featureGates,omitempty"`
-	Env            []corev1.EnvVar              `json:"env,omitempty"`
-	Resources      *corev1.ResourceRequirements `json:"resources,omitempty"`
-	LivenessProbe  *probe                       `json:"livenessProbe,omitempty"`
-	ReadinessProbe *probe                       `json:"readinessProbe,omitempty"`
-}
-
-type probe struct {
-	HTTPGet httpGet `json:"httpGet"`
-}
-
-type httpGet struct {
-	Path string `json:"path"`
+	Replicas           *int32                             `json:"replicas,omitempty"`
+	NodeSelector       map[string]string                  `json:"nodeSelector,omitzero"`
+	Tolerations        *[]corev1.Toleration               `json:"tolerations,omitempty"`
+	Affinity           *corev1.Affinity                   `json:"affinity,omitempty"`
+	ServiceAccountName string                             `json:"serviceAccountName,omitempty"`
+	ImagePullSecrets   []corev1.LocalObjectReference      `json:"imagePullSecrets,omitzero"`
+	PodLabels          map[string]string                  `json:"podLabels,omitempty"`
+	PodAnnotations     map[string]string                  `json:"podAnnotations,omitempty"`
+	PriorityClassName  string                             `json:"priorityClassName,omitempty"`
+	TopologySpread     *[]corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+	SecurityContext    *corev1.PodSecurityContext         `json:"securityContext,omitempty"`
+	Containers         map[string]*container              `json:"containers,omitempty"`
 }
 
 // customization is what a spec changes in one Deployment.
@@ -179,6 +162,11 @@ func (s *Schema) setDeployment(d *deployment, c customization) ([]string, error)
 	d.Affinity = spec.Affinity
 	d.ServiceAccountName = spec.ServiceAccountName
 	d.ImagePullSecrets = spec.ImagePullSecrets
+	d.PodLabels = spec.PodLabels
+	d.PodAnnotations = spec.PodAnnotations
+	d.PriorityClassName = spec.PriorityClassName
+	d.TopologySpread = spec.TopologySpreadConstraints
+	d.SecurityContext = spec.SecurityContext
 
 	var warnings []string
 
@@ -213,40 +201,6 @@ func (d *deployment) container(name string) *container {
 	}
 
 	return d.Containers[name]
-}
-
-// set sets what the spec has. It reports whether --namespace was ignored, which managers get only
-// by spec.manager.
-func (c *container) set(spec *v1alpha2.ContainerSpec, isManager bool) (ignoredNamespace bool) {
-	if spec.ImageURL != nil && *spec.ImageURL != "" {
-		c.Image = *spec.ImageURL
-	}
-
-	if spec.Image != nil && *spec.Image != (v1alpha2.ImageMeta{}) {
-		c.Image = spec.Image
-	}
-
-	for arg, value := range sorted(spec.Args) {
-		flag := trimDashes(arg)
-		if flag == "namespace" && isManager {
-			ignoredNamespace = true
-			continue
-		}
-
-		c.Args[flag] = value
-	}
-
-	c.Env = append(c.Env, spec.Env...)
-
-	if spec.Resources != nil {
-		c.Resources = spec.Resources
-	}
-
-	if len(spec.Command) > 0 {
-		c.Command = spec.Command
-	}
-
-	return ignoredNamespace
 }
 
 // prune removes Deployments and containers without any change. Other empty values have a meaning.

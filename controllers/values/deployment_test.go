@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
@@ -64,6 +65,30 @@ func TestDeployment(t *testing.T) {
 			`{deployment: {imagePullSecrets: [{name: a}, {name: b}]}}`,
 			func(d *appsv1.Deployment) {
 				edit(t, &d.Spec.Template.Spec.ImagePullSecrets, `[{name: a}, {name: b}]`)
+			},
+		},
+		"podLabels and podAnnotations": {
+			`{deployment: {podLabels: {team: a}, podAnnotations: {team: b}}}`,
+			func(d *appsv1.Deployment) {
+				metav1.SetMetaDataLabel(&d.Spec.Template.ObjectMeta, "team", "a")
+				metav1.SetMetaDataAnnotation(&d.Spec.Template.ObjectMeta, "team", "b")
+			},
+		},
+		"priorityClassName": {
+			`{deployment: {priorityClassName: system-cluster-critical}}`,
+			func(d *appsv1.Deployment) { d.Spec.Template.Spec.PriorityClassName = "system-cluster-critical" },
+		},
+		"topologySpreadConstraints": {
+			`{deployment: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]}}`,
+			func(d *appsv1.Deployment) {
+				edit(t, &d.Spec.Template.Spec.TopologySpreadConstraints,
+					`[{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]`)
+			},
+		},
+		"securityContext merges": {
+			`{deployment: {securityContext: {fsGroup: 65532}}}`,
+			func(d *appsv1.Deployment) {
+				edit(t, &d.Spec.Template.Spec.SecurityContext, `{runAsNonRoot: true, fsGroup: 65532}`)
 			},
 		},
 		"in additionalDeployments": {

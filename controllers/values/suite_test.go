@@ -35,6 +35,7 @@ spec:
     spec:
       serviceAccountName: tiny
       nodeSelector: {kubernetes.io/os: linux}
+      securityContext: {runAsNonRoot: true}
       tolerations:
       - {key: node-role.kubernetes.io/control-plane, effect: NoSchedule}
       initContainers:
