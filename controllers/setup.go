@@ -61,6 +61,9 @@ type Options struct {
 	// registry of every image.
 	Registry      *fetch.Registry
 	ImageRegistry string
+	// VariablesFromEnvironment are the names of the operator's environment variables that providers get as
+	// variables, unless their resource sets them or runs as a ServiceAccount.
+	VariablesFromEnvironment []string
 	// SourcePolicy restricts the sources of resources.
 	SourcePolicy fetch.Policy
 	// PushCharts makes the operator push the charts that it builds from its catalog to the chart
@@ -207,6 +210,7 @@ func newDependencies(
 			Sources:       sources,
 			Charts:        &plan.Charts{Store: charts, Clock: options.Clock, Metrics: options.Metrics},
 			ImageRegistry: options.ImageRegistry,
+			Environment:   plan.ReadEnvironment(options.VariablesFromEnvironment),
 			Metrics:       options.Metrics,
 		},
 		Preflight:      &preflight.Checker{Client: mgr.GetClient(), Cluster: pool.Identity},

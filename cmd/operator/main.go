@@ -152,6 +152,13 @@ func parse() *flags {
 		"",
 		"Registry, as host[:port][/path], that replaces that of every image.",
 	)
+	set.StringSliceVar(
+		&f.controllers.VariablesFromEnvironment,
+		"variables-from-environment",
+		nil,
+		"Comma-separated names of the operator's environment variables that providers get as variables, unless "+
+			"their resource sets them or runs as a ServiceAccount. Default: none.",
+	)
 	set.StringVar(
 		&f.registryConfig,
 		"registry-config",

@@ -16,7 +16,7 @@ import (
 
 // inputs are what the basis of a planned release is computed from.
 type inputs struct {
-	variables      map[string]string
+	variables      map[string]string // of the resource
 	additional     *patches.Additional
 	imageOverrides string
 }

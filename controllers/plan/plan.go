@@ -35,6 +35,8 @@ type Planner struct {
 	Charts  *Charts
 	// ImageRegistry replaces the registry of every image; empty for none.
 	ImageRegistry string
+	// Environment holds variables for resources that do not set them.
+	Environment Environment
 	// Metrics measures the steps; it may be nil.
 	Metrics *metrics.Recorder
 }
@@ -112,10 +114,12 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 		return err
 	}
 
-	variables, err := values.Variables(ctx, reader, provider)
+	own, err := values.Variables(ctx, reader, provider)
 	if err != nil {
 		return err
 	}
+
+	variables := p.withEnvironment(provider, own)
 
 	overrides, err := p.Sources.ImageOverrides()
 	if err != nil {
@@ -171,7 +175,7 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 	}
 
 	plan.Release.Basis, err = p.basis(provider, plan, inputs{
-		variables: variables, additional: additional, imageOverrides: overrides,
+		variables: own, additional: additional, imageOverrides: overrides,
 	})
 
 	return err
