@@ -3,9 +3,7 @@ package chartgen
 import (
 	"embed"
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
@@ -98,7 +96,7 @@ func objectFiles(components *bundle.Components, s *summary) ([]chart.File, error
 			name := names.unique(doc.Object.GetName())
 			files = append(files, chart.File{Name: "crds/" + name + ".yaml", Data: data})
 		default:
-			name := names.unique(doc.Object.GetKind() + "-" + doc.Object.GetName())
+			name := names.unique(baseName(doc.Object.GetKind(), doc.Object.GetName()))
 			define := defineText(doc, name)
 			data := define + includeObject(doc, name, s.scopes)
 			files = append(files, chart.File{Name: chart.TemplatesDir + name + ".yaml", Data: []byte(data)})
@@ -127,22 +125,4 @@ func includeObject(doc *bundle.Document, name string, scopes bundle.Scopes) stri
 	}
 
 	return fmt.Sprintf("{{- include \"capstan.object\" (list . %q %q) }}\n", name, scope)
-}
-
-// fileNames counts how often each file name has been requested.
-type fileNames map[string]int
-
-var notInFileName = regexp.MustCompile(`[^a-z0-9.-]+`)
-
-// unique converts a name to a file name that no other object of the chart has, by appending "-2",
-// "-3", and so on.
-func (n fileNames) unique(name string) string {
-	name = notInFileName.ReplaceAllString(strings.ToLower(name), "-")
-
-	n[name]++
-	if count := n[name]; count > 1 {
-		return n.unique(fmt.Sprintf("%s-%d", name, count))
-	}
-
-	return name
 }

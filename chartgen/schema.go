@@ -152,7 +152,7 @@ func imageParts() map[string]*schemaNode {
 	return map[string]*schemaNode{
 		"repository": nullable("string", "Everything before the name, for example registry.example.com/mirror."),
 		"name":       nullable("string", "Name of the image."),
-		"tag":        nullable("string", "Tag of the image. Replaces a published tag or digest."),
+		"tag":        nullable("string", "Tag of the image. A published digest stays and takes precedence over it."),
 	}
 }
 

@@ -32,7 +32,8 @@ const (
 var errTooLarge = fmt.Errorf("larger than %d MiB or more than %d files", maxUnpacked>>20, maxFiles)
 
 // Archive packs the chart into a .tgz file that Helm can read. The order of the files, their times,
-// owners, and modes are fixed, so the bytes depend only on the chart's files.
+// owners, and modes are fixed, so the bytes depend only on the chart's files. The header of a file has
+// the format USTAR, or PAX if its name is too long for that.
 func (c *Chart) Archive() ([]byte, error) {
 	var out bytes.Buffer
 
@@ -46,7 +47,6 @@ func (c *Chart) Archive() ([]byte, error) {
 	for _, f := range c.all() {
 		header := &tar.Header{
 			Typeflag: tar.TypeReg,
-			Format:   tar.FormatUSTAR,
 			Name:     c.Metadata.Name + "/" + f.Name,
 			Size:     int64(len(f.Data)),
 			Mode:     0o644,

@@ -57,6 +57,28 @@ func TestArchiveIsReproducible(t *testing.T) {
 	g.Expect(Digest(second)).To(Equal(Digest(first)))
 }
 
+// TestLongNames: the archive holds files whose names have more characters than a header in the format
+// USTAR, and is the same each time.
+func TestLongNames(t *testing.T) {
+	g := NewWithT(t)
+	name := "cluster-template-" + strings.Repeat("x", 200) + ".yaml"
+	c, err := New(Metadata{APIVersion: "v2", Name: "sample", Version: "1.0.0"}, []File{{Name: name, Data: []byte("x")}})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	first, err := c.Archive()
+	g.Expect(err).NotTo(HaveOccurred())
+	second, err := c.Archive()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(Digest(second)).To(Equal(Digest(first)))
+
+	back, err := Read(bytes.NewReader(first))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(back.File(name)).To(Equal([]byte("x")))
+	loaded, err := loader.LoadArchive(bytes.NewReader(first))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(loaded.Files).To(ContainElement(HaveField("Name", name)))
+}
+
 func TestWithoutCRDs(t *testing.T) {
 	g := NewWithT(t)
 	c := sample(t)

@@ -20,10 +20,12 @@ Image references: [registry[:port]/path/]name[:tag][@digest]. As in clusterctl, 
 {{- end -}}
 
 {{- define "capstan.imageWith" -}}
-{{- /* (list IMAGE {repository, name, tag}): prints the image with those parts replaced that are set. A tag also replaces a digest. */ -}}
+{{- /* (list IMAGE {repository, name, tag}): prints the image with those parts replaced that are set. As in clusterctl, a digest stays. */ -}}
   {{- $parts := "^(?:(.*)/)?([^/:@]*)(.*)$" -}}
   {{- $repository := (last .).repository | default (regexReplaceAll $parts (first .) "${1}") | trimSuffix "/" -}}
   {{- with $repository }}{{ . }}/{{ end -}}
   {{- (last .).name | default (regexReplaceAll $parts (first .) "${2}") -}}
-  {{- with (last .).tag }}:{{ . }}{{ else }}{{ regexReplaceAll $parts (first .) "${3}" }}{{ end -}}
+  {{- $suffix := regexReplaceAll $parts (first .) "${3}" -}}
+  {{- with (last .).tag }}{{ $suffix = printf ":%v%s" . (regexFind "@.*$" $suffix) }}{{ end -}}
+  {{- $suffix -}}
 {{- end -}}

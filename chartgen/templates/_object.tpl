@@ -22,6 +22,7 @@ Arguments, as a list: the chart's root context, the name of the template with th
   {{- if eq (index . 2) "namespaced" -}}
     {{- $_ := set $metadata "namespace" $root.Release.Namespace -}}
   {{- end -}}
+  {{- include "capstan.withoutHelm" $metadata -}}
   {{- include "capstan.setAll" (list $metadata "labels" $root.Values.commonLabels) -}}
   {{- include "capstan.setAll" (list $metadata "annotations" $root.Values.commonAnnotations) -}}
   {{- include "capstan.setAll" (list $metadata "labels" (dict "clusterctl.cluster.x-k8s.io" "" "cluster.x-k8s.io/provider" $root.Chart.Name)) -}}
@@ -29,6 +30,17 @@ Arguments, as a list: the chart's root context, the name of the template with th
   {{- include "capstan.workload" (list $object $root.Values) -}}
   {{- toYaml $object -}}
 {{- end -}}
+{{- end -}}
+
+{{- define "capstan.withoutHelm" -}}
+{{- /* METADATA: removes annotations by which the provider would give orders to Helm: hooks, objects to keep, owners. Users can give such
+orders with .Values.commonAnnotations. */ -}}
+  {{- $annotations := .annotations -}}
+  {{- if kindIs "map" $annotations -}}
+    {{- range $key := keys $annotations -}}
+      {{- if regexMatch "^(meta\\.)?helm\\.sh/" $key }}{{ $_ := unset $annotations $key }}{{ end -}}
+    {{- end -}}
+  {{- end -}}
 {{- end -}}
 
 {{- define "capstan.setAll" -}}

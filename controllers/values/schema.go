@@ -71,7 +71,7 @@ func ReadSchema(c *chart.Chart) (*Schema, error) {
 	for name, deployment := range root.Properties.Deployments.Properties {
 		s.containers[name] = slices.Sorted(maps.Keys(deployment.Properties.Containers.Properties))
 
-		s.templates[name] = c.File(chart.TemplatesDir + "deployment-" + name + ".yaml")
+		s.templates[name] = c.File(chartgen.TemplateFile("Deployment", name))
 		if bytes.Contains(s.templates[name], []byte(v1alpha2.ClusterctlProviderLabel)) {
 			s.labeled = append(s.labeled, name)
 		}

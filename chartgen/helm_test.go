@@ -1,0 +1,73 @@
+package chartgen_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/releaseutil"
+
+	"github.com/capstan-project/capstan/chartgen"
+)
+
+// TestAnnotationsForHelm: an object with annotations that mean something to Helm is an object of the
+// release like any other, as clusterctl would apply it, only without these annotations.
+func TestAnnotationsForHelm(t *testing.T) {
+	g := NewWithT(t)
+
+	var components strings.Builder
+
+	for i, annotations := range []string{
+		"helm.sh/hook: pre-install", "helm.sh/hook: test", "helm.sh/hook: no-such-hook",
+		"helm.sh/resource-policy: keep", "helm.sh/hook: pre-install, helm.sh/hook-weight: '5', own: kept",
+		"meta.helm.sh/release-name: other, meta.helm.sh/release-namespace: other", "'${ODD:=helm.sh/hook}': post-install",
+		"own: kept, not.helm.sh/hook: kept",
+	} {
+		name := string(rune('a' + i))
+		components.WriteString("---\napiVersion: v1\nkind: ConfigMap\n" +
+			"metadata: {name: " + name + ", annotations: {" + annotations + "}}\n")
+	}
+
+	b := provider("odd", components.String())
+	built, err := chartgen.Build(b)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	want, err := clusterctlObjects(t.Context(), b, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	got, err := chartObjects(built, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(slices.Sorted(maps.Keys(got))).To(Equal(slices.Sorted(maps.Keys(want))))
+
+	for name := range want {
+		g.Expect(got[name]).To(MatchJSON(withoutHelm(g, want[name])), name)
+	}
+
+	rendered, err := renderChart(built, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	delete(rendered, "infrastructure-odd/templates/NOTES.txt")
+
+	hooks, manifests, err := releaseutil.SortManifests(rendered, chartutil.DefaultVersionSet, releaseutil.InstallOrder)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(hooks).To(BeEmpty())
+	g.Expect(manifests).To(HaveLen(8))
+}
+
+// withoutHelm removes the annotations that mean something to Helm from an object in JSON.
+func withoutHelm(g *WithT, object string) string {
+	var content map[string]any
+	g.Expect(json.Unmarshal([]byte(object), &content)).To(Succeed())
+
+	annotations, _ := content["metadata"].(map[string]any)["annotations"].(map[string]any)
+	maps.DeleteFunc(annotations, func(key string, _ any) bool {
+		return strings.HasPrefix(key, "helm.sh/") || strings.HasPrefix(key, "meta.helm.sh/")
+	})
+
+	data, err := json.Marshal(content)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	return string(data)
+}
