@@ -3,8 +3,7 @@ package lanes
 import "github.com/capstan-project/capstan/api/v1alpha2"
 
 // Of returns the lane of a provider: that of its remote cluster, or that of its namespace if it has a
-// source of its own that can delay a reconcile. That includes hooks, which only charts from there have.
-// It is empty for all other providers.
+// source of its own that can delay a reconcile. It is empty for all other providers.
 func Of(provider v1alpha2.Provider) string {
 	if cluster := v1alpha2.Cluster(provider); cluster != "" {
 		return "cluster " + cluster

@@ -14,7 +14,7 @@ type Patience struct {
 }
 
 // Stuck returns an error that names a resource if the controller's workers are stuck at now. What runs
-// in lanes does not count: it waits for something that a user chose, and holds up nothing else.
+// elsewhere does not count: it waits for something that a user chose, and holds up nothing else.
 func (d *Dispatcher) Stuck(now time.Time, patience Patience) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -27,7 +27,7 @@ func (d *Dispatcher) Stuck(now time.Time, patience Patience) error {
 	busy := 0
 
 	for req, run := range d.running {
-		if run.inLane {
+		if !run.onWorker {
 			continue
 		}
 

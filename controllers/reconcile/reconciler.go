@@ -38,6 +38,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/health"
+	"github.com/capstan-project/capstan/controllers/longwait"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
@@ -131,6 +132,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	}
 
 	before := provider.DeepCopyObject().(v1alpha2.Provider)
+	ctx = longwait.With(ctx, func(what string) { before = r.showWait(ctx, before, what) })
 
 	defer func() {
 		makePrintable(provider)
@@ -191,6 +193,22 @@ func (r *Reconciler) saveStatus(ctx context.Context, before, provider v1alpha2.P
 	return client.IgnoreNotFound(err)
 }
 
+// showWait writes what a reconcile waits for into the status, which the others write only when they end. It
+// returns the resource with the new status.
+func (r *Reconciler) showWait(ctx context.Context, before v1alpha2.Provider, what string) v1alpha2.Provider {
+	now := before.DeepCopyObject().(v1alpha2.Provider)
+	_, _ = writeResult(now, waiting(v1alpha2.ProgressingReason, "waiting for "+what, noDeadline))
+	makePrintable(now)
+
+	// A copy takes the answer: the status that the reconcile ends with is compared with this one.
+	if err := r.saveStatus(ctx, before, now.DeepCopyObject().(v1alpha2.Provider)); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot show what the reconcile waits for", "what", what)
+		return before
+	}
+
+	return now
+}
+
 // setFinalizer adds or removes the finalizer at once. A patch replaces all finalizers, so it is a
 // conflict if another program has changed the resource since it was read.
 func (r *Reconciler) setFinalizer(
@@ -242,25 +260,6 @@ func (r *Reconciler) warn(provider v1alpha2.Provider, reason, action, message st
 func note(message string) string {
 	const maxLength = 1024 - len(" …")
 	return object.OneLine(object.Printable(message), maxLength)
-}
-
-// until returns the time until at, at least a millisecond; zero for the zero time.
-func until(at time.Time) time.Duration {
-	if at.IsZero() {
-		return 0
-	}
-
-	return max(time.Until(at), time.Millisecond)
-}
-
-// retryAfter returns the time until a stalled resource is looked at again: until the known time, or as
-// long as the condition has existed, within bounds.
-func retryAfter(result Result, ready *metav1.Condition) time.Duration {
-	if !result.At.IsZero() {
-		return max(time.Until(result.At), time.Second)
-	}
-
-	return min(max(time.Since(ready.LastTransitionTime.Time), minRetry), maxRetry)
 }
 
 // suspended reports the state of a suspended provider, and changes nothing.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -251,6 +252,25 @@ func (r *run) heldMessage() string {
 
 // noDeadline is the time of results that an event brings back.
 var noDeadline time.Time
+
+// until returns the time until at, at least a millisecond; zero for the zero time.
+func until(at time.Time) time.Duration {
+	if at.IsZero() {
+		return 0
+	}
+
+	return max(time.Until(at), time.Millisecond)
+}
+
+// retryAfter returns the time until a stalled resource is looked at again: until the known time, or as
+// long as the condition has existed, within bounds.
+func retryAfter(result Result, ready *metav1.Condition) time.Duration {
+	if !result.At.IsZero() {
+		return max(time.Until(result.At), time.Second)
+	}
+
+	return min(max(time.Since(ready.LastTransitionTime.Time), minRetry), maxRetry)
+}
 
 // reportUpgrades shows in the status which upgrades the source offers.
 func (r *run) reportUpgrades(ctx context.Context) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clock"
+	"github.com/capstan-project/capstan/controllers/longwait"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -163,8 +164,8 @@ type Result struct {
 // Apply changes the release to its desired state by one Helm action: an install if the release is
 // state.Absent, state.RecordsLost or state.Uninstalled, otherwise an upgrade. It first marks the newest revision
 // failed if the release is state.Interrupted. It returns when the objects are applied, ready or
-// not. ctx cannot cancel it once it has started, because Helm would continue in the background;
-// each of its requests is limited instead.
+// not, and announces long waits for hooks of the chart by longwait.Begin. ctx cannot cancel it once it
+// has started, because Helm would continue in the background; each of its requests is limited instead.
 //
 // The error is nil only if the result is stored. Otherwise it is, or wraps, one of these:
 //   - ErrChanged, *LockedError, *RenderError, *UnknownKindError, *ConflictError: nothing was done
@@ -279,5 +280,7 @@ func (e *Engine) isBusy(release types.NamespacedName) bool {
 // newClient returns a client for one action on a release.
 func (e *Engine) newClient(ctx context.Context, release types.NamespacedName) *cluster.Client {
 	log := logr.FromContextOrDiscard(ctx)
-	return cluster.NewClient(e.connection, release, log, helmLog(log))
+	longWait := func(what string) { longwait.Begin(ctx, what) }
+
+	return cluster.NewClient(e.connection, release, log, helmLog(log), longWait)
 }

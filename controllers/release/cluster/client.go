@@ -32,7 +32,7 @@ import (
 //     releases.
 //   - It can upgrade and uninstall a manifest with kinds that no longer exist.
 //
-// Everything else, such as waiting for hooks, is Helm's. The client embeds *kube.Client and not
+// Everything else is Helm's. The client embeds *kube.Client and not
 // kube.Interface because Helm's actions ask for optional interfaces.
 type Client struct {
 	*kube.Client
@@ -45,6 +45,7 @@ type Client struct {
 	target     target
 	incomplete []string // manifests
 	hooks      hooks.Budget
+	longWait   func(what string)
 
 	unpruned bool
 
@@ -71,18 +72,20 @@ type Changes struct {
 
 var _ kube.Interface = (*Client)(nil)
 
-// NewClient returns the client for one action on a release. Helm logs to the given function.
+// NewClient returns the client for one action on a release. Helm logs to the given function. longWait is called
+// when the action has to wait for something.
 func NewClient(
 	connection *Connection,
 	release types.NamespacedName,
 	log logr.Logger,
 	helmLog func(string, ...any),
+	longWait func(what string),
 ) *Client {
 	c := kube.New(connection)
 	c.Namespace = release.Namespace
 	c.Log = helmLog
 
-	return &Client{Client: c, connection: connection, release: release, log: log}
+	return &Client{Client: c, connection: connection, release: release, log: log, longWait: longWait}
 }
 
 // SetIncomplete sets the manifests of revisions that may have been applied in part. Their objects
@@ -151,7 +154,31 @@ func (c *Client) WatchUntilReady(list kube.ResourceList, total time.Duration) er
 		return err
 	}
 
-	return c.Client.WatchUntilReady(list, left)
+	return c.await("hook", list, func() error { return c.Client.WatchUntilReady(list, left) })
+}
+
+// WaitForDelete waits until the objects of a hook are gone, within the same time.
+func (c *Client) WaitForDelete(list kube.ResourceList, total time.Duration) error {
+	left, err := c.hooks.Left(total, time.Now())
+	if err != nil {
+		return err
+	}
+
+	return c.await("the deletion of hook", list, func() error { return c.Client.WaitForDelete(list, left) })
+}
+
+// await waits for something about the objects of a hook, and names them in what is shown meanwhile and in the
+// error.
+func (c *Client) await(what string, list kube.ResourceList, wait func() error) error {
+	for _, info := range list {
+		what += " " + KeyOf(info).String()
+	}
+
+	if err := hooks.Await(wait, func() { c.longWait(what) }); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+
+	return nil
 }
 
 // Update replaces the original objects by those of the target.

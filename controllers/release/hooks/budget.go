@@ -20,14 +20,19 @@ type Budget struct {
 // Take returns how long the next hook may take, where total is the time for all of them, which starts with
 // the first one. The error explains that nothing is left.
 func (b *Budget) Take(total time.Duration, now time.Time) (time.Duration, error) {
-	if b.deadline.IsZero() {
-		b.total = total
-		b.deadline = now.Add(total)
-	}
-
 	b.count++
 	if b.count > MaxCount {
 		return 0, fmt.Errorf("the chart has more than %d hooks for this action", MaxCount)
+	}
+
+	return b.Left(total, now)
+}
+
+// Left returns how long the removal of a hook may take. Its time counts like that of hooks.
+func (b *Budget) Left(total time.Duration, now time.Time) (time.Duration, error) {
+	if b.deadline.IsZero() {
+		b.total = total
+		b.deadline = now.Add(total)
 	}
 
 	left := b.deadline.Sub(now)

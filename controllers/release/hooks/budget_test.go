@@ -17,6 +17,7 @@ func TestBudgetLimitsTime(t *testing.T) {
 
 	g.Expect(budget.Take(5*time.Minute, start)).To(Equal(5 * time.Minute))
 	g.Expect(budget.Take(5*time.Minute, start.Add(4*time.Minute))).To(Equal(time.Minute))
+	g.Expect(budget.Left(5*time.Minute, start.Add(4*time.Minute))).To(Equal(time.Minute), "removing a hook takes time too")
 	_, err := budget.Take(5*time.Minute, start.Add(5*time.Minute))
 	g.Expect(err).To(MatchError("the chart's hooks took longer than 5m0s together"))
 }
