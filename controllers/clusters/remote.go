@@ -3,12 +3,12 @@ package clusters
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/url"
 	"sync"
 	"time"
 
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -144,7 +144,8 @@ func (p *Pool) connect(ctx context.Context, remote *remote, config *rest.Config)
 	config.Wrap(guard.wrap)
 	config.Wrap(retry.Wrap)
 	config = sanitize(config, p.KubeConfig)
-	config.Dial = p.Local.connection.Config.Dial // ends with the lease of the leader
+	// A connection ends with the lease of the leader, or when the cluster is no longer used.
+	config.Dial = dialUntil(ctx, p.Local.connection.Config.Dial)
 
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -197,21 +198,49 @@ func (p *Pool) open(ctx context.Context, config *rest.Config, httpClient *http.C
 	}
 
 	// The caches retry lists and watches that fail.
-	go func() {
-		_ = cluster.Start(ctx)
-
-		p.disconnect(httpClient)
-	}()
+	go func() { _ = cluster.Start(ctx) }()
 
 	return cluster, nil
 }
 
-// disconnect closes the connections to a cluster that is no longer used. Requests that have not ended yet
-// release theirs later, but within the timeout of a request.
-func (p *Pool) disconnect(httpClient *http.Client) {
-	const interval = time.Second
+// dial connects to a server.
+type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	for end := time.Now().Add(p.Limits.withDefaults().Timeout); time.Now().Before(end); time.Sleep(interval) {
-		utilnet.CloseIdleConnectionsFor(httpClient.Transport)
+// dialUntil returns a function that dials connections which are closed when running ends, and none after that:
+// each client of a cluster has connections of its own, and would keep them for a while. next may be nil.
+func dialUntil(running context.Context, next dial) dial {
+	if next == nil {
+		const timeout = 30 * time.Second // the same as that of client-go, as is the other
+
+		next = (&net.Dialer{Timeout: timeout, KeepAlive: timeout}).DialContext
 	}
+
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if err := running.Err(); err != nil {
+			return nil, err
+		}
+
+		opened, err := next(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+
+		// This also closes a connection that was dialed while running ended.
+		unlink := context.AfterFunc(running, func() { _ = opened.Close() })
+
+		return &endingConn{Conn: opened, unlink: unlink}, nil
+	}
+}
+
+// endingConn is a connection that is closed when something ends. unlink makes it stay open then.
+type endingConn struct {
+	net.Conn
+	unlink func() bool
+}
+
+// Close closes the connection.
+func (c *endingConn) Close() error {
+	c.unlink()
+
+	return c.Conn.Close()
 }

@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
@@ -288,7 +289,10 @@ func TestForgottenClusterIsNotCalled(t *testing.T) {
 			pool, _, _ := newPool(t, secret("there", kubeConfig(there.URL)))
 			woken := patient(pool)
 			p := provider("a", "", "there")
-			target(t, pool, p)
+
+			// The clients of a target have connections of their own.
+			_, err := target(t, pool, p).Releases.Observe(t.Context(), types.NamespacedName{Namespace: "tiny", Name: "a"})
+			g.Expect(err).To(HaveOccurred(), "the answer is empty")
 
 			there.answer(status)
 

@@ -3,6 +3,7 @@ package clusters_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -87,7 +88,8 @@ func serve(t *testing.T, uid string) string {
 func connect(t *testing.T, server string, namespaces map[string]cache.Config) *clusters.Cluster {
 	t.Helper()
 
-	config := &rest.Config{Host: server}
+	// With a dialer, as leader election sets it, clients do not share connections.
+	config := &rest.Config{Host: server, Dial: (&net.Dialer{}).DialContext}
 
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
