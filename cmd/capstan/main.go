@@ -52,6 +52,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 	}
 	root.AddCommand(
 		charts.NewCommand(options),
+		clusters.NewAuditCommand(options),
 		clusters.NewCRDsCommand(options),
 		clusters.NewGenerateCommand(options),
 		registries.NewMirrorCommand(options),

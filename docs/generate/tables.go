@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/capstan-project/capstan/audit"
 	"github.com/capstan-project/capstan/controllers/permissions"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -15,6 +16,7 @@ var tables = []struct {
 	page, name string
 	markdown   func() string
 }{
+	{"docs/audit.md", "audit-rules", audit.MarkdownTable},
 	{"docs/concepts.md", "states", state.MarkdownTable},
 	{"docs/remote.md", "permissions", permissions.MarkdownTable},
 }

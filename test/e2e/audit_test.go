@@ -1,0 +1,283 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/audit/audittest"
+	"github.com/capstan-project/capstan/chartgen/lint"
+	"github.com/capstan-project/capstan/controllers/crds/safety"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
+)
+
+var _ = Describe("The audit of a running provider", Ordered, ContinueOnFailure, func() {
+	var (
+		w      *world
+		cli    commandLine
+		sample sampleObjects
+	)
+
+	// report runs the audit and returns rule, kind and name of each finding. The exit code is 1 if one of them
+	// is an error.
+	report := func(ctx SpecContext, args ...string) []string {
+		GinkgoHelper()
+
+		out, failure, code := cli.run(ctx, slices.Concat([]string{"audit", "-o", "json", "--deletion-timeout=0s"}, args)...)
+		Expect(out + failure).NotTo(Or(
+			ContainSubstring("secret-token"), ContainSubstring("c2VjcmV0LXRva2Vu"), ContainSubstring("CERTIFICATE")))
+
+		var result struct {
+			Errors   int
+			Findings []lint.Finding
+		}
+		Expect(json.Unmarshal([]byte(out), &result)).To(Succeed(), "%s\n%s", out, failure)
+		Expect(code).To(Equal(min(result.Errors, 1)), failure)
+
+		found := make([]string, 0, len(result.Findings))
+		for _, f := range result.Findings {
+			found = append(found, f.Rule+" "+f.Kind+" "+f.Object)
+		}
+
+		return found
+	}
+
+	BeforeAll(func(ctx SpecContext) {
+		w = newWorld(ctx) // without an operator, which would correct the CRDs
+		cli = newCommandLine(ctx, w)
+		sample = sampleObjects{w, map[string]*unstructured.Unstructured{}}
+		sample.create(ctx)
+
+		for _, name := range []string{"example", "legacy"} {
+			Expect(w.client.Create(ctx, &v1alpha2.InfrastructureProvider{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+			})).To(Succeed())
+		}
+	})
+
+	It("finds nothing in a healthy cluster, and changes nothing", func(ctx SpecContext) {
+		Expect(report(ctx)).To(BeEmpty())
+		Expect(cli.succeed(ctx, "audit")).To(Equal("no findings\n"))
+		Expect(cli.succeed(ctx, "audit", "infrastructure-example", "--fail-on", "warning")).To(Equal("no findings\n"))
+		Expect(cli.succeed(ctx, "audit", "-o", "sarif")).To(ContainSubstring(`"results": []`))
+		Expect(cli.writes()).To(BeZero())
+	})
+
+	for i, fault := range audittest.Faults() {
+		if fault.Volatile {
+			continue
+		}
+
+		It(fmt.Sprintf("finds fault %d: %s", i, fault.Rule), func(ctx SpecContext) {
+			saved := sample.plant(ctx, fault)
+			Expect(report(ctx)).To(HaveExactElements(fault.Rule + " " + fault.Kind + " " + fault.Object))
+			sample.restore(ctx, fault, saved) // the next one would find what is still wrong
+		})
+	}
+
+	It("checks only the providers that are named", func(ctx SpecContext) {
+		i := slices.IndexFunc(audittest.Faults(), func(f audittest.Fault) bool { return f.Kind == "LegacyMachine" })
+		fault := audittest.Faults()[i]
+		saved := sample.plant(ctx, fault)
+		Expect(report(ctx, "infrastructure-example")).To(BeEmpty())
+		Expect(report(ctx, "infrastructure-legacy")).To(HaveLen(1))
+		Expect(report(ctx, "--namespace", "default")).To(HaveLen(1))
+		Expect(report(ctx, "--namespace", "kube-system")).To(BeEmpty())
+		sample.restore(ctx, fault, saved)
+		cli.fail(ctx, "audit", "missing").To(ContainSubstring("provider missing not found"))
+	})
+
+	It("reports what the user may not read, and what exceeds the limits", func(ctx SpecContext) {
+		role := &rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: "auditor"},
+			Rules: []rbacv1.PolicyRule{
+				{
+					APIGroups: []string{"apiextensions.k8s.io"},
+					Resources: []string{"customresourcedefinitions"},
+					Verbs:     []string{"list"},
+				},
+				{APIGroups: []string{"cluster.x-k8s.io"}, Resources: []string{"*"}, Verbs: []string{"list"}},
+			},
+		}
+		Expect(w.client.Create(ctx, role)).To(Succeed())
+		Expect(w.client.Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "auditor"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "auditor"}},
+		})).To(Succeed())
+
+		Eventually(func() []string { return report(ctx, "--as", "auditor") }).Should(And(
+			ContainElement("coverage/complete Secret secrets"),
+			ContainElement("coverage/complete CustomResourceDefinition exampledisks.infrastructure.cluster.x-k8s.io"),
+			HaveEach(HavePrefix("coverage/complete ")),
+			Not(ContainElement(HaveSuffix("clusters.cluster.x-k8s.io"))),
+		))
+		Expect(cli.succeed(ctx, "audit", "--as", "auditor")).To(ContainSubstring(
+			`is not checked completely: secrets is forbidden: User "auditor" cannot list resource "secrets"`))
+		cli.fail(ctx, "audit", "--as", "visitor").To(HavePrefix("Error: list CustomResourceDefinitions: "))
+
+		Expect(cli.succeed(ctx, "audit", "--limit", "1")).To(And(
+			ContainSubstring("there are more than 1 objects"), HaveSuffix(" infos\n")))
+		cli.fail(ctx, "audit", "--limit", "0").To(ContainSubstring("--limit"))
+	})
+
+	It("finds nothing wrong with the CRDs of real providers", func(ctx SpecContext) {
+		Expect(report(ctx)).To(BeEmpty(), "all faults are fixed")
+
+		releases, err := testproviders.Glob(GinkgoT(), "*/*")
+		Expect(err).NotTo(HaveOccurred())
+
+		certificate, err := audittest.Certificate(1)
+		Expect(err).NotTo(HaveOccurred())
+
+		for _, release := range releases {
+			label := filepath.Base(filepath.Dir(release))
+			loaded, err := harness.Load(ctx, filepath.Dir(filepath.Dir(release)), harness.Wanted{Label: label})
+			Expect(err).NotTo(HaveOccurred())
+			crds, err := safety.Parse(loaded.Bundle.Components)
+			Expect(err).NotTo(HaveOccurred())
+
+			for _, crd := range crds {
+				metav1.SetMetaDataLabel(&crd.ObjectMeta, v1alpha2.ClusterctlLabel, "")
+				metav1.SetMetaDataLabel(&crd.ObjectMeta, v1alpha2.ClusterctlProviderLabel, label)
+
+				if c := crd.Spec.Conversion; c != nil && c.Webhook != nil {
+					c.Webhook.ClientConfig.CABundle = certificate // as cert-manager does
+				}
+
+				Expect(client.IgnoreAlreadyExists(w.client.Create(ctx, crd))).To(Succeed())
+			}
+		}
+
+		Eventually(func() []string { return report(ctx) }).Should(BeEmpty())
+	})
+})
+
+// sampleObjects are the objects of package audittest in a world.
+type sampleObjects struct {
+	w *world
+	// created are the objects by kind and name.
+	created map[string]*unstructured.Unstructured
+}
+
+// create creates the healthy sample.
+func (s sampleObjects) create(ctx SpecContext) {
+	GinkgoHelper()
+
+	all, err := audittest.Healthy()
+	Expect(err).NotTo(HaveOccurred())
+
+	for _, o := range all {
+		audittest.SetOwners(o, func(kind, name string) types.UID { return s.created[kind+" "+name].GetUID() })
+		s.created[o.GetKind()+" "+o.GetName()] = o
+
+		wanted := o.DeepCopy()
+
+		// The CRD may not be served yet.
+		Eventually(func() error { return s.w.client.Create(ctx, o) }).Should(Succeed())
+		s.write(ctx, wanted)
+	}
+}
+
+// write sets the fields and the status of an object that exists.
+func (s sampleObjects) write(ctx SpecContext, wanted *unstructured.Unstructured) {
+	GinkgoHelper()
+
+	Eventually(func() error {
+		live := wanted.DeepCopy()
+		if err := s.w.client.Get(ctx, client.ObjectKeyFromObject(wanted), live); err != nil {
+			return err
+		}
+
+		o := wanted.DeepCopy()
+		o.SetResourceVersion(live.GetResourceVersion())
+		o.SetUID(live.GetUID())
+
+		if err := s.w.client.Update(ctx, o); err != nil || wanted.Object["status"] == nil {
+			return err
+		}
+
+		o.Object["status"] = wanted.Object["status"]
+		if wanted.GetKind() == "CustomResourceDefinition" {
+			// The other fields belong to the API server.
+			o.Object["status"] = live.Object["status"]
+			versions, _, _ := unstructured.NestedSlice(wanted.Object, "status", "storedVersions")
+			Expect(unstructured.SetNestedSlice(o.Object, versions, "status", "storedVersions")).To(Succeed())
+		}
+
+		return s.w.client.Status().Update(ctx, o)
+	}).Should(Succeed())
+}
+
+// plant plants a fault, and returns the object as it was before.
+func (s sampleObjects) plant(ctx SpecContext, fault audittest.Fault) *unstructured.Unstructured {
+	GinkgoHelper()
+
+	kind, name := fault.Target()
+	o := s.created[kind+" "+name].DeepCopy()
+	Expect(s.w.client.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
+	saved := o.DeepCopy()
+
+	switch {
+	case fault.Blocked:
+		o.SetFinalizers([]string{"example.com/disk"})
+		Expect(s.w.client.Update(ctx, o)).To(Succeed())
+		Expect(s.w.client.Delete(ctx, o)).To(Succeed())
+	case fault.Edit == nil:
+		Expect(s.w.client.Delete(ctx, o)).To(Succeed())
+	default:
+		fault.Edit(o.Object)
+		s.replace(ctx, o)
+	}
+
+	return saved
+}
+
+// restore undoes a fault.
+func (s sampleObjects) restore(ctx SpecContext, fault audittest.Fault, saved *unstructured.Unstructured) {
+	GinkgoHelper()
+
+	if fault.Blocked {
+		o := saved.DeepCopy()
+		Expect(s.w.client.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
+		o.SetFinalizers(nil)
+		Expect(s.w.client.Update(ctx, o)).To(Succeed())
+	}
+
+	s.replace(ctx, saved)
+}
+
+// replace changes an object, or creates it if it does not exist. The type of a Secret cannot be changed, so
+// Secrets are always created again.
+func (s sampleObjects) replace(ctx SpecContext, o *unstructured.Unstructured) {
+	GinkgoHelper()
+
+	if o.GetKind() == "Secret" {
+		Expect(client.IgnoreNotFound(s.w.client.Delete(ctx, o))).To(Succeed())
+	}
+
+	err := s.w.client.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopy())
+	if apierrors.IsNotFound(err) {
+		o = o.DeepCopy()
+		o.SetResourceVersion("")
+		o.SetUID("")
+		Expect(s.w.client.Create(ctx, o)).To(Succeed())
+
+		return
+	}
+
+	Expect(err).NotTo(HaveOccurred())
+	s.write(ctx, o)
+}
