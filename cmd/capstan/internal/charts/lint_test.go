@@ -14,7 +14,7 @@ func TestLintFormats(t *testing.T) {
 	folder := clitest.BrokenProvider(t, sampleProviders, "warning")
 
 	for format, want := range map[string]string{
-		"table":  "1 warning",
+		"table":  "2 warnings",
 		"json":   `"level": "warning"`,
 		"yaml":   "level: warning\n",
 		"sarif":  `"version": "2.1.0"`,
