@@ -20,17 +20,22 @@ const Version = "5"
 // Build generates the chart of a bundle. If the bundle is invalid, the error is a
 // *bundle.InvalidError.
 func Build(b *bundle.Bundle) (*chart.Chart, error) {
+	components, err := bundle.ParseComponents(b.Components)
+	if err != nil {
+		return nil, err
+	}
+
+	return BuildParsed(b, components)
+}
+
+// BuildParsed is Build for a bundle whose components have been parsed.
+func BuildParsed(b *bundle.Bundle, components *bundle.Components) (*chart.Chart, error) {
 	metadata, err := bundle.ParseMetadata(b.Metadata)
 	if err != nil {
 		return nil, err
 	}
 
 	contract, err := metadata.Contract(b.Version)
-	if err != nil {
-		return nil, err
-	}
-
-	components, err := bundle.OutlineComponents(b.Components)
 	if err != nil {
 		return nil, err
 	}

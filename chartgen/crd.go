@@ -34,7 +34,7 @@ func crdFile(doc *bundle.Document, label string) ([]byte, error) {
 
 	text = bundle.Normalize(text)
 
-	if edited, ok := insertLabels(text, label); ok && isRelabelled(edited, doc.Object, label) {
+	if edited, ok := insertLabels(text, label); ok && isRelabelled(edited, text, label) {
 		return []byte(edited), nil
 	}
 
@@ -82,15 +82,19 @@ func insertLabels(text, label string) (string, bool) {
 	return head + "metadata:\n" + before + labelLines(indent, inner, label) + kept + tail, ok
 }
 
-// isRelabelled reports whether an edited text is the object with clusterctl's labels. It leaves out the
-// schemas, which are the same text in both.
-func isRelabelled(edited string, object *unstructured.Unstructured, label string) bool {
-	want := object.DeepCopy()
-	setLabels(want, label)
+// isRelabelled reports whether an edited text is the object in the original text with clusterctl's
+// labels. It leaves out the schemas, which are the same text in both.
+func isRelabelled(edited, original, label string) bool {
+	want, err := bundle.OutlineObject(original)
+	if err != nil {
+		return false
+	}
+
+	setLabels(&unstructured.Unstructured{Object: want}, label)
 
 	got, err := bundle.OutlineObject(edited)
 
-	return err == nil && reflect.DeepEqual(got, want.Object)
+	return err == nil && reflect.DeepEqual(got, want)
 }
 
 // labelLines returns the field "labels" with clusterctl's labels.

@@ -126,6 +126,10 @@ func TestBuildRefusesInvalidComponents(t *testing.T) {
 			strings.Replace(crdWith("a"), "type: object", "type: [object", 1),
 			"not valid YAML",
 		},
+		"a CRD whose schema is not YAML": {
+			crdWith("a") + "    schema:\n      openAPIV3Schema:\n        type: object\n        required: [a\n",
+			"components.yaml line 13: not valid YAML",
+		},
 		"only comments": {"# nothing\n---\n", "contains no object"},
 	} {
 		t.Run(name, func(t *testing.T) {

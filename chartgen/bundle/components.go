@@ -31,13 +31,6 @@ type Components struct {
 // any variable, so the value of a variable can never add an object. It rejects a file that exceeds
 // the limits of the package limit before it parses it. Errors are of type *InvalidError.
 func ParseComponents(data []byte) (*Components, error) {
-	return parseComponents(data, nil)
-}
-
-// parseComponents parses the part of each document that outline returns, or all of it if outline is
-// nil. If that part is not valid YAML, it parses the whole document: outline may be wrong, and
-// errors must name the right line.
-func parseComponents(data []byte, outline func(string) string) (*Components, error) {
 	if len(data) > limit.MaxText {
 		return nil, &InvalidError{File: ComponentsFile, Reason: fmt.Sprintf(
 			"larger than %d MiB; publish the provider's components only", limit.MaxText>>20)}
@@ -59,7 +52,7 @@ func parseComponents(data []byte, outline func(string) string) (*Components, err
 			return nil, expressionError(err)
 		}
 
-		if err := c.add(p, outline); err != nil {
+		if err := c.add(p); err != nil {
 			return nil, err
 		}
 	}
@@ -72,8 +65,8 @@ func parseComponents(data []byte, outline func(string) string) (*Components, err
 }
 
 // add parses a document and appends it, unless it is empty.
-func (c *Components) add(p part, outline func(string) string) error {
-	doc, values, err := p.document(outline)
+func (c *Components) add(p part) error {
+	doc, values, err := p.document()
 	if err != nil {
 		return err
 	}
@@ -173,7 +166,7 @@ func split(data []byte) ([]part, error) {
 
 // document parses the part. It returns nil if the part is empty, and an upper bound for the number of
 // its values.
-func (p part) document(outline func(string) string) (doc *Document, values int, err error) {
+func (p part) document() (doc *Document, values int, err error) {
 	expanded, err := p.text.Expand(placeholders(p.text))
 	if err != nil {
 		return nil, 0, p.invalid(err.Error(), err)
@@ -184,7 +177,7 @@ func (p part) document(outline func(string) string) (doc *Document, values int, 
 		return nil, 0, p.invalid(fmt.Sprintf("the document %v", err), err)
 	}
 
-	content, err := decode(Normalize(expanded), outline)
+	content, err := decode(Normalize(expanded))
 	if err != nil {
 		return nil, 0, p.invalidYAML(err)
 	}

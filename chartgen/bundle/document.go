@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/capstan-project/capstan/chartgen/blockyaml"
 	"github.com/capstan-project/capstan/chartgen/expr"
 )
 
@@ -72,12 +73,11 @@ func Normalize(text string) string {
 }
 
 // decode parses a YAML mapping. It returns nil if the text contains only comments.
-func decode(text string, outline func(string) string) (content map[string]any, err error) {
-	if outline != nil && yaml.Unmarshal([]byte(outline(text)), &content) == nil {
+func decode(text string) (content map[string]any, err error) {
+	if content, ok := blockyaml.Parse(text); ok {
 		return content, nil
 	}
 
-	content = nil
 	err = yaml.Unmarshal([]byte(text), &content)
 
 	return content, err

@@ -2,16 +2,17 @@ package bundle
 
 import "strings"
 
-// OutlineComponents is a faster ParseComponents. It skips the schemas of CRDs and the webhooks of
-// webhook configurations, which make up most of a components file and do not matter for building a
-// chart. The skipped parts remain in each document's Text, but its Object lacks them, and they are
-// not checked.
-func OutlineComponents(data []byte) (*Components, error) {
-	return parseComponents(data, outline)
-}
+// OutlineObject parses an object, but not the schemas of CRDs and the webhooks of webhook configurations,
+// which make up most of a components file.
+func OutlineObject(text string) (map[string]any, error) {
+	content, err := decode(outline(text))
+	if err != nil {
+		// The outline may be wrong, for example in flow style.
+		return decode(text)
+	}
 
-// OutlineObject parses an object like OutlineComponents.
-func OutlineObject(text string) (map[string]any, error) { return decode(text, outline) }
+	return content, nil
+}
 
 // outline removes the bulk from the text of an object in block style. It returns any other text
 // unchanged.

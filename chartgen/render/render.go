@@ -3,10 +3,6 @@
 package render
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,17 +14,12 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
-	"helm.sh/helm/v3/pkg/release"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 )
-
-// MaxReleaseSize is the largest encoded release that Helm can store: the maximum size of a Secret
-// in bytes.
-const MaxReleaseSize = 1 << 20
 
 // Manifest renders the chart's templates except NOTES.txt for a namespace, sorted by file name. It
 // validates the values against the chart's schema. Required variables that are not set get a
@@ -100,47 +91,6 @@ func Images(c *chart.Chart, values map[string]any) ([]string, error) {
 	slices.Sort(images)
 
 	return slices.Compact(images), nil
-}
-
-// ReleaseSize returns the number of bytes that Helm stores for a release of the chart: the chart
-// including its CRDs, and the rendered manifest, as compressed JSON in base64. Compare it with
-// MaxReleaseSize. It does not include values and notes, which usually take less than 2 KiB.
-func ReleaseSize(c *chart.Chart) (int, error) {
-	loaded, err := load(c)
-	if err != nil {
-		return 0, err
-	}
-
-	rendered, err := manifest(c, loaded, "default", nil)
-	if err != nil {
-		return 0, err
-	}
-
-	data, err := json.Marshal(&release.Release{
-		Name:      c.Metadata.Name,
-		Namespace: "default",
-		Version:   1,
-		Info:      &release.Info{},
-		Chart:     loaded,
-		Manifest:  rendered,
-	})
-	if err != nil {
-		return 0, fmt.Errorf("chart %s: %w", c.Metadata.Name, err)
-	}
-
-	var compressed bytes.Buffer
-
-	w, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
-	if err != nil {
-		return 0, err
-	}
-
-	_, err = w.Write(data)
-	if err := errors.Join(err, w.Close()); err != nil {
-		return 0, err
-	}
-
-	return base64.StdEncoding.EncodedLen(compressed.Len()), nil
 }
 
 // load converts the chart to what Helm loads from its archive.

@@ -3,6 +3,7 @@ package render_test
 import (
 	"bytes"
 	"io"
+	"math/rand/v2"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -42,6 +43,10 @@ func TestReleaseSize(t *testing.T) {
 
 			stored := helmStores(t, built)
 			g.Expect(size).To(BeNumerically("~", stored, stored/100+600), "notes, times and values are not counted")
+
+			archive, err := built.Archive()
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(size).To(BeNumerically("<", 4*len(archive)), "Oversize expects at most five times the archive")
 
 			without, err := render.ReleaseSize(built.WithoutCRDs())
 			g.Expect(err).NotTo(HaveOccurred())
@@ -118,4 +123,30 @@ func TestImages(t *testing.T) {
 
 	_, err = render.Images(c, map[string]any{"imageRegistr": "mirror"})
 	g.Expect(err).To(MatchError(ContainSubstring("chart infrastructure-aws: values don't meet the specifications")))
+}
+
+// TestOversize: a chart is rendered only if its archive is so large that Helm may be unable to store the
+// release.
+func TestOversize(t *testing.T) {
+	g := NewWithT(t)
+	c := build(t, "../../test/data/providers/infrastructure-aws")
+
+	size, err := render.Oversize(c, render.MaxReleaseSize/2)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(size).To(BeZero(), "the release is small, whatever the size of the archive")
+
+	noise := make([]byte, render.MaxReleaseSize)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
+	c.Files = append(c.Files, chart.File{Name: "noise", Data: noise})
+
+	size, err = render.Oversize(c, render.MaxReleaseSize/2)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(size).To(BeNumerically(">", render.MaxReleaseSize))
+	g.Expect(render.ReleaseSize(c)).To(Equal(size))
+
+	c.Files = append(c.Files, chart.File{Name: chart.TemplatesDir + "broken.yaml", Data: []byte("{{ fail }}")})
+
+	g.Expect(render.Oversize(c, render.MaxReleaseSize/5)).To(BeZero())
+	_, err = render.Oversize(c, render.MaxReleaseSize/4)
+	g.Expect(err).To(MatchError(ContainSubstring("broken.yaml")))
 }

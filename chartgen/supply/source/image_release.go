@@ -176,7 +176,7 @@ var contractLabel = regexp.MustCompile(`^cluster\.x-k8s\.io/(v[0-9]+((alpha|beta
 // without clusterctl's metadata. It is empty if there is none, or if the components cannot be parsed:
 // generating the chart returns that error.
 func newestContract(components []byte) string {
-	parsed, err := bundle.OutlineComponents(components)
+	parsed, err := bundle.ParseComponents(components)
 	if err != nil {
 		return ""
 	}

@@ -82,7 +82,17 @@ func (o *buildOptions) run(ctx context.Context, _ []string) error {
 		return errors.New("--namespace only applies to separate CRDs; add --crds separate")
 	}
 
-	built, err := Build(ctx, o.from)
+	folder, err := openFolder(ctx, o.from)
+	if err != nil {
+		return err
+	}
+
+	parsed, err := folder.parse(ctx)
+	if err != nil {
+		return err
+	}
+
+	built, err := parsed.build()
 	if err != nil {
 		return err
 	}
@@ -100,12 +110,12 @@ func (o *buildOptions) run(ctx context.Context, _ []string) error {
 		built.CRDs = nil
 	}
 
-	if err := o.warn(ctx, built); err != nil {
+	archive, err := built.Archive()
+	if err != nil {
 		return err
 	}
 
-	archive, err := built.Archive()
-	if err != nil {
+	if err := errors.Join(o.warnOfSize(built, len(archive)), o.warnOfFindings(parsed)); err != nil {
 		return err
 	}
 
@@ -135,31 +145,33 @@ func (o *buildOptions) writeCRDs(c *chart.Chart, folder string) error {
 	return nil
 }
 
-// warn warns if Helm cannot store a release of the chart, and if the components break the provider
-// contracts.
-func (o *buildOptions) warn(ctx context.Context, c *chart.Chart) error {
-	size, err := render.ReleaseSize(c)
-	if err != nil {
+// warnOfSize warns if Helm cannot store a release of the chart, whose archive has the given size.
+func (o *buildOptions) warnOfSize(c *chart.Chart, archive int) error {
+	size, err := render.Oversize(c, archive)
+	if err != nil || size == 0 {
 		return err
 	}
 
-	if size > render.MaxReleaseSize {
-		fix := "remove cluster templates from the provider's folder"
-		if c.CRDs != nil {
-			fix = "build it with --crds separate"
-		}
-
-		o.Warnf(
-			"the helm command cannot install %s: its release would have %d KiB, and Kubernetes stores at most %d KiB; %s. "+
-				"The operator can install it, because it does not store CRDs in releases.",
-			c.Filename(),
-			size>>10,
-			render.MaxReleaseSize>>10,
-			fix,
-		)
+	fix := "remove cluster templates from the provider's folder"
+	if c.CRDs != nil {
+		fix = "build it with --crds separate"
 	}
 
-	findings, err := lintFolder(ctx, o.from)
+	o.Warnf(
+		"the helm command cannot install %s: its release would have %d KiB, and Kubernetes stores at most %d KiB; %s. "+
+			"The operator can install it, because it does not store CRDs in releases.",
+		c.Filename(),
+		size>>10,
+		render.MaxReleaseSize>>10,
+		fix,
+	)
+
+	return nil
+}
+
+// warnOfFindings warns if the components break the provider contracts.
+func (o *buildOptions) warnOfFindings(p *parsedFolder) error {
+	findings, err := p.lint(p.bundle, p.components)
 	if err != nil {
 		return err
 	}

@@ -65,25 +65,30 @@ func lintFolder(ctx context.Context, path string) ([]lint.Finding, error) {
 		return nil, err
 	}
 
-	names, err := fileNames(folder.path)
-	if err != nil {
-		return nil, err
-	}
-
-	components, err := folder.directory.Components(names)
-	if err != nil {
-		return nil, fmt.Errorf("%s %w", folder.path, err)
-	}
-
 	b, err := folder.directory.Fetch(ctx, folder.release)
 	// A missing file is a finding. Fetch returns the other files then.
 	if err != nil && !errors.As(err, new(*bundle.InvalidError)) {
 		return nil, err
 	}
 
-	findings := append(lint.Names(b.Provider, names), lint.Bundle(b, nil)...)
+	return folder.lint(b, nil)
+}
 
-	return withPaths(findings, folder.path, components), nil
+// lint checks the content of the folder. If the components are nil, errors in them are findings.
+func (f *versionFolder) lint(b *bundle.Bundle, components *bundle.Components) ([]lint.Finding, error) {
+	names, err := fileNames(f.path)
+	if err != nil {
+		return nil, err
+	}
+
+	file, err := f.directory.Components(names)
+	if err != nil {
+		return nil, fmt.Errorf("%s %w", f.path, err)
+	}
+
+	findings := append(lint.Names(b.Provider, names), lint.Bundle(b, components)...)
+
+	return withPaths(findings, f.path, file), nil
 }
 
 func fileNames(folder string) ([]string, error) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
@@ -39,17 +40,12 @@ func Build(ctx context.Context, path string) (*chart.Chart, error) {
 		return nil, err
 	}
 
-	b, err := f.directory.Fetch(ctx, f.release)
+	p, err := f.parse(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.path, err)
+		return nil, err
 	}
 
-	built, err := chartgen.Build(b)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.path, err)
-	}
-
-	return built, nil
+	return p.build()
 }
 
 // versionFolder is the folder of one version of a provider.
@@ -57,6 +53,38 @@ type versionFolder struct {
 	path      string
 	directory *source.Directory
 	release   source.Version
+}
+
+// parsedFolder is the content of a version folder.
+type parsedFolder struct {
+	*versionFolder
+	bundle     *bundle.Bundle
+	components *bundle.Components
+}
+
+// parse reads and parses the files of the folder.
+func (f *versionFolder) parse(ctx context.Context) (*parsedFolder, error) {
+	b, err := f.directory.Fetch(ctx, f.release)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.path, err)
+	}
+
+	components, err := bundle.ParseComponents(b.Components)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.path, err)
+	}
+
+	return &parsedFolder{versionFolder: f, bundle: b, components: components}, nil
+}
+
+// build builds the chart of the folder.
+func (p *parsedFolder) build() (*chart.Chart, error) {
+	built, err := chartgen.BuildParsed(p.bundle, p.components)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.path, err)
+	}
+
+	return built, nil
 }
 
 // openFolder opens a version folder, or that of the newest version in a provider's folder.

@@ -1,0 +1,105 @@
+package render
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"helm.sh/helm/v3/pkg/release"
+
+	"github.com/capstan-project/capstan/chartgen/chart"
+)
+
+// MaxReleaseSize is the largest encoded release that Helm can store: the maximum size of a Secret
+// in bytes.
+const MaxReleaseSize = 1 << 20
+
+// maxGrowth is how many times as large as a chart's archive its release is at most. In the compressed
+// JSON the files are in base64, which hides two of three repetitions from the compression, and so is the
+// compressed JSON in the Secret, which makes it a third larger. The manifest repeats the templates. Real
+// releases are two to four times as large.
+const maxGrowth = 5
+
+// Oversize returns the size of a release of the chart if Helm cannot store it, and otherwise 0. It depends
+// on the size of the chart's archive how much work that is: usually none.
+func Oversize(c *chart.Chart, archive int) (int, error) {
+	if archive*maxGrowth <= MaxReleaseSize {
+		return 0, nil
+	}
+
+	data, err := releaseData(c)
+	if err != nil {
+		return 0, err
+	}
+
+	size := 0
+
+	// Fast compression results in more bytes than Helm's, so a second one is rarely necessary.
+	for _, level := range []int{gzip.BestSpeed, gzip.BestCompression} {
+		size, err = encodedSize(data, level)
+		if err != nil || size <= MaxReleaseSize {
+			return 0, err
+		}
+	}
+
+	return size, nil
+}
+
+// ReleaseSize returns the number of bytes that Helm stores for a release of the chart: the chart
+// including its CRDs, and the rendered manifest, as compressed JSON in base64. Compare it with
+// MaxReleaseSize. It does not include values and notes, which usually take less than 2 KiB.
+func ReleaseSize(c *chart.Chart) (int, error) {
+	data, err := releaseData(c)
+	if err != nil {
+		return 0, err
+	}
+
+	return encodedSize(data, gzip.BestCompression)
+}
+
+// releaseData returns a release of the chart as JSON.
+func releaseData(c *chart.Chart) ([]byte, error) {
+	loaded, err := load(c)
+	if err != nil {
+		return nil, err
+	}
+
+	rendered, err := manifest(c, loaded, "default", nil)
+	if err != nil {
+		return nil, err
+	}
+
+	data, err := json.Marshal(&release.Release{
+		Name:      c.Metadata.Name,
+		Namespace: "default",
+		Version:   1,
+		Info:      &release.Info{},
+		Chart:     loaded,
+		Manifest:  rendered,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("chart %s: %w", c.Metadata.Name, err)
+	}
+
+	return data, nil
+}
+
+// encodedSize returns the size of data that is compressed at a level of gzip, in base64.
+func encodedSize(data []byte, level int) (int, error) {
+	var compressed bytes.Buffer
+
+	w, err := gzip.NewWriterLevel(&compressed, level)
+	if err != nil {
+		return 0, err
+	}
+
+	_, err = w.Write(data)
+	if err := errors.Join(err, w.Close()); err != nil {
+		return 0, err
+	}
+
+	return base64.StdEncoding.EncodedLen(compressed.Len()), nil
+}
