@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/supply/overrides"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
@@ -35,9 +35,11 @@ func NewWebsite(address string, provider bundle.Provider, options WebOptions) (*
 		return nil, err
 	}
 
-	w := &Website{provider: provider, metadata: map[string][]byte{}}
-	if options.Overrides != "" {
-		w.overrides = filepath.Join(options.Overrides, provider.Label)
+	w := &Website{
+		provider:  provider,
+		overrides: overrides.Open(options.Overrides, provider.Label),
+		metadata:  map[string][]byte{},
+		tags:      map[string]string{},
 	}
 
 	parts := strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 )
 
@@ -238,7 +239,7 @@ func (a *Artifact) readFirst(
 			continue
 		}
 
-		data, err := a.access.Client.Blob(ctx, artifact.Reference, layer, maxFileSize)
+		data, err := a.access.Client.Blob(ctx, artifact.Reference, layer, limit.MaxText)
 
 		return data, contentError(err)
 	}

@@ -193,20 +193,22 @@ func (p *ChartsFirst) fallbackVersion(ctx context.Context, version Version) (Ver
 func (p *ChartsFirst) accepts(
 	ctx context.Context, version Version, ref oci.Reference, name string, annotations map[string]string,
 ) bool {
-	wanted := ""
+	var wanted Version
 	if remote, ok := p.Fallback.(Remote); ok {
-		wanted = remote.Version(version.Name).Origin
+		wanted = remote.Version(version.Name)
 	}
 
 	origin := annotations[chartgen.AnnotationSource]
-	if p.AnyOrigin || name == p.Charts.provider.Label && origin == wanted && wanted != "" {
+	expected := origin != "" && (origin == wanted.Origin || origin == wanted.Unprefixed)
+
+	if p.AnyOrigin || name == p.Charts.provider.Label && expected {
 		return true
 	}
 
 	logr.FromContextOrDiscard(ctx).Info(
 		"Ignoring a chart in the chart repository because it was not built from the catalog's source; "+
 			"--trust-chart-repository accepts it",
-		"chart", ref.String(), "name", name, "source", origin, "expected", wanted,
+		"chart", ref.String(), "name", name, "source", origin, "expected", wanted.Origin,
 	)
 
 	return false

@@ -73,6 +73,7 @@ func TestChartsFirst(t *testing.T) {
 		accepted    bool
 	}{
 		"a chart of the catalog's source":       {docker.Label, own, false, true},
+		"a chart of the catalog's tag 1.0.0":    {docker.Label, strings.Replace(own, "v1.0.0", "1.0.0", 1), false, true},
 		"a chart of another source":             {docker.Label, "https://fork.example.com/components.yaml", false, false},
 		"a chart of a tenant's ConfigMap":       {docker.Label, "configmap", false, false},
 		"a chart of another version's place":    {docker.Label, catalog.Version("v1.1.0").Origin, false, false},

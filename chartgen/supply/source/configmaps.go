@@ -16,6 +16,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
 // ConfigMaps is a source in a cluster with one ConfigMap for each version, in the format of
@@ -229,20 +230,20 @@ func isCompressed(object metav1.Object) bool {
 	return object.GetAnnotations()[v1alpha2.ConfigMapCompressedAnnotation] == "true"
 }
 
-// gunzip decompresses at most maxFileSize bytes.
+// gunzip decompresses at most limit.MaxText bytes.
 func gunzip(data []byte) ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}
 
-	out, err := io.ReadAll(io.LimitReader(r, maxFileSize+1))
+	out, err := io.ReadAll(io.LimitReader(r, limit.MaxText+1))
 	if err != nil {
 		return nil, err
 	}
 
-	if len(out) > maxFileSize {
-		return nil, fmt.Errorf("decompresses to more than %d MiB", maxFileSize>>20)
+	if len(out) > limit.MaxText {
+		return nil, fmt.Errorf("decompresses to more than %d MiB", limit.MaxText>>20)
 	}
 
 	return out, nil

@@ -11,16 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/Masterminds/semver/v3"
-
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/limit"
 )
-
-// maxFileSize is the maximum size of a file in bytes: five times the largest components of a real
-// provider.
-const maxFileSize = limit.MaxText
 
 // Directory is the folder of a provider in clusterctl's local-repository layout:
 // <label>/<version>/{<type>-components.yaml, metadata.yaml, cluster-template*.yaml,
@@ -95,15 +89,23 @@ func (d *Directory) Versions(context.Context) ([]Version, error) {
 	var versions []Version
 
 	for _, e := range entries {
-		if _, err := semver.NewVersion(e.Name()); err != nil || !e.IsDir() {
+		if !e.IsDir() || !IsExact(e.Name()) {
 			continue
 		}
 
-		versions = append(versions, Version{
-			Name:        e.Name(),
+		version := Version{
+			Name:        withV(e.Name()),
 			ID:          e.Name(),
 			Fingerprint: fingerprint(filepath.Join(d.path, e.Name())),
-		})
+		}
+
+		same := func(other Version) bool { return other.Name == version.Name }
+		if i := slices.IndexFunc(versions, same); i >= 0 {
+			return nil, &NotFoundError{Message: fmt.Sprintf(
+				"folders %s and %s in %s are the same version; delete one", versions[i].ID, version.ID, d.path)}
+		}
+
+		versions = append(versions, version)
 	}
 
 	if len(versions) == 0 {
@@ -133,7 +135,7 @@ func (d *Directory) Fetch(_ context.Context, version Version) (*bundle.Bundle, e
 	}
 
 	for _, name := range names {
-		data, err := readFile(folder, name)
+		data, err := limit.ReadFile(folder, name)
 		if err != nil {
 			return nil, fmt.Errorf("folder %s: %w", filepath.Join(d.path, version.ID), err)
 		}
@@ -192,18 +194,4 @@ func requireFiles(b *bundle.Bundle) error {
 	}
 
 	return nil
-}
-
-// readFile reads a file of at most maxFileSize bytes.
-func readFile(folder fs.FS, name string) ([]byte, error) {
-	info, err := fs.Stat(folder, name)
-	if err != nil {
-		return nil, err
-	}
-
-	if info.Size() > maxFileSize {
-		return nil, errors.New(name + " is larger than 16 MiB, which no provider's file is")
-	}
-
-	return fs.ReadFile(folder, name)
 }

@@ -103,8 +103,14 @@ func skipUnpublished(
 	versions []Version,
 	requested string,
 ) ([]Version, []byte, error) {
+	var unpublished error
+
 	for attempt := 1; ; attempt++ {
 		picked, err := Pick(versions, requested, "")
+		if IsNotFound(err) && unpublished != nil {
+			err = unpublished
+		}
+
 		if err != nil {
 			return nil, nil, err
 		}
@@ -112,6 +118,10 @@ func skipUnpublished(
 		metadata, err := from.Metadata(ctx, picked)
 		if !IsNotFound(err) || attempt == maxUnpublished {
 			return versions, metadata, err
+		}
+
+		if unpublished == nil {
+			unpublished = err
 		}
 
 		versions = slices.DeleteFunc(slices.Clone(versions), func(v Version) bool { return v.Name == picked.Name })
@@ -240,7 +250,10 @@ func sortNewestFirst(versions []Version) {
 }
 
 // withV returns a version with exactly one leading "v".
-func withV(version string) string { return "v" + strings.TrimPrefix(version, "v") }
+func withV(version string) string { return "v" + withoutV(version) }
+
+// withoutV returns a version without a leading "v".
+func withoutV(version string) string { return strings.TrimPrefix(version, "v") }
 
 // summarize lists the newest versions for a message.
 func summarize(versions []Version) string {

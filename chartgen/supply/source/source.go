@@ -29,6 +29,9 @@ type Version struct {
 	// change. What was fetched from an origin once need not be fetched again. It is empty for places
 	// that may change, which are cheap to read every time.
 	Origin string
+	// Unprefixed is the origin if the version is published without its "v"; empty if the source knows
+	// only one. Which of the two it is may be known only when the version is fetched.
+	Unprefixed string
 }
 
 // isPrerelease reports whether the version has a pre-release suffix such as "-rc.1".

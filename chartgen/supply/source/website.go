@@ -2,13 +2,10 @@ package source
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"maps"
 	"slices"
 
 	"github.com/go-logr/logr"
@@ -16,6 +13,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/limit"
+	"github.com/capstan-project/capstan/chartgen/supply/overrides"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
@@ -36,25 +34,27 @@ type Website struct {
 	components []string
 	// defaultVersion is the version in the address.
 	defaultVersion string
-	// overrides is the provider's folder in the overrides layer.
-	overrides string
+	// overrides are files that replace those on the server.
+	overrides overrides.Folder
 	// metadata holds what was read, by version.
 	metadata map[string][]byte
+	// tags are the names that versions have on the server, as far as they are known.
+	tags map[string]string
 }
 
 var _ Remote = &Website{}
 
 // site is a kind of web server.
 type site interface {
-	// fileURL returns the address of a file of a version, also for messages. Without a version it
-	// is the address of the project.
-	fileURL(version, name string) string
-	// read downloads a file of a version.
-	read(ctx context.Context, version, name string, limit int64) ([]byte, error)
-	// versions lists the names of versions. It returns a *NotFoundError if the server cannot.
+	// fileURL returns the address of a file of a tag, also for messages. Without a tag it is the
+	// address of the project.
+	fileURL(tag, name string) string
+	// read downloads a file of a tag.
+	read(ctx context.Context, tag, name string, limit int64) ([]byte, error)
+	// versions lists the tags. It returns a *NotFoundError if the server cannot.
 	versions(ctx context.Context) ([]string, error)
-	// files lists the names of the files of a version. It returns errNoList if the server never can.
-	files(ctx context.Context, version string) ([]string, error)
+	// files lists the names of the files of a tag. It returns errNoList if the server never can.
+	files(ctx context.Context, tag string) ([]string, error)
 }
 
 // errNoList means that a server does not list files.
@@ -62,19 +62,32 @@ var errNoList = errors.New("the server does not list files")
 
 // Versions lists the versions on the server.
 func (w *Website) Versions(ctx context.Context) ([]Version, error) {
-	names, err := w.versions(ctx)
+	tags, err := w.versions(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	if err := checkCount(w.fileURL("", ""), "versions", len(names)); err != nil {
+	if err := checkCount(w.fileURL("", ""), "versions", len(tags)); err != nil {
 		return nil, err
 	}
 
-	versions := make([]Version, 0, len(names))
-	for _, v := range ParseVersions(names) {
-		versions = append(versions, w.Version(v.Name))
+	versions := make([]Version, 0, len(tags))
+	listed := map[string]string{}
+
+	for _, tag := range ParseVersions(tags) {
+		version := w.Version(tag.Name)
+		other, isListed := listed[version.Name]
+
+		if !isListed {
+			versions = append(versions, version)
+		}
+
+		if other != version.Name { // of v1.0.0 and 1.0.0, the former counts
+			listed[version.Name] = tag.Name
+		}
 	}
+
+	maps.Copy(w.tags, listed)
 
 	if len(versions) == 0 {
 		return nil, &NotFoundError{
@@ -85,16 +98,32 @@ func (w *Website) Versions(ctx context.Context) ([]Version, error) {
 	return versions, nil
 }
 
-// Version returns the Version of a name. Its origin is the URL of the components.
+// Version returns the Version of a name. Its origin is the URL of the components if the tag has a "v".
 func (w *Website) Version(name string) Version {
 	name = withV(name)
+	overridden := ""
 
-	origin := w.fileURL(name, w.components[0])
-	if digest := w.overridesDigest(name); digest != "" {
-		origin += " overridden:" + digest
+	if digest := w.overrides.Digest(name); digest != "" {
+		overridden = " overridden:" + digest
 	}
 
-	return Version{Name: name, ID: name, Fingerprint: origin, Origin: origin}
+	origin := w.fileURL(name, w.components[0]) + overridden
+	unprefixed := w.fileURL(withoutV(name), w.components[0]) + overridden
+
+	return Version{Name: name, ID: name, Fingerprint: origin, Origin: origin, Unprefixed: unprefixed}
+}
+
+// tagsOf returns the tags that a version may have, most likely first.
+func (w *Website) tagsOf(version Version) []string {
+	if tag, known := w.tags[version.Name]; known {
+		return []string{tag}
+	}
+
+	if version.Origin == version.Unprefixed {
+		return []string{version.Name}
+	}
+
+	return []string{version.Name, withoutV(version.Name)}
 }
 
 // DefaultVersion returns the version in the address.
@@ -134,10 +163,15 @@ func (w *Website) Fetch(ctx context.Context, version Version) (*bundle.Bundle, e
 		return nil, err
 	}
 
+	published := version.Origin
+	if w.tagsOf(version)[0] != version.Name {
+		published = version.Unprefixed
+	}
+
 	return &bundle.Bundle{
 		Provider:   w.provider,
 		Version:    version.Name,
-		Source:     version.Origin,
+		Source:     published,
 		Metadata:   metadata,
 		Components: components,
 		Templates:  templates,
@@ -176,7 +210,7 @@ func (w *Website) readTemplates(ctx context.Context, version Version) (files []b
 		return nil, false, nil
 	}
 
-	names, listErr := w.files(ctx, version.ID)
+	names, listErr := w.files(ctx, w.tagsOf(version)[0])
 	if ctx.Err() != nil {
 		return nil, false, ctx.Err()
 	}
@@ -219,7 +253,7 @@ func (w *Website) keepTemplates(ctx context.Context, version Version, files []bu
 		_, err := bundle.ParseComponents(file.Data)
 		if err != nil {
 			logr.FromContextOrDiscard(ctx).Info("Leaving a file out of the chart that is not a cluster template",
-				"url", w.fileURL(version.ID, file.Name))
+				"url", w.fileURL(w.tagsOf(version)[0], file.Name))
 		}
 
 		return err != nil
@@ -228,55 +262,27 @@ func (w *Website) keepTemplates(ctx context.Context, version Version, files []bu
 
 // readFile reads a file from the overrides layer, or else from the server.
 func (w *Website) readFile(ctx context.Context, version Version, name string, limit int64) ([]byte, error) {
-	if w.overrides != "" {
-		data, err := readFile(os.DirFS(filepath.Join(w.overrides, version.ID)), name)
-		if !errors.Is(err, fs.ErrNotExist) {
+	data, err := w.overrides.Read(version.Name, name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return data, err
+	}
+
+	var notFound error
+
+	for _, tag := range w.tagsOf(version) {
+		data, err := w.read(ctx, tag, name, limit)
+		if err == nil {
+			w.tags[version.Name] = tag
+		}
+
+		if !web.IsNotFound(err) {
 			return data, err
 		}
-	}
 
-	data, err := w.read(ctx, version.ID, name, limit)
-	if web.IsNotFound(err) {
-		return nil, &NotFoundError{Message: err.Error()}
-	}
-
-	return data, err
-}
-
-// overridesDigest returns a short hash of a version's files in the overrides layer; empty if there
-// are none.
-func (w *Website) overridesDigest(version string) string {
-	if w.overrides == "" {
-		return ""
-	}
-
-	folder := os.DirFS(filepath.Join(w.overrides, version))
-
-	names, err := fs.Glob(folder, "*.yaml")
-	if err != nil {
-		return ""
-	}
-
-	h := sha256.New()
-	found := false
-
-	for _, name := range names {
-		data, err := readFile(folder, name)
-		if err != nil {
-			continue
+		if notFound == nil {
+			notFound = &NotFoundError{Message: err.Error()}
 		}
-
-		found = true
-
-		fmt.Fprintf(h, "%s %d\n", name, len(data))
-		h.Write(data)
 	}
 
-	if !found {
-		return ""
-	}
-
-	const digestBytes = 6
-
-	return hex.EncodeToString(h.Sum(nil)[:digestBytes])
+	return nil, notFound
 }

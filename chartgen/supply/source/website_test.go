@@ -170,8 +170,13 @@ func TestWebsiteFetch(t *testing.T) {
 			exact, err := Resolve(t.Context(), open(), "1.0.0", "")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(f.Requests("")).To(BeEmpty(), "an exact version needs no request")
-			g.Expect(exact).
-				To(Equal(Version{Name: "v1.0.0", ID: "v1.0.0", Origin: f.URL() + test.origin, Fingerprint: f.URL() + test.origin}))
+			g.Expect(exact).To(Equal(Version{
+				Name:        "v1.0.0",
+				ID:          "v1.0.0",
+				Origin:      f.URL() + test.origin,
+				Unprefixed:  f.URL() + strings.Replace(test.origin, "/v1.0.0/", "/1.0.0/", 1),
+				Fingerprint: f.URL() + test.origin,
+			}))
 
 			b, err := open().Fetch(t.Context(), exact)
 			g.Expect(err).NotTo(HaveOccurred())
