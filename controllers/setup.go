@@ -211,6 +211,7 @@ func newDependencies(
 			Charts:        &plan.Charts{Store: charts, Clock: options.Clock, Metrics: options.Metrics},
 			ImageRegistry: options.ImageRegistry,
 			Environment:   plan.ReadEnvironment(options.VariablesFromEnvironment),
+			AwaitCore:     true,
 			Metrics:       options.Metrics,
 		},
 		Preflight:      &preflight.Checker{Client: mgr.GetClient(), Cluster: pool.Identity},

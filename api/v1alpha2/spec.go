@@ -13,8 +13,9 @@ type ProviderSpec struct {
 	// version of the provider: an exact version (`v1.13.5`) or a range (`~1.13`, `>=1.13 <1.15`). A
 	// range is resolved to the newest available version once; the result is recorded in
 	// `status.desiredVersion` and does not change until this field changes. Default: the newest
-	// available version, a pre-release only if there are no others; the operator writes it into this
-	// field.
+	// available version, which the operator writes into this field. Both take a pre-release only if
+	// there are no others, and only a version whose contract works with core, whose installation they
+	// wait for.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches(r'^(([=!<>~^]{1,2}\\s*)?v?[0-9xX*]+(\\.[0-9xX*]+){0,2}([-+][0-9A-Za-z.+-]+)?(\\s*(,|\\|\\||\\s-\\s|\\s)\\s*([=!<>~^]{1,2}\\s*)?v?[0-9xX*]+(\\.[0-9xX*]+){0,2}([-+][0-9A-Za-z.+-]+)?)*)?$')",message="must be a version such as v1.13.5, or a range of versions such as ~1.13 or >=1.13 <1.15"

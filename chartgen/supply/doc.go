@@ -9,7 +9,8 @@
 //     of Capstan.
 //   - web downloads small files over HTTP, and oci reads and writes OCI registries. Both build
 //     their clients on transport.
-//   - overrides reads files that replace published ones, from clusterctl's overrides layer.
+//   - ranges parses requested versions, gitrefs and gomodules list those of projects, and
+//     overrides reads files that replace published ones, from clusterctl's overrides layer.
 //   - source lists the versions of a provider and fetches one as a bundle or as a ready chart. It
 //     uses web for GitHub, GitLab and plain web servers, oci for artifacts and images, and reads
 //     ConfigMaps and folders itself.

@@ -40,7 +40,7 @@ func TestChartRepositoryKeys(t *testing.T) {
 	find := func(name string) (*oci.Chart, source.Version, error) {
 		from, err := r.Source(provider(name, v1alpha2.ProviderSpec{}))
 		g.Expect(err).NotTo(HaveOccurred())
-		version, err := source.Resolve(t.Context(), from, "v1.0.0", "")
+		version, err := source.Resolve(t.Context(), from, source.Request{Version: "v1.0.0"})
 		g.Expect(err).NotTo(HaveOccurred())
 
 		found, err := from.(source.ChartSource).Chart(t.Context(), version)

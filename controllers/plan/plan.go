@@ -37,6 +37,9 @@ type Planner struct {
 	ImageRegistry string
 	// Environment holds variables for resources that do not set them.
 	Environment Environment
+	// AwaitCore chooses no version from several before core's contract is known. A preview does not wait:
+	// core may be about to be created with the provider.
+	AwaitCore bool
 	// Metrics measures the steps; it may be nil.
 	Metrics *metrics.Recorder
 }
@@ -93,7 +96,11 @@ func (p *Planner) planChart(ctx context.Context, request Request, plan *Plan) er
 		return err
 	}
 
-	version, err := source.Resolve(ctx, from, provider.GetSpec().Version, provider.GetStatus().DesiredVersion)
+	version, err := source.Resolve(ctx, from, source.Request{
+		Version: provider.GetSpec().Version,
+		Pinned:  provider.GetStatus().DesiredVersion,
+		Choice:  func(ctx context.Context) (source.Condition, error) { return p.choice(ctx, provider) },
+	})
 	if err != nil {
 		return p.keepChart(ctx, request, plan, err)
 	}
@@ -102,6 +109,20 @@ func (p *Planner) planChart(ctx context.Context, request Request, plan *Plan) er
 	plan.Chart, err = p.Charts.Find(ctx, provider, from, version, request.Refresh)
 
 	return err
+}
+
+// choice returns what a version of a provider must fulfill to be chosen from several: it has to work with
+// core or, if the provider is core, with all others.
+func (p *Planner) choice(ctx context.Context, provider v1alpha2.Provider) (source.Condition, error) {
+	checker := &preflight.Checker{Client: p.Cache, Cluster: p.Cluster}
+
+	if p.AwaitCore {
+		if err := checker.Choice(ctx, provider); err != nil {
+			return nil, err
+		}
+	}
+
+	return func(contract string) error { return checker.Contract(ctx, provider, contract) }, nil
 }
 
 // planRelease computes the values and the post-renderer for the chart.

@@ -24,12 +24,7 @@ func (c *Checker) CoreReady(ctx context.Context, provider v1alpha2.Provider) err
 	}
 
 	if core == nil {
-		return &Error{
-			Reason:  v1alpha2.WaitingForCoreProviderReadyReason,
-			Waiting: true,
-			Message: fmt.Sprintf(
-				"waiting for the CoreProvider %s, which exists in no namespace; create it", v1alpha2.CoreProviderName),
-		}
+		return missingCore()
 	}
 
 	if conditions.IsReady(core) {
@@ -42,6 +37,16 @@ func (c *Checker) CoreReady(ctx context.Context, provider v1alpha2.Provider) err
 		AllowCRDs: conditions.IsTrue(core, v1alpha2.ProviderInstalledCondition),
 		Message: fmt.Sprintf(
 			"waiting for CoreProvider %s/%s to become ready", core.GetNamespace(), core.GetName()),
+	}
+}
+
+// missingCore returns the error for a cluster without core.
+func missingCore() error {
+	return &Error{
+		Reason:  v1alpha2.WaitingForCoreProviderReadyReason,
+		Waiting: true,
+		Message: fmt.Sprintf(
+			"waiting for the CoreProvider %s, which exists in no namespace; create it", v1alpha2.CoreProviderName),
 	}
 }
 

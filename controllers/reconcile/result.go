@@ -13,6 +13,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/transport"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
@@ -142,7 +143,7 @@ var errorTable = []row{
 
 	// The resource is wrong, or something that it refers to.
 	on[*fetch.ConfigError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason, Stalled),
-	on[*source.VersionError](preflightFailed, v1alpha2.IncorrectVersionFormatReason, Stalled),
+	on[*ranges.Error](preflightFailed, v1alpha2.IncorrectVersionFormatReason, Stalled),
 	onValue(func(e *transport.AddressError, result *Result) {
 		result.set(preflightFailed, v1alpha2.FetchConfigValidationErrorReason, Stalled)
 		result.Message = e.Error() // a library may have added that the connection failed

@@ -16,6 +16,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/transport"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
@@ -62,7 +63,7 @@ var errorCases = map[string]errorCase{
 		condition: preflightFailed, reason: v1alpha2.FetchConfigValidationErrorReason, outcome: Stalled,
 	},
 	"an invalid version": {
-		err:       &source.VersionError{Version: "1.x2"},
+		err:       &ranges.Error{Version: "1.x2"},
 		condition: preflightFailed, reason: v1alpha2.IncorrectVersionFormatReason, outcome: Stalled,
 	},
 	"an invalid address": {

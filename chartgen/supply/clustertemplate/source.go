@@ -12,6 +12,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
 
@@ -65,7 +66,7 @@ func FromFolder(ctx context.Context, path string, want Infrastructure) (*Set, er
 
 	requested := want.Version
 
-	if base := filepath.Base(folder); source.IsExact(base) {
+	if base := filepath.Base(folder); ranges.IsExact(base) {
 		requested = base
 		folder = filepath.Dir(folder)
 	} else {

@@ -12,6 +12,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/overrides"
+	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
@@ -58,7 +59,7 @@ func NewWebsite(address string, provider bundle.Provider, options WebOptions) (*
 		w.site, version, file = parseFolder(u, options)
 	}
 
-	if IsExact(version) {
+	if ranges.IsExact(version) {
 		w.defaultVersion = version
 	}
 
@@ -196,7 +197,7 @@ func parseFolder(u *url.URL, options WebOptions) (site *webFolder, version, file
 
 	stem := strings.TrimSuffix(strings.TrimSuffix(name, ".yaml"), ".yml")
 	for _, part := range append(strings.Split(site.base, "/"), stem) {
-		if IsExact(part) {
+		if ranges.IsExact(part) {
 			site.version = part
 		}
 	}

@@ -163,7 +163,7 @@ func TestArtifactWithSeveralVersions(t *testing.T) {
 	for requested, want := range map[string]string{
 		"": components, "v1.0.0": components, "v1.1.0": components + "# v1.1.0\n",
 	} {
-		version, err := source.Resolve(t.Context(), a, requested, "")
+		version, err := source.Resolve(t.Context(), a, source.Request{Version: requested})
 		g.Expect(err).NotTo(HaveOccurred())
 
 		b, err := a.Fetch(t.Context(), version)

@@ -168,7 +168,7 @@ func (p *ChartsFirst) Metadata(ctx context.Context, version Version) ([]byte, er
 		return remote.Metadata(ctx, other)
 	}
 
-	return fetchMetadata(ctx, p.Fallback, []Version{other})
+	return fetchMetadata(ctx, p.Fallback, other)
 }
 
 // trust returns what is required of charts in the repository.

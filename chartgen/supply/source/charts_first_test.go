@@ -115,7 +115,7 @@ func TestChartsFirst(t *testing.T) {
 		pushChart(t, c, base+"planted", docker.Label, "v1.1.99", "https://fork.example.com/components.yaml")
 
 		p := &source.ChartsFirst{Charts: newArtifact(t, c, base+"planted", source.OCIOptions{}), Fallback: catalog}
-		version, err := source.Resolve(t.Context(), p, "", "")
+		version, err := source.Resolve(t.Context(), p, source.Request{})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(version.Name).To(Equal("v1.1.0"))
 	})

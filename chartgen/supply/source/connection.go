@@ -2,7 +2,9 @@ package source
 
 import (
 	"context"
+	"encoding/json"
 
+	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/chartgen/supply/transport"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
@@ -78,6 +80,22 @@ func (c *connection) connect(ctx context.Context) error {
 
 	c.client = client
 	c.hasToken = credentials.Token != ""
+
+	return nil
+}
+
+// parseJSON decodes the response of an API. The error does not quote the response.
+func parseJSON(address string, data []byte, into any) error {
+	if err := limit.List(data, maxListValues); err != nil {
+		return &web.ContentError{URL: address, Reason: err.Error() + "; check that this is the API of such a server"}
+	}
+
+	if err := json.Unmarshal(data, into); err != nil {
+		return &web.ContentError{
+			URL:    address,
+			Reason: "is not the JSON that is expected; check that this is the API of such a server",
+		}
+	}
 
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/limit"
+	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 )
 
 // Directory is the folder of a provider in clusterctl's local-repository layout:
@@ -46,7 +47,7 @@ func NewComponentsFile(path string, provider bundle.Provider) *Directory {
 	folder, version := filepath.Split(filepath.Clean(folder))
 	d := &Directory{path: filepath.Clean(folder), provider: provider, components: file}
 
-	if IsExact(version) {
+	if ranges.IsExact(version) {
 		d.defaultVersion = version
 	}
 
@@ -89,7 +90,7 @@ func (d *Directory) Versions(context.Context) ([]Version, error) {
 	var versions []Version
 
 	for _, e := range entries {
-		if !e.IsDir() || !IsExact(e.Name()) {
+		if !e.IsDir() || !ranges.IsExact(e.Name()) {
 			continue
 		}
 

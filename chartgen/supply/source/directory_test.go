@@ -84,7 +84,7 @@ func TestComponentsFileOfAnAddress(t *testing.T) {
 			g.Expect(os.CopyFS(filepath.Join(root, "v2.0.0"), os.DirFS(filepath.Join(root, "v1.0.0")))).To(Succeed())
 
 			d := NewComponentsFile(filepath.Join(root, c.address), ours)
-			version, err := Resolve(t.Context(), d, c.requested, "")
+			version, err := Resolve(t.Context(), d, Request{Version: c.requested})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(version.Name).To(Equal(c.version))
 

@@ -2,16 +2,18 @@ package source
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
-	"github.com/capstan-project/capstan/chartgen/limit"
+	"github.com/capstan-project/capstan/chartgen/supply/gitrefs"
+	"github.com/capstan-project/capstan/chartgen/supply/gomodules"
+	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
@@ -30,7 +32,7 @@ type gitHub struct {
 	// api is the address of the project in the API.
 	api string
 	// module lists the project's tags; nil if no module proxy is configured for it.
-	module *goModule
+	module *gomodules.Module
 	// releases holds what the API returned, by tag.
 	releases map[string]*gitHubRelease
 }
@@ -68,7 +70,7 @@ func newGitHub(project *url.URL, options WebOptions) *gitHub {
 	switch host := project.Hostname(); {
 	case host == gitHubHost:
 		api.Host = "api." + gitHubHost
-		g.module = newGoModule(options.GoProxy, path.Join(gitHubHost, owner, name))
+		g.module = gomodules.New(options.GoProxy, path.Join(gitHubHost, owner, name))
 	case strings.HasSuffix(host, ".ghe.com"):
 		api.Host = "api." + api.Host
 	default:
@@ -175,6 +177,42 @@ func (g *gitHub) release(ctx context.Context, tag string) (*gitHubRelease, error
 	return release, nil
 }
 
+// versions lists the project's tags: from a module proxy, if there is one, or else from its repository.
+// If that fails, as for private projects of github.com, it lists the releases from the API.
+func (g *gitHub) versions(ctx context.Context) ([]string, error) {
+	if g.module != nil {
+		if versions, err := g.module.Versions(ctx); err == nil && len(versions) > 0 {
+			return versions, nil
+		}
+	}
+
+	if versions, err := g.tags(ctx); err == nil && len(versions) > 0 {
+		return versions, nil
+	}
+
+	return g.listReleases(ctx)
+}
+
+// tags lists the tags of the project's repository that are complete versions. Tags such as v1 move with
+// each release.
+func (g *gitHub) tags(ctx context.Context) ([]string, error) {
+	res, err := g.get(ctx, gitrefs.URL(g.project), "", maxList)
+	if err != nil {
+		return nil, err
+	}
+
+	tags, err := gitrefs.Tags(res.Body)
+	if err == nil {
+		err = checkCount(g.project, "tags", len(tags))
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	return slices.DeleteFunc(tags, func(tag string) bool { return !ranges.IsExact(tag) }), nil
+}
+
 // listReleases lists the tags of the project's releases from the API.
 func (g *gitHub) listReleases(ctx context.Context) ([]string, error) {
 	var versions []string
@@ -247,20 +285,4 @@ func (g *gitHub) explainToken(err error) error {
 	}
 
 	return err
-}
-
-// parseJSON decodes the response of an API. The error does not quote the response.
-func parseJSON(address string, data []byte, into any) error {
-	if err := limit.List(data, maxListValues); err != nil {
-		return &web.ContentError{URL: address, Reason: err.Error() + "; check that this is the API of such a server"}
-	}
-
-	if err := json.Unmarshal(data, into); err != nil {
-		return &web.ContentError{
-			URL:    address,
-			Reason: "is not the JSON that is expected; check that this is the API of such a server",
-		}
-	}
-
-	return nil
 }

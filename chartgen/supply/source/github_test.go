@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/capstan-project/capstan/chartgen/supply/gomodules"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 	"github.com/capstan-project/capstan/test/fakesource"
 )
@@ -54,28 +55,12 @@ func TestGitHubAPIAddress(t *testing.T) {
 }
 
 // moduleURL returns the URL of a module; empty if it is nil.
-func moduleURL(m *goModule) string {
+func moduleURL(m *gomodules.Module) string {
 	if m == nil {
 		return ""
 	}
 
-	return m.url
-}
-
-func TestNewGoModule(t *testing.T) {
-	for goProxy, want := range map[string]string{
-		"":                       "",
-		"direct":                 "",
-		"off":                    "",
-		"https://a/b,direct":     "https://a/b/host.com/m",
-		"direct,https://a":       "",
-		"proxy.example.com|off":  "https://proxy.example.com/host.com/m",
-		"file:///cache,http://a": "http://a/host.com/m",
-		"/cache, a/ ,b":          "https://a/host.com/m",
-		",off":                   "",
-	} {
-		NewWithT(t).Expect(moduleURL(newGoModule(goProxy, "host.com/m"))).To(Equal(want), goProxy)
-	}
+	return m.URL
 }
 
 func TestListFromGoProxy(t *testing.T) {
@@ -84,7 +69,7 @@ func TestListFromGoProxy(t *testing.T) {
 	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, WebOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 
-	w.site.(*gitHub).module = newGoModule(f.URL()+"/goproxy,direct", "github.com/owner/tiny")
+	w.site.(*gitHub).module = gomodules.New(f.URL()+"/goproxy,direct", "github.com/owner/tiny")
 	versions, metadata, err := List(t.Context(), w)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(versions).
@@ -152,7 +137,7 @@ func TestWebsiteWithoutAPI(t *testing.T) {
 	g.Expect(string(b.Components)).To(Equal("content of infrastructure-components.yaml"))
 	g.Expect(b.Templates).To(BeEmpty())
 
-	_, err = Resolve(t.Context(), w, "", "")
+	_, err = Resolve(t.Context(), w, Request{})
 	g.Expect(err).To(BeAssignableToTypeOf(&web.RateLimitError{}))
 }
 

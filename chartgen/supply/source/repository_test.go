@@ -123,7 +123,7 @@ func TestOriginNamesTrust(t *testing.T) {
 	origins := map[string]bool{}
 
 	for _, required = range []string{"", "signed with the key a", "signed with the key b"} {
-		version, err := source.Resolve(t.Context(), a, "v1.0.0", "")
+		version, err := source.Resolve(t.Context(), a, source.Request{Version: "v1.0.0"})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(version.Origin).To(And(HavePrefix(base+"x:v1.0.0"), HaveSuffix(required)))
 		origins[version.Origin] = true
@@ -133,6 +133,6 @@ func TestOriginNamesTrust(t *testing.T) {
 
 	failed := errors.New("the keys cannot be read")
 	a = newArtifact(t, c, base+"x", source.OCIOptions{Trust: func(context.Context) (string, error) { return "", failed }})
-	_, err := source.Resolve(t.Context(), a, "v1.0.0", "")
+	_, err := source.Resolve(t.Context(), a, source.Request{Version: "v1.0.0"})
 	g.Expect(err).To(MatchError(failed))
 }

@@ -104,24 +104,26 @@ type NotFoundError struct {
 
 func (e *NotFoundError) Error() string { return e.Message }
 
-// VersionError reports a requested version that is neither a version nor a range.
-type VersionError struct {
-	// Version is the text that cannot be parsed.
-	Version string
-	// Err is the error of the parser.
-	Err error
+// ConditionError reports that none of the versions that match a request meets its condition.
+type ConditionError struct {
+	// Requested is the range; empty if any version was requested.
+	Requested string
+	// Newest is the newest version that matches, and Err why it does not meet the condition.
+	Newest string
+	Err    error
 }
 
-func (e *VersionError) Error() string {
-	return fmt.Sprintf(
-		"version %q is neither a semantic version such as v1.13.5 nor a range such as ~1.13: %v",
-		e.Version,
-		e.Err,
-	)
+func (e *ConditionError) Error() string {
+	which := "no version on offer"
+	if e.Requested != "" {
+		which = "no version in the range " + e.Requested
+	}
+
+	return fmt.Sprintf("%s can be used; the newest is %s: %v", which, e.Newest, e.Err)
 }
 
-// Unwrap returns the error of the parser.
-func (e *VersionError) Unwrap() error { return e.Err }
+// Unwrap returns why the newest version cannot be used.
+func (e *ConditionError) Unwrap() error { return e.Err }
 
 // UntrustedError reports that the content of a source has another digest than required, or no valid
 // signature. None of it is used.

@@ -59,7 +59,7 @@ func TestTagsWithoutV(t *testing.T) {
 			} {
 				g := NewWithT(t)
 				w := open()
-				version, err := Resolve(t.Context(), w, requested, "")
+				version, err := Resolve(t.Context(), w, Request{Version: requested})
 				g.Expect(err).NotTo(HaveOccurred())
 
 				b, err := w.Fetch(t.Context(), version)
@@ -84,7 +84,7 @@ func TestTagsWithoutV(t *testing.T) {
 				HaveField("Name", "v1.2.0"), HaveField("Name", "v1.1.0"), HaveField("Name", "v1.0.0")))
 			g.Expect(versions[2]).To(Equal(open().Version("1.0.0")), "it does not depend on how the version was found")
 
-			newest, err := Resolve(t.Context(), w, "", "")
+			newest, err := Resolve(t.Context(), w, Request{})
 			g.Expect(err).NotTo(HaveOccurred())
 
 			before := len(f.Requests("/1.2.0/"))
@@ -108,7 +108,7 @@ func TestNoVersionIsPublished(t *testing.T) {
 	w, err := NewWebsite(f.URL()+"/owner/tiny/releases", infrastructure, WebOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 
-	_, err = Resolve(t.Context(), w, "", "")
+	_, err = Resolve(t.Context(), w, Request{})
 	g.Expect(IsNotFound(err)).To(BeTrue())
 	g.Expect(err).To(MatchError(ContainSubstring("/owner/tiny/releases/download/v1.1.0/metadata.yaml")))
 }

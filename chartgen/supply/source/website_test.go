@@ -167,7 +167,7 @@ func TestWebsiteFetch(t *testing.T) {
 
 				return w
 			}
-			exact, err := Resolve(t.Context(), open(), "1.0.0", "")
+			exact, err := Resolve(t.Context(), open(), Request{Version: "1.0.0"})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(f.Requests("")).To(BeEmpty(), "an exact version needs no request")
 			g.Expect(exact).To(Equal(Version{
@@ -198,7 +198,7 @@ func TestWebsiteFetch(t *testing.T) {
 			g.Expect(templateNames(b)).To(Equal(want))
 			g.Expect(b.Unlisted).To(BeFalse())
 
-			newest, err := Resolve(t.Context(), open(), "", "")
+			newest, err := Resolve(t.Context(), open(), Request{})
 			if test.newest == "" {
 				g.Expect(err).
 					To(MatchError(ContainSubstring("cannot list versions: set spec.version to an exact version such as v1.13.5")))
@@ -211,7 +211,7 @@ func TestWebsiteFetch(t *testing.T) {
 			g.Expect(newest.Name).To(Equal(test.newest), "a tag without a release and a pre-release are skipped")
 
 			asked := len(f.Requests(""))
-			pinned, err := Resolve(t.Context(), open(), "~1", "v1.0.0")
+			pinned, err := Resolve(t.Context(), open(), Request{Version: "~1", Pinned: "v1.0.0"})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(pinned.Name).To(Equal("v1.0.0"))
 			g.Expect(f.Requests("")).To(HaveLen(asked), "a pinned version that matches needs no request")
@@ -281,7 +281,7 @@ func TestWebsiteNotFound(t *testing.T) {
 
 	w, err := NewWebsite(f.URL()+"/owner/other/releases", infrastructure, WebOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
-	_, err = Resolve(t.Context(), w, "~1", "")
+	_, err = Resolve(t.Context(), w, Request{Version: "~1"})
 	g.Expect(err).To(MatchError(ContainSubstring("set spec.version to an exact version")))
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
 
@@ -92,7 +93,7 @@ func openFolder(ctx context.Context, path string) (*versionFolder, error) {
 	path = filepath.Clean(path)
 	version := ""
 
-	if base := filepath.Base(path); source.IsExact(base) {
+	if base := filepath.Base(path); ranges.IsExact(base) {
 		path = filepath.Dir(path)
 		version = base
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
@@ -105,7 +105,7 @@ func givenVersions(ctx context.Context, cluster *cli.Cluster, args []string) (ma
 
 	for _, argument := range args {
 		name, version, _ := strings.Cut(argument, ":")
-		if !source.IsExact(version) {
+		if !ranges.IsExact(version) {
 			return nil, fmt.Errorf(
 				"%s contains no exact version; expected PROVIDER:VERSION, such as infrastructure-aws:v2.11.1",
 				argument,

@@ -91,7 +91,7 @@ func (f *chartFlags) build(ctx context.Context, name, version string) (*chart.Ch
 		return nil, err
 	}
 
-	release, err := source.Resolve(ctx, from, version, "")
+	release, err := source.Resolve(ctx, from, source.Request{Version: version})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,37 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+// Choice checks whether the version of a provider may be chosen from several: not before core's contract
+// is known, which decides which of them work with core. For core itself there is nothing to check.
+func (c *Checker) Choice(ctx context.Context, provider v1alpha2.Provider) error {
+	if provider.ProviderType() == v1alpha2.CoreProviderType {
+		return nil
+	}
+
+	core, err := c.core(ctx, provider)
+	if err != nil {
+		return err
+	}
+
+	if core == nil {
+		return missingCore()
+	}
+
+	if runs(core) {
+		return nil
+	}
+
+	return &Error{
+		Reason:  v1alpha2.WaitingForCoreProviderReadyReason,
+		Waiting: true,
+		Message: fmt.Sprintf(
+			"waiting for CoreProvider %s/%s to be installed: its contract decides which version is the newest that works "+
+				"with it; an exact spec.version does not wait for that", core.GetNamespace(), core.GetName()),
+	}
+}
