@@ -99,26 +99,27 @@ type LeaderElection struct {
 	LeaderElect *bool `json:"leaderElect,omitempty"`
 
 	// leaseDuration is how long a replica waits after the leader's last renewal before it tries to
-	// take over, e.g. `15s`.
+	// take over, e.g. `15s`. Default, also of `0s`: the manager's own.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be greater than 0s, e.g. 15s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must not be negative, e.g. 15s"
 	LeaseDuration *metav1.Duration `json:"leaseDuration,omitempty"`
 
 	// renewDeadline is how long the leader retries to renew its lease before it gives up, e.g.
-	// `10s`. It must be shorter than leaseDuration.
+	// `10s`. It must be shorter than leaseDuration. Default, also of `0s`: the manager's own.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be greater than 0s, e.g. 10s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must not be negative, e.g. 10s"
 	RenewDeadline *metav1.Duration `json:"renewDeadline,omitempty"`
 
-	// retryPeriod is the time between attempts to acquire or renew the lease, e.g. `2s`.
+	// retryPeriod is the time between attempts to acquire or renew the lease, e.g. `2s`. Default, also of
+	// `0s`: the manager's own.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be greater than 0s, e.g. 2s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must not be negative, e.g. 2s"
 	RetryPeriod *metav1.Duration `json:"retryPeriod,omitempty"`
 
 	// resourceLock is the kind of the lock object. Any value other than `leases` is ignored, and an

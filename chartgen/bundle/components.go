@@ -27,6 +27,9 @@ type Components struct {
 	values int // at most as many as all documents have
 }
 
+// ErrNoObject is the cause of the error for a file without objects.
+var ErrNoObject = errors.New("no object")
+
 // ParseComponents parses a components file. It splits the file into documents before it substitutes
 // any variable, so the value of a variable can never add an object. It rejects a file that exceeds
 // the limits of the package limit before it parses it. Errors are of type *InvalidError.
@@ -58,7 +61,9 @@ func ParseComponents(data []byte) (*Components, error) {
 	}
 
 	if len(c.Documents) == 0 {
-		return nil, &InvalidError{File: ComponentsFile, Reason: "contains no object; publish the provider's components YAML"}
+		return nil, &InvalidError{
+			File: ComponentsFile, Reason: "contains no object; publish the provider's components YAML", Err: ErrNoObject,
+		}
 	}
 
 	return c, nil

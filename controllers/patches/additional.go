@@ -71,13 +71,9 @@ func ReadAdditional(ctx context.Context, apiReader client.Reader, provider v1alp
 // Variables returns the names of the variables in the manifests; none without manifests. The error is an
 // *Error if the manifests are invalid.
 func (a *Additional) Variables() ([]string, error) {
-	if a == nil {
-		return nil, nil
-	}
-
-	components, err := bundle.ParseComponents([]byte(a.Manifests))
+	components, err := a.components()
 	if err != nil {
-		return nil, (&Input{Additional: a}).invalid(err)
+		return nil, err
 	}
 
 	names := make([]string, 0, len(components.Variables))
@@ -88,15 +84,30 @@ func (a *Additional) Variables() ([]string, error) {
 	return names, nil
 }
 
-// additionalDocuments returns the documents of the additional manifests, as parts of the provider.
-func (in *Input) additionalDocuments() ([]*document, error) {
-	if in.Additional == nil {
-		return nil, nil
+// components parses the manifests. They need not have any object: they may be only a comment. The error
+// is an *Error.
+func (a *Additional) components() (*bundle.Components, error) {
+	if a == nil {
+		return &bundle.Components{}, nil
 	}
 
-	components, err := bundle.ParseComponents([]byte(in.Additional.Manifests))
+	components, err := bundle.ParseComponents([]byte(a.Manifests))
+	if errors.Is(err, bundle.ErrNoObject) {
+		return &bundle.Components{}, nil
+	}
+
 	if err != nil {
-		return nil, in.invalid(err)
+		return nil, a.invalid(err)
+	}
+
+	return components, nil
+}
+
+// additionalDocuments returns the documents of the additional manifests, as parts of the provider.
+func (in *Input) additionalDocuments() ([]*document, error) {
+	components, err := in.Additional.components()
+	if err != nil {
+		return nil, err
 	}
 
 	documents := make([]*document, 0, len(components.Documents))
@@ -114,16 +125,16 @@ func (in *Input) additionalDocuments() ([]*document, error) {
 }
 
 // invalid returns the error for manifests that cannot be read.
-func (in *Input) invalid(err error) error {
+func (a *Additional) invalid(err error) error {
 	reason := err.Error()
 
 	if invalid := (*bundle.InvalidError)(nil); errors.As(err, &invalid) {
-		located := &bundle.InvalidError{
-			File:   fmt.Sprintf("ConfigMap %s, key %s,", in.Additional.ConfigMap, v1alpha2.ConfigMapManifestsKey),
-			Line:   invalid.Line,
-			Reason: invalid.Reason,
+		place := fmt.Sprintf("ConfigMap %s, key %s", a.ConfigMap, v1alpha2.ConfigMapManifestsKey)
+		if invalid.Line > 0 {
+			place += ","
 		}
-		reason = located.Error()
+
+		reason = (&bundle.InvalidError{File: place, Line: invalid.Line, Reason: invalid.Reason}).Error()
 	}
 
 	return &Error{Field: additionalField, Reason: reason, Err: err}
@@ -165,7 +176,7 @@ func (in *Input) expand(doc *bundle.Document) (*unstructured.Unstructured, error
 	}
 
 	if err != nil {
-		return nil, in.invalid(err)
+		return nil, in.Additional.invalid(err)
 	}
 
 	object := &unstructured.Unstructured{}
@@ -181,7 +192,7 @@ func (in *Input) expand(doc *bundle.Document) (*unstructured.Unstructured, error
 
 	if err != nil || object.GetKind() == "" || object.GetName() == "" {
 		// The cause is left out, because its text may quote the variables' values.
-		return nil, in.invalid(&bundle.InvalidError{
+		return nil, in.Additional.invalid(&bundle.InvalidError{
 			Line:   doc.Line,
 			Reason: "not an object once the variables are substituted; quote the expressions",
 		})

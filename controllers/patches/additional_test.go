@@ -99,6 +99,10 @@ func TestAdditionalManifests(t *testing.T) {
 			manifests: "# first\n---\n---\n" + secretA + "---\n" + secretB,
 			want:      inTiny + ", name: a}}\n---\n" + inTiny + ", name: b}}",
 		},
+		"only a comment, as in a template that is not filled in": {
+			manifests: "# Additional manifests go here, such as ${ANY}\n---\n",
+		},
+		"nothing": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -145,9 +149,9 @@ func TestRefusedAdditionalManifests(t *testing.T) {
 			manifests: "a: b\n---\nkind: [",
 			parts:     []string{"ConfigMap tiny/more, key manifests"},
 		},
-		"only a comment": {
-			manifests: "# nothing\n",
-			parts:     []string{"ConfigMap tiny/more, key manifests"},
+		"too large": {
+			manifests: strings.Repeat("# comment\n", 2<<20),
+			parts:     []string{"ConfigMap tiny/more, key manifests: larger than 16 MiB"},
 		},
 		"a missing variable": {
 			manifests: secret + "stringData: {a: ${A}, b: ${B}}",

@@ -162,9 +162,10 @@ func number(n *int32) string {
 	return strconv.Itoa(int(*n))
 }
 
-// seconds formats a duration, in seconds if it is a multiple of one; nil is empty.
+// seconds formats a duration, in seconds if it is a multiple of one; nil is empty, and so is zero, which
+// programs send for durations that are not set.
 func seconds(d *metav1.Duration) string {
-	if d == nil {
+	if d == nil || d.Duration == 0 {
 		return ""
 	}
 

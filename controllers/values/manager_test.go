@@ -102,6 +102,10 @@ func TestLeaderElection(t *testing.T) {
 				"--leader-elect-retry-period=2s",
 			},
 		},
+		"with durations that are not set, as a program sends them": {
+			leaderElection: `{leaderElect: true, leaseDuration: 0s, renewDeadline: 0s, retryPeriod: 0s}`,
+			replaced:       map[int]string{0: "--leader-elect=true"},
+		},
 		"disabled, and nothing more": {
 			leaderElection: `{leaderElect: false, resourceName: foo, leaseDuration: 7h}`,
 			replaced:       map[int]string{0: "--leader-elect=false"},
