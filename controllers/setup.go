@@ -8,10 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"time"
 
-	"github.com/fluxcd/pkg/runtime/acl"
-	fluxclient "github.com/fluxcd/pkg/runtime/client"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,58 +21,14 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/access"
-	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/fetch"
-	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile"
 	"github.com/capstan-project/capstan/controllers/upgrades"
 	"github.com/capstan-project/capstan/controllers/watch"
 )
-
-// Options are the operator's settings.
-type Options struct {
-	// Holder identifies this process on the releases that it works on. It must be unique.
-	Holder string
-	// Scope selects the resources that are reconciled.
-	Scope watch.Scope
-	// Concurrency is how many resources of one kind are reconciled at a time.
-	Concurrency int
-	// WatchConfigMaps and WatchSecrets make a change of a source's ConfigMap, or of the Secret with
-	// variables, take effect at once. Without them it takes effect with the next change of the resource,
-	// unless that has never been healthy.
-	WatchConfigMaps, WatchSecrets bool
-	// DefaultServiceAccount is the ServiceAccount, in each resource's namespace, that is impersonated
-	// for resources that name none; empty for the operator's own permissions.
-	DefaultServiceAccount string
-	// ACL restricts what resources may refer to.
-	ACL acl.Options
-	// KubeConfig is what kubeconfigs of remote clusters may contain.
-	KubeConfig fluxclient.KubeConfigOptions
-	// MigrationDelay is how long a healthy manager is given to rewrite objects in a new storage
-	// version itself.
-	MigrationDelay time.Duration
-	// Registry is the operator's access to registries, and ImageRegistry the one that replaces the
-	// registry of every image.
-	Registry      *fetch.Registry
-	ImageRegistry string
-	// VariablesFromEnvironment are the names of the operator's environment variables that providers get as
-	// variables, unless their resource sets them or runs as a ServiceAccount.
-	VariablesFromEnvironment []string
-	// SourcePolicy restricts the sources of resources.
-	SourcePolicy fetch.Policy
-	// PushCharts makes the operator push the charts that it builds from its catalog to the chart
-	// repository.
-	PushCharts bool
-	// ConfigFile is a configuration in clusterctl's format, see fetch.ConfigFile.
-	ConfigFile string
-	// Clock is that of the API server.
-	Clock *clock.Clock
-	// Metrics counts what happens; nil counts nothing.
-	Metrics *metrics.Recorder
-}
 
 // Setup adds a controller for each kind to the manager.
 func Setup(mgr ctrl.Manager, options Options) error {
