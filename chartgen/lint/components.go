@@ -106,6 +106,16 @@ var componentRules = []Rule{
 		check:       eachImage(bundle.RunsPods, noVersion),
 	},
 	{
+		Name:        "components/helm-annotations",
+		Level:       Warning,
+		Contract:    clusterctlContract + "#components-yaml-transformations",
+		Requirement: "Objects have no annotations for Helm, with the prefixes helm.sh/ and meta.helm.sh/.",
+		Why: "clusterctl ignores them: it runs no hooks, and keeps no object of a provider that it deletes. Capstan " +
+			"removes them from charts, to the same effect.",
+		Remedy: "Remove the annotations, and do not rely on hooks.",
+		check:  checkHelmAnnotations,
+	},
+	{
 		Name:        "components/variable-prefix",
 		Level:       Info,
 		Contract:    clusterctlContract + "#variables",
@@ -179,6 +189,22 @@ func checkTargetNamespace(p *parsedBundle, report reporter) {
 		if namespace != target {
 			report(p.componentsFile.at(doc, "namespace: "+namespace),
 				"is in the namespace %s, but the provider's namespace is %s", namespace, target)
+		}
+	}
+}
+
+// checkHelmAnnotations does not check CRDs, of which charts keep the annotations: Helm ignores them there.
+func checkHelmAnnotations(p *parsedBundle, report reporter) {
+	for i := range p.componentsFile.documents {
+		doc := &p.componentsFile.documents[i]
+		if doc.IsCRD() {
+			continue
+		}
+
+		for _, key := range slices.Sorted(maps.Keys(doc.Object.GetAnnotations())) {
+			if strings.HasPrefix(key, "helm.sh/") || strings.HasPrefix(key, "meta.helm.sh/") {
+				report(p.componentsFile.at(doc, key), "has the annotation %s", key)
+			}
 		}
 	}
 }

@@ -118,6 +118,15 @@ var brokenComponents = []brokenCase{
 		"has no version",
 	},
 	{
+		"components/helm-annotations",
+		"a hook",
+		controlPlaneProvider,
+		replace("  name: example-issuer\n  namespace",
+			"  annotations:\n    helm.sh/hook: pre-install\n  name: example-issuer\n  namespace"),
+		"helm.sh/hook: pre-install",
+		"Issuer example-issuer has the annotation helm.sh/hook",
+	},
+	{
 		"components/variable-prefix",
 		"none",
 		controlPlaneProvider,

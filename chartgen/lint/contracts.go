@@ -41,23 +41,16 @@ func templateRule(r *contract.Resource) Rule {
 		Remedy:      "Add the CRD of the template.",
 		check: func(p *parsedBundle, report reporter) {
 			for _, c := range p.crds {
-				if c.Resource == r && !c.IsTemplate && !c.NameOnly && !p.hasCRD(c.Group, c.Kind+"Template") {
+				if c.Resource != r || c.IsTemplate || c.NameOnly {
+					continue
+				}
+
+				if _, found := p.findCRD(c.Group, c.Kind+"Template"); !found {
 					report(p.componentsFile.at(c.doc), "has no matching CRD of kind %sTemplate", c.Kind)
 				}
 			}
 		},
 	}
-}
-
-// hasCRD reports whether the components contain the CRD of a kind.
-func (p *parsedBundle) hasCRD(group, kind string) bool {
-	for _, c := range p.crds {
-		if c.Group == group && c.Kind == kind {
-			return true
-		}
-	}
-
-	return false
 }
 
 // fieldRule returns the rule that a resource has the fields of a requirement.

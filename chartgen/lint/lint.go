@@ -76,7 +76,7 @@ type reporter func(at location, format string, args ...any)
 // Rules returns all rules, grouped by area.
 func Rules() []Rule {
 	return slices.Concat(fileRules, componentRules, referenceRules, crdRules, controlPlaneRules,
-		contractRules(), templateRules)
+		contractRules(), templateRules, templateLinkRules)
 }
 
 // Bundle checks a bundle against all rules. The findings are sorted by file, line, and rule.

@@ -1,11 +1,12 @@
 package lint
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
@@ -71,7 +72,7 @@ func newParsedBundle(b *bundle.Bundle, components *bundle.Components) *parsedBun
 	contract.Assign(p.providerType(), p.contractCRDs())
 
 	for _, t := range b.Templates {
-		p.templateFiles = append(p.templateFiles, newFile(t.Name, t.Data, nil))
+		p.templateFiles = append(p.templateFiles, newTemplateFile(t))
 	}
 
 	return p
@@ -132,7 +133,7 @@ func (f *file) at(doc *bundle.Document, needles ...string) location {
 func (f *file) objectName(doc *bundle.Document) string {
 	name := doc.Object.GetName()
 	if !isUnresolved(name) {
-		return name
+		return written(name)
 	}
 
 	inMetadata := false
@@ -182,13 +183,6 @@ func reportInvalid(report reporter, file string, err error) {
 	report(at, "%s", reason)
 }
 
-// maybeValid reports whether a file that cannot be parsed may be valid with other values of its
-// variables.
-func (f *file) maybeValid(data []byte) bool {
-	var syntax *expr.SyntaxError
-	return !errors.As(f.err, &syntax) && bytes.Contains(data, []byte("${"))
-}
-
 // has reports whether the components contain an object.
 func (p *parsedBundle) has(kind, name string) bool { return p.names[kind][name] }
 
@@ -208,3 +202,55 @@ func (p *parsedBundle) objects(kinds ...string) []*bundle.Document {
 
 // isUnresolved reports whether a value depends on a variable without a default, and so is unknown.
 func isUnresolved(value string) bool { return strings.Contains(value, bundle.Placeholder) }
+
+// crd is a CustomResourceDefinition of the components.
+type crd struct {
+	*contract.CRD
+
+	doc *bundle.Document
+}
+
+// findCRD returns the CRD of a kind.
+func (p *parsedBundle) findCRD(group, kind string) (c crd, found bool) {
+	i := slices.IndexFunc(p.crds, func(c crd) bool { return c.Group == group && c.Kind == kind })
+	if i < 0 {
+		return crd{}, false
+	}
+
+	return p.crds[i], true
+}
+
+// workload is an object that runs Pods.
+type workload struct {
+	doc        *bundle.Document
+	podSpec    map[string]any
+	podLabels  map[string]any
+	containers []map[string]any // init containers first
+}
+
+func newWorkload(doc *bundle.Document) workload {
+	template := bundle.PodTemplate(doc.Object.Object)
+
+	return workload{
+		doc:        doc,
+		podSpec:    bundle.NestedMap(template, "spec"),
+		podLabels:  bundle.NestedMap(template, "metadata", "labels"),
+		containers: bundle.Containers(doc.Object.Object),
+	}
+}
+
+// nestedStrings returns the items of a list that are strings, and leaves out the others.
+func nestedStrings(object map[string]any, fields ...string) []string {
+	value, _, _ := unstructured.NestedFieldNoCopy(object, fields...)
+	list, _ := value.([]any)
+
+	var items []string
+
+	for _, item := range list {
+		if s, ok := item.(string); ok {
+			items = append(items, s)
+		}
+	}
+
+	return items
+}

@@ -130,6 +130,12 @@ kind: RoleBinding`),
 		none,
 	},
 	{
+		"an annotation for Helm on a CRD",
+		controlPlaneProvider,
+		replace("    cert-manager.io/inject-ca-from: example-system/example-cert\n  labels:\n",
+			"    cert-manager.io/inject-ca-from: example-system/example-cert\n    helm.sh/resource-policy: keep\n  labels:\n"),
+	},
+	{
 		"a helper kind in the contract's group",
 		controlPlaneProvider,
 		replace(
@@ -174,6 +180,18 @@ kind: RoleBinding`),
 			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: cni",
 			"apiVersion: cluster.x-k8s.io/v1beta2\nkind: ClusterClass\nmetadata:\n  name: own",
 		),
+	},
+	{
+		"references to what users or controllers create",
+		infrastructureProvider,
+		replaceTemplate("cluster-template.yaml", "spec:\n", `spec:
+  identityRef: {kind: ExampleIdentity, name: default}
+  infrastructureRef: {kind: ExampleCluster, name: "${EXAMPLE_CLUSTER}"}
+  credentials: {secretRef: {name: "${EXAMPLE_SECRET}"}, configMapRef: {name: own, optional: true}}
+  files:
+  - contentFrom: {secret: {name: "${CLUSTER_NAME}-cloud-config", key: a}}
+  - contentFrom: {configMap: {name: cni, key: a}}
+`),
 	},
 	{
 		"a class by a variable",

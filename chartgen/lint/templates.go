@@ -129,8 +129,8 @@ func (f *file) coreObjects(kind string) []*bundle.Document {
 }
 
 func checkTemplatesValid(p *parsedBundle, report reporter) {
-	for i, t := range p.templateFiles {
-		if t.err != nil && !t.maybeValid(p.Templates[i].Data) {
+	for _, t := range p.templateFiles {
+		if t.err != nil && !t.maybeValid() {
 			reportInvalid(report, t.name, t.err)
 		}
 	}
@@ -147,7 +147,7 @@ func checkTemplateNamespace(p *parsedBundle, report reporter) {
 			switch {
 			case doc.IsNamespace():
 				report(f.at(doc), "creates a namespace")
-			case namespace == "" || isUnresolved(namespace):
+			case namespace == "", namespace == sampleNamespace, isUnresolved(namespace):
 			case first == "":
 				first = namespace
 			case namespace != first:

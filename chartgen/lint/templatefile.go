@@ -1,0 +1,121 @@
+package lint
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/expr"
+)
+
+// sampleCluster is the value of ${CLUSTER_NAME} while templates are checked. Names that contain it can be
+// compared, unlike those that contain bundle.Placeholder, the value of other required variables.
+const sampleCluster = "cluster0"
+
+// sampleNamespace is the value of ${NAMESPACE}.
+const sampleNamespace = "namespace0"
+
+// sampleValues are the values of the common variables of cluster templates.
+var sampleValues = strings.NewReplacer(
+	"${CLUSTER_NAME}", sampleCluster, "${ CLUSTER_NAME }", sampleCluster,
+	"${NAMESPACE}", sampleNamespace,
+	"${KUBERNETES_VERSION}", "v1.34.0",
+	"${CONTROL_PLANE_MACHINE_COUNT}", "3",
+	"${WORKER_MACHINE_COUNT}", "3",
+)
+
+// written returns a text with ${CLUSTER_NAME} instead of its value.
+func written(text string) string { return strings.ReplaceAll(text, sampleCluster, "${CLUSTER_NAME}") }
+
+// aloneOnLine matches lines with nothing but an expression. Its value may be any number of lines, or none.
+var aloneOnLine = regexp.MustCompile(`(?m)^[ \t]*\$\{[^}\n]*\}[ \t]*$`)
+
+// newTemplateFile parses a cluster template with sample values for its variables. If it is not valid with
+// these, expressions that are alone on their line are left out.
+func newTemplateFile(t bundle.File) file {
+	f := newFile(t.Name, t.Data, nil)
+
+	var syntax *expr.SyntaxError
+	if errors.As(f.err, &syntax) {
+		return f
+	}
+
+	parsed, err := bundle.ParseComponents([]byte(sampleValues.Replace(string(t.Data))))
+	if err != nil {
+		without := aloneOnLine.ReplaceAllString(sampleValues.Replace(string(t.Data)), "")
+		parsed, err = bundle.ParseComponents([]byte(without))
+	}
+
+	f.err = err
+	f.documents = nil
+
+	if err == nil {
+		f.documents = parsed.Documents
+		f.variables = f.variablesOf(t.Data)
+	}
+
+	return f
+}
+
+// variablesOf returns the variables of a file, including those with sample values.
+func (f *file) variablesOf(data []byte) []expr.Variable {
+	text, err := expr.Parse(string(data))
+	if err != nil {
+		return nil
+	}
+
+	return text.Variables()
+}
+
+// maybeValid reports whether a file that cannot be parsed may be valid with other values of its
+// variables: if an expression is alone on a line of the document that is not valid.
+func (f *file) maybeValid() bool {
+	var invalid *bundle.InvalidError
+	if !errors.As(f.err, &invalid) || errors.As(f.err, new(*expr.SyntaxError)) || invalid.Line == 0 {
+		return false
+	}
+
+	first, end := f.document(invalid.Line)
+	for _, line := range f.lines[first-1 : end] {
+		if aloneOnLine.MatchString(line) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// document returns the first and the last line of the document that contains a line.
+func (f *file) document(line int) (first, last int) {
+	isSeparator := func(n int) bool { return strings.HasPrefix(f.lines[n-1], "---") }
+
+	for first = min(line, len(f.lines)); first > 1 && !isSeparator(first); first-- {
+	}
+
+	for last = first; last < len(f.lines) && !isSeparator(last+1); last++ {
+	}
+
+	return first, last
+}
+
+// expression matches expressions without others inside.
+var expression = regexp.MustCompile(`\$\{[^${}]*\}`)
+
+// atName returns the location of the last line of a document that contains a name, and the name as written
+// there, with its variables.
+func (f *file) atName(doc *bundle.Document, name string) (at location, written string) {
+	at, written = f.at(doc), name
+	first, last := f.document(at.line)
+
+	for n := first; n <= last; n++ {
+		_, value, _ := strings.Cut(f.lines[n-1], "ame: ") // also of secretName
+		value = strings.Trim(strings.TrimSpace(value), `"'`)
+
+		if expression.ReplaceAllString(sampleValues.Replace(value), bundle.Placeholder) == name {
+			at.line, written = n, value
+		}
+	}
+
+	return at, written
+}
