@@ -149,9 +149,10 @@ e2e-flux: bed-binaries ## Install the charts with Flux's own controllers (buildi
 	E2E_FLUX=1 go test -count 1 -timeout 60m ./test/flux -v -ginkgo.v
 
 .PHONY: bench
-bench: build bed-binaries ## Benchmark installs against kubectl apply, mirrors against crane, and chart generation
+bench: build bed-binaries ## Benchmark installs against kubectl apply, mirrors against crane, and charts against clusterctl
 	@go run ./test/bench
 	@go run ./test/bench/mirror
+	@go run ./test/bench/charts
 	@go test -run '^$$' -bench . -benchtime 2s -cpu 1 ./chartgen ./chartgen/expr
 
 .PHONY: bench-scale

@@ -1,6 +1,7 @@
 package chartgen_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -16,11 +17,17 @@ import (
 // benchmarked are the largest providers and the most common ones.
 var benchmarked = []string{"cluster-api", "infrastructure-aws", "infrastructure-azure", "infrastructure-k0smotron"}
 
-// benchmark runs f with the newest version of each of these providers.
+// benchmark runs f with the newest version of each of these providers, or with a generated one.
 func benchmark(b *testing.B, f func(b *testing.B, provider *bundle.Bundle)) {
-	folder := testproviders.Folder(b)
+	folder, labels := os.Getenv(testproviders.Variable), benchmarked
+	if folder == "" {
+		folder, labels = b.TempDir(), []string{"infrastructure-large"}
+		if err := testproviders.WriteLarge(folder); err != nil {
+			b.Fatal(err)
+		}
+	}
 
-	for _, label := range benchmarked {
+	for _, label := range labels {
 		directory, err := source.NewDirectory(filepath.Join(folder, label))
 		if err != nil {
 			b.Fatal(err)

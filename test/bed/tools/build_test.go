@@ -174,12 +174,27 @@ func TestNodeVersion(t *testing.T) {
 	g.Expect(version(Kubelet)).To(And(Not(BeEmpty()), Equal(version(APIServer))))
 }
 
+// TestClusterctlVersion: the program is of the same version as the library that tests compare with.
+func TestClusterctlVersion(t *testing.T) {
+	g := NewWithT(t)
+	s, err := Find()
+	g.Expect(err).NotTo(HaveOccurred())
+
+	version := func(folder string) string {
+		pins, err := os.ReadFile(filepath.Join(folder, "go.mod"))
+		g.Expect(err).NotTo(HaveOccurred())
+
+		return regexp.MustCompile(`sigs\.k8s\.io/cluster-api v\S+`).FindString(string(pins))
+	}
+	g.Expect(version(s.pins(clusterctlArtifacts[0]))).To(And(Not(BeEmpty()), Equal(version(s.root))))
+}
+
 func TestFind(t *testing.T) {
 	g := NewWithT(t)
 	s, err := Find()
 	g.Expect(err).NotTo(HaveOccurred())
 
-	for _, a := range s.WithNode().WithFlux().artifacts {
+	for _, a := range s.WithNode().WithFlux().WithClusterctl().artifacts {
 		g.Expect(filepath.Join(s.pins(a), "go.mod")).To(BeARegularFile())
 	}
 

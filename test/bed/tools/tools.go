@@ -31,6 +31,8 @@ const (
 	// Programs of Flux; WithFlux adds them.
 	SourceController = "source-controller"
 	HelmController   = "helm-controller"
+	// Clusterctl is compared with; WithClusterctl adds it.
+	Clusterctl = "clusterctl"
 )
 
 // Manifests in a Set. Each is a YAML stream concatenated from files of a pinned module.
@@ -131,6 +133,11 @@ var fluxArtifacts = []artifact{
 	},
 }
 
+// clusterctlArtifacts are needed only by benchmarks.
+var clusterctlArtifacts = []artifact{
+	{name: Clusterctl, pins: "clusterctl", pkg: "sigs.k8s.io/cluster-api/cmd/clusterctl"},
+}
+
 // kubernetes returns a program of Kubernetes with its version built in. Helm's kubeVersion checks
 // and Cluster API's managers reject an API server without one.
 func kubernetes(name string) artifact {
@@ -196,6 +203,11 @@ func (s *Set) WithNode() *Set {
 // WithFlux returns the set with the controllers of Flux added.
 func (s *Set) WithFlux() *Set {
 	return &Set{root: s.root, artifacts: slices.Concat(s.artifacts, fluxArtifacts)}
+}
+
+// WithClusterctl returns the set with clusterctl added.
+func (s *Set) WithClusterctl() *Set {
+	return &Set{root: s.root, artifacts: slices.Concat(s.artifacts, clusterctlArtifacts)}
 }
 
 // Dir returns the folder of the programs, for use in PATH.
