@@ -126,7 +126,15 @@ func file(name string) bundle.File { return bundle.File{Name: name, Data: []byte
 func TestReadme(t *testing.T) {
 	g := NewWithT(t)
 	b := odd(t)
-	b.Templates = append(b.Templates, file("cluster-template-small.yaml"), file("clusterclass-quick.yaml"))
+	b.Templates = []bundle.File{
+		{Name: "cluster-template.yaml", Data: []byte("kind: Cluster\nmetadata:\n  name: ${CLUSTER_NAME}\n---\n" +
+			"apiVersion: odd.example.com/v1\nkind: OddCluster\nmetadata: {name: '${CLUSTER_NAME}-odd'}\n" +
+			"spec: {region: '${ODD_REGION:=north}'}\n")},
+		{Name: "cluster-template-broken.yaml", Data: []byte("name: ${CLUSTER_NAME\n")},
+		file("cluster-template-small.yaml"),
+		file("cluster-templates.yaml"),
+		{Name: "clusterclass-quick.yaml", Data: []byte("{a: '${ODD_CLASS:=quick}', b: '${ODD_CLASS:=other}'}\n")},
+	}
 	built, err := chartgen.Build(b)
 	g.Expect(err).NotTo(HaveOccurred())
 
@@ -138,8 +146,16 @@ func TestReadme(t *testing.T) {
 		"| `ODD_EMPTY` | `'\"\"'` | ConfigMap odd-config: data.template |",
 		"| oddities.odd.example.com | Oddity | Cluster | v1 (stored) |",
 		"- `registry.example.com/odd/manager:v1.0.0`",
-		"## Cluster templates\n\n- `cluster-template-small.yaml`\n",
-		"## ClusterClasses\n\n- `clusterclass-quick.yaml`\n",
+		"## Cluster templates\n\n`capstan generate cluster NAME --infrastructure odd:v1.0.0 --flavor FLAVOR`",
+		"### `cluster-template.yaml`\n\nThe template without a flavor.\n\n" +
+			"| Variable | Default | Used in |\n|---|---|---|\n" +
+			"| `CLUSTER_NAME` | required | Cluster, OddCluster |\n" +
+			"| `ODD_REGION` | `north` | OddCluster |\n",
+		"### `cluster-template-small.yaml`\n\nFlavor `small`.\n\nNo variables.\n",
+		"### `cluster-template-broken.yaml`\n\nFlavor `broken`.\n\nIts variables are unknown: ",
+		"### `cluster-templates.yaml`\n\nNot selected by any flavor.\n",
+		"### `clusterclass-quick.yaml`\n\nClass `quick`.\n\n" +
+			"| Variable | Default | Used in |\n|---|---|---|\n| `ODD_CLASS` | `quick` or `other` | line 1 |\n",
 	} {
 		g.Expect(readme).To(ContainSubstring(text))
 	}

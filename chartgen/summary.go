@@ -31,8 +31,8 @@ type summary struct {
 	// RequiredKinds are the kinds of objects that neither Kubernetes nor the provider's CRDs
 	// define, as Kind.version.group, sorted.
 	RequiredKinds []string
-	Templates     []string // file names of cluster templates
-	Classes       []string // file names of ClusterClasses
+	Templates     []flavor // cluster templates
+	Classes       []flavor // ClusterClasses
 
 	// namespaceLabels are the labels of the Namespace object, without those of clusterctl.
 	namespaceLabels labels.Set
@@ -151,9 +151,9 @@ func (s *summary) setVariables(variables []expr.Variable, uses map[string][]stri
 func (s *summary) setTemplates(files []bundle.File) {
 	for _, f := range files {
 		if bundle.IsClusterClass(f.Name) {
-			s.Classes = append(s.Classes, f.Name)
+			s.Classes = append(s.Classes, newFlavor(f))
 		} else {
-			s.Templates = append(s.Templates, f.Name)
+			s.Templates = append(s.Templates, newFlavor(f))
 		}
 	}
 }

@@ -18,6 +18,9 @@ import (
 const valuesHead = `# Values of %s %s.
 
 # Variables of the provider, by name. A variable that is unset, null, or empty has its default.
+#
+# Values are text. Helm reads what is not quoted as YAML, and changes some of it: 1.0 to 1, 0755 to 493,
+# yes to true, and numbers of more than 15 digits. Write "1.0" instead, or use --set-string.
 variables: {}
 `
 

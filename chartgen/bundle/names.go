@@ -13,7 +13,9 @@ const (
 	// published under.
 	ComponentsFile = "components.yaml"
 
-	clusterClassPrefix = "clusterclass-"
+	clusterTemplatePrefix = "cluster-template"
+	clusterClassPrefix    = "clusterclass-"
+	templateSuffix        = ".yaml"
 )
 
 // templateFile matches cluster-template*.yaml and clusterclass-*.yaml. Names come from servers, so
@@ -37,5 +39,16 @@ func ClusterClassName(file string) string {
 		return ""
 	}
 
-	return strings.TrimSuffix(strings.TrimPrefix(file, clusterClassPrefix), ".yaml")
+	return strings.TrimSuffix(strings.TrimPrefix(file, clusterClassPrefix), templateSuffix)
+}
+
+// Flavor returns the flavor that selects a cluster template, and whether the file is one: <flavor> for
+// cluster-template-<flavor>.yaml, and "" for the default one, cluster-template.yaml.
+func Flavor(file string) (flavor string, isTemplate bool) {
+	flavor, found := strings.CutPrefix(strings.TrimSuffix(file, templateSuffix), clusterTemplatePrefix)
+	if !found || flavor != "" && flavor[0] != '-' {
+		return "", false
+	}
+
+	return strings.TrimPrefix(flavor, "-"), true
 }

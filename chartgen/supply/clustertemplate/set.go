@@ -44,9 +44,8 @@ func (s *Set) Flavors() []string {
 	var flavors []string
 
 	for _, f := range s.Files {
-		flavor, found := strings.CutPrefix(strings.TrimSuffix(f.Name, suffix), templatePrefix)
-		if found && (flavor == "" || flavor[0] == '-') {
-			flavors = append(flavors, strings.TrimPrefix(flavor, "-"))
+		if flavor, isTemplate := bundle.Flavor(f.Name); isTemplate {
+			flavors = append(flavors, flavor)
 		}
 	}
 
