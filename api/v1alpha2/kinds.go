@@ -14,6 +14,7 @@ type ProviderFields struct {
 	// status is the observed state of the provider. It can be rebuilt from the spec, the Helm
 	// release and the cluster.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status ProviderStatus `json:"status,omitempty"`
 }
 

@@ -12,7 +12,8 @@ const StoredChartsMaxItems = 32
 
 // ProviderStatus is the observed state of a provider. All kinds share it.
 type ProviderStatus struct {
-	// observedGeneration is the generation of the spec that the status is based on.
+	// observedGeneration is the generation of the spec that the status is based on. It is -1 until the
+	// operator has written a status, so that no tool takes a new resource for one that is done.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 

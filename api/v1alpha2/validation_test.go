@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/Masterminds/semver/v3"
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -296,6 +297,29 @@ func TestClusterAPIOperatorFields(t *testing.T) {
 	content, err := os.ReadFile("testdata/cluster-api-operator.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(validate(t, provider(t, v1alpha2.InfrastructureProviderType, "aws", string(content)))).To(BeEmpty())
+}
+
+// TestUnseenResource checks that a resource without an operator does not count as done: neither for
+// kstatus, which Flux and Helm 4 wait with, nor for tools that compare the observed generation.
+func TestUnseenResource(t *testing.T) {
+	for _, kind := range v1alpha2.ProviderTypes() {
+		t.Run(string(kind), func(t *testing.T) {
+			g := NewWithT(t)
+			c := connect(t)
+			resource := provider(t, kind, "cluster-api", "{}")
+			g.Expect(c.Create(t.Context(), resource)).To(Succeed())
+			t.Cleanup(func() { _ = c.Delete(context.Background(), resource) })
+
+			g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(resource), resource)).To(Succeed())
+			observed, _, err := unstructured.NestedInt64(resource.Object, "status", "observedGeneration")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(observed).To(BeEquivalentTo(-1))
+
+			result, err := kstatus.Compute(resource)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(result.Status).To(Equal(kstatus.InProgressStatus))
+		})
+	}
 }
 
 func TestStatus(t *testing.T) {
