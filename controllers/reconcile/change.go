@@ -42,8 +42,12 @@ func (r *run) makePlan(ctx context.Context) Result {
 		request.Installed = r.installed.record.Objects
 	}
 
+	r.status.Doing(ctx, "Getting the provider from its source")
+
 	planned, err := r.Planner.Plan(planning, request)
 	r.plan = planned
+
+	r.status.Pause(ctx, r.provider)
 	status := r.provider.GetStatus()
 
 	if planned.Version != "" {
@@ -78,6 +82,7 @@ func (r *run) makePlan(ctx context.Context) Result {
 	}
 
 	r.plan.Release.Owner = r.self
+	r.status.Doing(ctx, "Checking and applying what the resource asks for")
 
 	return r.setGoal()
 }

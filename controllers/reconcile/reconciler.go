@@ -13,7 +13,7 @@
 // The steps of both are methods of run, in the order in which run.go lists them. A step records what it
 // found out in the run and returns a Result: continue, or why the part ends here. A run ends with one
 // Result. Only result.go and conditions.go write conditions: of how the run ended, and of what it found
-// out.
+// out. What a run does while it takes long is written by package progress.
 package reconcile
 
 import (
@@ -24,7 +24,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -43,6 +42,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/progress"
 	"github.com/capstan-project/capstan/controllers/release/drift"
 	"github.com/capstan-project/capstan/controllers/upgrades"
 	"github.com/capstan-project/capstan/controllers/watch"
@@ -131,22 +131,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		}
 	}
 
-	before := provider.DeepCopyObject().(v1alpha2.Provider)
-	ctx = longwait.With(ctx, func(what string) { before = r.showWait(ctx, before, what) })
+	before := conditions.Get(provider, v1alpha2.ReadyCondition)
+	status := progress.NewWriter(r.Client, provider)
+	ctx = longwait.With(ctx, func(what string) { status.Waiting(ctx, what) })
 
 	defer func() {
 		makePrintable(provider)
-		r.announce(provider, conditions.Get(before, v1alpha2.ReadyCondition))
+		r.announce(provider, before)
 		provider.GetStatus().ObservedGeneration = provider.GetGeneration()
-		err = errors.Join(err, r.saveStatus(ctx, before, provider))
+		err = errors.Join(err, status.Save(ctx, provider))
 		r.claims.release(provider.GetUID())
 	}()
 
-	return r.perform(ctx, provider)
+	return r.perform(ctx, provider, status)
 }
 
 // perform performs a run in the cluster that the provider is installed in.
-func (r *Reconciler) perform(ctx context.Context, provider v1alpha2.Provider) (ctrl.Result, error) {
+func (r *Reconciler) perform(
+	ctx context.Context, provider v1alpha2.Provider, status *progress.Writer,
+) (ctrl.Result, error) {
+	if provider.GetDeletionTimestamp().IsZero() {
+		status.Doing(ctx, "Reading what is installed")
+	}
+
 	target, err := r.Clusters.For(ctx, provider)
 	if err != nil {
 		run := newRun(r, provider, nil)
@@ -166,6 +173,7 @@ func (r *Reconciler) perform(ctx context.Context, provider v1alpha2.Provider) (c
 
 	r.leaveFormerCluster(provider, target.ClusterUID())
 	run := newRun(r, provider, target)
+	run.status = status
 
 	switch {
 	case provider.GetSpec().Suspend:
@@ -180,33 +188,6 @@ func (r *Reconciler) perform(ctx context.Context, provider v1alpha2.Provider) (c
 	provider.GetStatus().LastHandledReconcileAt = provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]
 
 	return run.end(result)
-}
-
-// saveStatus writes the status if it has changed, in one request. The operator is its only writer.
-func (r *Reconciler) saveStatus(ctx context.Context, before, provider v1alpha2.Provider) error {
-	if equality.Semantic.DeepEqual(before.GetStatus(), provider.GetStatus()) {
-		return nil
-	}
-
-	err := r.Client.Status().Patch(ctx, provider, client.MergeFrom(before), client.FieldOwner(v1alpha2.FieldOwner))
-
-	return client.IgnoreNotFound(err)
-}
-
-// showWait writes what a reconcile waits for into the status, which the others write only when they end. It
-// returns the resource with the new status.
-func (r *Reconciler) showWait(ctx context.Context, before v1alpha2.Provider, what string) v1alpha2.Provider {
-	now := before.DeepCopyObject().(v1alpha2.Provider)
-	_, _ = writeResult(now, waiting(v1alpha2.ProgressingReason, "waiting for "+what, noDeadline))
-	makePrintable(now)
-
-	// A copy takes the answer: the status that the reconcile ends with is compared with this one.
-	if err := r.saveStatus(ctx, before, now.DeepCopyObject().(v1alpha2.Provider)); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot show what the reconcile waits for", "what", what)
-		return before
-	}
-
-	return now
 }
 
 // setFinalizer adds or removes the finalizer at once. A patch replaces all finalizers, so it is a

@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
+	"github.com/capstan-project/capstan/controllers/progress"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/upgrades"
@@ -30,6 +31,8 @@ type run struct {
 	provider v1alpha2.Provider
 	target   *clusters.Target
 	policy   state.Policy
+	// status says what is being done while that takes long.
+	status *progress.Writer
 	// self is how the resource is recorded as the owner of its release.
 	self state.Owner
 

@@ -61,6 +61,22 @@ current-context: x
 		Eventually(w.read(ctx, p)).WithTimeout(20 * time.Second).Should(beReady("v1.0.0"))
 	})
 
+	It("is distinguished from a silent source, which is named while it is asked", func(ctx SpecContext) {
+		t := newTiny("silent-source", "v1.0.0")
+		p := t.resource()
+		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{HTTP: "http://" + silent.address}
+
+		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+
+		// The source is waited for longer than that.
+		const message = "Getting the provider from its source"
+		Eventually(w.read(ctx, p)).WithTimeout(5 * time.Second).Should(And(
+			notBeReady(v1alpha2.ProgressingReason, message),
+			haveCondition(v1alpha2.ReconcilingCondition, metav1.ConditionTrue, v1alpha2.ProgressingReason, message),
+			HaveField("Status.ObservedGeneration", BeEquivalentTo(-1))))
+	})
+
 	It("is reported with its address, and asked by one request at a time", func(ctx SpecContext) {
 		for _, p := range remote {
 			Eventually(w.read(ctx, p)).WithTimeout(2 * time.Minute).Should(And(

@@ -1,0 +1,159 @@
+// Package progress writes the status of a resource: once at the end of a reconcile, and before that if
+// something takes long, such as reading from a source.
+package progress
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/object"
+)
+
+// delay is how long something takes before the status says that it is being done.
+const delay = 700 * time.Millisecond
+
+// Writer writes the status of a resource during one reconcile. The operator is the only writer of statuses.
+// A nil Writer says nothing.
+type Writer struct {
+	client client.Client
+	// saved is the resource with the status that the API server has.
+	saved v1alpha2.Provider
+	// due is when the next step has to be in the status.
+	due    time.Time
+	notice *notice
+}
+
+// notice is a status that is written when its time has come.
+type notice struct {
+	timer *time.Timer
+	// done is closed after the attempt to write. Until then, only that uses the fields below.
+	done    chan struct{}
+	sent    v1alpha2.Provider
+	answer  v1alpha2.Provider
+	failure error
+}
+
+// NewWriter returns the writer for a resource as it was read.
+func NewWriter(c client.Client, provider v1alpha2.Provider) *Writer {
+	return &Writer{client: c, saved: clone(provider), due: time.Now().Add(delay)}
+}
+
+// Doing makes the status say what is being done, if that takes long and the spec has changed: what a
+// resource that is up to date does in the background does not concern its users. Pause or Save end it.
+func (w *Writer) Doing(ctx context.Context, message string) {
+	if w == nil || w.saved.GetGeneration() == w.saved.GetStatus().ObservedGeneration {
+		return
+	}
+
+	w.stop(ctx)
+
+	n := &notice{done: make(chan struct{}), sent: clone(w.saved)}
+	conditions.MarkReconciling(n.sent, v1alpha2.ProgressingReason, "%s", message)
+
+	if !conditions.Has(n.sent, v1alpha2.ReadyCondition) {
+		markNotReady(n.sent, message)
+	}
+
+	saved := w.saved
+	n.timer = time.AfterFunc(time.Until(w.due), func() {
+		defer close(n.done)
+
+		n.answer = clone(n.sent)
+		n.failure = w.patch(ctx, saved, n.answer)
+	})
+	w.notice = n
+}
+
+// Waiting makes the status say at once what the reconcile waits for, which is known to take long. The provider
+// is not ready until it ends, whatever has changed.
+func (w *Writer) Waiting(ctx context.Context, what string) {
+	w.stop(ctx)
+
+	message := object.Printable("waiting for " + what)
+	sent := clone(w.saved)
+	conditions.MarkReconciling(sent, v1alpha2.ProgressingReason, "%s", message)
+	markNotReady(sent, message)
+
+	// A copy takes the answer: the status that the reconcile ends with is compared with this one.
+	if err := w.patch(ctx, w.saved, clone(sent)); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot show what the reconcile waits for", "what", what)
+		return
+	}
+
+	w.saved = sent
+}
+
+// Pause ends Doing before the resource itself is written, which a status in between would make a conflict.
+// The status of provider, which the reconcile computes, stays.
+func (w *Writer) Pause(ctx context.Context, provider v1alpha2.Provider) {
+	if w == nil {
+		return
+	}
+
+	answer := w.stop(ctx)
+
+	// If the spec has changed meanwhile, the conflict is a true one.
+	if answer != nil && answer.GetGeneration() == provider.GetGeneration() {
+		provider.SetResourceVersion(answer.GetResourceVersion())
+		provider.SetManagedFields(answer.GetManagedFields())
+	}
+}
+
+// Save writes the status of provider if it has changed, in one request.
+func (w *Writer) Save(ctx context.Context, provider v1alpha2.Provider) error {
+	w.stop(ctx)
+
+	if equality.Semantic.DeepEqual(w.saved.GetStatus(), provider.GetStatus()) {
+		return nil
+	}
+
+	return w.patch(ctx, w.saved, provider)
+}
+
+// stop ends the notice, and returns the answer of the API server; nil if nothing was written.
+func (w *Writer) stop(ctx context.Context) v1alpha2.Provider {
+	n := w.notice
+	w.notice = nil
+
+	if n == nil || n.timer.Stop() {
+		return nil
+	}
+
+	<-n.done
+
+	w.due = time.Now().Add(delay)
+
+	if n.failure != nil {
+		ctrl.LoggerFrom(ctx).Info("Cannot write what is being done into the status", "problem", n.failure.Error())
+		return nil
+	}
+
+	w.saved = n.sent
+
+	return n.answer
+}
+
+// patch writes the difference between two statuses, whatever else has changed in the resource meanwhile.
+func (w *Writer) patch(ctx context.Context, before, after v1alpha2.Provider) error {
+	base := clone(after)
+	before.GetStatus().DeepCopyInto(base.GetStatus())
+
+	err := w.client.Status().Patch(ctx, after, client.MergeFrom(base), client.FieldOwner(v1alpha2.FieldOwner))
+
+	return client.IgnoreNotFound(err)
+}
+
+func markNotReady(provider v1alpha2.Provider, message string) {
+	conditions.MarkFalse(provider, v1alpha2.ReadyCondition, v1alpha2.ProgressingReason, "%s", message)
+}
+
+func clone(provider v1alpha2.Provider) v1alpha2.Provider {
+	return provider.DeepCopyObject().(v1alpha2.Provider)
+}
