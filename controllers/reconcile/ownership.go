@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -149,9 +150,9 @@ func (r *run) checkOwner(record *release.Record) error {
 	history := r.installed.history
 
 	switch newest := r.installed.revision; {
-	case r.ownedElsewhere() && !r.adopts():
+	case r.ownedElsewhere() && !foreign.Adopts(r.provider):
 		return &ownedError{release: history.Release.String()}
-	case r.belongsToOthers(record):
+	case foreign.IsRelease(r.provider, history, record):
 		return &foreignError{release: history.Release.String(), revision: newest.Number, chart: describeChart(record)}
 	}
 
@@ -161,11 +162,6 @@ func (r *run) checkOwner(record *release.Record) error {
 // ownedElsewhere reports whether a resource in another cluster owns the release that was observed.
 func (r *run) ownedElsewhere() bool {
 	return r.installed.history.Owner().Excludes(r.self)
-}
-
-// adopts reports whether a user allows to take over a release of something else.
-func (r *run) adopts() bool {
-	return r.provider.GetAnnotations()[v1alpha2.AdoptReleaseAnnotation] == "true"
 }
 
 // foreignError reports that the provider's release has the name of one that was created for something
@@ -182,19 +178,6 @@ func (e *foreignError) Error() string {
 			"it or move it to another name, or set the annotation %s: \"true\" on this resource to replace it, which "+
 			"deletes its objects that the provider does not have",
 		e.release, e.revision, e.chart, v1alpha2.AdoptReleaseAnnotation)
-}
-
-// belongsToOthers reports whether the release that was observed was created for something else. A
-// release of the provider's own chart, which a user has installed with Helm, is adopted. The record is
-// nil if it cannot be read.
-func (r *run) belongsToOthers(record *release.Record) bool {
-	known := r.provider.GetStatus().Release != nil
-
-	if known || r.adopts() || !r.installed.history.Foreign() {
-		return false
-	}
-
-	return record == nil || record.Provider != v1alpha2.Label(r.provider)
 }
 
 // maxLostSearch limits the search for objects of a release without records.

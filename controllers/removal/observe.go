@@ -15,6 +15,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clusters"
+	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -69,19 +70,24 @@ func (r *Removal) observeRecords(ctx context.Context) error {
 		return nil
 	}
 
-	r.recorded = true
-	r.known = true
-
 	record, err := r.Target.Releases.Read(ctx, r.release, newest)
-	if errors.As(err, new(*release.CorruptError)) {
-		return nil // uninstall deals with an unreadable record
-	}
 
-	if err != nil {
+	corrupt := errors.As(err, new(*release.CorruptError))
+	if err != nil && !corrupt {
 		return err
 	}
 
-	r.own = record.Keys()
+	// Another program may have replaced the release since.
+	if r.foreign = foreign.IsRelease(r.Provider, history, record); r.foreign {
+		return nil
+	}
+
+	r.recorded = true
+	r.known = true
+
+	if !corrupt { // uninstall deals with an unreadable record
+		r.own = record.Keys()
+	}
 
 	return nil
 }

@@ -60,6 +60,30 @@ var _ = Describe("A Helm release that has the name of a provider's release", Ord
 		Expect(w.helm(ctx, "helm", "history", "infrastructure-namesake", "-n", t.name)).To(HaveLen(2))
 	})
 
+	It("is left alone if it has replaced the provider's own release", func(ctx SpecContext) {
+		t := newTiny("replaced", "v1.0.0")
+		p := t.resource()
+		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
+		Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		w.run(ctx, "helm", "uninstall", "infrastructure-replaced", "-n", t.name)
+		w.run(ctx, "helm", "install", "infrastructure-replaced", platformChart(), "-n", t.name)
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
+		})
+		Eventually(w.read(ctx, p)).Should(And(
+			HaveField("Status.LastHandledReconcileAt", "now"),
+			beStalled(v1alpha2.InstallFailedReason, "revision 1 contains chart platform 1.0.0")))
+
+		By("deleting the resource")
+		Expect(w.client.Delete(ctx, p)).To(Succeed())
+		Eventually(gone(ctx, w, p)).Should(BeTrue())
+		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: t.name, Name: "platform"}, &corev1.ConfigMap{})).To(Succeed())
+		Expect(w.helm(ctx, "helm", "history", "infrastructure-replaced", "-n", t.name)).To(HaveLen(1))
+	})
+
 	It("is adopted if it holds the provider's own chart", func(ctx SpecContext) {
 		t := newTiny("installed-before", "v1.0.0")
 		built, err := chartgen.Build(&bundle.Bundle{

@@ -1,0 +1,34 @@
+// Package foreign recognizes what other programs have installed and Capstan must leave alone: releases that
+// have the name of a provider's release, and providers that are installed in another namespace.
+package foreign
+
+import (
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// IsRelease reports whether an observed release was created by another program for something else than the
+// provider. A release of the provider's own chart, which a user has installed with Helm, is none. The record
+// of its newest revision is nil if it cannot be read.
+func IsRelease(provider v1alpha2.Provider, history state.History, record *release.Record) bool {
+	if !history.Foreign() || Adopts(provider) {
+		return false
+	}
+
+	installed := provider.GetStatus().Release != nil
+	if record == nil {
+		return !installed
+	}
+
+	// A plain chart names no provider. The one that was installed before is known by its name.
+	chart := provider.GetStatus().Chart
+	again := installed && chart != nil && chart.Plain && record.ChartName == chart.Name
+
+	return record.Provider != v1alpha2.Label(provider) && !again
+}
+
+// Adopts reports whether a user allows to take over a release of something else.
+func Adopts(provider v1alpha2.Provider) bool {
+	return provider.GetAnnotations()[v1alpha2.AdoptReleaseAnnotation] == "true"
+}
