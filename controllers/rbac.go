@@ -36,6 +36,9 @@ package controllers
 // Whether the Namespace of a provider is being deleted:
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 //
+// clusterctl's inventory, to find providers that others have installed:
+// +kubebuilder:rbac:groups=clusterctl.cluster.x-k8s.io,resources=providers,verbs=list
+//
 // CRDs of providers are only read, and applied with the permissions to install. The operator's own
 // are brought to its version at start:
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch

@@ -18,6 +18,13 @@ const ownerAnnotation = v1alpha2.Prefix + "/crd-owner"
 // owner returns the value of the annotation ownerAnnotation.
 func (r Request) owner() string { return r.Namespace + "/" + string(r.Resource) }
 
+// IsAppliedFor reports whether a CRD was last applied for a resource.
+func IsAppliedFor(definition *apiextensionsv1.CustomResourceDefinition, resource types.UID) bool {
+	_, uid, marked := strings.Cut(definition.Annotations[ownerAnnotation], "/")
+
+	return marked && uid == string(resource)
+}
+
 // checkInstallation checks that a live CRD is not in use by another release of the same provider: two
 // resources would otherwise replace each other's CRDs without end. A CRD whose release is uninstalled is
 // free.

@@ -112,8 +112,30 @@ func (r *run) claim(ctx context.Context) Result {
 	}
 
 	current := &preflight.Checker{Client: r.APIReader, Cluster: r.Clusters.Identity}
+	if err := current.Identity(ctx, r.provider, r.recorded(ctx)); err != nil {
+		return failed(err, applying)
+	}
 
-	return failed(current.Identity(ctx, r.provider, r.recorded(ctx)), applying)
+	return failed(r.checkInstalledByOthers(ctx), applying)
+}
+
+// checkInstalledByOthers makes sure that no other program has installed the provider in another namespace: both
+// would share CRDs, webhooks and cluster-wide permissions. In its own namespace it is adopted.
+func (r *run) checkInstalledByOthers(ctx context.Context) error {
+	finder := foreign.Finder{Metadata: r.target.Metadata, Definitions: r.target.CRDs.Client}
+	label := v1alpha2.Label(r.provider)
+
+	found, err := finder.Elsewhere(ctx, label, plan.ReleaseKey(r.provider))
+	if err != nil || found == nil {
+		return err
+	}
+
+	return &preflight.Error{
+		Reason: v1alpha2.MoreThanOneProviderInstanceExistsReason,
+		Message: fmt.Sprintf("%s is already installed in namespace %s, which was found by %s, and a cluster can have each "+
+			"provider only once; to take it over, create the resource in that namespace instead, or else uninstall it there",
+			label, found.Namespace, found.Evidence),
+	}
 }
 
 // leaveFormerCluster removes from the status what the provider has installed in another cluster than the one

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/usage"
 )
 
@@ -68,7 +69,8 @@ func (r *Removal) deleteCRDs(ctx context.Context) error {
 	return waitForCRDs(definitions)
 }
 
-// deletableCRDs lists the provider's CRDs that the operator manages.
+// deletableCRDs lists the provider's CRDs that the operator manages. A resource that has not installed the
+// provider may have applied some, and the others belong to whatever has installed it.
 func (r *Removal) deletableCRDs(ctx context.Context) ([]apiextensionsv1.CustomResourceDefinition, error) {
 	spec := r.Provider.GetSpec().CRDs
 	if spec != nil && spec.Policy == v1alpha2.CRDsNone {
@@ -83,7 +85,9 @@ func (r *Removal) deletableCRDs(ctx context.Context) ([]apiextensionsv1.CustomRe
 	}
 
 	return slices.DeleteFunc(list.Items, func(d apiextensionsv1.CustomResourceDefinition) bool {
-		return spec != nil && slices.Contains(spec.Unmanaged, d.Name)
+		others := !r.known && !crds.IsAppliedFor(&d, r.Provider.GetUID())
+
+		return others || spec != nil && slices.Contains(spec.Unmanaged, d.Name)
 	}), nil
 }
 

@@ -1,0 +1,182 @@
+package foreign
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+// managedByLabel has the value v1alpha2.FieldOwner on the items of the inventory that Capstan keeps.
+const managedByLabel = "app.kubernetes.io/managed-by"
+
+// maxObjects limits how many objects of a provider are looked at.
+const maxObjects = 500
+
+// The resources that show where a provider is installed.
+var (
+	inventory   = clusterctlv1.GroupVersion.WithResource("providers")
+	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	services    = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+)
+
+// Finder finds a provider that another program has installed.
+type Finder struct {
+	// Metadata reads the metadata of objects in all namespaces.
+	Metadata metadata.Interface
+	// Definitions reads CRDs, from a cache.
+	Definitions client.Reader
+}
+
+// Installation is where a provider was found.
+type Installation struct {
+	Namespace string
+	// Evidence is the object that shows it, for messages.
+	Evidence string
+}
+
+// Elsewhere returns the installation of a provider that is in another namespace than its release; nil if there
+// is none. It takes two requests, or three if the provider's CRDs refer to another namespace. What must not be
+// read shows nothing.
+func (f Finder) Elsewhere(ctx context.Context, label string, release types.NamespacedName) (*Installation, error) {
+	for _, find := range []func(context.Context, string, types.NamespacedName) (*Installation, error){
+		f.inInventory,
+		f.byDeployment,
+		f.byWebhook,
+	} {
+		found, err := find(ctx, label, release)
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+			continue
+		}
+
+		if found != nil || err != nil {
+			return found, err
+		}
+	}
+
+	return nil, nil
+}
+
+// inInventory looks the provider up in clusterctl's inventory.
+func (f Finder) inInventory(
+	ctx context.Context, label string, release types.NamespacedName,
+) (*Installation, error) {
+	items, err := f.list(ctx, inventory, label, release)
+
+	// Those that Capstan keeps belong to other resources, which are compared elsewhere.
+	items = slices.DeleteFunc(items, func(item metav1.PartialObjectMetadata) bool {
+		return item.Labels[managedByLabel] == v1alpha2.FieldOwner
+	})
+	if err != nil || len(items) == 0 {
+		return nil, err
+	}
+
+	return &Installation{Namespace: items[0].Namespace, Evidence: "clusterctl's inventory"}, nil
+}
+
+// byDeployment looks for a Deployment with the provider's label.
+func (f Finder) byDeployment(
+	ctx context.Context, label string, release types.NamespacedName,
+) (*Installation, error) {
+	items, err := f.list(ctx, deployments, label, release)
+	if err != nil || len(items) == 0 {
+		return nil, err
+	}
+
+	found := &Installation{Namespace: items[0].Namespace, Evidence: "Deployment " + items[0].Name}
+	if helm := helmRelease(&items[0]); helm.Name != "" {
+		found.Evidence += fmt.Sprintf(" of Helm release %s", helm)
+	}
+
+	return found, nil
+}
+
+// byWebhook looks for the Service of a conversion webhook of the provider's CRDs.
+func (f Finder) byWebhook(
+	ctx context.Context, label string, release types.NamespacedName,
+) (*Installation, error) {
+	list := &apiextensionsv1.CustomResourceDefinitionList{}
+
+	ofProvider := client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: label}
+	if err := f.Definitions.List(ctx, list, ofProvider, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the CustomResourceDefinitions of %s: %w", label, err)
+	}
+
+	for i := range list.Items {
+		definition := &list.Items[i]
+
+		service := conversionService(definition)
+		if service == nil || service.Namespace == release.Namespace {
+			continue
+		}
+
+		// All CRDs of a provider have the same webhook, so the first one decides.
+		live, err := f.Metadata.Resource(services).Namespace(service.Namespace).
+			Get(ctx, service.Name, metav1.GetOptions{})
+		if err != nil || helmRelease(live) == release {
+			return nil, err
+		}
+
+		evidence := fmt.Sprintf("Service %s, which converts objects of CustomResourceDefinition %s",
+			service.Name, definition.Name)
+
+		return &Installation{Namespace: service.Namespace, Evidence: evidence}, nil
+	}
+
+	return nil, nil
+}
+
+// list returns the objects with the provider's label in other namespaces that neither belong to the release
+// nor are being deleted.
+func (f Finder) list(
+	ctx context.Context, resource schema.GroupVersionResource, label string, release types.NamespacedName,
+) ([]metav1.PartialObjectMetadata, error) {
+	list, err := f.Metadata.Resource(resource).List(ctx, metav1.ListOptions{
+		LabelSelector: labels.Set{v1alpha2.ClusterctlProviderLabel: label}.String(),
+		Limit:         maxObjects,
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	others := list.Items[:0]
+
+	for _, item := range list.Items {
+		own := item.Namespace == release.Namespace || helmRelease(&item) == release
+		if !own && item.DeletionTimestamp.IsZero() {
+			others = append(others, item)
+		}
+	}
+
+	return others, nil
+}
+
+// conversionService returns the Service of a CRD's conversion webhook; nil if it has none.
+func conversionService(definition *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.ServiceReference {
+	conversion := definition.Spec.Conversion
+	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil {
+		return nil
+	}
+
+	return conversion.Webhook.ClientConfig.Service
+}
+
+// helmRelease returns the Helm release that an object belongs to; zero if to none.
+func helmRelease(o metav1.Object) types.NamespacedName {
+	return types.NamespacedName{
+		Namespace: o.GetAnnotations()[v1alpha2.HelmReleaseNamespaceAnnotation],
+		Name:      o.GetAnnotations()[v1alpha2.HelmReleaseNameAnnotation],
+	}
+}
