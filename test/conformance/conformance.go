@@ -1,0 +1,217 @@
+// Package conformance checks a release of a provider on a test bed, for the CI of the provider: it lints the
+// release, installs it with the operator, upgrades it, audits what runs, and removes it. It must be used in a
+// checkout of Capstan, from which the bed and the operator are built. No container is started: nodes are
+// simulated, so the provider's manager does not run.
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/audit"
+	"github.com/capstan-project/capstan/audit/live"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/lint"
+	"github.com/capstan-project/capstan/test/harness"
+)
+
+// DefaultTimeout is how long each step may take, unless the options set another.
+const DefaultTimeout = 2 * time.Minute
+
+// Options are what to check.
+type Options struct {
+	// Release is the folder of the version, <label>/<version>, with the published files.
+	Release string
+	// Previous is an earlier version of the same provider, from which to upgrade. It is optional, and must be
+	// next to the release.
+	Previous string
+	// Variables are the values of the provider's variables.
+	Variables map[string]string
+	// Timeout is how long each step may take; zero means DefaultTimeout.
+	Timeout time.Duration
+}
+
+// Run starts a bed, checks a release on it, and fails the test for each finding that is not of the level info.
+func Run(t *testing.T, o Options) {
+	t.Helper()
+
+	e, err := Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	defer func() {
+		if err := e.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+
+	findings, err := e.Check(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, f := range findings {
+		if f.Level == lint.Info {
+			t.Logf("%s: %s %s %s", f.Rule, f.Kind, f.Object, f.Message)
+		} else {
+			t.Errorf("%s: %s %s %s. %s %s", f.Rule, f.Kind, f.Object, f.Message, f.Why, f.Remedy)
+		}
+	}
+}
+
+// check is the check of one release.
+type check struct {
+	*Environment
+
+	release, previous *harness.Release
+	timeout           time.Duration
+	findings          []lint.Finding
+}
+
+// Check checks a release. An error means that the check failed, not the release.
+func (e *Environment) Check(ctx context.Context, o Options) ([]lint.Finding, error) {
+	c := &check{Environment: e, timeout: o.Timeout}
+	if c.timeout == 0 {
+		c.timeout = DefaultTimeout
+	}
+
+	var err error
+	if c.release, err = load(ctx, o.Release, o.Variables); err != nil {
+		return nil, err
+	}
+
+	if o.Previous != "" {
+		if c.previous, err = load(ctx, o.Previous, o.Variables); err != nil {
+			return nil, err
+		}
+	}
+
+	c.findings = lint.Bundle(c.release.Bundle, nil)
+
+	// Without a chart there is nothing to install.
+	if c.buildChart() {
+		err = c.run(ctx)
+	}
+
+	return c.findings, err
+}
+
+// load reads the release in a folder.
+func load(ctx context.Context, folder string, variables map[string]string) (*harness.Release, error) {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return nil, err
+	}
+
+	provider, version := filepath.Split(folder)
+
+	release, err := harness.Load(ctx, filepath.Dir(filepath.Clean(provider)), harness.Wanted{
+		Label: filepath.Base(provider), Version: version, Variables: variables,
+	})
+	if err == nil && release.Bundle.Version != version {
+		err = fmt.Errorf("%s contains no release", folder)
+	}
+
+	return release, err
+}
+
+// report adds a finding about the provider.
+func (c *check) report(rule lint.Rule, format string, args ...any) {
+	f := rule.Finding(fmt.Sprintf(format, args...))
+	f.Kind, f.Object = string(c.release.Type), c.release.Bundle.Provider.Name
+	c.findings = append(c.findings, f)
+}
+
+// buildChart reports whether the chart can be built.
+func (c *check) buildChart() bool {
+	_, err := chartgen.Build(c.release.Bundle)
+	if err != nil {
+		c.report(chartRule, "has no chart: %s", err)
+	}
+
+	return err == nil
+}
+
+// run installs, upgrades, audits and removes the release.
+func (c *check) run(ctx context.Context) error {
+	first := c.release
+	if c.previous != nil {
+		first = c.previous
+	}
+
+	p, err := c.install(ctx, first)
+	if err != nil {
+		return err
+	}
+
+	problem, err := c.waitReady(ctx, p, first.Bundle.Version)
+	if err != nil {
+		return err
+	}
+
+	if problem != "" {
+		c.report(installRule, "%s is not installed: %s", first.Bundle.Version, problem)
+	} else if err := c.checkInstalled(ctx, p); err != nil {
+		return err
+	}
+
+	return c.remove(ctx, p)
+}
+
+// checkInstalled upgrades what is installed if it is the previous version, and checks the result.
+func (c *check) checkInstalled(ctx context.Context, p v1alpha2.Provider) error {
+	if c.previous != nil {
+		problem, err := c.upgrade(ctx, p)
+		if err != nil {
+			return err
+		}
+
+		if problem != "" {
+			c.report(upgradeRule, "is not upgraded from %s to %s: %s",
+				c.previous.Bundle.Version, c.release.Bundle.Version, problem)
+
+			return nil
+		}
+	}
+
+	components, err := bundle.ParseComponents(c.release.Bundle.Components)
+	if err != nil {
+		return err
+	}
+
+	if err := c.injectCA(ctx, components); err != nil {
+		return err
+	}
+
+	if err := c.waitMigrated(ctx, components); err != nil {
+		return err
+	}
+
+	if err := c.checkPermissions(ctx, components, p.GetNamespace()); err != nil {
+		return err
+	}
+
+	return c.audit(ctx, p)
+}
+
+// audit audits what is installed.
+func (c *check) audit(ctx context.Context, p v1alpha2.Provider) error {
+	const objects = 1000
+
+	snapshot, err := live.Read(ctx, c.bed.Config(), live.Limits{Objects: objects, Timeout: c.timeout})
+	if err != nil {
+		return err
+	}
+
+	c.findings = append(c.findings, audit.Check(snapshot, audit.Options{
+		Providers: []string{v1alpha2.Label(p)}, DeletionTimeout: audit.DefaultDeletionTimeout,
+	})...)
+
+	return nil
+}

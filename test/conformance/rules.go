@@ -1,0 +1,60 @@
+package conformance
+
+import (
+	"slices"
+
+	"github.com/capstan-project/capstan/audit"
+	"github.com/capstan-project/capstan/chartgen/lint"
+)
+
+const contract = "https://cluster-api.sigs.k8s.io/developer/providers/contracts/clusterctl"
+
+var (
+	chartRule = lint.Rule{
+		Name:        "conformance/chart",
+		Level:       lint.Error,
+		Contract:    contract + "#metadata-yaml",
+		Requirement: "A chart can be built from the release.",
+		Why:         "Neither clusterctl nor Capstan can install the version.",
+		Remedy:      "Correct the file that the message names.",
+	}
+	installRule = lint.Rule{
+		Name:        "conformance/install",
+		Level:       lint.Error,
+		Contract:    contract + "#components-yaml",
+		Requirement: "The provider can be installed, and all of its objects become healthy.",
+		Why:         "Users cannot install the version.",
+		Remedy:      "Correct the object that the message names.",
+	}
+	upgradeRule = lint.Rule{
+		Name:        "conformance/upgrade",
+		Level:       lint.Error,
+		Contract:    contract + "#components-yaml",
+		Requirement: "The provider can be upgraded from the previous version.",
+		Why:         "Users of the previous version must remove the provider before they can install this one.",
+		Remedy:      "Keep what the message names, such as a version of a CRD, until no user needs it.",
+	}
+	permissionRule = lint.Rule{
+		Name:        "conformance/permissions",
+		Level:       lint.Error,
+		Contract:    contract + "#controllers--watching-namespace",
+		Requirement: "A manager may list and watch the provider's kinds in all namespaces.",
+		Why:         "The manager waits for its caches and reconciles nothing.",
+		Remedy:      "Add the permission to the ClusterRole of the manager's ServiceAccount.",
+	}
+	removeRule = lint.Rule{
+		Name:        "conformance/removal",
+		Level:       lint.Error,
+		Contract:    contract + "#labels",
+		Requirement: "The provider can be removed, and nothing of it remains.",
+		Why:         "What remains blocks the deletion of its namespace, or the next installation.",
+		Remedy:      "Remove the finalizer or the object that the message names from the components.",
+	}
+)
+
+// Rules returns all rules, those of lint and audit included.
+func Rules() []lint.Rule {
+	own := []lint.Rule{chartRule, installRule, upgradeRule, permissionRule, removeRule}
+
+	return slices.Concat(own, lint.Rules(), audit.Rules())
+}
