@@ -103,7 +103,8 @@ func provider(name, components string) *bundle.Bundle {
 		Version:    "v1.0.0",
 		Source:     "test",
 		Components: []byte(components),
-		Metadata:   []byte("releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]"),
+		Metadata: []byte("apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\n" +
+			"releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]"),
 	}
 }
 

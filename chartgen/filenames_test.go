@@ -16,7 +16,8 @@ func TestLongNames(t *testing.T) {
 	g := NewWithT(t)
 	long := strings.Repeat("x", 253)
 
-	webhooks := "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata:\n  name: "
+	webhooks := "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\n" +
+		"metadata:\n  name: "
 	crd := "---\n" + strings.Replace(crdWith("a"), "name: a", "name: "+long, 1)
 	b := provider("odd", configMapText+webhooks+long+"\n"+webhooks+long[1:]+"y\n"+crd)
 

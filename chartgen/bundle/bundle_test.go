@@ -89,29 +89,32 @@ func TestValuesCannotAddDocuments(t *testing.T) {
 }
 
 func TestMetadata(t *testing.T) {
-	series := "releaseSeries:\n- {major: 1, minor: 13, contract: v1beta2}\n- {major: 1, minor: 9, contract: v1beta1}\n"
+	series := "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\n" +
+		"releaseSeries:\n- {major: 1, minor: 13, contract: v1beta2}\n- {major: 1, minor: 9, contract: v1beta1}\n"
 	for name, test := range map[string]struct{ text, version, contract, message string }{
 		"a listed series": {
-			"apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\n" + series,
+			"kind: Metadata\n" + series,
 			"v1.13.5",
 			"v1beta2",
 			"",
 		},
-		"an older series": {series, "v1.9.0", "v1beta1", ""},
-		"a pre-release":   {series, "v1.13.0-rc.1", "v1beta2", ""},
-		"no kind, as k0smotron's": {
-			"apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\n" + series,
-			"v1.13.5",
-			"v1beta2",
-			"",
-		},
+		"an older series":            {series, "v1.9.0", "v1beta1", ""},
+		"a pre-release":              {series, "v1.13.0-rc.1", "v1beta2", ""},
+		"no kind, as k0smotron's":    {series, "v1.13.5", "v1beta2", ""},
 		"a series that is not there": {series, "v2.13.5", "", "metadata.yaml: has no releaseSeries for 2.13"},
-		"no series at all":           {"kind: Metadata\n", "v1.13.5", "", "metadata.yaml: lists no releaseSeries"},
+		"no series at all":           {"apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\n", "v1.13.5", "", "metadata.yaml: lists no releaseSeries"},
 		"another kind": {
-			"apiVersion: v1\nkind: ConfigMap\n" + series,
+			"kind: Provider\n" + series,
 			"v1.13.5",
 			"",
-			"metadata.yaml: contains ConfigMap of v1",
+			`metadata.yaml: has apiVersion "clusterctl.cluster.x-k8s.io/v1alpha3" and kind "Provider", expected`,
+		},
+		"no contract": {
+			series + "- {major: 1, minor: 8}\n", "v1.8.2", "", "metadata.yaml: gives no contract for the series 1.8",
+		},
+		"a contract that is a number": {
+			series + "- {major: 1, minor: 8, contract: 1}\n", "v1.8.2", "",
+			"metadata.yaml: releaseSeries.contract cannot be a number",
 		},
 		"no YAML": {"a: b: c\n", "v1.13.5", "", "metadata.yaml: not valid YAML"},
 	} {

@@ -1,18 +1,32 @@
 package bundle
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
-// metadataGroup is the API group of metadata.yaml. Files without a kind or an API version are
-// accepted.
-const metadataGroup = "clusterctl.cluster.x-k8s.io"
+// metadataVersion is the API version of metadata.yaml. clusterctl rejects all others.
+var metadataVersion = clusterctlv1.GroupVersion.String()
+
+// metadataDecoder decodes metadata.yaml like clusterctl.
+var metadataDecoder = func() runtime.Decoder {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clusterctlv1.AddToScheme(scheme))
+
+	return serializer.NewCodecFactory(scheme).UniversalDecoder()
+}()
 
 // Metadata is the content of metadata.yaml, as defined by the clusterctl provider contract.
 type Metadata struct {
@@ -28,39 +42,72 @@ type ReleaseSeries struct {
 	Contract string `json:"contract"`
 }
 
-// ParseMetadata parses metadata.yaml. Errors are of type *InvalidError.
+// ParseMetadata parses metadata.yaml, and rejects what clusterctl rejects. Errors are of type
+// *InvalidError.
 func ParseMetadata(data []byte) (*Metadata, error) {
 	if _, err := limit.Document(string(data)); err != nil {
 		return nil, &InvalidError{File: MetadataFile, Reason: err.Error(), Err: err}
 	}
 
-	m := &Metadata{}
-	if err := yaml.Unmarshal(data, m); err != nil {
-		return nil, &InvalidError{File: MetadataFile, Reason: "not valid YAML: " + yamlReason(err), Err: err}
+	var decoded clusterctlv1.Metadata
+	if err := runtime.DecodeInto(metadataDecoder, data, &decoded); err != nil {
+		return nil, invalidMetadata(data, err)
 	}
 
-	otherKind := m.Kind != "" && m.Kind != "Metadata"
-	otherGroup := m.APIVersion != "" && !strings.HasPrefix(m.APIVersion, metadataGroup+"/")
-
-	if otherKind || otherGroup {
-		return nil, &InvalidError{
-			File:   MetadataFile,
-			Reason: fmt.Sprintf("contains %s of %s, expected Metadata of %s", m.Kind, m.APIVersion, metadataGroup),
-		}
+	if !isMetadata(decoded.TypeMeta) {
+		return nil, otherMetadata(decoded.TypeMeta)
 	}
 
-	if len(m.ReleaseSeries) == 0 {
+	if len(decoded.ReleaseSeries) == 0 {
 		return nil, &InvalidError{
 			File:   MetadataFile,
 			Reason: "lists no releaseSeries, so no version has a contract; publish the provider's own metadata.yaml",
 		}
 	}
 
+	m := &Metadata{APIVersion: decoded.APIVersion, Kind: decoded.Kind}
+
+	for _, s := range decoded.ReleaseSeries {
+		if s.Major >= 0 && s.Minor >= 0 { // no version has others
+			m.ReleaseSeries = append(m.ReleaseSeries,
+				ReleaseSeries{Major: uint64(s.Major), Minor: uint64(s.Minor), Contract: s.Contract})
+		}
+	}
+
 	return m, nil
 }
 
+// invalidMetadata returns the error for a file that cannot be decoded.
+func invalidMetadata(data []byte, err error) error {
+	var object metav1.TypeMeta
+	if yaml.Unmarshal(data, &object) == nil && !isMetadata(object) {
+		return otherMetadata(object)
+	}
+
+	reason := "not valid YAML: " + yamlReason(err)
+
+	var wrongType *json.UnmarshalTypeError
+	if errors.As(err, &wrongType) {
+		reason = fmt.Sprintf("%s cannot be a %s", wrongType.Field, wrongType.Value)
+	}
+
+	return &InvalidError{File: MetadataFile, Reason: reason, Err: err}
+}
+
+// isMetadata reports whether clusterctl accepts the kind and the API version. Some providers give no kind.
+func isMetadata(object metav1.TypeMeta) bool {
+	return object.APIVersion == metadataVersion && (object.Kind == "" || object.Kind == "Metadata")
+}
+
+// otherMetadata returns the error for a file that contains an object of another kind or version.
+func otherMetadata(object metav1.TypeMeta) error {
+	return &InvalidError{File: MetadataFile, Reason: fmt.Sprintf(
+		"has apiVersion %q and kind %q, expected %s and Metadata; clusterctl rejects all others",
+		object.APIVersion, object.Kind, metadataVersion)}
+}
+
 // Contract returns the Cluster API contract of a version, for example "v1beta2". Like clusterctl,
-// it fails if the version's release series is not listed, with an *InvalidError.
+// it fails if the version's release series is not listed or has no contract, with an *InvalidError.
 func (m *Metadata) Contract(version string) (string, error) {
 	v, err := semver.NewVersion(version)
 	if err != nil {
@@ -68,9 +115,16 @@ func (m *Metadata) Contract(version string) (string, error) {
 	}
 
 	for _, s := range m.ReleaseSeries {
-		if s.Major == v.Major() && s.Minor == v.Minor() {
-			return s.Contract, nil
+		if s.Major != v.Major() || s.Minor != v.Minor() {
+			continue
 		}
+
+		if s.Contract == "" {
+			return "", &InvalidError{File: MetadataFile, Reason: fmt.Sprintf(
+				"gives no contract for the series %d.%d; add one such as v1beta2", s.Major, s.Minor)}
+		}
+
+		return s.Contract, nil
 	}
 
 	return "", &InvalidError{

@@ -74,6 +74,7 @@ func TestLongNames(t *testing.T) {
 	back, err := Read(bytes.NewReader(first))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(back.File(name)).To(Equal([]byte("x")))
+
 	loaded, err := loader.LoadArchive(bytes.NewReader(first))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(loaded.Files).To(ContainElement(HaveField("Name", name)))

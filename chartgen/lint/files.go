@@ -189,11 +189,6 @@ func checkMetadata(p *parsedBundle, report reporter) {
 
 	at := location{file: bundle.MetadataFile}
 
-	const apiVersion = "clusterctl.cluster.x-k8s.io/v1alpha3"
-	if p.parsedMetadata.APIVersion != apiVersion {
-		report(at, "has apiVersion %q, expected %s", p.parsedMetadata.APIVersion, apiVersion)
-	}
-
 	for _, s := range p.parsedMetadata.ReleaseSeries {
 		if !contract.IsVersion(s.Contract) {
 			report(at, "maps the series %d.%d to the contract %q, expected one such as v1beta2", s.Major, s.Minor, s.Contract)

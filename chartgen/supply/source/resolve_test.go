@@ -30,7 +30,8 @@ func only(accepted string) func(context.Context) (Condition, error) {
 // TestResolveByContract checks that of several versions the newest is chosen that meets the condition,
 // wherever the versions are published.
 func TestResolveByContract(t *testing.T) {
-	const contracts = "releaseSeries: [{major: 1, minor: 8, contract: v1beta1}, " +
+	const contracts = "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\n" +
+		"releaseSeries: [{major: 1, minor: 8, contract: v1beta1}, " +
 		"{major: 1, minor: 9, contract: v1beta1}, {major: 1, minor: 10, contract: v1beta2}]"
 
 	published := []string{"v1.8.0", "v1.9.0", "v1.9.1", "v1.10.0", "v1.10.1"}

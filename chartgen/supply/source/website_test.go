@@ -23,7 +23,8 @@ var (
 func releaseFiles(version string) map[string][]byte {
 	return map[string][]byte{
 		"metadata.yaml": []byte(
-			"releaseSeries: [{major: 1, minor: 0, contract: v1beta2}, {major: 1, minor: 1, contract: v1beta2}]",
+			"apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\n" +
+				"releaseSeries: [{major: 1, minor: 0, contract: v1beta2}, {major: 1, minor: 1, contract: v1beta2}]",
 		),
 		"infrastructure-components.yaml": []byte("infrastructure " + version),
 		"core-components.yaml":           []byte("core " + version),

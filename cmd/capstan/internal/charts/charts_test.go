@@ -172,7 +172,8 @@ func oddFolder(t *testing.T, description string) string {
 	version := filepath.Join(folder, "v1.0.0")
 	g.Expect(os.MkdirAll(version, 0o755)).To(Succeed())
 
-	metadata := "releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]"
+	metadata := "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\n" +
+		"releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]"
 	g.Expect(os.WriteFile(filepath.Join(version, "metadata.yaml"), []byte(metadata), 0o600)).To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(version, "infrastructure-components.yaml"), []byte(`
 apiVersion: v1

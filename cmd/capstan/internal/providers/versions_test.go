@@ -54,7 +54,8 @@ func TestVersions(t *testing.T) {
 	g := NewWithT(t)
 	server := &fakesource.Server{}
 
-	metadata := []byte("releaseSeries: [{major: 1, minor: 1, contract: v1beta2}, {major: 1, minor: 0, contract: v1beta1}]")
+	metadata := []byte("apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\n" +
+		"releaseSeries: [{major: 1, minor: 1, contract: v1beta2}, {major: 1, minor: 0, contract: v1beta1}]")
 	for _, version := range []string{"v0.9.0", "v1.0.0", "v1.0.1", "v1.1.0", "v1.2.0-rc.1"} {
 		server.Publish("owner/tiny", version, map[string][]byte{"metadata.yaml": metadata})
 	}
