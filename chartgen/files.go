@@ -85,6 +85,10 @@ func objectFiles(components *bundle.Components, s *summary) ([]chart.File, error
 	for i := range components.Documents {
 		doc := &components.Documents[i]
 
+		if err := checkTypes(doc); err != nil {
+			return nil, err
+		}
+
 		switch {
 		case doc.IsNamespace():
 		case doc.IsCRD():

@@ -171,7 +171,7 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {name: hostile}
 spec: {template: {spec: {containers: [{name: "` + injected + `", image: "a/` + injected + `", args: ["--` + injected +
-			`", "--feature-gates=` + injected + `=true"], command: ["` + injected + `"], env: ["` + injected + `"]}]}}}
+			`", "--feature-gates=` + injected + `=true"], command: ["` + injected + `"], env: [{name: "` + injected + `"}]}]}}}
 ---
 apiVersion: v1
 kind: ConfigMap

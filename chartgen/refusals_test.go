@@ -1,0 +1,68 @@
+package chartgen_test
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
+)
+
+// deploymentWith returns a Deployment whose container has the given fields.
+func deploymentWith(container string) string {
+	return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: manager}\nspec: {selector: {}, template: {spec: " +
+		"{containers: [{name: manager, image: registry.example.com/manager:v1, " + container + "}]}}}\n"
+}
+
+// TestRefusalsOfClusterctl: components that clusterctl refuses, with any values of the variables, do not
+// become a chart, and the error names the object and the field.
+func TestRefusalsOfClusterctl(t *testing.T) {
+	const (
+		webhooks = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\n" +
+			"metadata: {name: webhooks}\n"
+		binding = "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: binding}\n"
+	)
+
+	schema := strings.Replace(crdWith("text"), "    description: {type: object}", "    schema: {openAPIV3Schema: {%}}", 1)
+	crd := func(fields string) string { return strings.Replace(schema, "%", fields, 1) }
+
+	for name, test := range map[string]struct{ components, message string }{
+		"a number as a text":        {deploymentWith("env: [{name: A, value: 1}]"), "containers.env.value is a number"},
+		"a boolean as a text":       {deploymentWith("args: [true]"), "containers.args is a boolean"},
+		"a text as a number":        {deploymentWith("ports: [{containerPort: http}]"), "ports.containerPort is a text"},
+		"webhooks that are a map":   {webhooks + "webhooks: {name: a}\n", "the field webhooks is a map, expected a list"},
+		"a number as a webhook":     {webhooks + "webhooks:\n- name: 1\n", "the field webhooks.name is a number"},
+		"a number as a subject":     {binding + "subjects: [{kind: User, name: 1}]\n", "the field subjects.name is a number"},
+		"a schema that is a list":   {crd("type: [object]"), "openAPIV3Schema.type is a list, expected a text"},
+		"properties that are texts": {crd("properties: {a: text}"), "properties is a text, expected a map"},
+		"a number from a default":   {crd("type: ${ODD:=1}"), "openAPIV3Schema.type is a number, expected a text"},
+		"labels that are a list": {
+			strings.Replace(crd(""), "name: a", "name: a\n  labels: [b]", 1), "metadata.labels is a list, expected a map",
+		},
+		"a certificate without namespace": {
+			strings.Replace(crd(""), "name: a", "name: a\n  annotations: {cert-manager.io/inject-ca-from: b}", 1),
+			`the annotation cert-manager.io/inject-ca-from is "b", expected namespace/name`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			b := provider("odd", configMapText+"---\n"+test.components)
+
+			_, err := clusterctlObjects(t.Context(), b, nil)
+			g.Expect(err).To(HaveOccurred(), "clusterctl")
+
+			_, err = chartgen.Build(b)
+			g.Expect(err).To(BeAssignableToTypeOf(&bundle.InvalidError{}))
+			g.Expect(err).To(MatchError(And(HavePrefix("components.yaml line 5: "), ContainSubstring(test.message))))
+		})
+	}
+}
+
+// TestTypesThatDependOnVariables: a default of the wrong type is no reason to refuse components: the user
+// may set the variable.
+func TestTypesThatDependOnVariables(t *testing.T) {
+	_, err := chartgen.Build(provider("odd", deploymentWith("env: [{name: A, value: ${ODD:=1}}]")))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+}
