@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -83,8 +84,8 @@ func (e *RefusedError) Error() string {
 func (e *RefusedError) Unwrap() error { return e.Err }
 
 // Apply applies the changes of a plan and returns the names of the CRDs that it sent. It prepares
-// all of them before it sends the first. If the API server refuses one, the error is a
-// *RefusedError.
+// all of them before it sends the first, and asks the API server by dry runs whether it would accept
+// all of several if any of them exists. If the API server refuses one, the error is a *RefusedError.
 func (a *Applier) Apply(ctx context.Context, p *Plan) (applied []string, err error) {
 	bodies := make([][]byte, len(p.changes))
 
@@ -102,6 +103,15 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) (applied []string, err err
 		return nil, err
 	}
 
+	if p.changesSome() {
+		err := forEach(p.changes, func(i int, c *change) error {
+			return a.send(ctx, c.name, bodies[i], metav1.DryRunAll)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+
 	for _, c := range p.changes {
 		applied = append(applied, c.name)
 	}
@@ -114,6 +124,12 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) (applied []string, err err
 
 		return err
 	})
+}
+
+// changesSome reports whether one of several CRDs could be changed before another is refused. Of CRDs that
+// are all new nothing depends yet.
+func (p *Plan) changesSome() bool {
+	return len(p.changes) > 1 && slices.ContainsFunc(p.changes, func(c *change) bool { return c.live != nil })
 }
 
 // keptVersions returns the live versions that a change has to keep, with their schemas.
@@ -190,8 +206,8 @@ func get(ctx context.Context, reader client.Reader, name string) (*apiextensions
 
 // send applies one CRD. It takes over fields that kubectl or clusterctl applied before. Fields that
 // the body does not contain, such as the caBundle that cert-manager injects, stay as they are.
-func (a *Applier) send(ctx context.Context, name string, body []byte) error {
-	options := metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner, Force: ptr.To(true)}
+func (a *Applier) send(ctx context.Context, name string, body []byte, dryRun ...string) error {
+	options := metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner, Force: ptr.To(true), DryRun: dryRun}
 
 	_, err := a.Metadata.Resource(crdResource).Patch(ctx, name, types.ApplyPatchType, body, options)
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {

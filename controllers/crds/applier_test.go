@@ -49,11 +49,24 @@ var _ = Describe("Apply", Ordered, func() {
 		Expect(object.Labels).To(HaveKeyWithValue("other", "label"))
 	})
 
-	It("names a CRD that the API server refuses, with the reason", func(ctx SpecContext) {
-		bad := file("plum", "Plum", "first")
+	refused := func(singular, kind string) chart.File {
+		bad := file(singular, kind, "first")
 		bad.Data = append(
 			bad.Data,
 			[]byte("  - {name: v2, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n")...)
+
+		return bad
+	}
+
+	It("changes none of several CRDs if the API server would refuse one", func(ctx SpecContext) {
+		before := read(ctx, "apples.example.com").Generation
+		_, err := apply(ctx, wants(file("apple", "Apple", "third"), refused("pear", "Pear")))
+		Expect(err).To(MatchError(ContainSubstring("CustomResourceDefinition pears.example.com was refused")))
+		Expect(read(ctx, "apples.example.com").Generation).To(Equal(before))
+	})
+
+	It("names a CRD that the API server refuses, with the reason", func(ctx SpecContext) {
+		bad := refused("plum", "Plum")
 		_, err := apply(ctx, wants(bad))
 		Expect(err).To(MatchError(And(
 			ContainSubstring("CustomResourceDefinition plums.example.com was refused"),

@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -178,4 +179,29 @@ func pickVersions(
 // without returns the names that are not among others, in their order.
 func without(names, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
+}
+
+// DefinedKind is a kind that a CRD defines.
+type DefinedKind struct {
+	Resource   schema.GroupResource
+	Namespaced bool
+}
+
+// DefinedKinds returns the kinds that the CRDs of a chart define, as far as these can be parsed.
+func DefinedKinds(files []chart.File) map[schema.GroupKind]DefinedKind {
+	kinds := map[schema.GroupKind]DefinedKind{}
+
+	for _, file := range files {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.Unmarshal(file.Data, crd); err != nil {
+			continue // applying it says why
+		}
+
+		kinds[schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}] = DefinedKind{
+			Resource:   schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural},
+			Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+		}
+	}
+
+	return kinds
 }

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/crds"
 )
 
 // Installation is what an account installs.
@@ -60,7 +60,7 @@ func (i Installation) objectsOf(objects []*unstructured.Unstructured) ([]target,
 		index   = map[key]int{}
 	)
 
-	defined := sync.OnceValue(i.definedKinds)
+	defined := sync.OnceValue(func() map[schema.GroupKind]crds.DefinedKind { return crds.DefinedKinds(i.Chart.CRDs) })
 
 	for _, o := range objects {
 		resource, namespaced, err := i.resourceOf(o.GroupVersionKind(), defined)
@@ -89,35 +89,10 @@ func (i Installation) objectsOf(objects []*unstructured.Unstructured) ([]target,
 	return targets, nil
 }
 
-// definedKind is a kind that a CRD of the chart defines.
-type definedKind struct {
-	resource   schema.GroupResource
-	namespaced bool
-}
-
-// definedKinds returns the kinds that the chart's CRDs define.
-func (i Installation) definedKinds() map[schema.GroupKind]definedKind {
-	kinds := map[schema.GroupKind]definedKind{}
-
-	for _, file := range i.Chart.CRDs {
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.Unmarshal(file.Data, crd); err != nil {
-			continue // applying it says why
-		}
-
-		kinds[schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}] = definedKind{
-			resource:   schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural},
-			namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
-		}
-	}
-
-	return kinds
-}
-
 // resourceOf returns the resource of a kind, and whether it is namespaced. A kind that the cluster does
 // not know yet may be one that the chart defines.
 func (i Installation) resourceOf(
-	kind schema.GroupVersionKind, defined func() map[schema.GroupKind]definedKind,
+	kind schema.GroupVersionKind, defined func() map[schema.GroupKind]crds.DefinedKind,
 ) (schema.GroupResource, bool, error) {
 	mapping, err := i.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err == nil {
@@ -125,7 +100,7 @@ func (i Installation) resourceOf(
 	}
 
 	if known, found := defined()[kind.GroupKind()]; found && meta.IsNoMatchError(err) {
-		return known.resource, known.namespaced, nil
+		return known.Resource, known.Namespaced, nil
 	}
 
 	return schema.GroupResource{}, false, err

@@ -233,7 +233,12 @@ func (r *run) rollBack(ctx context.Context) Result {
 	r.Metrics.CountReleaseAction(r.provider, metrics.ActionRollback, err)
 	r.target.Health.MarkVerified(result.Applied)
 
-	if err != nil && !leavesRevision(err) {
+	if errors.As(err, new(*release.DryRunError)) {
+		r.refuse(decision.Revision, err)
+		return r.rollBack(ctx)
+	}
+
+	if err != nil && !leavesRevision(result, err) {
 		return failed(err, applying)
 	}
 

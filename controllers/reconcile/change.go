@@ -143,7 +143,14 @@ func (r *run) saveChart(ctx context.Context) Result {
 
 // applyPlan installs or upgrades the release. Its namespace gets the labels of the provider's Namespace,
 // pod security levels among them.
-func (r *run) applyPlan(ctx context.Context, observed state.Observed) (release.Result, error) {
+func (r *run) applyPlan(ctx context.Context, observed state.Observed) (_ release.Result, err error) {
+	if r.prepared == nil {
+		r.prepared, err = r.preparePlan(ctx, observed, release.PrepareOptions{})
+		if err != nil {
+			return release.Result{}, err
+		}
+	}
+
 	labels, err := chartgen.NamespaceLabels(r.plan.Release.Chart)
 	if err != nil {
 		return release.Result{}, err
@@ -153,13 +160,7 @@ func (r *run) applyPlan(ctx context.Context, observed state.Observed) (release.R
 		return release.Result{}, err
 	}
 
-	r.plan.Release.Request = plan.Asked(r.provider)
-
-	if r.plan.Release.Own, err = r.ownKinds(ctx); err != nil {
-		return release.Result{}, err
-	}
-
-	return r.target.Releases.Apply(ctx, r.plan.Release, observed)
+	return r.prepared.Apply()
 }
 
 // rollbackDigestPrefix begins the digest of a revision that spec.release.rollbackTo asked for.
@@ -273,7 +274,7 @@ func (r *run) apply(ctx context.Context) Result {
 
 	r.applied = err == nil || result.Revision != 0
 
-	if leavesRevision(err) {
+	if leavesRevision(result, err) {
 		r.failure = err
 		return Result{}
 	}

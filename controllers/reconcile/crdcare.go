@@ -195,7 +195,7 @@ func (r *run) advance(ctx context.Context) Result {
 		return Result{}
 	}
 
-	if err != nil && !leavesRevision(err) && !errors.As(err, new(*release.ConflictError)) {
+	if err != nil && !leavesRevision(result, err) && !errors.As(err, new(*release.ConflictError)) {
 		return failed(err, applying)
 	}
 

@@ -40,15 +40,15 @@ func (e *unsafeError) Error() string {
 
 // changeCRDs applies the CRDs of the plan that have changed, once that is safe.
 func (r *run) changeCRDs(ctx context.Context) Result {
-	result := r.applyCRDs(ctx, r.plan.Chart.Installable)
+	result := r.applyCRDs(ctx, r.plan.Chart.Installable, r.prepare)
 	r.crdsChanged = !result.Ends()
 
 	return result
 }
 
-// applyCRDs applies the CRDs of a chart that have changed, once that is safe, and corrects those that
-// another program has changed.
-func (r *run) applyCRDs(ctx context.Context, c *chart.Chart) Result {
+// applyCRDs applies the CRDs of a chart that have changed, once that is safe and the given steps have passed,
+// and corrects those that another program has changed.
+func (r *run) applyCRDs(ctx context.Context, c *chart.Chart, before ...step) Result {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepCRDs)()
 
 	planned, result := r.planCRDs(ctx, c)
@@ -61,7 +61,7 @@ func (r *run) applyCRDs(ctx context.Context, c *chart.Chart) Result {
 	}
 
 	if planned.HasChanges() {
-		if result := r.applyChanges(ctx, planned, c.Metadata.AppVersion); result.Ends() {
+		if result := r.applyChanges(ctx, planned, c.Metadata.AppVersion, before...); result.Ends() {
 			return result
 		}
 	}
@@ -69,13 +69,17 @@ func (r *run) applyCRDs(ctx context.Context, c *chart.Chart) Result {
 	return r.correctCRDs(ctx, planned, c.Metadata.AppVersion)
 }
 
-// applyChanges applies the changes of a plan for a version of the provider.
-func (r *run) applyChanges(ctx context.Context, planned *crds.Plan, version string) Result {
+// applyChanges applies the changes of a plan for a version of the provider, once the given steps have passed.
+func (r *run) applyChanges(ctx context.Context, planned *crds.Plan, version string, before ...step) Result {
 	if result := r.migrateBefore(ctx, planned); result.Ends() {
 		return result
 	}
 
 	if result := r.checkCRDs(ctx, planned, version); result.Ends() {
+		return result
+	}
+
+	if result := inOrder(ctx, before...); result.Ends() {
 		return result
 	}
 

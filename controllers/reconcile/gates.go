@@ -59,6 +59,33 @@ func (r *run) needsCore() bool {
 	return installed != nil && installed.Contract != "" && installed.Contract != r.plan.Chart.Contract()
 }
 
+// prepare prepares the installation or upgrade before the CRDs of the plan are applied, so that nothing is
+// touched if a patch matches nothing, an object belongs to another release, or the API server would refuse
+// one.
+func (r *run) prepare(ctx context.Context) Result {
+	if !r.applies() || r.unobserved != nil {
+		return Result{}
+	}
+
+	var err error
+
+	r.prepared, err = r.preparePlan(ctx, r.state, release.PrepareOptions{CRDsFollow: true})
+
+	return failed(err, applying)
+}
+
+func (r *run) preparePlan(
+	ctx context.Context, observed state.Observed, options release.PrepareOptions,
+) (_ *release.Prepared, err error) {
+	r.plan.Release.Request = plan.Asked(r.provider)
+
+	if r.plan.Release.Own, err = r.ownKinds(ctx); err != nil {
+		return nil, err
+	}
+
+	return r.target.Releases.Prepare(ctx, r.plan.Release, observed, options)
+}
+
 // waitForCore ends the change while core is not healthy and the plan needs it to be. What it lets pass
 // has passed all gates.
 func (r *run) waitForCore(context.Context) Result {
@@ -133,12 +160,13 @@ func (r *run) refuse(target state.Revision, reason error) {
 
 // leavesRevision reports whether a failed action has left a failed revision in the history, from which
 // the next action follows.
-func leavesRevision(err error) bool {
+func leavesRevision(result release.Result, err error) bool {
 	var (
 		rejected    *release.RejectedError
 		unavailable *release.UnavailableError
 		remove      *release.RemoveError
 	)
 
-	return errors.As(err, &rejected) || errors.As(err, &unavailable) || errors.As(err, &remove)
+	return result.Revision != 0 &&
+		(errors.As(err, &rejected) || errors.As(err, &unavailable) || errors.As(err, &remove))
 }

@@ -170,6 +170,10 @@ var errorCases = map[string]errorCase{
 		err:       &release.UnknownKindError{Objects: []object.Key{{Name: "x"}}},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
+	"an object that the API server would refuse": {
+		err:       &release.DryRunError{Objects: []*cluster.ObjectError{{}}},
+		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
+	},
 	"an object of another release": {
 		err:       &release.ConflictError{Conflicts: []cluster.Conflict{{Owner: "a/b"}}},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,

@@ -69,6 +69,9 @@ type run struct {
 	state         state.Observed
 	decision      state.Decision
 
+	// prepared is the installation or upgrade, once nothing but to apply it is left to do.
+	prepared *release.Prepared
+
 	// How far the change got: core's problem is reported only after the CRDs were applied; passed is
 	// set if all gates were. failure is why an action left a failed revision, and upgradeFailed the
 	// message for the condition ProviderUpgraded.

@@ -95,8 +95,9 @@ spec:
 		Expect(err).NotTo(HaveOccurred())
 
 		_, err = apply(ctx, engine, specOf(namespace, "1.1.0", balanced("two")))
-		expectError[*release.RejectedError](err)
-		Expect(err).To(MatchError("the API server refused Service " + namespace + "/balanced: spec.loadBalancerClass: " +
+		expectError[*release.DryRunError](err)
+		Expect(err).To(MatchError("the API server would refuse Service " + namespace +
+			"/balanced, so nothing was changed: spec.loadBalancerClass: " +
 			"may not change once set; this change requires that the object is recreated, but it is not deleted because " +
 			"its load balancer and address would be lost with it; delete it yourself if that is acceptable; " +
 			"correct the variables or the resource's patches, or choose another version"))

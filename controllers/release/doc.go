@@ -2,11 +2,11 @@
 //
 // A reconcile uses an Engine, and the functions of package state to decide what to do.
 // Engine.Observe reads the history of a release without decoding any of its revisions,
-// Engine.Determine returns its state, and state.Next the action. Engine.Apply, Engine.Rollback and
-// Engine.Uninstall run one action and return as soon as the API server has accepted the objects;
-// they do not wait for anything to become ready. Engine.Read returns the objects of a revision, so
-// that the caller can watch their health, and Engine.Compare and Engine.Correct keep them as the
-// revision defines them.
+// Engine.Determine returns its state, and state.Next the action. Engine.Prepare with Prepared.Apply,
+// Engine.Rollback and Engine.Uninstall run one action and return as soon as the API server has
+// accepted the objects; they do not wait for anything to become ready. Engine.Read returns the
+// objects of a revision, so that the caller can watch their health, and Engine.Compare and
+// Engine.Correct keep them as the revision defines them.
 //
 // Storage is Helm's own, one Secret for each revision, so that the helm programs can list, roll
 // back and uninstall what Capstan has installed. Everything that Capstan needs to know of a

@@ -28,7 +28,7 @@ func (e *Engine) Compare(
 //
 // The error is a *LockedError while another action on the release is running, and wraps ErrChanged
 // if the revision is no longer the newest one; nothing was done then. Otherwise it is a
-// *RejectedError, *UnavailableError or *ConflictError as from Apply.
+// *RejectedError, *UnavailableError or *ConflictError as from Prepared.Apply.
 func (e *Engine) Correct(
 	ctx context.Context,
 	release types.NamespacedName,

@@ -161,21 +161,6 @@ type Result struct {
 	cluster.Changes
 }
 
-// Apply changes the release to its desired state by one Helm action: an install if the release is
-// state.Absent, state.RecordsLost or state.Uninstalled, otherwise an upgrade. It first marks the newest revision
-// failed if the release is state.Interrupted. It returns when the objects are applied, ready or
-// not, and announces long waits for hooks of the chart by longwait.Begin. ctx cannot cancel it once it
-// has started, because Helm would continue in the background; each of its requests is limited instead.
-//
-// The error is nil only if the result is stored. Otherwise it is, or wraps, one of these:
-//   - ErrChanged, *LockedError, *RenderError, *UnknownKindError, *ConflictError: nothing was done
-//   - *RejectedError, *UnavailableError, *RemoveError: there is a new revision, which failed; after an
-//     *UnavailableError, the next Apply of the same writes that revision again
-//   - *StorageError: the Secret of a revision could not be written
-func (e *Engine) Apply(ctx context.Context, spec Spec, observed state.Observed) (Result, error) {
-	return e.run(ctx, spec.Release, observed, func(s *session) error { return s.apply(ctx, spec, observed) })
-}
-
 // RollbackOptions are the options of a rollback.
 type RollbackOptions struct {
 	// Revision to roll back to.
@@ -201,7 +186,7 @@ type RollbackOptions struct {
 
 // Rollback applies the objects of an earlier revision, by a new revision. Objects that later
 // revisions have added are deleted, those that they dropped are recreated. It does not touch CRDs
-// and the history. Otherwise it is like Apply; a revision that does not exist is a
+// and the history. Otherwise it is like Prepare and Prepared.Apply; a revision that does not exist is a
 // *NoRevisionError.
 func (e *Engine) Rollback(
 	ctx context.Context,
@@ -222,23 +207,14 @@ func (e *Engine) run(
 		return Result{}, &LockedError{Message: observed.Message, Until: observed.Until}
 	}
 
-	unlock, err := e.lock(release)
-	if err != nil {
-		return Result{}, err
-	}
-	defer unlock()
-
-	s := e.newSession(ctx, release)
-	err = action(s)
-
-	return s.result(), err
+	return e.newSession(ctx, release).run(action)
 }
 
 // Uninstall deletes the release: its objects, including those of failed revisions, and its history.
 // It keeps CRDs, Namespaces and objects with the annotation "helm.sh/resource-policy: keep". It can
 // be called at any time, whatever state an earlier attempt or another program has left, and does
 // nothing if the release does not exist. A *CorruptError means that no revision can be decoded:
-// Apply creates one that can.
+// Prepared.Apply creates one that can.
 //
 // Objects of the release's own kinds are deleted first. While any of them still exists, the error is a
 // *RemainingError and nothing else is deleted: only the release's manager can process their finalizers.

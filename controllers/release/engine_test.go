@@ -79,14 +79,14 @@ var _ = Describe("The engine", func() {
 		done := make(chan error)
 
 		go func() {
-			_, err := engine.Apply(ctx, spec, seen)
+			_, err := applyObserved(ctx, engine, spec, seen)
 			done <- err
 		}()
 
 		Eventually(reached).Should(Receive())
 
 		Expect(observe(ctx, engine, spec).State).To(Equal(state.Locked))
-		_, err := engine.Apply(ctx, spec, seen)
+		_, err := applyObserved(ctx, engine, spec, seen)
 		expectError[*release.LockedError](err)
 		_, err = engine.Uninstall(ctx, releaseIn(namespace), nil)
 		expectError[*release.LockedError](err)
@@ -103,7 +103,7 @@ var _ = Describe("The engine", func() {
 		cancelled, cancel := context.WithCancel(ctx)
 		cancel()
 
-		_, err := engine.Apply(cancelled, spec, seen)
+		_, err := applyObserved(cancelled, engine, spec, seen)
 		Expect(err).To(MatchError(context.Canceled))
 		_, err = engine.Uninstall(cancelled, releaseIn(namespace), nil)
 		Expect(err).To(MatchError(context.Canceled))
@@ -124,7 +124,7 @@ var _ = Describe("The engine", func() {
 			})
 		})
 		spec := specOf(namespace, "1.0.0", configMap("config", ""), serviceAccount("manager"))
-		result, err := engine.Apply(cancelled, spec, observe(ctx, engine, spec))
+		result, err := applyObserved(cancelled, engine, spec, observe(ctx, engine, spec))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(result.Status).To(Equal(state.StatusDeployed))
 	})

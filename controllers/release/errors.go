@@ -22,6 +22,8 @@ type (
 	UnknownKindError = cluster.UnknownKindError
 	// ConflictError means that objects belong to other releases.
 	ConflictError = cluster.ConflictError
+	// DryRunError means that the API server would refuse objects.
+	DryRunError = cluster.DryRunError
 	// RejectedError means that the API server refused objects.
 	RejectedError = cluster.RejectedError
 	// UnavailableError means that requests failed for a reason that may go away by itself.

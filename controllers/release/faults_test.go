@@ -20,6 +20,7 @@ import (
 type outage struct {
 	http.RoundTripper
 	method, path string
+	dryRun       bool // only dry runs fail, and otherwise none of them
 	after        bool
 	left         atomic.Int64 // requests that still fail
 }
@@ -41,7 +42,8 @@ const lasting = 1000
 func (o *outage) over() { o.left.Store(0) }
 
 func (o *outage) RoundTrip(request *http.Request) (*http.Response, error) {
-	hit := request.Method == o.method && strings.Contains(request.URL.Path, o.path)
+	hit := request.Method == o.method && strings.Contains(request.URL.Path, o.path) &&
+		request.URL.Query().Has("dryRun") == o.dryRun
 	if !hit || o.left.Add(-1) < 0 {
 		return o.RoundTripper.RoundTrip(request)
 	}
@@ -98,6 +100,22 @@ var _ = Describe("During an outage of the API server", func() {
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "added"))
 		Expect(observe(ctx, engine, second()).Revision.Unpruned).To(BeFalse())
 		Expect(engine.Prune(ctx, releaseIn(namespace), revision)).To(MatchError(release.ErrChanged))
+	})
+
+	It("nothing is changed while it is unknown if a change would be accepted", func(ctx SpecContext) {
+		mustApply(ctx, newEngine("one"), first())
+
+		o := &outage{method: http.MethodPatch, path: "/configmaps/kept", dryRun: true}
+		engine := during(o, lasting)
+		result, err := apply(ctx, engine, second())
+		expectError[*release.UnavailableError](err)
+		Expect(result.Revision).To(BeZero())
+		Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed"}))
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "dropped"))
+
+		o.over()
+		mustApply(ctx, engine, second())
+		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 deployed"}))
 	})
 
 	It("the next revision deletes what the one before has left", func(ctx SpecContext) {
@@ -169,6 +187,7 @@ var _ = Describe("During an outage of the API server", func() {
 	})
 
 	It("a rollback is resumed, and keeps its reason", func(ctx SpecContext) {
+		rejectIngresses(ctx, namespace)
 		mustApply(ctx, newEngine("one"), first())
 
 		broken := specOf(namespace, "1.1.0", configMap("kept", "2"), rejected)
@@ -236,7 +255,8 @@ var _ = Describe("A record that another process has written", func() {
 		engine := newEngine("one", func(c *rest.Config) {
 			c.Wrap(func(next http.RoundTripper) http.RoundTripper {
 				return roundTripper(func(request *http.Request) (*http.Response, error) {
-					if request.Method == http.MethodPatch && strings.HasSuffix(request.URL.Path, "/configmaps/config") {
+					if request.Method == http.MethodPatch && strings.HasSuffix(request.URL.Path, "/configmaps/config") &&
+						!request.URL.Query().Has("dryRun") {
 						touch()
 					}
 

@@ -5,7 +5,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/chartgen/chart"
@@ -25,15 +24,15 @@ var _ = Describe("A release with problems", func() {
 	})
 
 	It("names the object that the API server refused and why, and recovers once it is fixed", func(ctx SpecContext) {
+		rejectIngresses(ctx, namespace)
 		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("dropped", ""), deployment("manager", "2")))
 		before := getDeployment(ctx, namespace, "manager")
 
-		broken := specOf(namespace, "1.1.0", configMap("brought", ""), deployment("manager", "-1"))
+		broken := specOf(namespace, "1.1.0", configMap("brought", ""), deployment("manager", "2"), rejected)
 		result, err := apply(ctx, engine, broken)
 		expectError[*release.RejectedError](err)
-		Expect(err).To(MatchError(ContainSubstring("the API server refused Deployment " + namespace +
-			"/manager: spec.replicas: must be greater than or equal to 0")))
-		Expect(apierrors.IsInvalid(err)).To(BeTrue())
+		Expect(err).To(MatchError(And(ContainSubstring("the API server refused Ingress "+namespace+"/refused: "),
+			ContainSubstring("no Ingress is allowed here"))))
 		Expect(result.Revision).To(Equal(2))
 		Expect(result.Status).To(Equal(state.StatusFailed))
 		Expect(observe(ctx, engine, broken).State).To(Equal(state.Failed))

@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -10,9 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/manifest"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -35,6 +39,46 @@ type Record struct {
 	Objects []*unstructured.Unstructured
 	// Hooks are the objects of the chart's hooks, with their namespaces. Only Render sets them.
 	Hooks []*unstructured.Unstructured
+}
+
+// Keys returns the keys of the record's objects, in its order.
+func (r *Record) Keys() []object.Key {
+	keys := make([]object.Key, 0, len(r.Objects))
+	for _, o := range r.Objects {
+		keys = append(keys, object.KeyOf(o))
+	}
+
+	return keys
+}
+
+// Paused reports whether the record has Deployments and all of them are scaled to zero by spec.paused.
+func (r *Record) Paused() bool {
+	paused := false
+
+	for _, o := range r.Objects {
+		if o.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "apps", Kind: "Deployment"}) {
+			continue
+		}
+
+		if _, paused = o.GetAnnotations()[v1alpha2.PausedReplicasAnnotation]; !paused {
+			return false
+		}
+	}
+
+	return paused
+}
+
+// Needed returns the keys of the objects that the revision of the record needs: all but the Jobs that have
+// completed in it.
+func (r *Record) Needed(revision state.Revision) []object.Key {
+	return slices.DeleteFunc(r.Keys(), func(o object.Key) bool { return storage.IsFinished(revision, o) })
+}
+
+// Select returns the record's objects with the given keys.
+func (r *Record) Select(keys []object.Key) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(r.Objects), func(o *unstructured.Unstructured) bool {
+		return !slices.Contains(keys, object.KeyOf(o))
+	})
 }
 
 // Read decodes an observed revision. The last record of each release is kept in memory until its

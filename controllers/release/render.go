@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/action"
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
+	kubefake "helm.sh/helm/v3/pkg/kube/fake"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"github.com/capstan-project/capstan/chartgen/expr"
@@ -17,7 +19,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/sandbox"
 )
 
-// Render returns the record that Apply would create, as far as it depends on the chart. It applies
+// Render returns the record that Prepared.Apply would create, as far as it depends on the chart. It applies
 // and stores nothing, and accepts kinds that the API server does not know yet. The error is a
 // *RenderError, unless the cluster does not respond.
 func (e *Engine) Render(ctx context.Context, spec Spec) (*Record, error) {
@@ -33,24 +35,9 @@ func (e *Engine) Render(ctx context.Context, spec Spec) (*Record, error) {
 		return nil, err
 	}
 
-	install := action.NewInstall(&action.Configuration{
-		RESTClientGetter: e.connection,
-		KubeClient:       s.client,
-		Capabilities:     capabilities,
-		Log:              helmLog(s.log),
-	})
-	install.Namespace = spec.Release.Namespace
-	install.ReleaseName = spec.Release.Name
-	install.DryRun = true
-	install.DryRunOption = "client"
-	install.IsUpgrade = true // Helm does not check which objects exist
-	install.SkipCRDs = true
-	install.DisableOpenAPIValidation = true
-	install.PostRenderer = postRendererOnly{spec.PostRenderer}
-
-	rel, err := install.Run(chart, spec.values())
+	rel, err := s.renderManifest(chart, spec, capabilities)
 	if err != nil {
-		return nil, s.explain(err, spec)
+		return nil, err
 	}
 
 	rel.Info = &helmrelease.Info{}
@@ -70,6 +57,33 @@ func (e *Engine) Render(ctx context.Context, spec Spec) (*Record, error) {
 	}
 
 	return record, nil
+}
+
+// renderManifest returns the revision that Helm would create from a chart that renderChart has returned.
+func (s *session) renderManifest(
+	chart *helmchart.Chart, spec Spec, capabilities *chartutil.Capabilities,
+) (*helmrelease.Release, error) {
+	install := action.NewInstall(&action.Configuration{
+		RESTClientGetter: s.engine.connection,
+		KubeClient:       &kubefake.PrintingKubeClient{Out: io.Discard}, // as for helm template
+		Capabilities:     capabilities,
+		Log:              helmLog(s.log),
+	})
+	install.Namespace = s.release.Namespace
+	install.ReleaseName = s.release.Name
+	install.DryRun = true
+	install.DryRunOption = "client"
+	install.IsUpgrade = true // Helm does not check which objects exist
+	install.SkipCRDs = true
+	install.DisableOpenAPIValidation = true
+	install.PostRenderer = postRendererOnly{spec.PostRenderer}
+
+	rel, err := install.Run(chart, spec.values())
+	if err != nil {
+		return nil, s.explain(err, spec)
+	}
+
+	return rel, nil
 }
 
 // renderChart renders the chart of a release in a child process, and returns a chart whose templates

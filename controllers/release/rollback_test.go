@@ -11,8 +11,10 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// rejected is an object that the API server refuses. It is of a kind that is applied last.
-const rejected = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  name: refused\nspec: {}\n"
+// rejected is an object that the API server refuses, although it accepts a dry run of it, in a namespace for
+// which rejectIngresses was called. It is of a kind that is applied last.
+const rejected = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  name: refused\n" +
+	"spec: {defaultBackend: {service: {name: any, port: {number: 80}}}}\n"
 
 // changes are what the second version does to the objects of the first.
 var changes = map[string]struct {
@@ -75,6 +77,8 @@ var _ = Describe("A rollback", func() {
 		})
 
 		It("undoes an upgrade that "+change+" and then is rejected", func(ctx SpecContext) {
+			rejectIngresses(ctx, namespace)
+
 			first, _ := versions(change)
 			mustApply(ctx, engine, first)
 			before := objects(ctx, namespace)
@@ -121,6 +125,8 @@ var _ = Describe("A rollback", func() {
 	})
 
 	It("keeps the last healthy revision, however many attempts follow", func(ctx SpecContext) {
+		rejectIngresses(ctx, namespace)
+
 		first := specOf(namespace, "1.0.0", configMap("config", "1"))
 		first.HistoryLimit = 3
 		mustApply(ctx, engine, first)

@@ -8,9 +8,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"helm.sh/helm/v3/pkg/action"
-	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chartutil"
 	helmstorage "helm.sh/helm/v3/pkg/storage"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/controllers/release/cluster"
@@ -21,13 +20,12 @@ import (
 // session is one action on one release: Helm's action, with Capstan's storage and Kubernetes
 // client.
 type session struct {
-	engine       *Engine
-	release      types.NamespacedName
-	log          logr.Logger
-	store        *storage.Store
-	client       *cluster.Client
-	postRenderer PostRenderer
-	rendered     bool // Helm has rendered the chart, and all objects can be applied
+	engine   *Engine
+	release  types.NamespacedName
+	log      logr.Logger
+	store    *storage.Store
+	client   *cluster.Client
+	rendered bool // the chart could be rendered, to valid objects
 }
 
 func (e *Engine) newSession(ctx context.Context, release types.NamespacedName) *session {
@@ -81,79 +79,6 @@ func (s *session) loadObserved(ctx context.Context, revision state.Revision) (*a
 	return config, nil
 }
 
-// apply installs or upgrades the release.
-func (s *session) apply(ctx context.Context, spec Spec, observed state.Observed) error {
-	config, err := s.loadObserved(ctx, observed.Revision)
-	if err != nil {
-		return err
-	}
-
-	s.store.ProtectHealthy()
-
-	labels, err := s.engine.labels(spec)
-	if err != nil {
-		return err
-	}
-
-	s.client.SetOwnKinds(spec.Own)
-	s.store.SetNewRevision(storage.NewRevision{Labels: labels})
-	s.postRenderer = spec.PostRenderer
-
-	options := chartutil.ReleaseOptions{Revision: 1, IsInstall: true}
-	if newest, status := s.store.Newest(); newest > 0 && status != state.StatusUninstalled {
-		options = chartutil.ReleaseOptions{Revision: newest + 1, IsUpgrade: true}
-	}
-
-	chart, err := s.renderChart(ctx, spec, options, config.Capabilities)
-	if err != nil {
-		return err
-	}
-
-	if options.IsInstall {
-		return s.explain(s.install(config, chart, spec), spec)
-	}
-
-	if err := s.store.FailInterrupted(observed.Message); err != nil {
-		return s.explain(err, spec)
-	}
-
-	return s.explain(s.upgrade(config, chart, spec), spec)
-}
-
-func (s *session) install(config *action.Configuration, chart *helmchart.Chart, spec Spec) error {
-	config.Releases.MaxHistory = historyLimit(spec.HistoryLimit)
-
-	install := action.NewInstall(config)
-	install.Namespace = s.release.Namespace
-	install.ReleaseName = s.release.Name
-	install.Replace = true // a history that an uninstall has kept
-	install.SkipCRDs = true
-	install.TakeOwnership = true
-	install.DisableOpenAPIValidation = true
-	install.Timeout = s.engine.options.HookTimeout
-	install.PostRenderer = s
-
-	_, err := install.Run(chart, spec.values())
-
-	return err
-}
-
-func (s *session) upgrade(config *action.Configuration, chart *helmchart.Chart, spec Spec) error {
-	upgrade := action.NewUpgrade(config)
-	upgrade.Namespace = s.release.Namespace
-	upgrade.ResetValues = true // otherwise empty values would mean those of the revision before
-	upgrade.MaxHistory = historyLimit(spec.HistoryLimit)
-	upgrade.SkipCRDs = true
-	upgrade.TakeOwnership = true
-	upgrade.DisableOpenAPIValidation = true
-	upgrade.Timeout = s.engine.options.HookTimeout
-	upgrade.PostRenderer = s
-
-	_, err := upgrade.Run(s.release.Name, chart, spec.values())
-
-	return err
-}
-
 // rollback applies the manifest of an earlier revision.
 func (s *session) rollback(ctx context.Context, options RollbackOptions, observed state.Observed) error {
 	config, err := s.loadObserved(ctx, observed.Revision)
@@ -198,21 +123,20 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 		Description: fmt.Sprintf("Rollback to %d: %s", options.Revision, options.Reason),
 	})
 
-	if err := s.store.FailInterrupted(observed.Message); err != nil {
-		return err
+	if err := s.setRollbackTarget(manifest.String(), options); err != nil {
+		return s.explain(err, Spec{})
 	}
 
-	setTarget := s.client.SetTarget
-	if options.SkipUnknownKinds {
-		setTarget = s.client.SetPartialTarget
-	}
-
-	if err := setTarget(manifest.String()); err != nil {
+	if err := s.client.DryRunTarget(s.store.CurrentManifests(), true); err != nil {
 		return s.explain(err, Spec{})
 	}
 
 	if err := s.recordStages(); err != nil {
 		return s.explain(err, Spec{})
+	}
+
+	if err := s.store.FailInterrupted(observed.Message); err != nil {
+		return err
 	}
 
 	rollback := action.NewRollback(config)
@@ -223,25 +147,12 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 	return s.explain(rollback.Run(s.release.Name), Spec{})
 }
 
-// Run implements Helm's post-renderer. Helm calls it after it has rendered the manifest, and before
-// it stores or applies anything.
-func (s *session) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
-	manifest, err := postRender(s.postRenderer, rendered)
-	if err != nil {
-		return nil, err
+func (s *session) setRollbackTarget(manifest string, options RollbackOptions) error {
+	if options.SkipUnknownKinds {
+		return s.client.SetPartialTarget(manifest)
 	}
 
-	if err := s.client.SetTarget(manifest.String()); err != nil {
-		return nil, err
-	}
-
-	if err := s.recordStages(); err != nil {
-		return nil, err
-	}
-
-	s.rendered = true
-
-	return manifest, nil
+	return s.client.SetTarget(manifest, func(schema.GroupKind) bool { return false })
 }
 
 // uninstall deletes the release.
@@ -277,8 +188,16 @@ func (s *session) uninstall(ctx context.Context, own OwnKinds) error {
 	return s.explain(err, Spec{})
 }
 
-func (s *session) result() Result {
+// run runs an action on the release, unless another one is running.
+func (s *session) run(action func(*session) error) (Result, error) {
+	unlock, err := s.engine.lock(s.release)
+	if err != nil {
+		return Result{}, err
+	}
+	defer unlock()
+
+	err = action(s)
 	revision, status := s.store.LastWritten()
 
-	return Result{Revision: revision, Status: status, Changes: s.client.Changes()}
+	return Result{Revision: revision, Status: status, Changes: s.client.Changes()}, err
 }

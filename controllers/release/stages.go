@@ -19,7 +19,7 @@ import (
 // gone everything else that the revision no longer has. What it has done is seen in the cluster, so it can
 // stop at any time.
 //
-// After a *RejectedError or *ConflictError the revision is marked failed. Other errors are those of Apply,
+// After a *RejectedError or *ConflictError the revision is marked failed. Other errors are those of Prepared.Apply,
 // and *RemainingError while objects that were deleted still exist; the revision stays staged.
 func (e *Engine) Advance(
 	ctx context.Context, release types.NamespacedName, revision state.Revision, own OwnKinds,

@@ -133,7 +133,19 @@ func observe(ctx context.Context, e *release.Engine, spec release.Spec) state.Ob
 // apply applies the desired state of a release, whatever state it is in.
 func apply(ctx context.Context, e *release.Engine, spec release.Spec) (release.Result, error) {
 	GinkgoHelper()
-	return e.Apply(ctx, spec, observe(ctx, e, spec))
+	return applyObserved(ctx, e, spec, observe(ctx, e, spec))
+}
+
+// applyObserved applies the desired state of a release that is in an observed state.
+func applyObserved(
+	ctx context.Context, e *release.Engine, spec release.Spec, observed state.Observed,
+) (release.Result, error) {
+	prepared, err := e.Prepare(ctx, spec, observed, release.PrepareOptions{})
+	if err != nil {
+		return release.Result{}, err
+	}
+
+	return prepared.Apply()
 }
 
 func mustApply(ctx context.Context, e *release.Engine, spec release.Spec) release.Result {

@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -159,6 +160,59 @@ var _ = Describe("A provider's CustomResourceDefinitions", Ordered, func() {
 				HaveField("Note", ContainSubstring("spec.size")),
 			)),
 		)
+	})
+
+	It("are not changed by an upgrade that could not be applied", func(ctx SpecContext) {
+		good, bad := newTiny("whole", "v1.0.0"), newTiny("whole", "v1.1.0").serving("v1", "v2")
+		bad.components = strings.Replace(bad.components, "replicas: 1", "replicas: -1", 1) +
+			"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: taken, namespace: whole-system}\n"
+		p := install(ctx, good)
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		taken := &corev1.ConfigMap{ObjectMeta: named("whole", "taken")}
+		taken.Annotations = map[string]string{
+			v1alpha2.HelmReleaseNameAnnotation: "other", v1alpha2.HelmReleaseNamespaceAnnotation: "elsewhere",
+		}
+		Expect(w.client.Create(ctx, taken)).To(Succeed())
+
+		before := time.Now()
+		ofUpgrade := func(r bed.Request) bool {
+			return r.Received.After(before) && (r.Name == good.crd() || r.Name == "whole-controller-manager")
+		}
+		// change changes the resource. A new request makes the operator look at the cluster at once.
+		change := func(patches ...string) {
+			GinkgoHelper()
+			update(ctx, w, p, func(p v1alpha2.Provider) {
+				p.GetSpec().Version, p.GetSpec().ManifestPatches = bad.version, patches
+				p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: time.Now().String()})
+			})
+		}
+
+		By("finding that a patch matches nothing")
+		w.offer(ctx, bad)
+		change("kind: Deployment\nmetadata: {name: other, labels: {a: b}}")
+		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.ComponentsPatchErrorReason, "it matches no object"))
+
+		By("finding an object of another release")
+		change()
+		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InstallFailedReason,
+			"ConfigMap whole/taken belongs to release elsewhere/other"))
+
+		By("finding that the API server would refuse an object")
+		Expect(w.client.Delete(ctx, taken)).To(Succeed())
+		change()
+		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InstallFailedReason,
+			"the API server would refuse Deployment whole/whole-controller-manager, so nothing was changed",
+			"v1.0.0 stays installed, as revision 1, and is healthy"))
+
+		Expect(w.operatorWrites(ofUpgrade)).To(BeEmpty())
+		Expect(names(w.definition(ctx, good.crd()))).To(HaveExactElements("v1"))
+
+		By("upgrading once all is accepted")
+		change("kind: Deployment\nspec: {replicas: 1}")
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		Expect(names(w.definition(ctx, good.crd()))).To(HaveExactElements("v1", "v2"))
+		Expect(p.Status.Release.Revision).To(Equal(int64(2)))
 	})
 
 	It("that another program changes are restored, or reported", func(ctx SpecContext) {

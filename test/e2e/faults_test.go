@@ -131,25 +131,24 @@ var _ = Describe("An API server with faults", Ordered, func() {
 
 	It("delays a rollback, which keeps its reason", func(ctx SpecContext) {
 		first, second := newTiny("returning", "v1.0.0").withConfigMaps(2), newTiny("returning", "v1.1.0").withConfigMaps(2)
-		second.components = strings.Replace(second.components, "replicas: 1", "replicas: -1", 1)
-		p := start(ctx, first, second)
+		p := start(ctx, first, failing(second))
 
 		faulty.Break(func(r *http.Request) bool {
 			return r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/configmaps/config-1") &&
-				strings.Contains(bodyOf(r), "v1.0.0")
+				!r.URL.Query().Has("dryRun") && strings.Contains(bodyOf(r), "v1.0.0")
 		})
 		DeferCleanup(func() { faulty.Break(nil) })
 
-		const reason = "the API server refused Deployment returning/returning-controller-manager"
+		const reason = "it cannot become healthy: Job returning/prepare"
 
 		upgrade(ctx, p)
-		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.InstallFailedReason, "v1.1.0 failed: "+reason,
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.UnhealthyReason, "v1.1.0 failed: "+reason,
 			"the rollback failed: ConfigMap returning/config-1 could not be applied for now: an injected fault"))
 
 		faulty.Break(nil)
 		Eventually(w.read(ctx, p)).Should(And(
-			notBeReady(v1alpha2.InstallFailedReason, reason, "v1.0.0 runs again, as revision 3"),
-			beStalled(v1alpha2.InstallFailedReason),
+			notBeReady(v1alpha2.UnhealthyReason, reason, "v1.0.0 runs again, as revision 3"),
+			beStalled(v1alpha2.UnhealthyReason),
 		))
 		Expect(w.helm(ctx, "helm", "history", "infrastructure-returning", "-n", "returning")).To(HaveExactElements(
 			HaveField("Status", "superseded"),

@@ -32,6 +32,30 @@ func neverRunning(t tiny) tiny {
 	return t
 }
 
+// failing returns the provider with a Job that fails after a second.
+func failing(t tiny) tiny {
+	t.components += "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: prepare, namespace: " + t.name + "-system}\n" +
+		"spec:\n  activeDeadlineSeconds: 1\n  template:\n    spec:\n      restartPolicy: Never\n" +
+		"      nodeSelector: {no: such-node}\n      containers: [{name: prepare, image: prepare}]\n"
+
+	return t
+}
+
+// oneWay returns two versions of a provider whose second one the API server does not change back to the first:
+// it has an immutable ConfigMap that must not be deleted.
+func oneWay(name string) (first, second tiny) {
+	with := func(t tiny, fields string) tiny {
+		t.components += "---\napiVersion: v1\nkind: ConfigMap\n" + strings.Replace(fields, "NAMESPACE", name+"-system", 1)
+		return t
+	}
+
+	first = with(newTiny(name, "v1.0.0"), "metadata: {name: settings, namespace: NAMESPACE}\ndata: {a: first}\n")
+	second = with(newTiny(name, "v1.1.0"), "metadata: {name: settings, namespace: NAMESPACE, "+
+		"finalizers: [example.com/held]}\nimmutable: true\ndata: {a: second}\n")
+
+	return first, second
+}
+
 var _ = Describe("A rollback", Ordered, ContinueOnFailure, func() {
 	var (
 		w    *world
@@ -141,17 +165,46 @@ var _ = Describe("A rollback", Ordered, ContinueOnFailure, func() {
 	})
 
 	It("follows at once when a Job has failed", func(ctx SpecContext) {
-		bad := newTiny("failing", "v1.1.0")
-		bad.components += "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: prepare, namespace: failing-system}\n" +
-			"spec:\n  activeDeadlineSeconds: 1\n  template:\n    spec:\n      restartPolicy: Never\n" +
-			"      nodeSelector: {no: such-node}\n      containers: [{name: prepare, image: prepare}]\n"
-		p := install(ctx, newTiny("failing", "v1.0.0"), bad)
+		p := install(ctx, newTiny("failing", "v1.0.0"), failing(newTiny("failing", "v1.1.0")))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) {
 			p.GetSpec().Version, p.GetSpec().Release.Timeout = "v1.1.0", nil
 		})
 		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.UnhealthyReason,
 			"v1.1.0 failed: it cannot become healthy: Job failing/prepare", "v1.0.0 runs again, as revision 3"))
+	})
+
+	It("changes nothing if the API server would refuse an object", func(ctx SpecContext) {
+		first, second := oneWay("oneway")
+		p := install(ctx, first, second)
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+		before := deployment(ctx, p)
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release.RollbackTo = ptr.To(int64(1)) })
+		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InstallFailedReason,
+			"the API server would refuse ConfigMap oneway/settings, so nothing was changed: ",
+			"field is immutable when `immutable` is set", "it has finalizers: example.com/held",
+			"v1.1.0 stays installed, as revision 2, and is healthy"))
+		Expect(deployment(ctx, p).Generation).To(Equal(before.Generation))
+		Expect(w.helm(ctx, "helm", "history", "infrastructure-oneway", "-n", "oneway")).To(HaveLen(2))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Release.RollbackTo = nil })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
+	})
+
+	It("does not follow a failure if the API server would refuse an object", func(ctx SpecContext) {
+		first, second := oneWay("stuck")
+		p := install(ctx, first, neverRunning(second))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.TimedOutWaitingForDeploymentReason,
+			"v1.1.0 failed: not healthy within 3s",
+			"it stays, because the provider cannot return to v1.0.0 of revision 1: "+
+				"the API server would refuse ConfigMap stuck/settings, so nothing was changed: ",
+			"given up after 1 attempts"))
+		Expect(deployment(ctx, p).Spec.Template.Spec.Containers[0].Image).To(HaveSuffix(":v1.1.0"))
+		Expect(w.helm(ctx, "helm", "history", "infrastructure-stuck", "-n", "stuck")).To(HaveLen(2))
 	})
 
 	It("to a revision that ran keeps a paused provider paused", func(ctx SpecContext) {

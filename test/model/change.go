@@ -24,7 +24,7 @@ func (r *reconcile) change() (plan, last []request) {
 	}
 
 	snapshot := r.Snapshot()
-	r.process.stalled = !snapshot.convertible(r.content.Version)
+	r.process.stalled = !snapshot.convertible(r.content.Version) || decision.Action == state.Apply && r.wouldRefuse()
 
 	if decision.Action == state.Apply && !r.process.stalled {
 		plan = append(plan, request{send: func() bool { r.applyCRD(r.content.Version); return true }})
@@ -178,6 +178,23 @@ func (r *reconcile) complete(record Record, unpruned bool) []request {
 	}})
 }
 
+// wouldRefuse reports whether the API server would refuse an object that the resource asks for. It is asked
+// once any object exists.
+func (r *reconcile) wouldRefuse() bool {
+	for name, o := range (Record{Content: r.content}).Objects() {
+		if len(r.objects) > 0 && o.isRefused(name) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// isRefused reports whether the API server refuses an object with a name.
+func (o Object) isRefused(name string) bool {
+	return Find(o.Version).Flaw == Refused && name != Manager
+}
+
 // apply returns the requests that change the objects to those of a revision.
 func (r *reconcile) apply(record Record) []request {
 	var plan []request
@@ -198,7 +215,7 @@ func (r *reconcile) apply(record Record) []request {
 		}
 
 		plan = append(plan, request{failed: failed, send: func() bool {
-			if Find(o.Version).Flaw == Refused && name != Manager {
+			if o.isRefused(name) {
 				return false
 			}
 

@@ -72,6 +72,19 @@ func (e *ObjectError) Error() string { return e.Object.String() + ": " + e.Reaso
 // Unwrap returns the API server's error. Its text may quote values and must not be shown.
 func (e *ObjectError) Unwrap() error { return e.cause }
 
+// DryRunError means that the API server would refuse objects. Nothing was done.
+type DryRunError struct{ Objects []*ObjectError }
+
+func (e *DryRunError) Error() string {
+	first, others := summarize(e.Objects)
+
+	return fmt.Sprintf("the API server would refuse %s, so nothing was changed: %s%s%s",
+		first.Object, first.Reason, others, object.Fix(first.cause))
+}
+
+// Unwrap returns the error of each object.
+func (e *DryRunError) Unwrap() []error { return causes(e.Objects) }
+
 // RejectedError means that the API server refused objects. Objects of kinds that come before theirs
 // in Helm's order were applied, later ones were not, and nothing was pruned.
 type RejectedError struct{ Objects []*ObjectError }

@@ -2,15 +2,19 @@ package cluster
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"helm.sh/helm/v3/pkg/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/capstan-project/capstan/controllers/release/dryrun"
 )
 
 // Patch is a change of an object.
@@ -76,4 +80,74 @@ func (c *Client) DryRun(info *resource.Info, patch *Patch) (*unstructured.Unstru
 	}
 
 	return patched.(*unstructured.Unstructured), nil
+}
+
+// DryRunTarget sends what the action would change about the target's objects as dry runs, where bases are
+// the manifests that it starts from. It does nothing if none of the objects exists: nothing runs then that
+// the action could harm. The error is a *DryRunError if the API server would refuse a change, and an
+// *UnavailableError if that could not be found out for a reason that may go away by itself.
+//
+// Objects of own kinds are left out if their CRDs change first.
+func (c *Client) DryRunTarget(bases []string, withOwn bool) error {
+	if len(c.target.live) == 0 {
+		return nil
+	}
+
+	lists, err := c.parseAll(bases)
+	if err != nil {
+		return c.fail(err)
+	}
+
+	checked := c.target.objects.Filter(func(info *resource.Info) bool { return withOwn || c.isOther(info) })
+
+	err = c.each(checked, func(info *resource.Info) error {
+		c.AddHelmMetadata(info.Object.(*unstructured.Unstructured)) // as the action does
+
+		change := dryrun.Change{Own: c.own.includes(info), Brings: c.target.brings}
+
+		return change.Problem(c.dryRunOne(info, find(lists, info)))
+	})
+
+	if refused := (*RejectedError)(nil); errors.As(err, &refused) {
+		err = &DryRunError{Objects: refused.Objects}
+	}
+
+	return c.fail(err)
+}
+
+// dryRunOne is applyOne as a dry run.
+func (c *Client) dryRunOne(info *resource.Info, bases []runtime.Object) error {
+	live := c.target.live[info]
+	if live == nil {
+		_, err := c.helper(info).DryRun(true).Create(info.Namespace, true, info.Object)
+		return err
+	}
+
+	if len(bases) == 0 {
+		bases = []runtime.Object{info.Object}
+	}
+
+	for _, base := range bases {
+		patch, err := NewPatch(info, base, live)
+		if err != nil {
+			return err
+		}
+
+		if patch == nil {
+			continue
+		}
+
+		patched, err := c.DryRun(info, patch)
+		if apierrors.IsInvalid(err) && c.needsReplacement(info) {
+			return checkReplacement(info, live, err)
+		}
+
+		if err != nil {
+			return err
+		}
+
+		live = patched
+	}
+
+	return nil
 }

@@ -72,13 +72,11 @@ func (c *Client) needsReplacement(info *resource.Info) bool {
 func (c *Client) replace(
 	info *resource.Info, live *unstructured.Unstructured, refusal error,
 ) (runtime.Object, error) {
-	key := KeyOf(info)
-
-	if obstacle := obstacleToReplacement(key.GroupKind(), live); obstacle != "" {
-		return nil, &notReplacedError{kind: key.Kind, obstacle: obstacle, refusal: refusal}
+	if err := checkReplacement(info, live, refusal); err != nil {
+		return nil, err
 	}
 
-	c.log.Info("Replacing an object to change an immutable field", "object", key.String())
+	c.log.Info("Replacing an object to change an immutable field", "object", KeyOf(info).String())
 
 	if err := c.delete(info, live); err != nil {
 		return nil, fmt.Errorf("replace it: %w", err)
@@ -92,6 +90,17 @@ func (c *Client) replace(
 	c.addChange(&c.changes.Replaced, info)
 
 	return created, nil
+}
+
+// checkReplacement returns an error if an object must not be deleted and recreated after the refusal of a
+// change.
+func checkReplacement(info *resource.Info, live *unstructured.Unstructured, refusal error) error {
+	key := KeyOf(info)
+	if obstacle := obstacleToReplacement(key.GroupKind(), live); obstacle != "" {
+		return &notReplacedError{kind: key.Kind, obstacle: obstacle, refusal: refusal}
+	}
+
+	return nil
 }
 
 // notReplacedError means that a change was refused, and that an object which must not be deleted would

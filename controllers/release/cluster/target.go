@@ -2,10 +2,13 @@ package cluster
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"helm.sh/helm/v3/pkg/kube"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/controllers/object"
@@ -17,6 +20,7 @@ type target struct {
 	manifest string
 	objects  kube.ResourceList
 	live     map[*resource.Info]*unstructured.Unstructured
+	partial  bool // it lacks objects whose kinds were not served
 }
 
 // includes reports whether the objects are the target's, and not a hook's.
@@ -24,11 +28,45 @@ func (t target) includes(list kube.ResourceList) bool {
 	return len(list) > 0 && len(t.objects) > 0 && list[0] == t.objects[0]
 }
 
+// brings reports whether the target has an object, by resource and name.
+func (t target) brings(resourceName, name string) bool {
+	return slices.ContainsFunc(t.objects, func(info *resource.Info) bool {
+		return info.Mapping.Resource.Resource == resourceName && info.Name == name
+	})
+}
+
 // SetTarget sets the manifest that the action applies, and reads all of its objects. It fails
 // before anything is recorded or applied if a kind is unknown or an object belongs to another
 // release. Objects that are scaled automatically keep their replicas.
-func (c *Client) SetTarget(content string) error {
+//
+// Objects of unknown kinds for which isAwaited returns true are left to CompleteTarget.
+func (c *Client) SetTarget(content string, isAwaited func(schema.GroupKind) bool) error {
 	list, unknown, err := c.resolveTarget(content)
+	if err != nil {
+		return err
+	}
+
+	missing := slices.DeleteFunc(slices.Clone(unknown), func(o object.Key) bool { return isAwaited(o.GroupKind()) })
+	if len(missing) > 0 {
+		return c.fail(&UnknownKindError{Objects: missing})
+	}
+
+	if err := c.setTarget(content, list); err != nil {
+		return err
+	}
+
+	c.target.partial = len(unknown) > 0
+
+	return nil
+}
+
+// CompleteTarget adds the objects to the target whose kinds were not served when it was set.
+func (c *Client) CompleteTarget() error {
+	if !c.target.partial {
+		return nil
+	}
+
+	list, unknown, err := c.resolveTarget(c.target.manifest)
 	if err != nil {
 		return err
 	}
@@ -37,7 +75,17 @@ func (c *Client) SetTarget(content string) error {
 		return c.fail(&UnknownKindError{Objects: unknown})
 	}
 
-	return c.setTarget(content, list)
+	known := c.target
+	added := list.Filter(func(info *resource.Info) bool { return !known.objects.Contains(info) })
+
+	if err := c.setTarget(known.manifest, added); err != nil {
+		return err
+	}
+
+	c.target.objects = slices.Concat(known.objects, added)
+	maps.Copy(c.target.live, known.live)
+
+	return nil
 }
 
 // SetPartialTarget is like SetTarget, but leaves out the objects whose kinds are unknown: they cannot

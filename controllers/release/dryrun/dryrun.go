@@ -1,0 +1,63 @@
+// Package dryrun judges what the API server says about dry runs of changes.
+package dryrun
+
+import (
+	"errors"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Change is what is known of a change that was tried.
+type Change struct {
+	// Own is true if the object is of a kind that its release defines.
+	Own bool
+	// Brings reports whether the action applies an object, by resource and name.
+	Brings func(resource, name string) bool
+}
+
+// Problem returns the error of a dry run if it says that the change itself would be refused, or that this
+// could not be found out for a passing reason. It returns nil for errors that say nothing about the change,
+// which can then only be tried.
+func (c Change) Problem(err error) error {
+	if err == nil {
+		return nil
+	}
+
+	text, about := err.Error(), detailsOf(err)
+
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		// Another program has written or created the object since it was read.
+		return nil
+	case apierrors.IsNotFound(err) && c.Brings(about.Kind, about.Name):
+		// It was deleted since it was read, or needs what comes before it, such as its Namespace.
+		return nil
+	case apierrors.IsForbidden(err) && about.Kind == "pods":
+		// What a Pod needs to be admitted, such as its ServiceAccount, may come before it.
+		return nil
+	case apierrors.IsBadRequest(err) && strings.Contains(text, "does not support dry run"):
+		// A webhook with side effects.
+		return nil
+	case apierrors.IsInternalError(err) && strings.Contains(text, "webhook"):
+		// A webhook's server does not answer, which the action may change: it may be the release's own manager.
+		return nil
+	case c.Own && strings.Contains(text, "admission webhook"):
+		// Objects of own kinds are applied once the new manager answers, which may not see it in the same way.
+		return nil
+	}
+
+	return err
+}
+
+// detailsOf returns what an error is about.
+func detailsOf(err error) metav1.StatusDetails {
+	var status apierrors.APIStatus
+
+	if errors.As(err, &status) && status.Status().Details != nil {
+		return *status.Status().Details
+	}
+
+	return metav1.StatusDetails{}
+}

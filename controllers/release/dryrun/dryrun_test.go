@@ -1,0 +1,65 @@
+package dryrun_test
+
+import (
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/capstan-project/capstan/controllers/release/dryrun"
+)
+
+func TestProblem(t *testing.T) {
+	resource := func(name string) schema.GroupResource { return schema.GroupResource{Resource: name} }
+	denied := errors.New(`admission webhook "validation.test" denied the request: no`)
+	other := dryrun.Change{Brings: func(resource, name string) bool { return resource == "namespaces" && name == "new" }}
+	own := dryrun.Change{Own: true, Brings: other.Brings}
+
+	for name, test := range map[string]struct {
+		change dryrun.Change
+		err    error
+		want   bool
+	}{
+		"success": {other, nil, false},
+		"an invalid field": {
+			other, apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "a", field.ErrorList{}), true,
+		},
+		"a denial by a policy":  {other, apierrors.NewForbidden(resource("services"), "a", errors.New("no")), true},
+		"a denial by a webhook": {other, apierrors.NewForbidden(resource("services"), "a", denied), true},
+		"a denial by a webhook for a kind of the release": {
+			own, apierrors.NewForbidden(resource("identities"), "a", denied), false,
+		},
+		"an invalid field of a kind of the release": {
+			own, apierrors.NewInvalid(schema.GroupKind{Kind: "Identity"}, "a", field.ErrorList{}), true,
+		},
+		"a namespace that exists nowhere": {other, apierrors.NewNotFound(resource("namespaces"), "old"), true},
+		"a namespace that comes with it":  {other, apierrors.NewNotFound(resource("namespaces"), "new"), false},
+		"a Pod without its ServiceAccount": {
+			other, apierrors.NewForbidden(resource("pods"), "a", errors.New("no")), false,
+		},
+		"an object that others have created": {other, apierrors.NewAlreadyExists(resource("services"), "a"), false},
+		"an object that others have written": {other, apierrors.NewConflict(resource("services"), "a", nil), false},
+		"a webhook that cannot be dry-run": {
+			other, apierrors.NewBadRequest(`admission webhook "a" does not support dry run`), false,
+		},
+		"another bad request": {other, apierrors.NewBadRequest("the object has no name"), true},
+		"a webhook that does not answer": {
+			other, apierrors.NewInternalError(errors.New(`failed calling webhook "a"`)), false,
+		},
+		"another internal error":              {other, apierrors.NewInternalError(errors.New("etcd has no leader")), true},
+		"an API server that does not respond": {other, errors.New("connection refused"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+
+			if test.want {
+				g.Expect(test.change.Problem(test.err)).To(Equal(test.err))
+			} else {
+				g.Expect(test.change.Problem(test.err)).To(Succeed())
+			}
+		})
+	}
+}

@@ -1,0 +1,180 @@
+package release_test
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// denyIngresses makes the API server refuse the Ingresses of a namespace, if a CEL expression is false.
+func denyIngresses(ctx context.Context, namespace, unless string) {
+	GinkgoHelper()
+
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: namespace},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Create},
+					Rule: admissionv1.Rule{
+						APIGroups: []string{"networking.k8s.io"}, APIVersions: []string{"v1"}, Resources: []string{"ingresses"},
+					},
+				},
+			}}},
+			Validations: []admissionv1.Validation{{
+				Expression: "request.namespace != '" + namespace + "' || " + unless,
+				Message:    "no Ingress is allowed here",
+			}},
+		},
+	}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: namespace},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: namespace, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		},
+	}
+	policies := client.AdmissionregistrationV1()
+
+	_, err := policies.ValidatingAdmissionPolicies().Create(ctx, policy, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	_, err = policies.ValidatingAdmissionPolicyBindings().Create(ctx, binding, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(policies.ValidatingAdmissionPolicyBindings().Delete(ctx, namespace, metav1.DeleteOptions{})).To(Succeed())
+		Expect(policies.ValidatingAdmissionPolicies().Delete(ctx, namespace, metav1.DeleteOptions{})).To(Succeed())
+	})
+
+	probe := &networkingv1.Ingress{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-"},
+		Spec: networkingv1.IngressSpec{DefaultBackend: &networkingv1.IngressBackend{
+			Service: &networkingv1.IngressServiceBackend{Name: "any", Port: networkingv1.ServiceBackendPort{Number: 80}},
+		}},
+	}
+
+	Eventually(func() error {
+		_, err := client.NetworkingV1().Ingresses(namespace).Create(ctx, probe, metav1.CreateOptions{})
+		return err
+	}).Should(MatchError(ContainSubstring("no Ingress is allowed here")), "the policy is in force")
+}
+
+// rejectIngresses makes the API server refuse the Ingresses of a namespace, but accept dry runs of them.
+func rejectIngresses(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	denyIngresses(ctx, namespace, "(has(request.dryRun) && request.dryRun)")
+}
+
+var _ = Describe("Nothing is changed if the API server would refuse an object", func() {
+	var (
+		namespace string
+		engine    *release.Engine
+	)
+
+	BeforeEach(func(ctx SpecContext) {
+		namespace = newNamespace(ctx)
+		engine = newEngine("one")
+	})
+
+	// expectNothing expects that an action fails by a dry run, and that nothing has changed.
+	expectNothing := func(ctx SpecContext, message string, action func() (release.Result, error)) {
+		GinkgoHelper()
+
+		before, revisions := objects(ctx, namespace), history(ctx, namespace)
+		result, err := action()
+		expectError[*release.DryRunError](err)
+		Expect(err).To(MatchError(HavePrefix(message)))
+		Expect(result.Revision).To(BeZero())
+		Expect(objects(ctx, namespace)).To(Equal(before))
+		Expect(history(ctx, namespace)).To(Equal(revisions))
+	}
+
+	It("of an upgrade", func(ctx SpecContext) {
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "first"), serviceAccount("first")))
+		denyIngresses(ctx, namespace, "false")
+
+		second := specOf(namespace, "2.0.0", configMap("config", "second"), serviceAccount("second"), rejected)
+		expectNothing(ctx, "the API server would refuse Ingress "+namespace+"/refused, so nothing was changed: ",
+			func() (release.Result, error) { return apply(ctx, engine, second) })
+	})
+
+	It("of a rollback", func(ctx SpecContext) {
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "first"), rejected))
+
+		second := specOf(namespace, "2.0.0", configMap("config", "second"), serviceAccount("second"))
+		mustApply(ctx, engine, second)
+		denyIngresses(ctx, namespace, "false")
+
+		expectNothing(ctx, "the API server would refuse Ingress "+namespace+"/refused, so nothing was changed: ",
+			func() (release.Result, error) {
+				options := release.RollbackOptions{Revision: 1}
+				return engine.Rollback(ctx, releaseIn(namespace), options, observe(ctx, engine, second))
+			})
+	})
+
+	It("that is adopted with others", func(ctx SpecContext) {
+		run(ctx, "kubectl", "create", "configmap", "config", "-n", namespace, "--from-literal=key=before")
+
+		expectNothing(ctx, "the API server would refuse Deployment "+namespace+"/manager, so nothing was changed: ",
+			func() (release.Result, error) {
+				return apply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "first"), deployment("manager", "-1")))
+			})
+	})
+
+	It("but what a webhook that does not answer would say is not waited for", func(ctx SpecContext) {
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "first"), `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: `+namespace+`-webhook}
+webhooks:
+- name: silent.release.test
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig: {url: "https://127.0.0.1:1/"}
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+namespace+`}}
+  rules: [{apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [configmaps]}]
+`))
+
+		annotate := []string{"annotate", "configmap", "config", "-n", namespace, "a=b", "--overwrite", "--dry-run=server"}
+
+		Eventually(func() error { return command(ctx, "kubectl", annotate...).Run() }).ShouldNot(
+			Succeed(), "the API server calls the webhook")
+
+		result, err := apply(ctx, engine, specOf(namespace, "1.1.0", configMap("config", "second")))
+		expectError[*release.UnavailableError](err)
+		Expect(result.Revision).To(Equal(2), "the upgrade was tried, and is retried")
+	})
+
+	It("of which a first install that meets none tries none", func(ctx SpecContext) {
+		tried := atomic.Int64{}
+		counting := newEngine("two", func(c *rest.Config) {
+			c.Wrap(func(next http.RoundTripper) http.RoundTripper {
+				return roundTripper(func(r *http.Request) (*http.Response, error) {
+					if r.URL.Query().Has("dryRun") {
+						tried.Add(1)
+					}
+
+					return next.RoundTrip(r)
+				})
+			})
+		})
+
+		mustApply(ctx, counting, specOf(namespace, "1.0.0", configMap("config", "first"), configMap("same", "")))
+		Expect(tried.Load()).To(BeZero())
+
+		By("trying only what an upgrade changes")
+
+		second := mustApply(ctx, counting, specOf(namespace, "1.1.0", configMap("config", "second"), configMap("same", "")))
+		Expect(second.Status).To(Equal(state.StatusDeployed))
+		Expect(tried.Load()).To(Equal(int64(1)))
+	})
+})

@@ -1,0 +1,201 @@
+package release
+
+import (
+	"bytes"
+	"context"
+
+	"helm.sh/helm/v3/pkg/action"
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/storage"
+)
+
+// Prepared is an install or upgrade that only has to be applied.
+type Prepared struct {
+	session  *session
+	spec     Spec
+	observed state.Observed
+
+	config   *action.Configuration
+	chart    *helmchart.Chart
+	manifest string
+	options  chartutil.ReleaseOptions
+}
+
+// PrepareOptions are the options of Engine.Prepare.
+type PrepareOptions struct {
+	// CRDsFollow is true if CRDs of the chart are applied before the release. Objects of the kinds that they
+	// define are not tried then, and these kinds need not be served yet.
+	CRDsFollow bool
+}
+
+// Prepare prepares an install or upgrade of a release, and changes nothing. It renders the chart and reads
+// the objects. If any of them exists, it asks the API server, by dry runs, whether it would accept what
+// changes.
+//
+// The error is, or wraps, one of these: ErrChanged, *LockedError, *RenderError, *UnknownKindError,
+// *ConflictError, *DryRunError, or *UnavailableError if the API server could not be asked.
+func (e *Engine) Prepare(
+	ctx context.Context, spec Spec, observed state.Observed, options PrepareOptions,
+) (*Prepared, error) {
+	if observed.State == state.Locked {
+		return nil, &LockedError{Message: observed.Message, Until: observed.Until}
+	}
+
+	p := &Prepared{session: e.newSession(ctx, spec.Release), spec: spec, observed: observed}
+	if err := p.render(ctx); err != nil {
+		return nil, err
+	}
+
+	if err := p.check(options); err != nil {
+		return nil, p.session.explain(err, spec)
+	}
+
+	return p, nil
+}
+
+// render reads the history and renders the manifest of the next revision.
+func (p *Prepared) render(ctx context.Context) (err error) {
+	s := p.session
+
+	p.config, err = s.loadObserved(ctx, p.observed.Revision)
+	if err != nil {
+		return err
+	}
+
+	s.store.ProtectHealthy()
+
+	labels, err := s.engine.labels(p.spec)
+	if err != nil {
+		return err
+	}
+
+	s.store.SetNewRevision(storage.NewRevision{Labels: labels})
+
+	p.options = chartutil.ReleaseOptions{Revision: 1, IsInstall: true}
+	if newest, status := s.store.Newest(); newest > 0 && status != state.StatusUninstalled {
+		p.options = chartutil.ReleaseOptions{Revision: newest + 1, IsUpgrade: true}
+	}
+
+	p.chart, err = s.renderChart(ctx, p.spec, p.options, p.config.Capabilities)
+	if err != nil {
+		return err
+	}
+
+	rel, err := s.renderManifest(p.chart, p.spec, p.config.Capabilities)
+	if err != nil {
+		return err
+	}
+
+	p.manifest = rel.Manifest
+
+	return nil
+}
+
+// check reads the objects of the manifest, and makes sure that the API server would accept them.
+func (p *Prepared) check(options PrepareOptions) error {
+	var defined map[schema.GroupKind]crds.DefinedKind
+
+	isAwaited := func(kind schema.GroupKind) bool {
+		if options.CRDsFollow && defined == nil {
+			defined = crds.DefinedKinds(p.spec.Chart.CRDs)
+		}
+
+		_, found := defined[kind]
+
+		return found
+	}
+
+	client := p.session.client
+	client.SetOwnKinds(p.spec.Own)
+
+	if err := client.SetTarget(p.manifest, isAwaited); err != nil {
+		return err
+	}
+
+	p.session.rendered = true
+
+	return client.DryRunTarget(p.session.store.CurrentManifests(), !options.CRDsFollow)
+}
+
+// Apply changes the release to its desired state by one Helm action: an install if the release was
+// state.Absent, state.RecordsLost or state.Uninstalled, otherwise an upgrade. It first marks the newest revision
+// failed if the release was state.Interrupted. It returns when the objects are applied, ready or
+// not, and announces long waits for hooks of the chart by longwait.Begin, with the context that was given to
+// Prepare. It cannot be cancelled once it has started, because Helm would continue in the background; each of
+// its requests is limited instead. It must be called only once.
+//
+// The error is nil only if the result is stored. Otherwise it is, or wraps, one of these:
+//   - ErrChanged, *LockedError, *UnknownKindError, *ConflictError: nothing was done
+//   - *RejectedError, *UnavailableError, *RemoveError: there is a new revision, which failed; after an
+//     *UnavailableError, the next Apply of the same writes that revision again
+//   - *StorageError: the Secret of a revision could not be written
+func (p *Prepared) Apply() (Result, error) {
+	return p.session.run(func(s *session) error { return s.explain(p.apply(), p.spec) })
+}
+
+func (p *Prepared) apply() error {
+	if err := p.session.client.CompleteTarget(); err != nil {
+		return err
+	}
+
+	if err := p.session.recordStages(); err != nil {
+		return err
+	}
+
+	if p.options.IsInstall {
+		return p.install()
+	}
+
+	if err := p.session.store.FailInterrupted(p.observed.Message); err != nil {
+		return err
+	}
+
+	return p.upgrade()
+}
+
+func (p *Prepared) install() error {
+	p.config.Releases.MaxHistory = historyLimit(p.spec.HistoryLimit)
+
+	install := action.NewInstall(p.config)
+	install.Namespace = p.spec.Release.Namespace
+	install.ReleaseName = p.spec.Release.Name
+	install.Replace = true // a history that an uninstall has kept
+	install.SkipCRDs = true
+	install.TakeOwnership = true
+	install.DisableOpenAPIValidation = true
+	install.Timeout = p.session.engine.options.HookTimeout
+	install.PostRenderer = checkedManifest(p.manifest)
+
+	_, err := install.Run(p.chart, p.spec.values())
+
+	return err
+}
+
+func (p *Prepared) upgrade() error {
+	upgrade := action.NewUpgrade(p.config)
+	upgrade.Namespace = p.spec.Release.Namespace
+	upgrade.ResetValues = true // otherwise empty values would mean those of the revision before
+	upgrade.MaxHistory = historyLimit(p.spec.HistoryLimit)
+	upgrade.SkipCRDs = true
+	upgrade.TakeOwnership = true
+	upgrade.DisableOpenAPIValidation = true
+	upgrade.Timeout = p.session.engine.options.HookTimeout
+	upgrade.PostRenderer = checkedManifest(p.manifest)
+
+	_, err := upgrade.Run(p.spec.Release.Name, p.chart, p.spec.values())
+
+	return err
+}
+
+// checkedManifest implements Helm's post-renderer: Helm renders the manifest again, and gets the one that
+// was checked.
+type checkedManifest string
+
+func (m checkedManifest) Run(*bytes.Buffer) (*bytes.Buffer, error) {
+	return bytes.NewBufferString(string(m)), nil
+}
