@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/patches"
 )
 
@@ -94,4 +95,31 @@ func TestRestartingReportsNoContent(t *testing.T) {
 
 	_, err := renderer.Render([]byte(withSecret("data: [hunter2]\n", "", "      {}\n")))
 	g.Expect(err).To(MatchError("read Secret credentials: not a valid Secret"))
+}
+
+// Secrets that the spec adds count like those of the chart.
+func TestRestartingForAdditionalSecrets(t *testing.T) {
+	const (
+		secret   = "apiVersion: v1\nkind: Secret\nmetadata: {name: credentials}\n"
+		mounting = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: manager, namespace: tiny}\n" +
+			"spec: {template: {spec: {volumes: [{name: c, secret: {secretName: credentials}}]}}}\n"
+	)
+
+	g := NewWithT(t)
+	installed := decoded(g, "---\n"+secret+"stringData: {password: one}\n"+mounting)
+
+	for password, want := range map[string]map[string]string{"one": nil, "two": {v1alpha2.SecretChangesAnnotation: "1"}} {
+		in := additional(secret+"stringData: {password: ${PASSWORD}}\n", map[string]string{"PASSWORD": password})
+		in.Namespace, in.Label = "tiny", "infrastructure-tiny"
+		inner, err := patches.New(in)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		renderer := patches.Restarting{Renderer: inner, Namespace: "tiny", Installed: installed}
+		rendered, err := renderer.Render([]byte(mounting))
+		g.Expect(err).NotTo(HaveOccurred())
+
+		deployment := decoded(g, string(rendered))[0]
+		got, _, _ := unstructured.NestedStringMap(deployment.Object, "spec", "template", "metadata", "annotations")
+		g.Expect(got).To(Equal(want), password)
+	}
 }
