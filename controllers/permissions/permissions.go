@@ -84,24 +84,24 @@ func merge(all []Permission) []Permission {
 	return merged
 }
 
-// collect adds up the permissions that have the same key.
-func collect(all []Permission, key func(Permission) string, add func(*Permission, Permission)) []Permission {
+// collect adds up the items, permissions or rules, that have the same key.
+func collect[T any](all []T, key func(T) string, add func(*T, T)) []T {
 	index := map[string]int{}
 
-	var collected []Permission
+	var collected []T
 
-	for _, p := range all {
-		k := key(p)
+	for _, item := range all {
+		k := key(item)
 
 		i, found := index[k]
 		if !found {
 			index[k] = len(collected)
-			collected = append(collected, p)
+			collected = append(collected, item)
 
 			continue
 		}
 
-		add(&collected[i], p)
+		add(&collected[i], item)
 	}
 
 	return collected

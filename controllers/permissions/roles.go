@@ -174,29 +174,22 @@ func onRole(verb, resource, name string) rbacv1.PolicyRule {
 // joined returns the rules with the resources of the same group, names and verbs in one, without rules
 // that earlier ones cover.
 func joined(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	var all []rbacv1.PolicyRule
-
-	index := map[string]int{}
+	var needed []rbacv1.PolicyRule
 
 	for _, rule := range rules {
-		if covered, _ := validation.Covers(all, []rbacv1.PolicyRule{rule}); covered {
-			continue
+		if covered, _ := validation.Covers(needed, []rbacv1.PolicyRule{rule}); !covered {
+			needed = append(needed, rule)
 		}
-
-		key := fmt.Sprintf("%q %q %q %q", rule.APIGroups, rule.ResourceNames, rule.Verbs, rule.NonResourceURLs)
-
-		i, found := index[key]
-		if !found {
-			index[key] = len(all)
-			all = append(all, rule)
-
-			continue
-		}
-
-		all[i].Resources = union(all[i].Resources, rule.Resources)
 	}
 
-	return all
+	return collect(needed,
+		func(rule rbacv1.PolicyRule) string {
+			return fmt.Sprintf("%q %q %q %q", rule.APIGroups, rule.ResourceNames, rule.Verbs, rule.NonResourceURLs)
+		},
+		func(into *rbacv1.PolicyRule, rule rbacv1.PolicyRule) {
+			into.Resources = union(into.Resources, rule.Resources)
+		},
+	)
 }
 
 // bound returns a Role or, without a namespace, a ClusterRole, and its binding to an account.
