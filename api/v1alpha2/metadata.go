@@ -125,6 +125,9 @@ const (
 	ConfigMapManifestsKey = "manifests"
 )
 
+// Asks reports whether a resource carries an annotation with the value "true".
+func Asks(p Provider, annotation string) bool { return p.GetAnnotations()[annotation] == "true" }
+
 // LabelValue returns s if it is a valid label value. Otherwise (it is longer than 63 characters,
 // like SHA-256 digests, or has invalid characters, like the + of build metadata) it returns the
 // valid part of s and a hash of s, so that different strings have different values.

@@ -30,5 +30,5 @@ func IsRelease(provider v1alpha2.Provider, history state.History, record *releas
 
 // Adopts reports whether a user allows to take over a release of something else.
 func Adopts(provider v1alpha2.Provider) bool {
-	return provider.GetAnnotations()[v1alpha2.AdoptReleaseAnnotation] == "true"
+	return v1alpha2.Asks(provider, v1alpha2.AdoptReleaseAnnotation)
 }

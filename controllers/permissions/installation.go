@@ -136,11 +136,6 @@ func (i Installation) managed() []string {
 	return slices.DeleteFunc(i.crds(), func(name string) bool { return slices.Contains(spec.Unmanaged, name) })
 }
 
-// asks reports whether the resource carries an annotation with the value "true".
-func (i Installation) asks(annotation string) bool {
-	return i.Provider.GetAnnotations()[annotation] == "true"
-}
-
 // labelsNamespace reports whether the release's namespace gets labels.
 func (i Installation) labelsNamespace() (bool, error) {
 	labels, err := chartgen.NamespaceLabels(i.Chart)

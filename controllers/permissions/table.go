@@ -131,7 +131,7 @@ var table = []row{
 		names: theirNames, scope: wholeCluster,
 		purpose: "delete the CRDs, if the annotation `" + v1alpha2.DeleteCRDsAnnotation + "` asks for it",
 		targets: func(i Installation) ([]target, error) {
-			if !i.asks(v1alpha2.DeleteCRDsAnnotation) {
+			if !v1alpha2.Asks(i.Provider, v1alpha2.DeleteCRDsAnnotation) {
 				return nil, nil
 			}
 
@@ -142,7 +142,7 @@ var table = []row{
 		verbs: []string{"delete"}, resources: "`namespaces`", names: releaseNamespace, scope: wholeCluster,
 		purpose: "delete the namespace, if the annotation `" + v1alpha2.DeleteNamespaceAnnotation + "` asks for it",
 		targets: func(i Installation) ([]target, error) {
-			if !i.asks(v1alpha2.DeleteNamespaceAnnotation) {
+			if !v1alpha2.Asks(i.Provider, v1alpha2.DeleteNamespaceAnnotation) {
 				return nil, nil
 			}
 

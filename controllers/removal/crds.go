@@ -20,7 +20,7 @@ import (
 // cannot create objects any more.
 func (r *Removal) deleteCRDs(ctx context.Context) error {
 	// The CRDs belong to the owner of the release.
-	if !r.asked(v1alpha2.DeleteCRDsAnnotation) || r.foreign {
+	if !v1alpha2.Asks(r.Provider, v1alpha2.DeleteCRDsAnnotation) || r.foreign {
 		return nil
 	}
 

@@ -18,7 +18,7 @@ import (
 // namespaceFree keeps the namespace, and the provider with it, while it contains something else that
 // would be deleted with it.
 func (r *Removal) namespaceFree(ctx context.Context) error {
-	if r.terminating || !r.asked(v1alpha2.DeleteNamespaceAnnotation) {
+	if r.terminating || !v1alpha2.Asks(r.Provider, v1alpha2.DeleteNamespaceAnnotation) {
 		return nil
 	}
 
@@ -81,7 +81,7 @@ func (r *Removal) namespaceUsed(by string) error {
 // deleteNamespace deletes the resource's namespace if the resource asks for it. Of several resources
 // that are deleted together, the one with the greatest UID does.
 func (r *Removal) deleteNamespace(ctx context.Context) error {
-	if r.terminating || !r.asked(v1alpha2.DeleteNamespaceAnnotation) {
+	if r.terminating || !v1alpha2.Asks(r.Provider, v1alpha2.DeleteNamespaceAnnotation) {
 		return nil
 	}
 
@@ -93,8 +93,7 @@ func (r *Removal) deleteNamespace(ctx context.Context) error {
 	}
 
 	for _, p := range neighbors {
-		asks := p.GetAnnotations()[v1alpha2.DeleteNamespaceAnnotation] == "true"
-		if asks && cmp.Compare(p.GetUID(), r.Provider.GetUID()) > 0 {
+		if v1alpha2.Asks(p, v1alpha2.DeleteNamespaceAnnotation) && cmp.Compare(p.GetUID(), r.Provider.GetUID()) > 0 {
 			return nil
 		}
 	}

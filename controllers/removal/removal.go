@@ -105,11 +105,6 @@ func (r *Removal) explain(err error) error {
 		strings.TrimSuffix(err.Error(), object.Fix(err)), v1alpha2.Finalizer, r.release)}
 }
 
-// asked reports whether the resource carries an annotation with the value "true".
-func (r *Removal) asked(annotation string) bool {
-	return r.Provider.GetAnnotations()[annotation] == "true"
-}
-
 // installed reports whether the resource has something that can be uninstalled.
 func (r *Removal) installed() bool { return r.recorded || len(r.leftovers) > 0 }
 
@@ -136,7 +131,7 @@ func (r *Removal) coreLast(ctx context.Context) error {
 // notInUse keeps the provider while there are objects that need it. Without a release nothing would
 // be lost, and when the whole namespace goes nothing can be kept.
 func (r *Removal) notInUse(ctx context.Context) error {
-	if !r.installed() || r.terminating || r.asked(v1alpha2.DeleteInUseAnnotation) {
+	if !r.installed() || r.terminating || v1alpha2.Asks(r.Provider, v1alpha2.DeleteInUseAnnotation) {
 		return nil
 	}
 
@@ -192,7 +187,7 @@ func (r *Removal) uninstall(ctx context.Context) error {
 // processes their finalizers, is deleted. There are none if a user does not want to wait for it, or if the
 // manager is deleted with the namespace anyway.
 func (r *Removal) ownKinds(ctx context.Context) (release.OwnKinds, error) {
-	if r.terminating || r.asked(v1alpha2.DeleteInUseAnnotation) {
+	if r.terminating || v1alpha2.Asks(r.Provider, v1alpha2.DeleteInUseAnnotation) {
 		return nil, nil
 	}
 
