@@ -20,8 +20,6 @@ const (
 	syncTime = 2 * time.Second
 	// retryTime is when to check again if a kind cannot be watched.
 	retryTime = 10 * time.Second
-	// accessTime is how long it is known whether a kind may be watched.
-	accessTime = 5 * time.Minute
 	// The intervals of reads of objects that may not be watched.
 	pollTime          = time.Minute
 	pollUnhealthyTime = 5 * time.Second
@@ -33,7 +31,7 @@ const (
 type kind struct {
 	// informer watches the objects; nil if that is not permitted, so that they are polled.
 	informer cache.Informer
-	// since is when the watch was started, or when it was found out that it is not permitted.
+	// since is when the watch was started.
 	since time.Time
 }
 
@@ -109,7 +107,7 @@ func (t *Tracker) Watch(ctx context.Context, owner Owner, objects []object.Key) 
 	t.setKinds(owner.key(), wanted)
 
 	for gvk := range wanted {
-		if t.isSettled(gvk) {
+		if t.isWatched(gvk) {
 			continue
 		}
 
@@ -121,23 +119,14 @@ func (t *Tracker) Watch(ctx context.Context, owner Owner, objects []object.Key) 
 	return nil
 }
 
-// isSettled reports whether a kind is watched, or was found lately not to be permitted.
-func (t *Tracker) isSettled(gvk schema.GroupVersionKind) bool {
+// isWatched reports whether a kind is watched.
+func (t *Tracker) isWatched(gvk schema.GroupVersionKind) bool {
 	known := t.kindOf(gvk)
-
-	return known != nil && (known.informer != nil || time.Since(known.since) < accessTime)
+	return known != nil && known.informer != nil
 }
 
-// watchKind starts to watch a kind, or notes that it is not permitted. Only requests that start watches
-// wait for each other.
+// watchKind starts to watch a kind, or notes that it is not permitted.
 func (t *Tracker) watchKind(ctx context.Context, gvk schema.GroupVersionKind) error {
-	t.starting.Lock()
-	defer t.starting.Unlock()
-
-	if t.isSettled(gvk) {
-		return nil
-	}
-
 	permitted, err := t.access(ctx, gvk)
 	if meta.IsNoMatchError(err) {
 		return nil // its objects cannot exist: get says so
@@ -147,8 +136,15 @@ func (t *Tracker) watchKind(ctx context.Context, gvk schema.GroupVersionKind) er
 		return err
 	}
 
+	t.starting.Lock()
+	defer t.starting.Unlock()
+
+	if t.isWatched(gvk) {
+		return nil // another reconcile has started the watch meanwhile
+	}
+
 	if !permitted {
-		t.setKind(gvk, &kind{since: time.Now()})
+		t.setKind(gvk, &kind{})
 		return nil
 	}
 

@@ -24,8 +24,8 @@ import (
 // some time.
 type Wake func(provider, namespace string, after time.Duration)
 
-// Access reports whether the operator may list and watch the objects of a kind. The error is a
-// NoKindMatchError if the API server does not serve the kind.
+// Access reports whether the operator may list and watch the objects of a kind. It is asked often, and should
+// remember answers for a while. The error is a NoKindMatchError if the API server does not serve the kind.
 type Access func(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
 
 // Options of a Tracker.
@@ -61,7 +61,8 @@ type Tracker struct {
 	apiReader   client.Reader
 	wake        Wake
 
-	// starting is held while watches are started, which takes requests; mu never is.
+	// starting is held while a watch is started, so that each is started once. Neither it nor mu is held
+	// during requests.
 	starting sync.Mutex
 
 	mu     sync.Mutex

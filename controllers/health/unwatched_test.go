@@ -106,6 +106,40 @@ var _ = Describe("A kind that is not watched", func() {
 		Eventually(func() ([]object.Key, error) { return tracker.Unverified(ctx, all) }).Should(ConsistOf(manager))
 	})
 
+	It("because the API server takes its time to permit it delays no other kind", func(ctx SpecContext) {
+		asked, permit := make(chan struct{}), make(chan struct{})
+		slow := func(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {
+			if gvk.Kind == "Deployment" {
+				close(asked)
+				<-permit
+			}
+
+			return true, nil
+		}
+		tracker := trackAs(cluster.Config(), namespace, slow)
+		ended := make(chan error, 1)
+
+		go func() {
+			_, err := tracker.Unverified(ctx, []object.Key{manager})
+			ended <- err
+		}()
+
+		Eventually(asked).Should(BeClosed())
+
+		other := make(chan error, 1)
+
+		go func() {
+			_, err := tracker.Check(ctx, []object.Key{config})
+			other <- err
+		}()
+
+		Eventually(other).Should(Receive(BeNil()))
+		Expect(ended).NotTo(Receive())
+
+		close(permit)
+		Eventually(ended).Should(Receive(BeNil()))
+	})
+
 	It("because no release has it any more wakes nothing", func(ctx SpecContext) {
 		tracker := track(namespace)
 		Expect(tracker.Unverified(ctx, []object.Key{config, manager})).To(HaveLen(2))
