@@ -18,6 +18,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -78,7 +79,7 @@ func measureApplier(
 	core *harness.Release,
 	files []chart.File,
 ) (took time.Duration, again int, err error) {
-	b, _, err := start(ctx)
+	b, err := bed.Start(ctx, bed.Options{})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -188,7 +189,7 @@ func apply(ctx context.Context, applier *crds.Applier, request crds.Request) ([]
 }
 
 func measureKubectlCRDs(ctx context.Context, files []chart.File) (took time.Duration, err error) {
-	b, _, err := start(ctx)
+	b, err := bed.Start(ctx, bed.Options{})
 	if err != nil {
 		return 0, err
 	}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/chartgen/expr"
 	"github.com/capstan-project/capstan/test/bed"
@@ -139,13 +138,14 @@ func report(capstan []figures, kubectl []time.Duration, idle time.Duration) {
 // measureOperator measures the time from the creation of five resources until all are Ready, on a
 // new control plane.
 func measureOperator(ctx context.Context, releases []*harness.Release, idle time.Duration) (f figures, err error) {
-	b, c, err := start(ctx)
+	b, err := bed.Start(ctx, bed.Options{})
 	if err != nil {
 		return f, err
 	}
 	defer func() { err = errors.Join(err, b.Stop()) }()
 
-	if err := harness.InstallCRDs(ctx, c, "."); err != nil {
+	c, err := harness.Prepare(ctx, b.Config(), ".")
+	if err != nil {
 		return f, err
 	}
 
@@ -198,7 +198,7 @@ func measureOperator(ctx context.Context, releases []*harness.Release, idle time
 // measureKubectl measures the time to apply the same objects, one file for each provider, on a new
 // control plane.
 func measureKubectl(ctx context.Context, releases []*harness.Release) (took time.Duration, err error) {
-	b, _, err := start(ctx)
+	b, err := bed.Start(ctx, bed.Options{})
 	if err != nil {
 		return 0, err
 	}
@@ -237,18 +237,4 @@ func measureKubectl(ctx context.Context, releases []*harness.Release) (took time
 	}
 
 	return time.Since(begin), nil
-}
-
-func start(ctx context.Context) (*bed.Bed, client.Client, error) {
-	b, err := bed.Start(ctx, bed.Options{})
-	if err != nil {
-		return nil, nil, err
-	}
-
-	c, err := harness.NewClient(b.Config())
-	if err != nil {
-		return nil, nil, errors.Join(err, b.Stop())
-	}
-
-	return b, c, nil
 }

@@ -45,7 +45,7 @@ type world struct {
 
 // newWorld prepares a control plane. The caller stops the operators.
 func newWorld(ctx context.Context, b *bed.Bed, program, folder string, seed uint64) (*world, error) {
-	c, err := harness.NewClient(b.Config())
+	c, err := harness.Prepare(ctx, b.Config(), root)
 	if err != nil {
 		return nil, err
 	}
@@ -53,10 +53,6 @@ func newWorld(ctx context.Context, b *bed.Bed, program, folder string, seed uint
 	w := &world{
 		bed: b, client: c, oracle: &model.Oracle{}, charts: map[string]string{},
 		observer: &observer{client: c, contents: map[types.UID]model.Content{}},
-	}
-
-	if err := harness.InstallCRDs(ctx, c, root); err != nil {
-		return nil, err
 	}
 
 	for i := range w.operators {

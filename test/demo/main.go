@@ -65,12 +65,8 @@ func run(ctx context.Context) (err error) {
 
 	defer func() { err = errors.Join(err, b.Stop()) }()
 
-	c, err := harness.NewClient(b.Config())
+	c, err := harness.Prepare(starting, b.Config(), ".")
 	if err != nil {
-		return err
-	}
-
-	if err := harness.InstallCRDs(starting, c, "."); err != nil {
 		return err
 	}
 

@@ -84,9 +84,8 @@ func newWorld(ctx context.Context, apiServerFlags ...string) *world {
 
 	var err error
 
-	w.client, err = harness.NewClient(w.bed.Config())
+	w.client, err = harness.Prepare(ctx, w.bed.Config(), root)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(harness.InstallCRDs(ctx, w.client, root)).To(Succeed())
 
 	return w
 }

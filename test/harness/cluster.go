@@ -45,6 +45,17 @@ func NewClient(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: Scheme()})
 }
 
+// Prepare installs the operator's own CRDs, from below the module's root, into a cluster, and returns a client
+// for it.
+func Prepare(ctx context.Context, config *rest.Config, root string) (client.Client, error) {
+	c, err := NewClient(config)
+	if err != nil {
+		return nil, err
+	}
+
+	return c, InstallCRDs(ctx, c, root)
+}
+
 // InstallCRDs creates the operator's own CRDs from config/crd/bases below the module's root, and
 // waits until they are served.
 func InstallCRDs(ctx context.Context, c client.Client, root string) error {

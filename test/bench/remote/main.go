@@ -49,12 +49,8 @@ func run(ctx context.Context, pairs int, most float64, logFile string) (err erro
 	}
 	defer func() { err = errors.Join(err, b.Stop()) }()
 
-	c, err := harness.NewClient(b.Config())
+	c, err := harness.Prepare(ctx, b.Config(), ".")
 	if err != nil {
-		return err
-	}
-
-	if err := harness.InstallCRDs(ctx, c, "."); err != nil {
 		return err
 	}
 

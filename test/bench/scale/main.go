@@ -69,12 +69,8 @@ func run(ctx context.Context, list string, idle time.Duration, plot, profiles st
 
 	defer func() { err = errors.Join(err, b.Stop()) }()
 
-	c, err := harness.NewClient(b.Config())
+	c, err := harness.Prepare(ctx, b.Config(), ".")
 	if err != nil {
-		return err
-	}
-
-	if err := harness.InstallCRDs(ctx, c, "."); err != nil {
 		return err
 	}
 
