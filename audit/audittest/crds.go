@@ -38,6 +38,7 @@ func CRDs(certificate []byte) []*apiextensionsv1.CustomResourceDefinition {
 
 	legacyCluster := crd(Legacy, "infrastructure.", "LegacyCluster", "v1beta1")
 	legacyMachine := crd(Legacy, "infrastructure.", "LegacyMachine", "v1beta1")
+	legacyMachine.Spec.Versions[0].Deprecated = true // the API server warns of it in each response
 
 	return []*apiextensionsv1.CustomResourceDefinition{
 		crd(Core, "", "Cluster", newest),

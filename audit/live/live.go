@@ -57,6 +57,9 @@ type reader struct {
 func Read(ctx context.Context, config *rest.Config, limits Limits) (*audit.Snapshot, error) {
 	r := &reader{limits: limits, snapshot: &audit.Snapshot{Time: time.Now()}}
 
+	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NoWarnings{} // the user did not choose the versions that are read
+
 	var err error
 	if r.crds, err = clientset.NewForConfig(config); err != nil {
 		return nil, err
