@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/test/bed/tools"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // measure does the work for a release once and returns its CPU time.
@@ -55,7 +57,11 @@ func newMeasures(ctx context.Context, dir string) ([]measure, error) {
 func command(ctx context.Context, program string, args ...string) (time.Duration, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 
-	cmd.Env = append(os.Environ(), "CLUSTERCTL_DISABLE_VERSIONCHECK=true")
+	// clusterctl would read its own setting of that name from the variable.
+	environment := slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, testproviders.Variable+"=")
+	})
+	cmd.Env = append(environment, "CLUSTERCTL_DISABLE_VERSIONCHECK=true")
 
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("%s: %w\n%.2000s", filepath.Base(program), err, out)
