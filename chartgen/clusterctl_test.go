@@ -189,7 +189,7 @@ func chartObjects(c *chart.Chart, variables map[string]string) (map[string]strin
 
 	for name, content := range rendered {
 		if strings.HasSuffix(name, ".yaml") {
-			documents = append(documents, []byte(content))
+			documents = append(documents, []byte(strings.TrimSpace(content)+"\n")) // as Helm does
 		}
 	}
 
@@ -197,7 +197,7 @@ func chartObjects(c *chart.Chart, variables map[string]string) (map[string]strin
 		documents = append(documents, crd.Data)
 	}
 
-	objects, err := utilyaml.ToUnstructured(bytes.Join(documents, []byte("\n---\n")))
+	objects, err := utilyaml.ToUnstructured(bytes.Join(documents, []byte("---\n")))
 	if err != nil {
 		return nil, err
 	}

@@ -209,7 +209,12 @@ func JoinCRDs(c *chart.Chart, namespace string) ([]byte, error) {
 			}
 		}
 
-		fmt.Fprintf(&out, "---\n%s\n", bytes.TrimSpace(data))
+		// White space at the end may be part of a block scalar.
+		fmt.Fprintf(&out, "---\n%s", data)
+
+		if !bytes.HasSuffix(data, []byte("\n")) {
+			out.WriteString("\n")
+		}
 	}
 
 	return out.Bytes(), nil

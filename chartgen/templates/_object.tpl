@@ -12,6 +12,8 @@ Arguments, as a list: the chart's root context, the name of the template with th
 {{- /* clusterctl's reader ends all lines, the last one too, with a line feed. */ -}}
 {{- $text := include $name $root | trimPrefix "\n" | trimPrefix "\ufeff" | replace "\r\n" "\n" -}}
 {{- if not (hasSuffix "\n" $text) }}{{ $text = printf "%s\n" $text }}{{ end -}}
+{{- /* Helm deletes these words from its output, once. The text contains them so that they remain; see below. */ -}}
+{{- $text = $text | replace "<no <no value>value>" "<no value>" -}}
 {{- $object := fromYaml $text -}}
 {{- if hasKey $object "Error" -}}
   {{- fail (printf "%s is not valid YAML with the given variables: %s" $name $object.Error) -}}
@@ -28,7 +30,10 @@ Arguments, as a list: the chart's root context, the name of the template with th
   {{- include "capstan.setAll" (list $metadata "labels" (dict "clusterctl.cluster.x-k8s.io" "" "cluster.x-k8s.io/provider" $root.Chart.Name)) -}}
   {{- include "capstan.namespace" (list $object $from $root.Release.Namespace) -}}
   {{- include "capstan.workload" (list $object $root.Values) -}}
-  {{- toYaml $object -}}
+  {{- $yaml := toYaml $object | replace "<no value>" "<no <no value>value>" -}}
+  {{- $yaml -}}
+  {{- /* Helm removes white space at the end of a manifest. Here it is part of a block scalar, so a comment ends it. */ -}}
+  {{- if ne $yaml (trim $yaml) }}{{ "\n# end" }}{{ end -}}
 {{- end -}}
 {{- end -}}
 
@@ -77,10 +82,10 @@ orders with .Values.commonAnnotations. */ -}}
   {{- end -}}
 {{- else if has $object.kind (list "MutatingWebhookConfiguration" "ValidatingWebhookConfiguration") -}}
   {{- with ($object.metadata.annotations | default dict) -}}
-    {{- with get . "cert-manager.io/inject-ca-from" -}}
-      {{- $certificate := splitList "/" . -}}
+    {{- if hasKey . "cert-manager.io/inject-ca-from" -}}
+      {{- $certificate := get . "cert-manager.io/inject-ca-from" | toString | splitList "/" -}}
       {{- if ne (len $certificate) 2 -}}
-        {{- fail (printf "%s %s: the annotation cert-manager.io/inject-ca-from is %q, expected namespace/name" $object.kind $object.metadata.name .) -}}
+        {{- fail (printf "%s %s: the annotation cert-manager.io/inject-ca-from is %q, expected namespace/name" $object.kind $object.metadata.name (join "/" $certificate)) -}}
       {{- end -}}
       {{- $_ := set $object.metadata.annotations "cert-manager.io/inject-ca-from" (printf "%s/%s" $to (last $certificate)) -}}
     {{- end -}}
