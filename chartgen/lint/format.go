@@ -113,6 +113,23 @@ func isEmpty(text string) bool { return text == "" }
 // subject returns the kind and name of the object, or "" if the finding concerns a whole file.
 func (f Finding) subject() string { return strings.TrimSpace(f.Kind + " " + f.Object) }
 
+// markdownText escapes what Markdown takes for a tag or the end of a cell.
+var markdownText = strings.NewReplacer("<", "&lt;", "|", `\|`)
+
+// MarkdownTable describes rules for the documentation.
+func MarkdownTable(rules []Rule) string {
+	var b strings.Builder
+
+	b.WriteString("| Rule | Level | Requirement |\n| --- | --- | --- |\n")
+
+	for _, rule := range rules {
+		fmt.Fprintf(&b, "| [%s](%s) | %s | %s |\n",
+			rule.Name, rule.Contract, rule.Level, markdownText.Replace(rule.Requirement))
+	}
+
+	return b.String()
+}
+
 // position returns "file:line", the file alone if the finding has no line, or "" without a file.
 func (f Finding) position() string {
 	if f.Line == 0 {

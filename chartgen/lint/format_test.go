@@ -187,3 +187,9 @@ func TestUnknownFormat(t *testing.T) {
 	NewWithT(t).Expect(lint.Write(&bytes.Buffer{}, "xml", lint.Rules(), nil)).
 		To(MatchError(ContainSubstring("text, json, sarif, github")))
 }
+
+func TestMarkdownTable(t *testing.T) {
+	rule := lint.Rule{Name: "a/b", Level: lint.Error, Contract: "https://example.com", Requirement: "It is <a> | <b>."}
+	NewWithT(t).Expect(lint.MarkdownTable([]lint.Rule{rule})).To(Equal("| Rule | Level | Requirement |\n" +
+		"| --- | --- | --- |\n| [a/b](https://example.com) | error | It is &lt;a> \\| &lt;b>. |\n"))
+}

@@ -1,6 +1,6 @@
 // Package lint checks what a provider publishes against the rules of the Cluster API contracts that
-// can be checked on files: clusterctl's provider contract and the control plane contract, v1beta1
-// and v1beta2. It needs no cluster, runs nothing, and changes nothing.
+// can be checked on files: that of clusterctl, and those of the kinds of providers, v1beta1 and v1beta2.
+// It needs no cluster, runs nothing, and changes nothing.
 package lint
 
 import (

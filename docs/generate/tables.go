@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/capstan-project/capstan/audit"
+	"github.com/capstan-project/capstan/chartgen/lint"
 	"github.com/capstan-project/capstan/controllers/permissions"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -16,8 +17,9 @@ var tables = []struct {
 	page, name string
 	markdown   func() string
 }{
-	{"docs/audit.md", "audit-rules", audit.MarkdownTable},
+	{"docs/audit.md", "audit-rules", func() string { return lint.MarkdownTable(audit.Rules()) }},
 	{"docs/concepts.md", "states", state.MarkdownTable},
+	{"docs/lint.md", "lint-rules", func() string { return lint.MarkdownTable(lint.Rules()) }},
 	{"docs/remote.md", "permissions", permissions.MarkdownTable},
 }
 

@@ -12,33 +12,52 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/lint"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/registries"
 )
 
 // lintOptions are the flags of `chart lint`.
 type lintOptions struct {
 	*cli.Options
 
+	input    *lintInput
 	findings *cli.FindingsFlags
 }
 
 func newLintCommand(options *cli.Options) *cobra.Command {
 	o := &lintOptions{Options: options}
 	cmd := &cobra.Command{
-		Use:   "lint DIR[/VERSION]",
-		Short: "Check a provider's components against the contracts of Cluster API",
-		Long: `Check what a provider publishes against the clusterctl provider contract and the contract of control
-planes.
+		Use:   "lint DIR|FILE.tgz|URL",
+		Short: "Check what a provider publishes against the contracts of Cluster API",
+		Long: `Check what a provider publishes against the contracts of Cluster API: that of clusterctl, and those of
+infrastructure, machine pools, bootstrap configurations, control planes and IP address management.
 
-DIR is a provider's folder in clusterctl's local-repository layout, named after the provider's
-label. Without VERSION the newest one is used. The output formats sarif and github are for code
-scanning and for annotations of GitHub Actions. The exit code is 1 if there is a finding of the
---fail-on level or a worse one.`,
+The argument is one of these:
+
+  * a provider's folder in clusterctl's local-repository layout, such as infrastructure-aws, or the folder of
+    a version in it. Without a version the newest one is used.
+  * a folder with the files of one version, such as the output of a release: set --name, and --type unless the
+    components have the usual name.
+  * the archive of a chart, FILE.tgz.
+  * an address: https://github.com/OWNER/PROJECT/releases/tag/VERSION, or that of another web server, or
+    oci://REGISTRY/PATH for a chart or an artifact. Set --type and --name for providers that clusterctl
+    does not know.
+
+The output formats sarif and github are for code scanning and for annotations of GitHub Actions. The exit
+code is 1 if there is a finding of the --fail-on level or a worse one.`,
 		Example: `  capstan chart lint providers/infrastructure-aws/v2.11.1
-  capstan chart lint providers/infrastructure-aws --output github --fail-on warning`,
-		Args: cli.Arguments(1, 1, "a provider's folder, or one of its versions"),
+  capstan chart lint out --name example --version v1.2.3 --output github --fail-on warning
+  capstan chart lint https://github.com/kubernetes-sigs/cluster-api-provider-aws/releases/tag/v2.11.1
+  capstan chart lint oci://registry.example.com/capi/infrastructure-aws:2.11.1`,
+		Args: cli.Arguments(1, 1, "a folder, the archive of a chart, or an address"),
 		RunE: cli.Run(o.run),
 	}
 	o.findings = cli.AddFindingsFlags(cmd.Flags())
+	o.input = &lintInput{
+		identity: addIdentityFlags(cmd.Flags()),
+		access:   registries.AddAccessFlags(cmd.Flags()),
+		catalog:  cli.AddCatalogFlags(cmd.Flags()),
+		options:  options,
+	}
 
 	return cmd
 }
@@ -49,7 +68,7 @@ func (o *lintOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	findings, err := lintFolder(ctx, args[0])
+	findings, err := o.input.lint(ctx, args[0])
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,9 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/capstan-project/capstan/chartgen/supply/catalog"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
+	"github.com/capstan-project/capstan/test/fakesource"
 )
 
 func TestLintFormats(t *testing.T) {
@@ -44,4 +46,86 @@ func TestLintFiles(t *testing.T) {
 
 	g.Expect(rules).To(HaveKeyWithValue("files/required", filepath.Join(release, "metadata.yaml")))
 	g.Expect(rules).To(HaveKeyWithValue("files/names", filepath.Join(release, "my-components.yaml")))
+}
+
+// TestLintInputs: a provider is checked wherever it is, and if it is not known which provider it is, the
+// error says how to tell.
+func TestLintInputs(t *testing.T) {
+	g := NewWithT(t)
+	dir := t.TempDir()
+	release := filepath.Join(sampleProviders, "infrastructure-docker", "v1.0.0")
+
+	flat := filepath.Join(dir, "out")
+	g.Expect(os.CopyFS(flat, os.DirFS(release))).To(Succeed())
+
+	renamed := filepath.Join(dir, "renamed", "v1.0.0")
+	g.Expect(os.CopyFS(renamed, os.DirFS(release))).To(Succeed())
+
+	archive := filepath.Join(dir, "docker.tgz")
+	_, _, err := run(t, "build", "--from", release, "--destination", archive)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	server := &fakesource.Server{}
+	g.Expect(server.PublishFolder("owner/docker", "v1.0.0", release)).To(Succeed())
+	g.Expect(server.Start()).To(Succeed())
+	t.Cleanup(func() { _ = server.Stop() })
+
+	web := server.URL() + "/owner/docker/releases/tag/v1.0.0"
+
+	for _, args := range [][]string{
+		{release},
+		{flat, "--name", "docker"},
+		{flat, "--name", "docker", "--type", "infrastructure", "--version", "v1.0.5"},
+		{renamed, "--name", "docker"},
+		{archive},
+		{web, "--name", "docker", "--type", "infrastructure"},
+	} {
+		out, _, err := run(t, append([]string{"lint"}, args...)...)
+		g.Expect(err).NotTo(HaveOccurred(), "%v", args)
+		g.Expect(out).To(ContainSubstring("warning infra-machine/template: "), "%v", args)
+		g.Expect(out).To(HaveSuffix("2 warnings, 1 info\n"), "%v", args)
+	}
+
+	for message, args := range map[string][]string{
+		"it is not known which provider this is; set --type and --name": {flat},
+		web + ": it is not known which provider this is":                {web},
+		`unknown --type "infra"; use one of core, bootstrap, control-plane, infrastructure, `: {
+			flat, "--name", "docker", "--type", "infra",
+		},
+		"leave out --type, --name and --version": {release, "--name", "other"},
+		"docker.tgz: chart archive":              {emptyFile(t, "docker.tgz")},
+	} {
+		_, _, err := run(t, append([]string{"lint"}, args...)...)
+		g.Expect(err).To(MatchError(ContainSubstring(message)))
+	}
+}
+
+// emptyFile creates an empty file with a name.
+func emptyFile(t *testing.T, name string) string {
+	t.Helper()
+
+	path := filepath.Join(t.TempDir(), name)
+	NewWithT(t).Expect(os.WriteFile(path, nil, 0o600)).To(Succeed())
+
+	return path
+}
+
+// TestKnownPublishers: the address of a provider that clusterctl knows tells which one it is, unless a
+// project publishes several.
+func TestKnownPublishers(t *testing.T) {
+	g := NewWithT(t)
+	known, err := catalog.Load(emptyFile(t, "clusterctl.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	const sigs = "https://github.com/kubernetes-sigs/"
+
+	for address, label := range map[string]string{
+		sigs + "cluster-api-provider-aws/releases/tag/v2.11.1":                       "infrastructure-aws",
+		sigs + "cluster-api-provider-aws":                                            "infrastructure-aws",
+		sigs + "cluster-api/releases/download/v1.14.0/control-plane-components.yaml": "control-plane-kubeadm",
+		sigs + "cluster-api/releases/tag/v1.14.0":                                    "",
+		"https://github.com/other/cluster-api-provider-aws/releases/tag/v2.11.1":     "",
+	} {
+		g.Expect(publisherOf(known, address).Label).To(Equal(label), address)
+	}
 }

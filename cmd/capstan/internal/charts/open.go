@@ -20,6 +20,11 @@ func Open(ctx context.Context, path string) (*chart.Chart, error) {
 		return Build(ctx, path)
 	}
 
+	return openArchive(path)
+}
+
+// openArchive reads a chart archive.
+func openArchive(path string) (*chart.Chart, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -52,6 +52,10 @@ func TestPushAndPull(t *testing.T) {
 	file := filepath.Join(dir, "infrastructure-aws-1.0.0.tgz")
 	g.Expect(out).To(Equal(file + "\n" + lines[1] + "\n"))
 
+	linted, err := runWithAccess("lint", lines[0])
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(linted).To(ContainSubstring("warning infra-cluster/template: "))
+
 	remote, err := runWithAccess("show", lines[0])
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(remote).
