@@ -1,7 +1,6 @@
 package lint
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -88,10 +87,10 @@ func checkAggregation(p *parsedBundle, report reporter) {
 	roles := p.objects("ClusterRole")
 
 	for _, role := range roles {
-		selectors := bundle.NestedMaps(role.Object.Object, "aggregationRule", "clusterRoleSelectors")
+		selectors := selectorsOf(role)
 		selects := func(other *bundle.Document) bool {
-			return other != role && slices.ContainsFunc(selectors, func(s map[string]any) bool {
-				return matches(s, other.Object.GetLabels())
+			return other != role && slices.ContainsFunc(selectors, func(s labels.Selector) bool {
+				return s.Matches(labels.Set(other.Object.GetLabels()))
 			})
 		}
 
@@ -102,29 +101,34 @@ func checkAggregation(p *parsedBundle, report reporter) {
 	}
 }
 
-// matches reports whether a label selector matches labels. A selector that is invalid, or depends on a
-// variable, may match anything.
-func matches(selector map[string]any, of map[string]string) bool {
-	var parsed metav1.LabelSelector
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(selector, &parsed); err != nil {
-		return true
+// selectorsOf returns the selectors of an aggregated ClusterRole. One that is invalid, or depends on a variable,
+// may select anything.
+func selectorsOf(role *bundle.Document) []labels.Selector {
+	rules := bundle.NestedMaps(role.Object.Object, "aggregationRule", "clusterRoleSelectors")
+	selectors := make([]labels.Selector, 0, len(rules))
+
+	for _, m := range rules {
+		var parsed metav1.LabelSelector
+
+		err := runtime.DefaultUnstructuredConverter.FromUnstructured(m, &parsed)
+		selector, invalid := metav1.LabelSelectorAsSelector(&parsed)
+
+		if err != nil || invalid != nil || isUnresolved(selector.String()) {
+			selector = labels.Everything()
+		}
+
+		selectors = append(selectors, selector)
 	}
 
-	s, err := metav1.LabelSelectorAsSelector(&parsed)
-
-	return err != nil || isUnresolved(s.String()) || s.Matches(labels.Set(of))
+	return selectors
 }
 
 // describeSelectors formats the labels of selectors, such as "with the labels a=b or c=d".
-func describeSelectors(selectors []map[string]any) string {
-	var all []string
-
+func describeSelectors(selectors []labels.Selector) string {
+	all := make([]string, 0, len(selectors))
 	for _, selector := range selectors {
-		var parsed metav1.LabelSelector
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(selector, &parsed) == nil {
-			all = append(all, metav1.FormatLabelSelector(&parsed))
-		}
+		all = append(all, selector.String())
 	}
 
-	return fmt.Sprintf("with the labels %s", strings.Join(all, " or "))
+	return "with the labels " + strings.Join(all, " or ")
 }

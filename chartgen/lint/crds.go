@@ -198,6 +198,9 @@ func checkContractLabelVersions(p *parsedBundle, report reporter) {
 	missing := map[string][]*bundle.Document{} // by "label: version"
 
 	for _, c := range p.crds {
+		reported := p.implementation(c)
+		exists := c.VersionNames()
+
 		for key, joined := range c.Labels {
 			labeled, ok := strings.CutPrefix(key, contract.LabelPrefix)
 			if !ok || !contract.IsVersion(labeled) {
@@ -205,7 +208,7 @@ func checkContractLabelVersions(p *parsedBundle, report reporter) {
 			}
 
 			for name := range strings.SplitSeq(joined, "_") {
-				if !p.isImplementation(c, labeled, name) && c.Version(name) == nil {
+				if !exists[name] && reported != [2]string{labeled, name} {
 					id := key + ": " + name
 					missing[id] = append(missing[id], c.doc)
 				}
@@ -220,16 +223,16 @@ func checkContractLabelVersions(p *parsedBundle, report reporter) {
 	}
 }
 
-// isImplementation reports whether core uses a version for a contract. If so, checkContractLabel reports
-// what is wrong with it.
-func (p *parsedBundle) isImplementation(c crd, labeled, name string) bool {
+// implementation returns the contract and the version by which core uses a CRD. If there is no such version,
+// checkContractLabel reports that.
+func (p *parsedBundle) implementation(c crd) [2]string {
 	if !c.IsReferenced() {
-		return false
+		return [2]string{}
 	}
 
 	implemented, version := c.Implementation(p.contract)
 
-	return implemented == labeled && version == name
+	return [2]string{implemented, version}
 }
 
 func checkTemplateSpec(p *parsedBundle, c crd, report reporter) {

@@ -39,6 +39,18 @@ type file struct {
 	variables []expr.Variable
 	// err is why the file cannot be parsed. There are no documents then.
 	err error
+	// searched is the number of lines that were searched for the places of findings.
+	searched int
+}
+
+// maxSearched limits the lines to search. Files that are made to have many findings in long objects must not
+// take minutes; their further findings are on the first line of the object.
+const maxSearched = 20_000_000
+
+// mayRead reports whether one more line may be searched.
+func (f *file) mayRead() bool {
+	f.searched++
+	return f.searched <= maxSearched
 }
 
 func newParsedBundle(b *bundle.Bundle, components *bundle.Components) *parsedBundle {
@@ -117,7 +129,7 @@ func (f *file) whole() location { return location{file: f.name} }
 func (f *file) at(doc *bundle.Document, needles ...string) location {
 	line := doc.Line
 	for _, needle := range needles {
-		for n := line; n <= len(f.lines) && !strings.HasPrefix(f.lines[n-1], "---"); n++ {
+		for n := line; n <= len(f.lines) && !strings.HasPrefix(f.lines[n-1], "---") && f.mayRead(); n++ {
 			if strings.Contains(f.lines[n-1], needle) {
 				line = n
 				break
@@ -139,6 +151,10 @@ func (f *file) objectName(doc *bundle.Document) string {
 	inMetadata := false
 
 	for _, line := range f.lines[min(doc.Line-1, len(f.lines)):] {
+		if !f.mayRead() {
+			break
+		}
+
 		inMetadata = inMetadata || strings.HasPrefix(line, "metadata:")
 
 		written, ok := strings.CutPrefix(strings.TrimSpace(line), "name:")

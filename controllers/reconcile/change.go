@@ -109,8 +109,12 @@ func (r *run) setGoal() Result {
 	return Result{}
 }
 
-// ignoredReason is the reason of the event about a part of the spec that has no effect.
-const ignoredReason = "Ignored"
+const (
+	// ignoredReason is the reason of the event about a part of the spec that has no effect.
+	ignoredReason = "Ignored"
+	// nonconformingReason is the reason of the event about components that break a contract.
+	nonconformingReason = "Nonconforming"
+)
 
 // saveChart stores the chart of the plan.
 func (r *run) saveChart(ctx context.Context) Result {
@@ -119,6 +123,8 @@ func (r *run) saveChart(ctx context.Context) Result {
 			"has only the default one; all are fetched with the next change of the resource, or with one of its annotation %s",
 			r.plan.Version, v1alpha2.ReconcileRequestAnnotation))
 	}
+
+	findings := r.plan.Chart.Findings()
 
 	unpushed, err := r.Planner.Charts.Save(ctx, r.provider, r.plan.Chart)
 	if err != nil {
@@ -133,6 +139,10 @@ func (r *run) saveChart(ctx context.Context) Result {
 	if outdated := r.plan.Chart.Outdated; outdated != nil {
 		r.warn(r.provider, fetching, "Fetch", fmt.Sprintf(
 			"The source is not available, so the stored chart %s remains in use: %s", r.plan.Chart.Digest, outdated))
+	}
+
+	if findings != "" {
+		r.warn(r.provider, nonconformingReason, "Lint", findings)
 	}
 
 	status := r.provider.GetStatus()

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
@@ -91,8 +92,13 @@ func (c *CRD) Implementation(promised string) (contract, version string) {
 // Newest returns the newest of the versions that the label of a contract lists, or "". Cluster API's
 // core uses this one.
 func (c *CRD) Newest(contract string) string {
+	label := c.Labels[LabelPrefix+contract]
+	if len(label) > validation.LabelValueMaxLength {
+		return "" // the API server rejects the CRD
+	}
+
 	newest := ""
-	for v := range strings.SplitSeq(c.Labels[LabelPrefix+contract], "_") {
+	for v := range strings.SplitSeq(label, "_") {
 		if newest == "" || version.CompareKubeAwareVersionStrings(v, newest) > 0 {
 			newest = v
 		}
@@ -123,6 +129,16 @@ func (c *CRD) hasContract() bool {
 	}
 
 	return false
+}
+
+// VersionNames returns the names of all API versions.
+func (c *CRD) VersionNames() map[string]bool {
+	names := map[string]bool{}
+	for _, v := range bundle.NestedMaps(c.Spec, "versions") {
+		names[bundle.NestedString(v, "name")] = true
+	}
+
+	return names
 }
 
 // Version is an API version of a CRD.
