@@ -26,7 +26,7 @@ func TestPlanChoosesByContract(t *testing.T) {
 			NewWithT(t).Expect(os.RemoveAll(release)).To(Succeed())
 			NewWithT(t).Expect(os.CopyFS(release, os.DirFS(source))).To(Succeed())
 			NewWithT(t).Expect(os.WriteFile(filepath.Join(release, "metadata.yaml"), []byte(
-				"apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\n" +
+				"apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\n"+
 					"releaseSeries: [{major: 1, minor: 0, contract: v1beta1}, {major: 1, minor: 1, contract: v1beta2}]"),
 				0o600)).To(Succeed())
 		}
