@@ -38,6 +38,9 @@ type Finder struct {
 	Metadata metadata.Interface
 	// Definitions reads CRDs, from a cache.
 	Definitions client.Reader
+	// Restricted is set for an operator that reads workloads only in the namespaces that it watches. It does not
+	// look for Deployments in others.
+	Restricted bool
 }
 
 // Installation is where a provider was found.
@@ -90,6 +93,10 @@ func (f Finder) inInventory(
 func (f Finder) byDeployment(
 	ctx context.Context, label string, release types.NamespacedName,
 ) (*Installation, error) {
+	if f.Restricted {
+		return nil, nil
+	}
+
 	items, err := f.list(ctx, deployments, label, release)
 	if err != nil || len(items) == 0 {
 		return nil, err

@@ -141,6 +141,18 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
+// TestElsewhereIfRestricted checks that no workload of another namespace is read, and the rest is.
+func TestElsewhereIfRestricted(t *testing.T) {
+	g := NewWithT(t)
+	f, _ := newFinder(t, nil, object(deploymentKind, "capd-system", "manager", types.NamespacedName{}))
+	f.Restricted = true
+	g.Expect(f.Elsewhere(t.Context(), label, docker)).To(BeNil())
+
+	f, _ = newFinder(t, nil, object(inventoryKind, "capd-system", label, types.NamespacedName{}))
+	f.Restricted = true
+	g.Expect(f.Elsewhere(t.Context(), label, docker)).NotTo(BeNil())
+}
+
 // TestElsewhereWithErrors checks that only what must not be read, or does not exist, counts as nothing.
 func TestElsewhereWithErrors(t *testing.T) {
 	kind := schema.GroupResource{Group: "a", Resource: "b"}

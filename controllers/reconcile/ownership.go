@@ -122,7 +122,11 @@ func (r *run) claim(ctx context.Context) Result {
 // checkInstalledByOthers makes sure that no other program has installed the provider in another namespace: both
 // would share CRDs, webhooks and cluster-wide permissions. In its own namespace it is adopted.
 func (r *run) checkInstalledByOthers(ctx context.Context) error {
-	finder := foreign.Finder{Metadata: r.target.Metadata, Definitions: r.target.CRDs.Client}
+	finder := foreign.Finder{
+		Metadata:    r.target.Metadata,
+		Definitions: r.target.CRDs.Client,
+		Restricted:  len(r.Scope.Namespaces) > 0,
+	}
 	label := v1alpha2.Label(r.provider)
 
 	found, err := finder.Elsewhere(ctx, label, plan.ReleaseKey(r.provider))
