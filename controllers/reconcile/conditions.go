@@ -18,6 +18,11 @@ func (r *run) end(result Result) (ctrl.Result, error) {
 	r.writeStatus()
 	r.writeConditions()
 
+	// A change of CRDs that was refused is no longer asked for.
+	if result.Outcome == Ready && conditions.IsFalse(r.provider, v1alpha2.CRDsSafeCondition) {
+		conditions.Delete(r.provider, v1alpha2.CRDsSafeCondition)
+	}
+
 	// A problem of the change says nothing about what is installed.
 	if result.Condition == installFailed && r.hasInstalled() {
 		result.Condition = ""

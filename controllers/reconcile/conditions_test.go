@@ -27,6 +27,27 @@ func deployment(annotations map[string]string) *unstructured.Unstructured {
 	return o
 }
 
+// TestRefusedChangeOfCRDsIsWithdrawn: the condition about it lasts as long as the change is asked for.
+func TestRefusedChangeOfCRDsIsWithdrawn(t *testing.T) {
+	for outcome, kept := range map[Outcome]bool{Waiting: true, Stalled: true, Ready: false} {
+		g := NewWithT(t)
+		r := newTestRun(state.Revision{Number: 1, Origin: 1, Status: state.StatusDeployed})
+		conditions.MarkFalse(r.provider, v1alpha2.CRDsSafeCondition, v1alpha2.UnsafeCRDsReason, "refused")
+
+		_, err := r.end(Result{Outcome: outcome, Reason: v1alpha2.HealthyReason})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(conditions.Has(r.provider, v1alpha2.CRDsSafeCondition)).To(Equal(kept), "outcome %d", outcome)
+	}
+
+	g := NewWithT(t)
+	r := newTestRun(state.Revision{Number: 1, Origin: 1, Status: state.StatusDeployed})
+	conditions.MarkTrue(r.provider, v1alpha2.CRDsSafeCondition, v1alpha2.CRDsCheckedReason, "checked")
+
+	_, err := r.end(Result{Outcome: Ready, Reason: v1alpha2.HealthyReason})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(conditions.IsTrue(r.provider, v1alpha2.CRDsSafeCondition)).To(BeTrue())
+}
+
 func TestPausedIsWhatTheNewestRevisionSays(t *testing.T) {
 	scaledDown := deployment(map[string]string{v1alpha2.PausedReplicasAnnotation: "1"})
 

@@ -244,10 +244,14 @@ func (r *run) uninstalledByOthers() Result {
 
 // heldMessage explains a revision of another program, and how to accept or undo it.
 func (r *run) heldMessage() string {
+	accept := "to accept it, set spec.version to " + r.installed.record.AppVersion
+	if r.provider.GetStatus().DesiredVersion == r.installed.record.AppVersion {
+		accept = "to keep it, leave this resource as it is"
+	}
+
 	return fmt.Sprintf("revision %d was made by another program (%s), and stays until this resource changes; to undo it, "+
-		"change the annotation %s or set spec.release.onExternalChange to Revert; to accept it, set spec.version to %s",
-		r.installed.revision.Number, r.installed.record.Description, v1alpha2.ReconcileRequestAnnotation,
-		r.installed.record.AppVersion)
+		"change the annotation %s or set spec.release.onExternalChange to Revert; %s",
+		r.installed.revision.Number, r.installed.record.Description, v1alpha2.ReconcileRequestAnnotation, accept)
 }
 
 // noDeadline is the time of results that an event brings back.

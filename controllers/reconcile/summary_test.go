@@ -149,6 +149,18 @@ func TestHealthDecidesWhenTheReleaseIsInSync(t *testing.T) {
 	}
 }
 
+func TestHeldMessage(t *testing.T) {
+	g := NewWithT(t)
+	r := newTestRun(revision(1, state.StatusDeployed, wanted))
+	r.installed.record.AppVersion = "v1.0.0"
+
+	r.provider.GetStatus().DesiredVersion = "v1.1.0"
+	g.Expect(r.heldMessage()).To(HaveSuffix("; to accept it, set spec.version to v1.0.0"))
+
+	r.provider.GetStatus().DesiredVersion = "v1.0.0"
+	g.Expect(r.heldMessage()).To(HaveSuffix("; to keep it, leave this resource as it is"))
+}
+
 func TestUnknownHealthIsTheResultOfCare(t *testing.T) {
 	r := newTestRun(revision(1, state.StatusDeployed, wanted))
 	r.state.State = state.InSync
