@@ -46,6 +46,8 @@ type Options struct {
 	// PushCharts makes the operator push the charts that it builds from its catalog to the chart
 	// repository.
 	PushCharts bool
+	// LabeledConfigMaps prefers ConfigMaps with cluster-api-operator's labels to the default sources.
+	LabeledConfigMaps bool
 	// ConfigFile is a configuration in clusterctl's format, see fetch.ConfigFile.
 	ConfigFile string
 	// Clock is that of the API server.

@@ -133,10 +133,11 @@ func newDependencies(
 		NoCrossNamespaceRefs:  options.ACL.NoCrossNamespaceRefs,
 	}
 	sources := &fetch.Resolver{
-		Readers:  readers,
-		Config:   &fetch.ConfigFile{Path: options.ConfigFile},
-		Registry: options.Registry,
-		Policy:   &options.SourcePolicy,
+		Readers:           readers,
+		Config:            &fetch.ConfigFile{Path: options.ConfigFile},
+		Registry:          options.Registry,
+		Policy:            &options.SourcePolicy,
+		LabeledConfigMaps: options.LabeledConfigMaps,
 	}
 	remote := &watch.Remote{Cache: mgr.GetClient(), Wake: wakers.Wake}
 

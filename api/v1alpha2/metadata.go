@@ -105,10 +105,10 @@ const (
 	ConfigMapVersionLabel = "provider.cluster.x-k8s.io/version"
 
 	// ConfigMapTypeLabel holds the name of the provider type, see ProviderType.Name. It is
-	// informational.
+	// informational for a ConfigMap that a resource selects.
 	ConfigMapTypeLabel = "provider.cluster.x-k8s.io/type"
 
-	// ConfigMapNameLabel holds the provider's name. It is informational.
+	// ConfigMapNameLabel holds the provider's name. It is informational like the type.
 	ConfigMapNameLabel = "provider.cluster.x-k8s.io/name"
 
 	// ConfigMapCompressedAnnotation is "true" if the components are stored with gzip in binaryData

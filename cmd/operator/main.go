@@ -105,6 +105,13 @@ func parse() *flags {
 		false,
 		"Upgrade a provider as soon as the Secret with its variables changes.",
 	)
+	set.BoolVar(
+		&f.controllers.LabeledConfigMaps,
+		fetch.LabeledConfigMapsFlag,
+		false,
+		"Install providers without fetchConfig from ConfigMaps in their namespace that have cluster-api-operator's "+
+			"labels, if there are any. Users who may write ConfigMaps there can then decide what is installed.",
+	)
 	set.DurationVar(
 		&f.controllers.MigrationDelay,
 		"crd-migration-delay",

@@ -25,6 +25,8 @@ type Resolver struct {
 	Registry *Registry
 	// Policy restricts sources; nil for no restriction.
 	Policy *Policy
+	// LabeledConfigMaps prefers ConfigMaps with cluster-api-operator's labels to the default sources.
+	LabeledConfigMaps bool
 }
 
 // ConfigError reports that spec.fetchConfig cannot be used.

@@ -41,7 +41,7 @@ func (c *Charts) fetch(
 	}
 
 	b, err := from.Fetch(ctx, version)
-	c.Metrics.ObserveFetch(sourceOf(provider.GetSpec().FetchConfig), size(b), err)
+	c.Metrics.ObserveFetch(sourceOf(from, provider.GetSpec().FetchConfig), size(b), err)
 
 	if err != nil {
 		return nil, err
@@ -158,9 +158,13 @@ func newChart(key store.Key, content *chart.Chart, fetched string) (*Chart, erro
 	return &Chart{Stored: stored, fetched: fetched, key: key, unsaved: true}, nil
 }
 
-// sourceOf returns the kind of a provider's source for the metrics. A provider without one is
-// fetched from its project's releases.
-func sourceOf(fetch *v1alpha2.FetchConfiguration) metrics.Source {
+// sourceOf returns the kind of a provider's source for the metrics. A provider that names none is
+// fetched from its project's releases, or else from ConfigMaps.
+func sourceOf(from source.Source, fetch *v1alpha2.FetchConfiguration) metrics.Source {
+	if _, ok := from.(*source.ConfigMaps); ok {
+		return metrics.SourceConfigMap
+	}
+
 	switch {
 	case fetch == nil, fetch.URL != "":
 		return metrics.SourceURL

@@ -79,7 +79,7 @@ func (p *Planner) Plan(ctx context.Context, request Request) (Plan, error) {
 	var plan Plan
 
 	if err := p.planChart(ctx, request, &plan); err != nil {
-		return plan, err
+		return plan, p.Sources.Hint(ctx, request.Provider, err)
 	}
 
 	return plan, p.planRelease(ctx, request, &plan)
@@ -91,12 +91,7 @@ func (p *Planner) planChart(ctx context.Context, request Request, plan *Plan) er
 	provider := request.Provider
 	defer p.Metrics.TimeStep(provider.ProviderType(), metrics.StepChart)()
 
-	from, err := p.Sources.Source(provider)
-	if err != nil {
-		return err
-	}
-
-	version, err := source.Resolve(ctx, from, source.Request{
+	from, version, err := p.Sources.Resolve(ctx, provider, source.Request{
 		Version: provider.GetSpec().Version,
 		Pinned:  provider.GetStatus().DesiredVersion,
 		Choice:  func(ctx context.Context) (source.Condition, error) { return p.choice(ctx, provider) },

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
 
 // Version is a version that a provider's source offers.
@@ -18,12 +17,7 @@ type Version struct {
 // Versions lists the versions that the provider's source offers and that its metadata declares a
 // contract for, newest first. Tags that have no release yet are left out.
 func (p *Planner) Versions(ctx context.Context, provider v1alpha2.Provider) ([]Version, error) {
-	from, err := p.Sources.Source(provider)
-	if err != nil {
-		return nil, err
-	}
-
-	releases, metadata, err := source.List(ctx, from)
+	releases, metadata, err := p.Sources.List(ctx, provider)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func findMove(ctx context.Context, from source.Source, provider v1alpha2.Provide
 	tagged, ok := from.(source.TaggedSource)
 	status := provider.GetStatus()
 
-	if !ok || status.Chart == nil {
+	if !ok || status.Chart == nil || status.Chart.Source == source.InConfigMap {
 		return nil, nil
 	}
 

@@ -182,7 +182,7 @@ func (t *Tracker) ask(ctx context.Context, l *lookup) {
 	}
 
 	move, moveErr := findMove(ctx, from, l.provider)
-	versions, metadata, offerErr := source.List(ctx, from)
+	versions, metadata, offerErr := t.sources.List(ctx, l.provider)
 
 	for _, err := range []error{moveErr, offerErr} {
 		if err != nil {

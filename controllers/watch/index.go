@@ -28,6 +28,10 @@ func objectKey(kind, namespace, name string) string { return kind + "/" + namesp
 // selectorKey is the key of the resources that select their source by label in their namespace.
 func selectorKey(namespace string) string { return objectKey("selector", namespace, "") }
 
+// labeledKey is the key of the resources that may have their source in ConfigMaps with the labels of their
+// provider.
+func labeledKey(namespace, provider string) string { return objectKey("labeled", namespace, provider) }
+
 // keysOf returns the keys of a resource.
 func keysOf(o client.Object) []string {
 	p, ok := o.(v1alpha2.Provider)
@@ -56,6 +60,10 @@ func keysOf(o client.Object) []string {
 
 	if fetch := spec.FetchConfig; fetch != nil && fetch.Selector != nil {
 		keys = append(keys, selectorKey(namespace))
+	}
+
+	if spec.FetchConfig == nil {
+		keys = append(keys, labeledKey(namespace, p.GetName()))
 	}
 
 	if fetch := spec.FetchConfig; fetch != nil && fetch.SecretRef != nil {

@@ -34,7 +34,12 @@ type ConfigMaps struct {
 	Namespace string
 	Selector  *metav1.LabelSelector
 	Provider  bundle.Provider
+	// NoSecrets leaves Secrets out.
+	NoSecrets bool
 }
+
+// InConfigMap is the bundle.Bundle.Source of versions in ConfigMaps.
+const InConfigMap = "configmap"
 
 // Kinds of objects that hold versions. The ID of a version is "<kind> <name>".
 const (
@@ -57,7 +62,12 @@ func (c *ConfigMaps) Versions(ctx context.Context) ([]Version, error) {
 
 	var items []metav1.PartialObjectMetadata
 
-	for _, kind := range []string{kindConfigMap, kindSecret} {
+	kinds := []string{kindConfigMap, kindSecret}
+	if c.NoSecrets {
+		kinds = kinds[:1]
+	}
+
+	for _, kind := range kinds {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
 
@@ -108,14 +118,9 @@ func (c *ConfigMaps) parseVersions(items []metav1.PartialObjectMetadata) ([]Vers
 		}
 
 		if other, taken := objects[v.String()]; taken {
-			return nil, &NotFoundError{
-				Message: fmt.Sprintf(
-					"%s and %s in namespace %s both hold version %s; delete one or narrow spec.fetchConfig.selector",
-					other,
-					object,
-					c.Namespace,
-					version,
-				),
+			return nil, &bundle.InvalidError{
+				File:   fmt.Sprintf("%s and %s in namespace %s", other, object, c.Namespace),
+				Reason: fmt.Sprintf("both hold version %s; delete one or narrow spec.fetchConfig.selector", version),
 			}
 		}
 

@@ -132,6 +132,8 @@ func (p *Planner) connect(c *Cluster, registry *fetch.Registry, config *operator
 			Readers:  readers,
 			Config:   &fetch.ConfigFile{Path: cmp.Or(config.ConfigFile, fetch.DefaultConfigFile)},
 			Registry: registry,
+
+			LabeledConfigMaps: config.LabeledConfigMaps,
 		},
 		Charts:        &plan.Charts{Store: &store.Cluster{Client: reader}},
 		ImageRegistry: config.ImageRegistry,

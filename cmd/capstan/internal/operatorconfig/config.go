@@ -29,6 +29,8 @@ type Config struct {
 	ConfigFile      string
 	ChartOptions    fetch.ChartOptions
 
+	LabeledConfigMaps bool
+
 	// Warnings describe settings that could not be read and are left empty.
 	Warnings []string
 }
@@ -164,6 +166,7 @@ func parse(args []string) (*Config, error) {
 	flags.StringVar(&c.RegistryConfig, "registry-config", "", "")
 	flags.StringVar(&c.RegistryCA, "registry-ca", "", "")
 	flags.StringVar(&c.ConfigFile, "config", "", "")
+	flags.BoolVar(&c.LabeledConfigMaps, fetch.LabeledConfigMapsFlag, false, "")
 	c.ChartOptions.BindFlags(flags)
 
 	if err := flags.Parse(args); err != nil {
