@@ -12,10 +12,8 @@ import (
 	"github.com/go-logr/logr"
 	"helm.sh/helm/v3/pkg/kube"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 
@@ -226,60 +224,6 @@ func deleteResult(err error) (*kube.Result, []error) {
 // anywhere.
 func (c *Client) GetPodList(string, metav1.ListOptions) (*corev1.PodList, error) {
 	return &corev1.PodList{}, nil
-}
-
-// Get returns an object of the cluster, or nil if it does not exist.
-func (c *Client) Get(info *resource.Info) (*unstructured.Unstructured, error) {
-	found, err := c.helper(info).Get(info.Namespace, info.Name)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-
-	if err != nil {
-		return nil, err
-	}
-
-	return found.(*unstructured.Unstructured), nil
-}
-
-// List returns the objects of a kind in a namespace. The error is a NoMatchError if the kind does
-// not exist.
-func (c *Client) List(
-	kind schema.GroupVersionKind,
-	namespace string,
-) (*unstructured.UnstructuredList, error) {
-	mapping, err := c.connection.Mapping(kind)
-	if err != nil {
-		return nil, err
-	}
-
-	client, err := c.connection.restClient(kind.GroupVersion())
-	if err != nil {
-		return nil, err
-	}
-
-	found, err := resource.NewHelper(client, mapping).
-		List(namespace, kind.GroupVersion().String(), &metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-
-	list, ok := found.(*unstructured.UnstructuredList)
-	if !ok {
-		return nil, fmt.Errorf("the list of %s is a %T", kind.Kind, found)
-	}
-
-	return list, nil
-}
-
-// helper returns the client for requests about an object.
-func (c *Client) helper(info *resource.Info) *resource.Helper {
-	client := info.Client
-	if absent, ok := client.(absentClient); ok {
-		client = absent.RESTClient
-	}
-
-	return resource.NewHelper(client, info.Mapping).WithFieldManager(kube.ManagedFieldsManager)
 }
 
 // fail keeps the first error for the caller of the action.
