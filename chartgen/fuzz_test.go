@@ -10,7 +10,9 @@ import (
 // FuzzBuild builds charts from arbitrary bytes. The result must be an error or a chart that can be
 // packed, never a panic.
 func FuzzBuild(f *testing.F) {
-	const metadata = "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nreleaseSeries: [{major: 1, minor: 0, contract: v1beta2}]\n"
+	const metadata = "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\n" +
+		"releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]\n"
+
 	f.Add(
 		[]byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, labels: {a: b}}\ndata: {x: \"${V:=y}\"}\n"),
 		[]byte(metadata),

@@ -131,7 +131,8 @@ func (r *random) values() map[string]string {
 
 		values[name] = r.one("value", "", "{{ fail \"rendered\" }}", `it's "quoted"`, "first\nsecond", "key: value",
 			"- item", "12", "true", "null", "1e3", "0755", "~", " spaces ", "$HOME ${FIRST} $$", `\n\t\`, "größe→✓",
-			"# comment", "<no value>", "\n  injected: yes", "&a *b |", "a\r\nb", strings.Repeat("long ", 100), "[", "%", "\u2028", "{{- \"", "tab\t")
+			"# comment", "<no value>", "\n  injected: yes", "&a *b |", "a\r\nb", strings.Repeat("long ", 100), "[", "%",
+			"\u2028", "{{- \"", "tab\t")
 	}
 
 	return values

@@ -102,7 +102,12 @@ func TestMetadata(t *testing.T) {
 		"a pre-release":              {series, "v1.13.0-rc.1", "v1beta2", ""},
 		"no kind, as k0smotron's":    {series, "v1.13.5", "v1beta2", ""},
 		"a series that is not there": {series, "v2.13.5", "", "metadata.yaml: has no releaseSeries for 2.13"},
-		"no series at all":           {"apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\n", "v1.13.5", "", "metadata.yaml: lists no releaseSeries"},
+		"no series at all": {
+			"apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\n",
+			"v1.13.5",
+			"",
+			"metadata.yaml: lists no releaseSeries",
+		},
 		"another kind": {
 			"kind: Provider\n" + series,
 			"v1.13.5",

@@ -36,7 +36,7 @@ func TestMetadataLikeClusterctl(t *testing.T) {
 		"a negative number":        apiVersion + kind + "releaseSeries:\n- {major: -1, minor: 0, contract: v1beta2}\n",
 		"a fraction":               apiVersion + kind + "releaseSeries:\n- {major: 1.5, minor: 0, contract: v1beta2}\n",
 		"a number in quotes":       apiVersion + kind + "releaseSeries:\n- {major: '1', minor: 0, contract: v1beta2}\n",
-		"a large number":           apiVersion + kind + "releaseSeries:\n- {major: 5000000000, minor: 0, contract: v1beta2}\n",
+		"a large number":           apiVersion + kind + "releaseSeries:\n- {major: 5000000000, minor: 0, contract: a}\n",
 		"a contract of a number":   apiVersion + kind + "releaseSeries:\n- {major: 1, minor: 0, contract: 1}\n",
 		"a list":                   apiVersion + kind + "releaseSeries: {major: 1, minor: 0, contract: v1beta2}\n",
 		"a second document":        apiVersion + kind + series + "---\nkind: Other\n",

@@ -62,6 +62,7 @@ var _ = Describe("A provider's input", Ordered, func() {
 				HaveField("Note", And(ContainSubstring("nonconforming "+version+" does not conform"),
 					ContainSubstring("crd/contract-kind: CustomResourceDefinition "+t.crd()))))
 		}
+
 		Eventually(func(g Gomega) {
 			g.Expect(w.events(ctx, p)(g)).To(WithTransform(func(all []eventsv1.Event) []eventsv1.Event {
 				return slices.DeleteFunc(all, func(e eventsv1.Event) bool { return e.Reason != "Nonconforming" })

@@ -58,10 +58,10 @@ func command(ctx context.Context, program string, args ...string) (time.Duration
 	cmd := exec.CommandContext(ctx, program, args...)
 
 	// clusterctl would read its own setting of that name from the variable.
-	environment := slices.DeleteFunc(os.Environ(), func(variable string) bool {
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		return strings.HasPrefix(variable, testproviders.Variable+"=")
 	})
-	cmd.Env = append(environment, "CLUSTERCTL_DISABLE_VERSIONCHECK=true")
+	cmd.Env = append(cmd.Env, "CLUSTERCTL_DISABLE_VERSIONCHECK=true")
 
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("%s: %w\n%.2000s", filepath.Base(program), err, out)
