@@ -51,7 +51,7 @@ func TestMainProcess(t *testing.T) {
 }
 
 func TestLintExitCodes(t *testing.T) {
-	sound := filepath.Join(sampleProviders, "bootstrap-kubeadm")
+	sound := filepath.Join(sampleProviders, "cluster-api")
 	for _, c := range []struct {
 		name     string
 		args     []string
@@ -80,12 +80,12 @@ func TestLintExitCodes(t *testing.T) {
 			"annotations",
 			[]string{clitest.BrokenProvider(t, sampleProviders, "error"), "-o", "github"},
 			1,
-			"bootstrap-kubeadm/v1.0.0/bootstrap-components.yaml,line=",
+			"cluster-api/v1.0.0/core-components.yaml,line=",
 			"",
 		},
 		{"an unknown format", []string{sound, "-o", "xml"}, 1, "", "unknown --output \"xml\""},
 		{"an unknown level", []string{sound, "--fail-on", "info"}, 1, "", "unknown --fail-on \"info\""},
-		{"no folder", nil, 1, "", "expected a provider's folder, or one of its versions; usage: capstan chart lint DIR"},
+		{"no folder", nil, 1, "", "expected a folder, the archive of a chart, or an address; usage: capstan chart lint DIR"},
 		{"a missing version", []string{sound + "/v9.0.0"}, 1, "", "version v9.0.0 is not on offer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -16,7 +16,7 @@ func TestLintFormats(t *testing.T) {
 	folder := clitest.BrokenProvider(t, sampleProviders, "warning")
 
 	for format, want := range map[string]string{
-		"table":  "2 warnings",
+		"table":  "1 warning",
 		"json":   `"level": "warning"`,
 		"yaml":   "level: warning\n",
 		"sarif":  `"version": "2.1.0"`,
@@ -33,7 +33,7 @@ func TestLintFiles(t *testing.T) {
 	folder := clitest.BrokenProvider(t, sampleProviders, "warning")
 	release := filepath.Join(folder, "v1.0.0")
 	g.Expect(os.Remove(filepath.Join(release, "metadata.yaml"))).To(Succeed())
-	g.Expect(os.Rename(filepath.Join(release, "bootstrap-components.yaml"), filepath.Join(release, "my-components.yaml"))).
+	g.Expect(os.Rename(filepath.Join(release, "core-components.yaml"), filepath.Join(release, "my-components.yaml"))).
 		To(Succeed())
 
 	findings, err := lintFolder(t.Context(), folder)

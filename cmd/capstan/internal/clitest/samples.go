@@ -16,8 +16,8 @@ func BrokenProvider(t *testing.T, samples, level string) string {
 	t.Helper()
 
 	g := gomega.NewWithT(t)
-	folder := filepath.Join(t.TempDir(), "bootstrap-kubeadm")
-	g.Expect(os.CopyFS(folder, os.DirFS(filepath.Join(samples, "bootstrap-kubeadm")))).To(gomega.Succeed())
+	folder := filepath.Join(t.TempDir(), "cluster-api")
+	g.Expect(os.CopyFS(folder, os.DirFS(filepath.Join(samples, "cluster-api")))).To(gomega.Succeed())
 
 	edit := func(name, old, replacement string) {
 		path := filepath.Join(folder, "v1.0.0", name)
@@ -32,7 +32,7 @@ func BrokenProvider(t *testing.T, samples, level string) string {
 	if level == "warning" {
 		edit("metadata.yaml", "kind: Metadata\n", "")
 	} else {
-		edit("bootstrap-components.yaml", "kind: Service\n", "kind: ConfigMap\n")
+		edit("core-components.yaml", "kind: Service\n", "kind: ConfigMap\n")
 	}
 
 	return folder
