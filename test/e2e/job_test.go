@@ -34,7 +34,7 @@ var _ = Describe("A Job of a provider", func() {
 		Eventually(w.read(ctx, docker)).Should(beReady("v1.0.0"))
 
 		creations := func() int {
-			return len(w.requests(func(r bed.Request) bool { return r.Verb == "create" && r.Resource == "jobs" }))
+			return len(w.requests(func(r bed.Request) bool { return r.Verb == "create" && !r.DryRun && r.Resource == "jobs" }))
 		}
 		expectGone := func() {
 			GinkgoHelper()
