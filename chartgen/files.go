@@ -89,6 +89,10 @@ func objectFiles(components *bundle.Components, s *summary) ([]chart.File, error
 			return nil, err
 		}
 
+		if err := checkImages(doc); err != nil {
+			return nil, err
+		}
+
 		switch {
 		case doc.IsNamespace():
 		case doc.IsCRD():

@@ -20,7 +20,7 @@ import (
 const (
 	configMap      = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 	deploymentHead = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n" +
-		"spec: {template: {spec: {containers: [{name: manager, "
+		"spec: {template: {spec: {containers: [{name: manager, image: a.b/c, "
 	crdHead = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\nspec: "
 	series  = "apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\n" +
 		"releaseSeries: [{major: 1, minor: 0, contract: v1beta2}]\n"
@@ -102,7 +102,7 @@ var hostile = map[string]struct {
 		deploymentHead + "args: [" + many(90000, "--a%d=b,") + "]}]}}}", series, "",
 	},
 	"containers at the limit": {
-		deploymentHead + "}," + many(15000, "{name: m%d, image: a/b},") + "]}}}", series, "",
+		deploymentHead + "}," + many(15000, "{name: m%d, image: a.b/c},") + "]}}}", series, "",
 	},
 	"a CRD at the limit": {
 		crdHead + strings.Repeat("{b: ", 90) + "[" + strings.Repeat("1,", 90000) + "]" + strings.Repeat("}", 90), series, "",

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/distribution/reference"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/typed"
@@ -38,6 +40,65 @@ func checkCertificate(annotations map[string]string) error {
 	}
 
 	return nil
+}
+
+// checkImages returns an error if clusterctl refuses a workload because of one of its images, whatever
+// the values of variables are. The error is a *bundle.InvalidError.
+func checkImages(doc *bundle.Document) error {
+	if !bundle.NeedsCanonicalImages(doc.Object.Object) {
+		return nil
+	}
+
+	for i, container := range bundle.Containers(doc.Object.Object) {
+		image, isText := container["image"].(string)
+		if container["image"] != nil && !isText || bundle.IsCanonicalImage(image) || isVariableImage(doc, i, image) {
+			continue
+		}
+
+		return refused(doc, imageError(bundle.NestedString(container, "name"), image))
+	}
+
+	return nil
+}
+
+// isVariableImage reports whether other values of variables change an image of a workload. The index is
+// that of the container in bundle.Containers.
+func isVariableImage(doc *bundle.Document, index int, image string) bool {
+	variables := doc.Text.Variables()
+	if len(variables) == 0 {
+		return false
+	}
+
+	values := map[string]string{}
+	for _, v := range variables {
+		values[v.Name] = "other"
+	}
+
+	content, err := doc.Decode(values)
+	if err != nil {
+		return true // the user may set values that result in an object
+	}
+
+	containers := bundle.Containers(content)
+
+	return index >= len(containers) || bundle.NestedString(containers[index], "image") != image
+}
+
+// imageError describes why an image is not canonical, with the canonical name if there is one.
+func imageError(container, image string) error {
+	container, shown := shorten(container), shorten(image)
+
+	if image == "" {
+		return fmt.Errorf("the container %q has no image; add one", container)
+	}
+
+	named, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return fmt.Errorf("the container %q has the image %q, which is not a valid name; correct it", container, shown)
+	}
+
+	return fmt.Errorf("the container %q has the image %q, which is not a canonical name; write %s",
+		container, shown, shorten(named.String()))
 }
 
 // refused returns the error for an object that clusterctl refuses.

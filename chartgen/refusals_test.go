@@ -16,6 +16,11 @@ func deploymentWith(container string) string {
 		"{containers: [{name: manager, image: registry.example.com/manager:v1, " + container + "}]}}}\n"
 }
 
+// deploymentImage returns a Deployment whose container has the given image.
+func deploymentImage(image string) string {
+	return strings.Replace(deploymentWith("command: [run]"), "registry.example.com/manager:v1", image, 1)
+}
+
 // TestRefusalsOfClusterctl: components that clusterctl refuses, with any values of the variables, do not
 // become a chart, and the error names the object and the field.
 func TestRefusalsOfClusterctl(t *testing.T) {
@@ -41,6 +46,22 @@ func TestRefusalsOfClusterctl(t *testing.T) {
 		"labels that are a list": {
 			strings.Replace(crd(""), "name: a", "name: a\n  labels: [b]", 1), "metadata.labels is a list, expected a map",
 		},
+		"an image without registry": {
+			deploymentImage("nginx:v1"), `container "manager" has the image "nginx:v1", which is not a canonical name; ` +
+				"write docker.io/library/nginx:v1; clusterctl refuses it, too",
+		},
+		"an image with a path only":      {deploymentImage("org/image:v1"), "write docker.io/org/image:v1;"},
+		"a short form of Docker Hub":     {deploymentImage("docker.io/nginx:v1"), "write docker.io/library/nginx:v1;"},
+		"another name of Docker Hub":     {deploymentImage("index.docker.io/a/b"), "write docker.io/a/b;"},
+		"an image that is no name":       {deploymentImage("http://example.com"), "is not a valid name; correct it;"},
+		"a container without an image":   {deploymentImage(`""`), `the container "manager" has no image; add one;`},
+		"a fixed image beside variables": {deploymentImage("nginx, args: [\"${ODD:=a}\"]"), "library/nginx;"},
+		"an image of a DaemonSet": {
+			strings.Replace(deploymentImage("nginx"), "kind: Deployment", "kind: DaemonSet", 1), "DaemonSet manager: ",
+		},
+		"an image of an init container": {
+			strings.Replace(deploymentImage("nginx"), "containers:", "initContainers:", 1), "library/nginx;",
+		},
 		"a certificate without namespace": {
 			strings.Replace(crd(""), "name: a", "name: a\n  annotations: {cert-manager.io/inject-ca-from: b}", 1),
 			`the annotation cert-manager.io/inject-ca-from is "b", expected namespace/name`,
@@ -60,9 +81,20 @@ func TestRefusalsOfClusterctl(t *testing.T) {
 	}
 }
 
-// TestTypesThatDependOnVariables: a default of the wrong type is no reason to refuse components: the user
-// may set the variable.
-func TestTypesThatDependOnVariables(t *testing.T) {
-	_, err := chartgen.Build(provider("odd", deploymentWith("env: [{name: A, value: ${ODD:=1}}]")))
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+// TestRefusalsThatDependOnVariables: what a default does wrong is no reason to refuse components: the user
+// may set the variable. Nor are images that clusterctl does not parse.
+func TestRefusalsThatDependOnVariables(t *testing.T) {
+	for name, components := range map[string]string{
+		"a type":                  deploymentWith("env: [{name: A, value: ${ODD:=1}}]"),
+		"an image":                deploymentImage("${ODD:=nginx}"),
+		"an image without value":  deploymentImage("${ODD}"),
+		"a part of an image":      deploymentImage("${ODD_REGISTRY:=}nginx"),
+		"an image that is a type": deploymentImage("${ODD:=1}"),
+		"an image of a Pod":       "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{image: a}]}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := chartgen.Build(provider("odd", components))
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		})
+	}
 }

@@ -166,12 +166,14 @@ func TestInvalidValues(t *testing.T) {
 func TestCommentsStayComments(t *testing.T) {
 	for _, lineBreak := range []string{`\n`, `\r`, `\r\n`, `\x85`, `\L`, `\P`} {
 		injected := `x` + lineBreak + `injected: yes` + lineBreak + `#`
-		components := strings.ReplaceAll(workloads, "registry.k8s.io/cluster-api/manager:v1.0.0", `"`+injected+`"`) + `---
+		components := strings.ReplaceAll(workloads, "registry.k8s.io/cluster-api/manager:v1.0.0",
+			`"${ODD_IMAGE:=`+injected+`}"`) + `---
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: hostile}
-spec: {template: {spec: {containers: [{name: "` + injected + `", image: "a/` + injected + `", args: ["--` + injected +
-			`", "--feature-gates=` + injected + `=true"], command: ["` + injected + `"], env: [{name: "` + injected + `"}]}]}}}
+spec: {template: {spec: {containers: [{name: "` + injected + `", image: "${ODD_IMAGE:=a/` + injected +
+			`}", args: ["--` + injected + `", "--feature-gates=` + injected + `=true"], command: ["` + injected +
+			`"], env: [{name: "` + injected + `"}]}]}}}
 ---
 apiVersion: v1
 kind: ConfigMap

@@ -8,6 +8,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/blockyaml"
 	"github.com/capstan-project/capstan/chartgen/expr"
+	"github.com/capstan-project/capstan/chartgen/limit"
 )
 
 // Placeholder is the value of required variables while a document is parsed. It is a valid name,
@@ -45,6 +46,21 @@ func (d *Document) String() string {
 // Values returns the values of variables with which Object was parsed: Placeholder for each required
 // one. All other variables have a default.
 func (d *Document) Values() map[string]string { return placeholders(d.Text) }
+
+// Decode returns the content of the document with these values of variables. All required ones must be
+// set. It returns nil if the text contains only comments.
+func (d *Document) Decode(values map[string]string) (map[string]any, error) {
+	text, err := d.Text.Expand(values)
+	if err != nil {
+		return nil, err
+	}
+
+	if _, err := limit.Document(text); err != nil {
+		return nil, err
+	}
+
+	return decode(Normalize(text))
+}
 
 // placeholders returns Placeholder for each required variable of the text. All other variables have
 // a default.

@@ -3,6 +3,7 @@ package bundle
 import (
 	"slices"
 
+	"github.com/distribution/reference"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -54,6 +55,20 @@ func Images(object map[string]any) []string {
 	}
 
 	return images
+}
+
+// NeedsCanonicalImages reports whether clusterctl parses the images of a workload, to replace parts of
+// them. It refuses a provider with an image that is not canonical in such a workload.
+func NeedsCanonicalImages(workload map[string]any) bool {
+	return workload["kind"] == "Deployment" || workload["kind"] == "DaemonSet"
+}
+
+// IsCanonicalImage reports whether an image is a valid name with a registry and a path, such as
+// docker.io/library/nginx, and not a short form of it.
+func IsCanonicalImage(image string) bool {
+	_, err := reference.ParseNamed(image)
+
+	return err == nil
 }
 
 // NestedMap returns a field of an object, or nil if it is not a map. The map is not copied.

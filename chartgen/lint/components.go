@@ -84,7 +84,7 @@ var componentRules = []Rule{
 		Requirement: "Images of Deployments and DaemonSets have canonical names, with a registry and a path.",
 		Why:         "clusterctl rejects the provider.",
 		Remedy:      "Write the full name, for example registry.k8s.io/cluster-api/cluster-api-controller:v1.14.0.",
-		check:       eachImage(isRewritten, notCanonical),
+		check:       eachImage(bundle.NeedsCanonicalImages, notCanonical),
 	},
 	{
 		Name:        "components/job-image-name",
@@ -94,7 +94,7 @@ var componentRules = []Rule{
 		Why: "The meaning of a short name depends on each node's container runtime, and mirrors and image overrides do " +
 			"not match it.",
 		Remedy: "Write the full name, for example registry.k8s.io/cluster-api/cluster-api-controller:v1.14.0.",
-		check:  eachImage(isNotRewritten, notCanonical),
+		check:  eachImage(mayHaveShortImages, notCanonical),
 	},
 	{
 		Name:        "components/image-version",

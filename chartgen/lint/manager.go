@@ -105,15 +105,10 @@ func eachImage(selected func(map[string]any) bool, problem func(string) string) 
 	}
 }
 
-// isRewritten reports whether clusterctl parses the images of a workload, to replace parts of them.
-func isRewritten(workload map[string]any) bool {
-	return workload["kind"] == "Deployment" || workload["kind"] == "DaemonSet"
-}
-
-func isNotRewritten(workload map[string]any) bool { return !isRewritten(workload) }
+func mayHaveShortImages(workload map[string]any) bool { return !bundle.NeedsCanonicalImages(workload) }
 
 func notCanonical(image string) string {
-	if _, err := reference.ParseNamed(image); err != nil {
+	if !bundle.IsCanonicalImage(image) {
 		return "which is not a canonical name"
 	}
 

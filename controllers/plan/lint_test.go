@@ -27,7 +27,7 @@ func TestFindings(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(first.Findings()).To(SatisfyAll(
 		HavePrefix("infrastructure-docker v1.0.0 does not conform to the contracts of Cluster API: 1 error"),
-		ContainSubstring("(capstan chart lint has details): components/image-name: Deployment "),
+		ContainSubstring("(capstan chart lint has details): components/watch-namespace: Deployment "),
 	))
 
 	_, err = planner.Charts.Save(t.Context(), p, first)
@@ -45,7 +45,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// nonconforming publishes a provider with an image whose name clusterctl rejects.
+// nonconforming publishes a provider whose manager watches only one namespace.
 func nonconforming(t *testing.T) *v1alpha2.InfrastructureProvider {
 	t.Helper()
 	g := NewWithT(t)
@@ -58,9 +58,9 @@ func nonconforming(t *testing.T) *v1alpha2.InfrastructureProvider {
 	components, err := os.ReadFile(file)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	named := strings.Replace(string(components), "image: registry.example.com/", "image: ", 1)
-	g.Expect(named).NotTo(Equal(string(components)))
-	g.Expect(os.WriteFile(file, []byte(named), 0o600)).To(Succeed())
+	watching := strings.Replace(string(components), "- --leader-elect", "- --leader-elect\n        - --namespace=one", 1)
+	g.Expect(watching).NotTo(Equal(string(components)))
+	g.Expect(os.WriteFile(file, []byte(watching), 0o600)).To(Succeed())
 	g.Expect(server.PublishFolder("owner/docker", "v1.0.0", folder)).To(Succeed())
 
 	return p
