@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
@@ -21,10 +19,10 @@ const (
 	AnnotationContentID        = v1alpha2.Prefix + "/content-id"
 	AnnotationChartgenVersion  = v1alpha2.Prefix + "/chartgen-version"
 	AnnotationDefaultNamespace = v1alpha2.Prefix + "/default-namespace"
-	// AnnotationNamespaceLabels holds the labels of the provider's Namespace, as
-	// "key=value,key=value". A chart contains no Namespace. Set these labels when you create the
-	// namespace of a release: some of them allow privileged pods.
-	AnnotationNamespaceLabels = v1alpha2.Prefix + "/namespace-labels"
+	// AnnotationNamespace holds the provider's Namespace as published, in YAML with variables. A chart
+	// contains no Namespace. Set these labels and annotations when you create the namespace of a release:
+	// some of them allow privileged pods. Charts of a provider without a Namespace do not have it.
+	AnnotationNamespace = v1alpha2.Prefix + "/namespace"
 	// AnnotationRequiredKinds lists the kinds of the chart's objects that neither Kubernetes nor
 	// the chart's own CRDs define, as Kind.version.group, separated by commas. Usually these are
 	// kinds of cert-manager.
@@ -58,10 +56,13 @@ func chartMetadata(b *bundle.Bundle, s *summary) chart.Metadata {
 			AnnotationContentID:          ContentID(b),
 			AnnotationChartgenVersion:    Version,
 			AnnotationDefaultNamespace:   s.Namespace,
-			AnnotationNamespaceLabels:    s.namespaceLabels.String(),
 			AnnotationRequiredKinds:      strings.Join(s.RequiredKinds, ","),
 			AnnotationConversionWebhooks: strconv.Itoa(s.ConversionWebhooks),
 		},
+	}
+
+	if s.namespace != "" {
+		metadata.Annotations[AnnotationNamespace] = s.namespace
 	}
 
 	if b.Unlisted {
@@ -74,14 +75,4 @@ func chartMetadata(b *bundle.Bundle, s *summary) chart.Metadata {
 // HasUnlistedTemplates reports whether the provider may have more cluster templates than its chart.
 func HasUnlistedTemplates(c *chart.Chart) bool {
 	return c.Metadata.Annotations[AnnotationUnlistedTemplates] == "true"
-}
-
-// NamespaceLabels returns the labels that the namespace of a chart's release should have.
-func NamespaceLabels(c *chart.Chart) (map[string]string, error) {
-	set, err := labels.ConvertSelectorToLabelsMap(c.Metadata.Annotations[AnnotationNamespaceLabels])
-	if err != nil {
-		return nil, fmt.Errorf("chart %s: annotation %s: %w", c.Metadata.Name, AnnotationNamespaceLabels, err)
-	}
-
-	return set, nil
 }

@@ -6,10 +6,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/expr"
 )
@@ -34,9 +32,9 @@ type summary struct {
 	Templates     []flavor // cluster templates
 	Classes       []flavor // ClusterClasses
 
-	// namespaceLabels are the labels of the Namespace object, without those of clusterctl.
-	namespaceLabels labels.Set
-	scopes          bundle.Scopes
+	// namespace is the Namespace as published, or empty if there is none.
+	namespace string
+	scopes    bundle.Scopes
 }
 
 // variable is a variable of the provider and the places where it is used.
@@ -64,12 +62,11 @@ type crd struct {
 
 func newSummary(b *bundle.Bundle, components *bundle.Components, contract string) *summary {
 	s := &summary{
-		Provider:        b.Provider,
-		Version:         "v" + strings.TrimPrefix(b.Version, "v"),
-		Contract:        contract,
-		Namespace:       components.Namespace,
-		namespaceLabels: labels.Set{},
-		scopes:          bundle.Scopes{},
+		Provider:  b.Provider,
+		Version:   "v" + strings.TrimPrefix(b.Version, "v"),
+		Contract:  contract,
+		Namespace: components.Namespace,
+		scopes:    bundle.Scopes{},
 	}
 
 	uses := map[string][]string{}
@@ -81,7 +78,7 @@ func newSummary(b *bundle.Bundle, components *bundle.Components, contract string
 
 		switch {
 		case doc.IsNamespace():
-			s.addNamespace(doc.Object)
+			s.namespace = doc.Source
 		case doc.IsCRD():
 			s.addCRD(doc.Object.Object)
 			continue // CRDs contain no images, and their variables cannot be set
@@ -98,15 +95,6 @@ func newSummary(b *bundle.Bundle, components *bundle.Components, contract string
 	s.setTemplates(b.Templates)
 
 	return s
-}
-
-// addNamespace collects the labels of the Namespace, except those that identify the provider for
-// clusterctl: several providers may share a namespace.
-func (s *summary) addNamespace(namespace *unstructured.Unstructured) {
-	s.namespaceLabels = labels.Merge(s.namespaceLabels, namespace.GetLabels())
-
-	delete(s.namespaceLabels, v1alpha2.ClusterctlLabel)
-	delete(s.namespaceLabels, v1alpha2.ClusterctlProviderLabel)
 }
 
 func (s *summary) addCRD(object map[string]any) {

@@ -44,13 +44,17 @@ func ParseComponents(data []byte) (*Components, error) {
 		return nil, err
 	}
 
-	text, err := expr.Parse(string(data))
+	source := string(data)
+
+	text, err := expr.Parse(source)
 	if err != nil {
 		return nil, expressionError(err)
 	}
 
 	c := &Components{Variables: text.Variables()}
+
 	for _, p := range parts {
+		p.source = source[p.start:p.end]
 		if p.text, err = text.Slice(p.start, p.end); err != nil {
 			return nil, expressionError(err)
 		}
@@ -103,6 +107,7 @@ func (c *Components) add(p part) error {
 type part struct {
 	start, end int // byte offsets in the file
 	line       int // of the file, starting at 1
+	source     string
 	text       *expr.Text
 }
 
@@ -193,7 +198,7 @@ func (p part) document() (doc *Document, values int, err error) {
 
 	object := &unstructured.Unstructured{Object: content}
 
-	return &Document{Line: p.line, Text: p.text, Object: object}, values, p.checkObject(object)
+	return &Document{Line: p.line, Source: p.source, Text: p.text, Object: object}, values, p.checkObject(object)
 }
 
 // checkObject returns an error unless the content of the part is an object.

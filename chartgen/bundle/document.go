@@ -19,7 +19,9 @@ const Placeholder = "placeholder0"
 type Document struct {
 	// Line is the line of the file on which the document begins, starting at 1.
 	Line int
-	// Text is the document as written, with its expressions parsed.
+	// Source is the document as written.
+	Source string
+	// Text is the source with its expressions parsed.
 	Text *expr.Text
 	// Object is the document with the default of each variable, and Placeholder for each required
 	// one. Use it only for what does not depend on variables.

@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/distribution/reference"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -69,6 +70,11 @@ func IsCanonicalImage(image string) bool {
 	_, err := reference.ParseNamed(image)
 
 	return err == nil
+}
+
+// IsHelmAnnotation reports whether an annotation is an instruction to Helm or a record of it.
+func IsHelmAnnotation(key string) bool {
+	return strings.HasPrefix(key, "helm.sh/") || strings.HasPrefix(key, "meta.helm.sh/")
 }
 
 // NestedMap returns a field of an object, or nil if it is not a map. The map is not copied.

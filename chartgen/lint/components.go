@@ -202,7 +202,7 @@ func checkHelmAnnotations(p *parsedBundle, report reporter) {
 		}
 
 		for _, key := range slices.Sorted(maps.Keys(doc.Object.GetAnnotations())) {
-			if strings.HasPrefix(key, "helm.sh/") || strings.HasPrefix(key, "meta.helm.sh/") {
+			if bundle.IsHelmAnnotation(key) {
 				report(p.componentsFile.at(doc, key), "has the annotation %s", key)
 			}
 		}

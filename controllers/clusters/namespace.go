@@ -12,11 +12,11 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// LabelNamespace adds labels to a namespace of the cluster. Labels that are there already stay as they
-// are. In a remote cluster, a missing namespace is created: the namespace of the resource exists, but not
+// MarkNamespace adds labels and annotations to a namespace of the cluster. Those that are there already stay
+// as they are. In a remote cluster, a missing namespace is created: the namespace of the resource exists, but not
 // necessarily there.
-func (t *Target) LabelNamespace(ctx context.Context, name string, labels map[string]string) error {
-	if len(labels) == 0 && !t.Remote {
+func (t *Target) MarkNamespace(ctx context.Context, name string, labels, annotations map[string]string) error {
+	if len(labels)+len(annotations) == 0 && !t.Remote {
 		return nil
 	}
 
@@ -26,6 +26,7 @@ func (t *Target) LabelNamespace(ctx context.Context, name string, labels map[str
 	if apierrors.IsNotFound(err) && t.Remote {
 		namespace.Name = name
 		namespace.Labels = labels
+		namespace.Annotations = annotations
 
 		if err := t.Client.Create(ctx, namespace, client.FieldOwner(v1alpha2.FieldOwner)); err != nil {
 			return fmt.Errorf("create namespace %s: %w", name, err)
@@ -39,17 +40,26 @@ func (t *Target) LabelNamespace(ctx context.Context, name string, labels map[str
 	}
 
 	before := namespace.DeepCopy()
-	namespace.Labels = maps.Clone(labels)
-	maps.Copy(namespace.Labels, before.Labels)
+	namespace.Labels = added(before.Labels, labels)
+	namespace.Annotations = added(before.Annotations, annotations)
 
-	if len(namespace.Labels) == len(before.Labels) {
+	if len(namespace.Labels) == len(before.Labels) && len(namespace.Annotations) == len(before.Annotations) {
 		return nil
 	}
 
 	patch := client.MergeFrom(before)
 	if err := t.Client.Patch(ctx, namespace, patch, client.FieldOwner(v1alpha2.FieldOwner)); err != nil {
-		return fmt.Errorf("label namespace %s: %w", name, err)
+		return fmt.Errorf("label and annotate namespace %s: %w", name, err)
 	}
 
 	return nil
+}
+
+// added returns the entries that are there and, of the others, those with new keys.
+func added(there, others map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, others)
+	maps.Copy(all, there)
+
+	return all
 }

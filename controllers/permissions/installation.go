@@ -25,6 +25,8 @@ type Installation struct {
 	Provider v1alpha2.Provider
 	// Chart of the wanted version.
 	Chart *chart.Chart
+	// Values are those of the release, for the chart.
+	Values map[string]any
 	// Objects are those of the release: of the wanted revision and, for an upgrade, of the installed one.
 	Objects []*unstructured.Unstructured
 	// Hooks are the objects of the chart's hooks.
@@ -136,9 +138,9 @@ func (i Installation) managed() []string {
 	return slices.DeleteFunc(i.crds(), func(name string) bool { return slices.Contains(spec.Unmanaged, name) })
 }
 
-// labelsNamespace reports whether the release's namespace gets labels.
-func (i Installation) labelsNamespace() (bool, error) {
-	labels, err := chartgen.NamespaceLabels(i.Chart)
+// changesNamespace reports whether the release's namespace gets labels or annotations.
+func (i Installation) changesNamespace() (bool, error) {
+	labels, annotations, err := chartgen.Namespace(i.Chart, i.Values)
 
-	return len(labels) > 0, err
+	return len(labels)+len(annotations) > 0, err
 }

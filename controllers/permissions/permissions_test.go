@@ -188,9 +188,24 @@ func TestNeeded(t *testing.T) {
 		},
 		"labels of the namespace": {
 			[]func(*permissions.Installation){func(i *permissions.Installation) {
-				i.Chart.Metadata.Annotations = map[string]string{chartgen.AnnotationNamespaceLabels: "a=b"}
+				i.Chart.Metadata.Annotations = map[string]string{chartgen.AnnotationNamespace: "metadata: {labels: {a: b}}"}
 			}},
 			[]string{"get, patch namespaces tiny", records},
+		},
+		"annotations of the namespace from a variable": {
+			[]func(*permissions.Installation){func(i *permissions.Installation) {
+				i.Values = map[string]any{"variables": map[string]any{"A": "b"}}
+				i.Chart.Metadata.Annotations = map[string]string{
+					chartgen.AnnotationNamespace: "metadata: {annotations: {a: ${A}}}",
+				}
+			}},
+			[]string{"get, patch namespaces tiny", records},
+		},
+		"a namespace without labels": {
+			[]func(*permissions.Installation){func(i *permissions.Installation) {
+				i.Chart.Metadata.Annotations = map[string]string{chartgen.AnnotationNamespace: "metadata: {name: a}"}
+			}},
+			[]string{records},
 		},
 		"another cluster": {
 			[]func(*permissions.Installation){func(i *permissions.Installation) { i.Remote = true }},

@@ -105,10 +105,10 @@ var table = []row{
 	},
 	{
 		verbs: []string{"get", "patch"}, resources: "`namespaces`", names: releaseNamespace, scope: wholeCluster,
-		purpose: "label the namespace, if the provider's components have labels for it",
+		purpose: "label and annotate the namespace, if the provider's components have labels or annotations for it",
 		targets: func(i Installation) ([]target, error) {
-			labels, err := i.labelsNamespace()
-			if err != nil || !labels && !i.Remote {
+			changed, err := i.changesNamespace()
+			if err != nil || !changed && !i.Remote {
 				return nil, err
 			}
 

@@ -151,8 +151,8 @@ func (r *run) saveChart(ctx context.Context) Result {
 	return failed(r.pinVersion(ctx, r.provider, r.plan.Version), fetching)
 }
 
-// applyPlan installs or upgrades the release. Its namespace gets the labels of the provider's Namespace,
-// pod security levels among them.
+// applyPlan installs or upgrades the release. Its namespace gets the labels and annotations of the
+// provider's Namespace, pod security levels among them.
 func (r *run) applyPlan(ctx context.Context, observed state.Observed) (_ release.Result, err error) {
 	if r.prepared == nil {
 		r.prepared, err = r.preparePlan(ctx, observed, release.PrepareOptions{})
@@ -161,12 +161,12 @@ func (r *run) applyPlan(ctx context.Context, observed state.Observed) (_ release
 		}
 	}
 
-	labels, err := chartgen.NamespaceLabels(r.plan.Release.Chart)
+	labels, annotations, err := chartgen.Namespace(r.plan.Release.Chart, r.plan.Release.Values)
 	if err != nil {
 		return release.Result{}, err
 	}
 
-	if err := r.target.LabelNamespace(ctx, r.plan.Release.Release.Namespace, labels); err != nil {
+	if err := r.target.MarkNamespace(ctx, r.plan.Release.Release.Namespace, labels, annotations); err != nil {
 		return release.Result{}, err
 	}
 

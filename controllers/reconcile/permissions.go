@@ -118,6 +118,7 @@ func (r *run) installation(wanted *release.Record) permissions.Installation {
 		Mapper:   r.target.Client.RESTMapper(),
 		Provider: r.provider,
 		Chart:    r.plan.Chart.Installable,
+		Values:   r.plan.Release.Values,
 		Objects:  objects,
 		Hooks:    wanted.Hooks,
 		Remote:   r.target.Remote,

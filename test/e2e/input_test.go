@@ -322,19 +322,23 @@ var _ = Describe("A provider's input", Ordered, func() {
 	})
 
 	It(
-		"adds the labels of the provider's Namespace to the existing namespace",
+		"adds the labels and annotations of the provider's Namespace to the existing namespace",
 		func(ctx SpecContext) {
 			t := newTiny("labels", "v1.0.0")
 			t.components = strings.Replace(
 				t.components,
 				"  name: labels-system\n",
-				"  name: labels-system\n  labels: {pod-security.kubernetes.io/enforce: privileged, team: provider}\n",
+				"  name: labels-system\n  labels: {pod-security.kubernetes.io/enforce: \"${LEVEL}\", team: provider}\n"+
+					"  annotations: {owner: provider, contact: \"${CONTACT:=provider}\"}\n",
 				1,
 			)
 			namespace := t.namespace()
 			namespace.Labels = map[string]string{"team": "ours"}
+			namespace.Annotations = map[string]string{"owner": "us"}
 
 			p := t.resource()
+			p.Spec.Variables = map[string]string{"LEVEL": "privileged"}
+
 			for _, o := range []client.Object{namespace, t.configMap(), p} {
 				Expect(w.client.Create(ctx, o)).To(Succeed())
 			}
@@ -343,6 +347,8 @@ var _ = Describe("A provider's input", Ordered, func() {
 			Expect(w.client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
 			Expect(namespace.Labels).To(
 				And(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "privileged"), HaveKeyWithValue("team", "ours")))
+			Expect(namespace.Annotations).To(
+				And(HaveKeyWithValue("owner", "us"), HaveKeyWithValue("contact", "provider")))
 		},
 	)
 
