@@ -125,12 +125,13 @@ func defineText(doc *bundle.Document, name string) string {
 	return fmt.Sprintf("{{- define %q }}\n%s{{ end }}\n", name, doc.Text.Template())
 }
 
-// includeObject returns the action that renders the text of an object with capstan.object.
+// includeObject returns the action that renders the text of an object with capstan.object. Its values are
+// found by the name in the chart's schema. The rendered object has another one if variables are part of it.
 func includeObject(doc *bundle.Document, name string, scopes bundle.Scopes) string {
 	scope := "cluster"
 	if scopes.Namespaced(doc.Object.GroupVersionKind().GroupKind()) {
 		scope = "namespaced"
 	}
 
-	return fmt.Sprintf("{{- include \"capstan.object\" (list . %q %q) }}\n", name, scope)
+	return fmt.Sprintf("{{- include \"capstan.object\" (list . %q %q %q) }}\n", name, scope, doc.Object.GetName())
 }

@@ -85,6 +85,37 @@ func renderWith(values map[string]any) (map[string]map[string]any, error) {
 	return objects, nil
 }
 
+// TestValuesOfNamesWithVariables: a Deployment whose name contains variables has the rendered name, and gets
+// its values by the name that it has with the defaults, and with placeholder0 for variables without one.
+func TestValuesOfNamesWithVariables(t *testing.T) {
+	for published, key := range map[string]string{
+		"${ODD}-manager":       "placeholder0-manager",
+		"${ODD:=odd}-manager":  "odd-manager",
+		"manager-${ODD:=long}": "manager-long",
+	} {
+		t.Run(published, func(t *testing.T) {
+			g := NewWithT(t)
+
+			built, err := chartgen.Build(provider("odd",
+				strings.Replace(deploymentWith("args: []"), "name: manager}", `name: "`+published+`"}`, 1)))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(built.File(chartgen.TemplateFile("Deployment", key))).NotTo(BeNil())
+
+			manifest, err := render.Manifest(built, targetNamespace, map[string]any{
+				"variables":   map[string]any{"ODD": "real"},
+				"deployments": map[string]any{key: map[string]any{"replicas": 3}},
+			})
+			g.Expect(err).NotTo(HaveOccurred())
+
+			objects, err := utilyaml.ToUnstructured([]byte(manifest))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(objects).To(HaveLen(1))
+			g.Expect(objects[0].GetName()).To(ContainSubstring("real"))
+			g.Expect(field(objects[0].Object, "spec.replicas")).To(BeEquivalentTo(3))
+		})
+	}
+}
+
 // field reads a field such as "spec.containers[manager].args". List items are selected by name or
 // index.
 func field(value any, path string) any {

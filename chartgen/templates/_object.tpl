@@ -4,7 +4,8 @@ release's namespace wherever the target namespace belongs, and adds the labels b
 the object. Then it applies the changes from the values. All changes are made to the parsed object, so they also cover text
 that comes from the value of a variable.
 
-Arguments, as a list: the chart's root context, the name of the template with the object's text, "namespaced" or "cluster".
+Arguments, as a list: the chart's root context, the name of the template with the object's text, "namespaced" or "cluster", the name
+by which the values know the object: its own if no variable is part of it.
 */ -}}
 {{- define "capstan.object" -}}
 {{- $root := index . 0 -}}
@@ -29,7 +30,7 @@ Arguments, as a list: the chart's root context, the name of the template with th
   {{- include "capstan.setAll" (list $metadata "annotations" $root.Values.commonAnnotations) -}}
   {{- include "capstan.setAll" (list $metadata "labels" (dict "clusterctl.cluster.x-k8s.io" "" "cluster.x-k8s.io/provider" $root.Chart.Name)) -}}
   {{- include "capstan.namespace" (list $object $from $root.Release.Namespace) -}}
-  {{- include "capstan.workload" (list $object $root.Values) -}}
+  {{- include "capstan.workload" (list $object $root.Values (index . 3)) -}}
   {{- $yaml := toYaml $object | replace "<no value>" "<no <no value>value>" -}}
   {{- $yaml -}}
   {{- /* Helm removes white space at the end of a manifest. Here it is part of a block scalar, so a comment ends it. */ -}}

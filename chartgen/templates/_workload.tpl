@@ -4,9 +4,10 @@ nothing. A value that is absent or null changes nothing.
 */ -}}
 
 {{- define "capstan.workload" -}}
-{{- /* (list OBJECT VALUES): changes the images of a workload, and applies .Values.deployments. */ -}}
-  {{- $object := first . -}}
-  {{- $values := last . -}}
+{{- /* (list OBJECT VALUES NAME): changes the images of a workload, and applies .Values.deployments.NAME. */ -}}
+  {{- $object := index . 0 -}}
+  {{- $values := index . 1 -}}
+  {{- $name := index . 2 -}}
   {{- $kind := printf "%s %s" $object.apiVersion $object.kind -}}
   {{- $pod := dict -}}
   {{- if has $kind (list "apps/v1 Deployment" "apps/v1 DaemonSet" "apps/v1 StatefulSet" "apps/v1 ReplicaSet" "batch/v1 Job") -}}
@@ -22,7 +23,7 @@ nothing. A value that is absent or null changes nothing.
     {{- end -}}
   {{- end -}}
   {{- if eq $kind "apps/v1 Deployment" -}}
-    {{- with index ($values.deployments | default dict) $object.metadata.name -}}
+    {{- with index ($values.deployments | default dict) $name -}}
       {{- include "capstan.deployment" (list $object .) -}}
     {{- end -}}
   {{- end -}}
