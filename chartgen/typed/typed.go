@@ -48,14 +48,35 @@ var types = map[schema.GroupVersionKind]func() any{
 // Known reports whether Check knows the type of a kind.
 func Known(kind schema.GroupVersionKind) bool { return types[kind] != nil }
 
-// Check returns an error that names the field if an object of a known kind has a value of the wrong type.
-// Like clusterctl, it ignores fields that the type does not have. The error contains no values.
+// Error says which field of an object has a value of the wrong type. It contains no values.
+type Error struct {
+	// Field is the path of the field without indexes of lists and keys of maps, or "" if it is unknown.
+	Field string
+	// Found and Expected describe the types, such as "a number".
+	Found, Expected string
+}
+
+func (e *Error) Error() string {
+	if e.Field == "" {
+		return "a field has a value of another type than its kind requires"
+	}
+
+	return fmt.Sprintf("the field %s is %s, expected %s", e.Field, e.Found, e.Expected)
+}
+
+// Check returns an error if an object of a known kind has a value of the wrong type. Like clusterctl, it
+// ignores fields that the type does not have. The error is an *Error.
 func Check(object *unstructured.Unstructured) error {
 	newObject := types[object.GroupVersionKind()]
 	if newObject == nil {
 		return nil
 	}
 
+	return CheckAs(object, newObject)
+}
+
+// CheckAs is like Check for an object whose type is that of the pointers that newObject returns.
+func CheckAs(object *unstructured.Unstructured, newObject func() any) error {
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, newObject()) == nil {
 		return nil
 	}
@@ -65,19 +86,22 @@ func Check(object *unstructured.Unstructured) error {
 
 // describe returns the error for an object that cannot be converted: the converter does not say which
 // field it is.
-func describe(object map[string]any, into any) error {
+func describe(object map[string]any, into any) *Error {
 	data, err := json.Marshal(object)
 	if err != nil {
-		return errors.New("a field has a value that is not JSON")
+		return &Error{}
 	}
 
 	var wrong *json.UnmarshalTypeError
 	if errors.As(json.Unmarshal(data, into), &wrong) && wrong.Field != "" {
-		return fmt.Errorf("the field %s is %s, expected %s", wrong.Field, describeValue(wrong.Value),
-			describeType(wrong.Type))
+		return &Error{
+			Field:    wrong.Field,
+			Found:    describeValue(wrong.Value),
+			Expected: describeType(wrong.Type),
+		}
 	}
 
-	return errors.New("a field has a value of another type than its kind requires")
+	return &Error{}
 }
 
 // describeValue describes what encoding/json found, such as "number 1.5", without the value.

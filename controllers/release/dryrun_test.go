@@ -121,6 +121,31 @@ var _ = Describe("Nothing is changed if the API server would refuse an object", 
 			})
 	})
 
+	It("because a value still has the wrong type after patches", func(ctx SpecContext) {
+		unquoted := "apiVersion: v1\nkind: Secret\nmetadata:\n  name: s\nstringData:\n  pin: {{ .Values.variables.PIN }}\n"
+		spec := newSpec(namespace, chartOf("1.0.0", configMap("config", ""), unquoted),
+			map[string]any{"variables": map[string]any{"PIN": "8443"}})
+
+		expectRefusal := func(err error) {
+			GinkgoHelper()
+			expectError[*release.RenderError](err)
+			Expect(err).To(MatchError(And(
+				ContainSubstring("Secret s: the field stringData is a number, expected a text: put it in quotes"),
+				Not(ContainSubstring("8443")))))
+			Expect(history(ctx, namespace)).To(BeEmpty())
+			Expect(configMaps(ctx, namespace)).To(BeEmpty())
+		}
+
+		_, err := apply(ctx, engine, spec)
+		expectRefusal(err)
+		Expect(err).To(MatchError(ContainSubstring("it comes from the variable PIN")))
+		_, err = engine.Render(ctx, spec)
+		expectRefusal(err)
+
+		spec.PostRenderer = replacer{"8443", `"8443"`}
+		mustApply(ctx, engine, spec)
+	})
+
 	It("that is adopted with others", func(ctx SpecContext) {
 		run(ctx, "kubectl", "create", "configmap", "config", "-n", namespace, "--from-literal=key=before")
 

@@ -71,8 +71,8 @@ func (e *NoRevisionError) Error() string {
 }
 
 // RenderError means that chart and values cannot be rendered: a variable is missing, a value does
-// not match the schema, or a template fails. Nothing was done, and nothing can be until the chart
-// or the values change. The reason contains no values.
+// not match the schema, a template fails, or a field gets a value of the wrong type. Nothing was done,
+// and nothing can be until the chart or the values change. The reason contains no values.
 type RenderError struct {
 	Chart  string
 	Reason string

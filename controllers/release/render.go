@@ -16,6 +16,9 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/expr"
 	"github.com/capstan-project/capstan/chartgen/limit"
+	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/manifest"
+	"github.com/capstan-project/capstan/controllers/release/mistyped"
 	"github.com/capstan-project/capstan/controllers/release/sandbox"
 )
 
@@ -83,7 +86,22 @@ func (s *session) renderManifest(
 		return nil, s.explain(err, spec)
 	}
 
-	return rel, nil
+	return rel, s.checkTypes(rel, spec)
+}
+
+// checkTypes returns an error if the API server would refuse an object of a revision, patches included, because
+// of the type of a value: a first install is not tried by dry runs. The error is a *RenderError.
+func (s *session) checkTypes(rel *helmrelease.Release, spec Spec) error {
+	objects, err := manifest.Decode(rel.Manifest)
+	if err != nil {
+		return s.explain(err, spec)
+	}
+
+	if err := mistyped.Check(objects, rel.Chart.Values, spec.Values); err != nil {
+		return &RenderError{Chart: spec.chartName(), Reason: object.OneLine(err.Error(), maxMessage), cause: err}
+	}
+
+	return nil
 }
 
 // renderChart renders the chart of a release in a child process, and returns a chart whose templates

@@ -237,6 +237,21 @@ var _ = Describe("A provider's input", Ordered, func() {
 			},
 		),
 		Entry(
+			"a variable of the wrong type",
+			"wrong-type",
+			func(t *tiny, p *v1alpha2.InfrastructureProvider) {
+				t.components = strings.Replace(t.components, `"--level=${TINY_LEVEL:=info}"`, "${TINY_LEVEL:=info}", 1)
+				p.Spec.Variables = map[string]string{"TINY_LEVEL": "5"}
+			},
+			v1alpha2.ProviderInstalledCondition,
+			v1alpha2.InstallFailedReason,
+			[]string{"Deployment wrong-type/wrong-type-controller-manager: the field spec.template.spec.containers.args is " +
+				"a number, expected a text: put it in quotes; it comes from the variable TINY_LEVEL"},
+			func(ctx context.Context, _ tiny, p *v1alpha2.InfrastructureProvider) {
+				update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Variables["TINY_LEVEL"] = `"5"` })
+			},
+		),
+		Entry(
 			"no source at all",
 			"no-source",
 			func(_ *tiny, p *v1alpha2.InfrastructureProvider) { p.Spec.FetchConfig = nil },

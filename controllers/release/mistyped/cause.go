@@ -1,0 +1,129 @@
+package mistyped
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/chartgen/typed"
+)
+
+// maxCauses is how many values are named as possible causes. If more values are the same, such as many that
+// are true, none is named.
+const maxCauses = 3
+
+// causesOf describes the values that are equal to what was found in the field of an object, sorted. given are
+// the values by their paths; a text counts as the scalar that it is in YAML.
+func causesOf(wrong *typed.Error, o *unstructured.Unstructured, given map[string]any) []string {
+	found := scalarsAt(o.Object, strings.Split(wrong.Field, "."))
+	found = slices.DeleteFunc(found, func(scalar any) bool { return describeScalar(scalar) != wrong.Found })
+
+	var causes []string
+
+	for path, value := range given {
+		if slices.Contains(found, plain(value)) {
+			causes = append(causes, describeCause(path))
+		}
+	}
+
+	if len(causes) > maxCauses {
+		return nil
+	}
+
+	slices.Sort(causes)
+
+	return causes
+}
+
+func describeCause(path string) string {
+	if name, ok := strings.CutPrefix(path, "variables."); ok {
+		return "the variable " + name
+	}
+
+	return "the value " + path
+}
+
+// scalarsAt returns the scalars at a path that has neither indexes of lists nor keys of maps.
+func scalarsAt(node any, path []string) []any {
+	var scalars []any
+
+	switch node := node.(type) {
+	case []any:
+		for _, child := range node {
+			scalars = append(scalars, scalarsAt(child, path)...)
+		}
+	case map[string]any:
+		if len(path) > 0 && node[path[0]] != nil {
+			return scalarsAt(node[path[0]], path[1:])
+		}
+
+		for _, child := range node {
+			scalars = append(scalars, scalarsAt(child, path)...)
+		}
+	case string, bool, int64, float64:
+		if len(path) == 0 {
+			return []any{normalize(node)}
+		}
+	}
+
+	return scalars
+}
+
+// flatten adds the scalars in the values to a map by their paths, such as "variables.REGION". It leaves out
+// lists.
+func flatten(values map[string]any, prefix string, into map[string]any) {
+	for key, value := range values {
+		switch value := value.(type) {
+		case map[string]any:
+			flatten(value, prefix+key+".", into)
+		case string, bool, int, int64, float64:
+			into[prefix+key] = value
+		}
+	}
+}
+
+// plain returns the scalar that a value becomes where a template does not quote it, or nil.
+func plain(value any) any {
+	text, ok := value.(string)
+	if !ok {
+		return normalize(value)
+	}
+
+	var parsed any
+	if err := yaml.Unmarshal([]byte(text), &parsed); err != nil {
+		return nil
+	}
+
+	switch parsed.(type) {
+	case string, bool, float64:
+		return normalize(parsed)
+	}
+
+	return nil
+}
+
+// normalize returns numbers as float64, to compare them.
+func normalize(scalar any) any {
+	switch scalar := scalar.(type) {
+	case int:
+		return float64(scalar)
+	case int64:
+		return float64(scalar)
+	}
+
+	return scalar
+}
+
+// describeScalar describes the type of a scalar as typed.Error does.
+func describeScalar(scalar any) string {
+	switch scalar.(type) {
+	case string:
+		return "a text"
+	case bool:
+		return "a boolean"
+	}
+
+	return "a number"
+}
