@@ -110,11 +110,10 @@ var _ = Describe("The operator's own permissions", Ordered, func() {
 
 		for _, granted := range ownPermissions(ctx) {
 			// a watch lists first if the API server cannot stream
-			granted = strings.Replace(granted, "list ", "watch ", 1)
-			if _, known := rare[granted]; !known {
-				Expect(
-					used,
-				).To(HaveKey(granted), "the role has a permission that nothing needs: remove its marker in controllers/rbac.go")
+			watched := strings.Replace(granted, "list ", "watch ", 1)
+			if _, known := rare[watched]; !known {
+				Expect(used).To(Or(HaveKey(granted), HaveKey(watched)),
+					"the role has a permission that nothing needs: remove its marker in controllers/rbac.go")
 			}
 		}
 	})
