@@ -89,17 +89,19 @@ func (k kind) applyObject(ctx context.Context, version string, i int) error {
 	return err
 }
 
-// all returns the objects' specs and finalizers, by name.
-func (k kind) all(ctx context.Context, version string) map[string]string {
+// all returns the objects' specs and finalizers, by name. It polls, because a new version is not served
+// at once.
+func (k kind) all(ctx context.Context, version string) (found map[string]string) {
 	GinkgoHelper()
-
-	found, err := k.list(ctx, version)()
-	Expect(err).NotTo(HaveOccurred())
+	Eventually(func() (err error) {
+		found, err = k.list(ctx, version)()
+		return err
+	}).Should(Succeed())
 
 	return found
 }
 
-// list returns the function for all that can be polled: a new version is not served at once.
+// list returns the function for all that can be polled.
 func (k kind) list(ctx context.Context, version string) func() (map[string]string, error) {
 	return func() (map[string]string, error) {
 		list, err := k.in(version).List(ctx, metav1.ListOptions{})
