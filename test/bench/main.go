@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"text/tabwriter"
@@ -34,15 +33,9 @@ func main() {
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *runs, *idle, *only)
-
-	stop()
-
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	harness.Main("bench", func(ctx context.Context) error {
+		return run(ctx, *runs, *idle, *only)
+	})
 }
 
 // figures are the results of one run of the operator.

@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"text/tabwriter"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
@@ -29,15 +29,9 @@ func main() {
 
 	flag.Parse()
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *runs)
-
-	stop()
-
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	harness.Main("bench", func(ctx context.Context) error {
+		return run(ctx, *runs)
+	})
 }
 
 // release is a version of a provider in a folder.

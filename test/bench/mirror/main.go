@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/tools"
+	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/image"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
@@ -32,15 +32,9 @@ func main() {
 
 	flag.Parse()
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *runs)
-
-	stop()
-
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	harness.Main("bench", func(ctx context.Context) error {
+		return run(ctx, *runs)
+	})
 }
 
 // figure is the result of one command.

@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"text/tabwriter"
@@ -31,15 +30,9 @@ func main() {
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *pairs, *most, *logFile)
-
-	stop()
-
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "remote:", err)
-		os.Exit(1)
-	}
+	harness.Main("remote", func(ctx context.Context) error {
+		return run(ctx, *pairs, *most, *logFile)
+	})
 }
 
 func run(ctx context.Context, pairs int, most float64, logFile string) (err error) {

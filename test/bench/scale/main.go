@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
 	"time"
@@ -35,15 +34,9 @@ func main() {
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *list, *idle, *plot, *profiles)
-
-	stop()
-
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "scale:", err)
-		os.Exit(1)
-	}
+	harness.Main("scale", func(ctx context.Context) error {
+		return run(ctx, *list, *idle, *plot, *profiles)
+	})
 }
 
 func run(ctx context.Context, list string, idle time.Duration, plot, profiles string) (err error) {
