@@ -10,21 +10,9 @@ import (
 // Choice checks whether the version of a provider may be chosen from several: not before core's contract
 // is known, which decides which of them work with core. For core itself there is nothing to check.
 func (c *Checker) Choice(ctx context.Context, provider v1alpha2.Provider) error {
-	if provider.ProviderType() == v1alpha2.CoreProviderType {
-		return nil
-	}
-
-	core, err := c.core(ctx, provider)
-	if err != nil {
+	core, err := c.needed(ctx, provider)
+	if err != nil || core == nil || runs(core) {
 		return err
-	}
-
-	if core == nil {
-		return missingCore()
-	}
-
-	if runs(core) {
-		return nil
 	}
 
 	return &Error{

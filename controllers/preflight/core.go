@@ -14,21 +14,9 @@ import (
 // CoreReady checks that the CoreProvider of the provider's cluster is ready. For core itself there
 // is nothing to check.
 func (c *Checker) CoreReady(ctx context.Context, provider v1alpha2.Provider) error {
-	if provider.ProviderType() == v1alpha2.CoreProviderType {
-		return nil
-	}
-
-	core, err := c.core(ctx, provider)
-	if err != nil {
+	core, err := c.needed(ctx, provider)
+	if err != nil || core == nil || conditions.IsReady(core) {
 		return err
-	}
-
-	if core == nil {
-		return missingCore()
-	}
-
-	if conditions.IsReady(core) {
-		return nil
 	}
 
 	return &Error{
@@ -40,9 +28,19 @@ func (c *Checker) CoreReady(ctx context.Context, provider v1alpha2.Provider) err
 	}
 }
 
-// missingCore returns the error for a cluster without core.
-func missingCore() error {
-	return &Error{
+// needed returns the CoreProvider that a provider needs; nil for core itself. The error is an *Error if there
+// is none.
+func (c *Checker) needed(ctx context.Context, provider v1alpha2.Provider) (v1alpha2.Provider, error) {
+	if provider.ProviderType() == v1alpha2.CoreProviderType {
+		return nil, nil
+	}
+
+	core, err := c.core(ctx, provider)
+	if core != nil || err != nil {
+		return core, err
+	}
+
+	return nil, &Error{
 		Reason:  v1alpha2.WaitingForCoreProviderReadyReason,
 		Waiting: true,
 		Message: fmt.Sprintf(
