@@ -53,6 +53,7 @@ func TestQuickStart(t *testing.T) {
 		run.Env = append(
 			os.Environ(),
 			"KUBECONFIG="+c.Kubeconfig(),
+			"HOME="+filepath.Join(folder, "home"),
 			"PATH="+path,
 			"XDG_CONFIG_HOME="+filepath.Join(folder, "config"),
 		)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -367,9 +366,7 @@ func TestStatus(t *testing.T) {
 	g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(object), stored)).To(Succeed())
 	g.Expect(stored.Status).To(BeComparableTo(status))
 
-	b := apiServer.Get(t)
-	kubectl := exec.CommandContext(t.Context(), b.Binary("kubectl"), "--kubeconfig", b.Kubeconfig(), "get", "capstan")
-	output, err := kubectl.CombinedOutput()
+	output, err := apiServer.Get(t).Command(t.Context(), "kubectl", "get", "capstan").CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(output))
 	g.Expect(strings.Join(strings.Fields(string(output)), " ")).To(
 		MatchRegexp(`^NAME VERSION REVISION READY MESSAGE AGE \S*cluster-api v1\.13\.5 4 True all is well \S+$`))

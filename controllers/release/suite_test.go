@@ -184,10 +184,7 @@ func run(ctx context.Context, program string, args ...string) string {
 }
 
 func command(ctx context.Context, program string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, cluster.Binary(program), args...)
-	cmd.Env = append(cmd.Environ(), "KUBECONFIG="+cluster.Kubeconfig())
-
-	return cmd
+	return cluster.Command(ctx, program, args...)
 }
 
 // kubectlApply applies YAML.

@@ -135,11 +135,9 @@ func (w *world) newRegistry(t *testing.T, options bed.RegistryOptions) *bed.Regi
 // ServiceAccount and the permissions that the chart gives it.
 func (w *world) installChart(t *testing.T) {
 	g := NewWithT(t)
-	cmd := exec.CommandContext(t.Context(), w.bed.Binary("helm"), "install", "capstan",
+	out, err := w.bed.Command(t.Context(), "helm", "install", "capstan",
 		filepath.Join(root, "charts/capstan"), "-n", operatorNamespace, "--create-namespace",
-		"--set", "replicas=0,flags.default-service-account=limited")
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.bed.Kubeconfig(), "HOME="+w.dir)
-	out, err := cmd.CombinedOutput()
+		"--set", "replicas=0,flags.default-service-account=limited").CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
 	g.Expect(harness.InstallCRDs(t.Context(), w.admin, root)).To(Succeed(), "wait until they are served")
 

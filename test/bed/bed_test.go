@@ -141,6 +141,7 @@ func TestBed(t *testing.T) {
 	t.Run("has the CRDs of cert-manager", func(t *testing.T) { hasCertManager(t, b) })
 	t.Run("logs the requests of each user", func(t *testing.T) { logsRequests(t, b) })
 	t.Run("provides kubeconfigs", func(t *testing.T) { providesKubeconfigs(t, b) })
+	t.Run("does not share what kubectl remembers", func(t *testing.T) { hasOwnHome(t, b) })
 	t.Run("can have several registries", func(t *testing.T) { hasRegistries(t, b) })
 	t.Run("runs at the same time as another bed", func(t *testing.T) { runsWithAnother(t, b) })
 
@@ -245,6 +246,17 @@ func providesKubeconfigs(t *testing.T, b *Bed) {
 		whoami.Env = append(os.Environ(), "KUBECONFIG="+path)
 		g.Expect(whoami.Output()).To(BeEquivalentTo(user))
 	}
+}
+
+func hasOwnHome(t *testing.T, b *Bed) {
+	g := NewWithT(t)
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+
+	resources, err := b.Command(t.Context(), tools.Kubectl, "api-resources").CombinedOutput()
+	g.Expect(err).NotTo(HaveOccurred(), string(resources))
+	g.Expect(string(resources)).To(ContainSubstring("configmaps"))
+	g.Expect(os.ReadDir(home)).To(BeEmpty(), "another bed that gets the same port reads it")
 }
 
 func hasRegistries(t *testing.T, b *Bed) {

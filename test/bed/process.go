@@ -2,6 +2,7 @@ package bed
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -66,6 +67,17 @@ func (b *Bed) runAs(name, program string, args ...string) (*process, error) {
 	}()
 
 	return p, nil
+}
+
+// Command returns a command that runs one of the bed's programs as the administrator.
+//
+// Its home folder is in the bed's folder: kubectl and helm keep what an API server serves in their
+// home for hours, by address, and another bed may have had the same port.
+func (b *Bed) Command(ctx context.Context, program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, b.Binary(program), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+b.Kubeconfig(), "HOME="+b.file("home"))
+
+	return cmd
 }
 
 // Launch starts a program of the caller. It is killed when this process dies for any reason. Stop

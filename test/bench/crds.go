@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
@@ -205,8 +204,7 @@ func measureKubectlCRDs(ctx context.Context, files []chart.File) (took time.Dura
 		return 0, err
 	}
 
-	apply := exec.CommandContext(ctx, b.Binary("kubectl"), "apply", "--server-side", "-f", name)
-	apply.Env = append(os.Environ(), "KUBECONFIG="+b.Kubeconfig())
+	apply := b.Command(ctx, "kubectl", "apply", "--server-side", "-f", name)
 	begin := time.Now()
 
 	if out, err := apply.CombinedOutput(); err != nil {

@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"text/tabwriter"
@@ -221,9 +220,7 @@ func measureKubectl(ctx context.Context, releases []*harness.Release) (took time
 	begin := time.Now()
 
 	for _, file := range files {
-		apply := exec.CommandContext(ctx, b.Binary("kubectl"), "apply", "--server-side", "-f", file)
-
-		apply.Env = append(os.Environ(), "KUBECONFIG="+b.Kubeconfig())
+		apply := b.Command(ctx, "kubectl", "apply", "--server-side", "-f", file)
 		if out, err := apply.CombinedOutput(); err != nil {
 			return 0, fmt.Errorf("kubectl apply of %s: %w\n%s", file, err, out)
 		}

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -197,8 +195,7 @@ func (w *world) pause(ctx context.Context, longest time.Duration) {
 
 // run runs a program of the bed, as a user would.
 func (w *world) run(ctx context.Context, program string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, w.bed.Binary(program), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.bed.Kubeconfig())
+	cmd := w.bed.Command(ctx, program, args...)
 
 	var stderr bytes.Buffer
 

@@ -5,7 +5,6 @@ package chart
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -76,10 +75,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 func try(ctx context.Context, name string, args ...string) (string, error) {
 	GinkgoHelper()
 
-	cmd := exec.CommandContext(ctx, cluster.Binary(name), args...)
-	home := filepath.Join(cluster.Dir(), "home")
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig(), "HOME="+home)
-	out, err := cmd.CombinedOutput()
+	out, err := cluster.Command(ctx, name, args...).CombinedOutput()
 
 	return string(out), err
 }

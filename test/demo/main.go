@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -208,9 +207,7 @@ func show(ctx context.Context, b *bed.Bed, providers []v1alpha2.Provider) error 
 		{"helm", "history", v1alpha2.Label(core), "-n", core.GetNamespace()},
 	} {
 		fmt.Printf("\n$ %s\n", strings.Join(command, " "))
-		cmd := exec.CommandContext(ctx, b.Binary(command[0]), command[1:]...)
-		cmd.Env = append(os.Environ(), "KUBECONFIG="+b.Kubeconfig())
-
+		cmd := b.Command(ctx, command[0], command[1:]...)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if err := cmd.Run(); err != nil {
 			return fmt.Errorf("%s: %w", strings.Join(command, " "), err)

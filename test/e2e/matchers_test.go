@@ -3,8 +3,6 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"os/exec"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -113,8 +111,7 @@ func (w *world) helm(ctx context.Context, program string, args ...string) []helm
 func (w *world) run(ctx context.Context, program string, args ...string) []byte {
 	GinkgoHelper()
 
-	cmd := exec.CommandContext(ctx, w.bed.Binary(program), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.bed.Kubeconfig())
+	cmd := w.bed.Command(ctx, program, args...)
 
 	var stderr strings.Builder
 

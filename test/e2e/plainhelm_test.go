@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 
@@ -132,12 +131,9 @@ var _ = Describe("Plain Helm", func() {
 			})
 
 			It("reports the missing variable", func(ctx SpecContext) {
-				cmd := exec.CommandContext(
-					ctx, w.bed.Binary(program), "install", aws.Metadata.Name, aws.file, "--namespace", aws.namespace(),
-					"--create-namespace",
-				)
-				cmd.Env = append(os.Environ(), "KUBECONFIG="+w.bed.Kubeconfig())
-				out, err := cmd.CombinedOutput()
+				out, err := w.bed.Command(
+					ctx, program, "install", aws.Metadata.Name, aws.file, "--namespace", aws.namespace(), "--create-namespace",
+				).CombinedOutput()
 				Expect(err).To(HaveOccurred())
 				Expect(string(out)).To(ContainSubstring("'/variables': missing property 'AWS_B64ENCODED_CREDENTIALS'"))
 			})

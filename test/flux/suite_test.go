@@ -137,9 +137,7 @@ func startController(program string, flags ...string) {
 func run(ctx context.Context, name string, args ...string) string {
 	GinkgoHelper()
 
-	cmd := exec.CommandContext(ctx, cluster.Binary(name), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig(), "HOME="+filepath.Join(cluster.Dir(), "home"))
-	out, err := cmd.CombinedOutput()
+	out, err := cluster.Command(ctx, name, args...).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), "%s %s: %s", name, strings.Join(args, " "), out)
 
 	return string(out)

@@ -180,8 +180,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 func run(ctx context.Context, name string, args ...string) string {
 	GinkgoHelper()
 
-	cmd := exec.CommandContext(ctx, cluster.Binary(name), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig())
+	cmd := cluster.Command(ctx, name, args...)
 
 	var stderr strings.Builder
 

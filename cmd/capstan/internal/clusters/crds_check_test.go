@@ -3,7 +3,6 @@ package clusters
 import (
 	"encoding/json"
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +30,7 @@ func TestCRDsCheckCluster(t *testing.T) {
 	}
 	kubectl := func(input string) func() error {
 		return func() error {
-			cmd := exec.CommandContext(t.Context(), b.Binary("kubectl"), "--kubeconfig", b.Kubeconfig(), "apply", "-f", "-")
+			cmd := b.Command(t.Context(), "kubectl", "apply", "-f", "-")
 			cmd.Stdin = strings.NewReader(input)
 
 			out, err := cmd.CombinedOutput()
