@@ -6,8 +6,6 @@ package limit
 import (
 	"fmt"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // Limits of untrusted YAML. The largest real components have 3.2 MB in total with 37,000 values, and
@@ -30,7 +28,6 @@ const (
 	// maxExpanded is the maximum size of a document whose aliases are replaced by what they refer to,
 	// in bytes, where each value counts as valueSize in addition to its text.
 	maxExpanded = 8 << 20
-	valueSize   = 64
 )
 
 // Error reports that YAML exceeds a limit.
@@ -199,46 +196,4 @@ func isToken(text string, at int) bool {
 	c := text[at+1]
 
 	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c == '_' || c == '-' || c >= 0x80
-}
-
-// checkAliases checks the size of a document whose aliases are replaced by what they refer to.
-func checkAliases(text string) error {
-	var root yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &root); err != nil {
-		return exceeded("has anchors and is not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
-	}
-
-	sizes := map[*yaml.Node]int{}
-	if expandedSize(&root, sizes) > maxExpanded {
-		return exceeded("is larger than %d MiB once its aliases are expanded", maxExpanded>>20)
-	}
-
-	return nil
-}
-
-// expandedSize returns the size of a node, or maxExpanded+1 if it is larger than maxExpanded. The map
-// has the sizes of anchors.
-func expandedSize(node *yaml.Node, sizes map[*yaml.Node]int) int {
-	if node.Kind == yaml.AliasNode {
-		node = node.Alias
-
-		if size, known := sizes[node]; known {
-			return size
-		}
-
-		sizes[node] = maxExpanded + 1 // an alias within its own anchor
-
-		sizes[node] = expandedSize(node, sizes)
-
-		return sizes[node]
-	}
-
-	size := valueSize + len(node.Value)
-	for _, child := range node.Content {
-		if size += expandedSize(child, sizes); size > maxExpanded {
-			return maxExpanded + 1
-		}
-	}
-
-	return size
 }

@@ -1,6 +1,7 @@
 package limit_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -35,10 +36,21 @@ func TestDocument(t *testing.T) {
 		"merged maps": {
 			"a: &a {x: " + long + "}\nb:\n" + strings.Repeat("- <<: *a\n", 9), "larger than 8 MiB once",
 		},
-		"an alias of itself":    {"a: &a [*a, *a]", "larger than 8 MiB once"},
+		"an alias of itself":         {"a: &a [*a, *a]", "larger than 8 MiB once"},
+		"merged maps of merged maps": {"a0: &a0 {x: y}\n" + merges(9), "excessive aliasing"},
+		"aliases as keys": {
+			"a: &a " + long + "\nb:\n" + strings.Repeat("- *a : 1\n", 9), "larger than 8 MiB once",
+		},
+		"aliases in a tagged map": {
+			"a: &a " + long + "\nb: !!null {c: [*a,*a,*a,*a,*a,*a,*a,*a]}", "larger than 8 MiB once",
+		},
+		"maps as keys":          {"a: &a {b: c}\n*a : d\n", "a key is not a text"},
 		"anchors and no YAML":   {"a: &a [*a", "not valid YAML"},
+		"an unknown anchor":     {"a: &a b\nc: *d", "not valid YAML: unknown anchor 'd'"},
 		"a text with * and &":   {"a: the &lt; of *.example.com", ""},
 		"an anchor":             {"a: &a [1]\nb: *a\nc: *a", ""},
+		"anchors of all types":  {"a: &a [~, 'null', !!str 1, 2.5, &b true]\n*b : *a\n1: {<<: &c {d: *b}}\ne: *c\n", ""},
+		"a tab after the end":   {"a: &a b\nc: *a\n...\n\t\n", ""},
 		"an object":             {"a: {b: [c]}\nd:\n- e", ""},
 		"nothing":               {"", ""},
 		"a list of 30000 names": {strings.Repeat("- name: a\n", 30000), ""},
@@ -67,6 +79,18 @@ func aliases(levels int, text string) string {
 	}
 
 	return all
+}
+
+// merges returns maps of which each merges the one before nine times.
+func merges(levels int) string {
+	var all strings.Builder
+
+	for level := range levels {
+		before := fmt.Sprintf("*a%d", level)
+		fmt.Fprintf(&all, "a%d: &a%[1]d {<<: [%s%s]}\n", level+1, strings.Repeat(before+",", 8), before)
+	}
+
+	return all.String()
 }
 
 // TestDocumentCountsEveryValue: no text has more than three times as many values as are counted.
