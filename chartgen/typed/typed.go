@@ -77,11 +77,16 @@ func Check(object *unstructured.Unstructured) error {
 
 // CheckAs is like Check for an object whose type is that of the pointers that newObject returns.
 func CheckAs(object *unstructured.Unstructured, newObject func() any) error {
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, newObject()) == nil {
+	if fitsOf(reflect.TypeOf(newObject()))(object.Object) || convert(object, newObject()) == nil {
 		return nil
 	}
 
 	return describe(object.Object, newObject())
+}
+
+// convert converts an object as clusterctl does.
+func convert(object *unstructured.Unstructured, into any) error {
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into)
 }
 
 // describe returns the error for an object that cannot be converted: the converter does not say which
