@@ -80,8 +80,8 @@ type ProviderSpec struct {
 	// +optional
 	AdditionalManifests *ConfigMapReference `json:"additionalManifests,omitempty"`
 
-	// patches change the provider's objects before they are installed, in the given order. A patch
-	// that matches no object is an error. CustomResourceDefinitions cannot be patched.
+	// patches change the provider's objects before they are installed, its CustomResourceDefinitions
+	// included, in the given order. A patch that matches no object is an error.
 	// +optional
 	// +kubebuilder:validation:MaxItems=256
 	Patches []Patch `json:"patches,omitempty"`

@@ -165,9 +165,10 @@ func takeIdentity(fields map[string]any) selector {
 	}
 }
 
-// apply changes all documents that the target selects. It is an error if there are none.
-func (p *patch) apply(documents []*document) error {
-	matched := false
+// apply changes all documents that the target selects. It is an error if there are none, unless the patch
+// changes a CRD.
+func (p *patch) apply(documents []*document, crds *CRDs) error {
+	matched := crds.matches(p)
 
 	for _, d := range documents {
 		if d.deleted || d.Kind == "" || !p.target.matches(d.identity) {
@@ -177,18 +178,20 @@ func (p *patch) apply(documents []*document) error {
 		matched = true
 
 		if err := p.change(d); err != nil {
-			return &Error{
-				Field:  p.field,
-				Reason: fmt.Sprintf("cannot be applied to %s: %s", d, withoutContent(err)),
-			}
+			return p.failed(d.identity, err)
 		}
 	}
 
 	if !matched {
-		return &Error{Field: p.field, Reason: p.target.noMatch(documents)}
+		return &Error{Field: p.field, Reason: p.target.noMatch(crds.beside(documents))}
 	}
 
 	return nil
+}
+
+// failed returns the error for an object that the patch cannot be applied to.
+func (p *patch) failed(id identity, err error) error {
+	return &Error{Field: p.field, Reason: fmt.Sprintf("cannot be applied to %s: %s", id, withoutContent(err))}
 }
 
 // change changes one document.

@@ -3,6 +3,8 @@
 // order, the objects of a chart that chartgen did not build get the provider's labels, and finally the
 // Deployments are scaled down if the provider is paused. A [Renderer] does that as the post-renderer of
 // a release. Objects that no patch matches stay the same byte for byte, unless they get labels.
+//
+// The patches apply to the provider's CRDs too, which are not part of the manifest; see [PatchCRDs].
 package patches
 
 import (
@@ -46,6 +48,9 @@ type Input struct {
 	Patches []v1alpha2.Patch
 	// ManifestPatches are those of spec.manifestPatches.
 	ManifestPatches []string
+	// CRDs are those of the chart with the same patches, which need not match another object then; nil if
+	// there are none.
+	CRDs *CRDs
 	// Paused scales all Deployments to zero, overriding the patches.
 	Paused bool
 	// Plain is set for a chart that chartgen did not build: its objects get the provider's labels, by
@@ -64,6 +69,7 @@ type Scope interface {
 type Renderer struct {
 	additional []*document
 	patches    []*patch
+	crds       *CRDs
 	paused     bool
 	label      string // of the provider, for objects that do not have it yet; empty for none
 	digest     string
@@ -94,7 +100,7 @@ func New(in Input) (*Renderer, error) {
 		return nil, err
 	}
 
-	r := &Renderer{additional: additional, patches: patches, paused: in.Paused, digest: digest}
+	r := &Renderer{additional: additional, patches: patches, crds: in.CRDs, paused: in.Paused, digest: digest}
 	if in.Plain {
 		r.label = in.Label
 	}
@@ -172,7 +178,7 @@ func (r *Renderer) Render(manifest []byte) ([]byte, error) {
 	}
 
 	for _, p := range r.patches {
-		if err := p.apply(documents); err != nil {
+		if err := p.apply(documents, r.crds); err != nil {
 			return nil, err
 		}
 	}

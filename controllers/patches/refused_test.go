@@ -109,11 +109,6 @@ func TestRefusedPatches(t *testing.T) {
 			target: &v1alpha2.PatchTarget{Kind: "Nope"},
 			parts:  []string{"its target is kind Nope", "objects of that kind: none"},
 		},
-		"a CRD": {
-			patch:  "a: b",
-			target: &v1alpha2.PatchTarget{Kind: "CustomResourceDefinition"},
-			parts:  []string{"CustomResourceDefinitions cannot be patched"},
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expectRefusal(t, patches.Input{Patches: []v1alpha2.Patch{{Patch: c.patch, Target: c.target}}}, c.parts...)

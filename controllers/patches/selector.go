@@ -67,18 +67,13 @@ func (s selector) String() string {
 // maxListed limits how many objects a message lists.
 const maxListed = 10
 
-// noMatch describes that the selector matches none of the documents, and lists the objects of its
-// kind.
-func (s selector) noMatch(documents []*document) string {
-	if s.kind == "CustomResourceDefinition" {
-		return "CustomResourceDefinitions cannot be patched: they are not part of the release"
-	}
-
+// noMatch describes that the selector matches none of the objects, and lists those of its kind.
+func (s selector) noMatch(objects []identity) string {
 	var listed []string
 
-	for _, d := range documents {
-		if d.Kind != "" && !d.deleted && (s.kind == "" || s.kind == d.Kind) {
-			listed = append(listed, d.String())
+	for _, id := range objects {
+		if s.kind == "" || s.kind == id.Kind {
+			listed = append(listed, id.String())
 		}
 	}
 
@@ -86,10 +81,10 @@ func (s selector) noMatch(documents []*document) string {
 		listed = append(listed[:maxListed], fmt.Sprintf("%d more", len(listed)-maxListed))
 	}
 
-	objects := "none"
+	ofKind := "none"
 	if len(listed) > 0 {
-		objects = strings.Join(listed, ", ")
+		ofKind = strings.Join(listed, ", ")
 	}
 
-	return fmt.Sprintf("it matches no object; its target is %s; objects of that kind: %s", s, objects)
+	return fmt.Sprintf("it matches no object; its target is %s; objects of that kind: %s", s, ofKind)
 }

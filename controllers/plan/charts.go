@@ -35,6 +35,8 @@ type Charts struct {
 	known sync.Map
 	// installed are the charts of the providers' installed revisions: providerID -> installedChart.
 	installed sync.Map
+	// patched are the CRDs of the providers' charts, as their resources patch them: providerID -> patchedCRDs.
+	patched sync.Map
 	// shared are the charts in memory: digest -> weak.Pointer[chart.Chart].
 	shared sync.Map
 }
@@ -261,6 +263,7 @@ func (c *Charts) Delete(ctx context.Context, provider v1alpha2.Provider) error {
 func (c *Charts) Forget(provider v1alpha2.Provider) {
 	c.known.Delete(idOf(provider))
 	c.installed.Delete(idOf(provider))
+	c.patched.Delete(idOf(provider))
 }
 
 // share returns the chart of the same digest that is in memory already, or the given one: a provider

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/fetch"
@@ -62,6 +63,8 @@ type Plan struct {
 	Version string
 	// Chart of that version.
 	Chart *Chart
+	// Applied is the installable chart with its CRDs as the resource patches them.
+	Applied *chart.Chart
 	// SourceErr is why the source did not give the version, although its chart is stored; nil otherwise.
 	SourceErr error
 	// MissingVariables have neither a value nor a default, sorted.
@@ -125,6 +128,13 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 	provider, chart := request.Provider, plan.Chart
 	defer p.Metrics.TimeStep(provider.ProviderType(), metrics.StepValues)()
 
+	crds, err := p.Charts.patch(provider, chart.Digest, chart.Installable.CRDs)
+	if err != nil {
+		return err
+	}
+
+	plan.Applied = withCRDs(chart.Installable, crds)
+
 	reader, err := p.Readers.For(provider)
 	if err != nil {
 		return err
@@ -169,6 +179,7 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 		Values:       chosen,
 		Paused:       provider.GetSpec().Paused,
 		HistoryLimit: HistoryLimit(provider.GetSpec()),
+		PatchedCRDs:  crds.Summary,
 	}
 
 	additional, err := patches.ReadAdditional(ctx, reader, provider)
@@ -176,7 +187,7 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 		return err
 	}
 
-	renderer, err := postRenderer(request, additional, variables, chart.Plain())
+	renderer, err := postRenderer(request, additional, variables, crds, chart.Plain())
 	if err != nil {
 		return err
 	}
@@ -199,7 +210,7 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 
 // postRenderer returns what changes the rendered objects; nil for nothing.
 func postRenderer(
-	request Request, additional *patches.Additional, variables map[string]string, plain bool,
+	request Request, additional *patches.Additional, variables map[string]string, crds *patches.CRDs, plain bool,
 ) (*patches.Renderer, error) {
 	provider, spec := request.Provider, request.Provider.GetSpec()
 
@@ -211,6 +222,7 @@ func postRenderer(
 		Scope:           request.Scope,
 		Patches:         spec.Patches,
 		ManifestPatches: spec.ManifestPatches,
+		CRDs:            crds,
 		Paused:          spec.Paused,
 		Plain:           plain,
 	})

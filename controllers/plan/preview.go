@@ -31,7 +31,7 @@ func (p *Planner) Preview(
 		return nil, err
 	}
 
-	changes, err := p.CRDs(ctx, applier, request.Provider, planned.Chart.Installable)
+	changes, err := p.CRDs(ctx, applier, request.Provider, planned.Applied)
 	if err != nil {
 		return nil, err
 	}

@@ -49,14 +49,16 @@ func (r *run) compareCRDs(ctx context.Context) Result {
 	return Result{}
 }
 
-// installedChart returns the chart of the newest revision; nil if it is not deployed, or no longer stored.
+// installedChart returns the chart of the newest revision, with its CRDs as they were applied for it; nil if it
+// is not deployed or cannot be read, is no longer stored, or if its CRDs have other patches now.
 func (r *run) installedChart(ctx context.Context) (*chart.Chart, Result) {
-	revision := r.installed.revision
-	if revision.ChartDigest == "" || revision.Status != state.StatusDeployed {
+	revision, record := r.installed.revision, r.installed.record
+	if record == nil || revision.ChartDigest == "" || revision.Status != state.StatusDeployed {
 		return nil, Result{}
 	}
 
-	stored, err := r.Planner.Charts.Installed(ctx, r.provider, revision.Version, revision.ChartDigest)
+	applied, err := r.Planner.Charts.InstalledCRDs(ctx, r.provider, revision.Version, revision.ChartDigest,
+		record.PatchedCRDs)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, Result{}
 	}
@@ -65,7 +67,7 @@ func (r *run) installedChart(ctx context.Context) (*chart.Chart, Result) {
 		return nil, failed(err, fetching)
 	}
 
-	return stored.Chart, Result{}
+	return applied, Result{}
 }
 
 // correctCRDs corrects the CRDs of a version that another program has changed, as spec.release.drift says.

@@ -40,7 +40,7 @@ func (e *unsafeError) Error() string {
 
 // changeCRDs applies the CRDs of the plan that have changed, once that is safe.
 func (r *run) changeCRDs(ctx context.Context) Result {
-	result := r.applyCRDs(ctx, r.plan.Chart.Installable, r.prepare)
+	result := r.applyCRDs(ctx, r.plan.Applied, r.prepare)
 	r.crdsChanged = !result.Ends()
 
 	return result
@@ -174,7 +174,7 @@ func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string)
 // does. That takes the API server a while, one CRD after the other. The release does not wait for it:
 // usually none of its objects is of such a kind, and its pods take longer to start.
 func (r *run) waitForCRDs(ctx context.Context) Result {
-	pending, err := r.target.CRDs.NotServed(ctx, r.plan.Chart.Installable.CRDs)
+	pending, err := r.target.CRDs.NotServed(ctx, r.plan.Applied.CRDs)
 	if err != nil {
 		return failed(err, applying)
 	}
@@ -198,11 +198,11 @@ type migration struct {
 // the provider is ready. Cluster API's managers do that themselves, so they get time for it first. It
 // returns the given result, with the time to continue if there is more to do.
 func (r *run) migrateCRDs(ctx context.Context, ready Result) Result {
-	if r.plan.Chart == nil {
-		return ready // a rollback, which leaves the CRDs as they are
+	if r.plan.Applied == nil {
+		return ready // a rollback, which leaves the CRDs as they are, or a problem with inputs or patches
 	}
 
-	planned, result := r.planCRDs(ctx, r.plan.Chart.Installable)
+	planned, result := r.planCRDs(ctx, r.plan.Applied)
 	if result.Ends() {
 		return result
 	}

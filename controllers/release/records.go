@@ -22,6 +22,9 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
 
+// patchedCRDsAnnotation of a stored chart is the Spec.PatchedCRDs of the revision.
+const patchedCRDsAnnotation = v1alpha2.Prefix + "/patched-crds"
+
 // Record is the content of a revision.
 type Record struct {
 	ChartName    string
@@ -32,6 +35,8 @@ type Record struct {
 	// Provider is the label of the provider whose components the chart was built from; empty for a
 	// chart of another origin.
 	Provider string
+	// PatchedCRDs lists the CRDs that were applied with patches; see Spec.PatchedCRDs.
+	PatchedCRDs string
 	// Description is Helm's log entry, such as "Upgrade complete" or "Rollback to 3".
 	Description string
 	// Objects of the manifest, in its order, with their namespaces. They are shared and must not be
@@ -130,6 +135,7 @@ func (e *Engine) newRecord(rel *helmrelease.Release) (*Record, error) {
 		record.ChartName = rel.Chart.Metadata.Name
 		record.ChartVersion = rel.Chart.Metadata.Version
 		record.AppVersion = rel.Chart.Metadata.AppVersion
+		record.PatchedCRDs = rel.Chart.Metadata.Annotations[patchedCRDsAnnotation]
 		record.Contract = rel.Chart.Metadata.Annotations[chartgen.AnnotationContract]
 
 		if rel.Chart.Metadata.Annotations[chartgen.AnnotationContentID] != "" {

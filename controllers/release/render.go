@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/action"
@@ -129,6 +130,7 @@ func (s *session) renderChart(
 		return nil, err
 	}
 
+	recordPatchedCRDs(rendered.Chart, spec.PatchedCRDs)
 	s.store.SetNewChart(rendered.Chart)
 
 	metadata := *rendered.Chart.Metadata
@@ -143,6 +145,23 @@ func (s *session) renderChart(
 	}
 
 	return literal, nil
+}
+
+// recordPatchedCRDs writes which CRDs are patched into the annotations of a chart to store: `helm get metadata`
+// shows them.
+func recordPatchedCRDs(stored *helmchart.Chart, patched string) {
+	annotations := maps.Clone(stored.Metadata.Annotations)
+	delete(annotations, patchedCRDsAnnotation)
+
+	if patched != "" {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+
+		annotations[patchedCRDsAnnotation] = patched
+	}
+
+	stored.Metadata.Annotations = annotations
 }
 
 // postRendererOnly implements Helm's post-renderer by Capstan's.

@@ -23,6 +23,9 @@ type Spec struct {
 	Owner state.Owner
 	// Chart to install. The caller applies its CRDs before: they are never part of a release.
 	Chart *chart.Chart
+	// PatchedCRDs lists the CRDs of the chart that are applied with patches. It is recorded with the revision,
+	// and empty if there are none.
+	PatchedCRDs string
 	// ChartDigest is the digest of the chart's archive: "sha256:<hex>".
 	ChartDigest string
 	// Values are JSON types and complete: nothing is taken over from an earlier revision. They are

@@ -29,7 +29,8 @@ func newCRDsCheckCommand(options *cli.Options) *cobra.Command {
 		Use:   "check {FILE.yaml | FILE.tgz | DIR[/VERSION]}",
 		Short: "Show what a provider's CRDs would break in the cluster",
 		Long: `Compare the CRDs that a provider publishes with those in the cluster, and validate the existing
-objects against them, as the operator does before it applies CRDs. Nothing is changed.
+objects against them, as the operator does before it applies CRDs, with the patches of the provider's
+resource. Nothing is changed.
 
 The CRDs come from a file of components, a chart, or a provider's folder in clusterctl's
 local-repository layout. With --baseline they are compared with those of another one, and no cluster
@@ -122,6 +123,8 @@ func (o *checkOptions) addCluster(
 
 		if err != nil {
 			live = nil
+		} else if d, err = patchAsInstalled(ctx, cluster.Client, live, d); err != nil {
+			return err
 		}
 
 		in.Changes = append(in.Changes, safety.Change{Live: live, Desired: d})

@@ -1,0 +1,76 @@
+package plan
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/controllers/patches"
+)
+
+// patchedCRDs are the CRDs of a chart with the patches of a resource.
+type patchedCRDs struct {
+	*patches.CRDs
+
+	// What they were created from: the digest of the chart, and parts of the spec.
+	digest, values  string
+	patches         []v1alpha2.Patch
+	manifestPatches []string
+}
+
+// patch returns the CRDs of a chart of a provider as the resource patches them. The error is a
+// *patches.Error.
+func (c *Charts) patch(provider v1alpha2.Provider, digest string, files []chart.File) (*patches.CRDs, error) {
+	id, spec := idOf(provider), provider.GetSpec().DeepCopy()
+	wanted := patchedCRDs{
+		digest: digest, values: rawValues(provider), patches: spec.Patches, manifestPatches: spec.ManifestPatches,
+	}
+
+	if known, ok := c.patched.Load(id); ok {
+		found := known.(patchedCRDs)
+
+		wanted.CRDs = found.CRDs
+		if reflect.DeepEqual(found, wanted) {
+			return found.CRDs, nil
+		}
+	}
+
+	crds, err := patches.PatchCRDs(files, spec)
+	if err != nil {
+		return nil, err
+	}
+
+	wanted.CRDs = crds
+	c.patched.Store(id, wanted)
+
+	return crds, nil
+}
+
+// InstalledCRDs returns the chart of an installed revision, as Installed does, with its CRDs as they were
+// applied for it. patched is what the revision records of their patches. The chart is nil if the resource
+// has other patches now: these are applied with the next revision.
+func (c *Charts) InstalledCRDs(
+	ctx context.Context, provider v1alpha2.Provider, version, digest, patched string,
+) (*chart.Chart, error) {
+	stored, err := c.Installed(ctx, provider, version, digest)
+	if err != nil {
+		return nil, err
+	}
+
+	if patched == "" {
+		return stored.Chart, nil
+	}
+
+	crds, err := c.patch(provider, digest, stored.Chart.CRDs)
+	if err != nil || crds.Summary != patched {
+		return nil, nil //nolint:nilerr // the change reports it
+	}
+
+	return withCRDs(stored.Chart, crds), nil
+}
+
+// withCRDs returns a chart with its CRDs as they are patched.
+func withCRDs(c *chart.Chart, crds *patches.CRDs) *chart.Chart {
+	return &chart.Chart{Metadata: c.Metadata, Files: c.Files, CRDs: crds.Files}
+}
