@@ -14,10 +14,13 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	kubefake "helm.sh/helm/v3/pkg/kube/fake"
 	helmrelease "helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/chartgen/expr"
 	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/manifest"
 	"github.com/capstan-project/capstan/controllers/release/mistyped"
 	"github.com/capstan-project/capstan/controllers/release/sandbox"
@@ -61,6 +64,19 @@ func (e *Engine) Render(ctx context.Context, spec Spec) (*Record, error) {
 	}
 
 	return record, nil
+}
+
+// PreviewAdoption finds out what would become of the objects of a rendered record if they were applied as the
+// first revision of a release. It changes nothing.
+func (e *Engine) PreviewAdoption(
+	ctx context.Context, release types.NamespacedName, objects []*unstructured.Unstructured,
+) ([]cluster.Adoption, error) {
+	copies := make([]*unstructured.Unstructured, 0, len(objects))
+	for _, o := range objects {
+		copies = append(copies, o.DeepCopy())
+	}
+
+	return e.newClient(ctx, release).PreviewAdoption(copies)
 }
 
 // renderManifest returns the revision that Helm would create from a chart that renderChart has returned.

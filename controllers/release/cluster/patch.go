@@ -105,7 +105,9 @@ func (c *Client) DryRunTarget(bases []string, withOwn bool) error {
 
 		change := dryrun.Change{Own: c.own.includes(info), Brings: c.target.brings}
 
-		return change.Problem(c.dryRunOne(info, find(lists, info)))
+		_, err := c.dryRunOne(info, find(lists, info))
+
+		return change.Problem(err)
 	})
 
 	if refused := (*RejectedError)(nil); errors.As(err, &refused) {
@@ -115,12 +117,16 @@ func (c *Client) DryRunTarget(bases []string, withOwn bool) error {
 	return c.fail(err)
 }
 
-// dryRunOne is applyOne as a dry run.
-func (c *Client) dryRunOne(info *resource.Info, bases []runtime.Object) error {
+// dryRunOne is applyOne as a dry run. It returns what the object would become.
+func (c *Client) dryRunOne(info *resource.Info, bases []runtime.Object) (*unstructured.Unstructured, error) {
 	live := c.target.live[info]
 	if live == nil {
-		_, err := c.helper(info).DryRun(true).Create(info.Namespace, true, info.Object)
-		return err
+		created, err := c.helper(info).DryRun(true).Create(info.Namespace, true, info.Object)
+		if err != nil {
+			return nil, err
+		}
+
+		return created.(*unstructured.Unstructured), nil
 	}
 
 	if len(bases) == 0 {
@@ -130,7 +136,7 @@ func (c *Client) dryRunOne(info *resource.Info, bases []runtime.Object) error {
 	for _, base := range bases {
 		patch, err := NewPatch(info, base, live)
 		if err != nil {
-			return err
+			return nil, err
 		}
 
 		if patch == nil {
@@ -139,15 +145,60 @@ func (c *Client) dryRunOne(info *resource.Info, bases []runtime.Object) error {
 
 		patched, err := c.DryRun(info, patch)
 		if apierrors.IsInvalid(err) && c.needsReplacement(info) {
-			return checkReplacement(info, live, err)
+			return info.Object.(*unstructured.Unstructured), checkReplacement(info, live, err)
 		}
 
 		if err != nil {
-			return err
+			return nil, err
 		}
 
 		live = patched
 	}
 
-	return nil
+	return live, nil
+}
+
+// Adoption is an object before and after it is applied for the first time.
+type Adoption struct {
+	// Before is the object in the cluster; nil if it does not exist. After has what the API server adds.
+	Before, After *unstructured.Unstructured
+}
+
+// PreviewAdoption finds out by dry runs what would become of objects if they were applied without having been
+// installed by the release before. Objects whose kinds are not served are left out. The error is a
+// *ConflictError if an object belongs to another release, and otherwise one of those of an action.
+func (c *Client) PreviewAdoption(objects []*unstructured.Unstructured) ([]Adoption, error) {
+	list, _, err := c.Resolve(objects)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := c.setTarget("", list); err != nil {
+		return nil, err
+	}
+
+	after := make(map[*resource.Info]*unstructured.Unstructured, len(list))
+
+	err = c.each(list, func(info *resource.Info) error {
+		c.AddHelmMetadata(info.Object.(*unstructured.Unstructured))
+
+		adopted, err := c.dryRunOne(info, nil)
+
+		c.mu.Lock()
+		defer c.mu.Unlock()
+
+		after[info] = adopted
+
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	adoptions := make([]Adoption, 0, len(list))
+	for _, info := range list {
+		adoptions = append(adoptions, Adoption{Before: c.target.live[info], After: after[info]})
+	}
+
+	return adoptions, nil
 }

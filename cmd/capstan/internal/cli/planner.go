@@ -206,6 +206,19 @@ func (p *Planner) Plan(ctx context.Context, provider v1alpha2.Provider) (*plan.P
 	return p.planner.Preview(ctx, request, p.cluster.Releases, p.crds)
 }
 
+// Chart returns the chart of the version that a resource asks for, whatever variables it has.
+func (p *Planner) Chart(ctx context.Context, provider v1alpha2.Provider) (*plan.Chart, error) {
+	planned, err := p.planner.Plan(ctx, plan.Request{Provider: provider, Scope: p.cluster.Client})
+	if err != nil {
+		return nil, err
+	}
+
+	// The store keeps nothing, but a chart that counts as stored is not built again.
+	_, err = p.planner.Charts.Save(ctx, provider, planned.Chart)
+
+	return planned.Chart, err
+}
+
 // Versions lists the versions that a provider's source offers, newest first.
 func (p *Planner) Versions(ctx context.Context, provider v1alpha2.Provider) ([]plan.Version, error) {
 	return p.planner.Versions(ctx, provider)

@@ -2,7 +2,6 @@ package providers
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/objectdiff"
@@ -53,15 +52,7 @@ func (d *difference) summary() string {
 
 func (d *difference) print(printer *cli.Printer) error {
 	return printer.Print(d, func() error {
-		for _, c := range d.Objects {
-			printer.Printf("%s", printer.Paint(cli.Yellow, fmt.Sprintf("%s would be %s:", c.Object, c.Kind)))
-
-			for line := range strings.Lines(c.Diff) {
-				printer.Printf("%s", printer.Paint(lineStyle(line), strings.TrimSuffix(line, "\n")))
-			}
-
-			printer.Printf("")
-		}
+		objectdiff.Print(printer, d.Objects)
 
 		for _, name := range d.NewCRDs {
 			printCRD(printer, name, "created")
@@ -80,18 +71,4 @@ func (d *difference) print(printer *cli.Printer) error {
 func printCRD(printer *cli.Printer, name, change string) {
 	line := fmt.Sprintf("CustomResourceDefinition %s would be %s", name, change)
 	printer.Printf("%s", printer.Paint(cli.Yellow, line))
-}
-
-// lineStyle returns the style of a line of a unified diff.
-func lineStyle(line string) cli.Style {
-	switch line[0] {
-	case '+':
-		return cli.Green
-	case '-':
-		return cli.Red
-	case '@':
-		return cli.Cyan
-	default:
-		return cli.Plain
-	}
 }

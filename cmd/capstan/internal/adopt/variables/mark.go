@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A mark stands for the value of a variable in a template. It is a valid name, label value and base64 text.
+// A mark replaces the value of a variable in a template. It is a valid name, label value and base64 text.
 const (
 	markPrefix = "capstanmark"
 	markSuffix = "end"

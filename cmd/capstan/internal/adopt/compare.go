@@ -1,0 +1,94 @@
+package adopt
+
+import (
+	"context"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/objectdiff"
+	"github.com/capstan-project/capstan/controllers/plan"
+)
+
+// difference is what the adoption would change.
+type difference struct {
+	// objects would change in more than Helm's label and annotations; marked is how many get only these.
+	objects []objectdiff.Change
+	marked  int
+
+	newCRDs, changedCRDs []string
+}
+
+// compare finds out what the adoption would change. It leaves the difference empty if variables are missing.
+func (p *proposer) compare(ctx context.Context, result *proposal) error {
+	if len(result.missing()) > 0 {
+		return nil
+	}
+
+	// The Secret does not exist yet.
+	planned := result.Provider.DeepCopyObject().(v1alpha2.Provider)
+	if result.secret != nil {
+		planned.GetSpec().SecretName = ""
+		planned.GetSpec().Variables = maps.Clone(result.secret.StringData)
+	}
+
+	preview, err := p.planner.Plan(ctx, planned)
+	if err != nil {
+		return err
+	}
+
+	result.Warnings = append(result.Warnings, preview.Warnings...)
+
+	adoptions, err := p.cluster.Releases.PreviewAdoption(ctx, plan.ReleaseKey(planned), preview.Rendered.Objects)
+	if err != nil {
+		return err
+	}
+
+	result.difference.newCRDs, result.difference.changedCRDs = preview.NewCRDs, preview.ChangedCRDs
+
+	var before, after []*unstructured.Unstructured
+
+	for _, a := range adoptions {
+		if a.Before != nil {
+			before = append(before, withoutMarks(a.Before))
+			result.difference.marked++
+		}
+
+		after = append(after, withoutMarks(a.After))
+	}
+
+	result.difference.objects, err = objectdiff.Compare(before, after, p.contextLines)
+
+	return err
+}
+
+// withoutMarks returns an object without what the API server maintains, and without the label and annotations that
+// every object of a Helm release has.
+func withoutMarks(o *unstructured.Unstructured) *unstructured.Unstructured {
+	o = o.DeepCopy()
+	unstructured.RemoveNestedField(o.Object, "status")
+
+	for _, field := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"} {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
+
+	o.SetLabels(without(o.GetLabels(), managedByLabel))
+	o.SetAnnotations(without(o.GetAnnotations(),
+		v1alpha2.HelmReleaseNameAnnotation, v1alpha2.HelmReleaseNamespaceAnnotation))
+
+	return o
+}
+
+// without returns a map without keys; nil if nothing is left.
+func without(m map[string]string, keys ...string) map[string]string {
+	for _, key := range keys {
+		delete(m, key)
+	}
+
+	if len(m) == 0 {
+		return nil
+	}
+
+	return m
+}

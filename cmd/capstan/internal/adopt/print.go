@@ -1,0 +1,146 @@
+package adopt
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/adopt/variables"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/objectdiff"
+)
+
+// print prints how a provider would be adopted. It shows no values of variables.
+func (p *proposal) print(printer *cli.Printer) {
+	printer.Printf("")
+	printer.Printf("%s", printer.Paint(cli.Bold, v1alpha2.FullName(p.Provider)+" "+p.Provider.GetSpec().Version))
+
+	if p.exists {
+		printer.Printf("  the resource exists")
+	}
+
+	for _, name := range p.known() {
+		from := "its objects"
+		if slices.Contains(p.fromEnvironment, name) {
+			from = "the environment"
+		}
+
+		printer.Printf("  variable %s: from %s, to Secret %s", name, from, p.secret.Name)
+	}
+
+	for _, u := range p.unknown {
+		printer.Printf("%s", printer.Paint(cli.Yellow, "  variable "+u.Name+": "+consequence(u)))
+	}
+
+	for _, w := range p.Warnings {
+		printer.Printf("%s", printer.Paint(cli.Yellow, "  "+w))
+	}
+
+	if len(p.missing()) == 0 {
+		p.difference.print(printer)
+	}
+}
+
+// print prints the changes of objects in full, and those of CRDs by name.
+func (d difference) print(printer *cli.Printer) {
+	objectdiff.Print(printer, d.objects)
+
+	for _, name := range d.newCRDs {
+		printer.Printf("%s", printer.Paint(cli.Yellow, "  CustomResourceDefinition "+name+" would be created"))
+	}
+
+	changes := "no changes"
+	if n := len(d.objects) + len(d.newCRDs); n > 0 {
+		changes = cli.Count(n, "object") + " to change or to create"
+	}
+
+	printer.Printf("  %s; %s get the label and annotations of Helm releases, and %s those of Capstan",
+		changes, cli.Count(d.marked, "object"), cli.Count(len(d.changedCRDs), "CustomResourceDefinition"))
+}
+
+// consequence says why a variable is unknown, and what that means.
+func consequence(u variables.Unknown) string {
+	if u.Required {
+		return "required, but unknown: " + u.Reason
+	}
+
+	return "its default is used: " + u.Reason
+}
+
+// printSteps prints what else would be done.
+func printSteps(printer *cli.Printer, found *Found, proposals []*proposal) {
+	steps := slices.Clone(found.Before)
+	for _, p := range proposals {
+		steps = append(steps, p.After...)
+	}
+
+	for _, step := range append(steps, found.After...) {
+		printer.Printf("%s: not done, because of --dry-run", step.Description)
+	}
+}
+
+// printManifests prints what users can keep in Git, as YAML documents or as a list in JSON.
+func printManifests(printer *cli.Printer, proposals []*proposal) error {
+	var items []any
+
+	for _, p := range proposals {
+		for _, o := range p.manifests() {
+			content, err := content(o)
+			if err != nil {
+				return err
+			}
+
+			items = append(items, content)
+
+			if printer.Format == cli.FormatYAML {
+				if err := printDocument(printer, o, content); err != nil {
+					return err
+				}
+			}
+		}
+	}
+
+	if printer.Format == cli.FormatYAML {
+		return nil
+	}
+
+	return printer.Print(map[string]any{"apiVersion": "v1", "kind": "List", "items": items}, nil)
+}
+
+// printDocument prints a YAML document, with a warning if it holds credentials.
+func printDocument(printer *cli.Printer, o client.Object, content map[string]any) error {
+	text, err := yaml.Marshal(content)
+	if err != nil {
+		return err
+	}
+
+	printer.Printf("---")
+
+	if secret, isSecret := o.(*corev1.Secret); isSecret {
+		printer.Printf("# Secret %s holds values of variables in clear text: encrypt it before it gets into Git.",
+			secret.Name)
+	}
+
+	printer.Printf("%s", strings.TrimSuffix(string(text), "\n"))
+
+	return nil
+}
+
+// content returns an object without the fields that the API server maintains.
+func content(o client.Object) (map[string]any, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, err
+	}
+
+	delete(content, "status")
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+
+	return content, nil
+}

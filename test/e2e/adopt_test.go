@@ -1,0 +1,221 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed/tools"
+	"github.com/capstan-project/capstan/test/harness"
+)
+
+// clusterctl runs the released clusterctl in a world, with the providers of a local repository.
+type clusterctl struct {
+	w               *world
+	program, config string
+}
+
+// newClusterctl configures clusterctl for the providers with these labels.
+func newClusterctl(ctx context.Context, w *world, repository string, labels ...string) clusterctl {
+	GinkgoHelper()
+
+	set, err := tools.Find()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(set.WithClusterctl().Build(ctx, GinkgoWriter)).To(Succeed())
+
+	folder, err := filepath.Abs(repository)
+	Expect(err).NotTo(HaveOccurred())
+
+	var content strings.Builder
+
+	content.WriteString("providers:\n")
+
+	for _, label := range labels {
+		kind, name := v1alpha2.ParseLabel(label)
+		fmt.Fprintf(&content, "- {name: %s, type: %s, url: %q}\n", name, kind,
+			filepath.Join(folder, label, "latest", kind.ComponentsFile()))
+	}
+
+	c := clusterctl{w, set.Program(tools.Clusterctl), filepath.Join(GinkgoT().TempDir(), "clusterctl.yaml")}
+	Expect(os.WriteFile(c.config, []byte(content.String()), 0o600)).To(Succeed())
+
+	return c
+}
+
+// run runs clusterctl with additional variables, and returns what it prints.
+func (c clusterctl) run(ctx context.Context, variables []string, args ...string) string {
+	GinkgoHelper()
+
+	home := filepath.Dir(c.config)
+	cmd := exec.CommandContext(ctx, c.program, append(args, "--config", c.config, "--kubeconfig", c.w.bed.Kubeconfig())...)
+	cmd.Env = slices.Concat(variables, []string{
+		"HOME=" + home, "XDG_CONFIG_HOME=" + home, "CLUSTERCTL_DISABLE_VERSIONCHECK=true",
+	})
+
+	output, err := cmd.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(output))
+
+	return string(output)
+}
+
+// identities returns the UIDs and generations of all objects of providers and of all pods, by kind and name. The
+// generation of a Deployment changes with its annotations; a change of its pods shows in its ReplicaSets.
+func (w *world) identities(ctx context.Context) map[string]string {
+	GinkgoHelper()
+
+	identities := map[string]string{}
+	ofProviders := client.HasLabels{v1alpha2.ClusterctlProviderLabel}
+
+	add := func(list client.ObjectList, options ...client.ListOption) {
+		Expect(w.client.List(ctx, list, options...)).To(Succeed())
+
+		items, err := meta.ExtractList(list)
+		Expect(err).NotTo(HaveOccurred())
+
+		for _, item := range items {
+			o := item.(client.Object)
+			identity := string(o.GetUID())
+
+			if _, isDeployment := o.(*appsv1.Deployment); !isDeployment {
+				identity += fmt.Sprintf(", generation %d", o.GetGeneration())
+			}
+
+			identities[fmt.Sprintf("%T %s", o, client.ObjectKeyFromObject(o))] = identity
+		}
+	}
+
+	add(&corev1.PodList{})
+	add(&appsv1.ReplicaSetList{})
+	add(&corev1.SecretList{}, ofProviders)
+	add(&corev1.ServiceAccountList{}, ofProviders)
+	add(&corev1.ServiceList{}, ofProviders)
+	add(&appsv1.DeploymentList{}, ofProviders)
+	add(&rbacv1.ClusterRoleList{}, ofProviders)
+	add(&rbacv1.ClusterRoleBindingList{}, ofProviders)
+	add(&apiextensionsv1.CustomResourceDefinitionList{}, ofProviders)
+
+	return identities
+}
+
+var _ = Describe("capstan adopt takes the providers of clusterctl over", Ordered, func() {
+	var (
+		w      *world
+		cli    commandLine
+		config string
+		before map[string]string
+	)
+
+	credentials := harness.AWSVariables["AWS_B64ENCODED_CREDENTIALS"]
+	labels := []string{
+		"cluster-api", "bootstrap-kubeadm", "control-plane-kubeadm", "infrastructure-docker", "infrastructure-aws",
+	}
+
+	BeforeAll(func(ctx SpecContext) {
+		w = newWorld(ctx)
+		cli = newCommandLine(ctx, w)
+		w.createOperatorDeployment(ctx)
+
+		clusterctl := newClusterctl(ctx, w, samples, labels...)
+		clusterctl.run(ctx, []string{
+			"AWS_B64ENCODED_CREDENTIALS=" + credentials, "EXP_MACHINE_POOL=false",
+		}, "init", "--core=cluster-api:v1.0.0", "--bootstrap=kubeadm:v1.0.0", "--control-plane=kubeadm:v1.0.0",
+			"--infrastructure=docker:v1.0.0,aws:v1.0.0")
+
+		config = clusterctl.config
+		w.start("--config=" + config)
+
+		for _, label := range labels {
+			Eventually(w.managerOf(ctx, label)).Should(HaveField("Status.AvailableReplicas", BeNumerically("==", 1)))
+		}
+
+		before = w.identities(ctx)
+	})
+
+	It("shows what it would do, and changes nothing", func(ctx SpecContext) {
+		out := cli.succeed(ctx, "adopt", "--dry-run", "--config", config)
+		Expect(out).To(And(
+			HavePrefix("5 providers installed by clusterctl\n"),
+			ContainSubstring("\nCoreProvider capi-system/cluster-api v1.0.0\n"),
+			ContainSubstring("\nInfrastructureProvider capa-system/aws v1.0.0\n"+
+				"  variable AWS_B64ENCODED_CREDENTIALS: from its objects, to Secret infrastructure-aws-variables\n"),
+			ContainSubstring("\nInfrastructureProvider capd-system/docker v1.0.0\n"+
+				"  variable EXP_MACHINE_POOL: from its objects, to Secret infrastructure-docker-variables\n"+
+				"  no changes; 12 objects get the label and annotations of Helm releases, and "+
+				"2 CustomResourceDefinitions those of Capstan\n"),
+			Not(ContainSubstring("would be")),
+			Not(ContainSubstring(credentials)),
+		))
+		Expect(strings.Count(out, "  no changes; ")).To(Equal(5))
+
+		out = cli.succeed(ctx, "adopt", "aws", "--output", "yaml", "--config", config)
+		Expect(out).To(Equal(`---
+# Secret infrastructure-aws-variables holds values of variables in clear text: encrypt it before it gets into Git.
+apiVersion: v1
+kind: Secret
+metadata:
+  name: infrastructure-aws-variables
+  namespace: capa-system
+stringData:
+  AWS_B64ENCODED_CREDENTIALS: ` + credentials + `
+---
+apiVersion: operator.cluster.x-k8s.io/v1alpha2
+kind: InfrastructureProvider
+metadata:
+  name: aws
+  namespace: capa-system
+spec:
+  secretName: infrastructure-aws-variables
+  version: v1.0.0
+`))
+
+		Expect(cli.writes()).To(BeZero())
+		Expect(w.identities(ctx)).To(Equal(before))
+	})
+
+	It("keeps all objects and pods", func(ctx SpecContext) {
+		Expect(cli.succeed(ctx, "adopt", "--config", config)).To(And(
+			ContainSubstring("\nSecret capa-system/infrastructure-aws-variables created\n"),
+			ContainSubstring("\nInfrastructureProvider capa-system/aws created\n"),
+			HaveSuffix("InfrastructureProvider capd-system/docker: Release infrastructure-docker, revision 1, holds v1.0.0\n")))
+
+		Expect(w.identities(ctx)).To(Equal(before))
+
+		secret := &corev1.Secret{}
+		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: "capa-system", Name: "infrastructure-aws-variables"}, secret)).
+			To(Succeed())
+		Expect(secret.Data).To(Equal(map[string][]byte{
+			"AWS_B64ENCODED_CREDENTIALS": []byte(credentials),
+		}))
+	})
+
+	It("can be repeated", func(ctx SpecContext) {
+		Expect(cli.succeed(ctx, "adopt", "--config", config)).To(ContainSubstring(
+			"\nInfrastructureProvider capa-system/aws exists\n"))
+		Expect(w.identities(ctx)).To(Equal(before))
+	})
+})
+
+// managerOf returns a function that reads the Deployment of a provider.
+func (w *world) managerOf(ctx context.Context, label string) func(Gomega) appsv1.Deployment {
+	return func(g Gomega) appsv1.Deployment {
+		list := &appsv1.DeploymentList{}
+		g.Expect(w.client.List(ctx, list, client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: label})).To(Succeed())
+		g.Expect(list.Items).To(HaveLen(1))
+
+		return list.Items[0]
+	}
+}
