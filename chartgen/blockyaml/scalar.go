@@ -108,7 +108,9 @@ func isText(text string) bool {
 	case c == '.':
 		return len(text) > 4 && isLetter(text[1])
 	case c == '-':
-		return strings.HasPrefix(text, "--") && len(text) > 2 && isLetter(text[2])
+		// Flags such as -v and --v=2, but not -inf.
+		name := strings.TrimPrefix(text[1:], "-")
+		return name != "" && isLetter(name[0]) && isText(name)
 	case c >= '0' && c <= '9':
 		return strings.ContainsAny(text, notInNumbers)
 	default:

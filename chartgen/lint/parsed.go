@@ -103,9 +103,14 @@ func (p *parsedBundle) contractCRDs() []*contract.CRD {
 	return crds
 }
 
+// unparsedFile returns a file without its documents.
+func unparsedFile(name string, data []byte) file {
+	return file{name: name, lines: strings.Split(string(data), "\n")}
+}
+
 // newFile parses a file, unless its parsed content is given.
 func newFile(name string, data []byte, parsed *bundle.Components) file {
-	f := file{name: name, lines: strings.Split(string(data), "\n")}
+	f := unparsedFile(name, data)
 
 	if parsed == nil {
 		parsed, f.err = bundle.ParseComponents(data)

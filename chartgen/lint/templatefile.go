@@ -34,38 +34,32 @@ var aloneOnLine = regexp.MustCompile(`(?m)^[ \t]*\$\{[^}\n]*\}[ \t]*$`)
 // newTemplateFile parses a cluster template with sample values for its variables. If it is not valid with
 // these, expressions that are alone on their line are left out.
 func newTemplateFile(t bundle.File) file {
-	f := newFile(t.Name, t.Data, nil)
+	var parsed *bundle.Components
 
-	var syntax *expr.SyntaxError
-	if errors.As(f.err, &syntax) {
+	f := unparsedFile(t.Name, t.Data)
+	sample := sampleValues.Replace(string(t.Data))
+
+	text, err := expr.Parse(string(t.Data))
+	if err == nil {
+		parsed, err = bundle.ParseComponents([]byte(sample))
+	}
+
+	if text == nil || errors.As(err, new(*expr.SyntaxError)) {
+		// The error must have its line, and the expression without sample values.
+		_, f.err = bundle.ParseComponents(t.Data)
 		return f
 	}
 
-	parsed, err := bundle.ParseComponents([]byte(sampleValues.Replace(string(t.Data))))
 	if err != nil {
-		without := aloneOnLine.ReplaceAllString(sampleValues.Replace(string(t.Data)), "")
-		parsed, err = bundle.ParseComponents([]byte(without))
+		parsed, f.err = bundle.ParseComponents([]byte(aloneOnLine.ReplaceAllString(sample, "")))
 	}
 
-	f.err = err
-	f.documents = nil
-
-	if err == nil {
+	if f.err == nil {
 		f.documents = parsed.Documents
-		f.variables = f.variablesOf(t.Data)
+		f.variables = text.Variables() // the sample has fewer
 	}
 
 	return f
-}
-
-// variablesOf returns the variables of a file, including those with sample values.
-func (f *file) variablesOf(data []byte) []expr.Variable {
-	text, err := expr.Parse(string(data))
-	if err != nil {
-		return nil
-	}
-
-	return text.Variables()
 }
 
 // maybeValid reports whether a file that cannot be parsed may be valid with other values of its

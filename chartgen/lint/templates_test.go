@@ -12,6 +12,14 @@ var brokenTemplates = []brokenCase{
 	},
 	{
 		"templates/valid",
+		"an expression that extends into the next document",
+		infrastructureProvider,
+		replaceTemplate("cluster-template.yaml", "${KUBERNETES_VERSION}", "${VERSION:=${CLUSTER_NAME}\n---\n}"),
+		"version: ",
+		"expression ${VERSION:=${CLUSTER_NAME}",
+	},
+	{
+		"templates/valid",
 		"not YAML",
 		infrastructureProvider,
 		replaceTemplate("clusterclass-quick.yaml", "  name: quick\n", "  name: [quick\n"),
