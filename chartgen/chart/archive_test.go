@@ -4,6 +4,8 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -55,6 +57,28 @@ func TestArchiveIsReproducible(t *testing.T) {
 	second, err := shuffled.Archive()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(Digest(second)).To(Equal(Digest(first)))
+}
+
+// TestArchiveBytes: the bytes of an archive are part of the chart format, and the same on every machine. If they
+// change, with another version of the compression too, increase chartgen.Version.
+func TestArchiveBytes(t *testing.T) {
+	g := NewWithT(t)
+
+	var text strings.Builder
+
+	words := strings.Fields("apiVersion: kind: metadata: name: properties: type: description: string integer - {} v1")
+	for i := range 50_000 {
+		sum := sha256.Sum256([]byte(strconv.Itoa(i / 3)))
+		text.WriteString(words[int(sum[i%3])%len(words)])
+		text.WriteString([]string{" ", "\n  ", "\n"}[int(sum[3])%3])
+	}
+
+	c := sample(t)
+	c.CRDs[0].Data = []byte(text.String())
+
+	archive, err := c.Archive()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(Digest(archive)).To(Equal("sha256:90a624dec9f386fc4288560519bc0a38b60ced90dc048797af8e71acc460c7f3"))
 }
 
 // TestLongNames: the archive holds files whose names have more characters than a header in the format
