@@ -30,7 +30,7 @@ package controllers
 // Pull secrets, for providers from registries:
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get
 //
-// Why a manager does not run:
+// Why a manager does not run, and whether that of cluster-api-operator does:
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
 //
 // Whether the Namespace of a provider is being deleted:

@@ -110,6 +110,12 @@ const (
 
 	// CertManagerMissingReason: the provider needs cert-manager, but its API is not served.
 	CertManagerMissingReason = "CertManagerMissing"
+
+	// OtherOperatorRunningReason: cluster-api-operator manages the resource, too, so nothing is changed.
+	OtherOperatorRunningReason = "OtherOperatorRunning"
+
+	// ChangeRefusedReason: admission control refuses changes of the resource itself.
+	ChangeRefusedReason = "ChangeRefused"
 )
 
 // Reasons of ProviderInstalled and ProviderUpgraded. The strings up to and including
@@ -212,6 +218,9 @@ const (
 	// ReleaseKeptReason: a resource is gone, and its release was kept in a remote cluster that cannot
 	// be reached.
 	ReleaseKeptReason = "ReleaseKept"
+
+	// TakenOverReason: cluster-api-operator has managed the resource, and has stopped.
+	TakenOverReason = "TakenOver"
 
 	// CRDDeletingReason: a CustomResourceDefinition of an installed provider is being deleted.
 	CRDDeletingReason = "CRDDeleting"

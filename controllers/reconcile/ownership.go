@@ -8,12 +8,16 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/removal"
@@ -59,6 +63,38 @@ func (c *claims) release(resource types.UID) {
 	defer c.mu.Unlock()
 
 	maps.DeleteFunc(c.holders, func(_ claim, holder types.UID) bool { return holder == resource })
+}
+
+// own sets the operator's finalizer, unless the resource is suspended or being deleted, and removes that of
+// cluster-api-operator: the status that it has left is none of Capstan's, and the finalizer would block the
+// deletion. It reports whether it has removed that.
+//
+// The error is a *predecessor.RunningError if cluster-api-operator still manages the resource.
+func (r *Reconciler) own(ctx context.Context, provider v1alpha2.Provider) (takenOver bool, err error) {
+	if !provider.GetDeletionTimestamp().IsZero() || provider.GetSpec().Suspend {
+		return false, nil
+	}
+
+	if !predecessor.Manages(provider) {
+		return false, predecessor.Refused(r.setFinalizer(ctx, provider, controllerutil.AddFinalizer))
+	}
+
+	if err := predecessor.CheckStopped(ctx, r.APIReader, provider.GetNamespace()); err != nil {
+		return false, err
+	}
+
+	err = r.setFinalizer(ctx, provider, func(o client.Object, finalizer string) bool {
+		added := controllerutil.AddFinalizer(o, finalizer)
+		return predecessor.Release(o) || added
+	})
+	if err != nil {
+		return false, predecessor.Refused(err)
+	}
+
+	r.Events.Eventf(provider, nil, corev1.EventTypeNormal, v1alpha2.TakenOverReason, "Reconcile",
+		"Taken over from cluster-api-operator, which has stopped")
+
+	return true, nil
 }
 
 // checkIdentity stops the change of a resource that may not exist, such as a second one of a provider.

@@ -29,7 +29,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
@@ -120,15 +119,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 
 	r.remember(req.NamespacedName, provider.GetUID())
 
-	if provider.GetDeletionTimestamp().IsZero() && !provider.GetSpec().Suspend {
-		err := r.setFinalizer(ctx, provider, controllerutil.AddFinalizer)
-		if apierrors.IsConflict(err) {
-			return ctrl.Result{RequeueAfter: conflictRetry}, nil
-		}
-
-		if err != nil {
-			return ctrl.Result{}, err
-		}
+	takenOver, owned := r.own(ctx, provider)
+	if apierrors.IsConflict(owned) {
+		return ctrl.Result{RequeueAfter: conflictRetry}, nil
 	}
 
 	before := conditions.Get(provider, v1alpha2.ReadyCondition)
@@ -142,6 +135,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		err = errors.Join(err, status.Save(ctx, provider))
 		r.claims.release(provider.GetUID())
 	}()
+
+	if owned != nil {
+		return newRun(r, provider, nil).end(failed(owned, fetching))
+	}
+
+	if takenOver {
+		status.Waiting(ctx, "the Helm release that adopts what cluster-api-operator has installed")
+	}
 
 	return r.perform(ctx, provider, status)
 }

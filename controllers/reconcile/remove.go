@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/removal"
 )
 
@@ -32,7 +33,7 @@ var removing = Result{Outcome: Idle, Reason: v1alpha2.DeletingReason, Message: "
 // remove removes the provider of a deleted resource, and then the finalizer.
 func (r *run) remove(ctx context.Context) Result {
 	if !controllerutil.ContainsFinalizer(r.provider, v1alpha2.Finalizer) {
-		return removing
+		return r.removedByOthers(ctx)
 	}
 
 	defer r.Metrics.TimeStep(r.Type, metrics.StepRemove)()
@@ -81,9 +82,39 @@ func (r *run) remove(ctx context.Context) Result {
 	return Result{Outcome: outcome, Reason: v1alpha2.DeletionBlockedReason, Message: blocked.Message, At: next}
 }
 
-// dropFinalizer lets the resource go.
+// removedByOthers returns the result of a resource that only finalizers of others hold.
+func (r *run) removedByOthers(ctx context.Context) Result {
+	if !predecessor.Manages(r.provider) {
+		return removing
+	}
+
+	err := predecessor.CheckStopped(ctx, r.APIReader, r.provider.GetNamespace())
+	if running := new(predecessor.RunningError); errors.As(err, &running) {
+		result := removing
+		result.At = running.Until
+
+		return result
+	}
+
+	if err != nil {
+		return failed(err, fetching)
+	}
+
+	return Result{Outcome: Stalled, Reason: v1alpha2.DeletionBlockedReason, Message: predecessor.Hold(r.provider)}
+}
+
+// dropFinalizer lets the resource go. cluster-api-operator removes its finalizer itself if it runs.
 func (r *run) dropFinalizer(ctx context.Context) Result {
-	err := r.setFinalizer(ctx, r.provider, controllerutil.RemoveFinalizer)
+	remove := controllerutil.RemoveFinalizer
+
+	if predecessor.Manages(r.provider) && predecessor.CheckStopped(ctx, r.APIReader, r.provider.GetNamespace()) == nil {
+		remove = func(o client.Object, finalizer string) bool {
+			removed := controllerutil.RemoveFinalizer(o, finalizer)
+			return predecessor.Release(o) || removed
+		}
+	}
+
+	err := r.setFinalizer(ctx, r.provider, remove)
 	if apierrors.IsConflict(err) {
 		again := removing
 		again.At = time.Now().Add(conflictRetry)

@@ -26,6 +26,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/patience"
 	"github.com/capstan-project/capstan/controllers/permissions"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -141,7 +142,12 @@ var errorTable = []row{
 		}
 	}),
 
-	// The resource is wrong, or something that it refers to.
+	// The resource is wrong, or something that it refers to, or is not Capstan's.
+	onValue(func(e *predecessor.RunningError, result *Result) {
+		result.set(preflightFailed, v1alpha2.OtherOperatorRunningReason, Waiting)
+		result.At = e.Until
+	}),
+	on[*predecessor.RefusedError](preflightFailed, v1alpha2.ChangeRefusedReason, Stalled),
 	on[*fetch.ConfigError](preflightFailed, v1alpha2.FetchConfigValidationErrorReason, Stalled),
 	on[*ranges.Error](preflightFailed, v1alpha2.IncorrectVersionFormatReason, Stalled),
 	onValue(func(e *transport.AddressError, result *Result) {

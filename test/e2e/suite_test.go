@@ -69,6 +69,16 @@ var _ = AfterEach(func() {
 func newWorld(ctx context.Context, apiServerFlags ...string) *world {
 	GinkgoHelper()
 
+	w := emptyWorld(apiServerFlags...)
+	Expect(harness.InstallCRDs(ctx, w.client, root)).To(Succeed())
+
+	return w
+}
+
+// emptyWorld is newWorld without the operator's CRDs.
+func emptyWorld(apiServerFlags ...string) *world {
+	GinkgoHelper()
+
 	w := &world{log: filepath.Join(GinkgoT().TempDir(), "operator.log")}
 	w.bed = bedtest.Start(GinkgoT(), bed.Options{APIServerFlags: apiServerFlags})
 
@@ -84,7 +94,7 @@ func newWorld(ctx context.Context, apiServerFlags ...string) *world {
 
 	var err error
 
-	w.client, err = harness.Prepare(ctx, w.bed.Config(), root)
+	w.client, err = harness.NewClient(w.bed.Config())
 	Expect(err).NotTo(HaveOccurred())
 
 	return w

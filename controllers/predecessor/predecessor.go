@@ -1,0 +1,153 @@
+// Package predecessor recognizes cluster-api-operator, whose resources Capstan takes over: what it leaves behind
+// on them, and whether it still runs. Two operators must not manage the same resource.
+package predecessor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+// Finalizer is cluster-api-operator's on every resource that it manages. It also finalizes those that another
+// operator manages, as soon as it runs.
+const Finalizer = "provider.cluster.x-k8s.io"
+
+// Selector is the label selector of cluster-api-operator's own objects, such as its Deployment, pods and webhooks.
+// Their names depend on how it was installed; the label does not.
+const Selector = label + "=" + labelValue
+
+const (
+	label      = "clusterctl.cluster.x-k8s.io/core"
+	labelValue = "capi-operator"
+)
+
+const (
+	// maxPods limits how many pods are looked at.
+	maxPods = 100
+	// interval is how often they are, as long as one runs.
+	interval = 5 * time.Second
+)
+
+// Labels returns the labels that Selector selects.
+func Labels() client.MatchingLabels { return client.MatchingLabels{label: labelValue} }
+
+// Manages reports whether cluster-api-operator manages a resource, or has managed it and was stopped.
+func Manages(resource client.Object) bool {
+	return controllerutil.ContainsFinalizer(resource, Finalizer)
+}
+
+// Release removes cluster-api-operator's finalizer from a resource, and reports whether it had it.
+func Release(resource client.Object) bool { return controllerutil.RemoveFinalizer(resource, Finalizer) }
+
+// Hold describes a resource that was deleted before Capstan has taken it over, and that the finalizer of
+// cluster-api-operator holds although that has stopped.
+func Hold(provider v1alpha2.Provider) string {
+	return fmt.Sprintf("cluster-api-operator has installed the provider and holds this resource with the finalizer %s, "+
+		"but does not run; start it again to remove the provider, or remove the finalizer, and then the cluster-wide "+
+		"objects that remain, with the label %s=%s", Finalizer, v1alpha2.ClusterctlProviderLabel, v1alpha2.Label(provider))
+}
+
+// RunningError reports that cluster-api-operator manages the same resources at the same time.
+type RunningError struct {
+	// Pod in which it runs.
+	Pod types.NamespacedName
+	// Until is when to look again: its pods are not watched.
+	Until time.Time
+}
+
+func (e *RunningError) Error() string {
+	return fmt.Sprintf("cluster-api-operator also manages this resource, in pod %s, so Capstan changes nothing; to hand "+
+		"the resource over, stop it: kubectl scale deployment --namespace %s --selector %s --replicas=0",
+		e.Pod, e.Pod.Namespace, Selector)
+}
+
+// CheckStopped returns a *RunningError if cluster-api-operator runs and manages resources in a namespace. Pods that
+// must not be read do not count.
+func CheckStopped(ctx context.Context, reader client.Reader, namespace string) error {
+	list := &corev1.PodList{}
+
+	err := reader.List(ctx, list, Labels(), client.Limit(maxPods))
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+
+	if err != nil {
+		return fmt.Errorf("look for cluster-api-operator: %w", err)
+	}
+
+	for i := range list.Items {
+		if pod := &list.Items[i]; runs(pod) && manages(pod, namespace) {
+			return &RunningError{Pod: client.ObjectKeyFromObject(pod), Until: time.Now().Add(interval)}
+		}
+	}
+
+	return nil
+}
+
+// runs reports whether containers of a pod run or will run.
+func runs(pod *corev1.Pod) bool {
+	return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+}
+
+// manages reports whether the manager in a pod manages resources in a namespace: all, unless its flag --namespace
+// is set.
+func manages(pod *corev1.Pod, namespace string) bool {
+	const flag = "--namespace"
+
+	for _, container := range pod.Spec.Containers {
+		args := slices.Concat(container.Command, container.Args)
+
+		for i, arg := range args {
+			value, found := strings.CutPrefix(arg, flag+"=")
+			if arg == flag && i+1 < len(args) {
+				value, found = args[i+1], true
+			}
+
+			if found {
+				return value == "" || value == namespace
+			}
+		}
+	}
+
+	return true
+}
+
+// webhookPath is in the addresses of cluster-api-operator's webhooks for provider resources.
+const webhookPath = "-operator-cluster-x-k8s-io-"
+
+// RefusedError reports that the API server refuses to change a provider resource.
+type RefusedError struct{ err error }
+
+func (e *RefusedError) Error() string {
+	message := "the API server refuses to change this resource: " + e.err.Error()
+	if apierrors.IsInternalError(e.err) && strings.Contains(e.err.Error(), webhookPath) {
+		message += "; if cluster-api-operator no longer runs, delete its webhooks: kubectl delete " +
+			"validatingwebhookconfigurations,mutatingwebhookconfigurations --selector " + Selector
+	}
+
+	return message
+}
+
+func (e *RefusedError) Unwrap() error { return e.err }
+
+// Refused returns the error of a change of a provider resource as a *RefusedError if admission control refuses it,
+// such as a webhook that cluster-api-operator has left behind. Other errors it returns as they are.
+func Refused(err error) error {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) &&
+		(apierrors.IsInternalError(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) {
+		return &RefusedError{err: err}
+	}
+
+	return err
+}

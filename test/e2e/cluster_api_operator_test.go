@@ -1,0 +1,382 @@
+package e2e
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/cert"
+	utilyaml "sigs.k8s.io/cluster-api/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/predecessor"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
+)
+
+// These environment variables name cluster-api-operator's manager, built for this machine, and the file
+// operator-components.yaml of the same version.
+const (
+	peerVariable           = "CLUSTER_API_OPERATOR"
+	peerComponentsVariable = "CLUSTER_API_OPERATOR_COMPONENTS"
+)
+
+// peer is cluster-api-operator, installed in a world. Its manager runs as a process, whose webhooks the API
+// server reaches by address; the pods of its Deployment do nothing.
+type peer struct {
+	w       *world
+	objects []unstructured.Unstructured
+	process *exec.Cmd
+	flags   []string
+	log     string
+}
+
+// peerDeployment is the Deployment of the manager.
+var peerDeployment = client.ObjectKey{Namespace: "capi-operator-system", Name: "capi-operator-controller-manager"}
+
+// newPeer installs cluster-api-operator into a world without starting it. It skips the specs if there is no
+// program.
+func newPeer(ctx context.Context, w *world) *peer {
+	GinkgoHelper()
+
+	components, err := os.ReadFile(os.Getenv(peerComponentsVariable))
+	Expect(err).NotTo(HaveOccurred())
+	objects, err := utilyaml.ToUnstructured(components)
+	Expect(err).NotTo(HaveOccurred())
+
+	dir := GinkgoT().TempDir()
+	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(os.WriteFile(filepath.Join(dir, "tls.crt"), certificate, 0o600)).To(Succeed())
+	Expect(os.WriteFile(filepath.Join(dir, "tls.key"), key, 0o600)).To(Succeed())
+
+	port := freePort()
+	p := &peer{w: w, objects: objects, log: filepath.Join(dir, "log"), flags: []string{
+		fmt.Sprint("--webhook-port=", port), "--webhook-cert-dir=" + dir,
+		"--health-addr=0", "--diagnostics-address=0", "--insecure-diagnostics", "--profiler-address=",
+	}}
+
+	for i := range objects {
+		pointWebhooksTo(&objects[i], fmt.Sprint("https://127.0.0.1:", port), certificate)
+	}
+
+	p.apply(ctx)
+
+	return p
+}
+
+// freePort returns a port of the loopback interface that nothing listens to.
+func freePort() int {
+	GinkgoHelper()
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+
+	defer func() { Expect(listener.Close()).To(Succeed()) }()
+
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// pointWebhooksTo replaces the Services of the webhooks in an object by an address, since no pod can be
+// reached by a Service here.
+func pointWebhooksTo(o *unstructured.Unstructured, address string, ca []byte) {
+	GinkgoHelper()
+
+	bundle := base64.StdEncoding.EncodeToString(ca)
+	webhooks, _, err := unstructured.NestedSlice(o.Object, "webhooks")
+	Expect(err).NotTo(HaveOccurred())
+
+	for _, webhook := range webhooks {
+		config := webhook.(map[string]any)["clientConfig"].(map[string]any)
+		path := config["service"].(map[string]any)["path"].(string)
+		webhook.(map[string]any)["clientConfig"] = map[string]any{"url": address + path, "caBundle": bundle}
+	}
+
+	if len(webhooks) > 0 {
+		Expect(unstructured.SetNestedSlice(o.Object, webhooks, "webhooks")).To(Succeed())
+	}
+}
+
+// apply applies the objects of cluster-api-operator, as a user of kubectl does.
+func (p *peer) apply(ctx context.Context) {
+	GinkgoHelper()
+
+	for i := range p.objects {
+		Expect(p.w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(&p.objects[i]),
+			client.FieldOwner("kubectl"), client.ForceOwnership)).To(Succeed())
+	}
+}
+
+// start starts the manager.
+func (p *peer) start(ctx context.Context) {
+	GinkgoHelper()
+
+	p.scale(ctx, 1)
+
+	kubeconfig, err := p.w.bed.KubeconfigFor("cluster-api-operator")
+	Expect(err).NotTo(HaveOccurred())
+
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	Expect(err).NotTo(HaveOccurred())
+
+	defer func() { Expect(log.Close()).To(Succeed()) }()
+
+	p.process = exec.Command(os.Getenv(peerVariable), p.flags...)
+	p.process.Stdout, p.process.Stderr = log, log
+
+	p.process.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	Expect(p.w.bed.Launch(p.process)).To(Succeed())
+}
+
+// stop stops the manager, as scaling its Deployment does.
+func (p *peer) stop(ctx context.Context) {
+	GinkgoHelper()
+
+	p.scale(ctx, 0)
+	p.kill()
+}
+
+func (p *peer) kill() {
+	if p.process != nil {
+		_ = p.process.Process.Signal(syscall.SIGKILL)
+		_ = p.process.Wait()
+		p.process = nil
+	}
+}
+
+// scale sets the replicas of the manager's Deployment, and waits for its pods.
+func (p *peer) scale(ctx context.Context, replicas int) {
+	GinkgoHelper()
+
+	p.w.run(ctx, "kubectl", "scale", "deployment", "--namespace", peerDeployment.Namespace,
+		"--selector", "clusterctl.cluster.x-k8s.io/core=capi-operator", fmt.Sprint("--replicas=", replicas))
+	Eventually(func(g Gomega) []corev1.Pod {
+		pods := &corev1.PodList{}
+		g.Expect(p.w.client.List(ctx, pods, client.InNamespace(peerDeployment.Namespace))).To(Succeed())
+
+		return pods.Items
+	}).Should(HaveLen(replicas))
+}
+
+// identities returns those of providers' objects and of Clusters, without what belongs to cluster-api-operator.
+func (p *peer) identities(ctx context.Context) map[string]string {
+	GinkgoHelper()
+
+	all := p.w.identities(ctx)
+	maps.DeleteFunc(all, func(key, _ string) bool { return strings.Contains(key, " "+peerDeployment.Namespace+"/") })
+
+	clusters := &unstructured.UnstructuredList{}
+	clusters.SetGroupVersionKind(schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Cluster"})
+	Expect(p.w.client.List(ctx, clusters)).To(Succeed())
+
+	for _, c := range clusters.Items {
+		all["Cluster "+c.GetName()] = fmt.Sprint(c.GetUID(), ", generation ", c.GetGeneration())
+	}
+
+	return all
+}
+
+// changed returns what differs between two results of identities.
+func changed(before, after map[string]string) []string {
+	var differences []string
+
+	for key, was := range before {
+		if now := after[key]; now != was {
+			differences = append(differences, fmt.Sprintf("%s: %q is now %q", key, was, now))
+		}
+	}
+
+	for key := range after {
+		if before[key] == "" {
+			differences = append(differences, key+" is new")
+		}
+	}
+
+	slices.Sort(differences)
+
+	return differences
+}
+
+// minorBehind are the standard providers, one minor version behind.
+var minorBehind = []harness.Wanted{
+	{Label: "cluster-api", Version: "v1.12.11"},
+	{Label: "bootstrap-kubeadm", Version: "v1.12.11"},
+	{Label: "control-plane-kubeadm", Version: "v1.12.11"},
+	{Label: "infrastructure-docker", Version: "v1.12.11"},
+	{Label: "infrastructure-aws", Version: "v2.10.3", Variables: harness.AWSVariables},
+}
+
+var _ = Describe("The real cluster-api-operator", Ordered, func() {
+	var (
+		w         *world
+		p         *peer
+		folder    string
+		providers []v1alpha2.Provider
+		before    map[string]string
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		folder = testproviders.Folder(GinkgoT())
+
+		if os.Getenv(peerVariable) == "" || os.Getenv(peerComponentsVariable) == "" {
+			Skip(peerVariable + " and " + peerComponentsVariable + " do not name its manager and its components")
+		}
+
+		w = emptyWorld()
+		p = newPeer(ctx, w)
+		DeferCleanup(p.kill)
+		p.start(ctx)
+	})
+
+	It("installs five providers", func(ctx SpecContext) {
+		for _, wanted := range minorBehind {
+			release, err := harness.Load(ctx, folder, wanted)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(release.Prepare(ctx, w.client)).To(Succeed())
+
+			provider := release.Resource()
+			if name := provider.GetSpec().SecretName; name != "" {
+				provider.GetSpec().SecretName = ""
+				provider.GetSpec().ConfigSecret = &v1alpha2.SecretReference{Name: name}
+			}
+
+			// The webhooks may not respond yet.
+			Eventually(func() error { return w.client.Create(ctx, provider) }).Should(Succeed())
+
+			providers = append(providers, provider)
+		}
+
+		for _, provider := range providers {
+			Eventually(w.read(ctx, provider)).WithTimeout(3 * time.Minute).Should(
+				haveCondition(v1alpha2.ReadyCondition, metav1.ConditionTrue, "MinimumReplicasAvailable"))
+		}
+
+		w.createClusters(ctx)
+		before = p.identities(ctx)
+	})
+
+	It("is found to run, and then to have left its webhooks", func(ctx SpecContext) {
+		w.run(ctx, "kubectl", "apply", "--server-side", "--force-conflicts", "-f", filepath.Join(root, "config/crd/bases"))
+		w.start("--upgrade-crds")
+
+		for _, provider := range providers {
+			Eventually(w.read(ctx, provider)).Should(notBeReady(v1alpha2.OtherOperatorRunningReason,
+				"in pod "+peerDeployment.Namespace+"/", "--namespace "+peerDeployment.Namespace))
+		}
+
+		p.stop(ctx)
+
+		for _, provider := range providers {
+			Eventually(w.read(ctx, provider)).Should(notBeReady(v1alpha2.ChangeRefusedReason, "delete its webhooks"))
+		}
+
+		Expect(changed(before, p.identities(ctx))).To(BeEmpty())
+	})
+
+	It("hands its providers over, and nothing of them changes", func(ctx SpecContext) {
+		w.run(ctx, "kubectl", "delete", "validatingwebhookconfigurations,mutatingwebhookconfigurations",
+			"--selector", predecessor.Selector)
+
+		for i, provider := range providers {
+			Eventually(w.read(ctx, provider)).Should(And(
+				beReady(minorBehind[i].Version),
+				HaveField("Finalizers", ConsistOf(v1alpha2.Finalizer)),
+				HaveField("Status.Release", HaveField("Revision", BeEquivalentTo(1)))))
+		}
+
+		Expect(changed(before, p.identities(ctx))).To(BeEmpty())
+		expectHandedOver(ctx, w)
+	})
+
+	It("leaves providers that can be upgraded and removed", func(ctx SpecContext) {
+		for i, wanted := range harness.Standard {
+			release, err := harness.Load(ctx, folder, wanted)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(release.Prepare(ctx, w.client)).To(Succeed())
+			update(ctx, w, providers[i], func(p v1alpha2.Provider) { p.GetSpec().Version = wanted.Version })
+			Eventually(w.read(ctx, providers[i])).WithTimeout(3 * time.Minute).Should(beReady(wanted.Version))
+		}
+
+		for _, i := range []int{4, 3, 2, 1} {
+			Expect(w.client.Delete(ctx, providers[i])).To(Succeed())
+			Eventually(gone(ctx, w, providers[i])).Should(BeTrue())
+		}
+	})
+})
+
+// expectHandedOver checks that cluster-api-operator has left nothing on Capstan's CRDs and on providers' objects.
+func expectHandedOver(ctx context.Context, w *world) {
+	GinkgoHelper()
+
+	for _, t := range v1alpha2.ProviderTypes() {
+		mapping, err := w.client.RESTMapper().RESTMapping(v1alpha2.GroupVersion.WithKind(string(t)).GroupKind())
+		Expect(err).NotTo(HaveOccurred())
+
+		crd := w.definition(ctx, mapping.Resource.GroupResource().String())
+		Expect(crd.Spec.Conversion.Strategy).To(Equal(apiextensionsv1.NoneConverter))
+		Expect(crd.Labels).NotTo(HaveKey(predecessor.Label))
+	}
+
+	deployments := &appsv1.DeploymentList{}
+	Expect(w.client.List(ctx, deployments, client.HasLabels{v1alpha2.ClusterctlProviderLabel})).To(Succeed())
+	Expect(deployments.Items).To(HaveLen(len(minorBehind)))
+
+	for _, d := range deployments.Items {
+		Expect(d.OwnerReferences).To(BeEmpty(), d.Name)
+	}
+}
+
+// createClusters creates Clusters. The webhooks of core, which do not respond here, are removed meanwhile.
+func (w *world) createClusters(ctx context.Context) {
+	GinkgoHelper()
+
+	var webhooks []unstructured.Unstructured
+
+	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(schema.GroupVersionKind{
+			Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind,
+		})
+		Expect(w.client.List(ctx, list, client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: "cluster-api"})).To(Succeed())
+
+		webhooks = append(webhooks, list.Items...)
+	}
+
+	for i := range webhooks {
+		Expect(w.client.Delete(ctx, &webhooks[i])).To(Succeed())
+		webhooks[i].SetResourceVersion("")
+	}
+
+	for _, name := range []string{"first", "second"} {
+		cluster := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+			"metadata": map[string]any{"namespace": metav1.NamespaceDefault, "name": name},
+			"spec": map[string]any{"paused": true, "infrastructureRef": map[string]any{
+				"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DockerCluster", "name": name,
+			}},
+		}}
+		Eventually(func() error { return w.client.Create(ctx, cluster) }).Should(Succeed())
+	}
+
+	for i := range webhooks {
+		Expect(w.client.Create(ctx, &webhooks[i])).To(Succeed())
+	}
+}

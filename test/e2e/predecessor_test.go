@@ -1,0 +1,175 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/predecessor"
+	"github.com/capstan-project/capstan/test/harness"
+)
+
+// What cluster-api-operator leaves behind, in a cluster that it never ran in. The takeover from its program
+// is in cluster_api_operator_test.go.
+var _ = Describe("A resource of cluster-api-operator", Ordered, func() {
+	var w *world
+
+	BeforeAll(func(ctx SpecContext) {
+		w = readyWorld(ctx)
+	})
+
+	// left creates a provider's resource as cluster-api-operator leaves it: with its finalizer, and ready.
+	left := func(ctx context.Context, t tiny) *v1alpha2.InfrastructureProvider {
+		GinkgoHelper()
+
+		p := t.resource()
+		p.Finalizers = []string{predecessor.Finalizer}
+		p.Spec.Suspend = true
+
+		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
+		Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.SuspendedReason))
+
+		p.Status = v1alpha2.ProviderStatus{ObservedGeneration: p.Generation + 1, Conditions: []metav1.Condition{{
+			Type: v1alpha2.ReadyCondition, Status: metav1.ConditionTrue, Reason: "MinimumReplicasAvailable",
+			Message: "Deployment has minimum availability.", LastTransitionTime: metav1.Now(),
+		}}}
+		Expect(w.client.Status().Update(ctx, p)).To(Succeed())
+
+		return p
+	}
+	// run runs the pod of cluster-api-operator's manager, with flags.
+	run := func(ctx context.Context, flags ...string) *corev1.Pod {
+		GinkgoHelper()
+
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: metav1.NamespaceDefault, Name: "capi-operator", Labels: predecessor.Labels(),
+			},
+			Spec: corev1.PodSpec{
+				TerminationGracePeriodSeconds: ptr.To(int64(0)),
+				Containers: []corev1.Container{
+					{Name: "manager", Image: "registry.example.com/a:1", Args: flags},
+				},
+			},
+		}
+		Expect(w.client.Create(ctx, pod)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(client.IgnoreNotFound(w.client.Delete(ctx, pod))).To(Succeed())
+		})
+
+		return pod
+	}
+	// resume lets the operator see the resource.
+	resume := func(ctx context.Context, p v1alpha2.Provider) {
+		GinkgoHelper()
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Suspend = false })
+	}
+
+	It("is left alone while both operators run, and then taken over", func(ctx SpecContext) {
+		pod := run(ctx)
+		p := left(ctx, newTiny("beside", "v1.0.0"))
+		resume(ctx, p)
+		Eventually(w.read(ctx, p)).Should(And(
+			notBeReady(v1alpha2.OtherOperatorRunningReason, "pod default/capi-operator",
+				"kubectl scale deployment --namespace default --selector "+predecessor.Selector+" --replicas=0"),
+			failPreflight(v1alpha2.OtherOperatorRunningReason),
+			HaveField("Finalizers", ConsistOf(predecessor.Finalizer))))
+		Expect(w.helm(ctx, "helm", "list", "--all", "-n", p.Namespace)).To(BeEmpty())
+
+		Expect(w.client.Delete(ctx, pod)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(And(
+			beReady("v1.0.0"), HaveField("Finalizers", ConsistOf(v1alpha2.Finalizer))))
+		Eventually(w.events(ctx, p)).Should(ContainElement(HaveField("Reason", v1alpha2.TakenOverReason)))
+	})
+
+	It("is taken over while that manages only another namespace", func(ctx SpecContext) {
+		run(ctx, "--leader-elect", "--namespace=another")
+		p := left(ctx, newTiny("one-by-one", "v1.0.0"))
+		resume(ctx, p)
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+	})
+
+	It("is not ready as soon as Capstan sees it, whatever its status says", func(ctx SpecContext) {
+		silent := newSilentServer()
+		p := left(ctx, newTiny("stale", "v1.0.0"))
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().Suspend = false
+			p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{HTTP: "http://" + silent.address}
+		})
+		Eventually(silent.connections).Should(BeNumerically(">", 0))
+		Expect(w.read(ctx, p)(Default)).To(notBeReady(v1alpha2.ProgressingReason, "cluster-api-operator"))
+	})
+
+	It("can be deleted although that has put its finalizer on it once more", func(ctx SpecContext) {
+		p := left(ctx, newTiny("again", "v1.0.0"))
+		resume(ctx, p)
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		update(ctx, w, p, func(p v1alpha2.Provider) { controllerutil.AddFinalizer(p, predecessor.Finalizer) })
+		Expect(w.client.Delete(ctx, p)).To(Succeed())
+		Eventually(gone(ctx, w, p)).Should(BeTrue())
+	})
+
+	It("says what holds it if it was deleted before the takeover", func(ctx SpecContext) {
+		pod := run(ctx)
+		p := left(ctx, newTiny("too-early", "v1.0.0"))
+		resume(ctx, p)
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.OtherOperatorRunningReason))
+		Expect(w.client.Delete(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.DeletingReason))
+
+		Expect(w.client.Delete(ctx, pod)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.DeletionBlockedReason,
+			"the finalizer "+predecessor.Finalizer, "start it again", v1alpha2.Label(p)))
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetFinalizers(nil) })
+		Eventually(gone(ctx, w, p)).Should(BeTrue())
+	})
+
+	It("names the webhooks that were left behind and refuse every change", func(ctx SpecContext) {
+		webhooks := &admissionv1.ValidatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: "left-behind", Labels: predecessor.Labels()},
+			Webhooks: []admissionv1.ValidatingWebhook{{
+				Name: "vinfrastructureprovider.kb.io",
+				ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{
+					Namespace: "capi-operator-system", Name: "capi-operator-webhook-service",
+					Path: ptr.To("/validate-operator-cluster-x-k8s-io-v1alpha2-infrastructureprovider"),
+				}},
+				Rules: []admissionv1.RuleWithOperations{{
+					Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+					Rule: admissionv1.Rule{
+						APIGroups: []string{v1alpha2.GroupVersion.Group}, APIVersions: []string{"*"},
+						Resources: []string{"infrastructureproviders"},
+					},
+				}},
+				MatchConditions: []admissionv1.MatchCondition{{
+					Name: "operator",
+					Expression: fmt.Sprintf(`request.userInfo.username == "%s" && request.namespace == "unwritable"`,
+						harness.OperatorUser),
+				}},
+				AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionv1.SideEffectClassNone),
+			}},
+		}
+		p := left(ctx, newTiny("unwritable", "v1.0.0"))
+		Expect(w.client.Create(ctx, webhooks)).To(Succeed())
+		resume(ctx, p)
+		Eventually(w.read(ctx, p)).Should(And(
+			failPreflight(v1alpha2.ChangeRefusedReason, webhooks.Webhooks[0].Name),
+			beStalled(v1alpha2.ChangeRefusedReason, "delete its webhooks: kubectl delete "+
+				"validatingwebhookconfigurations,mutatingwebhookconfigurations --selector "+predecessor.Selector)))
+
+		w.run(ctx, "kubectl", "delete", "validatingwebhookconfigurations,mutatingwebhookconfigurations",
+			"--selector", predecessor.Selector)
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+	})
+})
