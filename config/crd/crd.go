@@ -10,8 +10,8 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -52,7 +52,7 @@ func Bases() ([]*unstructured.Unstructured, error) {
 // Upgrade upgrades the CustomResourceDefinitions in the cluster to those of the given version of the
 // operator. It does not change those that a newer version applied, so that a downgrade of the
 // operator removes no fields. It does not install missing ones: that is part of the operator's
-// installation.
+// installation. Those of cluster-api-operator lose what only that needs.
 func Upgrade(ctx context.Context, c client.Client, version string) error {
 	definitions, err := Bases()
 	if err != nil {
@@ -71,7 +71,7 @@ func Upgrade(ctx context.Context, c client.Client, version string) error {
 }
 
 func upgrade(ctx context.Context, c client.Client, definition *unstructured.Unstructured, version string) error {
-	live := &metav1.PartialObjectMetadata{}
+	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(definition.GroupVersionKind())
 
 	err := c.Get(ctx, client.ObjectKeyFromObject(definition), live)
@@ -84,8 +84,20 @@ func upgrade(ctx context.Context, c client.Client, definition *unstructured.Unst
 		return err
 	}
 
-	if newer(live.Annotations[versionAnnotation], version) {
+	if newer(live.GetAnnotations()[versionAnnotation], version) {
 		return nil
+	}
+
+	patch, err := handOver(live, definition)
+	if err != nil {
+		return err
+	}
+
+	if patch != nil {
+		err := c.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha2.FieldOwner))
+		if err != nil {
+			return fmt.Errorf("take it over from cluster-api-operator: %w", err)
+		}
 	}
 
 	annotations := definition.GetAnnotations()

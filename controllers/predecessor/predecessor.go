@@ -25,10 +25,11 @@ const Finalizer = "provider.cluster.x-k8s.io"
 
 // Selector is the label selector of cluster-api-operator's own objects, such as its Deployment, pods and webhooks.
 // Their names depend on how it was installed; the label does not.
-const Selector = label + "=" + labelValue
+const Selector = Label + "=" + labelValue
 
+// Label is the key of Selector.
 const (
-	label      = "clusterctl.cluster.x-k8s.io/core"
+	Label      = "clusterctl.cluster.x-k8s.io/core"
 	labelValue = "capi-operator"
 )
 
@@ -40,7 +41,7 @@ const (
 )
 
 // Labels returns the labels that Selector selects.
-func Labels() client.MatchingLabels { return client.MatchingLabels{label: labelValue} }
+func Labels() client.MatchingLabels { return client.MatchingLabels{Label: labelValue} }
 
 // Manages reports whether cluster-api-operator manages a resource, or has managed it and was stopped.
 func Manages(resource client.Object) bool {
