@@ -12,6 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -46,6 +48,18 @@ func Labels() client.MatchingLabels { return client.MatchingLabels{Label: labelV
 // Manages reports whether cluster-api-operator manages a resource, or has managed it and was stopped.
 func Manages(resource client.Object) bool {
 	return controllerutil.ContainsFinalizer(resource, Finalizer)
+}
+
+// Owns reports whether provider resources, and nothing else, are an object's owners. cluster-api-operator sets such
+// references on everything that it installs in a namespace.
+func Owns(o metav1.Object) bool {
+	owners := o.GetOwnerReferences()
+
+	other := func(owner metav1.OwnerReference) bool {
+		return schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group != v1alpha2.GroupVersion.Group
+	}
+
+	return len(owners) > 0 && !slices.ContainsFunc(owners, other)
 }
 
 // Release removes cluster-api-operator's finalizer from a resource, and reports whether it had it.

@@ -3,13 +3,17 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	utilyaml "sigs.k8s.io/cluster-api/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -120,6 +124,30 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, func() {
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
 	})
 
+	It("has a CRD whose webhook and label go when Capstan upgrades it", func(ctx SpecContext) {
+		crd := w.definition(ctx, "infrastructureproviders.operator.cluster.x-k8s.io")
+		crd.Labels = predecessor.Labels()
+		metav1.SetMetaDataAnnotation(&crd.ObjectMeta, "cert-manager.io/inject-ca-from", "capi-operator-system/serving-cert")
+		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+			Strategy: apiextensionsv1.WebhookConverter,
+			Webhook: &apiextensionsv1.WebhookConversion{
+				ConversionReviewVersions: []string{"v1"},
+				ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{
+					Namespace: "capi-operator-system", Name: "capi-operator-webhook-service", Path: ptr.To("/convert"),
+				}},
+			},
+		}
+		Expect(w.client.Update(ctx, crd)).To(Succeed())
+
+		Expect(w.operator.Stop()).To(Succeed())
+		w.start("--upgrade-crds")
+		Eventually(func() *apiextensionsv1.CustomResourceDefinition { return w.definition(ctx, crd.Name) }).Should(And(
+			HaveField("Spec.Conversion.Strategy", apiextensionsv1.NoneConverter),
+			HaveField("Spec.Conversion.Webhook", BeNil()),
+			HaveField("Labels", Not(HaveKey(predecessor.Label))),
+			HaveField("Annotations", Not(HaveKey("cert-manager.io/inject-ca-from")))))
+	})
+
 	It("says what holds it if it was deleted before the takeover", func(ctx SpecContext) {
 		pod := run(ctx)
 		p := left(ctx, newTiny("too-early", "v1.0.0"))
@@ -133,6 +161,33 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, func() {
 			"the finalizer "+predecessor.Finalizer, "start it again", v1alpha2.Label(p)))
 
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetFinalizers(nil) })
+		Eventually(gone(ctx, w, p)).Should(BeTrue())
+	})
+
+	It("no longer owns what that has installed, so the garbage collector does not remove the provider", func(
+		ctx SpecContext,
+	) {
+		t := newTiny("owned", "v1.0.0")
+		p := left(ctx, t)
+		manager := w.applyWithOwner(ctx, t, p)
+		resume(ctx, p)
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		uid := manager.UID
+		Expect(w.client.Get(ctx, client.ObjectKeyFromObject(manager), manager)).To(Succeed())
+		Expect(manager.OwnerReferences).To(BeEmpty())
+		Expect(manager.UID).To(Equal(uid))
+
+		user := t.object("v1", "in-use")
+		Expect(w.client.Create(ctx, user)).To(Succeed())
+		Expect(w.client.Delete(ctx, p, client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.DeletionBlockedReason, t.crd()))
+		Consistently(func() error {
+			return w.client.Get(ctx, client.ObjectKeyFromObject(manager), manager)
+		}).WithTimeout(quietPeriod).Should(Succeed())
+		Expect(manager.DeletionTimestamp).To(BeNil())
+
+		Expect(w.client.Delete(ctx, user)).To(Succeed())
 		Eventually(gone(ctx, w, p)).Should(BeTrue())
 	})
 
@@ -173,3 +228,33 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, func() {
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 })
+
+// applyWithOwner applies a provider's components as cluster-api-operator does, and returns the Deployment: objects in
+// the resource's namespace are owned by the resource.
+func (w *world) applyWithOwner(ctx context.Context, t tiny, p *v1alpha2.InfrastructureProvider) *appsv1.Deployment {
+	GinkgoHelper()
+
+	objects, err := utilyaml.ToUnstructured([]byte(strings.ReplaceAll(t.components, t.name+"-system", p.Namespace)))
+	Expect(err).NotTo(HaveOccurred())
+
+	owner := metav1.OwnerReference{
+		APIVersion: v1alpha2.GroupVersion.String(), Kind: string(p.ProviderType()), Name: p.Name, UID: p.UID,
+	}
+
+	for i := range objects {
+		o := &objects[i]
+		o.SetLabels(map[string]string{v1alpha2.ClusterctlLabel: "", v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(p)})
+
+		if o.GetNamespace() != "" {
+			o.SetOwnerReferences([]metav1.OwnerReference{owner})
+		}
+
+		Expect(client.IgnoreAlreadyExists(w.client.Create(ctx, o, client.FieldOwner("capi-operator")))).To(Succeed())
+	}
+
+	manager := &appsv1.Deployment{ObjectMeta: named(p.Namespace, t.name+"-controller-manager")}
+	Expect(w.client.Get(ctx, client.ObjectKeyFromObject(manager), manager)).To(Succeed())
+	Expect(manager.OwnerReferences).NotTo(BeEmpty())
+
+	return manager
+}

@@ -3,11 +3,14 @@ package cluster
 import (
 	"strings"
 
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"helm.sh/helm/v3/pkg/kube"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/predecessor"
 )
 
 // Helm's label on the objects of a release.
@@ -107,4 +110,21 @@ func (c *Client) Obstacle(live metav1.Object) string {
 // deletionMessage describes an object that is being deleted, but has finalizers.
 func deletionMessage(o metav1.Object) string {
 	return "it is being deleted, but its finalizers hold it: " + strings.Join(o.GetFinalizers(), ", ")
+}
+
+// withProviderOwners returns a base of an object with the live object's owner references, if cluster-api-operator has
+// set them, so that a three-way patch removes them. The garbage collector would delete the object as soon as the
+// resource is deleted in the foreground, as Argo CD does: while the removal of the provider is still blocked, or in the
+// wrong order.
+func withProviderOwners(base runtime.Object, live *unstructured.Unstructured) runtime.Object {
+	if !predecessor.Owns(live) {
+		return base
+	}
+
+	base = base.DeepCopyObject()
+	if o, ok := base.(metav1.Object); ok {
+		o.SetOwnerReferences(live.GetOwnerReferences())
+	}
+
+	return base
 }

@@ -25,8 +25,9 @@ type Patch struct {
 
 // NewPatch returns the three-way patch that turns live into the target. It sets all fields of the
 // target, removes the fields of base that the target does not have, and keeps all others, which
-// other programs have added. Built-in kinds are merged by their own rules, list items by key;
-// custom resources are merged as JSON. It returns nil if there is nothing to change.
+// other programs have added, except owner references to provider resources. Built-in kinds are merged by
+// their own rules, list items by key; custom resources are merged as JSON. It returns nil if there is
+// nothing to change.
 func NewPatch(target *resource.Info, base runtime.Object, live *unstructured.Unstructured) (*Patch, error) {
 	patch, err := newPatch(target, base, live)
 	if err != nil {
@@ -41,7 +42,7 @@ func NewPatch(target *resource.Info, base runtime.Object, live *unstructured.Uns
 }
 
 func newPatch(target *resource.Info, base runtime.Object, live *unstructured.Unstructured) (*Patch, error) {
-	before, err := json.Marshal(base)
+	before, err := json.Marshal(withProviderOwners(base, live))
 	if err != nil {
 		return nil, err
 	}
