@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"time"
@@ -15,12 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
-	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/config/crd"
 	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/metrics"
@@ -257,6 +254,13 @@ func run(f *flags) error {
 		return err
 	}
 
+	ctx := ctrl.SetupSignalHandler()
+
+	// The controllers cannot be set up for kinds that the API server does not serve.
+	if err := prepareCRDs(ctx, mgr, f.upgradeCRDs); err != nil {
+		return err
+	}
+
 	if err := controllers.Setup(mgr, f.controllers); err != nil {
 		return err
 	}
@@ -266,28 +270,7 @@ func run(f *flags) error {
 		return err
 	}
 
-	ctx := ctrl.SetupSignalHandler()
-	if f.upgradeCRDs {
-		if err := upgradeCRDs(ctx, mgr); err != nil {
-			return err
-		}
-	}
-
 	ctrl.Log.Info("starting", "version", version, "holder", f.controllers.Holder)
 
 	return mgr.Start(ctx)
-}
-
-// upgradeCRDs upgrades the operator's own CRDs. It runs before the manager starts, so it cannot use the
-// manager's cache.
-func upgradeCRDs(ctx context.Context, mgr ctrl.Manager) error {
-	live, err := ctrlclient.New(
-		mgr.GetConfig(),
-		ctrlclient.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()},
-	)
-	if err != nil {
-		return err
-	}
-
-	return crd.Upgrade(ctx, live, version)
 }

@@ -76,8 +76,7 @@ func upgrade(ctx context.Context, c client.Client, definition *unstructured.Unst
 
 	err := c.Get(ctx, client.ObjectKeyFromObject(definition), live)
 	if apierrors.IsNotFound(err) {
-		return errors.New(
-			"it is not installed; apply the CRDs of this version, from crds/ in the chart or from the release's capstan.yaml")
+		return errMissing
 	}
 
 	if err != nil {
