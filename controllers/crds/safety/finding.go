@@ -152,7 +152,7 @@ func (f Finding) affectedObjects() string {
 }
 
 // maxQuoted is how much of a definition's own text, such as a default, a message quotes.
-const maxQuoted = 120
+const maxQuoted = 240
 
 // quoted returns text from a definition or an error in one line of limited length.
 func quoted(text string) string {

@@ -53,7 +53,7 @@ func judgeRemovedVersion(f Finding, trial *Trial, clients []string) Finding {
 }
 
 // judgeFinding sets the level of a finding: what breaks an existing object is an error, and what
-// turned out to break none is a warning. If only the status of objects breaks, but the objects can
+// turned out to break none is a warning. If objects could not be read, the finding says so. If only the status of objects breaks, but the objects can
 // still be updated, that is a warning, too, because their controller writes the status again.
 func judgeFinding(f Finding, trial *Trial) Finding {
 	traits := traitsOf(f.Rule)
@@ -64,6 +64,10 @@ func judgeFinding(f Finding, trial *Trial) Finding {
 		f.Level = Error
 	case f.Affected > 0:
 		f.Level = Warning
+	case trial != nil && trial.Failed != "":
+		f.Message += "; whether it affects objects is not known, because the objects could not be read in this version: " +
+			quoted(trial.Failed)
+		f.Remedy = remedyWebhook
 	case trial.complete() && concernsObjects(traits.remedy):
 		f.Level = Warning
 		f.Message += "; no object is affected"

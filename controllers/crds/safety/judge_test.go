@@ -38,6 +38,24 @@ func TestJudgeFinding(t *testing.T) {
 	}
 }
 
+func TestJudgeUnreadableObjects(t *testing.T) {
+	const failure = `conversion webhook for infrastructure.cluster.x-k8s.io/v1beta2, Kind=DockerMachine failed: ` +
+		`Post "https://capd-webhook-service.capd-system.svc:443/convert?timeout=30s": connect: connection refused`
+
+	g := NewWithT(t)
+	at := location{crd: "samples.example.com", version: "v1beta1", path: "spec.bootstrapped"}
+	trial := &Trial{Failed: failure}
+
+	judged := judgeFinding(at.finding(RuleFieldRemoved, "the field is removed"), trial)
+	g.Expect(judged.Level).To(Equal(Error))
+	g.Expect(judged.String()).To(Equal("samples.example.com v1beta1 spec.bootstrapped: the field is removed; " +
+		"whether it affects objects is not known, because the objects could not be read in this version: " + failure +
+		"; make the provider's conversion webhook respond"))
+
+	rejected := judgeFinding(at.finding(RuleKindChanged, "the kind has changed"), trial)
+	g.Expect(rejected.Message).To(Equal("the kind has changed"), "whatever the objects are")
+}
+
 func TestJudgeRemovedVersion(t *testing.T) {
 	g := NewWithT(t)
 	finding := location{crd: "samples.example.com", version: "v1"}.

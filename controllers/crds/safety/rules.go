@@ -93,6 +93,7 @@ const (
 	remedyClients = "move the clients to another version and rewrite the objects' metadata.managedFields " +
 		"before the upgrade"
 	remedyMigrate = "migrate the objects to the storage version and trim status.storedVersions before the upgrade"
+	remedyWebhook = "make the provider's conversion webhook respond"
 	remedyNewName = "the API server rejects this change: the provider must publish a CRD with another name " +
 		"or undo the change"
 	remedyCompatible = "use a version of the provider that is compatible with the CRD in the cluster, " +
@@ -136,7 +137,7 @@ var ruleTraits = map[Rule]traits{
 	},
 	RuleObjectsUnreadable: {
 		ignoresObjects: true,
-		remedy:         "make the provider's conversion webhook respond, or judge the other findings yourself",
+		remedy:         remedyWebhook + ", or judge the other findings yourself",
 	},
 
 	// compatibility
