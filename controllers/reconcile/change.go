@@ -245,7 +245,7 @@ func (r *run) decide(ctx context.Context) Result {
 		return *r.inputsProblem
 	case r.state.State == state.Locked:
 		return waiting(v1alpha2.ProgressingReason, r.state.Message, r.state.Until)
-	case r.decision.Action == state.Hold && r.installed.record == nil:
+	case r.isUninstalledByOthers():
 		return r.uninstalledByOthers()
 	}
 

@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,6 +43,11 @@ func (r *run) writeStatus() {
 		return
 	}
 
+	if r.isUninstalledByOthers() {
+		r.forgetInstalled()
+		return
+	}
+
 	history, revision := r.installed.history, r.installed.revision
 	if len(history.Revisions) == 0 || r.installed.record == nil {
 		return
@@ -71,30 +75,27 @@ func (r *run) writeStatus() {
 	}
 }
 
-// releaseKinds returns the kinds of the newest revision, and those that the status has already: objects
-// of a kind may remain when a revision that drops it fails. It is empty if there are too many.
-func (r *run) releaseKinds() []string {
-	kinds := map[string]bool{}
+// forgetInstalled removes from the status what was true while the release was installed. That it existed
+// remains known.
+func (r *run) forgetInstalled() {
+	status := r.provider.GetStatus()
 
-	if before := r.provider.GetStatus().Release; before != nil {
-		if len(before.Kinds) == 0 && !r.deployed() {
-			return nil // those of earlier revisions are unknown
-		}
+	status.InstalledVersion = nil
+	status.Contract = nil
+	status.History = historyStatus(r.installed.history)
 
-		for _, kind := range before.Kinds {
-			kinds[kind] = true
-		}
+	if status.Release != nil {
+		status.Release.Status = string(state.StatusUninstalled)
 	}
 
-	for _, o := range r.installed.record.Objects {
-		kinds[o.GroupVersionKind().GroupKind().String()] = true
+	for _, condition := range []string{
+		v1alpha2.ProviderUpgradedCondition,
+		v1alpha2.PausedCondition,
+		v1alpha2.DriftedCondition,
+		v1alpha2.SourceChangedCondition,
+	} {
+		conditions.Delete(r.provider, condition)
 	}
-
-	if len(kinds) > v1alpha2.MaxReleaseKinds {
-		return nil
-	}
-
-	return slices.Sorted(maps.Keys(kinds))
 }
 
 // historyStatus returns what `helm history` shows, newest first.

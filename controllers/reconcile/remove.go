@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +22,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
+	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/removal"
 )
 
@@ -216,6 +219,38 @@ func (r *run) givenUp() bool {
 	age := r.Clock.Since(r.provider.GetDeletionTimestamp().Time)
 
 	return r.provider.GetStatus().Release == nil && !uninstalled && age > unreachedGrace
+}
+
+// isUninstalledByOthers reports whether another program uninstalled the release, which is respected.
+func (r *run) isUninstalledByOthers() bool {
+	return r.decision.Action == state.Hold &&
+		(len(r.installed.history.Revisions) == 0 || r.installed.revision.Status == state.StatusUninstalled)
+}
+
+// releaseKinds returns the kinds of the newest revision, and those that the status has already: objects
+// of a kind may remain when a revision that drops it fails. It is empty if there are too many.
+func (r *run) releaseKinds() []string {
+	kinds := map[string]bool{}
+
+	if before := r.provider.GetStatus().Release; before != nil {
+		if len(before.Kinds) == 0 && !r.deployed() {
+			return nil // those of earlier revisions are unknown
+		}
+
+		for _, kind := range before.Kinds {
+			kinds[kind] = true
+		}
+	}
+
+	for _, o := range r.installed.record.Objects {
+		kinds[o.GroupVersionKind().GroupKind().String()] = true
+	}
+
+	if len(kinds) > v1alpha2.MaxReleaseKinds {
+		return nil
+	}
+
+	return slices.Sorted(maps.Keys(kinds))
 }
 
 // kubeConfigGone reports whether the Secret of spec.kubeConfig does not exist.

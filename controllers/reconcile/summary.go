@@ -56,7 +56,7 @@ func (r *run) summarize(care, change Result) Result {
 
 // stopped is the result of a change that ended early.
 func (r *run) stopped(care, change Result) Result {
-	if r.installed.record == nil || r.state.State == state.InSync {
+	if r.installed.record == nil || r.state.State == state.InSync || r.isUninstalledByOthers() {
 		return change
 	}
 

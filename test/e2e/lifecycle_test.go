@@ -15,6 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
 )
@@ -287,12 +289,36 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 				Should(notBeReady(v1alpha2.ExternalChangeReason,
 					"was uninstalled by another program", "set spec.release.onExternalChange to Revert", "delete this resource"))
 			Expect(w.helm(ctx, helm, "list", "-n", p.Namespace)).To(BeEmpty())
+			Expect(p.Status.InstalledVersion).To(BeNil())
+			Expect(p.Status.History).To(BeEmpty())
+			Expect(p.Status.Release.Status).To(Equal("uninstalled"))
+			Expect(conditions.Has(p, v1alpha2.ProviderUpgradedCondition)).To(BeFalse())
+
+			By("uninstalling it again, with its history")
+
+			request := func(value string) {
+				update(ctx, w, p, func(p v1alpha2.Provider) {
+					p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: value})
+				})
+			}
+			request("again")
+			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+			w.run(ctx, helm, "uninstall", release, "-n", p.Namespace, "--keep-history")
+			Eventually(w.read(ctx, p)).WithTimeout(5 * time.Second).Should(And(
+				notBeReady(v1alpha2.ExternalChangeReason, "was uninstalled by another program"),
+				notBeInstalled(v1alpha2.ExternalChangeReason),
+				Not(notBeReady(v1alpha2.ExternalChangeReason, "stays installed")),
+				HaveField("Status.InstalledVersion", BeNil()),
+				HaveField("Status.Release.Status", "uninstalled"),
+				HaveField("Status.History", HaveExactElements(HaveField("Status", "uninstalled"))),
+			))
 
 			By("undoing it")
 			update(ctx, w, p, func(p v1alpha2.Provider) {
 				p.GetSpec().Release = &v1alpha2.ReleaseSpec{OnExternalChange: v1alpha2.ExternalChangeRevert}
 			})
-			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+			Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"),
+				HaveField("Status.Release.Status", "deployed")))
 		})
 
 		It("undoes a change made with "+helm+" if the policy is Revert", func(ctx SpecContext) {

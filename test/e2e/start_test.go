@@ -59,6 +59,7 @@ var _ = Describe("An operator that starts before its CustomResourceDefinitions a
 
 	It("waits for them", func(ctx SpecContext) {
 		By("taking a name of the last one")
+
 		rival := last.DeepCopy()
 		rival.Name = "rivals." + last.Spec.Group
 		rival.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{

@@ -53,8 +53,9 @@ func judgeRemovedVersion(f Finding, trial *Trial, clients []string) Finding {
 }
 
 // judgeFinding sets the level of a finding: what breaks an existing object is an error, and what
-// turned out to break none is a warning. If objects could not be read, the finding says so. If only the status of objects breaks, but the objects can
-// still be updated, that is a warning, too, because their controller writes the status again.
+// turned out to break none is a warning. If objects could not be read, the finding says so. If only
+// the status of objects breaks, but the objects can still be updated, that is a warning, too, because
+// their controller writes the status again.
 func judgeFinding(f Finding, trial *Trial) Finding {
 	traits := traitsOf(f.Rule)
 

@@ -22,6 +22,7 @@ type Row struct {
 // What the user sees of several rows.
 const (
 	untilHealthy  = "Ready is False with reason Progressing until the objects are healthy."
+	leftAlone     = "Ready is False with reason ExternalChange; the message explains how to reinstall or to accept it."
 	attemptFailed = "Ready is False with the reason of the failed attempt."
 	stalled       = "Ready is False and Stalled is True; the message explains how to request another attempt."
 )
@@ -42,7 +43,7 @@ var table = []Row{
 	{
 		Absent, "it existed before, " + kept, Hold,
 		"Leaves the release uninstalled.",
-		"Ready is False with reason ExternalChange; the message explains how to reinstall or to accept it.",
+		leftAlone,
 	},
 	{
 		Absent, otherwise, Apply,
@@ -72,7 +73,7 @@ var table = []Row{
 	{
 		Uninstalled, kept, Hold,
 		"Leaves the release uninstalled.",
-		"Ready is False with reason Unhealthy; the message explains how to undo or to accept it.",
+		leftAlone,
 	},
 	{
 		Uninstalled, otherwise, Apply,
