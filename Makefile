@@ -126,6 +126,11 @@ test-scenarios:
 attack: bed-binaries ## Attack the operator as a tenant, a publisher and a server would
 	@cd test/attack && go test -count 1 -timeout 15m
 
+# `make test` runs the same tests without those that wait for minutes.
+.PHONY: compat
+compat: bed-binaries ## Test that clusterctl works with providers that Capstan has installed
+	@COMPAT=1 go test -count 1 -timeout 20m ./test/compat -v -ginkgo.v
+
 # A walk that fails prints its steps and how to repeat it. CHAOS_LOGS may be a folder for the operators' logs.
 CHAOS_SEED ?= 1 2 3
 CHAOS_STEPS ?= 500

@@ -48,6 +48,8 @@ type Options struct {
 	PushCharts bool
 	// LabeledConfigMaps prefers ConfigMaps with cluster-api-operator's labels to the default sources.
 	LabeledConfigMaps bool
+	// ClusterctlInventory makes the operator keep clusterctl's inventory.
+	ClusterctlInventory bool
 	// ConfigFile is a configuration in clusterctl's format, see fetch.ConfigFile.
 	ConfigFile string
 	// Clock is that of the API server.

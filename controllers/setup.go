@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"os"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +46,10 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		return err
 	}
 
+	if err := addInventory(mgr, options, local); err != nil {
+		return err
+	}
+
 	dependencies, err := newDependencies(mgr, options, local, wakers)
 	if err != nil {
 		return err
@@ -77,36 +79,6 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	}
 
 	return nil
-}
-
-// apiServers returns the addresses of the API server: the one in use and, in a pod, that of its Service.
-func apiServers(mgr ctrl.Manager) []string {
-	addresses := []string{mgr.GetConfig().Host}
-
-	if host := os.Getenv("KUBERNETES_SERVICE_HOST"); host != "" {
-		addresses = append(addresses, net.JoinHostPort(host, os.Getenv("KUBERNETES_SERVICE_PORT")))
-	}
-
-	return addresses
-}
-
-// localCluster connects to the cluster that the provider resources are in, and starts its watches with
-// the manager.
-func localCluster(mgr ctrl.Manager, options Options, wakers *watch.Wakers) (*clusters.Cluster, error) {
-	connection := clusters.Connection{
-		Config:     mgr.GetConfig(),
-		HTTPClient: mgr.GetHTTPClient(),
-		Mapper:     mgr.GetRESTMapper(),
-		Scheme:     mgr.GetScheme(),
-		Namespaces: options.Scope.CacheNamespaces(),
-	}
-
-	local, err := clusters.NewCluster(connection, options.Holder, wakers.Wake)
-	if err != nil {
-		return nil, err
-	}
-
-	return local, mgr.Add(local)
 }
 
 // newDependencies creates what the reconcilers share.

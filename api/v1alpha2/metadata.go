@@ -66,6 +66,10 @@ const (
 	ClusterctlProviderLabel = "cluster.x-k8s.io/provider"
 )
 
+// ManagedByLabel is Kubernetes' recommended label. Its value is FieldOwner on stored charts and on the objects of
+// clusterctl's inventory that Capstan keeps, and Helm on the objects of a release.
+const ManagedByLabel = "app.kubernetes.io/managed-by"
+
 // ReconcileRequestAnnotation requests a reconcile that reads the source, the Secret and the cluster
 // again, whenever its value changes. It is Flux's annotation, so that `flux` and other programs that
 // use it work. status.lastHandledReconcileAt reports the last value that was handled.

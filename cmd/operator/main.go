@@ -109,6 +109,12 @@ func parse() *flags {
 		"Install providers without fetchConfig from ConfigMaps in their namespace that have cluster-api-operator's "+
 			"labels, if there are any. Users who may write ConfigMaps there can then decide what is installed.",
 	)
+	set.BoolVar(
+		&f.controllers.ClusterctlInventory,
+		"clusterctl-inventory",
+		true,
+		"Keep clusterctl's inventory, so that clusterctl knows the providers of the operator's cluster.",
+	)
 	set.DurationVar(
 		&f.controllers.MigrationDelay,
 		"crd-migration-delay",

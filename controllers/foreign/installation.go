@@ -19,9 +19,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// managedByLabel has the value v1alpha2.FieldOwner on the items of the inventory that Capstan keeps.
-const managedByLabel = "app.kubernetes.io/managed-by"
-
 // maxObjects limits how many objects of a provider are looked at.
 const maxObjects = 500
 
@@ -80,7 +77,7 @@ func (f Finder) inInventory(
 
 	// Those that Capstan keeps belong to other resources, which are compared elsewhere.
 	items = slices.DeleteFunc(items, func(item metav1.PartialObjectMetadata) bool {
-		return item.Labels[managedByLabel] == v1alpha2.FieldOwner
+		return item.Labels[v1alpha2.ManagedByLabel] == v1alpha2.FieldOwner
 	})
 	if err != nil || len(items) == 0 {
 		return nil, err

@@ -86,7 +86,7 @@ func TestElsewhere(t *testing.T) {
 	deleted.DeletionTimestamp = &metav1.Time{}
 	*deleted.DeletionTimestamp = metav1.Now()
 	kept := object(inventoryKind, "capd-system", label, none)
-	kept.Labels[managedByLabel] = "capstan"
+	kept.Labels[v1alpha2.ManagedByLabel] = "capstan"
 	unrelated := object(deploymentKind, "web", "web", none)
 	unrelated.Labels = map[string]string{v1alpha2.ClusterctlProviderLabel: "infrastructure-aws"}
 

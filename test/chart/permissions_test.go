@@ -2,6 +2,8 @@ package chart
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/cluster-api/cmd/clusterctl/config"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -42,6 +45,7 @@ var _ = Describe("The operator's own permissions", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		run(ctx, "helm", "install", release, archive, "-n", namespace, "--create-namespace",
 			"--set", "rbac.installProviders=false,replicas=0")
+		installInventory(ctx)
 		operator = startOperator(ctx, "--upgrade-crds", "--metrics-bind-address="+address)
 	})
 	AfterAll(func(ctx SpecContext) {
@@ -122,8 +126,10 @@ var _ = Describe("The operator's own permissions", Ordered, func() {
 var _ = Describe("With namespaces to watch, the operator's own permissions", Ordered, func() {
 	const watched = "cluster-api-system"
 
-	It("for Secrets and ConfigMaps are limited to these, and suffice", func(ctx SpecContext) {
+	It("for Secrets, ConfigMaps and clusterctl's inventory are limited to these, and suffice", func(ctx SpecContext) {
 		begin := time.Now()
+
+		installInventory(ctx)
 
 		Expect(
 			client.IgnoreAlreadyExists(admin.Create(ctx, &corev1.Namespace{ObjectMeta: objectName(watched)})),
@@ -136,17 +142,20 @@ var _ = Describe("With namespaces to watch, the operator's own permissions", Ord
 		})
 
 		for _, granted := range ownPermissions(ctx) {
-			Expect(granted).NotTo(Or(ContainSubstring("secrets"), ContainSubstring("configmaps")))
+			Expect(granted).NotTo(Or(ContainSubstring("secrets"), ContainSubstring("configmaps"),
+				MatchRegexp("^(watch|create|patch|delete) clusterctl")))
 		}
 
 		operator := startOperator(ctx, "--watch-namespaces="+watched)
 		core := install(ctx, harness.Wanted{Label: "cluster-api", Version: "v1.0.0"})
 		Eventually(version(ctx, core)).Should(Equal("v1.0.0"))
+		Eventually(inventory(ctx)).Should(Equal("cluster-api"))
 
 		Expect(admin.Delete(ctx, core)).To(Succeed())
 		Eventually(
 			func() error { return admin.Get(ctx, client.ObjectKeyFromObject(core), core) },
 		).Should(MatchError(ContainSubstring("not found")))
+		Eventually(inventory(ctx)).Should(BeEmpty())
 
 		Expect(operator.Stop()).To(Succeed())
 
@@ -214,4 +223,23 @@ func ownPermissions(ctx context.Context) []string {
 	}
 
 	return all
+}
+
+// installInventory installs the CustomResourceDefinition of clusterctl's inventory, as clusterctl does. An operator
+// that must not install providers cannot.
+func installInventory(ctx context.Context) {
+	GinkgoHelper()
+
+	file := filepath.Join(GinkgoT().TempDir(), "inventory.yaml")
+	Expect(os.WriteFile(file, config.ClusterctlAPIManifest, 0o600)).To(Succeed())
+	run(ctx, "kubectl", "apply", "-f", file)
+	DeferCleanup(func(ctx SpecContext) { run(ctx, "kubectl", "delete", "-f", file) })
+}
+
+// inventory returns a function that lists the providers in clusterctl's inventory.
+func inventory(ctx context.Context) func() string {
+	return func() string {
+		return run(ctx, "kubectl", "get", "providers.clusterctl.cluster.x-k8s.io", "-A",
+			"-o", "jsonpath={.items[*].metadata.name}")
+	}
 }

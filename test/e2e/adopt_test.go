@@ -16,7 +16,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed/tools"
@@ -203,8 +206,16 @@ spec:
 	})
 
 	It("can be repeated", func(ctx SpecContext) {
-		Expect(cli.succeed(ctx, "adopt", "--config", config)).To(ContainSubstring(
-			"\nInfrastructureProvider capa-system/aws exists\n"))
+		kept := client.MatchingLabels{v1alpha2.ManagedByLabel: v1alpha2.FieldOwner}
+		items := &metav1.PartialObjectMetadataList{}
+		items.SetGroupVersionKind(clusterctlv1.GroupVersion.WithKind("ProviderList"))
+		Eventually(func(g Gomega) {
+			g.Expect(w.client.List(ctx, items, kept)).To(Succeed())
+			g.Expect(items.Items).To(HaveLen(len(labels)))
+		}).Should(Succeed())
+
+		Expect(cli.succeed(ctx, "adopt", "--config", config)).To(Equal(
+			"Nothing to adopt: Capstan manages 5 providers of clusterctl already\n"))
 		Expect(w.identities(ctx)).To(Equal(before))
 	})
 })

@@ -13,11 +13,8 @@ import (
 	"github.com/capstan-project/capstan/controllers/predecessor"
 )
 
-// Helm's label on the objects of a release.
-const (
-	managedByLabel = "app.kubernetes.io/managed-by"
-	managedByHelm  = "Helm"
-)
+// managedByHelm is the value of v1alpha2.ManagedByLabel on the objects of a release.
+const managedByHelm = "Helm"
 
 // AddHelmMetadata adds the label and annotations that Helm adds to the objects of a release.
 func (c *Client) AddHelmMetadata(o *unstructured.Unstructured) {
@@ -31,7 +28,7 @@ func (c *Client) AddHelmMetadata(o *unstructured.Unstructured) {
 		annotations = map[string]string{}
 	}
 
-	labels[managedByLabel] = managedByHelm
+	labels[v1alpha2.ManagedByLabel] = managedByHelm
 	annotations[v1alpha2.HelmReleaseNameAnnotation] = c.release.Name
 	annotations[v1alpha2.HelmReleaseNamespaceAnnotation] = c.release.Namespace
 

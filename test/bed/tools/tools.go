@@ -31,7 +31,7 @@ const (
 	// Programs of Flux; WithFlux adds them.
 	SourceController = "source-controller"
 	HelmController   = "helm-controller"
-	// Clusterctl is compared with; WithClusterctl adds it.
+	// Clusterctl is Cluster API's own command line; WithClusterctl adds it.
 	Clusterctl = "clusterctl"
 )
 
@@ -133,7 +133,7 @@ var fluxArtifacts = []artifact{
 	},
 }
 
-// clusterctlArtifacts are needed only by benchmarks.
+// clusterctlArtifacts are needed only by benchmarks and by the tests of compatibility.
 var clusterctlArtifacts = []artifact{
 	{name: Clusterctl, pins: "clusterctl", pkg: "sigs.k8s.io/cluster-api/cmd/clusterctl"},
 }

@@ -43,6 +43,7 @@ func (clusterctl) Find(ctx context.Context, cluster *cli.Cluster) (*Found, error
 		found.Installations, err = labeled(ctx, cluster)
 	} else {
 		found.Installations, err = listed(items.Items)
+		found.Managed = len(items.Items) - len(found.Installations)
 	}
 
 	slices.SortStableFunc(found.Installations, func(a, b Installation) int { return order(a) - order(b) })
@@ -60,7 +61,7 @@ func listed(items []unstructured.Unstructured) ([]Installation, error) {
 	var installations []Installation
 
 	for _, item := range items {
-		if item.GetLabels()[managedByLabel] == v1alpha2.FieldOwner {
+		if item.GetLabels()[v1alpha2.ManagedByLabel] == v1alpha2.FieldOwner {
 			continue
 		}
 
@@ -92,10 +93,6 @@ func listed(items []unstructured.Unstructured) ([]Installation, error) {
 
 	return installations, nil
 }
-
-// managedByLabel has the value v1alpha2.FieldOwner on the items of the inventory that Capstan keeps, and the value
-// Helm on the objects of Helm releases.
-const managedByLabel = "app.kubernetes.io/managed-by"
 
 // labeled returns the installations that Deployments with clusterctl's labels show, without those of Helm releases. The
 // version is the tag of an image.

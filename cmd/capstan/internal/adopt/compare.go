@@ -73,7 +73,7 @@ func withoutMarks(o *unstructured.Unstructured) *unstructured.Unstructured {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}
 
-	o.SetLabels(without(o.GetLabels(), managedByLabel))
+	o.SetLabels(without(o.GetLabels(), v1alpha2.ManagedByLabel))
 	o.SetAnnotations(without(o.GetAnnotations(),
 		v1alpha2.HelmReleaseNameAnnotation, v1alpha2.HelmReleaseNamespaceAnnotation))
 

@@ -22,6 +22,8 @@ type Source interface {
 // Found is what a program has installed.
 type Found struct {
 	Installations []Installation
+	// Managed is how many providers are left out because Capstan manages them already.
+	Managed int
 	// Before and After are what has to be done once, for all providers: before the first resource is applied, such
 	// as stopping the program, and after the last provider is ready.
 	Before, After []Step
@@ -60,7 +62,7 @@ func names() []string {
 }
 
 // find finds the installations of the program with a name. With an empty name, it is the only one that has
-// installed anything.
+// installed anything. There are none if Capstan manages all of them already.
 func find(ctx context.Context, cluster *cli.Cluster, name string) (Source, *Found, error) {
 	if name != "" && !slices.Contains(names(), name) {
 		return nil, nil, fmt.Errorf("unknown --from %q; use %s", name, strings.Join(names(), " or "))
@@ -81,11 +83,11 @@ func find(ctx context.Context, cluster *cli.Cluster, name string) (Source, *Foun
 			return nil, nil, fmt.Errorf("find the providers of %s: %w", s.Name(), err)
 		}
 
-		if len(current.Installations) == 0 {
+		if len(current.Installations) == 0 && (current.Managed == 0 || source != nil) {
 			continue
 		}
 
-		if source != nil {
+		if source != nil && len(found.Installations) > 0 {
 			return nil, nil, fmt.Errorf("both %s and %s have installed providers; select one with --from",
 				source.Name(), s.Name())
 		}

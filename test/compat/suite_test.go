@@ -1,0 +1,194 @@
+// Package compat tests that the tools of Cluster API's users work with providers that Capstan has installed: the
+// released clusterctl, built from its Go module.
+package compat
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/bedtest"
+	"github.com/capstan-project/capstan/test/bed/tools"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
+)
+
+const (
+	// root is the module's root.
+	root = "../.."
+	// wholeVariable is set by `make compat`. Without it, tests that wait for minutes are skipped or shorter.
+	wholeVariable = "COMPAT"
+)
+
+// Shared by all scenarios: the programs.
+var (
+	operatorProgram   string
+	clusterctlProgram string
+)
+
+func TestCompatibility(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(60 * time.Second)
+	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
+	RunSpecs(t, "Compatibility")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	set, err := tools.Find()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(set.WithClusterctl().Build(ctx, GinkgoWriter)).To(Succeed())
+	clusterctlProgram = set.Program(tools.Clusterctl)
+
+	operatorProgram, err = harness.BuildOperator(ctx, root, GinkgoT().TempDir())
+	Expect(err).NotTo(HaveOccurred())
+})
+
+// whole reports whether tests may take minutes.
+func whole() bool { return os.Getenv(wholeVariable) != "" }
+
+// world is a control plane with the operator's CRDs, for one container of specs.
+type world struct {
+	*bed.Bed
+	admin client.Client
+	// kubeconfig of a user who may do everything.
+	kubeconfig string
+	// config is clusterctl's configuration.
+	config string
+}
+
+// newWorld starts a control plane without an operator. clusterctl installs providers there from a local repository.
+func newWorld(ctx context.Context, repository string) *world {
+	GinkgoHelper()
+
+	w := &world{Bed: bedtest.Start(GinkgoT(), bed.Options{})}
+
+	var err error
+
+	w.admin, err = harness.Prepare(ctx, w.Config(), root)
+	Expect(err).NotTo(HaveOccurred())
+	w.kubeconfig, err = w.KubeconfigFor("jane")
+	Expect(err).NotTo(HaveOccurred())
+
+	w.config = configure(repository)
+
+	return w
+}
+
+// startOperator runs the operator as a ServiceAccount until the container of specs ends.
+func (w *world) startOperator(flags ...string) {
+	GinkgoHelper()
+
+	account, err := w.KubeconfigFor("system:serviceaccount:capstan-system:capstan")
+	Expect(err).NotTo(HaveOccurred())
+
+	log := filepath.Join(GinkgoT().TempDir(), "operator.log")
+	operator, err := harness.StartOperatorAs(w.Bed, account, []string{operatorProgram}, log, flags...)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() {
+		Expect(operator.Stop()).To(Succeed())
+
+		content, err := os.ReadFile(log)
+		Expect(err).NotTo(HaveOccurred())
+		GinkgoWriter.Printf("operator:\n%s\n", content)
+	})
+}
+
+// run runs a program of the bed, which must succeed, and returns what it prints.
+func (w *world) run(ctx context.Context, program string, args ...string) []byte {
+	GinkgoHelper()
+
+	var stderr strings.Builder
+
+	cmd := w.Command(ctx, program, args...)
+	cmd.Stderr = &stderr
+
+	output, err := cmd.Output()
+	Expect(err).NotTo(HaveOccurred(), "%s %s: %s", program, strings.Join(args, " "), stderr.String())
+
+	return output
+}
+
+// install creates the resource of a provider of a local repository.
+func (w *world) install(ctx context.Context, repository, label, version string) v1alpha2.Provider {
+	GinkgoHelper()
+
+	p, err := load(ctx, repository, label, version).Install(ctx, w.admin)
+	Expect(err).NotTo(HaveOccurred())
+
+	return p
+}
+
+// installed returns a function for Eventually that returns the healthy version of a provider, if it is ready.
+func (w *world) installed(ctx context.Context, p v1alpha2.Provider) func(Gomega) string {
+	return func(g Gomega) string {
+		g.Expect(w.admin.Get(ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
+
+		status := p.GetStatus()
+		g.Expect(status.ObservedGeneration).To(Equal(p.GetGeneration()))
+		g.Expect(p.GetConditions()).To(ContainElement(And(
+			HaveField("Type", v1alpha2.ReadyCondition), HaveField("Status", BeEquivalentTo("True")))))
+		g.Expect(status.InstalledVersion).NotTo(BeNil())
+
+		return *status.InstalledVersion
+	}
+}
+
+// load loads a release from a local repository.
+func load(ctx context.Context, repository, label, version string) *harness.Release {
+	GinkgoHelper()
+
+	release, err := harness.Load(ctx, repository, harness.Wanted{Label: label, Version: version})
+	Expect(err).NotTo(HaveOccurred())
+
+	return release
+}
+
+// samples returns a copy of the samples' repository, to which tests add files.
+func samples() string {
+	GinkgoHelper()
+
+	folder := GinkgoT().TempDir()
+	Expect(os.CopyFS(folder, os.DirFS(filepath.Join(root, testproviders.Samples)))).To(Succeed())
+
+	return folder
+}
+
+// configure writes a configuration of clusterctl whose providers are those of a local repository, and returns its
+// path.
+func configure(repository string) string {
+	GinkgoHelper()
+
+	var content strings.Builder
+
+	content.WriteString("providers:\n")
+
+	labels, err := os.ReadDir(repository)
+	Expect(err).NotTo(HaveOccurred())
+
+	for _, label := range labels {
+		kind, name := v1alpha2.ParseLabel(label.Name())
+
+		// Any version may be in the address: clusterctl looks for the others next to it.
+		files, err := filepath.Glob(filepath.Join(repository, label.Name(), "*", kind.ComponentsFile()))
+		Expect(err).NotTo(HaveOccurred())
+
+		if len(files) > 0 {
+			fmt.Fprintf(&content, "- {name: %s, type: %s, url: %q}\n", name, kind, files[0])
+		}
+	}
+
+	file := filepath.Join(GinkgoT().TempDir(), "clusterctl.yaml")
+	Expect(os.WriteFile(file, []byte(content.String()), 0o600)).To(Succeed())
+
+	return file
+}
