@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -96,6 +97,53 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		Eventually(session).Should(gexec.Exit(1))
 		Expect(session.Err).To(gbytes.Say("there is already an instance"))
 		Expect(w.definitions(ctx)).To(Equal(before))
+	})
+
+	// clusterctl repeats each refused request for minutes before it prints the reason, unless it is verbose.
+	Describe("with the admission policy", Ordered, func() {
+		BeforeAll(func(ctx SpecContext) {
+			policy := filepath.Join(GinkgoT().TempDir(), "policy.yaml")
+			rendered := w.run(ctx, "helm", "template", "capstan", filepath.Join(root, "charts/capstan"),
+				"--show-only", "templates/protection.yaml", "--set", "admissionPolicies.protectProviders=true")
+			Expect(os.WriteFile(policy, rendered, 0o600)).To(Succeed())
+			w.run(ctx, "kubectl", "apply", "-f", policy)
+			DeferCleanup(func(ctx SpecContext) { w.run(ctx, "kubectl", "delete", "-f", policy) })
+
+			manager := w.deployments(ctx, docker)(Default)[0]
+
+			Eventually(func() error { return w.admin.Delete(ctx, &manager, client.DryRunAll) }).
+				Should(MatchError(ContainSubstring("which Capstan manages")))
+		})
+
+		DescribeTable("is refused", func(ctx SpecContext, command string, args ...string) {
+			before := w.deployments(ctx, docker)(Default)
+
+			session := w.startClusterctl(ctx, append(args, "--v", "5")...)
+			Eventually(session.Err).Should(gbytes.Say("which Capstan manages: use .*" + command))
+			session.Kill().Wait()
+
+			Expect(w.deployments(ctx, docker)(Default)).To(Equal(before))
+		},
+			Entry("to remove a provider", "capstan delete", "delete", "--infrastructure", "docker"),
+			Entry("to upgrade a provider", "capstan upgrade apply",
+				"upgrade", "apply", "--infrastructure", "infrastructure-docker-system/docker:v1.1.0"),
+		)
+	})
+
+	It("cannot upgrade a provider, and an event says what can", func(ctx SpecContext) {
+		session := w.startClusterctl(ctx, "upgrade", "apply", "--infrastructure", docker.GetNamespace()+"/docker:v1.1.0")
+		Eventually(w.events(ctx, docker)).Should(ContainElement(And(
+			HaveField("Reason", v1alpha2.DriftCorrectedReason),
+			HaveField("Note", ContainSubstring("changed by clusterctl; to upgrade a provider that Capstan manages, use capstan "+
+				"upgrade apply")))))
+
+		if whole() {
+			Eventually(session).WithTimeout(5 * time.Minute).Should(gexec.Exit(1))
+		}
+
+		session.Kill().Wait()
+
+		w.expectUnharmed(ctx, docker, "v1.0.0")
 	})
 
 	It("sees an upgrade by Capstan", func(ctx SpecContext) {

@@ -42,8 +42,18 @@ func (d Difference) String() string {
 	case d.Obstacle != "":
 		return d.Object.String() + ": " + d.Obstacle
 	default:
-		return d.Object.String() + ": " + object.List(d.Fields, maxFields)
+		return d.Object.String() + ": " + object.List(d.Fields, maxFields) + d.advice()
 	}
+}
+
+// advice tells users of clusterctl what to use instead. `clusterctl upgrade apply` begins with Deployments without
+// replicas.
+func (d Difference) advice() string {
+	if d.live == nil || object.LastManager(d.live) != "clusterctl" {
+		return ""
+	}
+
+	return ", changed by clusterctl; to upgrade a provider that Capstan manages, use capstan upgrade apply or spec.version"
 }
 
 func (d Difference) isEmpty() bool { return !d.Missing && d.Obstacle == "" && len(d.Fields) == 0 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -24,11 +25,27 @@ func TestDifferenceString(t *testing.T) {
 			Difference{Object: config, Fields: []string{"/a", "/b", "/c", "/d", "/e", "/f", "/g"}},
 			"ConfigMap config: /a, /b, /c, /d, /e and 2 more",
 		},
+		"changed by clusterctl": {
+			Difference{Object: config, Fields: []string{"/a"}, live: changedBy("clusterctl")},
+			"ConfigMap config: /a, changed by clusterctl; to upgrade a provider that Capstan manages, use capstan upgrade " +
+				"apply or spec.version",
+		},
+		"changed by another program": {
+			Difference{Object: config, Fields: []string{"/a"}, live: changedBy("kubectl")}, "ConfigMap config: /a",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(tt.difference.String()).To(Equal(tt.want))
 		})
 	}
+}
+
+// changedBy returns an object that a field manager has changed last.
+func changedBy(manager string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, Time: &metav1.Time{}}})
+
+	return o
 }
 
 func TestChangedFields(t *testing.T) {
