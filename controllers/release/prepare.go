@@ -7,6 +7,7 @@ import (
 	"helm.sh/helm/v3/pkg/action"
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-project/capstan/controllers/crds"
@@ -23,6 +24,7 @@ type Prepared struct {
 	config   *action.Configuration
 	chart    *helmchart.Chart
 	manifest string
+	objects  []*unstructured.Unstructured // of the manifest
 	options  chartutil.ReleaseOptions
 }
 
@@ -86,12 +88,12 @@ func (p *Prepared) render(ctx context.Context) (err error) {
 		return err
 	}
 
-	rel, err := s.renderManifest(p.chart, p.spec, p.config.Capabilities)
+	rel, objects, err := s.renderManifest(p.chart, p.spec, p.config.Capabilities)
 	if err != nil {
 		return err
 	}
 
-	p.manifest = rel.Manifest
+	p.manifest, p.objects = rel.Manifest, objects
 
 	return nil
 }
@@ -113,7 +115,7 @@ func (p *Prepared) check(options PrepareOptions) error {
 	client := p.session.client
 	client.SetOwnKinds(p.spec.Own)
 
-	if err := client.SetTarget(p.manifest, isAwaited); err != nil {
+	if err := client.SetTarget(p.manifest, p.objects, isAwaited); err != nil {
 		return err
 	}
 

@@ -113,22 +113,18 @@ func (e *Engine) Read(ctx context.Context, release types.NamespacedName, revisio
 		return nil, &CorruptError{Secret: release.Namespace + "/" + name, Reason: err.Error()}
 	}
 
-	cached.record, err = e.newRecord(rel)
-	if err != nil {
-		return nil, err
-	}
-
-	e.records.put(release, cached)
-
-	return cached.record, nil
-}
-
-func (e *Engine) newRecord(rel *helmrelease.Release) (*Record, error) {
 	objects, err := e.decode(rel, rel.Manifest)
 	if err != nil {
 		return nil, err
 	}
 
+	cached.record = newRecord(rel, objects)
+	e.records.put(release, cached)
+
+	return cached.record, nil
+}
+
+func newRecord(rel *helmrelease.Release, objects []*unstructured.Unstructured) *Record {
 	record := &Record{Description: rel.Info.Description, Objects: objects}
 
 	if rel.Chart != nil && rel.Chart.Metadata != nil {
@@ -143,7 +139,7 @@ func (e *Engine) newRecord(rel *helmrelease.Release) (*Record, error) {
 		}
 	}
 
-	return record, nil
+	return record
 }
 
 // decode returns the objects of a manifest of a revision, with their namespaces.
@@ -153,6 +149,13 @@ func (e *Engine) decode(rel *helmrelease.Release, content string) ([]*unstructur
 		return nil, fmt.Errorf("release %s/%s, revision %d: %w", rel.Namespace, rel.Name, rel.Version, err)
 	}
 
+	e.setNamespaces(rel, objects)
+
+	return objects, nil
+}
+
+// setNamespaces sets the namespace of a revision's objects that have none.
+func (e *Engine) setNamespaces(rel *helmrelease.Release, objects []*unstructured.Unstructured) {
 	for _, o := range objects {
 		if o.GetNamespace() != "" {
 			continue
@@ -164,8 +167,6 @@ func (e *Engine) decode(rel *helmrelease.Release, content string) ([]*unstructur
 			o.SetNamespace(rel.Namespace)
 		}
 	}
-
-	return objects, nil
 }
 
 // recordCache keeps the record that was read last of each release.

@@ -42,17 +42,15 @@ func (e *Engine) Render(ctx context.Context, spec Spec) (*Record, error) {
 		return nil, err
 	}
 
-	rel, err := s.renderManifest(chart, spec, capabilities)
+	rel, objects, err := s.renderManifest(chart, spec, capabilities)
 	if err != nil {
 		return nil, err
 	}
 
 	rel.Info = &helmrelease.Info{}
+	e.setNamespaces(rel, objects)
 
-	record, err := e.newRecord(rel)
-	if err != nil {
-		return nil, err
-	}
+	record := newRecord(rel, objects)
 
 	for _, hook := range rel.Hooks {
 		objects, err := e.decode(rel, hook.Manifest)
@@ -79,10 +77,11 @@ func (e *Engine) PreviewAdoption(
 	return e.newClient(ctx, release).PreviewAdoption(copies)
 }
 
-// renderManifest returns the revision that Helm would create from a chart that renderChart has returned.
+// renderManifest returns the revision that Helm would create from a chart that renderChart has returned, and the
+// objects of its manifest.
 func (s *session) renderManifest(
 	chart *helmchart.Chart, spec Spec, capabilities *chartutil.Capabilities,
-) (*helmrelease.Release, error) {
+) (*helmrelease.Release, []*unstructured.Unstructured, error) {
 	install := action.NewInstall(&action.Configuration{
 		RESTClientGetter: s.engine.connection,
 		KubeClient:       &kubefake.PrintingKubeClient{Out: io.Discard}, // as for helm template
@@ -100,25 +99,26 @@ func (s *session) renderManifest(
 
 	rel, err := install.Run(chart, spec.values())
 	if err != nil {
-		return nil, s.explain(err, spec)
+		return nil, nil, s.explain(err, spec)
 	}
 
-	return rel, s.checkTypes(rel, spec)
+	objects, err := manifest.Decode(rel.Manifest)
+	if err != nil {
+		return nil, nil, s.explain(err, spec)
+	}
+
+	return rel, objects, checkTypes(objects, rel, spec)
 }
 
 // checkTypes returns an error if the API server would refuse an object of a revision, patches included, because
 // of the type of a value: a first install is not tried by dry runs. The error is a *RenderError.
-func (s *session) checkTypes(rel *helmrelease.Release, spec Spec) error {
-	objects, err := manifest.Decode(rel.Manifest)
-	if err != nil {
-		return s.explain(err, spec)
+func checkTypes(objects []*unstructured.Unstructured, rel *helmrelease.Release, spec Spec) error {
+	err := mistyped.Check(objects, rel.Chart.Values, spec.Values)
+	if err == nil {
+		return nil
 	}
 
-	if err := mistyped.Check(objects, rel.Chart.Values, spec.Values); err != nil {
-		return &RenderError{Chart: spec.chartName(), Reason: object.OneLine(err.Error(), maxMessage), cause: err}
-	}
-
-	return nil
+	return &RenderError{Chart: spec.chartName(), Reason: object.OneLine(err.Error(), maxMessage), cause: err}
 }
 
 // renderChart renders the chart of a release in a child process, and returns a chart whose templates

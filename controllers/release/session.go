@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/manifest"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
 )
@@ -147,12 +148,17 @@ func (s *session) rollback(ctx context.Context, options RollbackOptions, observe
 	return s.explain(rollback.Run(s.release.Name), Spec{})
 }
 
-func (s *session) setRollbackTarget(manifest string, options RollbackOptions) error {
-	if options.SkipUnknownKinds {
-		return s.client.SetPartialTarget(manifest)
+func (s *session) setRollbackTarget(content string, options RollbackOptions) error {
+	objects, err := manifest.Decode(content)
+	if err != nil {
+		return err
 	}
 
-	return s.client.SetTarget(manifest, func(schema.GroupKind) bool { return false })
+	if options.SkipUnknownKinds {
+		return s.client.SetPartialTarget(content, objects)
+	}
+
+	return s.client.SetTarget(content, objects, func(schema.GroupKind) bool { return false })
 }
 
 // uninstall deletes the release.

@@ -20,7 +20,7 @@ type target struct {
 	manifest string
 	objects  kube.ResourceList
 	live     map[*resource.Info]*unstructured.Unstructured
-	partial  bool // it lacks objects whose kinds were not served
+	awaited  []*unstructured.Unstructured // those whose kinds were not served
 }
 
 // includes reports whether the objects are the target's, and not a hook's.
@@ -39,11 +39,14 @@ func (t target) brings(resourceName, name string) bool {
 // before anything is recorded or applied if a kind is unknown or an object belongs to another
 // release. Objects that are scaled automatically keep their replicas.
 //
-// Objects of unknown kinds for which isAwaited returns true are left to CompleteTarget.
-func (c *Client) SetTarget(content string, isAwaited func(schema.GroupKind) bool) error {
-	list, unknown, err := c.resolveTarget(content)
+// The objects are those of the manifest, as manifest.Decode returns them. They belong to the client then, which
+// changes them. Those of unknown kinds for which isAwaited returns true are left to CompleteTarget.
+func (c *Client) SetTarget(
+	content string, objects []*unstructured.Unstructured, isAwaited func(schema.GroupKind) bool,
+) error {
+	list, unknown, err := c.Resolve(objects)
 	if err != nil {
-		return err
+		return c.fail(err)
 	}
 
 	missing := slices.DeleteFunc(slices.Clone(unknown), func(o object.Key) bool { return isAwaited(o.GroupKind()) })
@@ -55,28 +58,30 @@ func (c *Client) SetTarget(content string, isAwaited func(schema.GroupKind) bool
 		return err
 	}
 
-	c.target.partial = len(unknown) > 0
+	for _, o := range objects {
+		if slices.Contains(unknown, object.KeyOf(o)) {
+			c.target.awaited = append(c.target.awaited, o)
+		}
+	}
 
 	return nil
 }
 
 // CompleteTarget adds the objects to the target whose kinds were not served when it was set.
 func (c *Client) CompleteTarget() error {
-	if !c.target.partial {
+	known := c.target
+	if len(known.awaited) == 0 {
 		return nil
 	}
 
-	list, unknown, err := c.resolveTarget(c.target.manifest)
+	added, unknown, err := c.Resolve(known.awaited)
 	if err != nil {
-		return err
+		return c.fail(err)
 	}
 
 	if len(unknown) > 0 {
 		return c.fail(&UnknownKindError{Objects: unknown})
 	}
-
-	known := c.target
-	added := list.Filter(func(info *resource.Info) bool { return !known.objects.Contains(info) })
 
 	if err := c.setTarget(known.manifest, added); err != nil {
 		return err
@@ -90,13 +95,13 @@ func (c *Client) CompleteTarget() error {
 
 // SetPartialTarget is like SetTarget, but leaves out the objects whose kinds are unknown: they cannot
 // exist, and the others need not wait for them.
-func (c *Client) SetPartialTarget(content string) error {
+func (c *Client) SetPartialTarget(content string, objects []*unstructured.Unstructured) error {
 	// What was discovered earlier may include kinds that are no longer served.
 	c.connection.Refresh()
 
-	list, unknown, err := c.resolveTarget(content)
+	list, unknown, err := c.Resolve(objects)
 	if err != nil {
-		return err
+		return c.fail(err)
 	}
 
 	for _, key := range unknown {
@@ -104,17 +109,6 @@ func (c *Client) SetPartialTarget(content string) error {
 	}
 
 	return c.setTarget(content, list)
-}
-
-func (c *Client) resolveTarget(content string) (kube.ResourceList, []object.Key, error) {
-	objects, err := manifest.Decode(content)
-	if err != nil {
-		return nil, nil, err // not kept: the chart caused it, not the cluster
-	}
-
-	list, unknown, err := c.Resolve(objects)
-
-	return list, unknown, c.fail(err)
 }
 
 func (c *Client) setTarget(content string, list kube.ResourceList) error {
