@@ -1,5 +1,5 @@
 // Command bench measures the time until five providers are ready, the requests to the API server,
-// the operator's memory, and what the operator writes while nothing happens. It compares with
+// the operator's CPU time and memory, and what the operator writes while nothing happens. It compares with
 // `kubectl apply` of the same objects on the same machine. `make bench` runs it in the module's
 // root.
 package main
@@ -40,6 +40,7 @@ func main() {
 // figures are the results of one run of the operator.
 type figures struct {
 	ready      time.Duration
+	cpu        time.Duration // of the operator
 	requests   int
 	memory     int64
 	idleWrites int
@@ -89,7 +90,8 @@ func run(ctx context.Context, runs int, idle time.Duration, onlyCRDs bool) error
 			return err
 		}
 
-		fmt.Printf("run %d: operator %.2f s, kubectl %.2f s\n", i+1, f.ready.Seconds(), applied.Seconds())
+		fmt.Printf("run %d: operator %.2f s, %.2f s of CPU, %.0f MB, kubectl %.2f s\n", i+1,
+			f.ready.Seconds(), f.cpu.Seconds(), float64(f.memory)/1e6, applied.Seconds())
 		capstan, kubectl = append(capstan, f), append(kubectl, applied)
 	}
 
@@ -121,6 +123,7 @@ func report(capstan []figures, kubectl []time.Duration, idle time.Duration) {
 		baseline.Seconds(),
 		ratios[len(ratios)/2],
 	)
+	fmt.Fprintf(w, "CPU seconds\t%.2f\t\t\n", median.cpu.Seconds())
 	fmt.Fprintf(w, "API requests\t%d\t\t\n", median.requests)
 	fmt.Fprintf(w, "peak memory\t%.0f MB\t\t\n", float64(median.memory)/1e6)
 	fmt.Fprintf(w, "writes while idle for %s\t%d\t\t\n", idle, last.idleWrites)
@@ -162,7 +165,7 @@ func measureOperator(ctx context.Context, releases []*harness.Release, idle time
 		return f, err
 	}
 
-	begin := time.Now()
+	begin, idleCPU := time.Now(), operator.CPU()
 
 	for _, r := range releases {
 		if err := c.Create(ctx, r.Resource()); err != nil {
@@ -174,7 +177,7 @@ func measureOperator(ctx context.Context, releases []*harness.Release, idle time
 		return f, err
 	}
 
-	f.ready = time.Since(begin)
+	f.ready, f.cpu = time.Since(begin), operator.CPU()-idleCPU
 
 	after, err := requests(b, all)
 	if err != nil {

@@ -165,8 +165,8 @@ func (o *Operator) PeakMemory() int64 { return o.memory("VmHWM") }
 // it.
 func (o *Operator) Memory() int64 { return o.memory("VmRSS") }
 
-// CPU returns the processor time that the operator has used; 0 where the system does not provide
-// it.
+// CPU returns the processor time that the operator and its child processes that have ended have used; 0 where
+// the system does not provide it.
 func (o *Operator) CPU() time.Duration {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", o.cmd.Process.Pid))
 	if err != nil {
@@ -176,19 +176,23 @@ func (o *Operator) CPU() time.Duration {
 	_, fields, _ := strings.Cut(string(stat), ") ") // the program's name may contain spaces
 	columns := strings.Fields(fields)
 
-	const userTime, systemTime = 11, 12 // fields 14 and 15 of proc(5)
-	if len(columns) <= systemTime {
+	const userTime, childrenSystemTime = 11, 14 // fields 14 to 17 of proc(5)
+	if len(columns) <= childrenSystemTime {
 		return 0
 	}
 
-	var user, system int64
+	var total int64
 
-	_, _ = fmt.Sscan(columns[userTime], &user)
-	_, _ = fmt.Sscan(columns[systemTime], &system)
+	for _, column := range columns[userTime : childrenSystemTime+1] {
+		var ticks int64
+
+		_, _ = fmt.Sscan(column, &ticks)
+		total += ticks
+	}
 
 	const tick = 10 * time.Millisecond // on every platform that Go supports
 
-	return time.Duration(user+system) * tick
+	return time.Duration(total) * tick
 }
 
 func (o *Operator) memory(field string) int64 {
