@@ -43,7 +43,8 @@ func checkCertificate(annotations map[string]string) error {
 }
 
 // checkImages returns an error if clusterctl refuses a workload because of one of its images, whatever
-// the values of variables are. The error is a *bundle.InvalidError.
+// the values of variables are. The chart's templates check images that depend on variables. The error is a
+// *bundle.InvalidError.
 func checkImages(doc *bundle.Document) error {
 	if !bundle.NeedsCanonicalImages(doc.Object.Object) {
 		return nil
@@ -62,24 +63,13 @@ func checkImages(doc *bundle.Document) error {
 }
 
 // isVariableImage reports whether other values of variables change an image of a workload. The index is
-// that of the container in bundle.Containers.
+// that of the container in bundle.Containers. Values may result in an object, even if others do not.
 func isVariableImage(doc *bundle.Document, index int, image string) bool {
-	variables := doc.Text.Variables()
-	if len(variables) == 0 {
+	if len(doc.Text.Variables()) == 0 {
 		return false
 	}
 
-	values := map[string]string{}
-	for _, v := range variables {
-		values[v.Name] = "other"
-	}
-
-	content, err := doc.Decode(values)
-	if err != nil {
-		return true // the user may set values that result in an object
-	}
-
-	containers := bundle.Containers(content)
+	containers := bundle.Containers(doc.Vary())
 
 	return index >= len(containers) || bundle.NestedString(containers[index], "image") != image
 }

@@ -64,6 +64,27 @@ func (d *Document) Decode(values map[string]string) (map[string]any, error) {
 	return decode(Normalize(text))
 }
 
+// Vary returns the content of the document with other values of all variables than Object has, which shows what
+// depends on variables. It returns nil without variables, and if these values do not result in an object.
+func (d *Document) Vary() map[string]any {
+	variables := d.Text.Variables()
+	if len(variables) == 0 {
+		return nil
+	}
+
+	values := map[string]string{}
+	for _, v := range variables {
+		values[v.Name] = "other"
+	}
+
+	content, err := d.Decode(values)
+	if err != nil {
+		return nil
+	}
+
+	return content
+}
+
 // placeholders returns Placeholder for each required variable of the text. All other variables have
 // a default.
 func placeholders(text *expr.Text) map[string]string {

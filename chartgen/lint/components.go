@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -116,24 +115,6 @@ var componentRules = []Rule{
 		check:  checkHelmAnnotations,
 	},
 	{
-		Name:        "components/variable-prefix",
-		Level:       Info,
-		Contract:    clusterctlContract + "#variables",
-		Requirement: "The names of variables begin with the provider's name.",
-		Why:         "All providers of a management cluster share one set of variables, so names can collide.",
-		Remedy:      "Add the prefix to new variables. Do not rename those that users already set.",
-		check:       checkVariablePrefix,
-	},
-	{
-		Name:        "components/variable-spaces",
-		Level:       Warning,
-		Contract:    clusterctlContract + "#variables",
-		Requirement: "Variables contain no spaces inside the braces.",
-		Why:         "Only clusterctl's own preprocessing makes ${ VAR } work. Other tools with this syntax reject it.",
-		Remedy:      "Write ${VAR}.",
-		check:       checkVariableSpaces,
-	},
-	{
 		Name:        "components/provider-label",
 		Level:       Warning,
 		Contract:    clusterctlContract + "#labels",
@@ -207,68 +188,6 @@ func checkHelmAnnotations(p *parsedBundle, report reporter) {
 			}
 		}
 	}
-}
-
-// acronym matches the acronyms of providers, such as CAPA, CABPK, CACPK, CAAPH or CAPVCD.
-var acronym = regexp.MustCompile(`^CA[ABCIR]?P[A-Z0-9]{1,4}$`)
-
-// checkVariablePrefix accepts variables that providers share on purpose: EXP_* and CLUSTER_TOPOLOGY
-// are feature gates that must be equal in all providers. It also accepts the acronym of a provider.
-func checkVariablePrefix(p *parsedBundle, report reporter) {
-	if p.Provider.Type == string(v1alpha2.CoreProviderType) {
-		return
-	}
-
-	prefix := strings.ToUpper(strings.ReplaceAll(p.Provider.Name, "-", "_")) + "_"
-
-	var others []string
-
-	line := 0
-
-	for _, v := range p.componentsFile.variables {
-		firstWord, _, _ := strings.Cut(v.Name, "_")
-		shared := firstWord == "EXP" || v.Name == "CLUSTER_TOPOLOGY"
-
-		if shared || strings.HasPrefix(v.Name, prefix) || acronym.MatchString(firstWord) {
-			continue
-		}
-
-		others = append(others, v.Name)
-		if line == 0 || v.Lines[0] < line {
-			line = v.Lines[0]
-		}
-	}
-
-	if others != nil {
-		report(location{file: p.componentsFile.name, line: line}, "uses %s without the prefix %s: %s",
-			plural(len(others), "variable"), prefix, strings.Join(others, ", "))
-	}
-}
-
-func checkVariableSpaces(p *parsedBundle, report reporter) {
-	for i, line := range p.componentsFile.lines {
-		for rest := line; ; {
-			before, after, found := strings.Cut(rest, "${")
-			if !found {
-				break
-			}
-
-			inside, _, closed := strings.Cut(after, "}")
-			escaped := strings.HasSuffix(before, "$")
-
-			if closed && !escaped && hasOuterSpaces(inside) {
-				report(location{file: p.componentsFile.name, line: i + 1}, "${%s} has spaces inside the braces", inside)
-			}
-
-			rest = after
-		}
-	}
-}
-
-// hasOuterSpaces reports whether an expression is a bare name with spaces around it.
-func hasOuterSpaces(expression string) bool {
-	name := strings.TrimSpace(expression)
-	return name != expression && name != "" && !strings.ContainsAny(name, " \t${:=-+?/#%^,")
 }
 
 func checkProviderLabel(p *parsedBundle, report reporter) {

@@ -75,7 +75,7 @@ type reporter func(at location, format string, args ...any)
 
 // Rules returns all rules, grouped by area.
 func Rules() []Rule {
-	return slices.Concat(fileRules, componentRules, referenceRules, crdRules, controlPlaneRules,
+	return slices.Concat(fileRules, componentRules, variableRules, referenceRules, crdRules, controlPlaneRules,
 		contractRules(), templateRules, templateLinkRules)
 }
 

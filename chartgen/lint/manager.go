@@ -97,7 +97,7 @@ func eachImage(selected func(map[string]any) bool, problem func(string) string) 
 				}
 
 				if problem := problem(image); problem != "" {
-					report(p.componentsFile.at(w.doc, "image: "+image),
+					report(p.componentsFile.at(w.doc, "image: ", image),
 						"runs the container %s with the image %s, %s", bundle.NestedString(container, "name"), image, problem)
 				}
 			}

@@ -24,7 +24,6 @@ var soundCases = []struct {
 		"values that depend on variables",
 		controlPlaneProvider,
 		replace(
-			"image: registry.k8s.io/example/controller:v1.2.3", "image: ${EXAMPLE_IMAGE}",
 			"--namespace=", "--namespace=${EXAMPLE_WATCH}",
 			"example-viewer\n  namespace: example-system", "example-viewer\n  namespace: ${EXAMPLE_SYSTEM}",
 			"ClusterRole, name: view", "ClusterRole, name: ${EXAMPLE_VIEW}",

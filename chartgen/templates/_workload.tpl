@@ -19,6 +19,7 @@ nothing. A value that is absent or null changes nothing.
   {{- end -}}
   {{- with $pod.spec -}}
     {{- range concat (.initContainers | default list) (.containers | default list) -}}
+      {{- if has $object.kind (list "Deployment" "DaemonSet") }}{{ include "capstan.checkImage" (list $object .) }}{{ end -}}
       {{- if .image }}{{ $_ := set . "image" (include "capstan.image" (list .image $values)) }}{{ end -}}
     {{- end -}}
   {{- end -}}

@@ -252,6 +252,22 @@ var _ = Describe("A provider's input", Ordered, func() {
 			},
 		),
 		Entry(
+			"an image from a variable that is not canonical",
+			"short-image",
+			func(t *tiny, _ *v1alpha2.InfrastructureProvider) {
+				t.components = strings.Replace(t.components, "image: registry.example.com/", "image: ${TINY_REGISTRY:=example/}", 1)
+			},
+			v1alpha2.ProviderInstalledCondition,
+			v1alpha2.InstallFailedReason,
+			[]string{`Deployment short-image-controller-manager: the image of the container "manager" is not a canonical name`,
+				"correct the variable that sets it"},
+			func(ctx context.Context, _ tiny, p *v1alpha2.InfrastructureProvider) {
+				update(ctx, w, p, func(p v1alpha2.Provider) {
+					p.GetSpec().Variables = map[string]string{"TINY_REGISTRY": "registry.example.com/"}
+				})
+			},
+		),
+		Entry(
 			"no source at all",
 			"no-source",
 			func(_ *tiny, p *v1alpha2.InfrastructureProvider) { p.Spec.FetchConfig = nil },
