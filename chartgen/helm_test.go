@@ -90,6 +90,9 @@ func TestTextsThatHelmChanges(t *testing.T) {
 		"the words around a hidden break": "  text: \"<no \\\n    value>\"\n",
 		"the words in the value":          "  text: \"${ODD}\"\n",
 		"the words around the words":      "  text: <no <no value>value>\n",
+		"the words around the value":      "  text: <no ${ODD}value>\n",
+		"the words in a default":          "  text: ${ODD_OTHER:=<no value>}\n",
+		"the words around a default":      "  text: <no ${ODD_OTHER:=value>}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

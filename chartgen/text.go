@@ -79,7 +79,9 @@ func (r *renderedTexts) render() (map[string]string, error) {
 			variables[name] = value
 		}
 
-		template := text.define + fmt.Sprintf("{{- include %q . -}}\n", text.name)
+		// Helm deletes the words from what a file renders, once, but not from what "include" returns.
+		template := text.define +
+			fmt.Sprintf("{{- include %q . | replace \"<no value>\" \"<no <no value>value>\" -}}\n", text.name)
 		c.Templates = append(c.Templates, &helmchart.File{Name: text.name + ".yaml", Data: []byte(template)})
 	}
 

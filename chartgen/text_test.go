@@ -55,14 +55,3 @@ func TestEachByteOfText(t *testing.T) {
 		})
 	}
 }
-
-// TestNoByteIsLostUnnoticed: a chart that would not contain the published text is not built.
-func TestNoByteIsLostUnnoticed(t *testing.T) {
-	g := NewWithT(t)
-
-	const data = "data:\n  one: two\n  text: ${ODD:=<no value>}\n"
-
-	_, err := chartgen.Build(provider("odd", configMapText+"---\n"+configMapText+data))
-	g.Expect(err).To(MatchError("components.yaml line 10: Helm would render ConfigMap config " +
-		"differently from here on: \"\" instead of \"<no value>\""))
-}

@@ -19,9 +19,8 @@
 //     4 MiB; a text with more than 10,000 expressions, with more than 1 MiB of them, or with more
 //     than 100,000 "$$".
 //
-// Helm adds two restrictions: rendering fails if the value of a variable is not valid UTF-8, which
-// is never valid YAML; and Helm deletes the words "<no value>" if the value of a variable completes
-// them.
+// Helm adds a restriction: rendering fails if the value of a variable is not valid UTF-8, which is never
+// valid YAML.
 package expr
 
 import (

@@ -12,6 +12,6 @@ func TestLiteral(t *testing.T) {
 		"", "{", "{{", "{{{", "{{{{ .Values.a }}}}", "a{{- b -}}c", "{{/* a */}}", "`{{`", "\"{{\\\"}}", "{ {\n{\n", "}}",
 		"<no value>", "<no <no value>value>", "{{\"<no value>\"}}", " \n\t{{ ", "{{ define \"a\" }}{{ end }}",
 	} {
-		NewWithT(t).Expect(render(Literal(text), nil)).To(Equal(text))
+		NewWithT(t).Expect(renderFile(Literal(text), nil)).To(Equal(text))
 	}
 }

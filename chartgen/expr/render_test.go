@@ -13,14 +13,19 @@ import (
 
 // render renders a template with Helm inside a named template, as in generated charts.
 func render(template string, variables map[string]any) (string, error) {
+	return renderFile(`{{ define "object" }}`+template+`{{ end }}`+
+		`{{ include "object" . | replace "<no value>" "<no <no value>value>" }}`, variables)
+}
+
+// renderFile renders the template of a file with Helm.
+func renderFile(template string, variables map[string]any) (string, error) {
 	const object = "templates/object.yaml"
 
 	rendered, err := engine.Render(&chart.Chart{
 		Metadata: &chart.Metadata{Name: "provider", Version: "1.0.0"},
 		Templates: []*chart.File{
 			{Name: "templates/_expr.tpl", Data: []byte(Helpers)},
-			{Name: object, Data: []byte(
-				`{{ define "object" }}` + template + `{{ end }}{{ include "object" . }}`)},
+			{Name: object, Data: []byte(template)},
 		},
 	}, chartutil.Values{"Values": map[string]any{"variables": variables}})
 

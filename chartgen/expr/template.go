@@ -10,8 +10,9 @@ import (
 	"github.com/drone/envsubst/v2/parse"
 )
 
-// Template returns the text as a Helm template, for a file or a named template whose argument is
-// the chart's root context. It requires [Helpers].
+// Template returns the text as a Helm template, for a named template whose argument is the chart's
+// root context. It requires [Helpers]. Only "include" returns the text unchanged: Helm deletes the words
+// "<no value>" from what a file renders.
 //
 // If the text has expressions, the template begins with an action that declares $var, the values of
 // the variables as strings, and fails with the names of all required variables that are unset.
@@ -64,8 +65,11 @@ func (t *Text) declare(b *strings.Builder) {
 	b.WriteString("-}}\n")
 }
 
-// Literal returns the template that Helm renders to the text, whatever braces it contains.
+// Literal returns the template of a file that Helm renders to the text, whatever braces it contains.
 func Literal(text string) string {
+	// Helm deletes "<no value>" from its output. It does so once, which restores the words here.
+	text = strings.ReplaceAll(text, "<no value>", "<no <no value>value>")
+
 	var b strings.Builder
 	b.Grow(len(text))
 	writeLiteral(&b, text)
@@ -76,9 +80,6 @@ func Literal(text string) string {
 // writeLiteral writes text so that the template engine finds no action in it, alone or together
 // with the text that follows.
 func writeLiteral(b *strings.Builder, text string) {
-	// Helm deletes "<no value>" from its output. It does so once, which restores the words here.
-	text = strings.ReplaceAll(text, "<no value>", "<no <no value>value>")
-
 	for {
 		brace := strings.IndexByte(text, '{')
 		if brace < 0 {

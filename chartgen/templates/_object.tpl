@@ -13,8 +13,6 @@ by which the values know the object: its own if no variable is part of it.
 {{- /* clusterctl's reader ends all lines, the last one too, with a line feed. */ -}}
 {{- $text := include $name $root | trimPrefix "\n" | trimPrefix "\ufeff" | replace "\r\n" "\n" -}}
 {{- if not (hasSuffix "\n" $text) }}{{ $text = printf "%s\n" $text }}{{ end -}}
-{{- /* Helm deletes these words from its output, once. The text contains them so that they remain; see below. */ -}}
-{{- $text = $text | replace "<no <no value>value>" "<no value>" -}}
 {{- $object := fromYaml $text -}}
 {{- if hasKey $object "Error" -}}
   {{- fail (printf "%s is not valid YAML with the given variables: %s" $name $object.Error) -}}
@@ -31,6 +29,7 @@ by which the values know the object: its own if no variable is part of it.
   {{- include "capstan.setAll" (list $metadata "labels" (dict "clusterctl.cluster.x-k8s.io" "" "cluster.x-k8s.io/provider" $root.Chart.Name)) -}}
   {{- include "capstan.namespace" (list $object $from $root.Release.Namespace) -}}
   {{- include "capstan.workload" (list $object $root.Values (index . 3)) -}}
+  {{- /* Helm deletes these words from its output, once, which restores them. */ -}}
   {{- $yaml := toYaml $object | replace "<no value>" "<no <no value>value>" -}}
   {{- $yaml -}}
   {{- /* Helm removes white space at the end of a manifest. Here it is part of a block scalar, so a comment ends it. */ -}}
