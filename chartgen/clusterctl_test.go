@@ -150,6 +150,18 @@ func compareOnce(t *testing.T, kind string, b *bundle.Bundle, built *chart.Chart
 // clusterctlObjects returns the objects that clusterctl would apply, except the Namespace, as JSON
 // by kind, namespace, and name.
 func clusterctlObjects(ctx context.Context, b *bundle.Bundle, variables map[string]string) (map[string]string, error) {
+	objects, err := clusterctlComponents(ctx, b, variables)
+	if err != nil {
+		return nil, err
+	}
+
+	return index(objects)
+}
+
+// clusterctlComponents returns the objects that clusterctl would apply.
+func clusterctlComponents(
+	ctx context.Context, b *bundle.Bundle, variables map[string]string,
+) ([]unstructured.Unstructured, error) {
 	reader := config.NewMemoryReader()
 	for name, value := range variables {
 		reader.Set(name, value)
@@ -175,7 +187,7 @@ func clusterctlObjects(ctx context.Context, b *bundle.Bundle, variables map[stri
 		return nil, err
 	}
 
-	return index(components.Objs())
+	return components.Objs(), nil
 }
 
 // chartObjects returns the objects of the rendered chart and its CRDs.
@@ -281,8 +293,8 @@ func index(objects []unstructured.Unstructured) (map[string]string, error) {
 	return byName, nil
 }
 
-// typed are the kinds that clusterctl converts to Go types and back, which adds empty fields.
-var typed = map[string]func() any{
+// converted are the kinds that clusterctl converts to Go types and back, which adds empty fields.
+var converted = map[string]func() any{
 	"ClusterRoleBinding":             func() any { return &rbacv1.ClusterRoleBinding{} },
 	"CustomResourceDefinition":       func() any { return &apiextensionsv1.CustomResourceDefinition{} },
 	"DaemonSet":                      func() any { return &appsv1.DaemonSet{} },
@@ -294,7 +306,7 @@ var typed = map[string]func() any{
 
 // throughTypes converts an object to its Go type and back, as clusterctl does.
 func throughTypes(o *unstructured.Unstructured) error {
-	newObject := typed[o.GetKind()]
+	newObject := converted[o.GetKind()]
 	if newObject == nil {
 		return nil
 	}

@@ -38,8 +38,8 @@ func Namespace(c *chart.Chart, values map[string]any) (labels, annotations map[s
 
 	content, err := (&bundle.Document{Text: text}).Decode(variables)
 	if err != nil {
-		return nil, nil, fmt.Errorf("chart %s: the provider's Namespace is not valid YAML with these values of its variables",
-			c.Metadata.Name)
+		return nil, nil, fmt.Errorf("chart %s: the provider's Namespace is not valid YAML with these values of its "+
+			"variables, or a value contains line breaks that end the object early", c.Metadata.Name)
 	}
 
 	namespace := &unstructured.Unstructured{Object: content}

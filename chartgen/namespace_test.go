@@ -71,5 +71,5 @@ func TestNamespaceThatIsNotYAML(t *testing.T) {
 
 	_, _, err = chartgen.Namespace(built, map[string]any{"variables": map[string]any{"ODD": "*secret"}})
 	g.Expect(err).To(MatchError("chart infrastructure-odd: the provider's Namespace is not valid YAML with these " +
-		"values of its variables"))
+		"values of its variables, or a value contains line breaks that end the object early"))
 }

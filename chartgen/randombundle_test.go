@@ -1,6 +1,7 @@
 package chartgen_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 )
@@ -22,7 +23,7 @@ type random struct {
 	recipe []byte
 	out    strings.Builder
 	count  int // of documents
-	// inCRD reports whether a CRD is being written, whose variables always have their defaults.
+	// inCRD reports whether a CRD is being written, which has variables of its own.
 	inCRD bool
 }
 
@@ -67,7 +68,7 @@ func (r *random) document() {
 	}
 
 	content := r.content()
-	r.inCRD = content[1].value == plain("CustomResourceDefinition") || content[1].value == plain("Namespace")
+	r.inCRD = content[1].value == plain("CustomResourceDefinition")
 
 	r.comment(0)
 
@@ -90,13 +91,17 @@ func (r *random) document() {
 func (r *random) encoded() string {
 	text := r.out.String()
 
-	switch r.choose(24) {
-	case 20, 21:
+	switch r.choose(32) {
+	case 26, 27:
 		return strings.ReplaceAll(text, "\n", "\r\n")
-	case 22:
+	case 28:
 		return strings.TrimRight(text, "\n")
-	case 23:
-		return text + r.one("\xff", "\x00", "\t", "\u0085", "%YAML 1.2\n", "---- \n")
+	case 29:
+		return text + r.one("\xff", "\x00", "\t", "\u0085", "%YAML 1.2\n", "---- \n", "---", "\ufeff", "...", "\r")
+	case 30:
+		return utf16Text(binary.LittleEndian, text)
+	case 31:
+		return utf16Text(binary.BigEndian, text)
 	}
 
 	return text
@@ -113,29 +118,11 @@ func (r *random) comment(indent int) {
 // variable returns an expression.
 func (r *random) variable() string {
 	if r.inCRD {
-		return r.one("${IN_CRD:=one}", "$${IN_CRD}", "${IN_CRD:-two}", "$")
+		return r.one("${IN_CRD:=one}", "$${IN_CRD}", "${IN_CRD:-two}", "$", "${IN_CRD^^}", "${IN_CRD:=${IN_CRD_2:=two}}")
 	}
 
 	return r.one("${FIRST:=one}", "${FIRST}", "${SECOND:-two}", "$${FIRST}", "${SECOND}", "$$", "${THIRD:=\"3\"}",
 		"${ FIRST }", "${THIRD/a/b}", "${FIRST^^}", "${SECOND:=a {{ b }}}")
-}
-
-// values returns values of the variables.
-func (r *random) values() map[string]string {
-	values := map[string]string{"FIRST": "1", "SECOND": "two", "THIRD": "3"}
-
-	for _, name := range []string{"FIRST", "SECOND", "THIRD"} {
-		if r.choose(3) < 2 {
-			continue
-		}
-
-		values[name] = r.one("value", "", "{{ fail \"rendered\" }}", `it's "quoted"`, "first\nsecond", "key: value",
-			"- item", "12", "true", "null", "1e3", "0755", "~", " spaces ", "$HOME ${FIRST} $$", `\n\t\`, "größe→✓",
-			"# comment", "<no value>", "\n  injected: yes", "&a *b |", "a\r\nb", strings.Repeat("long ", 100), "[", "%",
-			"\u2028", "{{- \"", "tab\t")
-	}
-
-	return values
 }
 
 // block writes a map in block style.
@@ -149,7 +136,7 @@ func (r *random) block(content object, indent int) {
 
 // key returns a key at an indentation, in one of its styles.
 func (r *random) key(key string, indent int) string {
-	if strings.ContainsAny(key, " :{$#") {
+	if strings.ContainsAny(key, " :{$#\n") {
 		return quote(key)
 	}
 

@@ -14,7 +14,9 @@ func (r *random) content() object {
 	case 2:
 		return r.object("v1", "Secret", entry{"stringData", r.data()}, entry{"type", "Opaque"})
 	case 3, 4:
-		return r.object("apps/v1", "Deployment", entry{"spec", r.deployment()})
+		kind := r.one("Deployment", "Deployment", "DaemonSet", "StatefulSet")
+
+		return r.object("apps/v1", kind, entry{"spec", r.deployment()})
 	case 5, 6:
 		return r.customResourceDefinition()
 	case 7:
@@ -23,9 +25,6 @@ func (r *random) content() object {
 		return r.binding()
 	case 9:
 		if r.count == 1 {
-			r.inCRD = true
-			defer func() { r.inCRD = false }()
-
 			return r.object("v1", "Namespace")
 		}
 
@@ -48,6 +47,8 @@ func (r *random) object(apiVersion, kind string, fields ...entry) object {
 
 	if !r.rarely() {
 		metadata = append(metadata, entry{"labels", r.labels()})
+	} else if r.rarely() {
+		metadata = append(metadata, entry{"labels", plain(r.one("null", "~", "[]", "text", "{}", "12"))})
 	}
 
 	if r.choose(2) == 1 {
@@ -68,14 +69,16 @@ func (r *random) object(apiVersion, kind string, fields ...entry) object {
 func (r *random) name() any {
 	name := fmt.Sprintf("object-%d", r.count)
 
-	switch r.choose(6) {
+	switch r.choose(8) {
 	case 3:
-		name += "." + strings.Repeat("long-", 48)
-		return plain(name + "x")
-	case 4:
-		if !r.inCRD {
-			return plain(name + "-${SECOND:=two}")
+		name += "." + strings.Repeat("long-", 50)
+		return plain(name[:252] + "x")
+	case 4, 6:
+		if r.inCRD {
+			return plain(name + "-${IN_CRD:=one}")
 		}
+
+		return plain(name + r.one("-${SECOND:=two}", "-${FIRST}", ".${THIRD:=3}", "${SECOND:=two}${FIRST:=1}"))
 	case 5:
 		return plain(quote(name + ":UPPER_system"))
 	}
@@ -87,7 +90,8 @@ func (r *random) name() any {
 func (r *random) text() string {
 	text := r.one("text", "", "{{ .Values }}", "a: b", "- c", "first\nsecond", "first\n\n  second\n", " leading",
 		"trailing ", "it's", `"quoted"`, "größe→✓", "{{- define \"x\" }}", "}}", "<no value>", "# no comment",
-		"12", "true", "null", "---", "\\n", "`", "%s")
+		"12", "true", "null", "---", "\\n", "`", "%s", "first\n---\nsecond", "--- # a", "...", "<no ", "value>",
+		"\ufeffmark", "a\tb", "\u2028", "~", "key: &anchor value", "*alias", "?", "-")
 
 	if r.choose(3) == 2 {
 		text += r.variable() + r.one("", " ", "x", "\n")
@@ -130,20 +134,41 @@ func (r *random) labels() object {
 			r.one("own", "app.kubernetes.io/name", "cluster.x-k8s.io/provider", "clusterctl.cluster.x-k8s.io",
 				"cluster.x-k8s.io/v1beta2", "helm.sh/hook", "helm.sh/resource-policy", "meta.helm.sh/release-name",
 				"cert-manager.io/inject-ca-from", "a key", "labels", "metadata", more),
-			r.one("system/certificate", "text", "", "v1", "pre-install", "keep", r.text()),
+			r.label(),
 		})
 	}
 
 	return labels
 }
 
+// label returns the value of a label or annotation, rarely one of the wrong type.
+func (r *random) label() any {
+	if r.rarely() {
+		return plain(r.one("12", "true", "1.5", "2001-01-01", "[a]", "{a: b}", "yes", "0o7", "!!str 12", "''"))
+	}
+
+	return r.one("system/certificate", "text", "", "v1", "pre-install", "keep", r.text())
+}
+
+// image returns an image, rarely one that is not canonical.
+func (r *random) image() plain {
+	if !r.rarely() {
+		return plain(r.one("registry.example.com/odd/manager:v1", "localhost:5000/odd",
+			"registry.example.com/odd/manager@sha256:"+strings.Repeat("0", 64)))
+	}
+
+	return plain(r.one("nginx", "foo/bar:v1", "docker.io/nginx", "docker.io/library/nginx", "index.docker.io/a/b", `""`,
+		"null", "12", "Upper.example/Case", "${FIRST:=foo/bar}", "${SECOND:=registry.example.com/a}",
+		"registry.example.com/a:${THIRD:=v1}", `"${FIRST}"`, "registry.example.com/${SECOND:=two}",
+		"http://example.com/a", "a.b/c@sha256:12", "[a]", "a.b/c:v1 "))
+}
+
 func (r *random) deployment() object {
 	container := object{
 		{"name", plain(r.one("manager", "other", "${SECOND:=two}"))},
-		{"image", plain(r.one("registry.example.com/odd/manager:v1", "registry.example.com/odd/manager@sha256:"+
-			strings.Repeat("0", 64)))},
+		{"image", r.image()},
 		{"args", list{"--leader-elect", "--x=" + r.variable(), r.text()}},
-		{"env", list{object{{"name", plain("A")}, {"value", r.text()}}}},
+		{"env", list{object{{"name", plain("A")}, {"value", r.label()}}}},
 		{"resources", object{{"limits", object{{"cpu", plain(r.one("100m", "1", "0.5", "1000m", `"2"`, "1e3m"))}}}}},
 	}
 
@@ -151,6 +176,10 @@ func (r *random) deployment() object {
 		{"serviceAccountName", plain("manager")},
 		{"containers", list{container}},
 		{"terminationGracePeriodSeconds", plain(r.one("10", "1e1", "0o7", "010", `"10"`, "${THIRD:=10}"))},
+	}
+
+	if r.rarely() {
+		pod = append(pod, entry{"initContainers", list{object{{"name", plain("first")}, {"image", r.image()}}}})
 	}
 
 	return object{

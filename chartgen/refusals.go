@@ -29,6 +29,13 @@ func checkTypes(doc *bundle.Document) error {
 		return refused(doc, err)
 	}
 
+	// clusterctl drops all labels if one is not a text, and leaves the rest to the API server.
+	if err := typed.CheckMetadata(doc.Object); err != nil {
+		return &bundle.InvalidError{
+			File: bundle.ComponentsFile, Line: doc.Line, Reason: fmt.Sprintf("%s: %v", doc, err), Err: err,
+		}
+	}
+
 	return nil
 }
 

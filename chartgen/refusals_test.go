@@ -81,6 +81,27 @@ func TestRefusalsOfClusterctl(t *testing.T) {
 	}
 }
 
+// TestRefusalsOfTheAPIServer: what the API server would refuse, or clusterctl would lose, does not become a chart.
+func TestRefusalsOfTheAPIServer(t *testing.T) {
+	for name, test := range map[string]struct{ components, message string }{
+		"a label that is a number": {
+			strings.Replace(configMapText, "{name: config}", "{name: config, labels: {a: 1}}", 1),
+			"ConfigMap config: the field metadata.labels is a number, expected a text: put it in quotes",
+		},
+		"an annotation that is a boolean": {
+			"apiVersion: example.org/v1\nkind: Odd\nmetadata: {name: odd, annotations: {a: true}}\n",
+			"Odd odd: the field metadata.annotations is a boolean, expected a text: put it in quotes",
+		},
+		"text after the end": {configMapText + "...\ndata: {a: b}\n", "text follows the end of the document; remove it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := chartgen.Build(provider("odd", test.components))
+			NewWithT(t).Expect(err).To(BeAssignableToTypeOf(&bundle.InvalidError{}))
+			NewWithT(t).Expect(err).To(MatchError("components.yaml line 1: " + test.message))
+		})
+	}
+}
+
 // TestRefusalsThatDependOnVariables: what a default does wrong is no reason to refuse components: the user
 // may set the variable. Nor are images that clusterctl does not parse.
 func TestRefusalsThatDependOnVariables(t *testing.T) {

@@ -187,6 +187,10 @@ func (p part) document() (doc *Document, values int, err error) {
 		return nil, 0, p.invalid(fmt.Sprintf("the document %v", err), err)
 	}
 
+	if endsEarly(expanded) {
+		return nil, 0, p.invalid(errEndsEarly.Error()+"; remove it", errEndsEarly)
+	}
+
 	content, err := decode(Normalize(expanded))
 	if err != nil {
 		return nil, 0, p.invalidYAML(err)

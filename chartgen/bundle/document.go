@@ -1,6 +1,8 @@
 package bundle
 
 import (
+	"errors"
+	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -57,11 +59,28 @@ func (d *Document) Decode(values map[string]string) (map[string]any, error) {
 		return nil, err
 	}
 
+	if endsEarly(text) {
+		return nil, errEndsEarly
+	}
+
 	if _, err := limit.Document(text); err != nil {
 		return nil, err
 	}
 
 	return decode(Normalize(text))
+}
+
+// errEndsEarly is the error for text that parsers ignore.
+var errEndsEarly = errors.New("text follows the end of the document")
+
+// afterEnd matches the line that ends a document and text after it that is not a comment.
+var afterEnd = regexp.MustCompile(`(?m)^\.\.\.(?:\s[^\n]*)?\n(?:[^\n]*\n)*?\s*[^#\s]`)
+
+// endsEarly reports whether the text of one document contains the end of a document, followed by more. Values of
+// variables can do that. Parsers ignore what follows, or take it for another document.
+func endsEarly(text string) bool {
+	return strings.HasPrefix(text, "---") || strings.Contains(text, "\n---") ||
+		strings.Contains(text, "...") && afterEnd.MatchString(text)
 }
 
 // Vary returns the content of the document with other values of all variables than Object has, which shows what

@@ -10,31 +10,53 @@ by which the values know the object: its own if no variable is part of it.
 {{- define "capstan.object" -}}
 {{- $root := index . 0 -}}
 {{- $name := index . 1 -}}
+{{- $early := printf "%s is not a Kubernetes object with the given variables: a value contains line breaks that end the object early" $name -}}
+{{- $text := include $name $root | trimPrefix "\n" -}}
+{{- /* No document of the components contains a separator, so a value does. clusterctl would apply what follows it as another object. */ -}}
+{{- if or (hasPrefix "---" $text) (contains "\n---" $text) }}{{ fail $early }}{{ end -}}
+{{- /* Nor do they contain more than comments after the end of a document, which parsers ignore. */ -}}
+{{- if contains "..." $text }}{{ if regexMatch "(?m)^\\.\\.\\.(?:\\s[^\\n]*)?\\n(?:[^\\n]*\\n)*?\\s*[^#\\s]" $text }}{{ fail $early }}{{ end }}{{ end -}}
 {{- /* clusterctl's reader ends all lines, the last one too, with a line feed. */ -}}
-{{- $text := include $name $root | trimPrefix "\n" | trimPrefix "\ufeff" | replace "\r\n" "\n" -}}
+{{- $text = $text | trimPrefix "\ufeff" | replace "\r\n" "\n" -}}
 {{- if not (hasSuffix "\n" $text) }}{{ $text = printf "%s\n" $text }}{{ end -}}
 {{- $object := fromYaml $text -}}
 {{- if hasKey $object "Error" -}}
   {{- fail (printf "%s is not valid YAML with the given variables: %s" $name $object.Error) -}}
 {{- end -}}
 {{- if $object -}}
-  {{- $metadata := $object.metadata | required (printf "%s is not a Kubernetes object with the given variables: a value contains line breaks that end the object early" $name) -}}
+  {{- $metadata := $object.metadata | required $early -}}
   {{- $from := $metadata.namespace | default "" -}}
   {{- if eq (index . 2) "namespaced" -}}
     {{- $_ := set $metadata "namespace" $root.Release.Namespace -}}
   {{- end -}}
+  {{- range $field := list "labels" "annotations" }}{{ include "capstan.checkTexts" (list $object $field) }}{{ end -}}
   {{- include "capstan.withoutHelm" $metadata -}}
   {{- include "capstan.setAll" (list $metadata "labels" $root.Values.commonLabels) -}}
   {{- include "capstan.setAll" (list $metadata "annotations" $root.Values.commonAnnotations) -}}
   {{- include "capstan.setAll" (list $metadata "labels" (dict "clusterctl.cluster.x-k8s.io" "" "cluster.x-k8s.io/provider" $root.Chart.Name)) -}}
   {{- include "capstan.namespace" (list $object $from $root.Release.Namespace) -}}
   {{- include "capstan.workload" (list $object $root.Values (index . 3)) -}}
+  {{- $yaml := toYaml $object -}}
+  {{- /* A parser would merge maps for this key, which the YAML library does not quote. JSON is YAML, too. */ -}}
+  {{- if regexMatch "(?m)^[ -]*<<:" $yaml }}{{ $yaml = toJson $object }}{{ end -}}
   {{- /* Helm deletes these words from its output, once, which restores them. */ -}}
-  {{- $yaml := toYaml $object | replace "<no value>" "<no <no value>value>" -}}
+  {{- $yaml = $yaml | replace "<no value>" "<no <no value>value>" -}}
   {{- $yaml -}}
   {{- /* Helm removes white space at the end of a manifest. Here it is part of a block scalar, so a comment ends it. */ -}}
   {{- if ne $yaml (trim $yaml) }}{{ "\n# end" }}{{ end -}}
 {{- end -}}
+{{- end -}}
+
+{{- define "capstan.checkTexts" -}}
+{{- /* (list OBJECT FIELD): fails if a value in the labels or annotations is no text, and if the labels are no map. The chart replaces or
+removes such values, which could hide what clusterctl or the API server would refuse. */ -}}
+  {{- $object := first . -}}
+  {{- $value := index $object.metadata (last .) -}}
+  {{- $valid := or (ne (last .) "labels") (kindIs "map" $value) (kindIs "invalid" $value) -}}
+  {{- if kindIs "map" $value }}{{ range $value }}{{ if not (or (kindIs "string" .) (kindIs "invalid" .)) }}{{ $valid = false }}{{ end }}{{ end }}{{ end -}}
+  {{- if not $valid -}}
+    {{- fail (printf "%s %s: the field metadata.%s is not a map of texts with the given variables; put the values in quotes" $object.kind (toString $object.metadata.name) (last .)) -}}
+  {{- end -}}
 {{- end -}}
 
 {{- define "capstan.withoutHelm" -}}

@@ -20,7 +20,7 @@ nothing. A value that is absent or null changes nothing.
   {{- with $pod.spec -}}
     {{- range concat (.initContainers | default list) (.containers | default list) -}}
       {{- if has $object.kind (list "Deployment" "DaemonSet") }}{{ include "capstan.checkImage" (list $object .) }}{{ end -}}
-      {{- if .image }}{{ $_ := set . "image" (include "capstan.image" (list .image $values)) }}{{ end -}}
+      {{- if kindIs "string" .image }}{{ $_ := set . "image" (include "capstan.image" (list .image $values)) }}{{ end -}}
     {{- end -}}
   {{- end -}}
   {{- if eq $kind "apps/v1 Deployment" -}}
