@@ -179,8 +179,13 @@ func (a *Artifact) artifact(ctx context.Context, version Version) (*oci.Artifact
 	}
 
 	// The names of other files do not say which version they are.
-	_, exists := layersByTitle(artifact)[a.qualifiedName(version, bundle.ComponentsFile)]
-	if a.isOther(version) && !exists {
+	files := layersByTitle(artifact)
+	isOffered := slices.ContainsFunc(a.qualifiedNames(version, bundle.ComponentsFile), func(name string) bool {
+		_, exists := files[name]
+		return exists
+	})
+
+	if a.isOther(version) && !isOffered {
 		return nil, a.otherVersion(version)
 	}
 
@@ -202,28 +207,31 @@ func layersByTitle(artifact *oci.Artifact) map[string]ocispec.Descriptor {
 
 // metadataNames returns the possible names of the metadata, most specific first.
 func (a *Artifact) metadataNames(version Version) []string {
-	return []string{a.qualifiedName(version, bundle.MetadataFile), bundle.MetadataFile}
+	return append(a.qualifiedNames(version, bundle.MetadataFile), bundle.MetadataFile)
 }
 
 // componentsNames returns the possible names of the components, most specific first.
 func (a *Artifact) componentsNames(version Version) []string {
 	t := v1alpha2.ProviderType(a.provider.Type)
 
-	return []string{
-		a.qualifiedName(version, bundle.ComponentsFile),
-		t.Name() + "-" + bundle.ComponentsFile,
+	return append(
+		a.qualifiedNames(version, bundle.ComponentsFile),
+		t.Name()+"-"+bundle.ComponentsFile,
 		t.ComponentsFile(),
 		bundle.ComponentsFile,
-	}
+	)
 }
 
-// qualifiedName returns the name that cluster-api-operator gives a file of this provider and version,
-// for example infrastructure-aws-v2.11.1-metadata.yaml. Several providers can share an artifact with
-// such names.
-func (a *Artifact) qualifiedName(version Version, file string) string {
-	t := v1alpha2.ProviderType(a.provider.Type)
+// qualifiedNames returns the names that cluster-api-operator gives a file of this provider and version, with
+// which several providers can share an artifact: infrastructure-aws-v2.11.1-metadata.yaml, and the same without
+// the "v", for versions that are published without it.
+func (a *Artifact) qualifiedNames(version Version, file string) []string {
+	prefix := v1alpha2.ProviderType(a.provider.Type).Name() + "-" + a.provider.Name
 
-	return fmt.Sprintf("%s-%s-%s-%s", t.Name(), a.provider.Name, version.Name, file)
+	return []string{
+		fmt.Sprintf("%s-%s-%s", prefix, version.Name, file),
+		fmt.Sprintf("%s-%s-%s", prefix, withoutV(version.Name), file),
+	}
 }
 
 // readFirst reads the first of the names that exists.

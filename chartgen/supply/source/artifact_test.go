@@ -96,6 +96,12 @@ func TestArtifactFetch(t *testing.T) {
 			"infrastructure-docker-v1.0.0-metadata.yaml":   metadata,
 			"infrastructure-docker-v1.0.0-components.yaml": components,
 		},
+		"version-without-v": {
+			"infrastructure-docker-1.0.0-metadata.yaml":   metadata,
+			"infrastructure-docker-1.0.0-components.yaml": components,
+			"metadata.yaml":   "wrong",
+			"components.yaml": "wrong",
+		},
 		"shared": {
 			"infrastructure-docker-v1.0.0-metadata.yaml": metadata,
 			"metadata.yaml":                  "wrong",
@@ -155,13 +161,14 @@ func TestArtifactWithSeveralVersions(t *testing.T) {
 		"metadata.yaml": sampleFile(t, "v1.0.0", "metadata.yaml"),
 		"infrastructure-docker-v1.0.0-components.yaml": components,
 		"infrastructure-docker-v1.1.0-components.yaml": components + "# v1.1.0\n",
+		"infrastructure-docker-1.3.0-components.yaml":  components + "# v1.3.0\n",
 		"components.yaml": "of any version",
 	})
 
 	a := newArtifact(t, c, base+"several:v1.0.0", source.OCIOptions{})
 
 	for requested, want := range map[string]string{
-		"": components, "v1.0.0": components, "v1.1.0": components + "# v1.1.0\n",
+		"": components, "v1.0.0": components, "v1.1.0": components + "# v1.1.0\n", "v1.3.0": components + "# v1.3.0\n",
 	} {
 		version, err := source.Resolve(t.Context(), a, source.Request{Version: requested})
 		g.Expect(err).NotTo(HaveOccurred())
