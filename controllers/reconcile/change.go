@@ -76,9 +76,7 @@ func (r *run) makePlan(ctx context.Context) Result {
 	status.MissingVariables = planned.MissingVariables
 
 	if r.policy.SpecChanged {
-		for _, warning := range planned.Warnings {
-			r.warn(r.provider, ignoredReason, "Reconcile", warning)
-		}
+		r.warn(r.provider, ignoredReason, "Reconcile", planned.Warnings...)
 	}
 
 	r.plan.Release.Owner = r.self

@@ -102,13 +102,18 @@ func (r *run) planCRDs(ctx context.Context, c *chart.Chart) (*crds.Plan, Result)
 
 	r.provider.GetStatus().OrphanedCRDs = planned.Orphaned
 
+	var deleting []string
+
 	for _, d := range planned.Deleting {
 		if r.target.CRDs.ObserveDeletion(d) {
 			r.Metrics.CountCRDDeletion(r.provider)
-			r.warn(r.provider, v1alpha2.CRDDeletingReason, "Reconcile", fmt.Sprintf("CustomResourceDefinition %s "+
+
+			deleting = append(deleting, fmt.Sprintf("CustomResourceDefinition %s "+
 				"is being deleted, and with it all objects of its kind; it will be recreated once it is gone", d.Name))
 		}
 	}
+
+	r.warn(r.provider, v1alpha2.CRDDeletingReason, "Reconcile", deleting...)
 
 	return planned, Result{}
 }
@@ -159,11 +164,15 @@ func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string)
 		return failed(&unsafeError{report, version}, applying)
 	}
 
+	var allowed []string
+
 	for _, finding := range report.Findings {
 		if finding.Allowed {
-			r.warn(r.provider, v1alpha2.UnsafeCRDsAllowedReason, "Reconcile", finding.String())
+			allowed = append(allowed, finding.String())
 		}
 	}
+
+	r.warn(r.provider, v1alpha2.UnsafeCRDsAllowedReason, "Reconcile", allowed...)
 
 	r.crdReport = report
 

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -233,9 +234,12 @@ func (r *Reconciler) announce(provider v1alpha2.Provider, before *metav1.Conditi
 	r.Events.Eventf(provider, nil, kind, now.Reason, "Reconcile", "%s", note(now.Message))
 }
 
-// warn emits a warning event.
-func (r *Reconciler) warn(provider v1alpha2.Provider, reason, action, message string) {
-	r.Events.Eventf(provider, nil, corev1.EventTypeWarning, reason, action, "%s", note(message))
+// warn emits a warning event with all messages, if there are any. Of several events with the same reason about the same
+// revision of an object, only the first one would be stored.
+func (r *Reconciler) warn(provider v1alpha2.Provider, reason, action string, messages ...string) {
+	if len(messages) > 0 {
+		r.Events.Eventf(provider, nil, corev1.EventTypeWarning, reason, action, "%s", note(strings.Join(messages, "; ")))
+	}
 }
 
 // note returns the text of an event. The API server rejects events with a longer one.
