@@ -126,10 +126,13 @@ test-scenarios:
 attack: bed-binaries ## Attack the operator as a tenant, a publisher and a server would
 	@cd test/attack && go test -count 1 -timeout 15m
 
-# `make test` runs the same tests without those that wait for minutes.
+# The rows come from the specs in test/compat, and from those in test/e2e that belong to a row.
 .PHONY: compat
-compat: bed-binaries ## Test that clusterctl works with providers that Capstan has installed
-	@COMPAT=1 go test -count 1 -timeout 20m ./test/compat -v -ginkgo.v
+compat: bed-binaries ## Print what works as with cluster-api-operator and clusterctl, and each difference with its reason
+	@reports=$$(mktemp -d); trap 'rm -rf "$$reports"' EXIT; status=0; \
+	COMPAT=1 go tool ginkgo run --vet=off --ldflags='-s -w' --timeout=60m --no-color --succinct --output-interceptor-mode=none \
+	--keep-going --label-filter=compat --output-dir=$$reports --json-report=compat.json ./test/compat ./test/e2e || status=$$?; \
+	go run ./test/compat/table/print docs/differences.md $$reports/compat.json && exit $$status
 
 # A walk that fails prints its steps and how to repeat it. CHAOS_LOGS may be a folder for the operators' logs.
 CHAOS_SEED ?= 1 2 3

@@ -289,15 +289,6 @@ func TestSamples(t *testing.T) {
 	NewWithT(t).Expect(kinds).To(HaveLen(len(v1alpha2.ProviderTypes())))
 }
 
-// TestClusterAPIOperatorFields checks that every field of cluster-api-operator's v1alpha2 exists
-// and has the right type.
-func TestClusterAPIOperatorFields(t *testing.T) {
-	g := NewWithT(t)
-	content, err := os.ReadFile("testdata/cluster-api-operator.yaml")
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(validate(t, provider(t, v1alpha2.InfrastructureProviderType, "aws", string(content)))).To(BeEmpty())
-}
-
 // TestUnseenResource checks that a resource without an operator does not count as done: neither for
 // kstatus, which Flux and Helm 4 wait with, nor for tools that compare the observed generation.
 func TestUnseenResource(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/compat/table"
 )
 
 // clusterTemplate is the template that `clusterctl generate cluster` finds in the release of the provider.
@@ -37,7 +38,7 @@ const inventoryName = "providers.clusterctl.cluster.x-k8s.io"
 
 var itemKind = schema.GroupVersionKind{Group: "clusterctl.cluster.x-k8s.io", Version: "v1alpha3", Kind: "Provider"}
 
-var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
+var _ = Describe("With providers of Capstan, clusterctl", Ordered, Label(table.Label), func() {
 	var (
 		w          *world
 		repository string
@@ -59,7 +60,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		Eventually(w.item(ctx, docker)).Should(HaveKeyWithValue("version", "v1.0.0"))
 	})
 
-	It("knows what is installed, and which upgrades there are", func(ctx SpecContext) {
+	It("knows what is installed, and which upgrades there are", rowPlan, func(ctx SpecContext) {
 		Expect(w.item(ctx, docker)(Default)).To(And(
 			HaveKeyWithValue("providerName", "docker"), HaveKeyWithValue("type", "InfrastructureProvider")))
 
@@ -68,12 +69,12 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 			MatchRegexp(`infrastructure-docker +infrastructure-docker-system +InfrastructureProvider +v1\.0\.0 +v1\.1\.0`)))
 	})
 
-	It("generates a cluster without the name of the infrastructure", func(ctx SpecContext) {
+	It("generates a cluster without the name of the infrastructure", rowGenerate, func(ctx SpecContext) {
 		Expect(w.clusterctl(ctx, "generate", "cluster", "berlin", "--target-namespace", "default")).
 			To(ContainSubstring("name: berlin"))
 	})
 
-	It("prints the kubeconfig of a cluster", func(ctx SpecContext) {
+	It("prints the kubeconfig of a cluster", rowKubeconfig, func(ctx SpecContext) {
 		Expect(w.admin.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "berlin-kubeconfig"},
 			StringData: map[string]string{"value": "kind: Config"},
@@ -81,7 +82,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		Expect(w.clusterctl(ctx, "get", "kubeconfig", "berlin")).To(ContainSubstring("kind: Config"))
 	})
 
-	It("finds the inventory again after its CustomResourceDefinition was deleted", func(ctx SpecContext) {
+	It("finds the inventory again after its CustomResourceDefinition was deleted", rowInventory, func(ctx SpecContext) {
 		uid := w.definitions(ctx)[inventoryName]
 		Expect(uid).NotTo(BeEmpty())
 
@@ -90,7 +91,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		Expect(w.definitions(ctx)).To(HaveKeyWithValue(inventoryName, Not(Equal(uid))))
 	})
 
-	It("refuses to install a provider a second time", func(ctx SpecContext) {
+	It("refuses to install a provider a second time", rowInit, func(ctx SpecContext) {
 		before := w.definitions(ctx)
 
 		session := w.startClusterctl(ctx, "init", "--infrastructure", "docker")
@@ -100,7 +101,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 	})
 
 	// clusterctl repeats each refused request for minutes before it prints the reason, unless it is verbose.
-	Describe("with the admission policy", Ordered, func() {
+	Describe("with the admission policy", Ordered, rowPolicy, func() {
 		BeforeAll(func(ctx SpecContext) {
 			policy := filepath.Join(GinkgoT().TempDir(), "policy.yaml")
 			rendered := w.run(ctx, "helm", "template", "capstan", filepath.Join(root, "charts/capstan"),
@@ -130,7 +131,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		)
 	})
 
-	It("cannot upgrade a provider, and an event says what can", func(ctx SpecContext) {
+	It("cannot upgrade a provider, and an event says what can", rowApply, func(ctx SpecContext) {
 		session := w.startClusterctl(ctx, "upgrade", "apply", "--infrastructure", docker.GetNamespace()+"/docker:v1.1.0")
 		Eventually(w.events(ctx, docker)).Should(ContainElement(And(
 			HaveField("Reason", v1alpha2.DriftCorrectedReason),
@@ -146,7 +147,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		w.expectUnharmed(ctx, docker, "v1.0.0")
 	})
 
-	It("sees an upgrade by Capstan", func(ctx SpecContext) {
+	It("sees an upgrade by Capstan", rowUpgraded, func(ctx SpecContext) {
 		Expect(load(ctx, repository, "infrastructure-docker", "v1.1.0").Prepare(ctx, w.admin)).To(Succeed())
 
 		docker.GetSpec().Version = "v1.1.0"
@@ -157,7 +158,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		Expect(w.clusterctl(ctx, "upgrade", "plan")).To(ContainSubstring("You are already up to date!"))
 	})
 
-	It("cannot remove a provider, and an event says what can", func(ctx SpecContext) {
+	It("cannot remove a provider, and an event says what can", rowDelete, func(ctx SpecContext) {
 		definitions := w.definitions(ctx)
 
 		Eventually(w.startClusterctl(ctx, "delete", "--infrastructure", "docker")).Should(gexec.Exit())
@@ -169,7 +170,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		Expect(w.definitions(ctx)).To(Equal(definitions))
 	})
 
-	It("no longer sees a provider that Capstan has removed", func(ctx SpecContext) {
+	It("no longer sees a provider that Capstan has removed", rowRemoved, func(ctx SpecContext) {
 		Expect(w.admin.Delete(ctx, docker)).To(Succeed())
 		Eventually(func() error { return w.admin.Get(ctx, client.ObjectKeyFromObject(docker), docker) }).
 			ShouldNot(Succeed())

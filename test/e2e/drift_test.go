@@ -128,7 +128,7 @@ var _ = Describe("Drift", Ordered, func() {
 				return len(o.(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Args) > 1
 			},
 		),
-		Entry("a ClusterRole deleted", dockerRole(), "", "ClusterRole capd-manager-role is missing",
+		Entry("a ClusterRole deleted", rowDeletedObject, dockerRole(), "", "ClusterRole capd-manager-role is missing",
 			func(o client.Object) bool { return len(o.(*rbacv1.ClusterRole).Rules) > 0 }),
 		Entry("the rules of a ClusterRole removed", dockerRole(), `{"rules":[]}`, "ClusterRole capd-manager-role: /rules",
 			func(o client.Object) bool { return len(o.(*rbacv1.ClusterRole).Rules) > 0 }),

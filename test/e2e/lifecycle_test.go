@@ -64,7 +64,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 	}
 
 	Describe("whose upgrade fails", func() {
-		It("is rolled back, retried as often as allowed, and then waits for a change", func(ctx SpecContext) {
+		It("is rolled back, retried as often as allowed, and then waits for a change", rowFailure, func(ctx SpecContext) {
 			good, bad, better := newTiny("unhealthy", "v1.0.0"), newTiny("unhealthy", "v1.1.0"), newTiny("unhealthy", "v1.2.0")
 			bad.components = strings.Replace(bad.components, "registry.example.com/", "registry.example.com/never-pulled/", 1)
 			spec := quickly(1)

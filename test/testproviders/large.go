@@ -132,7 +132,6 @@ const largeVersion = `  - name: %[1]s
         description: %[2]s is the Schema for the large API
           of a generated provider.
         type: object
-        x-kubernetes-preserve-unknown-fields: false
         properties:
           spec:
             type: object

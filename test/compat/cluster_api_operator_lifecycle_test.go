@@ -1,0 +1,212 @@
+package compat
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/compat/table"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
+)
+
+const (
+	minimalSection    = "End-to-end scenarios of cluster-api-operator: minimal configuration"
+	airGappedSection  = "End-to-end scenarios of cluster-api-operator: air-gapped"
+	compressedSection = "End-to-end scenarios of cluster-api-operator: compressed manifests"
+)
+
+// describeMinimal describes resources with little more than a name and a version.
+func describeMinimal(s **site) {
+	DescribeTable("need only a name and a version",
+		func(ctx SpecContext, kind v1alpha2.ProviderType, name, object string) {
+			p := (*s).minimal(kind, "minimal-"+object, name)
+			(*s).create(ctx, p)
+			Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
+			(*s).remove(ctx, p)
+		},
+		Entry("for bootstrap", table.Row(minimalSection, "a bootstrap provider: created, deleted"),
+			bootstrap, "kubeadm", "bootstrap"),
+		Entry("for control planes", table.Row(minimalSection, "a control plane provider: created, deleted"),
+			controlPlane, "kubeadm", "controlplane"),
+		Entry("for infrastructure", table.Row(minimalSection, "an infrastructure provider: created, deleted"),
+			infrastructure, "docker", "docker"),
+		Entry("for add-ons", table.Row(minimalSection, "an add-on provider: created, deleted"),
+			v1alpha2.AddonProviderType, "helm", "helm"),
+	)
+
+	It("install from a URL",
+		table.Row(minimalSection, "an IPAM provider from a URL: created, deleted"), func(ctx SpecContext) {
+			p := (*s).minimal(v1alpha2.IPAMProviderType, "minimal-ipam", "by-url")
+			p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{
+				URL: (*s).publish(v1alpha2.IPAMProviderType, "by-url", "byurl", "v1.0.0"),
+			}
+			(*s).create(ctx, p)
+			Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
+			(*s).remove(ctx, p)
+		})
+
+	It("install from a registry",
+		table.Row(minimalSection, "a provider of one's own from a registry: created, upgraded, deleted"),
+		func(ctx SpecContext) {
+			(*s).fromRegistry(ctx, "custom", "pushed")
+		})
+
+	It("override the source of a listed provider", table.Row(minimalSection,
+		"a listed provider from a registry instead: created, upgraded, deleted"), func(ctx SpecContext) {
+		(*s).fromRegistry(ctx, "docker", "docker")
+	})
+}
+
+// fromRegistry installs an infrastructure provider from the registry, upgrades and removes it.
+func (s *site) fromRegistry(ctx context.Context, name, object string) {
+	GinkgoHelper()
+
+	for _, version := range []string{"v1.0.0", "v1.1.0"} {
+		s.push(ctx, "releases/"+name, harness.Small(infrastructure, client.ObjectKey{Name: name}, object, version))
+	}
+
+	p := s.minimal(infrastructure, "registry-"+name, name)
+	p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{OCI: "http://" + s.registry + "/releases/" + name}
+	s.create(ctx, p)
+	Eventually(s.current(ctx, p)).Should(runVersion("v1.0.0"))
+
+	change(ctx, s, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+	Eventually(s.current(ctx, p)).Should(runVersion("v1.1.0"))
+	s.remove(ctx, p)
+}
+
+// describeAirGapped describes providers from ConfigMaps.
+func describeAirGapped(s **site) {
+	DescribeTable("install from ConfigMaps", func(ctx SpecContext, kind v1alpha2.ProviderType, name string) {
+		for _, version := range []string{"v1.0.0", "v1.1.0"} {
+			Expect(small(kind, name, version).Prepare(ctx, *s)).To(Succeed())
+		}
+
+		p := small(kind, name, "v1.0.0").Resource()
+		(*s).create(ctx, p)
+		Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
+
+		By("upgrading")
+		change(ctx, *s, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		Eventually((*s).current(ctx, p)).Should(runVersion("v1.1.0"))
+		Expect((*s).manager(ctx, name, name)(Default).Spec.Template.Spec.Containers[0].Image).To(HaveSuffix(":v1.1.0"))
+
+		(*s).remove(ctx, p)
+	},
+		Entry("for bootstrap",
+			table.Row(airGappedSection, "a bootstrap provider with a name of its own: created, upgraded, deleted"),
+			bootstrap, "my-bootstrap"),
+		Entry("for control planes",
+			table.Row(airGappedSection, "a control plane provider with a name of its own: created, upgraded, deleted"),
+			controlPlane, "my-control-plane"),
+	)
+
+	It("offer several versions",
+		table.Row(changesSection, "ConfigMaps with two versions under one selector", "several versions in ConfigMaps"),
+		func(ctx SpecContext) {
+			for _, version := range []string{"v1.0.0", "v1.1.0"} {
+				Expect(small(infrastructure, "either", version).Prepare(ctx, *s)).To(Succeed())
+			}
+
+			p := small(infrastructure, "either", "v1.0.0").Resource()
+			(*s).create(ctx, p)
+			Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
+			change(ctx, *s, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+			Eventually((*s).current(ctx, p)).Should(runVersion("v1.1.0"))
+		})
+}
+
+// describeLargeReleases describes releases that do not fit into a ConfigMap.
+func describeLargeReleases(s **site) {
+	load := func(ctx context.Context) *harness.Release {
+		GinkgoHelper()
+
+		folder := GinkgoT().TempDir()
+		Expect(testproviders.WriteLarge(folder)).To(Succeed())
+		release, err := harness.Load(ctx, folder, harness.Wanted{Label: "infrastructure-large", Version: "v1.0.0"})
+		Expect(err).NotTo(HaveOccurred())
+
+		return release
+	}
+
+	It("install a large release from a registry", table.Row(compressedSection,
+		"a release from a registry that is too large for a ConfigMap, which is not made: created, deleted",
+		"ConfigMaps and Secrets with components"),
+		func(ctx SpecContext) {
+			(*s).push(ctx, "large", load(ctx))
+
+			p := (*s).minimal(infrastructure, "large-registry", "large")
+			p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{OCI: "http://" + (*s).registry + "/large:v1.0.0"}
+			(*s).create(ctx, p)
+			Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
+
+			made := &corev1.ConfigMapList{}
+			Expect((*s).List(ctx, made, client.InNamespace(p.GetNamespace()), client.HasLabels{v1alpha2.ConfigMapVersionLabel})).
+				To(Succeed())
+			Expect(made.Items).To(BeEmpty())
+			(*s).remove(ctx, p)
+		})
+
+	It("install a large release from a compressed ConfigMap", table.Row(compressedSection,
+		"a provider of another name from a compressed ConfigMap: created, deleted"), func(ctx SpecContext) {
+		release := load(ctx)
+		source, err := release.ConfigMap()
+		Expect(err).NotTo(HaveOccurred())
+
+		source.Namespace, source.Labels = "large-configmap", map[string]string{"provider-components": "large"}
+		source.Name = "v1.0.0"
+		p := (*s).minimal(infrastructure, "large-configmap", "renamed")
+		p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{Selector: &metav1.LabelSelector{MatchLabels: source.Labels}}
+		(*s).create(ctx, source, p)
+		Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
+		(*s).remove(ctx, p)
+	})
+}
+
+// describeCore describes core, which is removed after all other providers.
+func describeCore(s **site) {
+	p := v1alpha2.Provider(&v1alpha2.CoreProvider{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "capi-system", Name: v1alpha2.CoreProviderName},
+	})
+
+	It("keep the version without one",
+		table.Row(minimalSection, "a version that is removed from the resource of core", "version"), func(ctx SpecContext) {
+			change(ctx, *s, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "" })
+			Eventually((*s).current(ctx, p)).Should(runVersion("v1.0.0"))
+		})
+
+	It("upgrade core", table.Row(minimalSection, "core upgraded"), func(ctx SpecContext) {
+		change(ctx, *s, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		Eventually((*s).current(ctx, p)).Should(runVersion("v1.1.0"))
+	})
+
+	It("remove core last", table.Row(minimalSection, "all providers deleted, core last"),
+		table.Row(compressedSection, "core deleted"), func(ctx SpecContext) {
+			for _, kind := range v1alpha2.ProviderTypes() {
+				(*s).kubectl(ctx, "delete", strings.ToLower(string(kind)), "--all", "--all-namespaces", "--wait=false")
+			}
+
+			Eventually(func() bool {
+				return apierrors.IsNotFound((*s).Get(ctx, client.ObjectKeyFromObject(p), p))
+			}).Should(BeTrue())
+
+			for _, kind := range v1alpha2.ProviderTypes() {
+				list := kind.NewList()
+				Expect((*s).List(ctx, list)).To(Succeed())
+				Expect(list.GetItems()).To(BeEmpty())
+			}
+
+			deployments := &appsv1.DeploymentList{}
+			Expect((*s).List(ctx, deployments, client.HasLabels{v1alpha2.ClusterctlProviderLabel})).To(Succeed())
+			Expect(deployments.Items).To(BeEmpty())
+		})
+}
