@@ -114,7 +114,7 @@ func (w *world) identities(ctx context.Context) map[string]string {
 	return identities
 }
 
-var _ = Describe("capstan adopt takes the providers of clusterctl over", Ordered, func() {
+var _ = Describe("capstan adopt takes the providers of clusterctl over", Ordered, rowAdopt, func() {
 	var (
 		w      *world
 		cli    commandLine

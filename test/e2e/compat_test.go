@@ -8,7 +8,9 @@ import (
 // clusterctl ask.
 var (
 	rowFiveProviders = table.Row("Other clients", "five real providers at once")
-	rowHelmList      = table.Row("Other clients", "helm list of Helm 3 and 4", "an installed provider is")
+	rowHelmKept      = table.Row("Other clients", "helm rollback, uninstall: accepted", "an installed provider is")
+	rowHelmUndone    = table.Row("Other clients", "helm rollback and uninstall: undone if the resource says so")
+	rowHelmList      = table.Row("Other clients", "helm list of Helm 3 and 4")
 
 	rowFailure        = table.Row(otherDifferences, "an upgrade that fails", "failed upgrade")
 	rowFailedJob      = table.Row(otherDifferences, "a Job among the components that fails", "health")
@@ -24,6 +26,9 @@ var (
 	rowOwnChart      = table.Row(takeovers, "a Helm release with a provider's name and its chart: adopted")
 	rowApart         = table.Row(takeovers, "a provider of clusterctl in another namespace: refused")
 	rowSameNamespace = table.Row(takeovers, "a provider of clusterctl in the same namespace: adopted")
+	rowAdopt         = table.Row(takeovers, "providers of clusterctl, by capstan adopt: all objects and pods kept")
+	rowPredecessor   = table.Row(takeovers, "cluster-api-operator beside Capstan, its finalizer and its webhooks")
+	rowRealOperator  = table.Row(takeovers, "five providers of the real cluster-api-operator: all kept")
 
 	rowOldContract = table.Row("Resources that the chart of cluster-api-operator makes",
 		"a core of an older contract beside providers without a version")

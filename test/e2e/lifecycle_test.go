@@ -258,7 +258,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 	})
 
 	for _, helm := range []string{"helm", "helm4"} {
-		It("keeps a change made with "+helm+", and reports how to accept or undo it", func(ctx SpecContext) {
+		It("keeps a change made with "+helm+", and reports how to accept or undo it", rowHelmKept, func(ctx SpecContext) {
 			name := "held-" + helm
 			p := versions(ctx, nil, newTiny(name, "v1.0.0"), newTiny(name, "v1.1.0"))
 			upgrade(ctx, p, "v1.1.0")
@@ -321,7 +321,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 				HaveField("Status.Release.Status", "deployed")))
 		})
 
-		It("undoes a change made with "+helm+" if the policy is Revert", func(ctx SpecContext) {
+		It("undoes a change made with "+helm+" if the policy is Revert", rowHelmUndone, func(ctx SpecContext) {
 			name := "reverted-" + helm
 			p := versions(
 				ctx,
