@@ -16,64 +16,85 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// chartOut is the environment variable with the file into which a copy of this test program writes
-// a chart, for TestReproducibleArchive.
-const chartOut = "CAPSTAN_TEST_CHART_OUT"
+// digestsOut is the environment variable with the file into which a copy of this test program writes the
+// digests of charts, for TestReproducibleArchive.
+const digestsOut = "CAPSTAN_TEST_DIGESTS_OUT"
 
 // TestReproducibleArchive: the same files result in the same bytes, at any place and time, in any
 // time zone, locale, and umask, and in any process, since maps have another order in each.
 func TestReproducibleArchive(t *testing.T) {
 	g := NewWithT(t)
-	if out := os.Getenv(chartOut); out != "" {
-		g.Expect(os.WriteFile(out, archive(t, "."), 0o600)).To(Succeed())
+	if out := os.Getenv(digestsOut); out != "" {
+		g.Expect(os.WriteFile(out, []byte(digests(t, ".")), 0o600)).To(Succeed())
 		return
 	}
 
-	const sample = "../test/data/providers/infrastructure-aws"
+	for _, providers := range []string{"../" + testproviders.Samples, os.Getenv(testproviders.Variable)} {
+		if providers == "" {
+			continue
+		}
 
-	want := archive(t, sample)
+		want := digests(t, providers)
+		t.Logf("%d charts", strings.Count(want, "\n"))
 
-	for i, machine := range [][]string{
-		{"TZ=Pacific/Kiritimati", "LC_ALL=tr_TR.UTF-8", "LANG=tr_TR.UTF-8", "GOMAXPROCS=1"},
-		{"TZ=America/Adak", "LC_ALL=C", "HOME=/nowhere"},
-	} {
-		mask := syscall.Umask([]int{0o077, 0}[i])
-		folder := filepath.Join(t.TempDir(), fmt.Sprint(i), "infrastructure-aws")
-		g.Expect(os.CopyFS(folder, os.DirFS(sample))).To(Succeed())
-		syscall.Umask(mask)
+		for i, machine := range [][]string{
+			{"TZ=Pacific/Kiritimati", "LC_ALL=tr_TR.UTF-8", "LANG=tr_TR.UTF-8", "GOMAXPROCS=1"},
+			{"TZ=America/Adak", "LC_ALL=C", "HOME=/nowhere"},
+		} {
+			mask := syscall.Umask([]int{0o077, 0}[i])
+			folder := filepath.Join(t.TempDir(), fmt.Sprint(i))
+			g.Expect(os.CopyFS(folder, os.DirFS(providers))).To(Succeed())
+			syscall.Umask(mask)
 
-		out := filepath.Join(t.TempDir(), "chart.tgz")
-		cmd := exec.Command(os.Args[0], "-test.run", "^TestReproducibleArchive$")
+			out := filepath.Join(t.TempDir(), "digests")
+			cmd := exec.Command(os.Args[0], "-test.run", "^TestReproducibleArchive$")
 
-		cmd.Dir = folder
+			cmd.Dir = folder
 
-		cmd.Env = append(os.Environ(), append(machine, chartOut+"="+out)...)
-		log, err := cmd.CombinedOutput()
-		g.Expect(err).NotTo(HaveOccurred(), string(log))
-		got, err := os.ReadFile(out)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(chart.Digest(got)).To(Equal(chart.Digest(want)), strings.Join(machine, " "))
+			cmd.Env = append(os.Environ(), append(machine, digestsOut+"="+out)...)
+			log, err := cmd.CombinedOutput()
+			g.Expect(err).NotTo(HaveOccurred(), string(log))
+			got, err := os.ReadFile(out)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(string(got)).To(Equal(want), strings.Join(machine, " "))
+		}
 	}
 }
 
-// archive returns the packed chart of a provider's folder.
-func archive(t *testing.T, folder string) []byte {
+// digests returns the digests of the charts of all releases in a folder, one per line.
+func digests(t *testing.T, providers string) string {
 	t.Helper()
 	g := NewWithT(t)
-	directory, err := source.NewDirectory(folder)
-	g.Expect(err).NotTo(HaveOccurred())
-	releases, err := directory.Versions(t.Context())
-	g.Expect(err).NotTo(HaveOccurred())
-	b, err := directory.Fetch(t.Context(), releases[0])
-	g.Expect(err).NotTo(HaveOccurred())
-	built, err := chartgen.Build(b)
-	g.Expect(err).NotTo(HaveOccurred())
-	packed, err := built.Archive()
-	g.Expect(err).NotTo(HaveOccurred())
 
-	return packed
+	folders, err := filepath.Glob(filepath.Join(providers, "*", "v*"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(folders).NotTo(BeEmpty())
+
+	var lines strings.Builder
+
+	for _, folder := range folders {
+		directory, err := source.NewDirectory(filepath.Dir(folder))
+		g.Expect(err).NotTo(HaveOccurred())
+		releases, err := directory.Versions(t.Context())
+		g.Expect(err).NotTo(HaveOccurred())
+
+		release, err := source.Pick(releases, filepath.Base(folder), "")
+		g.Expect(err).NotTo(HaveOccurred())
+		b, err := directory.Fetch(t.Context(), release)
+		g.Expect(err).NotTo(HaveOccurred())
+
+		built, err := chartgen.Build(b)
+		g.Expect(err).NotTo(HaveOccurred())
+		packed, err := built.Archive()
+		g.Expect(err).NotTo(HaveOccurred())
+
+		fmt.Fprintln(&lines, built.Filename(), chart.Digest(packed))
+	}
+
+	return lines.String()
 }
 
 // TestValuesFile: values.yaml lists each variable with its uses and its default, and each

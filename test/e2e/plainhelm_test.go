@@ -107,29 +107,6 @@ var _ = Describe("Plain Helm", func() {
 				Expect(dockerBefore.file).NotTo(Equal(docker.file))
 			})
 
-			It("accepts all charts in helm lint", func(ctx SpecContext) {
-				repository, _ := testproviders.FolderOrSamples(root)
-				folders, err := os.ReadDir(repository)
-				Expect(err).NotTo(HaveOccurred())
-
-				for _, folder := range folders {
-					if !folder.IsDir() {
-						continue
-					}
-
-					p := pack(ctx, GinkgoT().TempDir(), harness.Wanted{Label: folder.Name()})
-					required, _, err := chartgen.RequiredVariables(p.Chart)
-					Expect(err).NotTo(HaveOccurred())
-
-					args := []string{"lint", "--strict", p.file}
-					for _, name := range required {
-						args = append(args, "--set", "variables."+name+"=dGV4dA==")
-					}
-
-					w.run(ctx, program, args...)
-				}
-			})
-
 			It("reports the missing variable", func(ctx SpecContext) {
 				out, err := w.bed.Command(
 					ctx, program, "install", aws.Metadata.Name, aws.file, "--namespace", aws.namespace(), "--create-namespace",

@@ -1,0 +1,85 @@
+package chartgen_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/test/bed/tools"
+)
+
+// TestHelmPrograms: both versions of Helm accept the charts of all releases, without a warning.
+func TestHelmPrograms(t *testing.T) {
+	set, err := tools.Find()
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	for _, folder := range providerFolders(t) {
+		directory, err := source.NewDirectory(folder)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		releases, err := directory.Versions(t.Context())
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+		for _, release := range releases {
+			t.Run(filepath.Base(folder)+"/"+release.Name, func(t *testing.T) {
+				t.Parallel()
+
+				g := NewWithT(t)
+				b, err := directory.Fetch(t.Context(), release)
+				g.Expect(err).NotTo(HaveOccurred())
+				built, err := chartgen.Build(b)
+				g.Expect(err).NotTo(HaveOccurred())
+
+				for _, program := range []string{tools.Helm3, tools.Helm4} {
+					acceptChart(t, set.Program(program), built)
+				}
+			})
+		}
+	}
+}
+
+// acceptChart checks that a version of Helm lints and renders a chart without a warning.
+func acceptChart(t *testing.T, helm string, built *chart.Chart) {
+	t.Helper()
+	g := NewWithT(t)
+
+	home := t.TempDir()
+	file := filepath.Join(home, built.Filename())
+	packed, err := built.Archive()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(os.WriteFile(file, packed, 0o600)).To(Succeed())
+
+	required, _, err := chartgen.RequiredVariables(built)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	var values []string
+	for _, name := range required {
+		values = append(values, "--set", "variables."+name+"=dGV4dA==")
+	}
+
+	run := func(args ...string) string {
+		var stdout, stderr bytes.Buffer
+
+		cmd := exec.CommandContext(t.Context(), helm, append(args, values...)...)
+		cmd.Env = []string{"HOME=" + home}
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+
+		g.Expect(cmd.Run()).To(Succeed(), "%s %q: %s%s", helm, args, &stdout, &stderr)
+		g.Expect(stderr.String()).To(BeEmpty(), "%s %q", helm, args)
+
+		return stdout.String()
+	}
+
+	g.Expect(run("lint", "--strict", file)).To(And(
+		ContainSubstring("1 chart(s) linted, 0 chart(s) failed"), Not(MatchRegexp(`\[(WARNING|ERROR)\]`))))
+
+	manifest := run("template", "release", file, "--include-crds", "--namespace", targetNamespace)
+	g.Expect(strings.Count(manifest, "\nkind: ")).To(BeNumerically(">=", len(built.CRDs)))
+}
