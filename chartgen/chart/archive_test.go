@@ -67,6 +67,7 @@ func TestArchiveBytes(t *testing.T) {
 	var text strings.Builder
 
 	words := strings.Fields("apiVersion: kind: metadata: name: properties: type: description: string integer - {} v1")
+
 	for i := range 50_000 {
 		sum := sha256.Sum256([]byte(strconv.Itoa(i / 3)))
 		text.WriteString(words[int(sum[i%3])%len(words)])

@@ -373,6 +373,7 @@ func (w *world) createClusters(ctx context.Context) {
 				"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DockerCluster", "name": name,
 			}},
 		}}
+
 		Eventually(func() error { return w.client.Create(ctx, cluster) }).Should(Succeed())
 	}
 
