@@ -48,8 +48,8 @@ type Installation struct {
 }
 
 // Elsewhere returns the installation of a provider that is in another namespace than its release; nil if there
-// is none. It takes two requests, or three if the provider's CRDs refer to another namespace. What must not be
-// read shows nothing.
+// is none. It takes one request, one more if the cluster has clusterctl's inventory, and one more if the
+// provider's CRDs refer to another namespace. What must not be read shows nothing.
 func (f Finder) Elsewhere(ctx context.Context, label string, release types.NamespacedName) (*Installation, error) {
 	for _, find := range []func(context.Context, string, types.NamespacedName) (*Installation, error){
 		f.inInventory,
@@ -73,6 +73,11 @@ func (f Finder) Elsewhere(ctx context.Context, label string, release types.Names
 func (f Finder) inInventory(
 	ctx context.Context, label string, release types.NamespacedName,
 ) (*Installation, error) {
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err := f.Definitions.Get(ctx, client.ObjectKey{Name: inventory.GroupResource().String()}, definition); err != nil {
+		return nil, err // usually because there is no such kind
+	}
+
 	items, err := f.list(ctx, inventory, label, release)
 
 	// Those that Capstan keeps belong to other resources, which are compared elsewhere.

@@ -75,8 +75,16 @@ func newFinder(
 
 	return Finder{
 		Metadata:    c,
-		Definitions: fake.NewClientBuilder().WithScheme(cached).WithObjects(definitions...).Build(),
+		Definitions: fake.NewClientBuilder().WithScheme(cached).WithObjects(definitions...).WithObjects(inventoryCRD()).Build(),
 	}, c
+}
+
+// inventoryCRD returns the CRD of clusterctl's inventory.
+func inventoryCRD() *apiextensionsv1.CustomResourceDefinition {
+	d := &apiextensionsv1.CustomResourceDefinition{}
+	d.Name = "providers.clusterctl.cluster.x-k8s.io"
+
+	return d
 }
 
 func TestElsewhere(t *testing.T) {
@@ -151,6 +159,17 @@ func TestElsewhereIfRestricted(t *testing.T) {
 	f, _ = newFinder(t, nil, object(inventoryKind, "capd-system", label, types.NamespacedName{}))
 	f.Restricted = true
 	g.Expect(f.Elsewhere(t.Context(), label, docker)).NotTo(BeNil())
+}
+
+// TestElsewhereWithoutInventory checks that no request is sent for a kind that the cluster does not have.
+func TestElsewhereWithoutInventory(t *testing.T) {
+	g := NewWithT(t)
+	f, fakeClient := newFinder(t, nil)
+	g.Expect(f.Definitions.(client.Client).Delete(t.Context(), inventoryCRD())).To(Succeed())
+
+	g.Expect(f.Elsewhere(t.Context(), label, docker)).To(BeNil())
+	g.Expect(fakeClient.Actions()).To(HaveLen(1))
+	g.Expect(fakeClient.Actions()[0].GetResource()).To(Equal(deployments))
 }
 
 // TestElsewhereWithErrors checks that only what must not be read, or does not exist, counts as nothing.

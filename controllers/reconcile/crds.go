@@ -40,15 +40,18 @@ func (e *unsafeError) Error() string {
 
 // changeCRDs applies the CRDs of the plan that have changed, once that is safe.
 func (r *run) changeCRDs(ctx context.Context) Result {
-	result := r.applyCRDs(ctx, r.plan.Applied, r.prepare)
+	result := r.applyCRDs(ctx, r.plan.Applied, r.prepareBefore)
 	r.crdsChanged = !result.Ends()
 
 	return result
 }
 
-// applyCRDs applies the CRDs of a chart that have changed, once that is safe and the given steps have passed,
-// and corrects those that another program has changed.
-func (r *run) applyCRDs(ctx context.Context, c *chart.Chart, before ...step) Result {
+// beforeCRDs is called with the plan of CRDs once it is safe to apply it, and may prevent that.
+type beforeCRDs func(context.Context, *crds.Plan) Result
+
+// applyCRDs applies the CRDs of a chart that have changed, once that is safe and the given functions have
+// passed, and corrects those that another program has changed.
+func (r *run) applyCRDs(ctx context.Context, c *chart.Chart, before ...beforeCRDs) Result {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepCRDs)()
 
 	planned, result := r.planCRDs(ctx, c)
@@ -69,8 +72,8 @@ func (r *run) applyCRDs(ctx context.Context, c *chart.Chart, before ...step) Res
 	return r.correctCRDs(ctx, planned, c.Metadata.AppVersion)
 }
 
-// applyChanges applies the changes of a plan for a version of the provider, once the given steps have passed.
-func (r *run) applyChanges(ctx context.Context, planned *crds.Plan, version string, before ...step) Result {
+// applyChanges applies the changes of a plan for a version of the provider, once the given functions have passed.
+func (r *run) applyChanges(ctx context.Context, planned *crds.Plan, version string, before ...beforeCRDs) Result {
 	if result := r.migrateBefore(ctx, planned); result.Ends() {
 		return result
 	}
@@ -79,8 +82,10 @@ func (r *run) applyChanges(ctx context.Context, planned *crds.Plan, version stri
 		return result
 	}
 
-	if result := inOrder(ctx, before...); result.Ends() {
-		return result
+	for _, check := range before {
+		if result := check(ctx, planned); result.Ends() {
+			return result
+		}
 	}
 
 	sent, err := r.target.CRDs.Apply(ctx, planned)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
@@ -59,11 +60,16 @@ func (r *run) needsCore() bool {
 	return installed != nil && installed.Contract != "" && installed.Contract != r.plan.Chart.Contract()
 }
 
-// prepare prepares the installation or upgrade before the CRDs of the plan are applied, so that nothing is
-// touched if a patch matches nothing, an object belongs to another release, or the API server would refuse
-// one.
-func (r *run) prepare(ctx context.Context) Result {
+// prepareBefore prepares the installation or upgrade before its CRDs are applied, so that nothing is touched
+// if a patch matches nothing, an object belongs to another release, or the API server would refuse one.
+//
+// New CRDs touch nothing. If the installation has to wait for core, it is prepared only when it need not.
+func (r *run) prepareBefore(ctx context.Context, planned *crds.Plan) Result {
 	if !r.applies() || r.unobserved != nil {
+		return Result{}
+	}
+
+	if _, updated := planned.Changes(); r.coreProblem != nil && len(updated) == 0 {
 		return Result{}
 	}
 

@@ -36,6 +36,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/clusters"
+	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/longwait"
 	"github.com/capstan-project/capstan/controllers/metrics"
@@ -97,6 +98,7 @@ type Dependencies struct {
 	corrections drift.Backoff
 	permitted   permitted
 	claims      claims
+	searches    foreign.Searches
 }
 
 // Reconcile brings one provider closer to what its resource asks for, and never waits for anything to

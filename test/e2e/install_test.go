@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -49,6 +50,19 @@ var _ = Describe("The sample providers", Ordered, func() {
 		core = w.install(ctx, samples, harness.Wanted{Label: "cluster-api"})
 		Eventually(w.read(ctx, core)).Should(beReady("v1.0.0"))
 		Eventually(w.read(ctx, docker)).Should(beReady("v1.0.0"))
+	})
+
+	It("are read and searched for once, although the installation was tried twice", func() {
+		requests, err := w.bed.Requests(func(r bed.Request) bool {
+			return r.User == harness.OperatorUser && (r.Verb == "get" && r.Resource == "serviceaccounts" ||
+				r.Verb == "list" && r.Resource == "deployments")
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(bed.Count(requests, func(r bed.Request) string { return r.Verb + " " + r.Namespace })).To(Equal(map[string]int{
+			"get infrastructure-docker-system": 1,
+			"get cluster-api-system":           1,
+			"list ":                            2,
+		}))
 	})
 
 	It("are releases that both helm programs list", func(ctx SpecContext) {
