@@ -9,7 +9,9 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fluxcd/pkg/runtime/acl"
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -30,6 +32,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/permissions"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
@@ -57,6 +60,14 @@ var errorCases = map[string]errorCase{
 	"a check that waits for another resource": {
 		err:       &preflight.Error{Reason: v1alpha2.WaitingForCoreProviderReadyReason, Waiting: true},
 		condition: preflightFailed, reason: v1alpha2.WaitingForCoreProviderReadyReason, outcome: Waiting,
+	},
+	"a resource that cluster-api-operator manages": {
+		err:       &predecessor.RunningError{Until: limit},
+		condition: preflightFailed, reason: v1alpha2.OtherOperatorRunningReason, outcome: Waiting, at: limit,
+	},
+	"a finalizer that the other operator's webhook refuses": {
+		err:       predecessor.Refused(apierrors.NewForbidden(schema.GroupResource{}, "docker", errors.New("refused"))),
+		condition: preflightFailed, reason: v1alpha2.ChangeRefusedReason, outcome: Stalled,
 	},
 	"an invalid fetchConfig": {
 		err:       &fetch.ConfigError{},
