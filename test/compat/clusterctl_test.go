@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/test/compat/table"
 )
 
 // clusterTemplate is the template that `clusterctl generate cluster` finds in the release of the provider.
@@ -38,7 +37,7 @@ const inventoryName = "providers.clusterctl.cluster.x-k8s.io"
 
 var itemKind = schema.GroupVersionKind{Group: "clusterctl.cluster.x-k8s.io", Version: "v1alpha3", Kind: "Provider"}
 
-var _ = Describe("With providers of Capstan, clusterctl", Ordered, Label(table.Label), func() {
+var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 	var (
 		w          *world
 		repository string

@@ -1,5 +1,5 @@
-// Package compat tests that the tools of Cluster API's users work with providers that Capstan has installed: the
-// released clusterctl, built from its Go module.
+// Package compat tests that Cluster API's users can keep what they have: the released clusterctl, built from its Go
+// module, works with providers that Capstan has installed, and resources of cluster-api-operator work with Capstan.
 package compat
 
 import (
@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/bed/tools"
+	"github.com/capstan-project/capstan/test/compat/table"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
@@ -40,7 +41,7 @@ func TestCompatibility(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(60 * time.Second)
 	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
-	RunSpecs(t, "Compatibility")
+	RunSpecs(t, "Compatibility", Label(table.Label))
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {

@@ -10,7 +10,7 @@ import (
 	"github.com/onsi/ginkgo/v2"
 )
 
-// Label is the label of all specs that belong to a row.
+// Label is the label of all specs that belong to a row, and of all specs of test/compat.
 const Label = "compat"
 
 // The prefixes of labels with a row and with a difference.
