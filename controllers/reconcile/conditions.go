@@ -75,6 +75,12 @@ func (r *run) writeStatus() {
 	}
 }
 
+// isUninstalledByOthers reports whether another program uninstalled the release, which is respected.
+func (r *run) isUninstalledByOthers() bool {
+	return r.decision.Action == state.Hold &&
+		(len(r.installed.history.Revisions) == 0 || r.installed.revision.Status == state.StatusUninstalled)
+}
+
 // forgetInstalled removes from the status what was true while the release was installed. That it existed
 // remains known.
 func (r *run) forgetInstalled() {

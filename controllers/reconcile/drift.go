@@ -203,7 +203,7 @@ func (r *run) correctObjects(
 // whyLeft explains why an object still differs: because of an error, or because it was changed back
 // each time before.
 func whyLeft(failure error, next time.Time) string {
-	why := "it is changed back each time it is corrected"
+	why := "it is changed back each time it is corrected, by a program that kubectl get --show-managed-fields names"
 	if failure != nil {
 		why = failure.Error()
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
-	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/removal"
 )
 
@@ -219,12 +218,6 @@ func (r *run) givenUp() bool {
 	age := r.Clock.Since(r.provider.GetDeletionTimestamp().Time)
 
 	return r.provider.GetStatus().Release == nil && !uninstalled && age > unreachedGrace
-}
-
-// isUninstalledByOthers reports whether another program uninstalled the release, which is respected.
-func (r *run) isUninstalledByOthers() bool {
-	return r.decision.Action == state.Hold &&
-		(len(r.installed.history.Revisions) == 0 || r.installed.revision.Status == state.StatusUninstalled)
 }
 
 // releaseKinds returns the kinds of the newest revision, and those that the status has already: objects

@@ -311,7 +311,8 @@ var _ = Describe("Drift", Ordered, func() {
 		Eventually(
 			w.read(ctx, docker),
 		).Should(haveCondition(v1alpha2.DriftedCondition, metav1.ConditionTrue, v1alpha2.DriftNotCorrectedReason,
-			"/spec/replicas (it is changed back each time it is corrected; the next attempt is at "))
+			"/spec/replicas (it is changed back each time it is corrected, by a program that "+
+				"kubectl get --show-managed-fields names; the next attempt is at "))
 		Expect(patches()-before).To(BeNumerically("<=", 6), "including corrections earlier in the same minute")
 		settled := patches()
 		Consistently(patches).WithTimeout(quietPeriod).Should(Equal(settled))
