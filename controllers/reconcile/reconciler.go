@@ -191,7 +191,9 @@ func (r *Reconciler) perform(
 	result := run.reconcile(ctx)
 	provider.GetStatus().LastHandledReconcileAt = provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]
 
-	return run.end(result)
+	ended, err := run.end(result)
+
+	return ended, errors.Join(err, run.markApplied(ctx))
 }
 
 // setFinalizer adds or removes the finalizer at once. A patch replaces all finalizers, so it is a
