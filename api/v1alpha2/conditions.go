@@ -226,6 +226,10 @@ const (
 	// inventory, and the operator has restored it. The message says what to use instead.
 	InventoryRestoredReason = "InventoryRestored"
 
+	// AdoptedReason: objects that existed before, and belonged to no release, have become part of the
+	// provider's release.
+	AdoptedReason = "Adopted"
+
 	// CRDDeletingReason: a CustomResourceDefinition of an installed provider is being deleted.
 	CRDDeletingReason = "CRDDeleting"
 

@@ -275,6 +275,7 @@ func (r *run) apply(ctx context.Context) Result {
 	result, err := r.goal.apply(ctx, r.state)
 	r.Metrics.CountReleaseAction(r.provider, action, err)
 	r.target.Health.MarkVerified(result.Applied)
+	r.reportAdopted(result.Adopted)
 
 	if result.Revision != 0 {
 		log.Info("Applied the release", "revision", result.Revision, "status", result.Status)

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -165,6 +166,10 @@ func (r *run) writeInstalled() {
 	}
 
 	note := ""
+	if adopted := r.installed.revision.Adopted; adopted > 0 {
+		note = fmt.Sprintf("; it adopted %d existing objects", adopted)
+	}
+
 	if r.decision.Action == state.Hold {
 		note = "; another program made it (" + r.installed.record.Description + ")"
 	}

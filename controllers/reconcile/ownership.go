@@ -16,6 +16,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/foreign"
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
@@ -284,4 +285,22 @@ func describeChart(record *release.Record) string {
 	}
 
 	return fmt.Sprintf("chart %s %s", record.ChartName, record.ChartVersion)
+}
+
+// reportAdopted emits an event about objects that existed before they became part of the release.
+func (r *run) reportAdopted(adopted []object.Key) {
+	if len(adopted) == 0 {
+		return
+	}
+
+	const maxNamed = 5
+
+	names := make([]string, 0, len(adopted))
+	for _, key := range adopted {
+		names = append(names, key.String())
+	}
+
+	slices.Sort(names)
+	r.Events.Eventf(r.provider, nil, corev1.EventTypeNormal, v1alpha2.AdoptedReason, "Adopt", "%s",
+		note(fmt.Sprintf("Adopted %d objects that existed: %s", len(names), object.List(names, maxNamed))))
 }

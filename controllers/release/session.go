@@ -36,7 +36,7 @@ func (e *Engine) newSession(ctx context.Context, release types.NamespacedName) *
 		log:     logr.FromContextOrDiscard(ctx),
 		client:  e.newClient(ctx, release),
 	}
-	outcome := storage.Outcome{Failure: s.failure, Unpruned: s.client.Unpruned}
+	outcome := storage.Outcome{Failure: s.failure, Unpruned: s.client.Unpruned, Adopted: s.client.Adopted}
 	s.store = storage.New(e.secrets.Secrets(release.Namespace), release, outcome)
 
 	return s

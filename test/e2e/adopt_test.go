@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -193,7 +194,8 @@ spec:
 		Expect(cli.succeed(ctx, "adopt", "--config", config)).To(And(
 			ContainSubstring("\nSecret capa-system/infrastructure-aws-variables created\n"),
 			ContainSubstring("\nInfrastructureProvider capa-system/aws created\n"),
-			HaveSuffix("InfrastructureProvider capd-system/docker: Release infrastructure-docker, revision 1, holds v1.0.0\n")))
+			HaveSuffix("InfrastructureProvider capd-system/docker: Release infrastructure-docker, revision 1, holds v1.0.0; "+
+				"it adopted 12 existing objects\n")))
 
 		Expect(w.identities(ctx)).To(Equal(before))
 
@@ -203,6 +205,18 @@ spec:
 		Expect(secret.Data).To(Equal(map[string][]byte{
 			"AWS_B64ENCODED_CREDENTIALS": []byte(credentials),
 		}))
+	})
+
+	It("is reported by an event and in the history", func(ctx SpecContext) {
+		Expect(cli.succeed(ctx, "history", "docker")).To(MatchRegexp(
+			`1 +\S+ +deployed +yes +v1\.0\.0 +capstan +\w{12} +Install complete; adopted 12 existing objects\n$`))
+
+		events := &eventsv1.EventList{}
+		Expect(w.client.List(ctx, events, client.InNamespace("capd-system"))).To(Succeed())
+		Expect(events.Items).To(ContainElement(And(
+			HaveField("Reason", v1alpha2.AdoptedReason),
+			HaveField("Regarding.Name", "docker"),
+			HaveField("Note", And(HavePrefix("Adopted 12 objects that existed: "), HaveSuffix(" and 7 more"))))))
 	})
 
 	It("can be repeated", func(ctx SpecContext) {

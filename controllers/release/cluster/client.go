@@ -96,6 +96,14 @@ func (c *Client) SetOwnKinds(own OwnKinds) { c.own = own }
 // Err returns the first error.
 func (c *Client) Err() error { return c.err }
 
+// Adopted returns how many objects were adopted so far.
+func (c *Client) Adopted() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return len(c.changes.Adopted)
+}
+
 // Changes returns what has been changed so far.
 func (c *Client) Changes() Changes { return c.changes }
 

@@ -55,6 +55,8 @@ type Revision struct {
 	RollbackTo int
 	// Unpruned is true while objects that the revision does not have are left to be deleted.
 	Unpruned bool
+	// Adopted is the number of objects that existed before the revision and belonged to no release.
+	Adopted int
 	// Failure is why the revision failed; empty if it did not, or if the reason is unknown.
 	Failure Failure
 	// Request that resulted in the revision, or that was handled last while it was the newest one. It is

@@ -53,6 +53,10 @@ const (
 	// UnprunedLabel is "true" while objects that the revision does not have are left to be deleted.
 	UnprunedLabel = v1alpha2.Prefix + "/unpruned"
 
+	// AdoptedLabel is the number of objects that existed before the revision and belonged to no release; absent
+	// without any.
+	AdoptedLabel = v1alpha2.Prefix + "/adopted"
+
 	// StagedLabel is "true" until Engine.Advance has taken the last step with the revision.
 	StagedLabel = v1alpha2.Prefix + "/staged"
 
@@ -146,6 +150,7 @@ func RevisionOf(m *metav1.ObjectMeta) (state.Revision, bool) {
 		r.Paused = m.Labels[PausedLabel] == "true"
 		r.Unpruned = m.Labels[UnprunedLabel] == "true"
 		r.RollbackTo, _ = strconv.Atoi(m.Labels[RollbackLabel]) // 0 without the label
+		r.Adopted, _ = strconv.Atoi(m.Labels[AdoptedLabel])
 		r.Staged = m.Labels[StagedLabel] == "true"
 		r.Basis = basisOf(m.Labels)
 		r.Failure = state.Failure(m.Labels[FailureLabel])
@@ -192,6 +197,7 @@ func (l Labels) appliedTo(labels map[string]string, revision int) map[string]str
 	delete(applied, FailureLabel)
 	delete(applied, PausedLabel)
 	delete(applied, UnprunedLabel)
+	delete(applied, AdoptedLabel)
 	delete(applied, StagedLabel)
 	delete(applied, RollbackLabel)
 	delete(applied, RequestLabel)

@@ -67,6 +67,8 @@ type Outcome struct {
 	Failure func() state.Failure
 	// Unpruned reports whether objects are left to be deleted, although the revision was applied.
 	Unpruned func() bool
+	// Adopted returns how many objects of the revision existed before and belonged to no release.
+	Adopted func() int
 }
 
 // New returns the store for an action on a release.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
@@ -65,6 +66,11 @@ func (s *Store) Update(secret string, rel *helmrelease.Release) error {
 
 	if rel.Info.Status == helmrelease.StatusDeployed && stored.Pending() && s.outcome.Unpruned() {
 		rel.Labels[UnprunedLabel] = "true"
+	}
+
+	if adopted := s.outcome.Adopted(); adopted > 0 && stored.Pending() {
+		rel.Labels[AdoptedLabel] = strconv.Itoa(adopted)
+		rel.Info.Description += fmt.Sprintf("; adopted %d existing objects", adopted)
 	}
 
 	if rel.Info.Status == helmrelease.StatusSuperseded && stored == state.StatusFailed {
