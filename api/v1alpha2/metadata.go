@@ -103,6 +103,10 @@ const (
 	// left.
 	DeleteCRDsAnnotation = Prefix + "/delete-crds"
 
+	// KeepInstalledAnnotation leaves the provider as it is, without the release: its objects lose the marks of
+	// Helm, its CRDs those of Capstan, and the release's records are deleted. It takes precedence over the others.
+	KeepInstalledAnnotation = Prefix + "/keep-installed"
+
 	// DeleteNamespaceAnnotation also deletes the resource's namespace, once it contains no other
 	// provider, Helm release or provider object.
 	DeleteNamespaceAnnotation = Prefix + "/delete-namespace"

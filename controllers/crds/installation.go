@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
@@ -23,6 +25,34 @@ func IsAppliedFor(definition *apiextensionsv1.CustomResourceDefinition, resource
 	_, uid, marked := strings.Cut(definition.Annotations[ownerAnnotation], "/")
 
 	return marked && uid == string(resource)
+}
+
+// Unmark removes Capstan's annotations from the CRDs that were last applied for a resource of a provider. The CRDs
+// stay as they are otherwise.
+func (a *Applier) Unmark(ctx context.Context, label string, resource types.UID) error {
+	list := &apiextensionsv1.CustomResourceDefinitionList{}
+
+	ofProvider := client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: label}
+	if err := a.Client.List(ctx, list, ofProvider, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the CustomResourceDefinitions of %s: %w", label, err)
+	}
+
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null,%q:null,%q:null}}}`,
+		digestAnnotation, versionAnnotation, ownerAnnotation)
+	options := metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner}
+
+	return forEach(list.Items, func(_ int, d apiextensionsv1.CustomResourceDefinition) error {
+		if !IsAppliedFor(&d, resource) {
+			return nil
+		}
+
+		_, err := a.Metadata.Resource(crdResource).Patch(ctx, d.Name, types.MergePatchType, patch, options)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("remove the annotations of CustomResourceDefinition %s: %w", d.Name, err)
+		}
+
+		return nil
+	})
 }
 
 // checkInstallation checks that a live CRD is not in use by another release of the same provider: two

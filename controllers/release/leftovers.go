@@ -68,6 +68,36 @@ func (e *Engine) DeleteHistory(ctx context.Context, release types.NamespacedName
 	return nil
 }
 
+// Dissolve deletes a release without its objects: they lose the label and annotations of Helm, and the history is
+// deleted. It can be repeated, and does nothing if the release does not exist. A *CorruptError means that no revision
+// can be decoded.
+func (e *Engine) Dissolve(ctx context.Context, release types.NamespacedName) error {
+	_, err := e.run(ctx, release, state.Observed{}, func(s *session) error {
+		if _, err := s.load(ctx); err != nil {
+			return err
+		}
+
+		newest, _ := s.store.Newest()
+
+		switch {
+		case newest == 0:
+			return nil
+		case len(s.store.Readable()) == 0:
+			return &CorruptError{
+				Secret: release.Namespace + "/" + storage.SecretName(release.Name, newest),
+				Reason: "nor can an older one, so the objects are unknown",
+			}
+		}
+
+		return s.explain(s.client.RemoveHelmMetadata(s.store.CurrentManifests()), Spec{})
+	})
+	if err != nil {
+		return err
+	}
+
+	return e.DeleteHistory(ctx, release)
+}
+
 // Prune deletes the objects that an observed revision, which is deployed, has left: it does not have them,
 // and they could not be deleted for a passing reason when it was applied. The error is a *RemoveError if
 // they still cannot be deleted.

@@ -69,6 +69,10 @@ type Removal struct {
 func (r *Removal) Run(ctx context.Context) error {
 	r.release = plan.ReleaseKey(r.Provider)
 
+	if v1alpha2.Asks(r.Provider, v1alpha2.KeepInstalledAnnotation) {
+		return r.explain(r.keep(ctx))
+	}
+
 	for _, step := range []func(context.Context) error{
 		r.observe,
 		r.coreLast,

@@ -18,6 +18,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
@@ -232,7 +233,64 @@ spec:
 			"Nothing to adopt: Capstan manages 5 providers of clusterctl already\n"))
 		Expect(w.identities(ctx)).To(Equal(before))
 	})
+
+	It("gives a provider back", func(ctx SpecContext) {
+		Expect(cli.succeed(ctx, "adopt", "--undo", "docker")).To(HaveSuffix(
+			"InfrastructureProvider capd-system/docker: given back; everything in namespace capd-system stays, " +
+				"Secrets with variables too\n"))
+		Expect(w.identities(ctx)).To(Equal(before))
+		Expect(w.helm(ctx, "helm", "list", "-n", "capd-system")).To(BeEmpty())
+
+		manager := w.managerOf(ctx, "infrastructure-docker")(Default)
+		Expect(manager.Labels).NotTo(HaveKey("app.kubernetes.io/managed-by"))
+		Expect(manager.Annotations).NotTo(HaveKey(HavePrefix("meta.helm.sh/")))
+
+		definitions := &apiextensionsv1.CustomResourceDefinitionList{}
+		Expect(w.client.List(ctx, definitions, client.MatchingLabels{
+			v1alpha2.ClusterctlProviderLabel: "infrastructure-docker",
+		})).To(Succeed())
+		Expect(definitions.Items).To(HaveLen(2))
+		Expect(definitions.Items).To(HaveEach(HaveField("Annotations", Not(HaveKey(HavePrefix("capstan.dev/"))))))
+
+		item := w.itemOf(ctx, "capd-system", "infrastructure-docker")
+		Expect(item.Object).To(And(HaveKeyWithValue("version", "v1.0.0"), HaveKeyWithValue("providerName", "docker")))
+		Expect(item.GetLabels()).To(Equal(map[string]string{
+			"clusterctl.cluster.x-k8s.io": "", "clusterctl.cluster.x-k8s.io/core": "inventory",
+			"cluster.x-k8s.io/provider": "infrastructure-docker",
+		}))
+	})
+
+	It("adopts it again", func(ctx SpecContext) {
+		Expect(cli.succeed(ctx, "adopt", "docker", "--config", config)).To(And(
+			HavePrefix("1 provider installed by clusterctl\n"),
+			ContainSubstring("\nInfrastructureProvider capd-system/docker created\n"),
+			HaveSuffix("it adopted 12 existing objects\n")))
+		Expect(w.identities(ctx)).To(Equal(before))
+	})
+
+	It("does not give back what was upgraded", func(ctx SpecContext) {
+		Expect(cli.succeed(ctx, "upgrade", "apply", "docker:v1.1.0")).To(
+			HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n"))
+
+		writes := cli.writes()
+		cli.fail(ctx, "adopt", "--undo", "aws", "docker").To(Equal(
+			"Error: nothing was changed, because infrastructure-docker cannot be given back: revision 2 of release " +
+				"capd-system/infrastructure-docker has upgraded it from v1.0.0 to v1.1.0 since; delete the resource with the " +
+				"annotation capstan.dev/keep-installed: \"true\" to keep what is installed\n"))
+		Expect(cli.writes()).To(Equal(writes))
+	})
 })
+
+// itemOf returns the item of a provider in clusterctl's inventory.
+func (w *world) itemOf(ctx context.Context, namespace, label string) *unstructured.Unstructured {
+	GinkgoHelper()
+
+	item := &unstructured.Unstructured{}
+	item.SetGroupVersionKind(clusterctlv1.GroupVersion.WithKind("Provider"))
+	Expect(w.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: label}, item)).To(Succeed())
+
+	return item
+}
 
 // managerOf returns a function that reads the Deployment of a provider.
 func (w *world) managerOf(ctx context.Context, label string) func(Gomega) appsv1.Deployment {

@@ -1,12 +1,15 @@
 package cluster
 
 import (
+	"encoding/json"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -34,6 +37,49 @@ func (c *Client) AddHelmMetadata(o *unstructured.Unstructured) {
 
 	o.SetLabels(labels)
 	o.SetAnnotations(annotations)
+}
+
+// RemoveHelmMetadata removes from the objects of manifests what AddHelmMetadata has added. Objects that do not
+// exist, or belong to another release, stay as they are.
+func (c *Client) RemoveHelmMetadata(manifests []string) error {
+	lists, err := c.parseAll(manifests)
+	if err != nil {
+		return err
+	}
+
+	return c.each(missing(lists, nil), func(info *resource.Info) error {
+		live, err := c.Get(info)
+		if err != nil || live == nil || !c.owns(live) {
+			return err
+		}
+
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+			"labels": map[string]any{v1alpha2.ManagedByLabel: publishedManager(info.Object)},
+			"annotations": map[string]any{
+				v1alpha2.HelmReleaseNameAnnotation: nil, v1alpha2.HelmReleaseNamespaceAnnotation: nil,
+			},
+		}})
+		if err != nil {
+			return err
+		}
+
+		_, err = c.helper(info).Patch(info.Namespace, info.Name, types.MergePatchType, patch, nil)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+
+		return err
+	})
+}
+
+// publishedManager returns the value of Helm's label that an object was published with; nil for none.
+func publishedManager(o runtime.Object) any {
+	published, isObject := o.(metav1.Object)
+	if !isObject || published.GetLabels()[v1alpha2.ManagedByLabel] == "" {
+		return nil
+	}
+
+	return published.GetLabels()[v1alpha2.ManagedByLabel]
 }
 
 // ownerOf returns the release that an object belongs to, namespace/name; empty if it belongs to

@@ -24,9 +24,9 @@ type options struct {
 	output     *cli.OutputFlags
 	clusterctl *cli.CatalogFlags
 
-	from         string
-	dryRun       bool
-	contextLines int
+	from           string
+	dryRun, undoes bool
+	contextLines   int
 }
 
 // NewCommand returns `capstan adopt`.
@@ -45,12 +45,29 @@ listed if they are not there either.
 
 The command shows what the adoption changes, apart from the label and the annotations of Helm releases. Then it
 creates the resources, and waits until the providers are ready. With --dry-run, it only shows that. With --output yaml
-or json, it prints the resources and Secrets, with the values of variables, and changes nothing either.`,
+or json, it prints the resources and Secrets, with the values of variables, and changes nothing either.
+
+With --undo, providers that were adopted and not upgraded since are given back: their resources and releases are
+deleted, and everything that they have adopted stays, also in clusterctl's inventory.`,
 		Example: `  capstan adopt --dry-run
   capstan adopt
   capstan adopt cluster-api infrastructure-aws
-  capstan adopt --output yaml > providers.yaml`,
-		RunE: cli.Run(opts.run),
+  capstan adopt --output yaml > providers.yaml
+  capstan adopt --undo infrastructure-aws`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if opts.undoes && len(args) == 0 {
+				return cli.UsageError(cmd, "the providers to give back")
+			}
+
+			return nil
+		},
+		RunE: cli.Run(func(ctx context.Context, args []string) error {
+			if opts.undoes {
+				return opts.undo(ctx, args)
+			}
+
+			return opts.run(ctx, args)
+		}),
 	}
 
 	flags := cmd.Flags()
@@ -62,6 +79,7 @@ or json, it prints the resources and Secrets, with the values of variables, and 
 	flags.StringVar(&opts.from, "from", "",
 		"Program that has installed the providers: "+strings.Join(names(), ", ")+". Default: the one that is found.")
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "Only show what would be done.")
+	flags.BoolVar(&opts.undoes, "undo", false, "Give providers back that were adopted and not upgraded since.")
 	flags.IntVarP(&opts.contextLines, "unified", "U", 3, "Number of unchanged lines around changes.")
 
 	return cmd

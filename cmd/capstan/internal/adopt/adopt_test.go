@@ -1,0 +1,174 @@
+package adopt
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// manager returns a Deployment of a provider with these images, as clusterctl applies it.
+func manager(namespace, label string, images ...string) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: label, Labels: map[string]string{
+		v1alpha2.ClusterctlLabel: "", v1alpha2.ClusterctlProviderLabel: label,
+	}}}
+
+	names := []string{"proxy", "manager"}
+	for i, image := range images {
+		d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers,
+			corev1.Container{Name: names[len(names)-len(images)+i], Image: image})
+	}
+
+	return d
+}
+
+// item returns an item of the inventory.
+func item(p v1alpha2.Provider, version string, labels map[string]string) *unstructured.Unstructured {
+	o := newItem(p, version)
+	for key, value := range labels {
+		all := o.GetLabels()
+		all[key] = value
+		o.SetLabels(all)
+	}
+
+	return o
+}
+
+// provider returns the resource of an infrastructure provider.
+func provider(namespace, name string) *v1alpha2.InfrastructureProvider {
+	return &v1alpha2.InfrastructureProvider{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+func TestFindByClusterctl(t *testing.T) {
+	core := &v1alpha2.CoreProvider{ObjectMeta: metav1.ObjectMeta{Namespace: "capi-system", Name: "cluster-api"}}
+	watching := provider("capa-system", "aws")
+	watching.Spec.Manager = &v1alpha2.ManagerSpec{}
+	watching.Spec.Manager.CacheNamespace = "team-a"
+	ofHelm := manager("capd-system", "infrastructure-docker", "example.com/x:v1.0.0")
+	ofHelm.Annotations = map[string]string{v1alpha2.HelmReleaseNameAnnotation: "docker"}
+
+	for name, c := range map[string]struct {
+		objects []client.Object
+		want    []string // full names and versions
+		watched string
+		err     string
+	}{
+		"nothing": {},
+		"the inventory, core first": {
+			objects: []client.Object{item(watching, "v2.0.0", nil), item(core, "v1.0.0", nil)},
+			want: []string{
+				"CoreProvider capi-system/cluster-api v1.0.0", "InfrastructureProvider capa-system/aws v2.0.0",
+			},
+			watched: "team-a",
+		},
+		"items that Capstan keeps": {
+			objects: []client.Object{
+				item(core, "v1.0.0", map[string]string{v1alpha2.ManagedByLabel: v1alpha2.FieldOwner}), item(watching, "v2.0.0", nil),
+			},
+			want:    []string{"InfrastructureProvider capa-system/aws v2.0.0"},
+			watched: "team-a",
+		},
+		"Deployments without an inventory": {
+			objects: []client.Object{
+				manager("capa-system", "infrastructure-aws", "example.com/proxy:v9.9.9", "example.com/aws:v2.0.0@sha256:"+
+					"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+				ofHelm,
+			},
+			want: []string{"InfrastructureProvider capa-system/aws v2.0.0"},
+		},
+		"a Deployment whose version is unknown": {
+			objects: []client.Object{manager("capa-system", "infrastructure-aws", "example.com/aws:latest")},
+			err:     "the version of infrastructure-aws is unknown",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			scheme := runtime.NewScheme()
+			g.Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+
+			kind := item(core, "", nil).GroupVersionKind()
+			scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
+			scheme.AddKnownTypeWithName(kind.GroupVersion().WithKind("ProviderList"), &unstructured.UnstructuredList{})
+
+			reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(c.objects...).Build()
+
+			found, err := clusterctl{}.Find(t.Context(), &cli.Cluster{Client: reader})
+			if c.err != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(c.err)))
+				return
+			}
+
+			g.Expect(err).NotTo(HaveOccurred())
+
+			var names []string
+
+			for _, i := range found.Installations {
+				names = append(names, v1alpha2.FullName(i.Provider)+" "+i.Provider.GetSpec().Version)
+
+				if i.Provider.GetSpec().Manager != nil {
+					g.Expect(i.Provider.GetSpec().Manager.CacheNamespace).To(Equal(c.watched))
+				}
+			}
+
+			g.Expect(names).To(Equal(c.want))
+		})
+	}
+}
+
+func TestAdopted(t *testing.T) {
+	revision := func(number, adopted int, version string) state.Revision {
+		return state.Revision{Number: number, Adopted: adopted, Version: version, ChartDigest: version}
+	}
+
+	for name, c := range map[string]struct {
+		revisions []state.Revision // newest first
+		want, err string
+	}{
+		"no release":         {err: "it has no release"},
+		"adopted":            {revisions: []state.Revision{revision(1, 9, "v1.0.0")}, want: "v1.0.0"},
+		"a new installation": {revisions: []state.Revision{revision(1, 0, "v1.0.0")}, err: "has adopted nothing"},
+		"another revision of the same version": {
+			revisions: []state.Revision{revision(2, 0, "v1.0.0"), revision(1, 9, "v1.0.0")}, want: "v1.0.0",
+		},
+		"upgraded": {
+			revisions: []state.Revision{revision(2, 0, "v1.1.0"), revision(1, 9, "v1.0.0")},
+			err:       "revision 2 of release /x has upgraded it from v1.0.0 to v1.1.0 since",
+		},
+		"upgraded and rolled back": {
+			revisions: []state.Revision{
+				revision(3, 0, "v1.0.0"), revision(2, 0, "v1.1.0"), revision(1, 9, "v1.0.0"),
+			},
+			err: "revision 2 of release",
+		},
+		"a history that no longer has the adoption": {
+			revisions: []state.Revision{revision(12, 0, "v1.0.0"), revision(11, 0, "v1.0.0")},
+			err:       "revision 11, the oldest one",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			history := state.History{Revisions: c.revisions}
+			history.Release.Name = "x"
+
+			version, err := adopted(history)
+			if c.err != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(c.err)))
+				return
+			}
+
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(version).To(Equal(c.want))
+		})
+	}
+}

@@ -1,0 +1,111 @@
+package adopt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// undo gives providers back: their resources are deleted, and what they have adopted stays. Nothing is changed if one
+// of them was upgraded since.
+func (o *options) undo(ctx context.Context, args []string) error {
+	cluster, err := o.cluster.Connect()
+	if err != nil {
+		return err
+	}
+
+	providers, err := cluster.FindAll(ctx, args)
+	if err != nil {
+		return err
+	}
+
+	versions := map[v1alpha2.Provider]string{}
+
+	for _, p := range providers {
+		history, err := cluster.Releases.Observe(ctx, plan.ReleaseKey(p))
+		if err != nil {
+			return err
+		}
+
+		if versions[p], err = adopted(history); err != nil {
+			return fmt.Errorf("nothing was changed, because %s cannot be given back: %w", v1alpha2.Label(p), err)
+		}
+	}
+
+	slices.Reverse(providers) // core last
+
+	for _, p := range providers {
+		if o.dryRun {
+			o.Printf("%s would be given back", v1alpha2.FullName(p))
+			continue
+		}
+
+		if err := o.giveBack(ctx, cluster, p, versions[p]); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// adopted returns the version that a release has adopted. It is an error if the release has not adopted anything, or
+// has held another version or chart since.
+func adopted(history state.History) (string, error) {
+	if _, exists := history.Newest(); !exists {
+		return "", errors.New("it has no release; delete its resource, which removes nothing that it has not installed")
+	}
+
+	first := history.Revisions[len(history.Revisions)-1]
+	if first.Adopted == 0 {
+		return "", fmt.Errorf("revision %d, the oldest one in the history of release %s, has adopted nothing; delete the "+
+			"resource with the annotation %s: \"true\" to keep what is installed", first.Number, history.Release,
+			v1alpha2.KeepInstalledAnnotation)
+	}
+
+	for _, r := range slices.Backward(history.Revisions) {
+		if r.Version != first.Version || r.ChartDigest != first.ChartDigest {
+			return "", fmt.Errorf("revision %d of release %s has upgraded it from %s to %s since; delete the resource with "+
+				"the annotation %s: \"true\" to keep what is installed", r.Number, history.Release, first.Version, r.Version,
+				v1alpha2.KeepInstalledAnnotation)
+		}
+	}
+
+	return first.Version, nil
+}
+
+// giveBack deletes a resource without its provider, and puts the provider into clusterctl's inventory.
+func (o *options) giveBack(ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider, version string) error {
+	name, label, namespace := v1alpha2.FullName(p), v1alpha2.Label(p), p.GetNamespace()
+
+	item := newItem(p, version)
+
+	annotations := map[string]any{v1alpha2.KeepInstalledAnnotation: "true"}
+	if err := cluster.Patch(ctx, p, map[string]any{"metadata": map[string]any{"annotations": annotations}}); err != nil {
+		return err
+	}
+
+	if err := cluster.Client.Delete(ctx, p); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete %s: %w", name, err)
+	}
+
+	printLine := func(line string) { o.Printf("%s", line) }
+	if err := cluster.Wait(ctx, p, o.wait.Timeout, cli.Gone, printLine); err != nil {
+		return err
+	}
+
+	if err := restoreItem(ctx, cluster, item); err != nil {
+		return fmt.Errorf("%s is given back, but not in clusterctl's inventory: %w", label, err)
+	}
+
+	o.Printf("%s: given back; everything in namespace %s stays, Secrets with variables too", name, namespace)
+
+	return nil
+}
