@@ -74,7 +74,8 @@ func TestFindByClusterctl(t *testing.T) {
 		},
 		"items that Capstan keeps": {
 			objects: []client.Object{
-				item(core, "v1.0.0", map[string]string{v1alpha2.ManagedByLabel: v1alpha2.FieldOwner}), item(watching, "v2.0.0", nil),
+				item(core, "v1.0.0", map[string]string{v1alpha2.ManagedByLabel: v1alpha2.FieldOwner}),
+				item(watching, "v2.0.0", nil),
 			},
 			want:    []string{"InfrastructureProvider capa-system/aws v2.0.0"},
 			watched: "team-a",

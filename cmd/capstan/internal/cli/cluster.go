@@ -86,7 +86,8 @@ func (f *ClusterFlags) Connect() (*Cluster, error) {
 		config.Timeout = requestTimeout
 	}
 
-	config.QPS = -1 // leave throttling to the API server
+	config.QPS = -1                           // leave throttling to the API server
+	config.WarningHandler = rest.NoWarnings{} // they are about what providers publish
 
 	scheme := runtime.NewScheme()
 	if err := errors.Join(
