@@ -39,9 +39,9 @@ var itemKind = schema.GroupVersionKind{Group: "clusterctl.cluster.x-k8s.io", Ver
 
 var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 	var (
-		w          *world
-		repository string
-		docker     v1alpha2.Provider
+		w            *world
+		repository   string
+		core, docker v1alpha2.Provider
 	)
 
 	BeforeAll(func(ctx SpecContext) {
@@ -52,7 +52,7 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		w = newWorld(ctx, repository)
 		w.startOperator()
 
-		core := w.install(ctx, repository, "cluster-api", "v1.0.0")
+		core = w.install(ctx, repository, "cluster-api", "v1.0.0")
 		docker = w.install(ctx, repository, "infrastructure-docker", "v1.0.0")
 		Eventually(w.installed(ctx, core)).Should(Equal("v1.0.0"))
 		Eventually(w.installed(ctx, docker)).Should(Equal("v1.0.0"))
@@ -176,6 +176,23 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		Eventually(w.item(ctx, docker)).Should(BeNil())
 
 		Expect(w.clusterctl(ctx, "upgrade", "plan")).NotTo(ContainSubstring("infrastructure-docker"))
+	})
+
+	It("installs another provider, and leaves those of Capstan alone", rowAnother, func(ctx SpecContext) {
+		before := w.deployments(ctx, core)(Default)
+		Expect(before).NotTo(BeEmpty())
+
+		Expect(w.clusterctl(ctx, "init", "--infrastructure", "aws", "--target-namespace", "capa-system")).To(And(
+			ContainSubstring(`Installing provider="infrastructure-aws"`),
+			Not(ContainSubstring(`provider="cluster-api"`)), Not(ContainSubstring("kubeadm"))))
+
+		Expect(w.deployments(ctx, core)(Default)).To(Equal(before))
+
+		aws := v1alpha2.InfrastructureProviderType.New()
+		aws.SetNamespace("capa-system")
+		aws.SetName("aws")
+		Expect(w.item(ctx, aws)(Default)).To(HaveKeyWithValue("metadata", Not(HaveKeyWithValue("labels",
+			HaveKey(v1alpha2.ManagedByLabel)))))
 	})
 })
 

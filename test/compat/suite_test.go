@@ -171,6 +171,10 @@ func configure(repository string) string {
 
 	var content strings.Builder
 
+	for name, value := range harness.AWSVariables {
+		fmt.Fprintf(&content, "%s: %q\n", name, value)
+	}
+
 	content.WriteString("providers:\n")
 
 	labels, err := os.ReadDir(repository)
