@@ -102,7 +102,7 @@ func CheckStopped(ctx context.Context, reader client.Reader, namespace string) e
 	}
 
 	for i := range list.Items {
-		if pod := &list.Items[i]; runs(pod) && manages(pod, namespace) {
+		if pod := &list.Items[i]; Runs(pod) && manages(pod, namespace) {
 			return &RunningError{Pod: client.ObjectKeyFromObject(pod), Until: time.Now().Add(interval)}
 		}
 	}
@@ -110,8 +110,8 @@ func CheckStopped(ctx context.Context, reader client.Reader, namespace string) e
 	return nil
 }
 
-// runs reports whether containers of a pod run or will run.
-func runs(pod *corev1.Pod) bool {
+// Runs reports whether containers of a pod run or will run.
+func Runs(pod *corev1.Pod) bool {
 	return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 

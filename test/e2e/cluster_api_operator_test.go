@@ -16,6 +16,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -180,8 +181,7 @@ func (p *peer) scale(ctx context.Context, replicas int) {
 func (p *peer) identities(ctx context.Context) map[string]string {
 	GinkgoHelper()
 
-	all := p.w.identities(ctx)
-	maps.DeleteFunc(all, func(key, _ string) bool { return strings.Contains(key, " "+peerDeployment.Namespace+"/") })
+	all := withoutPredecessor(p.w.identities(ctx))
 
 	clusters := &unstructured.UnstructuredList{}
 	clusters.SetGroupVersionKind(schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Cluster"})
@@ -190,6 +190,13 @@ func (p *peer) identities(ctx context.Context) map[string]string {
 	for _, c := range clusters.Items {
 		all["Cluster "+c.GetName()] = fmt.Sprint(c.GetUID(), ", generation ", c.GetGeneration())
 	}
+
+	return all
+}
+
+// withoutPredecessor removes what belongs to cluster-api-operator from the result of identities.
+func withoutPredecessor(all map[string]string) map[string]string {
+	maps.DeleteFunc(all, func(key, _ string) bool { return strings.Contains(key, " "+peerDeployment.Namespace+"/") })
 
 	return all
 }
@@ -224,7 +231,13 @@ var minorBehind = []harness.Wanted{
 	{Label: "infrastructure-aws", Version: "v2.10.3", Variables: harness.AWSVariables},
 }
 
-var _ = Describe("The real cluster-api-operator", Ordered, rowRealOperator, func() {
+var _ = Describe("The real cluster-api-operator", rowRealOperator, func() {
+	Describe("that is stopped by hand", Ordered, func() { describeTakeover((*peer).handOver) })
+	Describe("that capstan adopt stops", Ordered, func() { describeTakeover((*peer).adopt) })
+})
+
+// describeTakeover describes a takeover by stopping cluster-api-operator in one way.
+func describeTakeover(stop func(*peer, context.Context, []v1alpha2.Provider)) {
 	var (
 		w         *world
 		p         *peer
@@ -241,6 +254,8 @@ var _ = Describe("The real cluster-api-operator", Ordered, rowRealOperator, func
 		}
 
 		w = emptyWorld()
+		w.createOperatorDeployment(ctx)
+
 		p = newPeer(ctx, w)
 		DeferCleanup(p.kill)
 		p.start(ctx)
@@ -273,7 +288,7 @@ var _ = Describe("The real cluster-api-operator", Ordered, rowRealOperator, func
 		before = p.identities(ctx)
 	})
 
-	It("is found to run, and then to have left its webhooks", func(ctx SpecContext) {
+	It("is found to run", func(ctx SpecContext) {
 		w.run(ctx, "kubectl", "apply", "--server-side", "--force-conflicts", "-f", filepath.Join(root, "config/crd/bases"))
 		w.start("--upgrade-crds")
 
@@ -282,18 +297,11 @@ var _ = Describe("The real cluster-api-operator", Ordered, rowRealOperator, func
 				"in pod "+peerDeployment.Namespace+"/", "--namespace "+peerDeployment.Namespace))
 		}
 
-		p.stop(ctx)
-
-		for _, provider := range providers {
-			Eventually(w.read(ctx, provider)).Should(notBeReady(v1alpha2.ChangeRefusedReason, "delete its webhooks"))
-		}
-
 		Expect(changed(before, p.identities(ctx))).To(BeEmpty())
 	})
 
 	It("hands its providers over, and nothing of them changes", func(ctx SpecContext) {
-		w.run(ctx, "kubectl", "delete", "validatingwebhookconfigurations,mutatingwebhookconfigurations",
-			"--selector", predecessor.Selector)
+		stop(p, ctx, providers)
 
 		for i, provider := range providers {
 			Eventually(w.read(ctx, provider)).Should(And(
@@ -320,7 +328,46 @@ var _ = Describe("The real cluster-api-operator", Ordered, rowRealOperator, func
 			Eventually(gone(ctx, w, providers[i])).Should(BeTrue())
 		}
 	})
-})
+}
+
+// handOver stops the manager first, and deletes its webhooks after they have refused Capstan's changes.
+func (p *peer) handOver(ctx context.Context, providers []v1alpha2.Provider) {
+	GinkgoHelper()
+
+	p.stop(ctx)
+
+	for _, provider := range providers {
+		Eventually(p.w.read(ctx, provider)).Should(notBeReady(v1alpha2.ChangeRefusedReason, "delete its webhooks"))
+	}
+
+	p.w.run(ctx, "kubectl", "delete", "validatingwebhookconfigurations,mutatingwebhookconfigurations",
+		"--selector", predecessor.Selector)
+}
+
+// adopt runs `capstan adopt`, and ends the manager once that has scaled its Deployment down.
+func (p *peer) adopt(ctx context.Context, providers []v1alpha2.Provider) {
+	GinkgoHelper()
+
+	cmd := newCommandLine(ctx, p.w).command(ctx, "adopt", "--from=cluster-api-operator")
+	output := gbytes.NewBuffer()
+	cmd.Stdout, cmd.Stderr = output, output
+	Expect(cmd.Start()).To(Succeed())
+
+	Eventually(func(g Gomega) int32 {
+		d := &appsv1.Deployment{}
+		g.Expect(p.w.client.Get(ctx, peerDeployment, d)).To(Succeed())
+
+		return *d.Spec.Replicas
+	}).Should(BeZero(), func() string { return string(output.Contents()) })
+	p.kill()
+	Expect(cmd.Wait()).To(Succeed(), func() string { return string(output.Contents()) })
+	AddReportEntry("capstan adopt", string(output.Contents()))
+
+	secrets := &corev1.SecretList{}
+	Expect(p.w.client.List(ctx, secrets)).To(Succeed())
+	Expect(secrets.Items).NotTo(ContainElement(HaveField("Name", HaveSuffix("-cache"))))
+	Expect(strings.Count(string(output.Contents()), "  no changes; ")).To(Equal(len(providers)), string(output.Contents()))
+}
 
 // expectHandedOver checks that cluster-api-operator has left nothing on Capstan's CRDs and on providers' objects.
 func expectHandedOver(ctx context.Context, w *world) {

@@ -31,27 +31,6 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, rowPredecessor, 
 		w = readyWorld(ctx)
 	})
 
-	// left creates a provider's resource as cluster-api-operator leaves it: with its finalizer, and ready.
-	left := func(ctx context.Context, t tiny) *v1alpha2.InfrastructureProvider {
-		GinkgoHelper()
-
-		p := t.resource()
-		p.Finalizers = []string{predecessor.Finalizer}
-		p.Spec.Suspend = true
-
-		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
-		Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
-		Expect(w.client.Create(ctx, p)).To(Succeed())
-		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.SuspendedReason))
-
-		p.Status = v1alpha2.ProviderStatus{ObservedGeneration: p.Generation + 1, Conditions: []metav1.Condition{{
-			Type: v1alpha2.ReadyCondition, Status: metav1.ConditionTrue, Reason: "MinimumReplicasAvailable",
-			Message: "Deployment has minimum availability.", LastTransitionTime: metav1.Now(),
-		}}}
-		Expect(w.client.Status().Update(ctx, p)).To(Succeed())
-
-		return p
-	}
 	// run runs the pod of cluster-api-operator's manager, with flags.
 	run := func(ctx context.Context, flags ...string) *corev1.Pod {
 		GinkgoHelper()
@@ -82,7 +61,7 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, rowPredecessor, 
 
 	It("is left alone while both operators run, and then taken over", func(ctx SpecContext) {
 		pod := run(ctx)
-		p := left(ctx, newTiny("beside", "v1.0.0"))
+		p := w.left(ctx, newTiny("beside", "v1.0.0"))
 		resume(ctx, p)
 		Eventually(w.read(ctx, p)).Should(And(
 			notBeReady(v1alpha2.OtherOperatorRunningReason, "pod default/capi-operator",
@@ -99,14 +78,14 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, rowPredecessor, 
 
 	It("is taken over while that manages only another namespace", func(ctx SpecContext) {
 		run(ctx, "--leader-elect", "--namespace=another")
-		p := left(ctx, newTiny("one-by-one", "v1.0.0"))
+		p := w.left(ctx, newTiny("one-by-one", "v1.0.0"))
 		resume(ctx, p)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 	})
 
 	It("is not ready as soon as Capstan sees it, whatever its status says", func(ctx SpecContext) {
 		silent := newSilentServer()
-		p := left(ctx, newTiny("stale", "v1.0.0"))
+		p := w.left(ctx, newTiny("stale", "v1.0.0"))
 		update(ctx, w, p, func(p v1alpha2.Provider) {
 			p.GetSpec().Suspend = false
 			p.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{HTTP: "http://" + silent.address}
@@ -116,7 +95,7 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, rowPredecessor, 
 	})
 
 	It("can be deleted although that has put its finalizer on it once more", func(ctx SpecContext) {
-		p := left(ctx, newTiny("again", "v1.0.0"))
+		p := w.left(ctx, newTiny("again", "v1.0.0"))
 		resume(ctx, p)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		update(ctx, w, p, func(p v1alpha2.Provider) { controllerutil.AddFinalizer(p, predecessor.Finalizer) })
@@ -150,7 +129,7 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, rowPredecessor, 
 
 	It("says what holds it if it was deleted before the takeover", func(ctx SpecContext) {
 		pod := run(ctx)
-		p := left(ctx, newTiny("too-early", "v1.0.0"))
+		p := w.left(ctx, newTiny("too-early", "v1.0.0"))
 		resume(ctx, p)
 		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.OtherOperatorRunningReason))
 		Expect(w.client.Delete(ctx, p)).To(Succeed())
@@ -168,7 +147,7 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, rowPredecessor, 
 		ctx SpecContext,
 	) {
 		t := newTiny("owned", "v1.0.0")
-		p := left(ctx, t)
+		p := w.left(ctx, t)
 		manager := w.applyWithOwner(ctx, t, p)
 		resume(ctx, p)
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
@@ -192,30 +171,8 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, rowPredecessor, 
 	})
 
 	It("names the webhooks that were left behind and refuse every change", func(ctx SpecContext) {
-		webhooks := &admissionv1.ValidatingWebhookConfiguration{
-			ObjectMeta: metav1.ObjectMeta{Name: "left-behind", Labels: predecessor.Labels()},
-			Webhooks: []admissionv1.ValidatingWebhook{{
-				Name: "vinfrastructureprovider.kb.io",
-				ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{
-					Namespace: "capi-operator-system", Name: "capi-operator-webhook-service",
-					Path: ptr.To("/validate-operator-cluster-x-k8s-io-v1alpha2-infrastructureprovider"),
-				}},
-				Rules: []admissionv1.RuleWithOperations{{
-					Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
-					Rule: admissionv1.Rule{
-						APIGroups: []string{v1alpha2.GroupVersion.Group}, APIVersions: []string{"*"},
-						Resources: []string{"infrastructureproviders"},
-					},
-				}},
-				MatchConditions: []admissionv1.MatchCondition{{
-					Name: "operator",
-					Expression: fmt.Sprintf(`request.userInfo.username == "%s" && request.namespace == "unwritable"`,
-						harness.OperatorUser),
-				}},
-				AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionv1.SideEffectClassNone),
-			}},
-		}
-		p := left(ctx, newTiny("unwritable", "v1.0.0"))
+		webhooks := leftWebhooks("unwritable")
+		p := w.left(ctx, newTiny("unwritable", "v1.0.0"))
 		Expect(w.client.Create(ctx, webhooks)).To(Succeed())
 		resume(ctx, p)
 		Eventually(w.read(ctx, p)).Should(And(
@@ -234,7 +191,8 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, rowPredecessor, 
 func (w *world) applyWithOwner(ctx context.Context, t tiny, p *v1alpha2.InfrastructureProvider) *appsv1.Deployment {
 	GinkgoHelper()
 
-	objects, err := utilyaml.ToUnstructured([]byte(strings.ReplaceAll(t.components, t.name+"-system", p.Namespace)))
+	components := strings.NewReplacer(t.name+"-system", p.Namespace, "${TINY_LEVEL:=info}", "info").Replace(t.components)
+	objects, err := utilyaml.ToUnstructured([]byte(components))
 	Expect(err).NotTo(HaveOccurred())
 
 	owner := metav1.OwnerReference{
@@ -257,4 +215,54 @@ func (w *world) applyWithOwner(ctx context.Context, t tiny, p *v1alpha2.Infrastr
 	Expect(manager.OwnerReferences).NotTo(BeEmpty())
 
 	return manager
+}
+
+// left creates a provider's resource as cluster-api-operator leaves it: with its finalizer, and ready.
+func (w *world) left(ctx context.Context, t tiny) *v1alpha2.InfrastructureProvider {
+	GinkgoHelper()
+
+	p := t.resource()
+	p.Finalizers = []string{predecessor.Finalizer}
+	p.Spec.Suspend = true
+
+	Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
+	Expect(w.client.Create(ctx, t.configMap())).To(Succeed())
+	Expect(w.client.Create(ctx, p)).To(Succeed())
+	Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.SuspendedReason))
+
+	p.Status = v1alpha2.ProviderStatus{ObservedGeneration: p.Generation + 1, Conditions: []metav1.Condition{{
+		Type: v1alpha2.ReadyCondition, Status: metav1.ConditionTrue, Reason: "MinimumReplicasAvailable",
+		Message: "Deployment has minimum availability.", LastTransitionTime: metav1.Now(),
+	}}}
+	Expect(w.client.Status().Update(ctx, p)).To(Succeed())
+
+	return p
+}
+
+// leftWebhooks returns a webhook of cluster-api-operator that does not respond. It concerns Capstan's operator in one
+// namespace only.
+func leftWebhooks(namespace string) *admissionv1.ValidatingWebhookConfiguration {
+	return &admissionv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "left-behind", Labels: predecessor.Labels()},
+		Webhooks: []admissionv1.ValidatingWebhook{{
+			Name: "vinfrastructureprovider.kb.io",
+			ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{
+				Namespace: "capi-operator-system", Name: "capi-operator-webhook-service",
+				Path: ptr.To("/validate-operator-cluster-x-k8s-io-v1alpha2-infrastructureprovider"),
+			}},
+			Rules: []admissionv1.RuleWithOperations{{
+				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+				Rule: admissionv1.Rule{
+					APIGroups: []string{v1alpha2.GroupVersion.Group}, APIVersions: []string{"*"},
+					Resources: []string{"infrastructureproviders"},
+				},
+			}},
+			MatchConditions: []admissionv1.MatchCondition{{
+				Name: "operator",
+				Expression: fmt.Sprintf(`request.userInfo.username == "%s" && request.namespace == "%s"`,
+					harness.OperatorUser, namespace),
+			}},
+			AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionv1.SideEffectClassNone),
+		}},
+	}
 }

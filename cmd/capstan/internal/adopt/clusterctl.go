@@ -17,6 +17,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers/predecessor"
 )
 
 // clusterctl finds the providers of `clusterctl init` by its inventory, or else by their labels.
@@ -94,8 +95,8 @@ func listed(items []unstructured.Unstructured) ([]Installation, error) {
 	return installations, nil
 }
 
-// labeled returns the installations that Deployments with clusterctl's labels show, without those of Helm releases. The
-// version is the tag of an image.
+// labeled returns the installations that Deployments with clusterctl's labels show, without those of Helm releases and
+// of cluster-api-operator, which also have the labels. The version is the tag of an image.
 func labeled(ctx context.Context, cluster *cli.Cluster) ([]Installation, error) {
 	deployments := &appsv1.DeploymentList{}
 
@@ -111,7 +112,7 @@ func labeled(ctx context.Context, cluster *cli.Cluster) ([]Installation, error) 
 		label := d.Labels[v1alpha2.ClusterctlProviderLabel]
 		known := slices.ContainsFunc(installations, func(i Installation) bool { return v1alpha2.Label(i.Provider) == label })
 
-		if known || d.Annotations[v1alpha2.HelmReleaseNameAnnotation] != "" {
+		if known || d.Annotations[v1alpha2.HelmReleaseNameAnnotation] != "" || predecessor.Owns(&d) {
 			continue
 		}
 

@@ -5,10 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
@@ -34,14 +38,18 @@ func NewCommand(o *cli.Options) *cobra.Command {
 	opts := &options{Options: o}
 	cmd := &cobra.Command{
 		Use:   "adopt [PROVIDER...]",
-		Short: "Take over the providers of clusterctl",
-		Long: `Take over providers that clusterctl has installed: all of them, or those that are named. Their objects
-stay, and their pods keep running, unless the difference that is shown says otherwise.
+		Short: "Take over the providers of clusterctl or cluster-api-operator",
+		Long: `Take over providers that clusterctl or cluster-api-operator has installed: all of them, or those that are
+named. Their objects stay, and their pods keep running, unless the difference that is shown says otherwise.
 
-For each provider, a resource with the installed version is created in the provider's namespace. Values of variables
-are found by comparing the provider's components with its objects; those that differ from their defaults are written
-to a Secret. Variables that no object shows are taken from the environment or from clusterctl's configuration, and
-listed if they are not there either.
+For each provider of clusterctl, a resource with the installed version is created in the provider's namespace.
+Values of variables are found by comparing the provider's components with its objects; those that differ from their
+defaults are written to a Secret. Variables that no object shows are taken from the environment or from clusterctl's
+configuration, and listed if they are not there either.
+
+The resources of cluster-api-operator stay as they are. That operator is stopped, also for providers that are not
+named: its Deployment is scaled to 0, and its webhooks are deleted. Once a provider is ready, so are the Secrets in
+which its components, with the values of variables, are cached.
 
 The command shows what the adoption changes, apart from the label and the annotations of Helm releases. Then it
 creates the resources, and waits until the providers are ready. With --dry-run, it only shows that. With --output yaml
@@ -137,8 +145,8 @@ func (o *options) run(ctx context.Context, args []string) error {
 		return nil
 	}
 
-	if !hasCapstan(cluster) {
-		return errors.New("the cluster has no resource types of Capstan; install the operator there first")
+	if err := checkInstalled(ctx, cluster); err != nil {
+		return err
 	}
 
 	return o.takeOver(ctx, cluster, found, proposals)
@@ -161,7 +169,7 @@ func (o *options) propose(
 
 	var existing []v1alpha2.Provider
 
-	if hasCapstan(cluster) {
+	if hasProviderKinds(cluster) {
 		if existing, err = cluster.ProvidersIn(ctx, ""); err != nil {
 			return nil, err
 		}
@@ -183,12 +191,45 @@ func (o *options) propose(
 	return proposals, nil
 }
 
-// hasCapstan reports whether the cluster has the resources of Capstan or cluster-api-operator.
-func hasCapstan(cluster *cli.Cluster) bool {
+// hasProviderKinds reports whether the cluster has the resources of Capstan or cluster-api-operator.
+func hasProviderKinds(cluster *cli.Cluster) bool {
 	kind := v1alpha2.GroupVersion.WithKind(string(v1alpha2.CoreProviderType))
 	_, err := cluster.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 
 	return !meta.IsNoMatchError(err)
+}
+
+// category is one that only Capstan's CRDs of provider resources have.
+const category = "capstan"
+
+// checkInstalled returns an error if the CRDs of the provider resources are missing, or cluster-api-operator's. What
+// must not be read counts as Capstan's.
+func checkInstalled(ctx context.Context, cluster *cli.Cluster) error {
+	missing := errors.New("the cluster has no resource types of Capstan; install the operator there first")
+
+	kind := v1alpha2.GroupVersion.WithKind(string(v1alpha2.CoreProviderType))
+
+	mapping, err := cluster.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return missing
+	}
+
+	if err != nil {
+		return err
+	}
+
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+
+	err = cluster.Client.Get(ctx, client.ObjectKey{Name: mapping.Resource.GroupResource().String()}, definition)
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+
+	if err == nil && !slices.Contains(definition.Spec.Names.Categories, category) {
+		return missing
+	}
+
+	return err
 }
 
 // incomplete returns an error if variables are missing.

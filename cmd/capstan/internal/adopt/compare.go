@@ -9,6 +9,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/objectdiff"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/predecessor"
 )
 
 // difference is what the adoption would change.
@@ -71,6 +72,10 @@ func withoutMarks(o *unstructured.Unstructured) *unstructured.Unstructured {
 
 	for _, field := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"} {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
+
+	if predecessor.Owns(o) {
+		o.SetOwnerReferences(nil)
 	}
 
 	o.SetLabels(without(o.GetLabels(), v1alpha2.ManagedByLabel))

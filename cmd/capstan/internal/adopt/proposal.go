@@ -76,7 +76,7 @@ func (p *proposer) propose(ctx context.Context, installation Installation, exist
 		return nil, err
 	}
 
-	if _, hasSecret := result.Provider.GetSpec().VariablesSecret(""); !chart.Plain() && !hasSecret {
+	if _, hasSecret := result.Provider.GetSpec().VariablesSecret(""); !chart.Plain() && !hasSecret && !result.exists {
 		if err := p.recoverVariables(ctx, result, chart); err != nil {
 			return nil, err
 		}

@@ -49,7 +49,7 @@ type Step struct {
 }
 
 // sources are the programs, in the order in which they are looked for.
-func sources() []Source { return []Source{clusterctl{}} }
+func sources() []Source { return []Source{clusterctl{}, capiOperator{}} }
 
 // names returns the values of --from.
 func names() []string {

@@ -37,7 +37,7 @@ func (o *options) takeOver(ctx context.Context, cluster *cli.Cluster, found *Fou
 
 	for _, p := range proposals {
 		printLine := func(line string) { o.Printf("%s", line) }
-		if err := cluster.Wait(ctx, p.Provider, o.wait.Timeout, cli.Ready, printLine); err != nil {
+		if err := cluster.Wait(ctx, p.Provider, o.wait.Timeout, takenOver, printLine); err != nil {
 			return err
 		}
 
@@ -55,11 +55,11 @@ func (o *options) takeOver(ctx context.Context, cluster *cli.Cluster, found *Fou
 // perform performs steps of the takeover.
 func (o *options) perform(ctx context.Context, steps []Step) error {
 	for _, step := range steps {
+		o.Printf("%s", step.Description)
+
 		if err := step.Do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.Description, err)
 		}
-
-		o.Printf("%s: done", step.Description)
 	}
 
 	return nil
