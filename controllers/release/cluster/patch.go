@@ -6,9 +6,11 @@ import (
 	"fmt"
 
 	"helm.sh/helm/v3/pkg/kube"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -42,12 +44,19 @@ func NewPatch(target *resource.Info, base runtime.Object, live *unstructured.Uns
 }
 
 func newPatch(target *resource.Info, base runtime.Object, live *unstructured.Unstructured) (*Patch, error) {
-	before, err := json.Marshal(withProviderOwners(base, live))
+	base = withProviderOwners(base, live)
+	wantedObject := target.Object
+
+	if isAggregated(target.Object) {
+		base, wantedObject = withoutRules(base), withoutRules(wantedObject)
+	}
+
+	before, err := json.Marshal(base)
 	if err != nil {
 		return nil, err
 	}
 
-	wanted, err := json.Marshal(target.Object)
+	wanted, err := json.Marshal(wantedObject)
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +80,31 @@ func newPatch(target *resource.Info, base runtime.Object, live *unstructured.Uns
 	data, err := strategicpatch.CreateThreeWayMergePatch(before, wanted, current, schema, true)
 
 	return &Patch{Type: types.StrategicMergePatchType, Data: data}, err
+}
+
+// isAggregated reports whether an object is a ClusterRole whose rules Kubernetes gathers from others.
+func isAggregated(o runtime.Object) bool {
+	role, ok := o.(*unstructured.Unstructured)
+	if !ok || role.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: rbacv1.GroupName, Kind: "ClusterRole"}) {
+		return false
+	}
+
+	_, aggregated := role.Object["aggregationRule"]
+
+	return aggregated
+}
+
+// withoutRules returns a ClusterRole without rules. A manifest has none for an aggregated one, so a patch would take
+// all permissions away until Kubernetes gathers the rules again.
+func withoutRules(o runtime.Object) runtime.Object {
+	role, ok := o.DeepCopyObject().(*unstructured.Unstructured)
+	if !ok {
+		return o
+	}
+
+	delete(role.Object, "rules")
+
+	return role
 }
 
 // DryRun returns what would become of an object with the patch.
