@@ -6,10 +6,24 @@ package blockyaml
 import (
 	"strings"
 	"unicode/utf8"
+
+	"sigs.k8s.io/yaml"
 )
 
 // maxDepth is the maximum depth of lists and maps in each other.
 const maxDepth = 100
+
+// Unmarshal parses an object in any style of YAML, with the library if necessary. The result is that of
+// sigs.k8s.io/yaml, or nil if the text contains only comments. Strings may share the memory of the text.
+func Unmarshal(text string) (object map[string]any, err error) {
+	if object, ok := Parse(text); ok {
+		return object, nil
+	}
+
+	err = yaml.Unmarshal([]byte(text), &object)
+
+	return object, err
+}
 
 // Parse parses an object. The result is that of sigs.k8s.io/yaml: numbers are float64. Strings share the
 // memory of the text. It reports false if the text is not in the style of this package.

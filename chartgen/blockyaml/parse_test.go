@@ -54,6 +54,18 @@ func TestParseLeavesToLibrary(t *testing.T) {
 	}
 }
 
+// TestUnmarshal: the library parses what this package does not understand.
+func TestUnmarshal(t *testing.T) {
+	g := NewWithT(t)
+
+	g.Expect(Unmarshal("a: b\n")).To(Equal(map[string]any{"a": "b"}))
+	g.Expect(Unmarshal("a: [b, 1.5]")).To(Equal(map[string]any{"a": []any{"b", 1.5}}))
+	g.Expect(Unmarshal("# a\n")).To(BeNil())
+
+	_, err := Unmarshal("a: [b\n")
+	g.Expect(err).To(MatchError(ContainSubstring("line 1")))
+}
+
 // TestParseProviders: most documents of real providers are understood.
 func TestParseProviders(t *testing.T) {
 	files, err := testproviders.Glob(t, "*/*/*-components.yaml")

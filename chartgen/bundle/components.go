@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/capstan-project/capstan/chartgen/blockyaml"
 	"github.com/capstan-project/capstan/chartgen/expr"
 	"github.com/capstan-project/capstan/chartgen/limit"
 )
@@ -191,7 +192,7 @@ func (p part) document() (doc *Document, values int, err error) {
 		return nil, 0, p.invalid(errEndsEarly.Error()+"; remove it", errEndsEarly)
 	}
 
-	content, err := decode(Normalize(expanded))
+	content, err := blockyaml.Unmarshal(Normalize(expanded))
 	if err != nil {
 		return nil, 0, p.invalidYAML(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/chartgen/blockyaml"
 	"github.com/capstan-project/capstan/chartgen/expr"
@@ -67,7 +66,7 @@ func (d *Document) Decode(values map[string]string) (map[string]any, error) {
 		return nil, err
 	}
 
-	return decode(Normalize(text))
+	return blockyaml.Unmarshal(Normalize(text))
 }
 
 // errEndsEarly is the error for text that parsers ignore.
@@ -128,15 +127,4 @@ func Normalize(text string) string {
 	}
 
 	return text
-}
-
-// decode parses a YAML mapping. It returns nil if the text contains only comments.
-func decode(text string) (content map[string]any, err error) {
-	if content, ok := blockyaml.Parse(text); ok {
-		return content, nil
-	}
-
-	err = yaml.Unmarshal([]byte(text), &content)
-
-	return content, err
 }

@@ -1,14 +1,18 @@
 package bundle
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/capstan-project/capstan/chartgen/blockyaml"
+)
 
 // OutlineObject parses an object, but not the schemas of CRDs and the webhooks of webhook configurations,
 // which make up most of a components file.
 func OutlineObject(text string) (map[string]any, error) {
-	content, err := decode(outline(text))
+	content, err := blockyaml.Unmarshal(outline(text))
 	if err != nil {
 		// The outline may be wrong, for example in flow style.
-		return decode(text)
+		return blockyaml.Unmarshal(text)
 	}
 
 	return content, nil

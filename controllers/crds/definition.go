@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/blockyaml"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/controllers/crds/versions"
 )
 
 const (
@@ -65,12 +65,12 @@ func (d definition) digestWith(kept []string) string {
 
 // parseUnstructured parses the file and keeps all its fields.
 func (d definition) parseUnstructured() (*unstructured.Unstructured, error) {
-	object := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(d.file.Data, &object.Object); err != nil {
+	content, err := blockyaml.Unmarshal(string(d.file.Data))
+	if err != nil {
 		return nil, &RefusedError{Name: d.name, Err: err}
 	}
 
-	return object, nil
+	return &unstructured.Unstructured{Object: content}, nil
 }
 
 // parse parses the file as a CRD.
@@ -86,10 +86,16 @@ func (d definition) parse() (*apiextensionsv1.CustomResourceDefinition, error) {
 // versionNames are the names of a definition's versions.
 type versionNames struct{ all, served []string }
 
-func newVersionNames(crd *apiextensionsv1.CustomResourceDefinition) versionNames {
-	names := versionNames{served: versions.Served(crd)}
-	for _, v := range crd.Spec.Versions {
-		names.all = append(names.all, v.Name)
+func newVersionNames(crd *unstructured.Unstructured) versionNames {
+	var names versionNames
+
+	for _, v := range bundle.NestedMaps(crd.Object, "spec", "versions") {
+		name := bundle.NestedString(v, "name")
+		names.all = append(names.all, name)
+
+		if v["served"] == true {
+			names.served = append(names.served, name)
+		}
 	}
 
 	return names
@@ -192,14 +198,17 @@ func DefinedKinds(files []chart.File) map[schema.GroupKind]DefinedKind {
 	kinds := map[schema.GroupKind]DefinedKind{}
 
 	for _, file := range files {
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.Unmarshal(file.Data, crd); err != nil {
+		crd, err := blockyaml.Unmarshal(string(file.Data))
+		if err != nil {
 			continue // applying it says why
 		}
 
-		kinds[schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}] = DefinedKind{
-			Resource:   schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural},
-			Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+		spec := bundle.NestedMap(crd, "spec")
+		group := bundle.NestedString(spec, "group")
+
+		kinds[schema.GroupKind{Group: group, Kind: bundle.NestedString(spec, "names", "kind")}] = DefinedKind{
+			Resource:   schema.GroupResource{Group: group, Resource: bundle.NestedString(spec, "names", "plural")},
+			Namespaced: bundle.NestedString(spec, "scope") == string(apiextensionsv1.NamespaceScoped),
 		}
 	}
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/typed"
 )
 
 // Drift is how another program has changed a CRD since it was applied. It contains no values.
@@ -97,15 +98,16 @@ func (a *Applier) facts(d definition) (*facts, error) {
 
 // parseFacts parses the file of a definition.
 func (d definition) parseFacts() (*facts, error) {
-	crd, err := d.parse()
-	if err != nil {
-		return nil, err
-	}
-
 	object, err := d.parseUnstructured()
 	if err != nil {
 		return nil, err
 	}
+
+	if err := typed.Check(object); err != nil {
+		return nil, &RefusedError{Name: d.name, Err: err}
+	}
+
+	names := newVersionNames(object)
 
 	bundle.MoveCRD(object, d.namespace)
 	unstructured.RemoveNestedField(object.Object, "spec", "versions")
@@ -117,7 +119,7 @@ func (d definition) parseFacts() (*facts, error) {
 	}
 
 	return &facts{
-		versions:    newVersionNames(crd),
+		versions:    names,
 		labels:      object.GetLabels(),
 		certificate: object.GetAnnotations()[v1alpha2.InjectCAAnnotation],
 		spec:        spec,

@@ -1,7 +1,9 @@
 package crds
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -84,6 +86,18 @@ func TestDriftOf(t *testing.T) {
 			g.Expect(facts.driftOf(live)).To(Equal(c.want))
 		})
 	}
+}
+
+// TestMistypedDefinition: what the API server would refuse is found before anything is applied.
+func TestMistypedDefinition(t *testing.T) {
+	g := NewWithT(t)
+
+	f := file("apple", "Apple", "first")
+	f.Data = bytes.ReplaceAll(f.Data, []byte("served: true"), []byte("served: \"true\""))
+
+	_, err := newDefinition(f, "target").parseFacts()
+	g.Expect(err).To(MatchError(ContainSubstring("spec.versions.served is a text")))
+	g.Expect(errors.As(err, new(*RefusedError))).To(BeTrue())
 }
 
 var _ = Describe("A CRD that another program changes", Ordered, func() {
