@@ -9,8 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
+	"github.com/capstan-project/capstan/chartgen/blockyaml"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 )
 
@@ -260,9 +259,10 @@ var plain = regexp.MustCompile(`^[A-Za-z0-9_/][A-Za-z0-9_./:=,;*+@-]*$`)
 // scalar returns text as a YAML scalar that parses as this text, or as the number or boolean that
 // is written the same way. It uses quotes only where they are necessary.
 func scalar(text string) string {
-	var value any
-	if plain.MatchString(text) && yaml.Unmarshal([]byte(text), &value) == nil {
-		switch value := value.(type) {
+	if plain.MatchString(text) {
+		parsed, _ := blockyaml.Unmarshal("value: " + text + "\n") // nil if it is not YAML
+
+		switch value := parsed["value"].(type) {
 		case string:
 			return text
 		case bool, float64:

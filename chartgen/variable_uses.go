@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/limit"
 )
@@ -51,14 +49,8 @@ func markedFields(doc *bundle.Document) markedValues {
 		marks[v.Name] = markBegin + v.Name + markEnd
 	}
 
-	var object map[string]any
-
-	text, err := doc.Text.Expand(marks)
-	if err == nil {
-		_, err = limit.Document(text)
-	}
-
-	if err != nil || yaml.Unmarshal([]byte(text), &object) != nil || limit.Depth(object) != nil {
+	object, err := doc.Decode(marks)
+	if err != nil || limit.Depth(object) != nil {
 		return nil
 	}
 

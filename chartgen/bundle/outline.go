@@ -21,12 +21,12 @@ func OutlineObject(text string) (map[string]any, error) {
 // outline removes the bulk from the text of an object in block style. It returns any other text
 // unchanged.
 func outline(text string) string {
-	head := "\n" + text
+	const crd = "kind: CustomResourceDefinition\n"
 
 	switch {
-	case strings.Contains(head, "\nkind: CustomResourceDefinition\n"):
+	case strings.HasPrefix(text, crd), strings.Contains(text, "\n"+crd):
 		return withoutSchemas(text)
-	case strings.Contains(head, "WebhookConfiguration\n"):
+	case strings.Contains(text, "WebhookConfiguration\n"):
 		return withoutWebhooks(text)
 	}
 

@@ -41,6 +41,11 @@ func (t *Text) Expand(variables map[string]string) (string, error) {
 		return "", err
 	}
 
+	// Most documents are literal text, which need not be copied.
+	if len(t.segments) == 1 && t.segments[0].expression == nil {
+		return t.segments[0].literal, nil
+	}
+
 	var b strings.Builder
 	b.Grow(t.literalSize())
 

@@ -64,10 +64,6 @@ type expression struct {
 	action       string // the template pipeline between {{ and }}
 }
 
-func (e *expression) syntaxError(err error) *SyntaxError {
-	return &SyntaxError{Line: e.line, Column: e.column, Expression: shorten(e.written), Err: err}
-}
-
 // Variable describes how a text uses a variable.
 type Variable struct {
 	Name string

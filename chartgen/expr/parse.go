@@ -10,23 +10,6 @@ import (
 	"github.com/drone/envsubst/v2/parse"
 )
 
-// ErrUnsupported marks expressions that clusterctl accepts but a chart cannot contain.
-var ErrUnsupported = errors.New("not supported in a chart")
-
-// SyntaxError reports an expression that cannot be parsed or compiled. Its position is that of the
-// outermost "${" in the parsed text.
-type SyntaxError struct {
-	Line, Column int    // starting at 1; columns count characters
-	Expression   string // as written, shortened to one line
-	Err          error  // the reason, and what to write instead
-}
-
-func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("line %d, column %d: expression %s: %v", e.Line, e.Column, e.Expression, e.Err)
-}
-
-func (e *SyntaxError) Unwrap() error { return e.Err }
-
 // legacy matches the form that clusterctl rewrites to ${NAME} before it evaluates expressions,
 // anywhere in the text.
 var legacy = regexp.MustCompile(`\$\{\s*([A-Za-z0-9_$]+)\s*\}`)
@@ -37,7 +20,13 @@ var legacyEscaped = regexp.MustCompile(`^\{(\s*)[A-Za-z0-9_$]+(\s*)\}`)
 // Parse parses text like clusterctl, including the legacy form ${ NAME }, "$$" for a single "$",
 // and NUL as the end of the text. Errors are of type *SyntaxError.
 func Parse(text string) (*Text, error) {
-	r := reader{source: text, line: 1, column: 1, text: &Text{required: map[string]bool{}}}
+	r := reader{
+		source: text,
+		text:   &Text{required: map[string]bool{}},
+		parsed: map[string]*parse.FuncNode{},
+		line:   1,
+		column: 1,
+	}
 	if err := r.read(); err != nil {
 		return nil, err
 	}
@@ -54,6 +43,7 @@ func Parse(text string) (*Text, error) {
 type reader struct {
 	source string
 	text   *Text
+	parsed map[string]*parse.FuncNode // by the source of an expression
 
 	line, column int // the position at the offset counted, starting at 1
 	counted      int
@@ -168,7 +158,7 @@ func (r *reader) expression(start int) (int, error) {
 
 		source := withoutLegacy(rest[:end])
 
-		tree, err := parse.Parse(source)
+		root, err := r.parse(source)
 		if err != nil {
 			if r.retries++; r.retries > maxRetries {
 				e := r.begin(start, rest)
@@ -178,7 +168,7 @@ func (r *reader) expression(start int) (int, error) {
 			continue
 		}
 
-		if root, ok := tree.Root.(*parse.FuncNode); ok {
+		if root != nil {
 			e := r.begin(start, rest[:end])
 			e.source, e.root = source, root
 
@@ -189,6 +179,23 @@ func (r *reader) expression(start int) (int, error) {
 			return start + end, nil
 		}
 	}
+}
+
+// parse parses an expression, the same one only once. It returns nil if the source is something else.
+func (r *reader) parse(source string) (*parse.FuncNode, error) {
+	if root := r.parsed[source]; root != nil {
+		return root, nil
+	}
+
+	tree, err := parse.Parse(source)
+	if err != nil {
+		return nil, err
+	}
+
+	root, _ := tree.Root.(*parse.FuncNode)
+	r.parsed[source] = root
+
+	return root, nil
 }
 
 // begin returns a new expression at an offset, which must not be less than in the previous call.
@@ -264,21 +271,6 @@ func (r *reader) reason(start int) error {
 		return fmt.Errorf(
 			"%w: write ${NAME}, ${NAME:=default}, or another form of envsubst, or \"$${\" for the literal text \"${\"", err)
 	}
-}
-
-// shorten returns the beginning of an expression, on one line, for messages.
-func shorten(source string) string {
-	const maxLength = 60
-
-	if end := strings.IndexAny(source, "\r\n"); end >= 0 {
-		source = source[:end]
-	}
-
-	if len(source) <= maxLength {
-		return source
-	}
-
-	return strings.ToValidUTF8(source[:maxLength], "") + "…"
 }
 
 // withoutLegacy rewrites the legacy form ${ NAME } to ${NAME}.
