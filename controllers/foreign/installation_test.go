@@ -72,10 +72,11 @@ func newFinder(
 	NewWithT(t).Expect(apiextensionsv1.AddToScheme(cached)).To(Succeed())
 
 	c := metadatafake.NewSimpleMetadataClient(scheme, objects...)
+	definitions = append(definitions, inventoryCRD())
 
 	return Finder{
 		Metadata:    c,
-		Definitions: fake.NewClientBuilder().WithScheme(cached).WithObjects(definitions...).WithObjects(inventoryCRD()).Build(),
+		Definitions: fake.NewClientBuilder().WithScheme(cached).WithObjects(definitions...).Build(),
 	}, c
 }
 

@@ -208,6 +208,7 @@ func show(ctx context.Context, b *bed.Bed, providers []v1alpha2.Provider) error 
 	} {
 		fmt.Printf("\n$ %s\n", strings.Join(command, " "))
 		cmd := b.Command(ctx, command[0], command[1:]...)
+
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if err := cmd.Run(); err != nil {
 			return fmt.Errorf("%s: %w", strings.Join(command, " "), err)
