@@ -71,8 +71,8 @@ func newFinder(
 	cached := runtime.NewScheme()
 	NewWithT(t).Expect(apiextensionsv1.AddToScheme(cached)).To(Succeed())
 
-	c := metadatafake.NewSimpleMetadataClient(scheme, objects...)
 	definitions = append(definitions, inventoryCRD())
+	c := metadatafake.NewSimpleMetadataClient(scheme, objects...)
 
 	return Finder{
 		Metadata:    c,
