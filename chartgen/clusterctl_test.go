@@ -41,6 +41,13 @@ const targetNamespace = "target-namespace"
 // TestEqualToClusterctl: for any values of the variables, Helm renders from the chart the same
 // objects that clusterctl's library generates from the same components.
 func TestEqualToClusterctl(t *testing.T) {
+	forEachRelease(t, compareWithClusterctl)
+}
+
+// forEachRelease tests all releases of all providers in parallel.
+func forEachRelease(t *testing.T, test func(*testing.T, *bundle.Bundle)) {
+	t.Helper()
+
 	for _, folder := range providerFolders(t) {
 		directory, err := source.NewDirectory(folder)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -50,9 +57,10 @@ func TestEqualToClusterctl(t *testing.T) {
 		for _, release := range releases {
 			t.Run(filepath.Base(folder)+"/"+release.Name, func(t *testing.T) {
 				t.Parallel()
+
 				b, err := directory.Fetch(t.Context(), release)
 				NewWithT(t).Expect(err).NotTo(HaveOccurred())
-				compareWithClusterctl(t, b)
+				test(t, b)
 			})
 		}
 	}

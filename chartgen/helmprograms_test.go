@@ -11,8 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
-	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/test/bed/tools"
 )
 
@@ -21,28 +21,14 @@ func TestHelmPrograms(t *testing.T) {
 	set, err := tools.Find()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-	for _, folder := range providerFolders(t) {
-		directory, err := source.NewDirectory(folder)
-		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-		releases, err := directory.Versions(t.Context())
+	forEachRelease(t, func(t *testing.T, b *bundle.Bundle) {
+		built, err := chartgen.Build(b)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-		for _, release := range releases {
-			t.Run(filepath.Base(folder)+"/"+release.Name, func(t *testing.T) {
-				t.Parallel()
-
-				g := NewWithT(t)
-				b, err := directory.Fetch(t.Context(), release)
-				g.Expect(err).NotTo(HaveOccurred())
-				built, err := chartgen.Build(b)
-				g.Expect(err).NotTo(HaveOccurred())
-
-				for _, program := range []string{tools.Helm3, tools.Helm4} {
-					acceptChart(t, set.Program(program), built)
-				}
-			})
+		for _, program := range []string{tools.Helm3, tools.Helm4} {
+			acceptChart(t, set.Program(program), built)
 		}
-	}
+	})
 }
 
 // acceptChart checks that a version of Helm lints and renders a chart without a warning.
