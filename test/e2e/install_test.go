@@ -167,11 +167,8 @@ var _ = Describe("The sample providers", Ordered, func() {
 
 	It("cause no writes while nothing happens", func(ctx SpecContext) {
 		quiet := func() int { return len(w.operatorWrites(anything)) }
-		settled := -1
 
-		Eventually(func() bool { before := settled; settled = quiet(); return before == settled }).WithPolling(idleSettle).
-			Should(BeTrue())
-		Consistently(quiet).WithTimeout(idleWatch).Should(Equal(settled))
+		Consistently(quiet).WithTimeout(idleWatch).Should(Equal(settled(quiet)))
 	})
 
 	It("reject a second resource for the same provider, which can be deleted without side effects", func(ctx SpecContext) {

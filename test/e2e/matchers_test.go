@@ -137,3 +137,15 @@ func (w *world) operatorWrites(keep func(bed.Request) bool) []bed.Request {
 
 // anything keeps every request.
 func anything(bed.Request) bool { return true }
+
+// settled waits until a count, such as of requests, stays the same for a while, and returns it.
+func settled(count func() int) int {
+	GinkgoHelper()
+
+	last := -1
+
+	Eventually(func() bool { before := last; last = count(); return before == last }).WithPolling(idleSettle).
+		Should(BeTrue())
+
+	return last
+}
