@@ -1,5 +1,6 @@
-// Package foreign recognizes what other programs have installed and Capstan must leave alone: releases that
-// have the name of a provider's release, and providers that are installed in another namespace.
+// Package foreign recognizes what other programs have installed. Capstan must leave alone releases that have the
+// name of a provider's release, and providers that are installed in another namespace. Of a provider that is adopted,
+// it finds out the version.
 package foreign
 
 import (

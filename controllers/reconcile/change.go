@@ -168,6 +168,10 @@ func (r *run) applyPlan(ctx context.Context, observed state.Observed) (_ release
 		return release.Result{}, err
 	}
 
+	if err := r.recordAdopted(ctx); err != nil {
+		return release.Result{}, err
+	}
+
 	return r.prepared.Apply()
 }
 

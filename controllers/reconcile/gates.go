@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
@@ -90,6 +91,14 @@ func (r *run) preparePlan(
 	}
 
 	return r.target.Releases.Prepare(ctx, r.plan.Release, observed, options)
+}
+
+// recordAdopted records with the revision which version another program has installed before.
+func (r *run) recordAdopted(ctx context.Context) error {
+	version, err := foreign.Version(ctx, r.target.APIReader, r.provider, r.prepared.Adopts())
+	r.prepared.SetAdoptedVersion(version)
+
+	return err
 }
 
 // waitForCore ends the change while core is not healthy and the plan needs it to be. What it lets pass

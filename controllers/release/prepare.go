@@ -124,6 +124,13 @@ func (p *Prepared) check(options PrepareOptions) error {
 	return client.DryRunTarget(p.session.store.CurrentManifests(), !options.CRDsFollow)
 }
 
+// Adopts returns the objects, as they are in the cluster, that belong to no release until they are applied.
+func (p *Prepared) Adopts() []*unstructured.Unstructured { return p.session.client.Adoptable() }
+
+// SetAdoptedVersion records, with the revision, the version of the provider that these objects are. It is empty if
+// that is unknown.
+func (p *Prepared) SetAdoptedVersion(version string) { p.session.store.SetAdoptedVersion(version) }
+
 // Apply changes the release to its desired state by one Helm action: an install if the release was
 // state.Absent, state.RecordsLost or state.Uninstalled, otherwise an upgrade. It first marks the newest revision
 // failed if the release was state.Interrupted. It returns when the objects are applied, ready or

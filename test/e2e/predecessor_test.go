@@ -191,28 +191,39 @@ var _ = Describe("A resource of cluster-api-operator", Ordered, rowPredecessor, 
 func (w *world) applyWithOwner(ctx context.Context, t tiny, p *v1alpha2.InfrastructureProvider) *appsv1.Deployment {
 	GinkgoHelper()
 
+	manager := w.createComponents(ctx, t, "capi-operator", metav1.OwnerReference{
+		APIVersion: v1alpha2.GroupVersion.String(), Kind: string(p.ProviderType()), Name: p.Name, UID: p.UID,
+	})
+	Expect(manager.OwnerReferences).NotTo(BeEmpty())
+
+	return manager
+}
+
+// createComponents creates a provider's objects as another program does: in the namespace of its resource, as a field
+// manager, and with owners of what is in the namespace. It returns the Deployment.
+func (w *world) createComponents(
+	ctx context.Context, t tiny, fieldManager string, owners ...metav1.OwnerReference,
+) *appsv1.Deployment {
+	GinkgoHelper()
+
+	p := t.resource()
 	components := strings.NewReplacer(t.name+"-system", p.Namespace, "${TINY_LEVEL:=info}", "info").Replace(t.components)
 	objects, err := utilyaml.ToUnstructured([]byte(components))
 	Expect(err).NotTo(HaveOccurred())
-
-	owner := metav1.OwnerReference{
-		APIVersion: v1alpha2.GroupVersion.String(), Kind: string(p.ProviderType()), Name: p.Name, UID: p.UID,
-	}
 
 	for i := range objects {
 		o := &objects[i]
 		o.SetLabels(map[string]string{v1alpha2.ClusterctlLabel: "", v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(p)})
 
 		if o.GetNamespace() != "" {
-			o.SetOwnerReferences([]metav1.OwnerReference{owner})
+			o.SetOwnerReferences(owners)
 		}
 
-		Expect(client.IgnoreAlreadyExists(w.client.Create(ctx, o, client.FieldOwner("capi-operator")))).To(Succeed())
+		Expect(client.IgnoreAlreadyExists(w.client.Create(ctx, o, client.FieldOwner(fieldManager)))).To(Succeed())
 	}
 
 	manager := &appsv1.Deployment{ObjectMeta: named(p.Namespace, t.name+"-controller-manager")}
 	Expect(w.client.Get(ctx, client.ObjectKeyFromObject(manager), manager)).To(Succeed())
-	Expect(manager.OwnerReferences).NotTo(BeEmpty())
 
 	return manager
 }

@@ -145,6 +145,19 @@ func (c *Client) setTarget(content string, list kube.ResourceList) error {
 	return nil
 }
 
+// Adoptable returns the target's objects, as they were read, that belong to no release.
+func (c *Client) Adoptable() []*unstructured.Unstructured {
+	var objects []*unstructured.Unstructured
+
+	for _, info := range c.target.objects {
+		if live := c.target.live[info]; live != nil && ownerOf(live) == "" {
+			objects = append(objects, live)
+		}
+	}
+
+	return objects
+}
+
 // parse returns the objects of a manifest, and those whose kinds do not exist.
 func (c *Client) parse(content string) (kube.ResourceList, []object.Key, error) {
 	objects, err := manifest.Decode(content)

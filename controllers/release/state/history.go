@@ -57,6 +57,8 @@ type Revision struct {
 	Unpruned bool
 	// Adopted is the number of objects that existed before the revision and belonged to no release.
 	Adopted int
+	// AdoptedVersion is the version of the provider that these objects were; empty if it is unknown.
+	AdoptedVersion string
 	// Failure is why the revision failed; empty if it did not, or if the reason is unknown.
 	Failure Failure
 	// Request that resulted in the revision, or that was handled last while it was the newest one. It is

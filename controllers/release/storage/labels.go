@@ -57,6 +57,9 @@ const (
 	// without any.
 	AdoptedLabel = v1alpha2.Prefix + "/adopted"
 
+	// AdoptedVersionLabel is the version of the provider that these objects were; absent if it is unknown.
+	AdoptedVersionLabel = v1alpha2.Prefix + "/adopted-version"
+
 	// StagedLabel is "true" until Engine.Advance has taken the last step with the revision.
 	StagedLabel = v1alpha2.Prefix + "/staged"
 
@@ -151,6 +154,7 @@ func RevisionOf(m *metav1.ObjectMeta) (state.Revision, bool) {
 		r.Unpruned = m.Labels[UnprunedLabel] == "true"
 		r.RollbackTo, _ = strconv.Atoi(m.Labels[RollbackLabel]) // 0 without the label
 		r.Adopted, _ = strconv.Atoi(m.Labels[AdoptedLabel])
+		r.AdoptedVersion = m.Labels[AdoptedVersionLabel]
 		r.Staged = m.Labels[StagedLabel] == "true"
 		r.Basis = basisOf(m.Labels)
 		r.Failure = state.Failure(m.Labels[FailureLabel])
@@ -171,6 +175,8 @@ type Labels struct {
 	ChartDigest string
 	// Paused is true if the revision scales the provider to zero.
 	Paused bool
+	// AdoptedVersion is the version that another program has installed before; empty if none has, or if it is unknown.
+	AdoptedVersion string
 	// RollbackTo is the revision that a rollback returns to; 0 for an install or upgrade.
 	RollbackTo int
 	// Staged is true if applying the objects once does not complete the revision.
@@ -198,6 +204,7 @@ func (l Labels) appliedTo(labels map[string]string, revision int) map[string]str
 	delete(applied, PausedLabel)
 	delete(applied, UnprunedLabel)
 	delete(applied, AdoptedLabel)
+	delete(applied, AdoptedVersionLabel)
 	delete(applied, StagedLabel)
 	delete(applied, RollbackLabel)
 	delete(applied, RequestLabel)
@@ -214,6 +221,10 @@ func (l Labels) appliedTo(labels map[string]string, revision int) map[string]str
 
 	if l.Staged {
 		applied[StagedLabel] = "true"
+	}
+
+	if l.AdoptedVersion != "" {
+		applied[AdoptedVersionLabel] = v1alpha2.LabelValue(l.AdoptedVersion)
 	}
 
 	if l.RollbackTo != 0 {

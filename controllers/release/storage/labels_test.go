@@ -19,7 +19,8 @@ import (
 func TestLabelsReplaceCopiedOnes(t *testing.T) {
 	g := NewWithT(t)
 	digest := chart.Digest([]byte("a chart"))
-	old := Labels{Holder: "old", Digest: "v1-old", Version: "v1.0.0", ChartDigest: digest, Paused: true, RollbackTo: 7}
+	old := Labels{Holder: "old", Digest: "v1-old", Version: "v1.0.0", ChartDigest: digest, Paused: true, RollbackTo: 7,
+		AdoptedVersion: "v0.9.0"}
 	copied := old.appliedTo(map[string]string{"team": "a"}, 1)
 	labels := Labels{Holder: strings.Repeat("long/", 30), Digest: "v1-new", Version: "v1.1.0+build"}.appliedTo(copied, 2)
 
@@ -29,6 +30,7 @@ func TestLabelsReplaceCopiedOnes(t *testing.T) {
 	g.Expect(labels).To(HaveKeyWithValue(ChartDigestLabel, ""))
 	g.Expect(labels).NotTo(HaveKey(RollbackLabel))
 	g.Expect(labels).NotTo(HaveKey(PausedLabel))
+	g.Expect(labels).NotTo(HaveKey(AdoptedVersionLabel))
 
 	for key, value := range labels {
 		g.Expect(validation.IsValidLabelValue(value)).To(BeEmpty(), key)
@@ -41,7 +43,7 @@ func TestRevisionOf(t *testing.T) {
 	created := metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 	changed := metav1.NewTime(created.Add(time.Minute))
 	metadata := func(changes map[string]string) *metav1.ObjectMeta {
-		own := Labels{Holder: "me", Digest: "v1-x", Version: "v1.0.0", Paused: true, RollbackTo: 1}
+		own := Labels{Holder: "me", Digest: "v1-x", Version: "v1.0.0", Paused: true, RollbackTo: 1, AdoptedVersion: "v0.9.0"}
 		labels := own.appliedTo(map[string]string{
 			ownerLabel:   ownerHelm,
 			nameLabel:    "core",
@@ -79,6 +81,7 @@ func TestRevisionOf(t *testing.T) {
 			Healthy:         true,
 			Paused:          true,
 			RollbackTo:      1,
+			AdoptedVersion:  "v0.9.0",
 			Created:         created.Time,
 			Changed:         changed.Time,
 			UID:             "uid",

@@ -185,11 +185,18 @@ func (s *Store) SetNewRevision(revision NewRevision) {
 	}
 
 	s.resumed = newest
+	s.new.Labels.AdoptedVersion = rel.Labels[AdoptedVersionLabel]
 	delete(s.revisions, newest)
 }
 
 // SetStaged records that applying the objects once does not complete the revision that the action creates.
 func (s *Store) SetStaged(staged bool) { s.new.Labels.Staged = staged }
+
+// SetAdoptedVersion records the version that another program has installed. If the action resumes a revision, the
+// first attempt may have changed that already: what it has recorded stays.
+func (s *Store) SetAdoptedVersion(version string) {
+	s.new.Labels.AdoptedVersion = cmp.Or(s.new.Labels.AdoptedVersion, version)
+}
 
 // SetNewChart sets the chart that is stored with the revision that the action creates. The action's own
 // has rendered files as templates.

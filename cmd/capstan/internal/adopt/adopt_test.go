@@ -142,6 +142,15 @@ func TestAdopted(t *testing.T) {
 		"another revision of the same version": {
 			revisions: []state.Revision{revision(2, 0, "v1.0.0"), revision(1, 9, "v1.0.0")}, want: "v1.0.0",
 		},
+		"upgraded with the adoption": {
+			revisions: []state.Revision{
+				{Number: 1, Adopted: 9, AdoptedVersion: "v1.0.0", Version: "v1.1.0", ChartDigest: "v1.1.0"},
+			},
+			err: "revision 1 of release /x has adopted v1.0.0 and upgraded it to v1.1.0 in one step; delete the resource with",
+		},
+		"the version that was installed": {
+			revisions: []state.Revision{{Number: 1, Adopted: 9, AdoptedVersion: "v1.0.0", Version: "v1.0.0"}}, want: "v1.0.0",
+		},
 		"upgraded": {
 			revisions: []state.Revision{revision(2, 0, "v1.1.0"), revision(1, 9, "v1.0.0")},
 			err:       "revision 2 of release /x has upgraded it from v1.0.0 to v1.1.0 since",

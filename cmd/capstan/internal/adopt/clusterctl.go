@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/distribution/reference"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,8 +13,8 @@ import (
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
-	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/predecessor"
 )
 
@@ -121,7 +119,7 @@ func labeled(ctx context.Context, cluster *cli.Cluster) ([]Installation, error) 
 		provider.SetNamespace(d.Namespace)
 		provider.SetName(name)
 
-		provider.GetSpec().Version = versionOf(&d)
+		provider.GetSpec().Version = foreign.ImageVersion(&d)
 		if provider.GetSpec().Version == "" {
 			return nil, fmt.Errorf("the version of %s is unknown: clusterctl's inventory has no item of it, and no image of "+
 				"Deployment %s/%s has a version as its tag; create the resource with the right version yourself", label,
@@ -134,29 +132,4 @@ func labeled(ctx context.Context, cluster *cli.Cluster) ([]Installation, error) 
 	}
 
 	return installations, nil
-}
-
-// versionOf returns the tag of the first image of a Deployment whose tag is a version; empty if there is none. The
-// manager's container comes first.
-func versionOf(d *appsv1.Deployment) string {
-	containers := slices.Clone(d.Spec.Template.Spec.Containers)
-	for i, c := range containers {
-		if c.Name == "manager" {
-			containers[0], containers[i] = containers[i], containers[0]
-		}
-	}
-
-	for _, c := range containers {
-		image, err := reference.ParseNormalizedNamed(c.Image)
-		if err != nil {
-			continue
-		}
-
-		tagged, isTagged := image.(reference.Tagged)
-		if isTagged && strings.HasPrefix(tagged.Tag(), "v") && ranges.IsExact(tagged.Tag()) {
-			return tagged.Tag()
-		}
-	}
-
-	return ""
 }

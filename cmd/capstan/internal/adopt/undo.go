@@ -70,6 +70,12 @@ func adopted(history state.History) (string, error) {
 			v1alpha2.KeepInstalledAnnotation)
 	}
 
+	if before := first.AdoptedVersion; before != "" && before != first.Version {
+		return "", fmt.Errorf("revision %d of release %s has adopted %s and upgraded it to %s in one step; delete the "+
+			"resource with the annotation %s: \"true\" to keep what is installed", first.Number, history.Release, before,
+			first.Version, v1alpha2.KeepInstalledAnnotation)
+	}
+
 	for _, r := range slices.Backward(history.Revisions) {
 		if r.Version != first.Version || r.ChartDigest != first.ChartDigest {
 			return "", fmt.Errorf("revision %d of release %s has upgraded it from %s to %s since; delete the resource with "+
