@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/limit"
+	"github.com/capstan-project/capstan/chartgen/marks"
 )
 
 // crdFile returns the file of a CRD in crds/: its text with clusterctl's labels. Helm does not
@@ -34,7 +35,10 @@ func crdFile(doc *bundle.Document, label string) ([]byte, error) {
 
 	text = bundle.Normalize(text)
 
-	if edited, ok := insertLabels(text, label); ok && isRelabelled(edited, text, label) {
+	// Helm and kubectl read the file with a library that mistakes byte order marks, unless they are written as
+	// escape sequences.
+	edited, ok := insertLabels(text, label)
+	if ok && !marks.Contains(text) && isRelabelled(edited, text, label) {
 		return []byte(edited), nil
 	}
 
@@ -180,7 +184,7 @@ func setLabels(object *unstructured.Unstructured, label string) {
 
 // readObject parses an object and keeps large integers exact.
 func readObject(text []byte) (*unstructured.Unstructured, error) {
-	data, err := yaml.YAMLToJSON(text)
+	data, err := marks.ToJSON(string(text))
 	if err != nil {
 		return nil, err
 	}

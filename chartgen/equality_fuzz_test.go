@@ -110,7 +110,7 @@ func randomRecipe(seed uint64) []byte {
 
 // deliberate are the reasons for which Capstan refuses what clusterctl's library accepts, in addition to components
 // that are valid only with certain values; see docs/differences.md. The other differences are what Capstan
-// corrects, in differences_test.go, and Helm's annotations, in helm_test.go.
+// corrects, in differences_test.go and marks_test.go, and Helm's annotations, in helm_test.go.
 var deliberate = []string{
 	// clusterctl ignores the rest of the object, or applies it as another one.
 	"a value contains line breaks that end the object early",
@@ -146,7 +146,7 @@ func compareBundle(t *testing.T, components string, values map[string]string) bo
 	// CRDs in charts have the defaults of their variables, which other objects do not use here.
 	delete(values, "IN_CRD")
 
-	want, wantErr := fromClusterctl(t.Context(), b, values)
+	want, wantErr := fromClusterctlWithMarks(t.Context(), b, values)
 	if wantErr != nil {
 		g.Expect(gotErr).To(HaveOccurred(), "clusterctl fails with %v for %s", wantErr, input)
 		return false
@@ -191,7 +191,7 @@ func isValidByDefault(ctx context.Context, b *bundle.Bundle) bool {
 		}
 	}
 
-	_, err = fromClusterctl(ctx, b, values)
+	_, err = fromClusterctlWithMarks(ctx, b, values)
 
 	return err == nil
 }

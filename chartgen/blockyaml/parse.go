@@ -4,23 +4,38 @@
 package blockyaml
 
 import (
+	"encoding/json"
 	"strings"
 	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/chartgen/marks"
 )
 
 // maxDepth is the maximum depth of lists and maps in each other.
 const maxDepth = 100
 
 // Unmarshal parses an object in any style of YAML, with the library if necessary. The result is that of
-// sigs.k8s.io/yaml, or nil if the text contains only comments. Strings may share the memory of the text.
+// sigs.k8s.io/yaml without its error with byte order marks, or nil if the text contains only comments. Strings
+// may share the memory of the text.
 func Unmarshal(text string) (object map[string]any, err error) {
 	if object, ok := Parse(text); ok {
 		return object, nil
 	}
 
-	err = yaml.Unmarshal([]byte(text), &object)
+	if !marks.Contains(text) {
+		err = yaml.Unmarshal([]byte(text), &object)
+
+		return object, err
+	}
+
+	data, err := marks.ToJSON(text)
+	if err != nil {
+		return nil, err
+	}
+
+	err = json.Unmarshal(data, &object)
 
 	return object, err
 }

@@ -19,7 +19,9 @@ by which the values know the object: its own if no variable is part of it.
 {{- /* clusterctl's reader ends all lines, the last one too, with a line feed. */ -}}
 {{- $text = $text | trimPrefix "\ufeff" | replace "\r\n" "\n" -}}
 {{- if not (hasSuffix "\n" $text) }}{{ $text = printf "%s\n" $text }}{{ end -}}
-{{- $object := fromYaml $text -}}
+{{- /* The YAML library skips characters after some byte order marks, so it gets a placeholder instead of them. */ -}}
+{{- $object := fromYaml ($text | replace "\ufeff" "\ufdd0") -}}
+{{- if contains "\ufeff" $text }}{{ $object = $object | toJson | replace "\ufdd0" "\ufeff" | fromJson }}{{ end -}}
 {{- if hasKey $object "Error" -}}
   {{- fail (printf "%s is not valid YAML with the given variables: %s" $name $object.Error) -}}
 {{- end -}}
@@ -38,7 +40,7 @@ by which the values know the object: its own if no variable is part of it.
   {{- include "capstan.workload" (list $object $root.Values (index . 3)) -}}
   {{- $yaml := toYaml $object -}}
   {{- /* A parser would merge maps for this key, which the YAML library does not quote. JSON is YAML, too. */ -}}
-  {{- if regexMatch "(?m)^[ -]*<<:" $yaml }}{{ $yaml = toJson $object }}{{ end -}}
+  {{- if regexMatch "(?m)^[ -]*<<:" $yaml }}{{ $yaml = toJson $object | replace "\ufeff" "\\ufeff" }}{{ end -}}
   {{- /* Helm deletes these words from its output, once, which restores them. */ -}}
   {{- $yaml = $yaml | replace "<no value>" "<no <no value>value>" -}}
   {{- $yaml -}}
