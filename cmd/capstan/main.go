@@ -20,6 +20,7 @@ import (
 	_ "github.com/capstan-project/capstan/cmd/capstan/internal/headroom"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/providers"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/registries"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/setup"
 )
 
 // version is set by the linker.
@@ -59,6 +60,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		clusters.NewCRDsCommand(options),
 		clusters.NewGenerateCommand(options),
 		registries.NewMirrorCommand(options),
+		setup.NewCommand(options, version),
 		providers.NewStatusCommand(options),
 		providers.NewHistoryCommand(options),
 		providers.NewDiffCommand(options),

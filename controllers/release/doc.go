@@ -16,6 +16,7 @@
 // leader election. Recovery relies on it: a revision that another holder left pending is not in
 // progress any more.
 //
-// Only this package and the packages below it import Helm's packages action, kube and storage.
-// Helm's package release, for the type of a rendered release, is imported by chartgen/render too.
+// Only this package and the packages below it import Helm's packages action, kube and storage, as well
+// as `capstan init`, which installs the charts of cert-manager and the operator. Helm's package release,
+// for the type of a rendered release, is imported by chartgen/render too.
 package release

@@ -42,6 +42,13 @@ func newClusterctl(ctx context.Context, w *world, repository string, labels ...s
 	Expect(err).NotTo(HaveOccurred())
 	Expect(set.WithClusterctl().Build(ctx, GinkgoWriter)).To(Succeed())
 
+	return clusterctl{w, set.Program(tools.Clusterctl), clusterctlConfig(repository, labels...)}
+}
+
+// clusterctlConfig writes a configuration of clusterctl with providers from a local repository, and returns its path.
+func clusterctlConfig(repository string, labels ...string) string {
+	GinkgoHelper()
+
 	folder, err := filepath.Abs(repository)
 	Expect(err).NotTo(HaveOccurred())
 
@@ -55,10 +62,10 @@ func newClusterctl(ctx context.Context, w *world, repository string, labels ...s
 			filepath.Join(folder, label, "latest", kind.ComponentsFile()))
 	}
 
-	c := clusterctl{w, set.Program(tools.Clusterctl), filepath.Join(GinkgoT().TempDir(), "clusterctl.yaml")}
-	Expect(os.WriteFile(c.config, []byte(content.String()), 0o600)).To(Succeed())
+	file := filepath.Join(GinkgoT().TempDir(), "clusterctl.yaml")
+	Expect(os.WriteFile(file, []byte(content.String()), 0o600)).To(Succeed())
 
-	return c
+	return file
 }
 
 // run runs clusterctl with additional variables, and returns what it prints.

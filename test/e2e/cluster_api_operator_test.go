@@ -29,6 +29,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/predecessor"
+	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
@@ -253,7 +254,7 @@ func describeTakeover(stop func(*peer, context.Context, []v1alpha2.Provider)) {
 			Skip(peerVariable + " and " + peerComponentsVariable + " do not name its manager and its components")
 		}
 
-		w = emptyWorld()
+		w = emptyWorld(bed.Options{})
 		w.createOperatorDeployment(ctx)
 
 		p = newPeer(ctx, w)

@@ -69,18 +69,18 @@ var _ = AfterEach(func() {
 func newWorld(ctx context.Context, apiServerFlags ...string) *world {
 	GinkgoHelper()
 
-	w := emptyWorld(apiServerFlags...)
+	w := emptyWorld(bed.Options{APIServerFlags: apiServerFlags})
 	Expect(harness.InstallCRDs(ctx, w.client, root)).To(Succeed())
 
 	return w
 }
 
 // emptyWorld is newWorld without the operator's CRDs.
-func emptyWorld(apiServerFlags ...string) *world {
+func emptyWorld(options bed.Options) *world {
 	GinkgoHelper()
 
 	w := &world{log: filepath.Join(GinkgoT().TempDir(), "operator.log")}
-	w.bed = bedtest.Start(GinkgoT(), bed.Options{APIServerFlags: apiServerFlags})
+	w.bed = bedtest.Start(GinkgoT(), options)
 
 	worlds = append(worlds, w)
 

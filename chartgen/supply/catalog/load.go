@@ -42,16 +42,25 @@ func LoadUser() (*Catalog, error) {
 
 // loadUserFile reads the user's configuration file, or returns clusterctl's built-in list.
 func loadUserFile() (*Catalog, error) {
+	if file := UserFile(); file != "" {
+		return Load(file)
+	}
+
+	return Parse(nil)
+}
+
+// UserFile returns the path of the user's configuration file; empty if there is none.
+func UserFile() string {
 	for _, folder := range UserFolders() {
 		for _, extension := range []string{"yaml", "yml", "json"} {
 			file := filepath.Join(folder, "clusterctl."+extension)
 			if _, err := os.Stat(file); err == nil {
-				return Load(file)
+				return file
 			}
 		}
 	}
 
-	return Parse(nil)
+	return ""
 }
 
 // UserFolders returns the folders in which clusterctl looks for the user's configuration, in order.

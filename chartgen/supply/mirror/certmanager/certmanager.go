@@ -1,10 +1,12 @@
-// Package certmanager knows where cert-manager is published, so that it can be mirrored together
-// with the providers that need it.
+// Package certmanager knows where cert-manager is published, so that it can be mirrored and installed
+// together with the providers that need it.
 package certmanager
 
 import (
 	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-project/capstan/chartgen/supply/mirror"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
@@ -12,9 +14,16 @@ import (
 
 // The chart is in the folder charts of a registry's path, the images are next to that folder.
 const (
-	chartPath   = "charts/cert-manager"
+	// Version is the version of cert-manager that `capstan init` installs unless another is named.
+	Version = "v1.21.2"
+	// ChartName is the name of the chart, in a mirror too.
+	ChartName = "cert-manager"
+
+	chartPath   = "charts/" + ChartName
 	imagePrefix = "cert-manager-"
-	publicChart = "oci://quay.io/jetstack/" + chartPath
+
+	publicFolder = "jetstack/"
+	publicChart  = "oci://quay.io/" + publicFolder + chartPath
 )
 
 // images are the images that the chart uses with its default values, and the values that contain
@@ -62,6 +71,21 @@ func Images(chart oci.Reference) []string {
 	}
 
 	return names
+}
+
+// ImageValues returns the values with which the chart takes its images from a mirror: a registry, as
+// host[:port][/path], with the images in the repositories that they have in the public registry.
+func ImageValues(registry string) map[string]any {
+	values := map[string]any{}
+
+	for _, image := range images {
+		fields := strings.Split(image.value, ".")
+
+		// Only constants can be wrong here.
+		_ = unstructured.SetNestedField(values, registry+"/"+publicFolder+imagePrefix+image.name, fields...)
+	}
+
+	return values
 }
 
 // InstallCommand returns the command that installs cert-manager from a mirror that contains the

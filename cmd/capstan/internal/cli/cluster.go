@@ -67,6 +67,9 @@ func (f *ClusterFlags) ContextNamespace() (string, error) {
 	return namespace, err
 }
 
+// Getter returns what Helm connects to the cluster with.
+func (f *ClusterFlags) Getter() genericclioptions.RESTClientGetter { return f.kubectl }
+
 // Cluster is a connection to the management cluster.
 type Cluster struct {
 	Config    *rest.Config

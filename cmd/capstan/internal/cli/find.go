@@ -44,6 +44,19 @@ func (c *Cluster) ProvidersIn(ctx context.Context, namespace string) ([]v1alpha2
 	return all, nil
 }
 
+// HasProviderKinds reports whether the cluster has resource types for providers: Capstan's, or those of
+// cluster-api-operator, which have the same names.
+func (c *Cluster) HasProviderKinds() (bool, error) {
+	kind := v1alpha2.CoreProviderType.GroupVersionKind()
+
+	_, err := c.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+
+	return err == nil, err
+}
+
 // Find returns the provider that an argument names: by clusterctl's label (infrastructure-aws), by
 // kind and name (infrastructureprovider/aws, infrastructure/aws), or by its name if only one
 // provider has that.

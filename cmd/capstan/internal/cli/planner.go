@@ -24,6 +24,8 @@ import (
 type PlannerFlags struct {
 	operatorNamespace string
 	config            operatorconfig.Config
+	// newOperator is used instead of the flags if the cluster has no operator; it may be nil.
+	newOperator *operatorconfig.Config
 }
 
 // AddPlannerFlags adds the operator's flags to a command that plans what the operator would do.
@@ -69,9 +71,19 @@ func AddPlannerFlags(flags *pflag.FlagSet) *PlannerFlags {
 	return f
 }
 
+// Given returns the operator's settings that flags override; the others are empty.
+func (f *PlannerFlags) Given() operatorconfig.Config { return f.config }
+
+// OperatorNamespace returns the value of --operator-namespace.
+func (f *PlannerFlags) OperatorNamespace() string { return f.operatorNamespace }
+
+// PlanForNewOperator makes the planner use a configuration if there is no operator in the cluster yet.
+func (f *PlannerFlags) PlanForNewOperator(config *operatorconfig.Config) { f.newOperator = config }
+
 // Planner computes what the operator would do, and changes nothing.
 type Planner struct {
 	planner *plan.Planner
+	reader  *preview
 	cluster *Cluster
 	crds    *crds.Applier
 	folder  string
@@ -120,7 +132,8 @@ func (p *Planner) connect(c *Cluster, registry *fetch.Registry, config *operator
 		return err
 	}
 
-	reader := readOnly{c.Client}
+	reader := &preview{Client: c.Client}
+	p.reader = reader
 
 	p.cluster = c
 	p.crds = crds.NewApplier(crds.Clients{Client: definitions})
@@ -158,6 +171,8 @@ func (f *PlannerFlags) operatorConfig(
 	forbidden := apierrors.IsForbidden(err) // not every user may list the Deployments of all namespaces
 
 	switch {
+	case missing && f.newOperator != nil:
+		return f.newOperator, nil
 	case missing || ambiguous || forbidden:
 		o.Warnf(
 			"the operator's configuration is unknown, so its defaults are used: %s; "+
@@ -219,25 +234,12 @@ func (p *Planner) Chart(ctx context.Context, provider v1alpha2.Provider) (*plan.
 	return planned.Chart, err
 }
 
+// Assume makes the planner choose versions as if a provider was installed that has the contract.
+func (p *Planner) Assume(provider v1alpha2.Provider, contract string) {
+	p.reader.assume(provider, contract)
+}
+
 // Versions lists the versions that a provider's source offers, newest first.
 func (p *Planner) Versions(ctx context.Context, provider v1alpha2.Provider) ([]plan.Version, error) {
 	return p.planner.Versions(ctx, provider)
 }
-
-// readOnly is a client whose writes succeed and do nothing: a store keeps the charts that it finds in
-// the chart repository in the cluster, too.
-type readOnly struct{ client.Client }
-
-// Create does nothing.
-func (readOnly) Create(context.Context, client.Object, ...client.CreateOption) error { return nil }
-
-// Update does nothing.
-func (readOnly) Update(context.Context, client.Object, ...client.UpdateOption) error { return nil }
-
-// Patch does nothing.
-func (readOnly) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
-	return nil
-}
-
-// Delete does nothing.
-func (readOnly) Delete(context.Context, client.Object, ...client.DeleteOption) error { return nil }

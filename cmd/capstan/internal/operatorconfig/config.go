@@ -70,7 +70,7 @@ func labelText() string { return "app.kubernetes.io/name=" + label["app.kubernet
 // one means all. Files that the operator has from Secrets and ConfigMaps are copied into folder. The
 // error can be a *NotFoundError or an *AmbiguousError.
 func Read(ctx context.Context, c client.Reader, namespace, folder string) (*Config, error) {
-	deployment, err := find(ctx, c, namespace)
+	deployment, err := Find(ctx, c, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func Read(ctx context.Context, c client.Reader, namespace, folder string) (*Conf
 		}
 	}
 
-	config, err := parse(append(operator.Command, operator.Args...))
+	config, err := Parse(append(operator.Command, operator.Args...))
 	if err != nil {
 		return nil, fmt.Errorf("the Deployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
 	}
@@ -134,8 +134,9 @@ func Read(ctx context.Context, c client.Reader, namespace, folder string) (*Conf
 	return config, nil
 }
 
-// find returns the Deployment of the operator.
-func find(ctx context.Context, c client.Reader, namespace string) (*appsv1.Deployment, error) {
+// Find returns the operator's Deployment, which it looks for in a namespace; an empty one means all. The
+// error can be a *NotFoundError or an *AmbiguousError.
+func Find(ctx context.Context, c client.Reader, namespace string) (*appsv1.Deployment, error) {
 	list := &appsv1.DeploymentList{}
 	if err := c.List(ctx, list, client.InNamespace(namespace), label); err != nil {
 		return nil, fmt.Errorf("list Deployments: %w", err)
@@ -156,8 +157,8 @@ func find(ctx context.Context, c client.Reader, namespace string) (*appsv1.Deplo
 	return nil, &AmbiguousError{Deployments: names}
 }
 
-// parse reads the settings from the operator's command line.
-func parse(args []string) (*Config, error) {
+// Parse reads the settings from the operator's command line. Files are paths in its pod.
+func Parse(args []string) (*Config, error) {
 	c := &Config{}
 	flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -264,8 +265,13 @@ func (o *mirrorOptions) copyToRegistry(ctx context.Context, client *oci.Client, 
 }
 
 func (o *mirrorOptions) copy(ctx context.Context, items []*mirror.Item, target mirror.Target) error {
-	progress := newProgress(o.ErrOut, items)
-	err := mirror.Copy(ctx, items, target, mirror.Options{Parallel: o.parallel, Observer: progress})
+	return Copy(ctx, o.ErrOut, items, target, o.parallel)
+}
+
+// Copy copies items to a mirror, up to a number of them at the same time, and shows the progress.
+func Copy(ctx context.Context, out io.Writer, items []*mirror.Item, target mirror.Target, parallel int) error {
+	progress := newProgress(out, items)
+	err := mirror.Copy(ctx, items, target, mirror.Options{Parallel: parallel, Observer: progress})
 
 	progress.end()
 

@@ -1,0 +1,182 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/mirror"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/registries"
+	"github.com/capstan-project/capstan/controllers/fetch"
+)
+
+// fieldOwner is the field manager of what the command creates.
+const fieldOwner = client.FieldOwner("capstan-cli")
+
+// carryOut carries out a plan. It can be repeated after an error.
+func (o *options) carryOut(ctx context.Context, cluster *cli.Cluster, p *setupPlan) error {
+	if p.certManager != nil {
+		o.Printf("Installing %s", p.certManager)
+
+		if err := p.certManager.apply(ctx, o.cluster.Getter(), o.wait.Timeout); err != nil {
+			return err
+		}
+	}
+
+	if p.operator != nil {
+		o.Printf("Installing %s", &p.operator.chartRelease)
+
+		if err := create(ctx, cluster, namespace(p.operator.namespace), p.operator.mounted...); err != nil {
+			return err
+		}
+
+		if err := p.operator.apply(ctx, o.cluster.Getter(), o.wait.Timeout); err != nil {
+			return err
+		}
+	}
+
+	for _, provider := range p.providers {
+		if provider.exists {
+			continue
+		}
+
+		objects := provider.objects()
+		if err := create(ctx, cluster, objects[0], objects[1:]...); err != nil {
+			return err
+		}
+
+		o.Printf("%s created", v1alpha2.FullName(provider.resource))
+	}
+
+	if !o.wait.Wait {
+		return nil
+	}
+
+	resources := make([]v1alpha2.Provider, 0, len(p.providers))
+	for _, provider := range p.providers {
+		resources = append(resources, provider.resource)
+	}
+
+	return o.waitForAll(ctx, cluster, resources)
+}
+
+// create creates objects that do not exist, and sets the keys of Secrets that do.
+func create(ctx context.Context, cluster *cli.Cluster, first client.Object, others ...client.Object) error {
+	for _, object := range append([]client.Object{first}, others...) {
+		kind := object.GetObjectKind().GroupVersionKind()
+
+		err := cluster.Client.Create(ctx, object, fieldOwner)
+		if apierrors.IsAlreadyExists(err) {
+			err = update(ctx, cluster, object)
+		}
+
+		if err != nil {
+			return fmt.Errorf("create %s %s: %w", kind.Kind, client.ObjectKeyFromObject(object), err)
+		}
+	}
+
+	return nil
+}
+
+// update sets the keys of a Secret, of an earlier attempt or of the user. Other objects stay as they are.
+func update(ctx context.Context, cluster *cli.Cluster, object client.Object) error {
+	secret, isSecret := object.(*corev1.Secret)
+	if !isSecret {
+		return nil
+	}
+
+	existing := &corev1.Secret{}
+	if err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(object), existing); err != nil {
+		return err
+	}
+
+	base := existing.DeepCopy()
+	existing.StringData = secret.StringData
+
+	if existing.Data == nil {
+		existing.Data = map[string][]byte{}
+	}
+
+	maps.Copy(existing.Data, secret.Data)
+
+	return cluster.Client.Patch(ctx, existing, client.MergeFrom(base), fieldOwner)
+}
+
+// namespace returns a Namespace.
+func namespace(name string) *corev1.Namespace {
+	return &corev1.Namespace{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+	}
+}
+
+// objects returns the provider's Namespace, the Secret with its variables if it has any, and its resource.
+func (p *provider) objects() []client.Object {
+	objects := []client.Object{namespace(p.resource.GetNamespace())}
+	values := map[string]string{}
+
+	for _, v := range p.variables {
+		if v.from != "" {
+			values[v.name] = v.value
+		}
+	}
+
+	if len(values) > 0 {
+		secret := &corev1.Secret{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: p.resource.GetNamespace(), Name: v1alpha2.Label(p.resource) + "-variables",
+			},
+			StringData: values,
+		}
+		p.resource.GetSpec().SecretName = secret.Name
+		objects = append(objects, secret)
+	}
+
+	return append(objects, p.resource)
+}
+
+// copyArchive copies the archive to the mirror.
+func (o *options) copyArchive(ctx context.Context) error {
+	if o.dryRun {
+		return errors.New("--archive cannot be used with --dry-run; copy the archive with `capstan mirror` first")
+	}
+
+	given := o.planner.Given()
+	if given.ChartRepository == "" {
+		return errors.New("--archive needs a registry to copy to; set --chart-repository, such as " +
+			"oci://registry.example.com/capi/charts")
+	}
+
+	base, err := mirror.ParseChartRepository(given.ChartRepository)
+	if err != nil {
+		return fmt.Errorf("--chart-repository: %w", err)
+	}
+
+	registry, err := fetch.NewRegistry("", given.RegistryConfig, given.RegistryCA)
+	if err != nil {
+		return err
+	}
+
+	items, err := mirror.OpenArchive(ctx, o.archive)
+	if err != nil {
+		return err
+	}
+
+	o.Printf("Copying %s from %s to %s", cli.Count(len(items), "artifact"), o.archive, base)
+
+	target := &mirror.Registry{Client: registry.Client, Base: base}
+
+	return registries.Copy(ctx, o.ErrOut, items, target, parallelCopies)
+}
+
+// parallelCopies is the number of artifacts that are copied at the same time.
+const parallelCopies = 4

@@ -1,0 +1,140 @@
+// Package setup turns a Kubernetes cluster into a management cluster.
+package setup
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/capstan-project/capstan/chartgen/supply/mirror/certmanager"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+)
+
+// options are the flags of `init`.
+type options struct {
+	*cli.Options
+
+	cluster *cli.ClusterFlags
+	planner *cli.PlannerFlags
+	wait    *cli.WaitFlags
+	output  *cli.OutputFlags
+
+	selected          selection
+	variables         string
+	certManager       string
+	certManagerValues string
+	operatorValues    string
+	archive           string
+	dryRun            bool
+}
+
+// NewCommand returns `capstan init`. The version is that of the program, and of the operator that it installs.
+func NewCommand(o *cli.Options, version string) *cobra.Command {
+	opts := &options{Options: o, selected: selection{}}
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Turn a cluster into a management cluster",
+		Long: `Install cert-manager, the operator and providers, and wait until all of them are ready. If the cluster has no
+core provider yet, core and the kubeadm providers are installed unless others are named, as with clusterctl.
+
+The variables of the providers come from --variables, from the environment and from the configuration file, in this
+order of precedence. The command lists what each provider needs before it changes anything, asks for required
+variables that are missing if it runs on a terminal, and writes the values to a Secret for each provider.
+
+cert-manager and the operator are Helm releases. What the cluster has already is left as it is, so the command can be
+run again after an error, or to add providers. With --chart-repository and --image-registry, everything comes from a
+mirror; --archive copies an archive made by "capstan mirror" there first.
+
+With --output yaml or json, the command prints all objects, also those of the two charts and the Secrets with the
+values of variables, and changes nothing.`,
+		Example: `  capstan init --infrastructure aws
+  capstan init --core cluster-api:v1.13.5 --infrastructure docker --variables variables.yaml
+  capstan init --infrastructure aws --dry-run
+  capstan init --infrastructure aws --archive mirror.tar --chart-repository oci://registry.example.com/capi/charts \
+    --image-registry registry.example.com/capi`,
+		Args: cli.Arguments(0, 0, "no arguments; name providers with flags such as --infrastructure"),
+	}
+
+	flags := cmd.Flags()
+	opts.cluster = cli.AddClusterFlags(flags)
+	opts.planner = cli.AddPlannerFlags(flags)
+	opts.wait = cli.AddWaitFlags(flags, "the providers are ready")
+	opts.output = cli.AddOutputFlags(flags)
+	opts.selected.addFlags(flags)
+
+	flags.StringVar(&opts.variables, "variables", "", "File with variables of the providers, as NAME: value.")
+	flags.StringVar(&opts.certManager, "cert-manager", certmanager.Version,
+		"Version of cert-manager to install if its API is missing; or its chart, as oci://REGISTRY/PATH:VERSION or a "+
+			".tgz file; or none.")
+	flags.StringVar(&opts.certManagerValues, "cert-manager-values", "", "File with values for cert-manager's chart.")
+	flags.StringVar(&opts.operatorValues, "operator-values", "", "File with values for the operator's chart.")
+	flags.StringVar(&opts.archive, "archive", "",
+		"Archive to copy to the mirror first: to the parent of --chart-repository.")
+	flags.BoolVar(&opts.dryRun, "dry-run", false, "Only show what would be done.")
+
+	cmd.RunE = cli.Run(func(ctx context.Context, _ []string) error { return opts.run(ctx, version) })
+
+	return cmd
+}
+
+func (o *options) run(ctx context.Context, version string) error {
+	printer, err := o.output.Printer(o.Out)
+	if err != nil {
+		return err
+	}
+
+	cluster, err := o.cluster.Connect()
+	if err != nil {
+		return err
+	}
+
+	o.dryRun = o.dryRun || printer.Format != cli.FormatTable
+
+	if o.archive != "" {
+		if err := o.copyArchive(ctx); err != nil {
+			return err
+		}
+	}
+
+	plan, err := o.plan(ctx, cluster, version)
+	if err != nil {
+		return err
+	}
+
+	if printer.Format == cli.FormatTable {
+		plan.print(printer)
+	}
+
+	if !o.dryRun {
+		if err := o.prompt(plan); err != nil {
+			return err
+		}
+	}
+
+	if err := plan.incomplete(); err != nil {
+		return err
+	}
+
+	switch {
+	case printer.Format != cli.FormatTable:
+		return plan.printManifests(ctx, cluster, printer)
+	case o.dryRun:
+		return nil
+	}
+
+	start := time.Now()
+
+	if err := o.carryOut(ctx, cluster, plan); err != nil {
+		if ctx.Err() != nil {
+			return errors.New("interrupted; run the same command again to continue")
+		}
+
+		return err
+	}
+
+	o.Printf("Done after %s", time.Since(start).Round(100*time.Millisecond))
+
+	return nil
+}

@@ -1,0 +1,207 @@
+package setup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers/plan"
+)
+
+// setupPlan is what has to be done to a cluster.
+type setupPlan struct {
+	// certManager and operator are nil if they do not have to be installed.
+	certManager *chartRelease
+	operator    *operator
+	// certManagerNote and operatorNote say where they come from, or why they are not installed.
+	certManagerNote, operatorNote string
+
+	providers []*provider
+}
+
+// provider is one to install.
+type provider struct {
+	resource v1alpha2.Provider
+	// exists is set if the resource is in the cluster already, which is not changed then.
+	exists bool
+	// variables are those of the provider's chart, sorted by name.
+	variables []variable
+}
+
+// plan finds out what has to be done. It changes nothing.
+func (o *options) plan(ctx context.Context, cluster *cli.Cluster, version string) (*setupPlan, error) {
+	p := &setupPlan{}
+
+	existing, err := existingProviders(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	hasCore := slices.ContainsFunc(existing, func(p v1alpha2.Provider) bool {
+		return p.ProviderType() == v1alpha2.CoreProviderType
+	})
+
+	selected, err := o.selected.wanted(!hasCore)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := o.planCharts(ctx, cluster, p, version); err != nil {
+		return nil, err
+	}
+
+	return p, o.planProviders(ctx, cluster, p, selected, existing)
+}
+
+// existingProviders lists the provider resources in the cluster; none if it has no resource types for them.
+func existingProviders(ctx context.Context, cluster *cli.Cluster) ([]v1alpha2.Provider, error) {
+	if served, err := cluster.HasProviderKinds(); err != nil || !served {
+		return nil, err
+	}
+
+	return cluster.ProvidersIn(ctx, "")
+}
+
+// planCharts finds out whether cert-manager and the operator have to be installed.
+func (o *options) planCharts(ctx context.Context, cluster *cli.Cluster, p *setupPlan, version string) error {
+	var err error
+
+	if p.certManager, p.certManagerNote, err = o.planCertManager(ctx, cluster); err != nil {
+		return fmt.Errorf("cert-manager: %w", err)
+	}
+
+	if p.operator, p.operatorNote, err = o.planOperator(ctx, cluster, version); err != nil {
+		return fmt.Errorf("the operator: %w", err)
+	}
+
+	return nil
+}
+
+// planProviders reads the charts of the selected providers and what variables they need.
+func (o *options) planProviders(
+	ctx context.Context, cluster *cli.Cluster, p *setupPlan, selected []wanted, existing []v1alpha2.Provider,
+) error {
+	sources, err := newVariableSources(o.variables, o.planner.Given().ConfigFile)
+	if err != nil {
+		return err
+	}
+
+	if p.operator != nil {
+		config, remove, err := p.operator.settings(o.planner.Given())
+		if err != nil {
+			return err
+		}
+		defer remove()
+
+		o.planner.PlanForNewOperator(config)
+	}
+
+	planner, err := o.planner.Planner(ctx, o.Options, cluster)
+	if err != nil {
+		return err
+	}
+	defer planner.Close()
+
+	for _, w := range selected {
+		added, err := newProvider(ctx, planner, w, existing)
+		if err != nil {
+			return fmt.Errorf("%s: %w", w.label(), err)
+		}
+
+		if !added.exists {
+			sources.set(added.variables)
+		}
+
+		p.providers = append(p.providers, added)
+	}
+
+	return nil
+}
+
+// newProvider returns the provider of a type and name: the one in the cluster, or a new one with the version that
+// matches. A cluster can have it only once.
+func newProvider(ctx context.Context, planner *cli.Planner, w wanted, existing []v1alpha2.Provider) (*provider, error) {
+	for _, e := range existing {
+		if v1alpha2.Label(e) != w.label() {
+			continue
+		}
+
+		if spec := e.GetSpec(); w.version != "" && spec.Version != w.version {
+			return nil, fmt.Errorf("%s exists with spec.version %s; to change it, run `capstan upgrade apply %s:%s`",
+				v1alpha2.FullName(e), cmp.Or(spec.Version, "not set"), w.label(), w.version)
+		}
+
+		return &provider{resource: e, exists: true}, nil
+	}
+
+	p := &provider{resource: w.kind.New()}
+	p.resource.GetObjectKind().SetGroupVersionKind(w.kind.GroupVersionKind())
+	p.resource.SetName(w.name)
+	p.resource.GetSpec().Version = w.version
+
+	// No resource in this namespace can be the source, and the chart's default namespace is unknown yet.
+	p.resource.SetNamespace(metav1.NamespaceDefault)
+
+	found, err := planner.Chart(ctx, p.resource)
+	if err != nil {
+		return nil, err
+	}
+
+	namespace := found.Chart.Metadata.Annotations[chartgen.AnnotationDefaultNamespace]
+	p.resource.SetNamespace(cmp.Or(namespace, w.label()+"-system"))
+	p.resource.GetSpec().Version = found.Version()
+	planner.Assume(p.resource, found.Contract())
+
+	p.variables, err = variablesOf(found)
+
+	return p, err
+}
+
+// variablesOf returns the variables of a chart, sorted by name.
+func variablesOf(found *plan.Chart) ([]variable, error) {
+	required, all, err := chartgen.RequiredVariables(found.Chart)
+	if err != nil {
+		return nil, err
+	}
+
+	variables := make([]variable, 0, len(all))
+	for _, name := range all {
+		variables = append(variables, variable{name: name, required: slices.Contains(required, name)})
+	}
+
+	return variables, nil
+}
+
+// incomplete returns an error if required variables have no value.
+func (p *setupPlan) incomplete() error {
+	var all []string
+
+	for _, provider := range p.providers {
+		var names []string
+
+		for _, v := range provider.variables {
+			if v.isMissing() {
+				names = append(names, v.name)
+			}
+		}
+
+		if len(names) > 0 {
+			all = append(all, strings.Join(names, ", ")+" of "+v1alpha2.Label(provider.resource))
+		}
+	}
+
+	if len(all) == 0 {
+		return nil
+	}
+
+	return errors.New("nothing was changed, because required variables have no value: " + strings.Join(all, "; ") +
+		"; set them in the environment, in the configuration file, or in the file of --variables")
+}

@@ -1,0 +1,160 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers/release/manifest"
+)
+
+// print prints the plan. It shows no values of variables.
+func (p *setupPlan) print(printer *cli.Printer) {
+	printRelease(printer, "cert-manager", p.certManager, p.certManagerNote)
+
+	var operatorRelease *chartRelease
+	if p.operator != nil {
+		operatorRelease = &p.operator.chartRelease
+	}
+
+	printRelease(printer, "operator", operatorRelease, p.operatorNote)
+
+	for _, provider := range p.providers {
+		provider.print(printer)
+	}
+}
+
+// printRelease prints what is installed from where, or why it is not.
+func printRelease(printer *cli.Printer, name string, r *chartRelease, note string) {
+	if r == nil {
+		printer.Printf("%s: %s", printer.Paint(cli.Bold, name), note)
+		return
+	}
+
+	printer.Printf("%s: %s (%s)", printer.Paint(cli.Bold, name), r, note)
+}
+
+// print prints the provider's version and where the values of its variables come from.
+func (p *provider) print(printer *cli.Printer) {
+	name := printer.Paint(cli.Bold, v1alpha2.Label(p.resource))
+
+	if p.exists {
+		printer.Printf("%s: %s exists", name, v1alpha2.FullName(p.resource))
+		return
+	}
+
+	printer.Printf("%s: %s, to namespace %s", name, p.resource.GetSpec().Version, p.resource.GetNamespace())
+
+	defaults := 0
+
+	for _, v := range p.variables {
+		switch {
+		case v.from != "":
+			printer.Printf("  variable %s: from %s", v.name, v.from)
+		case v.required:
+			printer.Printf("%s", printer.Paint(cli.Yellow, "  variable "+v.name+": required, has no value"))
+		default:
+			defaults++
+		}
+	}
+
+	if defaults > 0 {
+		printer.Printf("  %s with defaults, listed in the README of its chart", cli.Count(defaults, "more variable"))
+	}
+}
+
+// printManifests prints all objects of the plan, as YAML documents or as a list in JSON.
+func (p *setupPlan) printManifests(ctx context.Context, cluster *cli.Cluster, printer *cli.Printer) error {
+	objects, err := p.objects(ctx, cluster)
+	if err != nil {
+		return err
+	}
+
+	if printer.Format == cli.FormatJSON {
+		return printer.Print(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}, nil)
+	}
+
+	for _, o := range objects {
+		text, err := yaml.Marshal(o.Object)
+		if err != nil {
+			return err
+		}
+
+		printer.Printf("---")
+
+		if o.GetKind() == "Secret" {
+			printer.Printf("# Secret %s holds credentials in clear text: encrypt it before it gets into Git.", o.GetName())
+		}
+
+		printer.Printf("%s", strings.TrimSuffix(string(text), "\n"))
+	}
+
+	return nil
+}
+
+// objects returns all objects of the plan, in an order in which they can be applied.
+func (p *setupPlan) objects(ctx context.Context, cluster *cli.Cluster) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+
+	add := func(objects ...client.Object) error {
+		for _, o := range objects {
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+			if err != nil {
+				return err
+			}
+
+			delete(content, "status")
+			unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+			all = append(all, &unstructured.Unstructured{Object: content})
+		}
+
+		return nil
+	}
+
+	var releases []*chartRelease
+
+	if p.certManager != nil {
+		releases = append(releases, p.certManager)
+	}
+
+	if p.operator != nil {
+		if err := add(append([]client.Object{namespace(p.operator.namespace)}, p.operator.mounted...)...); err != nil {
+			return nil, err
+		}
+
+		releases = append(releases, &p.operator.chartRelease)
+	}
+
+	for _, r := range releases {
+		rendered, err := r.render(ctx, cluster)
+		if err != nil {
+			return nil, err
+		}
+
+		objects, err := manifest.Decode(rendered)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r, err)
+		}
+
+		all = append(all, objects...)
+	}
+
+	for _, provider := range p.providers {
+		if provider.exists {
+			continue
+		}
+
+		if err := add(provider.objects()...); err != nil {
+			return nil, err
+		}
+	}
+
+	return all, nil
+}

@@ -1,0 +1,121 @@
+package setup
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/ranges"
+)
+
+// selection holds the values of the flags that name providers, by type.
+type selection map[v1alpha2.ProviderType]*[]string
+
+// defaults are the providers that clusterctl installs into an empty cluster unless others are named.
+var defaults = map[v1alpha2.ProviderType]string{
+	v1alpha2.CoreProviderType:         "cluster-api",
+	v1alpha2.BootstrapProviderType:    "kubeadm",
+	v1alpha2.ControlPlaneProviderType: "kubeadm",
+}
+
+// none is the value of a flag that selects no provider of a type, as for clusterctl.
+const none = "-"
+
+// wanted is a provider to install.
+type wanted struct {
+	kind v1alpha2.ProviderType
+	name string
+	// version is empty for the newest one.
+	version string
+}
+
+func (w wanted) label() string { return w.kind.Label(w.name) }
+
+// flagOf returns the flag for the providers of a type, which is clusterctl's.
+func flagOf(t v1alpha2.ProviderType) string {
+	if t == v1alpha2.RuntimeExtensionProviderType {
+		return "runtime-extension"
+	}
+
+	return t.Name()
+}
+
+// addFlags adds a flag for each type of providers.
+func (s selection) addFlags(flags *pflag.FlagSet) {
+	for _, t := range v1alpha2.ProviderTypes() {
+		s[t] = &[]string{}
+
+		usage := fmt.Sprintf("Providers of type %s to install, as name[:version].", t)
+		if name, hasDefault := defaults[t]; hasDefault {
+			usage += fmt.Sprintf(" Default: %s, if the cluster has no core provider; %s for none.", name, none)
+		}
+
+		shorthand := ""
+		if t == v1alpha2.InfrastructureProviderType {
+			shorthand = "i"
+		}
+
+		flags.StringSliceVarP(s[t], flagOf(t), shorthand, nil, usage)
+	}
+}
+
+// wanted returns the providers to install in the order of installation, core first. A first installation includes
+// the defaults.
+func (s selection) wanted(first bool) ([]wanted, error) {
+	var all []wanted
+
+	for _, t := range v1alpha2.ProviderTypes() {
+		given := slices.Clone(*s[t])
+		if len(given) == 0 && first && defaults[t] != "" {
+			given = []string{defaults[t]}
+		}
+
+		for _, argument := range given {
+			if argument == none {
+				continue
+			}
+
+			w, err := parseWanted(t, argument)
+			if err != nil {
+				return nil, err
+			}
+
+			if slices.ContainsFunc(all, func(o wanted) bool { return o.label() == w.label() }) {
+				return nil, fmt.Errorf("--%s: %s is named twice; a cluster can have each provider only once", flagOf(t), w.name)
+			}
+
+			all = append(all, w)
+		}
+	}
+
+	return all, nil
+}
+
+// parseWanted parses name[:version]. Versions may be ranges, as in spec.version.
+func parseWanted(t v1alpha2.ProviderType, argument string) (wanted, error) {
+	name, version, hasVersion := strings.Cut(argument, ":")
+
+	if name == "" || hasVersion && version == "" {
+		return wanted{}, fmt.Errorf("--%s=%s: expected name[:version], such as %s", flagOf(t), argument, example(t))
+	}
+
+	if hasVersion {
+		if _, err := ranges.Parse(version); err != nil {
+			return wanted{}, fmt.Errorf("--%s=%s: %w", flagOf(t), argument, err)
+		}
+	}
+
+	return wanted{kind: t, name: name, version: version}, nil
+}
+
+// example returns an example of a value of a flag.
+func example(t v1alpha2.ProviderType) string {
+	if name, hasDefault := defaults[t]; hasDefault {
+		return name + ":v1.13.5"
+	}
+
+	return "name:v1.0.0"
+}

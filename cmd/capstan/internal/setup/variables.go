@@ -1,0 +1,112 @@
+package setup
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/term"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/clustertemplate"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+)
+
+// variable is a variable of a provider's components.
+type variable struct {
+	name     string
+	required bool
+	// value is only used if from is not empty: it may be a credential, and it may be empty itself.
+	value string
+	// from says where the value is from.
+	from string
+}
+
+func (v variable) isMissing() bool { return v.required && v.from == "" }
+
+// variableSources are the places where the values of variables are looked up, in order.
+type variableSources struct {
+	file       map[string]string
+	configured *clustertemplate.Variables
+}
+
+// newVariableSources reads the file with variables, which may be empty, and clusterctl's configuration; empty for
+// the user's own.
+func newVariableSources(file, config string) (*variableSources, error) {
+	configured, err := clustertemplate.NewVariables(config)
+	if err != nil {
+		return nil, err
+	}
+
+	sources := &variableSources{configured: configured}
+	if file == "" {
+		return sources, nil
+	}
+
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--variables: %w", err)
+	}
+
+	// The parser's error could quote a credential.
+	if yaml.Unmarshal(data, &sources.file) != nil {
+		return nil, fmt.Errorf("--variables: %s cannot be read; write each variable as NAME: value on a line of its own, "+
+			"with quotes around values that are no text", file)
+	}
+
+	return sources, nil
+}
+
+// set looks up the values of variables.
+func (s *variableSources) set(variables []variable) {
+	for i := range variables {
+		v := &variables[i]
+
+		if value, given := s.file[v.name]; given {
+			v.value, v.from = value, "--variables"
+			continue
+		}
+
+		value, err := s.configured.Get(v.name)
+		if err != nil {
+			continue
+		}
+
+		v.value, v.from = value, "configuration file"
+		if _, exported := os.LookupEnv(v.name); exported {
+			v.from = "environment"
+		}
+	}
+}
+
+// prompt asks for the required variables that have no value, if the command runs on a terminal.
+func (o *options) prompt(p *setupPlan) error {
+	in, isFile := o.In.(*os.File)
+	if !isFile || !cli.IsTerminal(in) {
+		return nil
+	}
+
+	for _, provider := range p.providers {
+		for i := range provider.variables {
+			v := &provider.variables[i]
+			if !v.isMissing() {
+				continue
+			}
+
+			// Most of them are credentials.
+			fmt.Fprintf(o.ErrOut, "%s of %s (input is not shown): ", v.name, v1alpha2.Label(provider.resource))
+
+			value, err := term.ReadPassword(int(in.Fd()))
+
+			fmt.Fprintln(o.ErrOut)
+
+			if err != nil {
+				return fmt.Errorf("read %s: %w", v.name, err)
+			}
+
+			v.value, v.from = string(value), "prompt"
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,252 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/mirror/certmanager"
+	"github.com/capstan-project/capstan/controllers/release/manifest"
+	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/testproviders"
+)
+
+// certManagerValues make cert-manager's webhooks match nothing: its pods are simulated.
+const certManagerValues = `webhook:
+  mutatingWebhookConfiguration: {namespaceSelector: {matchLabels: {webhooks: run}}}
+  validatingWebhookConfiguration: {namespaceSelector: {matchLabels: {webhooks: run}, matchExpressions: null}}
+`
+
+// packCertManager packs cert-manager's chart, which is part of its Go module, and returns the archive.
+func (w *world) packCertManager(ctx context.Context) string {
+	GinkgoHelper()
+
+	module := exec.CommandContext(ctx, "go", "mod", "download", "-json", "github.com/cert-manager/cert-manager")
+	module.Dir = filepath.Join(root, "test", "bed", "tools", "cert-manager")
+	listed, err := module.Output()
+	Expect(err).NotTo(HaveOccurred())
+
+	var about struct{ Dir, Version string }
+	Expect(json.Unmarshal(listed, &about)).To(Succeed())
+	Expect(about.Version).To(Equal(certmanager.Version), "the version that is installed is the one that is tested")
+
+	dir := GinkgoT().TempDir()
+	w.run(ctx, "helm", "package", filepath.Join(about.Dir, "deploy", "charts", "cert-manager"),
+		"--version", about.Version, "--app-version", about.Version, "-d", dir)
+
+	return filepath.Join(dir, "cert-manager-"+about.Version+".tgz")
+}
+
+// file writes a temporary file and returns its path.
+func file(name, content string) string {
+	GinkgoHelper()
+
+	path := filepath.Join(GinkgoT().TempDir(), name)
+	Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
+
+	return path
+}
+
+// operatorArgs waits for the operator's Deployment and returns the arguments of its container.
+func (w *world) operatorArgs(ctx context.Context) []string {
+	GinkgoHelper()
+
+	deployment := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: "capstan-system", Name: "capstan"}
+
+	Eventually(func() error { return w.client.Get(ctx, key, deployment) }).Should(Succeed())
+
+	return deployment.Spec.Template.Spec.Containers[0].Args
+}
+
+var _ = Describe("capstan init turns an empty cluster into a management cluster", Ordered, func() {
+	var (
+		w           *world
+		cli         commandLine
+		args        []string
+		credentials []string
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		w = emptyWorld(bed.Options{WithoutCertManager: true})
+		cli = newCommandLine(ctx, w)
+
+		repository, _ := testproviders.FolderOrSamples(root)
+
+		var labels []string
+		for _, wanted := range harness.Standard {
+			labels = append(labels, wanted.Label)
+		}
+
+		args = []string{
+			"init", "--infrastructure", "docker,aws", "--config", clusterctlConfig(repository, labels...),
+			"--cert-manager", w.packCertManager(ctx), "--cert-manager-values", file("values.yaml", certManagerValues),
+		}
+		credentials = []string{"--variables", file("variables.yaml",
+			"AWS_B64ENCODED_CREDENTIALS: "+harness.AWSVariables["AWS_B64ENCODED_CREDENTIALS"]+"\n")}
+	})
+
+	It("and lists what is missing before it changes anything", func(ctx SpecContext) {
+		out, failure, code := cli.run(ctx, args...)
+		Expect(code).To(Equal(1))
+		Expect(failure).To(Equal("Error: nothing was changed, because required variables have no value: " +
+			"AWS_B64ENCODED_CREDENTIALS of infrastructure-aws; set them in the environment, in the configuration file, or in " +
+			"the file of --variables\n"))
+		Expect(out).To(And(
+			MatchRegexp(`(?m)^cert-manager: release cert-manager/cert-manager of chart cert-manager v1\.`),
+			MatchRegexp(`(?m)^operator: release capstan-system/capstan of chart capstan 0\.1\.0 \(included in capstan\)$`),
+			MatchRegexp(`(?m)^cluster-api: v1\.\d+\.\d+, to namespace capi-system$`),
+			ContainSubstring("\n  variable AWS_B64ENCODED_CREDENTIALS: required, has no value\n"),
+		))
+
+		cli.fail(ctx, append(args, "--core", "unknown")...).To(
+			ContainSubstring("Error: unknown: CoreProvider unknown is neither in clusterctl's list of providers nor"))
+		Expect(cli.writes()).To(BeZero())
+	})
+
+	It("and prints all objects for Git", func(ctx SpecContext) {
+		out := cli.succeed(ctx, append(append(args, credentials...), "--output", "yaml")...)
+		Expect(out).To(ContainSubstring("# Secret infrastructure-aws-variables holds credentials in clear text"))
+
+		objects, err := manifest.Decode(out)
+		Expect(err).NotTo(HaveOccurred())
+
+		count := map[string]int{}
+		for _, o := range objects {
+			count[o.GetKind()]++
+		}
+
+		Expect(count).To(And(
+			HaveKeyWithValue("CoreProvider", 1), HaveKeyWithValue("InfrastructureProvider", 2),
+			HaveKeyWithValue("Deployment", 4), HaveKeyWithValue("Namespace", 6), HaveKeyWithValue("Secret", 1),
+			HaveKeyWithValue("CustomResourceDefinition", BeNumerically(">=", 7+6)),
+		))
+		Expect(cli.writes()).To(BeZero())
+	})
+
+	It("and tells what it waits for if the operator does not run", func(ctx SpecContext) {
+		cli.fail(ctx, append(append(args, credentials...), "--timeout", "20s")...).To(And(
+			ContainSubstring("not ready after 20s; the operator continues, follow it with `capstan status --watch`"),
+			ContainSubstring("CoreProvider capi-system/cluster-api: not reconciled by the operator yet"),
+		))
+
+		for _, name := range []string{"cert-manager", "capstan"} {
+			Expect(w.helm(ctx, "helm", "list", "-A", "--filter", "^"+name+"$")).To(
+				ConsistOf(HaveField("Status", "deployed")), name)
+		}
+	})
+
+	It("and continues when it is run again", func(ctx SpecContext) {
+		w.start("--config=" + args[4])
+
+		out := cli.succeed(ctx, append(args, credentials...)...)
+		Expect(out).To(And(
+			ContainSubstring("cert-manager: the cluster has its API already\n"),
+			ContainSubstring("operator: Deployment capstan-system/capstan exists\n"),
+			ContainSubstring("infrastructure-aws: InfrastructureProvider capa-system/aws exists\n"),
+			MatchRegexp(`InfrastructureProvider capa-system/aws: infrastructure-aws v\d+\.\d+\.\d+ is installed and healthy\n`),
+			MatchRegexp(`Done after \d+`),
+		))
+		Expect(out).NotTo(ContainSubstring("created"))
+
+		var names []string
+		for _, release := range w.helm(ctx, "helm", "list", "-A") {
+			names = append(names, release.Name)
+		}
+
+		Expect(names).To(ConsistOf("cert-manager", "capstan", "cluster-api", "bootstrap-kubeadm", "control-plane-kubeadm",
+			"infrastructure-docker", "infrastructure-aws"))
+
+		secret := &corev1.Secret{}
+		key := client.ObjectKey{Namespace: "capa-system", Name: "infrastructure-aws-variables"}
+		Expect(w.client.Get(ctx, key, secret)).To(Succeed())
+		Expect(secret.Data).To(HaveKeyWithValue("AWS_B64ENCODED_CREDENTIALS",
+			[]byte(harness.AWSVariables["AWS_B64ENCODED_CREDENTIALS"])))
+	})
+
+	It("and changes nothing that exists", func(ctx SpecContext) {
+		before := cli.writes()
+
+		Expect(cli.succeed(ctx, args...)).To(ContainSubstring("is installed and healthy"))
+		cli.fail(ctx, append(args, "--core", "cluster-api:v0.0.1")...).To(
+			MatchRegexp("CoreProvider capi-system/cluster-api exists with spec.version v.*; to change it, " +
+				"run `capstan upgrade apply cluster-api:v0.0.1`"))
+		Expect(cli.writes()).To(Equal(before))
+	})
+})
+
+var _ = Describe("Behind an air gap, capstan init", func() {
+	It("installs everything from an archive", func(ctx SpecContext) {
+		network := newIsolatedNetwork()
+		w := emptyWorld(bed.Options{WithoutCertManager: true})
+		cli := newCommandLine(ctx, w)
+		r := newPrivateRegistry(ctx, outside+":0")
+		repository, _ := testproviders.FolderOrSamples(root)
+		access := []string{"--registry-config", r.config, "--registry-ca", r.ca}
+
+		By("making the archive where there is internet access")
+		w.run(ctx, "helm", "push", w.packCertManager(ctx), "oci://"+r.Address+"/jetstack/charts",
+			"--registry-config", r.config, "--ca-file", r.ca)
+
+		archive := filepath.Join(GinkgoT().TempDir(), "mirror.tar")
+		chart := "oci://" + r.Address + "/jetstack/charts/cert-manager:" + certmanager.Version
+		labels := []string{"cluster-api", "bootstrap-kubeadm", "control-plane-kubeadm", "infrastructure-docker"}
+		_, failure, code := cli.run(ctx, append(append([]string{"mirror"}, labels...), append(access,
+			"--repository", repository, "--cert-manager", chart, "--charts-only", "--to", archive)...)...)
+		Expect(code).To(BeZero(), failure)
+
+		By("starting in a network that reaches only the registry and the API server")
+
+		kubeconfig := w.isolatedKubeconfig()
+		initialize := exec.CommandContext(ctx, "ip", append([]string{
+			"netns", "exec", network, cli.program, "init", "--infrastructure", "docker", "--archive", archive,
+			"--chart-repository", "oci://" + r.Address + "/capi/charts", "--image-registry", r.Address + "/capi",
+			"--cert-manager-values", file("values.yaml", certManagerValues),
+			"--operator-values", file("operator.yaml", "flags: {trust-chart-repository: true}\n"), "--timeout", "2m",
+		}, access...)...)
+		initialize.Env = []string{"HOME=" + GinkgoT().TempDir(), "PATH=" + os.Getenv("PATH"), "KUBECONFIG=" + kubeconfig}
+
+		session, err := gexec.Start(initialize, GinkgoWriter, GinkgoWriter)
+		Expect(err).NotTo(HaveOccurred())
+
+		flags := w.operatorArgs(ctx)
+		Expect(flags).To(ContainElements(
+			"--chart-repository=oci://"+r.Address+"/capi/charts", "--image-registry="+r.Address+"/capi",
+			"--registry-config=/registry/config.json", "--registry-ca=/registry/ca.crt", "--trust-chart-repository=true",
+		))
+
+		w.operator, err = harness.StartOperatorAs(w.bed, kubeconfig,
+			[]string{"ip", "netns", "exec", network, program}, w.log, r.flags()...)
+		Expect(err).NotTo(HaveOccurred())
+
+		Eventually(session, 2*time.Minute).Should(gexec.Exit(0))
+		Expect(session).To(gbytes.Say("Copying 5 artifacts"))
+
+		secret := &corev1.Secret{}
+		key := client.ObjectKey{Namespace: "capstan-system", Name: "capstan-registry"}
+		Expect(w.client.Get(ctx, key, secret)).To(Succeed())
+		Expect(secret.Data).To(And(HaveKey("config.json"), HaveKeyWithValue("ca.crt", r.CA)))
+
+		for _, namespace := range []string{"capstan-system", "capi-system", "capd-system", "cert-manager"} {
+			Expect(w.images(ctx, namespace)).To(HaveEach(HavePrefix(r.Address+"/capi/")), namespace)
+		}
+
+		docker := only(v1alpha2.InfrastructureProviderType, "capd-system", "docker", "")
+		Expect(w.read(ctx, docker)(Default)).To(HaveField("Spec.Version", Not(BeEmpty())))
+		Expect(strings.Join(flags, " ")).NotTo(ContainSubstring(registryPassword))
+	})
+})
