@@ -17,6 +17,7 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/charts"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clusters"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/convert"
 	_ "github.com/capstan-project/capstan/cmd/capstan/internal/headroom"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/providers"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/registries"
@@ -58,6 +59,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		charts.NewCommand(options),
 		clusters.NewAuditCommand(options),
 		clusters.NewCRDsCommand(options),
+		convert.NewCommand(options),
 		clusters.NewGenerateCommand(options),
 		registries.NewMirrorCommand(options),
 		setup.NewCommand(options, version),
