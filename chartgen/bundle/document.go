@@ -72,14 +72,24 @@ func (d *Document) Decode(values map[string]string) (map[string]any, error) {
 // errEndsEarly is the error for text that parsers ignore.
 var errEndsEarly = errors.New("text follows the end of the document")
 
-// afterEnd matches the line that ends a document and text after it that is not a comment.
-var afterEnd = regexp.MustCompile(`(?m)^\.\.\.(?:\s[^\n]*)?\n(?:[^\n]*\n)*?\s*[^#\s]`)
+// lineBreaks replaces all line breaks of YAML with line feeds.
+var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+
+// documentEnd matches a separator, or the end of a document and text after it that is not a comment.
+var documentEnd = regexp.MustCompile(`(?m)^(?:---(?:\s|$)|\.\.\.\s(?:\s|#[^\n]*\n)*[^#\s])`)
 
 // endsEarly reports whether the text of one document contains the end of a document, followed by more. Values of
-// variables can do that. Parsers ignore what follows, or take it for another document.
+// variables can do that. Parsers ignore what follows, or take it for another document. The template capstan.object
+// applies the same rule.
 func endsEarly(text string) bool {
-	return strings.HasPrefix(text, "---") || strings.Contains(text, "\n---") ||
-		strings.Contains(text, "...") && afterEnd.MatchString(text)
+	// clusterctl's reader takes these for separators whatever follows on the line, unlike a parser.
+	if strings.HasPrefix(text, "---") || strings.Contains(text, "\n---") {
+		return true
+	}
+
+	mayEnd := strings.Contains(text, "---") || strings.Contains(text, "...")
+
+	return mayEnd && documentEnd.MatchString(lineBreaks.Replace(text))
 }
 
 // Vary returns the content of the document with other values of all variables than Object has, which shows what

@@ -14,8 +14,10 @@ by which the values know the object: its own if no variable is part of it.
 {{- $text := include $name $root | trimPrefix "\n" -}}
 {{- /* No document of the components contains a separator, so a value does. clusterctl would apply what follows it as another object. */ -}}
 {{- if or (hasPrefix "---" $text) (contains "\n---" $text) }}{{ fail $early }}{{ end -}}
-{{- /* Nor do they contain more than comments after the end of a document, which parsers ignore. */ -}}
-{{- if contains "..." $text }}{{ if regexMatch "(?m)^\\.\\.\\.(?:\\s[^\\n]*)?\\n(?:[^\\n]*\\n)*?\\s*[^#\\s]" $text }}{{ fail $early }}{{ end }}{{ end -}}
+{{- /* Nor does any contain, after one of YAML's line breaks, a separator, or the end of a document and more than comments after it.
+Parsers ignore what follows. */ -}}
+{{- $lines := regexReplaceAll "\r\n?|\u0085|\u2028|\u2029" $text "\n" -}}
+{{- if regexMatch "(?m)^(?:---(?:\\s|$)|\\.\\.\\.\\s(?:\\s|#[^\\n]*\\n)*[^#\\s])" $lines }}{{ fail $early }}{{ end -}}
 {{- /* clusterctl's reader ends all lines, the last one too, with a line feed. */ -}}
 {{- $text = $text | trimPrefix "\ufeff" | replace "\r\n" "\n" -}}
 {{- if not (hasSuffix "\n" $text) }}{{ $text = printf "%s\n" $text }}{{ end -}}
