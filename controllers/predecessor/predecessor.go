@@ -25,6 +25,9 @@ import (
 // operator manages, as soon as it runs.
 const Finalizer = "provider.cluster.x-k8s.io"
 
+// FieldManager is cluster-api-operator's on what it applies from its cache.
+const FieldManager = "capi-operator"
+
 // Selector is the label selector of cluster-api-operator's own objects, such as its Deployment, pods and webhooks.
 // Their names depend on how it was installed; the label does not.
 const Selector = Label + "=" + labelValue

@@ -44,7 +44,7 @@ func (c *Client) apply(original, target kube.ResourceList) error {
 
 // applyOne creates or changes an object. The bases are the object as earlier revisions define it:
 // fields that any of them sets and the target does not are removed. An object without a base is
-// adopted, and none of its fields are removed.
+// adopted.
 func (c *Client) applyOne(info *resource.Info, bases []runtime.Object) error {
 	live := c.target.live[info]
 
@@ -74,7 +74,7 @@ func (c *Client) applyOne(info *resource.Info, bases []runtime.Object) error {
 	}
 
 	if len(bases) == 0 {
-		bases = []runtime.Object{info.Object}
+		bases = adoptionBases(info, live)
 
 		if ownerOf(live) == "" {
 			c.addChange(&c.changes.Adopted, info)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/predecessor"
+	"github.com/capstan-project/capstan/controllers/release/reclaim"
 )
 
 // managedByHelm is the value of v1alpha2.ManagedByLabel on the objects of a release.
@@ -108,6 +109,18 @@ func (c *Client) checkOwner(o metav1.Object) error {
 type otherOwnerError string
 
 func (e otherOwnerError) Error() string { return "it belongs to release " + string(e) }
+
+// adoptionBases returns the bases of an object that no earlier revision has. If it belongs to no release, fields that
+// the program which has installed it has set, and the target does not have, are removed; all others stay.
+func adoptionBases(info *resource.Info, live *unstructured.Unstructured) []runtime.Object {
+	if ownerOf(live) == "" {
+		if fields := reclaim.Fields(live, info.Object.(*unstructured.Unstructured)); fields != nil {
+			return []runtime.Object{fields}
+		}
+	}
+
+	return []runtime.Object{info.Object}
+}
 
 // getOwn returns an object of the cluster, or nil if it does not exist. It fails if the object
 // belongs to another release.

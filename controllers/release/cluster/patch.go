@@ -165,7 +165,7 @@ func (c *Client) dryRunOne(info *resource.Info, bases []runtime.Object) (*unstru
 	}
 
 	if len(bases) == 0 {
-		bases = []runtime.Object{info.Object}
+		bases = adoptionBases(info, live)
 	}
 
 	for _, base := range bases {
