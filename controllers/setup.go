@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/clusters"
+	"github.com/capstan-project/capstan/controllers/components"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
@@ -134,7 +135,7 @@ func newDependencies(
 			Cluster:       pool.Identity,
 			Readers:       readers,
 			Sources:       sources,
-			Charts:        &plan.Charts{Store: charts, Clock: options.Clock, Metrics: options.Metrics},
+			Charts:        newCharts(charts, uncached, options),
 			ImageRegistry: options.ImageRegistry,
 			Environment:   plan.ReadEnvironment(options.VariablesFromEnvironment),
 			AwaitCore:     true,
@@ -152,6 +153,16 @@ func newDependencies(
 
 		Metrics: options.Metrics,
 	}, nil
+}
+
+// newCharts returns the charts of all providers.
+func newCharts(charts store.Store, uncached client.Client, options Options) *plan.Charts {
+	c := &plan.Charts{Store: charts, Clock: options.Clock, Metrics: options.Metrics}
+	if options.ComponentsConfigMaps {
+		c.Components = &components.Writer{Client: uncached}
+	}
+
+	return c
 }
 
 // newStore returns the store of charts: the cluster, and the chart repository if charts are pushed.

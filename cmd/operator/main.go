@@ -110,6 +110,13 @@ func parse() *flags {
 			"labels, if there are any. Users who may write ConfigMaps there can then decide what is installed.",
 	)
 	set.BoolVar(
+		&f.controllers.ComponentsConfigMaps,
+		"components-configmaps",
+		false,
+		"Write the components of each provider that is fetched into a ConfigMap, as cluster-api-operator does, for "+
+			"programs that read it.",
+	)
+	set.BoolVar(
 		&f.controllers.ClusterctlInventory,
 		"clusterctl-inventory",
 		true,

@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/catalog"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/controllers/access"
+	"github.com/capstan-project/capstan/controllers/components"
 )
 
 // Resolver creates the sources of providers.
@@ -66,6 +67,7 @@ func (r *Resolver) Source(provider v1alpha2.Provider) (source.Source, error) {
 			Namespace: provider.GetNamespace(),
 			Selector:  config.Selector,
 			Provider:  identity,
+			Excluded:  components.IsWritten,
 		}, nil
 	case config.Directory != "":
 		return source.NewDirectory(filepath.Join(config.Directory, identity.Label))

@@ -53,7 +53,17 @@ func (c *Charts) fetch(
 
 	_, key.FromCatalog = from.(*source.ChartsFirst)
 
-	return c.build(ctx, provider, key, b)
+	found, err := c.build(ctx, provider, key, b)
+	if err != nil {
+		return nil, err
+	}
+
+	// What comes from a ConfigMap is in one already.
+	if _, inConfigMap := from.(*source.ConfigMaps); c.Components != nil && !inConfigMap {
+		found.components = b
+	}
+
+	return found, nil
 }
 
 // build generates the chart of a bundle, unless that was done before.

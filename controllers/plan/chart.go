@@ -5,6 +5,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/chartgen/plain"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
@@ -34,6 +35,9 @@ type Chart struct {
 	unsaved bool
 	// findings are those of a chart that was just built.
 	findings string
+	// components that the chart was just built from, until Save has written them for other programs; nil if that is
+	// not asked for.
+	components *bundle.Bundle
 }
 
 // installable returns the chart of a provider as Chart.Installable describes it.

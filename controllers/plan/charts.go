@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
-	"time"
 	"weak"
 
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -18,6 +16,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/clock"
+	"github.com/capstan-project/capstan/controllers/components"
 	"github.com/capstan-project/capstan/controllers/fetch"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/values"
@@ -30,6 +29,8 @@ type Charts struct {
 	// Clock is that of the API server, which dates the charts.
 	Clock   *clock.Clock
 	Metrics *metrics.Recorder
+	// Components writes what is fetched into ConfigMaps for other programs; nil if that is not asked for.
+	Components *components.Writer
 
 	// known are the charts of providers when they were last found: chartID -> *Chart.
 	known sync.Map
@@ -175,35 +176,6 @@ func isToComplete(provider v1alpha2.Provider, stored *store.Stored) bool {
 	changed := provider.GetGeneration() != provider.GetStatus().ObservedGeneration
 
 	return changed && !stored.Prebuilt && chartgen.HasUnlistedTemplates(stored.Chart)
-}
-
-// pruneAge protects charts that were just stored and that no status refers to yet.
-const pruneAge = 10 * time.Minute
-
-// Save stores a chart that was built, and removes those that are neither in use nor in the release's
-// history. It returns why the chart could not be pushed to the chart repository, if that failed; the
-// error is a *StoreError.
-func (c *Charts) Save(ctx context.Context, provider v1alpha2.Provider, found *Chart) (unpushed error, err error) {
-	if !found.unsaved {
-		return nil, nil
-	}
-
-	stored, err := c.Store.Put(ctx, found.key, found.Chart)
-	if err != nil {
-		return nil, &StoreError{err}
-	}
-
-	found.Reference = stored.Reference
-	found.unsaved = false
-
-	keep := append(inUse(provider.GetStatus()), stored.Digest)
-	label := v1alpha2.Label(provider)
-
-	if err := c.Store.Prune(ctx, provider.GetNamespace(), label, keep, c.Clock.Now().Add(-pruneAge)); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot remove old charts; they are removed when the next one is stored")
-	}
-
-	return stored.PushErr, nil
 }
 
 // installedChart is a chart that was read with these values of its resource.

@@ -124,14 +124,18 @@ func (r *run) saveChart(ctx context.Context) Result {
 
 	findings := r.plan.Chart.Findings()
 
-	unpushed, err := r.Planner.Charts.Save(ctx, r.provider, r.plan.Chart)
+	missed, err := r.Planner.Charts.Save(ctx, r.provider, r.plan.Chart)
 	if err != nil {
 		return failed(err, fetching)
 	}
 
-	if unpushed != nil {
+	if missed.Push != nil {
 		r.warn(r.provider, v1alpha2.ChartStoreErrorReason, "Push", fmt.Sprintf(
-			"The chart is stored in the cluster but could not be pushed to the chart repository: %s", unpushed))
+			"The chart is stored in the cluster but could not be pushed to the chart repository: %s", missed.Push))
+	}
+
+	if missed.Components != nil {
+		r.warn(r.provider, v1alpha2.ComponentsNotWrittenReason, "Store", missed.Components.Error())
 	}
 
 	if outdated := r.plan.Chart.Outdated; outdated != nil {

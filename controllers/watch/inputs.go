@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/components"
 	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
@@ -54,11 +55,14 @@ func (k Kind) enqueue(
 
 // ConfigMaps enqueues the resources that use a ConfigMap.
 func (k Kind) ConfigMaps() handler.EventHandler {
-	concerns := func(p v1alpha2.Provider, changed client.Object) bool {
-		return isSource(p, changed) || isLabeled(p, changed) || isAdditional(p, changed)
-	}
+	return handler.EnqueueRequestsFromMapFunc(k.enqueue(keysField, inputKeys("ConfigMap"), usesConfigMap))
+}
 
-	return handler.EnqueueRequestsFromMapFunc(k.enqueue(keysField, inputKeys("ConfigMap"), concerns))
+// usesConfigMap reports whether a resource uses a ConfigMap. What the operator writes itself is no source.
+func usesConfigMap(p v1alpha2.Provider, changed client.Object) bool {
+	source := isSource(p, changed) || isLabeled(p, changed)
+
+	return source && !components.IsWritten(changed) || isAdditional(p, changed)
 }
 
 // Secrets enqueues the resources that use a Secret, for variables, for credentials, as a source or for

@@ -36,6 +36,8 @@ type ConfigMaps struct {
 	Provider  bundle.Provider
 	// NoSecrets leaves Secrets out.
 	NoSecrets bool
+	// Excluded reports whether a ConfigMap is no version, because the operator has written it itself; nil for none.
+	Excluded func(metav1.Object) bool
 }
 
 // InConfigMap is the bundle.Bundle.Source of versions in ConfigMaps.
@@ -60,7 +62,10 @@ func (c *ConfigMaps) Versions(ctx context.Context) ([]Version, error) {
 		client.MatchingLabelsSelector{Selector: selector},
 	}
 
-	var items []metav1.PartialObjectMetadata
+	var (
+		items    []metav1.PartialObjectMetadata
+		excluded []string
+	)
 
 	kinds := []string{kindConfigMap, kindSecret}
 	if c.NoSecrets {
@@ -76,25 +81,37 @@ func (c *ConfigMaps) Versions(ctx context.Context) ([]Version, error) {
 		}
 
 		for _, item := range list.Items {
-			if kind == kindConfigMap || item.Labels[v1alpha2.ConfigMapVersionLabel] != "" {
-				item.Kind = kind // lists of metadata do not set it
+			item.Kind = kind // lists of metadata do not set it
+
+			switch {
+			case kind == kindSecret && item.Labels[v1alpha2.ConfigMapVersionLabel] == "":
+			case kind == kindConfigMap && c.Excluded != nil && c.Excluded(&item):
+				excluded = append(excluded, item.Name)
+			default:
 				items = append(items, item)
 			}
 		}
 	}
 
 	if len(items) == 0 {
-		return nil, &NotFoundError{
-			Message: fmt.Sprintf(
-				"no ConfigMap in namespace %s matches the selector %q; "+
-					"create one for each version, or correct spec.fetchConfig.selector",
-				c.Namespace,
-				metav1.FormatLabelSelector(c.Selector),
-			),
-		}
+		return nil, c.notFound(excluded)
 	}
 
 	return c.parseVersions(items)
+}
+
+// notFound returns the error of a selector that matches nothing but excluded ConfigMaps.
+func (c *ConfigMaps) notFound(excluded []string) error {
+	message := fmt.Sprintf(
+		"no ConfigMap in namespace %s matches the selector %q; create one for each version, or correct "+
+			"spec.fetchConfig.selector", c.Namespace, metav1.FormatLabelSelector(c.Selector))
+
+	if len(excluded) > 0 {
+		message += fmt.Sprintf("; those that the operator has written itself, such as %s, do not count, unless you copy "+
+			"them without their ownerReferences", excluded[0])
+	}
+
+	return &NotFoundError{Message: message}
 }
 
 // parseVersions returns the versions of ConfigMaps and Secrets, newest first. Two objects with the
