@@ -9,6 +9,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
+	"github.com/capstan-project/capstan/chartgen/chart"
 )
 
 // marked are components with a byte order mark inside of a text, by what would happen to them at some positions
@@ -21,6 +22,8 @@ var marked = map[string]string{
 		"metadata: {name: a}\n",
 	"an object that is rendered as JSON": "apiVersion: v1\nkind: ConfigMap\ndata:\n  # PADDING\n  \"<<\": \ufeffb\n" +
 		"metadata: {name: a}\n",
+	"text that values.yaml shows": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  template:\n" +
+		"    # PADDING\n    spec: {nodeSelector: {mark: \ufeffb}, containers: [{name: \"\ufeff${ODD:=b}\", image: a.b/c}]}\n",
 	"a CRD": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec:\n  # PADDING\n" +
 		"  group: \ufeffb\nmetadata:\n  name: a\n",
 	"a Namespace": "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n  # PADDING\n  labels:\n    mark: \ufeffb\n" +
@@ -53,8 +56,13 @@ func TestByteOrderMarksAreEscaped(t *testing.T) {
 		built, err := chartgen.Build(provider("odd", components))
 		g.Expect(err).NotTo(HaveOccurred(), name)
 
-		for _, crd := range built.CRDs {
-			g.Expect(string(crd.Data)).NotTo(ContainSubstring(byteOrderMark), name)
+		loaded, err := loadChart(built)
+		g.Expect(err).NotTo(HaveOccurred(), name)
+
+		for _, file := range loaded.Raw {
+			if strings.HasSuffix(file.Name, ".yaml") && !strings.HasPrefix(file.Name, chart.TemplatesDir) {
+				g.Expect(string(file.Data)).NotTo(ContainSubstring(byteOrderMark), "%s: %s", name, file.Name)
+			}
 		}
 
 		rendered, err := renderChart(built, nil)

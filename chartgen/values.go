@@ -206,9 +206,10 @@ func comment(out *strings.Builder, text string) {
 	fmt.Fprintf(out, "  # %s\n", oneLine(text))
 }
 
-// oneLine replaces all characters that end a line in YAML, and with it a comment.
+// oneLine replaces all characters that end a line in YAML, and with it a comment, and byte order marks, which the
+// YAML library mistakes in comments, too.
 func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
+	line := strings.Map(func(r rune) rune {
 		switch r {
 		case '\n', '\r', '\u0085', '\u2028', '\u2029':
 			return ' '
@@ -216,6 +217,8 @@ func oneLine(text string) string {
 
 		return r
 	}, text)
+
+	return strings.ReplaceAll(line, "\ufeff", `\ufeff`)
 }
 
 // imageName returns the last path element of an image reference, without tag and digest.
