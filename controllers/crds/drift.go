@@ -148,7 +148,7 @@ func (f *facts) driftOf(live *apiextensionsv1.CustomResourceDefinition) ([]strin
 	fields := differing("/spec", f.spec, liveSpec)
 
 	if !ownsVersions(live) {
-		fields = append(fields, "/spec/versions")
+		fields = append(fields, versionsPointer)
 	}
 
 	for name, value := range f.labels {

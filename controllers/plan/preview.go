@@ -14,6 +14,8 @@ type Preview struct {
 	Rendered *release.Record
 	// NewCRDs and ChangedCRDs are the names of the CRDs that would be applied, before the release.
 	NewCRDs, ChangedCRDs []string
+	// CRDDifferences are the fields of changed CRDs that would become others.
+	CRDDifferences []crds.Difference
 }
 
 // Preview plans what would be installed if the resource were applied as given, which may differ from
@@ -38,6 +40,7 @@ func (p *Planner) Preview(
 
 	preview := &Preview{Plan: planned, Rendered: rendered}
 	preview.NewCRDs, preview.ChangedCRDs = changes.Changes()
+	preview.CRDDifferences, err = applier.Differences(changes)
 
-	return preview, nil
+	return preview, err
 }

@@ -9,12 +9,13 @@ import (
 	gomegatypes "github.com/onsi/gomega/types"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-var _ = Describe("Adopted providers that are upgraded", Ordered, func() {
+var _ = Describe("Adopting providers", Ordered, func() {
 	var (
 		w   *world
 		cli commandLine
@@ -23,6 +24,7 @@ var _ = Describe("Adopted providers that are upgraded", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		w = readyWorld(ctx)
 		cli = newCommandLine(ctx, w)
+		w.createOperatorDeployment(ctx)
 	})
 
 	// beUpgraded matches a Deployment that has what version v1.1.0 has, and what users have added.
@@ -34,7 +36,7 @@ var _ = Describe("Adopted providers that are upgraded", Ordered, func() {
 			HaveField("Image", HaveSuffix(":v1.1.0")),
 			HaveField("Env", ConsistOf(HaveField("Name", "NEW"), HaveField("Name", "USERS")))))))
 
-	Describe("with the adoption", Ordered, func() {
+	Describe("and upgrading them in one step", Ordered, func() {
 		old, upgraded := newTiny("at-once", "v1.0.0").withExtras(), newTiny("at-once", "v1.1.0").withVariable("NEW")
 
 		BeforeAll(func(ctx SpecContext) {
@@ -47,11 +49,11 @@ var _ = Describe("Adopted providers that are upgraded", Ordered, func() {
 			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		})
 
-		It("lose what the installed version had, and keep what users have added", func(ctx SpecContext) {
+		It("removes what the installed version had, and keeps what users have added", func(ctx SpecContext) {
 			Expect(w.managerOf(ctx, v1alpha2.Label(old.resource()))(Default)).To(beUpgraded)
 		})
 
-		It("are not given back, because that would not undo the upgrade", func(ctx SpecContext) {
+		It("cannot be undone, because that would not undo the upgrade", func(ctx SpecContext) {
 			writes := cli.writes()
 			cli.fail(ctx, "adopt", "--undo", "at-once").To(Equal(
 				"Error: nothing was changed, because infrastructure-at-once cannot be given back: revision 1 of release " +
@@ -61,7 +63,7 @@ var _ = Describe("Adopted providers that are upgraded", Ordered, func() {
 		})
 	})
 
-	It("after the adoption lose what the adopted version had, and keep what users have added", func(ctx SpecContext) {
+	It("lets the next upgrade remove what the adopted version had, and keep what users have added", func(ctx SpecContext) {
 		old, upgraded := newTiny("afterwards", "v1.0.0").withExtras(), newTiny("afterwards", "v1.1.0").withVariable("NEW")
 		Expect(w.client.Create(ctx, old.namespace())).To(Succeed())
 		w.addByUser(ctx, w.createComponents(ctx, old, "kubectl-client-side-apply"))
@@ -76,6 +78,22 @@ var _ = Describe("Adopted providers that are upgraded", Ordered, func() {
 		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
 		Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		Expect(w.managerOf(ctx, v1alpha2.Label(p))(Default)).To(beUpgraded)
+	})
+
+	It("shows the fields of CRDs that it changes", func(ctx SpecContext) {
+		t := newTiny("fields", "v1.0.0")
+		w.applyWithOwner(ctx, t, w.left(ctx, t))
+
+		crd := w.definition(ctx, t.crd())
+		crd.Spec.Names.Categories = []string{"all"} // an addition stays
+		crd.Spec.Versions[0].AdditionalPrinterColumns = []apiextensionsv1.CustomResourceColumnDefinition{
+			{Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp"},
+		}
+		Expect(w.client.Update(ctx, crd)).To(Succeed())
+
+		Expect(cli.succeed(ctx, "adopt", "--dry-run", "fields")).To(ContainSubstring(
+			"\n  CustomResourceDefinition " + t.crd() + " would be changed: /spec/versions/v1/additionalPrinterColumns\n" +
+				"  1 object to change or to create; "))
 	})
 })
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/objectdiff"
+	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
 )
@@ -19,6 +20,8 @@ type difference struct {
 	marked  int
 
 	newCRDs, changedCRDs []string
+	// crds are the fields of changed CRDs that would become others.
+	crds []crds.Difference
 }
 
 // compare finds out what the adoption would change. It leaves the difference empty if variables are missing.
@@ -47,6 +50,7 @@ func (p *proposer) compare(ctx context.Context, result *proposal) error {
 	}
 
 	result.difference.newCRDs, result.difference.changedCRDs = preview.NewCRDs, preview.ChangedCRDs
+	result.difference.crds = preview.CRDDifferences
 
 	var before, after []*unstructured.Unstructured
 

@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/adopt/variables"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/objectdiff"
+	"github.com/capstan-project/capstan/controllers/object"
 )
 
 // print prints how a provider would be adopted. It shows no values of variables.
@@ -47,7 +48,10 @@ func (p *proposal) print(printer *cli.Printer) {
 	}
 }
 
-// print prints the changes of objects in full, and those of CRDs by name.
+// maxFields is how many fields of a CRD are printed.
+const maxFields = 20
+
+// print prints the changes of objects in full, and those of CRDs by field.
 func (d difference) print(printer *cli.Printer) {
 	objectdiff.Print(printer, d.objects)
 
@@ -55,8 +59,13 @@ func (d difference) print(printer *cli.Printer) {
 		printer.Printf("%s", printer.Paint(cli.Yellow, "  CustomResourceDefinition "+name+" would be created"))
 	}
 
+	for _, c := range d.crds {
+		printer.Printf("%s", printer.Paint(cli.Yellow, "  CustomResourceDefinition "+c.Name+" would be changed: "+
+			object.List(c.Fields, maxFields)))
+	}
+
 	changes := "no changes"
-	if n := len(d.objects) + len(d.newCRDs); n > 0 {
+	if n := len(d.objects) + len(d.newCRDs) + len(d.crds); n > 0 {
 		changes = cli.Count(n, "object") + " to change or to create"
 	}
 

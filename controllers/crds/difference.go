@@ -1,0 +1,129 @@
+package crds
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// Difference is what a plan would change about a CRD that exists. It contains no values.
+type Difference struct {
+	// Name of the CRD.
+	Name string
+	// Fields that would change, as JSON pointers in which versions have their names, sorted. What Capstan records in
+	// annotations is left out.
+	Fields []string
+}
+
+// Differences returns what a plan would change about CRDs that exist. The applier that has made the plan must read
+// complete CRDs.
+func (a *Applier) Differences(p *Plan) ([]Difference, error) {
+	var differences []Difference
+
+	for _, c := range p.changes {
+		if c.live == nil {
+			continue
+		}
+
+		facts, err := a.facts(c.definition)
+		if err != nil {
+			return nil, err
+		}
+
+		fields, err := facts.driftOf(c.live)
+		if err != nil {
+			return nil, err
+		}
+
+		versions, err := c.changedVersions()
+		if err != nil {
+			return nil, err
+		}
+
+		fields = append(slices.DeleteFunc(fields, func(field string) bool { return field == versionsPointer }), versions...)
+		slices.Sort(fields)
+
+		if len(fields) > 0 {
+			differences = append(differences, Difference{Name: c.name, Fields: fields})
+		}
+	}
+
+	return differences, nil
+}
+
+// versionsPointer is the JSON pointer of the versions of a CRD.
+const versionsPointer = "/spec/versions"
+
+// changedVersions returns the pointers of the fields in which the versions of the definition and of the live CRD
+// differ. Those that the live CRD keeps are left out.
+func (c *change) changedVersions() ([]string, error) {
+	wanted, err := c.parse()
+	if err != nil {
+		return nil, err
+	}
+
+	before, err := versionsByName(c.live)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, name := range c.kept {
+		delete(before, name)
+	}
+
+	after, err := versionsByName(wanted)
+
+	return changedFields(versionsPointer, before, after), err
+}
+
+// versionsByName returns the versions of a CRD as JSON objects.
+func versionsByName(crd *apiextensionsv1.CustomResourceDefinition) (map[string]any, error) {
+	versions := map[string]any{}
+
+	for i := range crd.Spec.Versions {
+		version := &crd.Spec.Versions[i]
+
+		data, err := json.Marshal(version)
+		if err != nil {
+			return nil, fmt.Errorf("compare CustomResourceDefinition %s: %w", crd.Name, err)
+		}
+
+		var content map[string]any
+		if err := json.Unmarshal(data, &content); err != nil {
+			return nil, fmt.Errorf("compare CustomResourceDefinition %s: %w", crd.Name, err)
+		}
+
+		versions[version.Name] = content
+	}
+
+	return versions, nil
+}
+
+// changedFields returns the pointers of the outermost values that differ, where one of two JSON values is not an
+// object or does not have the field.
+func changedFields(pointer string, before, after any) []string {
+	old, isObject := before.(map[string]any)
+	updated, both := after.(map[string]any)
+
+	if !isObject || !both {
+		if reflect.DeepEqual(before, after) {
+			return nil
+		}
+
+		return []string{pointer}
+	}
+
+	all := maps.Clone(old)
+	maps.Copy(all, updated)
+
+	var fields []string
+	for name := range all {
+		fields = append(fields, changedFields(pointer+"/"+escape(name), old[name], updated[name])...)
+	}
+
+	return fields
+}
