@@ -86,7 +86,7 @@ func (r *Reconciler) own(ctx context.Context, provider v1alpha2.Provider) (taken
 
 	err = r.setFinalizer(ctx, provider, func(o client.Object, finalizer string) bool {
 		added := controllerutil.AddFinalizer(o, finalizer)
-		return predecessor.Release(o) || added
+		return predecessor.TakeOver(o) || added
 	})
 	if err != nil {
 		return false, predecessor.Refused(err)

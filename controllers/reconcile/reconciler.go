@@ -42,6 +42,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/progress"
 	"github.com/capstan-project/capstan/controllers/release/drift"
@@ -115,7 +116,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	}
 
 	// The objects of a resource out of scope may have woken it, or its labels have changed.
-	if !r.Scope.Includes(provider) {
+	if !r.Scope.Includes(provider) || predecessor.IsGivenBack(provider) {
 		r.forgetGone(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
@@ -184,6 +185,8 @@ func (r *Reconciler) perform(
 		return run.end(run.suspended(ctx))
 	case !provider.GetDeletionTimestamp().IsZero():
 		return run.end(run.remove(ctx))
+	case predecessor.IsAskedBack(provider):
+		return run.end(run.giveBack(ctx))
 	}
 
 	r.Metrics.InitCounters(provider)

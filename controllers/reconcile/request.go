@@ -18,7 +18,9 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/removal"
 )
 
 // requested reports whether a user asks for a reconcile of everything, now.
@@ -195,6 +197,40 @@ func appliedHash(spec *v1alpha2.ProviderSpec, digest string) (string, error) {
 	}
 
 	return fmt.Sprintf("%x", sha256.Sum256(append(content, digest...))), nil
+}
+
+// giveBack gives the provider, with its resource, back to cluster-api-operator.
+func (r *run) giveBack(ctx context.Context) Result {
+	attempt := removal.Removal{
+		Cache:    r.Client,
+		Cluster:  r.Clusters.Identity,
+		Provider: r.provider,
+		Owner:    r.self,
+		Target:   r.target,
+		Charts:   r.Planner.Charts,
+	}
+	if err := attempt.GiveBack(ctx); err != nil {
+		return failed(err, applying)
+	}
+
+	err := r.setFinalizer(ctx, r.provider, func(o client.Object, _ string) bool {
+		predecessor.GiveBack(o)
+		return true
+	})
+	if apierrors.IsConflict(err) {
+		return waiting(v1alpha2.ProgressingReason, "giving the provider back", time.Now().Add(conflictRetry))
+	}
+
+	if err != nil {
+		return failed(predecessor.Refused(err), applying)
+	}
+
+	predecessor.RestoreStatus(r.provider.GetStatus())
+	r.forget(r.provider)
+
+	return Result{Outcome: Idle, Reason: v1alpha2.GivenBackReason, Message: fmt.Sprintf(
+		"Given back to cluster-api-operator, which installs nothing again when it is started; to let Capstan take it over "+
+			"again, remove the annotation %s", v1alpha2.GiveBackAnnotation)}
 }
 
 // versionOwner is the field manager that writes spec.version.

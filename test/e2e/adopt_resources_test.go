@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -28,6 +30,8 @@ var _ = Describe("capstan adopt takes the resources of cluster-api-operator over
 		before   map[string]string
 	)
 
+	specHash := strings.Repeat("a1", 32)
+
 	BeforeAll(func(ctx SpecContext) {
 		w = readyWorld(ctx)
 		cli = newCommandLine(ctx, w)
@@ -44,7 +48,10 @@ var _ = Describe("capstan adopt takes the resources of cluster-api-operator over
 		}}
 		Expect(w.client.Create(ctx, cache)).To(Succeed())
 
-		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().Suspend = false })
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().Suspend = false
+			p.SetAnnotations(map[string]string{v1alpha2.AppliedSpecHashAnnotation: specHash})
+		})
 		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.OtherOperatorRunningReason))
 
 		webhooks = leftWebhooks("theirs")
@@ -52,6 +59,12 @@ var _ = Describe("capstan adopt takes the resources of cluster-api-operator over
 
 		before = w.identities(ctx)
 	})
+
+	// expectUnchanged checks that the objects of the provider, and their pods, are those of the beginning.
+	expectUnchanged := func(ctx context.Context) {
+		GinkgoHelper()
+		Expect(changed(withoutPredecessor(before), withoutPredecessor(w.identities(ctx)))).To(BeEmpty())
+	}
 
 	It("shows what it would do, and changes nothing", func(ctx SpecContext) {
 		writes := cli.writes()
@@ -80,11 +93,47 @@ var _ = Describe("capstan adopt takes the resources of cluster-api-operator over
 			Expect(gone(ctx, w, o)()).To(BeTrue(), o.GetName())
 		}
 
-		Expect(changed(withoutPredecessor(before), withoutPredecessor(w.identities(ctx)))).To(BeEmpty())
+		expectUnchanged(ctx)
 	})
 
 	It("finds nothing once more", func(ctx SpecContext) {
 		cli.fail(ctx, "adopt", "--from", "cluster-api-operator").To(ContainSubstring("no providers of"))
+	})
+
+	It("gives them back", func(ctx SpecContext) {
+		Expect(cli.succeed(ctx, "adopt", "--undo", "theirs")).To(ContainSubstring(
+			"InfrastructureProvider theirs/theirs: given back to cluster-api-operator; start that again"))
+
+		Expect(w.read(ctx, p)(Default)).To(And(
+			HaveField("Finalizers", ConsistOf(predecessor.Finalizer)),
+			HaveField("Annotations", And(
+				HaveKeyWithValue(v1alpha2.AppliedSpecHashAnnotation, specHash), Not(HaveKey(v1alpha2.TakenOverAnnotation)))),
+			HaveField("Status.InstalledVersion", HaveValue(Equal("v1.0.0"))),
+			HaveField("Status.Release", BeNil()), HaveField("Status.History", BeEmpty()),
+			notBeReady(v1alpha2.GivenBackReason, "remove the annotation capstan.dev/give-back")))
+		Expect(w.helm(ctx, "helm", "list", "--all", "-n", p.Namespace)).To(BeEmpty())
+
+		d := w.managerOf(ctx, v1alpha2.Label(p))(Default)
+		Expect(d.Labels).NotTo(HaveKey("app.kubernetes.io/managed-by"))
+		Expect(d.Annotations).NotTo(HaveKey(HavePrefix("meta.helm.sh/")))
+		Expect(w.definition(ctx, t.crd()).Annotations).NotTo(HaveKey(HavePrefix("capstan.dev/")))
+		expectUnchanged(ctx)
+	})
+
+	It("leaves them alone after that, until they are adopted again", func(ctx SpecContext) {
+		resource := w.read(ctx, p)(Default)
+		Expect(w.operator.Stop()).To(Succeed())
+		w.start()
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.SetLabels(map[string]string{"changed": "true"}) })
+		Consistently(func(g Gomega) {
+			g.Expect(w.read(ctx, p)(g)).To(And(
+				HaveField("Finalizers", ConsistOf(predecessor.Finalizer)), HaveField("Status", Equal(*resource.GetStatus()))))
+		}).WithTimeout(3 * time.Second).Should(Succeed())
+
+		Expect(cli.succeed(ctx, "adopt", "--from", "cluster-api-operator")).To(
+			ContainSubstring("revision 1, holds v1.0.0; it adopted 2 existing objects\n"))
+		Expect(w.read(ctx, p)(Default)).To(And(beReady("v1.0.0"), HaveField("Finalizers", ConsistOf(v1alpha2.Finalizer))))
+		expectUnchanged(ctx)
 	})
 })
 
@@ -110,6 +159,13 @@ func (w *world) runPredecessor(ctx context.Context) *appsv1.Deployment {
 	}
 	d.Labels = labels
 	Expect(w.client.Create(ctx, d)).To(Succeed())
+
+	Eventually(func(g Gomega) []corev1.Pod {
+		pods := &corev1.PodList{}
+		g.Expect(w.client.List(ctx, pods, labels)).To(Succeed())
+
+		return pods.Items
+	}).Should(HaveLen(1))
 
 	return d
 }

@@ -55,8 +55,9 @@ The command shows what the adoption changes, apart from the label and the annota
 creates the resources, and waits until the providers are ready. With --dry-run, it only shows that. With --output yaml
 or json, it prints the resources and Secrets, with the values of variables, and changes nothing either.
 
-With --undo, providers that were adopted and not upgraded since are given back: their resources and releases are
-deleted, and everything that they have adopted stays, also in clusterctl's inventory.`,
+With --undo, providers that were adopted and not upgraded since are given back: everything that they have adopted
+stays, and their releases are deleted. Resources of cluster-api-operator are that operator's again; start it
+afterwards. All others are deleted, and clusterctl's inventory has their providers again.`,
 		Example: `  capstan adopt --dry-run
   capstan adopt
   capstan adopt cluster-api infrastructure-aws

@@ -11,11 +11,12 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/controllers/plan"
+	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-// undo gives providers back: their resources are deleted, and what they have adopted stays. Nothing is changed if one
-// of them was upgraded since.
+// undo gives providers back, and what they have adopted stays. Their resources are cluster-api-operator's again, or
+// else deleted. Nothing is changed if one of them was upgraded since.
 func (o *options) undo(ctx context.Context, args []string) error {
 	cluster, err := o.cluster.Connect()
 	if err != nil {
@@ -48,7 +49,13 @@ func (o *options) undo(ctx context.Context, args []string) error {
 			continue
 		}
 
-		if err := o.giveBack(ctx, cluster, p, versions[p]); err != nil {
+		if predecessor.WasTakenOver(p) {
+			err = o.giveResourceBack(ctx, cluster, p)
+		} else {
+			err = o.giveBack(ctx, cluster, p, versions[p])
+		}
+
+		if err != nil {
 			return err
 		}
 	}
@@ -85,6 +92,33 @@ func adopted(history state.History) (string, error) {
 	}
 
 	return first.Version, nil
+}
+
+// giveResourceBack gives a resource, with its provider, back to cluster-api-operator.
+func (o *options) giveResourceBack(ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider) error {
+	annotations := map[string]any{v1alpha2.GiveBackAnnotation: "true"}
+	if err := cluster.Patch(ctx, p, map[string]any{"metadata": map[string]any{"annotations": annotations}}); err != nil {
+		return err
+	}
+
+	printLine := func(line string) { o.Printf("%s", line) }
+	if err := cluster.Wait(ctx, p, o.wait.Timeout, givenBack, printLine); err != nil {
+		return err
+	}
+
+	o.Printf("%s: given back to cluster-api-operator; start that again, with its webhooks, by applying its manifests or "+
+		"upgrading its Helm release", v1alpha2.FullName(p))
+
+	return nil
+}
+
+// givenBack is met when Capstan's operator has given a resource back, and written its last status.
+func givenBack(p v1alpha2.Provider) (bool, error) {
+	if p == nil {
+		return false, errors.New("the resource was deleted")
+	}
+
+	return predecessor.IsGivenBack(p) && p.GetStatus().Release == nil, nil
 }
 
 // giveBack deletes a resource without its provider, and puts the provider into clusterctl's inventory.
