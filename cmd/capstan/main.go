@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clusters"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/convert"
 	_ "github.com/capstan-project/capstan/cmd/capstan/internal/headroom"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/pausing"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/providers"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/registries"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/setup"
@@ -69,8 +70,9 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		providers.NewPermissionsCommand(options),
 		providers.NewUpgradeCommand(options),
 		providers.NewRollbackCommand(options),
-		providers.NewSuspendCommand(options),
-		providers.NewResumeCommand(options),
+		pausing.NewPauseCommand(options),
+		pausing.NewResumeCommand(options),
+		pausing.NewSuspendCommand(options),
 		providers.NewDeleteCommand(options),
 		providers.NewListCommand(options),
 		providers.NewVersionsCommand(options),

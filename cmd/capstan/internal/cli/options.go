@@ -26,6 +26,9 @@ func (o *Options) Printf(format string, args ...any) {
 	fmt.Fprintf(o.Out, format+"\n", args...)
 }
 
+// PrintLine writes a line to the output.
+func (o *Options) PrintLine(line string) { o.Printf("%s", line) }
+
 // ExitError makes the program exit with a code of its own, without an error message.
 type ExitError struct{ Code int }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -110,6 +111,54 @@ func (c *Cluster) Wait(
 		case <-ticker.C:
 		}
 	}
+}
+
+// WaitAll waits until all providers meet a condition, if --wait is set, and passes their states to printLine. All are
+// waited for at the same time, also if one of them fails.
+func (c *Cluster) WaitAll(
+	ctx context.Context,
+	providers []v1alpha2.Provider,
+	flags *WaitFlags,
+	condition Condition,
+	printLine func(string),
+) error {
+	if !flags.Wait {
+		return nil
+	}
+
+	var mu sync.Mutex
+
+	printLocked := func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+
+		printLine(line)
+	}
+
+	errs := make([]error, len(providers))
+
+	var group sync.WaitGroup
+	for i, p := range providers {
+		group.Go(func() {
+			var state string
+
+			met := func(current v1alpha2.Provider) (bool, error) {
+				if state = "removed"; current != nil {
+					state = Readiness(current)
+				}
+
+				return condition(current)
+			}
+
+			if errs[i] = c.Wait(ctx, p, flags.Timeout, met, printLocked); errs[i] == nil {
+				printLocked(fmt.Sprintf("%s: %s", v1alpha2.FullName(p), state))
+			}
+		})
+	}
+
+	group.Wait()
+
+	return errors.Join(errs...)
 }
 
 // read updates p from the cluster and returns it; nil if the resource does not exist.

@@ -84,29 +84,7 @@ func (o *rollbackOptions) run(ctx context.Context, args []string) error {
 
 	o.Printf("%s: %s", v1alpha2.FullName(p), message)
 
-	return waitReady(ctx, o.Options, cluster, p, o.wait)
-}
-
-// waitReady waits until a provider is ready, if --wait is set, and prints its states.
-func waitReady(
-	ctx context.Context,
-	o *cli.Options,
-	cluster *cli.Cluster,
-	p v1alpha2.Provider,
-	wait *cli.WaitFlags,
-) error {
-	if !wait.Wait {
-		return nil
-	}
-
-	printLine := func(line string) { o.Printf("%s", line) }
-	if err := cluster.Wait(ctx, p, wait.Timeout, cli.Ready, printLine); err != nil {
-		return err
-	}
-
-	o.Printf("%s: %s", v1alpha2.FullName(p), cli.Readiness(p))
-
-	return nil
+	return cluster.WaitAll(ctx, []v1alpha2.Provider{p}, o.wait, cli.Ready, o.PrintLine)
 }
 
 // selectRevision returns the revision that an argument names. Without one it is the latest earlier

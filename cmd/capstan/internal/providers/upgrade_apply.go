@@ -91,7 +91,7 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 
 		o.Printf("%s: upgrading to %s", v1alpha2.FullName(p), version)
 
-		if err := waitReady(ctx, o.Options, cluster, p, o.wait); err != nil {
+		if err := cluster.WaitAll(ctx, []v1alpha2.Provider{p}, o.wait, cli.Ready, o.PrintLine); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+// SelectionFlags select the providers that a command changes.
+type SelectionFlags struct{ All bool }
+
+// AddSelectionFlags adds --all to a command, which takes either that flag or the providers as arguments.
+func AddSelectionFlags(cmd *cobra.Command) *SelectionFlags {
+	f := &SelectionFlags{}
+	cmd.Flags().BoolVar(&f.All, "all", false, "Select all providers, or with --namespace all in that namespace.")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if f.All == (len(args) > 0) {
+			return UsageError(cmd, "either providers or --all")
+		}
+
+		return nil
+	}
+
+	return f
+}
+
+// Find returns the providers that the arguments or --all select, each once, in the order of installation. There may be
+// none with --all.
+func (f *SelectionFlags) Find(ctx context.Context, c *Cluster, args []string) ([]v1alpha2.Provider, error) {
+	if f.All {
+		return c.Providers(ctx)
+	}
+
+	return c.FindAll(ctx, args)
+}

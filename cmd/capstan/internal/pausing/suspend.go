@@ -1,0 +1,198 @@
+// Package pausing has the commands that stop and resume providers, or their reconciliation.
+package pausing
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+)
+
+// options are the flags of a command, and what makes it differ from the others.
+type options struct {
+	*cli.Options
+
+	cluster   *cli.ClusterFlags
+	wait      *cli.WaitFlags
+	selection *cli.SelectionFlags
+
+	// change is what the command sets in the spec of a provider.
+	change change
+	// until is met when the operator has acted on the change.
+	until cli.Condition
+}
+
+// NewSuspendCommand returns `capstan suspend`.
+func NewSuspendCommand(o *cli.Options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "suspend {PROVIDER... | --all}",
+		Short: "Suspend the reconciliation of providers",
+		Long: `Suspend the reconciliation of providers: the operator installs, upgrades, corrects and removes
+nothing until they are resumed. Their status is still updated, and they keep running. This sets
+spec.suspend of their resources.`,
+		Example: `  capstan suspend infrastructure-aws`,
+	}
+
+	return newCommand(o, cmd, suspend, cli.Observed, "the operator has stopped reconciling the providers")
+}
+
+// NewPauseCommand returns `capstan pause`.
+func NewPauseCommand(o *cli.Options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "pause {PROVIDER... | --all}",
+		Short: "Stop providers by scaling their Deployments to zero",
+		Long: `Stop providers by scaling their Deployments to zero, until they are resumed. They stay installed and
+can be upgraded. Nothing reconciles the objects of their kinds meanwhile, and their webhooks do not
+answer, so such objects may not be changed. This sets spec.paused of their resources.
+
+To keep providers running, and only stop the operator from changing them, use capstan suspend.`,
+		Example: `  capstan pause infrastructure-aws
+  capstan pause --all`,
+	}
+
+	return newCommand(o, cmd, pause, paused, "the providers are scaled to zero")
+}
+
+// NewResumeCommand returns `capstan resume`.
+func NewResumeCommand(o *cli.Options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "resume {PROVIDER... | --all}",
+		Short: "Resume paused and suspended providers",
+		Long: `Resume providers that are paused, suspended or both: they get their replicas back, and the operator
+reconciles them again. This unsets spec.paused and spec.suspend of their resources.`,
+		Example: `  capstan resume infrastructure-aws
+  capstan resume --all`,
+	}
+
+	return newCommand(o, cmd, resume, resumed, "the providers are ready")
+}
+
+func newCommand(o *cli.Options, cmd *cobra.Command, c change, until cli.Condition, untilText string) *cobra.Command {
+	opts := &options{Options: o, change: c, until: until}
+	opts.cluster = cli.AddClusterFlags(cmd.Flags())
+	opts.wait = cli.AddWaitFlags(cmd.Flags(), untilText)
+	opts.selection = cli.AddSelectionFlags(cmd)
+	cmd.RunE = cli.Run(opts.run)
+
+	return cmd
+}
+
+func (o *options) run(ctx context.Context, args []string) error {
+	cluster, err := o.cluster.Connect()
+	if err != nil {
+		return err
+	}
+
+	found, err := o.selection.Find(ctx, cluster, args)
+	if err != nil {
+		return err
+	}
+
+	if len(found) == 0 {
+		o.Printf("There are no providers.")
+	}
+
+	// Nothing is changed if one of the providers cannot be.
+	for _, p := range found {
+		if err := o.change.refuse(p); err != nil {
+			return err
+		}
+	}
+
+	for _, p := range found {
+		fields, message := o.change.apply(p.GetSpec())
+		if len(fields) > 0 {
+			if err := cluster.Patch(ctx, p, map[string]any{"spec": fields}); err != nil {
+				return err
+			}
+		}
+
+		o.Printf("%s: %s", v1alpha2.FullName(p), message)
+	}
+
+	return cluster.WaitAll(ctx, found, o.wait, o.until, o.PrintLine)
+}
+
+// change is what a command does to providers.
+type change string
+
+const (
+	suspend change = "suspend"
+	pause   change = "pause"
+	resume  change = "resume"
+)
+
+// refuse returns an error if the operator would not act on the change.
+func (c change) refuse(p v1alpha2.Provider) error {
+	switch {
+	case c == pause && !p.GetDeletionTimestamp().IsZero():
+		return fmt.Errorf("%s is being deleted: %s", v1alpha2.FullName(p), cli.Readiness(p))
+	case c == pause && p.GetSpec().Suspend:
+		return fmt.Errorf("%s is suspended, so the operator does not scale it; run `capstan resume %s` first",
+			v1alpha2.FullName(p), v1alpha2.Label(p))
+	}
+
+	return nil
+}
+
+// apply returns the fields of the spec to set, which are none if nothing changes, and what to tell the user.
+func (c change) apply(spec *v1alpha2.ProviderSpec) (map[string]any, string) {
+	switch {
+	case c == suspend && spec.Suspend:
+		return nil, "already suspended"
+	case c == suspend:
+		return map[string]any{"suspend": true}, "suspended"
+	case c == pause && spec.Paused:
+		return nil, "already paused"
+	case c == pause:
+		return map[string]any{"paused": true}, "paused"
+	}
+
+	fields := map[string]any{}
+
+	var before []string
+
+	if spec.Paused {
+		fields["paused"] = false
+
+		before = append(before, "paused")
+	}
+
+	if spec.Suspend {
+		fields["suspend"] = false
+
+		before = append(before, "suspended")
+	}
+
+	if len(fields) == 0 {
+		return nil, "neither paused nor suspended"
+	}
+
+	return fields, "resumed, was " + strings.Join(before, " and ")
+}
+
+// paused is met when the provider is scaled to zero. What else the operator cannot do, such as an upgrade, does not
+// matter.
+func paused(p v1alpha2.Provider) (bool, error) {
+	ready, err := cli.Ready(p)
+	if p == nil || !conditions.IsTrue(p, v1alpha2.PausedCondition) {
+		return false, err
+	}
+
+	return ready || err != nil, nil
+}
+
+// resumed is met when the provider is ready. One that is being deleted does not become ready: its deletion continues.
+func resumed(p v1alpha2.Provider) (bool, error) {
+	if p == nil || !p.GetDeletionTimestamp().IsZero() {
+		return true, nil
+	}
+
+	return cli.Ready(p)
+}
