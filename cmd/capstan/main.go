@@ -18,6 +18,7 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clusters"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/convert"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/deletion"
 	_ "github.com/capstan-project/capstan/cmd/capstan/internal/headroom"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/pausing"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/providers"
@@ -73,7 +74,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		pausing.NewPauseCommand(options),
 		pausing.NewResumeCommand(options),
 		pausing.NewSuspendCommand(options),
-		providers.NewDeleteCommand(options),
+		deletion.NewCommand(options),
 		providers.NewListCommand(options),
 		providers.NewVersionsCommand(options),
 	)

@@ -72,11 +72,6 @@ func (r *Removal) deleteCRDs(ctx context.Context) error {
 // deletableCRDs lists the provider's CRDs that the operator manages. A resource that has not installed the
 // provider may have applied some, and the others belong to whatever has installed it.
 func (r *Removal) deletableCRDs(ctx context.Context) ([]apiextensionsv1.CustomResourceDefinition, error) {
-	spec := r.Provider.GetSpec().CRDs
-	if spec != nil && spec.Policy == v1alpha2.CRDsNone {
-		return nil, nil
-	}
-
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
 	ofProvider := client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(r.Provider)}
 
@@ -87,8 +82,14 @@ func (r *Removal) deletableCRDs(ctx context.Context) ([]apiextensionsv1.CustomRe
 	return slices.DeleteFunc(list.Items, func(d apiextensionsv1.CustomResourceDefinition) bool {
 		others := !r.known && !crds.IsAppliedFor(&d, r.Provider.GetUID())
 
-		return others || spec != nil && slices.Contains(spec.Unmanaged, d.Name)
+		return others || !DeletesCRD(r.Provider, d.Name)
 	}), nil
+}
+
+// DeletesCRD reports whether the spec of a provider allows the operator to delete a CRD of the provider.
+func DeletesCRD(p v1alpha2.Provider, name string) bool {
+	spec := p.GetSpec().CRDs
+	return spec == nil || spec.Policy != v1alpha2.CRDsNone && !slices.Contains(spec.Unmanaged, name)
 }
 
 // waitForCRDs reports that CRDs are being deleted, and why one of them is not; the watch tells when

@@ -368,6 +368,20 @@ var _ = Describe("The command line", Ordered, func() {
 
 		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 		Expect(w.client.Create(ctx, t.object("v1", "production"))).To(Succeed())
+
+		before := cli.writes()
+		inUse := "1 object still exists: 1 " + t.crd() + " (e.g. default/production)"
+
+		cli.fail(ctx, "delete", "--all", "--include-crds").To(And(
+			HavePrefix("Error: nothing is deleted, because not all providers can be removed:\n"+
+				"  InfrastructureProvider cli/cli: "+inUse+"; delete them first, or use --force"),
+			Not(ContainSubstring("docker")),
+		))
+		cli.fail(ctx, "delete", "--all", "--include-crds", "--force").To(ContainSubstring("CRDs are not deleted then"))
+		cli.fail(ctx, "delete", "--all", "-n", core.GetNamespace()).To(
+			ContainSubstring("core is removed last; select as well: infrastructure-cli, infrastructure-aws,"))
+		Expect(cli.writes()).To(Equal(before))
+
 		out, failure, code := cli.run(ctx, "delete", "cli", "--wait", "--timeout", "3s")
 		Expect(code).To(Equal(1))
 		Expect(out).To(
@@ -382,10 +396,19 @@ var _ = Describe("The command line", Ordered, func() {
 			w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "production"}, t.object("v1", "production")),
 		).To(Succeed())
 
-		Expect(cli.succeed(ctx, "delete", "cluster-api", "docker", "aws", "--include-crd", "--wait")).To(
-			ContainSubstring("CoreProvider cluster-api-system/cluster-api: removed\n"))
+		before = cli.writes()
+		Expect(cli.succeed(ctx, "delete", "--all", "--include-crds", "--dry-run")).To(MatchRegexp(
+			`^InfrastructureProvider \S+/docker would be removed\n` +
+				`├─ release infrastructure-docker with \d+ objects\n└─ \d+ CRDs\n` +
+				`(?s:.*)CoreProvider cluster-api-system/cluster-api would be removed\n├─ release .*\n└─ .*\n$`,
+		))
+		Expect(cli.writes()).To(Equal(before))
+
+		Expect(cli.succeed(ctx, "delete", "--all", "--include-crds", "--include-namespaces")).To(
+			HaveSuffix("CoreProvider cluster-api-system/cluster-api: removed\n"))
 		Expect(string(w.run(ctx, "kubectl", "get", "crds", "-l", "cluster.x-k8s.io/provider", "-o", "name"))).To(
 			Equal("customresourcedefinition.apiextensions.k8s.io/" + t.crd() + "\n"))
+		Expect(cli.succeed(ctx, "delete", "--all")).To(Equal("There are no providers.\n"))
 		Expect(cli.succeed(ctx, "status")).To(Equal("There are no providers.\n"))
 	})
 })

@@ -1,0 +1,208 @@
+package deletion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/removal"
+	"github.com/capstan-project/capstan/controllers/usage"
+)
+
+// checker finds out in advance what the operator would remove, with the permissions of the user. The operator checks
+// again, also what it is not known here.
+type checker struct {
+	*options
+
+	cluster *cli.Cluster
+	usage   *usage.Finder
+
+	// selected are the providers to remove, and all those of the cluster.
+	selected, all []v1alpha2.Provider
+}
+
+func newChecker(
+	ctx context.Context, o *options, cluster *cli.Cluster, selected []v1alpha2.Provider,
+) (*checker, error) {
+	all, err := cluster.ProvidersIn(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+
+	objects, err := metadata.NewForConfig(cluster.Config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the management cluster: %w", err)
+	}
+
+	finder := &usage.Finder{Client: cluster.Client, Metadata: objects}
+
+	return &checker{options: o, cluster: cluster, usage: finder, selected: selected, all: all}, nil
+}
+
+// check finds out what would be removed with a provider, and what prevents it.
+func (c *checker) check(ctx context.Context, p v1alpha2.Provider) (*effect, error) {
+	e := &effect{provider: p}
+
+	switch {
+	case p.GetSpec().Suspend:
+		e.block("it is suspended; run `capstan resume %s` first", v1alpha2.Label(p))
+		return e, nil
+	case v1alpha2.Asks(p, v1alpha2.KeepInstalledAnnotation):
+		e.add("everything that is installed stays, because of the annotation %s", v1alpha2.KeepInstalledAnnotation)
+		return e, nil
+	case p.GetSpec().KubeConfig != nil:
+		e.add("its release in another cluster, where only the operator checks what is in use")
+		return e, nil
+	}
+
+	for _, step := range []func(context.Context, *effect) error{c.checkRelease, c.checkCRDs, c.checkNamespace} {
+		err := step(ctx, e)
+		if apierrors.IsForbidden(err) || errors.As(err, new(*release.CorruptError)) {
+			c.Warnf("not everything could be checked of %s, the operator does it: %s", v1alpha2.FullName(p), err)
+			continue
+		}
+
+		if err != nil {
+			return nil, err
+		}
+	}
+
+	return e, nil
+}
+
+// checkRelease finds the provider's release, and whether it is in use.
+func (c *checker) checkRelease(ctx context.Context, e *effect) error {
+	record, history, err := c.cluster.Installed(ctx, e.provider)
+	if err != nil {
+		return err
+	}
+
+	if _, exists := history.Newest(); !exists {
+		e.add("only the resource: nothing is installed")
+		return nil
+	}
+
+	e.add("release %s with %s", history.Release.Name, cli.Count(len(record.Objects), "object"))
+
+	if others := c.needCore(e.provider); len(others) > 0 {
+		e.block("core is removed last; select as well: %s", strings.Join(others, ", "))
+	}
+
+	found, err := c.usage.Find(ctx, usage.Query{Provider: v1alpha2.Label(e.provider), Own: record.Keys()})
+	if err != nil {
+		return err
+	}
+
+	switch {
+	case !slices.ContainsFunc(found.Kinds, func(k usage.Kind) bool { return k.Count > 0 }):
+		// Whether there are objects of kinds that the user may not list is for the operator to decide.
+	case !c.force:
+		e.block("%s; delete them first, or use --force to leave them behind unmanaged", found.Message())
+	case c.includeCRDs:
+		e.block("%s; CRDs are not deleted then, so delete the objects first, or keep the CRDs", found.Message())
+	default:
+		e.add("left behind unmanaged: %s", found.Message())
+	}
+
+	return nil
+}
+
+// needCore returns the labels of the installed providers that are not selected, if the provider is core.
+func (c *checker) needCore(core v1alpha2.Provider) []string {
+	if core.ProviderType() != v1alpha2.CoreProviderType {
+		return nil
+	}
+
+	var others []string
+
+	for _, p := range c.all {
+		if p.GetStatus().Release != nil && v1alpha2.Cluster(p) == v1alpha2.Cluster(core) && !c.isSelected(p) {
+			others = append(others, v1alpha2.Label(p))
+		}
+	}
+
+	return others
+}
+
+func (c *checker) isSelected(p v1alpha2.Provider) bool {
+	return slices.ContainsFunc(c.selected, func(s v1alpha2.Provider) bool { return s.GetUID() == p.GetUID() })
+}
+
+// checkCRDs finds the CRDs that are deleted with the provider.
+func (c *checker) checkCRDs(ctx context.Context, e *effect) error {
+	if !c.includeCRDs || e.provider.GetStatus().Release == nil {
+		return nil
+	}
+
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
+
+	ofProvider := client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: v1alpha2.Label(e.provider)}
+	if err := c.cluster.Client.List(ctx, list, ofProvider); err != nil {
+		return fmt.Errorf("list CustomResourceDefinitions: %w", err)
+	}
+
+	definitions := slices.DeleteFunc(list.Items, func(d metav1.PartialObjectMetadata) bool {
+		return !removal.DeletesCRD(e.provider, d.Name)
+	})
+	if len(definitions) > 0 {
+		e.add("%s", cli.Count(len(definitions), "CRD"))
+	}
+
+	return nil
+}
+
+// checkNamespace finds out whether the provider's namespace can be deleted.
+func (c *checker) checkNamespace(ctx context.Context, e *effect) error {
+	if !c.includeNamespace {
+		return nil
+	}
+
+	name := e.provider.GetNamespace()
+	e.add("namespace %s", name)
+
+	uses, err := c.cluster.Releases.Names(ctx, name)
+	if err != nil {
+		return err
+	}
+
+	for _, p := range c.all {
+		if p.GetNamespace() != name {
+			continue
+		}
+
+		uses = slices.DeleteFunc(uses, func(name string) bool { return name == v1alpha2.ReleaseName(p) })
+
+		if !c.isSelected(p) {
+			uses = append(uses, v1alpha2.Label(p))
+		}
+	}
+
+	operator, err := operatorconfig.Find(ctx, c.cluster.Client, name)
+	if !errors.As(err, new(*operatorconfig.NotFoundError)) {
+		if err != nil {
+			return err
+		}
+
+		uses = append(uses, "the operator, "+operator.Name)
+	}
+
+	if len(uses) > 0 {
+		e.block("namespace %s contains other things: %s; remove them first, or keep the namespace",
+			name, strings.Join(uses, ", "))
+	}
+
+	return nil
+}

@@ -1,0 +1,181 @@
+// Package deletion has the command that removes providers.
+package deletion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+)
+
+// options are the flags of `delete`.
+type options struct {
+	*cli.Options
+
+	cluster   *cli.ClusterFlags
+	wait      *cli.WaitFlags
+	selection *cli.SelectionFlags
+
+	includeCRDs      bool
+	includeNamespace bool
+	force            bool
+	dryRun           bool
+}
+
+// NewCommand returns `capstan delete`.
+func NewCommand(o *cli.Options) *cobra.Command {
+	opts := &options{Options: o}
+	cmd := &cobra.Command{
+		Use:   "delete {PROVIDER... | --all}",
+		Short: "Remove providers from the cluster",
+		Long: `Remove providers from the cluster, core last. Their CRDs, their namespaces and all objects of users are kept
+unless flags ask for more.
+
+The operator does not remove a provider while objects of its kinds exist, nor core before all
+others. Until then the resource stays, and its condition Ready shows what blocks the deletion. With
+--force a provider is removed even if it is in use; its objects are kept, but nothing reconciles
+them any more. CRDs are never deleted while objects of their kinds exist, and a namespace is not
+deleted while it contains anything else that Capstan knows.
+
+With --all, nothing is deleted unless all providers can be removed: the command checks that first, and lists what
+prevents it. With --dry-run, it lists what would be removed and what would prevent it, and changes nothing.`,
+		Example: `  capstan delete infrastructure-aws
+  capstan delete infrastructure-docker bootstrap-kubeadm --include-crd --include-namespace
+  capstan delete --all --dry-run`,
+	}
+	flags := cmd.Flags()
+	opts.cluster = cli.AddClusterFlags(flags)
+	opts.wait = cli.AddWaitFlags(flags, "the providers are removed")
+	opts.selection = cli.AddSelectionFlags(cmd)
+	flags.BoolVar(
+		&opts.includeCRDs,
+		"include-crd",
+		false,
+		"Delete the providers' CRDs as well, once there are no objects of their kinds.",
+	)
+	flags.BoolVar(&opts.includeNamespace, "include-namespace", false, "Delete the providers' namespaces as well.")
+	flags.BoolVar(&opts.force, "force", false, "Remove providers even if they are in use.")
+	flags.BoolVar(&opts.dryRun, "dry-run", false, "Only list what would be removed, and what prevents it.")
+	flags.SetNormalizeFunc(singular)
+
+	cmd.RunE = cli.Run(opts.run)
+
+	return cmd
+}
+
+// singular accepts the plural of two flags, whose names are clusterctl's.
+func singular(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	switch name {
+	case "include-crds":
+		name = "include-crd"
+	case "include-namespaces":
+		name = "include-namespace"
+	}
+
+	return pflag.NormalizedName(name)
+}
+
+func (o *options) run(ctx context.Context, args []string) error {
+	cluster, err := o.cluster.Connect()
+	if err != nil {
+		return err
+	}
+
+	found, err := o.selection.Find(ctx, cluster, args)
+	if err != nil {
+		return err
+	}
+
+	if len(found) == 0 {
+		o.Printf("There are no providers.")
+		return nil
+	}
+
+	slices.Reverse(found) // core last
+
+	if o.selection.All || o.dryRun {
+		if err := o.check(ctx, cluster, found); err != nil || o.dryRun {
+			return err
+		}
+	}
+
+	// All are requested before the first is waited for: the operator deletes a namespace only if nothing stays in it.
+	for _, p := range found {
+		if err := o.delete(ctx, cluster, p); err != nil {
+			return err
+		}
+	}
+
+	return cluster.WaitAll(ctx, found, o.wait, cli.Gone, o.PrintLine)
+}
+
+// check finds out what would be removed, and prints it for a dry run. The error lists what prevents it.
+func (o *options) check(ctx context.Context, cluster *cli.Cluster, found []v1alpha2.Provider) error {
+	c, err := newChecker(ctx, o, cluster, found)
+	if err != nil {
+		return err
+	}
+
+	effects := make([]*effect, 0, len(found))
+
+	for _, p := range found {
+		e, err := c.check(ctx, p)
+		if err != nil {
+			return fmt.Errorf("find out what would be removed with %s: %w", v1alpha2.FullName(p), err)
+		}
+
+		effects = append(effects, e)
+	}
+
+	if !o.dryRun {
+		return refusal(effects)
+	}
+
+	for _, e := range effects {
+		(&cli.Printer{Writer: o.Out}).Tree(e.tree())
+	}
+
+	if refusal(effects) != nil {
+		return errors.New("not all of this can be removed now")
+	}
+
+	return nil
+}
+
+// delete deletes a provider's resource. The operator reads from annotations what to delete with it.
+func (o *options) delete(ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider) error {
+	annotations := map[string]any{}
+	if o.includeCRDs {
+		annotations[v1alpha2.DeleteCRDsAnnotation] = "true"
+	}
+
+	if o.includeNamespace {
+		annotations[v1alpha2.DeleteNamespaceAnnotation] = "true"
+	}
+
+	if o.force {
+		annotations[v1alpha2.DeleteInUseAnnotation] = "true"
+	}
+
+	if len(annotations) > 0 {
+		change := map[string]any{"metadata": map[string]any{"annotations": annotations}}
+		if err := cluster.Patch(ctx, p, change); err != nil {
+			return err
+		}
+	}
+
+	if err := cluster.Client.Delete(ctx, p); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete %s: %w", v1alpha2.FullName(p), err)
+	}
+
+	o.Printf("%s: deletion requested", v1alpha2.FullName(p))
+
+	return nil
+}

@@ -1,0 +1,83 @@
+package deletion
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
+)
+
+func TestArguments(t *testing.T) {
+	g := NewWithT(t)
+	clitest.WithoutConfiguration(t)
+
+	for _, args := range [][]string{nil, {"aws", "--all"}} {
+		_, _, err := clitest.Run(t.Context(), NewCommand, args...)
+		g.Expect(err).To(MatchError(
+			"expected either providers or --all; usage: delete {PROVIDER... | --all} [flags]"))
+	}
+
+	cmd := NewCommand(&cli.Options{})
+	g.Expect(cmd.ParseFlags([]string{"--include-crds", "--include-namespaces"})).To(Succeed())
+
+	for _, name := range []string{"include-crd", "include-namespace"} {
+		g.Expect(cmd.Flags().GetBool(name)).To(BeTrue())
+	}
+}
+
+func TestEffect(t *testing.T) {
+	g := NewWithT(t)
+	meta := metav1.ObjectMeta{Namespace: "capa-system", Name: "aws"}
+	removable := &effect{provider: &v1alpha2.InfrastructureProvider{ObjectMeta: meta}}
+	held := &effect{provider: &v1alpha2.BootstrapProvider{ObjectMeta: meta}}
+
+	removable.add("release %s", "infrastructure-aws")
+	held.add("release %s", "bootstrap-aws")
+	held.block("it is %s", "suspended")
+
+	print := func(e *effect) string {
+		return clitest.Printed(t, cli.Printer{}, func(p *cli.Printer) error {
+			p.Tree(e.tree())
+			return nil
+		})
+	}
+	g.Expect(print(removable)).To(Equal("InfrastructureProvider capa-system/aws would be removed\n" +
+		"└─ release infrastructure-aws\n"))
+	g.Expect(print(held)).To(Equal("BootstrapProvider capa-system/aws cannot be removed now\n" +
+		"├─ release bootstrap-aws\n└─ blocked: it is suspended\n"))
+	g.Expect(refusal([]*effect{removable})).To(Succeed())
+	g.Expect(refusal([]*effect{removable, held})).To(MatchError("nothing is deleted, because not all providers can be " +
+		"removed:\n  BootstrapProvider capa-system/aws: it is suspended"))
+}
+
+func TestCoreIsNeeded(t *testing.T) {
+	g := NewWithT(t)
+
+	provider := func(p v1alpha2.Provider, name string) v1alpha2.Provider {
+		p.SetName(name)
+		p.SetUID(types.UID(name))
+		p.GetStatus().Release = &v1alpha2.ReleaseStatus{}
+
+		return p
+	}
+	core := provider(&v1alpha2.CoreProvider{}, "cluster-api")
+	selected := provider(&v1alpha2.InfrastructureProvider{}, "aws")
+	staying := provider(&v1alpha2.InfrastructureProvider{}, "docker")
+	remote := provider(&v1alpha2.InfrastructureProvider{}, "remote")
+	remote.GetSpec().KubeConfig = &v1alpha2.KubeConfig{}
+
+	absent := provider(&v1alpha2.InfrastructureProvider{}, "absent")
+	absent.GetStatus().Release = nil
+
+	c := &checker{
+		all:      []v1alpha2.Provider{core, selected, staying, remote, absent},
+		selected: []v1alpha2.Provider{core, selected},
+	}
+	g.Expect(c.needCore(core)).To(ConsistOf("infrastructure-docker"))
+	g.Expect(c.needCore(selected)).To(BeEmpty())
+}
