@@ -24,6 +24,7 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/providers"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/registries"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/setup"
+	versioncmd "github.com/capstan-project/capstan/cmd/capstan/internal/version"
 )
 
 // version is set by the linker.
@@ -77,6 +78,7 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		deletion.NewCommand(options),
 		providers.NewListCommand(options),
 		providers.NewVersionsCommand(options),
+		versioncmd.NewCommand(options, version),
 	)
 
 	return root

@@ -2,6 +2,8 @@ package chart
 
 import (
 	"context"
+	"encoding/json"
+	"os/exec"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -11,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/config/crd"
 )
 
@@ -67,6 +70,23 @@ var _ = Describe("The chart", func() {
 				docker := provider(ctx, &v1alpha2.InfrastructureProvider{}, namespace, "docker")
 				Expect(docker.GetSpec().Variables).To(Equal(map[string]string{"A": "1"}))
 				Expect(docker.GetAnnotations()).To(HaveKeyWithValue("example.org/owner", "platform"))
+			})
+
+			It("tells the command line the operator's version and chart format", func(ctx SpecContext) {
+				program, err := buildCommands()
+				Expect(err).NotTo(HaveOccurred())
+
+				out, err := exec.CommandContext(ctx, program, "version", "-o", "json",
+					"--kubeconfig", cluster.Kubeconfig()).Output()
+				Expect(err).NotTo(HaveOccurred())
+
+				var found struct{ Client, Operator map[string]string }
+				Expect(json.Unmarshal(out, &found)).To(Succeed())
+				Expect(found.Client).To(Equal(map[string]string{"version": "dev", "chartFormat": chartgen.Version}))
+				Expect(found.Operator).To(Equal(map[string]string{
+					"version": "v0.1.0", "chartFormat": chartgen.Version,
+					"namespace": namespace, "deployment": release, "image": "ghcr.io/capstan-project/capstan:v0.1.0",
+				}))
 			})
 
 			It("is much smaller than the limit of the Secret that Helm stores it in", func(ctx SpecContext) {

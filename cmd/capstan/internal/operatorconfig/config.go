@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -75,25 +76,20 @@ func Read(ctx context.Context, c client.Reader, namespace, folder string) (*Conf
 		return nil, err
 	}
 
-	pod := deployment.Spec.Template.Spec
-	if len(pod.Containers) == 0 {
+	operator := Container(deployment)
+	if operator == nil {
 		return nil, fmt.Errorf("the Deployment %s/%s has no containers", deployment.Namespace, deployment.Name)
 	}
 
-	operator := pod.Containers[0]
-
-	for _, container := range pod.Containers {
-		if container.Name == "operator" {
-			operator = container
-		}
-	}
-
-	config, err := Parse(append(operator.Command, operator.Args...))
+	config, err := Parse(slices.Concat(operator.Command, operator.Args))
 	if err != nil {
 		return nil, fmt.Errorf("the Deployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
 	}
 
-	m := mounts{reader: c, namespace: deployment.Namespace, volumes: pod.Volumes, mounts: operator.VolumeMounts}
+	m := mounts{
+		reader: c, namespace: deployment.Namespace,
+		volumes: deployment.Spec.Template.Spec.Volumes, mounts: operator.VolumeMounts,
+	}
 
 	for _, f := range []struct {
 		flag     string
@@ -155,6 +151,22 @@ func Find(ctx context.Context, c client.Reader, namespace string) (*appsv1.Deplo
 	}
 
 	return nil, &AmbiguousError{Deployments: names}
+}
+
+// Container returns the operator's container in its Deployment; nil if there are no containers.
+func Container(deployment *appsv1.Deployment) *corev1.Container {
+	containers := deployment.Spec.Template.Spec.Containers
+	for i := range containers {
+		if containers[i].Name == "operator" {
+			return &containers[i]
+		}
+	}
+
+	if len(containers) == 0 {
+		return nil
+	}
+
+	return &containers[0]
 }
 
 // Parse reads the settings from the operator's command line. Files are paths in its pod.

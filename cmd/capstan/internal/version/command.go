@@ -1,0 +1,103 @@
+// Package version has the command that compares the versions of the program and of the operator.
+package version
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
+)
+
+// searchTimeout limits the search for the operator: without a connection, the program's own version is still printed
+// soon.
+const searchTimeout = 5 * time.Second
+
+// options are the flags of `version`.
+type options struct {
+	*cli.Options
+
+	cluster *cli.ClusterFlags
+	output  *cli.OutputFlags
+
+	own               string
+	operatorNamespace string
+	client            bool
+}
+
+// NewCommand returns `capstan version` for a program of this version.
+func NewCommand(o *cli.Options, own string) *cobra.Command {
+	opts := &options{Options: o, own: own}
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Show the versions of this program and of the operator",
+		Long: `Show the versions of this program and of the operator in the management cluster, with the version of
+the chart format that each of them builds charts in, and warn if they differ so much that this
+program computes other results than the operator. Without a management cluster, only the program's
+own versions are shown.`,
+		Example: `  capstan version
+  capstan version --client -o json`,
+		Args: cli.Arguments(0, 0, "no arguments"),
+		RunE: cli.Run(opts.run),
+	}
+	flags := cmd.Flags()
+	opts.cluster = cli.AddClusterFlags(flags)
+	opts.output = cli.AddOutputFlags(flags)
+	flags.StringVar(&opts.operatorNamespace, "operator-namespace", "", "Namespace of the operator. Default: search all.")
+	flags.BoolVar(&opts.client, "client", false, "Only show the versions of this program.")
+
+	return cmd
+}
+
+func (o *options) run(ctx context.Context, _ []string) error {
+	printer, err := o.output.Printer(o.Out)
+	if err != nil {
+		return err
+	}
+
+	v := versions{Client: component{Version: o.own, ChartFormat: chartgen.Version}}
+
+	if !o.client {
+		if err := o.findOperator(ctx, &v); err != nil {
+			o.Warnf("the operator's version is unknown: %s", err)
+		}
+	}
+
+	v.compare()
+
+	for _, warning := range v.Warnings {
+		o.Warnf("%s", warning)
+	}
+
+	return printer.Print(v, func() error { return printer.Table(v.table()) })
+}
+
+// findOperator finds the operator, if there is a management cluster.
+func (o *options) findOperator(ctx context.Context, v *versions) error {
+	cluster, err := o.cluster.Connect()
+	if err != nil {
+		if o.cluster.Named() {
+			return err
+		}
+
+		return nil // none is configured
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
+	defer cancel()
+
+	namespace := cmp.Or(o.operatorNamespace, o.cluster.Namespace())
+
+	installed, err := operatorconfig.Find(ctx, cluster.Client, namespace)
+	if err != nil {
+		return err
+	}
+
+	v.Operator = newOperator(installed)
+
+	return nil
+}
