@@ -17,6 +17,7 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/charts"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clusters"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/convert"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/deletion"
 	_ "github.com/capstan-project/capstan/cmd/capstan/internal/headroom"
@@ -80,6 +81,8 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 		providers.NewVersionsCommand(options),
 		versioncmd.NewCommand(options, version),
 	)
+
+	completion.AddToFlags(root)
 
 	return root
 }

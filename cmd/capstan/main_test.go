@@ -148,3 +148,23 @@ func TestCRDsCheckExitCodes(t *testing.T) {
 		})
 	}
 }
+
+// Shells call the program like this; the last line is a directive for them.
+func TestCompletion(t *testing.T) {
+	clitest.WithoutConfiguration(t)
+
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"status", "--output", ""}, "table\njson\nyaml\n:4\n"},
+		{[]string{"chart", "lint", "--fail-on", ""}, "error\nwarning\n:4\n"},
+		{[]string{"adopt", "--from", ""}, "clusterctl\ncluster-api-operator\n:4\n"},
+		{[]string{"versions", ""}, "\ninfrastructure-aws\thttps://"},
+		{[]string{"delete", ""}, ":4\n"}, // there is no cluster
+	} {
+		exitCode, stdout, _ := runMain(t, append([]string{"__complete"}, c.args...)...)
+		NewWithT(t).Expect(exitCode).To(BeZero())
+		NewWithT(t).Expect(stdout).To(ContainSubstring(c.want), "%v", c.args)
+	}
+}

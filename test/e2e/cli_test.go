@@ -179,6 +179,28 @@ var _ = Describe("The command line", Ordered, func() {
 			))
 	})
 
+	It("completes names of providers, their versions and namespaces", func(ctx SpecContext) {
+		complete := func(args ...string) string {
+			GinkgoHelper()
+
+			out, _, code := cli.run(ctx, append([]string{"__complete"}, args...)...)
+			Expect(code).To(BeZero())
+
+			return out
+		}
+
+		const (
+			awsLine    = "infrastructure-aws\tv1.0.0 in infrastructure-aws-system\n"
+			dockerLine = "infrastructure-docker\tv1.0.0 in infrastructure-docker-system\n"
+		)
+
+		Expect(complete("delete", "infrastructure-")).To(Equal(awsLine + dockerLine + ":4\n"))
+		Expect(complete("delete", "infrastructure-aws", "infra")).To(Equal(dockerLine + ":4\n"))
+		Expect(complete("status", "-n", "infrastructure-aws-system", "")).To(Equal(awsLine + ":4\n"))
+		Expect(complete("upgrade", "apply", "infrastructure-a")).To(HavePrefix("infrastructure-aws:\t"))
+		Expect(complete("history", "--namespace", "infrastructure-")).To(ContainSubstring("infrastructure-docker-system\n"))
+	})
+
 	It("lists CRDs with their providers, stored versions and numbers of objects", func(ctx SpecContext) {
 		before := cli.writes()
 		Expect(cli.succeed(ctx, "crds")).To(And(

@@ -87,6 +87,7 @@ afterwards. All others are deleted, and clusterctl's inventory has their provide
 	opts.clusterctl = cli.AddCatalogFlag(flags, "clusterctl-config")
 	flags.StringVar(&opts.from, "from", "",
 		"Program that has installed the providers: "+strings.Join(names(), ", ")+". Default: the one that is found.")
+	cli.SetValues(flags, "from", names()...)
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "Only show what would be done.")
 	flags.BoolVar(&opts.undoes, "undo", false, "Give providers back that were adopted and not upgraded since.")
 	flags.IntVarP(&opts.contextLines, "unified", "U", 3, "Number of unchanged lines around changes.")

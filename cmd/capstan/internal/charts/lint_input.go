@@ -28,6 +28,7 @@ func addIdentityFlags(flags *pflag.FlagSet) *identityFlags {
 	f := &identityFlags{}
 	types := strings.Join(typeNames(), ", ")
 	flags.StringVar(&f.typ, "type", "", "Type of the provider, if the source does not tell: "+types+".")
+	cli.SetValues(flags, "type", typeNames()...)
 	flags.StringVar(&f.name, "name", "", "Name of the provider, if the source does not tell.")
 	flags.StringVar(&f.version, "version", "", "Version of the provider. Default: that of the source, or its newest.")
 

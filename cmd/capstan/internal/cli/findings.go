@@ -26,6 +26,7 @@ func AddFindingsFlags(flags *pflag.FlagSet) *FindingsFlags {
 		string(lint.Error),
 		"Least level of findings that are a failure: error, warning.",
 	)
+	SetValues(flags, "fail-on", string(lint.Error), string(lint.Warning))
 
 	return f
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
@@ -49,6 +50,14 @@ func Arguments(least, most int, expected string) cobra.PositionalArgs {
 
 		return nil
 	}
+}
+
+// ValuesAnnotation is the annotation of a flag with the values that it can have, for completion in shells.
+const ValuesAnnotation = "values"
+
+// SetValues tells which values a flag can have.
+func SetValues(flags *pflag.FlagSet, name string, values ...string) {
+	_ = flags.SetAnnotation(name, ValuesAnnotation, values) // fails only for flags that do not exist
 }
 
 // UsageError names the expected arguments and shows how the command is used.

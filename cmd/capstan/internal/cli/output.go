@@ -37,12 +37,14 @@ func AddOutputFlags(flags *pflag.FlagSet, further ...string) *OutputFlags {
 		FormatTable,
 		"Output format: "+strings.Join(f.formats, ", ")+".",
 	)
+	SetValues(flags, "output", f.formats...)
 	flags.StringVar(
 		&f.color,
 		"color",
 		"auto",
 		"When to use colors: auto, always, never. With auto: on terminals, unless NO_COLOR is set.",
 	)
+	SetValues(flags, "color", "auto", "always", "never")
 
 	return f
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/capstan-project/capstan/audit"
 	"github.com/capstan-project/capstan/audit/live"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 )
 
 // The default limits of an audit.
@@ -46,8 +47,9 @@ The exit code is 1 if there is a finding of the --fail-on level or a worse one.`
 		Example: `  capstan audit
   capstan audit infrastructure-aws --fail-on warning
   capstan audit -o sarif > audit.sarif`,
-		Args: cli.Arguments(0, -1, "any number of providers"),
-		RunE: cli.Run(o.run),
+		Args:              cli.Arguments(0, -1, "any number of providers"),
+		ValidArgsFunction: completion.Providers,
+		RunE:              cli.Run(o.run),
 	}
 	flags := cmd.Flags()
 	o.cluster = cli.AddClusterFlags(flags)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 )
 
 // options are the flags of a command, and what makes it differ from the others.
@@ -78,6 +79,7 @@ func newCommand(o *cli.Options, cmd *cobra.Command, c change, until cli.Conditio
 	opts.cluster = cli.AddClusterFlags(cmd.Flags())
 	opts.wait = cli.AddWaitFlags(cmd.Flags(), untilText)
 	opts.selection = cli.AddSelectionFlags(cmd)
+	cmd.ValidArgsFunction = completion.Providers
 	cmd.RunE = cli.Run(opts.run)
 
 	return cmd

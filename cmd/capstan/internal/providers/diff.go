@@ -7,6 +7,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/objectdiff"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -41,7 +42,8 @@ code is 0, or with --exit-code 2 if there are changes; it is 1 for errors.`,
   capstan diff infrastructure-aws --version v2.11.1
   capstan diff infrastructure-aws --revision 3
   capstan diff -f aws.yaml --exit-code`,
-		RunE: cli.Run(o.run),
+		ValidArgsFunction: completion.Provider,
+		RunE:              cli.Run(o.run),
 	}
 	flags := cmd.Flags()
 	o.resource = cli.AddResourceFlags(cmd)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -34,8 +35,9 @@ func NewHistoryCommand(options *cli.Options) *cobra.Command {
 		Long: `Show the revisions of a provider's release, oldest first, like helm history. It adds what Helm does
 not know: which program created a revision, whether its objects became healthy, and the digest of
 its chart.`,
-		Args: cli.Arguments(1, 1, "one provider"),
-		RunE: cli.Run(o.run),
+		Args:              cli.Arguments(1, 1, "one provider"),
+		ValidArgsFunction: completion.Provider,
+		RunE:              cli.Run(o.run),
 	}
 	o.cluster = cli.AddClusterFlags(cmd.Flags())
 	o.output = cli.AddOutputFlags(cmd.Flags())

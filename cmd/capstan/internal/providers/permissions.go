@@ -16,6 +16,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 	"github.com/capstan-project/capstan/controllers/permissions"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
@@ -44,7 +45,8 @@ account grant more than it has. Nothing is changed, and the ServiceAccount is no
 		Example: `  capstan permissions -f aws.yaml | kubectl apply -f -
   capstan permissions infrastructure-aws --version v2.12.0
   capstan permissions infrastructure-aws --service-account installer`,
-		RunE: cli.Run(o.run),
+		ValidArgsFunction: completion.Provider,
+		RunE:              cli.Run(o.run),
 	}
 	o.resource = cli.AddResourceFlags(cmd)
 	cmd.Flags().StringVar(&o.account, "service-account", "",

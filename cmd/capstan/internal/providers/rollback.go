@@ -10,6 +10,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -37,8 +38,9 @@ revisions; capstan diff PROVIDER --revision REVISION shows what would change.`,
 		Example: `  capstan rollback infrastructure-aws
   capstan rollback infrastructure-aws 3
   capstan rollback infrastructure-aws --undo`,
-		Args: cli.Arguments(1, 2, "a provider and optionally a revision"),
-		RunE: cli.Run(o.run),
+		Args:              cli.Arguments(1, 2, "a provider and optionally a revision"),
+		ValidArgsFunction: completion.Provider,
+		RunE:              cli.Run(o.run),
 	}
 	flags := cmd.Flags()
 	o.cluster = cli.AddClusterFlags(flags)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 )
 
 const (
@@ -46,8 +47,9 @@ that only one provider has. Without it all providers are shown, but only those o
 conditions that need attention.`,
 		Example: `  capstan status
   capstan status infrastructure-aws --watch`,
-		Args: cli.Arguments(0, 1, "at most one provider"),
-		RunE: cli.Run(o.run),
+		Args:              cli.Arguments(0, 1, "at most one provider"),
+		ValidArgsFunction: completion.Provider,
+		RunE:              cli.Run(o.run),
 	}
 	flags := cmd.Flags()
 	o.cluster = cli.AddClusterFlags(flags)

@@ -10,6 +10,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 )
 
 // upgradeApplyOptions are the flags of `upgrade apply`.
@@ -40,7 +41,8 @@ plan, and waits for each provider before it changes the next.`,
 
 			return nil
 		},
-		RunE: cli.Run(o.run),
+		ValidArgsFunction: completion.ProviderVersions,
+		RunE:              cli.Run(o.run),
 	}
 	flags := cmd.Flags()
 	o.cluster = cli.AddClusterFlags(flags)

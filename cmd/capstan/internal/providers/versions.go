@@ -9,6 +9,7 @@ import (
 
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
 )
 
 // versionsOptions are the flags of `versions`.
@@ -34,8 +35,9 @@ one provider has. A token for the server is read from the environment or the con
 by clusterctl: GITHUB_TOKEN, GITLAB_ACCESS_TOKEN.`,
 		Example: `  capstan versions infrastructure-aws
   capstan versions cluster-api --all -o json`,
-		Args: cli.Arguments(1, 1, "one provider"),
-		RunE: cli.Run(o.run),
+		Args:              cli.Arguments(1, 1, "one provider"),
+		ValidArgsFunction: completion.KnownProviders,
+		RunE:              cli.Run(o.run),
 	}
 	o.catalog = cli.AddCatalogFlags(cmd.Flags())
 	o.output = cli.AddOutputFlags(cmd.Flags())

@@ -1,0 +1,81 @@
+package completion
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+)
+
+// flagFunctions complete flags that have the same meaning in all commands.
+var flagFunctions = map[string]cobra.CompletionFunc{
+	"namespace":          namespaces,
+	"operator-namespace": namespaces,
+	"target-namespace":   namespaces,
+	"context":            contexts,
+}
+
+// AddToFlags adds completion to the flags of a command and of all its subcommands.
+func AddToFlags(cmd *cobra.Command) {
+	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+		complete := flagFunctions[flag.Name]
+		if values := flag.Annotations[cli.ValuesAnnotation]; len(values) > 0 {
+			complete = cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+		}
+
+		if complete != nil {
+			_ = cmd.RegisterFlagCompletionFunc(flag.Name, complete) // fails only for flags that do not exist
+		}
+	})
+
+	for _, sub := range cmd.Commands() {
+		AddToFlags(sub)
+	}
+}
+
+// namespaces completes a flag with the namespaces of the management cluster.
+func namespaces(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+	defer cancel()
+
+	cluster, err := connect(cmd)
+	if err != nil {
+		cobra.CompDebugln(err.Error(), false)
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+
+	if err := cluster.Client.List(ctx, list); err != nil {
+		cobra.CompDebugln(err.Error(), false)
+	}
+
+	names := make([]cobra.Completion, 0, len(list.Items))
+	for _, namespace := range list.Items {
+		names = append(names, namespace.Name)
+	}
+
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// contexts completes a flag with the contexts of the kubeconfig.
+func contexts(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath, _ = cmd.Flags().GetString("kubeconfig")
+
+	config, err := rules.Load()
+	if err != nil {
+		cobra.CompDebugln(err.Error(), false)
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+
+	return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
+}
