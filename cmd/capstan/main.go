@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -28,6 +30,8 @@ import (
 	versioncmd "github.com/capstan-project/capstan/cmd/capstan/internal/version"
 )
 
+const programName = "capstan"
+
 // version is set by the linker.
 var version = "dev"
 
@@ -35,7 +39,7 @@ func main() {
 	options := &cli.Options{IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := newRootCommand(options).ExecuteContext(ctx)
+	err := newRootCommand(options, displayName(os.Args[0])).ExecuteContext(ctx)
 
 	stop()
 
@@ -50,9 +54,20 @@ func main() {
 	}
 }
 
-func newRootCommand(options *cli.Options) *cobra.Command {
+// displayName returns what users type to run a program: "kubectl capstan" if it was started as a kubectl plugin.
+func displayName(program string) string {
+	name := strings.TrimSuffix(filepath.Base(program), ".exe")
+	if plugin, isPlugin := strings.CutPrefix(name, "kubectl-"); isPlugin {
+		return "kubectl " + plugin
+	}
+
+	return programName
+}
+
+func newRootCommand(options *cli.Options, name string) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "capstan",
+		Use:           programName,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
 		Short:         "Cluster API providers as Helm charts",
 		Version:       version,
 		SilenceUsage:  true,
@@ -83,6 +98,16 @@ func newRootCommand(options *cli.Options) *cobra.Command {
 	)
 
 	completion.AddToFlags(root)
+	nameExamples(root, name)
 
 	return root
+}
+
+// nameExamples changes the program's name in the examples of a command and of all its subcommands.
+func nameExamples(cmd *cobra.Command, name string) {
+	cmd.Example = strings.ReplaceAll(cmd.Example, "  "+programName+" ", "  "+name+" ")
+
+	for _, sub := range cmd.Commands() {
+		nameExamples(sub, name)
+	}
 }

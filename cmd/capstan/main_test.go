@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"os"
 	"os/exec"
@@ -45,7 +46,7 @@ func TestMainProcess(t *testing.T) {
 		t.Skip("only for runMain")
 	}
 
-	os.Args = append([]string{"capstan"}, strings.Split(args, "\n")...)
+	os.Args = append([]string{cmp.Or(os.Getenv("CAPSTAN_NAME"), "capstan")}, strings.Split(args, "\n")...)
 
 	main()
 }
@@ -166,5 +167,29 @@ func TestCompletion(t *testing.T) {
 		exitCode, stdout, _ := runMain(t, append([]string{"__complete"}, c.args...)...)
 		NewWithT(t).Expect(exitCode).To(BeZero())
 		NewWithT(t).Expect(stdout).To(ContainSubstring(c.want), "%v", c.args)
+	}
+}
+
+func TestNameInHelp(t *testing.T) {
+	for program, name := range map[string]string{
+		"capstan":                            "capstan",
+		"/usr/local/bin/capstan":             "capstan",
+		"/home/me/.krew/bin/kubectl-capstan": "kubectl capstan",
+		"kubectl-capstan.exe":                "kubectl capstan",
+	} {
+		t.Run(program, func(t *testing.T) {
+			g := NewWithT(t)
+
+			t.Setenv("CAPSTAN_NAME", program)
+
+			_, help, _ := runMain(t, "upgrade", "apply", "--help")
+			g.Expect(help).To(And(
+				ContainSubstring("\nUsage:\n  "+name+" upgrade apply {PROVIDER:VERSION"),
+				ContainSubstring("\nExamples:\n  "+name+" upgrade apply --contract v1beta2\n  "+name+" upgrade apply cluster"),
+			))
+
+			_, _, failure := runMain(t, "history")
+			g.Expect(failure).To(ContainSubstring("usage: " + name + " history PROVIDER"))
+		})
 	}
 }

@@ -122,13 +122,20 @@ func extract(t *testing.T, layer io.Reader, root string) {
 
 func filesOf(t *testing.T, file string) map[string][]byte {
 	t.Helper()
-	g := NewWithT(t)
-	data, err := os.ReadFile(file)
-	g.Expect(err).NotTo(HaveOccurred())
 
+	data, err := os.ReadFile(file)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	return tarFiles(t, bytes.NewReader(data))
+}
+
+// tarFiles returns the files in a tar archive.
+func tarFiles(t *testing.T, archive io.Reader) map[string][]byte {
+	t.Helper()
+	g := NewWithT(t)
 	files := map[string][]byte{}
 
-	for r := tar.NewReader(bytes.NewReader(data)); ; {
+	for r := tar.NewReader(archive); ; {
 		header, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return files
@@ -162,6 +169,7 @@ func TestRelease(t *testing.T) {
 	program := "capstan_" + strings.Replace(host, "/", "_", 1) + ".tar.gz"
 	g.Expect(string(read("capstan.krew.yaml"))).
 		To(And(ContainSubstring(checksum(read(program))), ContainSubstring("/v1.2.3/"+program)))
+	checkPlugin(t, archive{name: program, program: "capstan", data: read(program)}, "v1.2.3")
 	g.Expect(string(read("capstan.cdx.json"))).To(ContainSubstring(`"pkg:golang/sigs.k8s.io/yaml@v`))
 	g.Expect(string(read("capstan-operator.cdx.json"))).
 		To(ContainSubstring(`"pkg:golang/sigs.k8s.io/controller-runtime@v`))

@@ -201,6 +201,31 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(complete("history", "--namespace", "infrastructure-")).To(ContainSubstring("infrastructure-docker-system\n"))
 	})
 
+	It("is a plugin of kubectl", func(ctx SpecContext) {
+		// As krew installs it, and as docs/command-line.md sets up completion.
+		folder := GinkgoT().TempDir()
+		Expect(os.Symlink(cli.program, filepath.Join(folder, "kubectl-capstan"))).To(Succeed())
+		Expect(os.Symlink(w.bed.Binary("kubectl"), filepath.Join(folder, "kubectl"))).To(Succeed())
+
+		script := []byte("#!/bin/sh\nexec kubectl capstan __complete \"$@\"\n")
+		Expect(os.WriteFile(filepath.Join(folder, "kubectl_complete-capstan"), script, 0o700)).To(Succeed())
+
+		kubectl := func(args ...string) string {
+			GinkgoHelper()
+
+			cmd := w.bed.Command(ctx, "kubectl", args...)
+			cmd.Env = append(cmd.Env, "PATH="+folder+":"+os.Getenv("PATH"))
+			out, err := cmd.Output()
+			Expect(err).NotTo(HaveOccurred(), string(out))
+
+			return string(out)
+		}
+
+		Expect(kubectl("capstan", "status", "aws")).To(HavePrefix("infrastructure-aws (InfrastructureProvider "))
+		Expect(kubectl("capstan", "delete", "--help")).To(ContainSubstring("\n  kubectl capstan delete infrastructure-aws\n"))
+		Expect(kubectl("__complete", "capstan", "delete", "infrastructure-a")).To(HavePrefix("infrastructure-aws\t"))
+	})
+
 	It("lists CRDs with their providers, stored versions and numbers of objects", func(ctx SpecContext) {
 		before := cli.writes()
 		Expect(cli.succeed(ctx, "crds")).To(And(
