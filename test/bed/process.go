@@ -130,7 +130,8 @@ func newLauncher() *launcher {
 	return l
 }
 
-// start must not be called concurrently or after close.
+// start may be called concurrently, because the next command is taken only once the result of the last one has been
+// received. It must not be called after close.
 func (l *launcher) start(cmd *exec.Cmd) error {
 	l.commands <- cmd
 	return <-l.results

@@ -1,7 +1,7 @@
 // Package conformance checks a release of a provider on a test bed, for the CI of the provider: it lints the
 // release, installs it with the operator, upgrades it, audits what runs, and removes it. It must be used in a
 // checkout of Capstan, from which the bed and the operator are built. No container is started: nodes are
-// simulated, so the provider's manager does not run.
+// simulated, and the provider's manager runs only as a process, if its program is given.
 package conformance
 
 import (
@@ -32,6 +32,10 @@ type Options struct {
 	Previous string
 	// Variables are the values of the provider's variables.
 	Variables map[string]string
+	// Others are folders of releases of other providers for Run, as for Start.
+	Others []string
+	// Manager is the provider's manager. Without it, what managers do is not checked.
+	Manager *Manager
 	// Timeout is how long each step may take; zero means DefaultTimeout.
 	Timeout time.Duration
 }
@@ -40,7 +44,7 @@ type Options struct {
 func Run(t *testing.T, o Options) {
 	t.Helper()
 
-	e, err := Start(t.Context())
+	e, err := Start(t.Context(), o.Others...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,14 +73,19 @@ func Run(t *testing.T, o Options) {
 type check struct {
 	*Environment
 
+	options           Options
 	release, previous *harness.Release
 	timeout           time.Duration
 	findings          []lint.Finding
+
+	// What the check of the manager needs: its ServiceAccount, and the objects that it reconciles.
+	account  string
+	topology *topology
 }
 
 // Check checks a release. An error means that the check failed, not the release.
 func (e *Environment) Check(ctx context.Context, o Options) ([]lint.Finding, error) {
-	c := &check{Environment: e, timeout: o.Timeout}
+	c := &check{Environment: e, options: o, timeout: o.Timeout}
 	if c.timeout == 0 {
 		c.timeout = DefaultTimeout
 	}
@@ -140,6 +149,12 @@ func (c *check) buildChart() bool {
 
 // run installs, upgrades, audits and removes the release.
 func (c *check) run(ctx context.Context) error {
+	if c.options.Manager != nil {
+		if err := c.prepareManager(); err != nil {
+			return err
+		}
+	}
+
 	first := c.release
 	if c.previous != nil {
 		first = c.previous
@@ -197,7 +212,11 @@ func (c *check) checkInstalled(ctx context.Context, p v1alpha2.Provider) error {
 		return err
 	}
 
-	return c.audit(ctx, p)
+	if err := c.audit(ctx, p); err != nil || c.options.Manager == nil {
+		return err
+	}
+
+	return c.checkManager(ctx, p)
 }
 
 // audit audits what is installed.

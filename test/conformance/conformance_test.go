@@ -13,12 +13,25 @@ import (
 	"github.com/capstan-project/capstan/test/conformance"
 )
 
-const sample = "testdata/infrastructure-example"
+const (
+	sample             = "testdata/infrastructure-example"
+	controlPlaneSample = "testdata/control-plane-example"
+
+	infrastructureSample = "../data/providers/infrastructure-docker/v1.0.0"
+)
+
+func TestMain(m *testing.M) {
+	if resource := os.Getenv(exampleResource); resource != "" {
+		runManager(resource, os.Getenv(exampleFault))
+	}
+
+	os.Exit(m.Run())
+}
 
 func TestConformance(t *testing.T) {
 	g := NewWithT(t)
 
-	e, err := conformance.Start(t.Context())
+	e, err := conformance.Start(t.Context(), infrastructureSample)
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { NewWithT(t).Expect(e.Stop()).To(Succeed()) })
 
@@ -32,6 +45,8 @@ func TestConformance(t *testing.T) {
 		g.Expect(rules(t, e, conformance.Options{Release: filepath.Join(sample, "v1.0.0")})).
 			To(BeEmpty(), "nothing of v1.1.0 remains")
 	})
+
+	checkManagers(t, e)
 
 	for name, c := range map[string]struct {
 		// oldnew are replacements in a file of v1.1.0.
@@ -81,9 +96,9 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			o := conformance.Options{Release: broken(t, name, "v1.1.0", c.file, c.oldnew...), Timeout: c.timeout}
+			o := conformance.Options{Release: broken(t, sample, name, "v1.1.0", c.file, c.oldnew...), Timeout: c.timeout}
 			if c.upgrade {
-				o.Previous = broken(t, name, "v1.0.0", c.file)
+				o.Previous = broken(t, sample, name, "v1.0.0", c.file)
 			}
 
 			NewWithT(t).Expect(rules(t, e, o)).To(ConsistOf(c.want))
@@ -118,16 +133,17 @@ func rules(t *testing.T, e *conformance.Environment, o conformance.Options) []st
 	return names
 }
 
-// broken copies a version of the sample as a provider of its own, with replacements in one file, and returns its
+// broken copies a version of a sample as a provider of its own, with replacements in one file, and returns its
 // folder.
-func broken(t *testing.T, name, version, file string, oldnew ...string) string {
+func broken(t *testing.T, sample, name, version, file string, oldnew ...string) string {
 	t.Helper()
 
 	g := NewWithT(t)
-	folder := filepath.Join(t.TempDir(), "infrastructure-"+name, version)
+	kindOfProvider := strings.TrimSuffix(filepath.Base(sample), "-example")
+	folder := filepath.Join(t.TempDir(), kindOfProvider+"-"+name, version)
 	g.Expect(os.MkdirAll(folder, 0o755)).To(Succeed())
 
-	for _, published := range []string{"infrastructure-components.yaml", "metadata.yaml"} {
+	for _, published := range []string{kindOfProvider + "-components.yaml", "metadata.yaml"} {
 		data, err := os.ReadFile(filepath.Join(sample, version, published))
 		g.Expect(err).NotTo(HaveOccurred())
 
@@ -141,13 +157,16 @@ func broken(t *testing.T, name, version, file string, oldnew ...string) string {
 			text = strings.NewReplacer(oldnew...).Replace(text)
 		}
 
-		// Each provider has kinds of its own.
-		kind := strings.ToUpper(name[:1]) + name[1:]
-		text = strings.NewReplacer(
-			"EXAMPLE_", strings.ToUpper(name)+"_", "Example", kind, "example.com", "example.com", "example", name,
-		).Replace(text)
-		g.Expect(os.WriteFile(filepath.Join(folder, published), []byte(text), 0o600)).To(Succeed())
+		g.Expect(os.WriteFile(filepath.Join(folder, published), []byte(renamed(text, name)), 0o600)).To(Succeed())
 	}
 
 	return folder
+}
+
+// renamed returns a text of a sample for a provider of another name, which has kinds of its own.
+func renamed(text, name string) string {
+	return strings.NewReplacer(
+		"EXAMPLE_", strings.ToUpper(name)+"_", "Example", strings.ToUpper(name[:1])+name[1:],
+		"example.com", "example.com", "example", name,
+	).Replace(text)
 }

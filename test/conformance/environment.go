@@ -8,11 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/harness"
-	"github.com/capstan-project/capstan/test/testproviders"
 )
 
 // Environment is a control plane with the operator and core. It can check several providers, also at the same
@@ -21,10 +22,14 @@ type Environment struct {
 	bed      *bed.Bed
 	client   client.Client
 	operator *harness.Operator
+	// others are the components of other providers than core whose CRDs have been created.
+	others []*bundle.Components
 }
 
-// Start starts an environment. The current folder must be in a checkout of Capstan. The caller must call Stop.
-func Start(ctx context.Context) (*Environment, error) {
+// Start starts an environment. The folders are releases of other providers, which are not checked: core is installed
+// instead of a sample with the kinds Cluster and Machine, and of others the CRDs are created. The current folder must
+// be in a checkout of Capstan. The caller must call Stop.
+func Start(ctx context.Context, others ...string) (*Environment, error) {
 	root, err := checkout(ctx)
 	if err != nil {
 		return nil, err
@@ -36,7 +41,7 @@ func Start(ctx context.Context) (*Environment, error) {
 	}
 
 	e := &Environment{bed: b}
-	if err := e.start(ctx, root); err != nil {
+	if err := e.start(ctx, root, others); err != nil {
 		return nil, errors.Join(err, e.Stop())
 	}
 
@@ -53,10 +58,13 @@ func checkout(ctx context.Context) (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(file))), nil
 }
 
-// start starts the operator and installs a sample of core, which all providers need.
-func (e *Environment) start(ctx context.Context, root string) error {
+// start starts the operator and prepares other providers.
+func (e *Environment) start(ctx context.Context, root string, others []string) error {
+	config := e.bed.Config()
+	config.WarningHandler = rest.NoWarnings{} // about fields of a Cluster that the sample of core does not have
+
 	var err error
-	if e.client, err = harness.NewClient(e.bed.Config()); err != nil {
+	if e.client, err = harness.NewClient(config); err != nil {
 		return err
 	}
 
@@ -74,22 +82,7 @@ func (e *Environment) start(ctx context.Context, root string) error {
 		return err
 	}
 
-	core, err := harness.Load(ctx, filepath.Join(root, testproviders.Samples), harness.Wanted{Label: "cluster-api"})
-	if err != nil {
-		return err
-	}
-
-	p, err := core.Install(ctx, e.client)
-	if err != nil {
-		return err
-	}
-
-	problem, err := (&check{Environment: e, timeout: DefaultTimeout}).waitReady(ctx, p, core.Bundle.Version)
-	if err == nil && problem != "" {
-		err = fmt.Errorf("install core: %s", problem)
-	}
-
-	return err
+	return e.prepareOthers(ctx, root, others)
 }
 
 // Stop ends the environment.

@@ -7,7 +7,10 @@ import (
 	"github.com/capstan-project/capstan/chartgen/lint"
 )
 
-const contract = "https://cluster-api.sigs.k8s.io/developer/providers/contracts/clusterctl"
+const (
+	contracts = "https://cluster-api.sigs.k8s.io/developer/providers/contracts"
+	contract  = contracts + "/clusterctl"
+)
 
 var (
 	chartRule = lint.Rule{
@@ -42,6 +45,30 @@ var (
 		Why:         "The manager waits for its caches and reconciles nothing.",
 		Remedy:      "Add the permission to the ClusterRole of the manager's ServiceAccount.",
 	}
+	managerRule = lint.Rule{
+		Name:        "conformance/manager",
+		Level:       lint.Error,
+		Contract:    contract + "#controllers--watching-namespace",
+		Requirement: "The manager runs, and reconciles a Cluster.",
+		Why:         "It provides nothing, and whether it waits for an owner and an endpoint is not known.",
+		Remedy:      "Correct what the manager's log says.",
+	}
+	ownerRule = lint.Rule{
+		Name:        "conformance/owner",
+		Level:       lint.Warning,
+		Contract:    contracts + "/infra-cluster#typical-infracluster-reconciliation-workflow",
+		Requirement: "The manager creates nothing for a control plane or infrastructure without an owner.",
+		Why:         "The Cluster that must own it decides what to create and when to delete it, or pauses it.",
+		Remedy:      "Return from the reconciliation until the owner reference to a Cluster is set.",
+	}
+	endpointRule = lint.Rule{
+		Name:        "conformance/endpoint",
+		Level:       lint.Warning,
+		Contract:    contracts + "/control-plane#typical-controlplane-reconciliation-workflow",
+		Requirement: "The manager creates no Machines of a control plane before the Cluster has an endpoint.",
+		Why:         "Machines join the cluster at its endpoint, so they would fail.",
+		Remedy:      "Return from the reconciliation until spec.controlPlaneEndpoint of the Cluster is set.",
+	}
 	removeRule = lint.Rule{
 		Name:        "conformance/removal",
 		Level:       lint.Error,
@@ -54,7 +81,9 @@ var (
 
 // Rules returns all rules, those of lint and audit included.
 func Rules() []lint.Rule {
-	own := []lint.Rule{chartRule, installRule, upgradeRule, permissionRule, removeRule}
+	own := []lint.Rule{
+		chartRule, installRule, upgradeRule, permissionRule, managerRule, ownerRule, endpointRule, removeRule,
+	}
 
 	return slices.Concat(own, lint.Rules(), audit.Rules())
 }

@@ -123,11 +123,13 @@ func (c *check) remove(ctx context.Context, p v1alpha2.Provider) error {
 	var remaining []string
 
 	gone, err = c.poll(ctx, func(ctx context.Context) (bool, error) {
-		var err error
-
-		remaining, err = c.labeled(ctx, v1alpha2.Label(p))
-		if err != nil || len(remaining) > 0 {
+		found, err := c.labeled(ctx, v1alpha2.Label(p))
+		if err != nil {
 			return false, err
+		}
+
+		if remaining = found; len(remaining) > 0 {
+			return false, nil
 		}
 
 		remaining = []string{"namespaces " + p.GetNamespace()}
