@@ -239,7 +239,7 @@ func (r *run) writeDrifted() {
 	}
 
 	reason, message := driftReason(driftPolicy(r.provider.GetSpec())), summarizeDrift(left)
-	if conditionMessage(r.provider, v1alpha2.DriftedCondition) != message {
+	if conditions.GetMessage(r.provider, v1alpha2.DriftedCondition) != message {
 		r.Metrics.CountDriftDetected(r.provider, len(left))
 		r.warn(r.provider, reason, "Compare", message)
 	}
@@ -293,13 +293,4 @@ func (r *run) writeInputsUnavailable() {
 	case r.planned:
 		conditions.Delete(r.provider, v1alpha2.InputsUnavailableCondition)
 	}
-}
-
-// conditionMessage returns the message of a condition; empty when there is none.
-func conditionMessage(provider v1alpha2.Provider, condition string) string {
-	if c := conditions.Get(provider, condition); c != nil {
-		return c.Message
-	}
-
-	return ""
 }

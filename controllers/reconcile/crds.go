@@ -130,8 +130,7 @@ func (r *run) migrateBefore(ctx context.Context, planned *crds.Plan) Result {
 	migrationError := new(crds.MigrationError)
 	switch {
 	case errors.As(err, &migrationError):
-		since := r.migrationFailed(migrationError)
-		if time.Since(since) > migrationPatience {
+		if r.migrationFailed(migrationError) > migrationPatience {
 			ctrl.LoggerFrom(ctx).Error(err,
 				"The CustomResourceDefinitions keep their old versions, and the objects are rewritten once the new manager runs")
 
@@ -169,15 +168,7 @@ func (r *run) checkCRDs(ctx context.Context, planned *crds.Plan, version string)
 		return failed(&unsafeError{report, version}, applying)
 	}
 
-	var allowed []string
-
-	for _, finding := range report.Findings {
-		if finding.Allowed {
-			allowed = append(allowed, finding.String())
-		}
-	}
-
-	r.warn(r.provider, v1alpha2.UnsafeCRDsAllowedReason, "Reconcile", allowed...)
+	r.warn(r.provider, v1alpha2.UnsafeCRDsAllowedReason, "Reconcile", report.Allowed()...)
 
 	r.crdReport = report
 
@@ -246,8 +237,7 @@ func (r *run) migrateCRDs(ctx context.Context, ready Result) Result {
 	migrationError := new(crds.MigrationError)
 	switch {
 	case errors.As(err, &migrationError):
-		since := r.migrationFailed(migrationError)
-		ready.At = time.Now().Add(min(max(time.Since(since), migrationRetry), maxRetry))
+		ready.At = time.Now().Add(min(max(r.migrationFailed(migrationError), migrationRetry), maxRetry))
 
 		return ready
 	case err != nil:
@@ -288,17 +278,17 @@ func (r *run) managersTurn() time.Duration {
 	return time.Until(condition.LastTransitionTime.Add(r.MigrationDelay))
 }
 
-// migrationFailed records a failed migration and returns since when it has been failing. The first
+// migrationFailed records a failed migration and returns for how long it has been failing. The first
 // message stays: another one, even about another object, would restart the time.
-func (r *run) migrationFailed(err *crds.MigrationError) time.Time {
+func (r *run) migrationFailed(err *crds.MigrationError) time.Duration {
 	condition := conditions.Get(r.provider, v1alpha2.CRDsMigratedCondition)
 	if condition != nil && condition.Reason == v1alpha2.CRDMigrationFailedReason {
-		return condition.LastTransitionTime.Time
+		return time.Since(condition.LastTransitionTime.Time)
 	}
 
 	r.migration = &migration{reason: v1alpha2.CRDMigrationFailedReason, message: err.Error()}
 
-	return time.Now()
+	return 0
 }
 
 func (r *run) migrating(progress *crds.Progress) {

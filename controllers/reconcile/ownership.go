@@ -3,9 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,48 +21,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/removal"
 )
-
-// claims are the providers that are being installed for the first time: of several resources that
-// define the same provider of a cluster, one installs it.
-type claims struct {
-	mu      sync.Mutex
-	holders map[claim]types.UID
-}
-
-// claim is a provider of a cluster.
-type claim struct {
-	cluster string
-	kind    v1alpha2.ProviderType
-	name    string
-}
-
-// take reports whether the resource may install its provider into a cluster, which no other can do until
-// release.
-func (c *claims) take(cluster string, p v1alpha2.Provider) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	wanted := claim{cluster: cluster, kind: p.ProviderType(), name: p.GetName()}
-	if holder, taken := c.holders[wanted]; taken {
-		return holder == p.GetUID()
-	}
-
-	if c.holders == nil {
-		c.holders = map[claim]types.UID{}
-	}
-
-	c.holders[wanted] = p.GetUID()
-
-	return true
-}
-
-// release ends the claims of a resource.
-func (c *claims) release(resource types.UID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	maps.DeleteFunc(c.holders, func(_ claim, holder types.UID) bool { return holder == resource })
-}
 
 // own sets the operator's finalizer, unless the resource is suspended or being deleted, and removes that of
 // cluster-api-operator: the status that it has left is none of Capstan's, and the finalizer would block the
@@ -142,7 +98,7 @@ func (r *run) claim(ctx context.Context) Result {
 		return Result{}
 	}
 
-	if !r.claims.take(r.Clusters.Identity(r.provider), r.provider) {
+	if !r.claims.Take(r.Clusters.Identity(r.provider), r.provider) {
 		return waiting(v1alpha2.MoreThanOneProviderInstanceExistsReason, fmt.Sprintf(
 			"another resource installs %s %s into the same cluster, which can have each provider only once; "+
 				"delete one of the two", r.provider.ProviderType(), r.provider.GetName()), time.Now().Add(minRetry))

@@ -11,33 +11,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
-func TestClaims(t *testing.T) {
-	resource := func(uid, namespace, name string) *v1alpha2.InfrastructureProvider {
-		p := &v1alpha2.InfrastructureProvider{}
-		p.SetUID(types.UID(uid))
-		p.SetNamespace(namespace)
-		p.SetName(name)
-
-		return p
-	}
-	g := NewWithT(t)
-	claims := &claims{}
-	first, second := resource("a", "a", "aws"), resource("b", "b", "aws")
-
-	g.Expect(claims.take("berlin", first)).To(BeTrue())
-	g.Expect(claims.take("berlin", first)).To(BeTrue(), "it has the claim already")
-	g.Expect(claims.take("berlin", second)).To(BeFalse(), "the first one installs the provider")
-	g.Expect(claims.take("berlin", resource("c", "a", "azure"))).To(BeTrue(), "another provider")
-	g.Expect(claims.take("berlin", &v1alpha2.BootstrapProvider{ObjectMeta: second.ObjectMeta})).To(BeTrue(), "of a kind")
-	g.Expect(claims.take("paris", resource("d", "b", "aws"))).To(BeTrue(), "another cluster")
-
-	claims.release("b")
-	g.Expect(claims.take("berlin", second)).To(BeFalse(), "a claim is released by its holder only")
-
-	claims.release("a")
-	g.Expect(claims.take("berlin", second)).To(BeTrue())
-}
-
 func TestCheckOwner(t *testing.T) {
 	owned := revision(1, state.StatusDeployed, wanted)
 	owned.Owner = state.Owner{Resource: "a", Home: "berlin", Cluster: "berlin"}

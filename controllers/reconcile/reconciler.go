@@ -34,6 +34,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/claims"
 	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/foreign"
@@ -98,7 +99,7 @@ type Dependencies struct {
 
 	corrections drift.Backoff
 	permitted   permitted
-	claims      claims
+	claims      claims.Set
 	searches    foreign.Searches
 }
 
@@ -137,7 +138,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		r.announce(provider, before)
 		provider.GetStatus().ObservedGeneration = provider.GetGeneration()
 		err = errors.Join(err, status.Save(ctx, provider))
-		r.claims.release(provider.GetUID())
+		r.claims.Release(provider.GetUID())
 	}()
 
 	if owned != nil {

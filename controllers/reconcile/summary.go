@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/patience"
@@ -290,10 +292,9 @@ func (r *run) reportUpgrades(ctx context.Context) {
 		return
 	}
 
-	if known.Move != nil && conditionMessage(r.provider, v1alpha2.SourceChangedCondition) != known.Move.String() {
+	if known.Move != nil && conditions.GetMessage(r.provider, v1alpha2.SourceChangedCondition) != known.Move.String() {
 		r.warn(r.provider, v1alpha2.TagMovedReason, "Fetch", known.Move.String())
 	}
 
-	r.moved = known.Move
-	r.movedChecked = true
+	r.moved, r.movedChecked = known.Move, true
 }

@@ -90,6 +90,19 @@ func (r *Report) allow(names []string) {
 	}
 }
 
+// Allowed returns the findings that would be errors if the annotation did not allow them, as text.
+func (r *Report) Allowed() []string {
+	var allowed []string
+
+	for _, f := range r.Findings {
+		if f.Allowed {
+			allowed = append(allowed, f.String())
+		}
+	}
+
+	return allowed
+}
+
 func (r *Report) sort() {
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
 		return cmp.Or(

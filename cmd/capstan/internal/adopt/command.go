@@ -96,12 +96,7 @@ afterwards. All others are deleted, and clusterctl's inventory has their provide
 }
 
 func (o *options) run(ctx context.Context, args []string) error {
-	printer, err := o.output.Printer(o.Out)
-	if err != nil {
-		return err
-	}
-
-	cluster, err := o.cluster.Connect()
+	printer, cluster, err := o.Connect(o.output, o.cluster)
 	if err != nil {
 		return err
 	}

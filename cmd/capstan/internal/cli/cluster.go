@@ -116,6 +116,19 @@ func (f *ClusterFlags) Connect() (*Cluster, error) {
 	return &Cluster{Config: config, Client: c, Releases: releases, Namespace: f.namespace}, nil
 }
 
+// Connect returns the printer and the connection of a command, and an error if the flags of either are invalid. It
+// makes no request.
+func (o *Options) Connect(output *OutputFlags, cluster *ClusterFlags) (*Printer, *Cluster, error) {
+	printer, err := output.Printer(o.Out)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	c, err := cluster.Connect()
+
+	return printer, c, err
+}
+
 // restConfig returns the connection's configuration. Without any configuration kubectl's library
 // would try localhost:8080; that is an error here.
 func (f *ClusterFlags) restConfig() (*rest.Config, error) {

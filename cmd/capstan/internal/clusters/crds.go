@@ -48,12 +48,7 @@ Unmanaged ones are not applied by Capstan.`,
 }
 
 func (o *crdsOptions) run(ctx context.Context, _ []string) error {
-	printer, err := o.output.Printer(o.Out)
-	if err != nil {
-		return err
-	}
-
-	cluster, err := o.cluster.Connect()
+	printer, cluster, err := o.Connect(o.output, o.cluster)
 	if err != nil {
 		return err
 	}

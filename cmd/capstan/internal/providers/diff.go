@@ -58,12 +58,7 @@ code is 0, or with --exit-code 2 if there are changes; it is 1 for errors.`,
 }
 
 func (o *diffOptions) run(ctx context.Context, args []string) error {
-	printer, err := o.output.Printer(o.Out)
-	if err != nil {
-		return err
-	}
-
-	cluster, err := o.resource.Cluster.Connect()
+	printer, cluster, err := o.Connect(o.output, o.resource.Cluster)
 	if err != nil {
 		return err
 	}

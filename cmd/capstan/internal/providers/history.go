@@ -63,12 +63,7 @@ type revisionView struct {
 }
 
 func (o *historyOptions) run(ctx context.Context, args []string) error {
-	printer, err := o.output.Printer(o.Out)
-	if err != nil {
-		return err
-	}
-
-	cluster, err := o.cluster.Connect()
+	printer, cluster, err := o.Connect(o.output, o.cluster)
 	if err != nil {
 		return err
 	}

@@ -68,12 +68,7 @@ conditions that need attention.`,
 }
 
 func (o *statusOptions) run(ctx context.Context, args []string) error {
-	printer, err := o.output.Printer(o.Out)
-	if err != nil {
-		return err
-	}
-
-	cluster, err := o.cluster.Connect()
+	printer, cluster, err := o.Connect(o.output, o.cluster)
 	if err != nil {
 		return err
 	}

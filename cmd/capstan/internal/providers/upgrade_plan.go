@@ -42,12 +42,7 @@ override it.`,
 }
 
 func (o *upgradePlanOptions) run(ctx context.Context, _ []string) error {
-	printer, err := o.output.Printer(o.Out)
-	if err != nil {
-		return err
-	}
-
-	cluster, err := o.cluster.Connect()
+	printer, cluster, err := o.Connect(o.output, o.cluster)
 	if err != nil {
 		return err
 	}

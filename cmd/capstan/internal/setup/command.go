@@ -80,12 +80,7 @@ values of variables, and changes nothing.`,
 }
 
 func (o *options) run(ctx context.Context, version string) error {
-	printer, err := o.output.Printer(o.Out)
-	if err != nil {
-		return err
-	}
-
-	cluster, err := o.cluster.Connect()
+	printer, cluster, err := o.Connect(o.output, o.cluster)
 	if err != nil {
 		return err
 	}
