@@ -8,6 +8,7 @@ import (
 
 	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/fetch"
+	"github.com/capstan-project/capstan/controllers/managers"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/watch"
 )
@@ -38,6 +39,8 @@ type Options struct {
 	// registry of every image.
 	Registry      *fetch.Registry
 	ImageRegistry string
+	// Managers are settings for the managers of all providers; nil for none.
+	Managers *managers.Settings
 	// VariablesFromEnvironment are the names of the operator's environment variables that providers get as
 	// variables, unless their resource sets them or runs as a ServiceAccount.
 	VariablesFromEnvironment []string

@@ -137,6 +137,7 @@ func newDependencies(
 			Sources:       sources,
 			Charts:        newCharts(charts, uncached, options),
 			ImageRegistry: options.ImageRegistry,
+			Managers:      options.Managers,
 			Environment:   plan.ReadEnvironment(options.VariablesFromEnvironment),
 			AwaitCore:     true,
 			Metrics:       options.Metrics,

@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers"
 	"github.com/capstan-project/capstan/controllers/fetch"
+	"github.com/capstan-project/capstan/controllers/managers"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/watch"
@@ -42,6 +43,7 @@ type flags struct {
 	charts          fetch.ChartOptions
 	registryConfig  string
 	registryCA      string
+	managers        managers.Flags
 
 	controllers controllers.Options
 	client      client.Options
@@ -190,6 +192,7 @@ func parse() *flags {
 		"File with CA certificates for registries, in addition to those of the system.",
 	)
 	set.BoolVar(&f.showVersion, "version", false, "Print the version and exit.")
+	f.managers.BindFlags(set)
 	f.controllers.ACL.BindFlags(set)
 	f.controllers.SourcePolicy.BindFlags(set)
 	set.BoolVar(
@@ -237,6 +240,10 @@ func run(f *flags) error {
 	}
 
 	f.controllers.Registry.ChartOptions = f.charts
+
+	if f.controllers.Managers, err = f.managers.Load(); err != nil {
+		return err
+	}
 
 	metricsOptions, err := f.endpoints.metricsOptions()
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/managers"
 	"github.com/capstan-project/capstan/controllers/patches"
 )
 
@@ -29,13 +30,16 @@ func TestDigest(t *testing.T) {
 	g.Expect(digest(func(in *patches.Input) { in.Variables["A"] = "a" })).To(Equal(same))
 
 	for name, change := range map[string]func(*patches.Input){
-		"a variable":       func(in *patches.Input) { in.Variables["A"] = "b" },
-		"no manifests":     func(in *patches.Input) { in.Additional = nil },
-		"the namespace":    func(in *patches.Input) { in.Namespace = "other" },
-		"a patch":          func(in *patches.Input) { in.Patches[0].Patch = "a: c" },
-		"a target":         func(in *patches.Input) { in.Patches[0].Target.Name = "a" },
-		"no target":        func(in *patches.Input) { in.Patches[0].Target = nil },
-		"one more patch":   func(in *patches.Input) { in.Patches = append(in.Patches, in.Patches[0]) },
+		"a variable":     func(in *patches.Input) { in.Variables["A"] = "b" },
+		"no manifests":   func(in *patches.Input) { in.Additional = nil },
+		"the namespace":  func(in *patches.Input) { in.Namespace = "other" },
+		"a patch":        func(in *patches.Input) { in.Patches[0].Patch = "a: c" },
+		"a target":       func(in *patches.Input) { in.Patches[0].Target.Name = "a" },
+		"no target":      func(in *patches.Input) { in.Patches[0].Target = nil },
+		"one more patch": func(in *patches.Input) { in.Patches = append(in.Patches, in.Patches[0]) },
+		"settings for managers": func(in *patches.Input) {
+			in.Managers = &managers.Settings{ImagePullSecrets: []string{"a"}}
+		},
 		"a manifest patch": func(in *patches.Input) { in.ManifestPatches = []string{"kind: Secret"} },
 		"the other field's": func(in *patches.Input) {
 			in.Patches = nil

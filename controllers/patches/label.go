@@ -8,12 +8,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// label adds clusterctl's labels to all objects. It does nothing if the provider is empty.
+// label adds clusterctl's labels to all objects.
 func label(documents []*document, provider string) error {
-	if provider == "" {
-		return nil
-	}
-
 	for _, d := range documents {
 		if d.deleted || d.Kind == "" {
 			continue

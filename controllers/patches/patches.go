@@ -1,8 +1,8 @@
-// Package patches changes the rendered manifest of a provider as its resource specifies: the
-// additional manifests are appended, then spec.patches and spec.manifestPatches are applied in their
-// order, the objects of a chart that chartgen did not build get the provider's labels, and finally the
-// Deployments are scaled down if the provider is paused. A [Renderer] does that as the post-renderer of
-// a release. Objects that no patch matches stay the same byte for byte, unless they get labels.
+// Package patches changes the rendered manifest of a provider as its resource specifies: the additional
+// manifests are appended, then the operator's settings for managers, spec.patches and spec.manifestPatches
+// are applied in this order, the objects of a chart that chartgen did not build get the provider's labels,
+// and finally the Deployments are scaled down if the provider is paused. A [Renderer] does that as the
+// post-renderer of a release. Objects that nothing matches stay the same byte for byte, unless they get labels.
 //
 // The patches apply to the provider's CRDs too, which are not part of the manifest; see [PatchCRDs].
 package patches
@@ -14,8 +14,10 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/managers"
 )
 
 // Error reports that a patch or the additional manifests are invalid, or do not fit the provider's
@@ -51,6 +53,8 @@ type Input struct {
 	// CRDs are those of the chart with the same patches, which need not match another object then; nil if
 	// there are none.
 	CRDs *CRDs
+	// Managers are the operator's settings for all Deployments, which the patches can override; nil for none.
+	Managers *managers.Settings
 	// Paused scales all Deployments to zero, overriding the patches.
 	Paused bool
 	// Plain is set for a chart that chartgen did not build: its objects get the provider's labels, by
@@ -70,8 +74,10 @@ type Renderer struct {
 	additional []*document
 	patches    []*patch
 	crds       *CRDs
+	managers   *managers.Settings
 	paused     bool
-	label      string // of the provider, for objects that do not have it yet; empty for none
+	provider   string // its label
+	plain      bool
 	digest     string
 }
 
@@ -81,13 +87,23 @@ const digestVersion = "2"
 // New returns the renderer for an input; nil if it changes nothing. The error is an *Error if the
 // resource, its ConfigMap or its variables are at fault.
 func New(in Input) (*Renderer, error) {
-	if in.Additional == nil && len(in.Patches) == 0 && len(in.ManifestPatches) == 0 && !in.Paused && !in.Plain {
+	if in.Additional == nil && len(in.Patches) == 0 && len(in.ManifestPatches) == 0 && in.Managers == nil &&
+		!in.Paused && !in.Plain {
 		return nil, nil
 	}
 
 	additional, err := in.additionalDocuments()
 	if err != nil {
 		return nil, err
+	}
+
+	configMap, err := in.Managers.ConfigMap(in.Namespace, in.Label)
+	if err != nil {
+		return nil, err
+	}
+
+	if configMap != "" {
+		additional = append(additional, newDocument([]byte("---\n# Source: --"+managers.CAFlag+"\n"+configMap)))
 	}
 
 	patches, err := in.patches()
@@ -100,12 +116,16 @@ func New(in Input) (*Renderer, error) {
 		return nil, err
 	}
 
-	r := &Renderer{additional: additional, patches: patches, crds: in.CRDs, paused: in.Paused, digest: digest}
-	if in.Plain {
-		r.label = in.Label
-	}
-
-	return r, nil
+	return &Renderer{
+		additional: additional,
+		patches:    patches,
+		crds:       in.CRDs,
+		managers:   in.Managers,
+		paused:     in.Paused,
+		provider:   in.Label,
+		plain:      in.Plain,
+		digest:     digest,
+	}, nil
 }
 
 // patches reads the entries of spec.patches and then those of spec.manifestPatches.
@@ -146,6 +166,10 @@ func (in *Input) digest(additional []*document) (string, error) {
 		content = append(content, in.Label)
 	}
 
+	if in.Managers != nil {
+		content = append(content, in.Managers.Digest())
+	}
+
 	data, err := json.Marshal(content)
 	if err != nil {
 		return "", err
@@ -177,14 +201,23 @@ func (r *Renderer) Render(manifest []byte) ([]byte, error) {
 		return nil, err
 	}
 
+	if r.managers != nil {
+		apply := func(object *kyaml.RNode) (bool, error) { return r.managers.Apply(object, r.provider) }
+		if err := eachDeployment(documents, apply); err != nil {
+			return nil, err
+		}
+	}
+
 	for _, p := range r.patches {
 		if err := p.apply(documents, r.crds); err != nil {
 			return nil, err
 		}
 	}
 
-	if err := label(documents, r.label); err != nil {
-		return nil, err
+	if r.plain {
+		if err := label(documents, r.provider); err != nil {
+			return nil, err
+		}
 	}
 
 	if r.paused {

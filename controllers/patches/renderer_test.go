@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/managers"
 	"github.com/capstan-project/capstan/controllers/patches"
 )
 
@@ -63,6 +64,38 @@ func TestNoChanges(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(out)).To(Equal(manifest))
 	g.Expect(r.Digest()).To(BeEmpty(), "as without a post-renderer")
+}
+
+func TestSettingsForManagers(t *testing.T) {
+	g := NewWithT(t)
+	settings := &managers.Settings{
+		Environment: []managers.Variable{{Name: "HTTPS_PROXY", Value: "http://proxy:1"}},
+		CA:          "certificates",
+	}
+	r, err := patches.New(patches.Input{
+		Namespace: "tiny",
+		Label:     "infrastructure-tiny",
+		Managers:  settings,
+		Patches: []v1alpha2.Patch{
+			{Patch: "{kind: ConfigMap, metadata: {annotations: {patched: too}}}"},
+			{Patch: "[{op: remove, path: /spec/template/spec/volumes}]", Target: &v1alpha2.PatchTarget{Kind: "Deployment"}},
+		},
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	out, err := r.Render([]byte(manifest))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	text := string(out)
+	start := strings.Index(text, "---\n# Source: infrastructure-tiny/templates/deployment")
+	g.Expect(start).To(BeNumerically(">", 0))
+	g.Expect(text[:start]).NotTo(ContainSubstring("proxy"), "only pods are changed")
+	g.Expect(text[start:]).To(And(
+		ContainSubstring("value: http://proxy:1"),
+		ContainSubstring("mountPath: /etc/capstan/ca"),
+		ContainSubstring("---\n# Source: --manager-ca\n"),
+		ContainSubstring("patched: too"),
+		Not(ContainSubstring("configMap:")), // a patch has removed the volumes
+	))
 }
 
 func TestConcurrentRender(t *testing.T) {

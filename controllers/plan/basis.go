@@ -31,6 +31,7 @@ func (p *Planner) basis(provider v1alpha2.Provider, plan *Plan, in inputs) (stat
 		ChartFormat:    chart.annotation(chartgen.AnnotationChartgenVersion),
 		ImageRegistry:  digestOf(p.ImageRegistry),
 		ImageOverrides: digestOf(in.imageOverrides),
+		Managers:       digestOf(p.Managers.Digest()),
 	}
 
 	if in.additional != nil {
@@ -122,6 +123,8 @@ func (p *Plan) Describe(provider v1alpha2.Provider, before, now state.Basis, dif
 		return fmt.Sprintf("the operator's chart format %s has become %s", before.ChartFormat, now.ChartFormat)
 	case state.DifferentImageRegistry:
 		return "the operator's flag --image-registry has changed"
+	case state.DifferentManagers:
+		return "the operator's flags --manager-… have changed"
 	case state.DifferentImageOverrides:
 		return "the images in the operator's configuration have changed"
 	default:

@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/fetch"
+	"github.com/capstan-project/capstan/controllers/managers"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/patches"
 	"github.com/capstan-project/capstan/controllers/preflight"
@@ -36,6 +37,8 @@ type Planner struct {
 	Charts  *Charts
 	// ImageRegistry replaces the registry of every image; empty for none.
 	ImageRegistry string
+	// Managers are settings for the managers of all providers; nil for none.
+	Managers *managers.Settings
 	// Environment holds variables for resources that do not set them.
 	Environment Environment
 	// AwaitCore chooses no version from several before core's contract is known. A preview does not wait:
@@ -187,7 +190,7 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 		return err
 	}
 
-	renderer, err := postRenderer(request, additional, variables, crds, chart.Plain())
+	renderer, err := p.postRenderer(request, additional, variables, crds, chart.Plain())
 	if err != nil {
 		return err
 	}
@@ -209,7 +212,7 @@ func (p *Planner) planRelease(ctx context.Context, request Request, plan *Plan) 
 }
 
 // postRenderer returns what changes the rendered objects; nil for nothing.
-func postRenderer(
+func (p *Planner) postRenderer(
 	request Request, additional *patches.Additional, variables map[string]string, crds *patches.CRDs, plain bool,
 ) (*patches.Renderer, error) {
 	provider, spec := request.Provider, request.Provider.GetSpec()
@@ -223,6 +226,7 @@ func postRenderer(
 		Patches:         spec.Patches,
 		ManifestPatches: spec.ManifestPatches,
 		CRDs:            crds,
+		Managers:        p.Managers,
 		Paused:          spec.Paused,
 		Plain:           plain,
 	})

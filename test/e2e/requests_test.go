@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -79,6 +81,49 @@ var _ = Describe("Without a change of the resource", Ordered, func() {
 		update(ctx, w, p, request("now"))
 		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(2), notPending))
 		Expect(manager(ctx, p).Image).To(Equal("mirror.example.com/kept:v1.0.0"))
+	})
+
+	It("settings for all managers take effect with the next request", func(ctx SpecContext) {
+		restart()
+
+		p := newTiny("settings", "v1.0.0").create(ctx, w, unmodified)
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		before := template(ctx, p)
+
+		authorities := filepath.Join(GinkgoT().TempDir(), "ca.crt")
+		Expect(os.WriteFile(authorities, w.bed.Config().CAData, 0o600)).To(Succeed())
+		restart("--manager-image-pull-secrets=mirror", "--manager-https-proxy=http://proxy.example.com:3128",
+			"--manager-ca="+authorities)
+		DeferCleanup(func() { restart() })
+
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(1),
+			pending(v1alpha2.EnvironmentChangedReason, "the operator's flags --manager-… have changed")))
+		Expect(template(ctx, p)).To(Equal(before))
+
+		By("requesting a reconcile")
+		update(ctx, w, p, request("now"))
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(2), notPending))
+
+		pod := template(ctx, p).Spec
+		Expect(pod.ImagePullSecrets).To(Equal([]corev1.LocalObjectReference{{Name: "mirror"}}))
+		Expect(pod.Containers[0].Env).To(ContainElements(
+			corev1.EnvVar{Name: "HTTPS_PROXY", Value: "http://proxy.example.com:3128"},
+			And(HaveField("Name", "NO_PROXY"), HaveField("Value", ContainSubstring("$(KUBERNETES_SERVICE_HOST)"))),
+		))
+
+		configMap := &corev1.ConfigMap{}
+		key := client.ObjectKey{Namespace: p.GetNamespace(), Name: pod.Volumes[len(pod.Volumes)-1].ConfigMap.Name}
+		Expect(w.client.Get(ctx, key, configMap)).To(Succeed())
+		Expect(configMap.Data).To(HaveKeyWithValue("ca.crt", string(w.bed.Config().CAData)))
+
+		By("removing the settings")
+		restart()
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(2),
+			pending(v1alpha2.EnvironmentChangedReason, "the operator's flags --manager-… have changed")))
+		update(ctx, w, p, request("later"))
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), revision(3), notPending))
+		Expect(template(ctx, p).Spec).To(Equal(before.Spec))
+		Expect(w.client.Get(ctx, key, configMap)).To(MatchError(ContainSubstring("not found")))
 	})
 
 	// edit changes an object that a resource names.

@@ -15,8 +15,9 @@ type Basis struct {
 	Kubernetes string
 	// ChartFormat is the version of the format of the chart.
 	ChartFormat string
-	// ImageRegistry and ImageOverrides are digests of the operator's settings of these names.
-	ImageRegistry, ImageOverrides string
+	// ImageRegistry and ImageOverrides are digests of the operator's settings of these names, and Managers is
+	// that of its settings for managers.
+	ImageRegistry, ImageOverrides, Managers string
 }
 
 // Difference is a part of a Basis that differs from that of a revision.
@@ -31,6 +32,7 @@ const (
 	DifferentChartFormat    Difference = "ChartFormat"
 	DifferentImageRegistry  Difference = "ImageRegistry"
 	DifferentImageOverrides Difference = "ImageOverrides"
+	DifferentManagers       Difference = "Managers"
 	// DifferentConfiguration is anything else: what the operator is configured with.
 	DifferentConfiguration Difference = "Configuration"
 )
@@ -62,6 +64,7 @@ func (b Basis) Differences(now Basis) []Difference {
 		{DifferentChartFormat, !sameFormat},
 		{DifferentImageRegistry, b.ImageRegistry != now.ImageRegistry},
 		{DifferentImageOverrides, b.ImageOverrides != now.ImageOverrides},
+		{DifferentManagers, b.Managers != now.Managers},
 	} {
 		if part.differs {
 			differences = append(differences, part.difference)

@@ -10,7 +10,7 @@ var (
 	asked = Request{UID: "uid", Generation: 2, RequestedAt: "noon"}
 	basis = Basis{
 		Variables: "v", Manifests: "m", Source: "s", Kubernetes: "1.33", ChartFormat: "4", ImageRegistry: "r",
-		ImageOverrides: "o",
+		ImageOverrides: "o", Managers: "a",
 	}
 )
 
@@ -32,6 +32,7 @@ func TestDifferences(t *testing.T) {
 		"the source":     {basis, with(func(b *Basis) { b.Source = "x" }), []Difference{DifferentSource}},
 		"Kubernetes":     {basis, with(func(b *Basis) { b.Kubernetes = "1.34" }), []Difference{DifferentKubernetes}},
 		"the registry":   {basis, with(func(b *Basis) { b.ImageRegistry = "" }), []Difference{DifferentImageRegistry}},
+		"the managers":   {basis, with(func(b *Basis) { b.Managers = "" }), []Difference{DifferentManagers}},
 		"the overrides":  {basis, with(func(b *Basis) { b.ImageOverrides = "" }), []Difference{DifferentImageOverrides}},
 		"something else": {basis, basis, []Difference{DifferentConfiguration}},
 		"unknown":        {Basis{}, basis, []Difference{DifferentConfiguration}},

@@ -46,9 +46,14 @@ func basisLabels(b state.Basis) map[string]string {
 		return strings.Join(parts, separator)
 	}
 
+	environment := []string{b.Kubernetes, b.ChartFormat, b.ImageRegistry, b.ImageOverrides}
+	if b.Managers != "" { // revisions from before there were such settings have no fifth part
+		environment = append(environment, b.Managers)
+	}
+
 	return map[string]string{
 		InputsLabel:      join(".", b.Variables, b.Manifests, b.Source),
-		EnvironmentLabel: join("_", b.Kubernetes, b.ChartFormat, b.ImageRegistry, b.ImageOverrides),
+		EnvironmentLabel: join("_", environment...),
 	}
 }
 
@@ -57,7 +62,11 @@ func basisOf(labels map[string]string) state.Basis {
 	inputs := strings.Split(labels[InputsLabel], ".")
 	environment := strings.Split(labels[EnvironmentLabel], "_")
 
-	if len(inputs) != 3 || len(environment) != 4 {
+	if len(environment) == 4 {
+		environment = append(environment, unused)
+	}
+
+	if len(inputs) != 3 || len(environment) != 5 {
 		return state.Basis{}
 	}
 
@@ -71,5 +80,6 @@ func basisOf(labels map[string]string) state.Basis {
 		ChartFormat:    used(environment[1]),
 		ImageRegistry:  used(environment[2]),
 		ImageOverrides: used(environment[3]),
+		Managers:       used(environment[4]),
 	}
 }

@@ -15,10 +15,11 @@ func TestBasisLabels(t *testing.T) {
 	for name, basis := range map[string]state.Basis{
 		"everything": {
 			Variables: digest, Manifests: digest, Source: digest,
-			Kubernetes: "1.34", ChartFormat: "4", ImageRegistry: digest, ImageOverrides: digest,
+			Kubernetes: "1.34", ChartFormat: "123", ImageRegistry: digest, ImageOverrides: digest, Managers: digest,
 		},
-		"the least": {Source: digest, Kubernetes: "1.34"},
-		"unknown":   {},
+		"without settings for managers": {Source: digest, Kubernetes: "1.34", ImageRegistry: digest, ImageOverrides: digest},
+		"the least":                     {Source: digest, Kubernetes: "1.34"},
+		"unknown":                       {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/spf13/pflag"
@@ -135,6 +136,11 @@ func (p *Planner) connect(c *Cluster, registry *fetch.Registry, config *operator
 	reader := &preview{Client: c.Client}
 	p.reader = reader
 
+	settings, err := config.Managers.Load()
+	if err != nil {
+		return fmt.Errorf("read the operator's configuration: %w", err)
+	}
+
 	p.cluster = c
 	p.crds = crds.NewApplier(crds.Clients{Client: definitions})
 	readers := &access.Readers{APIReader: reader} // the user's own permissions, whatever the resource names
@@ -150,6 +156,7 @@ func (p *Planner) connect(c *Cluster, registry *fetch.Registry, config *operator
 		},
 		Charts:        &plan.Charts{Store: &store.Cluster{Client: reader}},
 		ImageRegistry: config.ImageRegistry,
+		Managers:      settings,
 	}
 
 	return nil

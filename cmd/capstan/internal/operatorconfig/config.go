@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/controllers/fetch"
+	"github.com/capstan-project/capstan/controllers/managers"
 )
 
 // Config has those settings of the operator that decide what it installs. Each is the value of the
@@ -29,6 +30,8 @@ type Config struct {
 	RegistryCA      string
 	ConfigFile      string
 	ChartOptions    fetch.ChartOptions
+
+	Managers managers.Flags
 
 	LabeledConfigMaps bool
 
@@ -98,6 +101,7 @@ func Read(ctx context.Context, c client.Reader, namespace, folder string) (*Conf
 	}{
 		{"--registry-config", &config.RegistryConfig, false},
 		{"--registry-ca", &config.RegistryCA, false},
+		{"--" + managers.CAFlag, &config.Managers.CA, false},
 		{"--chart-repository-verify-keys", &config.ChartOptions.VerifyKeys, false},
 		{"--config", &config.ConfigFile, config.ConfigFile == fetch.DefaultConfigFile},
 	} {
@@ -181,6 +185,7 @@ func Parse(args []string) (*Config, error) {
 	flags.StringVar(&c.ConfigFile, "config", "", "")
 	flags.BoolVar(&c.LabeledConfigMaps, fetch.LabeledConfigMapsFlag, false, "")
 	c.ChartOptions.BindFlags(flags)
+	c.Managers.BindFlags(flags)
 
 	if err := flags.Parse(args); err != nil {
 		return nil, fmt.Errorf("read the operator's arguments: %w", err)

@@ -99,6 +99,9 @@ func TestReadFiles(t *testing.T) {
 		"capstan-system",
 		"--registry-config=/etc/registry/config.json",
 		"--registry-ca=/etc/ca.crt",
+		"--manager-ca=/etc/ca.crt",
+		"--manager-image-pull-secrets=one,two",
+		"--manager-https-proxy=http://proxy:3128",
 	)
 	mount(d, corev1.VolumeMount{Name: "login", MountPath: "/etc/registry/"}, corev1.VolumeSource{
 		Secret: &corev1.SecretVolumeSource{
@@ -126,10 +129,13 @@ func TestReadFiles(t *testing.T) {
 	)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(config.Warnings).To(BeEmpty())
+	g.Expect(config.Managers.ImagePullSecrets).To(Equal([]string{"one", "two"}))
+	g.Expect(config.Managers.HTTPSProxy).To(Equal("http://proxy:3128"))
 
 	for file, content := range map[string]string{
 		config.RegistryConfig: "{}",
 		config.RegistryCA:     "certificate",
+		config.Managers.CA:    "certificate",
 		config.ConfigFile:     "providers: []",
 	} {
 		g.Expect(filepath.Dir(file)).To(Equal(folder))

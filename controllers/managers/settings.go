@@ -1,0 +1,184 @@
+// Package managers holds the operator's settings for the managers of all providers: pull secrets, a proxy and
+// certificate authorities.
+package managers
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Flags are the values of the operator's flags for managers.
+type Flags struct {
+	ImagePullSecrets []string
+	HTTPProxy        string
+	HTTPSProxy       string
+	NoProxy          string
+	// CA is the path of a file.
+	CA string
+}
+
+// CAFlag is the name of the flag of Flags.CA.
+const CAFlag = "manager-ca"
+
+// BindFlags adds the operator's flags for managers.
+func (f *Flags) BindFlags(set *pflag.FlagSet) {
+	set.StringSliceVar(&f.ImagePullSecrets, "manager-image-pull-secrets", nil,
+		"Comma-separated names of Secrets, in the namespace of each provider, with credentials for the images of its "+
+			"pods. The operator does not create them. Default: none.")
+	set.StringVar(&f.HTTPProxy, "manager-http-proxy", "",
+		"Proxy of the managers of all providers for HTTP (HTTP_PROXY), such as http://proxy.example.com:3128.")
+	set.StringVar(&f.HTTPSProxy, "manager-https-proxy", "",
+		"Proxy of the managers of all providers for HTTPS (HTTPS_PROXY).")
+	set.StringVar(&f.NoProxy, "manager-no-proxy", "",
+		"Comma-separated hosts, domains and ranges of IP addresses that managers connect to without the proxy (NO_PROXY), "+
+			"besides the API server and Services.")
+	set.StringVar(&f.CA, CAFlag, "",
+		"File with CA certificates that the managers of all providers trust, besides those of their images.")
+}
+
+// maxCA is the greatest size of the CA certificates in bytes: they become part of each release.
+const maxCA = 256 << 10
+
+// Load checks the flags, reads the file, and returns the settings; nil if no flag is set.
+func (f *Flags) Load() (*Settings, error) {
+	s := &Settings{ImagePullSecrets: f.ImagePullSecrets}
+
+	for _, name := range f.ImagePullSecrets {
+		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+			return nil, fmt.Errorf("--manager-image-pull-secrets: %q is not the name of a Secret: %s", name, problems[0])
+		}
+	}
+
+	if err := errors.Join(
+		checkProxy("--manager-http-proxy", f.HTTPProxy),
+		checkProxy("--manager-https-proxy", f.HTTPSProxy),
+	); err != nil {
+		return nil, err
+	}
+
+	s.Environment = f.environment()
+
+	if f.CA != "" {
+		var err error
+		if s.CA, err = readCA(f.CA); err != nil {
+			return nil, fmt.Errorf("--%s: %w", CAFlag, err)
+		}
+	}
+
+	if len(s.ImagePullSecrets) == 0 && len(s.Environment) == 0 && s.CA == "" {
+		return nil, nil
+	}
+
+	return s, nil
+}
+
+// checkProxy returns an error if a proxy is not a URL, or has a password: that would become part of releases and of
+// Deployments, which many may read. The error does not contain the URL.
+func checkProxy(flag, proxy string) error {
+	if proxy == "" {
+		return nil
+	}
+
+	u, err := url.Parse(proxy)
+
+	switch {
+	case err != nil || u.Host == "":
+		return fmt.Errorf("%s is not a URL such as http://proxy.example.com:3128", flag)
+	case u.User != nil:
+		return fmt.Errorf("%s holds credentials, which everyone who may read Deployments would see; use a proxy that "+
+			"requires none, or set the variable of single providers from a Secret with spec.deployment.containers", flag)
+	}
+
+	return nil
+}
+
+// direct are the hosts in the cluster, which no proxy can connect to. Kubernetes replaces the reference to a variable
+// by the address of the API server.
+const direct = "$(KUBERNETES_SERVICE_HOST),.svc,.cluster.local,localhost,127.0.0.1"
+
+// environment returns the variables for the proxy; none without one.
+func (f *Flags) environment() []Variable {
+	if f.HTTPProxy == "" && f.HTTPSProxy == "" {
+		return nil
+	}
+
+	noProxy := direct
+	if f.NoProxy != "" {
+		noProxy = f.NoProxy + "," + direct
+	}
+
+	all := []Variable{{"HTTP_PROXY", f.HTTPProxy}, {"HTTPS_PROXY", f.HTTPSProxy}, {"NO_PROXY", noProxy}}
+
+	return slices.DeleteFunc(all, func(v Variable) bool { return v.Value == "" })
+}
+
+// readCA returns the certificates in a file, and an error if it contains anything else.
+func readCA(file string) (string, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+
+	if len(data) > maxCA {
+		return "", fmt.Errorf("%s has %d bytes; at most %d are possible", file, len(data), maxCA)
+	}
+
+	count := 0
+
+	for rest := data; ; count++ {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+
+		if block.Type != "CERTIFICATE" {
+			return "", fmt.Errorf("%s contains a %s; it may contain only certificates", file, strings.ToLower(block.Type))
+		}
+
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return "", fmt.Errorf("%s: certificate %d: %w", file, count+1, err)
+		}
+	}
+
+	if count == 0 {
+		return "", fmt.Errorf("%s contains no certificates in PEM format", file)
+	}
+
+	return string(data), nil
+}
+
+// Settings change the pods of all providers. Nil changes nothing.
+type Settings struct {
+	ImagePullSecrets []string
+	// Environment are variables for all containers.
+	Environment []Variable
+	// CA are certificates in PEM format; empty for none.
+	CA string
+}
+
+// Variable is an environment variable.
+type Variable struct{ Name, Value string }
+
+// Digest identifies the settings; empty for none.
+func (s *Settings) Digest() string {
+	if s == nil {
+		return ""
+	}
+
+	content, _ := json.Marshal(s) // strings can always be encoded
+	sum := sha256.Sum256(content)
+
+	return hex.EncodeToString(sum[:])
+}
