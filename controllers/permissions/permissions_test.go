@@ -188,7 +188,9 @@ func TestNeeded(t *testing.T) {
 		},
 		"labels of the namespace": {
 			[]func(*permissions.Installation){func(i *permissions.Installation) {
-				i.Chart.Metadata.Annotations = map[string]string{chartgen.AnnotationNamespace: "metadata: {labels: {a: b}}"}
+				i.Chart.Metadata.Annotations = map[string]string{
+					chartgen.AnnotationNamespace: "kind: Namespace\nmetadata: {labels: {a: b}}",
+				}
 			}},
 			[]string{"get, patch namespaces tiny", records},
 		},
@@ -196,14 +198,16 @@ func TestNeeded(t *testing.T) {
 			[]func(*permissions.Installation){func(i *permissions.Installation) {
 				i.Values = map[string]any{"variables": map[string]any{"A": "b"}}
 				i.Chart.Metadata.Annotations = map[string]string{
-					chartgen.AnnotationNamespace: "metadata: {annotations: {a: ${A}}}",
+					chartgen.AnnotationNamespace: "kind: Namespace\nmetadata: {annotations: {a: ${A}}}",
 				}
 			}},
 			[]string{"get, patch namespaces tiny", records},
 		},
 		"a namespace without labels": {
 			[]func(*permissions.Installation){func(i *permissions.Installation) {
-				i.Chart.Metadata.Annotations = map[string]string{chartgen.AnnotationNamespace: "metadata: {name: a}"}
+				i.Chart.Metadata.Annotations = map[string]string{
+					chartgen.AnnotationNamespace: "kind: Namespace\nmetadata: {name: a}",
+				}
 			}},
 			[]string{records},
 		},
