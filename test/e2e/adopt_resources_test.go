@@ -100,7 +100,7 @@ var _ = Describe("capstan adopt takes the resources of cluster-api-operator over
 		cli.fail(ctx, "adopt", "--from", "cluster-api-operator").To(ContainSubstring("no providers of"))
 	})
 
-	It("gives them back", func(ctx SpecContext) {
+	It("gives them back", rowGiveBack, func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "adopt", "--undo", "theirs")).To(ContainSubstring(
 			"InfrastructureProvider theirs/theirs: given back to cluster-api-operator; start that again"))
 

@@ -15,7 +15,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-var _ = Describe("Adopting providers", Ordered, func() {
+var _ = Describe("Adopting providers", Ordered, rowReclaimed, func() {
 	var (
 		w   *world
 		cli commandLine

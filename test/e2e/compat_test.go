@@ -31,6 +31,14 @@ var (
 	rowPredecessor   = table.Row(takeovers, "cluster-api-operator beside Capstan, its finalizer and its webhooks")
 	rowRealOperator  = table.Row(takeovers, "five providers of the real cluster-api-operator: all kept")
 
+	rowGiveBack  = table.Row(takeovers, "resources of cluster-api-operator, by capstan adopt --undo: given back")
+	rowReclaimed = table.Row(takeovers, "fields that the adopted version had and the next one has not: removed")
+	rowMistakes  = table.Row(takeovers, "mistakes of a migrating user: refused or harmless, with what to do")
+
+	rowInit        = table.Row(firstInstallation, "capstan init in an empty cluster, with cert-manager")
+	rowInitOffline = table.Row(firstInstallation, "capstan init from an archive, without internet access")
+	rowOffline     = table.Row(firstInstallation, "five providers from a mirror, without internet access")
+
 	rowOldContract = table.Row("Resources that the chart of cluster-api-operator makes",
 		"a core of an older contract beside providers without a version")
 )
@@ -39,4 +47,6 @@ var (
 const (
 	otherDifferences = "Other differences"
 	takeovers        = "Takeover of what other programs have installed"
+
+	firstInstallation = "First installation"
 )

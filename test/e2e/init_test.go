@@ -73,7 +73,7 @@ func (w *world) operatorArgs(ctx context.Context) []string {
 	return deployment.Spec.Template.Spec.Containers[0].Args
 }
 
-var _ = Describe("capstan init turns an empty cluster into a management cluster", Ordered, func() {
+var _ = Describe("capstan init turns an empty cluster into a management cluster", Ordered, rowInit, func() {
 	var (
 		w           *world
 		cli         commandLine
@@ -190,7 +190,7 @@ var _ = Describe("capstan init turns an empty cluster into a management cluster"
 })
 
 var _ = Describe("Behind an air gap, capstan init", func() {
-	It("installs everything from an archive", func(ctx SpecContext) {
+	It("installs everything from an archive", rowInitOffline, func(ctx SpecContext) {
 		network := newIsolatedNetwork()
 		w := emptyWorld(bed.Options{WithoutCertManager: true})
 		cli := newCommandLine(ctx, w)
