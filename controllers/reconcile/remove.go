@@ -41,15 +41,8 @@ func (r *run) remove(ctx context.Context) Result {
 	defer r.Metrics.TimeStep(r.Type, metrics.StepRemove)()
 
 	condition := conditions.GetReason(r.provider, v1alpha2.ProviderInstalledCondition)
-	attempt := removal.Removal{
-		Cache:       r.Client,
-		Cluster:     r.Clusters.Identity,
-		Provider:    r.provider,
-		Owner:       r.self,
-		Target:      r.target,
-		Charts:      r.Planner.Charts,
-		Uninstalled: condition == v1alpha2.UninstalledReason,
-	}
+	attempt := r.removal()
+	attempt.Uninstalled = condition == v1alpha2.UninstalledReason
 	err := attempt.Run(ctx)
 
 	if attempt.Uninstalled {
@@ -200,6 +193,18 @@ func (r *run) removeUnreached(ctx context.Context, cause error) Result {
 	}
 
 	return r.abandon(ctx)
+}
+
+// removal returns the removal of the provider, which has not begun.
+func (r *run) removal() removal.Removal {
+	return removal.Removal{
+		Cache:    r.Client,
+		Cluster:  r.Clusters.Identity,
+		Provider: r.provider,
+		Owner:    r.self,
+		Target:   r.target,
+		Charts:   r.Planner.Charts,
+	}
 }
 
 // abandon lets the resource go without its cluster.

@@ -20,7 +20,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/predecessor"
 	"github.com/capstan-project/capstan/controllers/release/state"
-	"github.com/capstan-project/capstan/controllers/removal"
 )
 
 // requested reports whether a user asks for a reconcile of everything, now.
@@ -201,14 +200,7 @@ func appliedHash(spec *v1alpha2.ProviderSpec, digest string) (string, error) {
 
 // giveBack gives the provider, with its resource, back to cluster-api-operator.
 func (r *run) giveBack(ctx context.Context) Result {
-	attempt := removal.Removal{
-		Cache:    r.Client,
-		Cluster:  r.Clusters.Identity,
-		Provider: r.provider,
-		Owner:    r.self,
-		Target:   r.target,
-		Charts:   r.Planner.Charts,
-	}
+	attempt := r.removal()
 	if err := attempt.GiveBack(ctx); err != nil {
 		return failed(err, applying)
 	}
