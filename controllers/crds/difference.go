@@ -1,8 +1,6 @@
 package crds
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -87,14 +85,9 @@ func versionsByName(crd *apiextensionsv1.CustomResourceDefinition) (map[string]a
 	for i := range crd.Spec.Versions {
 		version := &crd.Spec.Versions[i]
 
-		data, err := json.Marshal(version)
+		content, err := contentOf(crd, version)
 		if err != nil {
-			return nil, fmt.Errorf("compare CustomResourceDefinition %s: %w", crd.Name, err)
-		}
-
-		var content map[string]any
-		if err := json.Unmarshal(data, &content); err != nil {
-			return nil, fmt.Errorf("compare CustomResourceDefinition %s: %w", crd.Name, err)
+			return nil, err
 		}
 
 		versions[version.Name] = content

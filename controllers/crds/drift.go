@@ -135,14 +135,9 @@ func (f *facts) driftOf(live *apiextensionsv1.CustomResourceDefinition) ([]strin
 	spec := live.Spec
 	spec.Versions = nil
 
-	data, err := json.Marshal(spec)
+	liveSpec, err := contentOf(live, spec)
 	if err != nil {
-		return nil, fmt.Errorf("compare CustomResourceDefinition %s: %w", live.Name, err)
-	}
-
-	var liveSpec map[string]any
-	if err := json.Unmarshal(data, &liveSpec); err != nil {
-		return nil, fmt.Errorf("compare CustomResourceDefinition %s: %w", live.Name, err)
+		return nil, err
 	}
 
 	fields := differing("/spec", f.spec, liveSpec)
@@ -164,6 +159,21 @@ func (f *facts) driftOf(live *apiextensionsv1.CustomResourceDefinition) ([]strin
 	slices.Sort(fields)
 
 	return fields, nil
+}
+
+// contentOf returns a part of a CRD as a JSON object.
+func contentOf(crd *apiextensionsv1.CustomResourceDefinition, part any) (map[string]any, error) {
+	data, err := json.Marshal(part)
+	if err != nil {
+		return nil, fmt.Errorf("compare CustomResourceDefinition %s: %w", crd.Name, err)
+	}
+
+	var content map[string]any
+	if err := json.Unmarshal(data, &content); err != nil {
+		return nil, fmt.Errorf("compare CustomResourceDefinition %s: %w", crd.Name, err)
+	}
+
+	return content, nil
 }
 
 // ownsVersions reports whether the versions of a live CRD are those that Capstan applied: the API server
