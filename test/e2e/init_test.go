@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +20,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/mirror/certmanager"
 	"github.com/capstan-project/capstan/controllers/release/manifest"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/tools"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
@@ -31,24 +31,17 @@ const certManagerValues = `webhook:
   validatingWebhookConfiguration: {namespaceSelector: {matchLabels: {webhooks: run}, matchExpressions: null}}
 `
 
-// packCertManager packs cert-manager's chart, which is part of its Go module, and returns the archive.
-func (w *world) packCertManager(ctx context.Context) string {
+// packCertManager packs cert-manager's chart and returns the archive.
+func packCertManager(ctx context.Context) string {
 	GinkgoHelper()
 
-	module := exec.CommandContext(ctx, "go", "mod", "download", "-json", "github.com/cert-manager/cert-manager")
-	module.Dir = filepath.Join(root, "test", "bed", "tools", "cert-manager")
-	listed, err := module.Output()
+	set, err := tools.Find()
 	Expect(err).NotTo(HaveOccurred())
+	archive, version, err := set.PackCertManager(ctx, GinkgoT().TempDir())
+	Expect(err).NotTo(HaveOccurred())
+	Expect(version).To(Equal(certmanager.Version), "the version that is installed is the one that is tested")
 
-	var about struct{ Dir, Version string }
-	Expect(json.Unmarshal(listed, &about)).To(Succeed())
-	Expect(about.Version).To(Equal(certmanager.Version), "the version that is installed is the one that is tested")
-
-	dir := GinkgoT().TempDir()
-	w.run(ctx, "helm", "package", filepath.Join(about.Dir, "deploy", "charts", "cert-manager"),
-		"--version", about.Version, "--app-version", about.Version, "-d", dir)
-
-	return filepath.Join(dir, "cert-manager-"+about.Version+".tgz")
+	return archive
 }
 
 // file writes a temporary file and returns its path.
@@ -94,7 +87,7 @@ var _ = Describe("capstan init turns an empty cluster into a management cluster"
 
 		args = []string{
 			"init", "--infrastructure", "docker,aws", "--config", clusterctlConfig(repository, labels...),
-			"--cert-manager", w.packCertManager(ctx), "--cert-manager-values", file("values.yaml", certManagerValues),
+			"--cert-manager", packCertManager(ctx), "--cert-manager-values", file("values.yaml", certManagerValues),
 		}
 		credentials = []string{"--variables", file("variables.yaml",
 			"AWS_B64ENCODED_CREDENTIALS: "+harness.AWSVariables["AWS_B64ENCODED_CREDENTIALS"]+"\n")}
@@ -199,7 +192,7 @@ var _ = Describe("Behind an air gap, capstan init", func() {
 		access := []string{"--registry-config", r.config, "--registry-ca", r.ca}
 
 		By("making the archive where there is internet access")
-		w.run(ctx, "helm", "push", w.packCertManager(ctx), "oci://"+r.Address+"/jetstack/charts",
+		w.run(ctx, "helm", "push", packCertManager(ctx), "oci://"+r.Address+"/jetstack/charts",
 			"--registry-config", r.config, "--ca-file", r.ca)
 
 		archive := filepath.Join(GinkgoT().TempDir(), "mirror.tar")

@@ -1,7 +1,6 @@
 package registries
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,7 +17,7 @@ import (
 	"github.com/capstan-project/capstan/test/fakesource"
 )
 
-// pushCertManager pushes cert-manager's chart, which is part of its Go module, and random images with
+// pushCertManager pushes cert-manager's chart and random images with
 // the names of cert-manager's. It returns a function that runs helm.
 func pushCertManager(
 	t *testing.T,
@@ -42,26 +41,14 @@ func pushCertManager(
 
 		return string(out)
 	}
-	module := exec.Command("go", "mod", "download", "-json", "github.com/cert-manager/cert-manager")
-	module.Dir = "../../../../test/bed/tools/cert-manager"
-	listed, err := module.Output()
-	g.Expect(err).NotTo(HaveOccurred())
 
-	var about struct{ Dir string }
-	g.Expect(json.Unmarshal(listed, &about)).To(Succeed())
-	helm(
-		"package",
-		filepath.Join(about.Dir, "deploy/charts/cert-manager"),
-		"--version",
-		version,
-		"--app-version",
-		version,
-		"-d",
-		dir,
-	)
+	archive, packed, err := set.PackCertManager(t.Context(), dir)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(packed).To(Equal(version))
+
 	helm(
 		"push",
-		filepath.Join(dir, "cert-manager-"+version+".tgz"),
+		archive,
 		"oci://"+r.Address+"/jetstack/charts",
 		"--ca-file",
 		ca,
