@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // same are the values with the same meaning in both charts.
@@ -67,7 +69,7 @@ func (c *converter) setting(values map[string]any, key string, value any) error 
 	case slices.Contains(same, key):
 		values[key] = value
 	case renamed[key] != nil:
-		set(values, value, renamed[key]...)
+		return unstructured.SetNestedField(values, value, renamed[key]...)
 	case hasManager:
 		containers, err := mapOf(c.old, key)
 		if err == nil && !isEmpty(containers["manager"]) {
@@ -76,11 +78,11 @@ func (c *converter) setting(values map[string]any, key string, value any) error 
 
 		return err
 	case key == "insecureDiagnostics":
-		set(values, value != true, "flags", "metrics-secure")
+		return unstructured.SetNestedField(values, value != true, "flags", "metrics-secure")
 	case key == "leaderElection":
 		election, err := mapOf(c.old, key)
 		if enabled, isSet := election["enabled"].(bool); isSet {
-			set(values, enabled, "flags", "enable-leader-election")
+			return unstructured.SetNestedField(values, enabled, "flags", "enable-leader-election")
 		}
 
 		return err
@@ -93,21 +95,6 @@ func (c *converter) setting(values map[string]any, key string, value any) error 
 	}
 
 	return nil
-}
-
-// set sets a value in nested maps.
-func set(values map[string]any, value any, path ...string) {
-	for _, key := range path[:len(path)-1] {
-		next, isMap := values[key].(map[string]any)
-		if !isMap {
-			next = map[string]any{}
-			values[key] = next
-		}
-
-		values = next
-	}
-
-	values[path[len(path)-1]] = value
 }
 
 // mapOf returns a value that is a map; an empty one if it is not set.
