@@ -43,8 +43,8 @@ func (capiOperator) Name() string { return "cluster-api-operator" }
 // cluster-api-operator has cached its components in.
 func (capiOperator) Find(ctx context.Context, cluster *cli.Cluster) (*Found, error) {
 	found := &Found{}
-	if !hasProviderKinds(cluster) {
-		return found, nil
+	if served, err := cluster.HasProviderKinds(); err != nil || !served {
+		return found, err
 	}
 
 	providers, err := cluster.ProvidersIn(ctx, cluster.Namespace)
@@ -133,7 +133,7 @@ func stopping(ctx context.Context, c client.Client, installations []Installation
 // scaleDown scales a Deployment of cluster-api-operator to zero, and waits until its pods have ended.
 func scaleDown(ctx context.Context, c client.Client, d *appsv1.Deployment) error {
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
-	if err := c.Patch(ctx, d, patch, fieldOwner); err != nil {
+	if err := c.Patch(ctx, d, patch, cli.FieldOwner); err != nil {
 		return err
 	}
 
@@ -201,7 +201,7 @@ func request(ctx context.Context, c client.Client, installations []Installation)
 	for _, i := range installations {
 		// The resource itself keeps the state in which it is compared.
 		o := i.Provider.DeepCopyObject().(client.Object)
-		if err := c.Patch(ctx, o, patch, fieldOwner); err != nil {
+		if err := c.Patch(ctx, o, patch, cli.FieldOwner); err != nil {
 			return fmt.Errorf("change %s: %w", v1alpha2.FullName(i.Provider), err)
 		}
 	}

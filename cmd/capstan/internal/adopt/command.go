@@ -124,7 +124,12 @@ func (o *options) run(ctx context.Context, args []string) error {
 	}
 
 	if printer.Format != cli.FormatTable {
-		return printManifests(printer, proposals)
+		var manifests []client.Object
+		for _, p := range proposals {
+			manifests = append(manifests, p.manifests()...)
+		}
+
+		return printer.Manifests(manifests, "values of variables")
 	}
 
 	printer.Printf("%s installed by %s", cli.Count(len(proposals), "provider"), source.Name())
@@ -166,7 +171,12 @@ func (o *options) propose(
 
 	var existing []v1alpha2.Provider
 
-	if hasProviderKinds(cluster) {
+	served, err := cluster.HasProviderKinds()
+	if err != nil {
+		return nil, err
+	}
+
+	if served {
 		if existing, err = cluster.ProvidersIn(ctx, ""); err != nil {
 			return nil, err
 		}
@@ -186,14 +196,6 @@ func (o *options) propose(
 	}
 
 	return proposals, nil
-}
-
-// hasProviderKinds reports whether the cluster has the resources of Capstan or cluster-api-operator.
-func hasProviderKinds(cluster *cli.Cluster) bool {
-	kind := v1alpha2.GroupVersion.WithKind(string(v1alpha2.CoreProviderType))
-	_, err := cluster.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-
-	return !meta.IsNoMatchError(err)
 }
 
 // category is one that only Capstan's CRDs of provider resources have.

@@ -59,7 +59,7 @@ func restoreItem(ctx context.Context, cluster *cli.Cluster, item *unstructured.U
 	case meta.IsNoMatchError(err):
 		return nil // it was installed without an inventory
 	case client.IgnoreNotFound(err) == nil && err != nil:
-		return cluster.Client.Create(ctx, item, fieldOwner)
+		return cluster.Client.Create(ctx, item, cli.FieldOwner)
 	case err == nil:
 		return nil // the operator keeps no inventory
 	case wait.Interrupted(err):

@@ -2,13 +2,6 @@ package adopt
 
 import (
 	"slices"
-	"strings"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/adopt/variables"
@@ -92,64 +85,4 @@ func printSteps(printer *cli.Printer, found *Found, proposals []*proposal) {
 	for _, step := range append(steps, found.After...) {
 		printer.Printf("%s: not done, because of --dry-run", step.Description)
 	}
-}
-
-// printManifests prints what users can keep in Git, as YAML documents or as a list in JSON.
-func printManifests(printer *cli.Printer, proposals []*proposal) error {
-	var items []any
-
-	for _, p := range proposals {
-		for _, o := range p.manifests() {
-			content, err := content(o)
-			if err != nil {
-				return err
-			}
-
-			items = append(items, content)
-
-			if printer.Format == cli.FormatYAML {
-				if err := printDocument(printer, o, content); err != nil {
-					return err
-				}
-			}
-		}
-	}
-
-	if printer.Format == cli.FormatYAML {
-		return nil
-	}
-
-	return printer.Print(map[string]any{"apiVersion": "v1", "kind": "List", "items": items}, nil)
-}
-
-// printDocument prints a YAML document, with a warning if it holds credentials.
-func printDocument(printer *cli.Printer, o client.Object, content map[string]any) error {
-	text, err := yaml.Marshal(content)
-	if err != nil {
-		return err
-	}
-
-	printer.Printf("---")
-
-	if secret, isSecret := o.(*corev1.Secret); isSecret {
-		printer.Printf("# Secret %s holds values of variables in clear text: encrypt it before it gets into Git.",
-			secret.Name)
-	}
-
-	printer.Printf("%s", strings.TrimSuffix(string(text), "\n"))
-
-	return nil
-}
-
-// content returns an object without the fields that the API server maintains.
-func content(o client.Object) (map[string]any, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		return nil, err
-	}
-
-	delete(content, "status")
-	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-
-	return content, nil
 }

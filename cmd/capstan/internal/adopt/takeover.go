@@ -15,9 +15,6 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 )
 
-// fieldOwner is the field manager of what the command creates.
-const fieldOwner = client.FieldOwner("capstan-cli")
-
 // takeOver adopts the providers. It can be repeated after an error.
 func (o *options) takeOver(ctx context.Context, cluster *cli.Cluster, found *Found, proposals []*proposal) error {
 	if err := o.perform(ctx, found.Before); err != nil {
@@ -80,7 +77,7 @@ func (o *options) create(ctx context.Context, cluster *cli.Cluster, p *proposal)
 		o.Printf("Secret %s created", client.ObjectKeyFromObject(p.secret))
 	}
 
-	if err := cluster.Client.Create(ctx, p.Provider, fieldOwner); err != nil {
+	if err := cluster.Client.Create(ctx, p.Provider, cli.FieldOwner); err != nil {
 		return fmt.Errorf("create %s: %w", v1alpha2.FullName(p.Provider), err)
 	}
 
@@ -94,7 +91,7 @@ func (o *options) create(ctx context.Context, cluster *cli.Cluster, p *proposal)
 func createSecret(ctx context.Context, cluster *cli.Cluster, secret *corev1.Secret) error {
 	name := client.ObjectKeyFromObject(secret)
 
-	err := cluster.Client.Create(ctx, secret.DeepCopy(), fieldOwner)
+	err := cluster.Client.Create(ctx, secret.DeepCopy(), cli.FieldOwner)
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}

@@ -54,7 +54,11 @@ func (c *Cluster) HasProviderKinds() (bool, error) {
 		return false, nil
 	}
 
-	return err == nil, err
+	if err != nil {
+		return false, fmt.Errorf("look up the resource types of providers: %w", err)
+	}
+
+	return true, nil
 }
 
 // Find returns the provider that an argument names: by clusterctl's label (infrastructure-aws), by

@@ -26,12 +26,25 @@ func AddSelectionFlags(cmd *cobra.Command) *SelectionFlags {
 	return f
 }
 
-// Find returns the providers that the arguments or --all select, each once, in the order of installation. There may be
-// none with --all.
-func (f *SelectionFlags) Find(ctx context.Context, c *Cluster, args []string) ([]v1alpha2.Provider, error) {
-	if f.All {
-		return c.Providers(ctx)
+// Find connects to the cluster, and returns the providers that the arguments or --all select, each once, in the order
+// of installation. There may be none with --all, which it prints.
+func (f *SelectionFlags) Find(
+	ctx context.Context, o *Options, flags *ClusterFlags, args []string,
+) (*Cluster, []v1alpha2.Provider, error) {
+	c, err := flags.Connect()
+	if err != nil {
+		return nil, nil, err
 	}
 
-	return c.FindAll(ctx, args)
+	if !f.All {
+		found, err := c.FindAll(ctx, args)
+		return c, found, err
+	}
+
+	found, err := c.Providers(ctx)
+	if err == nil && len(found) == 0 {
+		o.Printf("There are no providers.")
+	}
+
+	return c, found, err
 }

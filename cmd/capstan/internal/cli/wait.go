@@ -24,6 +24,9 @@ const (
 	defaultTimeout = 10 * time.Minute
 )
 
+// FieldOwner is the field manager of what commands create and change.
+const FieldOwner = client.FieldOwner("capstan-cli")
+
 // WaitFlags are the flags of commands that change a provider's resource and wait until the operator
 // has acted on it.
 type WaitFlags struct {
@@ -47,7 +50,7 @@ func (c *Cluster) Patch(ctx context.Context, p v1alpha2.Provider, change map[str
 		return err
 	}
 
-	err = c.Client.Patch(ctx, p, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("capstan-cli"))
+	err = c.Client.Patch(ctx, p, client.RawPatch(types.MergePatchType, patch), FieldOwner)
 
 	status := new(apierrors.StatusError)
 	if apierrors.IsInvalid(err) && errors.As(err, &status) {

@@ -85,19 +85,9 @@ func singular(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 }
 
 func (o *options) run(ctx context.Context, args []string) error {
-	cluster, err := o.cluster.Connect()
-	if err != nil {
+	cluster, found, err := o.selection.Find(ctx, o.Options, o.cluster, args)
+	if err != nil || len(found) == 0 {
 		return err
-	}
-
-	found, err := o.selection.Find(ctx, cluster, args)
-	if err != nil {
-		return err
-	}
-
-	if len(found) == 0 {
-		o.Printf("There are no providers.")
-		return nil
 	}
 
 	slices.Reverse(found) // core last

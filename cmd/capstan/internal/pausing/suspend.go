@@ -86,18 +86,9 @@ func newCommand(o *cli.Options, cmd *cobra.Command, c change, until cli.Conditio
 }
 
 func (o *options) run(ctx context.Context, args []string) error {
-	cluster, err := o.cluster.Connect()
+	cluster, found, err := o.selection.Find(ctx, o.Options, o.cluster, args)
 	if err != nil {
 		return err
-	}
-
-	found, err := o.selection.Find(ctx, cluster, args)
-	if err != nil {
-		return err
-	}
-
-	if len(found) == 0 {
-		o.Printf("There are no providers.")
 	}
 
 	// Nothing is changed if one of the providers cannot be.

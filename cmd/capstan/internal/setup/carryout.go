@@ -18,9 +18,6 @@ import (
 	"github.com/capstan-project/capstan/controllers/fetch"
 )
 
-// fieldOwner is the field manager of what the command creates.
-const fieldOwner = client.FieldOwner("capstan-cli")
-
 // carryOut carries out a plan. It can be repeated after an error.
 func (o *options) carryOut(ctx context.Context, cluster *cli.Cluster, p *setupPlan) error {
 	if p.certManager != nil {
@@ -73,7 +70,7 @@ func create(ctx context.Context, cluster *cli.Cluster, first client.Object, othe
 	for _, object := range append([]client.Object{first}, others...) {
 		kind := object.GetObjectKind().GroupVersionKind()
 
-		err := cluster.Client.Create(ctx, object, fieldOwner)
+		err := cluster.Client.Create(ctx, object, cli.FieldOwner)
 		if apierrors.IsAlreadyExists(err) {
 			err = update(ctx, cluster, object)
 		}
@@ -107,7 +104,7 @@ func update(ctx context.Context, cluster *cli.Cluster, object client.Object) err
 
 	maps.Copy(existing.Data, secret.Data)
 
-	return cluster.Client.Patch(ctx, existing, client.MergeFrom(base), fieldOwner)
+	return cluster.Client.Patch(ctx, existing, client.MergeFrom(base), cli.FieldOwner)
 }
 
 // namespace returns a Namespace.

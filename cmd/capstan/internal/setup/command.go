@@ -114,7 +114,12 @@ func (o *options) run(ctx context.Context, version string) error {
 
 	switch {
 	case printer.Format != cli.FormatTable:
-		return plan.printManifests(ctx, cluster, printer)
+		objects, err := plan.objects(ctx, cluster)
+		if err != nil {
+			return err
+		}
+
+		return printer.Manifests(objects, "credentials")
 	case o.dryRun:
 		return nil
 	}

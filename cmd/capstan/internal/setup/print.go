@@ -3,12 +3,8 @@ package setup
 import (
 	"context"
 	"fmt"
-	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
@@ -70,65 +66,20 @@ func (p *provider) print(printer *cli.Printer) {
 	}
 }
 
-// printManifests prints all objects of the plan, as YAML documents or as a list in JSON.
-func (p *setupPlan) printManifests(ctx context.Context, cluster *cli.Cluster, printer *cli.Printer) error {
-	objects, err := p.objects(ctx, cluster)
-	if err != nil {
-		return err
-	}
-
-	if printer.Format == cli.FormatJSON {
-		return printer.Print(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}, nil)
-	}
-
-	for _, o := range objects {
-		text, err := yaml.Marshal(o.Object)
-		if err != nil {
-			return err
-		}
-
-		printer.Printf("---")
-
-		if o.GetKind() == "Secret" {
-			printer.Printf("# Secret %s holds credentials in clear text: encrypt it before it gets into Git.", o.GetName())
-		}
-
-		printer.Printf("%s", strings.TrimSuffix(string(text), "\n"))
-	}
-
-	return nil
-}
-
 // objects returns all objects of the plan, in an order in which they can be applied.
-func (p *setupPlan) objects(ctx context.Context, cluster *cli.Cluster) ([]*unstructured.Unstructured, error) {
-	var all []*unstructured.Unstructured
-
-	add := func(objects ...client.Object) error {
-		for _, o := range objects {
-			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-			if err != nil {
-				return err
-			}
-
-			delete(content, "status")
-			unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-			all = append(all, &unstructured.Unstructured{Object: content})
-		}
-
-		return nil
-	}
-
-	var releases []*chartRelease
+func (p *setupPlan) objects(ctx context.Context, cluster *cli.Cluster) ([]client.Object, error) {
+	var (
+		all      []client.Object
+		releases []*chartRelease
+	)
 
 	if p.certManager != nil {
 		releases = append(releases, p.certManager)
 	}
 
 	if p.operator != nil {
-		if err := add(append([]client.Object{namespace(p.operator.namespace)}, p.operator.mounted...)...); err != nil {
-			return nil, err
-		}
-
+		all = append(all, namespace(p.operator.namespace))
+		all = append(all, p.operator.mounted...)
 		releases = append(releases, &p.operator.chartRelease)
 	}
 
@@ -143,16 +94,14 @@ func (p *setupPlan) objects(ctx context.Context, cluster *cli.Cluster) ([]*unstr
 			return nil, fmt.Errorf("%s: %w", r, err)
 		}
 
-		all = append(all, objects...)
+		for _, o := range objects {
+			all = append(all, o)
+		}
 	}
 
 	for _, provider := range p.providers {
-		if provider.exists {
-			continue
-		}
-
-		if err := add(provider.objects()...); err != nil {
-			return nil, err
+		if !provider.exists {
+			all = append(all, provider.objects()...)
 		}
 	}
 
