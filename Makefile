@@ -7,6 +7,10 @@ VERSION ?= $(shell git describe --tags --dirty 2>/dev/null || echo v0.0.0-g$$(gi
 LDFLAGS := -s -w -X main.version=$(VERSION)
 BIN := $(CURDIR)/bin
 
+# Tests, tools and programs are compiled with the same flags as the programs of the test bed, so that each package is compiled once.
+export CGO_ENABLED := 0
+export GOFLAGS := -trimpath -gcflags=all=-dwarf=false
+
 # golangci-lint is pinned here rather than in go.mod, where its hundreds of dependencies would affect the versions of ours.
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
@@ -16,10 +20,15 @@ export PROVIDERS
 # DEMO_TIMEOUT is how long `make demo` waits for all providers to be Ready. With DEMO_EXIT=1 it exits then.
 export DEMO_TIMEOUT DEMO_EXIT
 
+PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
+
 ##@ Use
 
 .PHONY: demo
-demo: build bed-binaries ## Install five Cluster API providers on a local control plane
+demo: ## Install five Cluster API providers on a local control plane
+	@test -x $(BIN)/demo || echo "• Compiling Capstan, then a control plane. The first time, this takes about \
+	$$(((9 + $(PROCESSORS) - 1) / $(PROCESSORS))) minutes on $(PROCESSORS) processors"
+	@$(MAKE) --no-print-directory build
 	@exec $(BIN)/demo
 
 .PHONY: bed
@@ -31,7 +40,7 @@ bed: ## Run a local control plane with simulated nodes until Ctrl-C
 
 .PHONY: build
 build: ## Build the programs into bin/
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/capstan ./cmd/operator ./test/demo
+	go build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/capstan ./cmd/operator ./test/demo
 
 .PHONY: generate
 generate: ## Generate deep-copy methods
@@ -104,9 +113,6 @@ release: ## Build the artifacts of release VERSION (default: from git describe) 
 bed-binaries: ## Build etcd, Kubernetes, kwok, helm and a registry into bin/ (takes minutes once)
 	@go run ./test/bed/cmd/bed build
 
-# Tests and programs are built the same way, so that each package is compiled once.
-export CGO_ENABLED := 0
-
 # The scenarios in test/e2e mostly wait, so they run beside all other tests, in two processes of their own. vet is left to
 # `make lint`. `go test ./...` runs the same tests, one scenario after the other.
 SCENARIOS := github.com/capstan-project/capstan/test/e2e
@@ -114,12 +120,15 @@ SCENARIOS := github.com/capstan-project/capstan/test/e2e
 test: bed-binaries ## Run all tests: units, and scenarios on real control planes
 	@$(MAKE) --no-print-directory --jobs=2 test-packages test-scenarios
 
+# With REPORTS, a folder, the results are also written as files, which `go run ./test/skipped` reads.
+GOTESTSUM := go run gotest.tools/gotestsum@v1.13.0 --format=pkgname --hide-summary=skipped
 test-packages:
-	go test -vet=off -timeout 60m $$(go list ./... | grep -vx $(SCENARIOS))
+	$(if $(REPORTS),$(GOTESTSUM) --jsonfile=$(REPORTS)/packages.json --,go test) -vet=off -timeout 60m \
+		$$(go list ./... | grep -vx $(SCENARIOS))
 
 test-scenarios:
 	go tool ginkgo run --procs=2 --vet=off --ldflags='-s -w' --timeout=60m --no-color --succinct \
-		--output-interceptor-mode=none ./test/e2e
+		--output-interceptor-mode=none $(if $(REPORTS),--output-dir=$(REPORTS) --json-report=scenarios.json) ./test/e2e
 
 # Each attempt prints a line. ATTACK_LOGS may be a folder for the operator's log.
 .PHONY: attack
@@ -145,12 +154,21 @@ chaos: bed-binaries ## Repeat random walks of test/model with the real operator,
 # A real node needs root and some Debian packages, which are installed if they are missing. On other systems the scenarios
 # are skipped, with a line that gives the reason.
 NODE_NEEDS := containerd:containerd runc:runc nft:nftables conntrack:conntrack ip:iproute2 /usr/lib/cni/bridge:containernetworking-plugins
-.PHONY: e2e-node
-e2e-node: bed-binaries ## Test the operator's image and chart on a real node (requires Linux and root)
+.PHONY: node-packages e2e-node
+node-packages:
 	@for need in $(NODE_NEEDS); do command -v "$${need%%:*}" >/dev/null || missing="$$missing $${need##*:}"; done; \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing >/dev/null || true; fi
-	E2E_NODE=1 go test -count 1 -timeout 30m ./test/node -v -ginkgo.v
+
+e2e-node: bed-binaries node-packages ## Test the operator's image and chart on a real node (requires Linux and root)
+	E2E_NODE=1 go test -count 1 -timeout 30m ./test/node -v -ginkgo.v $(if $(REPORTS),-ginkgo.json-report=$(REPORTS)/node.json)
+
+# Needs PROVIDERS, and MANAGERS: a folder of static programs named as their images, such as capd-manager:v1.13.5. Programs
+# that Go modules have are built into bin/managers.
+export MANAGERS
+.PHONY: e2e-capi
+e2e-capi: bed-binaries node-packages ## Upgrade cert-manager's and Cluster API's own managers on a real node (requires Linux and root)
+	E2E_CAPI=1 go test -count 1 -timeout 60m ./test/capi -v -ginkgo.v
 
 .PHONY: e2e-flux
 e2e-flux: bed-binaries ## Install the charts with Flux's own controllers (building them takes ten minutes once)
@@ -170,6 +188,10 @@ bench-scale: build bed-binaries ## Benchmark up to 500 providers for docs/scale.
 .PHONY: bench-remote
 bench-remote: build bed-binaries ## Benchmark local providers while sixty remote clusters do not answer (takes four minutes)
 	@go run ./test/bench/remote
+
+.PHONY: bench-ui
+bench-ui: build bed-binaries ## Benchmark the status page with 500 providers and 20 viewers for docs/ui.md (takes ten minutes)
+	@go run ./test/bench/ui
 
 .PHONY: help
 help: ## Show this help

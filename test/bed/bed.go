@@ -37,6 +37,8 @@ type Options struct {
 	// LogDir is a folder for the components' logs and the audit log, which are kept after Stop.
 	// Existing logs are overwritten. If it is empty, Stop removes the logs.
 	LogDir string
+	// Programs are built if they are missing; nil means all that tests use.
+	Programs *tools.Set
 	// Log receives the progress of builds; nil means standard error.
 	Log io.Writer
 }
@@ -70,16 +72,11 @@ func Start(ctx context.Context, options Options) (*Bed, error) {
 		return nil, err
 	}
 
-	set, err := tools.Find()
-	if err != nil {
+	if err := options.Programs.Build(ctx, options.Log); err != nil {
 		return nil, err
 	}
 
-	if err := set.Build(ctx, options.Log); err != nil {
-		return nil, err
-	}
-
-	b := &Bed{options: options, tools: set, launcher: newLauncher()}
+	b := &Bed{options: options, tools: options.Programs, launcher: newLauncher()}
 
 	b.alive, b.fail = context.WithCancelCause(context.Background())
 	if err := b.start(ctx); err != nil {
@@ -96,6 +93,15 @@ func (o Options) complete() (Options, error) {
 
 	if o.Log == nil {
 		o.Log = os.Stderr
+	}
+
+	if o.Programs == nil {
+		set, err := tools.Find()
+		if err != nil {
+			return o, err
+		}
+
+		o.Programs = set
 	}
 
 	if o.LogDir == "" {

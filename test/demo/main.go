@@ -19,6 +19,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bed/tools"
 	"github.com/capstan-project/capstan/test/harness"
 	"github.com/capstan-project/capstan/test/testproviders"
 )
@@ -46,6 +47,16 @@ func run(ctx context.Context) (err error) {
 		}
 	}
 
+	programs, err := tools.Find()
+	if err != nil {
+		return err
+	}
+
+	programs = programs.OfBed().WithReleases()
+	if err := programs.Build(ctx, os.Stdout); err != nil {
+		return err
+	}
+
 	dir, err := os.MkdirTemp("", "capstan-demo-")
 	if err != nil {
 		return err
@@ -57,7 +68,7 @@ func run(ctx context.Context) (err error) {
 
 	say("Starting a control plane with simulated nodes")
 
-	b, err := bed.Start(starting, bed.Options{})
+	b, err := bed.Start(starting, bed.Options{Programs: programs})
 	if err != nil {
 		return err
 	}
@@ -227,7 +238,7 @@ The demo keeps running until Ctrl-C, so that you can explore. In another termina
   export KUBECONFIG=%s PATH=%s:$PATH
   kubectl describe coreprovider -A
   helm get manifest %s -n %s
-  helm list -A               # helm4 list -A prints the same
+  helm list -A
   kubectl get capstan -A -w  # then edit, delete or break something
 `, b.Kubeconfig(), filepath.Dir(b.Binary("helm")), v1alpha2.Label(core), core.GetNamespace())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -52,7 +53,10 @@ var published = []struct{ label, version, project, file, as string }{
 // does not answer within seconds.
 func Download(ctx context.Context, server, folder string) error {
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 5 * time.Second, ResponseHeaderTimeout: 10 * time.Second,
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+		TLSHandshakeTimeout:   5 * time.Second,
+		ResponseHeaderTimeout: 10 * time.Second,
 	}}
 
 	for _, p := range published {

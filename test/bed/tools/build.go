@@ -3,7 +3,6 @@ package tools
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -23,9 +22,10 @@ import (
 	"github.com/capstan-project/capstan/test/bed/internal/filelock"
 )
 
-// buildFlags are used for every program. The linker drops debug information anyway; not generating
-// it saves a sixth of the compile time.
-var buildFlags = []string{"-mod=readonly", "-trimpath", "-gcflags=all=-dwarf=false"}
+// buildFlags are used for every program, and by the Makefile for everything else, so that packages
+// are shared. The linker drops debug information anyway; not generating it saves a sixth of the
+// compile time.
+var buildFlags = []string{"-trimpath", "-gcflags=all=-dwarf=false"}
 
 // Build builds what is missing in the set or was built from other pinned versions, and logs a line
 // for each. It takes a few milliseconds and logs nothing if the set is up to date. Concurrent
@@ -48,59 +48,12 @@ func (s *Set) Build(ctx context.Context, log io.Writer) error {
 	}
 	// The other process may have built everything meanwhile.
 	if stale, err = s.stale(); err == nil && len(stale) > 0 {
-		fmt.Fprintf(
-			log,
-			"building %d of the test bed's %d programs and manifests; all of them take some minutes\n",
-			len(stale),
-			len(s.artifacts),
-		)
+		fmt.Fprintf(log, "%d programs and manifests of the test bed are missing or outdated\n", len(stale))
 		err = s.makeAll(ctx, stale, log)
 	}
 
 	return errors.Join(err, lock.Release())
 }
-
-// stale returns the artifacts that Build has to build.
-func (s *Set) stale() ([]artifact, error) {
-	var stale []artifact
-
-	for _, a := range s.artifacts {
-		want, err := s.recipe(a)
-		if err != nil {
-			return nil, err
-		}
-
-		have, err := os.ReadFile(s.stampPath(a))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("read the stamp of %s: %w", a.name, err)
-		}
-
-		if _, err := os.Stat(s.path(a)); err != nil || string(have) != want {
-			stale = append(stale, a)
-		}
-	}
-
-	return stale, nil
-}
-
-// recipe returns a hash of all inputs of an artifact except the Go version.
-func (s *Set) recipe(a artifact) (string, error) {
-	hash := sha256.New()
-	fmt.Fprintf(hash, "%q %q %s/%s\n", a, buildFlags, runtime.GOOS, runtime.GOARCH)
-
-	for _, name := range []string{"go.mod", "go.sum"} {
-		pins, err := os.ReadFile(filepath.Join(s.pins(a), name))
-		if err != nil {
-			return "", fmt.Errorf("read the pins of %s: %w", a.name, err)
-		}
-
-		hash.Write(pins)
-	}
-
-	return fmt.Sprintf("%x\n", hash.Sum(nil)), nil
-}
-
-func (s *Set) stampPath(a artifact) string { return filepath.Join(s.cache(), a.name+".stamp") }
 
 // makeAll builds several artifacts, few of them at the same time: one `go build` already uses all
 // processors to compile, and two concurrent builds compile their shared packages twice. Concurrency
@@ -111,19 +64,25 @@ func (s *Set) makeAll(ctx context.Context, wanted []artifact, log io.Writer) err
 
 	var mu sync.Mutex
 
+	report := func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+
+		fmt.Fprintf(log, format+"\n", args...)
+	}
+
 	for _, a := range wanted {
 		group.Go(func() error {
 			start := time.Now()
 
-			size, err := s.make(ctx, a)
+			report("building %s", a.name)
+
+			size, err := s.make(ctx, a, report)
 			if err != nil {
 				return fmt.Errorf("build %s: %w", a.name, err)
 			}
 
-			mu.Lock()
-			defer mu.Unlock()
-
-			fmt.Fprintf(log, "  %-24s %6.1f s %7.1f MB\n", a.name, time.Since(start).Seconds(), float64(size)/1e6)
+			report("  %-24s %6.1f s %7.1f MB", a.name, time.Since(start).Seconds(), float64(size)/1e6)
 
 			return nil
 		})
@@ -132,19 +91,28 @@ func (s *Set) makeAll(ctx context.Context, wanted []artifact, log io.Writer) err
 	return group.Wait()
 }
 
-// make builds an artifact and returns its size in bytes. It removes the stamp first and writes it
-// last, so that a stamp always belongs to its file.
-func (s *Set) make(ctx context.Context, a artifact) (int64, error) {
+// make builds or downloads an artifact and returns its size in bytes. It removes the stamp first and
+// writes it last, so that a stamp always belongs to its file.
+func (s *Set) make(ctx context.Context, a artifact, report func(format string, args ...any)) (int64, error) {
 	recipe, err := s.recipe(a)
 	if err != nil {
 		return 0, err
 	}
 
 	partial := filepath.Join(s.cache(), a.name+".partial")
-	if a.pkg != "" {
-		err = s.compile(ctx, a, partial)
-	} else {
+
+	switch {
+	case a.pkg == "":
 		err = s.join(ctx, a, partial)
+	case s.downloads(a):
+		if err = s.download(ctx, a, partial); err != nil && ctx.Err() == nil {
+			report("compiling everything, because a release cannot be downloaded: %v", err)
+			s.releases.Store(nil)
+
+			err = s.compile(ctx, a, partial)
+		}
+	default:
+		err = s.compile(ctx, a, partial)
 	}
 
 	if err != nil {
@@ -174,7 +142,7 @@ func (s *Set) compile(ctx context.Context, a artifact, out string) error {
 		return err
 	}
 
-	args := slices.Concat([]string{"build"}, buildFlags, []string{"-ldflags", ldflags, "-o", out, a.pkg})
+	args := slices.Concat([]string{"build", "-mod=readonly"}, buildFlags, []string{"-ldflags", ldflags, "-o", out, a.pkg})
 	_, err = s.goCommand(ctx, a, args...)
 
 	return err
@@ -187,7 +155,7 @@ func (s *Set) ldflags(ctx context.Context, a artifact) (string, error) {
 
 	for _, variable := range a.variables {
 		if match := placeholder.FindStringSubmatch(variable); match != nil {
-			version, err := s.goCommand(ctx, a, "list", "-mod=readonly", "-m", "-f", "{{.Version}}", match[2])
+			version, err := s.version(ctx, a, match[2])
 			if err != nil {
 				return "", err
 			}
@@ -202,6 +170,11 @@ func (s *Set) ldflags(ctx context.Context, a artifact) (string, error) {
 	}
 
 	return flags, nil
+}
+
+// version returns the version of a module with which a is built.
+func (s *Set) version(ctx context.Context, a artifact, module string) (string, error) {
+	return s.goCommand(ctx, a, "list", "-mod=readonly", "-m", "-f", "{{.Version}}", module)
 }
 
 // join concatenates the manifests of a into the file out, ordered by pattern and name.
@@ -242,12 +215,23 @@ func (s *Set) join(ctx context.Context, a artifact, out string) error {
 
 // goCommand runs the go command in the module that pins a, and returns its standard output.
 func (s *Set) goCommand(ctx context.Context, a artifact, args ...string) (string, error) {
+	work, err := s.workspace(a)
+	if err != nil {
+		return "", err
+	}
+
+	file := "off"
+	if work != nil {
+		file = work.file
+	}
+
 	var stdout, stderr bytes.Buffer
 
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = s.pins(a)
 
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	// Flags of the environment would make the programs differ from those of other checkouts.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK="+file)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	// An interrupt lets the go command stop its compilers; a kill would leave them running.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

@@ -1,16 +1,20 @@
 // Package tools builds the programs of the test bed from source. Go modules in the folders next to
-// this file pin their versions, each with exactly the dependencies of the program's release.
-// Nothing but Go modules is ever downloaded.
+// this file pin their versions. Those listed in go.work are compiled with the dependencies of the
+// project, so that each package is compiled once for all of them; the others, which need newer
+// dependencies, with those of the program's release. Nothing but Go modules is downloaded, unless
+// the caller allows official releases.
 package tools
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"sync/atomic"
 )
 
 // Programs in a Set, by file name.
@@ -57,38 +61,25 @@ type artifact struct {
 	variables []string
 	module    string   // the module with the manifests
 	files     []string // patterns of the manifests in module
+	release   release  // where the program's project publishes it
 }
 
-var artifacts = []artifact{
-	{name: Etcd, pins: "kubernetes", pkg: "go.etcd.io/etcd/server/v3"},
+// bedArtifacts are what a bed runs, and kubectl and Helm to look at it.
+var bedArtifacts = []artifact{
+	{
+		name: Etcd, pins: "kubernetes", pkg: "go.etcd.io/etcd/server/v3",
+		release: release{
+			module: "go.etcd.io/etcd/server/v3",
+			url:    "https://github.com/etcd-io/etcd/releases/download/{version}/etcd-{version}-linux-{arch}.tar.gz",
+			member: "etcd-{version}-linux-{arch}/etcd",
+			sums:   "https://github.com/etcd-io/etcd/releases/download/{version}/SHA256SUMS",
+		},
+	},
 	kubernetes(APIServer),
 	kubernetes(ControllerManager),
 	kubernetes(Scheduler),
 	kubernetes(Kubectl),
 	{name: Kwok, pins: "kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok"},
-	{
-		name: Helm3, pins: "helm3", pkg: "helm.sh/helm/v3/cmd/helm",
-		variables: []string{
-			"helm.sh/helm/v3/internal/version.version={version of helm.sh/helm/v3}",
-			// The version of Kubernetes that `helm template` and `helm lint` assume; helm4 determines it
-			// from its own build information.
-			"helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor={minor of k8s.io/client-go}",
-			"helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor={minor of k8s.io/client-go}",
-		},
-	},
-	{
-		name: Helm4, pins: "helm4", pkg: "helm.sh/helm/v4/cmd/helm",
-		variables: []string{"helm.sh/helm/v4/internal/version.version={version of helm.sh/helm/v4}"},
-	},
-	{
-		name: Registry,
-		pins: "registry",
-		pkg:  "github.com/distribution/distribution/v3/cmd/registry",
-		variables: []string{
-			"github.com/distribution/distribution/v3/version.version={version of github.com/distribution/distribution/v3}",
-		},
-	},
-	{name: Crane, pins: "crane", pkg: "github.com/google/go-containerregistry/cmd/crane"},
 	{
 		name:   KwokStages,
 		pins:   "kwok",
@@ -103,6 +94,39 @@ var artifacts = []artifact{
 		name: CertManagerCRDs, pins: "cert-manager", module: "github.com/cert-manager/cert-manager",
 		files: []string{"deploy/crds/*.yaml"},
 	},
+	{
+		name: Helm3, pins: "helm3", pkg: "helm.sh/helm/v3/cmd/helm",
+		variables: []string{
+			"helm.sh/helm/v3/internal/version.version={version of helm.sh/helm/v3}",
+			// The version of Kubernetes that `helm template` and `helm lint` assume; helm4 determines it
+			// from its own build information.
+			"helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor={minor of k8s.io/client-go}",
+			"helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor={minor of k8s.io/client-go}",
+		},
+		release: release{
+			module: "helm.sh/helm/v3",
+			url:    "https://get.helm.sh/helm-{version}-linux-{arch}.tar.gz",
+			member: "linux-{arch}/helm",
+			sums:   "https://get.helm.sh/helm-{version}-linux-{arch}.tar.gz.sha256sum",
+		},
+	},
+}
+
+// testArtifacts are what tests and benchmarks need in addition.
+var testArtifacts = []artifact{
+	{
+		name: Helm4, pins: "helm4", pkg: "helm.sh/helm/v4/cmd/helm",
+		variables: []string{"helm.sh/helm/v4/internal/version.version={version of helm.sh/helm/v4}"},
+	},
+	{
+		name: Registry,
+		pins: "registry",
+		pkg:  "github.com/distribution/distribution/v3/cmd/registry",
+		variables: []string{
+			"github.com/distribution/distribution/v3/version.version={version of github.com/distribution/distribution/v3}",
+		},
+	},
+	{name: Crane, pins: "crane", pkg: "github.com/google/go-containerregistry/cmd/crane"},
 }
 
 // nodeArtifacts are pinned separately, because their dependencies are used by nothing else.
@@ -143,7 +167,12 @@ var clusterctlArtifacts = []artifact{
 func kubernetes(name string) artifact {
 	const module = "k8s.io/kubernetes"
 
-	a := artifact{name: name, pins: "kubernetes", pkg: module + "/cmd/" + name}
+	url := "https://dl.k8s.io/release/{version}/bin/linux/{arch}/" + name
+	a := artifact{
+		name: name, pins: "kubernetes", pkg: module + "/cmd/" + name,
+		release: release{module: module, url: url, sums: url + ".sha256"},
+	}
+
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
 		a.variables = append(
 			a.variables,
@@ -160,6 +189,8 @@ func kubernetes(name string) artifact {
 type Set struct {
 	root      string
 	artifacts []artifact
+	// releases is the client of releases; nil if everything is compiled, also after it has failed once.
+	releases atomic.Pointer[http.Client]
 }
 
 // ErrNoCheckout is returned by Find outside of a checkout of the project.
@@ -183,7 +214,7 @@ func Find() (*Set, error) {
 		}
 
 		if moduleLine.Match(mod) {
-			return &Set{root: dir, artifacts: artifacts}, nil
+			return &Set{root: dir, artifacts: slices.Concat(bedArtifacts, testArtifacts)}, nil
 		}
 
 		parent := filepath.Dir(dir)
@@ -195,19 +226,29 @@ func Find() (*Set, error) {
 	}
 }
 
-// WithNode returns the set with the programs of a real node added, which a bed does not need.
-func (s *Set) WithNode() *Set {
-	return &Set{root: s.root, artifacts: slices.Concat(s.artifacts, nodeArtifacts)}
+// OfBed returns a set with only what a bed runs, kubectl and Helm.
+func (s *Set) OfBed() *Set { return &Set{root: s.root, artifacts: bedArtifacts} }
+
+// WithNode returns a set with the programs of a real node added, which a bed does not need.
+func (s *Set) WithNode() *Set { return s.with(nodeArtifacts) }
+
+// WithFlux returns a set with the controllers of Flux added.
+func (s *Set) WithFlux() *Set { return s.with(fluxArtifacts) }
+
+// WithClusterctl returns a set with clusterctl added.
+func (s *Set) WithClusterctl() *Set { return s.with(clusterctlArtifacts) }
+
+func (s *Set) with(more []artifact) *Set {
+	return &Set{root: s.root, artifacts: slices.Concat(s.artifacts, more)}
 }
 
-// WithFlux returns the set with the controllers of Flux added.
-func (s *Set) WithFlux() *Set {
-	return &Set{root: s.root, artifacts: slices.Concat(s.artifacts, fluxArtifacts)}
-}
+// WithReleases returns a set for which Build downloads what projects publish for this platform
+// instead of compiling it, unless a download fails.
+func (s *Set) WithReleases() *Set {
+	set := s.with(nil)
+	set.releases.Store(newReleaseClient())
 
-// WithClusterctl returns the set with clusterctl added.
-func (s *Set) WithClusterctl() *Set {
-	return &Set{root: s.root, artifacts: slices.Concat(s.artifacts, clusterctlArtifacts)}
+	return set
 }
 
 // Dir returns the folder of the programs, for use in PATH.

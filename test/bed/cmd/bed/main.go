@@ -43,21 +43,17 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 
 	switch args[0] {
 	case "build":
-		return build(ctx, out)
+		set, err := tools.Find()
+		if err != nil {
+			return err
+		}
+
+		return set.Build(ctx, out)
 	case "up":
 		return up(ctx, args[1:], out)
 	}
 
 	return fmt.Errorf("unknown command %q; %s", args[0], usage)
-}
-
-func build(ctx context.Context, out io.Writer) error {
-	set, err := tools.Find()
-	if err != nil {
-		return err
-	}
-
-	return set.Build(ctx, out)
 }
 
 func up(ctx context.Context, args []string, out io.Writer) (err error) {
@@ -74,7 +70,17 @@ func up(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 
-	if err := build(ctx, out); err != nil {
+	set, err := tools.Find()
+	if err != nil {
+		return err
+	}
+
+	if !*registry {
+		set = set.OfBed()
+	}
+
+	options.Programs = set
+	if err := set.Build(ctx, out); err != nil {
 		return err
 	}
 

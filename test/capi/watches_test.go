@@ -1,0 +1,188 @@
+package capi
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/capi/managers"
+	"github.com/capstan-project/capstan/test/capi/observe"
+)
+
+// canaryObjects are objects, by the label of a provider, that its webhooks admit and convert when they are created.
+// They are of the older served version, and no controller changes them.
+var canaryObjects = map[string]string{
+	"cluster-api": `
+apiVersion: cluster.x-k8s.io/v1beta1
+kind: MachineHealthCheck
+metadata: {namespace: default, generateName: canary-, labels: {canary: "true"}}
+spec:
+  clusterName: none
+  selector: {matchLabels: {canary: "true"}}
+  unhealthyConditions: [{type: Ready, status: Unknown, timeout: 300s}]
+`,
+	"bootstrap-kubeadm": `
+apiVersion: bootstrap.cluster.x-k8s.io/v1beta1
+kind: KubeadmConfigTemplate
+metadata: {namespace: default, generateName: canary-, labels: {canary: "true"}}
+spec: {template: {spec: {verbosity: 1}}}
+`,
+	"control-plane-kubeadm": `
+apiVersion: controlplane.cluster.x-k8s.io/v1beta1
+kind: KubeadmControlPlaneTemplate
+metadata: {namespace: default, generateName: canary-, labels: {canary: "true"}}
+spec: {template: {spec: {kubeadmConfigSpec: {verbosity: 1}}}}
+`,
+	"infrastructure-docker": `
+apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
+kind: DockerMachineTemplate
+metadata: {namespace: default, generateName: canary-, labels: {canary: "true"}}
+spec: {template: {spec: {customImage: none}}}
+`,
+}
+
+// startCanaries starts one canary for each provider. They end with the context.
+func startCanaries(ctx context.Context) []*observe.Canary {
+	GinkgoHelper()
+
+	var canaries []*observe.Canary
+
+	for _, label := range managers.Labels {
+		pattern := canaryObject(label)
+
+		canaries = append(canaries, observe.Start(ctx, label, func(ctx context.Context) error {
+			o := pattern.DeepCopy()
+			if err := admin.Create(ctx, o); err != nil {
+				return err
+			}
+
+			return admin.Delete(ctx, o)
+		}))
+	}
+
+	return canaries
+}
+
+// canaryObject returns the object that the canary of a provider creates.
+func canaryObject(label string) *unstructured.Unstructured {
+	GinkgoHelper()
+
+	o := &unstructured.Unstructured{}
+	Expect(yaml.Unmarshal([]byte(canaryObjects[label]), o)).To(Succeed())
+
+	return o
+}
+
+// removeCanaries deletes the objects that canaries could not delete.
+func removeCanaries(ctx context.Context) {
+	GinkgoHelper()
+
+	for _, label := range managers.Labels {
+		Expect(admin.DeleteAllOf(ctx, canaryObject(label), client.InNamespace("default"),
+			client.MatchingLabels{"canary": "true"})).To(Succeed())
+	}
+}
+
+// watchLives records what happens to Clusters and Machines until the context ends.
+func watchLives(ctx context.Context) *observe.Lives {
+	GinkgoHelper()
+
+	source, err := dynamic.NewForConfig(cluster.Config())
+	Expect(err).NotTo(HaveOccurred())
+
+	lives := &observe.Lives{}
+	observed := func(o any) { lives.Observe(o.(*unstructured.Unstructured)) }
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(source, 0)
+
+	for _, resource := range []string{"clusters", "machines"} {
+		informer := factory.ForResource(schema.GroupVersionResource{
+			Group: "cluster.x-k8s.io", Version: "v1beta2", Resource: resource,
+		}).Informer()
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    observed,
+			UpdateFunc: func(_, o any) { observed(o) },
+			DeleteFunc: func(o any) {
+				if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
+					o = last.Obj
+				}
+
+				lives.ObserveDeletion(o.(*unstructured.Unstructured))
+			},
+		})
+		Expect(err).NotTo(HaveOccurred())
+	}
+
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+
+	return lives
+}
+
+// expectConversions lists all objects of Cluster API's kinds in every served version, which converts those that are
+// stored in another one. It returns how many kinds and versions there are.
+func expectConversions(ctx context.Context, g Gomega) string {
+	definitions := &apiextensionsv1.CustomResourceDefinitionList{}
+	g.Expect(admin.List(ctx, definitions)).To(Succeed())
+
+	kinds, versions, objects := 0, 0, 0
+
+	for _, crd := range definitions.Items {
+		group := crd.Spec.Group
+		if group == v1alpha2.GroupVersion.Group || !strings.HasSuffix("."+group, ".cluster.x-k8s.io") {
+			continue
+		}
+
+		kinds++
+
+		var names [][]string
+
+		for _, version := range crd.Spec.Versions {
+			if !version.Served {
+				continue
+			}
+
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(
+				schema.GroupVersionKind{Group: group, Version: version.Name, Kind: crd.Spec.Names.ListKind})
+			g.Expect(admin.List(ctx, list)).To(Succeed(), "%s in %s", crd.Name, version.Name)
+
+			names = append(names, namesIn(list))
+			versions++
+			objects += len(list.Items)
+		}
+
+		for _, other := range names {
+			g.Expect(other).To(Equal(names[0]), crd.Name)
+		}
+	}
+
+	return fmt.Sprintf("%d objects read in %d served versions of %d kinds", objects, versions, kinds)
+}
+
+// namesIn returns the names of the objects in a list, except those of the canaries, which come and go.
+func namesIn(list *unstructured.UnstructuredList) []string {
+	var names []string
+
+	for i := range list.Items {
+		if o := &list.Items[i]; !strings.HasPrefix(o.GetName(), "canary-") {
+			names = append(names, client.ObjectKeyFromObject(o).String())
+		}
+	}
+
+	slices.Sort(names)
+
+	return names
+}
