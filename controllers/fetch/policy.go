@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/catalog"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/transport"
 )
@@ -96,6 +98,15 @@ func (p *Policy) checkURL(address string) error {
 	}
 
 	return p.checkHost(address, u.Hostname(), u.Scheme != "http")
+}
+
+// checkEntry returns an error unless the source of an entry of the catalog is allowed.
+func (p *Policy) checkEntry(e catalog.Entry) error {
+	if ref := cmp.Or(e.Artifact(), e.Image()); ref != "" {
+		return p.checkRegistry(ref, &v1alpha2.FetchConfiguration{})
+	}
+
+	return p.checkURL(e.URL)
 }
 
 // checkHost returns an error unless a source may be at a host.

@@ -1,6 +1,9 @@
 package fetch
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -163,6 +166,43 @@ func TestPolicyWithChartRepository(t *testing.T) {
 	}
 
 	g.Expect(catalogs.Version("v1.0.0").Origin).To(HavePrefix("https://github.com/"), "charts must be built from it")
+}
+
+func TestPolicyForRegistriesOfTheCatalog(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "clusterctl.yaml")
+	NewWithT(t).Expect(os.WriteFile(config, []byte(`
+providers:
+- {name: artifact, type: InfrastructureProvider, url: "oci://registry.bank.example/capi/artifact"}
+- {name: image, type: InfrastructureProvider, url: "image://registry.bank.example/capi/image"}
+- {name: plain, type: InfrastructureProvider, url: "oci://http://registry.bank.example/capi/plain"}
+- {name: elsewhere, type: InfrastructureProvider, url: "oci://ghcr.io/capi/elsewhere"}
+- {name: broken, type: InfrastructureProvider, url: "oci://ghcr.io"}
+`), 0o600)).To(Succeed())
+
+	for name, c := range map[string]struct{ flag, message string }{
+		"artifact":         {"--allowed-source-hosts=*.bank.example", ""},
+		"image":            {"--allowed-source-hosts=*.bank.example", ""},
+		"elsewhere":        {"--allowed-source-hosts=*.bank.example", "its host is not one of *.bank.example"},
+		"plain":            {"--allowed-source-hosts=*.bank.example", "it does not use TLS"},
+		"broken":           {"--allowed-source-hosts=*", "is not an OCI reference"},
+		"artifact, signed": {"--require-signatures=registry.bank.example/capi", "is not allowed without a signature"},
+		"image, signed":    {"--require-signatures=registry.bank.example/capi", "is not allowed without a signature"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r := &Resolver{
+				Readers: &access.Readers{}, Registry: &Registry{}, Config: &ConfigFile{Path: config}, Policy: newPolicy(t, c.flag),
+			}
+			name, _, _ := strings.Cut(name, ",")
+
+			_, err := r.Source(provider(name, v1alpha2.ProviderSpec{}))
+			if c.message == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+			} else {
+				g.Expect(err).To(MatchError(ContainSubstring(c.message)))
+			}
+		})
+	}
 }
 
 func TestPolicyFlags(t *testing.T) {

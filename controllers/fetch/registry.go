@@ -3,19 +3,13 @@ package fetch
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
-
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/verify"
-	"github.com/capstan-project/capstan/controllers/access"
 	"github.com/capstan-project/capstan/controllers/secrets"
 )
 
@@ -194,100 +188,32 @@ func (in *inputs) options(ctx context.Context, ref oci.Reference) (oci.Options, 
 	return options, nil
 }
 
-// refuseCredentials returns an error instead of credentials, for registries without TLS.
-func refuseCredentials(credentials oci.Credentials) oci.Credentials {
-	return func(ctx context.Context, host string) (auth.Credential, error) {
-		found, err := credentials(ctx, host)
-		if err == nil && found != auth.EmptyCredential {
-			err = &ConfigError{fmt.Sprintf("credentials are not sent to registry %s over plain HTTP; use https, as oci://%s",
-				host, host)}
-		}
+// catalogAccess returns how to read a registry in the catalog.
+func (in *inputs) catalogAccess(ctx context.Context, ref oci.Reference) (source.Access, error) {
+	ociClient, err := oci.NewClient(in.catalogOptions(ctx, ref))
 
-		return auth.EmptyCredential, err
-	}
+	return source.Access{Client: ociClient}, err
 }
 
-// secretOptions returns the options in a Secret.
-func (in *inputs) secretOptions(ctx context.Context, reference secrets.Reference, host string) (oci.Options, error) {
-	data, err := secrets.Read(ctx, in.reader, reference)
-	if err != nil {
-		return oci.Options{}, err
-	}
-
-	options, err := oci.OptionsFromSecret(host, data)
-	if err != nil {
-		return oci.Options{}, &ConfigError{fmt.Sprintf("Secret %s: %v", reference.NamespacedName, err)}
-	}
-
-	return options, nil
-}
-
-// defaultCredentials returns the credentials for a registry of a provider whose fetchConfig has
-// none.
-func (in *inputs) defaultCredentials(ctx context.Context, host string) oci.Credentials {
+// catalogOptions returns the options of a client for a registry in the catalog. The credentials are those among the
+// provider's variables, and without them the operator's, also for a resource with an account: the registry is the
+// administrator's choice, and no field of the resource changes how it is reached.
+func (in *inputs) catalogOptions(ctx context.Context, ref oci.Reference) oci.Options {
 	var all []oci.Credentials
-
-	if reference, named := secrets.Variables(in.provider); named {
-		// That the Secret does not exist is reported when the variables are read.
-		if data, err := secrets.Read(ctx, in.reader, reference); err == nil {
-			if fromVariables := oci.VariableCredentials(host, data); fromVariables != nil {
-				all = append(all, fromVariables)
-			}
-		}
+	if own := in.variablesCredentials(ctx, ref.Registry); own != nil {
+		all = append(all, own)
 	}
 
-	return oci.ChainCredentials(append(all, in.pullSecrets(host))...)
-}
-
-// pullSecrets returns the credentials in the pull secrets of the ServiceAccount that installs the
-// provider. They are read when the registry asks for credentials, since an account need not be able
-// to read itself for a public registry.
-func (in *inputs) pullSecrets(host string) oci.Credentials {
-	return func(ctx context.Context, asking string) (auth.Credential, error) {
-		if asking != host {
-			return auth.EmptyCredential, nil
-		}
-
-		all, err := in.readPullSecrets(ctx, host)
-		if err != nil {
-			return auth.EmptyCredential, err
-		}
-
-		return oci.ChainCredentials(all...)(ctx, host)
-	}
-}
-
-// readPullSecrets reads the pull secrets. As for pods, those that do not exist or cannot be used are
-// skipped.
-func (in *inputs) readPullSecrets(ctx context.Context, host string) ([]oci.Credentials, error) {
-	account := &corev1.ServiceAccount{}
-
-	name, named := in.Readers.Account(in.provider)
-	if !named {
-		name.Name = "default"
+	if in.Registry.Credentials != nil {
+		all = append(all, in.Registry.Credentials)
 	}
 
-	err := in.reader.Get(ctx, name, account)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
+	options := oci.Options{
+		Credentials: oci.ChainCredentials(all...), CA: in.Registry.CA, Guard: in.Policy.guard(),
+	}
+	if ref.PlainHTTP {
+		options.Credentials = refuseCredentials(options.Credentials)
 	}
 
-	if err != nil {
-		return nil, fmt.Errorf("read ServiceAccount %s: %w", name, err)
-	}
-
-	var all []oci.Credentials
-
-	for _, ref := range account.ImagePullSecrets {
-		options, err := in.secretOptions(ctx, secrets.Reference{NamespacedName: in.local(ref.Name)}, host)
-		if errors.As(err, new(*access.ForbiddenError)) {
-			return nil, err
-		}
-
-		if err == nil && options.Credentials != nil {
-			all = append(all, options.Credentials)
-		}
-	}
-
-	return all, nil
+	return options
 }

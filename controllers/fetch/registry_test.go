@@ -103,6 +103,44 @@ func TestRegistryCredentials(t *testing.T) {
 	}
 }
 
+func TestCatalogCredentials(t *testing.T) {
+	r := newRegistryResolver(t)
+
+	for name, c := range map[string]struct {
+		variables, account string
+		plain              bool
+		want               string
+	}{
+		"the operator's own":                      {want: "operator"},
+		"the operator's for an account":           {account: "puller", want: "operator"},
+		"the variables, as cluster-api-operator":  {variables: "variables", want: "variables"},
+		"variables that do not exist":             {variables: "absent", want: "operator"},
+		"none without TLS, which is then refused": {plain: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+
+			options := inputsOf(t, r, provider("x", v1alpha2.ProviderSpec{
+				SecretName: c.variables, ServiceAccountName: c.account,
+			})).catalogOptions(t.Context(), oci.Reference{Registry: registryHost, PlainHTTP: c.plain})
+
+			found, err := options.Credentials(t.Context(), registryHost)
+			g.Expect(found.Username).To(Equal(c.want))
+
+			if c.plain {
+				g.Expect(err).To(MatchError(ContainSubstring("not sent to registry registry.example.com over plain HTTP")))
+				return
+			}
+
+			g.Expect(err).NotTo(HaveOccurred())
+
+			others, err := options.Credentials(t.Context(), "evil.example.com")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(others.Username).To(BeEmpty())
+		})
+	}
+}
+
 func TestRegistryCredentialsWithoutTLS(t *testing.T) {
 	r := newRegistryResolver(t)
 	plain := oci.Reference{Registry: registryHost, PlainHTTP: true}

@@ -114,12 +114,14 @@ func (in *inputs) defaultSource(known *catalog.Catalog, identity bundle.Provider
 		return in.chartSource(identity, nil)
 	}
 
-	published, err := known.Open(entry, in.credentials(nil), in.Policy.guard())
+	published, err := known.Open(entry, catalog.Access{
+		Credentials: in.credentials(nil), Guard: in.Policy.guard(), Registry: in.catalogAccess,
+	})
 	if err != nil {
 		return nil, err
 	}
 
-	if err := in.Policy.checkURL(entry.URL); err != nil {
+	if err := in.Policy.checkEntry(entry); err != nil {
 		remote, isRemote := published.(source.Remote)
 		if in.Registry.Charts == nil || !isRemote {
 			return nil, err

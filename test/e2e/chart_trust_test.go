@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/test/fakesource"
 	"github.com/capstan-project/capstan/test/harness"
+	"github.com/capstan-project/capstan/test/image"
 )
 
 // A chart repository is shared by all namespaces, and by all clusters that use it. What a user of one
@@ -82,6 +83,10 @@ var _ = Describe("A chart repository that the operator pushes to", Ordered, func
 				name, server.URL(), name, "infrastructure-components.yaml")
 		}
 
+		for name, url := range map[string]string{"artifact": "oci://%s/files/artifact", "image": "image://%s/images/tiny"} {
+			catalog += fmt.Sprintf("- {name: %s, type: InfrastructureProvider, url: "+url+"}\n", name, r.Address)
+		}
+
 		config := filepath.Join(GinkgoT().TempDir(), "clusterctl.yaml")
 		Expect(os.WriteFile(config, []byte(catalog), 0o600)).To(Succeed())
 
@@ -101,6 +106,37 @@ var _ = Describe("A chart repository that the operator pushes to", Ordered, func
 		Expect(err).NotTo(HaveOccurred())
 		Expect(pushed.Digest).To(Equal(p.Status.Chart.Digest))
 		Expect(pushed.Metadata.Annotations).To(HaveKeyWithValue(chartgen.AnnotationSource, published.Source))
+	})
+
+	It("gets the charts of artifacts in the catalog, which are read with the operator's credentials for all accounts",
+		func(ctx SpecContext) {
+			t := newTiny("artifact", "v1.0.0")
+			published := r.pushFiles(ctx, t)
+			p := fromCatalog(ctx, t, "artifact")
+			p.Spec.ServiceAccountName = "installer"
+			Expect(w.client.Create(ctx, p)).To(Succeed())
+			Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.MissingPermissionsReason))
+
+			update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().ServiceAccountName = "" })
+			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+			pushed, err := r.client.PullChart(ctx, r.at("capi/charts/infrastructure-artifact:1.0.0"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(pushed.Digest).To(Equal(p.Status.Chart.Digest))
+			Expect(pushed.Metadata.Annotations).To(HaveKeyWithValue(chartgen.AnnotationSource, published.String()))
+		})
+
+	It("gets the charts of images in the catalog", func(ctx SpecContext) {
+		t := newTiny("image", "v1.0.0")
+		_, err := image.Push(ctx, r.client, r.at("images/tiny:v1.0.0"), []string{"linux/amd64"}, image.Layer(
+			image.Entry{Name: "capi-manifests/metadata.yaml", Content: t.metadata},
+			image.Entry{Name: "capi-manifests/manifests.yaml", Content: t.components},
+		))
+		Expect(err).NotTo(HaveOccurred())
+
+		p := fromCatalog(ctx, t, "image")
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+		Expect(tags(ctx, t)).To(ConsistOf("1.0.0"))
 	})
 
 	It("never gets what a ConfigMap of a tenant contains, nor does another namespace", func(ctx SpecContext) {

@@ -22,7 +22,7 @@ type Entry struct {
 	Type v1alpha2.ProviderType
 	// Name of the provider, for example "aws".
 	Name string
-	// URL of the components, in clusterctl's form.
+	// URL of the components in clusterctl's form, or the reference of an artifact or image in a registry.
 	URL string
 	// Configured reports whether the URL is from the configuration rather than from clusterctl's
 	// built-in list.

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
@@ -44,7 +46,7 @@ func TestBuiltInEntries(t *testing.T) {
 		}))
 
 	for _, e := range c.Entries {
-		from, err := c.Open(e, nil, nil)
+		from, err := c.Open(e, Access{})
 		g.Expect(err).NotTo(HaveOccurred(), e.Label())
 		g.Expect(from.(source.Remote).Version("v1.0.0").Origin).
 			To(
@@ -82,9 +84,60 @@ func TestConfiguredEntries(t *testing.T) {
 	g.Expect(found).To(BeTrue())
 	g.Expect(os.MkdirAll(filepath.Join(folder, "addon-ours", "v1.0.0"), 0o755)).To(Succeed())
 
-	from, err := c.Open(ours, nil, nil)
+	from, err := c.Open(ours, Access{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(from.Versions(t.Context())).To(HaveExactElements(HaveField("Name", "v1.0.0")))
+}
+
+func TestRegistryEntries(t *testing.T) {
+	g := NewWithT(t)
+	c, err := Parse([]byte(`
+providers:
+- {name: aws, type: InfrastructureProvider, url: "oci://registry.example.com:5000/capi/aws"}
+- {name: azure, type: InfrastructureProvider, url: "image://registry.example.com/capi/azure:v1.0.0"}
+- {name: broken, type: InfrastructureProvider, url: "oci://registry.example.com"}
+`))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	var asked []string
+
+	access := Access{Registry: func(_ context.Context, ref oci.Reference) (source.Access, error) {
+		asked = append(asked, ref.String())
+		return source.Access{}, errors.New("no registry")
+	}}
+
+	open := func(name string) (source.Source, error) {
+		e, found := c.Find(v1alpha2.InfrastructureProviderType, name)
+		g.Expect(found).To(BeTrue())
+
+		return c.Open(e, access)
+	}
+
+	artifact, err := open("aws")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(artifact).To(BeAssignableToTypeOf(&source.Artifact{}))
+	g.Expect(artifact.(source.Remote).Version("v1.1.0").Origin).To(
+		Equal("oci://registry.example.com:5000/capi/aws:v1.1.0"))
+
+	image, err := open("azure")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(image).To(BeAssignableToTypeOf(&source.Image{}))
+	g.Expect(image.(source.Remote).DefaultVersion()).To(Equal("v1.0.0"))
+
+	g.Expect(asked).To(BeEmpty(), "credentials are read with the first request")
+
+	for _, s := range []source.Source{artifact, image} {
+		_, err = s.Fetch(t.Context(), s.(source.Remote).Version("v1.0.0"))
+		g.Expect(err).To(MatchError("no registry"))
+	}
+
+	g.Expect(asked).To(Equal([]string{
+		"oci://registry.example.com:5000/capi/aws", "oci://registry.example.com/capi/azure:v1.0.0",
+	}))
+
+	_, err = open("broken")
+	g.Expect(err).To(BeAssignableToTypeOf(&source.AddressError{}))
+	g.Expect(err).To(MatchError(ContainSubstring("is not an OCI reference")))
 }
 
 func TestPublicToken(t *testing.T) {
@@ -155,11 +208,10 @@ func TestOpenReadsNoCredentials(t *testing.T) {
 	calls := 0
 	_, err = c.Open(
 		Entry{Type: "CoreProvider", Name: "cluster-api", URL: "https://github.com/o/r"},
-		func(context.Context, source.Server) (web.Credentials, error) {
+		Access{Credentials: func(context.Context, source.Server) (web.Credentials, error) {
 			calls++
 			return web.Credentials{}, nil
-		},
-		nil,
+		}},
 	)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(calls).To(BeZero(), "credentials are read with the first request")

@@ -3,26 +3,89 @@ package catalog
 import (
 	"context"
 	"net/url"
+	"strings"
 
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/transport"
 	"github.com/capstan-project/capstan/chartgen/supply/web"
 )
 
-// Open returns the source of an entry: a web server, or a folder in clusterctl's local-repository
-// layout. Credentials take precedence over tokens of the environment and the configuration, which are
-// used only over TLS, and not with a proxy or certificates of the credentials; nil means there are only
-// the tokens. The guard restricts connections; nil for no restriction. The error is a
-// *source.AddressError.
-func (c *Catalog) Open(
-	e Entry, credentials source.CredentialsFunc, guard *transport.Guard,
-) (source.Source, error) {
-	u, err := url.Parse(e.URL)
-	if err == nil && (u.Scheme == "" || u.Scheme == "file") {
-		return source.NewComponentsFile(u.Path, source.Provider(e.Type, e.Name)), nil
+// The schemes of entries that are in registries. clusterctl lists such entries and cannot use them.
+const (
+	// artifactScheme is followed by the reference of an artifact: oci://registry.example.com/path[:tag][@digest].
+	artifactScheme = "oci://"
+	// imageScheme is followed by the reference of a container image.
+	imageScheme = "image://"
+)
+
+// Access is how the sources of a catalog are accessed.
+type Access struct {
+	// Credentials are those for web servers. They take precedence over tokens of the environment and the
+	// configuration, which are used only over TLS, and not with a proxy or certificates of the credentials. Nil means
+	// there are only the tokens.
+	Credentials source.CredentialsFunc
+	// Guard restricts connections to web servers; nil for no restriction.
+	Guard *transport.Guard
+	// Registry returns what a registry is read with. It is called before the first request.
+	Registry func(ctx context.Context, ref oci.Reference) (source.Access, error)
+}
+
+// Artifact returns the reference of the artifact that an entry names; empty if the entry is no artifact in a registry.
+func (e Entry) Artifact() string {
+	if !strings.HasPrefix(e.URL, artifactScheme) {
+		return ""
 	}
 
-	withToken := func(ctx context.Context, server source.Server) (web.Credentials, error) {
+	return e.URL
+}
+
+// Image returns the reference of the container image that an entry names; empty if the entry is no image.
+func (e Entry) Image() string {
+	image, isImage := strings.CutPrefix(e.URL, imageScheme)
+	if !isImage {
+		return ""
+	}
+
+	return image
+}
+
+// Open returns the source of an entry: a registry, a web server, or a folder in clusterctl's local-repository
+// layout. The error is a *source.AddressError.
+func (c *Catalog) Open(e Entry, access Access) (source.Source, error) {
+	provider := source.Provider(e.Type, e.Name)
+
+	if artifact := e.Artifact(); artifact != "" {
+		return source.NewArtifact(artifact, provider, access.registry(artifact))
+	}
+
+	if image := e.Image(); image != "" {
+		return source.NewImage(image, provider, access.registry(image))
+	}
+
+	u, err := url.Parse(e.URL)
+	if err == nil && (u.Scheme == "" || u.Scheme == "file") {
+		return source.NewComponentsFile(u.Path, provider), nil
+	}
+
+	return source.NewWebsite(e.URL, provider, c.WebOptions(c.withTokens(access.Credentials), access.Guard))
+}
+
+// registry returns the options of the source at a reference, which the source has checked when it uses them.
+func (a Access) registry(address string) source.OCIOptions {
+	return source.OCIOptions{Access: func(ctx context.Context) (source.Access, error) {
+		ref, err := oci.Parse(address)
+		if err != nil {
+			return source.Access{}, err
+		}
+
+		return a.Registry(ctx, ref)
+	}}
+}
+
+// withTokens adds the tokens of the environment and the configuration to credentials, which may be nil.
+func (c *Catalog) withTokens(credentials source.CredentialsFunc) source.CredentialsFunc {
+	return func(ctx context.Context, server source.Server) (web.Credentials, error) {
 		var found web.Credentials
 
 		if credentials != nil {
@@ -38,8 +101,6 @@ func (c *Catalog) Open(
 
 		return found, nil
 	}
-
-	return source.NewWebsite(e.URL, source.Provider(e.Type, e.Name), c.WebOptions(withToken, guard))
 }
 
 // WebOptions returns the options of the configuration for sources on web servers, including those

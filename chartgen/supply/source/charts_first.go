@@ -92,19 +92,33 @@ func (p *ChartsFirst) DefaultVersion() string {
 	return ""
 }
 
-// Chart reads a version from the repository with charts. It returns nil if the repository does not
-// have it.
+// Chart reads a version from the repository with charts, or else the fallback's chart of it. It returns nil if neither
+// has one.
 func (p *ChartsFirst) Chart(ctx context.Context, version Version) (*oci.Chart, error) {
 	c, err := p.Charts.Chart(ctx, version)
-	if err != nil || c == nil {
-		return nil, p.repositoryError(ctx, err)
+	if err := p.repositoryError(ctx, err); err != nil {
+		return nil, err
 	}
 
-	if !p.accepts(ctx, version, c.Reference, c.Metadata.Name, c.Metadata.Annotations) {
+	if c != nil && p.accepts(ctx, version, c.Reference, c.Metadata.Name, c.Metadata.Annotations) {
+		return c, nil
+	}
+
+	others, ok := p.Fallback.(ChartSource)
+	if !ok {
 		return nil, nil
 	}
 
-	return c, nil
+	other, err := p.fallbackVersion(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+
+	if c, err = others.Chart(ctx, other); IsNotFound(err) {
+		return nil, nil // Fetch reports it, with what is wrong with the repository
+	}
+
+	return c, err
 }
 
 // CheckTag checks the tag in the repository with charts. The fallback's tags are not checked.
@@ -199,9 +213,7 @@ func (p *ChartsFirst) accepts(
 	}
 
 	origin := annotations[chartgen.AnnotationSource]
-	expected := origin != "" && (origin == wanted.Origin || origin == wanted.Unprefixed)
-
-	if p.AnyOrigin || name == p.Charts.provider.Label && expected {
+	if p.AnyOrigin || name == p.Charts.provider.Label && isOrigin(origin, wanted) {
 		return true
 	}
 
@@ -212,6 +224,16 @@ func (p *ChartsFirst) accepts(
 	)
 
 	return false
+}
+
+// isOrigin reports whether the origin that a chart names is that of a version. The chart of an artifact also names the
+// digest that the tag had when the chart was built.
+func isOrigin(origin string, of Version) bool {
+	if ref, err := oci.Parse(origin); err == nil && ref.Tag != "" && origin != of.Origin {
+		origin = ref.WithTag(ref.Tag).String()
+	}
+
+	return origin != "" && (origin == of.Origin || origin == of.Unprefixed)
 }
 
 // repositoryError returns the error for a repository that could not be read; nil if it merely lacks a

@@ -110,6 +110,37 @@ func TestChartsFirst(t *testing.T) {
 		})
 	}
 
+	t.Run("the catalog's source may be a registry", func(t *testing.T) {
+		g := NewWithT(t)
+		artifacts := newArtifact(t, c, base+"catalog/artifacts", source.OCIOptions{})
+		published := pushChart(t, c, base+"catalog/artifacts", docker.Label, "v1.0.0", "")
+
+		for tag, built := range map[string]bool{"v1.1.0": true, "1.2.0": true, "v1.3.0": false} {
+			from := base + "catalog/artifacts:" + tag + "@" + published.Reference.Digest.String()
+			if !built {
+				from = strings.Replace(from, "catalog/", "fork/", 1)
+			}
+
+			version := "v" + strings.TrimPrefix(tag, "v")
+			pushed := pushChart(t, c, base+"catalog/charts", docker.Label, version, from)
+			p := &source.ChartsFirst{
+				Charts: newArtifact(t, c, base+"catalog/charts", source.OCIOptions{}), Fallback: artifacts,
+			}
+
+			found, err := p.Chart(t.Context(), p.Version(version))
+			g.Expect(err).NotTo(HaveOccurred(), "neither has another chart")
+
+			if built {
+				g.Expect(found.Digest).To(Equal(pushed.Digest), tag)
+			} else {
+				g.Expect(found).To(BeNil(), tag)
+			}
+
+			found, err = p.Chart(t.Context(), p.Version("v1.0.0"))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(found.Reference.Digest).To(Equal(published.Reference.Digest), "charts of the catalog's source are used")
+		}
+	})
 	t.Run("a version of another source does not hide the newest of the catalog", func(t *testing.T) {
 		g := NewWithT(t)
 		pushChart(t, c, base+"planted", docker.Label, "v1.1.99", "https://fork.example.com/components.yaml")

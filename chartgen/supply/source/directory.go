@@ -118,10 +118,21 @@ func (d *Directory) Versions(context.Context) ([]Version, error) {
 	return versions, nil
 }
 
-// Fetch reads the folder of a version.
+// Fetch reads the folder of a version. Its files may be links to others in the folder, as in a mounted ConfigMap, but
+// not to files elsewhere: who fills the folder may not read all that the operator reads.
 func (d *Directory) Fetch(_ context.Context, version Version) (*bundle.Bundle, error) {
-	folder := os.DirFS(filepath.Join(d.path, version.ID))
+	path := filepath.Join(d.path, version.ID)
 	b := &bundle.Bundle{Provider: d.provider, Version: version.Name, Source: "directory"}
+
+	root, err := os.OpenRoot(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return b, &NotFoundError{Message: fmt.Sprintf("folder %s does not exist; correct the version or the path", path)}
+	} else if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+
+	folder := root.FS()
 
 	names, err := fs.Glob(folder, "*.yaml")
 	if err != nil {
@@ -132,13 +143,13 @@ func (d *Directory) Fetch(_ context.Context, version Version) (*bundle.Bundle, e
 
 	components, err := d.Components(names)
 	if err != nil {
-		return b, &bundle.InvalidError{File: filepath.Join(d.path, version.ID), Reason: err.Error()}
+		return b, &bundle.InvalidError{File: path, Reason: err.Error()}
 	}
 
 	for _, name := range names {
 		data, err := limit.ReadFile(folder, name)
 		if err != nil {
-			return nil, fmt.Errorf("folder %s: %w", filepath.Join(d.path, version.ID), err)
+			return nil, fmt.Errorf("folder %s: %w", path, err)
 		}
 
 		switch {

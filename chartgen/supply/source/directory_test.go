@@ -100,3 +100,36 @@ func TestComponentsFileOfAnAddress(t *testing.T) {
 	_, err := d.Fetch(t.Context(), Version{Name: "v1.0.0", ID: "v1.0.0"})
 	g.Expect(err).To(MatchError(HaveSuffix("has no file other.yaml, which the address of the provider names")))
 }
+
+func TestDirectoryFollowsLinksOnlyWithinTheFolder(t *testing.T) {
+	for name, c := range map[string]struct{ target, message string }{
+		"within, as in a mounted ConfigMap": {target: "..data/infrastructure-components.yaml"},
+		"to a file elsewhere":               {target: "../../secret", message: "path escapes from parent"},
+		"to an absolute path":               {target: "/etc/hostname", message: "path escapes from parent"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			folder := releaseFolder(t, "infrastructure-x", "v1.0.0")
+
+			g.Expect(os.Mkdir(filepath.Join(folder, "..data"), 0o755)).To(Succeed())
+
+			for _, file := range []string{"..data/infrastructure-components.yaml", "../../secret"} {
+				g.Expect(os.WriteFile(filepath.Join(folder, file), []byte("content"), 0o600)).To(Succeed())
+			}
+
+			g.Expect(os.Symlink(c.target, filepath.Join(folder, "infrastructure-components.yaml"))).To(Succeed())
+
+			d, err := NewDirectory(filepath.Dir(folder))
+			g.Expect(err).NotTo(HaveOccurred())
+
+			b, err := d.Fetch(t.Context(), Version{Name: "v1.0.0", ID: "v1.0.0"})
+			if c.message != "" {
+				g.Expect(err).To(MatchError(And(ContainSubstring(c.message), ContainSubstring(folder))))
+				return
+			}
+
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(b.Components).To(BeEquivalentTo("content"))
+		})
+	}
+}

@@ -6,11 +6,13 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/yaml"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/limit"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
@@ -39,6 +41,12 @@ type imageMetadata struct {
 	// ImageName and SelfImageRef are the image's own reference in the manifests.
 	ImageName    string `json:"imageName"`
 	SelfImageRef string `json:"selfImageRef"`
+	// Name and ProviderName are the provider's name, which may follow that of its project, as in
+	// cluster-api-provider-aws; optional.
+	Name         string `json:"name"`
+	ProviderName string `json:"providerName"`
+	// ProviderType and Attributes["type"] are its type, such as infrastructure; optional.
+	ProviderType string `json:"providerType"`
 	// ProviderVersion and Attributes["version"] are the version; optional.
 	ProviderVersion string            `json:"providerVersion"`
 	Attributes      map[string]string `json:"attributes"`
@@ -74,10 +82,9 @@ func (i *Image) bundle(version Version, release imageRelease) (*bundle.Bundle, e
 		return nil, release.invalid("", "%s is not a version: %v", version.Name, err)
 	}
 
-	for _, found := range []string{metadata.ProviderVersion, metadata.Attributes["version"]} {
-		if v, err := semver.NewVersion(found); err == nil && !v.Equal(requested) {
-			return nil, release.invalid(bundle.MetadataFile, "is about version %s, not %s", found, version.Name)
-		}
+	if other := metadata.differences(i.provider, requested); len(other) > 0 {
+		return nil, release.invalid(bundle.MetadataFile,
+			"is about %s; correct the image, or the name and the version of the provider", strings.Join(other, ", and "))
 	}
 
 	components, err := pinOwnImage(release.files[name], release.image, metadata.ImageName, metadata.SelfImageRef)
@@ -113,6 +120,36 @@ func (i *Image) bundle(version Version, release imageRelease) (*bundle.Bundle, e
 	}
 
 	return b, checkTemplates(b.Templates)
+}
+
+// differences describes what the metadata says of the manifests that is not true of a provider's version. What it does
+// not say is not compared.
+func (m imageMetadata) differences(provider bundle.Provider, version *semver.Version) []string {
+	const maxQuoted = 64 // bytes of what an image contains
+
+	var found []string
+
+	for _, name := range []string{m.Name, m.ProviderName} {
+		if name != "" && name != provider.Name && !strings.HasSuffix(name, "-"+provider.Name) {
+			found = append(found, fmt.Sprintf("the provider %.*q, not %s", maxQuoted, name, provider.Name))
+		}
+	}
+
+	wanted := v1alpha2.ProviderType(provider.Type)
+
+	for _, t := range []string{m.ProviderType, m.Attributes["type"]} {
+		if t != "" && !strings.EqualFold(t, wanted.Name()) && !strings.EqualFold(t, string(wanted)) {
+			found = append(found, fmt.Sprintf("a provider of the type %.*q, not %s", maxQuoted, t, wanted.Name()))
+		}
+	}
+
+	for _, text := range []string{m.ProviderVersion, m.Attributes["version"]} {
+		if v, err := semver.NewVersion(text); err == nil && !v.Equal(version) {
+			found = append(found, fmt.Sprintf("version %.*s, not %s", maxQuoted, text, version.Original()))
+		}
+	}
+
+	return found
 }
 
 // findComponents returns the name of the file with the provider's components; empty if there is none. The

@@ -115,6 +115,36 @@ metadata:
 			},
 			message: "about version v3.0.0, not v1.0.0",
 		},
+		"another provider": {
+			layers: [][]byte{
+				image.Layer(
+					entry("capi-manifests/metadata.yaml", strings.ReplaceAll(openshift, "docker", "gcp")),
+					entry("capi-manifests/manifests.yaml", crd),
+				),
+			},
+			message: `about the provider "cluster-api-provider-gcp", not docker; correct the image`,
+		},
+		"another type of provider": {
+			layers: [][]byte{
+				image.Layer(
+					entry("capi-manifests/metadata.yaml", strings.ReplaceAll(openshift, "infrastructure", "bootstrap")),
+					entry("capi-manifests/manifests.yaml", crd),
+				),
+			},
+			message: `about a provider of the type "bootstrap", not infrastructure`,
+		},
+		"metadata of another provider beside clusterctl's": {
+			layers: [][]byte{
+				image.Layer(
+					entry("capi-manifests/metadata.yaml", metadata),
+					entry("capi-manifests/infrastructure-components.yaml", components),
+					entry("capi-manifests/metadata.json", `{"providerName":"`+strings.Repeat("x", 1000)+
+						`","providerType":"CoreProvider","providerVersion":"v2.0.0"}`),
+				),
+			},
+			message: `metadata.yaml: is about the provider "` + strings.Repeat("x", 64) + `", not docker, and ` +
+				`a provider of the type "CoreProvider", not infrastructure, and version v2.0.0, not v1.0.0; correct`,
+		},
 		"no contract": {
 			layers: [][]byte{
 				image.Layer(

@@ -145,17 +145,24 @@ func (r *repository) parseTags(tags []string) []Version {
 // Version returns the Version of a name. Its origin is the reference of its tag.
 func (r *repository) Version(name string) Version {
 	name = withV(name)
+	version := Version{Name: name, ID: name, Origin: r.origin(r.ref)}
 
-	ref := r.ref
-	if ref.Identifier() == "" {
-		ref = ref.WithTag(oci.ChartTag(name))
+	if r.ref.Identifier() == "" {
+		tag := oci.ChartTag(name)
+		version.Origin = r.origin(r.ref.WithTag(tag))
+		version.Unprefixed = r.origin(r.ref.WithTag(withoutV(tag)))
 	}
 
+	return version
+}
+
+// origin returns a reference with the digest that is required.
+func (r *repository) origin(ref oci.Reference) string {
 	if r.Digest != "" {
 		ref = ref.WithDigest(digest.Digest(r.Digest))
 	}
 
-	return Version{Name: name, ID: name, Origin: ref.String()}
+	return ref.String()
 }
 
 // trust returns what is required of the content; empty if nothing is verified.

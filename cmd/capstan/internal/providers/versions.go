@@ -10,15 +10,17 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/registries"
 )
 
 // versionsOptions are the flags of `versions`.
 type versionsOptions struct {
 	*cli.Options
 
-	catalog *cli.CatalogFlags
-	output  *cli.OutputFlags
-	all     bool
+	catalog    *cli.CatalogFlags
+	registries *registries.AccessFlags
+	output     *cli.OutputFlags
+	all        bool
 }
 
 // NewVersionsCommand returns `capstan versions`.
@@ -32,7 +34,8 @@ version, without pre-releases.
 
 PROVIDER is a label (infrastructure-aws), a type and name (infrastructure/aws), or a name that only
 one provider has. A token for the server is read from the environment or the configuration file, as
-by clusterctl: GITHUB_TOKEN, GITLAB_ACCESS_TOKEN.`,
+by clusterctl: GITHUB_TOKEN, GITLAB_ACCESS_TOKEN. The flags for registries are for providers that
+the configuration file has in one.`,
 		Example: `  capstan versions infrastructure-aws
   capstan versions cluster-api --all -o json`,
 		Args:              cli.Arguments(1, 1, "one provider"),
@@ -40,6 +43,7 @@ by clusterctl: GITHUB_TOKEN, GITLAB_ACCESS_TOKEN.`,
 		RunE:              cli.Run(o.run),
 	}
 	o.catalog = cli.AddCatalogFlags(cmd.Flags())
+	o.registries = registries.AddAccessFlags(cmd.Flags())
 	o.output = cli.AddOutputFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&o.all, "all", false, "List every version, including pre-releases.")
 
@@ -69,7 +73,7 @@ func (o *versionsOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	from, err := known.Open(entry, nil, nil)
+	from, err := known.Open(entry, o.registries.Catalog(o.In))
 	if err != nil {
 		return err
 	}

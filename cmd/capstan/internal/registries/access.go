@@ -13,7 +13,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/capstan-project/capstan/chartgen/supply/catalog"
 	"github.com/capstan-project/capstan/chartgen/supply/oci"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
 )
 
 // AccessFlags are the flags of commands that access registries.
@@ -109,6 +111,15 @@ func (f *AccessFlags) PullChart(ctx context.Context, reference string, in io.Rea
 	}
 
 	return client.PullChart(ctx, ref)
+}
+
+// Catalog returns how the sources of a catalog are accessed: registries with the flags.
+func (f *AccessFlags) Catalog(in io.Reader) catalog.Access {
+	return catalog.Access{Registry: func(_ context.Context, ref oci.Reference) (source.Access, error) {
+		client, err := f.Client(ref.Registry, in)
+
+		return source.Access{Client: client}, err
+	}}
 }
 
 // IsReference reports whether an argument refers to a registry, and not to a file.

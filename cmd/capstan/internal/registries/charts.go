@@ -17,6 +17,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/supply/catalog"
+	"github.com/capstan-project/capstan/chartgen/supply/oci"
 	"github.com/capstan-project/capstan/chartgen/supply/source"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
@@ -49,8 +51,8 @@ func addChartFlags(flags *pflag.FlagSet, warn func(format string, args ...any)) 
 }
 
 // load returns the charts of the given providers, as LABEL[:VERSION], and of those that flags
-// select.
-func (f *chartFlags) load(ctx context.Context, given []string) ([]*chart.Chart, error) {
+// select. The client is for registries in the catalog.
+func (f *chartFlags) load(ctx context.Context, client *oci.Client, given []string) ([]*chart.Chart, error) {
 	wanted := slices.Clone(given)
 
 	if f.filename != "" {
@@ -67,7 +69,7 @@ func (f *chartFlags) load(ctx context.Context, given []string) ([]*chart.Chart, 
 	for _, provider := range wanted {
 		name, version, _ := strings.Cut(provider, ":")
 
-		c, err := f.build(ctx, name, version)
+		c, err := f.build(ctx, client, name, version)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -85,8 +87,10 @@ func (f *chartFlags) load(ctx context.Context, given []string) ([]*chart.Chart, 
 }
 
 // build builds the chart of a provider's version.
-func (f *chartFlags) build(ctx context.Context, name, version string) (*chart.Chart, error) {
-	from, err := f.source(name)
+func (f *chartFlags) build(
+	ctx context.Context, client *oci.Client, name, version string,
+) (*chart.Chart, error) {
+	from, err := f.source(client, name)
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +98,17 @@ func (f *chartFlags) build(ctx context.Context, name, version string) (*chart.Ch
 	release, err := source.Resolve(ctx, from, source.Request{Version: version})
 	if err != nil {
 		return nil, err
+	}
+
+	if charts, ok := from.(source.ChartSource); ok {
+		published, err := charts.Chart(ctx, release)
+		if err != nil {
+			return nil, err
+		}
+
+		if published != nil {
+			return published.Chart, nil
+		}
 	}
 
 	b, err := from.Fetch(ctx, release)
@@ -109,7 +124,8 @@ func (f *chartFlags) build(ctx context.Context, name, version string) (*chart.Ch
 	return chartgen.Build(b)
 }
 
-func (f *chartFlags) source(name string) (source.Source, error) {
+// source returns the source of a provider.
+func (f *chartFlags) source(client *oci.Client, name string) (source.Source, error) {
 	if f.repository != "" {
 		return source.NewDirectory(filepath.Join(f.repository, name))
 	}
@@ -124,7 +140,9 @@ func (f *chartFlags) source(name string) (source.Source, error) {
 		return nil, err
 	}
 
-	return known.Open(entry, nil, nil)
+	return known.Open(entry, catalog.Access{Registry: func(context.Context, oci.Reference) (source.Access, error) {
+		return source.Access{Client: client}, nil
+	}})
 }
 
 // readResources reads the providers in a file of resources, as LABEL:VERSION.

@@ -148,7 +148,7 @@ func (o *mirrorOptions) items(ctx context.Context, client *oci.Client, args []st
 		return mirror.OpenArchive(ctx, o.archive)
 	}
 
-	charts, err := o.charts.load(ctx, args)
+	charts, err := o.charts.load(ctx, client, args)
 	if err != nil {
 		return nil, err
 	}

@@ -218,7 +218,7 @@ func TestMirrorInstalled(t *testing.T) {
 	_, _, err = run(t, args...)
 	g.Expect(err).To(MatchError(ContainSubstring("InfrastructureProvider default/docker has no chart yet")))
 
-	made, err := (&chartFlags{repository: samples}).build(t.Context(), "infrastructure-docker", "v1.0.0")
+	made, err := (&chartFlags{repository: samples}).build(t.Context(), nil, "infrastructure-docker", "v1.0.0")
 	g.Expect(err).NotTo(HaveOccurred())
 	stored, err := (&store.Cluster{Client: c}).Put(
 		t.Context(),
