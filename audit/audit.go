@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -21,27 +22,34 @@ import (
 type Snapshot struct {
 	// Time is when the snapshot was taken.
 	Time time.Time
-	// CRDs are those for which Relevant returns true. Their schemas are not needed.
+	// CRDs are those for which Relevant returns true, and those of Managed. Their schemas are not needed.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 	// Objects are the objects of the CRDs, in the versions that ReadVersion returns. Only the fields
 	// that Trim keeps are needed.
 	Objects []*unstructured.Unstructured
 	// Secrets are those of workload clusters.
 	Secrets []Secret
+	// Managed are the labels of providers, by the names of CRDs that are not part of them and whose objects they
+	// manage nevertheless. These CRDs are among CRDs.
+	Managed map[string]string
 	// Unread is what could not be read, or not completely.
 	Unread []Unread
 }
 
 // Unread is what is missing in a snapshot.
 type Unread struct {
-	// Name is the name of a CRD, or SecretsName.
+	// Name is the name of a CRD, SecretsName or ProvidersName.
 	Name string
 	// Reason is why it is missing, for example "secrets is forbidden".
 	Reason string
 }
 
-// SecretsName is the name of Secrets in Unread.
-const SecretsName = "secrets"
+const (
+	// SecretsName is the name of Secrets in Unread.
+	SecretsName = "secrets"
+	// ProvidersName is the name of the resources of providers in Unread.
+	ProvidersName = "providers"
+)
 
 // Options are what to check.
 type Options struct {
@@ -163,11 +171,48 @@ var coverageRules = []rule{{
 	check: func(g *graph, report reporter) {
 		for _, u := range g.snapshot.Unread {
 			kind := "CustomResourceDefinition"
-			if u.Name == SecretsName {
+
+			switch u.Name {
+			case SecretsName:
 				kind = "Secret"
+			case ProvidersName:
+				kind = "Provider"
 			}
 
 			report(place{kind: kind, object: u.Name}, "is not checked completely: %s", u.Reason)
 		}
 	},
+}, {
+	Rule: lint.Rule{
+		Name:        "coverage/managed-types",
+		Level:       lint.Info,
+		Contract:    clusterctlContract + "#components-yaml",
+		Requirement: "The CRDs of the types that a provider manages are part of the provider.",
+		Why:         "Capstan does not check or upgrade other CRDs, but their objects block the provider's removal.",
+		Remedy:      "None is necessary. To select other types, set spec.additionalManagedTypes of the provider.",
+	},
+	check: func(g *graph, report reporter) {
+		for _, k := range g.kinds {
+			if k.additional {
+				report(k.place(), "is not part of %s, which manages its objects; there are %s", k.provider, g.count(k))
+			}
+		}
+	},
 }}
+
+// count describes how many objects of a kind there are.
+func (g *graph) count(k *kind) string {
+	found := 0
+
+	for _, o := range g.objects {
+		if o.kind == k {
+			found++
+		}
+	}
+
+	if !g.isRead(k.GroupKind) {
+		return fmt.Sprintf("at least %d", found)
+	}
+
+	return strconv.Itoa(found)
+}

@@ -107,7 +107,7 @@ func TestHealthy(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
-	found := map[string]bool{"coverage/complete": true} // see TestUnread
+	found := map[string]bool{"coverage/complete": true, "coverage/managed-types": true} // see TestUnread, TestManagedTypes
 
 	for i, f := range audittest.Faults() {
 		found[f.Rule] = true
@@ -173,6 +173,67 @@ func TestUnread(t *testing.T) {
 		g.Expect(findings[0].Level).To(Equal(lint.Info))
 		g.Expect(findings[0].Object).To(Equal(name))
 		g.Expect(findings[0].Message).To(Equal("is not checked completely: forbidden"))
+	}
+}
+
+// TestManagedTypes: the types that a provider manages besides its own are named, and Cluster API's contracts do not
+// apply to them.
+func TestManagedTypes(t *testing.T) {
+	g := NewWithT(t)
+	snapshot := snapshotOf(t, healthy(t))
+
+	snapshot.CRDs = append(snapshot.CRDs,
+		managedCRD("ResourceGroup", apiextensionsv1.ClusterScoped),
+		managedCRD("VirtualNetwork", apiextensionsv1.NamespaceScoped),
+	)
+	snapshot.Managed = map[string]string{}
+
+	for _, crd := range snapshot.CRDs[len(snapshot.CRDs)-2:] {
+		snapshot.Managed[crd.Name] = audittest.Infrastructure
+
+		o := &unstructured.Unstructured{}
+		o.SetAPIVersion(crd.Spec.Group + "/v1")
+		o.SetKind(crd.Spec.Names.Kind)
+		o.SetName("mine")
+		o.SetUID(types.UID(crd.Name))
+		snapshot.Objects = append(snapshot.Objects, o)
+	}
+
+	all := audit.Check(snapshot, options)
+	g.Expect(all).To(HaveLen(2))
+	g.Expect(place(all[0])).To(Equal("coverage/managed-types CustomResourceDefinition resourcegroups.example.azure.com"))
+	g.Expect(all[0].Level).To(Equal(lint.Info))
+	g.Expect(all[0].Message).To(Equal("is not part of infrastructure-example, which manages its objects; there are 1"))
+
+	only := options
+	only.Providers = []string{audittest.Bootstrap}
+	g.Expect(audit.Check(snapshot, only)).To(BeEmpty())
+
+	// An object that is not deleted in time is a finding for them as well.
+	since := metav1.NewTime(time.Now().Add(-2 * audit.DefaultDeletionTimeout))
+	stuck := snapshot.Objects[len(snapshot.Objects)-1]
+	stuck.SetDeletionTimestamp(&since)
+	stuck.SetFinalizers([]string{"example.com/network"})
+	g.Expect(audit.Check(snapshot, options)).To(ContainElement(HaveField("Rule", "status/deletion")))
+
+	snapshot.Unread = []audit.Unread{{Name: "virtualnetworks.example.azure.com", Reason: "forbidden"}}
+	g.Expect(audit.Check(snapshot, options)).To(ContainElement(HaveField("Message", HaveSuffix("there are at least 1"))))
+}
+
+// managedCRD returns a CRD without labels.
+func managedCRD(kind string, scope apiextensionsv1.ResourceScope) *apiextensionsv1.CustomResourceDefinition {
+	plural := strings.ToLower(kind) + "s"
+
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: plural + ".example.azure.com"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "example.azure.com",
+			Scope: scope,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, Plural: plural},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+			}},
+		},
 	}
 }
 

@@ -100,6 +100,10 @@ func checkEstablished(k *kind, report reporter) {
 }
 
 func checkLabels(k *kind, report reporter) {
+	if k.additional {
+		return
+	}
+
 	if _, ok := k.crd.Labels[v1alpha2.ClusterctlLabel]; !ok {
 		report(k.place(), "lacks the label %s", v1alpha2.ClusterctlLabel)
 	}

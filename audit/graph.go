@@ -40,6 +40,8 @@ type kind struct {
 	crd *apiextensionsv1.CustomResourceDefinition
 	// provider is the label of the provider; empty if it is unknown.
 	provider string
+	// additional is set if the CRD is not part of the provider. The contracts of Cluster API do not apply to it.
+	additional bool
 	// contract is the one that core uses for the kind; empty if the CRD names none.
 	contract string
 }
@@ -95,6 +97,11 @@ func (g *graph) addKinds() {
 			provider:  crd.Labels[v1alpha2.ClusterctlProviderLabel],
 			contract:  contractOf(crd, core),
 		}
+
+		if manager := g.snapshot.Managed[crd.Name]; k.provider == "" && manager != "" {
+			k.provider, k.additional = manager, true
+		}
+
 		g.kinds = append(g.kinds, k)
 		g.byGroup[k.GroupKind] = k
 	}

@@ -61,7 +61,7 @@ var moveRules = []rule{
 		},
 		check: func(g *graph, report reporter) {
 			for _, o := range g.objects {
-				if !o.kind.isNamespaced() && !o.kind.isTemplate() && !isCoreGroup(o) && !isMoved(o) {
+				if !o.kind.isNamespaced() && !o.kind.additional && !o.kind.isTemplate() && !isCoreGroup(o) && !isMoved(o) {
 					report(o.place(), "is not moved: neither it nor its CRD has a label for that")
 				}
 			}
@@ -138,7 +138,7 @@ const pauseDelay = time.Minute
 func checkPausing(g *graph, report reporter) {
 	for _, o := range g.objects {
 		cluster := g.clusterOf(o)
-		if cluster == nil || isCoreGroup(o) || !cluster.flag("spec", "paused") {
+		if cluster == nil || o.kind.additional || isCoreGroup(o) || !cluster.flag("spec", "paused") {
 			continue
 		}
 

@@ -103,7 +103,7 @@ func checkChains(g *graph, report reporter) {
 	}
 
 	for _, o := range g.objects {
-		if referenced[o] || !o.kind.isNamespaced() || o.kind.isTemplate() || isMoved(o) {
+		if referenced[o] || !o.kind.isNamespaced() || o.kind.additional || o.kind.isTemplate() || isMoved(o) {
 			continue
 		}
 

@@ -19,9 +19,12 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/supply/store"
 	"github.com/capstan-project/capstan/controllers/access"
+	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/components"
+	"github.com/capstan-project/capstan/controllers/facts"
 	"github.com/capstan-project/capstan/controllers/fetch"
+	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/reconcile"
@@ -29,35 +32,35 @@ import (
 	"github.com/capstan-project/capstan/controllers/watch"
 )
 
-// Setup adds a controller for each kind to the manager.
-func Setup(mgr ctrl.Manager, options Options) error {
+// Setup adds a controller for each kind to the manager. It returns a reader of facts about the providers.
+func Setup(mgr ctrl.Manager, options Options) (*facts.Reader, error) {
 	if err := options.SourcePolicy.Parse(apiServers(mgr)...); err != nil {
-		return err
+		return nil, err
 	}
 
 	// The indexes are only registered: nothing is read yet that a context could cancel.
 	if err := watch.IndexProviders(context.Background(), mgr.GetFieldIndexer()); err != nil {
-		return err
+		return nil, err
 	}
 
 	wakers := &watch.Wakers{}
 
 	local, err := localCluster(mgr, options, wakers)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	if err := addInventory(mgr, options, local); err != nil {
-		return err
+		return nil, err
 	}
 
 	dependencies, err := newDependencies(mgr, options, local, wakers)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	if err := mgr.Add(dependencies.Upgrades); err != nil {
-		return err
+		return nil, err
 	}
 
 	for _, t := range v1alpha2.ProviderTypes() {
@@ -68,18 +71,18 @@ func Setup(mgr ctrl.Manager, options Options) error {
 
 		dispatcher, err := newDispatcher(mgr, options, kind, reconciler)
 		if err != nil {
-			return err
+			return nil, err
 		}
 
 		b := watchInputs(newController(mgr, options, kind), kind)
 		b = watchCluster(b, local, wakers, kind).WatchesRawSource(dispatcher.Source())
 
 		if err := b.Complete(dispatcher); err != nil {
-			return fmt.Errorf("set up the controller of %s: %w", t, err)
+			return nil, fmt.Errorf("set up the controller of %s: %w", t, err)
 		}
 	}
 
-	return nil
+	return newFacts(mgr, local)
 }
 
 // newDependencies creates what the reconcilers share.
@@ -125,8 +128,10 @@ func newDependencies(
 		Wake:       wakers.Wake,
 	}
 
+	tracker := upgrades.NewTracker(sources, wakers.Wake)
+
 	return &reconcile.Dependencies{
-		Client:    mgr.GetClient(),
+		Client:    fresh.NewClient(mgr.GetClient(), uncached),
 		APIReader: uncached,
 		Scope:     options.Scope,
 		Clusters:  pool,
@@ -142,8 +147,16 @@ func newDependencies(
 			AwaitCore:     true,
 			Metrics:       options.Metrics,
 		},
-		Preflight:      &preflight.Checker{Client: mgr.GetClient(), Cluster: pool.Identity},
-		Upgrades:       upgrades.NewTracker(sources, wakers.Wake),
+		Preflight: &preflight.Checker{Client: mgr.GetClient(), Cluster: pool.Identity},
+		Upgrades:  tracker,
+		Automatic: &autoupgrade.Selector{
+			Cache:     mgr.GetClient(),
+			APIReader: uncached,
+			Cluster:   pool.Identity,
+			Tracker:   tracker,
+			Clock:     options.Clock,
+			Wake:      wakers.Wake,
+		},
 		Events:         mgr.GetEventRecorder("capstan"),
 		Clock:          options.Clock,
 		Wake:           wakers.Wake,

@@ -73,6 +73,9 @@ const (
 	// IncorrectVersionFormatReason: spec.version is not a valid version range.
 	IncorrectVersionFormatReason = "IncorrectVersionFormat"
 
+	// InvalidUpgradePolicyReason: spec.upgradePolicy cannot be used. The message names the field.
+	InvalidUpgradePolicyReason = "InvalidUpgradePolicy"
+
 	// IncorrectCoreProviderNameReason: the CoreProvider is not named cluster-api.
 	IncorrectCoreProviderNameReason = "IncorrectCoreProviderNameReason"
 
@@ -83,7 +86,8 @@ const (
 	// InvalidGithubTokenReason: GitHub rejected the token in the provider's Secret.
 	InvalidGithubTokenReason = "InvalidGithubTokenError"
 
-	// WaitingForCoreProviderReadyReason: the CoreProvider does not exist or is not ready yet.
+	// WaitingForCoreProviderReadyReason: the CoreProvider does not exist, is not ready yet, or is changing
+	// its version.
 	WaitingForCoreProviderReadyReason = "WaitingForCoreProviderReady"
 
 	// UnsupportedProviderDowngradeReason: spec.version is older than the installed version, and the
@@ -110,6 +114,12 @@ const (
 
 	// CertManagerMissingReason: the provider needs cert-manager, but its API is not served.
 	CertManagerMissingReason = "CertManagerMissing"
+
+	// WaitingForDependenciesReason: a provider in spec.dependsOn is not ready.
+	WaitingForDependenciesReason = "WaitingForDependencies"
+
+	// DependencyCycleReason: the provider depends on itself, by spec.dependsOn.
+	DependencyCycleReason = "DependencyCycle"
 
 	// OtherOperatorRunningReason: cluster-api-operator manages the resource, too, so nothing is changed.
 	OtherOperatorRunningReason = "OtherOperatorRunning"
@@ -232,6 +242,12 @@ const (
 	// InventoryRestoredReason: another program has changed or deleted the provider's entry in clusterctl's
 	// inventory, and the operator has restored it. The message says what to use instead.
 	InventoryRestoredReason = "InventoryRestored"
+
+	// AutomaticUpgradeReason: an upgrade that spec.upgradePolicy allows has started.
+	AutomaticUpgradeReason = "AutomaticUpgrade"
+
+	// AutomaticUpgradeFailedReason: an automatic upgrade was rolled back. The version is not tried again.
+	AutomaticUpgradeFailedReason = "AutomaticUpgradeFailed"
 
 	// AdoptedReason: objects that existed before, and belonged to no release, have become part of the
 	// provider's release.

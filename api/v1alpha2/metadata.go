@@ -57,6 +57,30 @@ const (
 	DriftIgnore     = "Ignore"
 )
 
+// HealthyWhenAnnotation lists what the status of an object of a release must have before the object is healthy,
+// separated by commas: types of conditions that must be True, and "observedGeneration" for a status that is up to date.
+const HealthyWhenAnnotation = Prefix + "/healthy-when"
+
+// Annotations of a release's objects that determine their order: integers from -32768 to 32767.
+const (
+	// ApplyOrderAnnotation is when the object is applied: after all objects with lower values, once these are healthy.
+	// Default: 0; objects of the kinds that the provider's own CRDs define follow all others.
+	ApplyOrderAnnotation = Prefix + "/apply-order"
+
+	// DeleteOrderAnnotation is when the object is deleted: after all objects with lower values, once these are gone.
+	// Default: the reverse of ApplyOrderAnnotation.
+	DeleteOrderAnnotation = Prefix + "/delete-order"
+)
+
+// Annotations of a release's objects with the policies of PoliciesSpec.
+const (
+	AdoptionPolicyAnnotation         = Prefix + "/adoption-policy"
+	UpdatePolicyAnnotation           = Prefix + "/update-policy"
+	DeletePolicyAnnotation           = Prefix + "/delete-policy"
+	RecreatePolicyAnnotation         = Prefix + "/recreate-policy"
+	MissingNamespacePolicyAnnotation = Prefix + "/missing-namespace-policy"
+)
+
 // ChartFormatAnnotation holds, on the operator's Deployment and in its chart, the version of the chart format in which
 // the operator builds charts.
 const ChartFormatAnnotation = Prefix + "/chart-format"

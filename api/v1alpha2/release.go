@@ -29,6 +29,14 @@ type ReleaseSpec struct {
 	// +kubebuilder:validation:Maximum=20
 	Retries *int32 `json:"retries,omitempty"`
 
+	// retryInterval is how long to wait before the first retry, e.g. `30s`. Before each further retry it is twice as
+	// long, up to 10m. Default: 5s.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('10m')",message="must be between 1s and 10m, e.g. 30s"
+	RetryInterval *metav1.Duration `json:"retryInterval,omitempty"`
+
 	// onFailure is the action after a failed revision: Rollback returns to the last healthy revision,
 	// None leaves the failed one in place. Default: Rollback.
 	// +optional
@@ -117,3 +125,59 @@ const (
 	CRDsCreateOnly CRDsPolicy = "CreateOnly"
 	CRDsNone       CRDsPolicy = "None"
 )
+
+// UpgradePolicy configures automatic upgrades: to the newest version in the range `spec.version` that has
+// the same Cluster API contract. Pre-releases and versions with build metadata are never selected. This
+// spec does not change: `status.desiredVersion` does.
+type UpgradePolicy struct {
+	// mode selects the versions: Manual none, Patch those with the same minor version, and Minor those
+	// with the same major version. Patch and Minor require a range in `spec.version`. Default: Manual.
+	// +optional
+	// +kubebuilder:validation:Enum=Manual;Patch;Minor
+	Mode UpgradeMode `json:"mode,omitempty"`
+
+	// window restricts when automatic upgrades start. Default: at any time.
+	// +optional
+	Window *MaintenanceWindow `json:"window,omitempty"`
+
+	// soakTime is how long to wait after an automatic upgrade of another provider in the same cluster,
+	// e.g. `24h`. Default: 0s, that is, until it is healthy.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('2160h')",message="must be between 0s and 2160h, e.g. 24h"
+	SoakTime *metav1.Duration `json:"soakTime,omitempty"`
+}
+
+// UpgradeMode selects the versions of automatic upgrades.
+type UpgradeMode string
+
+// The values of upgradePolicy.mode.
+const (
+	UpgradeManual UpgradeMode = "Manual"
+	UpgradePatch  UpgradeMode = "Patch"
+	UpgradeMinor  UpgradeMode = "Minor"
+)
+
+// MaintenanceWindow is a time that recurs.
+type MaintenanceWindow struct {
+	// schedule is when the window opens: minute, hour, day of the month, month and day of the week, as in
+	// a CronJob, e.g. `0 2 * * sat`. If daylight saving skips a time, the window opens when clocks
+	// are put forward; a time that it repeats counts once.
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z*?,/-]+( [0-9A-Za-z*?,/-]+){4}$`
+	Schedule string `json:"schedule"`
+
+	// duration is how long the window is open, e.g. `2h`. An upgrade that has started is completed, or
+	// rolled back, after the end.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="must be between 1m and 168h, e.g. 2h"
+	Duration metav1.Duration `json:"duration"`
+
+	// timeZone of the schedule, a name in the IANA time zone database, e.g. `Europe/Berlin`. Default: UTC.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`
+	TimeZone string `json:"timeZone,omitempty"`
+}

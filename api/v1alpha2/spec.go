@@ -1,6 +1,8 @@
 package v1alpha2
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -9,17 +11,23 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.secretName) || !has(self.configSecret)",message="secretName is short for configSecret.name: set only one of the two"
 // +kubebuilder:validation:XValidation:rule="!has(self.patches) || !has(self.manifestPatches)",message="set only one of patches and manifestPatches"
+// +kubebuilder:validation:XValidation:rule="!has(self.upgradePolicy) || !has(self.upgradePolicy.mode) || self.upgradePolicy.mode == 'Manual' || (has(self.version) && size(self.version) > 0 && !self.version.matches('^v?[0-9]+[.][0-9]+[.][0-9]+([-+].*)?$'))",message="upgradePolicy.mode selects from a range of versions: set version to one, such as ~1.13, or upgradePolicy.mode to Manual"
 type ProviderSpec struct {
 	// version of the provider: an exact version (`v1.13.5`) or a range (`~1.13`, `>=1.13 <1.15`). A
 	// range is resolved to the newest available version once; the result is recorded in
-	// `status.desiredVersion` and does not change until this field changes. Default: the newest
-	// available version, which the operator writes into this field. Both take a pre-release only if
-	// there are no others, and only a version whose contract works with core, whose installation they
-	// wait for.
+	// `status.desiredVersion` and does not change until this field changes, unless upgradePolicy says
+	// otherwise. Default: the newest available version, which the operator writes into this field.
+	// Both take a pre-release only if there are no others, and only a version whose contract works with
+	// core, whose installation they wait for.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches(r'^(([=!<>~^]{1,2}\\s*)?v?[0-9xX*]+(\\.[0-9xX*]+){0,2}([-+][0-9A-Za-z.+-]+)?(\\s*(,|\\|\\||\\s-\\s|\\s)\\s*([=!<>~^]{1,2}\\s*)?v?[0-9xX*]+(\\.[0-9xX*]+){0,2}([-+][0-9A-Za-z.+-]+)?)*)?$')",message="must be a version such as v1.13.5, or a range of versions such as ~1.13 or >=1.13 <1.15"
 	Version string `json:"version,omitempty"`
+
+	// upgradePolicy lets the operator upgrade the provider to newer versions in the range by itself.
+	// Default: it does not.
+	// +optional
+	UpgradePolicy *UpgradePolicy `json:"upgradePolicy,omitempty"`
 
 	// configSecret is the Secret with the provider's variables, including credentials; each key is a
 	// variable, e.g. `AWS_B64ENCODED_CREDENTIALS`. Variables with a default are optional. Missing
@@ -107,10 +115,31 @@ type ProviderSpec struct {
 	// +optional
 	Release *ReleaseSpec `json:"release,omitempty"`
 
+	// policies are how the objects of the release are adopted, updated, deleted and recreated, unless an annotation of
+	// an object says otherwise. They do not concern CustomResourceDefinitions.
+	// +optional
+	Policies *PoliciesSpec `json:"policies,omitempty"`
+
 	// crds configures how the provider's CustomResourceDefinitions are managed. They are not part of
 	// the Helm release.
 	// +optional
 	CRDs *CRDsSpec `json:"crds,omitempty"`
+
+	// additionalManagedTypes are types of objects that the provider's managers define at run time, by CRDs that
+	// are not part of the provider. Like those of its own types, such objects block the provider's removal.
+	// Default: `*.azure.com` for the InfrastructureProvider azure, and none for others.
+	// +optional
+	// +kubebuilder:validation:MaxItems=32
+	AdditionalManagedTypes []ManagedType `json:"additionalManagedTypes,omitempty"`
+
+	// dependsOn are labels of other providers in the same cluster, such as `addon-cert-manager`. The provider is
+	// installed and upgraded only while all of them are ready. Core need not be named. Default: none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=96
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	DependsOn []string `json:"dependsOn,omitempty"`
 
 	// serviceAccountName is a ServiceAccount in the provider's namespace that the operator
 	// impersonates to install the provider. Default: the operator uses its own permissions.
@@ -124,6 +153,22 @@ type ProviderSpec struct {
 	// +optional
 	KubeConfig *KubeConfig `json:"kubeConfig,omitempty"`
 }
+
+// ManagedType selects types of objects.
+type ManagedType struct {
+	// group is the API group of the types, or `*.` and the end of API groups: `*.azure.com`.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`
+	Group string `json:"group"`
+
+	// kind is the only kind. Default: all kinds of the group.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind,omitempty"`
+}
+
+// String returns the group, after the kind if there is one: "Database.example.com".
+func (t ManagedType) String() string { return strings.TrimPrefix(t.Kind+"."+t.Group, ".") }
 
 // VariablesSecret returns the name of the Secret with the variables of a provider in the given
 // namespace, from configSecret or secretName, and reports whether the spec names one.

@@ -35,7 +35,7 @@ type ProviderStatus struct {
 	InstalledVersion *string `json:"installedVersion,omitempty"`
 
 	// desiredVersion is the exact version that `spec.version` was resolved to, e.g. `v1.13.5`. It
-	// does not change until `spec.version` changes.
+	// does not change until `spec.version` changes, or `spec.upgradePolicy` allows a newer one.
 	// +optional
 	DesiredVersion string `json:"desiredVersion,omitempty"`
 
@@ -68,6 +68,11 @@ type ProviderStatus struct {
 	// +optional
 	// +listType=atomic
 	AvailableUpgrades []AvailableUpgrade `json:"availableUpgrades,omitempty"`
+
+	// automaticUpgrade shows what `spec.upgradePolicy` has done and will do. It is absent if that is
+	// nothing.
+	// +optional
+	AutomaticUpgrade *AutomaticUpgradeStatus `json:"automaticUpgrade,omitempty"`
 
 	// missingVariables are the variables without a default that neither the Secret nor
 	// `spec.variables` sets, sorted.
@@ -142,6 +147,65 @@ type AvailableUpgrade struct {
 	Contract string `json:"contract"`
 }
 
+// AutomaticUpgradeStatus describes automatic upgrades.
+type AutomaticUpgradeStatus struct {
+	// pending is the upgrade that follows; absent if the source offers no version that the policy allows.
+	// +optional
+	Pending *PendingUpgrade `json:"pending,omitempty"`
+
+	// last is the newest automatic upgrade in the history of the release.
+	// +optional
+	Last *AutomaticUpgrade `json:"last,omitempty"`
+}
+
+// PendingUpgrade is an automatic upgrade that has not started.
+type PendingUpgrade struct {
+	// version that the provider will be upgraded to, e.g. `v1.13.6`.
+	Version string `json:"version"`
+
+	// message says what the upgrade waits for.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// notBefore is when the upgrade can start at the earliest, if that is known.
+	// +optional
+	NotBefore *metav1.Time `json:"notBefore,omitempty"`
+
+	// blocked is true if the upgrade was tried in the window, and a check prevents it. Nothing was changed.
+	// +optional
+	Blocked bool `json:"blocked,omitempty"`
+}
+
+// AutomaticUpgrade is an automatic upgrade that has started.
+type AutomaticUpgrade struct {
+	// version that the provider was upgraded to, e.g. `v1.13.6`.
+	Version string `json:"version"`
+
+	// revision of the release that the upgrade created.
+	Revision int64 `json:"revision"`
+
+	// time at which the revision was created.
+	Time metav1.Time `json:"time"`
+
+	// result is Progressing, Succeeded once the objects were healthy, or Failed.
+	// +kubebuilder:validation:Enum=Progressing;Succeeded;Failed
+	Result UpgradeResult `json:"result"`
+
+	// message is why the upgrade failed, once it was rolled back.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// UpgradeResult is the result of an automatic upgrade.
+type UpgradeResult string
+
+// The results of an automatic upgrade.
+const (
+	UpgradeProgressing UpgradeResult = "Progressing"
+	UpgradeSucceeded   UpgradeResult = "Succeeded"
+	UpgradeFailed      UpgradeResult = "Failed"
+)
+
 // ReleaseStatus is the last observed state of a Helm release.
 type ReleaseStatus struct {
 	// name of the release.
@@ -194,6 +258,10 @@ type ReleaseRevision struct {
 	// status as Helm reports it, e.g. `deployed`, `superseded` or `failed`.
 	// +optional
 	Status string `json:"status,omitempty"`
+
+	// adopted is the number of objects that existed before and became part of the release with the revision. Default: 0.
+	// +optional
+	Adopted int64 `json:"adopted,omitempty"`
 
 	// time at which the revision was created.
 	// +optional

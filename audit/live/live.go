@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,11 +20,16 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/audit"
 	"github.com/capstan-project/capstan/controllers/crds/paging"
 	"github.com/capstan-project/capstan/controllers/crds/versions"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/usage"
 )
+
+// Types are the types of objects that providers manage besides those of their own CRDs, by the labels of the providers.
+type Types map[string][]v1alpha2.ManagedType
 
 // Limits bound what is read.
 type Limits struct {
@@ -46,6 +53,7 @@ type reader struct {
 	crds    clientset.Interface
 	objects dynamic.Interface
 	core    kubernetes.Interface
+	types   Types
 	limits  Limits
 
 	mu       sync.Mutex // guards the snapshot
@@ -54,8 +62,8 @@ type reader struct {
 
 // Read reads a snapshot. It is an error if the CRDs cannot be read; anything else that cannot be read
 // is reported in the snapshot.
-func Read(ctx context.Context, config *rest.Config, limits Limits) (*audit.Snapshot, error) {
-	r := &reader{limits: limits, snapshot: &audit.Snapshot{Time: time.Now()}}
+func Read(ctx context.Context, config *rest.Config, types Types, limits Limits) (*audit.Snapshot, error) {
+	r := &reader{types: types, limits: limits, snapshot: &audit.Snapshot{Time: time.Now()}}
 
 	config = rest.CopyConfig(config)
 	config.WarningHandler = rest.NoWarnings{} // the user did not choose the versions that are read
@@ -87,8 +95,9 @@ func Read(ctx context.Context, config *rest.Config, limits Limits) (*audit.Snaps
 	return r.snapshot, ctx.Err()
 }
 
-// readCRDs reads the CRDs of providers, without their schemas.
+// readCRDs reads the CRDs of providers and of the types that they manage, without their schemas.
 func (r *reader) readCRDs(ctx context.Context) error {
+	managed := map[string]string{}
 	list := r.crds.ApiextensionsV1().CustomResourceDefinitions().List
 
 	for page, err := range paging.Pages(ctx, metav1.ListOptions{Limit: crdPageSize}, list) {
@@ -98,7 +107,13 @@ func (r *reader) readCRDs(ctx context.Context) error {
 
 		for i := range page.Items {
 			crd := &page.Items[i]
-			if !audit.Relevant(crd) {
+
+			manager := r.managerOf(crd)
+			if manager != "" {
+				managed[crd.Name] = manager
+			}
+
+			if manager == "" && !audit.Relevant(crd) {
 				continue
 			}
 
@@ -110,7 +125,36 @@ func (r *reader) readCRDs(ctx context.Context) error {
 		}
 	}
 
+	r.dropUnmanaged(managed)
+
 	return nil
+}
+
+// managerOf returns the label of the provider that may manage the objects of a CRD; empty if there is none.
+func (r *reader) managerOf(crd *apiextensionsv1.CustomResourceDefinition) string {
+	for _, label := range slices.Sorted(maps.Keys(r.types)) {
+		if usage.Manages(r.types[label], crd) {
+			return label
+		}
+	}
+
+	return ""
+}
+
+// dropUnmanaged records which provider manages a CRD, if that provider is installed. Otherwise the CRD is dropped,
+// unless it belongs to a provider.
+func (r *reader) dropUnmanaged(managed map[string]string) {
+	installed := map[string]bool{}
+	for _, crd := range r.snapshot.CRDs {
+		installed[crd.Labels[v1alpha2.ClusterctlProviderLabel]] = true
+	}
+
+	maps.DeleteFunc(managed, func(_, label string) bool { return !installed[label] })
+
+	r.snapshot.Managed = managed
+	r.snapshot.CRDs = slices.DeleteFunc(r.snapshot.CRDs, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
+		return managed[crd.Name] == "" && !audit.Relevant(crd)
+	})
 }
 
 // readObjects reads the objects of all CRDs.

@@ -86,7 +86,7 @@ func newRootCommand(options *cli.Options, name string) *cobra.Command {
 		providers.NewHistoryCommand(options),
 		providers.NewDiffCommand(options),
 		providers.NewPermissionsCommand(options),
-		providers.NewUpgradeCommand(options),
+		providers.NewUpgradeCommand(options, version),
 		providers.NewRollbackCommand(options),
 		pausing.NewPauseCommand(options),
 		pausing.NewResumeCommand(options),

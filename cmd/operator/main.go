@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"time"
+	_ "time/tzdata" // for windows of spec.upgradePolicy: the image has no time zones
 
 	"github.com/fluxcd/pkg/runtime/client"
 	"github.com/fluxcd/pkg/runtime/logger"
@@ -281,16 +282,23 @@ func run(f *flags) error {
 		return err
 	}
 
-	if err := controllers.Setup(mgr, f.controllers); err != nil {
-		return err
-	}
-
-	collector := metrics.NewProviderCollector(mgr.GetClient(), f.controllers.Scope.Includes)
-	if err := ctrlmetrics.Registry.Register(collector); err != nil {
+	if err := f.addTo(mgr); err != nil {
 		return err
 	}
 
 	ctrl.Log.Info("starting", "version", version, "holder", f.controllers.Holder)
 
 	return mgr.Start(ctx)
+}
+
+// addTo adds the controllers, and what shows their work, to the manager.
+func (f *flags) addTo(mgr ctrl.Manager) error {
+	_, err := controllers.Setup(mgr, f.controllers)
+	if err != nil {
+		return err
+	}
+
+	collector := metrics.NewProviderCollector(mgr.GetClient(), f.controllers.Scope.Includes)
+
+	return ctrlmetrics.Registry.Register(collector)
 }

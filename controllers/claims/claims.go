@@ -1,4 +1,5 @@
-// Package claims decides which of several resources that define the same provider of a cluster installs it.
+// Package claims lets one resource at a time do what only one may do, such as to install a provider that several
+// resources of a cluster define.
 package claims
 
 import (
@@ -10,12 +11,42 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
+// Holders has the resources that hold something which only one resource can hold at a time, by a key for what they
+// hold. It is safe for concurrent use, and its zero value is ready to use.
+type Holders[K comparable] struct {
+	mu      sync.Mutex
+	holders map[K]types.UID
+}
+
+// Take reports whether the resource holds what the key is for, which no other can do until Release.
+func (h *Holders[K]) Take(key K, resource types.UID) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	if holder, taken := h.holders[key]; taken {
+		return holder == resource
+	}
+
+	if h.holders == nil {
+		h.holders = map[K]types.UID{}
+	}
+
+	h.holders[key] = resource
+
+	return true
+}
+
+// Release ends what a resource holds.
+func (h *Holders[K]) Release(resource types.UID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	maps.DeleteFunc(h.holders, func(_ K, holder types.UID) bool { return holder == resource })
+}
+
 // Set contains the providers that are being installed for the first time, each with the resource that installs it.
 // The zero value is an empty set.
-type Set struct {
-	mu      sync.Mutex
-	holders map[claim]types.UID
-}
+type Set struct{ Holders[claim] }
 
 // claim is a provider of a cluster.
 type claim struct {
@@ -27,27 +58,5 @@ type claim struct {
 // Take reports whether the resource may install its provider into a cluster, which no other can do until
 // Release.
 func (s *Set) Take(cluster string, p v1alpha2.Provider) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	wanted := claim{cluster: cluster, kind: p.ProviderType(), name: p.GetName()}
-	if holder, taken := s.holders[wanted]; taken {
-		return holder == p.GetUID()
-	}
-
-	if s.holders == nil {
-		s.holders = map[claim]types.UID{}
-	}
-
-	s.holders[wanted] = p.GetUID()
-
-	return true
-}
-
-// Release ends the claims of a resource.
-func (s *Set) Release(resource types.UID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	maps.DeleteFunc(s.holders, func(_ claim, holder types.UID) bool { return holder == resource })
+	return s.Holders.Take(claim{cluster: cluster, kind: p.ProviderType(), name: p.GetName()}, p.GetUID())
 }

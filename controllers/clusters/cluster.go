@@ -266,10 +266,12 @@ func providerObjects() labels.Selector {
 	return labels.NewSelector().Add(*exists)
 }
 
-// stripMetadata removes the metadata of Helm's revisions that is never read, to save memory.
+// stripMetadata removes the metadata of Helm's revisions that is never read, to save memory. Of the managed fields it
+// keeps the time of the last write.
 func stripMetadata(object any) (any, error) {
 	if m, ok := object.(*metav1.PartialObjectMetadata); ok {
-		m.ManagedFields = nil
+		written := storage.LastWrite(m.ManagedFields)
+		m.ManagedFields = []metav1.ManagedFieldsEntry{{Time: &written}}
 		m.Annotations = nil
 		m.OwnerReferences = nil
 	}

@@ -73,8 +73,15 @@ func (c *Cluster) readRelease(ctx context.Context, key types.NamespacedName) (bo
 // findRelease looks a release up in the watch of Helm's storage. It is not known whether there is one
 // until the watch has started.
 func (c *Cluster) findRelease(ctx context.Context, release types.NamespacedName) (found, known bool) {
-	records, known := c.records(ctx, release.Name, release.Namespace)
+	records, known := c.releaseRecords(ctx, release)
 	return len(records) > 0, known
+}
+
+// releaseRecords returns the metadata of Helm's records of a release.
+func (c *Cluster) releaseRecords(
+	ctx context.Context, release types.NamespacedName,
+) (records []metav1.PartialObjectMetadata, known bool) {
+	return c.records(ctx, release.Name, release.Namespace)
 }
 
 // records returns the metadata of Helm's records of the releases of a name, in a namespace, or in all if

@@ -49,14 +49,18 @@ func (c *Cluster) newTarget(account string) (*Target, error) {
 		return nil, err
 	}
 
-	options := client.Options{Scheme: c.connection.Scheme, Mapper: c.connection.Mapper, HTTPClient: httpClient}
-
-	uncached, err := client.New(config, options)
+	uncached, err := client.New(
+		config, client.Options{Scheme: c.connection.Scheme, Mapper: c.connection.Mapper, HTTPClient: httpClient})
 	if err != nil {
 		return nil, err
 	}
 
-	releases, err := release.NewEngine(config, release.Options{Holder: c.holder})
+	options := release.Options{Holder: c.holder}
+	if account == "" {
+		options.Records = c.releaseRecords // an account sees only what it may read itself
+	}
+
+	releases, err := release.NewEngine(config, options)
 	if err != nil {
 		return nil, err
 	}

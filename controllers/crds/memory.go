@@ -7,10 +7,10 @@ import (
 
 	"golang.org/x/time/rate"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/lru"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
@@ -37,6 +37,8 @@ type memory struct {
 	mu sync.Mutex
 	// included has the names of the CRDs in the charts of providers, by their label.
 	included map[string]sets.Set[string]
+	// awaited has the kinds that providers wait for something else to serve, by their label.
+	awaited map[string]sets.Set[schema.GroupKind]
 	// deletions has the UIDs of the CRDs whose deletion was observed, by their name.
 	deletions map[string]types.UID
 }
@@ -49,6 +51,7 @@ func newMemory() *memory {
 		compatibility: newLRUCache[compatibilityKey, *safety.Report](),
 		verdicts:      newLRUCache[string, verdict](),
 		included:      map[string]sets.Set[string]{},
+		awaited:       map[string]sets.Set[schema.GroupKind]{},
 		deletions:     map[string]types.UID{},
 	}
 }
@@ -74,17 +77,30 @@ func (m *memory) includedCRDs(label string) sets.Set[string] {
 	return sets.New(m.included[label].UnsortedList()...)
 }
 
-// Forget drops which CRDs the chart of a provider includes.
+// Await records which kinds a provider waits for something else to serve; none if it no longer waits.
+func (m *memory) Await(label string, kinds ...schema.GroupKind) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	if delete(m.awaited, label); len(kinds) > 0 {
+		m.awaited[label] = sets.New(kinds...)
+	}
+}
+
+// Forget drops which CRDs the chart of a provider includes, and what it waits for.
 func (m *memory) Forget(label string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
 	delete(m.included, label)
+	delete(m.awaited, label)
 }
 
 // AffectedProviders returns the labels of the providers that a change of a CRD may affect: the one
-// that it belongs to, and all whose charts include a CRD of that name.
-func (m *memory) AffectedProviders(crd client.Object) []string {
+// that it belongs to, all whose charts include a CRD of that name, and all that wait for its kind.
+func (m *memory) AffectedProviders(crd *apiextensionsv1.CustomResourceDefinition) []string {
+	kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
+
 	labels := sets.New[string]()
 	if owner := crd.GetLabels()[v1alpha2.ClusterctlProviderLabel]; owner != "" {
 		labels.Insert(owner)
@@ -95,6 +111,12 @@ func (m *memory) AffectedProviders(crd client.Object) []string {
 
 	for label, names := range m.included {
 		if names.Has(crd.GetName()) {
+			labels.Insert(label)
+		}
+	}
+
+	for label, kinds := range m.awaited {
+		if kinds.Has(kind) {
 			labels.Insert(label)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/chartgen/chart"
@@ -19,6 +20,8 @@ func TestAffectedProviders(t *testing.T) {
 		Name:   "samples.example.com",
 		Labels: map[string]string{v1alpha2.ClusterctlProviderLabel: "infrastructure-owner"},
 	}}
+	crd.Spec.Group, crd.Spec.Names.Kind = "example.com", "Sample"
+
 	files := []chart.File{{Name: "crds/samples.example.com.yaml"}, {Name: "crds/others.example.com.yaml"}}
 
 	g.Expect(m.AffectedProviders(crd)).To(Equal([]string{"infrastructure-owner"}))
@@ -30,9 +33,20 @@ func TestAffectedProviders(t *testing.T) {
 	m.rememberCRDs("infrastructure-other", files[1:])
 	g.Expect(m.AffectedProviders(crd)).To(Equal([]string{"infrastructure-owner"}), "the new chart does not include it")
 
+	m.Await("core", schema.GroupKind{Group: "example.com", Kind: "Sample"}, schema.GroupKind{Group: "b", Kind: "Sample"})
+	g.Expect(m.AffectedProviders(crd)).To(Equal([]string{"core", "infrastructure-owner"}))
+
+	crd.Spec.Group = "a"
+	g.Expect(m.AffectedProviders(crd)).To(Equal([]string{"infrastructure-owner"}))
+
+	m.Await("infrastructure-owner", schema.GroupKind{})
+	m.Await("core")
+	g.Expect(m.awaited).To(HaveLen(1))
+
 	m.Forget("infrastructure-other")
 	m.Forget("infrastructure-owner")
 	g.Expect(m.included).To(BeEmpty())
+	g.Expect(m.awaited).To(BeEmpty())
 }
 
 func TestObserveDeletion(t *testing.T) {

@@ -52,7 +52,12 @@ func Compute(o client.Object) Result {
 			return computeJob(o, result)
 		}
 
-		return Result{Status: result.Status, Message: result.Message}
+		found := Result{Status: result.Status, Message: result.Message}
+		if found.Healthy() {
+			found = computeRequired(o, found)
+		}
+
+		return found
 	default:
 		return Result{Status: status.UnknownStatus, Message: "its status cannot be read"}
 	}

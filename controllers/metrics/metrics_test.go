@@ -109,6 +109,11 @@ func TestProviderCollector(t *testing.T) {
 	}
 	conditions.MarkTrue(ready, v1alpha2.ReadyCondition, v1alpha2.HealthyReason, "well")
 
+	ready.Status.AutomaticUpgrade = &v1alpha2.AutomaticUpgradeStatus{
+		Pending: &v1alpha2.PendingUpgrade{Version: "v2.11.3", Blocked: true},
+		Last:    &v1alpha2.AutomaticUpgrade{Version: "v2.11.2", Result: v1alpha2.UpgradeFailed},
+	}
+
 	stalled.Status.MissingVariables = []string{"A", "B"}
 	conditions.MarkStalled(stalled, v1alpha2.MissingVariablesReason, "A and B")
 	conditions.MarkFalse(stalled, v1alpha2.ReadyCondition, v1alpha2.MissingVariablesReason, "A and B")
@@ -123,6 +128,11 @@ func TestProviderCollector(t *testing.T) {
 	)
 
 	expected := `
+# HELP capstan_provider_automatic_upgrade Always 1; the labels are the version and the state of a provider's ` +
+		`pending and last automatic upgrade.
+# TYPE capstan_provider_automatic_upgrade gauge
+capstan_provider_automatic_upgrade{` + aws + `state="Blocked",type="InfrastructureProvider",version="v2.11.3"} 1
+capstan_provider_automatic_upgrade{` + aws + `state="Failed",type="InfrastructureProvider",version="v2.11.2"} 1
 # HELP capstan_provider_condition 1 if the condition of a provider is True, 0 if it is False, absent or unknown.
 # TYPE capstan_provider_condition gauge
 capstan_provider_condition{condition="Ready",` + aws + `reason="Healthy",type="InfrastructureProvider"} 1

@@ -44,6 +44,18 @@ var (
 		withProviderLabels(),
 		nil,
 	)
+	automaticDesc = prometheus.NewDesc(
+		"capstan_provider_automatic_upgrade",
+		"Always 1; the labels are the version and the state of a provider's pending and last automatic upgrade.",
+		withProviderLabels("version", "state"),
+		nil,
+	)
+)
+
+// States of an automatic upgrade that has not started. The others are those of v1alpha2.UpgradeResult.
+const (
+	statePending = "Pending"
+	stateBlocked = "Blocked"
 )
 
 // exportedConditions are the conditions in capstan_provider_condition.
@@ -63,7 +75,7 @@ func NewProviderCollector(cached client.Reader, include func(client.Object) bool
 
 // Describe implements prometheus.Collector.
 func (c *providerCollector) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{infoDesc, revisionDesc, conditionDesc, missingVariablesDesc} {
+	for _, d := range []*prometheus.Desc{infoDesc, revisionDesc, conditionDesc, missingVariablesDesc, automaticDesc} {
 		descriptions <- d
 	}
 }
@@ -118,5 +130,20 @@ func collectProvider(metrics chan<- prometheus.Metric, p v1alpha2.Provider) {
 		}
 
 		send(conditionDesc, value, name, condition.Reason)
+	}
+
+	upgrade := ptr.Deref(status.AutomaticUpgrade, v1alpha2.AutomaticUpgradeStatus{})
+
+	if pending := upgrade.Pending; pending != nil {
+		state := statePending
+		if pending.Blocked {
+			state = stateBlocked
+		}
+
+		send(automaticDesc, 1, pending.Version, state)
+	}
+
+	if last := upgrade.Last; last != nil {
+		send(automaticDesc, 1, last.Version, string(last.Result))
 	}
 }

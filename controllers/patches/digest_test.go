@@ -40,6 +40,9 @@ func TestDigest(t *testing.T) {
 		"settings for managers": func(in *patches.Input) {
 			in.Managers = &managers.Settings{ImagePullSecrets: []string{"a"}}
 		},
+		"a policy": func(in *patches.Input) {
+			in.Policies = &v1alpha2.PoliciesSpec{Update: v1alpha2.UpdateOnce}
+		},
 		"a manifest patch": func(in *patches.Input) { in.ManifestPatches = []string{"kind: Secret"} },
 		"the other field's": func(in *patches.Input) {
 			in.Patches = nil

@@ -96,6 +96,30 @@ func read(manifest []byte) []*document {
 	return documents
 }
 
+// changeEach changes the objects of all documents that are not deleted. The verb says in errors what that does.
+func changeEach(verb string, documents []*document, change func(object *kyaml.RNode) error) error {
+	for _, d := range documents {
+		if d.deleted || d.Kind == "" {
+			continue
+		}
+
+		object, err := d.parse()
+		if err == nil {
+			err = change(object)
+		}
+
+		if err == nil {
+			err = d.set(object)
+		}
+
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", verb, d, err)
+		}
+	}
+
+	return nil
+}
+
 // join returns the documents as a manifest, which usually has about the given size in bytes.
 func join(documents []*document, size int) ([]byte, error) {
 	var out bytes.Buffer

@@ -1,8 +1,9 @@
 // Package patches changes the rendered manifest of a provider as its resource specifies: the additional
 // manifests are appended, then the operator's settings for managers, spec.patches and spec.manifestPatches
-// are applied in this order, the objects of a chart that chartgen did not build get the provider's labels,
-// and finally the Deployments are scaled down if the provider is paused. A [Renderer] does that as the
-// post-renderer of a release. Objects that nothing matches stay the same byte for byte, unless they get labels.
+// are applied in this order, spec.policies are added as annotations, the objects of a chart that chartgen did
+// not build get the provider's labels, and finally the Deployments are scaled down if the provider is paused.
+// A [Renderer] does that as the post-renderer of a release. Objects that nothing matches stay the same byte for
+// byte, unless they get labels or annotations.
 //
 // The patches apply to the provider's CRDs too, which are not part of the manifest; see [PatchCRDs].
 package patches
@@ -18,6 +19,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/managers"
+	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
 // Error reports that a patch or the additional manifests are invalid, or do not fit the provider's
@@ -55,6 +57,8 @@ type Input struct {
 	CRDs *CRDs
 	// Managers are the operator's settings for all Deployments, which the patches can override; nil for none.
 	Managers *managers.Settings
+	// Policies are the defaults for all objects, of spec.policies; nil for none.
+	Policies *v1alpha2.PoliciesSpec
 	// Paused scales all Deployments to zero, overriding the patches.
 	Paused bool
 	// Plain is set for a chart that chartgen did not build: its objects get the provider's labels, by
@@ -75,6 +79,7 @@ type Renderer struct {
 	patches    []*patch
 	crds       *CRDs
 	managers   *managers.Settings
+	policies   map[string]string // annotations
 	paused     bool
 	provider   string // its label
 	plain      bool
@@ -87,8 +92,10 @@ const digestVersion = "2"
 // New returns the renderer for an input; nil if it changes nothing. The error is an *Error if the
 // resource, its ConfigMap or its variables are at fault.
 func New(in Input) (*Renderer, error) {
+	defaults := policies.Defaults(in.Policies)
+
 	if in.Additional == nil && len(in.Patches) == 0 && len(in.ManifestPatches) == 0 && in.Managers == nil &&
-		!in.Paused && !in.Plain {
+		len(defaults) == 0 && !in.Paused && !in.Plain {
 		return nil, nil
 	}
 
@@ -121,6 +128,7 @@ func New(in Input) (*Renderer, error) {
 		patches:    patches,
 		crds:       in.CRDs,
 		managers:   in.Managers,
+		policies:   defaults,
 		paused:     in.Paused,
 		provider:   in.Label,
 		plain:      in.Plain,
@@ -164,6 +172,10 @@ func (in *Input) digest(additional []*document) (string, error) {
 	content := []any{digestVersion, texts, in.Patches, in.ManifestPatches, in.Paused}
 	if in.Plain {
 		content = append(content, in.Label)
+	}
+
+	if defaults := policies.Defaults(in.Policies); len(defaults) > 0 {
+		content = append(content, defaults)
 	}
 
 	if in.Managers != nil {
@@ -212,6 +224,10 @@ func (r *Renderer) Render(manifest []byte) ([]byte, error) {
 		if err := p.apply(documents, r.crds); err != nil {
 			return nil, err
 		}
+	}
+
+	if err := annotate(documents, r.policies); err != nil {
+		return nil, err
 	}
 
 	if r.plain {

@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
 // Installation is what an account installs.
@@ -31,6 +32,8 @@ type Installation struct {
 	Objects []*unstructured.Unstructured
 	// Hooks are the objects of the chart's hooks.
 	Hooks []*unstructured.Unstructured
+	// Managed are the names of CRDs that are not part of the provider and whose objects it manages.
+	Managed []string
 	// Remote reports whether the provider is installed in another cluster than the resource's.
 	Remote bool
 }
@@ -136,6 +139,14 @@ func (i Installation) managed() []string {
 	}
 
 	return slices.DeleteFunc(i.crds(), func(name string) bool { return slices.Contains(spec.Unmanaged, name) })
+}
+
+// createsNamespace reports whether an object is in another namespace than the release, which is created if it does not
+// exist.
+func (i Installation) createsNamespace(o *unstructured.Unstructured) bool {
+	namespace := o.GetNamespace()
+
+	return namespace != "" && namespace != i.Provider.GetNamespace() && policies.CreatesNamespace(o)
 }
 
 // changesNamespace reports whether the release's namespace gets labels or annotations.

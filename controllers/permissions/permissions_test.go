@@ -83,6 +83,12 @@ func annotated(annotation string) func(*permissions.Installation) {
 	return func(i *permissions.Installation) { i.Provider.SetAnnotations(map[string]string{annotation: "true"}) }
 }
 
+// creatingNamespace sets the policy of an object to create its namespace.
+func creatingNamespace(o *unstructured.Unstructured) *unstructured.Unstructured {
+	o.SetAnnotations(map[string]string{v1alpha2.MissingNamespacePolicyAnnotation: "Create"})
+	return o
+}
+
 // texts describes permissions.
 func texts(all []permissions.Permission) []string {
 	var texts []string
@@ -121,6 +127,24 @@ func TestNeeded(t *testing.T) {
 				"get, patch, delete configmaps a, b in namespace tiny",
 				records,
 			},
+		},
+		"other namespaces, to be created": {
+			[]func(*permissions.Installation){withObjects(
+				creatingNamespace(object("v1", "ConfigMap", "other", "a")),
+				creatingNamespace(object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "a")),
+			)},
+			[]string{
+				"create clusterroles.rbac.authorization.k8s.io",
+				"get, patch, delete clusterroles.rbac.authorization.k8s.io a",
+				"create namespaces",
+				"create configmaps in namespace other",
+				"get, patch, delete configmaps a in namespace other",
+				records,
+			},
+		},
+		"no namespace, if objects are in that of the release": {
+			[]func(*permissions.Installation){withObjects(creatingNamespace(object("v1", "ConfigMap", "tiny", "a")))},
+			[]string{"create configmaps in namespace tiny", "get, patch, delete configmaps a in namespace tiny", records},
 		},
 		"the autoscalers of a Deployment": {
 			[]func(*permissions.Installation){withObjects(object("apps/v1", "Deployment", "tiny", "a"))},

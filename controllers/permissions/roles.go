@@ -36,6 +36,13 @@ func (i Installation) Roles(account types.NamespacedName) (*Roles, error) {
 		return nil, err
 	}
 
+	later, err := i.collect(afterwards)
+	if err != nil {
+		return nil, err
+	}
+
+	needed = append(needed, later...)
+
 	read, err := i.Read()
 	if err != nil {
 		return nil, err

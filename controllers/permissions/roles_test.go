@@ -115,6 +115,17 @@ func newRule(verbs []string, group, resource string, names ...string) rbacv1.Pol
 	}
 }
 
+func TestRolesForManagedTypes(t *testing.T) {
+	g := NewWithT(t)
+	i := newInstallation(func(i *permissions.Installation) { i.Managed = []string{"virtualnetworks.network.azure.com"} })
+	roles, err := i.Roles(types.NamespacedName{Namespace: "tiny", Name: "installer"})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(roles.Objects[0].(*rbacv1.ClusterRole).Rules).To(HaveExactElements(
+		newRule([]string{"list"}, "network.azure.com", "virtualnetworks")))
+	g.Expect(i.Needed()).NotTo(ContainElement(HaveField("Resource.Group", "network.azure.com")),
+		"the provider can be installed without that permission")
+}
+
 func TestRolesForAnotherCluster(t *testing.T) {
 	g := NewWithT(t)
 	i := newInstallation(func(i *permissions.Installation) {

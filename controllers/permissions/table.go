@@ -127,6 +127,17 @@ var table = []row{
 		},
 	},
 	{
+		verbs: []string{"create"}, resources: "`namespaces`", scope: wholeCluster,
+		purpose: "create other namespaces that objects name, if `spec.policies.missingNamespaces` asks for it",
+		targets: func(i Installation) ([]target, error) {
+			if !slices.ContainsFunc(i.Objects, i.createsNamespace) {
+				return nil, nil
+			}
+
+			return []target{{resource: namespaceResource}}, nil
+		},
+	},
+	{
 		verbs: []string{"delete"}, resources: "`customresourcedefinitions.apiextensions.k8s.io`",
 		names: theirNames, scope: wholeCluster,
 		purpose: "delete the CRDs, if the annotation `" + v1alpha2.DeleteCRDsAnnotation + "` asks for it",
@@ -150,6 +161,14 @@ var table = []row{
 		},
 	},
 }
+
+// afterwards has the requests that are made with an account for kinds that exist only once the provider runs, so
+// nothing checks them before it is installed.
+var afterwards = []row{{
+	verbs: []string{"list"}, resources: "the kinds of `spec.additionalManagedTypes`", scope: wholeCluster,
+	purpose: "find the objects of additional types that block a removal",
+	targets: func(i Installation) ([]target, error) { return kinds("", i.Managed), nil },
+}}
 
 // Needed returns the permissions that the installation takes in the provider's cluster, sorted. Besides
 // them, the account needs all that the provider's Roles grant: the API server lets no account grant more
@@ -192,7 +211,7 @@ func MarkdownTable() string {
 
 	out.WriteString("| to | verbs | resources | names | in |\n|---|---|---|---|---|\n")
 
-	for _, row := range slices.Concat(table, reads) {
+	for _, row := range slices.Concat(table, afterwards, reads) {
 		names := row.names
 		if names == "" {
 			names = "all"

@@ -5,6 +5,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -56,6 +57,8 @@ type Request struct {
 	Scope patches.Scope
 	// Installed are the objects of the newest revision, if there is one. They are not changed.
 	Installed []*unstructured.Unstructured
+	// Selected is the version that the range of the resource resolves to; empty for that of the status.
+	Selected string
 	// Refresh reads the source again even if the chart is in the store.
 	Refresh bool
 }
@@ -99,7 +102,7 @@ func (p *Planner) planChart(ctx context.Context, request Request, plan *Plan) er
 
 	from, version, err := p.Sources.Resolve(ctx, provider, source.Request{
 		Version: provider.GetSpec().Version,
-		Pinned:  provider.GetStatus().DesiredVersion,
+		Pinned:  cmp.Or(request.Selected, provider.GetStatus().DesiredVersion),
 		Choice:  func(ctx context.Context) (source.Condition, error) { return p.choice(ctx, provider) },
 	})
 	if err != nil {
@@ -227,6 +230,7 @@ func (p *Planner) postRenderer(
 		ManifestPatches: spec.ManifestPatches,
 		CRDs:            crds,
 		Managers:        p.Managers,
+		Policies:        spec.Policies,
 		Paused:          spec.Paused,
 		Plain:           plain,
 	})

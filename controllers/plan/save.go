@@ -54,7 +54,12 @@ func (c *Charts) put(ctx context.Context, provider v1alpha2.Provider, found *Cha
 	found.Reference = stored.Reference
 	found.unsaved = false
 
-	keep := append(inUse(provider.GetStatus()), stored.Digest)
+	keep := inUse(provider.GetStatus())
+	if len(keep) == 0 {
+		return stored.PushErr, nil // it is the provider's first chart
+	}
+
+	keep = append(keep, stored.Digest)
 	label := v1alpha2.Label(provider)
 
 	if err := c.Store.Prune(ctx, provider.GetNamespace(), label, keep, c.Clock.Now().Add(-pruneAge)); err != nil {

@@ -61,13 +61,18 @@ func (c *Checker) Contract(ctx context.Context, provider v1alpha2.Provider, cont
 		return c.coreContract(ctx, provider, contract)
 	}
 
-	core, err := c.coreContractFor(ctx, provider)
+	core, err := c.core(ctx, provider)
 	if err != nil {
 		return err
 	}
 
-	if core == "" || compatible(core, contract) || provider.GetSpec().Paused {
+	has := contractOf(core)
+	if has == "" || compatible(has, contract) || provider.GetSpec().Paused {
 		return nil
+	}
+
+	if ChangesVersion(core) {
+		return comesFirst(core, v1alpha2.CAPIVersionIncompatibilityReason)
 	}
 
 	return &Error{
@@ -76,7 +81,7 @@ func (c *Checker) Contract(ctx context.Context, provider v1alpha2.Provider, cont
 		Message: fmt.Sprintf(
 			"this version has the Cluster API contract %s, and core %s works with %s only; "+
 				"choose another version, or upgrade core",
-			contract, core, strings.Join(supportedContracts[core], " and ")),
+			contract, has, strings.Join(supportedContracts[has], " and ")),
 	}
 }
 
@@ -98,14 +103,27 @@ func (c *Checker) coreContract(ctx context.Context, core v1alpha2.Provider, cont
 		return nil
 	}
 
+	if ChangesVersion(incompatible) {
+		return comesFirst(incompatible, v1alpha2.CAPIVersionIncompatibilityReason)
+	}
+
 	return &Error{
 		Reason:  v1alpha2.CAPIVersionIncompatibilityReason,
 		Waiting: true,
-		Message: fmt.Sprintf(
-			"this version of core has the Cluster API contract %s, but %s has %s; change that provider first, "+
-				"or pause all providers with spec.paused, upgrade them, and unpause them",
-			contract, v1alpha2.FullName(incompatible), *incompatible.GetStatus().Contract),
+		Message: fmt.Sprintf("this version of core has the Cluster API contract %s, but %s has %s; %s",
+			contract, v1alpha2.FullName(incompatible), *incompatible.GetStatus().Contract, changeFirst(incompatible)),
 	}
+}
+
+// changeFirst says what to do about a provider that keeps core from changing.
+func changeFirst(p v1alpha2.Provider) string {
+	installed, wanted := p.GetStatus().InstalledVersion, wantedVersion(p)
+	if installed == nil || wanted == "" || sameVersion(wanted, *installed) {
+		return "change that provider first, or pause all providers with spec.paused, upgrade them, and unpause them"
+	}
+
+	return fmt.Sprintf("its change from %s to %s has not succeeded, and its condition %s says why; "+
+		"core follows once it has", *installed, wanted, v1alpha2.ReadyCondition)
 }
 
 // Unpause checks whether a paused provider may run again: only if the contracts of all providers
@@ -118,8 +136,8 @@ func (c *Checker) Unpause(ctx context.Context, provider v1alpha2.Provider, contr
 	core := contract
 
 	if provider.ProviderType() != v1alpha2.CoreProviderType {
-		var err error
-		if core, err = c.coreContractFor(ctx, provider); err != nil || core == "" {
+		installed, err := c.core(ctx, provider)
+		if core = contractOf(installed); err != nil || core == "" {
 			return err
 		}
 	}
@@ -144,15 +162,13 @@ func (c *Checker) Unpause(ctx context.Context, provider v1alpha2.Provider, contr
 	}
 }
 
-// coreContractFor returns the contract of the installed core of the provider's cluster; empty if
-// there is none.
-func (c *Checker) coreContractFor(ctx context.Context, provider v1alpha2.Provider) (string, error) {
-	core, err := c.core(ctx, provider)
-	if err != nil || core == nil || core.GetStatus().Contract == nil {
-		return "", err
+// contractOf returns the contract of an installed provider; empty if there is none.
+func contractOf(p v1alpha2.Provider) string {
+	if p == nil || p.GetStatus().Contract == nil {
+		return ""
 	}
 
-	return *core.GetStatus().Contract, nil
+	return *p.GetStatus().Contract
 }
 
 // firstIncompatible returns the first installed provider that a core of the contract does not work

@@ -37,6 +37,10 @@ func TestContractOfProvider(t *testing.T) {
 				"this version has the Cluster API contract v1beta2, and core v1beta1 works with v1beta1 only; " +
 					"choose another version, or upgrade core"),
 		},
+		"v1beta2 with core v1beta1, which changes": {
+			provider(core, "cluster-api", contract("v1beta1"), wants("v1.1.0", "v1.0.0")), aws, "v1beta2", incompatible(
+				"waiting until CoreProvider system/cluster-api has changed from v1.0.0 to v1.1.0, which comes first"),
+		},
 		"v1beta2 with core v1beta1, paused": {
 			provider(core, "cluster-api", contract("v1beta1")), provider(infrastructure, "aws", pausing), "v1beta2", want{},
 		},
@@ -92,6 +96,21 @@ func TestContractOfCore(t *testing.T) {
 			provider(core, "cluster-api"),
 			[]v1alpha2.Provider{provider(infrastructure, "aws", contract("v1beta2"))},
 			"v1beta1", refused,
+		},
+		"v1beta1 with a provider v1beta2, which changes": {
+			provider(core, "cluster-api"),
+			[]v1alpha2.Provider{provider(infrastructure, "aws", contract("v1beta2"), wants("v1.1.0", "v1.0.0"))},
+			"v1beta1", incompatible(
+				"waiting until InfrastructureProvider system/aws has changed from v1.0.0 to v1.1.0, which comes first"),
+		},
+		"v1beta1 with a provider v1beta2, whose change has failed": {
+			provider(core, "cluster-api"),
+			[]v1alpha2.Provider{
+				provider(infrastructure, "aws", contract("v1beta2"), wants("v1.1.0", "v1.0.0"), observed, upgradeFailed),
+			},
+			"v1beta1", incompatible("this version of core has the Cluster API contract v1beta1, but " +
+				"InfrastructureProvider system/aws has v1beta2; its change from v1.0.0 to v1.1.0 has not succeeded, " +
+				"and its condition Ready says why; core follows once it has"),
 		},
 		"v1beta1 with a provider that is not installed": {
 			provider(core, "cluster-api"),

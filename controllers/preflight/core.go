@@ -11,11 +11,11 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
-// CoreReady checks that the CoreProvider of the provider's cluster is ready. For core itself there
-// is nothing to check.
+// CoreReady checks that the CoreProvider of the provider's cluster is ready, or would be if its resource did not
+// ask for another version. For core itself there is nothing to check.
 func (c *Checker) CoreReady(ctx context.Context, provider v1alpha2.Provider) error {
 	core, err := c.needed(ctx, provider)
-	if err != nil || core == nil || conditions.IsReady(core) {
+	if err != nil || core == nil || conditions.IsReady(core) || KeepsVersion(core) {
 		return err
 	}
 
@@ -61,13 +61,19 @@ func (c *Checker) core(ctx context.Context, provider v1alpha2.Provider) (v1alpha
 		return p.GetName() != v1alpha2.CoreProviderName || !c.Cluster.Same(p, provider)
 	})
 
+	return preferred(cores), nil
+}
+
+// preferred returns which of several resources for the same provider counts: the one that has installed it, before
+// that the oldest, and one that is being deleted only if there is no other; nil if there is none.
+func preferred(all []v1alpha2.Provider) v1alpha2.Provider {
 	for _, matches := range []func(v1alpha2.Provider) bool{isInstalled, stays, anyProvider} {
-		if core := oldest(cores, matches); core != nil {
-			return core, nil
+		if p := oldest(all, matches); p != nil {
+			return p
 		}
 	}
 
-	return nil, nil
+	return nil
 }
 
 // stays reports whether a resource is not being deleted.

@@ -45,6 +45,16 @@ func TestCoreReady(t *testing.T) {
 				message:   "waiting for CoreProvider system/cluster-api to become ready",
 			},
 		},
+		"a core whose change was rolled back": {
+			provider(core, "cluster-api", wants("v1.1.0", "v1.0.0"), newest("v1.0.0"), notReady(v1alpha2.InstallFailedReason)),
+			provider(infrastructure, "aws"),
+			want{},
+		},
+		"a core whose change is in progress": {
+			provider(core, "cluster-api", wants("v1.1.0", "v1.0.0"), newest("v1.1.0"), notReady(v1alpha2.ProgressingReason)),
+			provider(infrastructure, "aws"),
+			want{reason: waiting, waiting: true, message: "waiting for CoreProvider system/cluster-api to become ready"},
+		},
 		"a core with another name": {provider(core, "capi", ready), provider(infrastructure, "aws"), noCore},
 		"a core of another cluster": {
 			provider(core, "cluster-api", ready), provider(infrastructure, "aws", remote("there")), noCore,

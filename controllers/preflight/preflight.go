@@ -4,8 +4,10 @@ package preflight
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,15 +25,28 @@ type Error struct {
 	Reason string
 	// Message describes the problem and how to fix it.
 	Message string
-	// Waiting reports whether another provider resource has to change, which is watched. Otherwise the
-	// user has to change this resource, its Secret or the cluster.
+	// Waiting reports whether another provider resource has to change, or a CRD to be created, which is
+	// watched. Otherwise the user has to change this resource, its Secret or the cluster.
 	Waiting bool
+	// Until is when to check again even if nothing has changed that is watched; zero for never.
+	Until time.Time
+	// MissingKinds are the required kinds that the cluster does not serve.
+	MissingKinds []schema.GroupKind
 	// AllowCRDs reports whether the provider's CRDs may be applied nevertheless: all other checks
 	// have passed, and the installed core only has to become ready.
 	AllowCRDs bool
 }
 
 func (e *Error) Error() string { return e.Message }
+
+// MissingKinds returns the required kinds that the cluster does not serve, according to an error of a check.
+func MissingKinds(err error) []schema.GroupKind {
+	if failed := new(Error); errors.As(err, &failed) {
+		return failed.MissingKinds
+	}
+
+	return nil
+}
 
 // Checker runs the checks. All its methods return an *Error if a check fails, and any other error
 // if a check could not be made.
@@ -67,7 +82,11 @@ func (c *Checker) Installation(ctx context.Context, in Input) error {
 		return err
 	}
 
-	return c.RequiredAPIs(in.Mapper, in.RequiredKinds)
+	if err := c.RequiredAPIs(in.Mapper, in.RequiredKinds); err != nil {
+		return err
+	}
+
+	return c.Dependencies(ctx, in.Provider)
 }
 
 // Variables checks that no required variable is missing.
@@ -88,12 +107,19 @@ func (*Checker) Variables(provider v1alpha2.Provider, missing []string) error {
 	}
 }
 
+// apiRetry is how long to wait before looking for a missing API again: it need not be that of a CRD, and one is
+// found a little later than its CRD is established.
+const apiRetry = 10 * time.Second
+
 // RequiredAPIs checks that the target serves the kinds, given as Kind.version.group, which in
 // practice are those of cert-manager.
-func (*Checker) RequiredAPIs(mapper meta.RESTMapper, kinds []string) error {
-	var missing []string
+func (*Checker) RequiredAPIs(mapper meta.RESTMapper, required []string) error {
+	var (
+		missing []string
+		kinds   []schema.GroupKind
+	)
 
-	for _, kind := range kinds {
+	for _, kind := range required {
 		gvk, _ := schema.ParseKindArg(kind)
 		if gvk == nil {
 			return fmt.Errorf("the chart requires the kind %q, which does not have the form Kind.version.group", kind)
@@ -102,6 +128,8 @@ func (*Checker) RequiredAPIs(mapper meta.RESTMapper, kinds []string) error {
 		_, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 		if meta.IsNoMatchError(err) {
 			missing = append(missing, kind)
+			kinds = append(kinds, gvk.GroupKind())
+
 			continue
 		}
 
@@ -115,7 +143,10 @@ func (*Checker) RequiredAPIs(mapper meta.RESTMapper, kinds []string) error {
 	}
 
 	return &Error{
-		Reason: v1alpha2.CertManagerMissingReason,
+		Reason:       v1alpha2.CertManagerMissingReason,
+		Waiting:      true,
+		Until:        time.Now().Add(apiRetry),
+		MissingKinds: kinds,
 		Message: fmt.Sprintf(
 			"the cluster does not serve %s, which the provider needs; install cert-manager",
 			strings.Join(missing, ", ")),

@@ -64,7 +64,8 @@ func TestRequiredAPIs(t *testing.T) {
 		"missing": {
 			[]string{"Certificate.v1.cert-manager.io", "Issuer.v1.cert-manager.io", "Widget.v1.example.com"},
 			want{
-				reason: v1alpha2.CertManagerMissingReason,
+				reason:  v1alpha2.CertManagerMissingReason,
+				waiting: true,
 				message: "the cluster does not serve Issuer.v1.cert-manager.io, Widget.v1.example.com, which the provider " +
 					"needs; install cert-manager",
 			},

@@ -129,10 +129,5 @@ func expect(t *testing.T, err error, w want) {
 
 	var failed *preflight.Error
 	g.Expect(errors.As(err, &failed)).To(BeTrue(), "%v", err)
-	g.Expect(failed).To(Equal(&preflight.Error{
-		Reason:    w.reason,
-		Message:   w.message,
-		Waiting:   w.waiting,
-		AllowCRDs: w.allowCRDs,
-	}))
+	g.Expect(want{failed.Reason, failed.Message, failed.Waiting, failed.AllowCRDs}).To(Equal(w))
 }

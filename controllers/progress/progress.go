@@ -90,6 +90,23 @@ func (w *Writer) Waiting(ctx context.Context, what string) {
 	w.saved = sent
 }
 
+// Record makes a change of the status at once, before something is done that others must know of.
+func (w *Writer) Record(ctx context.Context, change func(*v1alpha2.ProviderStatus)) error {
+	w.stop(ctx)
+
+	sent := clone(w.saved)
+	change(sent.GetStatus())
+
+	// A copy takes the answer, as in Waiting.
+	if err := w.patch(ctx, w.saved, clone(sent)); err != nil {
+		return err
+	}
+
+	w.saved = sent
+
+	return nil
+}
+
 // Pause ends Doing before the resource itself is written, which a status in between would make a conflict.
 // The status of provider, which the reconcile computes, stays.
 func (w *Writer) Pause(ctx context.Context, provider v1alpha2.Provider) {
@@ -115,6 +132,11 @@ func (w *Writer) Save(ctx context.Context, provider v1alpha2.Provider) error {
 	}
 
 	return w.patch(ctx, w.saved, provider)
+}
+
+// Discard gives provider the status that was written last, so that Save writes nothing of what was computed since.
+func (w *Writer) Discard(provider v1alpha2.Provider) {
+	w.saved.GetStatus().DeepCopyInto(provider.GetStatus())
 }
 
 // stop ends the notice, and returns the answer of the API server; nil if nothing was written.

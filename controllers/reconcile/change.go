@@ -37,7 +37,10 @@ func (r *run) makePlan(ctx context.Context) Result {
 
 	r.planned = true
 
-	request := plan.Request{Provider: r.provider, Scope: r.target.Client, Refresh: r.policy.Requested}
+	request := plan.Request{
+		Provider: r.provider, Scope: r.target.Client, Selected: r.selection.Version, Refresh: r.policy.Requested,
+	}
+
 	if r.installed.record != nil {
 		request.Installed = r.installed.record.Objects
 	}
@@ -185,7 +188,7 @@ const rollbackDigestPrefix = "rollback-"
 // rollbackGoal returns the goal that spec.release.rollbackTo describes.
 func (r *run) rollbackGoal(revision int) goal {
 	to := r.rollbackOptions(revision, "spec.release.rollbackTo")
-	to.Request = plan.Asked(r.provider)
+	to.Request = r.asked()
 
 	to.Digest = fmt.Sprintf("%s%d", rollbackDigestPrefix, revision)
 	if to.Paused {

@@ -10,11 +10,13 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
 
 // end writes the status and the conditions of a run, and returns when the resource comes back.
 func (r *run) end(result Result) (ctrl.Result, error) {
+	r.provider.GetStatus().ObservedGeneration = r.provider.GetGeneration()
 	r.writeStatus()
 	r.writeConditions()
 
@@ -74,6 +76,8 @@ func (r *run) writeStatus() {
 	if contract := r.installed.record.Contract; contract != "" {
 		status.Contract = &contract
 	}
+
+	r.warn(r.provider, v1alpha2.AutomaticUpgradeFailedReason, "Upgrade", autoupgrade.Report(r.provider, r.forUpgrade())...)
 }
 
 // isUninstalledByOthers reports whether another program uninstalled the release, which is respected.
@@ -97,8 +101,7 @@ func (r *run) forgetInstalled() {
 
 	for _, condition := range []string{
 		v1alpha2.ProviderUpgradedCondition,
-		v1alpha2.PausedCondition,
-		v1alpha2.DriftedCondition,
+		v1alpha2.PausedCondition, v1alpha2.DriftedCondition,
 		v1alpha2.SourceChangedCondition,
 	} {
 		conditions.Delete(r.provider, condition)
@@ -115,6 +118,7 @@ func historyStatus(history state.History) []v1alpha2.ReleaseRevision {
 			Revision:    int64(revision.Number),
 			Version:     revision.Version,
 			ChartDigest: revision.ChartDigest,
+			Adopted:     int64(revision.Adopted),
 			Status:      string(revision.Status),
 			Time:        metav1.NewTime(revision.Created),
 		})

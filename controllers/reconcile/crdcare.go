@@ -151,11 +151,11 @@ func (i *installed) isStaged() bool {
 // settled returns the objects of the revision that do not wait for others, and should exist.
 func (i *installed) settled() []object.Key {
 	return slices.DeleteFunc(i.record.Needed(i.revision), func(o object.Key) bool {
-		return slices.Contains(i.waiting, o)
+		return stages.Waits(i.waiting, o)
 	})
 }
 
-// findWaiting finds the objects of a staged revision that wait for all others.
+// findWaiting finds the objects of a staged revision that wait for others.
 func (r *run) findWaiting(ctx context.Context) error {
 	if !r.installed.isStaged() {
 		return nil
@@ -166,7 +166,7 @@ func (r *run) findWaiting(ctx context.Context) error {
 		return err
 	}
 
-	r.installed.waiting = r.target.Releases.Waiting(r.installed.record, own)
+	r.installed.waiting = r.target.Releases.Waiting(r.installed.record, r.installed.revision, own)
 
 	return nil
 }
@@ -175,7 +175,7 @@ func (r *run) findWaiting(ctx context.Context) error {
 // What is not possible yet, because a webhook does not answer or a finalizer is left, is tried again: it is
 // no failure of the revision before its deadline.
 func (r *run) advance(ctx context.Context) Result {
-	if !r.installed.isStaged() || r.provider.GetSpec().Paused || !r.installed.othersHealthy() {
+	if !r.installed.isStaged() || r.lacksManager() || !r.installed.othersHealthy() {
 		return Result{}
 	}
 
@@ -202,20 +202,37 @@ func (r *run) advance(ctx context.Context) Result {
 	}
 
 	r.failure = err
+	r.reportAdopted(result.Adopted)
 
-	return inOrder(ctx, r.observe, r.correctDrift, r.checkHealth)
+	return inOrder(ctx, r.observe, r.correctDrift, r.checkHealth, r.comeBack)
+}
+
+// comeBack brings the provider back at once if the next step with the revision can be taken already: no watch shows
+// when objects without a status become healthy.
+func (r *run) comeBack(context.Context) Result {
+	if r.installed.isStaged() && r.installed.othersHealthy() {
+		r.Wake(v1alpha2.Label(r.provider), r.provider.GetNamespace(), 0)
+	}
+
+	return Result{}
+}
+
+// lacksManager reports whether the next step with a staged revision needs the manager of a provider that is paused:
+// to admit objects of its own kinds, or to process the finalizers of those that are deleted.
+func (r *run) lacksManager() bool {
+	return r.provider.GetSpec().Paused && (len(r.installed.waiting) == 0 || r.installed.waiting[0].Own)
 }
 
 // mayTakeLonger reports whether the revision works, but cannot be completed yet: the provider is paused, so
-// that nothing admits objects of its own kinds, or such objects are being deleted with what they represent.
+// that its manager does not run, or objects are being deleted with what they represent.
 func (r *run) mayTakeLonger() bool {
-	paused := r.provider.GetSpec().Paused && r.installed.othersHealthy()
+	paused := r.lacksManager() && r.installed.othersHealthy()
 	return r.installed.isStaged() && (paused || r.installed.removing)
 }
 
 // othersHealthy reports whether all objects but those that wait for them are healthy.
 func (i *installed) othersHealthy() bool {
 	return !slices.ContainsFunc(i.health.Unhealthy(), func(h health.ObjectHealth) bool {
-		return !slices.Contains(i.waiting, h.Object)
+		return !stages.Waits(i.waiting, h.Object)
 	})
 }

@@ -40,7 +40,7 @@ func (e *unsafeError) Error() string {
 
 // changeCRDs applies the CRDs of the plan that have changed, once that is safe.
 func (r *run) changeCRDs(ctx context.Context) Result {
-	result := r.applyCRDs(ctx, r.plan.Applied, r.prepareBefore)
+	result := r.applyCRDs(ctx, r.plan.Applied, r.prepareBefore, r.awaitTurnBefore)
 	r.crdsChanged = !result.Ends()
 
 	return result

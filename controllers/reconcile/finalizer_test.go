@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/test/bed/bedtest"
 	"github.com/capstan-project/capstan/test/harness"
 )
@@ -21,7 +22,7 @@ func TestSetFinalizerKeepsOthers(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(harness.InstallCRDs(ctx, live, "../..")).To(Succeed())
 
-	r := &Reconciler{Dependencies: &Dependencies{Client: live}}
+	r := &Reconciler{Dependencies: &Dependencies{Client: fresh.NewClient(live, live)}}
 	key := client.ObjectKey{Namespace: "default", Name: "aws"}
 	g.Expect(live.Create(ctx, &v1alpha2.InfrastructureProvider{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -25,14 +26,18 @@ func TestForget(t *testing.T) {
 		Upgrades: upgrades.NewTracker(nil, nil),
 	}}
 
+	asked := time.Now()
 	learn := func(uid types.UID) {
+		r.arrivals.Of(&metav1.ObjectMeta{UID: uid}, asked)
 		r.remember(name, uid)
 		r.permitted.add(uid, "digest")
 		r.corrections.Record(drift.Subject{Resource: uid, Object: manager}, time.Now(), false)
 	}
 	knows := func(uid types.UID) []bool {
 		next := r.corrections.Next(drift.Subject{Resource: uid, Object: manager})
-		return []bool{r.permitted.has(uid, "digest"), !next.IsZero()}
+		arrived := r.arrivals.Of(&metav1.ObjectMeta{UID: uid}, asked.Add(time.Hour)).Equal(asked)
+
+		return []bool{r.permitted.has(uid, "digest"), !next.IsZero(), arrived}
 	}
 
 	learn("a")

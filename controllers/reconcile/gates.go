@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/crds"
-	"github.com/capstan-project/capstan/controllers/foreign"
 	"github.com/capstan-project/capstan/controllers/metrics"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
@@ -32,6 +36,10 @@ func (r *run) checkGates(ctx context.Context) Result {
 		RequiredKinds:    r.plan.Chart.RequiredKinds(),
 		MissingVariables: r.plan.MissingVariables,
 	})
+
+	// Until they are served, changes of their CRDs bring the resource back.
+	r.target.CRDs.Await(v1alpha2.Label(r.provider), preflight.MissingKinds(err)...)
+
 	if err != nil {
 		return failed(err, applying)
 	}
@@ -50,8 +58,12 @@ func (r *run) checkGates(ctx context.Context) Result {
 }
 
 // needsCore reports whether core must be healthy before the plan is applied: for a first install, and
-// for another contract.
+// for another contract. A plain Helm chart has no contract: cert-manager's is installed before core.
 func (r *run) needsCore() bool {
+	if r.plan.Chart.Contract() == "" {
+		return false
+	}
+
 	if len(r.installed.history.Revisions) == 0 {
 		return true
 	}
@@ -59,6 +71,78 @@ func (r *run) needsCore() bool {
 	installed := r.installed.record
 
 	return installed != nil && installed.Contract != "" && installed.Contract != r.plan.Chart.Contract()
+}
+
+// selectVersion selects the version that the range of the resource resolves to, if the operator may do so.
+func (r *run) selectVersion(ctx context.Context) Result {
+	selection, err := r.Automatic.Select(ctx, r.provider, r.forUpgrade())
+	r.selection = selection
+
+	return failed(err, fetching)
+}
+
+// forUpgrade returns what automatic upgrades have to know of what is installed.
+func (r *run) forUpgrade() autoupgrade.Installed {
+	found := autoupgrade.Installed{History: r.installed.history}
+
+	if record := r.installed.record; record != nil {
+		found.Contract, found.Description = record.Contract, record.Description
+	}
+
+	switch {
+	case r.provider.GetSpec().Paused:
+		found.Obstacle = "spec.paused is true"
+	case !r.installed.healthy():
+		found.Obstacle = "the provider is not healthy"
+	case r.deviations != nil && len(leftDeviations(*r.deviations)) > 0:
+		found.Obstacle = "objects have drifted"
+	}
+
+	return found
+}
+
+// checkUpgrade makes sure that the plan of an automatic upgrade is what was selected.
+func (r *run) checkUpgrade(context.Context) Result {
+	if !r.selection.Starts() || r.inputsProblem != nil {
+		return Result{}
+	}
+
+	return failed(r.selection.Check(r.plan.Version, r.plan.Chart.Contract(), r.installed.record.Contract), fetching)
+}
+
+// takeBack returns to the version that is installed if a check prevents an automatic upgrade that was about to start,
+// and nothing was changed: that the operator cannot upgrade it makes the provider no less ready.
+func (r *run) takeBack(result Result) bool {
+	stopped := result.Outcome == Stalled || r.inputsProblem != nil && result.Outcome != Repeated
+	if !r.selection.Starts() || !stopped || r.applied || r.crdsChanged {
+		return false
+	}
+
+	if !result.Ends() {
+		result = *r.inputsProblem
+	}
+
+	r.selection = r.Automatic.Block(r.provider, r.selection, result.Message, r.installed.history)
+	r.provider.GetStatus().DesiredVersion = r.selection.Version
+	r.prepared, r.inputsProblem, r.coreProblem, r.crdReport = nil, nil, nil, nil
+
+	return true
+}
+
+// announceUpgrade makes an automatic upgrade known before it starts: the status is what other providers' upgrades
+// wait for, also if the operator stops before the end of this run.
+func (r *run) announceUpgrade(ctx context.Context) Result {
+	if !r.selection.Starts() || !r.applies() {
+		return Result{}
+	}
+
+	err := r.status.Record(ctx, r.selection.Started(r.installed.revision.Number, r.Clock.Now()))
+	if err == nil {
+		r.Events.Eventf(r.provider, nil, corev1.EventTypeNormal, v1alpha2.AutomaticUpgradeReason, "Upgrade", "%s",
+			note(r.selection.String()))
+	}
+
+	return failed(err, applying)
 }
 
 // prepareBefore prepares the installation or upgrade before its CRDs are applied, so that nothing is touched
@@ -84,7 +168,7 @@ func (r *run) prepareBefore(ctx context.Context, planned *crds.Plan) Result {
 func (r *run) preparePlan(
 	ctx context.Context, observed state.Observed, options release.PrepareOptions,
 ) (_ *release.Prepared, err error) {
-	r.plan.Release.Request = plan.Asked(r.provider)
+	r.plan.Release.Request = r.asked()
 
 	if r.plan.Release.Own, err = r.ownKinds(ctx); err != nil {
 		return nil, err
@@ -93,13 +177,41 @@ func (r *run) preparePlan(
 	return r.target.Releases.Prepare(ctx, r.plan.Release, observed, options)
 }
 
-// recordAdopted records with the revision which version another program has installed before.
-func (r *run) recordAdopted(ctx context.Context) error {
-	version, err := foreign.Version(ctx, r.target.APIReader, r.provider, r.prepared.Adopts())
-	r.prepared.SetAdoptedVersion(version)
+// awaitTurn ends the change while another provider has to change its version first. It is the last check, because
+// resources that are changed together arrive one after the other.
+func (r *run) awaitTurn(ctx context.Context) Result {
+	installed := r.installed.record
+	if !r.applies() || installed != nil && installed.AppVersion == r.plan.Chart.Version() {
+		return Result{}
+	}
 
-	return err
+	if result := r.settle(); installed != nil && result.Ends() {
+		return result
+	}
+
+	return failed(r.Preflight.Turn(ctx, r.provider, r.plan.Chart.Contract()), applying)
 }
+
+// settleTime is how soon after a provider core may change and still comes before it. It usually takes longer to get
+// a new version from its source.
+const settleTime = 500 * time.Millisecond
+
+// settle ends a run in which core would not have changed yet if it were changed together with the provider.
+func (r *run) settle() Result {
+	if r.Type == v1alpha2.CoreProviderType || !r.policy.SpecChanged {
+		return Result{}
+	}
+
+	until := r.arrivals.Of(r.provider, r.began).Add(settleTime)
+	if !time.Now().Before(until) {
+		return Result{}
+	}
+
+	return Result{Outcome: Repeated, At: until}
+}
+
+// awaitTurnBefore is awaitTurn before CRDs are applied.
+func (r *run) awaitTurnBefore(ctx context.Context, _ *crds.Plan) Result { return r.awaitTurn(ctx) }
 
 // waitForCore ends the change while core is not healthy and the plan needs it to be. What it lets pass
 // has passed all gates.

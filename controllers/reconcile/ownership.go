@@ -91,8 +91,7 @@ func (r *run) recorded(ctx context.Context) func(v1alpha2.Provider) bool {
 }
 
 // claim makes sure that no other resource installs the provider at the same time. The claim lasts until
-// the status says that the provider is installed. The cache may not have the status of another
-// resource yet, so that is read from the API server.
+// the status says that the provider is installed.
 func (r *run) claim(ctx context.Context) Result {
 	if !r.applies() || r.provider.GetStatus().Release != nil {
 		return Result{}
@@ -104,12 +103,22 @@ func (r *run) claim(ctx context.Context) Result {
 				"delete one of the two", r.provider.ProviderType(), r.provider.GetName()), time.Now().Add(minRetry))
 	}
 
-	current := &preflight.Checker{Client: r.APIReader, Cluster: r.Clusters.Identity}
+	current := &preflight.Checker{Client: r.currentResources(), Cluster: r.Clusters.Identity}
 	if err := current.Identity(ctx, r.provider, r.recorded(ctx)); err != nil {
 		return failed(err, applying)
 	}
 
 	return failed(r.checkInstalledByOthers(ctx), applying)
+}
+
+// currentResources returns a reader of provider resources that misses nothing that was written before. If the operator
+// reconciles only some of them, others may have operators of their own, so all are read from the API server.
+func (r *run) currentResources() client.Reader {
+	if r.Scope.Selector != nil && !r.Scope.Selector.Empty() || len(r.Scope.Namespaces) > 0 {
+		return r.APIReader
+	}
+
+	return r.Client.Current()
 }
 
 // checkInstalledByOthers makes sure that no other program has installed the provider in another namespace: both
@@ -259,4 +268,12 @@ func (r *run) reportAdopted(adopted []object.Key) {
 	slices.Sort(names)
 	r.Events.Eventf(r.provider, nil, corev1.EventTypeNormal, v1alpha2.AdoptedReason, "Adopt", "%s",
 		note(fmt.Sprintf("Adopted %d objects that existed: %s", len(names), object.List(names, maxNamed))))
+}
+
+// recordAdopted records with the revision which version another program has installed before.
+func (r *run) recordAdopted(ctx context.Context) error {
+	version, err := foreign.Version(ctx, r.target.APIReader, r.provider, r.prepared.Adopts())
+	r.prepared.SetAdoptedVersion(version)
+
+	return err
 }

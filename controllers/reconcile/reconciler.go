@@ -34,10 +34,13 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/arrival"
+	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/claims"
 	"github.com/capstan-project/capstan/controllers/clock"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/foreign"
+	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/longwait"
 	"github.com/capstan-project/capstan/controllers/metrics"
@@ -56,10 +59,9 @@ const (
 	remoteTimeout = time.Minute
 	// planTimeout bounds finding out what to install, which may take requests to a source.
 	planTimeout = 2 * time.Minute
+	// conflictRetry is how soon a resource that another program has changed meanwhile is read again.
+	conflictRetry = 100 * time.Millisecond
 )
-
-// conflictRetry is how soon a resource that another program has changed meanwhile is read again.
-const conflictRetry = 100 * time.Millisecond
 
 // Reconciler reconciles the resources of one kind. What it knows about a provider during a reconcile
 // is in a run.
@@ -73,8 +75,8 @@ type Reconciler struct {
 
 // Dependencies are shared by the reconcilers of all kinds.
 type Dependencies struct {
-	// Client reads provider resources from the cache, and writes them.
-	Client client.Client
+	// Client reads provider resources, and writes them.
+	Client *fresh.Client
 	// APIReader reads from the API server.
 	APIReader client.Reader
 	// Scope selects the resources that are reconciled.
@@ -84,6 +86,8 @@ type Dependencies struct {
 	Planner   *plan.Planner
 	Preflight *preflight.Checker
 	Upgrades  *upgrades.Tracker
+	// Automatic selects the versions of automatic upgrades.
+	Automatic *autoupgrade.Selector
 	Events    events.EventRecorder
 	// Clock is that of the API server with the provider resources.
 	Clock *clock.Clock
@@ -101,14 +105,15 @@ type Dependencies struct {
 	permitted   permitted
 	claims      claims.Set
 	searches    foreign.Searches
+	arrivals    arrival.Times
 }
 
 // Reconcile brings one provider closer to what its resource asks for, and never waits for anything to
 // become ready.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
-	// Uncached: a status older than our own last write would hide that it must change back.
+	// A status older than our own last write would hide that it must change back.
 	provider := r.Type.New()
-	if err := r.APIReader.Get(ctx, req.NamespacedName, provider); err != nil {
+	if err := r.Client.Read(ctx, req.NamespacedName, provider); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.forgetGone(req.NamespacedName)
 		}
@@ -136,9 +141,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	defer func() {
 		makePrintable(provider)
 		r.announce(provider, before)
-		provider.GetStatus().ObservedGeneration = provider.GetGeneration()
 		err = errors.Join(err, status.Save(ctx, provider))
 		r.claims.Release(provider.GetUID())
+		r.Automatic.Release(provider.GetUID())
 	}()
 
 	if owned != nil {
@@ -193,6 +198,11 @@ func (r *Reconciler) perform(
 	r.Metrics.InitCounters(provider)
 
 	result := run.reconcile(ctx)
+	if result.Outcome == Repeated {
+		status.Discard(provider)
+		return ctrl.Result{RequeueAfter: until(result.At)}, nil
+	}
+
 	provider.GetStatus().LastHandledReconcileAt = provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation]
 
 	ended, err := run.end(result)

@@ -27,6 +27,14 @@ func requested(provider v1alpha2.Provider) bool {
 	return provider.GetAnnotations()[v1alpha2.ReconcileRequestAnnotation] != provider.GetStatus().LastHandledReconcileAt
 }
 
+// asked returns what the resource asks for, with the automatic upgrade that it has had since, if any.
+func (r *run) asked() state.Request {
+	asked := plan.Asked(r.provider)
+	asked.Automatic = r.selection.Automatic
+
+	return asked
+}
+
 // asksAgain reports whether the resource asks for something since the newest revision that records a
 // request. As long as there is none, the status tells.
 func (r *run) asksAgain() bool {
@@ -37,7 +45,7 @@ func (r *run) asksAgain() bool {
 		return r.policy.Requested || r.policy.SpecChanged && len(history.Revisions) > 0
 	}
 
-	return last.Request != plan.Asked(r.provider)
+	return last.Request != r.asked()
 }
 
 // changePolicy returns the policy for the change. A failed revision that has become healthy after all is
@@ -63,7 +71,7 @@ func (r *run) assess() {
 	history := r.installed.history
 	r.desired = r.goal.digest
 
-	r.pin, r.pinned = history.Pin(plan.Asked(r.provider), r.goal.digest, r.basis, r.watched)
+	r.pin, r.pinned = history.Pin(r.asked(), r.goal.digest, r.basis, r.watched)
 	if r.pinned {
 		r.desired = r.pin.Digest
 	}
@@ -89,7 +97,7 @@ func (r *run) applies() bool { return r.decision.Action == state.Apply }
 // later although the resource does not is then known not to be a request. A request by annotation is not
 // handled while inputs are missing: it takes effect once they can be used.
 func (r *run) markHandled(ctx context.Context) Result {
-	revision, asked := r.installed.revision, plan.Asked(r.provider)
+	revision, asked := r.installed.revision, r.asked()
 
 	handled := r.decision.Action == state.None || r.decision.Action == state.Hold
 	missing := r.inputsProblem != nil && revision.Request.SameSpec(asked)
@@ -105,6 +113,7 @@ func (r *run) markHandled(ctx context.Context) Result {
 func (r *run) marked(resourceVersion string, err error) Result {
 	if err == nil {
 		r.installed.revision.ResourceVersion = resourceVersion
+		r.Automatic.Recheck(r.provider)
 	}
 
 	return failed(err, applying)
@@ -114,7 +123,7 @@ func (r *run) marked(resourceVersion string, err error) Result {
 // was installed before: the problem is then reported, but what is installed is as desired, and nothing
 // is tried unless it fails.
 func (r *run) planFailed(problem Result) Result {
-	pin, pinned := r.installed.history.Pin(plan.Asked(r.provider), "", state.Basis{}, r.watched)
+	pin, pinned := r.installed.history.Pin(r.asked(), "", state.Basis{}, r.watched)
 	if !pinned {
 		return problem
 	}

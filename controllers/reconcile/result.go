@@ -53,6 +53,8 @@ const (
 	Retrying
 	// Idle means that nothing is done, although the provider is not ready: it is suspended.
 	Idle
+	// Repeated means that the run was too early. It is repeated at Result.At, and writes nothing to the resource.
+	Repeated
 )
 
 // Result is how a step or a run ended. The zero Result continues with the next step.
@@ -96,19 +98,15 @@ const (
 // The reasons of errors that no row of the table knows: errors of finding out what is asked for, and of
 // applying it.
 const (
-	fetching = v1alpha2.ComponentsFetchErrorReason
-	applying = v1alpha2.InstallFailedReason
-)
-
-const (
+	fetching        = v1alpha2.ComponentsFetchErrorReason
+	applying        = v1alpha2.InstallFailedReason
 	preflightFailed = v1alpha2.PreflightCheckCondition
 	installFailed   = v1alpha2.ProviderInstalledCondition
 )
 
 // row maps one type of error to a result.
 type row struct {
-	// err is the type of the error.
-	err reflect.Type
+	err reflect.Type // of the error
 	// fill completes the result if the error is, or wraps, one of the type; false if it is not.
 	fill func(error, *Result) bool
 }
@@ -139,6 +137,7 @@ var errorTable = []row{
 
 		if e.Waiting {
 			result.Outcome = Waiting
+			result.At = e.Until
 		}
 	}),
 
@@ -202,6 +201,7 @@ var errorTable = []row{
 
 	// The same chart and values would be refused again.
 	on[*release.RenderError](installFailed, v1alpha2.InstallFailedReason, Stalled),
+	on[*release.AnnotationError](installFailed, v1alpha2.InstallFailedReason, Stalled),
 	on[*release.UnknownKindError](installFailed, v1alpha2.InstallFailedReason, Stalled),
 	on[*ownedError](preflightFailed, v1alpha2.MoreThanOneProviderInstanceExistsReason, Stalled),
 	on[*foreignError](installFailed, v1alpha2.InstallFailedReason, Stalled),

@@ -61,6 +61,10 @@ var errorCases = map[string]errorCase{
 		err:       &preflight.Error{Reason: v1alpha2.WaitingForCoreProviderReadyReason, Waiting: true},
 		condition: preflightFailed, reason: v1alpha2.WaitingForCoreProviderReadyReason, outcome: Waiting,
 	},
+	"a check that waits for an API": {
+		err:       &preflight.Error{Reason: v1alpha2.CertManagerMissingReason, Waiting: true, Until: limit},
+		condition: preflightFailed, reason: v1alpha2.CertManagerMissingReason, outcome: Waiting, at: limit,
+	},
 	"a resource that cluster-api-operator manages": {
 		err:       &predecessor.RunningError{Until: limit},
 		condition: preflightFailed, reason: v1alpha2.OtherOperatorRunningReason, outcome: Waiting, at: limit,
@@ -177,6 +181,10 @@ var errorCases = map[string]errorCase{
 		err:       &release.RenderError{},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
+	"an object with an invalid annotation": {
+		err:       &release.AnnotationError{},
+		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
+	},
 	"an unknown kind": {
 		err:       &release.UnknownKindError{Objects: []object.Key{{Name: "x"}}},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
@@ -186,7 +194,7 @@ var errorCases = map[string]errorCase{
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
 	"an object of another release": {
-		err:       &release.ConflictError{Conflicts: []cluster.Conflict{{Owner: "a/b"}}},
+		err:       &release.ConflictError{Conflicts: []cluster.Conflict{{Reason: "belongs to release a/b"}}},
 		condition: installFailed, reason: v1alpha2.InstallFailedReason, outcome: Stalled,
 	},
 	"a release of another program": {

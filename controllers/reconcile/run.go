@@ -4,18 +4,20 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/autoupgrade"
 	"github.com/capstan-project/capstan/controllers/clusters"
 	"github.com/capstan-project/capstan/controllers/crds/safety"
 	"github.com/capstan-project/capstan/controllers/health"
-	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/preflight"
 	"github.com/capstan-project/capstan/controllers/progress"
 	"github.com/capstan-project/capstan/controllers/release"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/waves"
 	"github.com/capstan-project/capstan/controllers/upgrades"
 )
 
@@ -31,6 +33,7 @@ type run struct {
 	provider v1alpha2.Provider
 	target   *clusters.Target
 	policy   state.Policy
+	began    time.Time
 	// status says what is being done while that takes long.
 	status *progress.Writer
 	// self is how the resource is recorded as the owner of its release.
@@ -54,6 +57,9 @@ type run struct {
 
 	// identified is set if no other resource has installed the provider.
 	identified bool
+
+	// selection is the version that the range of the resource resolves to.
+	selection autoupgrade.Selection
 
 	// What the change finds out: the plan and its basis, the goal for the release, and the decision about
 	// it. inputsProblem is why inputs could not be used that are not needed for what is installed.
@@ -102,9 +108,9 @@ type installed struct {
 	record *release.Record
 	// health of the record's objects; nil until it was read.
 	health *health.Report
-	// waiting are the objects of a staged revision that wait for the others, and removing is set while all
+	// waiting are the objects of a staged revision that wait for others, and removing is set while all
 	// that is left to do is to wait for deletions.
-	waiting  []object.Key
+	waiting  []waves.Held
 	removing bool
 }
 
@@ -115,20 +121,19 @@ func newRun(r *Reconciler, provider v1alpha2.Provider, target *clusters.Target) 
 	spec := plan.ReleaseSpec(provider.GetSpec())
 	status := provider.GetStatus()
 
-	timeout := defaultTimeout
-	if spec.Timeout != nil {
-		timeout = spec.Timeout.Duration
-	}
+	retryInterval := ptr.Deref(spec.RetryInterval, metav1.Duration{})
+	timeout := ptr.Deref(spec.Timeout, metav1.Duration{Duration: defaultTimeout})
 
-	run := &run{Reconciler: r, provider: provider, target: target, policy: state.Policy{
-		Retries:     int(ptr.Deref(spec.Retries, defaultRetries)),
-		Timeout:     timeout,
-		Rollback:    spec.OnFailure != v1alpha2.FailureNone,
-		Paused:      provider.GetSpec().Paused,
-		Revert:      spec.OnExternalChange == v1alpha2.ExternalChangeRevert,
-		Existed:     status.Release != nil,
-		SpecChanged: provider.GetGeneration() != status.ObservedGeneration,
-		Requested:   requested(provider),
+	run := &run{Reconciler: r, provider: provider, target: target, began: time.Now(), policy: state.Policy{
+		Retries:       int(ptr.Deref(spec.Retries, defaultRetries)),
+		RetryInterval: retryInterval.Duration,
+		Timeout:       timeout.Duration,
+		Rollback:      spec.OnFailure != v1alpha2.FailureNone,
+		Paused:        provider.GetSpec().Paused,
+		Revert:        spec.OnExternalChange == v1alpha2.ExternalChangeRevert,
+		Existed:       status.Release != nil,
+		SpecChanged:   provider.GetGeneration() != status.ObservedGeneration,
+		Requested:     requested(provider),
 	}}
 	if target != nil {
 		run.self = r.Clusters.Owner(provider, target)
@@ -159,6 +164,10 @@ func (r *run) reconcile(ctx context.Context) Result {
 
 	care := r.care(ctx)
 	change := r.change(ctx)
+
+	if change.Outcome == Repeated {
+		return change
+	}
 
 	// The change leaves another newest revision behind, or did not come to replace the one that
 	// care was deferred for.
@@ -247,9 +256,19 @@ func (r *run) change(ctx context.Context) Result {
 
 	result := inOrder(ctx,
 		r.checkIdentity,
-		r.makePlan,
-		r.decide,
+		r.selectVersion,
+		r.changeToSelected,
 	)
+	if r.takeBack(result) {
+		return r.changeToSelected(ctx)
+	}
+
+	return result
+}
+
+// changeToSelected brings the release to what the spec asks for in the selected version.
+func (r *run) changeToSelected(ctx context.Context) Result {
+	result := inOrder(ctx, r.makePlan, r.checkUpgrade, r.decide)
 	if result.Ends() || r.keeps() {
 		return result
 	}
@@ -259,7 +278,9 @@ func (r *run) change(ctx context.Context) Result {
 		r.checkPermissions,
 		r.claim,
 		r.changeCRDs,
+		r.awaitTurn,
 		r.waitForCore,
+		r.announceUpgrade,
 		r.apply,
 		r.waitForCRDs,
 	)

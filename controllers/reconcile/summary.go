@@ -280,7 +280,7 @@ func retryAfter(result Result, ready *metav1.Condition) time.Duration {
 
 // reportUpgrades shows in the status which upgrades the source offers.
 func (r *run) reportUpgrades(ctx context.Context) {
-	known := r.Upgrades.Look(r.provider)
+	known := r.Upgrades.Look(r.provider, time.Time{})
 
 	if status := r.provider.GetStatus(); known.Answered() {
 		status.AvailableUpgrades = known.Available(status.InstalledVersion, func(contract string) bool {

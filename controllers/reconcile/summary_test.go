@@ -310,7 +310,7 @@ func TestNeedsCore(t *testing.T) {
 		"the same contract":     {newTestRun(revision(1, state.StatusDeployed, former)), "v1beta1", "v1beta1", false},
 		"another contract":      {newTestRun(revision(1, state.StatusDeployed, former)), "v1beta1", "v1beta2", true},
 		"an unknown contract":   {newTestRun(revision(1, state.StatusDeployed, former)), "", "v1beta1", false},
-		"a plain chart instead": {newTestRun(revision(1, state.StatusDeployed, former)), "v1beta1", "", true},
+		"a plain chart instead": {newTestRun(revision(1, state.StatusDeployed, former)), "v1beta1", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.run.installed.record != nil {

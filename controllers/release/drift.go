@@ -54,7 +54,7 @@ func (e *Engine) Correct(
 // checkNewest returns an error unless the revision is the newest one and no other program works on
 // the release.
 func (e *Engine) checkNewest(ctx context.Context, release types.NamespacedName, revision int) error {
-	history, err := e.Observe(ctx, release)
+	history, err := e.observeLive(ctx, release)
 	if err != nil {
 		return err
 	}

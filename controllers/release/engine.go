@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"helm.sh/helm/v3/pkg/kube"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/clock"
+	"github.com/capstan-project/capstan/controllers/fresh"
 	"github.com/capstan-project/capstan/controllers/longwait"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
@@ -35,6 +37,9 @@ type Options struct {
 	// RequestTimeout limits each request to the API server, unless the configuration does. Default:
 	// 30s.
 	RequestTimeout time.Duration
+	// Records returns the metadata of the Secrets of a release, with managed fields that have the time of the
+	// last write, from a cache; it returns false if that does not have them. It is optional.
+	Records func(context.Context, types.NamespacedName) ([]metav1.PartialObjectMetadata, bool)
 }
 
 // Engine runs the releases of one cluster. It is safe for concurrent use.
@@ -45,6 +50,8 @@ type Engine struct {
 	metadata   metadata.Getter // of Secrets
 	records    *recordCache
 	clock      *clock.Clock
+	// seen are the versions of the Secrets of releases that were read or written last.
+	seen fresh.Lists[types.NamespacedName]
 
 	mu   sync.Mutex
 	busy map[types.NamespacedName]bool
@@ -216,16 +223,22 @@ func (e *Engine) run(
 // nothing if the release does not exist. A *CorruptError means that no revision can be decoded:
 // Prepared.Apply creates one that can.
 //
-// Objects of the release's own kinds are deleted first. While any of them still exists, the error is a
-// *RemainingError and nothing else is deleted: only the release's manager can process their finalizers.
-func (e *Engine) Uninstall(ctx context.Context, release types.NamespacedName, own OwnKinds) (Result, error) {
-	defer e.records.forget(release)
+// Objects are deleted in the order of their annotations, and those of the release's own kinds first: only the
+// release's manager can process their finalizers. While one still exists that others wait for, the error is a
+// *RemainingError and these are not deleted.
+func (e *Engine) Uninstall(
+	ctx context.Context, release types.NamespacedName, options RemoveOptions,
+) (Result, error) {
+	defer e.Forget(release)
 
-	return e.run(ctx, release, state.Observed{}, func(s *session) error { return s.uninstall(ctx, own) })
+	return e.run(ctx, release, state.Observed{}, func(s *session) error { return s.uninstall(ctx, options) })
 }
 
-// Forget drops the record of a release from memory.
-func (e *Engine) Forget(release types.NamespacedName) { e.records.forget(release) }
+// Forget drops what is known of a release from memory.
+func (e *Engine) Forget(release types.NamespacedName) {
+	e.records.forget(release)
+	e.seen.Forget(release)
+}
 
 // lock ensures that this process runs one action on a release at a time.
 func (e *Engine) lock(release types.NamespacedName) (unlock func(), err error) {

@@ -88,7 +88,7 @@ var _ = Describe("The engine", func() {
 		Expect(observe(ctx, engine, spec).State).To(Equal(state.Locked))
 		_, err := applyObserved(ctx, engine, spec, seen)
 		expectError[*release.LockedError](err)
-		_, err = engine.Uninstall(ctx, releaseIn(namespace), nil)
+		_, err = engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{})
 		expectError[*release.LockedError](err)
 
 		close(proceed)
@@ -105,7 +105,7 @@ var _ = Describe("The engine", func() {
 
 		_, err := applyObserved(cancelled, engine, spec, seen)
 		Expect(err).To(MatchError(context.Canceled))
-		_, err = engine.Uninstall(cancelled, releaseIn(namespace), nil)
+		_, err = engine.Uninstall(cancelled, releaseIn(namespace), release.RemoveOptions{})
 		Expect(err).To(MatchError(context.Canceled))
 		Expect(history(ctx, namespace)).To(BeEmpty())
 	})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
@@ -32,6 +33,8 @@ type (
 	RemoveError = cluster.RemoveError
 	// RemainingError means that objects which have to be gone first still exist.
 	RemainingError = cluster.RemainingError
+	// AnnotationError means that annotations of a release's objects are invalid.
+	AnnotationError = object.AnnotationError
 	// Remaining is an object that was deleted, but still exists.
 	Remaining = cluster.Remaining
 	// SearchError means that kinds could not be searched for objects of a release.

@@ -156,7 +156,7 @@ var _ = Describe("During an outage of the API server", func() {
 
 	It("the first install is resumed", func(ctx SpecContext) {
 		mustApply(ctx, newEngine("one"), specOf(namespace, "0.9.0", configMap("other", "")))
-		_, err := newEngine("one").Uninstall(ctx, releaseIn(namespace), nil)
+		_, err := newEngine("one").Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 
 		o := &outage{method: http.MethodPost, path: "/configmaps"}

@@ -60,13 +60,54 @@ var _ = Describe("Together with the helm programs, the engine", func() {
 				Expect(observe(ctx, engine, spec).State).To(Equal(state.InSync))
 			})
 
-			It("takes over an install", func(ctx SpecContext) {
-				run(ctx, helm, "install", name, write(chartOf("1.0.0", configMap("config", "1"), configMap("dropped", ""))),
-					"-n", namespace)
-				spec := specOf(namespace, "1.1.0", configMap("config", "2"))
-				Expect(observe(ctx, engine, spec).State).To(Equal(state.Unmanaged))
+			It("takes over a release, and each can return to the other's revisions", func(ctx SpecContext) {
+				path := func(version string, templates ...string) string { return write(chartOf(version, templates...)) }
+				run(ctx, helm, "install", name, path("1.0.0", configMap("config", "1"), configMap("first", "")), "-n", namespace)
+				run(ctx, helm, "upgrade", name, path("1.1.0", configMap("config", "2"), configMap("second", "")), "-n", namespace)
+
+				spec := specOf(namespace, "2.0.0", configMap("config", "3"), configMap("third", ""))
+				observed := observe(ctx, engine, spec)
+				Expect(observed.State).To(Equal(state.Unmanaged))
+				record, err := engine.Read(ctx, releaseIn(namespace), observed.Revision)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(record.AppVersion).To(Equal("v1.1.0"))
+				Expect(record.Objects).To(HaveLen(2))
+
 				mustApply(ctx, engine, spec)
-				Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
+				Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "third"))
+				Expect(compare(ctx, engine, namespace).Differences).To(BeEmpty())
+
+				options := release.RollbackOptions{Revision: 1, Reason: "a test"}
+				Expect(engine.Rollback(ctx, spec.Release, options, observe(ctx, engine, spec))).Error().NotTo(HaveOccurred())
+				Expect(configMaps(ctx, namespace)).To(ConsistOf("config", "first"))
+				mustApply(ctx, engine, spec)
+
+				expectValue := func(value, object string) {
+					GinkgoHelper()
+					Expect(objects(ctx, namespace)).To(And(HaveLen(2), HaveKey("ConfigMap "+object),
+						HaveKeyWithValue("ConfigMap config", value)))
+				}
+				rollback := []string{"rollback", name, "-n", namespace}
+				run(ctx, helm, append(rollback, "2")...) // the engine has replaced it
+				expectValue("2", "second")
+				mustApply(ctx, engine, spec)
+
+				if helm == "helm4" {
+					// Helm 4 has replaced revision 1 itself, and applies it as it did first: on the server.
+					output, err := command(ctx, helm, append(rollback, "1")...).CombinedOutput()
+					Expect(err).To(HaveOccurred())
+					Expect(string(output)).To(ContainSubstring(`conflict with "capstan"`))
+					mustApply(ctx, engine, spec)
+					expectValue("3", "third")
+
+					rollback = append(rollback, "--server-side=false")
+				}
+
+				run(ctx, helm, append(rollback, "1")...)
+				expectValue("1", "first")
+				run(ctx, helm, "upgrade", name, path("3.0.0", configMap("config", "4"), configMap("fourth", "")), "-n", namespace)
+				expectValue("4", "fourth")
+				expectUninstall(ctx, engine, namespace)
 			})
 
 			It("reinstalls after an uninstall that kept the history", func(ctx SpecContext) {
@@ -82,7 +123,7 @@ var _ = Describe("Together with the helm programs, the engine", func() {
 		})
 	}
 
-	It("waits for a running operation, and takes over after the timeout", func(ctx SpecContext) {
+	DescribeTable("waits while one works, and takes over after the timeout", func(ctx SpecContext, helm string) {
 		namespace, engine := newNamespace(ctx), newEngine("one")
 		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", "1")))
 
@@ -97,7 +138,7 @@ var _ = Describe("Together with the helm programs, the engine", func() {
 			defer close(ended)
 			defer GinkgoRecover()
 
-			err := command(running, "helm", "upgrade", name, path, "-n", namespace).Run()
+			err := command(running, helm, "upgrade", name, path, "-n", namespace).Run()
 			Expect(running.Err()).To(HaveOccurred(), "helm must not end by itself: %v", err)
 		}()
 
@@ -131,9 +172,9 @@ var _ = Describe("Together with the helm programs, the engine", func() {
 		Eventually(func() state.State { return observe(ctx, impatient, spec).State }).Should(Equal(state.Interrupted))
 		mustApply(ctx, impatient, spec)
 		Expect(history(ctx, namespace)).To(Equal([]string{"1 superseded", "2 failed", "3 deployed"}))
-		Expect(run(ctx, "helm", "history", name, "-n", namespace)).
+		Expect(run(ctx, helm, "history", name, "-n", namespace)).
 			To(ContainSubstring("Interrupted: another program left revision 2 pending-upgrade"))
-	})
+	}, Entry(nil, "helm"), Entry(nil, "helm4"))
 
 	It("does nothing if another program was faster", func(ctx SpecContext) {
 		namespace, engine := newNamespace(ctx), newEngine("one")

@@ -60,6 +60,9 @@ func (e *Engine) label(
 	options := metav1.PatchOptions{FieldManager: v1alpha2.FieldOwner}
 
 	patched, err := e.metadata.Namespace(release.Namespace).Patch(ctx, secret, types.MergePatchType, patch, options)
+	if err != nil {
+		e.seen.Forget(release)
+	}
 
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
@@ -69,6 +72,7 @@ func (e *Engine) label(
 	}
 
 	e.records.touch(release, patched.UID, patched.ResourceVersion)
+	e.seen.Note(release, secret, patched.ResourceVersion)
 
 	return patched.ResourceVersion, nil
 }

@@ -22,6 +22,8 @@ type (
 	Leftover = cluster.Leftover
 	// OwnKinds are the kinds that the CRDs of a release define.
 	OwnKinds = cluster.OwnKinds
+	// RemoveOptions are the options of removing a release.
+	RemoveOptions = cluster.RemoveOptions
 )
 
 // Metadata returns a client for the metadata of objects, with the engine's permissions.
@@ -37,14 +39,14 @@ func (e *Engine) FindLeftovers(
 	return e.newClient(ctx, release).FindLeftovers(ctx, search)
 }
 
-// DeleteLeftovers deletes what FindLeftovers has found, objects of the release's own kinds first, as
-// Uninstall does. The error is a *RemoveError if objects could not be deleted; the others are.
+// DeleteLeftovers deletes what FindLeftovers has found, in the same order as Uninstall. The error is a *RemoveError if
+// objects could not be deleted; the others are.
 func (e *Engine) DeleteLeftovers(
-	ctx context.Context, release types.NamespacedName, own OwnKinds, found []Leftover,
+	ctx context.Context, release types.NamespacedName, options RemoveOptions, found []Leftover,
 ) error {
 	defer e.records.forget(release)
 
-	return e.newClient(ctx, release).DeleteLeftovers(ctx, own, found)
+	return e.newClient(ctx, release).DeleteLeftovers(ctx, options, found)
 }
 
 // DeleteHistory deletes the Secrets of a release, readable or not.

@@ -69,10 +69,11 @@ var _ = Describe("The objects of a release without records", func() {
 
 		found, err := engine.FindLeftovers(ctx, releaseIn(namespace), search)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(engine.DeleteLeftovers(ctx, releaseIn(namespace), nil, found)).To(Succeed())
+		Expect(engine.DeleteLeftovers(ctx, releaseIn(namespace), release.RemoveOptions{}, found)).To(Succeed())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "moved", "other"))
 		Expect(find(ctx)).To(BeEmpty())
-		Expect(engine.DeleteLeftovers(ctx, releaseIn(namespace), nil, found)).To(Succeed(), "it can be repeated")
+		Expect(engine.DeleteLeftovers(ctx, releaseIn(namespace), release.RemoveOptions{}, found)).To(
+			Succeed(), "it can be repeated")
 	})
 
 	It("are found on all pages of a list", func(ctx SpecContext) {
@@ -151,7 +152,7 @@ spec:
 		Expect(err).NotTo(HaveOccurred())
 		Expect(found).To(HaveLen(2))
 
-		err = engine.DeleteLeftovers(ctx, releaseIn(namespace), nil, found)
+		err = engine.DeleteLeftovers(ctx, releaseIn(namespace), release.RemoveOptions{}, found)
 		Expect(expectError[*release.RemoveError](err).Objects).To(HaveLen(2))
 		Expect(err).To(MatchError(ContainSubstring(`User "stranger" cannot delete resource "clusterroles"`)))
 		Expect(configMaps(ctx, namespace)).To(ContainElement("config"))

@@ -70,7 +70,7 @@ var _ = Describe("A release", func() {
 
 		mustApply(ctx, engine, spec)
 
-		const lists, records = 2, 2
+		const lists, records = 1, 2
 		Eventually(requests).Should(HaveLen(before + 2*objects + lists + records))
 
 		Expect(observe(ctx, engine, spec).State).To(Equal(state.InSync))

@@ -67,9 +67,18 @@ var _ = Describe("Objects of a release's own kinds", func() {
 
 		return revision
 	}
+	// advance takes all steps that are left.
 	advance := func(ctx context.Context, revision state.Revision) error {
-		_, err := newEngine("another").Advance(ctx, releaseIn(namespace), revision, own)
-		return err
+		for revision.Staged {
+			_, err := newEngine("another").Advance(ctx, releaseIn(namespace), revision, own)
+			if err != nil {
+				return err
+			}
+
+			revision = newest(ctx, engine, namespace)
+		}
+
+		return nil
 	}
 	customs := func(ctx context.Context) []string {
 		GinkgoHelper()
@@ -132,7 +141,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		mustApply(ctx, engine, installed())
 
 		for range 2 {
-			_, err := engine.Uninstall(ctx, releaseIn(namespace), own)
+			_, err := engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{Own: own})
 			remaining := expectError[*release.RemainingError](err)
 			Expect(remaining.Objects).To(ConsistOf(And(
 				HaveField("Object.Name", "held"), HaveField("Finalizers", []string{"release.test/manager"}))))
@@ -140,7 +149,7 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		}
 
 		dropFinalizers(ctx)
-		Expect(engine.Uninstall(ctx, releaseIn(namespace), own)).Error().NotTo(HaveOccurred())
+		Expect(engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{Own: own})).Error().NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 	})
 
@@ -156,13 +165,15 @@ var _ = Describe("Objects of a release's own kinds", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(found).To(HaveLen(2))
 
-		remaining := expectError[*release.RemainingError](engine.DeleteLeftovers(ctx, releaseIn(namespace), own, found))
+		options := release.RemoveOptions{Own: own}
+		remaining := expectError[*release.RemainingError](
+			engine.DeleteLeftovers(ctx, releaseIn(namespace), options, found))
 		Expect(remaining).To(MatchError(
 			ContainSubstring("held is being deleted, but its finalizers hold it: release.test/manager")))
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
 
 		dropFinalizers(ctx)
-		Expect(engine.DeleteLeftovers(ctx, releaseIn(namespace), own, found)).To(Succeed())
+		Expect(engine.DeleteLeftovers(ctx, releaseIn(namespace), options, found)).To(Succeed())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 	})
 })

@@ -2,6 +2,7 @@ package release
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 
 	"helm.sh/helm/v3/pkg/action"
@@ -11,8 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-project/capstan/controllers/crds"
+	"github.com/capstan-project/capstan/controllers/release/policies"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
+	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 // Prepared is an install or upgrade that only has to be applied.
@@ -39,7 +42,7 @@ type PrepareOptions struct {
 // the objects. If any of them exists, it asks the API server, by dry runs, whether it would accept what
 // changes.
 //
-// The error is, or wraps, one of these: ErrChanged, *LockedError, *RenderError, *UnknownKindError,
+// The error is, or wraps, one of these: ErrChanged, *LockedError, *RenderError, *AnnotationError, *UnknownKindError,
 // *ConflictError, *DryRunError, or *UnavailableError if the API server could not be asked.
 func (e *Engine) Prepare(
 	ctx context.Context, spec Spec, observed state.Observed, options PrepareOptions,
@@ -110,6 +113,10 @@ func (p *Prepared) check(options PrepareOptions) error {
 		_, found := defined[kind]
 
 		return found
+	}
+
+	if err := cmp.Or(waves.Check(p.objects), policies.Check(p.objects)); err != nil {
+		return err
 	}
 
 	client := p.session.client

@@ -148,7 +148,7 @@ spec: {group: down.release.test, version: v1, groupPriorityMinimum: 100, version
 		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", role, configMap("config", "")))
 		expectError[*release.ConflictError](err)
 		Expect(err).To(MatchError(ContainSubstring("ClusterRole " + other + "-shared belongs to release " + other + "/" +
-			name + " and cannot belong to release " + namespace + "/" + name)))
+			name + ", so release " + namespace + "/" + name + " does not adopt it")))
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 		Expect(history(ctx, namespace)).To(BeEmpty())
 	})
@@ -227,12 +227,12 @@ spec: {policyName: `+policy+`, validationActions: [Deny]}
 		spec := specOf(namespace, "1.0.0", configMap("config", "1"))
 		mustApply(ctx, engine, spec)
 		spoil(ctx, namespace, 1)
-		_, err := engine.Uninstall(ctx, releaseIn(namespace), nil)
+		_, err := engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{})
 		expectError[*release.CorruptError](err)
 
 		spec = specOf(namespace, "1.1.0", configMap("config", "2"))
 		Expect(mustApply(ctx, engine, spec).Revision).To(Equal(2))
-		_, err = engine.Uninstall(ctx, releaseIn(namespace), nil)
+		_, err = engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())
 		Expect(history(ctx, namespace)).To(BeEmpty())

@@ -39,6 +39,8 @@ type Record struct {
 	PatchedCRDs string
 	// Description is Helm's log entry, such as "Upgrade complete" or "Rollback to 3".
 	Description string
+	// Values that the chart was rendered with, of variables among them. They can be secrets.
+	Values map[string]any
 	// Objects of the manifest, in its order, with their namespaces. They are shared and must not be
 	// changed.
 	Objects []*unstructured.Unstructured
@@ -124,8 +126,16 @@ func (e *Engine) Read(ctx context.Context, release types.NamespacedName, revisio
 	return cached.record, nil
 }
 
+// keep keeps the record of a revision that was written. If that does not succeed, it is read when it is needed.
+func (e *Engine) keep(release types.NamespacedName, rel *helmrelease.Release, version storage.Version) {
+	objects, err := e.decode(rel, rel.Manifest)
+	if err == nil {
+		e.records.put(release, cachedRecord{version.UID, version.ResourceVersion, newRecord(rel, objects)})
+	}
+}
+
 func newRecord(rel *helmrelease.Release, objects []*unstructured.Unstructured) *Record {
-	record := &Record{Description: rel.Info.Description, Objects: objects}
+	record := &Record{Description: rel.Info.Description, Values: rel.Config, Objects: objects}
 
 	if rel.Chart != nil && rel.Chart.Metadata != nil {
 		record.ChartName = rel.Chart.Metadata.Name

@@ -48,6 +48,11 @@ func (s *session) load(ctx context.Context) (*action.Configuration, error) {
 		return nil, err
 	}
 
+	return s.configure()
+}
+
+// configure returns the configuration that all of Helm's actions need, once the history is known.
+func (s *session) configure() (*action.Configuration, error) {
 	s.client.SetIncomplete(s.store.IncompleteManifests())
 
 	capabilities, err := s.engine.connection.Capabilities()
@@ -65,8 +70,14 @@ func (s *session) load(ctx context.Context) (*action.Configuration, error) {
 	}, nil
 }
 
-// loadObserved is load, but fails if the history has changed since the given revision was observed.
+// loadObserved is load, but fails if the history has changed since the given revision was observed. If no revision was,
+// it makes no request: the first one cannot be created twice.
 func (s *session) loadObserved(ctx context.Context, revision state.Revision) (*action.Configuration, error) {
+	if revision.Number == 0 {
+		s.store.LoadNone()
+		return s.configure()
+	}
+
 	config, err := s.load(ctx)
 	if err != nil {
 		return nil, err
@@ -74,6 +85,8 @@ func (s *session) loadObserved(ctx context.Context, revision state.Revision) (*a
 
 	newest, status := s.store.Newest()
 	if newest != revision.Number || status != revision.Status {
+		s.remember() // what was observed is older than this
+
 		return nil, fmt.Errorf("release %s: %w", s.release, ErrChanged)
 	}
 
@@ -162,7 +175,7 @@ func (s *session) setRollbackTarget(content string, options RollbackOptions) err
 }
 
 // uninstall deletes the release.
-func (s *session) uninstall(ctx context.Context, own OwnKinds) error {
+func (s *session) uninstall(ctx context.Context, options RemoveOptions) error {
 	config, err := s.load(ctx)
 	if err != nil {
 		return err
@@ -180,10 +193,12 @@ func (s *session) uninstall(ctx context.Context, own OwnKinds) error {
 		}
 	}
 
-	s.client.SetOwnKinds(own)
+	if !options.AtOnce {
+		s.client.SetOwnKinds(options.Own)
 
-	if err := s.client.RemoveOwn(s.store.CurrentManifests()); err != nil {
-		return err
+		if err := s.client.RemoveFirst(s.store.CurrentManifests()); err != nil {
+			return err
+		}
 	}
 
 	uninstall := action.NewUninstall(config)
@@ -205,5 +220,28 @@ func (s *session) run(action func(*session) error) (Result, error) {
 	err = action(s)
 	revision, status := s.store.LastWritten()
 
+	s.remember()
+
 	return Result{Revision: revision, Status: status, Changes: s.client.Changes()}, err
+}
+
+// remember keeps what the action has read from storage and left there in memory, so that it is not read again.
+func (s *session) remember() {
+	versions, known := s.store.Versions()
+	if !known {
+		s.engine.seen.Forget(s.release)
+		return
+	}
+
+	seen := map[string]string{}
+	for name, version := range versions {
+		seen[name] = version.ResourceVersion
+	}
+
+	s.engine.seen.Set(s.release, seen)
+
+	newest, _ := s.store.LastWritten()
+	if rel := s.store.Find(newest); rel != nil {
+		s.engine.keep(s.release, rel, versions[storage.SecretName(s.release.Name, newest)])
+	}
 }

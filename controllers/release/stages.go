@@ -4,30 +4,30 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/state"
 	"github.com/capstan-project/capstan/controllers/release/storage"
+	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
-// Advance completes a staged revision, which must be the newest one and deployed. Call it once all objects
-// but those that Waiting returns are healthy, and again until it succeeds: it applies the objects of the
-// release's own kinds, deletes those of its own kinds that the revision no longer has, and once these are
-// gone everything else that the revision no longer has. What it has done is seen in the cluster, so it can
-// stop at any time.
+// Advance takes the next step with a staged revision, which must be the newest one and deployed. Call it once all
+// objects but those that Waiting returns are healthy, and again until the revision is not staged any more: each step
+// applies the next wave. The last one deletes what the revision no longer has, one wave after the other. What has
+// been done is seen in the cluster and in the revision, so it can stop at any time.
 //
 // After a *RejectedError or *ConflictError the revision is marked failed. Other errors are those of Prepared.Apply,
-// and *RemainingError while objects that were deleted still exist; the revision stays staged.
+// and *RemainingError while objects that were deleted still exist; the revision stays as it is.
 func (e *Engine) Advance(
 	ctx context.Context, release types.NamespacedName, revision state.Revision, own OwnKinds,
 ) (Result, error) {
 	return e.amend(ctx, release, revision, func(s *session) error {
 		s.client.SetOwnKinds(own)
 		manifests := s.store.CurrentManifests()
-		err := s.client.Advance(manifests[0], manifests[1:])
+		wave, complete, err := s.client.Advance(manifests[0], manifests[1:], waves.Place(revision.Wave))
 
 		if errors.As(err, new(*RejectedError)) || errors.As(err, new(*ConflictError)) {
 			return errors.Join(err, s.store.FailNewest(state.FailureRejected, err.Error()))
@@ -37,7 +37,16 @@ func (e *Engine) Advance(
 			return err
 		}
 
-		_, err = e.label(ctx, release, revision, map[string]any{storage.StagedLabel: nil})
+		labels := map[string]any{storage.StagedLabel: wave.Label()}
+		if complete {
+			labels[storage.StagedLabel] = nil
+		}
+
+		if adopted := s.client.Adopted(); adopted > 0 {
+			labels[storage.AdoptedLabel] = strconv.Itoa(revision.Adopted + adopted)
+		}
+
+		_, err = e.label(ctx, release, revision, labels)
 
 		return err
 	})
@@ -45,23 +54,19 @@ func (e *Engine) Advance(
 
 // recordStages records whether the new revision needs Advance, before anything is applied.
 func (s *session) recordStages() error {
-	staged, err := s.client.IsStaged(s.store.CurrentManifests())
-	s.store.SetStaged(staged)
+	first, more, err := s.client.FirstWave(s.store.CurrentManifests())
+	if more {
+		s.store.SetStaged(first)
+	}
 
 	return err
 }
 
-// Waiting returns the objects of a record that wait for all others.
-func (e *Engine) Waiting(record *Record, own OwnKinds) []object.Key {
-	var keys []object.Key
+// Waiting returns the objects of a staged revision's record that wait for earlier waves, the next ones first.
+func (e *Engine) Waiting(record *Record, revision state.Revision, own OwnKinds) []waves.Held {
+	isOwn := func(o *unstructured.Unstructured) bool { return e.isOwn(o, own) }
 
-	for _, o := range record.Objects {
-		if e.isOwn(o, own) {
-			keys = append(keys, object.KeyOf(o))
-		}
-	}
-
-	return keys
+	return waves.Hold(record.Objects, isOwn, waves.Place(revision.Wave))
 }
 
 func (e *Engine) isOwn(o *unstructured.Unstructured, own OwnKinds) bool {

@@ -52,7 +52,7 @@ var _ = Describe("An uninstall", func() {
 		run(ctx, "kubectl", "annotate", "--overwrite", "configmap", "moved", "-n", namespace,
 			"meta.helm.sh/release-name=another")
 
-		result, err := engine.Uninstall(ctx, releaseIn(namespace), nil)
+		result, err := engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(configMaps(ctx, namespace)).To(ConsistOf("kept", "moved"))
 		Expect(result.Pruned).To(ConsistOf(HaveField("Name", "config")))
@@ -91,7 +91,7 @@ webhooks:
 		}).ShouldNot(Succeed())
 
 		Eventually(func() error {
-			_, err := engine.Uninstall(ctx, releaseIn(namespace), nil)
+			_, err := engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{})
 			return err
 		}).WithTimeout(10 * time.Second).Should(Succeed())
 		Expect(configMaps(ctx, namespace)).To(BeEmpty())

@@ -139,7 +139,9 @@ func (r *Removal) notInUse(ctx context.Context) error {
 		return nil
 	}
 
-	found, err := r.usage(ctx, usage.Query{Provider: v1alpha2.Label(r.Provider)})
+	found, err := r.usage(ctx, usage.Query{
+		Provider: v1alpha2.Label(r.Provider), Types: usage.ManagedTypes(r.Provider),
+	})
 	if err != nil || found.Unused() {
 		return err
 	}
@@ -183,30 +185,33 @@ func (r *Removal) uninstall(ctx context.Context) error {
 	}
 
 	r.Uninstalled = true
+	r.own = nil // what still exists was left to users
 
 	return nil
 }
 
-// ownKinds returns the kinds of which the release's objects have to be gone before the manager, which
-// processes their finalizers, is deleted. There are none if a user does not want to wait for it, or if the
-// manager is deleted with the namespace anyway.
-func (r *Removal) ownKinds(ctx context.Context) (release.OwnKinds, error) {
+// options returns how the release is removed. Objects of its own kinds have to be gone before the manager, which
+// processes their finalizers, is deleted. Nothing waits if a user does not want that, or if the manager is deleted
+// with the namespace anyway.
+func (r *Removal) options(ctx context.Context) (release.RemoveOptions, error) {
 	if r.terminating || v1alpha2.Asks(r.Provider, v1alpha2.DeleteInUseAnnotation) {
-		return nil, nil
+		return release.RemoveOptions{AtOnce: true}, nil
 	}
 
-	return r.Target.CRDs.OwnKinds(ctx, v1alpha2.Label(r.Provider))
+	own, err := r.Target.CRDs.OwnKinds(ctx, v1alpha2.Label(r.Provider))
+
+	return release.RemoveOptions{Own: own}, err
 }
 
 // uninstallRecorded uninstalls a release by Helm's records. If they cannot be read, or went with the
 // namespace after they were observed, it finds what is left.
 func (r *Removal) uninstallRecorded(ctx context.Context) error {
-	own, err := r.ownKinds(ctx)
+	options, err := r.options(ctx)
 	if err != nil {
 		return err
 	}
 
-	result, err := r.Target.Releases.Uninstall(ctx, r.release, own)
+	result, err := r.Target.Releases.Uninstall(ctx, r.release, options)
 	corrupt := errors.As(err, new(*release.CorruptError))
 
 	switch {
@@ -227,12 +232,12 @@ func (r *Removal) uninstallRecorded(ctx context.Context) error {
 // deleteLeftovers deletes what is left of a release without records, and records that cannot be read.
 func (r *Removal) deleteLeftovers(ctx context.Context) error {
 	if len(r.leftovers) > 0 {
-		own, err := r.ownKinds(ctx)
+		options, err := r.options(ctx)
 		if err != nil {
 			return err
 		}
 
-		if err := r.Target.Releases.DeleteLeftovers(ctx, r.release, own, r.leftovers); err != nil {
+		if err := r.Target.Releases.DeleteLeftovers(ctx, r.release, options, r.leftovers); err != nil {
 			return err
 		}
 

@@ -30,7 +30,7 @@ func Do(ctx context.Context, try func() (again bool, err error)) error {
 
 	for i := 1; ; i++ {
 		again, err := try()
-		if !again || i == attempts || time.Since(started)+wait > patience || !pause(ctx, wait) {
+		if !again || i == attempts || time.Since(started)+wait > patience || !Pause(ctx, wait) {
 			return err
 		}
 
@@ -38,8 +38,8 @@ func Do(ctx context.Context, try func() (again bool, err error)) error {
 	}
 }
 
-// pause waits, and reports whether ctx has not ended.
-func pause(ctx context.Context, wait time.Duration) bool {
+// Pause waits, and reports whether ctx has not ended.
+func Pause(ctx context.Context, wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 

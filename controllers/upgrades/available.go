@@ -9,6 +9,23 @@ import (
 // Answered reports whether the source has said what it offers.
 func (k Known) Answered() bool { return k.offer != nil }
 
+// Offered returns the versions that the source offers and that its metadata declares a contract for.
+func (k Known) Offered() []v1alpha2.AvailableUpgrade {
+	if k.offer == nil {
+		return nil
+	}
+
+	var offered []v1alpha2.AvailableUpgrade
+
+	for _, r := range k.offer.versions {
+		if contract, err := k.offer.metadata.Contract(r.Name); err == nil {
+			offered = append(offered, v1alpha2.AvailableUpgrade{Version: r.Name, Contract: contract})
+		}
+	}
+
+	return offered
+}
+
 // Available returns the newest patch of the installed minor version and the newest version of all,
 // pre-releases excluded, in this order. allowed reports whether a contract fits the cluster.
 func (k Known) Available(installed *string, allowed func(contract string) bool) []v1alpha2.AvailableUpgrade {

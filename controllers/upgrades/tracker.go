@@ -50,6 +50,8 @@ type lookup struct {
 	// move is that of the chart's tag, nil if it has not moved; checked is set once that is known.
 	move    *Move
 	checked bool
+	// answered is set once the source has answered, or cannot.
+	answered bool
 }
 
 // offer is what a source offers.
@@ -94,22 +96,24 @@ type Known struct {
 	Move *Move
 	// Checked reports whether the tag was looked up.
 	Checked bool
+	// Pending is set while a lookup is on its way.
+	Pending bool
 }
 
-// Look returns what is known of a provider's source, and requests a lookup if that is too old. It
-// makes no request itself.
-func (t *Tracker) Look(provider v1alpha2.Provider) Known {
+// Look returns what is known of a provider's source, and requests a lookup if that is too old, or older than
+// since. It makes no request itself.
+func (t *Tracker) Look(provider v1alpha2.Provider, since time.Time) Known {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
 	uid := provider.GetUID()
 
 	known := t.lookups[uid]
-	if known == nil || known.outdated(provider) {
+	if known == nil || known.outdated(provider) || known.asked.Before(since) {
 		known = t.request(known, provider)
 	}
 
-	result := Known{offer: known.offer, Checked: known.checked}
+	result := Known{offer: known.offer, Checked: known.checked, Pending: !known.answered}
 	if chart := provider.GetStatus().Chart; known.move != nil && chart != nil && known.move.chart == *chart {
 		result.Move = known.move
 		result.Checked = true
@@ -178,6 +182,10 @@ func (t *Tracker) ask(ctx context.Context, l *lookup) {
 
 	from, err := t.sources.Source(l.provider)
 	if err != nil {
+		t.mu.Lock()
+		l.answered = true
+		t.mu.Unlock()
+
 		return // the reconcile reports it
 	}
 
@@ -191,6 +199,8 @@ func (t *Tracker) ask(ctx context.Context, l *lookup) {
 	}
 
 	t.mu.Lock()
+	l.answered = true
+
 	if moveErr == nil {
 		l.checked = true
 		l.move = move

@@ -50,6 +50,8 @@ type Finder struct {
 type Query struct {
 	// Provider is the label of the provider that defines the kinds; empty means all providers.
 	Provider string
+	// Types are further types of objects, of CRDs that belong to no provider. Only used with a provider.
+	Types []v1alpha2.ManagedType
 	// Namespace of the objects; empty means all namespaces, including cluster-scoped objects.
 	Namespace string
 	// Own are objects that came with the provider. They do not count.
@@ -62,26 +64,20 @@ type Query struct {
 // A kind that no longer exists is not in use. One that cannot be read is in the result, with the
 // reason. The error means that the CRDs could not be read.
 func (f *Finder) Find(ctx context.Context, q Query) (*Usage, error) {
-	crds := &apiextensionsv1.CustomResourceDefinitionList{}
-
-	var selector client.ListOption = client.HasLabels{v1alpha2.ClusterctlProviderLabel}
-	if q.Provider != "" {
-		selector = client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: q.Provider}
-	}
-
-	if err := f.Client.List(ctx, crds, selector); err != nil {
+	crds, err := f.definitions(ctx, q)
+	if err != nil {
 		return nil, fmt.Errorf("list the CustomResourceDefinitions of %s: %w", cmp.Or(q.Provider, "all providers"), err)
 	}
 
 	own := ownObjects(q.Own)
-	kinds := make([]Kind, len(crds.Items))
+	kinds := make([]Kind, len(crds))
 
 	var group errgroup.Group
 	group.SetLimit(concurrency)
 
-	for i := range crds.Items {
+	for i := range crds {
 		group.Go(func() error {
-			kinds[i] = f.find(ctx, &crds.Items[i], q.Namespace, own)
+			kinds[i] = f.find(ctx, &crds[i], q.Namespace, own)
 
 			return ctx.Err()
 		})
@@ -97,6 +93,28 @@ func (f *Finder) Find(ctx context.Context, q Query) (*Usage, error) {
 	})
 
 	return &Usage{Kinds: kinds}, nil
+}
+
+// definitions returns the CRDs of the kinds that a query asks for.
+func (f *Finder) definitions(ctx context.Context, q Query) ([]apiextensionsv1.CustomResourceDefinition, error) {
+	var selector []client.ListOption
+
+	switch {
+	case q.Provider == "":
+		selector = []client.ListOption{client.HasLabels{v1alpha2.ClusterctlProviderLabel}}
+	case len(q.Types) == 0:
+		selector = []client.ListOption{client.MatchingLabels{v1alpha2.ClusterctlProviderLabel: q.Provider}}
+	}
+
+	found := &apiextensionsv1.CustomResourceDefinitionList{}
+	if err := f.Client.List(ctx, found, selector...); err != nil {
+		return nil, err
+	}
+
+	return slices.DeleteFunc(found.Items, func(crd apiextensionsv1.CustomResourceDefinition) bool {
+		label := crd.Labels[v1alpha2.ClusterctlProviderLabel]
+		return q.Provider != "" && label != q.Provider && !Manages(q.Types, &crd)
+	}), nil
 }
 
 // find finds the objects of one kind.

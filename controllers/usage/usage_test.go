@@ -127,6 +127,22 @@ func TestFind(t *testing.T) {
 		g.Expect(find(Query{Namespace: "kube-system"})).To(Equal([]Kind{hidden}))
 		g.Expect(find(Query{Namespace: "default"})).To(HaveLen(3))
 	})
+	t.Run("objects of additional types count, unless another provider defines them", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(find(Query{Provider: aws, Types: []v1alpha2.ManagedType{{Group: "*.cluster.x-k8s.io"}}})).To(
+			Equal(find(Query{Provider: aws})))
+
+		d := crd(aws, "AWSExtra", "awsextras", apiextensionsv1.NamespaceScoped, true)
+		d.Labels = nil
+		g.Expect(c.Create(t.Context(), d)).To(Succeed())
+		g.Eventually(func() error {
+			return create("AWSExtra", "default", "a")
+		}).WithTimeout(30 * time.Second).Should(Succeed())
+
+		extra := Kind{Name: d.Name, Count: 1, Examples: []string{"default/a"}}
+		g.Expect(find(Query{Provider: aws})).NotTo(ContainElement(extra))
+		g.Expect(find(Query{Provider: aws, Types: []v1alpha2.ManagedType{{Group: "*.x-k8s.io"}}})).To(ContainElement(extra))
+	})
 	t.Run("many objects are counted but not read, and own objects do not hide them", func(t *testing.T) {
 		g := NewWithT(t)
 

@@ -17,13 +17,15 @@ import (
 	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
-// Definitions watches CRDs and enqueues the providers that a changed one belongs to, or whose chart
-// contains one of its name; concerned returns their labels.
-func (k Kind) Definitions(definitions cache.Cache, concerned func(crd client.Object) []string) source.Source {
+// Definitions watches CRDs and enqueues the providers that a change of one concerns; concerned returns their
+// labels.
+func (k Kind) Definitions(
+	definitions cache.Cache, concerned func(*apiextensionsv1.CustomResourceDefinition) []string,
+) source.Source {
 	names := func(changed client.Object) []string {
 		var names []string
 
-		for _, label := range concerned(changed) {
+		for _, label := range concerned(changed.(*apiextensionsv1.CustomResourceDefinition)) {
 			if t, name := v1alpha2.ParseLabel(label); t == k.Type {
 				names = append(names, name)
 			}

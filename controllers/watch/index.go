@@ -28,6 +28,9 @@ func objectKey(kind, namespace, name string) string { return kind + "/" + namesp
 // selectorKey is the key of the resources that select their source by label in their namespace.
 func selectorKey(namespace string) string { return objectKey("selector", namespace, "") }
 
+// dependentKey is the key of the resources that depend on the provider with a label.
+func dependentKey(label string) string { return "dependent/" + label }
+
 // labeledKey is the key of the resources that may have their source in ConfigMaps with the labels of their
 // provider.
 func labeledKey(namespace, provider string) string { return objectKey("labeled", namespace, provider) }
@@ -44,6 +47,10 @@ func keysOf(o client.Object) []string {
 
 	if waits(p) {
 		keys = append(keys, waitingKey)
+	}
+
+	for _, label := range spec.DependsOn {
+		keys = append(keys, dependentKey(label))
 	}
 
 	if spec.KubeConfig != nil {

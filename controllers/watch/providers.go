@@ -35,14 +35,17 @@ type concern struct {
 }
 
 // concerns returns the ways in which providers of kind t can concern the kind's resources: those that
-// wait for core, or for a change of contract; a duplicate in another namespace; and core, which waits
+// wait for core, for a dependency, or for a change of contract; a duplicate in another namespace; and core, which waits
 // for all others before it changes its contract or is deleted.
 func (k Kind) concerns(t v1alpha2.ProviderType) []concern {
 	core := v1alpha2.CoreProviderType
 	waiting := func(client.Object) []string { return []string{waitingKey} }
 	name := func(changed client.Object) []string { return []string{changed.GetName()} }
 
-	var concerns []concern
+	dependents := func(changed client.Object) []string {
+		return []string{dependentKey(t.Label(changed.GetName()))}
+	}
+	concerns := []concern{{keysField, dependents, standingChanged}}
 
 	if t == k.Type {
 		concerns = append(concerns, concern{preflight.NameField, name, standingChanged})
@@ -74,6 +77,7 @@ func (k Kind) providers(c concern) handler.EventHandler {
 type standing struct {
 	generation                                   int64
 	deleting, ready, installed, released, paused bool
+	changes, mayReturn, keeps                    bool
 	contract                                     string
 }
 
@@ -90,6 +94,9 @@ func standingOf(o client.Object) standing {
 		installed:  conditions.IsTrue(p, v1alpha2.ProviderInstalledCondition),
 		released:   p.GetStatus().Release != nil,
 		paused:     conditions.IsTrue(p, v1alpha2.PausedCondition),
+		changes:    preflight.ChangesVersion(p),
+		mayReturn:  preflight.MayReturn(p),
+		keeps:      preflight.KeepsVersion(p),
 	}
 	if contract := p.GetStatus().Contract; contract != nil {
 		s.contract = *contract

@@ -31,13 +31,22 @@ func TestStandingChanged(t *testing.T) {
 		"installed": {func(core *v1alpha2.CoreProvider) {
 			conditions.MarkTrue(core, v1alpha2.ProviderInstalledCondition, v1alpha2.ProviderInstalledReason, "applied")
 		}, true},
-		"a release": {func(core *v1alpha2.CoreProvider) { core.Status.Release = &v1alpha2.ReleaseStatus{} }, true},
+		"no release": {func(core *v1alpha2.CoreProvider) { core.Status.Release = nil }, true},
 		"paused": {func(core *v1alpha2.CoreProvider) {
 			conditions.MarkTrue(core, v1alpha2.PausedCondition, v1alpha2.PausedReason, "no replicas")
 		}, true},
 		"another contract": {func(core *v1alpha2.CoreProvider) { core.Status.Contract = &contract }, true},
 		"another spec":     {func(core *v1alpha2.CoreProvider) { core.Generation++ }, true},
 		"being deleted":    {func(core *v1alpha2.CoreProvider) { core.DeletionTimestamp = &deleted }, true},
+		"its change failed": {func(core *v1alpha2.CoreProvider) {
+			conditions.MarkFalse(core, v1alpha2.ProviderUpgradedCondition, v1alpha2.ComponentsUpgradeErrorReason, "")
+		}, true},
+		"its change was rolled back": {func(core *v1alpha2.CoreProvider) {
+			core.Status.History = []v1alpha2.ReleaseRevision{{Version: "v1.0.0", Status: "deployed"}}
+		}, true},
+		"its change failed, and stays": {func(core *v1alpha2.CoreProvider) {
+			core.Status.History[0].Status = "failed"
+		}, false},
 		"progress": {func(core *v1alpha2.CoreProvider) {
 			conditions.MarkReconciling(core, v1alpha2.ProgressingReason, "1 of 2")
 		}, false},
@@ -48,6 +57,11 @@ func TestStandingChanged(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			before := &v1alpha2.CoreProvider{}
+			before.Spec.Version = "v1.1.0"
+			before.Status.Release = &v1alpha2.ReleaseStatus{}
+			before.Status.InstalledVersion = new("v1.0.0")
+			before.Status.History = []v1alpha2.ReleaseRevision{{Version: "v1.1.0", Status: "deployed"}}
+
 			now := before.DeepCopy()
 			c.change(now)
 			NewWithT(t).Expect(standingChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: now})).To(Equal(c.woken))
@@ -70,6 +84,8 @@ func TestProvidersThatWaitAreWoken(t *testing.T) {
 	installed := func(p v1alpha2.Provider) { p.GetStatus().Release = &v1alpha2.ReleaseStatus{} }
 
 	aws := waiting(infrastructure, "aws")
+	dependent := waiting(infrastructure, "dependent")
+	dependent.GetSpec().DependsOn = []string{"infrastructure-gcp"}
 
 	for what, c := range map[string]struct {
 		waiting v1alpha2.Provider
@@ -85,6 +101,8 @@ func TestProvidersThatWaitAreWoken(t *testing.T) {
 		"another provider became ready":      {aws, v1beta1(infrastructure, "gcp"), ready, false},
 		"another provider got a contract":    {aws, waiting(infrastructure, "gcp"), upgraded, false},
 		"another provider was installed":     {aws, waiting(bootstrap, "kubeadm"), installed, false},
+		"a dependency became ready":          {dependent, v1beta1(infrastructure, "gcp"), ready, true},
+		"no dependency became ready":         {dependent, v1beta1(bootstrap, "gcp"), ready, false},
 		"a duplicate was deleted":            {aws, waiting(infrastructure, "aws"), nil, true},
 		"core waits, and one became ready":   {waiting(core, "cluster-api"), waiting(infrastructure, "aws"), ready, true},
 		"core waits, and one was deleted":    {waiting(core, "cluster-api"), waiting(infrastructure, "aws"), nil, true},

@@ -34,7 +34,7 @@ func (r *Remote) Watch(ctx context.Context, cluster *clusters.Cluster) error {
 
 	concerned := cluster.OwnTarget().CRDs.AffectedProviders
 	concerns := func(p v1alpha2.Provider, crd client.Object) bool {
-		return slices.Contains(concerned(crd), v1alpha2.Label(p))
+		return slices.Contains(concerned(crd.(*apiextensionsv1.CustomResourceDefinition)), v1alpha2.Label(p))
 	}
 
 	if err := r.handle(ctx, definitions, remoteDefinitionChanged, concerns); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/chartgen/bundle"
 	"github.com/capstan-project/capstan/chartgen/lint"
+	"github.com/capstan-project/capstan/controllers/usage"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -223,7 +224,8 @@ func (c *check) checkInstalled(ctx context.Context, p v1alpha2.Provider) error {
 func (c *check) audit(ctx context.Context, p v1alpha2.Provider) error {
 	const objects = 1000
 
-	snapshot, err := live.Read(ctx, c.bed.Config(), live.Limits{Objects: objects, Timeout: c.timeout})
+	snapshot, err := live.Read(ctx, c.bed.Config(), usage.TypesByLabel([]v1alpha2.Provider{p}),
+		live.Limits{Objects: objects, Timeout: c.timeout})
 	if err != nil {
 		return err
 	}

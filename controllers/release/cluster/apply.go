@@ -5,20 +5,19 @@ import (
 	"errors"
 
 	"helm.sh/helm/v3/pkg/kube"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/capstan-project/capstan/controllers/release/policies"
+	"github.com/capstan-project/capstan/controllers/release/waves"
 	"github.com/capstan-project/capstan/controllers/retry"
 )
 
-// apply applies the target's objects, kind by kind in Helm's order, and deletes those that only the
-// original or an incomplete revision has. It stops after the first kind of which an object fails,
-// so that nothing is changed that may depend on it.
-//
-// Objects of the release's own kinds are left to Advance. If any of them has to be deleted, so is everything
-// else that has to be.
+// apply applies the first wave of the target's objects, and deletes those that only the original or an incomplete
+// revision has. If there are more waves, of objects to apply or to delete, both are left to Advance.
 func (c *Client) apply(original, target kube.ResourceList) error {
 	incomplete, err := c.incompleteObjects()
 	if err != nil {
@@ -27,19 +26,31 @@ func (c *Client) apply(original, target kube.ResourceList) error {
 
 	bases := append([]kube.ResourceList{original}, incomplete...)
 
-	for _, wave := range waves(target.Filter(c.isOther)) {
-		err := c.each(wave, func(info *resource.Info) error { return c.applyOne(info, find(bases, info)) })
-		if err != nil {
+	if ordered := waves.Split(target, c.applied); len(ordered) > 0 {
+		if err := c.applyWave(ordered[0], bases); err != nil {
 			return err
 		}
 	}
 
 	dropped := missing(bases, target)
-	if len(dropped.Filter(c.own.includes)) > 0 {
+	if c.isStaged(target, dropped) {
 		return nil
 	}
 
 	return c.prune(dropped)
+}
+
+// applyWave applies the objects of one wave, kind by kind in Helm's order. It stops after the first kind of which an
+// object fails, so that nothing is changed that may depend on it.
+func (c *Client) applyWave(wave kube.ResourceList, bases []kube.ResourceList) error {
+	for _, kind := range byKind(wave) {
+		err := c.each(kind, func(info *resource.Info) error { return c.applyOne(info, find(bases, info)) })
+		if err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // applyOne creates or changes an object. The bases are the object as earlier revisions define it:
@@ -73,10 +84,15 @@ func (c *Client) applyOne(info *resource.Info, bases []runtime.Object) error {
 		return errors.New(deletionMessage(live))
 	}
 
-	if len(bases) == 0 {
-		bases = adoptionBases(info, live)
+	if c.isLeft(info, live) {
+		c.addApplied(info, live)
+		return nil
+	}
 
-		if ownerOf(live) == "" {
+	if len(bases) == 0 {
+		bases = c.adoptionBases(info, live)
+
+		if !c.owns(live) {
 			c.addChange(&c.changes.Adopted, info)
 		}
 	}
@@ -93,6 +109,11 @@ func (c *Client) applyOne(info *resource.Info, bases []runtime.Object) error {
 	c.addApplied(info, live)
 
 	return nil
+}
+
+// isLeft reports whether an object that exists stays as it is, because it is applied only once.
+func (c *Client) isLeft(info *resource.Info, live *unstructured.Unstructured) bool {
+	return c.owns(live) && policies.IsAppliedOnce(info.Object.(*unstructured.Unstructured))
 }
 
 // patch returns the object as it is after the change.
@@ -120,9 +141,48 @@ func (c *Client) patch(info *resource.Info, base runtime.Object, live *unstructu
 	return patched.(*unstructured.Unstructured), nil
 }
 
-// create creates an object. The transport does not repeat creations, because most callers take an object
-// that exists for another program's.
+// create creates an object, and first its namespace if that does not exist and the policy of the object asks for it.
 func (c *Client) create(info *resource.Info) (created runtime.Object, err error) {
+	created, err = c.createOne(info)
+	if !c.createsNamespace(info, err) {
+		return created, err
+	}
+
+	namespace, err := c.namespaceOf(info)
+	if err != nil {
+		return nil, err
+	}
+
+	c.log.Info("Creating a namespace", "namespace", namespace.Name, "object", KeyOf(info).String())
+
+	// Objects are created in parallel, so another one may have created it.
+	if _, err := c.createOne(namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, err
+	}
+
+	return c.createOne(info)
+}
+
+// createsNamespace reports whether the error of a creation says that the namespace of the object does not exist, and
+// the action has to create it because no object of the release does.
+func (c *Client) createsNamespace(info *resource.Info, err error) bool {
+	return missingNamespace(err) == info.Namespace && info.Namespace != "" &&
+		policies.CreatesNamespace(info.Object.(*unstructured.Unstructured)) &&
+		!c.target.brings("namespaces", info.Namespace)
+}
+
+// namespaceOf returns the namespace of an object, to be created.
+func (c *Client) namespaceOf(info *resource.Info) (*resource.Info, error) {
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	namespace.SetName(info.Namespace)
+
+	return c.info(namespace)
+}
+
+// createOne creates an object. The transport does not repeat creations, because most callers take an object
+// that exists for another program's.
+func (c *Client) createOne(info *resource.Info) (created runtime.Object, err error) {
 	err = retry.Do(context.Background(), func() (again bool, err error) {
 		created, err = c.helper(info).Create(info.Namespace, true, info.Object)
 

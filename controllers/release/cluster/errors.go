@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
 )
@@ -19,15 +21,15 @@ func (e *UnknownKindError) Error() string {
 		first, first.GroupVersion(), object.AndMore(len(e.Objects)-1))
 }
 
-// Conflict is an object that belongs to another release.
+// Conflict is an object that exists and must not be adopted.
 type Conflict struct {
 	Object object.Key
-	// Owner is the other release: namespace/name.
-	Owner string
+	// Reason why it must not, such as "belongs to release ns/name".
+	Reason string
 }
 
-// ConflictError means that the manifest has objects that belong to other releases. They were not
-// changed.
+// ConflictError means that the manifest has objects that exist and must not be adopted: they belong to other
+// releases, for example. They were not changed.
 type ConflictError struct {
 	Release   string // namespace/name
 	Conflicts []Conflict
@@ -36,10 +38,10 @@ type ConflictError struct {
 func (e *ConflictError) Error() string {
 	first := e.Conflicts[0]
 
-	return fmt.Sprintf("%s belongs to release %s and cannot belong to release %s too%s; uninstall one of them, "+
-		"or remove the object's annotations %s and %s",
-		first.Object, first.Owner, e.Release, object.AndMore(len(e.Conflicts)-1),
-		v1alpha2.HelmReleaseNameAnnotation, v1alpha2.HelmReleaseNamespaceAnnotation)
+	return fmt.Sprintf("%s %s, so release %s does not adopt it%s; delete it or uninstall what it belongs to, or set "+
+		"the annotation %s: %s on the object in the release to take it over",
+		first.Object, first.Reason, e.Release, object.AndMore(len(e.Conflicts)-1),
+		v1alpha2.AdoptionPolicyAnnotation, v1alpha2.AdoptionAlways)
 }
 
 // ObjectError means that a request for an object failed.
@@ -72,6 +74,30 @@ func (e *ObjectError) Error() string { return e.Object.String() + ": " + e.Reaso
 // Unwrap returns the API server's error. Its text may quote values and must not be shown.
 func (e *ObjectError) Unwrap() error { return e.cause }
 
+// fix returns what to do about the error, to follow its text.
+func (e *ObjectError) fix() string {
+	if namespace := missingNamespace(e.cause); namespace != "" {
+		return fmt.Sprintf("; create namespace %s, or set spec.policies.missingNamespaces: %s",
+			namespace, v1alpha2.MissingNamespaceCreate)
+	}
+
+	return object.Fix(e.cause)
+}
+
+// missingNamespace returns the namespace that does not exist according to an error; empty if it says something else.
+func missingNamespace(err error) string {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return ""
+	}
+
+	if details := status.Status().Details; details.Kind == "namespaces" {
+		return details.Name
+	}
+
+	return ""
+}
+
 // DryRunError means that the API server would refuse objects. Nothing was done.
 type DryRunError struct{ Objects []*ObjectError }
 
@@ -79,7 +105,7 @@ func (e *DryRunError) Error() string {
 	first, others := summarize(e.Objects)
 
 	return fmt.Sprintf("the API server would refuse %s, so nothing was changed: %s%s%s",
-		first.Object, first.Reason, others, object.Fix(first.cause))
+		first.Object, first.Reason, others, first.fix())
 }
 
 // Unwrap returns the error of each object.
@@ -91,7 +117,7 @@ type RejectedError struct{ Objects []*ObjectError }
 
 func (e *RejectedError) Error() string {
 	first, others := summarize(e.Objects)
-	return fmt.Sprintf("the API server refused %s: %s%s%s", first.Object, first.Reason, others, object.Fix(first.cause))
+	return fmt.Sprintf("the API server refused %s: %s%s%s", first.Object, first.Reason, others, first.fix())
 }
 
 // Unwrap returns the error of each object.

@@ -45,9 +45,10 @@ func TestErrorMessages(t *testing.T) {
 			"the API server does not know the kind of Deployment ns/manager (apps/v1); install the CRD that defines it",
 		},
 		"conflict": {
-			&ConflictError{Release: "ns/b", Conflicts: []Conflict{{Object: manager, Owner: "ns/a"}}},
-			"Deployment ns/manager belongs to release ns/a and cannot belong to release ns/b too; uninstall one of them, " +
-				"or remove the object's annotations meta.helm.sh/release-name and meta.helm.sh/release-namespace",
+			&ConflictError{Release: "ns/b", Conflicts: []Conflict{{Object: manager, Reason: "belongs to release ns/a"}}},
+			"Deployment ns/manager belongs to release ns/a, so release ns/b does not adopt it; delete it or uninstall what " +
+				"it belongs to, or set the annotation capstan.dev/adoption-policy: Always on the object in the release " +
+				"to take it over",
 		},
 		"not compared": {
 			NewCompareError(manager, errors.New("timeout")),

@@ -17,6 +17,8 @@ import (
 
 	"github.com/capstan-project/capstan/controllers/crds/paging"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/policies"
+	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 // leftoversPage is how many objects of a kind one request lists.
@@ -43,6 +45,7 @@ type Leftover struct {
 
 	resource schema.GroupVersionResource
 	uid      types.UID
+	order    waves.Order
 }
 
 // FindLeftovers searches the cluster for objects that belong to the release, and returns those that an
@@ -90,21 +93,31 @@ func (c *Client) FindLeftovers(ctx context.Context, search Search) ([]Leftover, 
 }
 
 // DeleteLeftovers deletes objects that FindLeftovers has found, and not those that have replaced them.
-// Objects of the release's own kinds come first; the error is a *RemainingError until they are gone.
-func (c *Client) DeleteLeftovers(ctx context.Context, own OwnKinds, leftovers []Leftover) error {
-	isOwn := func(o Leftover) bool { return slices.Contains(own, o.resource.GroupResource()) }
-	isOther := func(o Leftover) bool { return !isOwn(o) }
-
-	first := slices.DeleteFunc(slices.Clone(leftovers), isOther)
-	if err := c.deleteLeftovers(ctx, first); err != nil {
-		return err
+// They are deleted in the order of their annotations, those of the release's own kinds first; the error is a
+// *RemainingError until those are gone that others wait for.
+func (c *Client) DeleteLeftovers(ctx context.Context, options RemoveOptions, leftovers []Leftover) error {
+	if options.AtOnce {
+		return c.deleteLeftovers(ctx, leftovers)
 	}
 
-	if err := c.checkGone(ctx, first); err != nil {
-		return err
+	isOwn := func(o Leftover) bool { return slices.Contains(options.Own, o.resource.GroupResource()) }
+	ordered := waves.Split(leftovers, func(o Leftover) waves.Place { return o.order.Deleted(isOwn(o)) })
+
+	for i, wave := range ordered {
+		if err := c.deleteLeftovers(ctx, wave); err != nil {
+			return err
+		}
+
+		if i == len(ordered)-1 && !isOwn(wave[0]) {
+			break
+		}
+
+		if err := c.checkGone(ctx, wave); err != nil {
+			return err
+		}
 	}
 
-	return c.deleteLeftovers(ctx, slices.DeleteFunc(slices.Clone(leftovers), isOwn))
+	return nil
 }
 
 func (c *Client) deleteLeftovers(ctx context.Context, leftovers []Leftover) error {
@@ -257,7 +270,7 @@ func (c *Client) listLeftovers(
 
 		for i := range page.Items {
 			o := &page.Items[i]
-			if !c.owns(o) || isKept(o) || search.Except != "" && o.Namespace == search.Except {
+			if !c.owns(o) || isKept(o) || policies.IsOrphaned(o) || search.Except != "" && o.Namespace == search.Except {
 				continue
 			}
 
@@ -266,6 +279,7 @@ func (c *Client) listLeftovers(
 				Deleting: o.DeletionTimestamp != nil,
 				resource: kind.resource,
 				uid:      o.UID,
+				order:    waves.OrderOf(o),
 			})
 		}
 	}

@@ -55,11 +55,11 @@ func (c *Client) aggregate(list kube.ResourceList, errs []error) error {
 
 		key := KeyOf(list[i])
 
-		var owner otherOwnerError
+		var refused adoptionError
 
 		switch {
-		case errors.As(err, &owner):
-			conflicts = append(conflicts, Conflict{Object: key, Owner: string(owner)})
+		case errors.As(err, &refused):
+			conflicts = append(conflicts, Conflict{Object: key, Reason: string(refused)})
 		case object.IsRefusal(err):
 			rejected = append(rejected, newObjectError(key, err))
 		default:
@@ -79,9 +79,9 @@ func (c *Client) aggregate(list kube.ResourceList, errs []error) error {
 	return nil
 }
 
-// waves splits a list by kind, in Helm's order of installation. Kinds that Helm does not know come
+// byKind splits a list by kind, in Helm's order of installation. Kinds that Helm does not know come
 // last, together.
-func waves(list kube.ResourceList) []kube.ResourceList {
+func byKind(list kube.ResourceList) []kube.ResourceList {
 	rank := func(info *resource.Info) int {
 		if i := slices.Index(releaseutil.InstallOrder, info.Mapping.GroupVersionKind.Kind); i >= 0 {
 			return i
@@ -93,17 +93,17 @@ func waves(list kube.ResourceList) []kube.ResourceList {
 	sorted := slices.Clone(list)
 	slices.SortStableFunc(sorted, func(a, b *resource.Info) int { return rank(a) - rank(b) })
 
-	var waves []kube.ResourceList
+	var kinds []kube.ResourceList
 
 	for i, info := range sorted {
 		if i == 0 || rank(info) != rank(sorted[i-1]) {
-			waves = append(waves, nil)
+			kinds = append(kinds, nil)
 		}
 
-		waves[len(waves)-1] = append(waves[len(waves)-1], info)
+		kinds[len(kinds)-1] = append(kinds[len(kinds)-1], info)
 	}
 
-	return waves
+	return kinds
 }
 
 // find returns an object as the lists define it, from each list that has it.

@@ -32,10 +32,10 @@ func names(list kube.ResourceList) []string {
 	return found
 }
 
-func TestWaves(t *testing.T) {
+func TestByKind(t *testing.T) {
 	var found [][]string
-	for _, wave := range waves(objects("Custom", "Deployment", "ServiceAccount", "Other", "Deployment")) {
-		found = append(found, names(wave))
+	for _, kind := range byKind(objects("Custom", "Deployment", "ServiceAccount", "Other", "Deployment")) {
+		found = append(found, names(kind))
 	}
 
 	NewWithT(t).Expect(found).To(Equal([][]string{

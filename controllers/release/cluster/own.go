@@ -11,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 // OwnKinds are the kinds that the CRDs of a release define. Objects of these kinds need the release's
@@ -22,10 +23,27 @@ func (k OwnKinds) includes(info *resource.Info) bool {
 	return slices.Contains(k, info.Mapping.Resource.GroupResource())
 }
 
+// RemoveOptions are the options of removing a release.
+type RemoveOptions struct {
+	// Own are the kinds whose objects are deleted first.
+	Own OwnKinds
+	// AtOnce deletes all objects at the same time: none waits for others to be gone.
+	AtOnce bool
+}
+
 // Remaining is an object that was deleted, but still exists.
 type Remaining struct {
 	Object     object.Key
 	Finalizers []string
+}
+
+// Reason says why the object still exists.
+func (r Remaining) Reason() string {
+	if len(r.Finalizers) == 0 {
+		return "is being deleted"
+	}
+
+	return "is being deleted, but its finalizers hold it: " + strings.Join(r.Finalizers, ", ")
 }
 
 // RemainingError means that objects which have to be gone first still exist. Nothing else was deleted.
@@ -45,74 +63,128 @@ func newRemainingError(objects []Remaining) error {
 func (e *RemainingError) Error() string {
 	first := e.Objects[0]
 
-	return fmt.Sprintf("%s is being deleted, but its finalizers hold it: %s%s",
-		first.Object, strings.Join(first.Finalizers, ", "), object.AndMore(len(e.Objects)-1))
+	return fmt.Sprintf("%s %s%s", first.Object, first.Reason(), object.AndMore(len(e.Objects)-1))
 }
 
 // isOther reports whether an object is of no own kind.
 func (c *Client) isOther(info *resource.Info) bool { return !c.own.includes(info) }
 
-// IsStaged reports whether Advance has something to do after the target was applied: it has objects of own
-// kinds, or those of older manifests have to be deleted.
-func (c *Client) IsStaged(older []string) (bool, error) {
-	if len(c.target.objects.Filter(c.own.includes)) > 0 {
-		return true, nil
-	}
-
-	lists, err := c.parseAll(older)
-	if err != nil {
-		return false, c.fail(err)
-	}
-
-	return len(missing(lists, c.target.objects).Filter(c.own.includes)) > 0, nil
+// applied returns where an object comes when the release is applied.
+func (c *Client) applied(info *resource.Info) waves.Place {
+	return waves.OrderOf(info.Object.(*unstructured.Unstructured)).Applied(c.own.includes(info))
 }
 
-// Advance completes a manifest whose other objects were applied: it applies those of own kinds, deletes
-// those of own kinds that only older manifests have, and once these are gone everything else that only
-// older manifests have. It can be repeated until it succeeds. The error is a *RemainingError while objects
-// that were deleted still exist.
-func (c *Client) Advance(content string, older []string) error {
+// deleted returns where an object comes when it is deleted.
+func (c *Client) deleted(info *resource.Info) waves.Place {
+	return waves.OrderOf(info.Object.(*unstructured.Unstructured)).Deleted(c.own.includes(info))
+}
+
+// FirstWave returns the place of the objects that the action applies itself, and whether Advance has something to do
+// afterwards: there are further waves, or objects of older manifests have to be deleted in an order.
+func (c *Client) FirstWave(older []string) (first waves.Place, more bool, err error) {
+	lists, err := c.parseAll(older)
+	if err != nil {
+		return 0, false, c.fail(err)
+	}
+
+	if len(c.target.objects) > 0 {
+		first = c.applied(waves.Split(c.target.objects, c.applied)[0][0])
+	}
+
+	return first, c.isStaged(c.target.objects, missing(lists, c.target.objects)), nil
+}
+
+// isStaged reports whether there are several waves of objects to apply, or to delete.
+func (c *Client) isStaged(target, dropped kube.ResourceList) bool {
+	return len(waves.Split(target, c.applied)) > 1 ||
+		len(waves.Split(dropped, c.deleted)) > 1 || len(dropped.Filter(c.own.includes)) > 0
+}
+
+// Advance takes the next step with a manifest of which the waves up to a place were applied: it applies the next wave
+// and returns its place. If there is none, it deletes the objects that only older manifests have, one wave after
+// the other. It can be repeated; complete reports whether nothing is left to do. The error is a *RemainingError while
+// objects that were deleted still exist.
+func (c *Client) Advance(
+	content string, older []string, applied waves.Place,
+) (next waves.Place, complete bool, err error) {
 	bases, err := c.parseAll(older)
 	if err != nil {
-		return c.fail(err)
+		return applied, false, c.fail(err)
 	}
 
 	target, _, err := c.parse(content)
 	if err != nil {
-		return c.fail(err)
+		return applied, false, c.fail(err)
 	}
 
-	own := target.Filter(c.own.includes)
-	for _, info := range own {
+	left := waves.Split(target.Filter(func(info *resource.Info) bool { return c.applied(info) > applied }), c.applied)
+	dropped := missing(bases, target)
+
+	if len(left) == 0 {
+		err := c.removeInOrder(dropped)
+		return applied, err == nil, c.fail(err)
+	}
+
+	if err := c.applyLater(content, left[0], target, bases); err != nil {
+		return applied, false, err
+	}
+
+	return c.applied(left[0][0]), len(left) == 1 && len(dropped) == 0, nil
+}
+
+// applyLater applies a wave of a manifest whose earlier waves were applied.
+func (c *Client) applyLater(content string, wave, all kube.ResourceList, bases []kube.ResourceList) error {
+	for _, info := range wave {
 		c.AddHelmMetadata(info.Object.(*unstructured.Unstructured))
 	}
 
-	if err := c.setTarget(content, own); err != nil {
+	if err := c.setTarget(content, wave, all); err != nil {
 		return err
 	}
 
-	err = c.each(own, func(info *resource.Info) error { return c.applyOne(info, find(bases, info)) })
-	if err != nil {
-		return c.fail(err)
-	}
-
-	dropped := missing(bases, target)
-	if err := c.removeCompletely(dropped.Filter(c.own.includes)); err != nil {
-		return c.fail(err)
-	}
-
-	return c.fail(c.remove(dropped.Filter(c.isOther)))
+	return c.fail(c.applyWave(wave, bases))
 }
 
-// RemoveOwn deletes the objects of the manifests that are of own kinds. The error is a *RemainingError until
-// they are gone, and a *RemoveError if one could not be deleted.
-func (c *Client) RemoveOwn(manifests []string) error {
+// RemoveFirst deletes the objects of the manifests that have to be gone before the others are deleted. The error is a
+// *RemainingError until they are gone, and a *RemoveError if one could not be deleted.
+func (c *Client) RemoveFirst(manifests []string) error {
 	lists, err := c.parseAll(manifests)
 	if err != nil {
 		return c.fail(err)
 	}
 
-	return c.fail(c.removeCompletely(missing(lists, nil).Filter(c.own.includes)))
+	_, err = c.removeEarlier(missing(lists, nil))
+
+	return c.fail(err)
+}
+
+// removeInOrder deletes objects, one wave after the other. The error is a *RemainingError until the objects are gone
+// that others wait for.
+func (c *Client) removeInOrder(list kube.ResourceList) error {
+	last, err := c.removeEarlier(list)
+	if err != nil {
+		return err
+	}
+
+	return c.remove(last)
+}
+
+// removeEarlier deletes all waves of objects but the last one, which it returns. Nothing is left of objects of own
+// kinds, even if there is nothing else: their manager may be deleted next.
+func (c *Client) removeEarlier(list kube.ResourceList) (last kube.ResourceList, err error) {
+	ordered := waves.Split(list, c.deleted)
+
+	for i, wave := range ordered {
+		if i == len(ordered)-1 && c.isOther(wave[0]) {
+			return wave, nil
+		}
+
+		if err := c.removeCompletely(wave); err != nil {
+			return nil, err
+		}
+	}
+
+	return nil, nil
 }
 
 // parseAll returns the objects of manifests whose kinds exist.

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"helm.sh/helm/v3/pkg/kube"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/predecessor"
+	"github.com/capstan-project/capstan/controllers/release/policies"
 	"github.com/capstan-project/capstan/controllers/release/reclaim"
 )
 
@@ -54,23 +54,25 @@ func (c *Client) RemoveHelmMetadata(manifests []string) error {
 			return err
 		}
 
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-			"labels": map[string]any{v1alpha2.ManagedByLabel: publishedManager(info.Object)},
-			"annotations": map[string]any{
-				v1alpha2.HelmReleaseNameAnnotation: nil, v1alpha2.HelmReleaseNamespaceAnnotation: nil,
-			},
-		}})
-		if err != nil {
-			return err
-		}
-
-		_, err = c.helper(info).Patch(info.Namespace, info.Name, types.MergePatchType, patch, nil)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-
-		return err
+		return c.unmark(info)
 	})
+}
+
+// unmark removes from an object what AddHelmMetadata has added. It is not an error if the object does not exist.
+func (c *Client) unmark(info *resource.Info) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"labels": map[string]any{v1alpha2.ManagedByLabel: publishedManager(info.Object)},
+		"annotations": map[string]any{
+			v1alpha2.HelmReleaseNameAnnotation: nil, v1alpha2.HelmReleaseNamespaceAnnotation: nil,
+		},
+	}})
+	if err != nil {
+		return err
+	}
+
+	_, err = c.helper(info).Patch(info.Namespace, info.Name, types.MergePatchType, patch, nil)
+
+	return ignoreNotFound(err)
 }
 
 // publishedManager returns the value of Helm's label that an object was published with; nil for none.
@@ -96,24 +98,15 @@ func ownerOf(o metav1.Object) string {
 
 func (c *Client) owns(o metav1.Object) bool { return ownerOf(o) == c.release.String() }
 
-// checkOwner returns an error if an object belongs to another release.
-func (c *Client) checkOwner(o metav1.Object) error {
-	if owner := ownerOf(o); owner != "" && !c.owns(o) {
-		return otherOwnerError(owner)
-	}
+// adoptionError is why an object must not be adopted.
+type adoptionError string
 
-	return nil
-}
+func (e adoptionError) Error() string { return "it " + string(e) }
 
-// otherOwnerError is the release, namespace/name, that an object belongs to.
-type otherOwnerError string
-
-func (e otherOwnerError) Error() string { return "it belongs to release " + string(e) }
-
-// adoptionBases returns the bases of an object that no earlier revision has. If it belongs to no release, fields that
-// the program which has installed it has set, and the target does not have, are removed; all others stay.
-func adoptionBases(info *resource.Info, live *unstructured.Unstructured) []runtime.Object {
-	if ownerOf(live) == "" {
+// adoptionBases returns the bases of an object that no earlier revision has. If it does not belong to the release yet,
+// fields that the program which has installed it has set, and the target does not have, are removed; all others stay.
+func (c *Client) adoptionBases(info *resource.Info, live *unstructured.Unstructured) []runtime.Object {
+	if !c.owns(live) {
 		if fields := reclaim.Fields(live, info.Object.(*unstructured.Unstructured)); fields != nil {
 			return []runtime.Object{fields}
 		}
@@ -122,16 +115,21 @@ func adoptionBases(info *resource.Info, live *unstructured.Unstructured) []runti
 	return []runtime.Object{info.Object}
 }
 
-// getOwn returns an object of the cluster, or nil if it does not exist. It fails if the object
-// belongs to another release.
+// getOwn returns an object of the cluster, or nil if it does not exist. It fails if the object does not belong to
+// the release and must not be adopted.
 func (c *Client) getOwn(info *resource.Info) (*unstructured.Unstructured, error) {
 	live, err := c.Get(info)
 	if err != nil || live == nil {
 		return nil, err
 	}
 
-	if err := c.checkOwner(live); err != nil {
-		return nil, err
+	if c.owns(live) {
+		return live, nil
+	}
+
+	problem := policies.AdoptionProblem(info.Object.(*unstructured.Unstructured), live, ownerOf(live))
+	if problem != "" {
+		return nil, adoptionError(problem)
 	}
 
 	return live, nil
@@ -152,8 +150,8 @@ func isProtected(info *resource.Info) bool {
 // Obstacle returns why an object of the cluster cannot be changed: it belongs to another release,
 // or is being deleted. It is empty if nothing prevents the change.
 func (c *Client) Obstacle(live metav1.Object) string {
-	if err := c.checkOwner(live); err != nil {
-		return err.Error()
+	if owner := ownerOf(live); owner != "" && !c.owns(live) {
+		return "it belongs to release " + owner
 	}
 
 	if live.GetDeletionTimestamp() != nil {

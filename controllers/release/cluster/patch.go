@@ -156,16 +156,15 @@ func (c *Client) DryRunTarget(bases []string, withOwn bool) error {
 func (c *Client) dryRunOne(info *resource.Info, bases []runtime.Object) (*unstructured.Unstructured, error) {
 	live := c.target.live[info]
 	if live == nil {
-		created, err := c.helper(info).DryRun(true).Create(info.Namespace, true, info.Object)
-		if err != nil {
-			return nil, err
-		}
+		return c.dryRunCreation(info)
+	}
 
-		return created.(*unstructured.Unstructured), nil
+	if c.isLeft(info, live) {
+		return live, nil
 	}
 
 	if len(bases) == 0 {
-		bases = adoptionBases(info, live)
+		bases = c.adoptionBases(info, live)
 	}
 
 	for _, base := range bases {
@@ -193,6 +192,28 @@ func (c *Client) dryRunOne(info *resource.Info, bases []runtime.Object) (*unstru
 	return live, nil
 }
 
+// dryRunCreation is create as a dry run. An object in a namespace that would be created before is not tried.
+func (c *Client) dryRunCreation(info *resource.Info) (*unstructured.Unstructured, error) {
+	created, err := c.helper(info).DryRun(true).Create(info.Namespace, true, info.Object)
+
+	if c.createsNamespace(info, err) {
+		namespace, err := c.namespaceOf(info)
+		if err != nil {
+			return nil, err
+		}
+
+		_, err = c.helper(namespace).DryRun(true).Create("", true, namespace.Object)
+
+		return info.Object.(*unstructured.Unstructured), err
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	return created.(*unstructured.Unstructured), nil
+}
+
 // Adoption is an object before and after it is applied for the first time.
 type Adoption struct {
 	// Before is the object in the cluster; nil if it does not exist. After has what the API server adds.
@@ -208,7 +229,7 @@ func (c *Client) PreviewAdoption(objects []*unstructured.Unstructured) ([]Adopti
 		return nil, err
 	}
 
-	if err := c.setTarget("", list); err != nil {
+	if err := c.setTarget("", list, list); err != nil {
 		return nil, err
 	}
 

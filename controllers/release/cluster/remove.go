@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
 // remove deletes objects that are no longer part of the release, all in parallel. If one of them
@@ -85,6 +87,13 @@ func (c *Client) removeOne(info *resource.Info) error {
 		c.addChange(&c.changes.Left, info)
 
 		return nil
+	}
+
+	if policies.IsOrphaned(live) {
+		c.log.Info("Leaving an object in the cluster that its policy orphans", "object", KeyOf(info).String())
+		c.addChange(&c.changes.Left, info)
+
+		return c.unmark(info)
 	}
 
 	if err := c.delete(info, live); err != nil {

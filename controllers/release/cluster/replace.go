@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/object"
+	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
 // replaceable are the kinds whose objects can be deleted and recreated. All that is lost with them is
@@ -38,14 +40,23 @@ var replaceable = map[schema.GroupKind]bool{
 	{Group: "storage.k8s.io", Kind: "StorageClass"}:                  true,
 }
 
-// obstacleToReplacement returns why an object must not be deleted and recreated; empty if it may be.
-func obstacleToReplacement(kind schema.GroupKind, live *unstructured.Unstructured) string {
+// obstacleToReplacement returns why an object must not be deleted and recreated; empty if it may be. Finalizers are an
+// obstacle in any case: the object could not be recreated at once.
+func obstacleToReplacement(
+	kind schema.GroupKind, policy v1alpha2.RecreatePolicy, live *unstructured.Unstructured,
+) string {
 	field := func(path ...string) string {
 		value, _, _ := unstructured.NestedString(live.Object, path...)
 		return value
 	}
 
 	switch {
+	case policy == v1alpha2.RecreateNever:
+		return "its annotation " + v1alpha2.RecreatePolicyAnnotation + " is " + string(policy)
+	case len(live.GetFinalizers()) > 0:
+		return "it has finalizers: " + strings.Join(live.GetFinalizers(), ", ")
+	case policy == v1alpha2.RecreateAlways:
+		return ""
 	case !replaceable[kind]:
 		return "what it represents may be lost with it"
 	case kind.Kind == "Service" && field("spec", "type") == string(corev1.ServiceTypeLoadBalancer):
@@ -53,8 +64,6 @@ func obstacleToReplacement(kind schema.GroupKind, live *unstructured.Unstructure
 	case kind.Kind == "StatefulSet" && field("spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted") ==
 		string(appsv1.DeletePersistentVolumeClaimRetentionPolicyType):
 		return "its volumes would be deleted with it"
-	case len(live.GetFinalizers()) > 0:
-		return "it has finalizers: " + strings.Join(live.GetFinalizers(), ", ")
 	default:
 		return ""
 	}
@@ -96,7 +105,9 @@ func (c *Client) replace(
 // change.
 func checkReplacement(info *resource.Info, live *unstructured.Unstructured, refusal error) error {
 	key := KeyOf(info)
-	if obstacle := obstacleToReplacement(key.GroupKind(), live); obstacle != "" {
+	policy := policies.Recreate(info.Object.(*unstructured.Unstructured))
+
+	if obstacle := obstacleToReplacement(key.GroupKind(), policy, live); obstacle != "" {
 		return &notReplacedError{kind: key.Kind, obstacle: obstacle, refusal: refusal}
 	}
 

@@ -6,6 +6,8 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 func TestObstacleToReplacement(t *testing.T) {
@@ -40,7 +42,16 @@ func TestObstacleToReplacement(t *testing.T) {
 			g := NewWithT(t)
 			o := &unstructured.Unstructured{}
 			g.Expect(yaml.Unmarshal([]byte(live), &o.Object)).To(Succeed())
-			g.Expect(obstacleToReplacement(o.GroupVersionKind().GroupKind(), o)).To(Equal(want))
+			kind := o.GroupVersionKind().GroupKind()
+			g.Expect(obstacleToReplacement(kind, "", o)).To(Equal(want))
+			g.Expect(obstacleToReplacement(kind, v1alpha2.RecreateNever, o)).To(
+				Equal("its annotation capstan.dev/recreate-policy is Never"))
+
+			if len(o.GetFinalizers()) > 0 {
+				g.Expect(obstacleToReplacement(kind, v1alpha2.RecreateAlways, o)).To(Equal(want))
+			} else {
+				g.Expect(obstacleToReplacement(kind, v1alpha2.RecreateAlways, o)).To(BeEmpty())
+			}
 		})
 	}
 }

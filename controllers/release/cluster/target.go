@@ -36,8 +36,8 @@ func (t target) brings(resourceName, name string) bool {
 }
 
 // SetTarget sets the manifest that the action applies, and reads all of its objects. It fails
-// before anything is recorded or applied if a kind is unknown or an object belongs to another
-// release. Objects that are scaled automatically keep their replicas.
+// before anything is recorded or applied if a kind is unknown or an object must not be adopted. Objects
+// that are scaled automatically keep their replicas.
 //
 // The objects are those of the manifest, as manifest.Decode returns them. They belong to the client then, which
 // changes them. Those of unknown kinds for which isAwaited returns true are left to CompleteTarget.
@@ -54,7 +54,7 @@ func (c *Client) SetTarget(
 		return c.fail(&UnknownKindError{Objects: missing})
 	}
 
-	if err := c.setTarget(content, list); err != nil {
+	if err := c.setTarget(content, list, list); err != nil {
 		return err
 	}
 
@@ -83,7 +83,7 @@ func (c *Client) CompleteTarget() error {
 		return c.fail(&UnknownKindError{Objects: unknown})
 	}
 
-	if err := c.setTarget(known.manifest, added); err != nil {
+	if err := c.setTarget(known.manifest, added, slices.Concat(known.objects, added)); err != nil {
 		return err
 	}
 
@@ -108,10 +108,11 @@ func (c *Client) SetPartialTarget(content string, objects []*unstructured.Unstru
 		c.log.Info("Leaving out an object whose kind is not served", "object", key.String())
 	}
 
-	return c.setTarget(content, list)
+	return c.setTarget(content, list, list)
 }
 
-func (c *Client) setTarget(content string, list kube.ResourceList) error {
+// setTarget sets the target to a list of the manifest's objects, where all are those that it has.
+func (c *Client) setTarget(content string, list, all kube.ResourceList) error {
 	live := make(map[*resource.Info]*unstructured.Unstructured, len(list))
 
 	err := c.each(list, func(info *resource.Info) error {
@@ -120,7 +121,7 @@ func (c *Client) setTarget(content string, list kube.ResourceList) error {
 			return err
 		}
 
-		if err := c.keepReplicas(info, found, list); err != nil {
+		if err := c.keepReplicas(info, found, all); err != nil {
 			return err
 		}
 
@@ -145,12 +146,12 @@ func (c *Client) setTarget(content string, list kube.ResourceList) error {
 	return nil
 }
 
-// Adoptable returns the target's objects, as they were read, that belong to no release.
+// Adoptable returns the target's objects, as they were read, that do not belong to the release yet.
 func (c *Client) Adoptable() []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 
 	for _, info := range c.target.objects {
-		if live := c.target.live[info]; live != nil && ownerOf(live) == "" {
+		if live := c.target.live[info]; live != nil && !c.owns(live) {
 			objects = append(objects, live)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release/autoscaling"
 	"github.com/capstan-project/capstan/controllers/release/cluster"
+	"github.com/capstan-project/capstan/controllers/release/policies"
 )
 
 // Difference is how an object in the cluster differs from its release. It contains no values.
@@ -72,6 +73,7 @@ type Comparison struct {
 //   - what the API server, or one of its webhooks, would change anyway
 //   - fields that other programs fill in, and the replicas of what is scaled automatically
 //   - objects with the annotation v1alpha2.DriftAnnotation, in the release or in the cluster
+//   - objects that are applied only once, unless they are missing
 //
 // Each object costs one GET, and one PATCH as a dry run if it seems to differ. If there is an
 // error, the comparison has the objects that could be compared.
@@ -147,7 +149,7 @@ func compareOne(client *cluster.Client, info *resource.Info) (Difference, error)
 	d.live = live
 	d.Snapshot = object.SnapshotOf(d.Object, live)
 
-	if isExcluded(desired) || isExcluded(live) {
+	if isExcluded(desired) || isExcluded(live) || policies.IsAppliedOnce(desired) {
 		return d, nil
 	}
 

@@ -79,6 +79,16 @@ func removeField(value any, path []string) {
 	}
 }
 
+// Comparable returns a copy of an object of a release that can be compared with the one in the cluster, without the
+// fields that other programs fill in.
+func Comparable(o *unstructured.Unstructured) *unstructured.Unstructured {
+	o = o.DeepCopy()
+	moveStringData(o)
+	removeInjected(o)
+
+	return o
+}
+
 // moveStringData moves a Secret's stringData, which can be written but not read, to where the API
 // server shows it.
 func moveStringData(o *unstructured.Unstructured) {

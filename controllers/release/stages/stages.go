@@ -1,11 +1,9 @@
-// Package stages describes, in the health of a release's objects, those that wait for others: objects of the
-// release's own kinds are applied after its manager is healthy, and deleted before it.
+// Package stages describes, in the health of a release's objects, those that wait for others.
 package stages
 
 import (
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -13,6 +11,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 // Bounds of the time between two attempts to advance. What makes the next one succeed, such as a webhook
@@ -25,13 +24,18 @@ const (
 // RetryAfter returns how long to wait for the next attempt, by the age of the revision.
 func RetryAfter(age time.Duration) time.Duration { return min(max(age/4, minRetry), maxRetry) }
 
-// Wait returns the health of objects in which those that wait for the others are not healthy, whether they
+// Waits reports whether an object is one of those that wait.
+func Waits(waiting []waves.Held, o object.Key) bool {
+	return slices.ContainsFunc(waiting, func(h waves.Held) bool { return h.Object == o })
+}
+
+// Wait returns the health of objects in which those that wait for others are not healthy, whether they
 // exist or not: they are not yet what the revision says.
-func Wait(all []health.ObjectHealth, waiting []object.Key) []health.ObjectHealth {
+func Wait(all []health.ObjectHealth, waiting []waves.Held) []health.ObjectHealth {
 	held := make([]health.ObjectHealth, 0, len(waiting))
 	for _, o := range waiting {
-		held = append(held, health.ObjectHealth{Object: o, Result: health.Result{
-			Status: status.InProgressStatus, Message: "is applied once the provider's manager is healthy",
+		held = append(held, health.ObjectHealth{Object: o.Object, Result: health.Result{
+			Status: status.InProgressStatus, Message: o.Reason(),
 		}})
 	}
 
@@ -84,8 +88,8 @@ func terminating(remaining []release.Remaining) []health.ObjectHealth {
 	for _, o := range remaining {
 		problems = append(problems, health.ObjectHealth{Object: o.Object, Result: health.Result{
 			Status: status.TerminatingStatus,
-			Message: "is no longer part of the release and is being deleted, but its finalizers hold it: " +
-				strings.Join(o.Finalizers, ", ") + "; what else the release no longer has stays until it is gone",
+			Message: "is no longer part of the release and " + o.Reason() +
+				"; what else the release no longer has stays until it is gone",
 		}})
 	}
 

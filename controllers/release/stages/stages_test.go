@@ -12,6 +12,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/health"
 	"github.com/capstan-project/capstan/controllers/object"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 var manager, own = object.Key{Name: "manager"}, object.Key{Name: "own"}
@@ -30,7 +31,8 @@ func TestWaitingObjectsAreNotHealthy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 
-			report := health.Report{Objects: Wait(all, []object.Key{own})}
+			held := waves.Held{Object: own, Place: waves.Order{}.Applied(true), Own: true}
+			report := health.Report{Objects: Wait(all, []waves.Held{held})}
 			g.Expect(report.Objects).To(HaveLen(2))
 			g.Expect(report.Missing()).To(BeEmpty(), "drift must not create it")
 			g.Expect(report.Unhealthy()).To(HaveExactElements(HaveField("Object", own)))
@@ -49,10 +51,12 @@ func TestProblemsOf(t *testing.T) {
 		err  error
 		want string
 	}{
-		"none":                        {},
-		"a webhook that is away":      {&release.UnavailableError{Objects: failed}, "yet: failed calling webhook"},
-		"a deletion that is refused":  {&release.RemoveError{Objects: failed}, "deleted yet: failed calling webhook"},
-		"finalizers":                  {&release.RemainingError{Objects: remaining}, "its finalizers hold it: a/b, c"},
+		"none":                       {},
+		"a webhook that is away":     {&release.UnavailableError{Objects: failed}, "yet: failed calling webhook"},
+		"a deletion that is refused": {&release.RemoveError{Objects: failed}, "deleted yet: failed calling webhook"},
+		"finalizers":                 {&release.RemainingError{Objects: remaining}, "its finalizers hold it: a/b, c"},
+		"a Pod that stops": {&release.RemainingError{Objects: []release.Remaining{{Object: own}}},
+			"no longer part of the release and is being deleted; what else"},
 		"an object that is refused":   {&release.RejectedError{Objects: failed}, ""},
 		"an object of others":         {&release.ConflictError{}, ""},
 		"an error of another request": {errors.New("no connection"), ""},

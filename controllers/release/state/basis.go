@@ -91,7 +91,7 @@ type Pin struct {
 // the fix. An empty digest means that it is not known what would result; then the revision of an earlier
 // request for the same spec stays too.
 func (h History) Pin(asked Request, digest string, now Basis, watched func(Difference) bool) (Pin, bool) {
-	made, recorded := h.LastRequest()
+	made, recorded := h.resultOf(asked)
 	if !recorded || !made.Request.SameSpec(asked) {
 		return Pin{}, false
 	}

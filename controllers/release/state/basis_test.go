@@ -63,6 +63,10 @@ func TestPin(t *testing.T) {
 	nextSpec.Generation++
 	requestedLater.RequestedAt = "later"
 
+	upgradeAsked := asked
+	upgradeAsked.Automatic = "v1.0.1"
+	automatic := func(r *Revision) { r.Request = upgradeAsked }
+
 	for name, tt := range map[string]struct {
 		history History
 		asked   Request
@@ -90,6 +94,12 @@ func TestPin(t *testing.T) {
 		},
 		"the operator, rolled back": {
 			history(worked, made(StatusFailed), rolledBack), asked, "new", upgraded, false, 2,
+		},
+		"an automatic upgrade that is given up": {
+			history(made(StatusSuperseded, healthy), made(StatusFailed, automatic)), asked, "new", edited, false, 1,
+		},
+		"an automatic upgrade": {
+			history(made(StatusSuperseded, healthy), made(StatusFailed, automatic)), upgradeAsked, "new", upgraded, false, 2,
 		},
 		"another program's": {
 			history(made(StatusSuperseded, healthy), revision(StatusDeployed, "", byOthers,

@@ -48,8 +48,10 @@ type Revision struct {
 	Paused bool
 	// FinishedJobs identifies the Jobs of the revision that have completed, see storage.IsFinished.
 	FinishedJobs []string
-	// Staged is true until the objects that have to wait for others are applied and deleted.
+	// Staged is true until the objects that have to wait for others are applied and deleted. Wave is then the last one
+	// that was applied, a waves.Place.
 	Staged bool
+	Wave   int
 	// RollbackTo is the number of the revision that Capstan rolled back to with this one; 0 if this
 	// is no rollback, or another program's.
 	RollbackTo int

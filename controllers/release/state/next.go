@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -9,6 +10,8 @@ import (
 type Policy struct {
 	// Retries is how many times a failed attempt is repeated.
 	Retries int
+	// RetryInterval is how long to wait before the first repetition. Default: MinBackoff.
+	RetryInterval time.Duration
 	// Timeout is how long an attempt that failed with FailureUnavailable is repeated before it
 	// counts as failed.
 	Timeout time.Duration
@@ -74,7 +77,8 @@ func (d Decision) String() string {
 	return string(d.Action)
 }
 
-// MinBackoff and MaxBackoff bound the waiting time between attempts, which doubles every time.
+// MinBackoff and MaxBackoff bound the waiting time between attempts, which doubles every time. Policy.RetryInterval may
+// be shorter.
 const (
 	MinBackoff = 5 * time.Second
 	MaxBackoff = 10 * time.Minute
@@ -199,7 +203,7 @@ func retry(decision Decision, failures []Revision, since time.Time, policy Polic
 	case decision.Attempts > policy.Retries:
 		return Decision{Action: Stop, Attempts: decision.Attempts}
 	default:
-		return waitUntil(since.Add(backoff(len(failures))), decision, policy)
+		return waitUntil(since.Add(policy.backoff(len(failures))), decision, policy)
 	}
 }
 
@@ -227,8 +231,8 @@ func waitUntil(until time.Time, decision Decision, policy Policy) Decision {
 }
 
 // backoff returns how long to wait after that many attempts.
-func backoff(attempts int) time.Duration {
-	wait := MinBackoff
+func (p Policy) backoff(attempts int) time.Duration {
+	wait := cmp.Or(p.RetryInterval, MinBackoff)
 	for range attempts - 1 {
 		wait = min(2*wait, MaxBackoff)
 	}

@@ -11,6 +11,15 @@ type Request struct {
 	Generation int64
 	// RequestedAt is the value of the annotation that requests a reconcile, encoded as that of a label.
 	RequestedAt string
+	// Automatic is the version of an automatic upgrade since the two were last changed, encoded as that of a label;
+	// empty if there was none.
+	Automatic string
+}
+
+// SameUser reports whether both requests are for the same of what users ask for, whatever the operator has upgraded
+// since.
+func (r Request) SameUser(other Request) bool {
+	return r.SameSpec(other) && r.RequestedAt == other.RequestedAt
 }
 
 // SameSpec reports whether both requests are for the same spec of the same resource.
@@ -28,4 +37,13 @@ func (h History) LastRequest() (Revision, bool) {
 func (h History) handled() bool {
 	_, exists := h.first(func(r Revision) bool { return r.Ours() || r.Request != Request{} })
 	return exists
+}
+
+// resultOf returns the revision of the newest request like LastRequest, but skips failed automatic upgrades to
+// other versions than the one that is asked for: they were given up.
+func (h History) resultOf(asked Request) (Revision, bool) {
+	return h.first(func(r Revision) bool {
+		givenUp := r.Request.Automatic != "" && r.Status == StatusFailed && r.Request.Automatic != asked.Automatic
+		return r.Request != Request{} && !givenUp
+	})
 }

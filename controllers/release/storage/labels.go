@@ -13,6 +13,7 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 // RecordType is the type of the Secrets in which Helm stores revisions.
@@ -60,7 +61,8 @@ const (
 	// AdoptedVersionLabel is the version of the provider that these objects were; absent if it is unknown.
 	AdoptedVersionLabel = v1alpha2.Prefix + "/adopted-version"
 
-	// StagedLabel is "true" until Engine.Advance has taken the last step with the revision.
+	// StagedLabel is the last wave that was applied, as waves.Place.Label writes it, until Engine.Advance has taken the
+	// last step with the revision.
 	StagedLabel = v1alpha2.Prefix + "/staged"
 
 	// FailureLabel is the kind of failure, a state.Failure.
@@ -106,6 +108,19 @@ func IsCurrent(labels map[string]string) bool {
 	return state.Status(labels[statusLabel]) != state.StatusSuperseded
 }
 
+// LastWrite returns when an object was written last, according to its managed fields; zero if they do not tell.
+func LastWrite(fields []metav1.ManagedFieldsEntry) metav1.Time {
+	var last metav1.Time
+
+	for _, entry := range fields {
+		if entry.Time != nil && entry.Time.After(last.Time) {
+			last = *entry.Time
+		}
+	}
+
+	return last
+}
+
 // RevisionOf returns the revision that a Secret's metadata describes. It returns false if the
 // Secret is not one of Helm's.
 func RevisionOf(m *metav1.ObjectMeta) (state.Revision, bool) {
@@ -130,10 +145,8 @@ func RevisionOf(m *metav1.ObjectMeta) (state.Revision, bool) {
 
 	// Helm copies its label modifiedAt from older revisions, so only the API server knows the time
 	// of the last write.
-	for _, entry := range m.ManagedFields {
-		if entry.Time != nil && entry.Time.After(r.Changed) {
-			r.Changed = entry.Time.Time
-		}
+	if written := LastWrite(m.ManagedFields); written.After(r.Changed) {
+		r.Changed = written.Time
 	}
 
 	r.FinishedJobs = finishedJobs(m.Labels, number)
@@ -155,7 +168,8 @@ func RevisionOf(m *metav1.ObjectMeta) (state.Revision, bool) {
 		r.RollbackTo, _ = strconv.Atoi(m.Labels[RollbackLabel]) // 0 without the label
 		r.Adopted, _ = strconv.Atoi(m.Labels[AdoptedLabel])
 		r.AdoptedVersion = m.Labels[AdoptedVersionLabel]
-		r.Staged = m.Labels[StagedLabel] == "true"
+		wave, staged := waves.FromLabel(m.Labels[StagedLabel])
+		r.Wave, r.Staged = int(wave), staged
 		r.Basis = basisOf(m.Labels)
 		r.Failure = state.Failure(m.Labels[FailureLabel])
 	}
@@ -179,8 +193,8 @@ type Labels struct {
 	AdoptedVersion string
 	// RollbackTo is the revision that a rollback returns to; 0 for an install or upgrade.
 	RollbackTo int
-	// Staged is true if applying the objects once does not complete the revision.
-	Staged bool
+	// Staged is the first wave as the value of StagedLabel, if applying it does not complete the revision.
+	Staged string
 	// Request that the revision results from; zero for a rollback that was not requested.
 	Request state.Request
 	// Owner is the resource that the revision is created for. If it is empty, as for a rollback, the
@@ -209,6 +223,7 @@ func (l Labels) appliedTo(labels map[string]string, revision int) map[string]str
 	delete(applied, RollbackLabel)
 	delete(applied, RequestLabel)
 	delete(applied, RequestedAtLabel)
+	delete(applied, AutomaticLabel)
 	delete(applied, InputsLabel)
 	delete(applied, EnvironmentLabel)
 
@@ -219,8 +234,8 @@ func (l Labels) appliedTo(labels map[string]string, revision int) map[string]str
 		applied[PausedLabel] = "true"
 	}
 
-	if l.Staged {
-		applied[StagedLabel] = "true"
+	if l.Staged != "" {
+		applied[StagedLabel] = l.Staged
 	}
 
 	if l.AdoptedVersion != "" {

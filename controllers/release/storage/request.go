@@ -20,6 +20,9 @@ const (
 	// RequestedAtLabel is the resource's annotation that requested the reconcile. It is valid if
 	// RequestLabel is.
 	RequestedAtLabel = v1alpha2.Prefix + "/requested-at"
+
+	// AutomaticLabel is the version of an automatic upgrade. It is valid if RequestLabel is.
+	AutomaticLabel = v1alpha2.Prefix + "/automatic-upgrade"
 )
 
 // RequestLabels returns the labels that record a request with a revision; none for the zero request.
@@ -28,9 +31,11 @@ func RequestLabels(request state.Request, revision int) map[string]string {
 		return nil
 	}
 
+	// An empty label replaces that of an earlier request which was handled with the same revision.
 	return map[string]string{
 		RequestLabel:     fmt.Sprintf("%s.%d.%d", request.UID, request.Generation, revision),
 		RequestedAtLabel: request.RequestedAt,
+		AutomaticLabel:   request.Automatic,
 	}
 }
 
@@ -46,5 +51,10 @@ func requestOf(labels map[string]string, revision int) state.Request {
 		return state.Request{}
 	}
 
-	return state.Request{UID: types.UID(parts[0]), Generation: generation, RequestedAt: labels[RequestedAtLabel]}
+	return state.Request{
+		UID:         types.UID(parts[0]),
+		Generation:  generation,
+		RequestedAt: labels[RequestedAtLabel],
+		Automatic:   labels[AutomaticLabel],
+	}
 }

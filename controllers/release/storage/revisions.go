@@ -90,7 +90,7 @@ func (s *Store) isComplete(revision int) bool {
 	status := s.statuses[revision]
 	applied := status == state.StatusDeployed || status == state.StatusSuperseded
 	labels := s.revisions[revision].Labels
-	staged := isOwn(labels, revision) && labels[StagedLabel] == "true"
+	staged := isOwn(labels, revision) && labels[StagedLabel] != ""
 
 	return applied && !staged && !s.placeholders[revision] && !s.unpruned[revision]
 }

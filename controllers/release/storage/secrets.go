@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/capstan-project/capstan/controllers/retry"
@@ -18,7 +19,13 @@ import (
 type secrets struct {
 	corev1.SecretInterface
 
-	versions map[string]string // resource versions that were read or written, by name
+	versions map[string]Version // as read or written last, by name
+}
+
+// Version identifies a Secret and its content.
+type Version struct {
+	UID             types.UID
+	ResourceVersion string
 }
 
 // Create creates a Secret.
@@ -34,7 +41,7 @@ func (s *secrets) Create(
 func (s *secrets) Update(
 	ctx context.Context, secret *corev1api.Secret, options metav1.UpdateOptions,
 ) (*corev1api.Secret, error) {
-	secret.ResourceVersion = s.versions[secret.Name]
+	secret.ResourceVersion = s.versions[secret.Name].ResourceVersion
 
 	return s.write(ctx, secret, func() (*corev1api.Secret, error) {
 		return s.SecretInterface.Update(ctx, secret, options)
@@ -43,11 +50,16 @@ func (s *secrets) Update(
 
 // Delete deletes a Secret. The error is a conflict if it has changed.
 func (s *secrets) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
-	if version := s.versions[name]; version != "" {
-		options.Preconditions = &metav1.Preconditions{ResourceVersion: &version}
+	if version, ok := s.versions[name]; ok {
+		options.Preconditions = &metav1.Preconditions{ResourceVersion: &version.ResourceVersion}
 	}
 
-	return s.SecretInterface.Delete(ctx, name, options)
+	err := s.SecretInterface.Delete(ctx, name, options)
+	if err == nil {
+		delete(s.versions, name)
+	}
+
+	return err
 }
 
 // write sends a request that writes a Secret, again if it failed for a passing reason.
@@ -68,7 +80,7 @@ func (s *secrets) write(
 		return again, err
 	})
 	if err == nil {
-		s.versions[secret.Name] = written.ResourceVersion
+		s.versions[secret.Name] = Version{written.UID, written.ResourceVersion}
 	}
 
 	return written, err

@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/waves"
 )
 
 // maxDescription limits a revision's description in bytes.
@@ -49,6 +50,7 @@ type Store struct {
 	resumed      int                  // the revision that the action writes again; 0 for a new one
 	protected    map[int]bool         // revisions that the history limit does not delete
 	written      []int                // revisions, in the order of writes
+	loaded       bool                 // Load has read all revisions
 	err          error                // the first error of a write
 }
 
@@ -73,7 +75,7 @@ type Outcome struct {
 
 // New returns the store for an action on a release.
 func New(client corev1.SecretInterface, release types.NamespacedName, outcome Outcome) *Store {
-	secrets := &secrets{SecretInterface: client, versions: map[string]string{}}
+	secrets := &secrets{SecretInterface: client, versions: map[string]Version{}}
 
 	return &Store{
 		Driver:       driver.NewSecrets(secrets),
@@ -117,8 +119,18 @@ func (s *Store) Load(ctx context.Context) error {
 	}
 
 	s.addPlaceholders()
+	s.loaded = true
 
 	return nil
+}
+
+// LoadNone is Load for a release that is known to have no revisions. If it has got one meanwhile, Create fails.
+func (s *Store) LoadNone() { s.loaded = true }
+
+// Versions returns the versions of the Secrets that hold the release's revisions, by name, as they were read or written
+// last. It returns false if they are not known, for example because a write has failed.
+func (s *Store) Versions() (versions map[string]Version, known bool) {
+	return s.secrets.versions, s.loaded && s.err == nil
 }
 
 // add adds the revision of a Secret, if it is one, and returns its size in memory. A revision that is
@@ -131,7 +143,7 @@ func (s *Store) add(secret *corev1api.Secret, left int) (size int) {
 
 	s.statuses[revision.Number] = revision.Status
 	s.unpruned[revision.Number] = revision.Unpruned
-	s.secrets.versions[secret.Name] = secret.ResourceVersion
+	s.secrets.versions[secret.Name] = Version{secret.UID, secret.ResourceVersion}
 
 	rel, size, err := decode(secret, s.release.Name, revision.Number)
 	if err != nil || size > left {
@@ -189,8 +201,9 @@ func (s *Store) SetNewRevision(revision NewRevision) {
 	delete(s.revisions, newest)
 }
 
-// SetStaged records that applying the objects once does not complete the revision that the action creates.
-func (s *Store) SetStaged(staged bool) { s.new.Labels.Staged = staged }
+// SetStaged records that applying the given wave, the first one, does not complete the revision that the action
+// creates.
+func (s *Store) SetStaged(first waves.Place) { s.new.Labels.Staged = first.Label() }
 
 // SetAdoptedVersion records the version that another program has installed. If the action resumes a revision, the
 // first attempt may have changed that already: what it has recorded stays.

@@ -6,7 +6,6 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/adopt/variables"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/objectdiff"
 	"github.com/capstan-project/capstan/controllers/object"
 )
 
@@ -46,7 +45,7 @@ const maxFields = 20
 
 // print prints the changes of objects in full, and those of CRDs by field.
 func (d difference) print(printer *cli.Printer) {
-	objectdiff.Print(printer, d.objects)
+	cli.PrintChanges(printer, d.objects)
 
 	for _, name := range d.newCRDs {
 		printer.Printf("%s", printer.Paint(cli.Yellow, "  CustomResourceDefinition "+name+" would be created"))

@@ -94,11 +94,18 @@ func (p *proposer) chart(ctx context.Context, provider v1alpha2.Provider) (*plan
 	}
 
 	entry, listed := p.user.Find(provider.ProviderType(), provider.GetName())
-	if !listed || !strings.HasPrefix(entry.URL, "https://") {
+	config := &v1alpha2.FetchConfiguration{OCI: entry.Artifact(), Image: entry.Image()}
+
+	switch {
+	case !listed:
+		return nil, err
+	case strings.HasPrefix(entry.URL, "https://"):
+		config.URL = entry.URL
+	case config.OCI == "" && config.Image == "":
 		return nil, err
 	}
 
-	provider.GetSpec().FetchConfig = &v1alpha2.FetchConfiguration{URL: entry.URL}
+	provider.GetSpec().FetchConfig = config
 
 	return p.planner.Chart(ctx, provider)
 }

@@ -14,6 +14,7 @@ func NewCommand(options *cli.Options) *cobra.Command {
 		newBuildCommand(options),
 		newImagesCommand(options),
 		newLintCommand(options),
+		newNewCommand(options),
 		newPushCommand(options),
 		newPullCommand(options),
 		newShowCommand(options),

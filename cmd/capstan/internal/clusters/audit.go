@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-project/capstan/audit/live"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
+	"github.com/capstan-project/capstan/controllers/usage"
 )
 
 // The default limits of an audit.
@@ -86,10 +87,14 @@ func (o *auditOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	snapshot, err := live.Read(ctx, cluster.Config, o.limits)
+	resources, unread := managers(ctx, cluster)
+
+	snapshot, err := live.Read(ctx, cluster.Config, usage.TypesByLabel(resources), o.limits)
 	if err != nil {
 		return err
 	}
+
+	snapshot.Unread = append(snapshot.Unread, unread...)
 
 	subject := "the management cluster"
 	if len(args) > 0 {
@@ -97,6 +102,23 @@ func (o *auditOptions) run(ctx context.Context, args []string) error {
 	}
 
 	return report.Print(subject, audit.Check(snapshot, o.audit))
+}
+
+// managers returns the resources of all providers, which say what types of objects the providers manage, and what of
+// them could not be read. Without them, only the known types of providers are checked.
+func managers(ctx context.Context, cluster *cli.Cluster) ([]v1alpha2.Provider, []audit.Unread) {
+	var resources []v1alpha2.Provider
+
+	exist, err := cluster.HasProviderKinds()
+	if exist {
+		resources, err = cluster.ProvidersIn(ctx, "")
+	}
+
+	if err != nil {
+		return nil, []audit.Unread{{Name: audit.ProvidersName, Reason: err.Error()}}
+	}
+
+	return resources, nil
 }
 
 // selectProviders returns the labels of the providers that the arguments and --namespace select; nil if

@@ -100,7 +100,9 @@ func (c *checker) checkRelease(ctx context.Context, e *effect) error {
 		e.block("core is removed last; select as well: %s", strings.Join(others, ", "))
 	}
 
-	found, err := c.usage.Find(ctx, usage.Query{Provider: v1alpha2.Label(e.provider), Own: record.Keys()})
+	found, err := c.usage.Find(ctx, usage.Query{
+		Provider: v1alpha2.Label(e.provider), Types: usage.ManagedTypes(e.provider), Own: record.Keys(),
+	})
 	if err != nil {
 		return err
 	}

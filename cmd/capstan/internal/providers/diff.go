@@ -8,7 +8,8 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/objectdiff"
+	"github.com/capstan-project/capstan/controllers/facts"
+	"github.com/capstan-project/capstan/controllers/objectdiff"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -20,9 +21,10 @@ type diffOptions struct {
 	resource *cli.ResourceFlags
 	output   *cli.OutputFlags
 
-	revision     int
-	contextLines int
-	exitCode     bool
+	revision, from int
+	live           bool
+	contextLines   int
+	exitCode       bool
 }
 
 // NewDiffCommand returns `capstan diff`.
@@ -33,7 +35,9 @@ func NewDiffCommand(options *cli.Options) *cobra.Command {
 		Short: "Show what would change if a provider's resource were applied now",
 		Long: `Show what would change in the objects of a provider's release if its resource were applied now: the
 resource in the cluster, the same in another --version, or the one in a file. With --revision, show
-what a rollback would change. Nothing is changed.
+what a rollback would change, and with --from as well, how two revisions differ. With --live, show how
+the objects in the cluster differ from a revision, apart from what it does not set. Nothing is
+changed.
 
 The result depends on the operator's configuration, which is read from its Deployment; flags
 override it. Values of Secrets are not shown, and CRDs that would change are only listed. The exit
@@ -41,6 +45,8 @@ code is 0, or with --exit-code 2 if there are changes; it is 1 for errors.`,
 		Example: `  capstan diff infrastructure-aws
   capstan diff infrastructure-aws --version v2.11.1
   capstan diff infrastructure-aws --revision 3
+  capstan diff infrastructure-aws --from 2 --revision 3
+  capstan diff infrastructure-aws --live
   capstan diff -f aws.yaml --exit-code`,
 		ValidArgsFunction: completion.Provider,
 		RunE:              cli.Run(o.run),
@@ -49,10 +55,16 @@ code is 0, or with --exit-code 2 if there are changes; it is 1 for errors.`,
 	o.resource = cli.AddResourceFlags(cmd)
 	o.output = cli.AddOutputFlags(flags)
 	flags.IntVar(&o.revision, "revision", 0, "Revision of the release to compare.")
+	flags.IntVar(&o.from, "from", 0, "Revision to compare with --revision, or with the current one.")
+	flags.BoolVar(&o.live, "live", false, "Compare the objects in the cluster with --revision, or with the current one.")
 	flags.IntVarP(&o.contextLines, "unified", "U", 3, "Number of unchanged lines around changes.")
 	flags.BoolVar(&o.exitCode, "exit-code", false, "Exit with code 2 if there are changes.")
-	cmd.MarkFlagsMutuallyExclusive("version", "revision")
-	cmd.MarkFlagsMutuallyExclusive("filename", "revision")
+	cmd.MarkFlagsMutuallyExclusive("from", "live")
+
+	for _, installed := range []string{"revision", "from", "live"} {
+		cmd.MarkFlagsMutuallyExclusive(installed, "version")
+		cmd.MarkFlagsMutuallyExclusive(installed, "filename")
+	}
 
 	return cmd
 }
@@ -68,7 +80,7 @@ func (o *diffOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	d, err := o.compare(ctx, cluster, p)
+	d, err := o.difference(ctx, cluster, p)
 	if err != nil {
 		return err
 	}
@@ -82,6 +94,30 @@ func (o *diffOptions) run(ctx context.Context, args []string) error {
 	}
 
 	return nil
+}
+
+// difference returns what the flags ask for.
+func (o *diffOptions) difference(
+	ctx context.Context, cluster *cli.Cluster, p v1alpha2.Provider,
+) (*difference, error) {
+	if !o.live && o.from == 0 {
+		return o.compare(ctx, cluster, p)
+	}
+
+	sides := facts.Sides{From: o.from, To: o.revision, ContextLines: o.contextLines}
+
+	c, err := cluster.Facts().Compare(ctx, p, sides)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, warning := range append(c.Unknown, c.Withheld) {
+		if warning != "" {
+			o.Warnf("%s", warning)
+		}
+	}
+
+	return &difference{Provider: v1alpha2.Label(p), From: c.From, To: c.To, Objects: c.Changes}, nil
 }
 
 // compare compares the current revision of the release with what would be installed.
@@ -155,7 +191,7 @@ func planRollback(
 	observed state.History,
 	number int,
 ) (*plan.Preview, error) {
-	revision, err := findRevision(observed, number)
+	revision, err := facts.FindRevision(observed, number)
 	if err != nil {
 		return nil, err
 	}

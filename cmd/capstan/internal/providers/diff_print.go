@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/objectdiff"
+	"github.com/capstan-project/capstan/controllers/objectdiff"
 )
 
 // difference is what would change for a provider.
@@ -52,7 +52,7 @@ func (d *difference) summary() string {
 
 func (d *difference) print(printer *cli.Printer) error {
 	return printer.Print(d, func() error {
-		objectdiff.Print(printer, d.Objects)
+		cli.PrintChanges(printer, d.Objects)
 
 		for _, name := range d.NewCRDs {
 			printCRD(printer, name, "created")

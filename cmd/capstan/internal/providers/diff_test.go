@@ -9,7 +9,7 @@ import (
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/objectdiff"
+	"github.com/capstan-project/capstan/controllers/objectdiff"
 )
 
 // objects parses YAML documents.

@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-project/capstan/controllers/permissions"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/usage"
 )
 
 // permissionsOptions are the flags of `permissions`.
@@ -76,6 +77,10 @@ func (o *permissionsOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
+	if err := o.addManaged(ctx, cluster, installation); err != nil {
+		return err
+	}
+
 	roles, err := installation.Roles(account)
 	if err != nil {
 		return err
@@ -126,6 +131,27 @@ func (o *permissionsOptions) installation(
 	}
 
 	return installationOf(cluster, p, planned, current), nil
+}
+
+// addManaged adds the types that the provider manages besides those of its own CRDs to an installation. Their CRDs are
+// in the cluster of the provider, which the command does not access if it is another one than that of the resource.
+func (o *permissionsOptions) addManaged(ctx context.Context, cluster *cli.Cluster, i *permissions.Installation) error {
+	undefined := usage.ManagedTypes(i.Provider)
+
+	if !i.Remote {
+		var err error
+		if i.Managed, undefined, err = usage.ManagedCRDs(ctx, cluster.Client, i.Provider); err != nil {
+			return err
+		}
+	}
+
+	for _, t := range undefined {
+		o.Warnf("the roles do not include list for %s of spec.additionalManagedTypes, whose CustomResourceDefinitions "+
+			"are not in this cluster; if they are defined later, run the command again, so that the account can list "+
+			"the objects that block a removal", t)
+	}
+
+	return nil
 }
 
 // print prints the objects as YAML documents.

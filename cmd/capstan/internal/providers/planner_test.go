@@ -4,11 +4,13 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
 	"github.com/capstan-project/capstan/test/bed"
 	"github.com/capstan-project/capstan/test/harness"
@@ -53,7 +55,8 @@ func TestPlanWithoutFetchConfig(t *testing.T) {
 	docker.Status.Contract = new("v1beta2")
 	g.Expect(c.Status().Update(t.Context(), docker)).To(Succeed())
 
-	out, warnings, err = clitest.Run(t.Context(), NewUpgradeCommand, "plan", "--kubeconfig", b.Kubeconfig())
+	upgrade := func(o *cli.Options) *cobra.Command { return NewUpgradeCommand(o, "v9.9.9") }
+	out, warnings, err = clitest.Run(t.Context(), upgrade, "plan", "--kubeconfig", b.Kubeconfig())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(warnings).To(BeEmpty())
 	g.Expect(out).To(MatchRegexp(`(?m)^infrastructure-docker +v1\.0\.0 +v1\.1\.0 +`))

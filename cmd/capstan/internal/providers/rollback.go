@@ -11,6 +11,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
+	"github.com/capstan-project/capstan/controllers/facts"
 	"github.com/capstan-project/capstan/controllers/plan"
 	"github.com/capstan-project/capstan/controllers/release/state"
 )
@@ -115,7 +116,7 @@ func selectRevision(
 		)
 	}
 
-	return findRevision(observed, number)
+	return facts.FindRevision(observed, number)
 }
 
 // lastHealthy returns the latest revision before the current one that was healthy.
@@ -131,15 +132,4 @@ func lastHealthy(observed state.History, label string) (state.Revision, error) {
 		observed.Release,
 		label,
 	)
-}
-
-// findRevision returns the revision with a number.
-func findRevision(observed state.History, number int) (state.Revision, error) {
-	if revision, exists := observed.Find(number); exists {
-		return revision, nil
-	}
-
-	return state.Revision{}, fmt.Errorf(
-		"release %s has no revision %d; `helm history %s -n %s` lists the revisions",
-		observed.Release, number, observed.Release.Name, observed.Release.Namespace)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
+	"github.com/capstan-project/capstan/controllers/facts"
 )
 
 const (
@@ -43,8 +44,9 @@ func NewStatusCommand(options *cli.Options) *cobra.Command {
 		Long: `Show providers, their releases and the current health of their objects.
 
 PROVIDER is a label (infrastructure-aws), a kind and name (infrastructureprovider/aws), or a name
-that only one provider has. Without it all providers are shown, but only those of their objects and
-conditions that need attention.`,
+that only one provider has. With it, the conditions, objects, source, images, CRDs and events of the
+provider are shown, and the names of its variables. Without it all providers are shown, but only
+those of their objects and conditions that need attention.`,
 		Example: `  capstan status
   capstan status infrastructure-aws --watch`,
 		Args:              cli.Arguments(0, 1, "at most one provider"),
@@ -91,7 +93,7 @@ func (o *statusOptions) follow(
 	printer *cli.Printer,
 	cluster *cli.Cluster,
 	args []string,
-	printed []providerView,
+	printed []facts.Provider,
 ) error {
 	for {
 		select {
@@ -135,7 +137,7 @@ func separate(printer *cli.Printer) {
 }
 
 // readViews reads the status of the provider that an argument names, or of all.
-func readViews(ctx context.Context, cluster *cli.Cluster, args []string) ([]providerView, error) {
+func readViews(ctx context.Context, cluster *cli.Cluster, args []string) ([]facts.Provider, error) {
 	var (
 		found []v1alpha2.Provider
 		err   error
@@ -151,12 +153,19 @@ func readViews(ctx context.Context, cluster *cli.Cluster, args []string) ([]prov
 		return nil, err
 	}
 
-	views := make([]providerView, len(found))
+	reader := cluster.Facts()
+
+	if len(args) == 1 && len(found) == 1 {
+		view, err := reader.Detailed(ctx, found[0])
+		return []facts.Provider{view}, err
+	}
+
+	views := make([]facts.Provider, len(found))
 
 	group, ctx := errgroup.WithContext(ctx)
 	for i, p := range found {
 		group.Go(func() error {
-			view, err := readView(ctx, cluster, p)
+			view, err := reader.Provider(ctx, p)
 			views[i] = view
 
 			return err
@@ -168,14 +177,14 @@ func readViews(ctx context.Context, cluster *cli.Cluster, args []string) ([]prov
 
 // printStatus prints providers as data or as trees. Healthy objects are only part of the trees if
 // full is set.
-func printStatus(printer *cli.Printer, views []providerView, full bool) error {
+func printStatus(printer *cli.Printer, views []facts.Provider, full bool) error {
 	return printer.Print(views, func() error {
 		if len(views) == 0 {
 			printer.Printf("There are no providers.")
 		}
 
 		for _, v := range views {
-			printer.Tree(v.tree(full))
+			printer.Tree(tree(v, full))
 		}
 
 		return nil

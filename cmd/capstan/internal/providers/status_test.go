@@ -3,6 +3,7 @@ package providers
 import (
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,21 +13,22 @@ import (
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
+	"github.com/capstan-project/capstan/controllers/facts"
 )
 
 // someViews returns a healthy provider, an unhealthy one and one that is not installed.
-func someViews() []providerView {
+func someViews() []facts.Provider {
 	condition := func(kind string, is metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: is, Reason: reason, Message: message}
 	}
 
-	return []providerView{
+	return []facts.Provider{
 		{
 			Kind: "CoreProvider", Namespace: "capi-system", Name: "cluster-api", Label: "cluster-api", Ready: "Ready",
 			Wanted: "v1.13.5", Version: "v1.13.5", Contract: "v1beta2",
 			Chart:   &v1alpha2.ChartStatus{Name: "cluster-api", Version: "1.13.5", Digest: "sha256:0123456789abcdef"},
 			Release: &v1alpha2.ReleaseStatus{Name: "cluster-api", Namespace: "capi-system", Revision: 2, Status: "deployed"},
-			Objects: []objectView{
+			Objects: []facts.Object{
 				{Kind: "ClusterRole", Name: "capi-manager-role", Status: status.CurrentStatus},
 				{
 					Kind:      "Deployment",
@@ -34,6 +36,15 @@ func someViews() []providerView {
 					Name:      "capi-controller-manager",
 					Status:    status.CurrentStatus,
 					Message:   "Deployment is available. Replicas: 1",
+				},
+			},
+			AutomaticUpgrade: &v1alpha2.AutomaticUpgradeStatus{
+				Pending: &v1alpha2.PendingUpgrade{
+					Version: "v1.13.7", Message: "waits for the window, which opens at 2026-11-28 01:00 UTC",
+				},
+				Last: &v1alpha2.AutomaticUpgrade{
+					Version: "v1.13.6", Revision: 3, Time: metav1.Unix(1795366800, 0),
+					Result: v1alpha2.UpgradeFailed, Message: "not healthy within 5m0s",
 				},
 			},
 			Conditions: []metav1.Condition{
@@ -64,7 +75,7 @@ func someViews() []providerView {
 				Revision:  4,
 				Status:    "failed",
 			},
-			Objects: []objectView{
+			Objects: []facts.Object{
 				{
 					Kind:      "Deployment",
 					Namespace: "capa-system",
@@ -109,6 +120,42 @@ func TestPrintStatus(t *testing.T) {
 	clitest.Golden(t, "status-narrow-colored.txt", status(cli.Printer{Width: 60, Color: true}, false))
 	clitest.Golden(t, "status.json", status(cli.Printer{Format: cli.FormatJSON}, false))
 	clitest.Golden(t, "status.yaml", status(cli.Printer{Format: cli.FormatYAML}, false))
+}
+
+// TestPrintDetails prints a provider with everything that is known about a single one.
+func TestPrintDetails(t *testing.T) {
+	v := someViews()[0]
+	v.Upgrades = []v1alpha2.AvailableUpgrade{{Version: "v1.13.6", Contract: "v1beta2"}}
+	v.Chart.Source = "https://github.com/kubernetes-sigs/cluster-api"
+	v.Created = metav1.NewTime(time.Now().Add(-48 * time.Hour))
+	v.Details = &facts.Details{
+		Images: []string{"registry.k8s.io/cluster-api/cluster-api-controller:v1.13.5"},
+		Trust:  []string{"Cosign signature, trusted by Secret keys"},
+		Variables: []facts.Variable{
+			{Name: "CLUSTER_TOPOLOGY", From: "spec.variables"},
+			{Name: "PASSWORD", From: "Secret capi-system/variables"},
+			{Name: "REGION"},
+		},
+		CRDs: []facts.CRD{
+			{
+				Name: "clusters.cluster.x-k8s.io", Served: []string{"v1beta1", "v1beta2"},
+				Storage: "v1beta2", Stored: []string{"v1beta1", "v1beta2"},
+			},
+			{
+				Name: "machines.cluster.x-k8s.io", Served: []string{"v1beta2"},
+				Storage: "v1beta2", Stored: []string{"v1beta2"},
+			},
+		},
+		Events: []facts.Event{{
+			Time: metav1.NewTime(time.Now().Add(-time.Hour)),
+			Type: "Normal", Reason: "Upgraded", Message: "revision 2 is healthy", Count: 2,
+		}},
+		Unknown: []string{"variables: forbidden"},
+	}
+
+	clitest.Golden(t, "status-details.txt", clitest.Printed(t, cli.Printer{}, func(p *cli.Printer) error {
+		return printStatus(p, []facts.Provider{v}, true)
+	}))
 }
 
 func TestStatusWidth(t *testing.T) {

@@ -2,27 +2,26 @@ package providers
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
+	"github.com/capstan-project/capstan/controllers/facts"
 )
 
 // tree returns the provider as a tree. Without full, healthy objects and conditions are left out.
-func (v providerView) tree(full bool) cli.Node {
+func tree(v facts.Provider, full bool) cli.Node {
 	root := cli.Node{
 		Text:  fmt.Sprintf("%s (%s %s/%s): %s", v.Label, v.Kind, v.Namespace, v.Name, v.Ready),
-		Style: v.style(),
+		Style: style(v),
 	}
 
-	root.Add(cli.Plain, v.versionLine())
+	root.Add(cli.Plain, versionLine(v))
 
-	for _, mode := range v.modes() {
+	for _, mode := range modes(v) {
 		root.Add(cli.Yellow, mode)
 	}
 
@@ -30,23 +29,21 @@ func (v providerView) tree(full bool) cli.Node {
 		root.Add(cli.Plain, fmt.Sprintf("chart %s %s, %s", v.Chart.Name, v.Chart.Version, v.Chart.Digest))
 	}
 
-	root.Children = append(root.Children, v.releaseTree(full))
+	root.Children = append(root.Children, releaseTree(v, full))
 
-	conditions := v.conditionsTree(full)
+	conditions := conditionsTree(v, full)
 	if len(conditions.Children) > 0 {
 		root.Children = append(root.Children, conditions)
 	}
 
+	root.Children = append(root.Children, detailTrees(v, time.Now())...)
+
 	return root
 }
 
-func (v providerView) style() cli.Style {
-	stalled := slices.ContainsFunc(v.Conditions, func(c metav1.Condition) bool {
-		return c.Type == v1alpha2.StalledCondition && c.Status == metav1.ConditionTrue
-	})
-
+func style(v facts.Provider) cli.Style {
 	switch {
-	case stalled:
+	case v.Is(v1alpha2.StalledCondition):
 		return cli.Red
 	case v.Ready == "Ready":
 		return cli.Green
@@ -55,7 +52,7 @@ func (v providerView) style() cli.Style {
 	}
 }
 
-func (v providerView) versionLine() string {
+func versionLine(v facts.Provider) string {
 	text := "version " + v.Version
 	if v.Version == "" {
 		text = "no version installed"
@@ -65,15 +62,16 @@ func (v providerView) versionLine() string {
 		text += ", contract " + v.Contract
 	}
 
-	if v.Wanted != v.Version && v.Wanted != "" {
-		text += "; spec.version is " + v.Wanted
+	if asks := v.Asks(); asks != "" {
+		text += "; spec.version is " + asks
 	}
 
 	return text
 }
 
-// modes returns the parts of the spec that keep the operator from its usual work.
-func (v providerView) modes() []string {
+// modes returns the parts of the spec that keep the operator from its usual work, and what automatic upgrades wait
+// for.
+func modes(v facts.Provider) []string {
 	var modes []string
 
 	if v.Suspended {
@@ -88,10 +86,14 @@ func (v providerView) modes() []string {
 		modes = append(modes, fmt.Sprintf("held at revision %d by spec.release.rollbackTo", *v.RollbackTo))
 	}
 
+	for _, note := range v.AutomaticUpgrades() {
+		modes = append(modes, note.Text)
+	}
+
 	return modes
 }
 
-func (v providerView) releaseTree(full bool) cli.Node {
+func releaseTree(v facts.Provider, full bool) cli.Node {
 	if v.Release == nil {
 		return cli.Node{Text: "no release", Style: cli.Yellow}
 	}
@@ -104,13 +106,12 @@ func (v providerView) releaseTree(full bool) cli.Node {
 	healthy := 0
 
 	for _, o := range v.Objects {
-		isHealthy := o.Status == status.CurrentStatus
-		if isHealthy {
+		if o.IsHealthy() {
 			healthy++
 		}
 
-		if full || !isHealthy {
-			n.Children = append(n.Children, o.node())
+		if full || !o.IsHealthy() {
+			n.Children = append(n.Children, objectNode(o))
 		}
 	}
 
@@ -126,13 +127,8 @@ func (v providerView) releaseTree(full bool) cli.Node {
 	return n
 }
 
-func (v objectView) node() cli.Node {
-	name := v.Name
-	if v.Namespace != "" {
-		name = v.Namespace + "/" + name
-	}
-
-	n := cli.Node{Text: fmt.Sprintf("%s %s: %s", v.Kind, name, v.Status)}
+func objectNode(v facts.Object) cli.Node {
+	n := cli.Node{Text: fmt.Sprintf("%s %s: %s", v.Kind, v.FullName(), v.Status)}
 
 	switch v.Status {
 	case status.CurrentStatus:
@@ -149,24 +145,12 @@ func (v objectView) node() cli.Node {
 	return n
 }
 
-// negativeConditions are the conditions that are True when something is wrong.
-var negativeConditions = []string{
-	v1alpha2.ReconcilingCondition,
-	v1alpha2.StalledCondition,
-	v1alpha2.DriftedCondition,
-	v1alpha2.SourceChangedCondition,
-	v1alpha2.ChangesPendingCondition,
-	v1alpha2.InputsUnavailableCondition,
-}
-
 // conditionsTree returns the conditions, without full only those that report a problem.
-func (v providerView) conditionsTree(full bool) cli.Node {
+func conditionsTree(v facts.Provider, full bool) cli.Node {
 	n := cli.Node{Text: "conditions"}
 
 	for _, c := range v.Conditions {
-		isTrue := c.Status == metav1.ConditionTrue
-		good := isTrue != slices.Contains(negativeConditions, c.Type)
-
+		good := facts.IsGood(c)
 		if good && !full {
 			continue
 		}

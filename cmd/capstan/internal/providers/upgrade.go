@@ -7,25 +7,26 @@ import (
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/upgradeplan"
+	"github.com/capstan-project/capstan/controllers/upgradeplan"
 )
 
-// NewUpgradeCommand returns `capstan upgrade`.
-func NewUpgradeCommand(options *cli.Options) *cobra.Command {
+// NewUpgradeCommand returns `capstan upgrade` for a program of this version.
+func NewUpgradeCommand(options *cli.Options, own string) *cobra.Command {
 	cmd := &cobra.Command{Use: "upgrade", Short: "Plan and apply upgrades of providers"}
-	cmd.AddCommand(newUpgradePlanCommand(options), newUpgradeApplyCommand(options))
+	cmd.AddCommand(newUpgradePlanCommand(options, own), newUpgradeApplyCommand(options))
 
 	return cmd
 }
 
-// planUpgrades returns the possible upgrades of the installed providers. A provider whose source
-// cannot be read has no available versions, which causes a warning.
-func planUpgrades(
+// readAvailable returns the installed providers with the versions that their sources have. One whose source
+// cannot be read has none, which causes a warning. Only the sources of the selected ones are read.
+func readAvailable(
 	ctx context.Context,
 	o *cli.Options,
 	cluster *cli.Cluster,
 	flags *cli.PlannerFlags,
-) ([]upgradeplan.Plan, error) {
+	selected func(v1alpha2.Provider) bool,
+) ([]upgradeplan.Provider, error) {
 	found, err := cluster.Providers(ctx)
 	if err != nil {
 		return nil, err
@@ -46,22 +47,28 @@ func planUpgrades(
 			continue
 		}
 
-		versions, err := planner.Versions(ctx, p)
-		if err != nil {
-			o.Warnf("the available versions of %s are unknown: %s", v1alpha2.Label(p), err)
-		}
-
 		provider := upgradeplan.Provider{
 			Label:    v1alpha2.Label(p),
 			Version:  *status.InstalledVersion,
 			Contract: *status.Contract,
 		}
-		for _, v := range versions {
-			provider.Available = append(provider.Available, upgradeplan.Version(v))
+
+		if selected(p) {
+			versions, err := planner.Versions(ctx, p)
+			if err != nil {
+				o.Warnf("the available versions of %s are unknown: %s", v1alpha2.Label(p), err)
+			}
+
+			for _, v := range versions {
+				provider.Available = append(provider.Available, upgradeplan.Version(v))
+			}
 		}
 
 		installed = append(installed, provider)
 	}
 
-	return upgradeplan.New(installed), nil
+	return installed, nil
 }
+
+// all selects all providers.
+func all(v1alpha2.Provider) bool { return true }

@@ -3,6 +3,7 @@ package providers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,51 +12,72 @@ import (
 	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/completion"
+	"github.com/capstan-project/capstan/controllers/upgradeplan"
 )
 
 // upgradeApplyOptions are the flags of `upgrade apply`.
 type upgradeApplyOptions struct {
 	*cli.Options
 
-	cluster  *cli.ClusterFlags
-	planner  *cli.PlannerFlags
-	wait     *cli.WaitFlags
-	contract string
+	cluster      *cli.ClusterFlags
+	planner      *cli.PlannerFlags
+	wait         *cli.WaitFlags
+	contract, to string
+	only         []string
+	dryRun       bool
 }
 
 func newUpgradeApplyCommand(options *cli.Options) *cobra.Command {
 	o := &upgradeApplyOptions{Options: options}
 	cmd := &cobra.Command{
-		Use:   "apply {PROVIDER:VERSION... | --contract CONTRACT}",
+		Use:   "apply {PROVIDER:VERSION... | --contract CONTRACT | --to VERSION}",
 		Short: "Upgrade providers",
-		Long: `Upgrade providers to the given versions, or all providers to the newest versions that work with a
---contract, as shown by upgrade plan. This sets spec.version of their resources in the order of the
-plan, and waits for each provider before it changes the next.`,
+		Long: `Upgrade providers: to the given versions, to the newest versions that work with the contract of
+--contract, as shown by upgrade plan, or to the version or range of --to, as far as they have a newer
+version in it. This sets spec.version of all their resources at once, shows the progress, and waits
+until all are ready. The operator upgrades them in the right order.`,
 		Example: `  capstan upgrade apply --contract v1beta2
-  capstan upgrade apply cluster-api:v1.13.5 infrastructure-aws:v2.11.1`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			hasContract := o.contract != ""
-			if hasContract == (len(args) > 0) {
-				return cli.UsageError(cmd, "either providers with versions or a contract")
-			}
-
-			return nil
-		},
+  capstan upgrade apply cluster-api:v1.13.5 infrastructure-aws:v2.11.1
+  capstan upgrade apply --to '~1.13' --only cluster-api,bootstrap-kubeadm,control-plane-kubeadm --dry-run`,
+		Args:              o.checkArguments,
 		ValidArgsFunction: completion.ProviderVersions,
 		RunE:              cli.Run(o.run),
 	}
 	flags := cmd.Flags()
 	o.cluster = cli.AddClusterFlags(flags)
 	o.planner = cli.AddPlannerFlags(flags)
-	o.wait = cli.AddWaitFlags(flags, "each provider is ready, before the next is changed")
+	o.wait = cli.AddWaitFlags(flags, "all providers are ready")
 	flags.StringVar(
 		&o.contract,
 		"contract",
 		"",
-		"Upgrade all providers to their newest versions that work with this contract, such as v1beta2.",
+		"Upgrade providers to their newest versions that work with this contract of core, such as v1beta2.",
 	)
+	flags.StringVar(&o.to, "to", "", "Upgrade providers to this version, or to their newest in this range, such as ~1.13.")
+	flags.StringSliceVar(&o.only, "only", nil, "Providers to upgrade, with --contract or --to. Default: all.")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "Only show what would be upgraded.")
 
 	return cmd
+}
+
+// checkArguments makes sure that the versions are given in one way.
+func (o *upgradeApplyOptions) checkArguments(cmd *cobra.Command, args []string) error {
+	ways := 0
+
+	for _, given := range []bool{len(args) > 0, o.contract != "", o.to != ""} {
+		if given {
+			ways++
+		}
+	}
+
+	switch {
+	case ways != 1:
+		return cli.UsageError(cmd, "either providers with versions, or --contract, or --to")
+	case len(args) > 0 && len(o.only) > 0:
+		return cli.UsageError(cmd, "providers with versions, or --only with --contract or --to")
+	}
+
+	return nil
 }
 
 func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
@@ -69,20 +91,21 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 
-	var versions map[string]string
-	if o.contract != "" {
-		versions, err = o.plannedVersions(ctx, cluster)
-	} else {
-		versions, err = givenVersions(ctx, cluster, args)
-	}
-
+	versions, err := o.versions(ctx, cluster, args)
 	if err != nil {
 		return err
 	}
 
+	var changed []v1alpha2.Provider
+
 	for _, p := range found {
 		version, selected := versions[v1alpha2.Label(p)]
 		if !selected {
+			continue
+		}
+
+		if o.dryRun {
+			o.Printf("%s: would be upgraded to %s", v1alpha2.FullName(p), version)
 			continue
 		}
 
@@ -93,12 +116,42 @@ func (o *upgradeApplyOptions) run(ctx context.Context, args []string) error {
 
 		o.Printf("%s: upgrading to %s", v1alpha2.FullName(p), version)
 
-		if err := cluster.WaitAll(ctx, []v1alpha2.Provider{p}, o.wait, cli.Ready, o.PrintLine); err != nil {
-			return err
+		changed = append(changed, p)
+	}
+
+	return cluster.WaitAll(ctx, changed, o.wait, cli.Ready, o.PrintLine)
+}
+
+// versions returns the versions to upgrade to, by the labels of the providers.
+func (o *upgradeApplyOptions) versions(
+	ctx context.Context, cluster *cli.Cluster, args []string,
+) (map[string]string, error) {
+	if len(args) > 0 {
+		return givenVersions(ctx, cluster, args)
+	}
+
+	plan, err := o.plan(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	if plan.Blocked != "" {
+		return nil, fmt.Errorf("the upgrade is not possible: %s", plan.Blocked)
+	}
+
+	versions := map[string]string{}
+
+	for _, step := range plan.Steps {
+		if step.To != "" {
+			versions[step.Provider] = step.To
 		}
 	}
 
-	return nil
+	if len(versions) == 0 {
+		o.Printf("There is nothing to upgrade; `capstan upgrade plan` shows the available upgrades.")
+	}
+
+	return versions, nil
 }
 
 // givenVersions returns the versions in the arguments, by the labels of the providers.
@@ -125,38 +178,44 @@ func givenVersions(ctx context.Context, cluster *cli.Cluster, args []string) (ma
 	return versions, nil
 }
 
-// plannedVersions returns the versions of the plan for the contract, by the labels of the providers.
-func (o *upgradeApplyOptions) plannedVersions(
-	ctx context.Context,
-	cluster *cli.Cluster,
-) (map[string]string, error) {
-	plans, err := planUpgrades(ctx, o.Options, cluster, o.planner)
+// plan returns the plan for the contract or the version.
+func (o *upgradeApplyOptions) plan(ctx context.Context, cluster *cli.Cluster) (upgradeplan.Plan, error) {
+	selected, err := o.selection(ctx, cluster)
 	if err != nil {
-		return nil, err
+		return upgradeplan.Plan{}, err
 	}
 
-	for _, plan := range plans {
-		if plan.Contract != o.contract {
-			continue
-		}
-
-		if plan.Blocked != "" {
-			return nil, fmt.Errorf("the upgrade to contract %s is not possible: %s", o.contract, plan.Blocked)
-		}
-
-		versions := map[string]string{}
-
-		for _, step := range plan.Steps {
-			if step.To != "" {
-				versions[step.Provider] = step.To
-			}
-		}
-
-		return versions, nil
+	installed, err := readAvailable(ctx, o.Options, cluster, o.planner, selected)
+	if err != nil {
+		return upgradeplan.Plan{}, err
 	}
 
-	return nil, fmt.Errorf(
-		"no version of core has the contract %s; `capstan upgrade plan` shows the available upgrades",
-		o.contract,
-	)
+	if o.to != "" {
+		return upgradeplan.ForVersion(installed, o.to)
+	}
+
+	plans := upgradeplan.New(installed)
+
+	i := slices.IndexFunc(plans, func(plan upgradeplan.Plan) bool { return plan.Contract == o.contract })
+	if i < 0 {
+		return upgradeplan.Plan{}, fmt.Errorf(
+			"no version of core has the contract %s; `capstan upgrade plan` shows the available upgrades", o.contract)
+	}
+
+	return plans[i], nil
+}
+
+// selection returns what --only selects.
+func (o *upgradeApplyOptions) selection(
+	ctx context.Context, cluster *cli.Cluster,
+) (func(v1alpha2.Provider) bool, error) {
+	if len(o.only) == 0 {
+		return all, nil
+	}
+
+	found, err := cluster.FindAll(ctx, o.only)
+
+	return func(p v1alpha2.Provider) bool {
+		return slices.ContainsFunc(found, func(f v1alpha2.Provider) bool { return f.GetUID() == p.GetUID() })
+	}, err
 }

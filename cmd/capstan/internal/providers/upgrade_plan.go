@@ -7,7 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/upgradeplan"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/platform"
+	"github.com/capstan-project/capstan/controllers/upgradeplan"
 )
 
 // upgradePlanOptions are the flags of `upgrade plan`.
@@ -17,16 +18,20 @@ type upgradePlanOptions struct {
 	cluster *cli.ClusterFlags
 	planner *cli.PlannerFlags
 	output  *cli.OutputFlags
+
+	own string
 }
 
-func newUpgradePlanCommand(options *cli.Options) *cobra.Command {
-	o := &upgradePlanOptions{Options: options}
+func newUpgradePlanCommand(options *cli.Options, own string) *cobra.Command {
+	o := &upgradePlanOptions{Options: options, own: own}
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Show the available upgrades",
 		Long: `Show the available upgrades: for each contract of Cluster API, the newest version of every provider
 that works with it, in the order in which to upgrade. The versions come from the providers' sources.
-Pre-releases are left out.
+Pre-releases are left out. The versions of Kubernetes, cert-manager and the operator come first, with
+the newer ones that this program would install. Providers do not publish which versions of Kubernetes
+they support; before the operator changes anything, it asks the API server whether it would accept it.
 
 The sources depend on the operator's configuration, which is read from its Deployment; flags
 override it.`,
@@ -47,21 +52,38 @@ func (o *upgradePlanOptions) run(ctx context.Context, _ []string) error {
 		return err
 	}
 
-	plans, err := planUpgrades(ctx, o.Options, cluster, o.planner)
+	of := platform.Cluster{Config: cluster.Config, Client: cluster.Client, Namespace: o.planner.OperatorNamespace()}
+
+	components, err := of.Read(ctx, o.own)
+	if err != nil {
+		o.Warnf("%s", err)
+	}
+
+	installed, err := readAvailable(ctx, o.Options, cluster, o.planner, all)
 	if err != nil {
 		return err
 	}
 
-	return printPlans(printer, plans)
+	return printPlans(printer, upgradePlans{Platform: components, Plans: upgradeplan.New(installed)})
 }
 
-func printPlans(printer *cli.Printer, plans []upgradeplan.Plan) error {
+// upgradePlans is the output of the command.
+type upgradePlans struct {
+	Platform []platform.Component `json:"platform"`
+	Plans    []upgradeplan.Plan   `json:"plans"`
+}
+
+func printPlans(printer *cli.Printer, plans upgradePlans) error {
 	return printer.Print(plans, func() error {
-		if len(plans) == 0 {
+		if err := printPlatform(printer, plans.Platform); err != nil {
+			return err
+		}
+
+		if len(plans.Plans) == 0 {
 			printer.Printf("There are no installed providers.")
 		}
 
-		for i, plan := range plans {
+		for i, plan := range plans.Plans {
 			if i > 0 {
 				printer.Printf("")
 			}
@@ -73,6 +95,29 @@ func printPlans(printer *cli.Printer, plans []upgradeplan.Plan) error {
 
 		return nil
 	})
+}
+
+func printPlatform(printer *cli.Printer, components []platform.Component) error {
+	if len(components) == 0 {
+		return nil
+	}
+
+	rows := make([]cli.Row, 0, len(components))
+
+	for _, c := range components {
+		row := cli.Row{Cells: []string{c.Name, cmp.Or(c.Installed, "unknown"), cmp.Or(c.To, "-"), c.Upgrade}}
+		if c.To != "" {
+			row.Style = cli.Green
+		}
+
+		rows = append(rows, row)
+	}
+
+	printer.Printf("%s", printer.Paint(cli.Bold, "Platform"))
+	err := printer.Table([]string{"COMPONENT", "INSTALLED", "UPGRADE TO", "HOW"}, rows)
+	printer.Printf("")
+
+	return err
 }
 
 func printPlan(printer *cli.Printer, plan upgradeplan.Plan) error {
@@ -99,7 +144,7 @@ func printPlan(printer *cli.Printer, plan upgradeplan.Plan) error {
 	case !plan.Upgrades():
 		printer.Printf("All providers have their newest version for this contract.")
 	default:
-		printer.Printf("To upgrade the providers in this order, run: capstan upgrade apply --contract %s", plan.Contract)
+		printer.Printf("To upgrade the providers, run: capstan upgrade apply --contract %s", plan.Contract)
 	}
 
 	return nil

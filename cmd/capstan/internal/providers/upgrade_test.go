@@ -5,7 +5,8 @@ import (
 
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
-	"github.com/capstan-project/capstan/cmd/capstan/internal/upgradeplan"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/platform"
+	"github.com/capstan-project/capstan/controllers/upgradeplan"
 )
 
 func TestPrintPlans(t *testing.T) {
@@ -32,7 +33,15 @@ func TestPrintPlans(t *testing.T) {
 	printed := func(t *testing.T, printer cli.Printer, providers ...upgradeplan.Provider) string {
 		t.Helper()
 
-		return clitest.Printed(t, printer, func(p *cli.Printer) error { return printPlans(p, upgradeplan.New(providers)) })
+		components := []platform.Component{
+			{Name: "kubernetes", Installed: "v1.36.1"},
+			{Name: "cert-manager", Installed: "v1.20.0", To: "v1.21.2", Upgrade: "with its own chart"},
+			{Name: "capstan"},
+		}
+
+		return clitest.Printed(t, printer, func(p *cli.Printer) error {
+			return printPlans(p, upgradePlans{Platform: components, Plans: upgradeplan.New(providers)})
+		})
 	}
 
 	for file, providers := range map[string][]upgradeplan.Provider{

@@ -103,7 +103,7 @@ func (o *options) run(ctx context.Context, version string) error {
 	}
 
 	if !o.dryRun {
-		if err := o.prompt(plan); err != nil {
+		if err := o.prompt(ctx, plan); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,8 @@
 package setup
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -79,8 +81,9 @@ func (s *variableSources) set(variables []variable) {
 	}
 }
 
-// prompt asks for the required variables that have no value, if the command runs on a terminal.
-func (o *options) prompt(p *setupPlan) error {
+// prompt asks for the required variables that have no value, if the command runs on a terminal. Those that the user
+// gives no value stay missing.
+func (o *options) prompt(ctx context.Context, p *setupPlan) error {
 	in, isFile := o.In.(*os.File)
 	if !isFile || !cli.IsTerminal(in) {
 		return nil
@@ -96,17 +99,49 @@ func (o *options) prompt(p *setupPlan) error {
 			// Most of them are credentials.
 			fmt.Fprintf(o.ErrOut, "%s of %s (input is not shown): ", v.name, v1alpha2.Label(provider.resource))
 
-			value, err := term.ReadPassword(int(in.Fd()))
+			value, err := readSecret(ctx, in)
 
 			fmt.Fprintln(o.ErrOut)
 
 			if err != nil {
-				return fmt.Errorf("read %s: %w", v.name, err)
+				return fmt.Errorf("nothing was changed: read %s: %w", v.name, err)
 			}
 
-			v.value, v.from = string(value), "prompt"
+			if value != "" {
+				v.value, v.from = value, "prompt"
+			}
 		}
 	}
 
 	return nil
+}
+
+// readSecret reads a line from a terminal that does not show it.
+func readSecret(ctx context.Context, terminal *os.File) (string, error) {
+	fd := int(terminal.Fd())
+
+	before, err := term.GetState(fd)
+	if err != nil {
+		return "", err
+	}
+
+	type answer struct {
+		line []byte
+		err  error
+	}
+
+	answers := make(chan answer, 1)
+
+	go func() {
+		line, err := term.ReadPassword(fd)
+		answers <- answer{line, err}
+	}()
+
+	select {
+	case a := <-answers:
+		return string(a.line), a.err
+	case <-ctx.Done():
+		// Reading cannot be interrupted, but the terminal must show input again.
+		return "", errors.Join(errors.New("interrupted"), term.Restore(fd, before))
+	}
 }

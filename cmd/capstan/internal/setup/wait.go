@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
+	"golang.org/x/term"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -38,8 +39,7 @@ func (o *options) waitForAll(ctx context.Context, cluster *cli.Cluster, resource
 		all = append(all, &progress{resource: r})
 	}
 
-	out, isFile := o.Out.(*os.File)
-	view := &view{options: o, terminal: isFile && cli.IsTerminal(out)}
+	view := newView(o)
 
 	for {
 		pending := false
@@ -111,6 +111,9 @@ func late(ctx context.Context, all []*progress, timeout time.Duration) error {
 const (
 	steps    = 5
 	barWidth = 20
+
+	// defaultWidth is that of a terminal that does not tell its own.
+	defaultWidth = 80
 )
 
 // step returns how many of the steps a provider has done.
@@ -137,40 +140,62 @@ func (p *progress) step() int {
 type view struct {
 	*options
 
-	terminal bool
-	lines    int // on the terminal
+	terminal *os.File // nil if the output is not a terminal
+	lines    int      // on the terminal
+}
+
+func newView(o *options) *view {
+	v := &view{options: o}
+	if out, isFile := o.Out.(*os.File); isFile && cli.IsTerminal(out) {
+		v.terminal = out
+	}
+
+	return v
 }
 
 // draw prints the states that have changed, or all of them in place of those before.
 func (v *view) draw(all []*progress) {
-	if v.terminal && v.lines > 0 {
-		fmt.Fprintf(v.Out, "\x1b[%dA", v.lines)
+	if v.terminal != nil {
+		v.drawBars(all)
+		return
 	}
 
-	v.lines = len(all)
-
 	for _, p := range all {
-		state := cli.Readiness(p.resource)
-
-		switch {
-		case v.terminal:
-			done := p.step() * barWidth / steps
-			bar := strings.Repeat("█", done) + strings.Repeat("░", barWidth-done)
-			fmt.Fprintf(v.Out, "\x1b[K%s %-24s %s\n", bar, v1alpha2.Label(p.resource), firstWords(state))
-		case state != p.printed:
+		if state := cli.Readiness(p.resource); state != p.printed {
 			v.Printf("%s: %s", v1alpha2.FullName(p.resource), state)
 			p.printed = state
 		}
 	}
 }
 
-// firstWords returns as much of a message as fits into a line next to a bar.
-func firstWords(message string) string {
-	const most = 70
+// drawBars draws a line for each provider, in place of the lines before. A line that the terminal wrapped would count
+// as two.
+func (v *view) drawBars(all []*progress) {
+	width, _, err := term.GetSize(int(v.terminal.Fd()))
+	if err != nil || width <= 0 {
+		width = defaultWidth
+	}
 
-	line, _, _ := strings.Cut(message, "\n")
+	if v.lines > 0 {
+		fmt.Fprintf(v.Out, "\x1b[%dA", v.lines)
+	}
+
+	v.lines = len(all)
+
+	for _, p := range all {
+		done := p.step() * barWidth / steps
+		bar := strings.Repeat("█", done) + strings.Repeat("░", barWidth-done)
+		line := fmt.Sprintf("%s %-24s %s", bar, v1alpha2.Label(p.resource), cli.Readiness(p.resource))
+
+		fmt.Fprintf(v.Out, "\x1b[K%s\n", firstLine(line, width-1))
+	}
+}
+
+// firstLine returns the first line of a text, with at most the given number of characters.
+func firstLine(text string, most int) string {
+	line, _, _ := strings.Cut(text, "\n")
 	if runes := []rune(line); len(runes) > most {
-		return string(runes[:most-1]) + "…"
+		return string(runes[:max(most-1, 0)]) + "…"
 	}
 
 	return line

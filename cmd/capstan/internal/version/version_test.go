@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/cli"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/clitest"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/operatorconfig"
 )
 
 func command(o *cli.Options) *cobra.Command { return NewCommand(o, "v1.2.3") }
@@ -71,7 +72,7 @@ func TestOperator(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "capstan-system", Name: "capstan",
-				Labels:      map[string]string{versionLabel: "v1.1.0"},
+				Labels:      map[string]string{operatorconfig.VersionLabel: "v1.1.0"},
 				Annotations: map[string]string{v1alpha2.ChartFormatAnnotation: "6"},
 			}}
 			d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "proxy"}, {Name: "operator", Image: c.image}}

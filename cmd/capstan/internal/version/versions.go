@@ -3,7 +3,6 @@ package version
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	appsv1 "k8s.io/api/apps/v1"
@@ -38,12 +37,8 @@ type operator struct {
 	Image      string `json:"image,omitempty"`
 }
 
-// versionLabel is the label of the operator's Deployment with the version of its chart.
-const versionLabel = "app.kubernetes.io/version"
-
-// newOperator reads the version of the operator from its Deployment: from the image's tag, and if there is none, as
-// with a digest, from the label that the chart sets. The chart format is known unless the image is that of another
-// version than the chart's.
+// newOperator reads the versions of the operator from its Deployment. The chart format is known unless the image is
+// that of another version than the chart's.
 func newOperator(d *appsv1.Deployment) *operator {
 	o := &operator{Namespace: d.Namespace, Deployment: d.Name}
 
@@ -51,26 +46,12 @@ func newOperator(d *appsv1.Deployment) *operator {
 		o.Image = container.Image
 	}
 
-	label := d.Labels[versionLabel]
-
-	o.Version = cmp.Or(tag(o.Image), label)
-	if o.Version == label {
+	o.Version = operatorconfig.Version(d)
+	if o.Version == d.Labels[operatorconfig.VersionLabel] {
 		o.ChartFormat = d.Annotations[v1alpha2.ChartFormatAnnotation]
 	}
 
 	return o
-}
-
-// tag returns the tag of an image; empty if it has none, or a digest, which takes precedence over the tag.
-func tag(image string) string {
-	if strings.Contains(image, "@") {
-		return ""
-	}
-
-	name := image[strings.LastIndex(image, "/")+1:]
-	_, tag, _ := strings.Cut(name, ":")
-
-	return tag
 }
 
 // compare sets the warnings. Patch releases of a minor version compute the same unless the chart format differs.

@@ -82,3 +82,50 @@ func TestUpgrades(t *testing.T) {
 	g.Expect(Plan{Steps: []Step{{Provider: "a"}, {Provider: "b", To: "v1.0.0"}}}.Upgrades()).To(BeTrue())
 	g.Expect(Plan{Steps: []Step{{Provider: "a"}}}.Upgrades()).To(BeFalse())
 }
+
+func TestForVersion(t *testing.T) {
+	core := Provider{
+		Label: "cluster-api", Version: "v1.9.10", Contract: "v1beta1",
+		Available: versions("v1.13.5", "v1beta2", "v1.9.11", "v1beta1"),
+	}
+	kubeadm := Provider{
+		Label: "bootstrap-kubeadm", Version: "v1.9.10", Contract: "v1beta1",
+		Available: versions("v1.13.5", "v1beta2", "v1.13.4", "v1beta2", "v1.9.11", "v1beta1"),
+	}
+	aws := Provider{Label: "infrastructure-aws", Version: "v2.11.1", Contract: "v1beta1"}
+	keep := func(p Provider) Step { return Step{p.Label, p.Version, "", p.Contract} }
+
+	for name, c := range map[string]struct {
+		requested string
+		providers []Provider
+		want      Plan
+	}{
+		"an exact version": {"v1.13.5", []Provider{core, kubeadm, aws}, Plan{Contract: "v1beta2", Steps: []Step{
+			{"cluster-api", "v1.9.10", "v1.13.5", "v1beta2"},
+			{"bootstrap-kubeadm", "v1.9.10", "v1.13.5", "v1beta2"},
+			keep(aws),
+		}}},
+		"a range": {"~1.9", []Provider{core, kubeadm}, Plan{Contract: "v1beta1", Steps: []Step{
+			{"cluster-api", "v1.9.10", "v1.9.11", "v1beta1"},
+			{"bootstrap-kubeadm", "v1.9.10", "v1.9.11", "v1beta1"},
+		}}},
+		"a version that only another provider has": {"v1.13.4", []Provider{core, kubeadm}, Plan{
+			Contract: "v1beta1",
+			Steps:    []Step{keep(core), {"bootstrap-kubeadm", "v1.9.10", "v1.13.4", "v1beta2"}},
+			Blocked:  "the contract of bootstrap-kubeadm would not work with contract v1beta1 of core",
+		}},
+		"an older version": {"v1.9.9", []Provider{core}, Plan{Contract: "v1beta1", Steps: []Step{keep(core)}}},
+		"without core": {"v1.13.5", []Provider{kubeadm}, Plan{
+			Steps: []Step{{"bootstrap-kubeadm", "v1.9.10", "v1.13.5", "v1beta2"}},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan, err := ForVersion(c.providers, c.requested)
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			NewWithT(t).Expect(plan).To(Equal(c.want))
+		})
+	}
+
+	_, err := ForVersion(nil, "newest")
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("newest")))
+}

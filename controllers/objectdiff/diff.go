@@ -1,4 +1,5 @@
-// Package objectdiff compares lists of Kubernetes objects. It never shows the values of Secrets.
+// Package objectdiff compares lists of Kubernetes objects. It never shows the values of Secrets, and a Masker hides
+// those of variables.
 package objectdiff
 
 import (

@@ -13,6 +13,9 @@ const (
 	maskedChange = "<masked %d bytes, changed>"
 )
 
+// secretFields are the fields of a Secret with its values.
+var secretFields = []string{"data", "stringData"}
+
 // mask replaces the values in two states of a Secret so that only their sizes, and whether they
 // differ, can be seen. Other objects are returned as they are. One of the states can be nil.
 func mask(before, after *unstructured.Unstructured) (maskedBefore, maskedAfter *unstructured.Unstructured) {
@@ -36,7 +39,7 @@ func maskSecret(secret, other *unstructured.Unstructured, changed string) *unstr
 
 	secret = secret.DeepCopy()
 
-	for _, field := range []string{"data", "stringData"} {
+	for _, field := range secretFields {
 		values, _, _ := unstructured.NestedMap(secret.Object, field)
 
 		for key, value := range values {

@@ -10,6 +10,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/chartgen/supply/ranges"
 	"github.com/capstan-project/capstan/controllers/preflight"
 )
 
@@ -78,23 +79,16 @@ func New(providers []Provider) []Plan {
 func forContract(providers []Provider, contract string) Plan {
 	plan := Plan{Contract: contract}
 
-	var incompatible []string
-
 	for _, p := range providers {
 		compatible := preflight.SupportedContracts(contract)
 		if p.isCore() {
 			compatible = []string{contract}
 		}
 
-		step := p.step(compatible)
-		plan.Steps = append(plan.Steps, step)
-
-		if !slices.Contains(compatible, step.Contract) {
-			incompatible = append(incompatible, p.Label)
-		}
+		plan.Steps = append(plan.Steps, p.step(func(v Version) bool { return slices.Contains(compatible, v.Contract) }))
 	}
 
-	if len(incompatible) > 0 {
+	if incompatible := plan.incompatible(); len(incompatible) > 0 {
 		plan.Blocked = fmt.Sprintf(
 			"no version of %s works with contract %s of core",
 			strings.Join(incompatible, ", "),
@@ -105,6 +99,54 @@ func forContract(providers []Provider, contract string) Plan {
 	return plan
 }
 
+// ForVersion upgrades every provider to its newest version that is, or is in the range of, the requested one, if it
+// has one that is newer than what is installed. The error is a *ranges.Error.
+func ForVersion(providers []Provider, requested string) (Plan, error) {
+	matches, err := ranges.Parse(requested)
+	if err != nil {
+		return Plan{}, err
+	}
+
+	var plan Plan
+
+	for _, p := range providers {
+		step := p.step(func(v Version) bool {
+			version, err := semver.NewVersion(v.Version)
+			return err == nil && matches(version)
+		})
+		plan.Steps = append(plan.Steps, step)
+
+		if p.isCore() {
+			plan.Contract = step.Contract
+		}
+	}
+
+	if incompatible := plan.incompatible(); plan.Contract != "" && len(incompatible) > 0 {
+		plan.Blocked = fmt.Sprintf("the contract of %s would not work with contract %s of core",
+			strings.Join(incompatible, ", "), plan.Contract)
+	}
+
+	return plan, nil
+}
+
+// incompatible returns the labels of the providers whose contract does not work with core's after the upgrade.
+func (p Plan) incompatible() []string {
+	var labels []string
+
+	for _, step := range p.Steps {
+		compatible := preflight.SupportedContracts(p.Contract)
+		if step.Provider == v1alpha2.CoreProviderName {
+			compatible = []string{p.Contract}
+		}
+
+		if !slices.Contains(compatible, step.Contract) {
+			labels = append(labels, step.Provider)
+		}
+	}
+
+	return labels
+}
+
 // Upgrades reports whether the plan changes any provider.
 func (p Plan) Upgrades() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.To != "" })
@@ -112,12 +154,12 @@ func (p Plan) Upgrades() bool {
 
 func (p Provider) isCore() bool { return p.Label == v1alpha2.CoreProviderName }
 
-// step upgrades the provider to its newest version with one of the contracts.
-func (p Provider) step(contracts []string) Step {
+// step upgrades the provider to its newest version that is wanted.
+func (p Provider) step(wanted func(Version) bool) Step {
 	step := Step{Provider: p.Label, From: p.Version, Contract: p.Contract}
 
 	for _, v := range p.newer() {
-		if slices.Contains(contracts, v.Contract) {
+		if wanted(v) {
 			step.To = v.Version
 			step.Contract = v.Contract
 

@@ -1,0 +1,31 @@
+package arrival_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/controllers/arrival"
+)
+
+func TestTimes(t *testing.T) {
+	g := NewWithT(t)
+	times := arrival.Times{}
+	first := time.Unix(1000, 0)
+	resource := &metav1.ObjectMeta{UID: "a", Generation: 1}
+
+	g.Expect(times.Of(resource, first)).To(Equal(first))
+	g.Expect(times.Of(resource, first.Add(time.Second))).To(Equal(first), "it is the same change")
+
+	other := &metav1.ObjectMeta{UID: "b", Generation: 1}
+	g.Expect(times.Of(other, first.Add(time.Second))).To(Equal(first.Add(time.Second)))
+
+	resource.Generation = 2
+	g.Expect(times.Of(resource, first.Add(time.Minute))).To(Equal(first.Add(time.Minute)), "it has changed again")
+
+	times.Forget(resource.UID)
+	g.Expect(times.Of(resource, first.Add(time.Hour))).To(Equal(first.Add(time.Hour)))
+	g.Expect(times.Of(other, first.Add(time.Hour))).To(Equal(first.Add(time.Second)))
+}

@@ -1,0 +1,122 @@
+package autoupgrade
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// past is what the history of a release tells.
+type past struct {
+	// asked is what the resource asks for, with the automatic upgrade that it has had since, if any.
+	asked state.Request
+	// version that results from it; empty if that has yet to be found out.
+	version string
+	// settled is set if that is installed, and has been healthy.
+	settled bool
+	// givenUp are versions whose automatic upgrade failed since a user has asked for anything.
+	givenUp []string
+}
+
+// selection returns the version to stay at.
+func (p past) selection() Selection {
+	return Selection{Version: p.version, Automatic: p.asked.Automatic}
+}
+
+// examine returns what the history tells about what a user asks for.
+func examine(history state.History, asked state.Request) past {
+	result := past{asked: asked}
+
+	newest, exists := history.Newest()
+	if !exists {
+		return result
+	}
+
+	var base *state.Revision
+
+	for i, r := range history.Revisions {
+		switch {
+		case r.Request == state.Request{}:
+		case isGivenUp(r, newest):
+			if r.Request.SameUser(asked) {
+				result.givenUp = append(result.givenUp, r.Version)
+			}
+		case base == nil:
+			base = &history.Revisions[i]
+		}
+	}
+
+	if base == nil || !base.Request.SameUser(asked) {
+		return result
+	}
+
+	result.asked = base.Request
+
+	// Another program's revision that was left in place has no version, and a label cannot have build metadata.
+	if _, err := semver.NewVersion(base.Version); err == nil {
+		result.version = base.Version
+		result.settled = base.Number == newest.Number && newest.Status == state.StatusDeployed && newest.Healthy
+	}
+
+	return result
+}
+
+// isGivenUp reports whether a revision is an automatic upgrade that failed, and something else was installed
+// instead. Before that it is still what should be installed.
+func isGivenUp(r, newest state.Revision) bool {
+	return r.Request.Automatic != "" && r.Status == state.StatusFailed && r.Failure != state.FailureInterrupted &&
+		newest.Number != r.Number && newest.Status == state.StatusDeployed
+}
+
+// lastUpgrade returns the newest automatic upgrade in the history, nil if there is none. Before is what the status has
+// shown until now: when a user has asked for something else since, only that tells that its revision was one.
+// The newest revision has the description.
+func lastUpgrade(
+	history state.History, before v1alpha2.AutomaticUpgrade, description string,
+) *v1alpha2.AutomaticUpgrade {
+	newest, _ := history.Newest()
+
+	for _, r := range history.Revisions {
+		known := int64(r.Number) == before.Revision
+		if !r.Ours() || r.RollbackTo != 0 || r.Request.Automatic == "" && !known {
+			continue
+		}
+
+		last := &v1alpha2.AutomaticUpgrade{
+			Version:  r.Version,
+			Revision: int64(r.Number),
+			Time:     metav1.NewTime(r.Created),
+			Result:   resultOf(r, newest),
+		}
+
+		switch {
+		case known && before.Message != "":
+			last.Message = before.Message
+		case isGivenUp(r, newest) && newest.RollbackTo != 0:
+			last.Message = bounded(strings.TrimPrefix(description, fmt.Sprintf("Rollback to %d: ", newest.RollbackTo)))
+		}
+
+		return last
+	}
+
+	return nil
+}
+
+// resultOf returns the result of an automatic upgrade.
+func resultOf(r, newest state.Revision) v1alpha2.UpgradeResult {
+	passing := r.Failure == state.FailureInterrupted || r.Failure == state.FailureUnavailable
+
+	switch {
+	case r.Healthy:
+		return v1alpha2.UpgradeSucceeded
+	case r.Number == newest.Number && (r.Status != state.StatusFailed || passing):
+		return v1alpha2.UpgradeProgressing
+	}
+
+	return v1alpha2.UpgradeFailed
+}

@@ -1,0 +1,81 @@
+package preflight_test
+
+import (
+	"testing"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+// dependsOn names the dependencies of a provider.
+func dependsOn(labels ...string) option {
+	return func(p v1alpha2.Provider) { p.GetSpec().DependsOn = labels }
+}
+
+func TestDependencies(t *testing.T) {
+	const (
+		addon   = v1alpha2.ProviderType("AddonProvider")
+		waiting = "waiting for the providers in spec.dependsOn to become ready: "
+		cycle   = "the provider depends on itself: "
+		fix     = "; remove one of them from spec.dependsOn"
+	)
+
+	pending := func(message string) want {
+		return want{reason: v1alpha2.WaitingForDependenciesReason, waiting: true, message: waiting + message}
+	}
+	refused := func(path string) want {
+		return want{reason: v1alpha2.DependencyCycleReason, message: cycle + path + fix}
+	}
+
+	for name, c := range map[string]struct {
+		provider v1alpha2.Provider
+		others   []v1alpha2.Provider
+		want     want
+	}{
+		"none": {provider: provider(infrastructure, "aws")},
+		"ready": {
+			provider: provider(infrastructure, "aws", dependsOn("addon-a", "cluster-api")),
+			others:   []v1alpha2.Provider{provider(addon, "a", ready), provider(core, "cluster-api", ready)},
+		},
+		"not ready, and missing": {
+			provider: provider(infrastructure, "aws", dependsOn("addon-a", "addon-b", "addon-c")),
+			others:   []v1alpha2.Provider{provider(addon, "a"), provider(addon, "b", ready)},
+			want:     pending("AddonProvider system/a; addon-c, which has no resource"),
+		},
+		"of another type": {
+			provider: provider(infrastructure, "aws", dependsOn("addon-a")),
+			others:   []v1alpha2.Provider{provider(bootstrap, "a", ready)},
+			want:     pending("addon-a, which has no resource"),
+		},
+		"in another cluster": {
+			provider: provider(infrastructure, "aws", dependsOn("addon-a")),
+			others:   []v1alpha2.Provider{provider(addon, "a", ready, remote("x"))},
+			want:     pending("addon-a, which has no resource"),
+		},
+		"the one of two resources that has installed it": {
+			provider: provider(infrastructure, "aws", dependsOn("addon-a")),
+			others:   []v1alpha2.Provider{provider(addon, "a"), provider(addon, "a", in("other"), installed, ready)},
+		},
+		"itself": {
+			provider: provider(infrastructure, "aws", dependsOn("infrastructure-aws")),
+			want:     refused("infrastructure-aws depends on infrastructure-aws"),
+		},
+		"itself by others": {
+			provider: provider(infrastructure, "aws", dependsOn("addon-missing", "addon-a")),
+			others: []v1alpha2.Provider{
+				provider(addon, "a", ready, dependsOn("addon-b")),
+				provider(addon, "b", ready, dependsOn("addon-c", "infrastructure-aws")),
+			},
+			want: refused("infrastructure-aws depends on addon-a depends on addon-b depends on infrastructure-aws"),
+		},
+		"a cycle of others": {
+			provider: provider(infrastructure, "aws", dependsOn("addon-a")),
+			others: []v1alpha2.Provider{
+				provider(addon, "a", ready, dependsOn("addon-b")), provider(addon, "b", dependsOn("addon-a")),
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect(t, checker(t, append(c.others, c.provider)...).Dependencies(t.Context(), c.provider), c.want)
+		})
+	}
+}

@@ -1,0 +1,32 @@
+package reconcile
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/controllers/release/waves"
+)
+
+// TestLacksManager checks which steps of a staged revision a paused provider takes.
+func TestLacksManager(t *testing.T) {
+	for name, test := range map[string]struct {
+		waiting  []waves.Held
+		expected bool
+	}{
+		"a wave of other kinds, before one of own kinds": {[]waves.Held{{Place: 1}, {Place: 2, Own: true}}, false},
+		"a wave of own kinds":                            {[]waves.Held{{Place: 2, Own: true}, {Place: 3}}, true},
+		"deletions, of which some may have finalizers":   {nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			run := newTestRun(revision(1, state.StatusDeployed, former))
+			run.installed.waiting = test.waiting
+			g.Expect(run.lacksManager()).To(BeFalse(), "it is not paused")
+
+			run.provider.GetSpec().Paused = true
+			g.Expect(run.lacksManager()).To(Equal(test.expected))
+		})
+	}
+}

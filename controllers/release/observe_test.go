@@ -1,0 +1,127 @@
+package release_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
+	"github.com/capstan-project/capstan/test/bed"
+)
+
+// cachedRecords is a cache of Helm's records that is as old as the test wants.
+type cachedRecords struct {
+	metadata metadata.Interface
+	items    []metav1.PartialObjectMetadata
+}
+
+func (c *cachedRecords) list(context.Context, types.NamespacedName) ([]metav1.PartialObjectMetadata, bool) {
+	return c.items, true
+}
+
+// catchUp brings the cache up to date.
+func (c *cachedRecords) catchUp(ctx context.Context, namespace string) {
+	GinkgoHelper()
+
+	list, err := c.metadata.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace).
+		List(ctx, metav1.ListOptions{LabelSelector: "owner=helm"})
+	Expect(err).NotTo(HaveOccurred())
+
+	c.items = list.Items
+}
+
+var _ = Describe("The history of a release comes from the cache", func() {
+	var (
+		namespace string
+		cache     *cachedRecords
+		engine    *release.Engine
+		spec      release.Spec
+		lists     func() int
+	)
+
+	BeforeEach(func(ctx SpecContext) {
+		namespace = newNamespace(ctx)
+		cache = &cachedRecords{metadata: metadata.NewForConfigOrDie(cluster.Config())}
+		user := "counted-" + namespace
+		config, err := cluster.ConfigFor(user)
+		Expect(err).NotTo(HaveOccurred())
+
+		engine, err = release.NewEngine(config, release.Options{Holder: "one", Records: cache.list})
+		Expect(err).NotTo(HaveOccurred())
+
+		spec = specOf(namespace, "1.0.0", configMap("a", ""))
+		lists = func() int {
+			requests, err := cluster.Requests(func(r bed.Request) bool {
+				return r.User == user && r.Verb == "list" && r.Resource == "secrets"
+			})
+			Expect(err).NotTo(HaveOccurred())
+
+			return len(requests)
+		}
+	})
+
+	It("but not before the engine has read it once, nor while the cache lags behind what it wrote", func(ctx SpecContext) {
+		Expect(observe(ctx, engine, spec).State).To(Equal(state.Absent))
+		Eventually(lists).Should(Equal(1), "what the cache has may be older than what a former process wrote")
+
+		Expect(mustApply(ctx, engine, spec).Revision).To(Equal(1))
+		Consistently(lists, "200ms").Should(Equal(1), "there are no records that the action could read")
+
+		Expect(observe(ctx, engine, spec).State).To(Equal(state.InSync))
+		Eventually(lists).Should(Equal(2), "the cache does not have the revision yet")
+
+		cache.catchUp(ctx, namespace)
+
+		revision := observe(ctx, engine, spec).Revision
+		_, err := engine.Read(ctx, spec.Release, revision)
+		Expect(err).NotTo(HaveOccurred())
+
+		_, err = engine.MarkHealthy(ctx, spec.Release, revision)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(observe(ctx, engine, spec).Revision.Healthy).To(BeTrue())
+		Eventually(lists).Should(Equal(3), "the cache does not have the label yet")
+
+		cache.catchUp(ctx, namespace)
+		Expect(observe(ctx, engine, spec).Revision.Healthy).To(BeTrue())
+		Consistently(lists, "200ms").Should(Equal(3))
+	})
+
+	It("including what other programs do", func(ctx SpecContext) {
+		Expect(mustApply(ctx, engine, spec).Revision).To(Equal(1))
+		cache.catchUp(ctx, namespace)
+		observe(ctx, engine, spec)
+
+		before := lists()
+
+		run(ctx, "helm", "rollback", name, "1", "-n", namespace)
+		cache.catchUp(ctx, namespace)
+		Expect(observe(ctx, engine, spec).Revision.Number).To(Equal(2))
+
+		run(ctx, "helm", "uninstall", name, "-n", namespace)
+		Expect(observe(ctx, engine, spec).Revision.Number).To(Equal(2), "the cache lags behind")
+		cache.catchUp(ctx, namespace)
+		Consistently(lists, "200ms").Should(Equal(before))
+
+		Expect(observe(ctx, engine, spec).State).To(Equal(state.Absent))
+		Eventually(lists).Should(Equal(before+1), "records that are missing may have been deleted, or not reached the cache")
+	})
+
+	It("and an action on an outdated one does nothing", func(ctx SpecContext) {
+		Expect(mustApply(ctx, engine, spec).Revision).To(Equal(1))
+		cache.catchUp(ctx, namespace)
+		run(ctx, "helm", "rollback", name, "1", "-n", namespace)
+
+		next := specOf(namespace, "1.1.0", configMap("b", ""))
+		_, err := applyObserved(ctx, engine, next, observe(ctx, engine, next))
+		Expect(err).To(MatchError(release.ErrChanged))
+
+		Expect(observe(ctx, engine, next).Revision.Number).To(Equal(2), "after that, the history is read again")
+		Expect(mustApply(ctx, engine, next).Revision).To(Equal(3))
+	})
+})

@@ -1,0 +1,219 @@
+package release_test
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/capstan-project/capstan/controllers/release"
+)
+
+// annotated returns an object with an annotation of Capstan's.
+func annotated(object, annotation, value string) string {
+	return strings.Replace(object, "metadata:\n",
+		"metadata:\n  annotations: {capstan.dev/"+annotation+": "+value+"}\n", 1)
+}
+
+// grantConfigMaps grants a user what a release of ConfigMaps takes in all namespaces, and waits until the API server allows it.
+func grantConfigMaps(ctx context.Context, user string) {
+	GinkgoHelper()
+
+	_, err := client.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"*"}},
+		},
+	}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+
+	// The API server learns of the binding from a watch of its own.
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               user,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "secrets"},
+	}}
+	Eventually(func(g Gomega) {
+		answer, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(answer.Status.Allowed).To(BeTrue())
+	}).Should(Succeed())
+}
+
+var _ = Describe("The policy of an object", func() {
+	var (
+		namespace string
+		engine    *release.Engine
+	)
+
+	BeforeEach(func(ctx SpecContext) {
+		namespace = newNamespace(ctx)
+		engine = newEngine("one")
+	})
+
+	value := func(ctx context.Context, name string) string {
+		GinkgoHelper()
+		return getConfigMap(ctx, namespace, name).Data["key"]
+	}
+
+	It("must be known", func(ctx SpecContext) {
+		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", configMap("good", ""),
+			annotated(configMap("config", ""), "update-policy", "Sometimes")))
+		Expect(expectError[*release.AnnotationError](err)).To(MatchError(ContainSubstring(
+			"the annotation capstan.dev/update-policy of ConfigMap config must be one of Always, Once")))
+		Expect(configMaps(ctx, namespace)).To(BeEmpty())
+	})
+
+	It("can be to adopt nothing", func(ctx SpecContext) {
+		kubectlApply(ctx, namespace, configMap("config", "old"))
+		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", configMap("good", ""),
+			annotated(configMap("config", "new"), "adoption-policy", "Never")))
+		Expect(expectError[*release.ConflictError](err)).To(MatchError(ContainSubstring(
+			"config exists and does not belong to the release, and its annotation capstan.dev/adoption-policy is Never")))
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
+		Expect(value(ctx, "config")).To(Equal("old"))
+	})
+
+	It("can be to update it once", func(ctx SpecContext) {
+		kubectlApply(ctx, namespace, configMap("adopted", "old"))
+
+		spec := func(version, value string) release.Spec {
+			return specOf(namespace, version, configMap("other", value),
+				annotated(configMap("created", value), "update-policy", "Once"),
+				annotated(configMap("adopted", value), "update-policy", "Once"))
+		}
+
+		mustApply(ctx, engine, spec("1.0.0", "1"))
+		Expect(value(ctx, "adopted")).To(Equal("1"))
+		run(ctx, "kubectl", "patch", "configmap", "created", "-n", namespace, "-p", `{"data":{"key":"a user's"}}`)
+		Expect(compare(ctx, engine, namespace).Differences).To(BeEmpty())
+
+		mustApply(ctx, engine, spec("1.1.0", "2"))
+		Expect(value(ctx, "created")).To(Equal("a user's"))
+		Expect(value(ctx, "adopted")).To(Equal("1"))
+		Expect(value(ctx, "other")).To(Equal("2"))
+
+		run(ctx, "kubectl", "delete", "configmap", "created", "-n", namespace)
+		Expect(compare(ctx, engine, namespace).Differences).To(ConsistOf(HaveField("Missing", true)))
+		mustApply(ctx, engine, spec("1.2.0", "3"))
+		Expect(value(ctx, "created")).To(Equal("3"))
+	})
+
+	It("can be to orphan it, for another release to adopt", func(ctx SpecContext) {
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", configMap("config", ""),
+			annotated(configMap("dropped", ""), "delete-policy", "Orphan"),
+			annotated(configMap("last", ""), "delete-policy", "Orphan")))
+		result := mustApply(ctx, engine, specOf(namespace, "1.1.0", configMap("config", ""),
+			annotated(configMap("last", ""), "delete-policy", "Orphan")))
+		Expect(result.Left).To(ConsistOf(HaveField("Name", "dropped")))
+		Expect(engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{})).Error().NotTo(HaveOccurred())
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("dropped", "last"))
+
+		for _, orphan := range []string{"dropped", "last"} {
+			cm := getConfigMap(ctx, namespace, orphan)
+			Expect(cm.Annotations).NotTo(HaveKey(HavePrefix("meta.helm.sh/")))
+			Expect(cm.Labels).NotTo(HaveKey("app.kubernetes.io/managed-by"))
+		}
+
+		other := specOf(namespace, "1.0.0", configMap("dropped", ""), configMap("last", ""))
+		other.Release.Name = "other"
+		Expect(mustApply(ctx, engine, other).Adopted).To(HaveLen(2))
+	})
+
+	It("can be to create its namespace, which stays", func(ctx SpecContext) {
+		elsewhere, later := namespace+"-elsewhere", namespace+"-later"
+		in := func(object, namespace string) string {
+			return strings.Replace(object, "metadata:\n", "metadata:\n  namespace: "+namespace+"\n", 1)
+		}
+		creating := func(object string) string { return annotated(object, "missing-namespace-policy", "Create") }
+		exists := func(name string) bool {
+			_, err := client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return false
+			}
+
+			Expect(err).NotTo(HaveOccurred())
+
+			return true
+		}
+
+		refused := in(configMap("config", ""), elsewhere)
+		message := "ConfigMap " + elsewhere + `/config: namespaces "` + elsewhere + `" not found; create namespace ` +
+			elsewhere + ", or set spec.policies.missingNamespaces: Create"
+
+		By("refusing it by default, before and after something is installed")
+
+		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", refused))
+		Expect(expectError[*release.RejectedError](err)).To(MatchError("the API server refused " + message))
+		mustApply(ctx, engine, specOf(namespace, "1.1.0", configMap("config", "")))
+		_, err = apply(ctx, engine, specOf(namespace, "1.2.0", configMap("config", ""), refused))
+		Expect(expectError[*release.DryRunError](err)).To(
+			MatchError("the API server would refuse " + strings.Replace(message, ": ", ", so nothing was changed: ", 1)))
+		Expect(exists(elsewhere)).To(BeFalse())
+
+		By("creating it once for all objects of an upgrade, and for a later wave")
+
+		wave := strings.Replace(creating(in(configMap("last", ""), later)),
+			"annotations: {", `annotations: {capstan.dev/apply-order: "1", `, 1)
+		spec := specOf(namespace, "1.3.0", configMap("config", ""), creating(in(configMap("one", ""), elsewhere)),
+			creating(in(configMap("two", ""), elsewhere)), creating(in(configMap("three", ""), elsewhere)), wave)
+
+		grantConfigMaps(ctx, namespace)
+
+		limited := newEngine("limited", func(c *rest.Config) { c.Impersonate.UserName = namespace })
+
+		_, err = apply(ctx, limited, spec)
+		Expect(err).To(MatchError(And(
+			HavePrefix("the API server would refuse ConfigMap "+elsewhere), ContainSubstring("so nothing was changed"),
+			ContainSubstring(`cannot create resource "namespaces"`), ContainSubstring("grant that permission"))))
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("config"))
+
+		mustApply(ctx, engine, spec)
+		Expect(configMaps(ctx, elsewhere)).To(ConsistOf("one", "two", "three"))
+		Expect(exists(later)).To(BeFalse())
+
+		installed, err := engine.Observe(ctx, releaseIn(namespace))
+		Expect(err).NotTo(HaveOccurred())
+
+		revision, _ := installed.Newest()
+		Expect(engine.Advance(ctx, releaseIn(namespace), revision, nil)).Error().NotTo(HaveOccurred())
+		Expect(configMaps(ctx, later)).To(ConsistOf("last"))
+
+		By("keeping it when the release is gone")
+
+		Expect(engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{})).Error().NotTo(HaveOccurred())
+		Expect(configMaps(ctx, elsewhere)).To(BeEmpty())
+		Expect(exists(elsewhere)).To(BeTrue())
+	})
+
+	It("can be to recreate it, or not, to change an immutable field", func(ctx SpecContext) {
+		balanced := func(policy, class string) string {
+			return annotated("apiVersion: v1\nkind: Service\nmetadata:\n  name: balanced\nspec:\n  type: LoadBalancer\n"+
+				"  loadBalancerClass: example.org/"+class+"\n  ports: [{port: 443}]\n", "recreate-policy", policy)
+		}
+		immutable := func(policy, content string) string {
+			return annotated(configMap("config", content)+"immutable: true\n", "recreate-policy", policy)
+		}
+
+		mustApply(ctx, engine, specOf(namespace, "1.0.0", balanced("Always", "one"), immutable("Never", "1")))
+
+		result := mustApply(ctx, engine, specOf(namespace, "1.1.0", balanced("Always", "two"), immutable("Never", "1")))
+		Expect(result.Replaced).To(ConsistOf(HaveField("Kind", "Service")))
+
+		_, err := apply(ctx, engine, specOf(namespace, "1.2.0", immutable("Never", "2")))
+		Expect(expectError[*release.DryRunError](err)).To(MatchError(
+			ContainSubstring("its annotation capstan.dev/recreate-policy is Never")))
+		Expect(value(ctx, "config")).To(Equal("1"))
+	})
+})

@@ -1,0 +1,185 @@
+package release_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/capstan-project/capstan/controllers/release"
+	"github.com/capstan-project/capstan/controllers/release/state"
+)
+
+// ordered returns an object with an apply-order.
+func ordered(order int, object string) string {
+	return strings.Replace(object, "metadata:\n",
+		fmt.Sprintf("metadata:\n  annotations: {capstan.dev/apply-order: %q}\n", fmt.Sprint(order)), 1)
+}
+
+var _ = Describe("Waves", func() {
+	first := func(namespace string) release.Spec {
+		return specOf(namespace, "1.0.0", ordered(-1, configMap("a", "1")), configMap("b", "1"),
+			ordered(1, configMap("c", "1")), ordered(2, configMap("dropped", "1")), ordered(3, configMap("dropped-too", "1")))
+	}
+	second := func(namespace string) release.Spec {
+		return specOf(namespace, "2.0.0", ordered(-1, configMap("a", "2")), configMap("b", "2"),
+			ordered(1, configMap("c", "2")), ordered(2, configMap("added", "2")))
+	}
+
+	// advance takes all steps that are left, as long as the process lives.
+	advance := func(ctx context.Context, e *release.Engine, namespace string) error {
+		for {
+			history, err := newEngine("observer").Observe(ctx, releaseIn(namespace))
+			Expect(err).NotTo(HaveOccurred())
+
+			revision, exists := history.Newest()
+			if !exists || !revision.Staged || revision.Status != state.StatusDeployed {
+				return nil
+			}
+
+			if _, err := e.Advance(ctx, releaseIn(namespace), revision, nil); err != nil {
+				return err
+			}
+		}
+	}
+	install := func(ctx context.Context, e *release.Engine, spec release.Spec) error {
+		_, err := apply(ctx, e, spec)
+		return errors.Join(err, advance(ctx, e, spec.Release.Namespace))
+	}
+	// values returns the content of the ConfigMaps of a release.
+	values := func(ctx context.Context, namespace string) map[string]string {
+		GinkgoHelper()
+
+		list, err := client.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{})
+		Expect(err).NotTo(HaveOccurred())
+
+		found := map[string]string{}
+
+		for _, c := range list.Items {
+			if c.Name != "kube-root-ca.crt" {
+				found[c.Name] = c.Data["key"]
+			}
+		}
+
+		return found
+	}
+
+	It("are applied one by one", func(ctx SpecContext) {
+		namespace, engine := newNamespace(ctx), newEngine("one")
+		mustApply(ctx, engine, first(namespace))
+		Expect(configMaps(ctx, namespace)).To(ConsistOf("a"))
+
+		for _, added := range []string{"b", "c", "dropped", "dropped-too"} {
+			revision := newest(ctx, engine, namespace)
+			Expect(revision.Staged).To(BeTrue())
+
+			before := configMaps(ctx, namespace)
+			Expect(engine.Advance(ctx, releaseIn(namespace), revision, nil)).Error().NotTo(HaveOccurred())
+			Expect(configMaps(ctx, namespace)).To(ConsistOf(append(before, added)))
+		}
+
+		Expect(newest(ctx, engine, namespace).Staged).To(BeFalse())
+		Expect(history(ctx, namespace)).To(Equal([]string{"1 deployed"}))
+	})
+
+	Describe("are deleted in reverse order", func() {
+		var (
+			namespace string
+			engine    *release.Engine
+		)
+
+		// The wave of the ConfigMap c is held by a finalizer, and two come before it.
+		BeforeEach(func(ctx SpecContext) {
+			namespace, engine = newNamespace(ctx), newEngine("one")
+			Expect(install(ctx, engine, first(namespace))).To(Succeed())
+			run(ctx, "kubectl", "label", "configmaps", "--all", "-n", namespace, "leftover=true")
+			run(ctx, "kubectl", "patch", "configmap", "c", "-n", namespace, "--type=merge",
+				"-p", `{"metadata":{"finalizers":["release.test/held"]}}`)
+		})
+
+		expectHeld := func(ctx context.Context, err error) {
+			GinkgoHelper()
+			Expect(expectError[*release.RemainingError](err).Objects).To(ConsistOf(HaveField("Object.Name", "c")))
+			Expect(configMaps(ctx, namespace)).To(ConsistOf("a", "b", "c"))
+		}
+		expectOthersGone := func(ctx context.Context) {
+			GinkgoHelper()
+			Expect(configMaps(ctx, namespace)).To(ConsistOf("c"))
+			run(ctx, "kubectl", "patch", "configmap", "c", "-n", namespace, "--type=merge",
+				"-p", `{"metadata":{"finalizers":null}}`)
+		}
+
+		It("or at once, with the release", func(ctx SpecContext) {
+			_, err := engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{})
+			expectHeld(ctx, err)
+
+			Expect(engine.Uninstall(ctx, releaseIn(namespace), release.RemoveOptions{AtOnce: true})).Error().NotTo(
+				HaveOccurred())
+			expectOthersGone(ctx)
+		})
+
+		It("or at once, without records", func(ctx SpecContext) {
+			run(ctx, "kubectl", "delete", "secrets", "--all", "-n", namespace)
+			found, err := engine.FindLeftovers(ctx, releaseIn(namespace), release.Search{
+				Selector: labels.SelectorFromSet(labels.Set{"leftover": "true"}), Reader: engine.Metadata(),
+			})
+			Expect(err).NotTo(HaveOccurred())
+			expectHeld(ctx, engine.DeleteLeftovers(ctx, releaseIn(namespace), release.RemoveOptions{}, found))
+
+			options := release.RemoveOptions{AtOnce: true}
+			Expect(engine.DeleteLeftovers(ctx, releaseIn(namespace), options, found)).To(Succeed())
+			expectOthersGone(ctx)
+		})
+	})
+
+	It("are refused without changes if an order is invalid", func(ctx SpecContext) {
+		namespace, engine := newNamespace(ctx), newEngine("one")
+		_, err := apply(ctx, engine, specOf(namespace, "1.0.0", ordered(32768, configMap("a", "")), configMap("b", "")))
+		Expect(expectError[*release.AnnotationError](err)).To(MatchError(
+			ContainSubstring("the annotation capstan.dev/apply-order of ConfigMap a must be an integer")))
+		Expect(configMaps(ctx, namespace)).To(BeEmpty())
+		Expect(engine.Observe(ctx, releaseIn(namespace))).To(HaveField("Revisions", BeEmpty()))
+	})
+
+	It("keep the replicas of an object whose autoscaler comes with a later one", func(ctx SpecContext) {
+		namespace, engine := newNamespace(ctx), newEngine("one")
+		Expect(install(ctx, engine, specOf(namespace, "1.0.0", ordered(1, deployment("manager", "1"))))).To(Succeed())
+		run(ctx, "kubectl", "scale", "deployment", "manager", "-n", namespace, "--replicas=3")
+
+		autoscaler := "apiVersion: autoscaling/v1\nkind: HorizontalPodAutoscaler\nmetadata:\n  name: manager\n" +
+			"spec:\n  maxReplicas: 9\n  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: manager}\n"
+		withoutReplicas := strings.Replace(deployment("manager", "1"), "replicas: 1", "", 1)
+		Expect(install(ctx, engine, specOf(namespace, "1.1.0", configMap("first", ""),
+			ordered(1, withoutReplicas), ordered(2, autoscaler)))).To(Succeed())
+		Expect(getDeployment(ctx, namespace, "manager").Spec.Replicas).To(HaveValue(BeEquivalentTo(3)))
+	})
+
+	// A process is killed after each write, those between two waves included.
+	It("are completed by the successor of a process that is killed", func(ctx SpecContext) {
+		for n := 1; ; n++ {
+			namespace := newNamespace(ctx)
+			Expect(install(ctx, newEngine("predecessor"), first(namespace))).To(Succeed())
+
+			victim, alive := killedAfter(n)
+			err := install(ctx, victim, second(namespace))
+			By(fmt.Sprintf("recovering from %v after write %d: %v", history(ctx, namespace), n, err))
+
+			successor := newImpatientEngine("successor")
+
+			Eventually(func() error { return install(ctx, successor, second(namespace)) }).Should(Succeed())
+			Expect(values(ctx, namespace)).To(Equal(map[string]string{"a": "2", "b": "2", "c": "2", "added": "2"}))
+			Expect(newest(ctx, successor, namespace)).To(And(
+				HaveField("Status", state.StatusDeployed), HaveField("Staged", false)))
+
+			if alive() {
+				Expect(n).To(BeNumerically(">", 10), "each of the four waves writes its object and the revision")
+				return
+			}
+		}
+	})
+})
