@@ -27,6 +27,7 @@ import (
 	"github.com/capstan-project/capstan/cmd/capstan/internal/providers"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/registries"
 	"github.com/capstan-project/capstan/cmd/capstan/internal/setup"
+	"github.com/capstan-project/capstan/cmd/capstan/internal/statuspage"
 	versioncmd "github.com/capstan-project/capstan/cmd/capstan/internal/version"
 )
 
@@ -83,6 +84,7 @@ func newRootCommand(options *cli.Options, name string) *cobra.Command {
 		registries.NewMirrorCommand(options),
 		setup.NewCommand(options, version),
 		providers.NewStatusCommand(options),
+		statuspage.NewCommand(options),
 		providers.NewHistoryCommand(options),
 		providers.NewDiffCommand(options),
 		providers.NewPermissionsCommand(options),

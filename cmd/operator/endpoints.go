@@ -61,15 +61,30 @@ func (e *endpoints) metricsOptions() (metricsserver.Options, error) {
 	}
 
 	// The server would use a self-signed certificate instead of a missing one.
-	for _, name := range []string{"tls.crt", "tls.key"} {
-		if _, err := os.Stat(filepath.Join(e.certificate, name)); err != nil {
-			return options, fmt.Errorf("--metrics-cert-path needs a folder with tls.crt and tls.key: %w", err)
-		}
+	if err := checkCertificate("--metrics-cert-path", e.certificate); err != nil {
+		return options, err
 	}
 
 	options.CertDir = e.certificate
 
 	return options, nil
+}
+
+// The names of the files with a certificate and its key.
+const (
+	certificateFile = "tls.crt"
+	keyFile         = "tls.key"
+)
+
+// checkCertificate returns an error if the folder in a flag does not contain a certificate and its key.
+func checkCertificate(flag, folder string) error {
+	for _, name := range []string{certificateFile, keyFile} {
+		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
+			return fmt.Errorf("%s needs a folder with tls.crt and tls.key: %w", flag, err)
+		}
+	}
+
+	return nil
 }
 
 // pprofAddress returns the address of Go profiles, or an error if it can be reached from other hosts: profiles contain

@@ -33,6 +33,7 @@ var version = "dev"
 // flags are the values of the command line flags.
 type flags struct {
 	endpoints     endpoints
+	statusPage    statusPage
 	healthAddress string
 	upgradeCRDs   bool
 	showVersion   bool
@@ -72,6 +73,7 @@ func parse() *flags {
 	f := &flags{}
 	set := pflag.NewFlagSet("operator", pflag.ExitOnError)
 	f.endpoints.bindFlags(set)
+	f.statusPage.bindFlags(set)
 	set.StringVar(&f.healthAddress, "health-probe-bind-address", ":9440", "Address of /healthz and /readyz.")
 	set.StringSliceVar(
 		&f.watchNamespaces,
@@ -293,8 +295,12 @@ func run(f *flags) error {
 
 // addTo adds the controllers, and what shows their work, to the manager.
 func (f *flags) addTo(mgr ctrl.Manager) error {
-	_, err := controllers.Setup(mgr, f.controllers)
+	facts, err := controllers.Setup(mgr, f.controllers)
 	if err != nil {
+		return err
+	}
+
+	if err := f.statusPage.addTo(mgr, facts); err != nil {
 		return err
 	}
 

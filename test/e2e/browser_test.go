@@ -1,0 +1,107 @@
+package e2e
+
+import (
+	"context"
+	"os/exec"
+	"strings"
+	"sync"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// tab is a tab of a browser.
+type tab struct {
+	ctx context.Context
+
+	mu       sync.Mutex
+	problems []string
+}
+
+// openTab opens a page in Chromium until the spec ends. The spec is skipped if there is no Chromium.
+func openTab(ctx context.Context, page string) *tab {
+	GinkgoHelper()
+
+	program, err := exec.LookPath("chromium")
+	if err != nil {
+		Skip("this needs a browser: install Debian's package chromium")
+	}
+
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true))
+	ctx, cancel := chromedp.NewExecAllocator(ctx, options...)
+	DeferCleanup(cancel)
+
+	ctx, cancel = chromedp.NewContext(ctx)
+	DeferCleanup(cancel)
+
+	t := &tab{ctx: ctx}
+
+	chromedp.ListenTarget(ctx, func(event any) {
+		switch event := event.(type) {
+		case *log.EventEntryAdded:
+			t.report(event.Entry.Text)
+		case *runtime.EventExceptionThrown:
+			t.report(event.ExceptionDetails.Error())
+		}
+	})
+	t.run(log.Enable(), chromedp.Navigate(page))
+
+	return t
+}
+
+// report notes a problem, unless it is a request while there is no server.
+func (t *tab) report(problem string) {
+	if strings.HasPrefix(problem, "Failed to load resource") {
+		return
+	}
+
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	t.problems = append(t.problems, problem)
+}
+
+// expectClean checks that the content security policy was not violated, and that the script had no errors.
+func (t *tab) expectClean() {
+	GinkgoHelper()
+
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	Expect(t.problems).To(BeEmpty())
+}
+
+func (t *tab) run(actions ...chromedp.Action) {
+	GinkgoHelper()
+	Expect(chromedp.Run(t.ctx, actions...)).To(Succeed())
+}
+
+// click follows a link.
+func (t *tab) click(selector string) {
+	GinkgoHelper()
+	t.run(chromedp.Click(selector), chromedp.WaitVisible("#conditions"))
+}
+
+// text returns the visible text of an element.
+func (t *tab) text(selector string) string {
+	GinkgoHelper()
+
+	text, _ := t.evaluate(`document.querySelector("` + selector + `").innerText`).(string)
+
+	return text
+}
+
+// evaluate returns the value of an expression.
+func (t *tab) evaluate(expression string) any {
+	GinkgoHelper()
+
+	var value any
+
+	t.run(chromedp.Evaluate(expression, &value))
+
+	return value
+}

@@ -1,0 +1,145 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/harness"
+)
+
+// pageURL matches the URL that capstan ui prints.
+var pageURL = regexp.MustCompile(`http://127\.0\.0\.1:\d+/[A-Z0-9]{26}/`)
+
+// statusPage is a running capstan ui.
+type statusPage struct{ url string }
+
+// openStatusPage starts capstan ui, and ends it after the test.
+func openStatusPage(ctx context.Context, cli commandLine) statusPage {
+	GinkgoHelper()
+
+	out := gbytes.NewBuffer()
+	program := cli.command(context.WithoutCancel(ctx), "ui")
+	program.Stdout, program.Stderr = out, out
+	Expect(program.Start()).To(Succeed())
+	DeferCleanup(func() {
+		Expect(program.Process.Signal(os.Interrupt)).To(Succeed())
+		Expect(program.Wait()).To(Succeed(), "an interrupt ends it normally")
+		Expect(string(out.Contents())).NotTo(ContainSubstring("rror"), "it logs nothing")
+	})
+	Eventually(out).Should(gbytes.Say("Press Ctrl-C"))
+
+	return statusPage{url: pageURL.FindString(string(out.Contents()))}
+}
+
+// get returns the body of a page.
+func (s statusPage) get(ctx context.Context, path string) io.Reader {
+	GinkgoHelper()
+
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, http.NoBody)
+	Expect(err).NotTo(HaveOccurred())
+	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // it is closed after the test
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(response.Body.Close)
+	Expect(response.StatusCode).To(Equal(http.StatusOK))
+
+	return response.Body
+}
+
+func (s statusPage) read(ctx context.Context, path string) string {
+	GinkgoHelper()
+
+	data, err := io.ReadAll(s.get(ctx, path))
+	Expect(err).NotTo(HaveOccurred())
+
+	return string(data)
+}
+
+// updates returns the lines of the stream of updates.
+func (s statusPage) updates(ctx context.Context) <-chan string {
+	GinkgoHelper()
+
+	stream := s.get(ctx, "events")
+	lines := make(chan string, 1000)
+
+	go func() {
+		defer close(lines)
+
+		for scanner := bufio.NewScanner(stream); scanner.Scan(); {
+			lines <- scanner.Text()
+		}
+	}()
+
+	return lines
+}
+
+// providerPath returns the path of the page of a provider.
+func providerPath(p v1alpha2.Provider) string {
+	return "providers/" + strings.Join([]string{string(p.ProviderType()), p.GetNamespace(), p.GetName()}, "/")
+}
+
+var _ = Describe("The status page", Ordered, func() {
+	var (
+		w      *world
+		cli    commandLine
+		docker v1alpha2.Provider
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		w = readyWorld(ctx)
+		cli = newCommandLine(ctx, w)
+		docker = w.install(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.0.0"})
+		Eventually(w.read(ctx, docker)).Should(beReady("v1.0.0"))
+
+		newer, err := harness.Load(ctx, samples, harness.Wanted{Label: "infrastructure-docker", Version: "v1.1.0"})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(newer.Prepare(ctx, w.client)).To(Succeed())
+	})
+
+	It("shows the providers, updates itself on an upgrade and a failure, and writes nothing", func(ctx SpecContext) {
+		writes := cli.writes()
+		page := openStatusPage(ctx, cli)
+		Expect(page.read(ctx, "")).To(And(
+			ContainSubstring("capstan status cluster-api -n cluster-api-system"),
+			ContainSubstring(providerPath(docker)),
+		))
+
+		updates := page.updates(ctx)
+
+		update(ctx, w, docker, func(p v1alpha2.Provider) { p.GetSpec().Version = "v1.1.0" })
+		Eventually(updates).Should(Receive(Equal("data: " + strings.TrimPrefix(providerPath(docker), "providers/"))))
+		Eventually(w.read(ctx, docker)).Should(beReady("v1.1.0"))
+		Eventually(page.read).WithArguments(ctx, providerPath(docker)).Should(And(
+			ContainSubstring("Revision 2"),
+			ContainSubstring("by capstan: generation 2 of the resource"),
+			ContainSubstring("registry.example.com/capi/capd-manager:v1.1.0"),
+			ContainSubstring("dockerclusters.infrastructure.cluster.x-k8s.io"),
+			ContainSubstring("capstan history infrastructure-docker"),
+			Not(ContainSubstring("Not known")),
+		))
+
+		By("comparing revisions, and the cluster with the newest one")
+		Expect(page.read(ctx, providerPath(docker)+"/compare?from=1&to=2")).To(And(
+			ContainSubstring("capd-manager:v1.0.0</del>"), ContainSubstring("capd-manager:v1.1.0</ins>"),
+		))
+		Eventually(page.read).WithArguments(ctx, providerPath(docker)+"/compare").Should(
+			ContainSubstring("There are no differences."))
+		Expect(cli.succeed(ctx, "diff", "docker", "--live", "--exit-code")).To(Equal("infrastructure-docker: no changes\n"))
+		Expect(cli.succeed(ctx, "diff", "docker", "--from", "1")).To(
+			ContainSubstring("capd-load-balancer would be deleted:"))
+
+		update(ctx, w, docker, func(p v1alpha2.Provider) { p.GetSpec().Version = "v9.9.9" })
+		Eventually(page.read).WithArguments(ctx, "?state=failing").Should(ContainSubstring(providerPath(docker)))
+		Expect(page.read(ctx, providerPath(docker))).To(ContainSubstring("wants v9.9.9"))
+		Expect(cli.writes()).To(Equal(writes))
+	})
+})

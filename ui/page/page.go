@@ -1,0 +1,123 @@
+// Package page renders the status page: it turns facts about providers into HTML, without a cluster, a network or
+// scripts of others.
+//
+// A page is a struct of texts that a template shows. What no field takes from the facts cannot be on the page.
+package page
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/capstan-project/capstan/controllers/object"
+)
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+//go:embed static
+var staticFiles embed.FS
+
+// templates are the pages, which have the names of their files.
+var templates = template.Must(template.ParseFS(templateFiles, "templates/*.html"))
+
+// Static returns the style sheet and the script.
+func Static() fs.FS {
+	files, err := fs.Sub(staticFiles, "static")
+	if err != nil {
+		panic(err) // the folder is part of the program
+	}
+
+	return files
+}
+
+// Frame is what all pages have around their content.
+type Frame struct {
+	// Base is the path of the overview, which ends in a slash.
+	Base string
+	// Cluster is what the page shows; empty if it has no name.
+	Cluster string
+	// Now is when the facts were read.
+	Now time.Time
+	// Stale is why the facts may be outdated; empty if they are not.
+	Stale string
+	// Viewer is who sees the page; nil if everyone sees the same.
+	Viewer *Viewer
+}
+
+// Viewer is the user who sees a page.
+type Viewer struct {
+	Name string
+	// Limited means that there may be providers which the user does not see.
+	Limited bool
+}
+
+// ShowTo sets who sees the page.
+func (f *Frame) ShowTo(viewer Viewer) { f.Viewer = &viewer }
+
+// AsOf returns when the facts were read, for machines.
+func (f Frame) AsOf() string { return f.Now.UTC().Format(time.RFC3339) }
+
+// Clock returns when the facts were read, for readers.
+func (f Frame) Clock() string { return f.Now.UTC().Format("15:04:05 UTC") }
+
+// age returns how long ago a time is, as kubectl does; empty for the zero time.
+func (f Frame) age(since time.Time) string {
+	if since.IsZero() {
+		return ""
+	}
+
+	return duration.HumanDuration(f.Now.Sub(since))
+}
+
+// Problem is a page with an error message.
+type Problem struct {
+	Frame
+
+	Title   string
+	Message string
+}
+
+// Render returns a page as HTML. Its argument is a pointer to a page of this package, whose texts are changed
+// so that they contain no control characters.
+func Render(page any) ([]byte, error) {
+	value := reflect.ValueOf(page).Elem()
+	clean(value)
+
+	var out bytes.Buffer
+	if err := templates.ExecuteTemplate(&out, value.Type().Name()+".html", page); err != nil {
+		return nil, fmt.Errorf("render the page: %w", err)
+	}
+
+	return out.Bytes(), nil
+}
+
+// clean makes all texts in a value printable.
+func clean(value reflect.Value) {
+	switch value.Kind() {
+	case reflect.String:
+		value.SetString(object.Printable(value.String()))
+	case reflect.Slice:
+		for i := range value.Len() {
+			clean(value.Index(i))
+		}
+	case reflect.Struct:
+		if value.Type() == reflect.TypeFor[time.Time]() {
+			return
+		}
+
+		for i := range value.NumField() {
+			clean(value.Field(i))
+		}
+	case reflect.Pointer:
+		if !value.IsNil() {
+			clean(value.Elem())
+		}
+	}
+}
