@@ -81,6 +81,9 @@ var _ = Describe("With an operator that must not install providers itself", Orde
 		o := &corev1.Namespace{}
 		Expect(admin.Get(ctx, client.ObjectKey{Name: "gadgets"}, o)).To(Succeed())
 		Expect(o.Labels).To(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "baseline"))
+
+		run(ctx, "kubectl", "auth", "can-i", "list", "addonproviders.operator.cluster.x-k8s.io", "--all-namespaces",
+			"--as", "system:serviceaccount:gadgets:"+account)
 	})
 
 	It("corrects drift with them", func(ctx SpecContext) {
@@ -255,6 +258,7 @@ releaseSeries: [{major: 1, minor: 0, contract: v1beta2}, {major: 1, minor: 1, co
 	p.Spec.Version = "v1.0.0"
 	p.Spec.ServiceAccountName = account
 	p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Selector: &metav1.LabelSelector{MatchLabels: labels}}
+	p.Spec.AdditionalManagedTypes = []v1alpha2.ManagedType{{Group: v1alpha2.GroupVersion.Group, Kind: "AddonProvider"}}
 
 	return p
 }

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -24,6 +25,7 @@ providers:
     name: cluster-api
     namespace: core-system
     spec: {version: v1.0.0}
+    secretVariables: {A: "2"}
   - kind: InfrastructureProvider
     name: docker
     namespace: capstan-system
@@ -66,6 +68,10 @@ var _ = Describe("The chart", func() {
 				Expect(definitions(ctx)).To(HaveLen(len(v1alpha2.ProviderTypes())))
 				core := provider(ctx, &v1alpha2.CoreProvider{}, "core-system", "cluster-api")
 				Expect(core.GetSpec().Version).To(Equal("v1.0.0"))
+
+				secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "core-system", Name: core.GetSpec().SecretName}}
+				Expect(admin.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
+				Expect(secret.Data).To(Equal(map[string][]byte{"A": []byte("2")}))
 
 				docker := provider(ctx, &v1alpha2.InfrastructureProvider{}, namespace, "docker")
 				Expect(docker.GetSpec().Variables).To(Equal(map[string]string{"A": "1"}))

@@ -69,6 +69,20 @@ var _ = Describe("The NetworkPolicy", func() {
 		Expect(connection{"10.1.0.1", "TCP", 5000}.isAllowed(policy)).To(BeTrue())
 		Expect(policy.Spec.Ingress).To(BeEmpty(), "without metrics, nothing connects to the operator")
 	})
+
+	It("allows connections to the status page only if it is enabled, from the peers in the values", func(ctx SpecContext) {
+		policy := render(ctx, "--set", "flags.ui-bind-address=:9443",
+			"--set-json", `networkPolicy.uiFrom=[{"podSelector":{"matchLabels":{"app":"oauth2-proxy"}}}]`)
+		Expect(policy.Spec.Ingress).To(ContainElement(And(
+			HaveField("Ports", HaveExactElements(HaveField("Port.StrVal", "ui"))),
+			HaveField("From", HaveExactElements(
+				HaveField("PodSelector.MatchLabels", HaveKeyWithValue("app", "oauth2-proxy")))))))
+
+		chart := []string{"template", release, archive, "-n", namespace}
+		Expect(run(ctx, "helm", chart...)).NotTo(ContainSubstring(release + "-ui"))
+		Expect(run(ctx, "helm", append(chart, "--set", "flags.ui-bind-address=:9443")...)).To(And(
+			ContainSubstring("name: "+release+"-ui"), ContainSubstring("containerPort: 9443")))
+	})
 })
 
 // connection is one from the operator.

@@ -119,6 +119,13 @@ func removeAll(ctx context.Context) {
 	}
 
 	Eventually(func() []apiextensionsv1.CustomResourceDefinition { return definitions(ctx) }).Should(BeEmpty())
+
+	secrets := &corev1.SecretList{}
+	Expect(admin.List(ctx, secrets, client.MatchingLabels{"app.kubernetes.io/instance": release})).To(Succeed())
+
+	for i := range secrets.Items {
+		Expect(admin.Delete(ctx, &secrets.Items[i])).To(Succeed())
+	}
 }
 
 // definitions returns the operator's CRDs in the cluster.

@@ -66,6 +66,12 @@ var _ = Describe("With providers of Capstan, clusterctl", Ordered, func() {
 		Expect(w.clusterctl(ctx, "upgrade", "plan")).To(And(
 			MatchRegexp(`cluster-api +cluster-api-system +CoreProvider +v1\.0\.0 +Already up to date`),
 			MatchRegexp(`infrastructure-docker +infrastructure-docker-system +InfrastructureProvider +v1\.0\.0 +v1\.1\.0`)))
+
+		// Both have the same versions to choose from.
+		Expect(load(ctx, repository, "infrastructure-docker", "v1.1.0").Prepare(ctx, w.admin)).To(Succeed())
+
+		expectDocumented("$ clusterctl upgrade plan", w.clusterctl(ctx, "upgrade", "plan"))
+		expectDocumented("$ capstan upgrade plan", w.capstan(ctx, "upgrade", "plan"))
 	})
 
 	It("generates a cluster without the name of the infrastructure", rowGenerate, func(ctx SpecContext) {

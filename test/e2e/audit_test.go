@@ -99,6 +99,22 @@ var _ = Describe("The audit of a running provider", Ordered, ContinueOnFailure, 
 		cli.fail(ctx, "audit", "missing").To(ContainSubstring("provider missing not found"))
 	})
 
+	It("shows the types that a provider manages besides its own", func(ctx SpecContext) {
+		p := &v1alpha2.InfrastructureProvider{}
+		Expect(w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "example"}, p)).To(Succeed())
+		p.Spec.AdditionalManagedTypes = []v1alpha2.ManagedType{{Group: "cert-manager.io", Kind: "ClusterIssuer"}}
+		Expect(w.client.Update(ctx, p)).To(Succeed())
+
+		const found = "coverage/managed-types CustomResourceDefinition clusterissuers.cert-manager.io"
+
+		Expect(report(ctx)).To(HaveExactElements(found))
+		Expect(report(ctx, "infrastructure-example")).To(HaveExactElements(found))
+		Expect(report(ctx, "infrastructure-legacy")).To(BeEmpty())
+
+		p.Spec.AdditionalManagedTypes = nil
+		Expect(w.client.Update(ctx, p)).To(Succeed())
+	})
+
 	It("reports what the user may not read, and what exceeds the limits", func(ctx SpecContext) {
 		role := &rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "auditor"},
@@ -120,6 +136,7 @@ var _ = Describe("The audit of a running provider", Ordered, ContinueOnFailure, 
 
 		Eventually(func() []string { return report(ctx, "--as", "auditor") }).Should(And(
 			ContainElement("coverage/complete Secret secrets"),
+			ContainElement("coverage/complete Provider providers"),
 			ContainElement("coverage/complete CustomResourceDefinition exampledisks.infrastructure.cluster.x-k8s.io"),
 			HaveEach(HavePrefix("coverage/complete ")),
 			Not(ContainElement(HaveSuffix("clusters.cluster.x-k8s.io"))),

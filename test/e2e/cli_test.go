@@ -164,7 +164,11 @@ var _ = Describe("The command line", Ordered, func() {
 		Expect(cli.succeed(ctx, "status", "docker", "--color", "always")).To(And(
 			MatchRegexp(`\x1b\[32mDeployment infrastructure-docker-system/\S+: Current\x1b\[0m`),
 			ContainSubstring("Ready=True (Healthy)"),
-			Not(ContainSubstring("cluster-api-system")),
+			ContainSubstring("dockerclusters.infrastructure.cluster.x-k8s.io: serves v1beta1, v1beta2, stores v1beta2\n"),
+			ContainSubstring("registry.example.com/capi/capd-manager:v1.0.0\n"),
+			ContainSubstring("Normal Healthy: infrastructure-docker v1.0.0 is installed and healthy"),
+			Not(ContainSubstring("unknown")),
+			Not(ContainSubstring("cluster-api (CoreProvider")),
 		))
 
 		var views []map[string]any
@@ -311,6 +315,12 @@ var _ = Describe("The command line", Ordered, func() {
 		cli.fail(ctx, "upgrade", "apply", "docker").To(ContainSubstring("contains no exact version"))
 		cli.fail(ctx, "upgrade", "apply", "--contract", "v1alpha4").
 			To(ContainSubstring("no version of core has the contract v1alpha4"))
+		cli.fail(ctx, "upgrade", "apply", "docker:v1.1.0", "--to", "v1.1.0").
+			To(ContainSubstring("either providers with versions"))
+		Expect(cli.succeed(ctx, "upgrade", "apply", "--to", "~1.1", "--dry-run")).To(Equal(
+			"InfrastructureProvider infrastructure-docker-system/docker: would be upgraded to v1.1.0\n"))
+		Expect(cli.succeed(ctx, "upgrade", "apply", "--to", "~1.1", "--only", "aws", "--dry-run")).To(
+			ContainSubstring("There is nothing to upgrade"))
 		Expect(cli.succeed(ctx, "upgrade", "apply", "docker:v1.1.0")).To(And(
 			ContainSubstring("InfrastructureProvider infrastructure-docker-system/docker: upgrading to v1.1.0"),
 			HaveSuffix("infrastructure-docker v1.1.0 is installed and healthy\n")))
@@ -319,8 +329,9 @@ var _ = Describe("The command line", Ordered, func() {
 
 	It("shows the history, and the difference to a revision", func(ctx SpecContext) {
 		Expect(cli.succeed(ctx, "history", "infrastructure/docker")).To(MatchRegexp(
-			`(?s)^REVISION .*\n1 +\S+ +superseded +yes +v1\.0\.0 +capstan +\w{12} +Install complete\n` +
-				`2 +\S+ +deployed +yes +v1\.1\.0 +capstan +\w{12} +Upgrade complete\n$`,
+			`(?s)^REVISION .*\n` +
+				`1 +\S+ +superseded +yes +v1\.0\.0 +capstan +generation 1 of the resource +\w{12} +Install complete\n` +
+				`2 +\S+ +deployed +yes +v1\.1\.0 +capstan +generation 2 of the resource +\w{12} +Upgrade complete\n$`,
 		))
 		Expect(cli.succeed(ctx, "diff", "docker", "--revision", "1")).To(And(
 			ContainSubstring("ConfigMap infrastructure-docker-system/capd-load-balancer would be created:"),
@@ -428,6 +439,9 @@ var _ = Describe("The command line", Ordered, func() {
 		cli.fail(ctx, "delete", "--all", "-n", core.GetNamespace()).To(
 			ContainSubstring("core is removed last; select as well: infrastructure-cli, infrastructure-aws,"))
 		Expect(cli.writes()).To(Equal(before))
+
+		Expect(w.client.Delete(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(notBeReady(v1alpha2.DeletionBlockedReason, "default/production"))
 
 		out, failure, code := cli.run(ctx, "delete", "cli", "--wait", "--timeout", "3s")
 		Expect(code).To(Equal(1))

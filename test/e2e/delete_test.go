@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -127,6 +128,24 @@ var _ = Describe("Deleting a provider", Ordered, func() {
 		remove(ctx, objects[2])
 		goesAway(ctx, p)
 		Expect(exists(ctx, &apiextensionsv1.CustomResourceDefinition{}, client.ObjectKey{Name: t.crd()})).To(BeTrue())
+	})
+
+	It("waits for objects of additional types, whose CRDs are not its own", func(ctx SpecContext) {
+		_, p := installed(ctx, "additional")
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().AdditionalManagedTypes = []v1alpha2.ManagedType{{Group: "cert-manager.io", Kind: "ClusterIssuer"}}
+		})
+
+		issuer := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "cert-manager.io/v1", "kind": "ClusterIssuer",
+			"metadata": map[string]any{"name": "mine"},
+			"spec":     map[string]any{"selfSigned": map[string]any{}},
+		}}
+		Expect(w.client.Create(ctx, issuer)).To(Succeed())
+		remove(ctx, p)
+		blocked(ctx, p, "1 object still exists: 1 clusterissuers.cert-manager.io (e.g. mine); delete them first")
+		remove(ctx, issuer)
+		goesAway(ctx, p)
 	})
 
 	It("keeps its manager until its own objects are gone", func(ctx SpecContext) {

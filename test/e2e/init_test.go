@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,6 +65,24 @@ func (w *world) operatorArgs(ctx context.Context) []string {
 	Eventually(func() error { return w.client.Get(ctx, key, deployment) }).Should(Succeed())
 
 	return deployment.Spec.Template.Spec.Containers[0].Args
+}
+
+// reportCost adds to the report of the spec how long something took, and how many requests it needed.
+func (w *world) reportCost(of string, start time.Time) {
+	GinkgoHelper()
+
+	requests, err := w.bed.Requests(func(r bed.Request) bool { return r.Received.After(start) && !r.Lease() })
+	Expect(err).NotTo(HaveOccurred())
+
+	programs := map[string]int{}
+
+	for _, r := range requests {
+		program, _, _ := strings.Cut(r.UserAgent, "/")
+		programs[program]++
+	}
+
+	AddReportEntry(of, fmt.Sprintf("%s; requests to the API server: %d of capstan, %d of the operator",
+		time.Since(start).Round(100*time.Millisecond), programs["capstan"], programs["operator"]))
 }
 
 var _ = Describe("capstan init turns an empty cluster into a management cluster", Ordered, rowInit, func() {
@@ -131,11 +150,21 @@ var _ = Describe("capstan init turns an empty cluster into a management cluster"
 		Expect(cli.writes()).To(BeZero())
 	})
 
-	It("and tells what it waits for if the operator does not run", func(ctx SpecContext) {
-		cli.fail(ctx, append(append(args, credentials...), "--timeout", "20s")...).To(And(
-			ContainSubstring("not ready after 20s; the operator continues, follow it with `capstan status --watch`"),
-			ContainSubstring("CoreProvider capi-system/cluster-api: not reconciled by the operator yet"),
+	It("and asks for credentials, and says what it waits for while no operator runs", func(ctx SpecContext) {
+		session := cli.onTerminal(ctx, append(args, "--timeout", "20s")...)
+		Eventually(session.screen).Should(gbytes.Say(
+			`AWS_B64ENCODED_CREDENTIALS of infrastructure-aws \(input is not shown\): `))
+		session.enter(harness.AWSVariables["AWS_B64ENCODED_CREDENTIALS"])
+
+		Eventually(session.screen, time.Minute).Should(gbytes.Say(`░{20} cluster-api +not reconciled by the operator yet`))
+		Eventually(session.exited, time.Minute).Should(Receive(Equal(1)))
+		Expect(session.screen).To(And(
+			gbytes.Say("not ready after 20s; the operator continues, follow it with `capstan status --watch`"),
+			gbytes.Say("CoreProvider capi-system/cluster-api: not reconciled by the operator yet"),
 		))
+		Expect(string(session.screen.Contents())).NotTo(
+			ContainSubstring(harness.AWSVariables["AWS_B64ENCODED_CREDENTIALS"]), "secrets are not shown")
+		w.reportCost("cert-manager, the operator and the resources, and 20 s of waiting", session.start)
 
 		for _, name := range []string{"cert-manager", "capstan"} {
 			Expect(w.helm(ctx, "helm", "list", "-A", "--filter", "^"+name+"$")).To(
@@ -144,7 +173,16 @@ var _ = Describe("capstan init turns an empty cluster into a management cluster"
 	})
 
 	It("and continues when it is run again", func(ctx SpecContext) {
+		start := time.Now()
+
 		w.start("--config=" + args[4])
+
+		session := cli.onTerminal(ctx, append(args, credentials...)...)
+		Eventually(session.screen, time.Minute).Should(gbytes.Say(`█+░+ infrastructure-aws`))
+		Eventually(session.exited, 2*time.Minute).Should(Receive(BeZero()))
+		Expect(session.screen).To(gbytes.Say(
+			`█{20} infrastructure-aws +infrastructure-aws v[0-9.]+ is installed and healthy`))
+		w.reportCost("all providers", start)
 
 		out := cli.succeed(ctx, append(args, credentials...)...)
 		Expect(out).To(And(
@@ -213,6 +251,7 @@ var _ = Describe("Behind an air gap, capstan init", func() {
 		}, access...)...)
 		initialize.Env = []string{"HOME=" + GinkgoT().TempDir(), "PATH=" + os.Getenv("PATH"), "KUBECONFIG=" + kubeconfig}
 
+		start := time.Now()
 		session, err := gexec.Start(initialize, GinkgoWriter, GinkgoWriter)
 		Expect(err).NotTo(HaveOccurred())
 
@@ -228,6 +267,7 @@ var _ = Describe("Behind an air gap, capstan init", func() {
 
 		Eventually(session, 2*time.Minute).Should(gexec.Exit(0))
 		Expect(session).To(gbytes.Say("Copying 5 artifacts"))
+		w.reportCost("everything, without internet access", start)
 
 		secret := &corev1.Secret{}
 		key := client.ObjectKey{Namespace: "capstan-system", Name: "capstan-registry"}

@@ -265,8 +265,8 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 			release := "infrastructure-" + name
 
 			w.run(ctx, helm, "rollback", release, "1", "-n", p.Namespace)
-			Eventually(w.read(ctx, p)).WithTimeout(5 * time.Second).
-				Should(beReadyWith(v1alpha2.ExternalChangeReason,
+			Eventually(w.read(ctx, p)).Should(
+				beReadyWith(v1alpha2.ExternalChangeReason,
 					"v1.0.0 is healthy",
 					"revision 3 was made by another program (Rollback to 1)",
 					"spec.release.onExternalChange to Revert",
@@ -283,8 +283,8 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 
 			By("uninstalling")
 			w.run(ctx, helm, "uninstall", release, "-n", p.Namespace)
-			Eventually(w.read(ctx, p)).WithTimeout(5 * time.Second).
-				Should(notBeReady(v1alpha2.ExternalChangeReason,
+			Eventually(w.read(ctx, p)).Should(
+				notBeReady(v1alpha2.ExternalChangeReason,
 					"was uninstalled by another program", "set spec.release.onExternalChange to Revert", "delete this resource"))
 			Expect(w.helm(ctx, helm, "list", "-n", p.Namespace)).To(BeEmpty())
 			Expect(p.Status.InstalledVersion).To(BeNil())
@@ -302,7 +302,7 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 			request("again")
 			Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
 			w.run(ctx, helm, "uninstall", release, "-n", p.Namespace, "--keep-history")
-			Eventually(w.read(ctx, p)).WithTimeout(5 * time.Second).Should(And(
+			Eventually(w.read(ctx, p)).Should(And(
 				notBeReady(v1alpha2.ExternalChangeReason, "was uninstalled by another program"),
 				notBeInstalled(v1alpha2.ExternalChangeReason),
 				Not(notBeReady(v1alpha2.ExternalChangeReason, "stays installed")),
@@ -332,15 +332,13 @@ var _ = Describe("A release", Ordered, ContinueOnFailure, func() {
 			w.run(ctx, helm, "rollback", "infrastructure-"+name, "1", "-n", p.Namespace)
 			Eventually(
 				func() []helmRelease { return w.helm(ctx, helm, "list", "-n", p.Namespace) },
-			).WithTimeout(5 * time.Second).
-				Should(
-					ConsistOf(HaveField("AppVersion", "v1.1.0")))
+			).Should(
+				ConsistOf(HaveField("AppVersion", "v1.1.0")))
 			w.run(ctx, helm, "uninstall", "infrastructure-"+name, "-n", p.Namespace)
 			Eventually(
 				func() []helmRelease { return w.helm(ctx, helm, "list", "-n", p.Namespace) },
-			).WithTimeout(5 * time.Second).
-				Should(
-					ConsistOf(HaveField("AppVersion", "v1.1.0")))
+			).Should(
+				ConsistOf(HaveField("AppVersion", "v1.1.0")))
 			Eventually(w.read(ctx, p)).Should(beReady("v1.1.0"))
 		})
 	}

@@ -92,12 +92,7 @@ var _ = Describe("Upgrades of real providers", Ordered, func() {
 			Expect(after.UID).To(Equal(before.UID))
 			Expect(after.Spec.Template.Spec.Containers[0].Image).NotTo(Equal(before.Spec.Template.Spec.Containers[0].Image))
 
-			for _, o := range objects {
-				now := o.DeepCopy()
-				Expect(w.client.Get(ctx, client.ObjectKeyFromObject(o), now)).To(Succeed(), o.GetKind())
-				Expect(now.GetUID()).To(Equal(o.GetUID()), o.GetKind())
-				Expect(now.Object["spec"]).To(Equal(o.Object["spec"]), o.GetKind())
-			}
+			w.expectAlive(ctx, objects)
 		},
 		Entry("core to the next minor", "cluster-api", "v1.13.5"),
 		Entry("core to the newest", "cluster-api", "v1.14.0"),

@@ -1,0 +1,61 @@
+package compat
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// capstan runs the command line of this module, and returns its output without warnings.
+func (w *world) capstan(ctx context.Context, args ...string) string {
+	GinkgoHelper()
+
+	program := filepath.Join(GinkgoT().TempDir(), "capstan")
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", program, "./cmd/capstan")
+	build.Dir = root
+	output, err := build.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "%s", output)
+
+	cmd := w.Command(ctx, "kubectl", args...)
+	cmd.Path, cmd.Args[0] = program, program
+	cmd.Stderr = GinkgoWriter
+	output, err = cmd.Output()
+	Expect(err).NotTo(HaveOccurred(), "capstan %s", strings.Join(args, " "))
+
+	return string(output)
+}
+
+// spaces are those of columns, version is that of the cluster that the scenarios run on, and deprecation is a warning
+// of its API server.
+var (
+	spaces      = regexp.MustCompile(` +`)
+	version     = regexp.MustCompile(`(kubernetes +)v\S+`)
+	deprecation = regexp.MustCompile(`(?m)^.* is deprecated in .*\n`)
+)
+
+// expectDocumented expects that the documentation shows the output of a command, after a line with the command. The
+// width of columns, and the version of Kubernetes, may differ.
+func expectDocumented(command, output string) {
+	GinkgoHelper()
+
+	page, err := os.ReadFile(filepath.Join(root, "docs/clusterctl.md"))
+	Expect(err).NotTo(HaveOccurred())
+
+	normalized := func(text string) string {
+		text = deprecation.ReplaceAllString(text, "")
+		return spaces.ReplaceAllString(version.ReplaceAllString(text, "${1}VERSION"), " ")
+	}
+
+	_, rest, found := strings.Cut(string(page), "\n"+command+"\n")
+	Expect(found).To(BeTrue(), command)
+
+	documented, _, found := strings.Cut(rest, "```")
+	Expect(found).To(BeTrue(), command)
+	Expect(strings.TrimSpace(normalized(documented))).To(Equal(strings.TrimSpace(normalized(output))))
+}

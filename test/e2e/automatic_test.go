@@ -1,0 +1,212 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gstruct"
+	gomegatypes "github.com/onsi/gomega/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+)
+
+var _ = Describe("Automatic upgrades", Ordered, func() {
+	var (
+		w      *world
+		folder string
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		folder = GinkgoT().TempDir()
+		w = readyWorld(ctx)
+	})
+
+	// restart makes the operator forget what it does not store, and look at all sources.
+	restart := func() {
+		GinkgoHelper()
+		Expect(w.operator.Stop()).To(Succeed())
+		w.start()
+	}
+
+	// install installs v1.0.0 of a provider that upgrades automatically.
+	install := func(
+		ctx context.Context, name string, policy v1alpha2.UpgradePolicy,
+	) *v1alpha2.InfrastructureProvider {
+		GinkgoHelper()
+
+		t := newTiny(name, "v1.0.0")
+		t.publish(folder)
+		Expect(w.client.Create(ctx, t.namespace())).To(Succeed())
+
+		p := t.resource()
+		p.Spec.Version = "~1.0"
+		p.Spec.FetchConfig = &v1alpha2.FetchConfiguration{Directory: folder}
+		p.Spec.Release = &v1alpha2.ReleaseSpec{Timeout: &metav1.Duration{Duration: 4 * time.Second}}
+		p.Spec.UpgradePolicy = &policy
+		Expect(w.client.Create(ctx, p)).To(Succeed())
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.0"))
+
+		return p
+	}
+
+	It("take a patch in the window, and give up one that fails", func(ctx SpecContext) {
+		const name = "patched"
+
+		halfAYear := time.Now().UTC().AddDate(0, 6, 0)
+		p := install(ctx, name, v1alpha2.UpgradePolicy{Mode: v1alpha2.UpgradePatch, Window: windowAt(halfAYear)})
+
+		By("publishing a patch while the window is closed")
+		newTiny(name, "v1.0.1").publish(folder)
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.SetAnnotations(map[string]string{v1alpha2.ReconcileRequestAnnotation: "now"})
+		})
+		Eventually(w.read(ctx, p)).Should(HaveField("Status.AutomaticUpgrade.Pending", gstruct.PointTo(
+			gstruct.MatchFields(gstruct.IgnoreExtras, gstruct.Fields{
+				"Version": Equal("v1.0.1"), "Message": HavePrefix("waits for the window, which opens at "),
+				"NotBefore": gstruct.PointTo(HaveField("Time", BeTemporally("~", halfAYear, 24*time.Hour))),
+			}))))
+		Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).Should(beReady("v1.0.0"))
+
+		By("opening the window in a moment, before which a newer patch is published")
+
+		opens := time.Now().Add(10 * time.Second).Truncate(time.Minute).Add(time.Minute)
+
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().UpgradePolicy.Window = windowAt(opens) })
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), HaveField(
+			"Status.AutomaticUpgrade.Pending.NotBefore.Time", BeTemporally("==", opens))))
+		newTiny(name, "v1.0.2").publish(folder)
+		newTiny(name, "v1.0.3-rc.0").publish(folder)
+		newTiny(name, "v1.1.0").publish(folder)
+
+		Eventually(w.read(ctx, p)).WithTimeout(2 * time.Minute).Should(
+			And(beReady("v1.0.2"), upgraded("v1.0.2", v1alpha2.UpgradeSucceeded)))
+		Expect(p.Status.AutomaticUpgrade.Last.Time.Time).To(BeTemporally(">=", opens))
+		Expect(p.Status.History).To(HaveLen(2), "v1.0.1 was left out")
+		Expect(p.Spec.Version).To(Equal("~1.0"))
+		Eventually(w.events(ctx, p)).Should(ContainElement(And(HaveField("Reason", v1alpha2.AutomaticUpgradeReason),
+			HaveField("Note", HavePrefix("v1.0.0 → v1.0.2, within the window until ")))))
+
+		By("publishing a patch that does not become healthy")
+		neverRunning(newTiny(name, "v1.0.4")).publish(folder)
+		restart()
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.2"), upgraded("v1.0.4", v1alpha2.UpgradeFailed),
+			HaveField("Status.AutomaticUpgrade.Last.Message", HavePrefix("not healthy within 4s: Deployment"))))
+		Eventually(w.events(ctx, p)).Should(ContainElement(And(HaveField("Reason", v1alpha2.AutomaticUpgradeFailedReason),
+			HaveField("Note", ContainSubstring("it is not tried again until a newer version exists")))))
+
+		By("restarting the operator")
+
+		revision := p.Status.Release.Revision
+
+		newTiny(name, "v1.2.0").publish(folder)
+		restart()
+		Eventually(w.read(ctx, p)).Should(
+			HaveField("Status.AvailableUpgrades", ContainElement(HaveField("Version", "v1.2.0"))), "the source was asked")
+		Consistently(w.read(ctx, p)).WithTimeout(3 * quietPeriod).Should(And(
+			beReady("v1.0.2"), HaveField("Status.Release.Revision", revision)))
+
+		By("publishing a newer patch")
+		newTiny(name, "v1.0.5").publish(folder)
+		restart()
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.5"), upgraded("v1.0.5", v1alpha2.UpgradeSucceeded)))
+		Expect(w.client.Delete(ctx, p)).To(Succeed())
+		Eventually(gone(ctx, w, p)).Should(BeTrue())
+	})
+
+	It("follow each other after the time to soak, also if the operator restarts", func(ctx SpecContext) {
+		const soak = 15 * time.Second
+
+		policy := v1alpha2.UpgradePolicy{Mode: v1alpha2.UpgradePatch, SoakTime: &metav1.Duration{Duration: soak}}
+		one, two := install(ctx, "one", policy), install(ctx, "two", policy)
+
+		for _, name := range []string{"one", "two"} {
+			newTiny(name, "v1.0.1").publish(folder)
+		}
+
+		restart()
+
+		pending := func(g Gomega) string {
+			first, second := w.read(ctx, one)(g).GetStatus(), w.read(ctx, two)(g).GetStatus()
+			g.Expect(first.AutomaticUpgrade).NotTo(BeNil())
+			g.Expect(second.AutomaticUpgrade).NotTo(BeNil())
+
+			for _, s := range []*v1alpha2.ProviderStatus{first, second} {
+				if s.AutomaticUpgrade.Pending != nil {
+					return s.AutomaticUpgrade.Pending.Message
+				}
+			}
+
+			return ""
+		}
+		Eventually(pending).Should(HavePrefix("waits for spec.upgradePolicy.soakTime after the automatic upgrade of "))
+		restart()
+
+		for _, p := range []*v1alpha2.InfrastructureProvider{one, two} {
+			Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.1"), upgraded("v1.0.1", v1alpha2.UpgradeSucceeded)))
+		}
+
+		between := one.Status.AutomaticUpgrade.Last.Time.Sub(two.Status.AutomaticUpgrade.Last.Time.Time).Abs()
+		Expect(between).To(BeNumerically(">=", soak))
+	})
+
+	It("leave a provider ready if a check prevents them, and do not change its contract", func(ctx SpecContext) {
+		const name = "checked"
+
+		p := install(ctx, name, v1alpha2.UpgradePolicy{Mode: v1alpha2.UpgradeMinor})
+		patch := newTiny(name, "v1.0.1")
+		patch.components = strings.Replace(patch.components, "--level=", "--region=${REGION}\", \"--level=", 1)
+		patch.publish(folder)
+
+		other := newTiny(name, "v1.1.0")
+		other.metadata = metadataOf("v1beta2", "v1beta1")
+		other.publish(folder)
+		restart()
+
+		blocked := HaveField("Status.AutomaticUpgrade.Pending", gstruct.PointTo(gstruct.MatchFields(gstruct.IgnoreExtras,
+			gstruct.Fields{
+				"Version": Equal("v1.0.1"), "Blocked": BeTrue(), "Message": ContainSubstring("no value: REGION"),
+			})))
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.0"), blocked))
+		Expect(p.Status.DesiredVersion).To(Equal("v1.0.0"))
+		Expect(p.Status.MissingVariables).To(BeEmpty())
+
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().Version = ">=1.0 <2.0"
+			p.GetSpec().Variables = map[string]string{"REGION": "here"}
+		})
+		Eventually(w.read(ctx, p)).Should(And(beReady("v1.0.1"), upgraded("v1.0.1", v1alpha2.UpgradeSucceeded)))
+		Consistently(w.read(ctx, p)).WithTimeout(quietPeriod).Should(beReady("v1.0.1"))
+
+		By("naming what is wrong with the policy")
+		update(ctx, w, p, func(p v1alpha2.Provider) {
+			p.GetSpec().UpgradePolicy.Window = windowAt(time.Now())
+			p.GetSpec().UpgradePolicy.Window.TimeZone = "Europe/Nowhere"
+		})
+		Eventually(w.read(ctx, p)).Should(beStalled(v1alpha2.InvalidUpgradePolicyReason,
+			`spec.upgradePolicy.window.timeZone "Europe/Nowhere" is not in the IANA time zone database`,
+			"v1.0.1 stays installed, as revision 2, and is healthy"))
+		update(ctx, w, p, func(p v1alpha2.Provider) { p.GetSpec().UpgradePolicy.Window.TimeZone = "Europe/Berlin" })
+		Eventually(w.read(ctx, p)).Should(beReady("v1.0.1"))
+	})
+})
+
+// windowAt returns a window of an hour that opens once a year at a time, in UTC.
+func windowAt(opens time.Time) *v1alpha2.MaintenanceWindow {
+	opens = opens.UTC()
+
+	return &v1alpha2.MaintenanceWindow{
+		Schedule: fmt.Sprintf("%d %d %d %d *", opens.Minute(), opens.Hour(), opens.Day(), opens.Month()),
+		Duration: metav1.Duration{Duration: time.Hour},
+	}
+}
+
+// upgraded matches a provider whose last automatic upgrade has a result.
+func upgraded(version string, result v1alpha2.UpgradeResult) gomegatypes.GomegaMatcher {
+	return HaveField("Status.AutomaticUpgrade", gstruct.PointTo(HaveField("Last", gstruct.PointTo(
+		gstruct.MatchFields(gstruct.IgnoreExtras, gstruct.Fields{"Version": Equal(version), "Result": Equal(result)})))))
+}
