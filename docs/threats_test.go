@@ -91,6 +91,9 @@ func checkThreat(cells []string) (problems []error) {
 // specs are the functions whose first argument is the text of a scenario. Pending ones, such as PIt, do not count.
 var specs = []string{"It", "Specify", "Entry", "Describe", "DescribeTable", "Context", "When"}
 
+// isTest matches the names of functions that are tests. The seeds of a fuzz test run with all tests.
+var isTest = regexp.MustCompile(`^(Test|Fuzz)`)
+
 // testsIn returns the names of the tests in a file: TestName of functions, TestName/case for each string in them, and
 // the texts of scenarios.
 func testsIn(file string) ([]string, error) {
@@ -103,7 +106,7 @@ func testsIn(file string) ([]string, error) {
 
 	for _, declaration := range parsed.Decls {
 		function, ok := declaration.(*ast.FuncDecl)
-		if !ok || function.Recv != nil || !strings.HasPrefix(function.Name.Name, "Test") {
+		if !ok || function.Recv != nil || !isTest.MatchString(function.Name.Name) {
 			continue
 		}
 
