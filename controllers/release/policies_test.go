@@ -21,7 +21,8 @@ func annotated(object, annotation, value string) string {
 		"metadata:\n  annotations: {capstan.dev/"+annotation+": "+value+"}\n", 1)
 }
 
-// grantConfigMaps grants a user what a release of ConfigMaps takes in all namespaces, and waits until the API server allows it.
+// grantConfigMaps grants a user what a release of ConfigMaps takes in all namespaces, and waits until the API server
+// allows it.
 func grantConfigMaps(ctx context.Context, user string) {
 	GinkgoHelper()
 
@@ -44,6 +45,7 @@ func grantConfigMaps(ctx context.Context, user string) {
 		User:               user,
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "secrets"},
 	}}
+
 	Eventually(func(g Gomega) {
 		answer, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
