@@ -59,6 +59,11 @@ func (c *Checker) Dependencies(ctx context.Context, provider v1alpha2.Provider) 
 func (c *Checker) cycle(
 	ctx context.Context, provider v1alpha2.Provider, path []string, visited map[string]bool,
 ) ([]string, error) {
+	// A provider need not name core. Whether it waits for core is known once it does: plain charts do not.
+	if path[0] == v1alpha2.CoreProviderName && WaitsForCore(provider) && !conditions.IsReady(provider) {
+		return append(path, path[0]), nil
+	}
+
 	for _, label := range provider.GetSpec().DependsOn {
 		if label == path[0] {
 			return append(path, label), nil
@@ -86,6 +91,11 @@ func (c *Checker) cycle(
 	}
 
 	return nil, nil
+}
+
+// WaitsForCore reports whether a provider waits for core to become ready, or to be installed.
+func WaitsForCore(provider v1alpha2.Provider) bool {
+	return conditions.GetReason(provider, v1alpha2.PreflightCheckCondition) == v1alpha2.WaitingForCoreProviderReadyReason
 }
 
 // labeled returns the resource with a label in the cluster of a provider: the one that has installed it, before that

@@ -3,12 +3,19 @@ package preflight_test
 import (
 	"testing"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
+
 	"github.com/capstan-project/capstan/api/v1alpha2"
 )
 
 // dependsOn names the dependencies of a provider.
 func dependsOn(labels ...string) option {
 	return func(p v1alpha2.Provider) { p.GetSpec().DependsOn = labels }
+}
+
+// waitsForCore is the status of a provider that waits for core.
+func waitsForCore(p v1alpha2.Provider) {
+	conditions.MarkFalse(p, v1alpha2.PreflightCheckCondition, v1alpha2.WaitingForCoreProviderReadyReason, "")
 }
 
 func TestDependencies(t *testing.T) {
@@ -66,6 +73,20 @@ func TestDependencies(t *testing.T) {
 				provider(addon, "b", ready, dependsOn("addon-c", "infrastructure-aws")),
 			},
 			want: refused("infrastructure-aws depends on addon-a depends on addon-b depends on infrastructure-aws"),
+		},
+		"core on a provider that waits for core": {
+			provider: provider(core, "cluster-api", dependsOn("addon-a")),
+			others:   []v1alpha2.Provider{provider(addon, "a", waitsForCore)},
+			want:     refused("cluster-api depends on addon-a depends on cluster-api"),
+		},
+		"core on a ready provider that waits for core to change its version first": {
+			provider: provider(core, "cluster-api", dependsOn("addon-a")),
+			others:   []v1alpha2.Provider{provider(addon, "a", ready, waitsForCore)},
+		},
+		"core on a chart that does not wait for core": {
+			provider: provider(core, "cluster-api", dependsOn("addon-a")),
+			others:   []v1alpha2.Provider{provider(addon, "a")},
+			want:     pending("AddonProvider system/a"),
 		},
 		"a cycle of others": {
 			provider: provider(infrastructure, "aws", dependsOn("addon-a")),

@@ -77,7 +77,7 @@ func (k Kind) providers(c concern) handler.EventHandler {
 type standing struct {
 	generation                                   int64
 	deleting, ready, installed, released, paused bool
-	changes, mayReturn, keeps                    bool
+	changes, mayReturn, keeps, waitsForCore      bool
 	contract                                     string
 }
 
@@ -88,15 +88,16 @@ func standingOf(o client.Object) standing {
 	}
 
 	s := standing{
-		generation: p.GetGeneration(),
-		deleting:   !p.GetDeletionTimestamp().IsZero(),
-		ready:      conditions.IsReady(p),
-		installed:  conditions.IsTrue(p, v1alpha2.ProviderInstalledCondition),
-		released:   p.GetStatus().Release != nil,
-		paused:     conditions.IsTrue(p, v1alpha2.PausedCondition),
-		changes:    preflight.ChangesVersion(p),
-		mayReturn:  preflight.MayReturn(p),
-		keeps:      preflight.KeepsVersion(p),
+		generation:   p.GetGeneration(),
+		deleting:     !p.GetDeletionTimestamp().IsZero(),
+		ready:        conditions.IsReady(p),
+		installed:    conditions.IsTrue(p, v1alpha2.ProviderInstalledCondition),
+		released:     p.GetStatus().Release != nil,
+		paused:       conditions.IsTrue(p, v1alpha2.PausedCondition),
+		changes:      preflight.ChangesVersion(p),
+		mayReturn:    preflight.MayReturn(p),
+		keeps:        preflight.KeepsVersion(p),
+		waitsForCore: preflight.WaitsForCore(p),
 	}
 	if contract := p.GetStatus().Contract; contract != nil {
 		s.contract = *contract

@@ -47,6 +47,9 @@ func TestStandingChanged(t *testing.T) {
 		"its change failed, and stays": {func(core *v1alpha2.CoreProvider) {
 			core.Status.History[0].Status = "failed"
 		}, false},
+		"waits for core": {func(core *v1alpha2.CoreProvider) {
+			conditions.MarkFalse(core, v1alpha2.PreflightCheckCondition, v1alpha2.WaitingForCoreProviderReadyReason, "")
+		}, true},
 		"progress": {func(core *v1alpha2.CoreProvider) {
 			conditions.MarkReconciling(core, v1alpha2.ProgressingReason, "1 of 2")
 		}, false},
