@@ -17,6 +17,9 @@ GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
 # A folder with real provider releases in the layout of a clusterctl local repository. Tests that need real releases run only if it is set.
 export PROVIDERS
+# cluster-api-operator's manager, built for this machine, with operator-components.yaml of the same version in its folder or
+# named by PEER_COMPONENTS. Tests and benchmarks that need it run only if it is set.
+export PEER PEER_COMPONENTS
 # DEMO_TIMEOUT is how long `make demo` waits for all providers to be Ready. With DEMO_EXIT=1 it exits then.
 export DEMO_TIMEOUT DEMO_EXIT
 
@@ -175,11 +178,15 @@ e2e-flux: bed-binaries ## Install the charts with Flux's own controllers (buildi
 	E2E_FLUX=1 go test -count 1 -timeout 60m ./test/flux -v -ginkgo.v
 
 .PHONY: bench
-bench: build bed-binaries ## Benchmark installs against kubectl apply, mirrors against crane, and charts against clusterctl
+bench: build bed-binaries ## Benchmark providers against kubectl apply (and PEER), mirrors against crane, and charts against clusterctl
 	@go run ./test/bench
 	@go run ./test/bench/mirror
 	@go run ./test/bench/charts
 	@go test -run '^$$' -bench . -benchtime 2s -cpu 1 ./chartgen ./chartgen/expr
+
+.PHONY: bench-docs
+bench-docs: build bed-binaries ## Write the tables and the plot of docs/performance.md (takes a quarter of an hour)
+	@go run ./test/bench -many 500 -write docs/performance.md
 
 .PHONY: bench-scale
 bench-scale: build bed-binaries ## Benchmark up to 500 providers for docs/scale.md (takes a quarter of an hour)

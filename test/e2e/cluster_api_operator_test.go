@@ -2,16 +2,11 @@ package e2e
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"maps"
-	"net"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -23,8 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/cert"
-	utilyaml "sigs.k8s.io/cluster-api/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/api/v1alpha2"
@@ -34,97 +27,37 @@ import (
 	"github.com/capstan-project/capstan/test/testproviders"
 )
 
-// These environment variables name cluster-api-operator's manager, built for this machine, and the file
-// operator-components.yaml of the same version.
-const (
-	peerVariable           = "CLUSTER_API_OPERATOR"
-	peerComponentsVariable = "CLUSTER_API_OPERATOR_COMPONENTS"
-)
-
-// peer is cluster-api-operator, installed in a world. Its manager runs as a process, whose webhooks the API
-// server reaches by address; the pods of its Deployment do nothing.
+// peer is cluster-api-operator, installed in a world.
 type peer struct {
+	*harness.Peer
 	w       *world
-	objects []unstructured.Unstructured
-	process *exec.Cmd
-	flags   []string
+	process *harness.Operator
 	log     string
 }
 
 // peerDeployment is the Deployment of the manager.
 var peerDeployment = client.ObjectKey{Namespace: "capi-operator-system", Name: "capi-operator-controller-manager"}
 
-// newPeer installs cluster-api-operator into a world without starting it. It skips the specs if there is no
-// program.
+// newPeer installs cluster-api-operator into a world without starting it.
 func newPeer(ctx context.Context, w *world) *peer {
 	GinkgoHelper()
 
-	components, err := os.ReadFile(os.Getenv(peerComponentsVariable))
-	Expect(err).NotTo(HaveOccurred())
-	objects, err := utilyaml.ToUnstructured(components)
-	Expect(err).NotTo(HaveOccurred())
-
 	dir := GinkgoT().TempDir()
-	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
+	manager, err := harness.NewPeer(dir)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(os.WriteFile(filepath.Join(dir, "tls.crt"), certificate, 0o600)).To(Succeed())
-	Expect(os.WriteFile(filepath.Join(dir, "tls.key"), key, 0o600)).To(Succeed())
+	Expect(manager.Apply(ctx, w.client)).To(Succeed())
 
-	port := freePort()
-	p := &peer{w: w, objects: objects, log: filepath.Join(dir, "log"), flags: []string{
-		fmt.Sprint("--webhook-port=", port), "--webhook-cert-dir=" + dir,
-		"--health-addr=0", "--diagnostics-address=0", "--insecure-diagnostics", "--profiler-address=",
-	}}
-
-	for i := range objects {
-		pointWebhooksTo(&objects[i], fmt.Sprint("https://127.0.0.1:", port), certificate)
-	}
-
-	p.apply(ctx)
-
-	return p
+	return &peer{Peer: manager, w: w, log: filepath.Join(dir, "log")}
 }
 
 // freePort returns a port of the loopback interface that nothing listens to.
 func freePort() int {
 	GinkgoHelper()
 
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := harness.FreePort()
 	Expect(err).NotTo(HaveOccurred())
 
-	defer func() { Expect(listener.Close()).To(Succeed()) }()
-
-	return listener.Addr().(*net.TCPAddr).Port
-}
-
-// pointWebhooksTo replaces the Services of the webhooks in an object by an address, since no pod can be
-// reached by a Service here.
-func pointWebhooksTo(o *unstructured.Unstructured, address string, ca []byte) {
-	GinkgoHelper()
-
-	bundle := base64.StdEncoding.EncodeToString(ca)
-	webhooks, _, err := unstructured.NestedSlice(o.Object, "webhooks")
-	Expect(err).NotTo(HaveOccurred())
-
-	for _, webhook := range webhooks {
-		config := webhook.(map[string]any)["clientConfig"].(map[string]any)
-		path := config["service"].(map[string]any)["path"].(string)
-		webhook.(map[string]any)["clientConfig"] = map[string]any{"url": address + path, "caBundle": bundle}
-	}
-
-	if len(webhooks) > 0 {
-		Expect(unstructured.SetNestedSlice(o.Object, webhooks, "webhooks")).To(Succeed())
-	}
-}
-
-// apply applies the objects of cluster-api-operator, as a user of kubectl does.
-func (p *peer) apply(ctx context.Context) {
-	GinkgoHelper()
-
-	for i := range p.objects {
-		Expect(p.w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(&p.objects[i]),
-			client.FieldOwner("kubectl"), client.ForceOwnership)).To(Succeed())
-	}
+	return port
 }
 
 // start starts the manager.
@@ -133,19 +66,10 @@ func (p *peer) start(ctx context.Context) {
 
 	p.scale(ctx, 1)
 
-	kubeconfig, err := p.w.bed.KubeconfigFor("cluster-api-operator")
+	var err error
+
+	p.process, err = p.Start(p.w.bed, p.log)
 	Expect(err).NotTo(HaveOccurred())
-
-	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	Expect(err).NotTo(HaveOccurred())
-
-	defer func() { Expect(log.Close()).To(Succeed()) }()
-
-	p.process = exec.Command(os.Getenv(peerVariable), p.flags...)
-	p.process.Stdout, p.process.Stderr = log, log
-
-	p.process.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
-	Expect(p.w.bed.Launch(p.process)).To(Succeed())
 }
 
 // stop stops the manager, as scaling its Deployment does.
@@ -158,8 +82,7 @@ func (p *peer) stop(ctx context.Context) {
 
 func (p *peer) kill() {
 	if p.process != nil {
-		_ = p.process.Process.Signal(syscall.SIGKILL)
-		_ = p.process.Wait()
+		Expect(p.process.Kill()).To(Succeed())
 		p.process = nil
 	}
 }
@@ -251,8 +174,8 @@ func describeTakeover(stop, takeBack func(*peer, context.Context, []v1alpha2.Pro
 	BeforeAll(func(ctx SpecContext) {
 		folder = testproviders.Folder(GinkgoT())
 
-		if os.Getenv(peerVariable) == "" || os.Getenv(peerComponentsVariable) == "" {
-			Skip(peerVariable + " and " + peerComponentsVariable + " do not name its manager and its components")
+		if !harness.HasPeer() {
+			Skip(harness.PeerVariable + " does not name its manager")
 		}
 
 		w = emptyWorld(bed.Options{})
@@ -269,11 +192,7 @@ func describeTakeover(stop, takeBack func(*peer, context.Context, []v1alpha2.Pro
 			Expect(err).NotTo(HaveOccurred())
 			Expect(release.Prepare(ctx, w.client)).To(Succeed())
 
-			provider := release.Resource()
-			if name := provider.GetSpec().SecretName; name != "" {
-				provider.GetSpec().SecretName = ""
-				provider.GetSpec().ConfigSecret = &v1alpha2.SecretReference{Name: name}
-			}
+			provider := release.PeerResource()
 
 			// The webhooks may not respond yet.
 			Eventually(func() error { return w.client.Create(ctx, provider) }).Should(Succeed())

@@ -65,23 +65,27 @@ func StartOperatorAs(
 	logFile string,
 	flags ...string,
 ) (*Operator, error) {
+	args := slices.Concat(command[1:], []string{"--metrics-bind-address=0", "--health-probe-bind-address=0"},
+		sourceFlags(flags), flags)
+
+	return launch(b, exec.Command(command[0], args...), kubeconfig, logFile)
+}
+
+// launch runs an operator with a kubeconfig file, and appends its output to a file.
+func launch(b *bed.Bed, cmd *exec.Cmd, kubeconfig, logFile string) (*Operator, error) {
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
 
-	args := slices.Concat(command[1:], []string{"--metrics-bind-address=0", "--health-probe-bind-address=0"},
-		sourceFlags(flags), flags)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	cmd.Stdout, cmd.Stderr = log, log
 
-	o := &Operator{cmd: exec.Command(command[0], args...), log: log, ended: make(chan struct{})}
-
-	o.cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
-
-	o.cmd.Stdout, o.cmd.Stderr = log, log
-
-	if err := b.Launch(o.cmd); err != nil {
+	if err := b.Launch(cmd); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
+
+	o := &Operator{cmd: cmd, log: log, ended: make(chan struct{})}
 	go func() {
 		defer close(o.ended)
 
@@ -160,6 +164,14 @@ func (o *Operator) Exited() (bool, error) {
 // PeakMemory returns the largest resident memory of the operator so far, in bytes; 0 where the
 // system does not provide it.
 func (o *Operator) PeakMemory() int64 { return o.memory("VmHWM") }
+
+// ResetPeakMemory makes PeakMemory start again from the present memory. It does nothing where the system does not
+// provide that.
+func (o *Operator) ResetPeakMemory() {
+	const resetPeak = "5" // proc(5)
+
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", o.cmd.Process.Pid), []byte(resetPeak), 0o600)
+}
 
 // Memory returns the resident memory of the operator, in bytes; 0 where the system does not provide
 // it.
