@@ -6,16 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"strconv"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
-
-	"github.com/capstan-project/capstan/api/v1alpha2"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bench/measure"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -26,7 +23,7 @@ type growth struct {
 	client    client.Client
 	operator  *harness.Operator
 	idle      time.Duration
-	profiles  string // the folder for profiles, or empty
+	profiler  measure.Profiler
 	providers []*harness.Release
 }
 
@@ -37,7 +34,7 @@ func (g *growth) run(ctx context.Context, sizes []int) (samples []sample, err er
 	}
 	defer func() { err = errors.Join(err, g.operator.Stop()) }()
 
-	if _, err := g.quiet(ctx); err != nil {
+	if _, err := measure.Quiet(ctx, g.operator, measure.LongQuiet); err != nil {
 		return nil, err
 	}
 
@@ -55,18 +52,18 @@ func (g *growth) run(ctx context.Context, sizes []int) (samples []sample, err er
 }
 
 func (g *growth) start() error {
-	var flags []string
-	if g.profiles != "" {
-		flags = append(flags, "--pprof-bind-address="+profiledAddress)
-	}
+	log := filepath.Join(g.bed.Dir(), "operator.log")
 
-	operator, err := harness.StartOperator(g.bed, "bin/operator", filepath.Join(g.bed.Dir(), "operator.log"), flags...)
+	operator, err := harness.StartOperator(g.bed, "bin/operator", log, g.profiler.Flags()...)
 	if err == nil {
 		g.operator = operator
 	}
 
 	return err
 }
+
+// profilePeriod is how long the processor time is profiled while providers are being installed.
+const profilePeriod = 20 * time.Second
 
 // cpuSeconds is the metric of the processor time of a process.
 const cpuSeconds = "process_cpu_seconds_total"
@@ -80,12 +77,12 @@ func (g *growth) measure(ctx context.Context, last sample, size int) (sample, er
 		}
 	}
 
-	before, err := g.server(ctx, cpuSeconds)
+	before, err := measure.ServerMetric(ctx, g.bed, cpuSeconds)
 	if err != nil {
 		return last, err
 	}
 
-	profiled := g.profile(ctx, size)
+	profiled := g.profiler.Start(ctx, strconv.Itoa(size), profilePeriod)
 	begin := time.Now()
 
 	if err := g.install(ctx, missing, size); err != nil {
@@ -93,7 +90,7 @@ func (g *growth) measure(ctx context.Context, last sample, size int) (sample, er
 	}
 
 	now := sample{providers: size, took: last.took + time.Since(begin)}
-	after, err := g.server(ctx, cpuSeconds)
+	after, err := measure.ServerMetric(ctx, g.bed, cpuSeconds)
 
 	now.serverCPU = last.serverCPU + after - before
 	if err := errors.Join(err, profiled()); err != nil {
@@ -113,29 +110,29 @@ func (g *growth) install(ctx context.Context, missing []*harness.Release, all in
 		}
 	}
 
-	return g.allReady(ctx, all)
+	return measure.AllReady(ctx, g.client, all)
 }
 
 // rest measures the operator's resources, and its activity while nothing happens.
 func (g *growth) rest(ctx context.Context, s *sample) error {
-	settled, err := g.quiet(ctx)
+	settled, err := measure.Quiet(ctx, g.operator, measure.LongQuiet)
 	if err != nil {
 		return err
 	}
 
 	s.cpu = g.operator.CPU()
-	pause(ctx, g.idle)
+	measure.Pause(ctx, g.idle)
 	s.idleCPU, s.peak, s.settled = g.operator.CPU()-s.cpu, g.operator.PeakMemory(), g.operator.Memory()
 
-	requests, err := g.requests()
+	requests, err := measure.Requests(g.bed, harness.OperatorUser, time.Time{})
 	if err != nil {
 		return err
 	}
 
 	s.requests = bed.Count(requests, func(r bed.Request) string { return r.Verb })
-	s.writes = writes(requests)
-	s.idleWrites = writes(since(requests, settled))
-	s.serverMemory, err = g.server(ctx, "process_resident_memory_bytes")
+	s.writes = measure.Writes(requests)
+	s.idleWrites = measure.Writes(measure.Since(requests, settled))
+	s.serverMemory, err = measure.ServerMetric(ctx, g.bed, "process_resident_memory_bytes")
 
 	return err
 }
@@ -152,138 +149,20 @@ func (g *growth) restart(ctx context.Context, s *sample) error {
 		return err
 	}
 
-	quiet, err := g.quiet(ctx)
+	quiet, err := measure.Quiet(ctx, g.operator, measure.LongQuiet)
 	if err != nil {
 		return err
 	}
 
-	requests, err := g.requests()
+	requests, err := measure.Requests(g.bed, harness.OperatorUser, time.Time{})
 	if err != nil {
 		return err
 	}
 
-	requests = since(requests, begin)
-	s.restart = restart{quiet.Sub(begin), g.operator.CPU(), g.operator.PeakMemory(), len(requests), writes(requests)}
+	requests = measure.Since(requests, begin)
+	s.restart = restart{
+		quiet.Sub(begin), g.operator.CPU(), g.operator.PeakMemory(), len(requests), measure.Writes(requests),
+	}
 
 	return nil
-}
-
-// requests returns the operator's requests so far.
-func (g *growth) requests() ([]bed.Request, error) {
-	return g.bed.Requests(func(r bed.Request) bool { return r.User == harness.OperatorUser })
-}
-
-func since(requests []bed.Request, begin time.Time) []bed.Request {
-	var later []bed.Request
-
-	for _, r := range requests {
-		if r.Received.After(begin) {
-			later = append(later, r)
-		}
-	}
-
-	return later
-}
-
-func writes(requests []bed.Request) int {
-	n := 0
-
-	for _, r := range requests {
-		if r.Write() {
-			n++
-		}
-	}
-
-	return n
-}
-
-// allReady polls until that many resources are Ready. The more there are, the longer the interval,
-// since polling is work for the API server, too.
-func (g *growth) allReady(ctx context.Context, wanted int) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute+time.Duration(wanted)*2*time.Second)
-	defer cancel()
-
-	for {
-		ready, waiting := 0, ""
-
-		for _, t := range []v1alpha2.ProviderType{v1alpha2.CoreProviderType, v1alpha2.InfrastructureProviderType} {
-			list := t.NewList()
-			if err := g.client.List(ctx, list); err != nil {
-				return fmt.Errorf("not all of %d are ready: %w", wanted, err)
-			}
-
-			for _, p := range list.GetItems() {
-				if conditions.IsReady(p) {
-					ready++
-				} else {
-					waiting = v1alpha2.Label(p) + ": " + conditions.GetMessage(p, v1alpha2.ReadyCondition)
-				}
-			}
-		}
-
-		if ready == wanted {
-			return nil
-		}
-
-		pause(ctx, 20*time.Millisecond+time.Duration(wanted)*2*time.Millisecond)
-
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("%d of %d are ready; another: %s: %w", ready, wanted, waiting, err)
-		}
-	}
-}
-
-// The operator is quiet when it has used almost no processor time for quietSeconds.
-const (
-	quietSeconds = 5
-	quietMost    = 100 * time.Millisecond
-)
-
-// quiet waits until the operator is quiet, and returns since when.
-func (g *growth) quiet(ctx context.Context) (time.Time, error) {
-	var taken []time.Duration // at each second
-	for {
-		taken = append(taken, g.operator.CPU())
-		if n := len(taken) - 1; n >= quietSeconds && taken[n]-taken[n-quietSeconds] < quietMost {
-			return time.Now().Add(-quietSeconds * time.Second), nil
-		}
-
-		pause(ctx, time.Second)
-
-		if ended, err := g.operator.Exited(); ended {
-			return time.Time{}, fmt.Errorf("the operator has ended: %w", err)
-		}
-
-		if err := ctx.Err(); err != nil {
-			return time.Time{}, err
-		}
-	}
-}
-
-// server reads one of the API server's own metrics, one without labels.
-func (g *growth) server(ctx context.Context, metric string) (value float64, err error) {
-	c, err := kubernetes.NewForConfig(g.bed.Config())
-	if err != nil {
-		return 0, err
-	}
-
-	metrics, err := c.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-	if err != nil {
-		return 0, err
-	}
-
-	for line := range strings.Lines(string(metrics)) {
-		if n, _ := fmt.Sscanf(line, metric+" %g", &value); n == 1 {
-			return value, nil
-		}
-	}
-
-	return 0, fmt.Errorf("the API server has no metric %s", metric)
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

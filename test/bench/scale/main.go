@@ -18,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bench/measure"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -45,10 +46,9 @@ func run(ctx context.Context, list string, idle time.Duration, plot, profiles st
 		return err
 	}
 
-	if profiles != "" {
-		if err := os.MkdirAll(profiles, 0o755); err != nil {
-			return err
-		}
+	profiler, err := measure.NewProfiler(profiles)
+	if err != nil {
+		return err
 	}
 
 	most := sizes[len(sizes)-1]
@@ -67,7 +67,7 @@ func run(ctx context.Context, list string, idle time.Duration, plot, profiles st
 		return err
 	}
 
-	g := &growth{bed: b, client: c, idle: idle, profiles: profiles, providers: small(most)}
+	g := &growth{bed: b, client: c, idle: idle, profiler: profiler, providers: measure.Small(most)}
 
 	samples, err := g.run(ctx, sizes)
 	if err != nil {

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"math"
+
+	"github.com/capstan-project/capstan/test/bench/plot"
 )
 
 // panel is a diagram of values that grow with the number of providers.
@@ -11,8 +11,6 @@ type panel struct {
 	title string
 	lines []func(sample) float64 // no more than there are colors
 }
-
-var colors = []string{"#1f6fb4", "#59a14f"}
 
 var panels = []panel{
 	{"memory, MiB: peak (blue) and settled (green)", []func(sample) float64{
@@ -36,83 +34,55 @@ const (
 
 // draw draws the growth as SVG. Dashed lines connect the first and the last sample.
 func draw(samples []sample) []byte {
-	out := &bytes.Buffer{}
-	fmt.Fprintf(
-		out,
-		`<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" font-family="sans-serif" font-size="11">`+"\n",
-		2*panelWidth,
-		2*panelHeight,
-	)
-	fmt.Fprintln(out, `<rect width="100%" height="100%" fill="white"/>`)
+	picture := plot.New(2*panelWidth, 2*panelHeight)
 
 	for i, p := range panels {
 		column, row := i%2, i/2
-		fmt.Fprintf(out, `<g transform="translate(%.0f %.0f)">`+"\n", float64(column)*panelWidth, float64(row)*panelHeight)
-		p.draw(out, samples)
-		fmt.Fprintln(out, "</g>")
+		picture.At(float64(column)*panelWidth, float64(row)*panelHeight, func() { p.draw(picture, samples) })
 	}
 
-	fmt.Fprintln(out, "</svg>")
-
-	return out.Bytes()
+	return picture.Bytes()
 }
 
-func (p panel) draw(out *bytes.Buffer, samples []sample) {
-	last := samples[len(samples)-1]
+func (p panel) draw(out *plot.Picture, samples []sample) {
+	first, last := samples[0], samples[len(samples)-1]
 
 	highest := 0.0
 	for _, line := range p.lines {
 		highest = max(highest, line(last))
 	}
 
-	step := niceStep(highest / 4)
-	top := math.Ceil(highest/step) * step
-	x := func(s sample) float64 { return marginLeft + plotWidth*float64(s.providers)/float64(last.providers) }
-	y := func(value float64) float64 { return marginTop + plotHeight*(1-value/top) }
-	text := func(x, y float64, anchor, s string) {
-		fmt.Fprintf(out, `<text x="%.1f" y="%.1f" text-anchor="%s">%s</text>`+"\n", x, y, anchor, s)
+	axis := plot.NewAxis(highest)
+	at := func(s sample, value float64) [2]float64 {
+		return [2]float64{
+			marginLeft + plotWidth*float64(s.providers)/float64(last.providers), marginTop + plotHeight*(1-value/axis.Top),
+		}
 	}
-	text(marginLeft, marginTop-14, "start", p.title)
 
-	for i := range int(math.Round(top/step)) + 1 {
-		value := float64(i) * step
-		fmt.Fprintf(out, `<path d="M%.1f %.1fh%.1f" stroke="#ddd"/>`+"\n", marginLeft, y(value), plotWidth)
-		text(marginLeft-6, y(value)+4, "end", fmt.Sprintf("%.6g", value))
+	out.Text(marginLeft, marginTop-14, plot.Start, p.title)
+
+	for _, value := range axis.Labels() {
+		y := at(last, value)[1]
+		out.Bar("#ddd", marginLeft, y, plotWidth, 1)
+		out.Text(marginLeft-6, y+4, plot.End, fmt.Sprintf("%.6g", value))
 	}
 
 	for _, s := range samples {
 		if s.providers >= last.providers/10 { // the other labels would overlap
-			text(x(s), marginTop+plotHeight+16, "middle", fmt.Sprint(s.providers))
+			out.Text(at(s, 0)[0], marginTop+plotHeight+16, plot.Middle, fmt.Sprint(s.providers))
 		}
 	}
 
 	for i, line := range p.lines {
-		points, first := "", samples[0]
+		points := make([][2]float64, 0, len(samples))
+
 		for _, s := range samples {
-			points += fmt.Sprintf("%.1f,%.1f ", x(s), y(line(s)))
-			fmt.Fprintf(out, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`+"\n", x(s), y(line(s)), colors[i])
+			point := at(s, line(s))
+			points = append(points, point)
+			out.Dot(plot.Colors[i], point[0], point[1])
 		}
 
-		fmt.Fprintf(out, `<polyline points="%s" fill="none" stroke="%s" stroke-width="1.5"/>`+"\n", points, colors[i])
-		fmt.Fprintf(
-			out,
-			`<path d="M%.1f %.1fL%.1f %.1f" stroke="#999" stroke-dasharray="4"/>`+"\n",
-			x(first),
-			y(line(first)),
-			x(last),
-			y(line(last)),
-		)
+		out.Line(plot.Colors[i], false, points...)
+		out.Line("#999", true, at(first, line(first)), at(last, line(last)))
 	}
-}
-
-// niceStep returns the smallest of 1, 2 and 5 times a power of ten that is not below a value.
-func niceStep(value float64) float64 {
-	power := math.Pow(10, math.Floor(math.Log10(max(value, 1e-3))))
-	for _, factor := range []float64{1, 2, 5} {
-		if factor*power >= value {
-			return factor * power
-		}
-	}
-
-	return 10 * power
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bench/measure"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -112,7 +113,7 @@ func (m *measurement) restart(ctx context.Context, name string, flags ...string)
 		return err
 	}
 
-	if err := m.quiet(ctx); err != nil {
+	if _, err := measure.Quiet(ctx, m.operator, measure.LongQuiet); err != nil {
 		return err
 	}
 
@@ -134,16 +135,8 @@ func (m *measurement) measure(ctx context.Context, name string, during func(cont
 		return err
 	}
 
-	writes := 0
-
-	for _, r := range requests {
-		if r.Write() {
-			writes++
-		}
-	}
-
 	fmt.Printf("| %s | %d | %.1f | %d | %d |\n",
-		name, m.operator.Memory()>>20, (m.operator.CPU() - cpu).Seconds(), len(requests), writes)
+		name, m.operator.Memory()>>20, (m.operator.CPU() - cpu).Seconds(), len(requests), measure.Writes(requests))
 
 	return nil
 }

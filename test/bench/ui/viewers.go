@@ -20,6 +20,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-project/capstan/test/bench/measure"
 )
 
 // userPrefix begins the names of viewers.
@@ -50,7 +52,7 @@ func (m *measurement) open(ctx context.Context, viewers int, during func(context
 		pages.Go(func() error { return v.follow(viewing) })
 	}
 
-	pause(ctx, time.Second) // they are open
+	measure.Pause(ctx, time.Second) // they are open
 
 	err = during(ctx)
 

@@ -1,0 +1,76 @@
+package measure
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/capstan-project/capstan/test/bed"
+)
+
+// Requests returns the requests of a user that the API server has received since a time. A watch is one of them
+// when it ends.
+func Requests(b *bed.Bed, user string, begin time.Time) ([]bed.Request, error) {
+	return b.Requests(func(r bed.Request) bool { return r.User == user && !r.Received.Before(begin) })
+}
+
+// Since returns the requests that were received after a time.
+func Since(requests []bed.Request, begin time.Time) []bed.Request {
+	var later []bed.Request
+
+	for _, r := range requests {
+		if r.Received.After(begin) {
+			later = append(later, r)
+		}
+	}
+
+	return later
+}
+
+// Writes returns the number of requests that try to change what is stored.
+func Writes(requests []bed.Request) int {
+	n := 0
+
+	for _, r := range requests {
+		if r.Write() {
+			n++
+		}
+	}
+
+	return n
+}
+
+// ByKind returns a table of the requests with the same verb, resource and subresource, the most frequent first.
+func ByKind(requests []bed.Request) string {
+	counts := bed.Count(requests, func(r bed.Request) string {
+		resource := strings.Trim(strings.Join([]string{r.Resource, r.Subresource}, "/"), "/")
+		if resource == "" {
+			resource, _, _ = strings.Cut(r.URI, "?")
+		}
+
+		if r.DryRun {
+			resource += " (dry run)"
+		}
+
+		return r.Verb + " " + resource
+	})
+
+	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		if counts[a] != counts[b] {
+			return counts[b] - counts[a]
+		}
+
+		return strings.Compare(a, b)
+	})
+
+	table := &strings.Builder{}
+	fmt.Fprintf(table, "%6d in total, of which %d write\n", len(requests), Writes(requests))
+
+	for _, kind := range kinds {
+		fmt.Fprintf(table, "%6d %s\n", counts[kind], kind)
+	}
+
+	return table.String()
+}

@@ -1,0 +1,32 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/capstan-project/capstan/test/bed"
+)
+
+// ServerMetric reads one of the API server's own metrics, one without labels.
+func ServerMetric(ctx context.Context, b *bed.Bed, metric string) (value float64, err error) {
+	c, err := kubernetes.NewForConfig(b.Config())
+	if err != nil {
+		return 0, err
+	}
+
+	metrics, err := c.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return 0, err
+	}
+
+	for line := range strings.Lines(string(metrics)) {
+		if n, _ := fmt.Sscanf(line, metric+" %g", &value); n == 1 {
+			return value, nil
+		}
+	}
+
+	return 0, fmt.Errorf("the API server has no metric %s", metric)
+}

@@ -1,0 +1,94 @@
+// Package measure has what the benchmarks of operators share: small providers, waiting, counting requests, and
+// profiles.
+package measure
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/capstan-project/capstan/api/v1alpha2"
+	"github.com/capstan-project/capstan/test/harness"
+)
+
+// Pause waits for a duration, or until ctx ends.
+func Pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// AllReady is like All for resources that are Ready.
+func AllReady(ctx context.Context, c client.Client, wanted int) error {
+	return All(ctx, c, wanted, func(p v1alpha2.Provider) bool { return conditions.IsReady(p) })
+}
+
+// All polls until that many resources of small providers are ready. The more there are, the longer the
+// interval, since polling is work for the API server, too.
+func All(ctx context.Context, c client.Client, wanted int, isReady func(v1alpha2.Provider) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute+time.Duration(wanted)*2*time.Second)
+	defer cancel()
+
+	for {
+		ready, waiting := 0, ""
+
+		for _, t := range []v1alpha2.ProviderType{v1alpha2.CoreProviderType, v1alpha2.InfrastructureProviderType} {
+			list := t.NewList()
+			if err := c.List(ctx, list); err != nil {
+				return fmt.Errorf("not all of %d are ready: %w", wanted, err)
+			}
+
+			for _, p := range list.GetItems() {
+				if isReady(p) {
+					ready++
+				} else {
+					waiting = v1alpha2.Label(p) + ": " + conditions.GetMessage(p, v1alpha2.ReadyCondition)
+				}
+			}
+		}
+
+		if ready == wanted {
+			return nil
+		}
+
+		Pause(ctx, 20*time.Millisecond+time.Duration(wanted)*2*time.Millisecond)
+
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("%d of %d are ready; another: %s: %w", ready, wanted, waiting, err)
+		}
+	}
+}
+
+// LongQuiet is the period for Quiet after much work, in which an operator may wait for something.
+const LongQuiet = 5 * time.Second
+
+// Quiet waits until an operator has used almost no processor time for a period, 2 % of one processor, and returns
+// when that period began.
+func Quiet(ctx context.Context, operator *harness.Operator, period time.Duration) (time.Time, error) {
+	const every = 250 * time.Millisecond
+
+	steps := int(period / every)
+
+	var taken []time.Duration // at each step
+	for {
+		taken = append(taken, operator.CPU())
+		if n := len(taken) - 1; n >= steps && taken[n]-taken[n-steps] < period/50 {
+			return time.Now().Add(-period), nil
+		}
+
+		Pause(ctx, every)
+
+		if ended, err := operator.Exited(); ended {
+			return time.Time{}, fmt.Errorf("the operator has ended: %w", err)
+		}
+
+		if err := ctx.Err(); err != nil {
+			return time.Time{}, err
+		}
+	}
+}
