@@ -18,6 +18,7 @@ import (
 	"github.com/capstan-project/capstan/chartgen/chart"
 	"github.com/capstan-project/capstan/controllers/crds"
 	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bench/measure"
 	"github.com/capstan-project/capstan/test/harness"
 )
 
@@ -123,17 +124,10 @@ func measureApplier(
 			break
 		}
 
-		pause(ctx, 20*time.Millisecond)
+		measure.Pause(ctx, 20*time.Millisecond)
 	}
 
-	if err := settled(ctx, b); err != nil {
-		return 0, 0, err
-	}
-
-	before, err := requests(b, all)
-	if err != nil {
-		return 0, 0, err
-	}
+	second := time.Now()
 
 	sent, err := apply(ctx, applier, request)
 	if err != nil {
@@ -144,9 +138,9 @@ func measureApplier(
 		return 0, 0, fmt.Errorf("%d CRDs were sent again", len(sent))
 	}
 
-	after, err := requests(b, all)
+	requests, err := measure.Requests(b, harness.OperatorUser, second)
 
-	return took, after - before, err
+	return took, len(requests), err
 }
 
 func newApplier(ctx context.Context, config *rest.Config) (*crds.Applier, error) {

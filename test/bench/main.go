@@ -1,233 +1,158 @@
-// Command bench measures the time until five providers are ready, the requests to the API server,
-// the operator's CPU time and memory, and what the operator writes while nothing happens. It compares with
-// `kubectl apply` of the same objects on the same machine. `make bench` runs it in the module's
-// root.
+// Command bench measures what an operator does in its life with five real providers: install, change, correct,
+// upgrade, roll back, idle and restart; and the same with many small ones. Each round measures Capstan, `kubectl
+// apply` of the same manifests, and their CRDs alone, each on a new control plane, and cluster-api-operator, too, if
+// the variable PEER names its manager. It writes the tables of docs/performance.md and draws docs/performance.svg.
+// `make bench` runs it in the module's root.
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/capstan-project/capstan/chartgen/expr"
-	"github.com/capstan-project/capstan/test/bed"
+	"github.com/capstan-project/capstan/test/bench/measure"
+	"github.com/capstan-project/capstan/test/bench/report"
 	"github.com/capstan-project/capstan/test/harness"
-	"github.com/capstan-project/capstan/test/testproviders"
 )
 
+// options are the command's flags.
+type options struct {
+	rounds, many         int
+	idle                 time.Duration
+	crds, markdown       bool
+	write, plot, profile string
+	only                 string
+}
+
 func main() {
-	runs := flag.Int("runs", 3, "number of measurements of each; the table shows the median")
-	only := flag.Bool("crds", false, "measure only the CRDs of core")
-	idle := flag.Duration("idle", time.Minute, "how long to watch the idle operator in the last run")
+	var o options
+
+	flag.IntVar(&o.rounds, "rounds", 3, "number of measurements of each program; the tables have their medians")
+	flag.IntVar(&o.many, "many", 100, "number of small providers to measure once; 0 measures none")
+	flag.DurationVar(&o.idle, "idle", time.Minute, "how long to watch the idle operators in the last round")
+	flag.BoolVar(&o.crds, "crds", false, "measure only the CRDs of core")
+	flag.StringVar(&o.only, "only", "", "programs to measure, with commas between them: "+strings.Join(programs, ", "))
+	flag.BoolVar(&o.markdown, "markdown", false, "print the tables as Markdown")
+	flag.StringVar(&o.write, "write", "", "page to write the tables into, between its markers, and the plot next to it")
+	flag.StringVar(&o.plot, "plot", "", "file for an SVG plot")
+	flag.StringVar(&o.profile, "profiles", "",
+		"folder for profiles of Capstan and lists of its requests, of each stage in the first round; the figures suffer")
 
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 
-	harness.Main("bench", func(ctx context.Context) error {
-		return run(ctx, *runs, *idle, *only)
-	})
+	harness.Main("bench", func(ctx context.Context) error { return run(ctx, o) })
 }
 
-// figures are the results of one run of the operator.
-type figures struct {
-	ready      time.Duration
-	cpu        time.Duration // of the operator
-	requests   int
-	memory     int64
-	idleWrites int
-}
-
-func run(ctx context.Context, runs int, idle time.Duration, onlyCRDs bool) error {
-	folder, real := testproviders.FolderOrSamples(".")
-	if !real {
-		fmt.Println(
-			"PROVIDERS is not set: measuring small samples, which is hardly meaningful; set it to a folder of real releases",
-		)
+func run(ctx context.Context, o options) error {
+	s, err := newSetting(ctx, o)
+	if err != nil {
+		return err
 	}
 
-	var releases []*harness.Release
+	if o.crds {
+		return compareCRDs(ctx, s.older[0], o.rounds)
+	}
 
-	for _, wanted := range harness.Standard {
-		release, err := harness.Load(ctx, folder, wanted)
-		if err != nil {
+	r := results{}
+
+	for round := range o.rounds {
+		if err := s.round(ctx, round, r); err != nil {
 			return err
 		}
-
-		releases = append(releases, release)
 	}
 
-	if onlyCRDs {
-		return compareCRDs(ctx, releases[0], runs)
+	if err := s.measureMany(ctx, r); err != nil {
+		return err
 	}
 
-	var (
-		capstan []figures
-		kubectl []time.Duration
-	)
-
-	for i := range runs {
-		watch := time.Duration(0)
-		if i == runs-1 {
-			watch = idle
-		}
-
-		f, err := measureOperator(ctx, releases, watch)
-		if err != nil {
-			return err
-		}
-
-		applied, err := measureKubectl(ctx, releases)
-		if err != nil {
-			return err
-		}
-
-		fmt.Printf("run %d: operator %.2f s, %.2f s of CPU, %.0f MB, kubectl %.2f s\n", i+1,
-			f.ready.Seconds(), f.cpu.Seconds(), float64(f.memory)/1e6, applied.Seconds())
-		capstan, kubectl = append(capstan, f), append(kubectl, applied)
-	}
-
-	report(capstan, kubectl, idle)
-
-	return compareCRDs(ctx, releases[0], runs)
+	return s.present(r)
 }
 
-func report(capstan []figures, kubectl []time.Duration, idle time.Duration) {
-	ratios := make([]float64, len(kubectl))
-	for i := range kubectl {
-		ratios[i] = capstan[i].ready.Seconds() / kubectl[i].Seconds()
+// round measures every program once. Rounds begin with the first program and the last one in turn.
+func (s *setting) round(ctx context.Context, round int, r results) error {
+	order := slices.Clone(s.programs)
+	if round%2 == 1 {
+		slices.Reverse(order)
 	}
 
-	slices.Sort(ratios)
-	slices.SortFunc(capstan, func(a, b figures) int { return int(a.ready - b.ready) })
-	slices.Sort(kubectl)
-	median, baseline := capstan[len(capstan)/2], kubectl[len(kubectl)/2]
-	last := slices.MaxFunc(capstan, func(a, b figures) int { return a.idleWrites - b.idleWrites })
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(
-		w,
-		"\nfive providers\toperator\tkubectl apply --server-side, file by file\tratio of pairs\n",
-	)
-	fmt.Fprintf(
-		w,
-		"seconds\t%.2f until all are Ready\t%.2f until all are applied\t%.2f\n",
-		median.ready.Seconds(),
-		baseline.Seconds(),
-		ratios[len(ratios)/2],
-	)
-	fmt.Fprintf(w, "CPU seconds\t%.2f\t\t\n", median.cpu.Seconds())
-	fmt.Fprintf(w, "API requests\t%d\t\t\n", median.requests)
-	fmt.Fprintf(w, "peak memory\t%.0f MB\t\t\n", float64(median.memory)/1e6)
-	fmt.Fprintf(w, "writes while idle for %s\t%d\t\t\n", idle, last.idleWrites)
-	w.Flush()
+	for _, program := range order {
+		measured, err := s.measure(ctx, program, round)
+		if err != nil {
+			return fmt.Errorf("round %d, %s: %w", round+1, program, err)
+		}
+
+		r.add(program, measured)
+		fmt.Fprintf(os.Stderr, "round %d of %d, %s: %s\n", round+1, s.rounds, program, measured)
+	}
+
+	return nil
 }
 
-// measureOperator measures the time from the creation of five resources until all are Ready, on a
-// new control plane.
-func measureOperator(ctx context.Context, releases []*harness.Release, idle time.Duration) (f figures, err error) {
-	b, err := bed.Start(ctx, bed.Options{})
-	if err != nil {
-		return f, err
-	}
-	defer func() { err = errors.Join(err, b.Stop()) }()
+func (s *setting) measure(ctx context.Context, program string, round int) (stageFigures, error) {
+	last := round == s.rounds-1
 
-	c, err := harness.Prepare(ctx, b.Config(), ".")
-	if err != nil {
-		return f, err
-	}
-
-	operator, err := harness.StartOperator(b, "bin/operator", filepath.Join(b.Dir(), "operator.log"))
-	if err != nil {
-		return f, err
-	}
-	defer func() { err = errors.Join(err, operator.Stop()) }()
-
-	for _, r := range releases {
-		if err := r.Prepare(ctx, c); err != nil {
-			return f, err
+	switch program {
+	case floor:
+		return s.measureFloor(ctx)
+	case kubectl:
+		return s.measureKubectl(ctx)
+	default:
+		profiler := measure.Profiler{}
+		if round == 0 {
+			profiler = s.profiler
 		}
+
+		return s.measureOperator(ctx, program, profiler, last)
 	}
-
-	if err := settled(ctx, b); err != nil {
-		return f, err
-	}
-
-	before, err := requests(b, all)
-	if err != nil {
-		return f, err
-	}
-
-	begin, idleCPU := time.Now(), operator.CPU()
-
-	for _, r := range releases {
-		if err := c.Create(ctx, r.Resource()); err != nil {
-			return f, err
-		}
-	}
-
-	if err := allReady(ctx, c, releases); err != nil {
-		return f, err
-	}
-
-	f.ready, f.cpu = time.Since(begin), operator.CPU()-idleCPU
-
-	after, err := requests(b, all)
-	if err != nil {
-		return f, err
-	}
-
-	f.requests, f.memory = after-before, operator.PeakMemory()
-	f.idleWrites, err = idleWrites(ctx, b, idle)
-
-	return f, err
 }
 
-// measureKubectl measures the time to apply the same objects, one file for each provider, on a new
-// control plane.
-func measureKubectl(ctx context.Context, releases []*harness.Release) (took time.Duration, err error) {
-	b, err := bed.Start(ctx, bed.Options{})
+// present prints the results, and writes the page and the plot.
+func (s *setting) present(r results) error {
+	text := s.tables(r, (*report.Table).Text)
+	if s.markdown {
+		text = s.tables(r, (*report.Table).Markdown)
+	}
+
+	fmt.Println(text)
+
+	if s.write != "" {
+		return s.writePage(r)
+	}
+
+	if s.plot == "" {
+		return nil
+	}
+
+	return os.WriteFile(s.plot, draw(r), 0o644)
+}
+
+// writePage writes the tables into the page, and the plot next to it.
+func (s *setting) writePage(r results) error {
+	page, err := os.ReadFile(s.write)
 	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, b.Stop()) }()
-
-	var files []string
-
-	for _, r := range releases {
-		text, err := expr.Parse(string(r.Bundle.Components))
-		if err != nil {
-			return 0, err
-		}
-
-		expanded, err := text.Expand(r.Variables)
-		if err != nil {
-			return 0, err
-		}
-
-		file := filepath.Join(b.Dir(), r.Bundle.Provider.Label+".yaml")
-		if err := os.WriteFile(file, []byte(expanded), 0o600); err != nil {
-			return 0, err
-		}
-
-		files = append(files, file)
+		return err
 	}
 
-	begin := time.Now()
+	plot := strings.TrimSuffix(s.write, filepath.Ext(s.write)) + ".svg"
+	image := fmt.Sprintf("![Time, API requests, CPU and peak memory in each stage](%s)", filepath.Base(plot))
 
-	for _, file := range files {
-		apply := b.Command(ctx, "kubectl", "apply", "--server-side", "-f", file)
-		if out, err := apply.CombinedOutput(); err != nil {
-			return 0, fmt.Errorf("kubectl apply of %s: %w\n%s", file, err, out)
-		}
+	changed, err := report.Replace(string(page), s.tables(r, (*report.Table).Markdown)+"\n"+image)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.write, err)
 	}
 
-	return time.Since(begin), nil
+	if err := os.WriteFile(s.write, []byte(changed), 0o644); err != nil {
+		return err
+	}
+
+	return os.WriteFile(plot, draw(r), 0o644)
 }

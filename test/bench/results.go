@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/capstan-project/capstan/test/bench/report"
+)
+
+// titles are the names of the programs in tables.
+var titles = map[string]string{
+	capstan: "Capstan",
+	kubectl: "`kubectl apply --server-side`",
+	peer:    "cluster-api-operator",
+	floor:   "their CRDs alone",
+}
+
+// tables returns the text of the page between its markers.
+func (s *setting) tables(r results, format func(*report.Table) string) string {
+	return fmt.Sprintf("%s\n\n%s\n%s", s.describe(), format(s.figures(r)), format(report.Goals(s.goals(r))))
+}
+
+// describe returns a sentence about what was measured.
+func (s *setting) describe() string {
+	versions := make([]string, 0, len(s.older))
+
+	for i, r := range s.older {
+		version := r.Bundle.Version + " → " + s.newer[i].Bundle.Version
+		versions = append(versions, fmt.Sprintf("%s %s", r.Bundle.Provider.Label, version))
+	}
+
+	return fmt.Sprintf("%d rounds, with %s; %d small providers.", s.rounds, strings.Join(versions, ", "), s.many)
+}
+
+// title returns the name of a stage in tables.
+func (s *setting) title(of stage) string {
+	one := func(place int) string { return s.older[place].Bundle.Provider.Label }
+
+	return map[stage]string{
+		install:     "install five providers",
+		change:      "change the replicas of " + one(changed),
+		correct:     "correct drift of " + one(changed),
+		upgradeOne:  "upgrade " + one(upgraded),
+		rollBack:    "roll it back",
+		upgradeAll:  "upgrade all five at once",
+		idle:        fmt.Sprintf("idle for %.0f s", s.idle.Seconds()),
+		restart:     "restart the operator",
+		installMany: fmt.Sprintf("install %d small providers", s.many),
+		restartMany: fmt.Sprintf("restart with %d small providers", s.many),
+	}[of]
+}
+
+// figures returns the table of all stages.
+func (s *setting) figures(r results) *report.Table {
+	table := &report.Table{Header: []string{
+		"", "", "time, s", "Capstan's time ÷ this", "API requests", "of these, writes", "CPU, s", "peak memory, MiB",
+	}, Numbers: 2}
+
+	for _, stage := range stages {
+		title := s.title(stage)
+
+		for _, program := range []string{capstan, peer, kubectl, floor} {
+			if len(r[program][stage]) == 0 {
+				continue
+			}
+
+			table.Add(append([]string{title, titles[program]}, cells(r, program, stage)...)...)
+
+			title = ""
+		}
+	}
+
+	return table
+}
+
+// cells returns the cells of a row with numbers. What is 0 since it was not measured is left out.
+func cells(r results, program string, stage stage) []string {
+	median := func(value func(figures) float64, places int) string {
+		return fmt.Sprintf("%.*f", places, r.of(program, stage, value).Median)
+	}
+
+	measured := func(value func(figures) float64, places int) string {
+		if r.of(program, stage, value).Max == 0 {
+			return ""
+		}
+
+		return median(value, places)
+	}
+
+	took, ratio := "", ""
+
+	switch of := r.of(program, stage, seconds); {
+	case stage == idle:
+	case of.Max == 0:
+		took = fmt.Sprintf("not in %.0f", driftTimeout.Seconds())
+	default:
+		took = of.String(2)
+	}
+
+	if program != capstan && stage != idle {
+		ratio = r.ratio(stage, program, seconds).String(2)
+	}
+
+	return []string{took, ratio, median(count, 0), median(writes, 0), measured(cpu, 2), measured(mebibytes, 0)}
+}
