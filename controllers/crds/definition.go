@@ -44,9 +44,11 @@ type definition struct {
 }
 
 func newDefinition(f chart.File, namespace string) definition {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", digestVersion, namespace, f.Data))
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%s\n%s\n", digestVersion, namespace)
+	hash.Write(f.Data)
 
-	return definition{name: crdName(f), digest: hex.EncodeToString(sum[:]), file: f, namespace: namespace}
+	return definition{name: crdName(f), digest: hex.EncodeToString(hash.Sum(nil)), file: f, namespace: namespace}
 }
 
 // crdName returns the name of the CRD in a file, which generated charts use as the file name.
@@ -99,6 +101,20 @@ func newVersionNames(crd *unstructured.Unstructured) versionNames {
 	}
 
 	return names
+}
+
+// clone returns the names without the text that they are parts of.
+func (n versionNames) clone() versionNames {
+	return versionNames{all: cloneAll(n.all), served: cloneAll(n.served)}
+}
+
+func cloneAll(texts []string) []string {
+	copied := make([]string, 0, len(texts))
+	for _, text := range texts {
+		copied = append(copied, strings.Clone(text))
+	}
+
+	return copied
 }
 
 // body returns the body of the request that applies the definition: with the provider's namespace in

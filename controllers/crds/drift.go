@@ -107,11 +107,16 @@ func (d definition) parseFacts() (*facts, error) {
 		return nil, &RefusedError{Name: d.name, Err: err}
 	}
 
-	names := newVersionNames(object)
+	names := newVersionNames(object).clone()
 
 	bundle.MoveCRD(object, d.namespace)
 	unstructured.RemoveNestedField(object.Object, "spec", "versions")
 	unstructured.RemoveNestedField(object.Object, caBundlePath...)
+
+	labels := map[string]string{}
+	for name, value := range object.GetLabels() {
+		labels[strings.Clone(name)] = strings.Clone(value)
+	}
 
 	spec, _, err := unstructured.NestedMap(object.Object, "spec")
 	if err != nil {
@@ -120,10 +125,35 @@ func (d definition) parseFacts() (*facts, error) {
 
 	return &facts{
 		versions:    names,
-		labels:      object.GetLabels(),
-		certificate: object.GetAnnotations()[v1alpha2.InjectCAAnnotation],
-		spec:        spec,
+		labels:      labels,
+		certificate: strings.Clone(object.GetAnnotations()[v1alpha2.InjectCAAnnotation]),
+		spec:        cloneTexts(spec).(map[string]any),
 	}, nil
+}
+
+// cloneTexts returns a copy of a JSON value that shares no memory with the file from which it was parsed:
+// facts are kept much longer than the file, of which they are a hundredth.
+func cloneTexts(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		copied := make(map[string]any, len(value))
+		for name, field := range value {
+			copied[strings.Clone(name)] = cloneTexts(field)
+		}
+
+		return copied
+	case []any:
+		copied := make([]any, 0, len(value))
+		for _, item := range value {
+			copied = append(copied, cloneTexts(item))
+		}
+
+		return copied
+	case string:
+		return strings.Clone(value)
+	default:
+		return value
+	}
 }
 
 // caBundlePath is the field that cert-manager fills in.
@@ -219,5 +249,8 @@ func isEmpty(value any) bool {
 	}
 }
 
+// pointerEscapes replaces what has a meaning in a JSON pointer.
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
 // escape returns a name as part of a JSON pointer.
-func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+func escape(name string) string { return pointerEscapes.Replace(name) }

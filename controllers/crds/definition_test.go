@@ -1,0 +1,138 @@
+package crds
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-project/capstan/chartgen"
+	"github.com/capstan-project/capstan/chartgen/chart"
+	"github.com/capstan-project/capstan/chartgen/supply/source"
+	"github.com/capstan-project/capstan/test/testproviders"
+)
+
+// TestFactsKeepNoFile: what is remembered of a CRD does not keep the memory of its file, of which it is a
+// small part.
+func TestFactsKeepNoFile(t *testing.T) {
+	g := NewWithT(t)
+
+	const size = 32 << 20
+
+	text, err := yaml.Marshal(definitionOf("apple", "v1"))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	f := chart.File{Name: "crds/apples.example.com.yaml", Data: append(text, bytes.Repeat([]byte("#"), size)...)}
+	f.Data = append(f.Data, '\n')
+
+	before := heapInUse()
+	facts, err := newDefinition(f, "target").parseFacts()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(facts.spec).To(HaveKeyWithValue("group", "example.com"))
+	g.Expect(facts.versions.all).To(Equal([]string{"v1"}))
+
+	g.Eventually(heapInUse).Should(BeNumerically("<", before+size/2))
+
+	runtime.KeepAlive(f)
+	runtime.KeepAlive(facts)
+}
+
+// heapInUse returns the bytes of the objects that the garbage collector finds in use.
+func heapInUse() uint64 {
+	runtime.GC()
+
+	var stats runtime.MemStats
+
+	runtime.ReadMemStats(&stats)
+
+	return stats.HeapAlloc
+}
+
+// BenchmarkFacts measures what the operator does with each CRD of core when it first sees the chart.
+func BenchmarkFacts(b *testing.B) {
+	files, size := coreCRDs(b)
+	b.SetBytes(size)
+	b.ReportAllocs()
+
+	for b.Loop() {
+		for _, f := range files {
+			if _, err := newDefinition(f, "target").parseFacts(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// BenchmarkDrift measures what the operator does with each CRD of core whenever it reconciles the provider.
+func BenchmarkDrift(b *testing.B) {
+	files, _ := coreCRDs(b)
+	applier := NewApplier(Clients{})
+	live := make([]*apiextensionsv1.CustomResourceDefinition, len(files))
+
+	for i, f := range files {
+		live[i] = &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.Unmarshal(f.Data, live[i]); err != nil {
+			b.Fatal(err)
+		}
+	}
+
+	b.ReportAllocs()
+
+	for b.Loop() {
+		for i, f := range files {
+			facts, err := applier.facts(newDefinition(f, "target"))
+			if err != nil {
+				b.Fatal(err)
+			}
+
+			if _, err := facts.driftOf(live[i]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// coreCRDs returns the CRDs of the newest core, or generated ones, and their size in bytes.
+func coreCRDs(b *testing.B) (files []chart.File, size int64) {
+	b.Helper()
+
+	folder, label := os.Getenv(testproviders.Variable), "cluster-api"
+	if folder == "" {
+		folder, label = b.TempDir(), "infrastructure-large"
+		if err := testproviders.WriteLarge(folder); err != nil {
+			b.Fatal(err)
+		}
+	}
+
+	directory, err := source.NewDirectory(filepath.Join(folder, label))
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	releases, err := directory.Versions(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	published, err := directory.Fetch(b.Context(), releases[0])
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	built, err := chartgen.Build(published)
+	if err != nil {
+		b.Fatal(fmt.Errorf("build the chart of %s: %w", label, err))
+	}
+
+	for _, f := range built.CRDs {
+		size += int64(len(f.Data))
+	}
+
+	return built.CRDs, size
+}
