@@ -2,7 +2,6 @@ package watch
 
 import (
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -17,12 +16,23 @@ import (
 // Providers watches the resources of all kinds, because they can concern those of the kind.
 func (k Kind) Providers(b *ctrl.Builder) *ctrl.Builder {
 	for _, t := range v1alpha2.ProviderTypes() {
-		for _, c := range k.concerns(t) {
-			b = b.Watches(t.New(), k.providers(c), builder.WithPredicates(c.changed))
-		}
+		b = b.Watches(t.New(), k.otherProviders(t))
 	}
 
 	return b
+}
+
+// otherProviders enqueues the resources that a provider of kind t concerns. One handler does that for all
+// concerns, because each one costs a buffer for a thousand events and two goroutines, for each pair of kinds.
+func (k Kind) otherProviders(t v1alpha2.ProviderType) handler.EventHandler {
+	concerns := k.concerns(t)
+	all := make(eventHandlers, 0, len(concerns))
+
+	for _, c := range concerns {
+		all = append(all, changeHandler{EventHandler: k.providers(c), changed: c.changed})
+	}
+
+	return all
 }
 
 // concern is a way in which a provider can concern resources of a kind that wait.

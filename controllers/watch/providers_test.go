@@ -168,24 +168,14 @@ func wokenBy(
 
 	defer queue.ShutDown()
 
-	k := Kind{Cache: cache, Type: kind}
+	watch := Kind{Cache: cache, Type: kind}.otherProviders(other.ProviderType())
 
-	for _, c := range k.concerns(other.ProviderType()) {
-		deletion := event.DeleteEvent{Object: other}
-		if change == nil && c.changed.Delete(deletion) {
-			k.providers(c).Delete(t.Context(), deletion, queue)
-		}
-
-		if change == nil {
-			continue
-		}
-
+	if change == nil {
+		watch.Delete(t.Context(), event.DeleteEvent{Object: other}, queue)
+	} else {
 		now := other.DeepCopyObject().(v1alpha2.Provider)
 		change(now)
-
-		if update := (event.UpdateEvent{ObjectOld: other, ObjectNew: now}); c.changed.Update(update) {
-			k.providers(c).Update(t.Context(), update, queue)
-		}
+		watch.Update(t.Context(), event.UpdateEvent{ObjectOld: other, ObjectNew: now}, queue)
 	}
 
 	for queue.Len() > 0 {
