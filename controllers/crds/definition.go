@@ -77,12 +77,37 @@ func (d definition) parseUnstructured() (*unstructured.Unstructured, error) {
 
 // parse parses the file as a CRD.
 func (d definition) parse() (*apiextensionsv1.CustomResourceDefinition, error) {
+	if crd := d.parseFast(); crd != nil {
+		return crd, nil
+	}
+
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.Unmarshal(d.file.Data, crd); err != nil {
 		return nil, &RefusedError{Name: d.name, Err: err}
 	}
 
 	return crd, nil
+}
+
+// parseFast is parse for a file in block style whose values have the types of a CRD's fields; otherwise it returns
+// nil. The library also accepts numbers as texts, and takes three times as long.
+func (d definition) parseFast() *apiextensionsv1.CustomResourceDefinition {
+	content, ok := blockyaml.Parse(string(d.file.Data))
+	if !ok {
+		return nil
+	}
+
+	data, err := json.Marshal(content)
+	if err != nil {
+		return nil
+	}
+
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := json.Unmarshal(data, crd); err != nil {
+		return nil
+	}
+
+	return crd
 }
 
 // versionNames are the names of a definition's versions.
@@ -214,7 +239,7 @@ func DefinedKinds(files []chart.File) map[schema.GroupKind]DefinedKind {
 	kinds := map[schema.GroupKind]DefinedKind{}
 
 	for _, file := range files {
-		crd, err := blockyaml.Unmarshal(string(file.Data))
+		crd, err := bundle.OutlineObject(string(file.Data))
 		if err != nil {
 			continue // applying it says why
 		}

@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-project/capstan/chartgen"
@@ -41,6 +42,73 @@ func TestFactsKeepNoFile(t *testing.T) {
 
 	runtime.KeepAlive(f)
 	runtime.KeepAlive(facts)
+}
+
+// TestParse: CRDs of real providers, and whatever else the library accepts, are what the library makes of them.
+func TestParse(t *testing.T) {
+	files := map[string][]byte{
+		"a number as a text": []byte("metadata: {name: x}\nspec:\n  group: 1\n"),
+		"flow style":         []byte("{metadata: {name: x}, spec: {group: example.com}}\n"),
+		"a large number":     []byte("spec:\n  preserveUnknownFields: true\nmetadata:\n  generation: 9223372036854775807\n"),
+	}
+
+	published, err := testproviders.Glob(t, "*/*/*-components.yaml")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	for _, path := range published {
+		text, err := os.ReadFile(path)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+		for i, document := range bytes.Split(text, []byte("\n---\n")) {
+			if bytes.Contains(document, []byte("kind: CustomResourceDefinition\n")) && !bytes.Contains(document, []byte("${")) {
+				files[fmt.Sprint(path, i)] = append(document, '\n')
+			}
+		}
+	}
+
+	for name, text := range files {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+
+			want := &apiextensionsv1.CustomResourceDefinition{}
+			g.Expect(yaml.Unmarshal(text, want)).To(Succeed())
+
+			got, err := newDefinition(chart.File{Data: text}, "target").parse()
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(got).To(Equal(want))
+		})
+	}
+}
+
+func TestDefinedKinds(t *testing.T) {
+	g := NewWithT(t)
+
+	text, err := yaml.Marshal(definitionOf("apple", "v1"))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	inFlow, err := yaml.YAMLToJSON(bytes.ReplaceAll(text, []byte("apple"), []byte("pear")))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	kinds := DefinedKinds([]chart.File{{Data: text}, {Data: inFlow}, {Data: []byte("a: b: c")}})
+	g.Expect(kinds).To(Equal(map[schema.GroupKind]DefinedKind{
+		{Group: "example.com", Kind: "apple"}: {
+			Resource: schema.GroupResource{Group: "example.com", Resource: "apples"}, Namespaced: true,
+		},
+		{Group: "example.com", Kind: "pear"}: {
+			Resource: schema.GroupResource{Group: "example.com", Resource: "pears"}, Namespaced: true,
+		},
+	}))
+}
+
+// BenchmarkDefinedKinds measures finding the kinds that the CRDs of core define.
+func BenchmarkDefinedKinds(b *testing.B) {
+	files, size := coreCRDs(b)
+	b.SetBytes(size)
+	b.ReportAllocs()
+
+	for b.Loop() {
+		DefinedKinds(files)
+	}
 }
 
 // heapInUse returns the bytes of the objects that the garbage collector finds in use.
@@ -92,6 +160,21 @@ func BenchmarkDrift(b *testing.B) {
 			}
 
 			if _, err := facts.driftOf(live[i]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// BenchmarkParse measures what the operator does with each CRD of core that an upgrade changes.
+func BenchmarkParse(b *testing.B) {
+	files, size := coreCRDs(b)
+	b.SetBytes(size)
+	b.ReportAllocs()
+
+	for b.Loop() {
+		for _, f := range files {
+			if _, err := newDefinition(f, "target").parse(); err != nil {
 				b.Fatal(err)
 			}
 		}
