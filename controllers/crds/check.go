@@ -30,12 +30,14 @@ func (a *Applier) CheckChanges(ctx context.Context, p *Plan, options CheckOption
 		return known.report, nil
 	}
 
-	changes, err := a.safetyChanges(ctx, p)
-	if err != nil || len(changes) == 0 {
-		return nil, err
+	loads := a.safetyChanges(p)
+	if len(loads) == 0 {
+		return nil, nil
 	}
 
-	report, err := safety.Check(ctx, safety.Input{Changes: changes, Objects: a.Objects, Allow: options.Allow})
+	report, err := safety.Check(ctx, safety.Input{
+		Loads: loads, Comparing: a.comparing, Objects: a.Objects, Allow: options.Allow,
+	})
 	if err != nil || !report.HasErrors() {
 		return report, err
 	}
@@ -81,34 +83,35 @@ func (p *Plan) verdictKey(allow []string) string {
 	return strings.Join(parts, "\n")
 }
 
-// safetyChanges returns the changes of existing CRDs with their schemas.
-func (a *Applier) safetyChanges(ctx context.Context, p *Plan) ([]safety.Change, error) {
-	var changes []safety.Change
+// safetyChanges returns functions that read the changes of existing CRDs with their schemas.
+func (a *Applier) safetyChanges(p *Plan) []safety.Load {
+	var loads []safety.Load
 
 	for _, c := range p.changes {
-		if c.live == nil {
-			continue
+		if c.live != nil {
+			loads = append(loads, func(ctx context.Context) (safety.Change, error) { return a.safetyChange(ctx, c) })
 		}
-
-		live, err := a.getComplete(ctx, c.name)
-		if err != nil {
-			return nil, err
-		}
-
-		if live == nil {
-			continue // deleted in the meantime; it will be created
-		}
-
-		desired, err := c.parse()
-		if err != nil {
-			return nil, err
-		}
-
-		desired.Spec.Versions = append(desired.Spec.Versions, pickVersions(live, c.kept)...)
-		changes = append(changes, safety.Change{Live: live, Desired: desired})
 	}
 
-	return changes, nil
+	return loads
+}
+
+// safetyChange reads the change of an existing CRD. If the CRD was deleted in the meantime, it is empty: the CRD
+// will be created.
+func (a *Applier) safetyChange(ctx context.Context, c *change) (safety.Change, error) {
+	live, err := a.getComplete(ctx, c.name)
+	if err != nil || live == nil {
+		return safety.Change{}, err
+	}
+
+	desired, err := c.parse()
+	if err != nil {
+		return safety.Change{}, err
+	}
+
+	desired.Spec.Versions = append(desired.Spec.Versions, pickVersions(live, c.kept)...)
+
+	return safety.Change{Live: live, Desired: desired}, nil
 }
 
 // restartMigrations makes finished migrations of the CRDs that change start again: objects that need

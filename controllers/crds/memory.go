@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,10 +22,17 @@ import (
 // providers.
 const maxCached = 2000
 
+// maxCompared is how many CRDs are compared at a time. More would take memory and, with as many processors as the
+// operator can expect, hardly less time.
+const maxCompared = 2
+
 // memory is what the Appliers of one cluster share. Losing it costs only time.
 type memory struct {
 	// writes limits how fast objects are rewritten, for all providers together.
 	writes *rate.Limiter
+	// comparing limits how many CRDs are compared at a time, for all providers together. Clusters do not share it,
+	// because it is held while the API server is asked for a CRD.
+	comparing *semaphore.Weighted
 	// parsed has the facts of definitions by their digest.
 	parsed lruCache[string, *facts]
 	// replaced has the resource versions of CRDs before they were applied last, by their names.
@@ -46,6 +54,7 @@ type memory struct {
 func newMemory() *memory {
 	return &memory{
 		writes:        rate.NewLimiter(writesPerSecond, rewriters),
+		comparing:     semaphore.NewWeighted(maxCompared),
 		parsed:        newLRUCache[string, *facts](),
 		replaced:      newLRUCache[string, string](),
 		compatibility: newLRUCache[compatibilityKey, *safety.Report](),

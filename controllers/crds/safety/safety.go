@@ -17,6 +17,7 @@ import (
 	"iter"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,9 +43,18 @@ type Change struct {
 	Desired *apiextensionsv1.CustomResourceDefinition
 }
 
+// Load reads the change of one CRD.
+type Load func(ctx context.Context) (Change, error)
+
 // Input is the input of Check.
 type Input struct {
 	Changes []Change
+	// Loads read more changes, which are in memory only while they are checked: the schemas of a CRD with 400 kB
+	// of text take several megabytes.
+	Loads []Load
+	// Comparing bounds how many changes are loaded and compared at a time; nil for no more than those of one
+	// Check. Reading objects, which can take as long as a user's webhook wants, does not count.
+	Comparing *semaphore.Weighted
 	// Objects reads the objects that the changes are tried on. If it is nil, each finding keeps the
 	// level of its rule.
 	Objects Objects
@@ -63,13 +73,19 @@ type Input struct {
 // what repairs the webhook. The other findings about that version then keep the level of their
 // rule.
 func Check(ctx context.Context, in Input) (*Report, error) {
-	reports := make([]*Report, len(in.Changes))
+	loads := in.Loads
+
+	for _, change := range in.Changes {
+		loads = append(loads, func(context.Context) (Change, error) { return change, nil })
+	}
+
+	reports := make([]*Report, len(loads))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
 
-	for i, change := range in.Changes {
+	for i, load := range loads {
 		group.Go(func() (err error) {
-			reports[i], err = checkChange(ctx, in, change)
+			reports[i], err = checkChange(ctx, in, load)
 			return err
 		})
 	}
@@ -91,12 +107,11 @@ func Check(ctx context.Context, in Input) (*Report, error) {
 }
 
 // checkChange compares, tries and judges one change.
-func checkChange(ctx context.Context, in Input, change Change) (*Report, error) {
-	if change.Live == nil {
-		return &Report{}, nil
+func checkChange(ctx context.Context, in Input, load Load) (*Report, error) {
+	outcome, err := compareChange(ctx, in, load)
+	if err != nil || outcome == nil {
+		return &Report{}, err
 	}
-
-	outcome := newOutcome(compare(change.Live, change.Desired))
 
 	if in.Objects != nil {
 		if err := outcome.tryObjects(ctx, in.Objects); err != nil {
@@ -105,4 +120,21 @@ func checkChange(ctx context.Context, in Input, change Change) (*Report, error) 
 	}
 
 	return outcome.judge(in.Clients), nil
+}
+
+// compareChange loads and compares a change; nil if there is nothing to compare.
+func compareChange(ctx context.Context, in Input, load Load) (*outcome, error) {
+	if in.Comparing != nil {
+		if err := in.Comparing.Acquire(ctx, 1); err != nil {
+			return nil, err
+		}
+		defer in.Comparing.Release(1)
+	}
+
+	change, err := load(ctx)
+	if err != nil || change.Live == nil {
+		return nil, err
+	}
+
+	return newOutcome(compare(change.Live, change.Desired)), nil
 }
