@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"archive/tar"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -129,44 +130,36 @@ func (a *Archive) pack(file string, index ocispec.Index, blobs []string) (err er
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 
-	archive := tar.NewWriter(out)
-
 	layout := ocispec.ImageLayout{Version: ocispec.ImageLayoutVersion}
-	if err := addJSON(archive, ocispec.ImageLayoutFile, layout); err != nil {
+	if err := addJSON(out, ocispec.ImageLayoutFile, layout); err != nil {
 		return err
 	}
 
-	if err := addJSON(archive, ocispec.ImageIndexFile, index); err != nil {
+	if err := addJSON(out, ocispec.ImageIndexFile, index); err != nil {
 		return err
 	}
 
 	for _, name := range blobs {
-		if err := addFile(archive, a.work, name); err != nil {
+		if err := addFile(out, a.work, name); err != nil {
 			return err
 		}
 	}
 
-	return archive.Close()
+	return tar.NewWriter(out).Close() // writes the end of the archive
 }
 
 // addJSON adds a value as a JSON file to an archive.
-func addJSON(archive *tar.Writer, name string, value any) error {
+func addJSON(archive *os.File, name string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
 
-	if err := archive.WriteHeader(newHeader(name, int64(len(data)))); err != nil {
-		return err
-	}
-
-	_, err = archive.Write(data)
-
-	return err
+	return add(archive, name, bytes.NewReader(data), int64(len(data)))
 }
 
 // addFile adds a file of a folder to an archive.
-func addFile(archive *tar.Writer, folder, name string) error {
+func addFile(archive *os.File, folder, name string) error {
 	in, err := os.Open(filepath.Join(folder, filepath.FromSlash(name)))
 	if err != nil {
 		return err
@@ -178,11 +171,23 @@ func addFile(archive *tar.Writer, folder, name string) error {
 		return err
 	}
 
-	if err := archive.WriteHeader(newHeader(name, info.Size())); err != nil {
+	return add(archive, name, in, info.Size())
+}
+
+// add adds an entry to an archive. It copies the content itself, because the writer of the package tar hides from
+// the system that one file is copied to another: Linux does that without the detour through this process.
+func add(archive *os.File, name string, content io.Reader, size int64) error {
+	if err := tar.NewWriter(archive).WriteHeader(newHeader(name, size)); err != nil {
 		return err
 	}
 
-	_, err = io.Copy(archive, in)
+	if _, err := io.CopyN(archive, content, size); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+
+	const block = 512
+
+	_, err := archive.Write(make([]byte, -size&(block-1)))
 
 	return err
 }
